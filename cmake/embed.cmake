@@ -1,0 +1,38 @@
+# Writes a C++ source and an assembler source that hold the files of a data folder.
+# cmake -DDATA=<folder> -DFILES=<relative;paths> -DOUT=<prefix> -P embed.cmake
+separate_arguments(FILES UNIX_COMMAND "${FILES}")
+list(SORT FILES)
+set(asm "    .section .rodata\n")
+set(decls "")
+set(rows "")
+set(index 0)
+foreach(file IN LISTS FILES)
+  string(APPEND asm "    .global tilecast_embedded_${index}\n    .global tilecast_embedded_${index}_end\n"
+    "    .balign 16\ntilecast_embedded_${index}:\n    .incbin \"${DATA}/${file}\"\n"
+    "tilecast_embedded_${index}_end:\n    .byte 0\n")
+  string(APPEND decls "extern const char tilecast_embedded_${index}[];\nextern const char tilecast_embedded_${index}_end[];\n")
+  string(APPEND rows "      {\"${file}\", {tilecast_embedded_${index}, static_cast<size_t>(tilecast_embedded_${index}_end - tilecast_embedded_${index})}},\n")
+  math(EXPR index "${index} + 1")
+endforeach()
+string(APPEND asm "    .section .note.GNU-stack,\"\",%progbits\n")
+file(WRITE "${OUT}.S" "${asm}")
+file(WRITE "${OUT}.cc" "// Written by cmake/embed.cmake.
+#include \"base/embedded.h\"
+
+extern \"C\" {
+${decls}}
+
+namespace tilecast {
+
+std::vector<EmbeddedFile> embedded_files(std::string_view prefix) {
+  const EmbeddedFile all[] = {
+${rows}  };
+  std::vector<EmbeddedFile> result;
+  for (const EmbeddedFile& file : all) {
+    if (file.path.substr(0, prefix.size()) == prefix) result.push_back(file);
+  }
+  return result;
+}
+
+}  // namespace tilecast
+")

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tilecast/forecast.h"
+
+namespace tilecast {
+
+/// Errors of one GPU × operator × dtype.
+struct EvaluationRow {
+  std::string gpu;
+  std::string op;
+  std::string dtype;
+  int64_t count = 0;
+  double mape_percent = 0;
+  double median_percent = 0;
+  double p90_percent = 0;
+  double bias_ratio = 0;        ///< geometric mean of forecast / measured
+  double coverage_percent = 0;  ///< measurements inside [low, high]
+};
+
+struct EvaluationModel {
+  std::string gpu;
+  std::string model;
+  std::string mode;
+  int64_t seq = 0;
+  int64_t batch = 0;
+  std::string option;
+  double measured_s = 0;
+  double forecast_s = 0;
+  double low_s = 0;
+  double high_s = 0;
+  double error_percent = 0;  ///< |forecast / measured - 1| · 100
+};
+
+struct Evaluation {
+  std::vector<EvaluationRow> rows;
+  std::vector<EvaluationModel> models;
+  std::vector<std::string> unmatched;  ///< what could not be evaluated, and why
+};
+
+/// Compares forecasts with the measurements under `path` (a file or a folder).
+/// Single calls are compared with the forecast plus Forecaster::call_overhead_s.
+Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
+                    const std::string& predictor = "learned");
+
+std::string evaluation_table(const Evaluation& evaluation);
+std::string evaluation_json(const Evaluation& evaluation);
+
+}  // namespace tilecast

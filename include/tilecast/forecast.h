@@ -1,0 +1,175 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tilecast {
+
+enum class Mode { kInference, kTraining };
+
+/// What a forecast is asked for. Names, defaults and help texts: `forecast_options()`.
+struct ForecastOptions {
+  Mode mode = Mode::kInference;
+  int64_t batch = 1;                 ///< sequences, of all ranks together
+  std::optional<int64_t> seq;        ///< tokens a sequence; default: what the model was made for
+  std::string dtype = "fp32";        ///< fp32, tf32, bf16 or fp16
+  std::string attention = "eager";   ///< eager
+  std::string fusion = "none";       ///< none or pointwise
+  std::string optimizer = "none";    ///< none, sgd, adam or adamw; training only
+  std::string predictor = "learned";  ///< learned or roofline
+  int64_t dp = 1;                    ///< ranks; only 1 so far, as for the three below
+  int64_t tp = 1;
+  int64_t pp = 1;
+  int64_t microbatches = 1;
+};
+
+/// One option of a forecast: the command line, its help and the bindings derive from this.
+struct OptionDef {
+  std::string name;
+  std::string value;    ///< what stands for the value in help
+  std::string initial;  ///< default, as text
+  std::string help;
+  /// Throws Error{kInput} naming the option where the text does not fit.
+  void (*set)(ForecastOptions&, const std::string& text) = nullptr;
+};
+const std::vector<OptionDef>& forecast_options();
+
+/// Sizes of a kernel: matmul [batch] m × n with reduction k; rows m of n; or n elements.
+struct KernelSizes {
+  int64_t batch = 1;
+  int64_t m = 1;
+  int64_t n = 1;
+  int64_t k = 1;
+  bool operator==(const KernelSizes&) const = default;
+};
+
+/// Kernels that are alike, e.g. one per layer. Times are of one; `count` says how many.
+struct KernelForecast {
+  std::string name;
+  std::string op;
+  std::string family;  ///< which sizes mean what: "linear", "bmm", "softmax", …
+  std::string phase;   ///< "forward", "backward" or "optimizer"
+  std::string dtype;
+  KernelSizes shape;
+  int64_t count = 1;
+  double latency_s = 0;
+  double low_s = 0;   ///< 80 % interval
+  double high_s = 0;
+  int64_t flops = 0;
+  int64_t bytes = 0;
+  std::string limit;  ///< "compute", "memory" or "latency"
+  std::optional<std::pair<int64_t, int64_t>> tile;
+  double waves = 0;
+  double utilization_ratio = 0;  ///< least time that the data sheet allows over the forecast
+  std::string predictor;
+  bool extrapolated = false;
+};
+
+/// Bytes of one rank at the peak.
+struct MemoryForecast {
+  int64_t peak_bytes = 0;
+  int64_t weights_bytes = 0;
+  int64_t gradients_bytes = 0;
+  int64_t optimizer_bytes = 0;
+  int64_t activations_bytes = 0;
+  int64_t workspace_bytes = 0;
+  int64_t framework_bytes = 0;
+  int64_t device_bytes = 0;
+  bool fits = true;
+};
+
+struct Forecast {
+  std::string model;
+  std::string gpu;       ///< id
+  std::string gpu_name;  ///< as people say it
+  std::string mode;
+  int64_t batch = 0;
+  int64_t seq = 0;
+  std::string dtype;
+  double latency_s = 0;
+  double latency_low_s = 0;  ///< 80 % interval; errors of kernels on one device are taken as one
+  double latency_high_s = 0;
+  double forward_s = 0;
+  double backward_s = 0;
+  double optimizer_s = 0;
+  int64_t flops = 0;
+  int64_t bytes = 0;
+  int64_t parameters = 0;
+  double utilization_ratio = 0;  ///< FLOPs over latency × the device's peak for the dtype
+  MemoryForecast memory;
+  std::vector<KernelForecast> kernels;
+  std::vector<std::string> warnings;
+};
+
+/// A model that was read and checked. Cheap to copy; safe to share between threads.
+class ModelRef {
+ public:
+  const std::string& name() const;
+  struct Content;
+  std::shared_ptr<const Content> content;  ///< shared: read-only after construction
+};
+
+/// A device that was read and checked. Cheap to copy; safe to share between threads.
+class GpuRef {
+ public:
+  const std::string& id() const;
+  struct Content;
+  std::shared_ptr<const Content> content;  ///< shared: read-only after construction
+};
+
+/// A config.json (or its folder), a graph file, or a bundled model's name. Throws Error.
+ModelRef load_model_ref(const std::string& name_or_path);
+/// A device's id or alias, or the path of a device file. Throws Error.
+GpuRef load_gpu_ref(const std::string& name_or_path);
+
+/// Forecasts with one set of weights. Const calls are safe from any number of threads.
+class Forecaster {
+ public:
+  /// Embedded weights, or those of a folder. Throws Error{kNotFound} or Error{kInput}.
+  explicit Forecaster(const std::string& weights_folder = "");
+  ~Forecaster();
+  Forecaster(const Forecaster&) = delete;
+  Forecaster& operator=(const Forecaster&) = delete;
+
+  /// A pure function of its arguments and the weights. Throws Error.
+  Forecast forecast(const ModelRef& model, const GpuRef& gpu,
+                    const ForecastOptions& options) const;
+
+  /// The largest batch whose peak fits into the device; nullopt where not even one sequence does,
+  /// or where the graph fixes its batch.
+  std::optional<int64_t> largest_batch(const ModelRef& model, const GpuRef& gpu,
+                                       ForecastOptions options) const;
+
+  /// One operator's kernels (most launch one). Throws Error.
+  std::vector<KernelForecast> kernel(const std::string& op, const GpuRef& gpu,
+                                     const std::string& dtype, const KernelSizes& sizes,
+                                     const std::string& predictor = "learned") const;
+
+  /// What a single call on an idle device adds to a kernel of this family; wanted to compare with
+  /// measurements taken so.
+  double call_overhead_s(const std::string& family) const;
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Lists for people: (id, rest) of every bundled device, model, operator.
+struct CatalogEntry {
+  std::string name;
+  std::vector<std::string> columns;
+};
+struct Catalog {
+  std::vector<std::string> header;
+  std::vector<CatalogEntry> entries;
+};
+Catalog gpu_catalog();
+Catalog model_catalog();
+Catalog op_catalog();
+
+}  // namespace tilecast

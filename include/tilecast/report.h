@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tilecast/forecast.h"
+
+namespace tilecast {
+
+struct TableStyle {
+  int width = 100;     ///< columns of the terminal
+  bool color = false;  ///< ANSI colors
+  size_t rows = 20;    ///< kernels to show
+  std::optional<int64_t> largest_batch;
+};
+
+/// Totals first, then the operators that cost most, one line for alike kernels.
+std::string forecast_table(const Forecast& forecast, const TableStyle& style);
+/// The contract of `forecast --format json`, schema version 1.
+std::string forecast_json(const Forecast& forecast, std::optional<int64_t> largest_batch);
+/// One line per kernel.
+std::string forecast_csv(const Forecast& forecast);
+
+/// One operator explained.
+std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu);
+std::string kernel_json(const std::vector<KernelForecast>& kernels, const std::string& gpu);
+
+std::string catalog_table(const Catalog& catalog);
+std::string catalog_json(const Catalog& catalog);
+
+}  // namespace tilecast

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tilecast {
+
+/// Letters and digits of `text` in lower case: how names are compared ("NVIDIA A100-PCIE-40GB" and
+/// "nvidia a100 pcie 40gb" are one).
+std::string normalized_name(std::string_view text);
+
+/// Up to `limit` of `candidates`, nearest to `name` first; empty where none is near.
+std::vector<std::string> nearest_names(std::string_view name,
+                                       const std::vector<std::string>& candidates,
+                                       size_t limit = 3);
+
+/// "; did you mean 'a', 'b'?" or "" where nothing is near.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+/// Text between separators; "a,,b" has three parts, "" has none.
+std::vector<std::string> split(std::string_view text, char separator);
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+/// `text` without white space at both ends.
+std::string_view trim(std::string_view text);
+
+/// "1.25 ms"; three significant digits, unit chosen by size.
+std::string format_seconds(double seconds);
+
+/// "1.50 GiB"; binary units.
+std::string format_bytes(int64_t bytes);
+
+/// "12.3 TFLOP" from a count and the unit's name; decimal prefixes.
+std::string format_si(double value, std::string_view unit);
+
+}  // namespace tilecast

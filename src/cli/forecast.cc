@@ -1,0 +1,80 @@
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "cli/commands.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+struct Request {
+  std::string model, gpu, format = "table", output, weights;
+  std::map<std::string, std::string> options;
+  size_t rows = 20;
+};
+
+TableStyle terminal_style(bool to_file) {
+  TableStyle style;
+  style.width = 200;  // nothing needs to be cut where no terminal limits it
+  if (to_file || !isatty(STDOUT_FILENO)) return style;
+  const char* no_color = std::getenv("NO_COLOR");
+  style.color = no_color == nullptr || *no_color == '\0';
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
+  return style;
+}
+
+void run(const Request& request) {
+  ForecastOptions options;
+  for (const OptionDef& option : forecast_options()) {
+    const auto given = request.options.find(option.name);
+    if (given != request.options.end()) option.set(options, given->second);
+  }
+  const ModelRef model = load_model_ref(request.model);
+  const GpuRef gpu = load_gpu_ref(request.gpu);
+  const Forecaster forecaster(request.weights);
+  const Forecast forecast = forecaster.forecast(model, gpu, options);
+  if (request.format == "csv") return emit(forecast_csv(forecast), request.output);
+  const std::optional<int64_t> largest = forecaster.largest_batch(model, gpu, options);
+  if (request.format == "json") return emit(forecast_json(forecast, largest), request.output);
+  TableStyle style = terminal_style(!request.output.empty());
+  style.rows = request.rows;
+  style.largest_batch = largest;
+  emit(forecast_table(forecast, style), request.output);
+}
+
+}  // namespace
+
+void add_forecast_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("forecast", "Time and memory of a model on a GPU");
+  auto request = std::make_shared<Request>();
+  command->add_option("MODEL", request->model,
+                      "config.json of Hugging Face or its folder, a graph file (.tcg), or the name of "
+                      "a bundled model ('tilecast models')")
+      ->required();
+  command->add_option("--gpu", request->gpu, "id or alias ('tilecast gpus'), or a device file (.json)")
+      ->required();
+  for (const OptionDef& option : forecast_options()) {
+    const std::string name = option.name;
+    const std::string initial = option.initial.empty() ? "" : " [" + option.initial + "]";
+    command
+        ->add_option_function<std::string>(
+            "--" + name, [request, name](const std::string& text) { request->options[name] = text; },
+            option.help + initial)
+        ->type_name(option.value);
+  }
+  command->add_option("--format", request->format, "table, json or csv [table]")
+      ->check(format_choices({"table", "json", "csv"}))
+      ->type_name("FORMAT");
+  command->add_option("--rows", request->rows, "kernels that the table shows [20]");
+  command->add_option("-o,--output", request->output, "write to a file");
+  command->add_option("--weights", request->weights, "folder of other weights ('tilecast train')");
+  command->footer("Example:\n  tilecast forecast gpt2_large --gpu H100 --mode training --batch 4 --seq 1024");
+  command->callback([request] { run(*request); });
+}
+
+}  // namespace tilecast

@@ -1,0 +1,125 @@
+#include "devices/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// {"value": number, "unit": "B/s", "source": "…"} under `key`, in SI units.
+double quantity(const JsonObject& parent, const std::string& key, const std::string& unit) {
+  const JsonObject entry = parent.object(key);
+  entry.reject_unknown({"value", "unit", "source"});
+  const double value = entry.number("value");
+  if (const std::string found = entry.string("unit"); found != unit)
+    entry.fail("unit", fmt::format("expected \"{}\", found \"{}\"", unit, found));
+  if (entry.string("source").empty()) entry.fail("source", "is empty; say where the number is from");
+  if (!std::isfinite(value) || value <= 0 || value > 1e19)
+    entry.fail("value", fmt::format("expected a number above 0 and at most 1e19, found {}", value));
+  return value;
+}
+
+int64_t whole(const JsonObject& parent, const std::string& key, const std::string& unit) {
+  const double value = quantity(parent, key, unit);
+  if (value != std::floor(value) || value > 9e15)
+    parent.fail(key, fmt::format("expected a whole number, found {}", value));
+  return static_cast<int64_t>(value);
+}
+
+/// Rates by dtype name; those of dtypes that the core does not know are checked and left out.
+std::array<double, 9> rates(const JsonObject& parent, const std::string& key) {
+  static const std::vector<std::string> kOthers = {"fp64", "int4", "fp4", "fp6"};
+  std::array<double, 9> result{};
+  const JsonObject table = parent.object(key);
+  for (const auto& item : table.json().items()) {
+    const std::optional<DType> dtype = find_dtype(item.key());
+    if (!dtype && std::find(kOthers.begin(), kOthers.end(), item.key()) == kOthers.end())
+      table.fail(item.key(), "unknown dtype; known: " + join(dtype_names(), ", ") + ", " +
+                                 join(kOthers, ", "));
+    const double value = quantity(table, item.key(), "FLOP/s");
+    if (dtype) result[static_cast<size_t>(*dtype)] = value;
+  }
+  return result;
+}
+
+std::vector<Link> read_links(const JsonObject& parent) {
+  std::vector<Link> links;
+  const Json& list = parent.json()["links"];
+  if (!list.is_array()) parent.fail("links", "expected a list");
+  for (const Json& item : list) {
+    const JsonObject entry(item, parent.where() + ": links");
+    entry.reject_unknown({"kind", "bytes_per_s"});
+    links.push_back({entry.string("kind"), quantity(entry, "bytes_per_s", "B/s")});
+  }
+  return links;
+}
+
+/// Optional numbers: taken from the file, or a stated stand-in with a warning.
+template <typename T, typename Read>
+T or_default(Device& device, const JsonObject& file, const std::string& key, T fallback,
+             const std::string& what, Read read) {
+  if (file.has(key)) return read();
+  device.warnings.push_back(
+      fmt::format("{}: '{}' is missing; taking {}", file.where(), key, what));
+  return fallback;
+}
+
+}  // namespace
+
+Device parse_device(std::string_view json_text, const std::string& where) {
+  const Json json = parse_json(json_text, where);
+  const JsonObject file(json, where);
+  file.reject_unknown({"schema_version", "id", "name", "vendor", "aliases", "notes",
+                       "memory_bytes", "memory_bytes_per_s", "sm_count", "lanes_per_sm",
+                       "base_clock_hz", "boost_clock_hz", "l2_bytes", "last_level_cache_bytes",
+                       "on_chip_bytes_per_sm", "register_bytes_per_sm", "threads_per_sm",
+                       "board_power_w", "process_nm", "vector_flops_per_s", "matrix_flops_per_s",
+                       "links"});
+  file.integer({"schema_version"}, 1, 1);
+  Device device;
+  device.id = file.string("id");
+  device.name = file.string("name");
+  device.vendor = file.string("vendor");
+  if (file.has("aliases")) device.aliases = file.strings("aliases");
+  device.memory_bytes = whole(file, "memory_bytes", "B");
+  device.memory_bytes_per_s = quantity(file, "memory_bytes_per_s", "B/s");
+  device.sm_count = whole(file, "sm_count", "1");
+  device.boost_clock_hz = quantity(file, "boost_clock_hz", "Hz");
+  device.vector_flops_per_s = rates(file, "vector_flops_per_s");
+  if (device.vector_peak(DType::kFp32) == 0)
+    file.fail("vector_flops_per_s", "the rate of fp32 is missing");
+  if (file.has("matrix_flops_per_s")) device.matrix_flops_per_s = rates(file, "matrix_flops_per_s");
+
+  // The stand-ins below are those of current data-center GPUs (NVIDIA H100 whitepaper).
+  device.lanes_per_sm =
+      or_default<int64_t>(device, file, "lanes_per_sm", 128, "128 lanes",
+                          [&] { return whole(file, "lanes_per_sm", "1"); });
+  device.l2_bytes = or_default<int64_t>(device, file, "l2_bytes", 32 << 20, "32 MiB",
+                                        [&] { return whole(file, "l2_bytes", "B"); });
+  device.on_chip_bytes_per_sm =
+      or_default<int64_t>(device, file, "on_chip_bytes_per_sm", 128 << 10, "128 KiB",
+                          [&] { return whole(file, "on_chip_bytes_per_sm", "B"); });
+  device.register_bytes_per_sm =
+      or_default<int64_t>(device, file, "register_bytes_per_sm", 256 << 10, "256 KiB",
+                          [&] { return whole(file, "register_bytes_per_sm", "B"); });
+  device.threads_per_sm = or_default<int64_t>(device, file, "threads_per_sm", 2048, "2048 threads",
+                                              [&] { return whole(file, "threads_per_sm", "1"); });
+  // 15 pJ per FLOP: between V100 (18) and A100 PCIe (13).
+  device.board_power_w = or_default(device, file, "board_power_w",
+                                    15e-12 * device.vector_peak(DType::kFp32), "15 pJ per FLOP",
+                                    [&] { return quantity(file, "board_power_w", "W"); });
+  if (file.has("base_clock_hz")) device.base_clock_hz = quantity(file, "base_clock_hz", "Hz");
+  if (file.has("process_nm")) device.process_nm = quantity(file, "process_nm", "nm");
+  if (file.has("last_level_cache_bytes"))
+    device.last_level_cache_bytes = whole(file, "last_level_cache_bytes", "B");
+  if (file.has("links")) device.links = read_links(file);
+  return device;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,44 @@
+#include "devices/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/embedded.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+
+const std::vector<Device>& bundled_devices() {
+  static const std::vector<Device> devices = [] {
+    std::vector<Device> all;
+    for (const EmbeddedFile& file : embedded_files("devices/"))
+      all.push_back(parse_device(file.content, std::string(file.path)));
+    return all;
+  }();
+  return devices;
+}
+
+Device find_device(const std::string& name_or_path) {
+  const bool is_path = name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos;
+  if (is_path) return parse_device(read_file(name_or_path), name_or_path);
+  const std::string wanted = normalized_name(name_or_path);
+  std::vector<std::string> names;
+  for (const Device& device : bundled_devices()) {
+    names.push_back(device.id);
+    names.insert(names.end(), device.aliases.begin(), device.aliases.end());
+    const auto same = [&](const std::string& alias) { return normalized_name(alias) == wanted; };
+    if (same(device.id) || same(device.name) ||
+        std::any_of(device.aliases.begin(), device.aliases.end(), same))
+      return device;
+  }
+  throw Error(ErrorKind::kNotFound,
+              fmt::format("unknown GPU '{}'{}; 'tilecast gpus' lists all, or give the path of a "
+                          "device file (.json)",
+                          name_or_path, did_you_mean(name_or_path, names)));
+}
+
+}  // namespace tilecast

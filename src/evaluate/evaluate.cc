@@ -1,0 +1,151 @@
+#include "tilecast/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "api/internal.h"
+#include "devices/registry.h"
+#include "importers/model.h"
+#include "measurements/measurements.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+struct Sample {
+  double measured_s, forecast_s, low_s, high_s;
+};
+
+EvaluationRow summarize(const std::vector<Sample>& samples) {
+  EvaluationRow row;
+  row.count = static_cast<int64_t>(samples.size());
+  std::vector<double> errors;
+  double log_ratio = 0;
+  double inside = 0;
+  for (const Sample& s : samples) {
+    errors.push_back(100 * std::abs(s.forecast_s / s.measured_s - 1));
+    log_ratio += std::log(s.forecast_s / s.measured_s);
+    inside += s.low_s <= s.measured_s && s.measured_s <= s.high_s ? 1 : 0;
+    row.mape_percent += errors.back();
+  }
+  const auto n = static_cast<double>(samples.size());
+  std::sort(errors.begin(), errors.end());
+  row.mape_percent /= n;
+  row.median_percent = errors[errors.size() / 2];
+  row.p90_percent = errors[std::min(errors.size() - 1, errors.size() * 9 / 10)];
+  row.bias_ratio = std::exp(log_ratio / n);
+  row.coverage_percent = 100 * inside / n;
+  return row;
+}
+
+class Evaluator {
+ public:
+  Evaluator(const Forecaster& forecaster, const std::string& predictor)
+      : forecaster_(forecaster), predictor_(predictor) {}
+
+  Evaluation run(const MeasurementSet& set) {
+    result_.unmatched = set.unmatched;
+    kernels(set);
+    for (const ModelMeasurement& m : set.models) model(m, set);
+    for (const auto& [line, count] : skipped_)
+      result_.unmatched.push_back(count == 1 ? line : fmt::format("{} ({} rows)", line, count));
+    return std::move(result_);
+  }
+
+ private:
+  const Device* device(const std::string& name) {
+    const auto [it, fresh] = devices_.emplace(name, std::nullopt);
+    if (fresh) {
+      try {
+        // A folder named like a GPU is no path.
+        it->second = find_device(name);
+      } catch (const Error&) {
+        // Counted as unmatched by the caller.
+      }
+    }
+    return it->second ? &*it->second : nullptr;
+  }
+
+  void kernels(const MeasurementSet& set) {
+    std::map<const Device*, std::vector<const KernelMeasurement*>> by_device;
+    for (const KernelMeasurement& m : set.kernels) {
+      const Device* found = device(m.gpu);
+      if (found == nullptr) {
+        skipped_[set.sources[m.source] + ": unknown GPU '" + m.gpu + "'"] += 1;
+      } else if (m.kernel.is_matmul() && found->matmul_peak(m.kernel.dtype) == 0) {
+        skipped_[fmt::format("{}: {} has no {} unit", set.sources[m.source], found->id,
+                             dtype_name(m.kernel.dtype))] += 1;
+      } else {
+        by_device[found].push_back(&m);
+      }
+    }
+    using Key = std::tuple<std::string, std::string, std::string>;
+    std::map<Key, std::vector<Sample>> samples;
+    for (const auto& [found, rows] : by_device) {
+      std::vector<Kernel> kernels;
+      for (const KernelMeasurement* m : rows) kernels.push_back(m->kernel);
+      std::vector<KernelTime> times(kernels.size());
+      forecaster_.impl().predictor(predictor_).predict(kernels, *found, times);
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const double overhead =
+            rows[i]->protocol == Protocol::kSingleCall && predictor_ != "roofline"
+                ? forecaster_.impl().weights.net(net_of(kernels[i].family)).call_overhead_s
+                : 0;
+        samples[{found->id, rows[i]->op, std::string(dtype_name(kernels[i].dtype))}].push_back(
+            {rows[i]->measured_s, times[i].seconds + overhead, times[i].low_s + overhead,
+             times[i].high_s + overhead});
+      }
+    }
+    for (const auto& [key, list] : samples) {
+      EvaluationRow row = summarize(list);
+      std::tie(row.gpu, row.op, row.dtype) = key;
+      result_.rows.push_back(std::move(row));
+    }
+  }
+
+  void model(const ModelMeasurement& m, const MeasurementSet&) {
+    if (m.option != "" && m.option != "fusion") {
+      skipped_[m.source + ": option '" + m.option + "' is not forecast"] += 1;
+      return;
+    }
+    if (device(m.gpu) == nullptr) {
+      skipped_[m.source + ": unknown GPU '" + m.gpu + "'"] += 1;
+      return;
+    }
+    try {
+      const ModelRef ref = load_model_ref(m.config.empty() ? m.model : m.config);
+      GpuRef gpu;
+      gpu.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{*device(m.gpu)});
+      ForecastOptions options;
+      options.mode = m.mode == "training" ? Mode::kTraining : Mode::kInference;
+      options.batch = m.batch;
+      options.seq = m.seq;
+      options.fusion = m.option == "fusion" ? "pointwise" : "none";
+      options.predictor = predictor_;
+      const Forecast f = forecaster_.forecast(ref, gpu, options);
+      result_.models.push_back({f.gpu, m.model, m.mode, m.seq, m.batch, m.option, m.measured_s,
+                                f.latency_s, f.latency_low_s, f.latency_high_s,
+                                100 * std::abs(f.latency_s / m.measured_s - 1)});
+    } catch (const Error& error) {
+      skipped_[m.source + ": " + error.what()] += 1;
+    }
+  }
+
+  const Forecaster& forecaster_;
+  const std::string predictor_;
+  Evaluation result_;
+  std::map<std::string, std::optional<Device>> devices_;
+  std::map<std::string, int> skipped_;
+};
+
+}  // namespace
+
+Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
+                    const std::string& predictor) {
+  return Evaluator(forecaster, predictor).run(read_measurements(path));
+}
+
+}  // namespace tilecast

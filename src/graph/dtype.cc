@@ -1,0 +1,48 @@
+#include "graph/dtype.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+struct DTypeInfo {
+  DType dtype;
+  std::string_view name;
+  int64_t bytes;
+};
+
+constexpr DTypeInfo kDTypes[] = {
+    {DType::kFp32, "fp32", 4},  {DType::kTf32, "tf32", 4},   {DType::kFp16, "fp16", 2},
+    {DType::kBf16, "bf16", 2},  {DType::kFp8, "fp8", 1},     {DType::kInt8, "int8", 1},
+    {DType::kInt32, "int32", 4}, {DType::kInt64, "int64", 8}, {DType::kBool, "bool", 1},
+};
+
+}  // namespace
+
+int64_t dtype_bytes(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].bytes; }
+
+std::string_view dtype_name(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].name; }
+
+std::optional<DType> find_dtype(std::string_view name) {
+  for (const DTypeInfo& info : kDTypes) {
+    if (info.name == name) return info.dtype;
+  }
+  return std::nullopt;
+}
+
+DType parse_dtype(std::string_view name, const std::string& where) {
+  if (const std::optional<DType> found = find_dtype(name)) return *found;
+  throw Error(ErrorKind::kInput, fmt::format("{}: unknown dtype '{}'; known: {}", where, name,
+                                             join(dtype_names(), ", ")));
+}
+
+std::vector<std::string> dtype_names() {
+  std::vector<std::string> names;
+  for (const DTypeInfo& info : kDTypes) names.emplace_back(info.name);
+  return names;
+}
+
+}  // namespace tilecast

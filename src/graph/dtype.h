@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tilecast {
+
+/// Element types. kTf32 is fp32 in memory, multiplied with ten mantissa bits by matrix units.
+enum class DType : uint8_t { kFp32, kTf32, kFp16, kBf16, kFp8, kInt8, kInt32, kInt64, kBool };
+
+/// Bytes of one element in memory.
+int64_t dtype_bytes(DType dtype);
+
+/// The name in data, options and output: "fp32", "bf16", …
+std::string_view dtype_name(DType dtype);
+
+/// nullopt where no dtype has that name.
+std::optional<DType> find_dtype(std::string_view name);
+
+/// Throws Error{kInput} with the known names.
+DType parse_dtype(std::string_view name, const std::string& where);
+
+/// All names, in the order of the enumeration.
+std::vector<std::string> dtype_names();
+
+}  // namespace tilecast

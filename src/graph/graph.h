@@ -1,0 +1,117 @@
+#pragma once
+
+// The typed graph of one rank. Goals: cheap to build and walk (dense ids into vectors), layers that
+// repeat are held once. Non-goals: general control flow; a segment's body may only be repeated.
+// Ruled out: one node per layer (a forecast of a deep model would cost its depth in time), and
+// pointers between nodes (ids survive copies).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/dtype.h"
+
+namespace tilecast {
+
+using TensorId = int32_t;
+using OpId = int32_t;  ///< index into the operator table (src/ops)
+using Shape = std::vector<int64_t>;
+
+enum class TensorKind : uint8_t {
+  kInput,       ///< given by the caller of the model
+  kWeight,      ///< trained parameter
+  kBuffer,      ///< persistent, not trained (masks)
+  kActivation,  ///< made by a node
+  kGradient,    ///< a parameter's accumulated gradient
+  kOptimizer,   ///< optimizer state
+  kReference,   ///< another name for memory that is counted elsewhere
+};
+
+struct Tensor {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::kFp32;
+  TensorKind kind = TensorKind::kActivation;
+  bool contiguous = true;
+  TensorId storage = -1;  ///< the tensor that owns the memory: itself, or the base of a view
+  int32_t segment = -1;   ///< the segment whose body makes it; -1 for inputs, weights, buffers
+
+  bool operator==(const Tensor&) const = default;
+};
+
+enum class Phase : uint8_t { kForward, kBackward, kOptimizer };
+std::string_view phase_name(Phase phase);
+
+struct Attribute {
+  std::string name;
+  std::vector<int64_t> values;
+  bool operator==(const Attribute&) const = default;
+};
+
+struct Node {
+  std::string name;
+  OpId op = 0;
+  std::vector<TensorId> inputs;
+  std::vector<TensorId> outputs;
+  std::vector<Attribute> attributes;
+  Phase phase = Phase::kForward;
+
+  /// Values of an attribute; nullptr where the node has none of that name.
+  const std::vector<int64_t>* attribute(std::string_view name) const;
+  /// First value of an attribute, or `fallback`.
+  int64_t attribute_or(std::string_view name, int64_t fallback) const;
+  bool operator==(const Node&) const = default;
+};
+
+/// From the second repetition on, the body reads `next` of the one before where the first reads
+/// `initial`.
+struct Carry {
+  TensorId initial = -1;
+  TensorId next = -1;
+  bool operator==(const Carry&) const = default;
+};
+
+/// A run of consecutive nodes that executes `repeat` times (a transformer's layers).
+struct Segment {
+  std::string name;
+  int32_t first_node = 0;
+  int32_t node_count = 0;
+  int64_t repeat = 1;
+  std::vector<Carry> carries;
+  /// For a backward segment: the forward segment that it walks from the last repetition to the
+  /// first.
+  std::optional<int32_t> reverses;
+  bool operator==(const Segment&) const = default;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes;
+  std::vector<Segment> segments;  ///< in order of execution, covering all nodes
+  std::vector<TensorId> outputs;
+
+  const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
+  Tensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }
+
+  /// How often weights and other tensors of a segment's body exist: its repeat; 1 outside.
+  int64_t repeat_of(int32_t segment) const {
+    return segment < 0 ? 1 : segments[static_cast<size_t>(segment)].repeat;
+  }
+  /// Parameters of the whole model, repetitions included. Throws Error{kInput} on overflow.
+  int64_t parameter_count() const;
+  bool operator==(const Graph&) const = default;
+};
+
+/// Product of the dimensions, 1 for a scalar. Throws Error{kInput} on overflow.
+int64_t element_count(const Shape& shape);
+
+/// Elements times the dtype's size. Throws Error{kInput} on overflow.
+int64_t tensor_bytes(const Tensor& tensor);
+
+/// "[4, 1024]"
+std::string format_shape(const Shape& shape);
+
+}  // namespace tilecast

@@ -1,0 +1,33 @@
+// Tilecast's own graph notation as a model file; batch and sequence length are what it says.
+
+#include "base/text.h"
+#include "importers/model.h"
+#include "ops/notation.h"
+
+namespace tilecast {
+namespace {
+
+bool sniff(std::string_view file_name, std::string_view content) {
+  if (file_name.ends_with(".tcg")) return true;
+  return trim(content).starts_with("graph ");
+}
+
+Model import_graph(std::string_view content, const std::string& where) {
+  const Graph graph = parse_graph(content, where);
+  Model model;
+  model.name = graph.name;
+  model.family = "graph";
+  model.build = [graph](const GraphRequest&) { return graph; };
+  return model;
+}
+
+}  // namespace
+
+ImporterDef graph_importer() {
+  return {.name = "graph",
+          .doc = "Tilecast's graph notation (.tcg)",
+          .sniff = sniff,
+          .import = import_graph};
+}
+
+}  // namespace tilecast

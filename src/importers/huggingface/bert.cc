@@ -1,0 +1,125 @@
+// BERT (transformers/models/bert/modeling_bert.py, eager attention).
+
+#include <algorithm>
+
+#include "importers/huggingface/family.h"
+#include "importers/huggingface/layers.h"
+
+namespace tilecast {
+namespace {
+
+struct BertConfig {
+  int64_t width, heads, layers, inner, positions, types, vocabulary;
+  std::string activation;
+  bool pooler, vocabulary_head, pair_head;
+};
+
+BertConfig read_config(const JsonObject& c) {
+  BertConfig config{};
+  config.width = c.integer({"hidden_size"}, 1, kLargestSize);
+  config.heads = c.integer({"num_attention_heads"}, 1, kLargestSize);
+  config.layers = c.integer({"num_hidden_layers"}, 1, 100000);
+  config.inner = c.integer({"intermediate_size"}, 1, kLargestSize);
+  config.positions = c.integer({"max_position_embeddings"}, 1, kLargestSize);
+  config.types = c.optional_integer({"type_vocab_size"}, 1, kLargestSize).value_or(2);
+  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
+  config.activation = c.optional_string({"hidden_act"}).value_or("gelu");
+  check_activation(c, "hidden_act", config.activation);
+  head_size(c, "hidden_size", config.width, "num_attention_heads", config.heads);
+  // The heads follow the class that the config names; pre-training has all of them.
+  std::string name = "BertForPreTraining";
+  if (c.has("architectures") && !c.strings("architectures").empty())
+    name = c.strings("architectures").front();
+  const bool language = name == "BertLMHeadModel" || name == "BertForMaskedLM";
+  config.vocabulary_head = language || name == "BertForPreTraining";
+  config.pooler = !language;
+  config.pair_head = name == "BertForPreTraining" || name == "BertForNextSentencePrediction";
+  return config;
+}
+
+TensorId attention(Layers& f, const BertConfig& c, TensorId x, TensorId mask) {
+  const std::string p = "encoder.layer.0.attention.";
+  const TensorId q = f.split_heads(f.linear(x, p + "self.query", {c.width}), c.heads);
+  const TensorId k = f.split_heads(f.linear(x, p + "self.key", {c.width}), c.heads);
+  const TensorId v = f.split_heads(f.linear(x, p + "self.value", {c.width}), c.heads);
+  const TensorId scores = f.matmul(q, f.transpose(k, {0, 1, 3, 2}), p + "self.scores");
+  const TensorId scaled = f.op("div_scalar", {scores}, p + "self.scale");
+  const TensorId masked = f.op("add", {scaled, mask}, p + "self.mask");
+  const TensorId weights = f.op("softmax", {masked}, p + "self.softmax");
+  const TensorId dropped = f.dropout(weights, p + "self.dropout");
+  const TensorId context = f.matmul(dropped, v, p + "self.context");
+  const TensorId merged = f.merge_heads(context, p + "self.merge");
+  const TensorId out = f.dropout(f.linear(merged, p + "output.dense", {c.width}), p + "output.dropout");
+  return f.layer_norm(f.op("add", {out, x}, p + "output.residual"), p + "output.LayerNorm");
+}
+
+std::vector<TensorId> heads(Layers& f, const BertConfig& c, TensorId x, TensorId table) {
+  std::vector<TensorId> outputs;
+  if (c.vocabulary_head) {
+    const std::string p = "cls.predictions.";
+    const TensorId dense = f.linear(x, p + "transform.dense", {c.width});
+    const TensorId active = f.activation(dense, c.activation, p + "transform.act");
+    const TensorId normal = f.layer_norm(active, p + "transform.LayerNorm");
+    const TensorId bias = f.weight(p + "bias", {c.vocabulary});
+    outputs.push_back(f.op("linear", {normal, table, bias}, p + "decoder"));
+  }
+  if (!c.vocabulary_head) outputs.push_back(x);
+  if (!c.pooler) return outputs;
+  // The first token of each sequence: a strided view that linear reads in place.
+  const TensorId first =
+      f.op("gather_rows", {x}, "pooler.first_token", {{"rows", {f.request().batch}}});
+  const TensorId pooled = f.op("tanh", {f.linear(first, "pooler.dense", {c.width})}, "pooler.act");
+  outputs.push_back(c.pair_head ? f.linear(pooled, "cls.seq_relationship", {2}) : pooled);
+  return outputs;
+}
+
+Graph build(const BertConfig& c, const GraphRequest& request) {
+  Graph graph;
+  Layers f(graph, request);
+  GraphBuilder& b = f.builder();
+  const int64_t batch = request.batch;
+  const int64_t s = request.seq;
+  b.begin_segment("embeddings", 1);
+  const TensorId seen = b.input("attention_mask", {batch, 1, 1, s}, request.dtype);
+  const TensorId mask =
+      f.op("mul_scalar", {f.op("rsub_scalar", {seen}, "extended_mask")}, "extended_mask");
+  const TensorId table = f.weight("embeddings.word_embeddings.weight", {c.vocabulary, c.width});
+  const TensorId words = f.embedding(table, f.ids("input_ids", {batch, s}), "embeddings.word_embeddings");
+  const TensorId types =
+      f.embedding(f.weight("embeddings.token_type_embeddings.weight", {c.types, c.width}),
+                  f.ids("token_type_ids", {batch, s}), "embeddings.token_type_embeddings");
+  const TensorId places =
+      f.embedding(f.weight("embeddings.position_embeddings.weight", {c.positions, c.width}),
+                  f.ids("position_ids", {1, s}), "embeddings.position_embeddings");
+  const TensorId pair = f.op("add", {words, types}, "embeddings.add");
+  const TensorId sum = f.op("add", {pair, places}, "embeddings.add_positions");
+  const TensorId start =
+      f.dropout(f.layer_norm(sum, "embeddings.LayerNorm"), "embeddings.dropout");
+
+  b.begin_segment("encoder.layer", c.layers);
+  const TensorId attended = attention(f, c, start, mask);
+  const TensorId wide = f.linear(attended, "encoder.layer.0.intermediate.dense", {c.inner});
+  const TensorId active = f.activation(wide, c.activation, "encoder.layer.0.intermediate.act");
+  const TensorId narrow = f.dropout(f.linear(active, "encoder.layer.0.output.dense", {c.width}),
+                                    "encoder.layer.0.output.dropout");
+  const TensorId end = f.layer_norm(f.op("add", {narrow, attended}, "encoder.layer.0.output.residual"),
+                                    "encoder.layer.0.output.LayerNorm");
+  b.carry(start, end);
+
+  b.begin_segment("head", 1);
+  graph.outputs = heads(f, c, end, table);
+  return graph;
+}
+
+}  // namespace
+
+Model read_bert(const JsonObject& json) {
+  const BertConfig config = read_config(json);
+  Model model;
+  model.default_seq = std::min<int64_t>(512, config.positions);
+  model.max_positions = config.positions;
+  model.build = [config](const GraphRequest& request) { return build(config, request); };
+  return model;
+}
+
+}  // namespace tilecast

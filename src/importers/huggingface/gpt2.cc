@@ -1,0 +1,95 @@
+// GPT-2 (transformers/models/gpt2/modeling_gpt2.py, eager attention): also the GPT-3 sizes.
+
+#include "importers/huggingface/family.h"
+#include "importers/huggingface/layers.h"
+
+namespace tilecast {
+namespace {
+
+struct Gpt2Config {
+  int64_t width, heads, layers, inner, positions, vocabulary;
+  std::string activation;
+  bool has_head;
+};
+
+Gpt2Config read_config(const JsonObject& c) {
+  Gpt2Config config{};
+  config.width = c.integer({"n_embd", "hidden_size"}, 1, kLargestSize);
+  config.heads = c.integer({"n_head", "num_attention_heads"}, 1, kLargestSize);
+  config.layers = c.integer({"n_layer", "num_hidden_layers"}, 1, 100000);
+  config.inner = c.optional_integer({"n_inner"}, 1, kLargestSize).value_or(4 * config.width);
+  config.positions = c.integer({"n_positions", "n_ctx", "max_position_embeddings"}, 1, kLargestSize);
+  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
+  config.activation = c.optional_string({"activation_function"}).value_or("gelu_new");
+  check_activation(c, "activation_function", config.activation);
+  head_size(c, "n_embd", config.width, "n_head", config.heads);
+  const Json& architectures = c.json().value("architectures", Json::array());
+  config.has_head = !(architectures.is_array() && architectures.size() == 1 &&
+                      architectures[0] == "GPT2Model");
+  return config;
+}
+
+TensorId attention(Layers& f, const Gpt2Config& c, TensorId x) {
+  GraphBuilder& b = f.builder();
+  const int64_t s = f.request().seq;
+  const TensorId qkv = f.linear(x, "h.0.attn.c_attn", {3 * c.width, true, true});
+  const std::vector<TensorId> parts = b.add("split", {qkv}, "h.0.attn.split", {{"parts", {3}}});
+  const TensorId q = f.split_heads(parts[0], c.heads);
+  const TensorId k = f.split_heads(parts[1], c.heads);
+  const TensorId v = f.split_heads(parts[2], c.heads);
+  const TensorId scores = f.matmul(q, f.transpose(k, {0, 1, 3, 2}), "h.0.attn.scores");
+  const TensorId scaled = f.op("div_scalar", {scores}, "h.0.attn.scale");
+  const TensorId mask = b.tensor({.name = "h.0.attn.bias",
+                                  .shape = {1, 1, s, s},
+                                  .dtype = DType::kBool,
+                                  .kind = TensorKind::kBuffer,
+                                  .segment = b.current_segment()});
+  const TensorId masked = f.op("where", {mask, scaled}, "h.0.attn.mask");
+  const TensorId weights = f.op("softmax", {masked}, "h.0.attn.softmax");
+  const TensorId dropped = f.dropout(weights, "h.0.attn.attn_dropout");
+  const TensorId context = f.matmul(dropped, v, "h.0.attn.context");
+  const TensorId merged = f.merge_heads(context, "h.0.attn.merge");
+  const TensorId out = f.linear(merged, "h.0.attn.c_proj", {c.width, true, true});
+  return f.dropout(out, "h.0.attn.resid_dropout");
+}
+
+Graph build(const Gpt2Config& c, const GraphRequest& request) {
+  Graph graph;
+  Layers f(graph, request);
+  GraphBuilder& b = f.builder();
+  b.begin_segment("embeddings", 1);
+  const TensorId table = f.weight("wte.weight", {c.vocabulary, c.width});
+  const TensorId tokens = f.embedding(table, f.ids("input_ids", {request.batch, request.seq}), "wte");
+  const TensorId places = f.embedding(f.weight("wpe.weight", {c.positions, c.width}),
+                                      f.ids("position_ids", {1, request.seq}), "wpe");
+  const TensorId start = f.dropout(f.op("add", {tokens, places}, "add_embeddings"), "drop");
+
+  b.begin_segment("h", c.layers);
+  const TensorId attended = attention(f, c, f.layer_norm(start, "h.0.ln_1"));
+  const TensorId middle = f.op("add", {attended, start}, "h.0.attn.residual");
+  const TensorId wide = f.linear(f.layer_norm(middle, "h.0.ln_2"), "h.0.mlp.c_fc", {c.inner, true, true});
+  const TensorId active = f.activation(wide, c.activation, "h.0.mlp.act");
+  const TensorId narrow = f.linear(active, "h.0.mlp.c_proj", {c.width, true, true});
+  const TensorId end =
+      f.op("add", {middle, f.dropout(narrow, "h.0.mlp.dropout")}, "h.0.mlp.residual");
+  b.carry(start, end);
+
+  b.begin_segment("head", 1);
+  TensorId output = f.layer_norm(end, "ln_f");
+  if (c.has_head) output = f.op("linear", {output, table}, "lm_head");
+  graph.outputs = {output};
+  return graph;
+}
+
+}  // namespace
+
+Model read_gpt2(const JsonObject& json) {
+  const Gpt2Config config = read_config(json);
+  Model model;
+  model.default_seq = config.positions;
+  model.max_positions = config.positions;
+  model.build = [config](const GraphRequest& request) { return build(config, request); };
+  return model;
+}
+
+}  // namespace tilecast

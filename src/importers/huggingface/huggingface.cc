@@ -1,0 +1,70 @@
+// Hugging Face config.json: sizes alone, no weights, no Python.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "importers/huggingface/family.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+const std::vector<FamilyDef>& families() {
+  static const std::vector<FamilyDef> table = {
+      {"gpt2", "GPT-2 and GPT-3 sizes", read_gpt2},
+      {"bert", "BERT encoders", read_bert},
+      {"opt", "OPT decoders", read_opt},
+      {"llama", "Llama 1, 2, 3", read_llama},
+      {"mistral", "Mistral", read_llama},
+      {"qwen2", "Qwen2", read_llama},
+      {"t5", "T5 encoder-decoders", read_t5},
+      {"switch_transformers", "Switch Transformers: T5 with experts", read_t5},
+  };
+  return table;
+}
+
+bool sniff(std::string_view file_name, std::string_view content) {
+  if (file_name.ends_with(".json")) return true;
+  const std::string_view text = trim(content);
+  return !text.empty() && text.front() == '{';
+}
+
+Model import_config(std::string_view content, const std::string& where) {
+  const Json json = parse_json(content, where);
+  const JsonObject config(json, where);
+  std::vector<std::string> names;
+  for (const FamilyDef& family : families()) names.emplace_back(family.model_type);
+  if (!config.has("model_type"))
+    config.fail("model_type", "is missing; expected one of " + join(names, ", "));
+  const std::string type = config.string("model_type");
+  for (const FamilyDef& family : families()) {
+    if (family.model_type != type) continue;
+    Model model = family.read(config);
+    model.family = type;
+    return model;
+  }
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("{}: 'model_type': unknown family '{}'{}; known: {}", where, type,
+                          did_you_mean(type, names), join(names, ", ")));
+}
+
+}  // namespace
+
+int64_t head_size(const JsonObject& config, std::string_view width_key, int64_t width,
+                  std::string_view heads_key, int64_t heads) {
+  if (width % heads != 0)
+    config.fail(std::string(heads_key), fmt::format("{} heads do not divide the width {} ('{}')",
+                                                    heads, width, width_key));
+  return width / heads;
+}
+
+ImporterDef huggingface_importer() {
+  return {.name = "huggingface",
+          .doc = "config.json of a Hugging Face model",
+          .sniff = sniff,
+          .import = import_config};
+}
+
+}  // namespace tilecast

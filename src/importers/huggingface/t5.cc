@@ -1,0 +1,230 @@
+// T5 and Switch Transformers (transformers/models/t5 and models/switch_transformers): encoder and
+// decoder of the same length; in the latter some feed-forward layers are experts. Tokens spread
+// evenly over the experts; the capacity limit, which drops tokens, is not applied.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "importers/huggingface/family.h"
+#include "importers/huggingface/layers.h"
+
+namespace tilecast {
+namespace {
+
+struct T5Config {
+  int64_t width, heads, head, inner, layers, decoder_layers, vocabulary, buckets;
+  int64_t experts, encoder_step, decoder_step;  ///< experts 0: none; step: every n-th layer is sparse
+  std::string activation;
+  bool gated, tied, dropout;
+};
+
+T5Config read_config(const JsonObject& c) {
+  T5Config config{};
+  config.width = c.integer({"d_model"}, 1, kLargestSize);
+  config.heads = c.integer({"num_heads"}, 1, kLargestSize);
+  config.head = c.integer({"d_kv"}, 1, kLargestSize);
+  config.inner = c.integer({"d_ff"}, 1, kLargestSize);
+  config.layers = c.integer({"num_layers"}, 1, 100000);
+  config.decoder_layers =
+      c.optional_integer({"num_decoder_layers"}, 1, 100000).value_or(config.layers);
+  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
+  config.buckets =
+      c.optional_integer({"relative_attention_num_buckets"}, 1, kLargestSize).value_or(32);
+  const std::string projection = c.optional_string({"feed_forward_proj"}).value_or("relu");
+  config.gated = projection.starts_with("gated-");
+  config.activation = config.gated ? projection.substr(6) : projection;
+  // transformers reads "gated-gelu" as the composed form.
+  if (config.gated && config.activation == "gelu") config.activation = "gelu_new";
+  check_activation(c, "feed_forward_proj", config.activation);
+  config.tied = c.boolean("tie_word_embeddings", true);
+  config.dropout = !c.has("dropout_rate") || c.number("dropout_rate") > 0;
+  if (c.string("model_type") != "switch_transformers") return config;
+  config.experts = c.integer({"num_experts"}, 1, 4096);
+  const auto step = [&](const char* sparse_key, const char* step_key, int64_t layers) -> int64_t {
+    if (const auto count = c.optional_integer({sparse_key}, 0, layers); count)
+      return *count == 0 ? 0 : std::max<int64_t>(1, layers / *count);
+    return c.optional_integer({step_key}, 0, layers).value_or(0);
+  };
+  config.encoder_step = step("num_sparse_encoder_layers", "encoder_sparse_step", config.layers);
+  config.decoder_step =
+      step("num_sparse_decoder_layers", "decoder_sparse_step", config.decoder_layers);
+  return config;
+}
+
+class T5Builder {
+ public:
+  T5Builder(Graph& graph, const T5Config& config, const GraphRequest& request)
+      : f_(graph, request), c_(config), graph_(graph) {}
+
+  void build() {
+    f_.builder().begin_segment("encoder.embed", 1);
+    const TensorId table = f_.weight("shared.weight", {c_.vocabulary, c_.width});
+    const TensorId encoded = stack("encoder", table, {});
+    f_.builder().begin_segment("decoder.embed", 1);
+    TensorId x = stack("decoder", table, encoded);
+    f_.builder().begin_segment("head", 1);
+    x = f_.rms_norm(x, "decoder.final_layer_norm");
+    x = dropout(x, "decoder.dropout");
+    if (c_.tied) x = f_.op("mul_scalar", {x}, "lm_head.scale");
+    graph_.outputs = {c_.tied ? f_.op("linear", {x, table}, "lm_head")
+                              : f_.linear(x, "lm_head", {c_.vocabulary, false})};
+  }
+
+ private:
+  TensorId dropout(TensorId x, const std::string& name) { return f_.dropout(x, name, c_.dropout); }
+
+  /// Bias of every query-key pair by their distance, plus the mask: [b, heads, s, s].
+  TensorId position_bias(const std::string& stack) {
+    GraphBuilder& b = f_.builder();
+    const std::string name = stack + ".relative_attention_bias";
+    const int64_t s = f_.request().seq;
+    const int64_t i64 = static_cast<int64_t>(DType::kInt64);
+    const TensorId rows = b.input(stack + ".context_position", {s, 1}, DType::kInt64);
+    const TensorId columns = b.input(stack + ".memory_position", {1, s}, DType::kInt64);
+    TensorId distance = f_.op("sub", {columns, rows}, name);
+    if (stack == "encoder") {
+      const TensorId sign = f_.op("cast", {f_.op("compare", {distance}, name)}, name, {{"dtype", {i64}}});
+      f_.op("mul_scalar", {sign}, name);
+      distance = f_.op("maximum_scalar", {distance}, name);  // the absolute value
+    } else {
+      distance = f_.op("neg", {f_.op("maximum_scalar", {distance}, name)}, name);
+    }
+    const TensorId near = f_.op("compare", {distance}, name);
+    TensorId far = f_.op("cast", {distance}, name, {{"dtype", {0}}});
+    for (const char* op : {"div_scalar", "log", "div_scalar", "mul_scalar"})
+      far = f_.op(op, {far}, name);
+    far = f_.op("cast", {far}, name, {{"dtype", {i64}}});
+    far = f_.op("maximum_scalar", {f_.op("add_scalar", {far}, name)}, name);
+    const TensorId bucket = f_.op("add_scalar", {f_.op("where", {near, distance, far}, name)}, name);
+    const TensorId values =
+        f_.embedding(f_.weight(name + ".weight", {c_.buckets, c_.heads}), bucket, name);
+    const TensorId bias = f_.view(f_.transpose(values, {2, 0, 1}), {1, c_.heads, s, s});
+    const TensorId mask = b.input(stack + ".attention_mask",
+                                  {f_.request().batch, 1, stack == "encoder" ? 1 : s, s},
+                                  f_.request().dtype);
+    return f_.op("add", {bias, mask}, name);
+  }
+
+  TensorId attention(TensorId x, TensorId memory, TensorId bias, const std::string& p) {
+    const int64_t inner = c_.heads * c_.head;
+    const TensorId q = f_.split_heads(f_.linear(x, p + "q", {inner, false}), c_.heads);
+    const TensorId k = f_.split_heads(f_.linear(memory, p + "k", {inner, false}), c_.heads);
+    const TensorId v = f_.split_heads(f_.linear(memory, p + "v", {inner, false}), c_.heads);
+    const TensorId scores = f_.matmul(q, f_.transpose(k, {0, 1, 3, 2}), p + "scores");
+    const TensorId biased = f_.op("add", {scores, bias}, p + "bias");
+    const TensorId weights = dropout(f_.op("softmax", {biased}, p + "softmax"), p + "dropout");
+    const TensorId context = f_.matmul(weights, v, p + "context");
+    return f_.linear(f_.merge_heads(context, p + "merge"), p + "o", {c_.width, false});
+  }
+
+  TensorId feed_forward(TensorId x, const std::string& p) {
+    if (!c_.gated) {
+      const TensorId wide =
+          f_.activation(f_.linear(x, p + "wi", {c_.inner, false}), c_.activation, p + "act");
+      return f_.linear(dropout(wide, p + "dropout"), p + "wo", {c_.width, false});
+    }
+    const TensorId gate =
+        f_.activation(f_.linear(x, p + "wi_0", {c_.inner, false}), c_.activation, p + "act");
+    const TensorId up = f_.linear(x, p + "wi_1", {c_.inner, false});
+    const TensorId product = dropout(f_.op("mul", {gate, up}, p + "mul"), p + "dropout");
+    return f_.linear(product, p + "wo", {c_.width, false});
+  }
+
+  /// Top-1 routing: each expert takes its tokens out, transforms them and puts them back.
+  TensorId experts(TensorId x, const std::string& p) {
+    const Shape shape = graph_.tensor(x).shape;
+    const int64_t tokens = checked_multiply(shape[0], shape[1]);
+    const Shape one = {shape[0], shape[1], 1};
+    const Shape each = {shape[0], shape[1], c_.experts};
+    const std::string r = p + "router.";
+    const TensorId logits = f_.linear(x, r + "classifier", {c_.experts, false});
+    const TensorId probabilities = f_.op("softmax", {logits}, r + "softmax");
+    f_.op("reduce_max", {probabilities}, r + "argmax", {{"shape", one}});
+    const TensorId chosen = f_.op("compare", {probabilities}, r + "one_hot");
+    f_.op("cast", {chosen}, r + "capacity", {{"dtype", {static_cast<int64_t>(DType::kInt64)}}});
+    const TensorId best = f_.op("reduce_max", {probabilities}, r + "max", {{"shape", one}});
+    TensorId states = f_.op("copy", {x}, p + "next_states");
+    const int64_t share = ceil_divide(tokens, c_.experts);
+    for (int64_t i = 0; i < c_.experts; ++i) {
+      const std::string e = fmt::format("{}experts.expert_{}.", p, i);
+      const TensorId own = f_.op("gather_rows", {x}, e + "gather", {{"rows", {share}}});
+      states = f_.op("scatter_rows", {states, feed_forward(own, e)}, e + "scatter");
+    }
+    return f_.op("mul", {states, best}, p + "router_probs");
+  }
+
+  TensorId layer(TensorId x, TensorId memory, TensorId bias, const std::string& p, bool sparse) {
+    const auto sublayer = [&](TensorId in, TensorId memory_or_self, bool cross, const std::string& q) {
+      const TensorId normal = f_.rms_norm(in, q + "layer_norm");
+      const TensorId source = cross ? memory_or_self : normal;
+      const TensorId out = attention(normal, source, cross ? cross_mask_ : bias,
+                                     q + (cross ? "EncDecAttention." : "SelfAttention."));
+      return f_.op("add", {in, dropout(out, q + "dropout")}, q + "residual");
+    };
+    x = sublayer(x, x, false, p + "layer.0.");
+    if (memory >= 0) x = sublayer(x, memory, true, p + "layer.1.");
+    const std::string q = p + (memory >= 0 ? "layer.2." : "layer.1.");
+    const TensorId normal = f_.rms_norm(x, q + "layer_norm");
+    const TensorId out = sparse ? experts(normal, q + "mlp.") : feed_forward(normal, q + "DenseReluDense.");
+    return f_.op("add", {x, dropout(out, q + "dropout")}, q + "residual");
+  }
+
+  TensorId stack(const std::string& name, TensorId table, std::optional<TensorId> memory) {
+    GraphBuilder& b = f_.builder();
+    const Shape ids = {f_.request().batch, f_.request().seq};
+    TensorId x = f_.embedding(table, f_.ids(name + ".input_ids", ids), name + ".embed_tokens");
+    x = dropout(x, name + ".dropout");
+    const TensorId bias = position_bias(name);
+    TensorId source = -1;
+    if (memory) {
+      // The encoder's last norm runs once, before the decoder reads it.
+      source = dropout(f_.rms_norm(*memory, "encoder.final_layer_norm"), "encoder.final_dropout");
+      cross_mask_ = b.input("decoder.cross_mask",
+                            {ids[0], 1, 1, f_.request().seq}, f_.request().dtype);
+    }
+    const int64_t layers = memory ? c_.decoder_layers : c_.layers;
+    const int64_t step = c_.experts == 0 ? 0 : (memory ? c_.decoder_step : c_.encoder_step);
+    // In each period of `step` layers the second one is sparse (layer index % step == 1).
+    const int64_t period = std::max<int64_t>(1, step);
+    const auto run = [&](int64_t first, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        const bool sparse = step == 1 || (step > 1 && i % step == 1);
+        x = layer(x, source, bias, fmt::format("{}.block.{}.", name, first + i), sparse);
+      }
+    };
+    if (layers / period > 0) {
+      b.begin_segment(name + ".block", layers / period);
+      const TensorId start = x;
+      run(0, period);
+      b.carry(start, x);
+    }
+    if (layers % period > 0) {
+      b.begin_segment(name + ".last_blocks", 1);
+      run(layers - layers % period, layers % period);
+    }
+    return x;
+  }
+
+  Layers f_;
+  const T5Config& c_;
+  Graph& graph_;
+  TensorId cross_mask_ = -1;
+};
+
+}  // namespace
+
+Model read_t5(const JsonObject& json) {
+  const T5Config config = read_config(json);
+  Model model;
+  model.default_seq = 512;  // relative positions: no limit; 512 is what T5 was trained with
+  model.build = [config](const GraphRequest& request) {
+    Graph graph;
+    T5Builder(graph, config, request).build();
+    return graph;
+  };
+  return model;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,117 @@
+#include "ops/builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+void check_node(const OpContext& context, const OpDef& definition) {
+  const int count = static_cast<int>(context.input_count());
+  if (count < definition.min_inputs || count > definition.max_inputs) {
+    context.fail(definition.min_inputs == definition.max_inputs
+                     ? fmt::format("expected {} inputs, found {}", definition.min_inputs, count)
+                     : fmt::format("expected {} to {} inputs, found {}", definition.min_inputs,
+                                   definition.max_inputs, count));
+  }
+  for (const Attribute& attribute : context.node.attributes) {
+    const auto known = [&](const AttributeDef& d) { return d.name == attribute.name; };
+    if (std::none_of(definition.attributes.begin(), definition.attributes.end(), known)) {
+      std::vector<std::string> names;
+      for (const AttributeDef& d : definition.attributes) names.emplace_back(d.name);
+      context.fail(fmt::format("unknown attribute '{}'; known: {}", attribute.name,
+                               names.empty() ? "none" : join(names, ", ")));
+    }
+  }
+  for (const AttributeDef& attribute : definition.attributes) {
+    if (attribute.required && context.node.attribute(attribute.name) == nullptr)
+      context.fail(fmt::format("attribute '{}' is missing: {}", attribute.name, attribute.doc));
+  }
+}
+
+}  // namespace
+
+void GraphBuilder::begin_segment(std::string name, int64_t repeat) {
+  Segment segment;
+  segment.name = std::move(name);
+  segment.first_node = static_cast<int32_t>(graph_.nodes.size());
+  segment.repeat = repeat;
+  graph_.segments.push_back(std::move(segment));
+}
+
+void GraphBuilder::carry(TensorId initial, TensorId next) {
+  graph_.segments.back().carries.push_back({initial, next});
+}
+
+void GraphBuilder::reverses(int32_t segment) { graph_.segments.back().reverses = segment; }
+
+TensorId GraphBuilder::tensor(Tensor tensor) {
+  const TensorId id = static_cast<TensorId>(graph_.tensors.size());
+  if (tensor.storage < 0) tensor.storage = id;
+  graph_.tensors.push_back(std::move(tensor));
+  return id;
+}
+
+TensorId GraphBuilder::input(std::string name, Shape shape, DType dtype) {
+  return tensor({.name = std::move(name),
+                 .shape = std::move(shape),
+                 .dtype = dtype,
+                 .kind = TensorKind::kInput});
+}
+
+TensorId GraphBuilder::weight(std::string name, Shape shape, DType dtype) {
+  return tensor({.name = std::move(name),
+                 .shape = std::move(shape),
+                 .dtype = dtype,
+                 .kind = TensorKind::kWeight,
+                 .segment = current_segment()});
+}
+
+std::vector<TensorId> GraphBuilder::add(std::string_view op, std::vector<TensorId> inputs,
+                                        std::string name, std::vector<Attribute> attributes) {
+  TILECAST_CHECK(!graph_.segments.empty()) << "a node before the first segment";
+  Node node{.name = std::move(name),
+            .op = require_op(op),
+            .inputs = std::move(inputs),
+            .outputs = {},
+            .attributes = std::move(attributes),
+            .phase = phase_};
+  const OpDef& definition = op_def(node.op);
+  const OpContext context{graph_, node};
+  check_node(context, definition);
+  std::vector<TensorSpec> specs = definition.infer(context);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    Tensor output{.name = i == 0 ? node.name : fmt::format("{}.{}", node.name, i),
+                  .shape = std::move(specs[i].shape),
+                  .dtype = specs[i].dtype,
+                  .kind = TensorKind::kActivation,
+                  .contiguous = specs[i].contiguous,
+                  .storage = specs[i].view ? graph_.tensor(node.inputs[0]).storage : -1,
+                  .segment = current_segment()};
+    element_count(output.shape);  // refuses sizes beyond 64 bits here, where the node is known
+    node.outputs.push_back(tensor(std::move(output)));
+  }
+  graph_.segments.back().node_count += 1;
+  graph_.nodes.push_back(std::move(node));
+  return graph_.nodes.back().outputs;
+}
+
+TensorId GraphBuilder::op(std::string_view op, std::vector<TensorId> inputs, std::string name,
+                          std::vector<Attribute> attributes) {
+  return add(op, std::move(inputs), std::move(name), std::move(attributes)).front();
+}
+
+void lower_node(const Graph& graph, const Node& node, std::vector<Kernel>& kernels) {
+  const OpDef& definition = op_def(node.op);
+  if (definition.work == nullptr) return;
+  const size_t first = kernels.size();
+  definition.work({graph, node}, kernels);
+  for (size_t i = first; i < kernels.size(); ++i) kernels[i].op = node.op;
+}
+
+}  // namespace tilecast

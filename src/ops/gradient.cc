@@ -1,0 +1,76 @@
+#include "ops/gradient.h"
+
+#include "ops/op_def.h"
+
+namespace tilecast {
+
+GradientBuilder::GradientBuilder(Graph& graph) : graph_(graph), builder_(graph) {
+  builder_.set_phase(Phase::kBackward);
+}
+
+void GradientBuilder::mark_wanted() {
+  wanted_.assign(graph_.tensors.size(), false);
+  for (size_t i = 0; i < graph_.tensors.size(); ++i)
+    wanted_[i] = graph_.tensors[i].kind == TensorKind::kWeight;
+  for (const Node& node : graph_.nodes) {
+    if (op_def(node.op).backward == nullptr) continue;
+    bool wanted = false;
+    for (TensorId id : node.inputs) wanted = wanted || wanted_[static_cast<size_t>(id)];
+    for (TensorId id : node.outputs) wanted_[static_cast<size_t>(id)] = wanted;
+  }
+}
+
+bool GradientBuilder::wants(TensorId id) const {
+  return static_cast<size_t>(id) < wanted_.size() && wanted_[static_cast<size_t>(id)];
+}
+
+TensorId GradientBuilder::gradient(TensorId id) const {
+  return static_cast<size_t>(id) < gradients_.size() ? gradients_[static_cast<size_t>(id)] : -1;
+}
+
+void GradientBuilder::set(TensorId id, TensorId gradient) {
+  if (gradients_.size() <= static_cast<size_t>(id)) gradients_.resize(static_cast<size_t>(id) + 1, -1);
+  gradients_[static_cast<size_t>(id)] = gradient;
+}
+
+void GradientBuilder::give(TensorId id, TensorId gradient) {
+  if (!wants(id)) return;
+  if (tensor(id).kind == TensorKind::kWeight) {
+    accumulate(id, gradient);
+    return;
+  }
+  const TensorId before = this->gradient(id);
+  set(id, before < 0 ? gradient : op("add", {before, gradient}));
+}
+
+TensorId GradientBuilder::op(std::string_view name, std::vector<TensorId> inputs,
+                             std::vector<Attribute> attributes) {
+  return builder_.op(name, std::move(inputs), name_, std::move(attributes));
+}
+
+std::vector<TensorId> GradientBuilder::add(std::string_view name, std::vector<TensorId> inputs,
+                                           std::vector<Attribute> attributes) {
+  return builder_.add(name, std::move(inputs), name_, std::move(attributes));
+}
+
+void GradientBuilder::accumulate(TensorId weight, TensorId gradient) {
+  // By value: adding tensors moves the vector that holds them.
+  const Tensor parameter = tensor(weight);
+  const TensorId total = builder_.tensor({.name = parameter.name + ".grad",
+                                          .shape = parameter.shape,
+                                          .dtype = parameter.dtype,
+                                          .kind = TensorKind::kGradient,
+                                          .segment = parameter.segment});
+  op("add_", {total, gradient});
+}
+
+TensorId GradientBuilder::reduce_to(TensorId gradient, TensorId like) {
+  if (element_count(tensor(gradient).shape) == element_count(tensor(like).shape)) return gradient;
+  return op("reduce_sum", {gradient}, {{"shape", tensor(like).shape}});
+}
+
+TensorId GradientBuilder::dense(TensorId gradient) {
+  return tensor(gradient).contiguous ? gradient : op("copy", {gradient});
+}
+
+}  // namespace tilecast

@@ -1,0 +1,205 @@
+// Matrix products: what a BLAS library runs.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+/// Rows of a tensor flattened to two dimensions: the product of all but the last.
+int64_t flat_rows(const Shape& shape) {
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i) rows = checked_multiply(rows, shape[i]);
+  return rows;
+}
+
+Kernel matmul_kernel(const OpContext& context, KernelFamily family, Shape bmnk) {
+  Kernel kernel{.family = family, .dtype = context.output(0).dtype};
+  kernel.batch = bmnk[0];
+  kernel.m = bmnk[1];
+  kernel.n = bmnk[2];
+  kernel.k = bmnk[3];
+  kernel.flops = checked_product({2, kernel.batch, kernel.m, kernel.n, kernel.k});
+  for (size_t i = 0; i < context.input_count(); ++i)
+    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
+  kernel.write_bytes = tensor_bytes(context.output(0));
+  return kernel;
+}
+
+// linear: x [..., k] · w [n, k]ᵀ + b [n]; with weight_layout 1, w is [k, n].
+struct LinearSizes {
+  int64_t m, n, k;
+};
+
+LinearSizes linear_sizes(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  const Tensor& w = context.input(1);
+  if (x.shape.empty() || w.shape.size() != 2)
+    context.fail(fmt::format("expected x [..., k] and a weight of two dimensions, found {} and {}",
+                             format_shape(x.shape), format_shape(w.shape)));
+  const bool transposed = context.node.attribute_or("weight_layout", 0) == 1;
+  const int64_t n = transposed ? w.shape[1] : w.shape[0];
+  const int64_t k = transposed ? w.shape[0] : w.shape[1];
+  if (x.shape.back() != k)
+    context.fail(fmt::format("inner dimensions differ: x {} x weight {} ({} != {})",
+                             format_shape(x.shape), format_shape(w.shape), x.shape.back(), k));
+  if (context.input_count() == 3 && element_count(context.input(2).shape) != n)
+    context.fail(fmt::format("bias {} does not fit {} output features",
+                             format_shape(context.input(2).shape), n));
+  return {flat_rows(x.shape), n, k};
+}
+
+std::vector<TensorSpec> infer_linear(const OpContext& context) {
+  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+  const LinearSizes sizes = linear_sizes(context);
+  spec.shape.back() = sizes.n;
+  return {spec};
+}
+
+void work_linear(const OpContext& context, std::vector<Kernel>& kernels) {
+  const LinearSizes sizes = linear_sizes(context);
+  kernels.push_back(
+      matmul_kernel(context, KernelFamily::kLinear, {1, sizes.m, sizes.n, sizes.k}));
+}
+
+void backward_linear(GradientBuilder& g, const Node& node) {
+  const TensorId x = node.inputs[0];
+  const TensorId w = node.inputs[1];
+  const bool transposed = node.attribute_or("weight_layout", 0) == 1;
+  const TensorId dy = g.dense(g.gradient(node.outputs[0]));
+  if (g.wants(x)) {
+    const TensorId dx = g.op("gemm", {dy, w}, {{"transpose_b", {transposed ? 1 : 0}}});
+    // gemm flattens; the view back to x's shape launches nothing.
+    g.give(x, g.op("view", {dx}, {{"shape", g.tensor(x).shape}}));
+  }
+  if (g.wants(w)) {
+    g.give(w, transposed ? g.op("gemm", {x, dy}, {{"transpose_a", {1}}})
+                         : g.op("gemm", {dy, x}, {{"transpose_a", {1}}}));
+  }
+  if (node.inputs.size() == 3 && g.wants(node.inputs[2]))
+    g.give(node.inputs[2], g.reduce_to(dy, node.inputs[2]));
+}
+
+// gemm: both operands flattened to two dimensions, each read transposed or not.
+struct Flat {
+  int64_t rows, columns;
+};
+
+Flat flat(const Tensor& tensor, bool transposed) {
+  const int64_t rows = flat_rows(tensor.shape);
+  const int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
+  return transposed ? Flat{columns, rows} : Flat{rows, columns};
+}
+
+std::vector<int64_t> gemm_sizes(const OpContext& context) {
+  const Flat a = flat(context.input(0), context.node.attribute_or("transpose_a", 0) != 0);
+  const Flat b = flat(context.input(1), context.node.attribute_or("transpose_b", 0) != 0);
+  if (a.columns != b.rows)
+    context.fail(fmt::format("inner dimensions differ: [{}, {}] x [{}, {}] ({} != {})", a.rows,
+                             a.columns, b.rows, b.columns, a.columns, b.rows));
+  return {1, a.rows, b.columns, a.columns};
+}
+
+std::vector<TensorSpec> infer_gemm(const OpContext& context) {
+  const std::vector<int64_t> sizes = gemm_sizes(context);
+  return {{.shape = {sizes[1], sizes[2]}, .dtype = context.input(0).dtype}};
+}
+
+void work_gemm(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(matmul_kernel(context, KernelFamily::kLinear, gemm_sizes(context)));
+}
+
+// matmul: a [..., m, k] · b [..., k, n], equal leading dimensions.
+std::vector<int64_t> matmul_sizes(const OpContext& context) {
+  const Shape& a = context.input(0).shape;
+  const Shape& b = context.input(1).shape;
+  if (a.size() < 2 || a.size() != b.size() ||
+      !std::equal(a.begin(), a.end() - 2, b.begin(), b.end() - 2))
+    context.fail(fmt::format("expected equal leading dimensions, found {} x {}", format_shape(a),
+                             format_shape(b)));
+  int64_t batch = 1;
+  for (size_t i = 0; i + 2 < a.size(); ++i) batch = checked_multiply(batch, a[i]);
+  const bool ta = context.node.attribute_or("transpose_a", 0) != 0;
+  const bool tb = context.node.attribute_or("transpose_b", 0) != 0;
+  const int64_t m = a[a.size() - (ta ? 1 : 2)];
+  const int64_t ka = a[a.size() - (ta ? 2 : 1)];
+  const int64_t kb = b[b.size() - (tb ? 1 : 2)];
+  const int64_t n = b[b.size() - (tb ? 2 : 1)];
+  if (ka != kb)
+    context.fail(fmt::format("inner dimensions differ: a {} x b {} ({} != {})", format_shape(a),
+                             format_shape(b), ka, kb));
+  return {batch, m, n, ka};
+}
+
+std::vector<TensorSpec> infer_matmul(const OpContext& context) {
+  const std::vector<int64_t> sizes = matmul_sizes(context);
+  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+  spec.shape[spec.shape.size() - 2] = sizes[1];
+  spec.shape.back() = sizes[2];
+  return {spec};
+}
+
+void work_matmul(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(matmul_kernel(context, KernelFamily::kBmm, matmul_sizes(context)));
+}
+
+void backward_matmul(GradientBuilder& g, const Node& node) {
+  const TensorId a = node.inputs[0];
+  const TensorId b = node.inputs[1];
+  const int64_t ta = node.attribute_or("transpose_a", 0);
+  const int64_t tb = node.attribute_or("transpose_b", 0);
+  const TensorId dy = g.dense(g.gradient(node.outputs[0]));
+  const auto product = [&](TensorId left, TensorId right, int64_t tl, int64_t tr) {
+    return g.op("matmul", {left, right}, {{"transpose_a", {tl}}, {"transpose_b", {tr}}});
+  };
+  if (g.wants(a)) g.give(a, ta ? product(b, dy, tb, 1) : product(dy, b, 0, 1 - tb));
+  if (g.wants(b)) g.give(b, tb ? product(dy, a, 1, ta) : product(a, dy, 1 - ta, 0));
+}
+
+}  // namespace
+
+std::vector<OpDef> matmul_ops() {
+  const AttributeDef transpose_a{"transpose_a", "1: the last two dimensions of a are swapped"};
+  const AttributeDef transpose_b{"transpose_b", "1: the last two dimensions of b are swapped"};
+  return {
+      {.name = "linear",
+       .doc = "x [..., k] times weight [n, k] transposed, plus bias [n]",
+       .aten = "aten::linear",
+       .onnx = "Gemm",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .attributes = {{"weight_layout", "0: weight is [n, k]; 1: weight is [k, n]"}},
+       .infer = infer_linear,
+       .work = work_linear,
+       .backward = backward_linear,
+       .example = "x: fp32[4, 128, 256] w: fp32[512, 256] b: fp32[512]"},
+      {.name = "matmul",
+       .doc = "a [..., m, k] times b [..., k, n], one product per leading index",
+       .aten = "aten::bmm",
+       .onnx = "MatMul",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attributes = {transpose_a, transpose_b},
+       .infer = infer_matmul,
+       .work = work_matmul,
+       .backward = backward_matmul,
+       .example = "a: fp32[8, 128, 64] b: fp32[8, 64, 128]"},
+      {.name = "gemm",
+       .doc = "product of two tensors flattened to matrices (backward of linear)",
+       .aten = "aten::mm",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attributes = {transpose_a, transpose_b},
+       .infer = infer_gemm,
+       .work = work_gemm,
+       .example = "a: fp32[128, 256] b: fp32[256, 64]"},
+  };
+}
+
+}  // namespace tilecast

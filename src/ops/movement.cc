@@ -1,0 +1,349 @@
+// Operators that move or reinterpret data: views launch nothing, gathers and concatenations copy.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+Kernel memory_kernel(DType dtype, int64_t elements, int64_t read_bytes, int64_t write_bytes) {
+  Kernel kernel{.family = KernelFamily::kMemory, .dtype = dtype};
+  kernel.n = elements;
+  kernel.read_bytes = read_bytes;
+  kernel.write_bytes = write_bytes;
+  return kernel;
+}
+
+std::vector<TensorSpec> infer_view(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  const Shape& shape = *context.node.attribute("shape");
+  if (element_count(shape) != element_count(x.shape))
+    context.fail(fmt::format("cannot view {} as {}: the number of elements differs",
+                             format_shape(x.shape), format_shape(shape)));
+  return {{.shape = shape, .dtype = x.dtype, .contiguous = x.contiguous, .view = true}};
+}
+
+void backward_view(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.dense(g.gradient(node.outputs[0]));
+  g.give(node.inputs[0], g.op("view", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}}));
+}
+
+std::vector<TensorSpec> infer_transpose(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  const std::vector<int64_t>& order = *context.node.attribute("order");
+  std::vector<int64_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  bool valid = sorted.size() == x.shape.size();
+  for (size_t i = 0; valid && i < sorted.size(); ++i) valid = sorted[i] == static_cast<int64_t>(i);
+  if (!valid)
+    context.fail(fmt::format("order [{}] is no permutation of the dimensions of {}",
+                             fmt::join(order, ", "), format_shape(x.shape)));
+  TensorSpec spec{.dtype = x.dtype, .contiguous = false, .view = true};
+  // Dimensions of size 1 do not count: moving only them keeps the layout dense.
+  int64_t previous = -1;
+  bool dense = true;
+  for (int64_t dimension : order) {
+    spec.shape.push_back(x.shape[static_cast<size_t>(dimension)]);
+    if (spec.shape.back() == 1) continue;
+    dense = dense && dimension > previous;
+    previous = dimension;
+  }
+  // A second transposition is taken to undo the first, which is what models do.
+  spec.contiguous = x.contiguous ? dense : !dense;
+  return {spec};
+}
+
+void backward_transpose(GradientBuilder& g, const Node& node) {
+  const std::vector<int64_t>& order = *node.attribute("order");
+  std::vector<int64_t> inverse(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  g.give(node.inputs[0],
+         g.op("transpose", {g.gradient(node.outputs[0])}, {{"order", inverse}}));
+}
+
+std::vector<TensorSpec> infer_expand(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  const Shape& shape = *context.node.attribute("shape");
+  bool fits = shape.size() >= x.shape.size();
+  const size_t offset = fits ? shape.size() - x.shape.size() : 0;
+  for (size_t i = 0; fits && i < x.shape.size(); ++i)
+    fits = x.shape[i] == 1 || x.shape[i] == shape[offset + i];
+  if (!fits)
+    context.fail(fmt::format("cannot expand {} to {}", format_shape(x.shape), format_shape(shape)));
+  // Dense, so that a kernel that reads it writes a dense output; its own bytes stay those of x.
+  return {{.shape = shape, .dtype = x.dtype, .contiguous = false, .view = true}};
+}
+
+void backward_expand(GradientBuilder& g, const Node& node) {
+  g.give(node.inputs[0], g.reduce_to(g.gradient(node.outputs[0]), node.inputs[0]));
+}
+
+// split: equal parts of one dimension, as views.
+std::vector<TensorSpec> infer_split(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  const int64_t parts = context.node.attribute_or("parts", 0);
+  const int64_t dim = context.node.attribute_or("dim", static_cast<int64_t>(x.shape.size()) - 1);
+  if (dim < 0 || dim >= static_cast<int64_t>(x.shape.size()) || parts < 1 || parts > 64 ||
+      x.shape[static_cast<size_t>(dim)] % parts != 0)
+    context.fail(fmt::format("cannot split dimension {} of {} into {} parts", dim,
+                             format_shape(x.shape), parts));
+  TensorSpec part{.shape = x.shape, .dtype = x.dtype, .contiguous = false, .view = true};
+  part.shape[static_cast<size_t>(dim)] /= parts;
+  return std::vector<TensorSpec>(static_cast<size_t>(parts), part);
+}
+
+/// Gradients of the parts are joined by one kernel.
+void backward_split(GradientBuilder& g, const Node& node) {
+  std::vector<TensorId> parts;
+  for (TensorId output : node.outputs) {
+    if (g.gradient(output) >= 0) parts.push_back(g.gradient(output));
+  }
+  if (parts.empty()) return;
+  while (parts.size() < node.outputs.size()) {
+    // A part without a gradient counts as zeros, which autograd fills first.
+    parts.push_back(g.op("fill", {parts.front()}));
+  }
+  const int64_t last = static_cast<int64_t>(g.tensor(node.inputs[0]).shape.size()) - 1;
+  g.give(node.inputs[0], g.op("cat", parts, {{"dim", {node.attribute_or("dim", last)}}}));
+}
+
+std::vector<TensorSpec> infer_cat(const OpContext& context) {
+  Shape shape = context.input(0).shape;
+  const int64_t dim = context.node.attribute_or("dim", 0);
+  if (dim < 0 || dim >= static_cast<int64_t>(shape.size()))
+    context.fail(fmt::format("no dimension {} in {}", dim, format_shape(shape)));
+  const auto d = static_cast<size_t>(dim);
+  for (size_t i = 1; i < context.input_count(); ++i) {
+    Shape other = context.input(i).shape;
+    if (other.size() != shape.size())
+      context.fail(fmt::format("cannot join {} and {}", format_shape(shape), format_shape(other)));
+    const int64_t length = other[d];
+    other[d] = shape[d];
+    if (other != shape)
+      context.fail(fmt::format("cannot join {} and {} along dimension {}", format_shape(shape),
+                               format_shape(context.input(i).shape), dim));
+    shape[d] = checked_add(shape[d], length);
+  }
+  return {{.shape = shape, .dtype = context.input(0).dtype}};
+}
+
+void work_cat(const OpContext& context, std::vector<Kernel>& kernels) {
+  const int64_t bytes = tensor_bytes(context.output(0));
+  kernels.push_back(memory_kernel(context.output(0).dtype,
+                                  element_count(context.output(0).shape), bytes, bytes));
+}
+
+void backward_cat(GradientBuilder& g, const Node& node) {
+  const int64_t dim = node.attribute_or("dim", 0);
+  const auto parts = static_cast<int64_t>(node.inputs.size());
+  const std::vector<TensorId> grads = g.add("split", {g.gradient(node.outputs[0])},
+                                            {{"parts", {parts}}, {"dim", {dim}}});
+  for (size_t i = 0; i < node.inputs.size(); ++i) g.give(node.inputs[i], grads[i]);
+}
+
+std::vector<TensorSpec> infer_same(const OpContext& context) {
+  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
+}
+
+void work_fill(const OpContext& context, std::vector<Kernel>& kernels) {
+  const Tensor& out = context.output(0);
+  kernels.push_back(memory_kernel(out.dtype, element_count(out.shape), 0, tensor_bytes(out)));
+}
+
+// embedding: weight [rows, width], ids [...]: gathers rows.
+std::vector<TensorSpec> infer_embedding(const OpContext& context) {
+  const Tensor& weight = context.input(0);
+  const Tensor& ids = context.input(1);
+  if (weight.shape.size() != 2)
+    context.fail("expected a weight of two dimensions, found " + format_shape(weight.shape));
+  if (ids.dtype != DType::kInt64 && ids.dtype != DType::kInt32)
+    context.fail(fmt::format("expected whole-number ids, found {}", dtype_name(ids.dtype)));
+  TensorSpec spec{.shape = ids.shape, .dtype = weight.dtype};
+  spec.shape.push_back(weight.shape[1]);
+  return {spec};
+}
+
+void work_embedding(const OpContext& context, std::vector<Kernel>& kernels) {
+  const Tensor& out = context.output(0);
+  const int64_t bytes = tensor_bytes(out);
+  kernels.push_back(memory_kernel(out.dtype, element_count(out.shape),
+                                  checked_add(bytes, tensor_bytes(context.input(1))), bytes));
+}
+
+void backward_embedding(GradientBuilder& g, const Node& node) {
+  const TensorId weight = node.inputs[0];
+  if (!g.wants(weight)) return;
+  g.give(weight, g.op("embedding_backward",
+                      {g.dense(g.gradient(node.outputs[0])), node.inputs[1]},
+                      {{"shape", g.tensor(weight).shape}}));
+}
+
+std::vector<TensorSpec> infer_embedding_backward(const OpContext& context) {
+  return {{.shape = *context.node.attribute("shape"), .dtype = context.input(0).dtype}};
+}
+
+/// Zeros for the whole table, a sort of the ids (keys and positions, four passes of eight bits
+/// read and write both), then one addition per gathered row.
+void work_embedding_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  const Tensor& dy = context.input(0);
+  const Tensor& out = context.output(0);
+  const int64_t table = tensor_bytes(out);
+  const int64_t rows = tensor_bytes(dy);
+  const int64_t ids = tensor_bytes(context.input(1));
+  kernels.push_back(memory_kernel(out.dtype, element_count(out.shape), 0, table));
+  const int64_t sort = checked_multiply(ids, 8);
+  kernels.push_back(memory_kernel(DType::kInt64, element_count(context.input(1).shape), sort, sort));
+  kernels.push_back(
+      memory_kernel(out.dtype, element_count(dy.shape), checked_multiply(rows, 2), rows));
+  kernels.back().flops = element_count(dy.shape);
+}
+
+// gather_rows / scatter_rows: a share of a tensor's rows, picked by an index.
+std::vector<TensorSpec> infer_gather_rows(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  const int64_t rows = context.node.attribute_or("rows", 0);
+  if (x.shape.size() < 2 || rows < 0)
+    context.fail(fmt::format("cannot pick {} rows of {}", rows, format_shape(x.shape)));
+  return {{.shape = {rows, x.shape.back()}, .dtype = x.dtype}};
+}
+
+void work_gather_rows(const OpContext& context, std::vector<Kernel>& kernels) {
+  const Tensor& out = context.output(0);
+  const int64_t bytes = tensor_bytes(out);
+  kernels.push_back(memory_kernel(out.dtype, element_count(out.shape), bytes, bytes));
+}
+
+/// Zeros of the source's size, then the rows are put back.
+void backward_gather_rows(GradientBuilder& g, const Node& node) {
+  const TensorId zeros = g.op("fill", {node.inputs[0]});
+  g.give(node.inputs[0], g.op("scatter_rows", {zeros, g.gradient(node.outputs[0])}));
+}
+
+std::vector<TensorSpec> infer_scatter_rows(const OpContext& context) {
+  if (context.input(0).shape.empty() || context.input(1).shape.empty() ||
+      context.input(0).shape.back() != context.input(1).shape.back())
+    context.fail(fmt::format("cannot put rows {} into {}", format_shape(context.input(1).shape),
+                             format_shape(context.input(0).shape)));
+  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype, .view = true}};
+}
+
+void work_scatter_rows(const OpContext& context, std::vector<Kernel>& kernels) {
+  const Tensor& rows = context.input(1);
+  const int64_t bytes = tensor_bytes(rows);
+  kernels.push_back(memory_kernel(rows.dtype, element_count(rows.shape), bytes, bytes));
+}
+
+void backward_scatter_rows(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]);
+  g.give(node.inputs[0], dy);
+  if (g.wants(node.inputs[1])) {
+    const Shape& rows = g.tensor(node.inputs[1]).shape;
+    const int64_t count = element_count(rows) / std::max<int64_t>(1, rows.back());
+    g.give(node.inputs[1], g.op("view", {g.op("gather_rows", {dy}, {{"rows", {count}}})},
+                                {{"shape", rows}}));
+  }
+}
+
+}  // namespace
+
+std::vector<OpDef> movement_ops() {
+  const AttributeDef shape{"shape", "the shape of the output", true};
+  return {
+      {.name = "view",
+       .doc = "the same memory in another shape; launches nothing",
+       .aten = "aten::view",
+       .onnx = "Reshape",
+       .attributes = {shape},
+       .infer = infer_view,
+       .backward = backward_view,
+       .example = "x: fp32[64, 256] {shape=[16384]}"},
+      {.name = "transpose",
+       .doc = "the same memory with its dimensions in another order; launches nothing",
+       .aten = "aten::permute",
+       .onnx = "Transpose",
+       .attributes = {{"order", "which dimension comes at each place", true}},
+       .infer = infer_transpose,
+       .backward = backward_transpose,
+       .example = "x: fp32[4, 64, 256] {order=[0, 2, 1]}"},
+      {.name = "expand",
+       .doc = "repeats dimensions of size 1 without copying; launches nothing",
+       .aten = "aten::expand",
+       .onnx = "Expand",
+       .attributes = {shape},
+       .infer = infer_expand,
+       .backward = backward_expand,
+       .example = "x: fp32[64, 1] {shape=[64, 256]}"},
+      {.name = "split",
+       .doc = "equal parts along a dimension, as views; launches nothing",
+       .aten = "aten::split",
+       .onnx = "Split",
+       .attributes = {{"parts", "how many", true}, {"dim", "default: the last"}},
+       .infer = infer_split,
+       .backward = backward_split,
+       .example = "x: fp32[64, 256] {parts=2}"},
+      {.name = "cat",
+       .doc = "joins tensors along a dimension",
+       .aten = "aten::cat",
+       .onnx = "Concat",
+       .max_inputs = 64,
+       .attributes = {{"dim", "along which", true}},
+       .infer = infer_cat,
+       .work = work_cat,
+       .backward = backward_cat,
+       .example = "x: fp32[64, 256] y: fp32[64, 256] {dim=1}"},
+      {.name = "fill",
+       .doc = "a new tensor of the input's shape, all one value",
+       .aten = "aten::zeros_like",
+       .onnx = "ConstantOfShape",
+       .infer = infer_same,
+       .work = work_fill,
+       .example = "x: fp32[64, 256]"},
+      {.name = "embedding",
+       .doc = "rows of a table, picked by ids",
+       .aten = "aten::embedding",
+       .onnx = "Gather",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_embedding,
+       .work = work_embedding,
+       .backward = backward_embedding,
+       .example = "w: fp32[1000, 64] i: int64[4, 16]"},
+      {.name = "embedding_backward",
+       .doc = "dense gradient of an embedding table",
+       .aten = "aten::embedding_dense_backward",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attributes = {shape},
+       .infer = infer_embedding_backward,
+       .work = work_embedding_backward,
+       .example = "x: fp32[4, 16, 64] i: int64[4, 16] {shape=[1000, 64]}"},
+      {.name = "gather_rows",
+       .doc = "picks rows by an index (tokens of an expert)",
+       .aten = "aten::index",
+       .onnx = "GatherND",
+       .attributes = {{"rows", "how many", true}},
+       .infer = infer_gather_rows,
+       .work = work_gather_rows,
+       .backward = backward_gather_rows,
+       .example = "x: fp32[64, 256] {rows=16}"},
+      {.name = "scatter_rows",
+       .doc = "puts rows back in place by an index",
+       .aten = "aten::index_put_",
+       .onnx = "ScatterND",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_scatter_rows,
+       .work = work_scatter_rows,
+       .backward = backward_scatter_rows,
+       .example = "x: fp32[64, 256] y: fp32[16, 256]"},
+  };
+}
+
+}  // namespace tilecast

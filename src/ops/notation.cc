@@ -1,0 +1,310 @@
+#include "ops/notation.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <map>
+
+#include "base/text.h"
+#include "ops/builder.h"
+#include "ops/op_def.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// Reads tokens of one line.
+class Cursor {
+ public:
+  Cursor(std::string_view line, std::string where) : rest_(line), where_(std::move(where)) { skip(); }
+
+  bool done() const { return rest_.empty(); }
+  bool peek(char c) const { return !rest_.empty() && rest_.front() == c; }
+
+  [[noreturn]] void fail(const std::string& expected) const {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: expected {}, found {}", where_, expected,
+                            rest_.empty() ? "the end of the line"
+                                          : "'" + std::string(rest_.substr(0, 20)) + "'"));
+  }
+
+  void expect(std::string_view token) {
+    if (!rest_.starts_with(token)) fail(fmt::format("'{}'", token));
+    rest_.remove_prefix(token.size());
+    skip();
+  }
+
+  bool accept(char c) {
+    if (!peek(c)) return false;
+    rest_.remove_prefix(1);
+    skip();
+    return true;
+  }
+
+  std::string word(const std::string& what) {
+    size_t n = 0;
+    while (n < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[n])) ||
+                                rest_[n] == '_' || rest_[n] == '.'))
+      ++n;
+    if (n == 0) fail(what);
+    std::string result(rest_.substr(0, n));
+    rest_.remove_prefix(n);
+    skip();
+    return result;
+  }
+
+  int64_t integer() {
+    int64_t value = 0;
+    const auto [end, code] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (code != std::errc()) fail("a whole number that fits in 64 bits");
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    skip();
+    return value;
+  }
+
+  /// "[1, 2]" or "3"
+  std::vector<int64_t> integers() {
+    if (!accept('[')) return {integer()};
+    std::vector<int64_t> values;
+    while (!accept(']')) {
+      values.push_back(integer());
+      if (!peek(']')) expect(",");
+    }
+    return values;
+  }
+
+  std::string quoted() {
+    expect("\"");
+    const size_t end = rest_.find('"');
+    if (end == std::string_view::npos) fail("a closing quote");
+    std::string result(rest_.substr(0, end));
+    rest_.remove_prefix(end + 1);
+    skip();
+    return result;
+  }
+
+ private:
+  void skip() {
+    while (!rest_.empty() && std::isspace(static_cast<unsigned char>(rest_.front())))
+      rest_.remove_prefix(1);
+  }
+
+  std::string_view rest_;
+  std::string where_;
+};
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& where)
+      : text_(text), where_(where), builder_(graph_) {}
+
+  Graph parse() {
+    int line_number = 0;
+    for (const std::string& raw : split(text_, '\n')) {
+      ++line_number;
+      std::string_view line = raw;
+      line = trim(line.substr(0, line.find('#')));
+      if (line.empty()) continue;
+      line_ = fmt::format("{}:{}", where_, line_number);
+      Cursor cursor(line, line_);
+      try {
+        statement(cursor);
+      } catch (const Error& error) {
+        const std::string message = error.what();
+        if (message.starts_with(line_)) throw;
+        throw Error(error.kind(), line_ + ": " + message);
+      }
+    }
+    if (graph_.nodes.empty()) throw Error(ErrorKind::kInput, where_ + ": the graph has no operator");
+    if (graph_.outputs.empty()) graph_.outputs = {graph_.nodes.back().outputs.front()};
+    return std::move(graph_);
+  }
+
+ private:
+  void statement(Cursor& cursor) {
+    const std::string first = cursor.word("a statement");
+    if (cursor.peek('=') || cursor.peek(',')) return node(first, cursor);
+    if (first == "graph") {
+      graph_.name = cursor.word("a name");
+    } else if (first == "input" || first == "weight" || first == "buffer") {
+      declaration(first, cursor);
+    } else if (first == "segment") {
+      segment(cursor);
+    } else if (first == "carry") {
+      const TensorId initial = lookup(cursor.word("a tensor"));
+      cursor.expect("->");
+      carry(initial, lookup(cursor.word("a tensor")));
+    } else if (first == "output") {
+      graph_.outputs.push_back(lookup(cursor.word("a tensor")));
+    } else {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: unknown statement '{}'{}", line_, first,
+                              did_you_mean(first, {"graph", "input", "weight", "buffer", "segment",
+                                                   "carry", "output"})));
+    }
+    if (!cursor.done()) cursor.fail("the end of the line");
+  }
+
+  void declaration(const std::string& kind, Cursor& cursor) {
+    const std::string name = cursor.word("a name");
+    cursor.expect(":");
+    const DType dtype = parse_dtype(cursor.word("a dtype"), line_);
+    Shape shape = cursor.integers();
+    for (int64_t dimension : shape) {
+      if (dimension < 1)
+        throw Error(ErrorKind::kInput,
+                    fmt::format("{}: dimensions must be at least 1, found {}", line_, dimension));
+    }
+    element_count(shape);
+    TensorId id = -1;
+    if (kind == "input") {
+      id = builder_.input(name, shape, dtype);
+    } else {
+      id = builder_.tensor({.name = name,
+                            .shape = shape,
+                            .dtype = dtype,
+                            .kind = kind == "weight" ? TensorKind::kWeight : TensorKind::kBuffer,
+                            .segment = builder_.current_segment()});
+    }
+    define(name, id);
+  }
+
+  void segment(Cursor& cursor) {
+    const std::string name = cursor.word("a name");
+    cursor.expect("x");
+    const int64_t repeat = cursor.integer();
+    if (repeat < 1 || repeat > 100000)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: a segment repeats 1 to 100000 times, found {}", line_, repeat));
+    builder_.begin_segment(name, repeat);
+  }
+
+  void carry(TensorId initial, TensorId next) {
+    const bool inside = builder_.current_segment() >= 0 &&
+                        graph_.tensor(next).segment == builder_.current_segment() &&
+                        graph_.tensor(initial).segment != builder_.current_segment() &&
+                        graph_.tensor(next).kind == TensorKind::kActivation;
+    if (!inside)
+      throw Error(ErrorKind::kInput,
+                  line_ + ": carry goes from a tensor outside the segment to one made inside it");
+    if (graph_.tensor(initial).shape != graph_.tensor(next).shape)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: carry between different shapes: {} and {}", line_,
+                              format_shape(graph_.tensor(initial).shape),
+                              format_shape(graph_.tensor(next).shape)));
+    builder_.carry(initial, next);
+  }
+
+  void node(const std::string& first, Cursor& cursor) {
+    std::vector<std::string> names = {first};
+    while (cursor.accept(',')) names.push_back(cursor.word("a name"));
+    cursor.expect("=");
+    const std::string op = cursor.word("an operator");
+    std::vector<TensorId> inputs;
+    cursor.expect("(");
+    while (!cursor.accept(')')) {
+      inputs.push_back(lookup(cursor.word("a tensor")));
+      if (!cursor.peek(')')) cursor.expect(",");
+    }
+    std::vector<Attribute> attributes;
+    if (cursor.accept('{')) {
+      while (!cursor.accept('}')) {
+        Attribute attribute{.name = cursor.word("an attribute"), .values = {}};
+        cursor.expect("=");
+        attribute.values = cursor.integers();
+        for (int64_t value : attribute.values) {
+          if (value < 0)
+            throw Error(ErrorKind::kInput,
+                        fmt::format("{}: attribute '{}': expected a number ≥ 0, found {}", line_,
+                                    attribute.name, value));
+        }
+        attributes.push_back(std::move(attribute));
+        if (!cursor.peek('}')) cursor.expect(",");
+      }
+    }
+    const std::string name = cursor.peek('"') ? cursor.quoted() : names.front();
+    if (!cursor.done()) cursor.fail("the end of the line");
+    if (graph_.segments.empty()) builder_.begin_segment("main", 1);
+    const std::vector<TensorId> outputs = builder_.add(op, inputs, name, attributes);
+    if (names.size() > outputs.size())
+      throw Error(ErrorKind::kInput, fmt::format("{}: {} has {} outputs, {} are named", line_, op,
+                                                 outputs.size(), names.size()));
+    for (size_t i = 0; i < names.size(); ++i) define(names[i], outputs[i]);
+  }
+
+  void define(const std::string& name, TensorId id) {
+    if (!names_.emplace(name, id).second)
+      throw Error(ErrorKind::kInput, fmt::format("{}: '{}' is defined twice", line_, name));
+    graph_.tensor(id).name = name;
+  }
+
+  TensorId lookup(const std::string& name) {
+    const auto it = names_.find(name);
+    if (it != names_.end()) return it->second;
+    std::vector<std::string> known;
+    for (const auto& [key, id] : names_) known.push_back(key);
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: unknown tensor '{}'{}", line_, name, did_you_mean(name, known)));
+  }
+
+  std::string_view text_;
+  std::string where_;
+  std::string line_;
+  Graph graph_;
+  GraphBuilder builder_;
+  std::map<std::string, TensorId> names_;
+};
+
+std::string tensor_name(TensorId id) { return fmt::format("t{}", id); }
+
+}  // namespace
+
+Graph parse_graph(std::string_view text, const std::string& where) {
+  return Parser(text, where).parse();
+}
+
+std::string format_graph(const Graph& graph) {
+  std::string out = fmt::format("graph {}\n", graph.name.empty() ? "model" : graph.name);
+  const auto declare = [&](int32_t segment, const char* indent) {
+    for (size_t i = 0; i < graph.tensors.size(); ++i) {
+      const Tensor& tensor = graph.tensors[i];
+      if (tensor.segment != segment || tensor.kind == TensorKind::kActivation) continue;
+      const char* kind = tensor.kind == TensorKind::kWeight   ? "weight"
+                         : tensor.kind == TensorKind::kBuffer ? "buffer"
+                                                              : "input";
+      out += fmt::format("{}{} {}: {}{}\n", indent, kind, tensor_name(static_cast<TensorId>(i)),
+                         dtype_name(tensor.dtype), format_shape(tensor.shape));
+    }
+  };
+  declare(-1, "");
+  for (size_t s = 0; s < graph.segments.size(); ++s) {
+    const Segment& segment = graph.segments[s];
+    std::string name = segment.name;
+    for (char& c : name) {
+      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.') c = '_';
+    }
+    out += fmt::format("segment {} x{}\n", name, segment.repeat);
+    declare(static_cast<int32_t>(s), "  ");
+    for (int32_t i = 0; i < segment.node_count; ++i) {
+      const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
+      std::vector<std::string> outputs;
+      for (TensorId id : node.outputs) outputs.push_back(tensor_name(id));
+      std::vector<std::string> inputs;
+      for (TensorId id : node.inputs) inputs.push_back(tensor_name(id));
+      out += fmt::format("  {} = {}({})", join(outputs, ", "), op_def(node.op).name,
+                         join(inputs, ", "));
+      std::vector<std::string> attributes;
+      for (const Attribute& attribute : node.attributes)
+        attributes.push_back(fmt::format("{}={}", attribute.name, format_shape(attribute.values)));
+      if (!attributes.empty()) out += " {" + join(attributes, ", ") + "}";
+      out += fmt::format(" \"{}\"\n", node.name);
+    }
+    for (const Carry& carry : segment.carries)
+      out += fmt::format("  carry {} -> {}\n", tensor_name(carry.initial), tensor_name(carry.next));
+  }
+  for (TensorId id : graph.outputs) out += fmt::format("output {}\n", tensor_name(id));
+  return out;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "base/text.h"
+#include "ops/op_def.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+
+std::string_view kernel_family_name(KernelFamily family) {
+  switch (family) {
+    case KernelFamily::kBmm:
+      return "bmm";
+    case KernelFamily::kLinear:
+      return "linear";
+    case KernelFamily::kElementwise:
+      return "elementwise";
+    case KernelFamily::kSoftmax:
+      return "softmax";
+    case KernelFamily::kLayerNorm:
+      return "layer_norm";
+    case KernelFamily::kMemory:
+      return "memory";
+  }
+  return "";
+}
+
+void OpContext::fail(const std::string& message) const {
+  throw Error(ErrorKind::kInput,
+              fmt::format("node '{}' ({}): {}", node.name, op_def(node.op).name, message));
+}
+
+const std::vector<OpDef>& op_table() {
+  static const std::vector<OpDef> table = [] {
+    std::vector<OpDef> all;
+    for (std::vector<OpDef> (*family)() : {matmul_ops, pointwise_ops, row_ops, movement_ops}) {
+      for (OpDef& op : family()) all.push_back(std::move(op));
+    }
+    return all;
+  }();
+  return table;
+}
+
+const OpDef& op_def(OpId op) { return op_table()[static_cast<size_t>(op)]; }
+
+std::optional<OpId> find_op(std::string_view name) {
+  static const std::unordered_map<std::string_view, OpId> index = [] {
+    std::unordered_map<std::string_view, OpId> result;
+    for (size_t i = 0; i < op_table().size(); ++i)
+      result.emplace(op_table()[i].name, static_cast<OpId>(i));
+    return result;
+  }();
+  const auto it = index.find(name);
+  if (it == index.end()) return std::nullopt;
+  return it->second;
+}
+
+OpId require_op(std::string_view name) {
+  if (const std::optional<OpId> found = find_op(name)) return *found;
+  std::vector<std::string> names;
+  for (const OpDef& op : op_table()) names.emplace_back(op.name);
+  throw Error(ErrorKind::kNotFound,
+              fmt::format("unknown operator '{}'{}; 'tilecast ops' lists all", name,
+                          did_you_mean(name, names)));
+}
+
+}  // namespace tilecast

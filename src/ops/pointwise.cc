@@ -1,0 +1,301 @@
+// Pointwise operators: every output element depends on the same element of each input, which may be
+// broadcast. FLOPs per element count each arithmetic operation and each transcendental once.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+Shape broadcast(const OpContext& context) {
+  Shape result;
+  for (size_t i = 0; i < context.input_count(); ++i) {
+    const Shape& shape = context.input(i).shape;
+    if (shape.size() > result.size()) result.insert(result.begin(), shape.size() - result.size(), 1);
+    const size_t offset = result.size() - shape.size();
+    for (size_t d = 0; d < shape.size(); ++d) {
+      int64_t& have = result[offset + d];
+      if (have == 1) {
+        have = shape[d];
+      } else if (shape[d] != 1 && shape[d] != have) {
+        context.fail(fmt::format("shapes do not broadcast: {} against {}", format_shape(shape),
+                                 format_shape(result)));
+      }
+    }
+  }
+  return result;
+}
+
+/// As TensorIterator: the layout follows the inputs of full size, first among them.
+TensorSpec pointwise_spec(const OpContext& context, DType dtype) {
+  TensorSpec spec{.shape = broadcast(context), .dtype = dtype};
+  for (size_t i = 0; i < context.input_count(); ++i) {
+    if (context.input(i).shape == spec.shape) {
+      spec.contiguous = context.input(i).contiguous;
+      break;
+    }
+  }
+  return spec;
+}
+
+std::vector<TensorSpec> infer_pointwise(const OpContext& context) {
+  return {pointwise_spec(context, context.input(0).dtype)};
+}
+
+std::vector<TensorSpec> infer_where(const OpContext& context) {
+  if (context.input(0).dtype != DType::kBool)
+    context.fail(fmt::format("expected a bool mask first, found {}",
+                             dtype_name(context.input(0).dtype)));
+  return {pointwise_spec(context, context.input(1).dtype)};
+}
+
+std::vector<TensorSpec> infer_compare(const OpContext& context) {
+  return {pointwise_spec(context, DType::kBool)};
+}
+
+std::vector<TensorSpec> infer_cast(const OpContext& context) {
+  const int64_t to = context.node.attribute_or("dtype", 0);
+  if (to < 0 || to > static_cast<int64_t>(DType::kBool)) context.fail("unknown dtype");
+  return {pointwise_spec(context, static_cast<DType>(to))};
+}
+
+std::vector<TensorSpec> infer_copy(const OpContext& context) {
+  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
+}
+
+/// Dropout writes its mask beside its output.
+std::vector<TensorSpec> infer_dropout(const OpContext& context) {
+  const TensorSpec spec = pointwise_spec(context, context.input(0).dtype);
+  TensorSpec mask = spec;
+  mask.dtype = DType::kBool;
+  return {spec, mask};
+}
+
+void work_pointwise(const OpContext& context, std::vector<Kernel>& kernels) {
+  const Tensor& out = context.output(0);
+  Kernel kernel{.family = KernelFamily::kElementwise, .dtype = out.dtype};
+  kernel.n = element_count(out.shape);
+  const std::optional<int64_t> per_element = op_def(context.node.op).pointwise_flops;
+  kernel.flops = checked_multiply(
+      kernel.n, context.node.attribute_or("flops_per_element", per_element.value_or(1)));
+  const std::vector<TensorId>& ids = context.node.inputs;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    // The same tensor twice is read once.
+    if (std::find(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(i), ids[i]) !=
+        ids.begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    // An expanded view is read from the smaller memory behind it.
+    const Tensor& input = context.input(i);
+    kernel.read_bytes = checked_add(
+        kernel.read_bytes,
+        std::min(tensor_bytes(input), tensor_bytes(context.graph.tensor(input.storage))));
+  }
+  for (size_t i = 0; i < context.node.outputs.size(); ++i)
+    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
+  kernels.push_back(kernel);
+}
+
+// Backward rules, after PyTorch's derivatives.yaml.
+
+void pass_on(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]);
+  for (TensorId input : node.inputs) {
+    if (g.wants(input)) g.give(input, g.reduce_to(dy, input));
+  }
+}
+
+void backward_sub(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]);
+  if (g.wants(node.inputs[0])) g.give(node.inputs[0], g.reduce_to(dy, node.inputs[0]));
+  if (g.wants(node.inputs[1]))
+    g.give(node.inputs[1], g.reduce_to(g.op("neg", {dy}), node.inputs[1]));
+}
+
+void backward_mul(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]);
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const TensorId input = node.inputs[i];
+    if (g.wants(input))
+      g.give(input, g.reduce_to(g.op("mul", {dy, node.inputs[1 - i]}), input));
+  }
+}
+
+void backward_div(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]);
+  const TensorId a = node.inputs[0];
+  const TensorId b = node.inputs[1];
+  if (g.wants(a)) g.give(a, g.reduce_to(g.op("div", {dy, b}), a));
+  if (g.wants(b)) {
+    const TensorId ratio = g.op("div", {g.op("div", {a, b}), b});
+    g.give(b, g.reduce_to(g.op("mul", {g.op("neg", {dy}), ratio}), b));
+  }
+}
+
+/// dy times a constant: the backward of mul_scalar and div_scalar.
+template <const char* kOp>
+void backward_scale(GradientBuilder& g, const Node& node) {
+  g.give(node.inputs[0], g.op(kOp, {g.gradient(node.outputs[0])}));
+}
+constexpr char kMulScalar[] = "mul_scalar";
+constexpr char kDivScalar[] = "div_scalar";
+constexpr char kNeg[] = "neg";
+
+/// grad · (exponent · x^(exponent-1)): three kernels.
+void backward_pow(GradientBuilder& g, const Node& node) {
+  const TensorId power = g.op("integer_pow", {node.inputs[0]});
+  const TensorId scaled = g.op("mul_scalar", {power});
+  g.give(node.inputs[0], g.op("mul", {g.gradient(node.outputs[0]), scaled}));
+}
+
+/// -0.5 · grad · y³
+void backward_rsqrt(GradientBuilder& g, const Node& node) {
+  const TensorId cube = g.op("integer_pow", {node.outputs[0]});
+  const TensorId scaled = g.op("mul_scalar", {g.gradient(node.outputs[0])});
+  g.give(node.inputs[0], g.op("mul", {scaled, cube}));
+}
+
+/// One fused kernel of the gradient and the operator's saved output.
+void backward_from_output(GradientBuilder& g, const Node& node) {
+  g.give(node.inputs[0],
+         g.op("activation_backward", {g.gradient(node.outputs[0]), node.outputs[0]}));
+}
+
+/// One fused kernel of the gradient and the operator's input.
+void backward_from_input(GradientBuilder& g, const Node& node) {
+  g.give(node.inputs[0],
+         g.op("activation_backward", {g.gradient(node.outputs[0]), node.inputs[0]}));
+}
+
+void backward_where(GradientBuilder& g, const Node& node) {
+  if (g.wants(node.inputs[1]))
+    g.give(node.inputs[1], g.op("where", {node.inputs[0], g.gradient(node.outputs[0])}));
+}
+
+/// Halves the gradient where both are equal, drops it where the other is larger.
+void backward_maximum(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]);
+  const TensorId equal = g.op("compare", {node.inputs[0]});
+  const TensorId half = g.op("div_scalar", {dy});
+  const TensorId kept = g.op("where", {equal, half, dy});
+  const TensorId less = g.op("compare", {node.inputs[0]});
+  g.give(node.inputs[0], g.op("where", {less, kept}));
+}
+
+void backward_dropout(GradientBuilder& g, const Node& node) {
+  g.give(node.inputs[0],
+         g.op("dropout_backward", {g.gradient(node.outputs[0]), node.outputs[1]}));
+}
+
+void backward_cast(GradientBuilder& g, const Node& node) {
+  const DType to = g.tensor(node.inputs[0]).dtype;
+  g.give(node.inputs[0],
+         g.op("cast", {g.gradient(node.outputs[0])}, {{"dtype", {static_cast<int64_t>(to)}}}));
+}
+
+OpDef pointwise(std::string_view name, std::string_view doc, std::string_view aten,
+                std::string_view onnx, int inputs, int64_t flops,
+                void (*backward)(GradientBuilder&, const Node&)) {
+  OpDef op{.name = name, .doc = doc, .aten = aten, .onnx = onnx};
+  op.min_inputs = inputs;
+  op.max_inputs = inputs;
+  op.infer = infer_pointwise;
+  op.work = work_pointwise;
+  op.backward = backward;
+  op.pointwise_flops = flops;
+  op.example = inputs == 1   ? "x: fp32[64, 256]"
+               : inputs == 2 ? "x: fp32[64, 256] y: fp32[64, 256]"
+                             : "x: fp32[64, 256] y: fp32[64, 256] z: fp32[64, 256]";
+  return op;
+}
+
+OpDef with_infer(OpDef op, std::vector<TensorSpec> (*infer)(const OpContext&)) {
+  op.infer = infer;
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> pointwise_ops() {
+  std::vector<OpDef> ops = {
+      pointwise("add", "x + y", "aten::add.Tensor", "Add", 2, 1, pass_on),
+      pointwise("add_", "x += y, in place", "aten::add_.Tensor", "", 2, 1, nullptr),
+      pointwise("sub", "x - y", "aten::sub.Tensor", "Sub", 2, 1, backward_sub),
+      pointwise("mul", "x * y", "aten::mul.Tensor", "Mul", 2, 1, backward_mul),
+      pointwise("div", "x / y", "aten::div.Tensor", "Div", 2, 1, backward_div),
+      pointwise("pow", "x to the power of y: exp(y log x)", "aten::pow.Tensor_Tensor", "Pow", 2, 3,
+                nullptr),
+      pointwise("add_scalar", "x + c", "aten::add.Scalar", "", 1, 1, pass_on),
+      pointwise("mul_scalar", "x * c", "aten::mul.Scalar", "", 1, 1, backward_scale<kMulScalar>),
+      pointwise("div_scalar", "x / c", "aten::div.Scalar", "", 1, 1, backward_scale<kDivScalar>),
+      pointwise("rsub_scalar", "c - x", "aten::rsub.Scalar", "", 1, 1, backward_scale<kNeg>),
+      pointwise("pow_scalar", "x to any constant power: exp(c log x)", "aten::pow.Tensor_Scalar", "",
+                1, 3, nullptr),
+      pointwise("integer_pow", "x squared or cubed, by multiplication", "aten::pow.Tensor_Scalar",
+                "", 1, 2, backward_pow),
+      pointwise("maximum_scalar", "max(x, c)", "aten::maximum", "Max", 1, 1, backward_maximum),
+      pointwise("neg", "-x", "aten::neg", "Neg", 1, 1, backward_scale<kNeg>),
+      pointwise("sqrt", "square root", "aten::sqrt", "Sqrt", 1, 1, nullptr),
+      pointwise("rsqrt", "1 / square root", "aten::rsqrt", "", 1, 2, backward_rsqrt),
+      pointwise("cos", "cosine", "aten::cos", "Cos", 1, 1, nullptr),
+      pointwise("sin", "sine", "aten::sin", "Sin", 1, 1, nullptr),
+      pointwise("log", "natural logarithm", "aten::log", "Log", 1, 1, nullptr),
+      pointwise("relu", "max(x, 0)", "aten::relu", "Relu", 1, 1, backward_from_output),
+      pointwise("gelu", "x/2 (1 + erf(x / sqrt 2))", "aten::gelu", "Gelu", 1, 5,
+                backward_from_input),
+      pointwise("silu", "x / (1 + exp(-x))", "aten::silu", "", 1, 4, backward_from_input),
+      pointwise("tanh", "hyperbolic tangent", "aten::tanh", "Tanh", 1, 1, backward_from_output),
+      pointwise("sigmoid", "1 / (1 + exp(-x))", "aten::sigmoid", "Sigmoid", 1, 4,
+                backward_from_output),
+      pointwise("activation_backward", "gradient of an activation: one kernel of dy and what the "
+                "forward saved", "aten::tanh_backward", "", 2, 3, nullptr),
+      pointwise("dropout_backward", "dy * mask * scale", "aten::native_dropout_backward", "", 2, 2,
+                nullptr),
+      pointwise("lerp", "x + w (y - x), in place (optimizer)", "aten::_foreach_lerp_", "", 2, 3,
+                nullptr),
+      pointwise("addcmul", "x + c y z, in place (optimizer)", "aten::_foreach_addcmul_", "", 2, 3,
+                nullptr),
+      pointwise("addcdiv", "x + c y / z, in place (optimizer)", "aten::_foreach_addcdiv_", "", 3,
+                3, nullptr),
+      with_infer(pointwise("compare", "x < y and its kin", "aten::lt", "Less", 1, 1, nullptr),
+                 infer_compare),
+      with_infer(pointwise("copy", "dense copy of a strided tensor", "aten::clone", "Identity", 1,
+                           0, pass_on),
+                 infer_copy),
+  };
+  ops[ops.size() - 2].max_inputs = 2;
+
+  OpDef dropout = with_infer(
+      pointwise("dropout", "zeroes a share of the elements, scales the rest, keeps the mask",
+                "aten::native_dropout", "Dropout", 1, 2, backward_dropout),
+      infer_dropout);
+  ops.push_back(dropout);
+
+  OpDef where = with_infer(pointwise("where", "x where the mask holds, else y or a constant",
+                                     "aten::where.self", "Where", 2, 0, backward_where),
+                           infer_where);
+  where.max_inputs = 3;
+  where.example = "m: bool[1, 256] x: fp32[64, 256]";
+  ops.push_back(where);
+
+  OpDef cast = with_infer(
+      pointwise("cast", "to another dtype", "aten::_to_copy", "Cast", 1, 0, backward_cast),
+      infer_cast);
+  cast.attributes = {{"dtype", "the dtype to write, as a number of the dtype table", true}};
+  cast.example = "x: fp32[64, 256] {dtype=3}";
+  ops.push_back(cast);
+
+  OpDef fused = pointwise("fused_pointwise", "a chain of pointwise operators in one kernel", "", "",
+                          1, 1, nullptr);
+  fused.max_inputs = 64;
+  fused.attributes = {{"flops_per_element", "sum over the chain", true}};
+  fused.example = "x: fp32[64, 256] y: fp32[64, 256] {flops_per_element=3}";
+  ops.push_back(fused);
+  return ops;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,206 @@
+// Operators that work on whole rows: softmax, layer norm, reductions.
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+Kernel row_kernel(const OpContext& context, KernelFamily family, int64_t flops_per_element) {
+  const Tensor& x = context.input(0);
+  if (x.shape.empty()) context.fail("expected rows of at least one dimension, found a scalar");
+  Kernel kernel{.family = family, .dtype = x.dtype};
+  kernel.n = x.shape.back();
+  const int64_t elements = element_count(x.shape);
+  kernel.m = kernel.n == 0 ? 0 : elements / kernel.n;
+  kernel.flops = checked_multiply(elements, flops_per_element);
+  for (size_t i = 0; i < context.input_count(); ++i)
+    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
+  for (size_t i = 0; i < context.node.outputs.size(); ++i)
+    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
+  return kernel;
+}
+
+std::vector<TensorSpec> infer_same(const OpContext& context) {
+  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
+}
+
+// softmax: max, subtract, exp, sum, divide: five operations an element.
+void work_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(row_kernel(context, KernelFamily::kSoftmax, 5));
+}
+
+/// autograd multiplies dy by y in a kernel of its own, then reduces rows.
+void backward_softmax(GradientBuilder& g, const Node& node) {
+  const TensorId y = node.outputs[0];
+  const TensorId product = g.op("mul", {g.gradient(y), y});
+  g.give(node.inputs[0], g.op("softmax_backward", {product, y}));
+}
+
+void work_softmax_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(row_kernel(context, KernelFamily::kSoftmax, 3));
+}
+
+// layer_norm: mean, variance (subtract, square, add), normalize (subtract, multiply), scale, shift.
+std::vector<TensorSpec> infer_layer_norm(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  if (x.shape.empty()) context.fail("expected rows of at least one dimension, found a scalar");
+  for (size_t i = 1; i < context.input_count(); ++i) {
+    if (element_count(context.input(i).shape) != x.shape.back())
+      context.fail(fmt::format("weight {} does not fit rows of {}",
+                               format_shape(context.input(i).shape), x.shape.back()));
+  }
+  Shape statistics(x.shape.begin(), x.shape.end() - 1);
+  return {{.shape = x.shape, .dtype = x.dtype},
+          {.shape = statistics, .dtype = DType::kFp32},
+          {.shape = statistics, .dtype = DType::kFp32}};
+}
+
+void work_layer_norm(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(row_kernel(context, KernelFamily::kLayerNorm, 8));
+}
+
+void backward_layer_norm(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.dense(g.gradient(node.outputs[0]));
+  const TensorId x = node.inputs[0];
+  if (g.wants(x)) {
+    g.give(x, g.op("layer_norm_backward", {dy, x, node.outputs[1], node.outputs[2]}));
+  }
+  // One kernel makes the gradients of weight and bias together.
+  if (node.inputs.size() > 1 && g.wants(node.inputs[1])) {
+    const std::vector<TensorId> grads =
+        g.add("layer_norm_weight_backward", {dy, x, node.outputs[1], node.outputs[2]});
+    for (size_t i = 1; i < node.inputs.size(); ++i) g.give(node.inputs[i], grads[i - 1]);
+  }
+}
+
+void work_layer_norm_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(row_kernel(context, KernelFamily::kLayerNorm, 9));
+}
+
+std::vector<TensorSpec> infer_layer_norm_weight_backward(const OpContext& context) {
+  const Shape row = {context.input(0).shape.empty() ? 1 : context.input(0).shape.back()};
+  const DType dtype = context.input(0).dtype;
+  return {{.shape = row, .dtype = dtype}, {.shape = row, .dtype = dtype}};
+}
+
+void work_layer_norm_weight_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(row_kernel(context, KernelFamily::kMemory, 4));
+}
+
+// reductions: shape says what remains; its elements must divide the input's.
+std::vector<TensorSpec> infer_reduce(const OpContext& context) {
+  const Shape& shape = *context.node.attribute("shape");
+  const int64_t from = element_count(context.input(0).shape);
+  const int64_t to = element_count(shape);
+  if (to <= 0 || from % to != 0)
+    context.fail(fmt::format("cannot reduce {} to {}", format_shape(context.input(0).shape),
+                             format_shape(shape)));
+  return {{.shape = shape, .dtype = context.input(0).dtype}};
+}
+
+void work_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
+  Kernel kernel{.family = KernelFamily::kMemory, .dtype = context.input(0).dtype};
+  kernel.m = element_count(context.output(0).shape);
+  kernel.n = element_count(context.input(0).shape) / kernel.m;
+  kernel.flops = element_count(context.input(0).shape);
+  kernel.read_bytes = tensor_bytes(context.input(0));
+  kernel.write_bytes = tensor_bytes(context.output(0));
+  kernels.push_back(kernel);
+}
+
+/// The gradient of a mean is spread over the row and divided by its length: one kernel that writes
+/// the full shape. That of a sum is a view.
+void backward_mean(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]);
+  const TensorId wide = g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}});
+  g.give(node.inputs[0], g.op("div_scalar", {wide}));
+}
+
+void backward_sum(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]);
+  g.give(node.inputs[0], g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}}));
+}
+
+}  // namespace
+
+std::vector<OpDef> row_ops() {
+  const AttributeDef shape{"shape", "the shape that remains", true};
+  return {
+      {.name = "softmax",
+       .doc = "softmax over the last dimension",
+       .aten = "aten::_softmax",
+       .onnx = "Softmax",
+       .infer = infer_same,
+       .work = work_softmax,
+       .backward = backward_softmax,
+       .example = "x: fp32[64, 256]"},
+      {.name = "softmax_backward",
+       .doc = "backward of softmax, from dy * y and y",
+       .aten = "aten::_softmax_backward_data",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_same,
+       .work = work_softmax_backward,
+       .example = "x: fp32[64, 256] y: fp32[64, 256]"},
+      {.name = "layer_norm",
+       .doc = "normalizes rows to mean 0 and variance 1, then scales and shifts",
+       .aten = "aten::native_layer_norm",
+       .onnx = "LayerNormalization",
+       .max_inputs = 3,
+       .infer = infer_layer_norm,
+       .work = work_layer_norm,
+       .backward = backward_layer_norm,
+       .example = "x: fp32[64, 256] w: fp32[256] b: fp32[256]"},
+      {.name = "layer_norm_backward",
+       .doc = "gradient of a layer norm's input",
+       .aten = "aten::native_layer_norm_backward",
+       .onnx = "",
+       .min_inputs = 4,
+       .max_inputs = 4,
+       .infer = infer_same,
+       .work = work_layer_norm_backward,
+       .example = "x: fp32[64, 256] y: fp32[64, 256] m: fp32[64] r: fp32[64]"},
+      {.name = "layer_norm_weight_backward",
+       .doc = "gradients of a layer norm's weight and bias",
+       .aten = "aten::native_layer_norm_backward",
+       .onnx = "",
+       .min_inputs = 4,
+       .max_inputs = 4,
+       .infer = infer_layer_norm_weight_backward,
+       .work = work_layer_norm_weight_backward,
+       .example = "x: fp32[64, 256] y: fp32[64, 256] m: fp32[64] r: fp32[64]"},
+      {.name = "reduce_mean",
+       .doc = "mean over dimensions",
+       .aten = "aten::mean.dim",
+       .onnx = "ReduceMean",
+       .attributes = {shape},
+       .infer = infer_reduce,
+       .work = work_reduce,
+       .backward = backward_mean,
+       .example = "x: fp32[64, 256] {shape=[64, 1]}"},
+      {.name = "reduce_sum",
+       .doc = "sum over dimensions",
+       .aten = "aten::sum.dim_IntList",
+       .onnx = "ReduceSum",
+       .attributes = {shape},
+       .infer = infer_reduce,
+       .work = work_reduce,
+       .backward = backward_sum,
+       .example = "x: fp32[64, 256] {shape=[256]}"},
+      {.name = "reduce_max",
+       .doc = "maximum (and its index) over dimensions",
+       .aten = "aten::max.dim",
+       .onnx = "ReduceMax",
+       .attributes = {shape},
+       .infer = infer_reduce,
+       .work = work_reduce,
+       .example = "x: fp32[64, 256] {shape=[64, 1]}"},
+  };
+}
+
+}  // namespace tilecast

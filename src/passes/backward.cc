@@ -1,0 +1,94 @@
+#include <algorithm>
+
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+#include "passes/passes.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// Tensors made outside a segment's body and read inside it, in order of first use.
+std::vector<TensorId> outer_inputs(const Graph& graph, int32_t index) {
+  const Segment& segment = graph.segments[static_cast<size_t>(index)];
+  std::vector<TensorId> result;
+  for (int32_t i = 0; i < segment.node_count; ++i) {
+    for (TensorId id : graph.nodes[static_cast<size_t>(segment.first_node + i)].inputs) {
+      if (graph.tensor(id).segment == index || graph.tensor(id).kind == TensorKind::kWeight)
+        continue;
+      if (std::find(result.begin(), result.end(), id) == result.end()) result.push_back(id);
+    }
+  }
+  return result;
+}
+
+void backward_of_body(GradientBuilder& g, const Segment& segment) {
+  for (int32_t i = segment.node_count - 1; i >= 0; --i) {
+    // By value: adding nodes moves the vector that holds them.
+    const Node node = g.graph().nodes[static_cast<size_t>(segment.first_node + i)];
+    if (op_def(node.op).backward == nullptr) continue;
+    bool reached = false;
+    bool wanted = false;
+    for (TensorId id : node.outputs) reached = reached || g.gradient(id) >= 0;
+    for (TensorId id : node.inputs) wanted = wanted || g.wants(id);
+    if (!reached || !wanted) continue;
+    g.set_name(node.name);
+    op_def(node.op).backward(g, node);
+  }
+}
+
+void backward_of_segment(GradientBuilder& g, int32_t index) {
+  // By value: a new segment moves the vector that holds them.
+  const Segment segment = g.graph().segments[static_cast<size_t>(index)];
+  const bool repeats = segment.repeat > 1;
+
+  // Gradients that several repetitions add to need a start value before the first.
+  std::vector<std::pair<TensorId, TensorId>> shared;  // outer tensor, its gradient on entry
+  if (repeats) {
+    for (TensorId id : outer_inputs(g.graph(), index)) {
+      const bool carried = std::any_of(segment.carries.begin(), segment.carries.end(),
+                                       [&](const Carry& carry) { return carry.initial == id; });
+      if (carried || !g.wants(id)) continue;
+      if (g.gradient(id) < 0) {
+        g.builder().begin_segment(segment.name, 1);
+        g.set_name(g.tensor(id).name);
+        g.set(id, g.op("fill", {id}));
+      }
+      shared.emplace_back(id, g.gradient(id));
+    }
+  }
+
+  g.builder().begin_segment(segment.name, segment.repeat);
+  g.builder().reverses(index);
+  std::vector<TensorId> incoming;
+  for (const Carry& carry : segment.carries) incoming.push_back(g.gradient(carry.next));
+  backward_of_body(g, segment);
+  for (size_t i = 0; i < segment.carries.size(); ++i) {
+    const TensorId outgoing = g.gradient(segment.carries[i].initial);
+    if (incoming[i] >= 0 && outgoing >= 0 && repeats) g.builder().carry(incoming[i], outgoing);
+  }
+  for (const auto& [id, entry] : shared) {
+    if (g.gradient(id) != entry) g.builder().carry(entry, g.gradient(id));
+  }
+}
+
+}  // namespace
+
+void add_backward(Graph& graph) {
+  GradientBuilder g(graph);
+  g.mark_wanted();
+  if (graph.outputs.empty() || !g.wants(graph.outputs.front()))
+    throw Error(ErrorKind::kUnsupported,
+                graph.name + ": no weight leads to the model's output, so there is nothing to "
+                             "train; use --mode inference");
+  const Tensor output = graph.tensor(graph.outputs.front());
+  const TensorId start = g.builder().tensor({.name = output.name + ".grad",
+                                             .shape = output.shape,
+                                             .dtype = output.dtype,
+                                             .kind = TensorKind::kInput});
+  g.set(graph.outputs.front(), start);
+  const auto forward_segments = static_cast<int32_t>(graph.segments.size());
+  for (int32_t i = forward_segments - 1; i >= 0; --i) backward_of_segment(g, i);
+}
+
+}  // namespace tilecast

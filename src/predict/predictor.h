@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "devices/device.h"
+#include "ops/kernel.h"
+#include "predict/tiles.h"
+#include "predict/weights.h"
+
+namespace tilecast {
+
+/// What holds a kernel back.
+enum class Limit : uint8_t { kCompute, kMemory, kLatency };
+std::string_view limit_name(Limit limit);
+
+/// Time of one kernel, launch overhead excluded, and why.
+struct KernelTime {
+  double seconds = 0;
+  double low_s = 0;   ///< 80 % interval
+  double high_s = 0;
+  Limit limit = Limit::kMemory;
+  std::optional<Tile> tile;  ///< matrix products only
+  double waves = 0;
+  double utilization_ratio = 0;  ///< physical bound over forecast
+  std::string_view predictor;
+  bool extrapolated = false;
+};
+
+/// Kernels × device → seconds. A pure function: the same kernels give the same bits.
+class Predictor {
+ public:
+  virtual ~Predictor() = default;
+  /// times.size() == kernels.size(). Throws Error{kUnsupported} where the device has no unit for a
+  /// kernel's dtype.
+  virtual void predict(std::span<const Kernel> kernels, const Device& device,
+                       std::span<KernelTime> times) const = 0;
+};
+
+/// Utilization learned from measurements, inside the roofline's bounds. Not modelled: the host's
+/// pace, clocks that depend on what ran before, concurrent kernels. `weights` must outlive it.
+std::unique_ptr<Predictor> make_learned_predictor(const Weights& weights);
+
+/// max(FLOPs / peak, bytes / bandwidth): the baseline (Williams, Waterman, Patterson 2009).
+std::unique_ptr<Predictor> make_roofline_predictor();
+
+/// Names for --predictor.
+const std::vector<std::string_view>& predictor_names();
+
+/// The tile that the vendor's library is taken to pick.
+Tile tile_of(const Weights& weights, const Kernel& kernel, const Device& device);
+
+/// The shortest time that any kernel occupies the device: 2 us, about what profilers show for empty
+/// kernels (guess; the measurement kit's null kernel will settle it).
+inline constexpr double kShortestKernel = 2e-6;
+
+}  // namespace tilecast

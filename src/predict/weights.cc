@@ -1,0 +1,223 @@
+#include "predict/weights.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/embedded.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "tilecast/error.h"
+
+// The container: the magic line, the length of the header in decimal and a newline, the header
+// (JSON: shapes and all that is small), then the networks' parameters as 32-bit little-endian
+// floats. The header holds their number and a checksum.
+
+namespace tilecast {
+namespace {
+
+constexpr std::string_view kMagic = "tilecast-weights 1\n";
+
+uint64_t fnv1a(std::string_view bytes) {
+  uint64_t hash = 14695981039346656037ull;
+  for (unsigned char c : bytes) hash = (hash ^ c) * 1099511628211ull;
+  return hash;
+}
+
+[[noreturn]] void damaged(const std::string& where, const std::string& what) {
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: not a usable weights file: {}; make one with 'tilecast train'",
+                          where, what));
+}
+
+std::vector<float> float_list(const Json& json) {
+  std::vector<float> values;
+  for (const Json& item : json) values.push_back(item.get<float>());
+  return values;
+}
+
+Json net_header(const Net& net) {
+  Json members = Json::array();
+  for (const Mlp& mlp : net.members) members.push_back(mlp.widths);
+  return {{"members", members},       {"mean", net.mean},
+          {"scale", net.scale},       {"minimum", net.minimum},
+          {"maximum", net.maximum},   {"low_ratio", net.low_ratio},
+          {"high_ratio", net.high_ratio}, {"call_overhead_s", net.call_overhead_s}};
+}
+
+Json tree_header(const TileTree& tree) {
+  Json nodes = Json::array();
+  for (const TileTree::Node& n : tree.nodes)
+    nodes.push_back({n.feature, n.threshold, n.left, n.right, n.tile.m, n.tile.n});
+  return {{"library", tree.library}, {"nodes", nodes}};
+}
+
+class Reader {
+ public:
+  Reader(std::string_view content, const std::string& where) : rest_(content), where_(where) {}
+
+  Weights read() {
+    const Json header = read_header();
+    try {
+      return interpret(header);
+    } catch (const Json::exception& error) {
+      damaged(where_, error.what());
+    }
+  }
+
+ private:
+  Json read_header() {
+    if (!rest_.starts_with(kMagic)) damaged(where_, "it does not start with 'tilecast-weights 1'");
+    rest_.remove_prefix(kMagic.size());
+    const size_t newline = rest_.substr(0, 20).find('\n');
+    if (newline == std::string_view::npos) damaged(where_, "it is truncated");
+    size_t length = 0;
+    for (char c : rest_.substr(0, newline)) {
+      if (c < '0' || c > '9') damaged(where_, "the header's length is no number");
+      length = length * 10 + static_cast<size_t>(c - '0');
+    }
+    rest_.remove_prefix(newline + 1);
+    if (rest_.size() < length) damaged(where_, "it is truncated");
+    const std::string_view text = rest_.substr(0, length);
+    rest_.remove_prefix(length);
+    return parse_json(text, where_);
+  }
+
+  Weights interpret(const Json& header) {
+    if (header.at("schema_version").get<int>() != 1) damaged(where_, "unknown schema_version");
+    const size_t count = header.at("float_count").get<size_t>();
+    if (count > rest_.size() / sizeof(float) || rest_.size() != count * sizeof(float))
+      damaged(where_, fmt::format("expected {} parameters, found {} bytes", count, rest_.size()));
+    if (fnv1a(rest_) != header.at("checksum").get<uint64_t>())
+      damaged(where_, "the checksum of the parameters differs");
+    Weights weights;
+    weights.provenance = header.at("provenance").dump();
+    for (size_t i = 0; i < kNetCount; ++i) {
+      const NetKind kind = static_cast<NetKind>(i);
+      weights.nets[i] = read_net(header.at("nets").at(std::string(net_name(kind))), kind);
+    }
+    if (!rest_.empty()) damaged(where_, "there are more parameters than the networks need");
+    for (const Json& tree : header.at("tiles")) weights.tiles.push_back(read_tree(tree));
+    return weights;
+  }
+
+  Net read_net(const Json& json, NetKind kind) {
+    Net net;
+    net.mean = float_list(json.at("mean"));
+    net.scale = float_list(json.at("scale"));
+    net.minimum = float_list(json.at("minimum"));
+    net.maximum = float_list(json.at("maximum"));
+    net.low_ratio = json.at("low_ratio").get<double>();
+    net.high_ratio = json.at("high_ratio").get<double>();
+    net.call_overhead_s = json.at("call_overhead_s").get<double>();
+    const size_t width = feature_names(kind).size();
+    for (const std::vector<float>* list : {&net.mean, &net.scale, &net.minimum, &net.maximum}) {
+      if (list->size() != width)
+        damaged(where_, fmt::format("network '{}' has {} features, this version expects {}",
+                                    net_name(kind), list->size(), width));
+    }
+    for (float scale : net.scale) {
+      if (!(scale > 0)) damaged(where_, "a feature's scale is not above 0");
+    }
+    if (!(net.low_ratio > 0 && net.low_ratio <= 1 && net.high_ratio >= 1 && net.high_ratio < 1e6))
+      damaged(where_, "an interval does not hold its forecast");
+    for (const Json& widths : json.at("members")) net.members.push_back(read_mlp(widths, width));
+    if (net.members.empty()) damaged(where_, "a network is missing");
+    return net;
+  }
+
+  Mlp read_mlp(const Json& widths, size_t inputs) {
+    Mlp mlp;
+    mlp.widths = widths.get<std::vector<int>>();
+    bool valid = mlp.widths.size() >= 2 && mlp.widths.size() <= 16 &&
+                 mlp.widths.front() == static_cast<int>(inputs) && mlp.widths.back() == 1;
+    for (int w : mlp.widths) valid = valid && w >= 1 && w <= 4096;
+    if (!valid) damaged(where_, "a network has impossible layers");
+    const size_t bytes = mlp_parameter_count(mlp.widths) * sizeof(float);
+    if (rest_.size() < bytes) damaged(where_, "it is truncated");
+    mlp.parameters.resize(bytes / sizeof(float));
+    std::memcpy(mlp.parameters.data(), rest_.data(), bytes);
+    rest_.remove_prefix(bytes);
+    for (float p : mlp.parameters) {
+      if (!std::isfinite(p)) damaged(where_, "a parameter is not a number");
+    }
+    return mlp;
+  }
+
+  TileTree read_tree(const Json& json) {
+    TileTree tree;
+    tree.library = json.at("library").get<std::string>();
+    for (const Json& item : json.at("nodes")) {
+      TileTree::Node node{item.at(0).get<int32_t>(), item.at(1).get<float>(),
+                          item.at(2).get<int32_t>(), item.at(3).get<int32_t>(),
+                          {item.at(4).get<int32_t>(), item.at(5).get<int32_t>()}};
+      const auto index = static_cast<int32_t>(tree.nodes.size());
+      const auto size = static_cast<int32_t>(json.at("nodes").size());
+      // Children come after their parent, so a walk always ends.
+      const bool inner = node.feature >= 0 && node.feature < static_cast<int32_t>(kTileFeatures) &&
+                         node.left > index && node.left < size && node.right > index &&
+                         node.right < size;
+      const bool leaf = node.feature == -1 && node.tile.m >= 1 && node.tile.m <= 4096 &&
+                        node.tile.n >= 1 && node.tile.n <= 4096;
+      if (!inner && !leaf) damaged(where_, "a tile tree is broken");
+      tree.nodes.push_back(node);
+    }
+    if (tree.nodes.empty()) damaged(where_, "a tile tree is empty");
+    return tree;
+  }
+
+  std::string_view rest_;
+  const std::string& where_;
+};
+
+}  // namespace
+
+const TileTree* Weights::tiles_of(std::string_view vendor) const {
+  for (const TileTree& tree : tiles) {
+    if (tree.library == vendor) return &tree;
+  }
+  return tiles.empty() ? nullptr : &tiles.front();
+}
+
+Weights parse_weights(std::string_view content, const std::string& where) {
+  return Reader(content, where).read();
+}
+
+std::string serialize_weights(const Weights& weights) {
+  std::string payload;
+  Json nets = Json::object();
+  for (size_t i = 0; i < kNetCount; ++i) {
+    const Net& net = weights.nets[i];
+    nets[std::string(net_name(static_cast<NetKind>(i)))] = net_header(net);
+    for (const Mlp& mlp : net.members) {
+      payload.append(reinterpret_cast<const char*>(mlp.parameters.data()),
+                     mlp.parameters.size() * sizeof(float));
+    }
+  }
+  Json tiles = Json::array();
+  for (const TileTree& tree : weights.tiles) tiles.push_back(tree_header(tree));
+  const Json provenance =
+      weights.provenance.empty() ? Json::object() : Json::parse(weights.provenance);
+  const std::string header = Json{{"schema_version", 1},
+                                  {"nets", nets},
+                                  {"tiles", tiles},
+                                  {"provenance", provenance},
+                                  {"float_count", payload.size() / sizeof(float)},
+                                  {"checksum", fnv1a(payload)}}
+                                 .dump();
+  return fmt::format("{}{}\n{}", kMagic, header.size(), header) + payload;
+}
+
+Weights load_weights(const std::filesystem::path& folder) {
+  if (!folder.empty()) {
+    const std::filesystem::path path = folder / kWeightsFile;
+    return parse_weights(read_file(path), path.string());
+  }
+  const std::vector<EmbeddedFile> files = embedded_files("weights/" + std::string(kWeightsFile));
+  if (files.empty())
+    throw Error(ErrorKind::kNotFound, "this build holds no weights; give a folder with --weights");
+  return parse_weights(files.front().content, "embedded weights");
+}
+
+}  // namespace tilecast

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "predict/features.h"
+#include "predict/mlp.h"
+#include "predict/tiles.h"
+
+namespace tilecast {
+
+/// One learned law: features → logit of utilization.
+struct Net {
+  std::vector<Mlp> members;  ///< an ensemble; the logits are averaged
+  std::vector<float> mean;   ///< per feature, of the training rows
+  std::vector<float> scale;
+  std::vector<float> minimum;  ///< outside [minimum, maximum] a forecast extrapolates
+  std::vector<float> maximum;
+  /// Factors on the forecast that hold 80 % of the errors on devices left out of training.
+  double low_ratio = 0.5;
+  double high_ratio = 2.0;
+  /// What a single call on an idle device adds to a kernel's time (median of the training GPUs);
+  /// wanted to compare with such measurements, not part of a forecast.
+  double call_overhead_s = 0;
+
+  bool operator==(const Net&) const = default;
+};
+
+struct Weights {
+  std::array<Net, kNetCount> nets;
+  std::vector<TileTree> tiles;
+  std::string provenance;  ///< training command and data, as JSON text
+
+  const Net& net(NetKind kind) const { return nets[static_cast<size_t>(kind)]; }
+  /// The tree of a vendor's library; nullptr where none was profiled.
+  const TileTree* tiles_of(std::string_view vendor) const;
+  bool operator==(const Weights&) const = default;
+};
+
+/// The file inside a weights folder.
+inline constexpr std::string_view kWeightsFile = "kernels.weights";
+
+/// Reads the container that `serialize_weights` writes. Throws Error{kInput} for a foreign,
+/// truncated or damaged one.
+Weights parse_weights(std::string_view content, const std::string& where);
+std::string serialize_weights(const Weights& weights);
+
+/// Weights of a folder, or the embedded ones where `folder` is empty.
+/// Throws Error{kNotFound} or Error{kInput}.
+Weights load_weights(const std::filesystem::path& folder);
+
+}  // namespace tilecast

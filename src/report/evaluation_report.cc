@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "report/text_table.h"
+#include "tilecast/evaluate.h"
+
+namespace tilecast {
+namespace {
+
+std::string percent(double value) { return fmt::format("{:.1f}", value); }
+
+/// Mean error per GPU, mode and option.
+TextTable model_means(const Evaluation& evaluation) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::pair<double, int>> means;
+  for (const EvaluationModel& m : evaluation.models) {
+    auto& [sum, count] = means[{m.gpu, m.mode, m.option}];
+    sum += m.error_percent;
+    ++count;
+  }
+  TextTable table;
+  table.header = {"gpu", "mode", "option", "models", "mean error %"};
+  table.right = {false, false, false, true, true};
+  for (const auto& [key, value] : means)
+    table.rows.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key),
+                          std::to_string(value.second), percent(value.first / value.second)});
+  return table;
+}
+
+}  // namespace
+
+std::string evaluation_table(const Evaluation& evaluation) {
+  std::string out;
+  if (!evaluation.rows.empty()) {
+    TextTable table;
+    table.header = {"gpu", "op", "dtype", "rows", "mean %", "median %", "p90 %", "bias", "in interval %"};
+    table.right = {false, false, false, true, true, true, true, true, true};
+    for (const EvaluationRow& r : evaluation.rows)
+      table.rows.push_back({r.gpu, r.op, r.dtype, std::to_string(r.count), percent(r.mape_percent),
+                            percent(r.median_percent), percent(r.p90_percent),
+                            fmt::format("{:.3f}", r.bias_ratio), percent(r.coverage_percent)});
+    out += "Kernels\n\n" + format_text_table(table, 2) + "\n";
+  }
+  if (!evaluation.models.empty()) {
+    TextTable table;
+    table.header = {"gpu", "model", "mode", "seq", "batch", "option", "measured", "forecast", "error %"};
+    table.right = {false, false, false, true, true, false, true, true, true};
+    for (const EvaluationModel& m : evaluation.models) {
+      const double signed_error = 100 * (m.forecast_s / m.measured_s - 1);
+      table.rows.push_back({m.gpu, m.model, m.mode, std::to_string(m.seq), std::to_string(m.batch),
+                            m.option, format_seconds(m.measured_s), format_seconds(m.forecast_s),
+                            fmt::format("{:+.1f}", signed_error)});
+    }
+    out += "Whole models\n\n" + format_text_table(table, 2) + "\n";
+    out += "Mean over models\n\n" + format_text_table(model_means(evaluation), 2) + "\n";
+  }
+  if (!evaluation.unmatched.empty()) {
+    out += fmt::format("Not evaluated ({})\n\n", evaluation.unmatched.size());
+    for (const std::string& line : evaluation.unmatched) out += "  " + line + "\n";
+  }
+  return out;
+}
+
+std::string evaluation_json(const Evaluation& evaluation) {
+  Json rows = Json::array();
+  for (const EvaluationRow& r : evaluation.rows)
+    rows.push_back({{"gpu", r.gpu},
+                    {"op", r.op},
+                    {"dtype", r.dtype},
+                    {"count", r.count},
+                    {"mape_percent", r.mape_percent},
+                    {"median_percent", r.median_percent},
+                    {"p90_percent", r.p90_percent},
+                    {"bias_ratio", r.bias_ratio},
+                    {"coverage_percent", r.coverage_percent}});
+  Json models = Json::array();
+  for (const EvaluationModel& m : evaluation.models)
+    models.push_back({{"gpu", m.gpu},
+                      {"model", m.model},
+                      {"mode", m.mode},
+                      {"seq", m.seq},
+                      {"batch", m.batch},
+                      {"option", m.option},
+                      {"measured_s", m.measured_s},
+                      {"forecast_s", m.forecast_s},
+                      {"low_s", m.low_s},
+                      {"high_s", m.high_s},
+                      {"error_percent", m.error_percent}});
+  return Json{{"schema_version", 1},
+              {"rows", rows},
+              {"models", models},
+              {"unmatched", evaluation.unmatched}}
+             .dump(1) +
+         "\n";
+}
+
+}  // namespace tilecast

@@ -1,0 +1,260 @@
+// gpt2_large on NVIDIA H100 SXM5 80GB: training, batch 4, seq 1024, fp32
+//
+//   latency    449 ms   80 % interval 386 ms to 523 ms
+//   forward    148 ms
+//   backward   301 ms
+//   ...
+//   operator                    share  each     count  bound    what it is
+//   backward h.0.mlp.c_fc       11.2 % 1.40 ms     36  compute  linear 1x4096x1280x5120 tile 128x64
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "report/text_table.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+bool is_matmul(const KernelForecast& k) { return k.family == "linear" || k.family == "bmm"; }
+
+std::string sizes_text(const KernelForecast& k) {
+  if (k.family == "bmm") return fmt::format("{} x [{}x{}x{}]", k.shape.batch, k.shape.m, k.shape.n, k.shape.k);
+  if (k.family == "linear") return fmt::format("[{}x{}x{}]", k.shape.m, k.shape.n, k.shape.k);
+  if (k.shape.m > 1) return fmt::format("[{}x{}]", k.shape.m, k.shape.n);
+  return fmt::format("[{}]", k.shape.n);
+}
+
+Json sizes_json(const KernelForecast& k) {
+  if (is_matmul(k))
+    return {{"batch", k.shape.batch}, {"m", k.shape.m}, {"n", k.shape.n}, {"k", k.shape.k}};
+  if (k.family == "softmax" || k.family == "layer_norm")
+    return {{"rows", k.shape.m}, {"columns", k.shape.n}};
+  if (k.shape.m > 1) return {{"rows", k.shape.m}, {"columns", k.shape.n}};
+  return {{"elements", k.shape.n}};
+}
+
+Json kernel_object(const KernelForecast& k) {
+  Json object = {{"name", k.name},
+                 {"op", k.op},
+                 {"phase", k.phase},
+                 {"dtype", k.dtype},
+                 {"shape", sizes_json(k)},
+                 {"count", k.count},
+                 {"latency_s", k.latency_s},
+                 {"low_s", k.low_s},
+                 {"high_s", k.high_s},
+                 {"flops", k.flops},
+                 {"bytes", k.bytes},
+                 {"limit", k.limit},
+                 {"waves", k.waves},
+                 {"utilization_ratio", k.utilization_ratio},
+                 {"predictor", k.predictor},
+                 {"extrapolated", k.extrapolated}};
+  object["tile"] = k.tile ? Json{k.tile->first, k.tile->second} : Json(nullptr);
+  return object;
+}
+
+/// Alike kernels of one phase, joined for the table.
+struct Joined {
+  KernelForecast row;
+  int64_t count = 0;
+  double seconds = 0;
+};
+
+std::vector<Joined> join_alike(const Forecast& forecast) {
+  std::map<std::tuple<std::string, std::string, int64_t, int64_t, int64_t, int64_t, int64_t>, size_t> index;
+  std::vector<Joined> joined;
+  for (const KernelForecast& k : forecast.kernels) {
+    const auto key = std::make_tuple(k.phase, k.op, k.shape.batch, k.shape.m, k.shape.n, k.shape.k, k.bytes);
+    const auto [it, fresh] = index.emplace(key, joined.size());
+    if (fresh) joined.push_back({.row = k});
+    Joined& group = joined[it->second];
+    group.count += k.count;
+    group.seconds += k.latency_s * static_cast<double>(k.count);
+  }
+  std::stable_sort(joined.begin(), joined.end(),
+                   [](const Joined& a, const Joined& b) { return a.seconds > b.seconds; });
+  return joined;
+}
+
+std::string bold(const std::string& text, bool color) {
+  return color ? "\x1b[1m" + text + "\x1b[0m" : text;
+}
+
+std::string totals(const Forecast& f, const TableStyle& style) {
+  TextTable table;
+  const auto add = [&](const std::string& name, const std::string& value, const std::string& note) {
+    table.rows.push_back({name, value, note});
+  };
+  add("latency", format_seconds(f.latency_s),
+      fmt::format("80 % interval {} to {}", format_seconds(f.latency_low_s), format_seconds(f.latency_high_s)));
+  if (f.mode == "training") {
+    add("  forward", format_seconds(f.forward_s), "");
+    add("  backward", format_seconds(f.backward_s), "");
+    if (f.optimizer_s > 0) add("  optimizer", format_seconds(f.optimizer_s), "");
+  }
+  add("work", format_si(static_cast<double>(f.flops), "FLOP"),
+      fmt::format("{} of memory traffic; {:.0f} % of the peak FLOP/s",
+                  format_si(static_cast<double>(f.bytes), "B"), 100 * f.utilization_ratio));
+  add("parameters", format_si(static_cast<double>(f.parameters), ""), "");
+  std::string fits = f.memory.fits ? "fits into " : "DOES NOT FIT into ";
+  fits += format_bytes(f.memory.device_bytes);
+  if (style.largest_batch) fits += fmt::format("; largest batch that fits: {}", *style.largest_batch);
+  add("memory", format_bytes(f.memory.peak_bytes), fits);
+  const std::pair<const char*, int64_t> parts[] = {
+      {"  weights", f.memory.weights_bytes},         {"  gradients", f.memory.gradients_bytes},
+      {"  optimizer", f.memory.optimizer_bytes},     {"  activations", f.memory.activations_bytes},
+      {"  workspace", f.memory.workspace_bytes},     {"  framework", f.memory.framework_bytes}};
+  for (const auto& [name, bytes] : parts) {
+    if (bytes > 0) add(name, format_bytes(bytes), "");
+  }
+  table.right = {false, true, false};
+  return format_text_table(table, 2);
+}
+
+}  // namespace
+
+std::string forecast_table(const Forecast& f, const TableStyle& style) {
+  std::string out = bold(fmt::format("{} on {}: {}, batch {}, seq {}, {}", f.model, f.gpu_name, f.mode,
+                                     f.batch, f.seq, f.dtype),
+                         style.color) +
+                    "\n\n" + totals(f, style) + "\n";
+  const std::vector<Joined> joined = join_alike(f);
+  TextTable table;
+  table.header = {"operator", "share", "each", "count", "bound", "use", "kernel"};
+  table.right = {false, true, true, true, false, true, false};
+  double shown = 0;
+  for (size_t i = 0; i < joined.size() && i < style.rows; ++i) {
+    const Joined& j = joined[i];
+    shown += j.seconds;
+    std::string what = j.row.op + " " + sizes_text(j.row);
+    if (j.row.tile) what += fmt::format(" tile {}x{}", j.row.tile->first, j.row.tile->second);
+    table.rows.push_back({(j.row.phase == "forward" ? "" : j.row.phase + " ") + j.row.name,
+                          fmt::format("{:.1f} %", 100 * j.seconds / f.latency_s),
+                          format_seconds(j.seconds / static_cast<double>(j.count)),
+                          std::to_string(j.count), j.row.limit,
+                          fmt::format("{:.0f} %", 100 * j.row.utilization_ratio),
+                          what + (j.row.extrapolated ? " *" : "")});
+  }
+  // Names give way first where the terminal is narrow, then the description of the kernel.
+  const int fixed = 50;
+  const auto space = static_cast<size_t>(std::max(24, style.width - fixed));
+  for (auto& row : table.rows) {
+    row[0] = shorten(row[0], space / 2);
+    row[6] = shorten(row[6], space - space / 2);
+  }
+  out += format_text_table(table, 2);
+  if (joined.size() > style.rows)
+    out += fmt::format("  {} more kinds of kernels: {:.1f} %\n", joined.size() - style.rows,
+                       100 * (1 - shown / f.latency_s));
+  const bool marked = std::any_of(f.kernels.begin(), f.kernels.end(),
+                                  [](const KernelForecast& k) { return k.extrapolated; });
+  if (marked) out += "  * extrapolated\n";
+  for (const std::string& warning : f.warnings) out += "\nwarning: " + warning;
+  if (!f.warnings.empty()) out += "\n";
+  return out;
+}
+
+std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batch) {
+  Json kernels = Json::array();
+  for (const KernelForecast& k : f.kernels) kernels.push_back(kernel_object(k));
+  Json object = {{"schema_version", 1},
+                 {"model", f.model},
+                 {"gpu", f.gpu},
+                 {"mode", f.mode},
+                 {"batch", f.batch},
+                 {"seq", f.seq},
+                 {"dtype", f.dtype},
+                 {"latency_s", f.latency_s},
+                 {"latency_low_s", f.latency_low_s},
+                 {"latency_high_s", f.latency_high_s},
+                 {"forward_s", f.forward_s},
+                 {"backward_s", f.backward_s},
+                 {"optimizer_s", f.optimizer_s},
+                 {"flops", f.flops},
+                 {"bytes", f.bytes},
+                 {"parameters", f.parameters},
+                 {"utilization_ratio", f.utilization_ratio},
+                 {"memory",
+                  {{"peak_bytes", f.memory.peak_bytes},
+                   {"weights_bytes", f.memory.weights_bytes},
+                   {"gradients_bytes", f.memory.gradients_bytes},
+                   {"optimizer_bytes", f.memory.optimizer_bytes},
+                   {"activations_bytes", f.memory.activations_bytes},
+                   {"workspace_bytes", f.memory.workspace_bytes},
+                   {"framework_bytes", f.memory.framework_bytes},
+                   {"device_bytes", f.memory.device_bytes},
+                   {"fits", f.memory.fits}}},
+                 {"kernels", kernels},
+                 {"warnings", f.warnings}};
+  object["memory"]["largest_batch"] = largest_batch ? Json(*largest_batch) : Json(nullptr);
+  return object.dump(1) + "\n";
+}
+
+std::string forecast_csv(const Forecast& f) {
+  std::string out =
+      "name,op,phase,dtype,batch,m,n,k,count,latency_s,low_s,high_s,flops,bytes,limit,tile,waves,"
+      "utilization_ratio,predictor,extrapolated\n";
+  for (const KernelForecast& k : f.kernels) {
+    const std::string tile = k.tile ? fmt::format("{}x{}", k.tile->first, k.tile->second) : "";
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", k.name, k.op,
+                       k.phase, k.dtype, k.shape.batch, k.shape.m, k.shape.n, k.shape.k, k.count,
+                       k.latency_s, k.low_s, k.high_s, k.flops, k.bytes, k.limit, tile, k.waves,
+                       k.utilization_ratio, k.predictor, k.extrapolated);
+  }
+  return out;
+}
+
+std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu) {
+  std::string out;
+  for (const KernelForecast& k : kernels) {
+    out += fmt::format("{} {} {} on {}\n\n", k.op, k.dtype, sizes_text(k), gpu);
+    TextTable table;
+    table.rows = {
+        {"time", format_seconds(k.latency_s),
+         fmt::format("80 % interval {} to {}", format_seconds(k.low_s), format_seconds(k.high_s))},
+        {"work", format_si(static_cast<double>(k.flops), "FLOP"),
+         format_si(static_cast<double>(k.bytes), "B") + " of memory traffic"},
+        {"bound", k.limit,
+         fmt::format("{:.0f} % of what the data sheet allows", 100 * k.utilization_ratio)},
+        {"waves", fmt::format("{:.0f}", k.waves),
+         k.tile ? fmt::format("tiles of {}x{}", k.tile->first, k.tile->second) : ""},
+        {"predictor", k.predictor, k.extrapolated ? "extrapolated: outside its training range" : ""}};
+    out += format_text_table(table, 2);
+  }
+  return out;
+}
+
+std::string kernel_json(const std::vector<KernelForecast>& kernels, const std::string& gpu) {
+  Json list = Json::array();
+  for (const KernelForecast& k : kernels) list.push_back(kernel_object(k));
+  return Json{{"schema_version", 1}, {"gpu", gpu}, {"kernels", list}}.dump(1) + "\n";
+}
+
+std::string catalog_table(const Catalog& catalog) {
+  TextTable table;
+  table.header = catalog.header;
+  for (const CatalogEntry& entry : catalog.entries) {
+    std::vector<std::string> row = {entry.name};
+    row.insert(row.end(), entry.columns.begin(), entry.columns.end());
+    table.rows.push_back(std::move(row));
+  }
+  return format_text_table(table);
+}
+
+std::string catalog_json(const Catalog& catalog) {
+  Json list = Json::array();
+  for (const CatalogEntry& entry : catalog.entries) {
+    Json object = {{catalog.header[0], entry.name}};
+    for (size_t i = 0; i < entry.columns.size(); ++i) object[catalog.header[i + 1]] = entry.columns[i];
+    list.push_back(object);
+  }
+  return list.dump(1) + "\n";
+}
+
+}  // namespace tilecast

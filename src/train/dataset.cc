@@ -1,0 +1,207 @@
+#include "train/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "devices/registry.h"
+#include "predict/predictor.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+// Two files that differ by more than this on like shapes of one card and operator were taken in
+// different states of the card (heat, power, a neighbour): 1.25 times slower is the mildest known
+// case in the NeuSight data.
+constexpr double kSameState = 0.85;
+
+// Kernels of this length show the sustained rate, not launch effects.
+constexpr double kLongKernel = 200e-6;
+
+// Jitter of one call's time in the measurements: weights fall below a few times this.
+constexpr double kCallJitter = 20e-6;
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0;
+  const auto at = static_cast<size_t>(q * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+  return values[at];
+}
+
+class Preparer {
+ public:
+  explicit Preparer(const std::vector<std::string>& exclude) {
+    for (const std::string& name : exclude) excluded_.insert(find_device(name).id);
+  }
+
+  TrainingData run(const std::vector<MeasurementSet>& sets) {
+    for (const MeasurementSet& set : sets) {
+      for (const std::string& line : set.unmatched) data_.report.push_back("left out " + line);
+      for (const KernelMeasurement& m : set.kernels) take(m, set);
+    }
+    for (const auto& [gpu, why] : unknown_)
+      data_.report.push_back(fmt::format("left out all rows of {}: {}", gpu, why));
+    remove_overhead();
+    reconcile_groups();
+    finish();
+    return std::move(data_);
+  }
+
+ private:
+  std::optional<size_t> device_index(const std::string& gpu) {
+    if (const auto it = indices_.find(gpu); it != indices_.end()) return it->second;
+    std::optional<size_t> index;
+    try {
+      const Device device = find_device(gpu);
+      if (excluded_.count(device.id)) {
+        unknown_[gpu] = "excluded by --exclude-gpu";
+      } else {
+        for (size_t i = 0; i < data_.devices.size(); ++i) {
+          if (data_.devices[i].id == device.id) index = i;
+        }
+        if (!index) {
+          index = data_.devices.size();
+          data_.devices.push_back(device);
+        }
+      }
+    } catch (const Error& error) {
+      unknown_[gpu] = error.what();
+    }
+    indices_[gpu] = index;
+    return index;
+  }
+
+  void take(const KernelMeasurement& m, const MeasurementSet& set) {
+    const std::optional<size_t> device = device_index(m.gpu);
+    if (!device) return;
+    const auto key = std::make_tuple(*device, m.op, set.sources[m.source]);
+    auto [it, fresh] = group_indices_.emplace(key, data_.groups.size());
+    if (fresh) {
+      data_.groups.push_back({.device = *device, .op = m.op, .source = set.sources[m.source]});
+      single_call_.push_back(m.protocol == Protocol::kSingleCall);
+    }
+    data_.rows.push_back({.kernel = m.kernel,
+                          .device = *device,
+                          .group = it->second,
+                          .seconds = m.measured_s,
+                          .tile = m.tile});
+  }
+
+  /// Single calls hold the host's overhead: the smallest excess over the physical bound that the
+  /// card shows for the operator, in any file, less the shortest kernel.
+  void remove_overhead() {
+    std::map<std::pair<size_t, std::string>, std::vector<double>> excess;
+    for (const TrainingRow& row : data_.rows) {
+      if (!single_call_[row.group]) continue;
+      const Bound bound = physical_bound(row.kernel, data_.devices[row.device]);
+      excess[{row.device, data_.groups[row.group].op}].push_back(row.seconds - bound.seconds());
+    }
+    for (size_t g = 0; g < data_.groups.size(); ++g) {
+      if (!single_call_[g]) continue;
+      RowGroup& group = data_.groups[g];
+      const double floor = quantile(excess[{group.device, group.op}], 0.002);
+      group.call_overhead_s = std::max(0.0, floor - kShortestKernel);
+    }
+    for (TrainingRow& row : data_.rows) {
+      row.seconds = std::max(row.seconds - data_.groups[row.group].call_overhead_s, 1e-7);
+      row.weight = static_cast<float>(row.seconds / (row.seconds + kCallJitter));
+    }
+  }
+
+  /// Shapes of about the same difficulty: the rates of two groups are compared within such a bin.
+  static std::array<int, 4> shape_bin(const Kernel& kernel) {
+    const auto log2 = [](int64_t x) { return static_cast<int>(std::log2(static_cast<double>(x))); };
+    const bool aligned = kernel.n % 8 == 0 && kernel.k % 8 == 0;
+    return {log2(kernel.flops), log2(std::min(kernel.m, kernel.n)) / 2, log2(kernel.k) / 2, aligned};
+  }
+
+  /// Which of two states a card will be in when a model runs on it is not known: rows of both files
+  /// are moved to the geometric mean of their rates, rather than one of them believed.
+  void reconcile_groups() {
+    using Bins = std::map<std::array<int, 4>, std::vector<double>>;
+    std::vector<Bins> rates(data_.groups.size());
+    for (const TrainingRow& row : data_.rows) {
+      if (!row.kernel.is_matmul() || row.seconds < kLongKernel) continue;
+      const Bound bound = physical_bound(row.kernel, data_.devices[row.device]);
+      if (bound.compute_s > bound.memory_s)
+        rates[row.group][shape_bin(row.kernel)].push_back(bound.compute_s / row.seconds);
+    }
+    std::vector<double> factor(data_.groups.size(), 1.0);
+    for (size_t g = 0; g < data_.groups.size(); ++g) {
+      for (size_t other = 0; other < data_.groups.size(); ++other) {
+        if (other == g || data_.groups[g].device != data_.groups[other].device ||
+            data_.groups[g].op != data_.groups[other].op)
+          continue;
+        std::vector<double> ratios;
+        for (const auto& [bin, own] : rates[g]) {
+          const auto match = rates[other].find(bin);
+          if (match == rates[other].end() || own.size() < 2 || match->second.size() < 2) continue;
+          ratios.push_back(quantile(own, 0.5) / quantile(match->second, 0.5));
+        }
+        // Seven bins of ten must agree: single bins differ by their shapes alone.
+        if (ratios.size() < 5 || quantile(ratios, 0.7) >= kSameState) continue;
+        const double ratio = quantile(ratios, 0.5);
+        factor[g] *= std::sqrt(ratio);
+        factor[other] /= std::sqrt(ratio);
+        data_.report.push_back(fmt::format(
+            "{} {}: like shapes run at {:.0f} % of the rate in {} that they have in {}: the card was "
+            "in another state (heat, power, a neighbour); both are moved to the geometric mean",
+            data_.devices[data_.groups[g].device].id, data_.groups[g].op, 100 * ratio,
+            data_.groups[g].source, data_.groups[other].source));
+      }
+    }
+    for (TrainingRow& row : data_.rows) {
+      if (row.seconds >= kLongKernel) row.seconds *= factor[row.group];
+    }
+  }
+
+  void finish() {
+    std::vector<TrainingRow> kept;
+    uint64_t hash = 14695981039346656037ull;
+    const auto mix = [&](const void* bytes, size_t size) {
+      for (size_t i = 0; i < size; ++i)
+        hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 1099511628211ull;
+    };
+    size_t tiny = 0;
+    for (TrainingRow& row : data_.rows) {
+      // Within the jitter of the overhead nothing of the kernel can be seen.
+      if (row.seconds < kShortestKernel && data_.groups[row.group].call_overhead_s > 0) {
+        ++tiny;
+        continue;
+      }
+      data_.groups[row.group].count += 1;
+      const int64_t sizes[] = {row.kernel.batch, row.kernel.m, row.kernel.n, row.kernel.k};
+      mix(sizes, sizeof sizes);
+      mix(&row.seconds, sizeof row.seconds);
+      mix(data_.devices[row.device].id.data(), data_.devices[row.device].id.size());
+      kept.push_back(std::move(row));
+    }
+    if (tiny > 0)
+      data_.report.push_back(fmt::format("left out {} rows at the floor of their call overhead", tiny));
+    data_.rows = std::move(kept);
+    data_.hash = hash;
+  }
+
+  TrainingData data_;
+  std::set<std::string> excluded_;
+  std::map<std::string, std::optional<size_t>> indices_;
+  std::map<std::string, std::string> unknown_;
+  std::map<std::tuple<size_t, std::string, std::string>, size_t> group_indices_;
+  std::vector<bool> single_call_;
+};
+
+}  // namespace
+
+TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
+                                   const std::vector<std::string>& exclude) {
+  return Preparer(exclude).run(sets);
+}
+
+}  // namespace tilecast

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "devices/device.h"
+#include "measurements/measurements.h"
+#include "predict/features.h"
+
+namespace tilecast {
+
+/// One row to learn from: a kernel's own time on a known device.
+struct TrainingRow {
+  Kernel kernel;
+  size_t device = 0;  ///< index into TrainingData::devices
+  size_t group = 0;   ///< index into TrainingData::groups
+  double seconds = 0;  ///< call overhead taken off
+  float weight = 1;
+  std::optional<Tile> tile;
+};
+
+/// Rows that share GPU, operator and file: taken on one day on one card.
+struct RowGroup {
+  size_t device = 0;
+  std::string op;
+  std::string source;
+  double call_overhead_s = 0;
+  size_t count = 0;
+};
+
+struct TrainingData {
+  std::vector<Device> devices;
+  std::vector<RowGroup> groups;
+  std::vector<TrainingRow> rows;
+  std::vector<std::string> report;  ///< what was left out or changed, and why
+  uint64_t hash = 0;                ///< of all rows, for provenance and checkpoints
+};
+
+/// Resolves GPUs, takes the host's call overhead off single calls, reconciles files of one card that
+/// contradict each other. `exclude` are GPU ids or aliases.
+TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
+                                   const std::vector<std::string>& exclude);
+
+}  // namespace tilecast

@@ -1,0 +1,251 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "base/file.h"
+#include "base/rng.h"
+
+namespace tilecast {
+namespace {
+
+constexpr int kBatch = 512;
+constexpr float kPeakRate = 3e-3f;
+constexpr float kDecay = 1e-4f;
+constexpr float kSmooth = 0.02f;
+constexpr int kCheckpointEvery = 5;
+
+using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Map = Eigen::Map<Matrix>;
+using Vector = Eigen::VectorXf;
+
+/// Everything that changes while training: what a checkpoint holds.
+struct State {
+  std::vector<float> parameters, first, second;
+  int64_t step = 0;
+  int32_t epoch = 0;
+  double train_error = 0;
+};
+
+State initial_state(const NetTask& task) {
+  State state;
+  const size_t count = mlp_parameter_count(task.widths);
+  state.parameters.assign(count, 0.0f);
+  state.first.assign(count, 0.0f);
+  state.second.assign(count, 0.0f);
+  Rng rng(task.seed);
+  size_t at = 0;
+  for (size_t l = 0; l + 1 < task.widths.size(); ++l) {
+    // He initialization, uniform: variance 2 / inputs.
+    const float limit = std::sqrt(6.0f / static_cast<float>(task.widths[l]));
+    const size_t weights = static_cast<size_t>(task.widths[l]) * static_cast<size_t>(task.widths[l + 1]);
+    for (size_t i = 0; i < weights; ++i)
+      state.parameters[at + i] = limit * static_cast<float>(2 * rng.uniform() - 1);
+    at += weights + static_cast<size_t>(task.widths[l + 1]);
+  }
+  return state;
+}
+
+/// log(forecast / bound) of a logit, and its derivative: softplus(-z) and sigmoid(z) - 1.
+float log_slowdown(float logit) { return std::log1p(std::exp(-std::clamp(logit, -40.0f, 40.0f))); }
+float log_slowdown_slope(float logit) { return -1.0f / (1.0f + std::exp(logit)); }
+
+class Learner {
+ public:
+  Learner(const NetTask& task, State& state) : task_(task), state_(state) {
+    gradient_.assign(state.parameters.size(), 0.0f);
+    activations_.resize(task.widths.size());
+  }
+
+  /// One pass over the rows in an order drawn from seed and epoch; returns the mean error.
+  double epoch(int number) {
+    const NetRows& rows = *task_.train;
+    std::vector<size_t> order(rows.count());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    Rng rng(task_.seed * 1000003 + static_cast<uint64_t>(number));
+    rng.shuffle(order);
+    const auto batches = (order.size() + kBatch - 1) / kBatch;
+    const double total = static_cast<double>(batches) * task_.epochs;
+    double error = 0;
+    double weight = 0;
+    for (size_t start = 0; start < order.size(); start += kBatch) {
+      const size_t n = std::min<size_t>(kBatch, order.size() - start);
+      const auto [e, w] = batch(order.data() + start, n);
+      error += e;
+      weight += w;
+      const double progress = static_cast<double>(state_.step) / total;
+      step(static_cast<float>(kPeakRate * 0.5 * (1 + std::cos(std::numbers::pi * progress))));
+    }
+    return weight > 0 ? error / weight : 0;
+  }
+
+ private:
+  std::pair<double, double> batch(const size_t* rows, size_t n) {
+    const NetRows& data = *task_.train;
+    Matrix& x = activations_[0];
+    x.resize(static_cast<Eigen::Index>(n), static_cast<Eigen::Index>(data.width));
+    for (size_t r = 0; r < n; ++r)
+      std::memcpy(x.row(static_cast<Eigen::Index>(r)).data(), &data.inputs[rows[r] * data.width],
+                  data.width * sizeof(float));
+    forward();
+    Matrix delta(static_cast<Eigen::Index>(n), 1);
+    double error = 0;
+    double weight = 0;
+    for (size_t r = 0; r < n; ++r) {
+      const auto i = static_cast<Eigen::Index>(r);
+      const float logit = activations_.back()(i, 0);
+      const float residual = log_slowdown(logit) - data.log_ratio[rows[r]];
+      const float w = data.weights[rows[r]];
+      error += static_cast<double>(w * std::abs(residual));
+      weight += static_cast<double>(w);
+      delta(i, 0) = w * residual / std::sqrt(residual * residual + kSmooth * kSmooth) *
+                    log_slowdown_slope(logit) / static_cast<float>(n);
+    }
+    backward(delta);
+    return {error, weight};
+  }
+
+  void forward() {
+    size_t at = 0;
+    for (size_t l = 0; l + 1 < task_.widths.size(); ++l) {
+      const int in = task_.widths[l];
+      const int out = task_.widths[l + 1];
+      const Map weights(state_.parameters.data() + at, out, in);
+      at += static_cast<size_t>(in) * static_cast<size_t>(out);
+      const Eigen::Map<Vector> bias(state_.parameters.data() + at, out);
+      at += static_cast<size_t>(out);
+      Matrix& y = activations_[l + 1];
+      y.noalias() = activations_[l] * weights.transpose();
+      y.rowwise() += bias.transpose();
+      if (l + 2 < task_.widths.size()) y = y.cwiseMax(0.0f);
+    }
+  }
+
+  void backward(Matrix delta) {
+    size_t at = state_.parameters.size();
+    for (size_t l = task_.widths.size() - 1; l-- > 0;) {
+      const int in = task_.widths[l];
+      const int out = task_.widths[l + 1];
+      at -= static_cast<size_t>(out);
+      Eigen::Map<Vector>(gradient_.data() + at, out) = delta.colwise().sum().transpose();
+      at -= static_cast<size_t>(in) * static_cast<size_t>(out);
+      Map(gradient_.data() + at, out, in).noalias() = delta.transpose() * activations_[l];
+      if (l == 0) break;
+      const Map weights(state_.parameters.data() + at, out, in);
+      Matrix previous = delta * weights;
+      delta = previous.cwiseProduct((activations_[l].array() > 0).cast<float>().matrix());
+    }
+  }
+
+  void step(float rate) {
+    constexpr float kBeta1 = 0.9f;
+    constexpr float kBeta2 = 0.999f;
+    state_.step += 1;
+    const auto t = static_cast<float>(state_.step);
+    const float c1 = 1 - std::pow(kBeta1, t);
+    const float c2 = 1 - std::pow(kBeta2, t);
+    for (size_t i = 0; i < gradient_.size(); ++i) {
+      const float g = gradient_[i];
+      state_.first[i] = kBeta1 * state_.first[i] + (1 - kBeta1) * g;
+      state_.second[i] = kBeta2 * state_.second[i] + (1 - kBeta2) * g * g;
+      const float update = state_.first[i] / c1 / (std::sqrt(state_.second[i] / c2) + 1e-8f);
+      state_.parameters[i] -= rate * (update + kDecay * state_.parameters[i]);
+    }
+  }
+
+  const NetTask& task_;
+  State& state_;
+  std::vector<float> gradient_;
+  std::vector<Matrix> activations_;
+};
+
+std::string checkpoint_key(const NetTask& task) {
+  return fmt::format("tilecast-checkpoint 1 {} {} {} {} {}\n", task.name, task.seed, task.epochs,
+                     fmt::join(task.widths, "x"), task.data_hash);
+}
+
+void save(const NetTask& task, const State& state) {
+  if (task.checkpoint.empty()) return;
+  std::string content = checkpoint_key(task);
+  const auto put = [&](const void* bytes, size_t size) {
+    content.append(static_cast<const char*>(bytes), size);
+  };
+  put(&state.step, sizeof state.step);
+  put(&state.epoch, sizeof state.epoch);
+  put(&state.train_error, sizeof state.train_error);
+  for (const std::vector<float>* part : {&state.parameters, &state.first, &state.second})
+    put(part->data(), part->size() * sizeof(float));
+  write_file(task.checkpoint, content);
+}
+
+/// Takes up a checkpoint of the same task and data; says whether there was one.
+bool resume(const NetTask& task, State& state) {
+  std::error_code code;
+  if (task.checkpoint.empty() || !std::filesystem::exists(task.checkpoint, code)) return false;
+  const std::string content = read_file(task.checkpoint);
+  const std::string key = checkpoint_key(task);
+  const size_t floats = 3 * state.parameters.size() * sizeof(float);
+  const size_t numbers = sizeof state.step + sizeof state.epoch + sizeof state.train_error;
+  if (!content.starts_with(key) || content.size() != key.size() + numbers + floats) return false;
+  const char* at = content.data() + key.size();
+  const auto take = [&](void* bytes, size_t size) {
+    std::memcpy(bytes, at, size);
+    at += size;
+  };
+  take(&state.step, sizeof state.step);
+  take(&state.epoch, sizeof state.epoch);
+  take(&state.train_error, sizeof state.train_error);
+  for (std::vector<float>* part : {&state.parameters, &state.first, &state.second})
+    take(part->data(), part->size() * sizeof(float));
+  return true;
+}
+
+double weighted_error(const std::vector<Mlp>& members, const NetRows& rows) {
+  const std::vector<double> residuals = net_residuals(members, rows);
+  double error = 0;
+  double weight = 0;
+  for (size_t i = 0; i < residuals.size(); ++i) {
+    error += rows.weights[i] * std::abs(residuals[i]);
+    weight += rows.weights[i];
+  }
+  return weight > 0 ? error / weight : 0;
+}
+
+}  // namespace
+
+Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>& report) {
+  State state = initial_state(task);
+  resume(task, state);
+  Learner learner(task, state);
+  Mlp mlp{task.widths, {}};
+  while (state.epoch < task.epochs) {
+    state.train_error = learner.epoch(state.epoch);
+    state.epoch += 1;
+    mlp.parameters = state.parameters;
+    const double held_out =
+        task.held_out->count() > 0 ? weighted_error({mlp}, *task.held_out) : state.train_error;
+    if (state.epoch % kCheckpointEvery == 0 || state.epoch == task.epochs) save(task, state);
+    report({task.name, state.epoch, task.epochs, state.train_error, held_out});
+  }
+  mlp.parameters = state.parameters;
+  return mlp;
+}
+
+std::vector<double> net_residuals(const std::vector<Mlp>& members, const NetRows& rows) {
+  std::vector<float> sum(rows.count(), 0.0f);
+  std::vector<float> logits(rows.count());
+  for (const Mlp& mlp : members) {
+    mlp_forward(mlp, rows.inputs.data(), rows.count(), logits.data());
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += logits[i];
+  }
+  std::vector<double> residuals(rows.count());
+  for (size_t i = 0; i < residuals.size(); ++i)
+    residuals[i] = log_slowdown(sum[i] / static_cast<float>(members.size())) - rows.log_ratio[i];
+  return residuals;
+}
+
+}  // namespace tilecast

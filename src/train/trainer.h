@@ -1,0 +1,49 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "predict/mlp.h"
+
+namespace tilecast {
+
+/// Rows of one network, ready to learn: standardized features, physical bound and measured time.
+struct NetRows {
+  size_t width = 0;
+  std::vector<float> inputs;     ///< width floats a row
+  std::vector<float> log_ratio;  ///< log(measured / bound)
+  std::vector<float> weights;
+
+  size_t count() const { return log_ratio.size(); }
+};
+
+struct NetTask {
+  std::string name;  ///< names the checkpoint
+  std::vector<int> widths;
+  int epochs = 60;
+  uint64_t seed = 1;
+  uint64_t data_hash = 0;  ///< a checkpoint of other data is not taken up
+  const NetRows* train = nullptr;
+  const NetRows* held_out = nullptr;
+  std::filesystem::path checkpoint;  ///< "" for none
+};
+
+struct EpochReport {
+  std::string task;
+  int epoch = 0;
+  int epochs = 0;
+  double train_error = 0;     ///< mean |log(forecast / measured)|, weighted
+  double held_out_error = 0;  ///< the same on the held-out rows
+};
+
+/// Trains one network: AdamW (Loshchilov, Hutter 2019), learning rate on a cosine from 3e-3 to 0,
+/// batches of 512, loss sqrt(r² + 0.02²) of r = log(forecast / measured). Resumes from the task's
+/// checkpoint where there is one; the result is the same as without the interruption.
+Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>& report);
+
+/// log(forecast / measured) of each row.
+std::vector<double> net_residuals(const std::vector<Mlp>& members, const NetRows& rows);
+
+}  // namespace tilecast

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "train/trainer.h"
+
+namespace tilecast {
+
+struct TrainOptions {
+  std::vector<std::filesystem::path> data;
+  std::filesystem::path output;
+  std::vector<std::string> exclude_gpus;
+  int epochs = 60;
+  int members = 2;       ///< networks in each ensemble
+  int hidden = 48;       ///< units of each of the two hidden layers
+  uint64_t seed = 1;
+  int threads = 2;       ///< the result does not depend on it
+  bool leave_one_out = true;  ///< intervals from left-out GPUs; else from held-out rows
+  std::string command;   ///< kept in the weights
+};
+
+/// What a caller may show while training runs. Called from several threads, one at a time.
+struct TrainProgress {
+  int finished_epochs = 0;
+  int total_epochs = 0;
+  EpochReport last;
+};
+
+/// One line of the table of errors.
+struct TrainError {
+  std::string gpu;
+  std::string op;
+  size_t count = 0;
+  double mape_percent = 0;
+  double median_percent = 0;
+};
+
+struct TrainResult {
+  std::vector<std::string> report;     ///< rows left out, and why
+  std::vector<TrainError> held_out;    ///< a tenth of the rows, never trained on
+  std::vector<TrainError> left_out;    ///< each GPU by networks that never saw it
+};
+
+/// Trains all networks and writes kernels.weights, held_out.csv (error per epoch) and errors.json
+/// into the output folder; checkpoints lie there too until the end. Throws Error{kInput} where the
+/// data hold nothing to learn from, Error{kIo} where the folder cannot be written.
+TrainResult train_weights(const TrainOptions& options,
+                          const std::function<void(const TrainProgress&)>& progress);
+
+}  // namespace tilecast
