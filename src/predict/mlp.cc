@@ -10,7 +10,12 @@ namespace {
 // a general matrix product (Eigen, BLAS) does not promise that.
 constexpr size_t kBlock = 16;
 
-using Lane = float __attribute__((vector_size(kBlock * sizeof(float))));
+using Vector = float __attribute__((vector_size(kBlock * sizeof(float))));
+
+/// In a struct, because std::vector drops the alignment of a bare vector type.
+struct Lane {
+  Vector v;
+};
 
 // Wider registers only take more lanes at once: with contraction to fused multiply-adds off (see
 // CMakeLists.txt) every clone gives the same bits. Sanitizers do not get along with the resolver.
@@ -25,10 +30,10 @@ using Lane = float __attribute__((vector_size(kBlock * sizeof(float))));
 TILECAST_CLONES void layer(const float* weights, const float* bias, int in_width, int out_width, const Lane* in,
            Lane* out, bool relu) {
   for (int o = 0; o < out_width; ++o) {
-    Lane sum = Lane{} + bias[o];
+    Vector sum = Vector{} + bias[o];
     const float* row = weights + static_cast<size_t>(o) * static_cast<size_t>(in_width);
-    for (int i = 0; i < in_width; ++i) sum += row[i] * in[i];
-    out[o] = relu ? (sum > 0.0f ? sum : Lane{}) : sum;
+    for (int i = 0; i < in_width; ++i) sum += row[i] * in[i].v;
+    out[o].v = relu ? (sum > 0.0f ? sum : Vector{}) : sum;
   }
 }
 
@@ -49,8 +54,8 @@ void mlp_forward(const Mlp& mlp, const float* inputs, size_t count, float* outpu
   for (size_t start = 0; start < count; start += kBlock) {
     const size_t used = std::min(kBlock, count - start);
     for (size_t i = 0; i < in_width; ++i) {
-      a[i] = Lane{};
-      for (size_t j = 0; j < used; ++j) a[i][j] = inputs[(start + j) * in_width + i];
+      a[i].v = Vector{};
+      for (size_t j = 0; j < used; ++j) a[i].v[j] = inputs[(start + j) * in_width + i];
     }
     const float* at = mlp.parameters.data();
     for (size_t l = 0; l + 1 < mlp.widths.size(); ++l) {
@@ -61,7 +66,7 @@ void mlp_forward(const Mlp& mlp, const float* inputs, size_t count, float* outpu
       std::swap(a, b);
       at = bias + out;
     }
-    for (size_t j = 0; j < used; ++j) outputs[start + j] = a[0][j];
+    for (size_t j = 0; j < used; ++j) outputs[start + j] = a[0].v[j];
   }
 }
 
