@@ -12,8 +12,9 @@ constexpr size_t kBlock = 16;
 
 using Vector = float __attribute__((vector_size(kBlock * sizeof(float))));
 
-/// In a struct, because std::vector drops the alignment of a bare vector type.
-struct Lane {
+/// In an aligned struct: std::vector drops the alignment of a bare vector type, and without wide
+/// registers the compiler would give it less than the clones below rely on.
+struct alignas(kBlock * sizeof(float)) Lane {
   Vector v;
 };
 
