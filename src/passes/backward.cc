@@ -81,12 +81,14 @@ void add_backward(Graph& graph) {
     throw Error(ErrorKind::kUnsupported,
                 graph.name + ": no weight leads to the model's output, so there is nothing to "
                              "train; use --mode inference");
-  const Tensor output = graph.tensor(graph.outputs.front());
-  const TensorId start = g.builder().tensor({.name = output.name + ".grad",
-                                             .shape = output.shape,
-                                             .dtype = output.dtype,
-                                             .kind = TensorKind::kInput});
-  g.set(graph.outputs.front(), start);
+  for (const TensorId id : graph.outputs) {
+    if (!g.wants(id)) continue;
+    const Tensor output = graph.tensor(id);
+    g.set(id, g.builder().tensor({.name = output.name + ".grad",
+                                  .shape = output.shape,
+                                  .dtype = output.dtype,
+                                  .kind = TensorKind::kInput}));
+  }
   const auto forward_segments = static_cast<int32_t>(graph.segments.size());
   for (int32_t i = forward_segments - 1; i >= 0; --i) backward_of_segment(g, i);
 }

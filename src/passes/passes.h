@@ -7,7 +7,7 @@ namespace tilecast {
 enum class Optimizer { kNone, kSgd, kAdam, kAdamW };
 
 /// Appends what autograd launches for the gradient of every weight, accumulation into the stored
-/// gradients included. The gradient of the model's first output is taken as given (no loss).
+/// gradients included. The gradients of the model's outputs are taken as given (no loss).
 /// Throws Error{kUnsupported} where nothing in the graph is trained.
 void add_backward(Graph& graph);
 

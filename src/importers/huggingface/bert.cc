@@ -11,7 +11,8 @@ namespace {
 struct BertConfig {
   int64_t width, heads, layers, inner, positions, types, vocabulary;
   std::string activation;
-  bool pooler, vocabulary_head, pair_head;
+  bool pooler, vocabulary_head;
+  int64_t labels;  ///< outputs of the head on the pooled first token; 0 for none
 };
 
 BertConfig read_config(const JsonObject& c) {
@@ -33,7 +34,9 @@ BertConfig read_config(const JsonObject& c) {
   const bool language = name == "BertLMHeadModel" || name == "BertForMaskedLM";
   config.vocabulary_head = language || name == "BertForPreTraining";
   config.pooler = !language;
-  config.pair_head = name == "BertForPreTraining" || name == "BertForNextSentencePrediction";
+  const bool pair = name == "BertForPreTraining" || name == "BertForNextSentencePrediction";
+  const bool classes = name == "BertForSequenceClassification";
+  config.labels = pair ? 2 : classes ? c.optional_integer({"num_labels"}, 1, kLargestSize).value_or(2) : 0;
   return config;
 }
 
@@ -63,13 +66,13 @@ std::vector<TensorId> heads(Layers& f, const BertConfig& c, TensorId x, TensorId
     const TensorId bias = f.weight(p + "bias", {c.vocabulary});
     outputs.push_back(f.op("linear", {normal, table, bias}, p + "decoder"));
   }
-  if (!c.vocabulary_head) outputs.push_back(x);
+  if (!c.vocabulary_head && c.labels == 0) outputs.push_back(x);
   if (!c.pooler) return outputs;
   // The first token of each sequence: a strided view that linear reads in place.
   const TensorId first =
       f.op("gather_rows", {x}, "pooler.first_token", {{"rows", {f.request().batch}}});
   const TensorId pooled = f.op("tanh", {f.linear(first, "pooler.dense", {c.width})}, "pooler.act");
-  outputs.push_back(c.pair_head ? f.linear(pooled, "cls.seq_relationship", {2}) : pooled);
+  outputs.push_back(c.labels > 0 ? f.linear(pooled, "cls.seq_relationship", {c.labels}) : pooled);
   return outputs;
 }
 
@@ -80,7 +83,12 @@ Graph build(const BertConfig& c, const GraphRequest& request) {
   const int64_t batch = request.batch;
   const int64_t s = request.seq;
   b.begin_segment("embeddings", 1);
-  const TensorId seen = b.input("attention_mask", {batch, 1, 1, s}, request.dtype);
+  // No mask is given: the model makes one of all ones.
+  const TensorId like = b.tensor({.name = "attention_mask",
+                                  .shape = {batch, 1, 1, s},
+                                  .dtype = request.dtype,
+                                  .kind = TensorKind::kReference});
+  const TensorId seen = f.op("fill", {like}, "attention_mask");
   const TensorId mask =
       f.op("mul_scalar", {f.op("rsub_scalar", {seen}, "extended_mask")}, "extended_mask");
   const TensorId table = f.weight("embeddings.word_embeddings.weight", {c.vocabulary, c.width});
