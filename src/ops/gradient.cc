@@ -12,11 +12,24 @@ void GradientBuilder::mark_wanted() {
   wanted_.assign(graph_.tensors.size(), false);
   for (size_t i = 0; i < graph_.tensors.size(); ++i)
     wanted_[i] = graph_.tensors[i].kind == TensorKind::kWeight;
-  for (const Node& node : graph_.nodes) {
-    if (op_def(node.op).backward == nullptr) continue;
-    bool wanted = false;
-    for (TensorId id : node.inputs) wanted = wanted || wanted_[static_cast<size_t>(id)];
-    for (TensorId id : node.outputs) wanted_[static_cast<size_t>(id)] = wanted;
+  // What a repetition hands on is read in place of the segment's first input, which wants a gradient
+  // then even where it is an input of the model; each round of this reaches one segment further.
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (const Node& node : graph_.nodes) {
+      if (op_def(node.op).backward == nullptr) continue;
+      bool wanted = false;
+      for (TensorId id : node.inputs) wanted = wanted || wanted_[static_cast<size_t>(id)];
+      for (TensorId id : node.outputs) wanted_[static_cast<size_t>(id)] = wanted;
+    }
+    for (const Segment& segment : graph_.segments) {
+      for (const Carry& carry : segment.carries) {
+        if (segment.repeat == 1 || !wants(carry.next) || wants(carry.initial)) continue;
+        wanted_[static_cast<size_t>(carry.initial)] = true;
+        changed = true;
+      }
+    }
   }
 }
 

@@ -7,6 +7,10 @@
 namespace tilecast {
 namespace {
 
+// A twentieth of a feature's training range beyond it is still taken as inside: the edge is where
+// the outermost of thousands of rows happened to fall.
+constexpr double kExtrapolates = 0.05;
+
 Limit limit_of(const Bound& bound, double seconds) {
   // Within twice the shortest kernel nothing but latency can be seen.
   if (seconds < 2 * kShortestKernel) return Limit::kLatency;
@@ -27,7 +31,7 @@ class LearnedPredictor : public Predictor {
     size_t index;
     Bound bound;
     Tile tile;
-    bool extrapolated;
+    double excess;  ///< how far outside the training range, in widths of that range
   };
 
   void predict_net(NetKind kind, std::span<const Kernel> kernels, const Device& device,
@@ -38,17 +42,17 @@ class LearnedPredictor : public Predictor {
     std::vector<float> inputs;
     for (size_t i = 0; i < kernels.size(); ++i) {
       if (net_of(kernels[i].family) != kind) continue;
-      Row row{i, physical_bound(kernels[i], device), {}, false};
+      Row row{i, physical_bound(kernels[i], device), {}, 0};
       if (kind == NetKind::kMatmul) row.tile = tile_of(weights_, kernels[i], device);
       const Features f = make_features(kernels[i], device, row.bound, row.tile);
       for (size_t j = 0; j < width; ++j) {
         const float clamped = std::clamp(f[j], net.minimum[j], net.maximum[j]);
-        row.extrapolated = row.extrapolated || clamped != f[j];
+        const double range = std::max(1e-6f, net.maximum[j] - net.minimum[j]);
+        row.excess = std::max(row.excess, std::abs(static_cast<double>(f[j] - clamped)) / range);
         inputs.push_back((clamped - net.mean[j]) / net.scale[j]);
       }
-      // The networks have seen single precision only.
-      row.extrapolated = row.extrapolated || kernels[i].dtype == DType::kTf32 ||
-                         dtype_bytes(kernels[i].dtype) < 4;
+      // The networks have seen products in single precision only.
+      if (kernels[i].is_matmul() && kernels[i].dtype != DType::kFp32) row.excess = 1;
       rows.push_back(row);
     }
     if (rows.empty()) return;
@@ -70,9 +74,9 @@ class LearnedPredictor : public Predictor {
     const double learned = bound * (1.0 + std::exp(-static_cast<double>(logit)));
     KernelTime time;
     time.seconds = std::max(learned, kShortestKernel);
-    // Outside the training range the interval's logarithm doubles; a guess until devices of other
-    // generations are measured.
-    const double width = row.extrapolated ? 2.0 : 1.0;
+    // One range beyond the training rows doubles the interval's logarithm; a guess until devices of
+    // other generations are measured.
+    const double width = 1.0 + std::min(1.0, row.excess);
     time.low_s = std::max(time.seconds * std::pow(net.low_ratio, width), bound);
     time.high_s = time.seconds * std::pow(net.high_ratio, width);
     time.limit = limit_of(row.bound, time.seconds);
@@ -80,7 +84,7 @@ class LearnedPredictor : public Predictor {
     time.waves = count_waves(kernel, device, row.tile).waves;
     time.utilization_ratio = bound / time.seconds;
     time.predictor = net_name(net_of(kernel.family));
-    time.extrapolated = row.extrapolated;
+    time.extrapolated = row.excess > kExtrapolates;
     return time;
   }
 

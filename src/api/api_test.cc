@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "test_support.h"
+#include "tilecast/evaluate.h"
+#include "tilecast/forecast.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+const Forecaster& forecaster() {
+  static const Forecaster instance;
+  return instance;
+}
+
+Forecast forecast(const std::string& model, const std::string& gpu, const ForecastOptions& options) {
+  return forecaster().forecast(load_model_ref(model), load_gpu_ref(gpu), options);
+}
+
+TEST(ForecastTest, TotalsAreTheSumOfTheKernels) {
+  const Forecast f = forecast("gpt2_large", "V100", {.mode = Mode::kTraining, .batch = 2, .seq = 512});
+  double seconds = 0;
+  int64_t flops = 0;
+  for (const KernelForecast& k : f.kernels) {
+    seconds += k.latency_s * static_cast<double>(k.count);
+    flops += k.flops * k.count;
+  }
+  EXPECT_NEAR(f.latency_s, seconds, 1e-9 * seconds);
+  EXPECT_NEAR(f.latency_s, f.forward_s + f.backward_s + f.optimizer_s, 1e-9 * seconds);
+  EXPECT_EQ(f.flops, flops);
+  EXPECT_LT(f.latency_low_s, f.latency_s);
+  EXPECT_GT(f.latency_high_s, f.latency_s);
+}
+
+TEST(ForecastTest, IsTheSameFromAnyThread) {
+  const ModelRef model = load_model_ref("bert_large");
+  const GpuRef gpu = load_gpu_ref("A100");
+  const std::string once = forecast_json(forecaster().forecast(model, gpu, {}), 1);
+  std::vector<std::string> results(4);
+  std::vector<std::thread> threads;
+  for (std::string& result : results)
+    threads.emplace_back([&] { result = forecast_json(forecaster().forecast(model, gpu, {}), 1); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& result : results) EXPECT_EQ(result, once);
+}
+
+TEST(ForecastTest, JsonHoldsTheContract) {
+  const Json json = parse_json(forecast_json(forecast("gpt2_large", "H100", {}), std::nullopt), "out");
+  for (const char* key : {"schema_version", "model", "gpu", "mode", "batch", "seq", "dtype", "latency_s",
+                          "latency_low_s", "latency_high_s", "forward_s", "backward_s", "optimizer_s",
+                          "flops", "bytes", "utilization_ratio", "memory", "kernels", "warnings"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  for (const char* key : {"peak_bytes", "weights_bytes", "gradients_bytes", "optimizer_bytes",
+                          "activations_bytes", "workspace_bytes", "framework_bytes", "fits"})
+    EXPECT_TRUE(json["memory"].contains(key)) << key;
+  for (const char* key : {"name", "op", "phase", "dtype", "shape", "count", "latency_s", "low_s", "high_s",
+                          "flops", "bytes", "limit", "tile", "waves", "utilization_ratio", "predictor",
+                          "extrapolated"})
+    EXPECT_TRUE(json["kernels"][0].contains(key)) << key;
+}
+
+TEST(ForecastTest, TheOptimizerAddsItsStepAndItsStates) {
+  const ForecastOptions plain{.mode = Mode::kTraining, .seq = 128};
+  ForecastOptions adam = plain;
+  adam.optimizer = "adamw";
+  const Forecast a = forecast("gpt2_med", "A100", plain);
+  const Forecast b = forecast("gpt2_med", "A100", adam);
+  EXPECT_EQ(a.optimizer_s, 0);
+  EXPECT_GT(b.optimizer_s, 0);
+  EXPECT_EQ(b.memory.optimizer_bytes, 8 * b.parameters);
+  EXPECT_NEAR(b.latency_s, a.latency_s + b.optimizer_s, 1e-9);
+}
+
+TEST(ForecastTest, FusionSavesTime) {
+  EXPECT_LT(forecast("gpt2_large", "V100", {.fusion = "pointwise"}).latency_s,
+            forecast("gpt2_large", "V100", {}).latency_s);
+}
+
+TEST(ForecastTest, TheLargestBatchIsTheLast) {
+  const ModelRef model = load_model_ref("gpt2_large");
+  const GpuRef gpu = load_gpu_ref("V100");
+  const auto largest = forecaster().largest_batch(model, gpu, {.mode = Mode::kTraining});
+  ASSERT_TRUE(largest);
+  EXPECT_TRUE(forecaster().forecast(model, gpu, {.mode = Mode::kTraining, .batch = *largest}).memory.fits);
+  EXPECT_FALSE(forecaster().forecast(model, gpu, {.mode = Mode::kTraining, .batch = *largest + 1}).memory.fits);
+  EXPECT_FALSE(forecaster().largest_batch(load_model_ref("llama-3-8b"), load_gpu_ref("P4"), {}));
+}
+
+TEST(BadRequests, SayWhatToDo) {
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.seq = 2048}), kInput,
+               "2048 tokens is longer than the model's 1024 positions; use --seq 1024 or less");
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.dtype = "bf16"}), kUnsupported, "no unit that multiplies bf16");
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.optimizer = "sgd"}), kInput, "needs --mode training");
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.tp = 4}), kUnsupported, "not available yet");
+  ForecastOptions options;
+  for (const OptionDef& option : forecast_options()) {
+    if (option.name == "batch")
+      EXPECT_ERROR(option.set(options, "-3"), kInput, "--batch: expected a whole number from 1");
+    if (option.name == "dtype")
+      EXPECT_ERROR(option.set(options, "fp31"), kInput, "did you mean 'fp32'");
+  }
+}
+
+TEST(Options, DefaultsInHelpAreThoseOfTheStruct) {
+  ForecastOptions set;
+  for (const OptionDef& option : forecast_options()) {
+    if (!option.initial.empty()) option.set(set, option.initial);
+  }
+  const ForecastOptions fresh;
+  EXPECT_EQ(set.mode, fresh.mode);
+  EXPECT_EQ(set.batch, fresh.batch);
+  EXPECT_EQ(set.dtype, fresh.dtype);
+  EXPECT_EQ(set.fusion, fresh.fusion);
+  EXPECT_EQ(set.optimizer, fresh.optimizer);
+  EXPECT_EQ(set.predictor, fresh.predictor);
+}
+
+TEST(EvaluateTest, ListsErrorsAndWhatItCouldNotUse) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a.csv",
+             "gpu,op,dtype,m,n,k,latency_s,protocol\nT4,add,fp32,1,50000000,1,0.0025,back_to_back\n"
+             "X9,add,fp32,1,1000,1,1e-5,back_to_back\n");
+  const Evaluation e = evaluate(forecaster(), folder.path().string());
+  ASSERT_EQ(e.rows.size(), 1u);
+  EXPECT_EQ(e.rows[0].gpu, "nvidia-t4");
+  EXPECT_EQ(e.rows[0].count, 1);
+  EXPECT_LT(e.rows[0].mape_percent, 30);
+  ASSERT_EQ(e.unmatched.size(), 1u);
+  EXPECT_NE(e.unmatched[0].find("unknown GPU 'X9'"), std::string::npos);
+  EXPECT_NO_THROW(parse_json(evaluation_json(e), "out"));
+}
+
+TEST(Table, FitsATerminal) {
+  const Forecast f = forecast("gpt2_large", "H100", {.mode = Mode::kTraining});
+  for (const int width : {80, 120}) {
+    const std::string table = forecast_table(f, {.width = width});
+    size_t start = 0;
+    while (start < table.size()) {
+      const size_t end = table.find('\n', start);
+      if (!table.substr(start, end - start).starts_with("warning"))
+        EXPECT_LE(end - start, static_cast<size_t>(width)) << table.substr(start, end - start);
+      start = end + 1;
+    }
+  }
+  EXPECT_EQ(forecast_table(f, {}).find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tilecast

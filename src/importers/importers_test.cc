@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include "base/embedded.h"
+#include "base/file.h"
+#include "importers/model.h"
+#include "passes/passes.h"
+#include "test_support.h"
+
+namespace tilecast {
+namespace {
+
+class EveryModel : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryModel, BuildsForInferenceAndTraining) {
+  const Model model = load_model(GetParam());
+  for (const bool training : {false, true}) {
+    for (const int64_t batch : {1, 3}) {
+      Graph graph = model.build({.batch = batch, .seq = 64, .training = training});
+      EXPECT_GT(graph.parameter_count(), 0);
+      if (training) add_backward(graph);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Bundled, EveryModel, testing::ValuesIn(bundled_models()), [](const auto& info) {
+  std::string name = info.param;
+  for (char& c : name) {
+    if (c == '-') c = '_';
+  }
+  return name;
+});
+
+struct Published {
+  const char* model;
+  double parameters;
+  const char* source;
+};
+
+TEST(Parameters, AgreeWithPublishedCounts) {
+  const Published rows[] = {
+      {"gpt2_large", 774030080, "sum over the checkpoint openai-community/gpt2-large"},
+      {"bert-base", 109514298, "sum over bert-base-uncased with its language head, tied"},
+      {"opt_13", 1315758080, "sum over facebook/opt-1.3b"},
+      {"llama-2-7b", 6738415616, "Touvron et al. 2023, 6.74 B"},
+      {"llama-3-8b", 8030261248, "Llama 3 model card, 8.03 B"},
+      {"mistral-7b", 7248023552, "Mistral-7B-v0.3 model card, 7.25 B with 32768 words"},
+      {"qwen2-7b", 7615616512, "Qwen2-7B model card, 7.62 B"},
+      {"t5-large", 737668096, "sum over google-t5/t5-large"},
+  };
+  for (const Published& row : rows) {
+    const Graph graph = load_model(row.model).build({.batch = 1, .seq = 8});
+    // 0.15 %: buffers, unused pooler weights and vocabulary padding differ between releases.
+    EXPECT_NEAR(static_cast<double>(graph.parameter_count()), row.parameters, 1.5e-3 * row.parameters)
+        << row.model << ": " << row.source;
+  }
+}
+
+std::string config(const std::string& changes) {
+  return R"({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 2, "n_positions": 128,
+             "vocab_size": 1000)" + changes + "}";
+}
+
+TEST(BadConfig, IsRefusedWithTheFieldNamed) {
+  EXPECT_ERROR(import_model("{}", "c.json"), kInput, "c.json: 'model_type': is missing");
+  EXPECT_ERROR(import_model(R"({"model_type": "gpt3"})", "c.json"), kUnsupported,
+               "unknown family 'gpt3'; did you mean 'gpt2'");
+  EXPECT_ERROR(import_model(config(R"(, "n_head": 7)"), "c.json"), kInput,
+               "7 heads do not divide the width 768");
+  EXPECT_ERROR(import_model(config(R"(, "n_layer": -1)"), "c.json"), kInput, "found -1");
+  EXPECT_ERROR(import_model(config(R"(, "vocab_size": 1e30)"), "c.json"), kInput, "'vocab_size'");
+  EXPECT_ERROR(import_model(config(R"(, "activation_function": "gellu")"), "c.json"), kUnsupported,
+               "unknown activation 'gellu'; did you mean 'gelu'");
+  EXPECT_ERROR(import_model("{\"a\": ", "c.json"), kInput, "c.json:1:7: not JSON");
+  EXPECT_ERROR(import_model("hello", "notes.txt"), kUnsupported, "not a model file");
+}
+
+TEST(BadConfig, AbsurdSizesOverflowAsAnErrorNotAWrap) {
+  const Model model = import_model(config(R"(, "n_embd": 2147483646, "n_head": 2, "n_positions": 2147483647)"), "c.json");
+  EXPECT_ERROR(model.build({.batch = int64_t{1} << 31, .seq = int64_t{1} << 31}), kInput, "64 bits");
+}
+
+TEST(LoadModel, TakesFilesFoldersAndNames) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "config.json", config(""));
+  EXPECT_EQ(load_model(folder.path().string()).family, "gpt2");
+  EXPECT_EQ(load_model((folder.path() / "config.json").string()).name, folder.path().filename());
+  EXPECT_EQ(load_model("gpt2_large.json").name, "gpt2_large");
+  EXPECT_EQ(load_model("LLAMA-3 8B").name, "llama-3-8b");
+  EXPECT_ERROR(load_model("gpt2_larg"), kNotFound, "did you mean 'gpt2_large'");
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,76 @@
+#include "measurements/measurements.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "test_support.h"
+
+namespace tilecast {
+namespace {
+
+TEST(TileNames, AreReadFromBlasKernels) {
+  EXPECT_EQ(tile_in_name("volta_sgemm_128x64_tn"), (Tile{128, 64}));
+  EXPECT_EQ(tile_in_name("Cijk_Ailk_Bljk_SB_MT128x96x16_MI32x32x2x1_SE"), (Tile{128, 96}));
+  EXPECT_EQ(tile_in_name("cutlass_80_simt_sgemm_256x128_8x4_nn_align1"), (Tile{256, 128}));
+  EXPECT_FALSE(tile_in_name("void gemv2T_kernel_val<int, float>"));
+}
+
+TEST(NeusightLayout, ColumnNIsTheReduction) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "bmm.csv",
+             "OPName,Latency,Device,Kernel Name,B,M,N,K\nbmm,0.5,Tesla T4,volta_sgemm_64x64_nn,8,128,32,256\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  ASSERT_EQ(set.kernels.size(), 1u);
+  const KernelMeasurement& m = set.kernels[0];
+  EXPECT_EQ(m.kernel.m, 128);
+  EXPECT_EQ(m.kernel.k, 32);
+  EXPECT_EQ(m.kernel.n, 256);
+  EXPECT_DOUBLE_EQ(m.measured_s, 0.5e-3);
+  EXPECT_EQ(m.tile, (Tile{64, 64}));
+}
+
+TEST(NeusightLayout, OperatorsWithoutAForecastAreListed) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "conv.csv", "OPName,Latency,Device,B\nconv,0.5,Tesla T4,8\nconv,0.6,Tesla T4,8\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  ASSERT_EQ(set.unmatched.size(), 1u);
+  EXPECT_NE(set.unmatched[0].find("operator 'conv' is not forecast"), std::string::npos);
+}
+
+TEST(NeusightLayout, LabelsNameModelAndOptions) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "label" / "Tesla_T4");
+  write_file(folder.path() / "label/Tesla_T4/gpt2_large-train-1024-4-dp4.json", R"({"e2e_latency": 250.0})");
+  const MeasurementSet set = read_measurements(folder.path());
+  ASSERT_EQ(set.models.size(), 1u);
+  EXPECT_EQ(set.models[0].model, "gpt2_large");
+  EXPECT_EQ(set.models[0].mode, "training");
+  EXPECT_EQ(set.models[0].option, "dp4");
+  EXPECT_DOUBLE_EQ(set.models[0].measured_s, 0.25);
+}
+
+TEST(OwnLayout, RowsNameTheirOperatorAndSizes) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a.csv",
+             "# gpu: T4\ngpu,op,dtype,batch,m,n,k,latency_s,protocol\nT4,linear,fp32,1,64,128,256,1e-5,single_call\n"
+             "T4,softmax,fp32,,64,128,,2e-5,back_to_back\nT4,warp,fp32,1,1,1,1,1e-5,\n");
+  const MeasurementSet set = read_measurements(folder.path() / "a.csv");
+  ASSERT_EQ(set.kernels.size(), 2u);
+  EXPECT_EQ(set.kernels[0].protocol, Protocol::kSingleCall);
+  EXPECT_EQ(set.kernels[1].protocol, Protocol::kBackToBack);
+  EXPECT_EQ(set.unmatched.size(), 1u);
+}
+
+TEST(BadMeasurements, AreNamed) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a.csv", "gpu,op,dtype,latency_s\nT4,add,fp32,fast\n");
+  EXPECT_ERROR(read_measurements(folder.path()), kInput, "'latency_s': expected a number, found 'fast'");
+  write_file(folder.path() / "a.csv", "x,y\n1,2\n");
+  EXPECT_EQ(read_measurements(folder.path()).unmatched.size(), 1u);
+  write_file(folder.path() / "b.csv.xz", "not xz");
+  EXPECT_ERROR(read_measurements(folder.path() / "b.csv.xz"), kInput, "not a whole .xz file");
+  EXPECT_ERROR(read_measurements(folder.path() / "none"), kNotFound, "no such file or folder");
+}
+
+}  // namespace
+}  // namespace tilecast

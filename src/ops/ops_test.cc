@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/rng.h"
+#include "ops/builder.h"
+#include "ops/gradient.h"
+#include "ops/notation.h"
+#include "ops/op_def.h"
+#include "ops/shapes.h"
+#include "test_support.h"
+
+namespace tilecast {
+namespace {
+
+/// The example of a table entry as a graph: declarations, one node, attributes.
+Graph example_graph(const OpDef& op) {
+  std::string text = "graph example\n";
+  std::string inputs;
+  std::string rest(op.example);
+  std::string attributes;
+  if (const size_t brace = rest.find('{'); brace != std::string::npos) {
+    attributes = rest.substr(brace);
+    rest = rest.substr(0, brace);
+  }
+  size_t at = 0;
+  while ((at = rest.find(':', at)) != std::string::npos) {
+    const size_t name = rest.find_last_of(' ', at);
+    const size_t start = name == std::string::npos ? 0 : name + 1;
+    const size_t end = rest.find(']', at) + 1;
+    text += "input " + rest.substr(start, end - start) + "\n";
+    inputs += (inputs.empty() ? "" : ", ") + rest.substr(start, at - start);
+    at = end;
+  }
+  text += fmt::format("out = {}({}) {}\n", op.name, inputs, attributes);
+  return parse_graph(text, std::string(op.name));
+}
+
+std::vector<Kernel> lower_first(const std::string& text) {
+  const Graph graph = parse_graph(text, "test");
+  std::vector<Kernel> kernels;
+  lower_node(graph, graph.nodes.front(), kernels);
+  return kernels;
+}
+
+class EveryOp : public testing::TestWithParam<size_t> {};
+
+TEST_P(EveryOp, HasAnExampleThatBuildsAndWorkThatAddsUp) {
+  const OpDef& op = op_table()[GetParam()];
+  SCOPED_TRACE(op.name);
+  EXPECT_FALSE(op.doc.empty());
+  const Graph graph = example_graph(op);
+  std::vector<Kernel> kernels;
+  lower_node(graph, graph.nodes.front(), kernels);
+  EXPECT_EQ(kernels.empty(), op.work == nullptr);
+  for (const Kernel& kernel : kernels) {
+    EXPECT_GE(kernel.flops, 0);
+    EXPECT_GT(kernel.write_bytes, 0);
+    EXPECT_EQ(op_def(kernel.op).name, op.name);
+  }
+}
+
+TEST_P(EveryOp, GivesEveryTrainedInputAGradientOfItsShape) {
+  const OpDef& op = op_table()[GetParam()];
+  if (op.backward == nullptr) GTEST_SKIP() << op.name << " passes no gradient";
+  SCOPED_TRACE(op.name);
+  Graph graph = example_graph(op);
+  for (Tensor& tensor : graph.tensors) {
+    if (tensor.kind == TensorKind::kInput && tensor.dtype == DType::kFp32)
+      tensor.kind = TensorKind::kWeight;
+  }
+  GradientBuilder g(graph);
+  g.mark_wanted();
+  g.builder().begin_segment("backward", 1);
+  const Node node = graph.nodes.front();
+  for (TensorId id : node.outputs) {
+    const Tensor output = graph.tensor(id);
+    g.set(id, g.builder().input("dy", output.shape, output.dtype));
+  }
+  op.backward(g, node);
+  std::multiset<std::string> accumulated;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind == TensorKind::kGradient) accumulated.insert(tensor.name);
+  }
+  for (TensorId id : node.inputs) {
+    const Tensor& tensor = graph.tensor(id);
+    if (tensor.kind == TensorKind::kWeight) EXPECT_EQ(accumulated.count(tensor.name + ".grad"), 1u) << tensor.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryOp, testing::Range<size_t>(0, op_table().size()),
+                         [](const auto& info) { return std::string(op_table()[info.param].name); });
+
+TEST(OpTable, NamesAreUnique) {
+  std::set<std::string_view> names;
+  for (const OpDef& op : op_table()) EXPECT_TRUE(names.insert(op.name).second) << op.name;
+}
+
+TEST(Linear, WorkIsCountedByHand) {
+  const auto kernels = lower_first(
+      "input x: fp32[4, 128, 256]\nweight w: fp32[512, 256]\nweight b: fp32[512]\ny = linear(x, w, b)\n");
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].flops, 2 * 512 * 512 * 256);
+  EXPECT_EQ(kernels[0].read_bytes, 4 * (512 * 256 + 512 * 256 + 512));
+  EXPECT_EQ(kernels[0].write_bytes, 4 * 512 * 512);
+}
+
+TEST(Pointwise, BroadcastInputsAreReadOnceAndTheSameInputOnce) {
+  auto kernels = lower_first("input x: fp32[8, 64]\ninput y: fp32[64]\nz = add(x, y)\n");
+  EXPECT_EQ(kernels[0].read_bytes, 4 * (8 * 64 + 64));
+  kernels = lower_first("input x: fp32[8, 64]\nz = mul(x, x)\n");
+  EXPECT_EQ(kernels[0].read_bytes, 4 * 8 * 64);
+}
+
+TEST(Views, LaunchNothingAndShareMemory) {
+  const Graph graph = parse_graph("input x: fp32[4, 6]\ny = transpose(x) {order=[1, 0]}\n", "t");
+  EXPECT_EQ(graph.tensor(graph.outputs[0]).storage, 0);
+  EXPECT_FALSE(graph.tensor(graph.outputs[0]).contiguous);
+  std::vector<Kernel> kernels;
+  lower_node(graph, graph.nodes[0], kernels);
+  EXPECT_TRUE(kernels.empty());
+}
+
+TEST(Shapes, KernelsFollowFromSizes) {
+  const auto kernels = kernels_of_shape("matmul", DType::kFp32, {8, 128, 64, 32});
+  EXPECT_EQ(kernels[0].flops, int64_t{2} * 8 * 128 * 64 * 32);
+  EXPECT_ERROR(kernels_of_shape("matmull", DType::kFp32, {}), kNotFound, "did you mean 'matmul'");
+  EXPECT_ERROR(kernels_of_shape("view", DType::kFp32, {}), kUnsupported, "launches no kernel");
+  EXPECT_ERROR(kernels_of_shape("linear", DType::kFp32, {1, 0, 1, 1}), kInput, "at least 1, found 0");
+}
+
+TEST(Shapes, EveryOperatorThatLaunchesHasAKernelBySize) {
+  for (const OpDef& op : op_table()) {
+    if (op.work == nullptr) continue;
+    EXPECT_NO_THROW(kernels_of_shape(op.name, DType::kFp32, {2, 64, 128, 32})) << op.name;
+  }
+}
+
+constexpr const char* kTwoLayers = R"(graph two
+input x: fp32[4, 128]
+weight e: fp32[128, 128]
+segment layers x2
+  weight w: fp32[128, 128]
+  y = linear(x, w) "mlp.fc"
+  z = relu(y)
+  carry x -> z
+segment head x1
+  o = linear(z, e)
+output o
+)";
+
+TEST(Notation, RoundTrips) {
+  const Graph graph = parse_graph(kTwoLayers, "two.tcg");
+  EXPECT_EQ(graph.segments.size(), 2u);
+  EXPECT_EQ(graph.segments[0].repeat, 2);
+  EXPECT_EQ(graph.nodes[0].name, "mlp.fc");
+  const std::string once = format_graph(graph);
+  EXPECT_EQ(format_graph(parse_graph(once, "again")), once);
+}
+
+TEST(Notation, ErrorsNameTheLine) {
+  EXPECT_ERROR(parse_graph("input x: fp32[4]\ny = relu(z)\n", "g"), kInput, "g:2: unknown tensor 'z'");
+  EXPECT_ERROR(parse_graph("input x: fp32[4, 8]\nweight w: fp32[3, 9]\ny = linear(x, w)\n", "g"), kInput,
+               "g:3: node 'y' (linear): inner dimensions differ: x [4, 8] x weight [3, 9] (8 != 9)");
+  EXPECT_ERROR(parse_graph("input x: fp32[4]\ny = rellu(x)\n", "g"), kNotFound,
+               "g:2: unknown operator 'rellu'; did you mean 'relu'");
+  EXPECT_ERROR(parse_graph("input x: fp32[0]\n", "g"), kInput, "at least 1, found 0");
+  EXPECT_ERROR(parse_graph("input x: fp32[4\n", "g"), kInput, "g:1: expected ','");
+  EXPECT_ERROR(parse_graph("inptu x: fp32[4]\n", "g"), kInput, "did you mean 'input'");
+  EXPECT_ERROR(parse_graph("", "g"), kInput, "the graph has no operator");
+  EXPECT_ERROR(parse_graph("input x: fp32[4294967296, 4294967296]\n", "g"), kInput, "64 bits");
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,180 @@
+#include "passes/passes.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "memory/plan.h"
+#include "ops/builder.h"
+#include "ops/notation.h"
+#include "ops/op_def.h"
+#include "test_support.h"
+
+namespace tilecast {
+namespace {
+
+constexpr const char* kModel = R"(graph model
+input x: fp32[4, 16, 64]
+weight w: fp32[64, 64]
+segment layers x3
+  weight w1: fp32[256, 64]
+  weight b1: fp32[256]
+  weight w2: fp32[64, 256]
+  h = linear(x, w1, b1)
+  a = gelu(h)
+  y = linear(a, w2)
+  r = add(y, x)
+  carry x -> r
+segment head x1
+  o = linear(r, w)
+output o
+)";
+
+struct Totals {
+  int64_t flops = 0, bytes = 0, launches = 0;
+  std::map<std::string, int64_t> ops;
+};
+
+Totals totals(const Graph& graph, std::optional<Phase> phase = {}) {
+  Totals t;
+  for (const Segment& segment : graph.segments) {
+    for (int32_t i = 0; i < segment.node_count; ++i) {
+      const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
+      if (phase && node.phase != *phase) continue;
+      std::vector<Kernel> kernels;
+      lower_node(graph, node, kernels);
+      for (const Kernel& kernel : kernels) {
+        if (kernel.is_matmul()) t.flops += kernel.flops * segment.repeat;
+        t.bytes += kernel.bytes() * segment.repeat;
+        t.launches += segment.repeat;
+        t.ops[std::string(op_def(kernel.op).name)] += segment.repeat;
+      }
+    }
+  }
+  return t;
+}
+
+TEST(Backward, MatrixProductsCostTwiceTheForwardLessTheFirstInput) {
+  Graph graph = parse_graph(kModel, "model");
+  const int64_t forward = totals(graph).flops;
+  add_backward(graph);
+  // x is an input: but it is carried, so the body computes its gradient in every layer.
+  EXPECT_EQ(totals(graph, Phase::kBackward).flops, 2 * forward);
+}
+
+TEST(Backward, AccumulatesEveryWeightOnce) {
+  Graph graph = parse_graph(kModel, "model");
+  add_backward(graph);
+  EXPECT_EQ(totals(graph, Phase::kBackward).ops["add_"], 3 * 3 + 1);
+}
+
+TEST(Backward, ResidualGradientsAreAdded) {
+  Graph graph = parse_graph(kModel, "model");
+  add_backward(graph);
+  EXPECT_EQ(totals(graph, Phase::kBackward).ops["add"], 3);
+}
+
+TEST(Backward, SegmentsRunInReverse) {
+  Graph graph = parse_graph(kModel, "model");
+  add_backward(graph);
+  ASSERT_EQ(graph.segments.size(), 4u);
+  EXPECT_EQ(graph.segments[2].reverses, 1);
+  EXPECT_EQ(graph.segments[3].reverses, 0);
+  EXPECT_EQ(graph.segments[3].repeat, 3);
+  EXPECT_EQ(graph.segments[3].carries.size(), 1u);
+}
+
+TEST(Backward, AGraphWithoutWeightsIsRefused) {
+  Graph graph = parse_graph("input x: fp32[4]\ny = relu(x)\n", "g");
+  EXPECT_ERROR(add_backward(graph), kUnsupported, "nothing to train");
+}
+
+TEST(Fusion, KeepsFlopsAndSavesTraffic) {
+  Graph graph = parse_graph(R"(input x: fp32[1024]
+weight b: fp32[1024]
+y = add(x, b)
+z = gelu(y)
+w = mul(z, x)
+)", "g");
+  const Totals before = totals(graph);
+  fuse_pointwise(graph);
+  const Totals after = totals(graph);
+  EXPECT_EQ(after.launches, 1);
+  EXPECT_EQ(before.launches, 3);
+  EXPECT_EQ(after.bytes, 4 * 1024 * 3);  // x and b in, w out
+  std::vector<Kernel> kernels;
+  lower_node(graph, graph.nodes[0], kernels);
+  EXPECT_EQ(kernels[0].flops, 1024 * (1 + 5 + 1));
+}
+
+TEST(Fusion, WritesWhatIsUsedOutside) {
+  Graph graph = parse_graph(R"(input x: fp32[64, 64]
+weight v: fp32[64, 64]
+y = tanh(x)
+z = relu(y)
+a = linear(y, v)
+b = add(a, z)
+)", "g");
+  fuse_pointwise(graph);
+  ASSERT_EQ(graph.nodes.size(), 3u);
+  EXPECT_EQ(graph.nodes[0].outputs.size(), 2u);
+}
+
+TEST(OptimizerStep, TrafficFollowsPyTorchsMultiTensorKernels) {
+  Graph graph = parse_graph("input x: fp32[8, 64]\nweight w: fp32[64, 64]\ny = linear(x, w)\n", "g");
+  const int64_t parameters = 64 * 64;
+  Graph sgd = graph;
+  add_optimizer(sgd, Optimizer::kSgd);
+  EXPECT_EQ(totals(sgd, Phase::kOptimizer).bytes, 12 * parameters);
+  add_optimizer(graph, Optimizer::kAdam);
+  EXPECT_EQ(totals(graph, Phase::kOptimizer).bytes, (12 + 8 + 12 + 8 + 8 + 8 + 16) * parameters);
+  EXPECT_EQ(plan_memory(graph).optimizer_bytes, 8 * parameters);
+}
+
+TEST(Memory, AChainHoldsTwoTensorsAtOnce) {
+  const Graph graph = parse_graph("input x: fp32[256]\na = relu(x)\nb = relu(a)\nc = relu(b)\n", "g");
+  const MemoryPlan plan = plan_memory(graph);
+  EXPECT_EQ(plan.activations_bytes, 2 * 1024);
+  EXPECT_EQ(plan.inputs_bytes, 1024);
+}
+
+TEST(Memory, TrainingKeepsWhatBackwardReads) {
+  // y = tanh(x w): backward reads x (input), w and tanh's output.
+  Graph graph = parse_graph(R"(input x: fp32[32, 64]
+segment layers x5
+  weight w: fp32[64, 64]
+  h = linear(x, w)
+  y = tanh(h)
+  carry x -> y
+)", "g");
+  const int64_t tensor = 4 * 32 * 64;
+  EXPECT_EQ(plan_memory(graph).activations_bytes, 2 * tensor);
+  add_backward(graph);
+  const MemoryPlan plan = plan_memory(graph);
+  EXPECT_EQ(plan.weights_bytes, 5 * 4 * 64 * 64);
+  EXPECT_EQ(plan.gradients_bytes, plan.weights_bytes);
+  // Five saved outputs at the turn; then a step of backward holds dy, dh and the temporaries of the
+  // last layer on top of them.
+  EXPECT_GE(plan.activations_bytes, 5 * tensor + 2 * tensor);
+  EXPECT_LE(plan.activations_bytes, 5 * tensor + 2 * tensor + 4 * 64 * 64 + tensor);
+}
+
+TEST(Memory, PeakIsAtLeastTheLargestLiveSetOfOneKernel) {
+  Graph graph = parse_graph(kModel, "model");
+  add_backward(graph);
+  int64_t largest = 0;
+  for (const Node& node : graph.nodes) {
+    int64_t live = 0;
+    for (const auto* ids : {&node.inputs, &node.outputs}) {
+      for (TensorId id : *ids) {
+        const Tensor& tensor = graph.tensor(id);
+        if (tensor.kind == TensorKind::kActivation && tensor.storage == id) live += tensor_bytes(tensor);
+      }
+    }
+    largest = std::max(largest, live);
+  }
+  EXPECT_GE(plan_memory(graph).activations_bytes, largest);
+}
+
+}  // namespace
+}  // namespace tilecast

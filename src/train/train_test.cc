@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "devices/registry.h"
+#include "ops/shapes.h"
+#include "predict/predictor.h"
+#include "test_support.h"
+#include "train/dataset.h"
+#include "train/training.h"
+
+namespace tilecast {
+namespace {
+
+/// Rows whose log ratio is a smooth function of two inputs.
+NetRows toy_rows(size_t count, uint64_t seed) {
+  Rng rng(seed);
+  NetRows rows;
+  rows.width = 2;
+  for (size_t i = 0; i < count; ++i) {
+    const double a = 2 * rng.uniform() - 1;
+    const double b = 2 * rng.uniform() - 1;
+    rows.inputs.push_back(static_cast<float>(a));
+    rows.inputs.push_back(static_cast<float>(b));
+    rows.log_ratio.push_back(static_cast<float>(1 + std::sin(2 * a) * b));
+    rows.weights.push_back(1);
+  }
+  return rows;
+}
+
+NetTask toy_task(const NetRows& train, const NetRows& held_out, int epochs) {
+  return {.name = "toy",
+          .widths = {2, 16, 16, 1},
+          .epochs = epochs,
+          .seed = 3,
+          .train = &train,
+          .held_out = &held_out};
+}
+
+TEST(Trainer, LearnsASmoothLaw) {
+  const NetRows train = toy_rows(2000, 1);
+  const NetRows held_out = toy_rows(200, 2);
+  std::vector<double> curve;
+  const NetTask task = toy_task(train, held_out, 60);
+  train_net(task, [&](const EpochReport& r) { curve.push_back(r.held_out_error); });
+  ASSERT_EQ(curve.size(), 60u);
+  // The targets spread by about 0.4 around their mean.
+  EXPECT_LT(curve.back(), 0.05);
+  EXPECT_LT(curve.back(), curve.front());
+}
+
+TEST(Trainer, TheSameSeedGivesTheSameBytes) {
+  const NetRows train = toy_rows(500, 1);
+  const NetTask task = toy_task(train, train, 3);
+  const auto ignore = [](const EpochReport&) {};
+  EXPECT_EQ(train_net(task, ignore), train_net(task, ignore));
+}
+
+TEST(Trainer, AnInterruptedRunEndsLikeAWholeOne) {
+  const TemporaryFolder folder;
+  const NetRows train = toy_rows(500, 1);
+  const auto ignore = [](const EpochReport&) {};
+  const Mlp whole = train_net(toy_task(train, train, 10), ignore);
+
+  NetTask task = toy_task(train, train, 10);
+  task.checkpoint = folder.path() / "toy.checkpoint";
+  struct Stop {};
+  const auto stop_at_seven = [](const EpochReport& r) {
+    if (r.epoch == 7) throw Stop{};  // two epochs after the checkpoint
+  };
+  EXPECT_THROW(train_net(task, stop_at_seven), Stop);
+  int epochs = 0;
+  EXPECT_EQ(train_net(task, [&](const EpochReport&) { ++epochs; }), whole);
+  EXPECT_EQ(epochs, 5);
+}
+
+TEST(Trainer, ACheckpointOfOtherDataIsNotTakenUp) {
+  const TemporaryFolder folder;
+  const NetRows train = toy_rows(500, 1);
+  NetTask task = toy_task(train, train, 5);
+  task.checkpoint = folder.path() / "toy.checkpoint";
+  int epochs = 0;
+  const auto count = [&](const EpochReport&) { ++epochs; };
+  train_net(task, count);
+  task.data_hash = 7;
+  train_net(task, count);
+  EXPECT_EQ(epochs, 10);
+}
+
+/// Measurements made by a known law: twice the bound plus a call overhead of 20 us.
+std::string made_up_rows(const std::string& gpu, double slowdown) {
+  const Device device = find_device(gpu);
+  Rng rng(9);
+  std::string text = "gpu,op,dtype,batch,m,n,k,latency_s,protocol\n";
+  for (const char* op : {"linear", "add", "softmax", "layer_norm"}) {
+    for (int i = 0; i < 150; ++i) {
+      const KernelShape s{1, 16 + static_cast<int64_t>(rng.below(8192)), 16 + static_cast<int64_t>(rng.below(4096)),
+                          16 + static_cast<int64_t>(rng.below(2048))};
+      const double bound = physical_bound(kernels_of_shape(op, DType::kFp32, s)[0], device).seconds();
+      text += fmt::format("{},{},fp32,1,{},{},{},{:.9g},single_call\n", gpu, op, s.m, s.n, s.k,
+                          slowdown * bound + 20e-6);
+    }
+  }
+  return text;
+}
+
+TEST(Training, FindsAKnownLawAndItsOverhead) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "v100.csv", made_up_rows("V100", 2));
+  write_file(folder.path() / "t4.csv", made_up_rows("T4", 2));
+  const TrainOptions options{.data = {folder.path() / "v100.csv", folder.path() / "t4.csv"},
+                             .output = folder.path() / "weights",
+                             .epochs = 1500,
+                             .members = 1,
+                             .hidden = 16,
+                             .leave_one_out = false};
+  const TrainResult result = train_weights(options, [](const TrainProgress&) {});
+  EXPECT_FALSE(result.held_out.empty());
+  const Weights weights = load_weights(folder.path() / "weights");
+  EXPECT_NEAR(weights.net(NetKind::kElementwise).call_overhead_s, 20e-6, 5e-6);
+  const auto predictor = make_learned_predictor(weights);
+  const Kernel kernel = kernels_of_shape("linear", DType::kFp32, {1, 4096, 2048, 1024})[0];
+  KernelTime time;
+  const Device device = find_device("V100");
+  predictor->predict({&kernel, 1}, device, {&time, 1});
+  // 300 noisy small rows teach it to about a fifth.
+  EXPECT_NEAR(time.utilization_ratio, 0.5, 0.1);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "weights" / "checkpoints"));
+}
+
+TEST(Training, TheNumberOfThreadsDoesNotChangeTheResult) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "v100.csv", made_up_rows("V100", 3));
+  TrainOptions options{.data = {folder.path() / "v100.csv"}, .output = folder.path() / "a",
+                       .epochs = 2, .members = 1, .hidden = 8, .threads = 1, .leave_one_out = false};
+  train_weights(options, [](const TrainProgress&) {});
+  options.output = folder.path() / "b";
+  options.threads = 3;
+  train_weights(options, [](const TrainProgress&) {});
+  EXPECT_EQ(read_file(folder.path() / "a/kernels.weights"), read_file(folder.path() / "b/kernels.weights"));
+}
+
+TEST(Training, ExcludedGpusLeaveNothingBehind) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "v100.csv", made_up_rows("V100", 2));
+  const MeasurementSet set = read_measurements(folder.path());
+  EXPECT_EQ(prepare_training_data({set}, {}).rows.size(), 600u);
+  EXPECT_TRUE(prepare_training_data({set}, {"Tesla V100-PCIE-32GB"}).rows.empty());
+  EXPECT_ERROR(train_weights({.data = {folder.path()}, .output = folder.path() / "w", .exclude_gpus = {"V100"}},
+                             [](const TrainProgress&) {}),
+               kInput, "too little to learn");
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Runs tests/cases/*.case: a command line, its input files and its whole expected output.
+
+A case is a text file:
+
+    $ tilecast kernel linear --gpu V100 -m 64
+    --- file my.json            (any number: files in the folder that the command runs in)
+    ...
+    --- exit 1
+    --- stdout
+    ...
+    --- stderr
+    ...
+
+    tests/run_cases.py <tilecast> [--update] [name ...]
+
+--update rewrites the expected output; read the diff before you commit it.
+"""
+import difflib
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CASES = Path(__file__).resolve().parent / "cases"
+
+
+def parse(text: str) -> dict:
+    case = {"comment": "", "command": "", "files": {}, "exit": 0, "stdout": "", "stderr": ""}
+    target, name = "comment", ""
+    for line in text.splitlines(keepends=True):
+        if line.startswith("$ ") and target == "comment":
+            case["command"] = line[2:].strip()
+        elif line.startswith("--- file "):
+            target, name = "file", line[9:].strip()
+            case["files"][name] = ""
+        elif line.startswith("--- exit "):
+            case["exit"] = int(line[9:])
+        elif line.strip() in ("--- stdout", "--- stderr"):
+            target = line.strip()[4:]
+        elif target == "file":
+            case["files"][name] += line
+        else:
+            case[target] += line
+    return case
+
+
+def render(case: dict) -> str:
+    text = case["comment"] + "$ " + case["command"] + "\n"
+    for name, content in case["files"].items():
+        text += f"--- file {name}\n{content}"
+    text += f"--- exit {case['exit']}\n--- stdout\n{case['stdout']}"
+    if case["stderr"]:
+        text += "--- stderr\n" + case["stderr"]
+    return text
+
+
+def run(tilecast: str, case: dict) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in case["files"].items():
+            (Path(folder) / name).write_text(content)
+        command = shlex.split(case["command"])
+        assert command[0] == "tilecast", "a case runs tilecast"
+        result = subprocess.run([tilecast, *command[1:]], cwd=folder, capture_output=True, text=True,
+                                stdin=subprocess.DEVNULL, timeout=60)
+    return {**case, "exit": result.returncode, "stdout": result.stdout, "stderr": result.stderr}
+
+
+def main() -> int:
+    tilecast = str(Path(sys.argv[1]).resolve())
+    update = "--update" in sys.argv
+    names = [a for a in sys.argv[2:] if a != "--update"]
+    paths = [p for p in sorted(CASES.glob("*.case")) if not names or p.stem in names]
+    failed = 0
+    for path in paths:
+        expected = path.read_text()
+        actual = render(run(tilecast, parse(expected)))
+        if actual == expected:
+            continue
+        if update:
+            path.write_text(actual)
+            print(f"rewrote {path.name}")
+            continue
+        failed += 1
+        print(f"{path.name} differs:")
+        sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), actual.splitlines(True),
+                                                   "expected", "actual"))
+    print(f"{len(paths) - failed} cases passed, {failed} failed")
+    return 1 if failed or not paths else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

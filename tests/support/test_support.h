@@ -1,0 +1,43 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tilecast/error.h"
+
+namespace tilecast {
+
+/// Expects the expression to throw Error of `kind` whose message holds `part`.
+#define EXPECT_ERROR(expression, error_kind, part)                                          \
+  do {                                                                                      \
+    try {                                                                                   \
+      (void)(expression);                                                                   \
+      ADD_FAILURE() << #expression << " did not throw";                                     \
+    } catch (const ::tilecast::Error& error) {                                              \
+      EXPECT_EQ(static_cast<int>(error.kind()),                                             \
+                static_cast<int>(::tilecast::ErrorKind::error_kind))                        \
+          << error.what();                                                                  \
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();   \
+    }                                                                                       \
+  } while (false)
+
+/// A folder of its own that is removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "tilecast-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace tilecast

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Checks that #includes point up the table of docs/architecture.md only. Exit status 1 otherwise."""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# folder: what it may include directly; "may include" is transitive. "std" alone: the façade.
+LAYERS = {
+    "include/tilecast": [],
+    "base": [],
+    "graph": ["base"],
+    "ops": ["graph"],
+    "passes": ["ops"],
+    "importers": ["ops"],
+    "devices": ["graph"],
+    "predict": ["ops", "devices"],
+    "measurements": ["predict"],
+    "train": ["measurements"],
+    "memory": ["graph"],
+    "report": ["base"],
+    "api": ["importers", "passes", "predict", "memory"],
+    "evaluate": ["api", "measurements"],
+    "cli": ["report", "train"],
+}
+# Headers of the façade that a folder may see besides error.h, which all may.
+FACADE = {"api", "evaluate", "report", "cli"}
+
+
+def reachable(folder: str) -> set:
+    result, queue = {folder}, [folder]
+    while queue:
+        for below in LAYERS[queue.pop()]:
+            if below not in result:
+                result.add(below)
+                queue.append(below)
+    return result
+
+
+def main() -> int:
+    wrong = []
+    for path in sorted((ROOT / "src").rglob("*.h")) + sorted((ROOT / "src").rglob("*.cc")):
+        folder = path.relative_to(ROOT / "src").parts[0]
+        if folder not in LAYERS:
+            wrong.append(f"{path}: folder '{folder}' is in no layer; add it to tools/check_layers.py")
+            continue
+        if path.stem.endswith("_test"):
+            continue  # tests may look anywhere
+        allowed = reachable(folder)
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.match(r'\s*#include "([^"]+)"', line)
+            if not match:
+                continue
+            top = match[1].split("/")[0]
+            if top == "tilecast":
+                if match[1] != "tilecast/error.h" and folder not in FACADE:
+                    wrong.append(f"{path}:{number}: {folder} may not include {match[1]}")
+            elif top not in allowed:
+                wrong.append(f"{path}:{number}: {folder} may not include {top}")
+    for path in sorted((ROOT / "include/tilecast").glob("*.h")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.match(r'\s*#include "([^"]+)"', line)
+            if match and not match[1].startswith("tilecast/"):
+                wrong.append(f"{path}:{number}: the façade may include the standard library only")
+    print("\n".join(wrong) if wrong else "layers: every include points up")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
