@@ -2,16 +2,17 @@
 
 #include <benchmark/benchmark.h>
 
+#include "base/rng.h"
 #include "devices/registry.h"
 #include "predict/predictor.h"
-#include "base/rng.h"
 #include "tilecast/forecast.h"
 
 namespace {
 
 using tilecast::Forecaster;
 
-void whole_model(benchmark::State& state, const char* model_name, tilecast::Mode mode, int64_t seq) {
+void whole_model(benchmark::State& state, const char* model_name, tilecast::Mode mode,
+                 int64_t seq) {
   const Forecaster forecaster;
   const auto model = tilecast::load_model_ref(model_name);
   const auto gpu = tilecast::load_gpu_ref("H100");

@@ -13,14 +13,14 @@ enum class Mode { kInference, kTraining };
 /// What a forecast is asked for. Names, defaults and help texts: `forecast_options()`.
 struct ForecastOptions {
   Mode mode = Mode::kInference;
-  int64_t batch = 1;                 ///< sequences, of all ranks together
-  std::optional<int64_t> seq;        ///< tokens a sequence; default: what the model was made for
-  std::string dtype = "fp32";        ///< fp32, tf32, bf16 or fp16
-  std::string attention = "eager";   ///< eager
-  std::string fusion = "none";       ///< none or pointwise
-  std::string optimizer = "none";    ///< none, sgd, adam or adamw; training only
+  int64_t batch = 1;                  ///< sequences, of all ranks together
+  std::optional<int64_t> seq;         ///< tokens a sequence; default: what the model was made for
+  std::string dtype = "fp32";         ///< fp32, tf32, bf16 or fp16
+  std::string attention = "eager";    ///< eager
+  std::string fusion = "none";        ///< none or pointwise
+  std::string optimizer = "none";     ///< none, sgd, adam or adamw; training only
   std::string predictor = "learned";  ///< learned or roofline
-  int64_t dp = 1;                    ///< ranks; only 1 so far, as for the three below
+  int64_t dp = 1;                     ///< ranks; only 1 so far, as for the three below
   int64_t tp = 1;
   int64_t pp = 1;
   int64_t microbatches = 1;
@@ -56,7 +56,7 @@ struct KernelForecast {
   KernelSizes shape;
   int64_t count = 1;
   double latency_s = 0;
-  double low_s = 0;   ///< 80 % interval
+  double low_s = 0;  ///< 80 % interval
   double high_s = 0;
   int64_t flops = 0;
   int64_t bytes = 0;
@@ -135,8 +135,7 @@ class Forecaster {
   Forecaster& operator=(const Forecaster&) = delete;
 
   /// A pure function of its arguments and the weights. Throws Error.
-  Forecast forecast(const ModelRef& model, const GpuRef& gpu,
-                    const ForecastOptions& options) const;
+  Forecast forecast(const ModelRef& model, const GpuRef& gpu, const ForecastOptions& options) const;
 
   /// The largest batch whose peak fits into the device; nullopt where not even one sequence does,
   /// or where the graph fixes its batch.

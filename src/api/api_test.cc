@@ -17,12 +17,14 @@ const Forecaster& forecaster() {
   return instance;
 }
 
-Forecast forecast(const std::string& model, const std::string& gpu, const ForecastOptions& options) {
+Forecast forecast(const std::string& model, const std::string& gpu,
+                  const ForecastOptions& options) {
   return forecaster().forecast(load_model_ref(model), load_gpu_ref(gpu), options);
 }
 
 TEST(ForecastTest, TotalsAreTheSumOfTheKernels) {
-  const Forecast f = forecast("gpt2_large", "V100", {.mode = Mode::kTraining, .batch = 2, .seq = 512});
+  const Forecast f =
+      forecast("gpt2_large", "V100", {.mode = Mode::kTraining, .batch = 2, .seq = 512});
   double seconds = 0;
   int64_t flops = 0;
   for (const KernelForecast& k : f.kernels) {
@@ -49,17 +51,19 @@ TEST(ForecastTest, IsTheSameFromAnyThread) {
 }
 
 TEST(ForecastTest, JsonHoldsTheContract) {
-  const Json json = parse_json(forecast_json(forecast("gpt2_large", "H100", {}), std::nullopt), "out");
-  for (const char* key : {"schema_version", "model", "gpu", "mode", "batch", "seq", "dtype", "latency_s",
-                          "latency_low_s", "latency_high_s", "forward_s", "backward_s", "optimizer_s",
-                          "flops", "bytes", "utilization_ratio", "memory", "kernels", "warnings"})
+  const Json json =
+      parse_json(forecast_json(forecast("gpt2_large", "H100", {}), std::nullopt), "out");
+  for (const char* key :
+       {"schema_version", "model", "gpu", "mode", "batch", "seq", "dtype", "latency_s",
+        "latency_low_s", "latency_high_s", "forward_s", "backward_s", "optimizer_s", "flops",
+        "bytes", "utilization_ratio", "memory", "kernels", "warnings"})
     EXPECT_TRUE(json.contains(key)) << key;
   for (const char* key : {"peak_bytes", "weights_bytes", "gradients_bytes", "optimizer_bytes",
                           "activations_bytes", "workspace_bytes", "framework_bytes", "fits"})
     EXPECT_TRUE(json["memory"].contains(key)) << key;
-  for (const char* key : {"name", "op", "phase", "dtype", "shape", "count", "latency_s", "low_s", "high_s",
-                          "flops", "bytes", "limit", "tile", "waves", "utilization_ratio", "predictor",
-                          "extrapolated"})
+  for (const char* key :
+       {"name", "op", "phase", "dtype", "shape", "count", "latency_s", "low_s", "high_s", "flops",
+        "bytes", "limit", "tile", "waves", "utilization_ratio", "predictor", "extrapolated"})
     EXPECT_TRUE(json["kernels"][0].contains(key)) << key;
 }
 
@@ -85,16 +89,21 @@ TEST(ForecastTest, TheLargestBatchIsTheLast) {
   const GpuRef gpu = load_gpu_ref("V100");
   const auto largest = forecaster().largest_batch(model, gpu, {.mode = Mode::kTraining});
   ASSERT_TRUE(largest);
-  EXPECT_TRUE(forecaster().forecast(model, gpu, {.mode = Mode::kTraining, .batch = *largest}).memory.fits);
-  EXPECT_FALSE(forecaster().forecast(model, gpu, {.mode = Mode::kTraining, .batch = *largest + 1}).memory.fits);
+  EXPECT_TRUE(
+      forecaster().forecast(model, gpu, {.mode = Mode::kTraining, .batch = *largest}).memory.fits);
+  EXPECT_FALSE(forecaster()
+                   .forecast(model, gpu, {.mode = Mode::kTraining, .batch = *largest + 1})
+                   .memory.fits);
   EXPECT_FALSE(forecaster().largest_batch(load_model_ref("llama-3-8b"), load_gpu_ref("P4"), {}));
 }
 
 TEST(BadRequests, SayWhatToDo) {
   EXPECT_ERROR(forecast("gpt2_large", "V100", {.seq = 2048}), kInput,
                "2048 tokens is longer than the model's 1024 positions; use --seq 1024 or less");
-  EXPECT_ERROR(forecast("gpt2_large", "V100", {.dtype = "bf16"}), kUnsupported, "no unit that multiplies bf16");
-  EXPECT_ERROR(forecast("gpt2_large", "V100", {.optimizer = "sgd"}), kInput, "needs --mode training");
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.dtype = "bf16"}), kUnsupported,
+               "no unit that multiplies bf16");
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.optimizer = "sgd"}), kInput,
+               "needs --mode training");
   EXPECT_ERROR(forecast("gpt2_large", "V100", {.tp = 4}), kUnsupported, "not available yet");
   ForecastOptions options;
   for (const OptionDef& option : forecast_options()) {

@@ -9,15 +9,16 @@
 namespace tilecast {
 
 Catalog gpu_catalog() {
-  Catalog catalog{{"id", "memory", "bandwidth", "SMs", "fp32", "bf16 matrix", "power", "aliases"}, {}};
+  Catalog catalog{{"id", "memory", "bandwidth", "SMs", "fp32", "bf16 matrix", "power", "aliases"},
+                  {}};
   for (const Device& d : bundled_devices()) {
     const double bf16 = d.matrix_peak(DType::kBf16);
-    catalog.entries.push_back({d.id,
-                               {format_bytes(d.memory_bytes), format_si(d.memory_bytes_per_s, "B/s"),
-                                std::to_string(d.sm_count),
-                                format_si(d.matmul_peak(DType::kFp32), "FLOP/s"),
-                                bf16 > 0 ? format_si(bf16, "FLOP/s") : "-",
-                                fmt::format("{:.0f} W", d.board_power_w), join(d.aliases, ", ")}});
+    catalog.entries.push_back(
+        {d.id,
+         {format_bytes(d.memory_bytes), format_si(d.memory_bytes_per_s, "B/s"),
+          std::to_string(d.sm_count), format_si(d.matmul_peak(DType::kFp32), "FLOP/s"),
+          bf16 > 0 ? format_si(bf16, "FLOP/s") : "-", fmt::format("{:.0f} W", d.board_power_w),
+          join(d.aliases, ", ")}});
   }
   return catalog;
 }

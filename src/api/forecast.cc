@@ -30,9 +30,9 @@ constexpr int64_t kWorkspaceBytes = (int64_t{2} * 4096 + int64_t{8} * 16) * 1024
 struct KernelHash {
   size_t operator()(const Kernel& k) const {
     uint64_t hash = 14695981039346656037ull;
-    for (int64_t v : {static_cast<int64_t>(k.family) * 64 + static_cast<int64_t>(k.dtype),
-                      static_cast<int64_t>(k.op), k.batch, k.m, k.n, k.k, k.read_bytes,
-                      k.write_bytes})
+    for (int64_t v :
+         {static_cast<int64_t>(k.family) * 64 + static_cast<int64_t>(k.dtype),
+          static_cast<int64_t>(k.op), k.batch, k.m, k.n, k.k, k.read_bytes, k.write_bytes})
       hash = (hash ^ static_cast<uint64_t>(v)) * 1099511628211ull;
     return hash;
   }
@@ -163,14 +163,14 @@ void add_warnings(Forecast& forecast, const Device& device) {
     if (row.extrapolated) outside += row.latency_s * static_cast<double>(row.count);
   }
   if (outside > 0.05 * forecast.latency_s)
-    forecast.warnings.push_back(
-        fmt::format("{:.0f} % of the time is extrapolated beyond what the networks were trained on; "
-                    "the interval is widened",
-                    100 * outside / forecast.latency_s));
-  if (!forecast.memory.fits)
     forecast.warnings.push_back(fmt::format(
-        "does not fit: {} needed, {} has {}", format_bytes(forecast.memory.peak_bytes), device.id,
-        format_bytes(device.memory_bytes)));
+        "{:.0f} % of the time is extrapolated beyond what the networks were trained on; "
+        "the interval is widened",
+        100 * outside / forecast.latency_s));
+  if (!forecast.memory.fits)
+    forecast.warnings.push_back(fmt::format("does not fit: {} needed, {} has {}",
+                                            format_bytes(forecast.memory.peak_bytes), device.id,
+                                            format_bytes(device.memory_bytes)));
 }
 
 }  // namespace
@@ -180,7 +180,8 @@ const std::string& GpuRef::id() const { return content->device.id; }
 
 ModelRef load_model_ref(const std::string& name_or_path) {
   ModelRef ref;
-  ref.content = std::make_shared<const ModelRef::Content>(ModelRef::Content{load_model(name_or_path)});
+  ref.content =
+      std::make_shared<const ModelRef::Content>(ModelRef::Content{load_model(name_or_path)});
   return ref;
 }
 
@@ -267,8 +268,8 @@ std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, cons
 std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuRef& gpu,
                                                const std::string& dtype, const KernelSizes& sizes,
                                                const std::string& predictor) const {
-  const std::vector<Kernel> kernels = kernels_of_shape(
-      op, parse_dtype(dtype, "--dtype"), {sizes.batch, sizes.m, sizes.n, sizes.k});
+  const std::vector<Kernel> kernels =
+      kernels_of_shape(op, parse_dtype(dtype, "--dtype"), {sizes.batch, sizes.m, sizes.n, sizes.k});
   std::vector<KernelTime> times(kernels.size());
   impl_->predictor(predictor).predict(kernels, gpu.content->device, times);
   std::vector<KernelForecast> rows;

@@ -17,16 +17,18 @@ int64_t positive(const std::string& option, const std::string& text) {
   int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || value < 1 || value > kLargest)
-    throw Error(ErrorKind::kInput, fmt::format("--{}: expected a whole number from 1 to {}, found '{}'",
-                                               option, kLargest, text));
+    throw Error(ErrorKind::kInput,
+                fmt::format("--{}: expected a whole number from 1 to {}, found '{}'", option,
+                            kLargest, text));
   return value;
 }
 
 std::string one_of(const std::string& option, const std::string& text,
                    const std::vector<std::string>& choices) {
   if (std::find(choices.begin(), choices.end(), text) == choices.end())
-    throw Error(ErrorKind::kInput, fmt::format("--{}: unknown value '{}'{}; known: {}", option, text,
-                                               did_you_mean(text, choices), join(choices, ", ")));
+    throw Error(ErrorKind::kInput,
+                fmt::format("--{}: unknown value '{}'{}; known: {}", option, text,
+                            did_you_mean(text, choices), join(choices, ", ")));
   return text;
 }
 
@@ -55,7 +57,8 @@ const std::vector<OptionDef>& forecast_options() {
                        "--attention flash: fused attention is not forecast yet; use eager");
          o.attention = one_of("attention", t, {"eager"});
        }},
-      {"fusion", "none|pointwise", "none", "pointwise: chains of pointwise operators are one kernel",
+      {"fusion", "none|pointwise", "none",
+       "pointwise: chains of pointwise operators are one kernel",
        [](O& o, S t) { o.fusion = one_of("fusion", t, {"none", "pointwise"}); }},
       {"optimizer", "none|sgd|adam|adamw", "none", "adds the optimizer's step to training",
        [](O& o, S t) { o.optimizer = one_of("optimizer", t, {"none", "sgd", "adam", "adamw"}); }},

@@ -36,7 +36,8 @@ TEST(Text, QuantitiesHaveThreeDigits) {
 
 TEST(Checked, ProductsBeyond64BitsAreRefused) {
   EXPECT_EQ(checked_product({1 << 20, 1 << 20}), int64_t{1} << 40);
-  EXPECT_ERROR(checked_multiply(int64_t{1} << 40, int64_t{1} << 40), kInput, "does not fit in 64 bits");
+  EXPECT_ERROR(checked_multiply(int64_t{1} << 40, int64_t{1} << 40), kInput,
+               "does not fit in 64 bits");
   EXPECT_ERROR(checked_add(INT64_MAX, 1), kInput, "does not fit in 64 bits");
 }
 
@@ -54,7 +55,8 @@ TEST(JsonReader, FieldsSayWhatWasExpectedAndFound) {
   EXPECT_ERROR(object.integer({"heads"}, 1, 100), kInput,
                "x.json: 'heads': expected an integer from 1 to 100, found -3");
   EXPECT_ERROR(object.string("name"), kInput, "expected a text, found 7");
-  EXPECT_ERROR(object.integer({"head"}, 1, 100), kInput, "'head': is missing; did you mean 'heads'");
+  EXPECT_ERROR(object.integer({"head"}, 1, 100), kInput,
+               "'head': is missing; did you mean 'heads'");
 }
 
 TEST(Csv, QuotedCellsKeepTheirCommas) {

@@ -52,7 +52,7 @@ std::string read_file(const fs::path& path) {
 }
 
 void write_file(const fs::path& path, std::string_view content) {
-  struct stat status {};
+  struct stat status{};
   const bool in_place = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
   const fs::path target =
       in_place ? path : fs::path(path.string() + ".part" + std::to_string(::getpid()));

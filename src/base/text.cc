@@ -53,7 +53,8 @@ std::vector<std::string> nearest_names(std::string_view name,
     size_t distance = edit_distance(wanted, other);
     // A part of the name ("A100" of "nvidia-a100-…") is near whatever the rest.
     if (wanted.size() >= 2 && other.find(wanted) != std::string::npos) distance = 1;
-    if (distance <= std::max<size_t>(2, wanted.size() / 2)) ranked.emplace_back(distance, candidate);
+    if (distance <= std::max<size_t>(2, wanted.size() / 2))
+      ranked.emplace_back(distance, candidate);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

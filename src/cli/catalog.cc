@@ -6,7 +6,8 @@
 namespace tilecast {
 namespace {
 
-void add_catalog(CLI::App& app, const std::string& name, const std::string& help, Catalog (*catalog)()) {
+void add_catalog(CLI::App& app, const std::string& name, const std::string& help,
+                 Catalog (*catalog)()) {
   CLI::App* command = app.add_subcommand(name, help);
   auto format = std::make_shared<std::string>("table");
   command->add_option("--format", *format, "table or json [table]")

@@ -23,8 +23,9 @@ void run(const Request& request) {
 void add_evaluate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("evaluate", "Error of forecasts against measurements");
   auto request = std::make_shared<Request>();
-  command->add_option("PATH", request->path,
-                      "file or folder: Tilecast's CSV, the NeuSight repository, aiconfigurator's CSVs")
+  command
+      ->add_option("PATH", request->path,
+                   "file or folder: Tilecast's CSV, the NeuSight repository, aiconfigurator's CSVs")
       ->required();
   command->add_option("--format", request->format, "table or json [table]")
       ->check(format_choices({"table", "json"}));

@@ -52,18 +52,21 @@ void run(const Request& request) {
 void add_forecast_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("forecast", "Time and memory of a model on a GPU");
   auto request = std::make_shared<Request>();
-  command->add_option("MODEL", request->model,
-                      "config.json of Hugging Face or its folder, a graph file (.tcg), or the name of "
-                      "a bundled model ('tilecast models')")
+  command
+      ->add_option("MODEL", request->model,
+                   "config.json of Hugging Face or its folder, a graph file (.tcg), or the name of "
+                   "a bundled model ('tilecast models')")
       ->required();
-  command->add_option("--gpu", request->gpu, "id or alias ('tilecast gpus'), or a device file (.json)")
+  command
+      ->add_option("--gpu", request->gpu, "id or alias ('tilecast gpus'), or a device file (.json)")
       ->required();
   for (const OptionDef& option : forecast_options()) {
     const std::string name = option.name;
     const std::string initial = option.initial.empty() ? "" : " [" + option.initial + "]";
     command
         ->add_option_function<std::string>(
-            "--" + name, [request, name](const std::string& text) { request->options[name] = text; },
+            "--" + name,
+            [request, name](const std::string& text) { request->options[name] = text; },
             option.help + initial)
         ->type_name(option.value);
   }
@@ -73,7 +76,8 @@ void add_forecast_command(CLI::App& app) {
   command->add_option("--rows", request->rows, "kernels that the table shows [20]");
   command->add_option("-o,--output", request->output, "write to a file");
   command->add_option("--weights", request->weights, "folder of other weights ('tilecast train')");
-  command->footer("Example:\n  tilecast forecast gpt2_large --gpu H100 --mode training --batch 4 --seq 1024");
+  command->footer(
+      "Example:\n  tilecast forecast gpt2_large --gpu H100 --mode training --batch 4 --seq 1024");
   command->callback([request] { run(*request); });
 }
 

@@ -31,14 +31,16 @@ void add_kernel_command(CLI::App& app) {
   command->add_option("--batch", request->sizes.batch, "products of matmul [1]");
   command->add_option("-m,--m", request->sizes.m, "rows [1]");
   command->add_option("-n,--n", request->sizes.n, "columns, or elements [1]");
-  command->add_option("-k,--k", request->sizes.k, "reduction length of a product; rows of a table [1]");
+  command->add_option("-k,--k", request->sizes.k,
+                      "reduction length of a product; rows of a table [1]");
   command->add_option("--predictor", request->predictor, "learned or roofline [learned]")
       ->check(format_choices({"learned", "roofline"}));
   command->add_option("--format", request->format, "table or json [table]")
       ->check(format_choices({"table", "json"}));
   command->add_option("-o,--output", request->output, "write to a file");
   command->add_option("--weights", request->weights, "folder of other weights");
-  command->footer("Example:\n  tilecast kernel linear --gpu A100 --dtype fp32 -m 4096 -n 5120 -k 1280");
+  command->footer(
+      "Example:\n  tilecast kernel linear --gpu A100 --dtype fp32 -m 4096 -n 5120 -k 1280");
   command->callback([request] { run(*request); });
 }
 

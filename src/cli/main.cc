@@ -4,9 +4,10 @@
 #include "tilecast/error.h"
 
 int main(int argc, char** argv) {
-  CLI::App app{"Forecasts how long a deep-learning model takes and how much memory it needs on a GPU, "
-               "from the model's description and the device's data sheet.",
-               "tilecast"};
+  CLI::App app{
+      "Forecasts how long a deep-learning model takes and how much memory it needs on a GPU, "
+      "from the model's description and the device's data sheet.",
+      "tilecast"};
   app.require_subcommand(1);
   app.set_version_flag("--version", TILECAST_VERSION);
   tilecast::add_forecast_command(app);

@@ -12,7 +12,8 @@ void emit(const std::string& text, const std::string& path) {
   if (!path.empty()) return write_file(path, text);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0)
-    throw Error(ErrorKind::kIo, std::string("standard output: cannot write: ") + std::strerror(errno));
+    throw Error(ErrorKind::kIo,
+                std::string("standard output: cannot write: ") + std::strerror(errno));
 }
 
 CLI::Validator format_choices(std::vector<std::string> choices) {

@@ -27,10 +27,10 @@ class Bar {
     const double elapsed =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     const double rest = share > 0 ? elapsed / share - elapsed : 0;
-    const std::string line = fmt::format(
-        "{:3.0f} %  {} epoch {}/{}  error {:.1f} %  held out {:.1f} %  {:.0f} s left", 100 * share,
-        p.last.task, p.last.epoch, p.last.epochs, 100 * p.last.train_error,
-        100 * p.last.held_out_error, rest);
+    const std::string line =
+        fmt::format("{:3.0f} %  {} epoch {}/{}  error {:.1f} %  held out {:.1f} %  {:.0f} s left",
+                    100 * share, p.last.task, p.last.epoch, p.last.epochs, 100 * p.last.train_error,
+                    100 * p.last.held_out_error, rest);
     if (isatty(STDERR_FILENO)) {
       const int full = static_cast<int>(20 * share);
       fmt::print(stderr, "\r\x1b[K[{:=<{}}{: <{}}] {}", "", full, "", 20 - full, line);
@@ -54,7 +54,8 @@ std::string error_table(const std::string& title, const std::vector<TrainError>&
   table.header = {"gpu", "op", "rows", "mean %", "median %"};
   table.right = {false, false, true, true, true};
   for (const TrainError& e : errors)
-    table.rows.push_back({e.gpu, e.op, std::to_string(e.count), fmt::format("{:.1f}", e.mape_percent),
+    table.rows.push_back({e.gpu, e.op, std::to_string(e.count),
+                          fmt::format("{:.1f}", e.mape_percent),
                           fmt::format("{:.1f}", e.median_percent)});
   return title + "\n\n" + format_text_table(table, 2) + "\n";
 }
@@ -64,12 +65,13 @@ void run(Request& request) {
   for (const std::string& path : request.data) options.data.emplace_back(path);
   options.output = request.output;
   options.leave_one_out = request.intervals == "leave-one-out";
-  options.command = fmt::format("tilecast train --seed {} --epochs {} --members {} --hidden {}{}{}",
-                                options.seed, options.epochs, options.members, options.hidden,
-                                options.leave_one_out ? "" : " --intervals held-out",
-                                options.exclude_gpus.empty()
-                                    ? ""
-                                    : " --exclude-gpu " + join(options.exclude_gpus, " --exclude-gpu "));
+  options.command =
+      fmt::format("tilecast train --seed {} --epochs {} --members {} --hidden {}{}{}", options.seed,
+                  options.epochs, options.members, options.hidden,
+                  options.leave_one_out ? "" : " --intervals held-out",
+                  options.exclude_gpus.empty()
+                      ? ""
+                      : " --exclude-gpu " + join(options.exclude_gpus, " --exclude-gpu "));
   TrainResult result;
   {
     Bar bar;
@@ -88,8 +90,9 @@ void add_train_command(CLI::App& app) {
   auto request = std::make_shared<Request>();
   TrainOptions& o = request->options;
   command->add_option("--data", request->data, "measurement files or folders")->required();
-  command->add_option("-o,--output", request->output,
-                      "folder to write; an interrupted run goes on from the checkpoints in it")
+  command
+      ->add_option("-o,--output", request->output,
+                   "folder to write; an interrupted run goes on from the checkpoints in it")
       ->required();
   command->add_option("--exclude-gpu", o.exclude_gpus, "leave out all rows of this GPU")
       ->expected(1)
@@ -100,13 +103,18 @@ void add_train_command(CLI::App& app) {
       ->check(CLI::Range(1, 32));
   command->add_option("--hidden", o.hidden, fmt::format("units of a hidden layer [{}]", o.hidden))
       ->check(CLI::Range(4, 1024));
-  command->add_option("--seed", o.seed, fmt::format("seed; the same one gives the same bytes [{}]", o.seed));
-  command->add_option("--threads", o.threads, fmt::format("threads [{}]", o.threads))->check(CLI::Range(1, 256));
-  command->add_option("--intervals", request->intervals,
-                      "where the 80 % intervals come from: leave-one-out (GPUs left out in turn) or "
-                      "held-out rows [leave-one-out]")
+  command->add_option("--seed", o.seed,
+                      fmt::format("seed; the same one gives the same bytes [{}]", o.seed));
+  command->add_option("--threads", o.threads, fmt::format("threads [{}]", o.threads))
+      ->check(CLI::Range(1, 256));
+  command
+      ->add_option("--intervals", request->intervals,
+                   "where the 80 % intervals come from: leave-one-out (GPUs left out in turn) or "
+                   "held-out rows [leave-one-out]")
       ->check(format_choices({"leave-one-out", "held-out"}));
-  command->footer("Example:\n  tilecast train --data neusight/scripts/asplos/data --exclude-gpu V100 -o weights-v100");
+  command->footer(
+      "Example:\n  tilecast train --data neusight/scripts/asplos/data --exclude-gpu V100 -o "
+      "weights-v100");
   command->callback([request] { run(*request); });
 }
 

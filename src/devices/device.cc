@@ -19,7 +19,8 @@ double quantity(const JsonObject& parent, const std::string& key, const std::str
   const double value = entry.number("value");
   if (const std::string found = entry.string("unit"); found != unit)
     entry.fail("unit", fmt::format("expected \"{}\", found \"{}\"", unit, found));
-  if (entry.string("source").empty()) entry.fail("source", "is empty; say where the number is from");
+  if (entry.string("source").empty())
+    entry.fail("source", "is empty; say where the number is from");
   if (!std::isfinite(value) || value <= 0 || value > 1e19)
     entry.fail("value", fmt::format("expected a number above 0 and at most 1e19, found {}", value));
   return value;
@@ -40,8 +41,8 @@ std::array<double, 9> rates(const JsonObject& parent, const std::string& key) {
   for (const auto& item : table.json().items()) {
     const std::optional<DType> dtype = find_dtype(item.key());
     if (!dtype && std::find(kOthers.begin(), kOthers.end(), item.key()) == kOthers.end())
-      table.fail(item.key(), "unknown dtype; known: " + join(dtype_names(), ", ") + ", " +
-                                 join(kOthers, ", "));
+      table.fail(item.key(),
+                 "unknown dtype; known: " + join(dtype_names(), ", ") + ", " + join(kOthers, ", "));
     const double value = quantity(table, item.key(), "FLOP/s");
     if (dtype) result[static_cast<size_t>(*dtype)] = value;
   }
@@ -65,8 +66,7 @@ template <typename T, typename Read>
 T or_default(Device& device, const JsonObject& file, const std::string& key, T fallback,
              const std::string& what, Read read) {
   if (file.has(key)) return read();
-  device.warnings.push_back(
-      fmt::format("{}: '{}' is missing; taking {}", file.where(), key, what));
+  device.warnings.push_back(fmt::format("{}: '{}' is missing; taking {}", file.where(), key, what));
   return fallback;
 }
 
@@ -75,11 +75,27 @@ T or_default(Device& device, const JsonObject& file, const std::string& key, T f
 Device parse_device(std::string_view json_text, const std::string& where) {
   const Json json = parse_json(json_text, where);
   const JsonObject file(json, where);
-  file.reject_unknown({"schema_version", "id", "name", "vendor", "aliases", "notes",
-                       "memory_bytes", "memory_bytes_per_s", "sm_count", "lanes_per_sm",
-                       "base_clock_hz", "boost_clock_hz", "l2_bytes", "last_level_cache_bytes",
-                       "on_chip_bytes_per_sm", "register_bytes_per_sm", "threads_per_sm",
-                       "board_power_w", "process_nm", "vector_flops_per_s", "matrix_flops_per_s",
+  file.reject_unknown({"schema_version",
+                       "id",
+                       "name",
+                       "vendor",
+                       "aliases",
+                       "notes",
+                       "memory_bytes",
+                       "memory_bytes_per_s",
+                       "sm_count",
+                       "lanes_per_sm",
+                       "base_clock_hz",
+                       "boost_clock_hz",
+                       "l2_bytes",
+                       "last_level_cache_bytes",
+                       "on_chip_bytes_per_sm",
+                       "register_bytes_per_sm",
+                       "threads_per_sm",
+                       "board_power_w",
+                       "process_nm",
+                       "vector_flops_per_s",
+                       "matrix_flops_per_s",
                        "links"});
   file.integer({"schema_version"}, 1, 1);
   Device device;
@@ -97,9 +113,8 @@ Device parse_device(std::string_view json_text, const std::string& where) {
   if (file.has("matrix_flops_per_s")) device.matrix_flops_per_s = rates(file, "matrix_flops_per_s");
 
   // The stand-ins below are those of current data-center GPUs (NVIDIA H100 whitepaper).
-  device.lanes_per_sm =
-      or_default<int64_t>(device, file, "lanes_per_sm", 128, "128 lanes",
-                          [&] { return whole(file, "lanes_per_sm", "1"); });
+  device.lanes_per_sm = or_default<int64_t>(device, file, "lanes_per_sm", 128, "128 lanes",
+                                            [&] { return whole(file, "lanes_per_sm", "1"); });
   device.l2_bytes = or_default<int64_t>(device, file, "l2_bytes", 32 << 20, "32 MiB",
                                         [&] { return whole(file, "l2_bytes", "B"); });
   device.on_chip_bytes_per_sm =
@@ -111,9 +126,9 @@ Device parse_device(std::string_view json_text, const std::string& where) {
   device.threads_per_sm = or_default<int64_t>(device, file, "threads_per_sm", 2048, "2048 threads",
                                               [&] { return whole(file, "threads_per_sm", "1"); });
   // 15 pJ per FLOP: between V100 (18) and A100 PCIe (13).
-  device.board_power_w = or_default(device, file, "board_power_w",
-                                    15e-12 * device.vector_peak(DType::kFp32), "15 pJ per FLOP",
-                                    [&] { return quantity(file, "board_power_w", "W"); });
+  device.board_power_w =
+      or_default(device, file, "board_power_w", 15e-12 * device.vector_peak(DType::kFp32),
+                 "15 pJ per FLOP", [&] { return quantity(file, "board_power_w", "W"); });
   if (file.has("base_clock_hz")) device.base_clock_hz = quantity(file, "base_clock_hz", "Hz");
   if (file.has("process_nm")) device.process_nm = quantity(file, "process_nm", "nm");
   if (file.has("last_level_cache_bytes"))

@@ -44,21 +44,15 @@ struct Device {
   /// What the file left out and what was taken instead.
   std::vector<std::string> warnings;
 
-  double vector_peak(DType dtype) const {
-    return vector_flops_per_s[static_cast<size_t>(dtype)];
-  }
-  double matrix_peak(DType dtype) const {
-    return matrix_flops_per_s[static_cast<size_t>(dtype)];
-  }
+  double vector_peak(DType dtype) const { return vector_flops_per_s[static_cast<size_t>(dtype)]; }
+  double matrix_peak(DType dtype) const { return matrix_flops_per_s[static_cast<size_t>(dtype)]; }
   /// The faster unit that multiplies matrices of this dtype; 0 where there is none.
   double matmul_peak(DType dtype) const {
     return vector_peak(dtype) > matrix_peak(dtype) ? vector_peak(dtype) : matrix_peak(dtype);
   }
   /// Most bytes per second that the SMs can take from L2: 64 bytes a clock and SM, the width of
   /// that path since Volta (NVIDIA V100 whitepaper; AMD CDNA whitepaper: 64 B/clk per CU).
-  double l2_bytes_per_s() const {
-    return 64.0 * static_cast<double>(sm_count) * boost_clock_hz;
-  }
+  double l2_bytes_per_s() const { return 64.0 * static_cast<double>(sm_count) * boost_clock_hz; }
 };
 
 /// Reads a device file. `where` names it in messages. Throws Error{kInput} for a unit, field or

@@ -15,7 +15,8 @@ namespace {
 TEST(EveryDevice, RunsItsLanesAtItsClock) {
   for (const Device& d : bundled_devices()) {
     // Two FLOPs a lane and clock; files keep four digits of the rate.
-    const double formula = 2.0 * static_cast<double>(d.sm_count * d.lanes_per_sm) * d.boost_clock_hz;
+    const double formula =
+        2.0 * static_cast<double>(d.sm_count * d.lanes_per_sm) * d.boost_clock_hz;
     EXPECT_NEAR(d.vector_peak(DType::kFp32), formula, 0.005 * formula) << d.id;
     EXPECT_GT(d.memory_bytes, int64_t{1} << 30) << d.id;
     EXPECT_GE(d.matmul_peak(DType::kFp32), d.vector_peak(DType::kFp32)) << d.id;
@@ -46,14 +47,16 @@ struct Published {
 
 TEST(DataSheets, GiveTheMatrixRates) {
   const Published rows[] = {
-      {"V100-SXM2", DType::kFp16, 125e12},   {"A100", DType::kBf16, 312e12},
-      {"A100", DType::kTf32, 156e12},        {"H100", DType::kBf16, 989.4e12},
-      {"H100", DType::kFp8, 1978.9e12},      {"L40S", DType::kFp8, 733e12},
-      {"MI100", DType::kFp32, 46.1e12},      {"MI300X", DType::kBf16, 1307.4e12},
-      {"B200", DType::kBf16, 2250e12},       {"T4", DType::kFp16, 65e12},
+      {"V100-SXM2", DType::kFp16, 125e12}, {"A100", DType::kBf16, 312e12},
+      {"A100", DType::kTf32, 156e12},      {"H100", DType::kBf16, 989.4e12},
+      {"H100", DType::kFp8, 1978.9e12},    {"L40S", DType::kFp8, 733e12},
+      {"MI100", DType::kFp32, 46.1e12},    {"MI300X", DType::kBf16, 1307.4e12},
+      {"B200", DType::kBf16, 2250e12},     {"T4", DType::kFp16, 65e12},
   };
   for (const Published& row : rows)
-    EXPECT_NEAR(find_device(row.gpu).matmul_peak(row.dtype), row.flops_per_s, 0.005 * row.flops_per_s) << row.gpu;
+    EXPECT_NEAR(find_device(row.gpu).matmul_peak(row.dtype), row.flops_per_s,
+                0.005 * row.flops_per_s)
+        << row.gpu;
 }
 
 TEST(Lookup, TakesWhatPyTorchAndNvidiaSmiPrint) {

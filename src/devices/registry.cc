@@ -23,7 +23,8 @@ const std::vector<Device>& bundled_devices() {
 }
 
 Device find_device(const std::string& name_or_path) {
-  const bool is_path = name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos;
+  const bool is_path =
+      name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos;
   if (is_path) return parse_device(read_file(name_or_path), name_or_path);
   const std::string wanted = normalized_name(name_or_path);
   std::vector<std::string> names;

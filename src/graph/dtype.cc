@@ -15,8 +15,8 @@ struct DTypeInfo {
 };
 
 constexpr DTypeInfo kDTypes[] = {
-    {DType::kFp32, "fp32", 4},  {DType::kTf32, "tf32", 4},   {DType::kFp16, "fp16", 2},
-    {DType::kBf16, "bf16", 2},  {DType::kFp8, "fp8", 1},     {DType::kInt8, "int8", 1},
+    {DType::kFp32, "fp32", 4},   {DType::kTf32, "tf32", 4},   {DType::kFp16, "fp16", 2},
+    {DType::kBf16, "bf16", 2},   {DType::kFp8, "fp8", 1},     {DType::kInt8, "int8", 1},
     {DType::kInt32, "int32", 4}, {DType::kInt64, "int64", 8}, {DType::kBool, "bool", 1},
 };
 

@@ -34,8 +34,8 @@ int64_t Graph::parameter_count() const {
   int64_t total = 0;
   for (const Tensor& entry : tensors) {
     if (entry.kind != TensorKind::kWeight) continue;
-    total = checked_add(total,
-                        checked_multiply(element_count(entry.shape), repeat_of(entry.segment)));
+    total =
+        checked_add(total, checked_multiply(element_count(entry.shape), repeat_of(entry.segment)));
   }
   return total;
 }
@@ -50,8 +50,6 @@ int64_t tensor_bytes(const Tensor& tensor) {
   return checked_multiply(element_count(tensor.shape), dtype_bytes(tensor.dtype));
 }
 
-std::string format_shape(const Shape& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
+std::string format_shape(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 }  // namespace tilecast

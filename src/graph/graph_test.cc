@@ -16,7 +16,8 @@ TEST(DTypes, NamesRoundTrip) {
 TEST(GraphTest, ParametersCountEveryRepetition) {
   Graph graph;
   graph.segments.push_back({.name = "layers", .repeat = 12});
-  graph.tensors.push_back({.name = "w", .shape = {3, 4}, .kind = TensorKind::kWeight, .segment = 0});
+  graph.tensors.push_back(
+      {.name = "w", .shape = {3, 4}, .kind = TensorKind::kWeight, .segment = 0});
   graph.tensors.push_back({.name = "e", .shape = {5}, .kind = TensorKind::kWeight});
   EXPECT_EQ(graph.parameter_count(), 12 * 12 + 5);
 }

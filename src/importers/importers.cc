@@ -31,8 +31,9 @@ Model import_model(std::string_view content, const std::string& where) {
     return model;
   }
   throw Error(ErrorKind::kUnsupported,
-              where + ": not a model file that Tilecast knows; expected a Hugging Face config.json "
-                      "or Tilecast's graph notation (.tcg)");
+              where +
+                  ": not a model file that Tilecast knows; expected a Hugging Face config.json "
+                  "or Tilecast's graph notation (.tcg)");
 }
 
 std::vector<std::string> bundled_models() {
@@ -51,12 +52,11 @@ Model load_model(const std::string& name_or_path) {
   }
   if (fs::exists(path, code)) return import_model(read_file(path), name_or_path);
   // "gpt2_large.json" means the bundled model too, where no such file lies here.
-  const std::string wanted = normalized_name(path.extension() == ".json" ? path.stem().string()
-                                                                         : name_or_path);
+  const std::string wanted =
+      normalized_name(path.extension() == ".json" ? path.stem().string() : name_or_path);
   for (const EmbeddedFile& file : embedded_files("models/")) {
     const std::string name = fs::path(file.path).stem().string();
-    if (normalized_name(name) == wanted)
-      return import_model(file.content, std::string(file.path));
+    if (normalized_name(name) == wanted) return import_model(file.content, std::string(file.path));
   }
   throw Error(ErrorKind::kNotFound,
               fmt::format("{}: no such file, folder or bundled model{}; 'tilecast models' lists "

@@ -22,13 +22,14 @@ TEST_P(EveryModel, BuildsForInferenceAndTraining) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Bundled, EveryModel, testing::ValuesIn(bundled_models()), [](const auto& info) {
-  std::string name = info.param;
-  for (char& c : name) {
-    if (c == '-') c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Bundled, EveryModel, testing::ValuesIn(bundled_models()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           for (char& c : name) {
+                             if (c == '-') c = '_';
+                           }
+                           return name;
+                         });
 
 struct Published {
   const char* model;
@@ -50,14 +51,16 @@ TEST(Parameters, AgreeWithPublishedCounts) {
   for (const Published& row : rows) {
     const Graph graph = load_model(row.model).build({.batch = 1, .seq = 8});
     // 0.15 %: buffers, unused pooler weights and vocabulary padding differ between releases.
-    EXPECT_NEAR(static_cast<double>(graph.parameter_count()), row.parameters, 1.5e-3 * row.parameters)
+    EXPECT_NEAR(static_cast<double>(graph.parameter_count()), row.parameters,
+                1.5e-3 * row.parameters)
         << row.model << ": " << row.source;
   }
 }
 
 std::string config(const std::string& changes) {
   return R"({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 2, "n_positions": 128,
-             "vocab_size": 1000)" + changes + "}";
+             "vocab_size": 1000)" +
+         changes + "}";
 }
 
 TEST(BadConfig, IsRefusedWithTheFieldNamed) {
@@ -75,8 +78,10 @@ TEST(BadConfig, IsRefusedWithTheFieldNamed) {
 }
 
 TEST(BadConfig, AbsurdSizesOverflowAsAnErrorNotAWrap) {
-  const Model model = import_model(config(R"(, "n_embd": 2147483646, "n_head": 2, "n_positions": 2147483647)"), "c.json");
-  EXPECT_ERROR(model.build({.batch = int64_t{1} << 31, .seq = int64_t{1} << 31}), kInput, "64 bits");
+  const Model model = import_model(
+      config(R"(, "n_embd": 2147483646, "n_head": 2, "n_positions": 2147483647)"), "c.json");
+  EXPECT_ERROR(model.build({.batch = int64_t{1} << 31, .seq = int64_t{1} << 31}), kInput,
+               "64 bits");
 }
 
 TEST(LoadModel, TakesFilesFoldersAndNames) {

@@ -41,8 +41,7 @@ std::string unpack_xz(const std::string& packed, const std::string& where) {
     if (out.size() > kLargestFile) break;
   }
   lzma_end(&stream);
-  if (status != LZMA_STREAM_END)
-    throw Error(ErrorKind::kInput, where + ": not a whole .xz file");
+  if (status != LZMA_STREAM_END) throw Error(ErrorKind::kInput, where + ": not a whole .xz file");
   return out;
 }
 
@@ -57,11 +56,10 @@ struct NeusightOp {
   std::string_view op;
 };
 constexpr NeusightOp kNeusightOps[] = {
-    {"bmm", "matmul"},       {"linear", "linear"},   {"softmax", "softmax"},
-    {"ln", "layer_norm"},    {"add", "add"},         {"mul", "mul"},
-    {"div", "div"},          {"pow", "pow"},         {"addu", "add_scalar"},
-    {"mulu", "mul_scalar"},  {"divu", "div_scalar"}, {"powu", "pow_scalar"},
-    {"relu", "relu"},        {"gelu", "gelu"},       {"tanh", "tanh"},
+    {"bmm", "matmul"},      {"linear", "linear"},   {"softmax", "softmax"}, {"ln", "layer_norm"},
+    {"add", "add"},         {"mul", "mul"},         {"div", "div"},         {"pow", "pow"},
+    {"addu", "add_scalar"}, {"mulu", "mul_scalar"}, {"divu", "div_scalar"}, {"powu", "pow_scalar"},
+    {"relu", "relu"},       {"gelu", "gelu"},       {"tanh", "tanh"},
 };
 
 class Collector {
@@ -170,7 +168,8 @@ class Collector {
   void aiconfigurator(const CsvTable& table) {
     const auto m = table.column("m"), n = table.column("n"), k = table.column("k");
     if (!m || !n || !k)
-      return skip(table.where, "only matrix products (columns m, n, k) are forecast of this layout");
+      return skip(table.where,
+                  "only matrix products (columns m, n, k) are forecast of this layout");
     static const std::map<std::string, DType> kDtypes = {
         {"bfloat16", DType::kBf16}, {"float16", DType::kFp16}, {"fp8", DType::kFp8}};
     const size_t gpu = table.require_column("gpu");
@@ -206,7 +205,8 @@ class Collector {
     measurement.option = match[5];
     measurement.measured_s = object.number("e2e_latency") * 1e-3;
     measurement.source = path.string();
-    // The configs lie in a sibling folder: …/label/<GPU>/x.json, …/data/DLmodel_configs/<model>.json
+    // The configs lie in a sibling folder: …/label/<GPU>/x.json,
+    // …/data/DLmodel_configs/<model>.json
     const fs::path config = path.parent_path().parent_path().parent_path() / "data" /
                             "DLmodel_configs" / (measurement.model + ".json");
     std::error_code code;

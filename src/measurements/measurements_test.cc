@@ -18,7 +18,8 @@ TEST(TileNames, AreReadFromBlasKernels) {
 TEST(NeusightLayout, ColumnNIsTheReduction) {
   const TemporaryFolder folder;
   write_file(folder.path() / "bmm.csv",
-             "OPName,Latency,Device,Kernel Name,B,M,N,K\nbmm,0.5,Tesla T4,volta_sgemm_64x64_nn,8,128,32,256\n");
+             "OPName,Latency,Device,Kernel Name,B,M,N,K\nbmm,0.5,Tesla "
+             "T4,volta_sgemm_64x64_nn,8,128,32,256\n");
   const MeasurementSet set = read_measurements(folder.path());
   ASSERT_EQ(set.kernels.size(), 1u);
   const KernelMeasurement& m = set.kernels[0];
@@ -31,7 +32,8 @@ TEST(NeusightLayout, ColumnNIsTheReduction) {
 
 TEST(NeusightLayout, OperatorsWithoutAForecastAreListed) {
   const TemporaryFolder folder;
-  write_file(folder.path() / "conv.csv", "OPName,Latency,Device,B\nconv,0.5,Tesla T4,8\nconv,0.6,Tesla T4,8\n");
+  write_file(folder.path() / "conv.csv",
+             "OPName,Latency,Device,B\nconv,0.5,Tesla T4,8\nconv,0.6,Tesla T4,8\n");
   const MeasurementSet set = read_measurements(folder.path());
   ASSERT_EQ(set.unmatched.size(), 1u);
   EXPECT_NE(set.unmatched[0].find("operator 'conv' is not forecast"), std::string::npos);
@@ -40,7 +42,8 @@ TEST(NeusightLayout, OperatorsWithoutAForecastAreListed) {
 TEST(NeusightLayout, LabelsNameModelAndOptions) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "label" / "Tesla_T4");
-  write_file(folder.path() / "label/Tesla_T4/gpt2_large-train-1024-4-dp4.json", R"({"e2e_latency": 250.0})");
+  write_file(folder.path() / "label/Tesla_T4/gpt2_large-train-1024-4-dp4.json",
+             R"({"e2e_latency": 250.0})");
   const MeasurementSet set = read_measurements(folder.path());
   ASSERT_EQ(set.models.size(), 1u);
   EXPECT_EQ(set.models[0].model, "gpt2_large");
@@ -52,7 +55,9 @@ TEST(NeusightLayout, LabelsNameModelAndOptions) {
 TEST(OwnLayout, RowsNameTheirOperatorAndSizes) {
   const TemporaryFolder folder;
   write_file(folder.path() / "a.csv",
-             "# gpu: T4\ngpu,op,dtype,batch,m,n,k,latency_s,protocol\nT4,linear,fp32,1,64,128,256,1e-5,single_call\n"
+             "# gpu: "
+             "T4\ngpu,op,dtype,batch,m,n,k,latency_s,protocol\nT4,linear,fp32,1,64,128,256,1e-5,"
+             "single_call\n"
              "T4,softmax,fp32,,64,128,,2e-5,back_to_back\nT4,warp,fp32,1,1,1,1,1e-5,\n");
   const MeasurementSet set = read_measurements(folder.path() / "a.csv");
   ASSERT_EQ(set.kernels.size(), 2u);
@@ -64,7 +69,8 @@ TEST(OwnLayout, RowsNameTheirOperatorAndSizes) {
 TEST(BadMeasurements, AreNamed) {
   const TemporaryFolder folder;
   write_file(folder.path() / "a.csv", "gpu,op,dtype,latency_s\nT4,add,fp32,fast\n");
-  EXPECT_ERROR(read_measurements(folder.path()), kInput, "'latency_s': expected a number, found 'fast'");
+  EXPECT_ERROR(read_measurements(folder.path()), kInput,
+               "'latency_s': expected a number, found 'fast'");
   write_file(folder.path() / "a.csv", "x,y\n1,2\n");
   EXPECT_EQ(read_measurements(folder.path()).unmatched.size(), 1u);
   write_file(folder.path() / "b.csv.xz", "not xz");

@@ -12,8 +12,9 @@ void GradientBuilder::mark_wanted() {
   wanted_.assign(graph_.tensors.size(), false);
   for (size_t i = 0; i < graph_.tensors.size(); ++i)
     wanted_[i] = graph_.tensors[i].kind == TensorKind::kWeight;
-  // What a repetition hands on is read in place of the segment's first input, which wants a gradient
-  // then even where it is an input of the model; each round of this reaches one segment further.
+  // What a repetition hands on is read in place of the segment's first input, which wants a
+  // gradient then even where it is an input of the model; each round of this reaches one segment
+  // further.
   bool changed = true;
   while (changed) {
     changed = false;
@@ -42,7 +43,8 @@ TensorId GradientBuilder::gradient(TensorId id) const {
 }
 
 void GradientBuilder::set(TensorId id, TensorId gradient) {
-  if (gradients_.size() <= static_cast<size_t>(id)) gradients_.resize(static_cast<size_t>(id) + 1, -1);
+  if (gradients_.size() <= static_cast<size_t>(id))
+    gradients_.resize(static_cast<size_t>(id) + 1, -1);
   gradients_[static_cast<size_t>(id)] = gradient;
 }
 

@@ -34,9 +34,7 @@ struct Kernel {
   int64_t write_bytes = 0;  ///< every output once
 
   int64_t bytes() const { return read_bytes + write_bytes; }
-  bool is_matmul() const {
-    return family == KernelFamily::kBmm || family == KernelFamily::kLinear;
-  }
+  bool is_matmul() const { return family == KernelFamily::kBmm || family == KernelFamily::kLinear; }
   bool operator==(const Kernel&) const = default;
 };
 

@@ -63,8 +63,7 @@ std::vector<TensorSpec> infer_linear(const OpContext& context) {
 
 void work_linear(const OpContext& context, std::vector<Kernel>& kernels) {
   const LinearSizes sizes = linear_sizes(context);
-  kernels.push_back(
-      matmul_kernel(context, KernelFamily::kLinear, {1, sizes.m, sizes.n, sizes.k}));
+  kernels.push_back(matmul_kernel(context, KernelFamily::kLinear, {1, sizes.m, sizes.n, sizes.k}));
 }
 
 void backward_linear(GradientBuilder& g, const Node& node) {

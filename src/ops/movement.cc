@@ -63,8 +63,7 @@ void backward_transpose(GradientBuilder& g, const Node& node) {
   std::vector<int64_t> inverse(order.size());
   for (size_t i = 0; i < order.size(); ++i)
     inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  g.give(node.inputs[0],
-         g.op("transpose", {g.gradient(node.outputs[0])}, {{"order", inverse}}));
+  g.give(node.inputs[0], g.op("transpose", {g.gradient(node.outputs[0])}, {{"order", inverse}}));
 }
 
 std::vector<TensorSpec> infer_expand(const OpContext& context) {
@@ -135,15 +134,15 @@ std::vector<TensorSpec> infer_cat(const OpContext& context) {
 
 void work_cat(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t bytes = tensor_bytes(context.output(0));
-  kernels.push_back(memory_kernel(context.output(0).dtype,
-                                  element_count(context.output(0).shape), bytes, bytes));
+  kernels.push_back(
+      memory_kernel(context.output(0).dtype, element_count(context.output(0).shape), bytes, bytes));
 }
 
 void backward_cat(GradientBuilder& g, const Node& node) {
   const int64_t dim = node.attribute_or("dim", 0);
   const auto parts = static_cast<int64_t>(node.inputs.size());
-  const std::vector<TensorId> grads = g.add("split", {g.gradient(node.outputs[0])},
-                                            {{"parts", {parts}}, {"dim", {dim}}});
+  const std::vector<TensorId> grads =
+      g.add("split", {g.gradient(node.outputs[0])}, {{"parts", {parts}}, {"dim", {dim}}});
   for (size_t i = 0; i < node.inputs.size(); ++i) g.give(node.inputs[i], grads[i]);
 }
 
@@ -179,8 +178,7 @@ void work_embedding(const OpContext& context, std::vector<Kernel>& kernels) {
 void backward_embedding(GradientBuilder& g, const Node& node) {
   const TensorId weight = node.inputs[0];
   if (!g.wants(weight)) return;
-  g.give(weight, g.op("embedding_backward",
-                      {g.dense(g.gradient(node.outputs[0])), node.inputs[1]},
+  g.give(weight, g.op("embedding_backward", {g.dense(g.gradient(node.outputs[0])), node.inputs[1]},
                       {{"shape", g.tensor(weight).shape}}));
 }
 
@@ -198,7 +196,8 @@ void work_embedding_backward(const OpContext& context, std::vector<Kernel>& kern
   const int64_t ids = tensor_bytes(context.input(1));
   kernels.push_back(memory_kernel(out.dtype, element_count(out.shape), 0, table));
   const int64_t sort = checked_multiply(ids, 8);
-  kernels.push_back(memory_kernel(DType::kInt64, element_count(context.input(1).shape), sort, sort));
+  kernels.push_back(
+      memory_kernel(DType::kInt64, element_count(context.input(1).shape), sort, sort));
   kernels.push_back(
       memory_kernel(out.dtype, element_count(dy.shape), checked_multiply(rows, 2), rows));
   kernels.back().flops = element_count(dy.shape);
@@ -245,8 +244,8 @@ void backward_scatter_rows(GradientBuilder& g, const Node& node) {
   if (g.wants(node.inputs[1])) {
     const Shape& rows = g.tensor(node.inputs[1]).shape;
     const int64_t count = element_count(rows) / std::max<int64_t>(1, rows.back());
-    g.give(node.inputs[1], g.op("view", {g.op("gather_rows", {dy}, {{"rows", {count}}})},
-                                {{"shape", rows}}));
+    g.give(node.inputs[1],
+           g.op("view", {g.op("gather_rows", {dy}, {{"rows", {count}}})}, {{"shape", rows}}));
   }
 }
 

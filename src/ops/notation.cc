@@ -17,7 +17,9 @@ namespace {
 /// Reads tokens of one line.
 class Cursor {
  public:
-  Cursor(std::string_view line, std::string where) : rest_(line), where_(std::move(where)) { skip(); }
+  Cursor(std::string_view line, std::string where) : rest_(line), where_(std::move(where)) {
+    skip();
+  }
 
   bool done() const { return rest_.empty(); }
   bool peek(char c) const { return !rest_.empty() && rest_.front() == c; }
@@ -116,7 +118,8 @@ class Parser {
         throw Error(error.kind(), line_ + ": " + message);
       }
     }
-    if (graph_.nodes.empty()) throw Error(ErrorKind::kInput, where_ + ": the graph has no operator");
+    if (graph_.nodes.empty())
+      throw Error(ErrorKind::kInput, where_ + ": the graph has no operator");
     if (graph_.outputs.empty()) graph_.outputs = {graph_.nodes.back().outputs.front()};
     return std::move(graph_);
   }
@@ -189,10 +192,9 @@ class Parser {
       throw Error(ErrorKind::kInput,
                   line_ + ": carry goes from a tensor outside the segment to one made inside it");
     if (graph_.tensor(initial).shape != graph_.tensor(next).shape)
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: carry between different shapes: {} and {}", line_,
-                              format_shape(graph_.tensor(initial).shape),
-                              format_shape(graph_.tensor(next).shape)));
+      throw Error(ErrorKind::kInput, fmt::format("{}: carry between different shapes: {} and {}",
+                                                 line_, format_shape(graph_.tensor(initial).shape),
+                                                 format_shape(graph_.tensor(next).shape)));
     builder_.carry(initial, next);
   }
 

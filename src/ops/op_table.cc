@@ -60,9 +60,8 @@ OpId require_op(std::string_view name) {
   if (const std::optional<OpId> found = find_op(name)) return *found;
   std::vector<std::string> names;
   for (const OpDef& op : op_table()) names.emplace_back(op.name);
-  throw Error(ErrorKind::kNotFound,
-              fmt::format("unknown operator '{}'{}; 'tilecast ops' lists all", name,
-                          did_you_mean(name, names)));
+  throw Error(ErrorKind::kNotFound, fmt::format("unknown operator '{}'{}; 'tilecast ops' lists all",
+                                                name, did_you_mean(name, names)));
 }
 
 }  // namespace tilecast

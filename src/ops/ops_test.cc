@@ -85,7 +85,8 @@ TEST_P(EveryOp, GivesEveryTrainedInputAGradientOfItsShape) {
   }
   for (TensorId id : node.inputs) {
     const Tensor& tensor = graph.tensor(id);
-    if (tensor.kind == TensorKind::kWeight) EXPECT_EQ(accumulated.count(tensor.name + ".grad"), 1u) << tensor.name;
+    if (tensor.kind == TensorKind::kWeight)
+      EXPECT_EQ(accumulated.count(tensor.name + ".grad"), 1u) << tensor.name;
   }
 }
 
@@ -99,7 +100,8 @@ TEST(OpTable, NamesAreUnique) {
 
 TEST(Linear, WorkIsCountedByHand) {
   const auto kernels = lower_first(
-      "input x: fp32[4, 128, 256]\nweight w: fp32[512, 256]\nweight b: fp32[512]\ny = linear(x, w, b)\n");
+      "input x: fp32[4, 128, 256]\nweight w: fp32[512, 256]\nweight b: fp32[512]\ny = linear(x, w, "
+      "b)\n");
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_EQ(kernels[0].flops, 2 * 512 * 512 * 256);
   EXPECT_EQ(kernels[0].read_bytes, 4 * (512 * 256 + 512 * 256 + 512));
@@ -127,7 +129,8 @@ TEST(Shapes, KernelsFollowFromSizes) {
   EXPECT_EQ(kernels[0].flops, int64_t{2} * 8 * 128 * 64 * 32);
   EXPECT_ERROR(kernels_of_shape("matmull", DType::kFp32, {}), kNotFound, "did you mean 'matmul'");
   EXPECT_ERROR(kernels_of_shape("view", DType::kFp32, {}), kUnsupported, "launches no kernel");
-  EXPECT_ERROR(kernels_of_shape("linear", DType::kFp32, {1, 0, 1, 1}), kInput, "at least 1, found 0");
+  EXPECT_ERROR(kernels_of_shape("linear", DType::kFp32, {1, 0, 1, 1}), kInput,
+               "at least 1, found 0");
 }
 
 TEST(Shapes, EveryOperatorThatLaunchesHasAKernelBySize) {
@@ -160,9 +163,11 @@ TEST(Notation, RoundTrips) {
 }
 
 TEST(Notation, ErrorsNameTheLine) {
-  EXPECT_ERROR(parse_graph("input x: fp32[4]\ny = relu(z)\n", "g"), kInput, "g:2: unknown tensor 'z'");
-  EXPECT_ERROR(parse_graph("input x: fp32[4, 8]\nweight w: fp32[3, 9]\ny = linear(x, w)\n", "g"), kInput,
-               "g:3: node 'y' (linear): inner dimensions differ: x [4, 8] x weight [3, 9] (8 != 9)");
+  EXPECT_ERROR(parse_graph("input x: fp32[4]\ny = relu(z)\n", "g"), kInput,
+               "g:2: unknown tensor 'z'");
+  EXPECT_ERROR(
+      parse_graph("input x: fp32[4, 8]\nweight w: fp32[3, 9]\ny = linear(x, w)\n", "g"), kInput,
+      "g:3: node 'y' (linear): inner dimensions differ: x [4, 8] x weight [3, 9] (8 != 9)");
   EXPECT_ERROR(parse_graph("input x: fp32[4]\ny = rellu(x)\n", "g"), kNotFound,
                "g:2: unknown operator 'rellu'; did you mean 'relu'");
   EXPECT_ERROR(parse_graph("input x: fp32[0]\n", "g"), kInput, "at least 1, found 0");

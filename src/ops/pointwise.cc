@@ -16,7 +16,8 @@ Shape broadcast(const OpContext& context) {
   Shape result;
   for (size_t i = 0; i < context.input_count(); ++i) {
     const Shape& shape = context.input(i).shape;
-    if (shape.size() > result.size()) result.insert(result.begin(), shape.size() - result.size(), 1);
+    if (shape.size() > result.size())
+      result.insert(result.begin(), shape.size() - result.size(), 1);
     const size_t offset = result.size() - shape.size();
     for (size_t d = 0; d < shape.size(); ++d) {
       int64_t& have = result[offset + d];
@@ -49,8 +50,8 @@ std::vector<TensorSpec> infer_pointwise(const OpContext& context) {
 
 std::vector<TensorSpec> infer_where(const OpContext& context) {
   if (context.input(0).dtype != DType::kBool)
-    context.fail(fmt::format("expected a bool mask first, found {}",
-                             dtype_name(context.input(0).dtype)));
+    context.fail(
+        fmt::format("expected a bool mask first, found {}", dtype_name(context.input(0).dtype)));
   return {pointwise_spec(context, context.input(1).dtype)};
 }
 
@@ -120,8 +121,7 @@ void backward_mul(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
   for (size_t i : {size_t{0}, size_t{1}}) {
     const TensorId input = node.inputs[i];
-    if (g.wants(input))
-      g.give(input, g.reduce_to(g.op("mul", {dy, node.inputs[1 - i]}), input));
+    if (g.wants(input)) g.give(input, g.reduce_to(g.op("mul", {dy, node.inputs[1 - i]}), input));
   }
 }
 
@@ -187,8 +187,7 @@ void backward_maximum(GradientBuilder& g, const Node& node) {
 }
 
 void backward_dropout(GradientBuilder& g, const Node& node) {
-  g.give(node.inputs[0],
-         g.op("dropout_backward", {g.gradient(node.outputs[0]), node.outputs[1]}));
+  g.give(node.inputs[0], g.op("dropout_backward", {g.gradient(node.outputs[0]), node.outputs[1]}));
 }
 
 void backward_cast(GradientBuilder& g, const Node& node) {
@@ -233,8 +232,8 @@ std::vector<OpDef> pointwise_ops() {
       pointwise("mul_scalar", "x * c", "aten::mul.Scalar", "", 1, 1, backward_scale<kMulScalar>),
       pointwise("div_scalar", "x / c", "aten::div.Scalar", "", 1, 1, backward_scale<kDivScalar>),
       pointwise("rsub_scalar", "c - x", "aten::rsub.Scalar", "", 1, 1, backward_scale<kNeg>),
-      pointwise("pow_scalar", "x to any constant power: exp(c log x)", "aten::pow.Tensor_Scalar", "",
-                1, 3, nullptr),
+      pointwise("pow_scalar", "x to any constant power: exp(c log x)", "aten::pow.Tensor_Scalar",
+                "", 1, 3, nullptr),
       pointwise("integer_pow", "x squared or cubed, by multiplication", "aten::pow.Tensor_Scalar",
                 "", 1, 2, backward_pow),
       pointwise("maximum_scalar", "max(x, c)", "aten::maximum", "Max", 1, 1, backward_maximum),
@@ -251,16 +250,18 @@ std::vector<OpDef> pointwise_ops() {
       pointwise("tanh", "hyperbolic tangent", "aten::tanh", "Tanh", 1, 1, backward_from_output),
       pointwise("sigmoid", "1 / (1 + exp(-x))", "aten::sigmoid", "Sigmoid", 1, 4,
                 backward_from_output),
-      pointwise("activation_backward", "gradient of an activation: one kernel of dy and what the "
-                "forward saved", "aten::tanh_backward", "", 2, 3, nullptr),
+      pointwise("activation_backward",
+                "gradient of an activation: one kernel of dy and what the "
+                "forward saved",
+                "aten::tanh_backward", "", 2, 3, nullptr),
       pointwise("dropout_backward", "dy * mask * scale", "aten::native_dropout_backward", "", 2, 2,
                 nullptr),
       pointwise("lerp", "x + w (y - x), in place (optimizer)", "aten::_foreach_lerp_", "", 2, 3,
                 nullptr),
       pointwise("addcmul", "x + c y z, in place (optimizer)", "aten::_foreach_addcmul_", "", 2, 3,
                 nullptr),
-      pointwise("addcdiv", "x + c y / z, in place (optimizer)", "aten::_foreach_addcdiv_", "", 3,
-                3, nullptr),
+      pointwise("addcdiv", "x + c y / z, in place (optimizer)", "aten::_foreach_addcdiv_", "", 3, 3,
+                nullptr),
       with_infer(pointwise("compare", "x < y and its kin", "aten::lt", "Less", 1, 1, nullptr),
                  infer_compare),
       with_infer(pointwise("copy", "dense copy of a strided tensor", "aten::clone", "Identity", 1,

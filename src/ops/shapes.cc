@@ -30,8 +30,7 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
   if (op.name == "embedding") return {{input({s.k, s.n}, dtype), input({s.m}, DType::kInt64)}, {}};
   if (op.name == "embedding_backward")
     return {{input({s.m, s.n}, dtype), input({s.m}, DType::kInt64)}, {{"shape", {s.k, s.n}}}};
-  if (op.name == "where")
-    return {{input({s.m, s.n}, DType::kBool), input({s.m, s.n}, dtype)}, {}};
+  if (op.name == "where") return {{input({s.m, s.n}, DType::kBool), input({s.m, s.n}, dtype)}, {}};
   if (op.name == "gather_rows") return {{input({s.m, s.n}, dtype)}, {{"rows", {s.m}}}};
   Operands result;
   for (int i = 0; i < op.min_inputs; ++i) result.inputs.push_back(input({s.m, s.n}, dtype));
@@ -41,7 +40,8 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
     result.attributes = {{"dim", {1}}};
   }
   if (op.name == "cast")
-    result.attributes = {{"dtype", {static_cast<int64_t>(dtype == DType::kFp32 ? DType::kBf16 : DType::kFp32)}}};
+    result.attributes = {
+        {"dtype", {static_cast<int64_t>(dtype == DType::kFp32 ? DType::kBf16 : DType::kFp32)}}};
   if (op.name == "fused_pointwise") result.attributes = {{"flops_per_element", {1}}};
   return result;
 }

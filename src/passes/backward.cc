@@ -79,8 +79,9 @@ void add_backward(Graph& graph) {
   g.mark_wanted();
   if (graph.outputs.empty() || !g.wants(graph.outputs.front()))
     throw Error(ErrorKind::kUnsupported,
-                graph.name + ": no weight leads to the model's output, so there is nothing to "
-                             "train; use --mode inference");
+                graph.name +
+                    ": no weight leads to the model's output, so there is nothing to "
+                    "train; use --mode inference");
   for (const TensorId id : graph.outputs) {
     if (!g.wants(id)) continue;
     const Tensor output = graph.tensor(id);

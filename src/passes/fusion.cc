@@ -34,7 +34,8 @@ class Fuser {
     // A view keeps the memory behind it alive.
     for (const Tensor& tensor : graph.tensors) {
       const auto own = static_cast<size_t>(&tensor - graph.tensors.data());
-      if (static_cast<size_t>(tensor.storage) != own) uses_[static_cast<size_t>(tensor.storage)] += 1;
+      if (static_cast<size_t>(tensor.storage) != own)
+        uses_[static_cast<size_t>(tensor.storage)] += 1;
     }
   }
 

@@ -95,7 +95,8 @@ weight b: fp32[1024]
 y = add(x, b)
 z = gelu(y)
 w = mul(z, x)
-)", "g");
+)",
+                            "g");
   const Totals before = totals(graph);
   fuse_pointwise(graph);
   const Totals after = totals(graph);
@@ -114,14 +115,16 @@ y = tanh(x)
 z = relu(y)
 a = linear(y, v)
 b = add(a, z)
-)", "g");
+)",
+                            "g");
   fuse_pointwise(graph);
   ASSERT_EQ(graph.nodes.size(), 3u);
   EXPECT_EQ(graph.nodes[0].outputs.size(), 2u);
 }
 
 TEST(OptimizerStep, TrafficFollowsPyTorchsMultiTensorKernels) {
-  Graph graph = parse_graph("input x: fp32[8, 64]\nweight w: fp32[64, 64]\ny = linear(x, w)\n", "g");
+  Graph graph =
+      parse_graph("input x: fp32[8, 64]\nweight w: fp32[64, 64]\ny = linear(x, w)\n", "g");
   const int64_t parameters = 64 * 64;
   Graph sgd = graph;
   add_optimizer(sgd, Optimizer::kSgd);
@@ -132,7 +135,8 @@ TEST(OptimizerStep, TrafficFollowsPyTorchsMultiTensorKernels) {
 }
 
 TEST(Memory, AChainHoldsTwoTensorsAtOnce) {
-  const Graph graph = parse_graph("input x: fp32[256]\na = relu(x)\nb = relu(a)\nc = relu(b)\n", "g");
+  const Graph graph =
+      parse_graph("input x: fp32[256]\na = relu(x)\nb = relu(a)\nc = relu(b)\n", "g");
   const MemoryPlan plan = plan_memory(graph);
   EXPECT_EQ(plan.activations_bytes, 2 * 1024);
   EXPECT_EQ(plan.inputs_bytes, 1024);
@@ -146,7 +150,8 @@ segment layers x5
   h = linear(x, w)
   y = tanh(h)
   carry x -> y
-)", "g");
+)",
+                            "g");
   const int64_t tensor = 4 * 32 * 64;
   EXPECT_EQ(plan_memory(graph).activations_bytes, 2 * tensor);
   add_backward(graph);
@@ -168,7 +173,8 @@ TEST(Memory, PeakIsAtLeastTheLargestLiveSetOfOneKernel) {
     for (const auto* ids : {&node.inputs, &node.outputs}) {
       for (TensorId id : *ids) {
         const Tensor& tensor = graph.tensor(id);
-        if (tensor.kind == TensorKind::kActivation && tensor.storage == id) live += tensor_bytes(tensor);
+        if (tensor.kind == TensorKind::kActivation && tensor.storage == id)
+          live += tensor_bytes(tensor);
       }
     }
     largest = std::max(largest, live);

@@ -13,18 +13,21 @@ namespace tilecast {
 namespace {
 
 const std::vector<std::string_view> kMatmulFeatures = {
-    "log2_compute_us", "log2_memory_us",  "log2_m",          "log2_n",
-    "log2_k",          "log2_batch",      "log2_tile_m",     "log2_tile_n",
-    "log2_tiles_per_sm", "wave_occupancy", "tile_fill",      "log2_bytes_per_l2",
-    "log2_balance",    "log2_pj_per_flop", "align_n",        "align_k",
-    "is_linear",       "matrix_ratio",     "occupancy_64",   "log2_l2_per_sm"};
+    "log2_compute_us", "log2_memory_us",   "log2_m",
+    "log2_n",          "log2_k",           "log2_batch",
+    "log2_tile_m",     "log2_tile_n",      "log2_tiles_per_sm",
+    "wave_occupancy",  "tile_fill",        "log2_bytes_per_l2",
+    "log2_balance",    "log2_pj_per_flop", "align_n",
+    "align_k",         "is_linear",        "matrix_ratio",
+    "occupancy_64",    "log2_l2_per_sm"};
 
 const std::vector<std::string_view> kElementwiseFeatures = {
-    "log2_memory_us", "log2_bytes_per_l2",    "log2_elements_per_thread", "read_share",
-    "log2_intensity", "log2_bytes_per_sm_clock", "log2_l2_per_sm", "log2_power_per_bandwidth"};
+    "log2_memory_us", "log2_bytes_per_l2",       "log2_elements_per_thread",
+    "read_share",     "log2_intensity",          "log2_bytes_per_sm_clock",
+    "log2_l2_per_sm", "log2_power_per_bandwidth"};
 
 const std::vector<std::string_view> kRowFeatures = {
-    "log2_memory_us", "log2_bytes_per_l2", "log2_columns",   "log2_rows_per_sm",
+    "log2_memory_us", "log2_bytes_per_l2",       "log2_columns",   "log2_rows_per_sm",
     "read_share",     "log2_bytes_per_sm_clock", "log2_l2_per_sm", "log2_row_bytes_per_on_chip"};
 
 float lg(double x) { return std::log2(static_cast<float>(std::max(x, 1e-30))); }

@@ -41,8 +41,8 @@ Features make_features(const Kernel& kernel, const Device& device, const Bound& 
 /// Tiles of a kernel, one per block, and the waves they take with one block on each SM.
 struct Waves {
   double tiles = 1;
-  double waves = 1;       ///< ceil(tiles / sm)
-  double occupancy = 1;   ///< tiles / (waves · sm): 1 where the last wave is full
+  double waves = 1;      ///< ceil(tiles / sm)
+  double occupancy = 1;  ///< tiles / (waves · sm): 1 where the last wave is full
 };
 Waves count_waves(const Kernel& kernel, const Device& device, Tile tile);
 

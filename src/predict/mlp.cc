@@ -28,8 +28,8 @@ struct alignas(kBlock * sizeof(float)) Lane {
 #endif
 
 /// in: [in_width] lanes of kBlock kernels; out: [out_width] lanes.
-TILECAST_CLONES void layer(const float* weights, const float* bias, int in_width, int out_width, const Lane* in,
-           Lane* out, bool relu) {
+TILECAST_CLONES void layer(const float* weights, const float* bias, int in_width, int out_width,
+                           const Lane* in, Lane* out, bool relu) {
   for (int o = 0; o < out_width; ++o) {
     Vector sum = Vector{} + bias[o];
     const float* row = weights + static_cast<size_t>(o) * static_cast<size_t>(in_width);

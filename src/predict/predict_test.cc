@@ -19,15 +19,15 @@ const Weights& weights() {
 
 /// Kernels of all families, log-uniform in their sizes.
 std::vector<Kernel> random_kernels(size_t count, uint64_t seed) {
-  const char* ops[] = {"linear", "matmul", "add", "gelu", "softmax", "layer_norm", "embedding", "copy"};
+  const char* ops[] = {"linear",  "matmul",     "add",       "gelu",
+                       "softmax", "layer_norm", "embedding", "copy"};
   Rng rng(seed);
-  const auto size = [&](int bits) {
-    return static_cast<int64_t>(std::exp2(rng.uniform() * bits));
-  };
+  const auto size = [&](int bits) { return static_cast<int64_t>(std::exp2(rng.uniform() * bits)); };
   std::vector<Kernel> kernels;
   for (size_t i = 0; i < count; ++i) {
     const KernelShape shape{size(7), size(14), size(14), size(13)};
-    for (const Kernel& k : kernels_of_shape(ops[rng.below(8)], DType::kFp32, shape)) kernels.push_back(k);
+    for (const Kernel& k : kernels_of_shape(ops[rng.below(8)], DType::kFp32, shape))
+      kernels.push_back(k);
   }
   return kernels;
 }
@@ -102,8 +102,9 @@ TEST(Roofline, IsTheLargerOfComputeAndMemory) {
 
 TEST(Bounds, ADtypeThatTheDeviceHasNotIsRefused) {
   const Kernel kernel = kernels_of_shape("linear", DType::kFp8, {1, 64, 64, 64})[0];
-  EXPECT_ERROR(physical_bound(kernel, find_device("V100")), kUnsupported,
-               "nvidia-v100-pcie-32gb has no unit that multiplies fp8 matrices; it has: fp32, fp16");
+  EXPECT_ERROR(
+      physical_bound(kernel, find_device("V100")), kUnsupported,
+      "nvidia-v100-pcie-32gb has no unit that multiplies fp8 matrices; it has: fp32, fp16");
 }
 
 TEST(WavesTest, AreCountedByHand) {
@@ -122,18 +123,22 @@ TEST(MlpTest, AgreesWithAPlainLoop) {
     mlp.parameters.push_back(static_cast<float>(2 * rng.uniform() - 1));
   constexpr size_t kCount = 37;  // not a multiple of the block
   std::vector<float> inputs;
-  for (size_t i = 0; i < kCount * 5; ++i) inputs.push_back(static_cast<float>(2 * rng.uniform() - 1));
+  for (size_t i = 0; i < kCount * 5; ++i)
+    inputs.push_back(static_cast<float>(2 * rng.uniform() - 1));
   std::vector<float> outputs(kCount);
   mlp_forward(mlp, inputs.data(), kCount, outputs.data());
   for (size_t r = 0; r < kCount; ++r) {
-    std::vector<double> x(inputs.begin() + static_cast<long>(r * 5), inputs.begin() + static_cast<long>(r * 5 + 5));
+    std::vector<double> x(inputs.begin() + static_cast<long>(r * 5),
+                          inputs.begin() + static_cast<long>(r * 5 + 5));
     size_t at = 0;
     for (size_t l = 0; l + 1 < mlp.widths.size(); ++l) {
-      const auto in = static_cast<size_t>(mlp.widths[l]), out = static_cast<size_t>(mlp.widths[l + 1]);
+      const auto in = static_cast<size_t>(mlp.widths[l]),
+                 out = static_cast<size_t>(mlp.widths[l + 1]);
       std::vector<double> y(out);
       for (size_t o = 0; o < out; ++o) {
         y[o] = mlp.parameters[at + in * out + o];
-        for (size_t i = 0; i < in; ++i) y[o] += static_cast<double>(mlp.parameters[at + o * in + i]) * x[i];
+        for (size_t i = 0; i < in; ++i)
+          y[o] += static_cast<double>(mlp.parameters[at + o * in + i]) * x[i];
         if (l + 2 < mlp.widths.size()) y[o] = std::max(0.0, y[o]);
       }
       at += (in + 1) * out;
@@ -150,8 +155,10 @@ TEST(WeightsFile, RoundTrips) {
 
 TEST(WeightsFile, ForeignTruncatedAndDamagedOnesAreRefused) {
   const std::string good = serialize_weights(weights());
-  EXPECT_ERROR(parse_weights("PK\x03\x04", "w"), kInput, "w: not a usable weights file: it does not start");
-  EXPECT_ERROR(parse_weights(good.substr(0, good.size() / 2), "w"), kInput, "not a usable weights file");
+  EXPECT_ERROR(parse_weights("PK\x03\x04", "w"), kInput,
+               "w: not a usable weights file: it does not start");
+  EXPECT_ERROR(parse_weights(good.substr(0, good.size() / 2), "w"), kInput,
+               "not a usable weights file");
   EXPECT_ERROR(parse_weights(good.substr(0, 30), "w"), kInput, "truncated");
   std::string damaged = good;
   damaged[damaged.size() - 10] ^= 0x40;

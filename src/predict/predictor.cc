@@ -23,7 +23,8 @@ class LearnedPredictor : public Predictor {
 
   void predict(std::span<const Kernel> kernels, const Device& device,
                std::span<KernelTime> times) const override {
-    for (size_t i = 0; i < kNetCount; ++i) predict_net(static_cast<NetKind>(i), kernels, device, times);
+    for (size_t i = 0; i < kNetCount; ++i)
+      predict_net(static_cast<NetKind>(i), kernels, device, times);
   }
 
  private:
@@ -64,7 +65,8 @@ class LearnedPredictor : public Predictor {
     }
     const auto members = static_cast<float>(net.members.size());
     for (size_t r = 0; r < rows.size(); ++r)
-      times[rows[r].index] = finish(kernels[rows[r].index], device, rows[r], logits[r] / members, net);
+      times[rows[r].index] =
+          finish(kernels[rows[r].index], device, rows[r], logits[r] / members, net);
   }
 
   static KernelTime finish(const Kernel& kernel, const Device& device, const Row& row, float logit,

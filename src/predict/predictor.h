@@ -21,7 +21,7 @@ std::string_view limit_name(Limit limit);
 /// Time of one kernel, launch overhead excluded, and why.
 struct KernelTime {
   double seconds = 0;
-  double low_s = 0;   ///< 80 % interval
+  double low_s = 0;  ///< 80 % interval
   double high_s = 0;
   Limit limit = Limit::kMemory;
   std::optional<Tile> tile;  ///< matrix products only

@@ -25,9 +25,8 @@ Tile choose_tile(const TileTree& tree, const TileFeatures& features) {
   size_t i = 0;
   while (tree.nodes[i].feature >= 0) {
     const TileTree::Node& node = tree.nodes[i];
-    i = static_cast<size_t>(features[static_cast<size_t>(node.feature)] < node.threshold
-                                ? node.left
-                                : node.right);
+    i = static_cast<size_t>(
+        features[static_cast<size_t>(node.feature)] < node.threshold ? node.left : node.right);
   }
   return tree.nodes[i].tile;
 }

@@ -40,9 +40,9 @@ std::vector<float> float_list(const Json& json) {
 Json net_header(const Net& net) {
   Json members = Json::array();
   for (const Mlp& mlp : net.members) members.push_back(mlp.widths);
-  return {{"members", members},       {"mean", net.mean},
-          {"scale", net.scale},       {"minimum", net.minimum},
-          {"maximum", net.maximum},   {"low_ratio", net.low_ratio},
+  return {{"members", members},           {"mean", net.mean},
+          {"scale", net.scale},           {"minimum", net.minimum},
+          {"maximum", net.maximum},       {"low_ratio", net.low_ratio},
           {"high_ratio", net.high_ratio}, {"call_overhead_s", net.call_overhead_s}};
 }
 
@@ -149,8 +149,10 @@ class Reader {
     TileTree tree;
     tree.library = json.at("library").get<std::string>();
     for (const Json& item : json.at("nodes")) {
-      TileTree::Node node{item.at(0).get<int32_t>(), item.at(1).get<float>(),
-                          item.at(2).get<int32_t>(), item.at(3).get<int32_t>(),
+      TileTree::Node node{item.at(0).get<int32_t>(),
+                          item.at(1).get<float>(),
+                          item.at(2).get<int32_t>(),
+                          item.at(3).get<int32_t>(),
                           {item.at(4).get<int32_t>(), item.at(5).get<int32_t>()}};
       const auto index = static_cast<int32_t>(tree.nodes.size());
       const auto size = static_cast<int32_t>(json.at("nodes").size());
@@ -199,13 +201,14 @@ std::string serialize_weights(const Weights& weights) {
   for (const TileTree& tree : weights.tiles) tiles.push_back(tree_header(tree));
   const Json provenance =
       weights.provenance.empty() ? Json::object() : Json::parse(weights.provenance);
-  const std::string header = Json{{"schema_version", 1},
-                                  {"nets", nets},
-                                  {"tiles", tiles},
-                                  {"provenance", provenance},
-                                  {"float_count", payload.size() / sizeof(float)},
-                                  {"checksum", fnv1a(payload)}}
-                                 .dump();
+  const std::string header = Json{
+      {"schema_version", 1},
+      {"nets", nets},
+      {"tiles", tiles},
+      {"provenance", provenance},
+      {"float_count", payload.size() / sizeof(float)},
+      {"checksum",
+       fnv1a(payload)}}.dump();
   return fmt::format("{}{}\n{}", kMagic, header.size(), header) + payload;
 }
 

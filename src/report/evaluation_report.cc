@@ -36,7 +36,8 @@ std::string evaluation_table(const Evaluation& evaluation) {
   std::string out;
   if (!evaluation.rows.empty()) {
     TextTable table;
-    table.header = {"gpu", "op", "dtype", "rows", "mean %", "median %", "p90 %", "bias", "in interval %"};
+    table.header = {"gpu",      "op",    "dtype", "rows",         "mean %",
+                    "median %", "p90 %", "bias",  "in interval %"};
     table.right = {false, false, false, true, true, true, true, true, true};
     for (const EvaluationRow& r : evaluation.rows)
       table.rows.push_back({r.gpu, r.op, r.dtype, std::to_string(r.count), percent(r.mape_percent),
@@ -46,7 +47,8 @@ std::string evaluation_table(const Evaluation& evaluation) {
   }
   if (!evaluation.models.empty()) {
     TextTable table;
-    table.header = {"gpu", "model", "mode", "seq", "batch", "option", "measured", "forecast", "error %"};
+    table.header = {"gpu",    "model",    "mode",     "seq",    "batch",
+                    "option", "measured", "forecast", "error %"};
     table.right = {false, false, false, true, true, false, true, true, true};
     for (const EvaluationModel& m : evaluation.models) {
       const double signed_error = 100 * (m.forecast_s / m.measured_s - 1);

@@ -23,7 +23,8 @@ namespace {
 bool is_matmul(const KernelForecast& k) { return k.family == "linear" || k.family == "bmm"; }
 
 std::string sizes_text(const KernelForecast& k) {
-  if (k.family == "bmm") return fmt::format("{} x [{}x{}x{}]", k.shape.batch, k.shape.m, k.shape.n, k.shape.k);
+  if (k.family == "bmm")
+    return fmt::format("{} x [{}x{}x{}]", k.shape.batch, k.shape.m, k.shape.n, k.shape.k);
   if (k.family == "linear") return fmt::format("[{}x{}x{}]", k.shape.m, k.shape.n, k.shape.k);
   if (k.shape.m > 1) return fmt::format("[{}x{}]", k.shape.m, k.shape.n);
   return fmt::format("[{}]", k.shape.n);
@@ -39,22 +40,14 @@ Json sizes_json(const KernelForecast& k) {
 }
 
 Json kernel_object(const KernelForecast& k) {
-  Json object = {{"name", k.name},
-                 {"op", k.op},
-                 {"phase", k.phase},
-                 {"dtype", k.dtype},
-                 {"shape", sizes_json(k)},
-                 {"count", k.count},
-                 {"latency_s", k.latency_s},
-                 {"low_s", k.low_s},
-                 {"high_s", k.high_s},
-                 {"flops", k.flops},
-                 {"bytes", k.bytes},
-                 {"limit", k.limit},
-                 {"waves", k.waves},
-                 {"utilization_ratio", k.utilization_ratio},
-                 {"predictor", k.predictor},
-                 {"extrapolated", k.extrapolated}};
+  Json object = {{"name", k.name},           {"op", k.op},
+                 {"phase", k.phase},         {"dtype", k.dtype},
+                 {"shape", sizes_json(k)},   {"count", k.count},
+                 {"latency_s", k.latency_s}, {"low_s", k.low_s},
+                 {"high_s", k.high_s},       {"flops", k.flops},
+                 {"bytes", k.bytes},         {"limit", k.limit},
+                 {"waves", k.waves},         {"utilization_ratio", k.utilization_ratio},
+                 {"predictor", k.predictor}, {"extrapolated", k.extrapolated}};
   object["tile"] = k.tile ? Json{k.tile->first, k.tile->second} : Json(nullptr);
   return object;
 }
@@ -67,10 +60,13 @@ struct Joined {
 };
 
 std::vector<Joined> join_alike(const Forecast& forecast) {
-  std::map<std::tuple<std::string, std::string, int64_t, int64_t, int64_t, int64_t, int64_t>, size_t> index;
+  std::map<std::tuple<std::string, std::string, int64_t, int64_t, int64_t, int64_t, int64_t>,
+           size_t>
+      index;
   std::vector<Joined> joined;
   for (const KernelForecast& k : forecast.kernels) {
-    const auto key = std::make_tuple(k.phase, k.op, k.shape.batch, k.shape.m, k.shape.n, k.shape.k, k.bytes);
+    const auto key =
+        std::make_tuple(k.phase, k.op, k.shape.batch, k.shape.m, k.shape.n, k.shape.k, k.bytes);
     const auto [it, fresh] = index.emplace(key, joined.size());
     if (fresh) joined.push_back({.row = k});
     Joined& group = joined[it->second];
@@ -92,7 +88,8 @@ std::string totals(const Forecast& f, const TableStyle& style) {
     table.rows.push_back({name, value, note});
   };
   add("latency", format_seconds(f.latency_s),
-      fmt::format("80 % interval {} to {}", format_seconds(f.latency_low_s), format_seconds(f.latency_high_s)));
+      fmt::format("80 % interval {} to {}", format_seconds(f.latency_low_s),
+                  format_seconds(f.latency_high_s)));
   if (f.mode == "training") {
     add("  forward", format_seconds(f.forward_s), "");
     add("  backward", format_seconds(f.backward_s), "");
@@ -104,12 +101,13 @@ std::string totals(const Forecast& f, const TableStyle& style) {
   add("parameters", format_si(static_cast<double>(f.parameters), ""), "");
   std::string fits = f.memory.fits ? "fits into " : "DOES NOT FIT into ";
   fits += format_bytes(f.memory.device_bytes);
-  if (style.largest_batch) fits += fmt::format("; largest batch that fits: {}", *style.largest_batch);
+  if (style.largest_batch)
+    fits += fmt::format("; largest batch that fits: {}", *style.largest_batch);
   add("memory", format_bytes(f.memory.peak_bytes), fits);
   const std::pair<const char*, int64_t> parts[] = {
-      {"  weights", f.memory.weights_bytes},         {"  gradients", f.memory.gradients_bytes},
-      {"  optimizer", f.memory.optimizer_bytes},     {"  activations", f.memory.activations_bytes},
-      {"  workspace", f.memory.workspace_bytes},     {"  framework", f.memory.framework_bytes}};
+      {"  weights", f.memory.weights_bytes},     {"  gradients", f.memory.gradients_bytes},
+      {"  optimizer", f.memory.optimizer_bytes}, {"  activations", f.memory.activations_bytes},
+      {"  workspace", f.memory.workspace_bytes}, {"  framework", f.memory.framework_bytes}};
   for (const auto& [name, bytes] : parts) {
     if (bytes > 0) add(name, format_bytes(bytes), "");
   }
@@ -120,8 +118,8 @@ std::string totals(const Forecast& f, const TableStyle& style) {
 }  // namespace
 
 std::string forecast_table(const Forecast& f, const TableStyle& style) {
-  std::string out = bold(fmt::format("{} on {}: {}, batch {}, seq {}, {}", f.model, f.gpu_name, f.mode,
-                                     f.batch, f.seq, f.dtype),
+  std::string out = bold(fmt::format("{} on {}: {}, batch {}, seq {}, {}", f.model, f.gpu_name,
+                                     f.mode, f.batch, f.seq, f.dtype),
                          style.color) +
                     "\n\n" + totals(f, style) + "\n";
   const std::vector<Joined> joined = join_alike(f);
@@ -202,10 +200,10 @@ std::string forecast_csv(const Forecast& f) {
       "utilization_ratio,predictor,extrapolated\n";
   for (const KernelForecast& k : f.kernels) {
     const std::string tile = k.tile ? fmt::format("{}x{}", k.tile->first, k.tile->second) : "";
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", k.name, k.op,
-                       k.phase, k.dtype, k.shape.batch, k.shape.m, k.shape.n, k.shape.k, k.count,
-                       k.latency_s, k.low_s, k.high_s, k.flops, k.bytes, k.limit, tile, k.waves,
-                       k.utilization_ratio, k.predictor, k.extrapolated);
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", k.name,
+                       k.op, k.phase, k.dtype, k.shape.batch, k.shape.m, k.shape.n, k.shape.k,
+                       k.count, k.latency_s, k.low_s, k.high_s, k.flops, k.bytes, k.limit, tile,
+                       k.waves, k.utilization_ratio, k.predictor, k.extrapolated);
   }
   return out;
 }
@@ -224,7 +222,8 @@ std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::
          fmt::format("{:.0f} % of what the data sheet allows", 100 * k.utilization_ratio)},
         {"waves", fmt::format("{:.0f}", k.waves),
          k.tile ? fmt::format("tiles of {}x{}", k.tile->first, k.tile->second) : ""},
-        {"predictor", k.predictor, k.extrapolated ? "extrapolated: outside its training range" : ""}};
+        {"predictor", k.predictor,
+         k.extrapolated ? "extrapolated: outside its training range" : ""}};
     out += format_text_table(table, 2);
   }
   return out;
@@ -251,7 +250,8 @@ std::string catalog_json(const Catalog& catalog) {
   Json list = Json::array();
   for (const CatalogEntry& entry : catalog.entries) {
     Json object = {{catalog.header[0], entry.name}};
-    for (size_t i = 0; i < entry.columns.size(); ++i) object[catalog.header[i + 1]] = entry.columns[i];
+    for (size_t i = 0; i < entry.columns.size(); ++i)
+      object[catalog.header[i + 1]] = entry.columns[i];
     list.push_back(object);
   }
   return list.dump(1) + "\n";

@@ -119,7 +119,8 @@ class Preparer {
   static std::array<int, 4> shape_bin(const Kernel& kernel) {
     const auto log2 = [](int64_t x) { return static_cast<int>(std::log2(static_cast<double>(x))); };
     const bool aligned = kernel.n % 8 == 0 && kernel.k % 8 == 0;
-    return {log2(kernel.flops), log2(std::min(kernel.m, kernel.n)) / 2, log2(kernel.k) / 2, aligned};
+    return {log2(kernel.flops), log2(std::min(kernel.m, kernel.n)) / 2, log2(kernel.k) / 2,
+            aligned};
   }
 
   /// Which of two states a card will be in when a model runs on it is not known: rows of both files
@@ -151,7 +152,8 @@ class Preparer {
         factor[g] *= std::sqrt(ratio);
         factor[other] /= std::sqrt(ratio);
         data_.report.push_back(fmt::format(
-            "{} {}: like shapes run at {:.0f} % of the rate in {} that they have in {}: the card was "
+            "{} {}: like shapes run at {:.0f} % of the rate in {} that they have in {}: the card "
+            "was "
             "in another state (heat, power, a neighbour); both are moved to the geometric mean",
             data_.devices[data_.groups[g].device].id, data_.groups[g].op, 100 * ratio,
             data_.groups[g].source, data_.groups[other].source));
@@ -184,7 +186,8 @@ class Preparer {
       kept.push_back(std::move(row));
     }
     if (tiny > 0)
-      data_.report.push_back(fmt::format("left out {} rows at the floor of their call overhead", tiny));
+      data_.report.push_back(
+          fmt::format("left out {} rows at the floor of their call overhead", tiny));
     data_.rows = std::move(kept);
     data_.hash = hash;
   }

@@ -12,8 +12,8 @@ namespace tilecast {
 /// One row to learn from: a kernel's own time on a known device.
 struct TrainingRow {
   Kernel kernel;
-  size_t device = 0;  ///< index into TrainingData::devices
-  size_t group = 0;   ///< index into TrainingData::groups
+  size_t device = 0;   ///< index into TrainingData::devices
+  size_t group = 0;    ///< index into TrainingData::groups
   double seconds = 0;  ///< call overhead taken off
   float weight = 1;
   std::optional<Tile> tile;
@@ -36,8 +36,8 @@ struct TrainingData {
   uint64_t hash = 0;                ///< of all rows, for provenance and checkpoints
 };
 
-/// Resolves GPUs, takes the host's call overhead off single calls, reconciles files of one card that
-/// contradict each other. `exclude` are GPU ids or aliases.
+/// Resolves GPUs, takes the host's call overhead off single calls, reconciles files of one card
+/// that contradict each other. `exclude` are GPU ids or aliases.
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
                                    const std::vector<std::string>& exclude);
 

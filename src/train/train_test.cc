@@ -97,9 +97,11 @@ std::string made_up_rows(const std::string& gpu, double slowdown) {
   std::string text = "gpu,op,dtype,batch,m,n,k,latency_s,protocol\n";
   for (const char* op : {"linear", "add", "softmax", "layer_norm"}) {
     for (int i = 0; i < 150; ++i) {
-      const KernelShape s{1, 16 + static_cast<int64_t>(rng.below(8192)), 16 + static_cast<int64_t>(rng.below(4096)),
+      const KernelShape s{1, 16 + static_cast<int64_t>(rng.below(8192)),
+                          16 + static_cast<int64_t>(rng.below(4096)),
                           16 + static_cast<int64_t>(rng.below(2048))};
-      const double bound = physical_bound(kernels_of_shape(op, DType::kFp32, s)[0], device).seconds();
+      const double bound =
+          physical_bound(kernels_of_shape(op, DType::kFp32, s)[0], device).seconds();
       text += fmt::format("{},{},fp32,1,{},{},{},{:.9g},single_call\n", gpu, op, s.m, s.n, s.k,
                           slowdown * bound + 20e-6);
     }
@@ -134,13 +136,19 @@ TEST(Training, FindsAKnownLawAndItsOverhead) {
 TEST(Training, TheNumberOfThreadsDoesNotChangeTheResult) {
   const TemporaryFolder folder;
   write_file(folder.path() / "v100.csv", made_up_rows("V100", 3));
-  TrainOptions options{.data = {folder.path() / "v100.csv"}, .output = folder.path() / "a",
-                       .epochs = 2, .members = 1, .hidden = 8, .threads = 1, .leave_one_out = false};
+  TrainOptions options{.data = {folder.path() / "v100.csv"},
+                       .output = folder.path() / "a",
+                       .epochs = 2,
+                       .members = 1,
+                       .hidden = 8,
+                       .threads = 1,
+                       .leave_one_out = false};
   train_weights(options, [](const TrainProgress&) {});
   options.output = folder.path() / "b";
   options.threads = 3;
   train_weights(options, [](const TrainProgress&) {});
-  EXPECT_EQ(read_file(folder.path() / "a/kernels.weights"), read_file(folder.path() / "b/kernels.weights"));
+  EXPECT_EQ(read_file(folder.path() / "a/kernels.weights"),
+            read_file(folder.path() / "b/kernels.weights"));
 }
 
 TEST(Training, ExcludedGpusLeaveNothingBehind) {
@@ -149,9 +157,11 @@ TEST(Training, ExcludedGpusLeaveNothingBehind) {
   const MeasurementSet set = read_measurements(folder.path());
   EXPECT_EQ(prepare_training_data({set}, {}).rows.size(), 600u);
   EXPECT_TRUE(prepare_training_data({set}, {"Tesla V100-PCIE-32GB"}).rows.empty());
-  EXPECT_ERROR(train_weights({.data = {folder.path()}, .output = folder.path() / "w", .exclude_gpus = {"V100"}},
-                             [](const TrainProgress&) {}),
-               kInput, "too little to learn");
+  EXPECT_ERROR(
+      train_weights(
+          {.data = {folder.path()}, .output = folder.path() / "w", .exclude_gpus = {"V100"}},
+          [](const TrainProgress&) {}),
+      kInput, "too little to learn");
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ State initial_state(const NetTask& task) {
   for (size_t l = 0; l + 1 < task.widths.size(); ++l) {
     // He initialization, uniform: variance 2 / inputs.
     const float limit = std::sqrt(6.0f / static_cast<float>(task.widths[l]));
-    const size_t weights = static_cast<size_t>(task.widths[l]) * static_cast<size_t>(task.widths[l + 1]);
+    const size_t weights =
+        static_cast<size_t>(task.widths[l]) * static_cast<size_t>(task.widths[l + 1]);
     for (size_t i = 0; i < weights; ++i)
       state.parameters[at + i] = limit * static_cast<float>(2 * rng.uniform() - 1);
     at += weights + static_cast<size_t>(task.widths[l + 1]);

@@ -30,7 +30,7 @@ constexpr double kCoverage = 0.8;
 
 /// What one fold trains: everything but one GPU's rows, or everything.
 struct Fold {
-  std::string name;               ///< "all" or the left-out GPU
+  std::string name;                ///< "all" or the left-out GPU
   std::optional<size_t> left_out;  ///< device
   Weights weights;
   std::array<NetRows, kNetCount> train, held_out, left_rows;
@@ -79,7 +79,8 @@ class Training {
     data_ = prepare_training_data(sets, options_.exclude_gpus);
     result_.report = data_.report;
     std::array<size_t, kNetCount> counts{};
-    for (const TrainingRow& row : data_.rows) counts[static_cast<size_t>(net_of(row.kernel.family))]++;
+    for (const TrainingRow& row : data_.rows)
+      counts[static_cast<size_t>(net_of(row.kernel.family))]++;
     for (size_t n = 0; n < kNetCount; ++n) {
       if (counts[n] < 100)
         throw Error(ErrorKind::kInput,
@@ -117,7 +118,8 @@ class Training {
       const Device& device = data_.devices[row.device];
       const auto n = static_cast<size_t>(net_of(row.kernel.family));
       const Tile tile = row.kernel.is_matmul() ? tile_of(fold.weights, row.kernel, device) : Tile{};
-      features[n].push_back(make_features(row.kernel, device, physical_bound(row.kernel, device), tile));
+      features[n].push_back(
+          make_features(row.kernel, device, physical_bound(row.kernel, device), tile));
       index[n].push_back(i);
     }
     for (size_t n = 0; n < kNetCount; ++n) standardize(fold, n, features[n], index[n], use);
@@ -141,12 +143,13 @@ class Training {
       }
       const double mean = sum / used;
       net.mean.push_back(static_cast<float>(mean));
-      net.scale.push_back(
-          static_cast<float>(std::max(1e-3, std::sqrt(std::max(0.0, squares / used - mean * mean)))));
+      net.scale.push_back(static_cast<float>(
+          std::max(1e-3, std::sqrt(std::max(0.0, squares / used - mean * mean)))));
       net.minimum.push_back(low);
       net.maximum.push_back(high);
     }
-    for (NetRows* rows : {&fold.train[n], &fold.held_out[n], &fold.left_rows[n]}) rows->width = width;
+    for (NetRows* rows : {&fold.train[n], &fold.held_out[n], &fold.left_rows[n]})
+      rows->width = width;
     for (size_t r = 0; r < features.size(); ++r) {
       const size_t i = index[r];
       const bool left = !use[i];
@@ -189,8 +192,8 @@ class Training {
         if (j >= jobs.size()) return;
         const Job& job = jobs[j];
         try {
-          job.fold->weights.nets[job.net].members[static_cast<size_t>(job.member)] =
-              train_net(task(*job.fold, job.net, job.member), [&](const EpochReport& r) { report(r); });
+          job.fold->weights.nets[job.net].members[static_cast<size_t>(job.member)] = train_net(
+              task(*job.fold, job.net, job.member), [&](const EpochReport& r) { report(r); });
         } catch (...) {
           const std::lock_guard lock(mutex_);
           failure = std::current_exception();
@@ -257,7 +260,8 @@ class Training {
     table(left_out, result_.left_out);
   }
 
-  void collect(const NetRows& rows, const std::vector<size_t>& index, const std::vector<Mlp>& members,
+  void collect(const NetRows& rows, const std::vector<size_t>& index,
+               const std::vector<Mlp>& members,
                std::map<std::pair<std::string, std::string>, Summary>& errors,
                std::vector<std::pair<double, double>>* spread) const {
     const std::vector<double> residuals = net_residuals(members, rows);
@@ -265,8 +269,8 @@ class Training {
       const TrainingRow& row = data_.rows[index[r]];
       const RowGroup& group = data_.groups[row.group];
       // Errors are those of the measured call, its overhead included, as published ones are.
-      const double error = (std::exp(residuals[r]) - 1) * row.seconds /
-                           (row.seconds + group.call_overhead_s);
+      const double error =
+          (std::exp(residuals[r]) - 1) * row.seconds / (row.seconds + group.call_overhead_s);
       errors[{data_.devices[row.device].id, group.op}].errors.push_back(100 * std::abs(error));
       if (spread != nullptr) spread->emplace_back(residuals[r], rows.weights[r]);
     }
@@ -279,8 +283,8 @@ class Training {
       std::sort(e.begin(), e.end());
       double sum = 0;
       for (double x : e) sum += x;
-      out.push_back({key.first, key.second, e.size(), sum / static_cast<double>(e.size()),
-                     e[e.size() / 2]});
+      out.push_back(
+          {key.first, key.second, e.size(), sum / static_cast<double>(e.size()), e[e.size() / 2]});
     }
   }
 
@@ -316,17 +320,16 @@ class Training {
     Json gpus = Json::array();
     for (const Device& device : data_.devices) gpus.push_back(device.id);
     Weights& weights = folds_.front()->weights;
-    weights.provenance = Json{{"command", options_.command},
-                              {"data_hash", fmt::format("{:016x}", data_.hash)},
-                              {"rows", data_.rows.size()},
-                              {"gpus", gpus},
-                              {"seed", options_.seed},
-                              {"epochs", options_.epochs}}
-                             .dump();
+    weights.provenance =
+        Json{{"command", options_.command}, {"data_hash", fmt::format("{:016x}", data_.hash)},
+             {"rows", data_.rows.size()},   {"gpus", gpus},
+             {"seed", options_.seed},       {"epochs", options_.epochs}}
+            .dump();
     std::string curve = "task,epoch,train_error,held_out_error\n";
     for (const auto& [name, epochs] : history_) {
       for (const EpochReport& e : epochs)
-        curve += fmt::format("{},{},{:.6f},{:.6f}\n", name, e.epoch, e.train_error, e.held_out_error);
+        curve +=
+            fmt::format("{},{},{:.6f},{:.6f}\n", name, e.epoch, e.train_error, e.held_out_error);
     }
     write_file(options_.output / "held_out.csv", curve);
     const Json errors = {{"provenance", Json::parse(weights.provenance)},

@@ -14,12 +14,12 @@ struct TrainOptions {
   std::filesystem::path output;
   std::vector<std::string> exclude_gpus;
   int epochs = 150;
-  int members = 2;       ///< networks in each ensemble
-  int hidden = 64;       ///< units of each of the two hidden layers
+  int members = 2;  ///< networks in each ensemble
+  int hidden = 64;  ///< units of each of the two hidden layers
   uint64_t seed = 1;
-  int threads = 2;       ///< the result does not depend on it
+  int threads = 2;            ///< the result does not depend on it
   bool leave_one_out = true;  ///< intervals from left-out GPUs; else from held-out rows
-  std::string command;   ///< kept in the weights
+  std::string command;        ///< kept in the weights
 };
 
 /// What a caller may show while training runs. Called from several threads, one at a time.
@@ -39,9 +39,9 @@ struct TrainError {
 };
 
 struct TrainResult {
-  std::vector<std::string> report;     ///< rows left out, and why
-  std::vector<TrainError> held_out;    ///< a tenth of the rows, never trained on
-  std::vector<TrainError> left_out;    ///< each GPU by networks that never saw it
+  std::vector<std::string> report;   ///< rows left out, and why
+  std::vector<TrainError> held_out;  ///< a tenth of the rows, never trained on
+  std::vector<TrainError> left_out;  ///< each GPU by networks that never saw it
 };
 
 /// Trains all networks and writes kernels.weights, held_out.csv (error per epoch) and errors.json

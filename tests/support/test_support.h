@@ -12,17 +12,17 @@
 namespace tilecast {
 
 /// Expects the expression to throw Error of `kind` whose message holds `part`.
-#define EXPECT_ERROR(expression, error_kind, part)                                          \
-  do {                                                                                      \
-    try {                                                                                   \
-      (void)(expression);                                                                   \
-      ADD_FAILURE() << #expression << " did not throw";                                     \
-    } catch (const ::tilecast::Error& error) {                                              \
-      EXPECT_EQ(static_cast<int>(error.kind()),                                             \
-                static_cast<int>(::tilecast::ErrorKind::error_kind))                        \
-          << error.what();                                                                  \
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();   \
-    }                                                                                       \
+#define EXPECT_ERROR(expression, error_kind, part)                                        \
+  do {                                                                                    \
+    try {                                                                                 \
+      (void)(expression);                                                                 \
+      ADD_FAILURE() << #expression << " did not throw";                                   \
+    } catch (const ::tilecast::Error& error) {                                            \
+      EXPECT_EQ(static_cast<int>(error.kind()),                                           \
+                static_cast<int>(::tilecast::ErrorKind::error_kind))                      \
+          << error.what();                                                                \
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what(); \
+    }                                                                                     \
   } while (false)
 
 /// A folder of its own that is removed at the end.

@@ -36,7 +36,9 @@ BertConfig read_config(const JsonObject& c) {
   config.pooler = !language;
   const bool pair = name == "BertForPreTraining" || name == "BertForNextSentencePrediction";
   const bool classes = name == "BertForSequenceClassification";
-  config.labels = pair ? 2 : classes ? c.optional_integer({"num_labels"}, 1, kLargestSize).value_or(2) : 0;
+  config.labels = pair      ? 2
+                  : classes ? c.optional_integer({"num_labels"}, 1, kLargestSize).value_or(2)
+                            : 0;
   return config;
 }
 
@@ -52,7 +54,8 @@ TensorId attention(Layers& f, const BertConfig& c, TensorId x, TensorId mask) {
   const TensorId dropped = f.dropout(weights, p + "self.dropout");
   const TensorId context = f.matmul(dropped, v, p + "self.context");
   const TensorId merged = f.merge_heads(context, p + "self.merge");
-  const TensorId out = f.dropout(f.linear(merged, p + "output.dense", {c.width}), p + "output.dropout");
+  const TensorId out =
+      f.dropout(f.linear(merged, p + "output.dense", {c.width}), p + "output.dropout");
   return f.layer_norm(f.op("add", {out, x}, p + "output.residual"), p + "output.LayerNorm");
 }
 
@@ -92,7 +95,8 @@ Graph build(const BertConfig& c, const GraphRequest& request) {
   const TensorId mask =
       f.op("mul_scalar", {f.op("rsub_scalar", {seen}, "extended_mask")}, "extended_mask");
   const TensorId table = f.weight("embeddings.word_embeddings.weight", {c.vocabulary, c.width});
-  const TensorId words = f.embedding(table, f.ids("input_ids", {batch, s}), "embeddings.word_embeddings");
+  const TensorId words =
+      f.embedding(table, f.ids("input_ids", {batch, s}), "embeddings.word_embeddings");
   const TensorId types =
       f.embedding(f.weight("embeddings.token_type_embeddings.weight", {c.types, c.width}),
                   f.ids("token_type_ids", {batch, s}), "embeddings.token_type_embeddings");
@@ -101,8 +105,7 @@ Graph build(const BertConfig& c, const GraphRequest& request) {
                   f.ids("position_ids", {1, s}), "embeddings.position_embeddings");
   const TensorId pair = f.op("add", {words, types}, "embeddings.add");
   const TensorId sum = f.op("add", {pair, places}, "embeddings.add_positions");
-  const TensorId start =
-      f.dropout(f.layer_norm(sum, "embeddings.LayerNorm"), "embeddings.dropout");
+  const TensorId start = f.dropout(f.layer_norm(sum, "embeddings.LayerNorm"), "embeddings.dropout");
 
   b.begin_segment("encoder.layer", c.layers);
   const TensorId attended = attention(f, c, start, mask);
@@ -110,8 +113,9 @@ Graph build(const BertConfig& c, const GraphRequest& request) {
   const TensorId active = f.activation(wide, c.activation, "encoder.layer.0.intermediate.act");
   const TensorId narrow = f.dropout(f.linear(active, "encoder.layer.0.output.dense", {c.width}),
                                     "encoder.layer.0.output.dropout");
-  const TensorId end = f.layer_norm(f.op("add", {narrow, attended}, "encoder.layer.0.output.residual"),
-                                    "encoder.layer.0.output.LayerNorm");
+  const TensorId end =
+      f.layer_norm(f.op("add", {narrow, attended}, "encoder.layer.0.output.residual"),
+                   "encoder.layer.0.output.LayerNorm");
   b.carry(start, end);
 
   b.begin_segment("head", 1);

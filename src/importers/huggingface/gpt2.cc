@@ -18,14 +18,15 @@ Gpt2Config read_config(const JsonObject& c) {
   config.heads = c.integer({"n_head", "num_attention_heads"}, 1, kLargestSize);
   config.layers = c.integer({"n_layer", "num_hidden_layers"}, 1, 100000);
   config.inner = c.optional_integer({"n_inner"}, 1, kLargestSize).value_or(4 * config.width);
-  config.positions = c.integer({"n_positions", "n_ctx", "max_position_embeddings"}, 1, kLargestSize);
+  config.positions =
+      c.integer({"n_positions", "n_ctx", "max_position_embeddings"}, 1, kLargestSize);
   config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
   config.activation = c.optional_string({"activation_function"}).value_or("gelu_new");
   check_activation(c, "activation_function", config.activation);
   head_size(c, "n_embd", config.width, "n_head", config.heads);
   const Json& architectures = c.json().value("architectures", Json::array());
-  config.has_head = !(architectures.is_array() && architectures.size() == 1 &&
-                      architectures[0] == "GPT2Model");
+  config.has_head =
+      !(architectures.is_array() && architectures.size() == 1 && architectures[0] == "GPT2Model");
   return config;
 }
 
@@ -59,7 +60,8 @@ Graph build(const Gpt2Config& c, const GraphRequest& request) {
   GraphBuilder& b = f.builder();
   b.begin_segment("embeddings", 1);
   const TensorId table = f.weight("wte.weight", {c.vocabulary, c.width});
-  const TensorId tokens = f.embedding(table, f.ids("input_ids", {request.batch, request.seq}), "wte");
+  const TensorId tokens =
+      f.embedding(table, f.ids("input_ids", {request.batch, request.seq}), "wte");
   const TensorId places = f.embedding(f.weight("wpe.weight", {c.positions, c.width}),
                                       f.ids("position_ids", {1, request.seq}), "wpe");
   const TensorId start = f.dropout(f.op("add", {tokens, places}, "add_embeddings"), "drop");
@@ -67,7 +69,8 @@ Graph build(const Gpt2Config& c, const GraphRequest& request) {
   b.begin_segment("h", c.layers);
   const TensorId attended = attention(f, c, f.layer_norm(start, "h.0.ln_1"));
   const TensorId middle = f.op("add", {attended, start}, "h.0.attn.residual");
-  const TensorId wide = f.linear(f.layer_norm(middle, "h.0.ln_2"), "h.0.mlp.c_fc", {c.inner, true, true});
+  const TensorId wide =
+      f.linear(f.layer_norm(middle, "h.0.ln_2"), "h.0.mlp.c_fc", {c.inner, true, true});
   const TensorId active = f.activation(wide, c.activation, "h.0.mlp.act");
   const TensorId narrow = f.linear(active, "h.0.mlp.c_proj", {c.width, true, true});
   const TensorId end =

@@ -55,8 +55,8 @@ Model import_config(std::string_view content, const std::string& where) {
 int64_t head_size(const JsonObject& config, std::string_view width_key, int64_t width,
                   std::string_view heads_key, int64_t heads) {
   if (width % heads != 0)
-    config.fail(std::string(heads_key), fmt::format("{} heads do not divide the width {} ('{}')",
-                                                    heads, width, width_key));
+    config.fail(std::string(heads_key),
+                fmt::format("{} heads do not divide the width {} ('{}')", heads, width, width_key));
   return width / heads;
 }
 

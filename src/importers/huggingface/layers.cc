@@ -13,8 +13,8 @@ namespace {
 bool half_precision(DType dtype) { return dtype_bytes(dtype) < 4; }
 
 const std::vector<std::string>& activations() {
-  static const std::vector<std::string> names = {"relu", "gelu", "gelu_new", "gelu_pytorch_tanh",
-                                                 "gelu_fast", "silu", "swish", "tanh"};
+  static const std::vector<std::string> names = {
+      "relu", "gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "silu", "swish", "tanh"};
   return names;
 }
 
@@ -43,8 +43,7 @@ TensorId Layers::transpose(TensorId x, std::vector<int64_t> order) {
 
 TensorId Layers::linear(TensorId x, const std::string& name, Linear options) {
   const int64_t k = builder_.graph().tensor(x).shape.back();
-  const Shape shape =
-      options.weight_is_k_by_n ? Shape{k, options.out} : Shape{options.out, k};
+  const Shape shape = options.weight_is_k_by_n ? Shape{k, options.out} : Shape{options.out, k};
   std::vector<TensorId> inputs = {x, weight(name + ".weight", shape)};
   if (options.bias) inputs.push_back(weight(name + ".bias", {options.out}));
   std::vector<Attribute> attributes;
@@ -64,9 +63,8 @@ TensorId Layers::rms_norm(TensorId x, const std::string& name) {
   rows.back() = 1;
   const DType dtype = request_.dtype;
   const auto cast = [&](TensorId t, DType to) {
-    return half_precision(dtype)
-               ? op("cast", {t}, name, {{"dtype", {static_cast<int64_t>(to)}}})
-               : t;
+    return half_precision(dtype) ? op("cast", {t}, name, {{"dtype", {static_cast<int64_t>(to)}}})
+                                 : t;
   };
   const TensorId wide = cast(x, DType::kFp32);
   const TensorId squares = op("integer_pow", {wide}, name);

@@ -11,8 +11,7 @@ namespace tilecast {
 /// The building blocks that the model families share, each emitting what PyTorch launches for it.
 class Layers {
  public:
-  Layers(Graph& graph, const GraphRequest& request)
-      : builder_(graph), request_(request) {}
+  Layers(Graph& graph, const GraphRequest& request) : builder_(graph), request_(request) {}
 
   GraphBuilder& builder() { return builder_; }
   const GraphRequest& request() const { return request_; }

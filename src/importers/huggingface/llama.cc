@@ -24,14 +24,14 @@ LlamaConfig read_config(const JsonObject& c) {
   config.kv_heads =
       c.optional_integer({"num_key_value_heads"}, 1, kLargestSize).value_or(config.heads);
   if (config.heads % config.kv_heads != 0)
-    c.fail("num_key_value_heads", fmt::format("{} does not divide the {} attention heads",
-                                              config.kv_heads, config.heads));
+    c.fail("num_key_value_heads",
+           fmt::format("{} does not divide the {} attention heads", config.kv_heads, config.heads));
   const std::optional<int64_t> head = c.optional_integer({"head_dim"}, 1, kLargestSize);
-  config.head = head ? *head
-                     : head_size(c, "hidden_size", config.width, "num_attention_heads", config.heads);
+  config.head =
+      head ? *head : head_size(c, "hidden_size", config.width, "num_attention_heads", config.heads);
   if (config.head % 2 != 0)
-    c.fail("num_attention_heads", fmt::format("rotary embedding needs an even head size, found {}",
-                                              config.head));
+    c.fail("num_attention_heads",
+           fmt::format("rotary embedding needs an even head size, found {}", config.head));
   config.layers = c.integer({"num_hidden_layers"}, 1, 100000);
   config.inner = c.integer({"intermediate_size"}, 1, kLargestSize);
   config.positions = c.integer({"max_position_embeddings"}, 1, kLargestSize);
@@ -55,9 +55,8 @@ struct Rotary {
 Rotary rotary_table(Layers& f, const LlamaConfig& c) {
   GraphBuilder& b = f.builder();
   const int64_t s = f.request().seq;
-  const TensorId frequencies = b.tensor({.name = "rotary_emb.inv_freq",
-                                         .shape = {1, c.head / 2, 1},
-                                         .kind = TensorKind::kBuffer});
+  const TensorId frequencies = b.tensor(
+      {.name = "rotary_emb.inv_freq", .shape = {1, c.head / 2, 1}, .kind = TensorKind::kBuffer});
   const TensorId places = b.input("position_ids", {1, 1, s}, DType::kFp32);
   const TensorId angles = f.op("matmul", {frequencies, places}, "rotary_emb");
   const TensorId half = f.transpose(angles, {0, 2, 1});
@@ -128,8 +127,9 @@ Graph build(const LlamaConfig& c, const GraphRequest& request) {
   const TensorId attended = attention(f, c, normal, rotary, mask);
   const TensorId middle = f.op("add", {start, attended}, "layers.0.self_attn.residual");
   const TensorId inner = f.rms_norm(middle, "layers.0.post_attention_layernorm");
-  const TensorId gate = f.activation(f.linear(inner, "layers.0.mlp.gate_proj", {c.inner, c.mlp_bias}),
-                                     c.activation, "layers.0.mlp.act_fn");
+  const TensorId gate =
+      f.activation(f.linear(inner, "layers.0.mlp.gate_proj", {c.inner, c.mlp_bias}), c.activation,
+                   "layers.0.mlp.act_fn");
   const TensorId up = f.linear(inner, "layers.0.mlp.up_proj", {c.inner, c.mlp_bias});
   const TensorId product = f.op("mul", {gate, up}, "layers.0.mlp.mul");
   const TensorId down = f.linear(product, "layers.0.mlp.down_proj", {c.width, c.mlp_bias});

@@ -59,7 +59,8 @@ TensorId attention(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
     const TensorId dense = f.op("copy", {f.split_heads(t, c.heads)}, name);
     return f.view(dense, {batch * c.heads, s, size});
   };
-  const TensorId q = f.op("mul_scalar", {f.linear(x, p + "q_proj", {c.width, c.bias})}, p + "scale");
+  const TensorId q =
+      f.op("mul_scalar", {f.linear(x, p + "q_proj", {c.width, c.bias})}, p + "scale");
   const TensorId k = heads(f.linear(x, p + "k_proj", {c.width, c.bias}), p + "k_copy");
   const TensorId v = heads(f.linear(x, p + "v_proj", {c.width, c.bias}), p + "v_copy");
   const TensorId scores =
@@ -67,7 +68,8 @@ TensorId attention(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
   const TensorId wide = f.view(scores, {batch, c.heads, s, s});
   const TensorId masked = f.op("add", {wide, mask}, p + "mask");
   const TensorId clamped = f.op("maximum_scalar", {masked}, p + "clamp");
-  const TensorId weights = f.op("softmax", {f.view(clamped, {batch * c.heads, s, s})}, p + "softmax");
+  const TensorId weights =
+      f.op("softmax", {f.view(clamped, {batch * c.heads, s, s})}, p + "softmax");
   const TensorId dropped = f.dropout(weights, p + "dropout", c.attention_dropout);
   const TensorId context = f.op("matmul", {dropped, v}, p + "context");
   const TensorId merged = f.merge_heads(f.view(context, {batch, c.heads, s, size}), p + "merge");
@@ -86,7 +88,8 @@ TensorId layer(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
   const TensorId attended = attention(f, c, before(x, p + "self_attn_layer_norm"), mask);
   const TensorId middle =
       after(f.op("add", {x, attended}, p + "self_attn.residual"), p + "self_attn_layer_norm");
-  const TensorId wide = f.linear(before(middle, p + "final_layer_norm"), p + "fc1", {c.inner, c.bias});
+  const TensorId wide =
+      f.linear(before(middle, p + "final_layer_norm"), p + "fc1", {c.inner, c.bias});
   const TensorId narrow =
       f.linear(f.activation(wide, c.activation, p + "activation_fn"), p + "fc2", {c.width, c.bias});
   const TensorId dropped = f.dropout(narrow, p + "fc_dropout", c.dropout);
@@ -99,8 +102,8 @@ Graph build(const OptConfig& c, const GraphRequest& request) {
   GraphBuilder& b = f.builder();
   b.begin_segment("embeddings", 1);
   const TensorId table = f.weight("decoder.embed_tokens.weight", {c.vocabulary, c.embedding});
-  TensorId tokens = f.embedding(table, f.ids("input_ids", {request.batch, request.seq}),
-                                "decoder.embed_tokens");
+  TensorId tokens =
+      f.embedding(table, f.ids("input_ids", {request.batch, request.seq}), "decoder.embed_tokens");
   const TensorId mask = decoder_mask(f);
   // The table has two rows more than positions (an offset that OPT inherited from fairseq).
   const TensorId places =
@@ -115,7 +118,8 @@ Graph build(const OptConfig& c, const GraphRequest& request) {
 
   b.begin_segment("head", 1);
   TensorId output = c.norm_first ? f.layer_norm(end, "decoder.final_layer_norm") : end;
-  if (c.embedding != c.width) output = f.linear(output, "decoder.project_out", {c.embedding, false});
+  if (c.embedding != c.width)
+    output = f.linear(output, "decoder.project_out", {c.embedding, false});
   graph.outputs = {f.op("linear", {output, table}, "lm_head")};
   return graph;
 }

@@ -13,9 +13,16 @@
 namespace tilecast {
 namespace {
 
+// Far above any published model (Switch-C: 2048 experts, T5: 24 layers); guards against typing
+// mistakes that would make the graph itself, which lists every expert, too large.
+constexpr int64_t kMostLayers = 2000;
+constexpr int64_t kMostExperts = 4096;
+constexpr int64_t kLargestPeriod = 16384;
+
 struct T5Config {
   int64_t width, heads, head, inner, layers, decoder_layers, vocabulary, buckets;
-  int64_t experts, encoder_step, decoder_step;  ///< experts 0: none; step: every n-th layer is sparse
+  int64_t experts, encoder_step,
+      decoder_step;  ///< experts 0: none; step: every n-th layer is sparse
   std::string activation;
   bool gated, tied, dropout;
 };
@@ -26,9 +33,9 @@ T5Config read_config(const JsonObject& c) {
   config.heads = c.integer({"num_heads"}, 1, kLargestSize);
   config.head = c.integer({"d_kv"}, 1, kLargestSize);
   config.inner = c.integer({"d_ff"}, 1, kLargestSize);
-  config.layers = c.integer({"num_layers"}, 1, 100000);
+  config.layers = c.integer({"num_layers"}, 1, kMostLayers);
   config.decoder_layers =
-      c.optional_integer({"num_decoder_layers"}, 1, 100000).value_or(config.layers);
+      c.optional_integer({"num_decoder_layers"}, 1, kMostLayers).value_or(config.layers);
   config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
   config.buckets =
       c.optional_integer({"relative_attention_num_buckets"}, 1, kLargestSize).value_or(32);
@@ -41,7 +48,7 @@ T5Config read_config(const JsonObject& c) {
   config.tied = c.boolean("tie_word_embeddings", true);
   config.dropout = !c.has("dropout_rate") || c.number("dropout_rate") > 0;
   if (c.string("model_type") != "switch_transformers") return config;
-  config.experts = c.integer({"num_experts"}, 1, 4096);
+  config.experts = c.integer({"num_experts"}, 1, kMostExperts);
   const auto step = [&](const char* sparse_key, const char* step_key, int64_t layers) -> int64_t {
     if (const auto count = c.optional_integer({sparse_key}, 0, layers); count)
       return *count == 0 ? 0 : std::max<int64_t>(1, layers / *count);
@@ -50,6 +57,12 @@ T5Config read_config(const JsonObject& c) {
   config.encoder_step = step("num_sparse_encoder_layers", "encoder_sparse_step", config.layers);
   config.decoder_step =
       step("num_sparse_decoder_layers", "decoder_sparse_step", config.decoder_layers);
+  const int64_t period = std::max(config.encoder_step, config.decoder_step);
+  if (period * config.experts > kLargestPeriod)
+    c.fail("num_experts",
+           fmt::format("{} experts with every {}th layer sparse make a graph that is "
+                       "too large to list",
+                       config.experts, period));
   return config;
 }
 
@@ -85,7 +98,8 @@ class T5Builder {
     const TensorId columns = b.input(stack + ".memory_position", {1, s}, DType::kInt64);
     TensorId distance = f_.op("sub", {columns, rows}, name);
     if (stack == "encoder") {
-      const TensorId sign = f_.op("cast", {f_.op("compare", {distance}, name)}, name, {{"dtype", {i64}}});
+      const TensorId sign =
+          f_.op("cast", {f_.op("compare", {distance}, name)}, name, {{"dtype", {i64}}});
       f_.op("mul_scalar", {sign}, name);
       distance = f_.op("maximum_scalar", {distance}, name);  // the absolute value
     } else {
@@ -97,13 +111,14 @@ class T5Builder {
       far = f_.op(op, {far}, name);
     far = f_.op("cast", {far}, name, {{"dtype", {i64}}});
     far = f_.op("maximum_scalar", {f_.op("add_scalar", {far}, name)}, name);
-    const TensorId bucket = f_.op("add_scalar", {f_.op("where", {near, distance, far}, name)}, name);
+    const TensorId bucket =
+        f_.op("add_scalar", {f_.op("where", {near, distance, far}, name)}, name);
     const TensorId values =
         f_.embedding(f_.weight(name + ".weight", {c_.buckets, c_.heads}), bucket, name);
     const TensorId bias = f_.view(f_.transpose(values, {2, 0, 1}), {1, c_.heads, s, s});
-    const TensorId mask = b.input(stack + ".attention_mask",
-                                  {f_.request().batch, 1, stack == "encoder" ? 1 : s, s},
-                                  f_.request().dtype);
+    const TensorId mask =
+        b.input(stack + ".attention_mask", {f_.request().batch, 1, stack == "encoder" ? 1 : s, s},
+                f_.request().dtype);
     return f_.op("add", {bias, mask}, name);
   }
 
@@ -156,7 +171,8 @@ class T5Builder {
   }
 
   TensorId layer(TensorId x, TensorId memory, TensorId bias, const std::string& p, bool sparse) {
-    const auto sublayer = [&](TensorId in, TensorId memory_or_self, bool cross, const std::string& q) {
+    const auto sublayer = [&](TensorId in, TensorId memory_or_self, bool cross,
+                              const std::string& q) {
       const TensorId normal = f_.rms_norm(in, q + "layer_norm");
       const TensorId source = cross ? memory_or_self : normal;
       const TensorId out = attention(normal, source, cross ? cross_mask_ : bias,
@@ -167,7 +183,8 @@ class T5Builder {
     if (memory >= 0) x = sublayer(x, memory, true, p + "layer.1.");
     const std::string q = p + (memory >= 0 ? "layer.2." : "layer.1.");
     const TensorId normal = f_.rms_norm(x, q + "layer_norm");
-    const TensorId out = sparse ? experts(normal, q + "mlp.") : feed_forward(normal, q + "DenseReluDense.");
+    const TensorId out =
+        sparse ? experts(normal, q + "mlp.") : feed_forward(normal, q + "DenseReluDense.");
     return f_.op("add", {x, dropout(out, q + "dropout")}, q + "residual");
   }
 
@@ -181,8 +198,8 @@ class T5Builder {
     if (memory) {
       // The encoder's last norm runs once, before the decoder reads it.
       source = dropout(f_.rms_norm(*memory, "encoder.final_layer_norm"), "encoder.final_dropout");
-      cross_mask_ = b.input("decoder.cross_mask",
-                            {ids[0], 1, 1, f_.request().seq}, f_.request().dtype);
+      cross_mask_ =
+          b.input("decoder.cross_mask", {ids[0], 1, 1, f_.request().seq}, f_.request().dtype);
     }
     const int64_t layers = memory ? c_.decoder_layers : c_.layers;
     const int64_t step = c_.experts == 0 ? 0 : (memory ? c_.decoder_step : c_.encoder_step);

@@ -1,0 +1,28 @@
+// A Hugging Face config of any content either gives a graph or an Error that is not a bug.
+
+#include <cstdint>
+#include <string_view>
+
+#include "importers/model.h"
+#include "memory/plan.h"
+#include "passes/passes.h"
+#include "tilecast/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    const tilecast::Model model =
+        tilecast::import_model({reinterpret_cast<const char*>(data), size}, "config.json");
+    tilecast::Graph graph = model.build({.batch = 2, .seq = 16, .training = true});
+    // Thousands of layers or experts are valid, but slow the fuzzer down.
+    if (graph.nodes.size() > 2000) return 0;
+    for (const tilecast::Segment& segment : graph.segments) {
+      if (segment.repeat > 100) return 0;
+    }
+    tilecast::add_backward(graph);
+    tilecast::fuse_pointwise(graph);
+    tilecast::plan_memory(graph);
+  } catch (const tilecast::Error& error) {
+    if (error.kind() == tilecast::ErrorKind::kInternal) throw;
+  }
+  return 0;
+}
