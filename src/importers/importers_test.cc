@@ -84,6 +84,18 @@ TEST(BadConfig, AbsurdSizesOverflowAsAnErrorNotAWrap) {
                "64 bits");
 }
 
+TEST(SwitchTransformers, TrainsWithExpertsInAnyPattern) {
+  // Found by fuzzing: a dangling reference in the backward of scatter_rows, seen by ASan.
+  const Model model = import_model(
+      R"({"model_type": "switch_transformers", "d_ff": 64, "d_kv": 8, "d_model": 32, "num_layers": 7,
+          "num_decoder_layers": 9, "num_experts": 3, "num_heads": 4, "num_sparse_decoder_layers": 2,
+          "num_sparse_encoder_layers": 3, "vocab_size": 100})",
+      "switch.json");
+  Graph graph = model.build({.batch = 2, .seq = 16, .training = true});
+  add_backward(graph);
+  EXPECT_GT(graph.nodes.size(), 100u);
+}
+
 TEST(LoadModel, TakesFilesFoldersAndNames) {
   const TemporaryFolder folder;
   write_file(folder.path() / "config.json", config(""));

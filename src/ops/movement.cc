@@ -242,7 +242,8 @@ void backward_scatter_rows(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
   g.give(node.inputs[0], dy);
   if (g.wants(node.inputs[1])) {
-    const Shape& rows = g.tensor(node.inputs[1]).shape;
+    // By value: adding nodes moves the vector that holds the tensors.
+    const Shape rows = g.tensor(node.inputs[1]).shape;
     const int64_t count = element_count(rows) / std::max<int64_t>(1, rows.back());
     g.give(node.inputs[1],
            g.op("view", {g.op("gather_rows", {dy}, {{"rows", {count}}})}, {{"shape", rows}}));

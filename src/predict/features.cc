@@ -12,23 +12,32 @@
 namespace tilecast {
 namespace {
 
-const std::vector<std::string_view> kMatmulFeatures = {
-    "log2_compute_us", "log2_memory_us",   "log2_m",
-    "log2_n",          "log2_k",           "log2_batch",
-    "log2_tile_m",     "log2_tile_n",      "log2_tiles_per_sm",
-    "wave_occupancy",  "tile_fill",        "log2_bytes_per_l2",
-    "log2_balance",    "log2_pj_per_flop", "align_n",
-    "align_k",         "is_linear",        "matrix_ratio",
-    "occupancy_64",    "log2_l2_per_sm"};
+// All features are free of units, so that they carry over to devices of another size; absolute
+// times and raw rates would name the few devices that were measured (docs/accuracy.md, what was
+// tried).
+const std::vector<std::string_view> kMatmulFeatures = {"log2_m",
+                                                       "log2_n",
+                                                       "log2_k",
+                                                       "log2_tile_m",
+                                                       "log2_tile_n",
+                                                       "log2_tiles_per_sm",
+                                                       "wave_occupancy",
+                                                       "occupancy_64",
+                                                       "tile_fill",
+                                                       "log2_intensity",
+                                                       "log2_bytes_per_l2",
+                                                       "log2_power_headroom",
+                                                       "align_n",
+                                                       "align_k",
+                                                       "is_linear"};
 
-const std::vector<std::string_view> kElementwiseFeatures = {
-    "log2_memory_us", "log2_bytes_per_l2",       "log2_elements_per_thread",
-    "read_share",     "log2_intensity",          "log2_bytes_per_sm_clock",
-    "log2_l2_per_sm", "log2_power_per_bandwidth"};
+// Kernels that stream memory come in more kinds than were measured: no two features here may be
+// tied to each other in the measured ones, or the networks could say anything where the tie is
+// broken.
+const std::vector<std::string_view> kElementwiseFeatures = {"log2_bytes_per_l2",
+                                                            "log2_flops_per_byte"};
 
-const std::vector<std::string_view> kRowFeatures = {
-    "log2_memory_us", "log2_bytes_per_l2",       "log2_columns",   "log2_rows_per_sm",
-    "read_share",     "log2_bytes_per_sm_clock", "log2_l2_per_sm", "log2_row_bytes_per_on_chip"};
+const std::vector<std::string_view> kRowFeatures = {"log2_bytes_per_l2", "log2_columns"};
 
 float lg(double x) { return std::log2(static_cast<float>(std::max(x, 1e-30))); }
 
@@ -39,21 +48,28 @@ float alignment(int64_t x) {
   return static_cast<float>(bits) / 5.0f;
 }
 
-float read_share(const Kernel& kernel) {
-  return static_cast<float>(static_cast<double>(kernel.read_bytes) /
-                            static_cast<double>(std::max<int64_t>(1, kernel.bytes())));
-}
-
-/// DRAM bytes per SM and clock: how wide the memory system is against the cores.
-float bytes_per_sm_clock(const Device& d) {
-  return lg(d.memory_bytes_per_s / (static_cast<double>(d.sm_count) * d.boost_clock_hz));
-}
-
-float l2_per_sm(const Device& d) {
-  return lg(static_cast<double>(d.l2_bytes) / static_cast<double>(d.sm_count));
+/// Board power over peak FLOP/s and process node: the energy budget of a FLOP against what its
+/// silicon needs, which falls about with the node's length. Cards with little of it (P4, T4) run
+/// below their boost clock in long products.
+float power_headroom(const Device& d, double peak) {
+  constexpr double kUnknownNode = 5;  // of current data-center GPUs
+  return lg(d.board_power_w / peak * 1e12 / d.process_nm.value_or(kUnknownNode));
 }
 
 }  // namespace
+
+float lowest_logit(NetKind kind) {
+  switch (kind) {
+    case NetKind::kMatmul:
+      return -4.6f;  // 1 %: about one tile on a device of a hundred SMs
+    case NetKind::kElementwise:
+      return -6.0f;  // 0.25 %: the bound of small kernels is that of L2
+    case NetKind::kSoftmax:
+    case NetKind::kLayerNorm:
+      break;
+  }
+  return -5.0f;
+}
 
 std::string_view net_name(NetKind kind) {
   switch (kind) {
@@ -137,7 +153,7 @@ Waves count_waves(const Kernel& kernel, const Device& device, Tile tile) {
 Features make_features(const Kernel& kernel, const Device& device, const Bound& bound, Tile tile) {
   Features f{};
   const auto bytes = static_cast<double>(kernel.bytes());
-  const double dram_us = bytes / device.memory_bytes_per_s * 1e6;
+  const double dram_s = std::max(1.0, bytes) / device.memory_bytes_per_s;
   const float per_l2 = lg(bytes / static_cast<double>(device.l2_bytes));
   const auto sm = static_cast<double>(device.sm_count);
   switch (net_of(kernel.family)) {
@@ -147,50 +163,29 @@ Features make_features(const Kernel& kernel, const Device& device, const Bound& 
       const double peak = device.matmul_peak(kernel.dtype);
       const double outputs = static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) *
                              static_cast<double>(kernel.n);
-      f = {lg(bound.compute_s * 1e6),
-           lg(dram_us),
-           lg(static_cast<double>(kernel.m)),
+      f = {lg(static_cast<double>(kernel.m)),
            lg(static_cast<double>(kernel.n)),
            lg(static_cast<double>(kernel.k)),
-           lg(static_cast<double>(kernel.batch)),
            lg(tile.m),
            lg(tile.n),
            lg(waves.tiles / sm),
            static_cast<float>(waves.occupancy),
+           static_cast<float>(small.occupancy),
            static_cast<float>(outputs / (waves.tiles * tile.m * tile.n)),
+           lg(bound.compute_s / dram_s),
            per_l2,
-           lg(peak / device.memory_bytes_per_s),
-           lg(device.board_power_w / peak * 1e12),
+           power_headroom(device, peak),
            alignment(kernel.n),
            alignment(kernel.k),
-           kernel.family == KernelFamily::kLinear ? 1.0f : 0.0f,
-           lg(peak / std::max(1.0, device.vector_peak(DType::kFp32))),
-           static_cast<float>(small.occupancy),
-           l2_per_sm(device)};
+           kernel.family == KernelFamily::kLinear ? 1.0f : 0.0f};
       break;
     }
     case NetKind::kElementwise:
-      f = {lg(dram_us),
-           per_l2,
-           lg(static_cast<double>(kernel.n) * static_cast<double>(std::max<int64_t>(1, kernel.m)) /
-              (sm * static_cast<double>(device.threads_per_sm))),
-           read_share(kernel),
-           lg((1.0 + static_cast<double>(kernel.flops)) / std::max(1.0, bytes)),
-           bytes_per_sm_clock(device),
-           l2_per_sm(device),
-           lg(device.board_power_w / device.memory_bytes_per_s * 1e12)};
+      f = {per_l2, lg((1.0 + static_cast<double>(kernel.flops)) / std::max(1.0, bytes))};
       break;
     case NetKind::kSoftmax:
     case NetKind::kLayerNorm:
-      f = {lg(dram_us),
-           per_l2,
-           lg(static_cast<double>(kernel.n)),
-           lg(static_cast<double>(kernel.m) / sm),
-           read_share(kernel),
-           bytes_per_sm_clock(device),
-           l2_per_sm(device),
-           lg(static_cast<double>(kernel.n * dtype_bytes(kernel.dtype)) /
-              static_cast<double>(device.on_chip_bytes_per_sm))};
+      f = {per_l2, lg(static_cast<double>(kernel.n))};
       break;
   }
   return f;

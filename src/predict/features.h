@@ -17,6 +17,10 @@ inline constexpr size_t kNetCount = 4;
 std::string_view net_name(NetKind kind);
 NetKind net_of(KernelFamily family);
 
+/// The lowest logit of utilization that a network may give: where it extrapolates it has no other
+/// floor.
+float lowest_logit(NetKind kind);
+
 /// Most features that any network reads.
 inline constexpr size_t kMaxFeatures = 24;
 using Features = std::array<float, kMaxFeatures>;

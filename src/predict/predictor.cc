@@ -71,11 +71,12 @@ class LearnedPredictor : public Predictor {
 
   static KernelTime finish(const Kernel& kernel, const Device& device, const Row& row, float logit,
                            const Net& net) {
-    // 1 / sigmoid(logit) = 1 + exp(-logit): never below the bound.
+    // 1 / utilization = 1 / sigmoid(logit) = 1 + exp(-logit): never below the bound.
     const double bound = row.bound.seconds();
-    const double learned = bound * (1.0 + std::exp(-static_cast<double>(logit)));
+    const double learned = bound * (1.0 + std::exp(-static_cast<double>(std::max(
+                                              logit, lowest_logit(net_of(kernel.family))))));
     KernelTime time;
-    time.seconds = std::max(learned, kShortestKernel);
+    time.seconds = kShortestKernel + learned;
     // One range beyond the training rows doubles the interval's logarithm; a guess until devices of
     // other generations are measured.
     const double width = 1.0 + std::min(1.0, row.excess);

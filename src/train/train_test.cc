@@ -25,7 +25,8 @@ NetRows toy_rows(size_t count, uint64_t seed) {
     const double b = 2 * rng.uniform() - 1;
     rows.inputs.push_back(static_cast<float>(a));
     rows.inputs.push_back(static_cast<float>(b));
-    rows.log_ratio.push_back(static_cast<float>(1 + std::sin(2 * a) * b));
+    rows.bounds.push_back(100);
+    rows.log_times.push_back(static_cast<float>(std::log(100.0) + 1 + std::sin(2 * a) * b));
     rows.weights.push_back(1);
   }
   return rows;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBatch = 512;
 constexpr float kPeakRate = 3e-3f;
-constexpr float kDecay = 1e-4f;
+constexpr float kDecay = 1e-3f;
 constexpr float kSmooth = 0.02f;
 constexpr int kCheckpointEvery = 5;
 
@@ -51,9 +51,16 @@ State initial_state(const NetTask& task) {
   return state;
 }
 
-/// log(forecast / bound) of a logit, and its derivative: softplus(-z) and sigmoid(z) - 1.
-float log_slowdown(float logit) { return std::log1p(std::exp(-std::clamp(logit, -40.0f, 40.0f))); }
-float log_slowdown_slope(float logit) { return -1.0f / (1.0f + std::exp(logit)); }
+/// The law (predict/predictor.h): time = shortest kernel + bound (1 + exp(-logit)). Its logarithm,
+/// in shortest kernels, and the derivative of that by the logit.
+struct LogTime {
+  float value, slope;
+};
+LogTime log_time(float bound, float logit, float lowest_logit) {
+  const float loss = bound * std::exp(-std::clamp(logit, lowest_logit, 40.0f));
+  const float time = 1.0f + bound + loss;
+  return {std::log(time), -loss / time};
+}
 
 class Learner {
  public:
@@ -98,13 +105,14 @@ class Learner {
     double weight = 0;
     for (size_t r = 0; r < n; ++r) {
       const auto i = static_cast<Eigen::Index>(r);
-      const float logit = activations_.back()(i, 0);
-      const float residual = log_slowdown(logit) - data.log_ratio[rows[r]];
+      const LogTime forecast =
+          log_time(data.bounds[rows[r]], activations_.back()(i, 0), data.lowest_logit);
+      const float residual = forecast.value - data.log_times[rows[r]];
       const float w = data.weights[rows[r]];
       error += static_cast<double>(w * std::abs(residual));
       weight += static_cast<double>(w);
       delta(i, 0) = w * residual / std::sqrt(residual * residual + kSmooth * kSmooth) *
-                    log_slowdown_slope(logit) / static_cast<float>(n);
+                    forecast.slope / static_cast<float>(n);
     }
     backward(delta);
     return {error, weight};
@@ -245,7 +253,10 @@ std::vector<double> net_residuals(const std::vector<Mlp>& members, const NetRows
   }
   std::vector<double> residuals(rows.count());
   for (size_t i = 0; i < residuals.size(); ++i)
-    residuals[i] = log_slowdown(sum[i] / static_cast<float>(members.size())) - rows.log_ratio[i];
+    residuals[i] =
+        log_time(rows.bounds[i], sum[i] / static_cast<float>(members.size()), rows.lowest_logit)
+            .value -
+        rows.log_times[i];
   return residuals;
 }
 

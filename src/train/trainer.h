@@ -12,11 +12,13 @@ namespace tilecast {
 /// Rows of one network, ready to learn: standardized features, physical bound and measured time.
 struct NetRows {
   size_t width = 0;
+  float lowest_logit = -6.0f;    ///< see predict/features.h
   std::vector<float> inputs;     ///< width floats a row
-  std::vector<float> log_ratio;  ///< log(measured / bound)
+  std::vector<float> bounds;     ///< least time that the data sheet allows, in shortest kernels
+  std::vector<float> log_times;  ///< log(measured), in shortest kernels
   std::vector<float> weights;
 
-  size_t count() const { return log_ratio.size(); }
+  size_t count() const { return log_times.size(); }
 };
 
 struct NetTask {

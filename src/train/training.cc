@@ -25,6 +25,10 @@ namespace {
 /// One in this many rows is held out.
 constexpr uint64_t kHeldOutShare = 10;
 
+/// Features are logarithms and shares; one that hardly varies in training is not blown up, or the
+/// slightest step outside would throw a network far off.
+constexpr double kSmallestScale = 0.1;
+
 /// Share of errors that an interval holds.
 constexpr double kCoverage = 0.8;
 
@@ -144,12 +148,14 @@ class Training {
       const double mean = sum / used;
       net.mean.push_back(static_cast<float>(mean));
       net.scale.push_back(static_cast<float>(
-          std::max(1e-3, std::sqrt(std::max(0.0, squares / used - mean * mean)))));
+          std::max(kSmallestScale, std::sqrt(std::max(0.0, squares / used - mean * mean)))));
       net.minimum.push_back(low);
       net.maximum.push_back(high);
     }
-    for (NetRows* rows : {&fold.train[n], &fold.held_out[n], &fold.left_rows[n]})
+    for (NetRows* rows : {&fold.train[n], &fold.held_out[n], &fold.left_rows[n]}) {
       rows->width = width;
+      rows->lowest_logit = lowest_logit(static_cast<NetKind>(n));
+    }
     for (size_t r = 0; r < features.size(); ++r) {
       const size_t i = index[r];
       const bool left = !use[i];
@@ -163,7 +169,8 @@ class Training {
       }
       const TrainingRow& row = data_.rows[i];
       const double bound = physical_bound(row.kernel, data_.devices[row.device]).seconds();
-      rows.log_ratio.push_back(static_cast<float>(std::log(row.seconds / bound)));
+      rows.bounds.push_back(static_cast<float>(bound / kShortestKernel));
+      rows.log_times.push_back(static_cast<float>(std::log(row.seconds / kShortestKernel)));
       rows.weights.push_back(row.weight);
     }
   }

@@ -13,9 +13,9 @@ struct TrainOptions {
   std::vector<std::filesystem::path> data;
   std::filesystem::path output;
   std::vector<std::string> exclude_gpus;
-  int epochs = 150;
-  int members = 2;  ///< networks in each ensemble
-  int hidden = 64;  ///< units of each of the two hidden layers
+  int epochs = 100;
+  int members = 3;  ///< networks in each ensemble
+  int hidden = 48;  ///< units of each of the two hidden layers
   uint64_t seed = 1;
   int threads = 2;            ///< the result does not depend on it
   bool leave_one_out = true;  ///< intervals from left-out GPUs; else from held-out rows
