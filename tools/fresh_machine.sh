@@ -10,6 +10,7 @@ release=bookworm
 mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
   awk -v r=$release '$2 == r && $3 == "main" {print $1; exit}')
 [ -n "$mirror" ] || { echo "no package source for $release in apt's configuration" >&2; exit 1; }
+mkdir -p "$folder"
 command -v debootstrap > /dev/null || apt-get install -y -qq debootstrap
 
 clean() {
