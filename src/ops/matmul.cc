@@ -77,8 +77,9 @@ void backward_linear(GradientBuilder& g, const Node& node) {
     g.give(x, g.op("view", {dx}, {{"shape", g.tensor(x).shape}}));
   }
   if (g.wants(w)) {
-    g.give(w, transposed ? g.op("gemm", {x, dy}, {{"transpose_a", {1}}})
-                         : g.op("gemm", {dy, x}, {{"transpose_a", {1}}}));
+    const TensorId left = transposed ? x : dy;
+    const TensorId right = transposed ? dy : x;
+    g.give(w, g.op("gemm", {left, right}, {{"transpose_a", {1}}}));
   }
   if (node.inputs.size() == 3 && g.wants(node.inputs[2]))
     g.give(node.inputs[2], g.reduce_to(dy, node.inputs[2]));

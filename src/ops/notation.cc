@@ -25,10 +25,10 @@ class Cursor {
   bool peek(char c) const { return !rest_.empty() && rest_.front() == c; }
 
   [[noreturn]] void fail(const std::string& expected) const {
+    const std::string found =
+        rest_.empty() ? "the end of the line" : fmt::format("'{}'", rest_.substr(0, 20));
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: expected {}, found {}", where_, expected,
-                            rest_.empty() ? "the end of the line"
-                                          : "'" + std::string(rest_.substr(0, 20)) + "'"));
+                fmt::format("{}: expected {}, found {}", where_, expected, found));
   }
 
   void expect(std::string_view token) {

@@ -63,7 +63,7 @@ TEST_P(EveryOp, HasAnExampleThatBuildsAndWorkThatAddsUp) {
 
 TEST_P(EveryOp, GivesEveryTrainedInputAGradientOfItsShape) {
   const OpDef& op = op_table()[GetParam()];
-  if (op.backward == nullptr) GTEST_SKIP() << op.name << " passes no gradient";
+  if (op.backward == nullptr) return;  // passes no gradient
   SCOPED_TRACE(op.name);
   Graph graph = example_graph(op);
   for (Tensor& tensor : graph.tensors) {
@@ -85,8 +85,9 @@ TEST_P(EveryOp, GivesEveryTrainedInputAGradientOfItsShape) {
   }
   for (TensorId id : node.inputs) {
     const Tensor& tensor = graph.tensor(id);
-    if (tensor.kind == TensorKind::kWeight)
+    if (tensor.kind == TensorKind::kWeight) {
       EXPECT_EQ(accumulated.count(tensor.name + ".grad"), 1u) << tensor.name;
+    }
   }
 }
 

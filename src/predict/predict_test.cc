@@ -65,7 +65,8 @@ TEST(Learned, AKernelsTimeDoesNotDependOnItsNeighbours) {
 
 TEST(Learned, MostlyGrowsWithWork) {
   // Twice the rows of a product or a softmax. Across a change of tile a library may get faster, and
-  // the networks are free functions: falls of more than 20 % are counted and capped (5 % today, kernels of 10 to 40 us).
+  // the networks are free functions: falls of more than 20 % are counted and capped (5 % today,
+  // kernels of 10 to 40 us).
   const auto predictor = make_learned_predictor(weights());
   size_t violations = 0;
   size_t total = 0;
