@@ -22,7 +22,8 @@ void GradientBuilder::mark_wanted() {
       if (op_def(node.op).backward == nullptr) continue;
       bool wanted = false;
       for (TensorId id : node.inputs) wanted = wanted || wanted_[static_cast<size_t>(id)];
-      for (TensorId id : node.outputs) wanted_[static_cast<size_t>(id)] = wanted;
+      if (!wanted) continue;
+      for (TensorId id : node.outputs) wanted_[static_cast<size_t>(id)] = true;
     }
     for (const Segment& segment : graph_.segments) {
       for (const Carry& carry : segment.carries) {

@@ -74,6 +74,20 @@ TEST(Backward, ResidualGradientsAreAdded) {
   EXPECT_EQ(totals(graph, Phase::kBackward).ops["add"], 3);
 }
 
+TEST(Backward, ACarriedTensorWithoutAWeightUpstreamStillGetsAGradient) {
+  // Found by fuzzing: marking what wants a gradient did not end here.
+  Graph graph = parse_graph(R"(input x: fp32[4, 8]
+a = add(x, x)
+segment layers x3
+  weight w: fp32[8, 8]
+  y = linear(a, w)
+  carry a -> y
+)",
+                            "g");
+  add_backward(graph);
+  EXPECT_EQ(totals(graph, Phase::kBackward).ops["gemm"], 3 * 2);
+}
+
 TEST(Backward, SegmentsRunInReverse) {
   Graph graph = parse_graph(kModel, "model");
   add_backward(graph);
