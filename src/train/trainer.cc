@@ -17,7 +17,6 @@ constexpr int kBatch = 512;
 constexpr float kPeakRate = 3e-3f;
 constexpr float kDecay = 1e-3f;
 constexpr float kSmooth = 0.02f;
-constexpr int kCheckpointEvery = 5;
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Map = Eigen::Map<Matrix>;
@@ -237,7 +236,7 @@ Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>
     mlp.parameters = state.parameters;
     const double held_out =
         task.held_out->count() > 0 ? weighted_error({mlp}, *task.held_out) : state.train_error;
-    if (state.epoch % kCheckpointEvery == 0 || state.epoch == task.epochs) save(task, state);
+    save(task, state);
     report({task.name, state.epoch, task.epochs, state.train_error, held_out});
   }
   mlp.parameters = state.parameters;

@@ -127,11 +127,7 @@ Graph build(const BertConfig& c, const GraphRequest& request) {
 
 Model read_bert(const JsonObject& json) {
   const BertConfig config = read_config(json);
-  Model model;
-  model.default_seq = std::min<int64_t>(512, config.positions);
-  model.max_positions = config.positions;
-  model.build = [config](const GraphRequest& request) { return build(config, request); };
-  return model;
+  return make_model(config, std::min<int64_t>(512, config.positions), config.positions, build);
 }
 
 }  // namespace tilecast

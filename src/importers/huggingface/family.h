@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,17 @@ Model read_bert(const JsonObject& config);
 Model read_opt(const JsonObject& config);
 Model read_llama(const JsonObject& config);
 Model read_t5(const JsonObject& config);
+
+/// A Model that builds its graphs from a config that was read before.
+template <typename Config>
+Model make_model(const Config& config, int64_t default_seq, std::optional<int64_t> max_positions,
+                 Graph (*build)(const Config&, const GraphRequest&)) {
+  Model model;
+  model.default_seq = default_seq;
+  model.max_positions = max_positions;
+  model.build = [config, build](const GraphRequest& request) { return build(config, request); };
+  return model;
+}
 
 /// Largest size that a config may name; beyond it is a typing mistake.
 inline constexpr int64_t kLargestSize = int64_t{1} << 31;

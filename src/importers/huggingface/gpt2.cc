@@ -88,11 +88,7 @@ Graph build(const Gpt2Config& c, const GraphRequest& request) {
 
 Model read_gpt2(const JsonObject& json) {
   const Gpt2Config config = read_config(json);
-  Model model;
-  model.default_seq = config.positions;
-  model.max_positions = config.positions;
-  model.build = [config](const GraphRequest& request) { return build(config, request); };
-  return model;
+  return make_model(config, config.positions, config.positions, build);
 }
 
 }  // namespace tilecast

@@ -147,11 +147,7 @@ Graph build(const LlamaConfig& c, const GraphRequest& request) {
 
 Model read_llama(const JsonObject& json) {
   const LlamaConfig config = read_config(json);
-  Model model;
-  model.default_seq = std::min<int64_t>(2048, config.positions);
-  model.max_positions = config.positions;
-  model.build = [config](const GraphRequest& request) { return build(config, request); };
-  return model;
+  return make_model(config, std::min<int64_t>(2048, config.positions), config.positions, build);
 }
 
 }  // namespace tilecast

@@ -128,11 +128,7 @@ Graph build(const OptConfig& c, const GraphRequest& request) {
 
 Model read_opt(const JsonObject& json) {
   const OptConfig config = read_config(json);
-  Model model;
-  model.default_seq = config.positions;
-  model.max_positions = config.positions;
-  model.build = [config](const GraphRequest& request) { return build(config, request); };
-  return model;
+  return make_model(config, config.positions, config.positions, build);
 }
 
 }  // namespace tilecast

@@ -230,18 +230,17 @@ class T5Builder {
   TensorId cross_mask_ = -1;
 };
 
+Graph build(const T5Config& config, const GraphRequest& request) {
+  Graph graph;
+  T5Builder(graph, config, request).build();
+  return graph;
+}
+
 }  // namespace
 
 Model read_t5(const JsonObject& json) {
-  const T5Config config = read_config(json);
-  Model model;
-  model.default_seq = 512;  // relative positions: no limit; 512 is what T5 was trained with
-  model.build = [config](const GraphRequest& request) {
-    Graph graph;
-    T5Builder(graph, config, request).build();
-    return graph;
-  };
-  return model;
+  // Relative positions: no limit; 512 is what T5 was trained with.
+  return make_model(read_config(json), 512, std::nullopt, build);
 }
 
 }  // namespace tilecast
