@@ -151,6 +151,7 @@ class Forecaster {
   /// measurements taken so.
   double call_overhead_s(const std::string& family) const;
 
+  /// For Tilecast's own libraries: weights and predictors.
   struct Impl;
   const Impl& impl() const { return *impl_; }
 

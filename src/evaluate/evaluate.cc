@@ -49,7 +49,7 @@ class Evaluator {
   Evaluation run(const MeasurementSet& set) {
     result_.unmatched = set.unmatched;
     kernels(set);
-    for (const ModelMeasurement& m : set.models) model(m, set);
+    for (const ModelMeasurement& m : set.models) model(m);
     for (const auto& [line, count] : skipped_)
       result_.unmatched.push_back(count == 1 ? line : fmt::format("{} ({} rows)", line, count));
     return std::move(result_);
@@ -60,10 +60,9 @@ class Evaluator {
     const auto [it, fresh] = devices_.emplace(name, std::nullopt);
     if (fresh) {
       try {
-        // A folder named like a GPU is no path.
         it->second = find_device(name);
       } catch (const Error&) {
-        // Counted as unmatched by the caller.
+        // Stays empty; the caller lists the measurement as not evaluated.
       }
     }
     return it->second ? &*it->second : nullptr;
@@ -106,7 +105,7 @@ class Evaluator {
     }
   }
 
-  void model(const ModelMeasurement& m, const MeasurementSet&) {
+  void model(const ModelMeasurement& m) {
     if (m.option != "" && m.option != "fusion") {
       skipped_[m.source + ": option '" + m.option + "' is not forecast"] += 1;
       return;
