@@ -41,7 +41,7 @@ struct Evaluation {
 };
 
 /// Compares forecasts with the measurements under `path` (a file or a folder).
-/// Single calls are compared with the forecast plus Forecaster::call_overhead_s.
+/// Single calls are compared with the forecast plus the call overhead that training found.
 Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
                     const std::string& predictor = "learned");
 

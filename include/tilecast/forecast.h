@@ -147,10 +147,6 @@ class Forecaster {
                                      const std::string& dtype, const KernelSizes& sizes,
                                      const std::string& predictor = "learned") const;
 
-  /// What a single call on an idle device adds to a kernel of this family; wanted to compare with
-  /// measurements taken so.
-  double call_overhead_s(const std::string& family) const;
-
   /// For Tilecast's own libraries: weights and predictors.
   struct Impl;
   const Impl& impl() const { return *impl_; }

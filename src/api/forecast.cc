@@ -281,12 +281,4 @@ std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuR
   return rows;
 }
 
-double Forecaster::call_overhead_s(const std::string& family) const {
-  for (size_t i = 0; i <= static_cast<size_t>(KernelFamily::kMemory); ++i) {
-    const auto kind = static_cast<KernelFamily>(i);
-    if (kernel_family_name(kind) == family) return impl_->weights.net(net_of(kind)).call_overhead_s;
-  }
-  return 0;
-}
-
 }  // namespace tilecast

@@ -11,7 +11,7 @@ void add_catalog(CLI::App& app, const std::string& name, const std::string& help
   CLI::App* command = app.add_subcommand(name, help);
   auto format = std::make_shared<std::string>("table");
   command->add_option("--format", *format, "table or json [table]")
-      ->check(format_choices({"table", "json"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"table", "json"}));
   command->footer("Example:\n  tilecast " + name + " --format json");
   command->callback([format, catalog] {
     emit(*format == "json" ? catalog_json(catalog()) : catalog_table(catalog()), "");

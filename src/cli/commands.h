@@ -16,7 +16,4 @@ void add_catalog_commands(CLI::App& app);
 /// Writes to the file, or to standard output where the path is empty. Throws Error{kIo}.
 void emit(const std::string& text, const std::string& path);
 
-/// Throws CLI::ValidationError (wrong usage) where the format is not one of `choices`.
-CLI::Validator format_choices(std::vector<std::string> choices);
-
 }  // namespace tilecast

@@ -28,9 +28,9 @@ void add_evaluate_command(CLI::App& app) {
                    "file or folder: Tilecast's CSV, the NeuSight repository, aiconfigurator's CSVs")
       ->required();
   command->add_option("--format", request->format, "table or json [table]")
-      ->check(format_choices({"table", "json"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"table", "json"}));
   command->add_option("--predictor", request->predictor, "learned or roofline [learned]")
-      ->check(format_choices({"learned", "roofline"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"learned", "roofline"}));
   command->add_option("-o,--output", request->output, "write to a file");
   command->add_option("--weights", request->weights, "folder of other weights ('tilecast train')");
   command->footer("Example:\n  tilecast evaluate neusight/scripts/asplos/label");

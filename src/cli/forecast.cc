@@ -71,7 +71,7 @@ void add_forecast_command(CLI::App& app) {
         ->type_name(option.value);
   }
   command->add_option("--format", request->format, "table, json or csv [table]")
-      ->check(format_choices({"table", "json", "csv"}))
+      ->check(CLI::IsMember(std::vector<std::string>{"table", "json", "csv"}))
       ->type_name("FORMAT");
   command->add_option("--rows", request->rows, "kernels that the table shows [20]");
   command->add_option("-o,--output", request->output, "write to a file");

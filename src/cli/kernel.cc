@@ -34,9 +34,9 @@ void add_kernel_command(CLI::App& app) {
   command->add_option("-k,--k", request->sizes.k,
                       "reduction length of a product; rows of a table [1]");
   command->add_option("--predictor", request->predictor, "learned or roofline [learned]")
-      ->check(format_choices({"learned", "roofline"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"learned", "roofline"}));
   command->add_option("--format", request->format, "table or json [table]")
-      ->check(format_choices({"table", "json"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"table", "json"}));
   command->add_option("-o,--output", request->output, "write to a file");
   command->add_option("--weights", request->weights, "folder of other weights");
   command->footer(

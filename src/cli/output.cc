@@ -16,8 +16,4 @@ void emit(const std::string& text, const std::string& path) {
                 std::string("standard output: cannot write: ") + std::strerror(errno));
 }
 
-CLI::Validator format_choices(std::vector<std::string> choices) {
-  return CLI::IsMember(std::move(choices));
-}
-
 }  // namespace tilecast

@@ -111,7 +111,7 @@ void add_train_command(CLI::App& app) {
       ->add_option("--intervals", request->intervals,
                    "where the 80 % intervals come from: leave-one-out (GPUs left out in turn) or "
                    "held-out rows [leave-one-out]")
-      ->check(format_choices({"leave-one-out", "held-out"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"leave-one-out", "held-out"}));
   command->footer(
       "Example:\n  tilecast train --data neusight/scripts/asplos/data --exclude-gpu V100 -o "
       "weights-v100");

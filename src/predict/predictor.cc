@@ -142,9 +142,4 @@ std::unique_ptr<Predictor> make_roofline_predictor() {
   return std::make_unique<RooflinePredictor>();
 }
 
-const std::vector<std::string_view>& predictor_names() {
-  static const std::vector<std::string_view> names = {"learned", "roofline"};
-  return names;
-}
-
 }  // namespace tilecast

@@ -48,9 +48,6 @@ std::unique_ptr<Predictor> make_learned_predictor(const Weights& weights);
 /// max(FLOPs / peak, bytes / bandwidth): the baseline (Williams, Waterman, Patterson 2009).
 std::unique_ptr<Predictor> make_roofline_predictor();
 
-/// Names for --predictor.
-const std::vector<std::string_view>& predictor_names();
-
 /// The tile that the vendor's library is taken to pick.
 Tile tile_of(const Weights& weights, const Kernel& kernel, const Device& device);
 
