@@ -26,6 +26,7 @@ struct EvaluationModel {
   std::string mode;
   int64_t seq = 0;
   int64_t batch = 0;
+  std::string dtype;
   std::string option;
   double measured_s = 0;
   double forecast_s = 0;

@@ -105,6 +105,14 @@ class Evaluator {
     }
   }
 
+  ModelRef model_of(const ModelMeasurement& m) {
+    if (m.config_text.empty()) return load_model_ref(m.config.empty() ? m.model : m.config);
+    ModelRef ref;
+    ref.content = std::make_shared<const ModelRef::Content>(
+        ModelRef::Content{import_model(m.config_text, m.model + "/config.json")});
+    return ref;
+  }
+
   void model(const ModelMeasurement& m) {
     if (m.option != "" && m.option != "fusion") {
       skipped_[m.source + ": option '" + m.option + "' is not forecast"] += 1;
@@ -115,7 +123,7 @@ class Evaluator {
       return;
     }
     try {
-      const ModelRef ref = load_model_ref(m.config.empty() ? m.model : m.config);
+      const ModelRef ref = model_of(m);
       GpuRef gpu;
       gpu.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{*device(m.gpu)});
       ForecastOptions options;
@@ -123,10 +131,12 @@ class Evaluator {
       options.batch = m.batch;
       options.seq = m.seq;
       options.fusion = m.option == "fusion" ? "pointwise" : "none";
+      options.dtype = m.dtype;
+      options.optimizer = m.optimizer;
       options.predictor = predictor_;
       const Forecast f = forecaster_.forecast(ref, gpu, options);
-      result_.models.push_back({f.gpu, m.model, m.mode, m.seq, m.batch, m.option, m.measured_s,
-                                f.latency_s, f.latency_low_s, f.latency_high_s,
+      result_.models.push_back({f.gpu, m.model, m.mode, m.seq, m.batch, m.dtype, m.option,
+                                m.measured_s, f.latency_s, f.latency_low_s, f.latency_high_s,
                                 100 * std::abs(f.latency_s / m.measured_s - 1)});
     } catch (const Error& error) {
       skipped_[m.source + ": " + error.what()] += 1;

@@ -31,11 +31,14 @@ struct KernelMeasurement {
 struct ModelMeasurement {
   std::string gpu;
   std::string model;
-  std::string config;  ///< path of the model's config where the data set brings it, else ""
-  std::string mode;    ///< "inference" or "training"
+  std::string config;       ///< path of the model's config where the data set brings it, else ""
+  std::string config_text;  ///< the config itself where the row holds it, else ""
+  std::string mode;         ///< "inference" or "training"
   int64_t seq = 0;
   int64_t batch = 0;
-  std::string option;  ///< "", "fusion", "dp4", …
+  std::string dtype = "fp32";
+  std::string optimizer = "none";
+  std::string option;  ///< "", "fusion", "dp4", "compiled", …
   double measured_s = 0;
   std::string source;
 };

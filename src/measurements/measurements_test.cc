@@ -12,6 +12,7 @@ TEST(TileNames, AreReadFromBlasKernels) {
   EXPECT_EQ(tile_in_name("volta_sgemm_128x64_tn"), (Tile{128, 64}));
   EXPECT_EQ(tile_in_name("Cijk_Ailk_Bljk_SB_MT128x96x16_MI32x32x2x1_SE"), (Tile{128, 96}));
   EXPECT_EQ(tile_in_name("cutlass_80_simt_sgemm_256x128_8x4_nn_align1"), (Tile{256, 128}));
+  EXPECT_EQ(tile_in_name("nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_TNT"), (Tile{256, 128}));
   EXPECT_FALSE(tile_in_name("void gemv2T_kernel_val<int, float>"));
 }
 
@@ -64,6 +65,46 @@ TEST(OwnLayout, RowsNameTheirOperatorAndSizes) {
   EXPECT_EQ(set.kernels[0].protocol, Protocol::kSingleCall);
   EXPECT_EQ(set.kernels[1].protocol, Protocol::kBackToBack);
   EXPECT_EQ(set.unmatched.size(), 1u);
+}
+
+TEST(OwnLayout, RowsThatAForecastDoesNotMeanAreListed) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "rows.csv",
+             "gpu,op,dtype,m,n,l2,latency_s,status\n"
+             "T4,softmax,fp32,64,128,cold,2e-5,ok\n"
+             "T4,softmax,fp32,64,128,warm,1e-5,ok\n"
+             "T4,softmax,fp32,64,128,cold,,out_of_memory\n"
+             "T4,rms_norm,fp32,64,128,cold,1e-5,ok\n"
+             "T4,transpose,fp32,64,128,cold,1e-5,ok\n");
+  write_file(folder.path() / "simulated.csv",
+             "# simulated: yes\ngpu,op,dtype,latency_s\nT4,add,fp32,1\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  EXPECT_EQ(set.kernels.size(), 1u);
+  EXPECT_EQ(set.unmatched.size(), 5u);
+}
+
+TEST(OwnLayout, ModelsBringTheirConfigAndSettings) {
+  const TemporaryFolder folder;
+  write_file(
+      folder.path() / "models.csv",
+      "gpu,model,mode,dtype,attention,compiled,optimizer,batch,seq,latency_s,config,status\n"
+      "T4,x,training,bf16,eager,0,adamw,8,512,0.25,\"{\"\"model_type\"\": \"\"gpt2\"\"}\",ok\n"
+      "T4,x,inference,fp32,sdpa,0,none,8,512,0.25,,ok\n"
+      "T4,x,inference,fp32,eager,1,none,8,512,0.25,,ok\n"
+      "T4,x,inference,fp32,eager,0,none,8,512,,,out_of_memory\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  ASSERT_EQ(set.models.size(), 3u);
+  EXPECT_EQ(set.models[0].config_text, R"({"model_type": "gpt2"})");
+  EXPECT_EQ(set.models[0].dtype, "bf16");
+  EXPECT_EQ(set.models[0].optimizer, "adamw");
+  EXPECT_EQ(set.models[0].option, "");
+  EXPECT_EQ(set.models[1].option, "sdpa");
+  EXPECT_EQ(set.models[2].option, "compiled");
+  EXPECT_EQ(set.unmatched.size(), 1u);
+  write_file(folder.path() / "models.csv",
+             "gpu,model,mode,dtype,latency_s\nT4,x,sleeping,fp32,1\n");
+  EXPECT_ERROR(read_measurements(folder.path()), kInput,
+               "'mode': expected inference or training, found 'sleeping'");
 }
 
 TEST(BadMeasurements, AreNamed) {

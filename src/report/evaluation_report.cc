@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -15,18 +16,18 @@ std::string percent(double value) { return fmt::format("{:.1f}", value); }
 
 /// Mean error per GPU, mode and option.
 TextTable model_means(const Evaluation& evaluation) {
-  std::map<std::tuple<std::string, std::string, std::string>, std::pair<double, int>> means;
+  std::map<std::array<std::string, 4>, std::pair<double, int>> means;
   for (const EvaluationModel& m : evaluation.models) {
-    auto& [sum, count] = means[{m.gpu, m.mode, m.option}];
+    auto& [sum, count] = means[{m.gpu, m.mode, m.dtype, m.option}];
     sum += m.error_percent;
     ++count;
   }
   TextTable table;
-  table.header = {"gpu", "mode", "option", "models", "mean error %"};
-  table.right = {false, false, false, true, true};
+  table.header = {"gpu", "mode", "dtype", "option", "models", "mean error %"};
+  table.right = {false, false, false, false, true, true};
   for (const auto& [key, value] : means)
-    table.rows.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key),
-                          std::to_string(value.second), percent(value.first / value.second)});
+    table.rows.push_back({key[0], key[1], key[2], key[3], std::to_string(value.second),
+                          percent(value.first / value.second)});
   return table;
 }
 
@@ -47,14 +48,14 @@ std::string evaluation_table(const Evaluation& evaluation) {
   }
   if (!evaluation.models.empty()) {
     TextTable table;
-    table.header = {"gpu",    "model",    "mode",     "seq",    "batch",
-                    "option", "measured", "forecast", "error %"};
-    table.right = {false, false, false, true, true, false, true, true, true};
+    table.header = {"gpu",   "model",  "mode",     "seq",      "batch",
+                    "dtype", "option", "measured", "forecast", "error %"};
+    table.right = {false, false, false, true, true, false, false, true, true, true};
     for (const EvaluationModel& m : evaluation.models) {
       const double signed_error = 100 * (m.forecast_s / m.measured_s - 1);
       table.rows.push_back({m.gpu, m.model, m.mode, std::to_string(m.seq), std::to_string(m.batch),
-                            m.option, format_seconds(m.measured_s), format_seconds(m.forecast_s),
-                            fmt::format("{:+.1f}", signed_error)});
+                            m.dtype, m.option, format_seconds(m.measured_s),
+                            format_seconds(m.forecast_s), fmt::format("{:+.1f}", signed_error)});
     }
     out += "Whole models\n\n" + format_text_table(table, 2) + "\n";
     out += "Mean over models\n\n" + format_text_table(model_means(evaluation), 2) + "\n";
@@ -85,6 +86,7 @@ std::string evaluation_json(const Evaluation& evaluation) {
                       {"mode", m.mode},
                       {"seq", m.seq},
                       {"batch", m.batch},
+                      {"dtype", m.dtype},
                       {"option", m.option},
                       {"measured_s", m.measured_s},
                       {"forecast_s", m.forecast_s},

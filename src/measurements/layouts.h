@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+
+#include "base/csv.h"
+#include "measurements/measurements.h"
+#include "ops/shapes.h"
+
+namespace tilecast {
+
+/// What a measurement row says beside its kernel.
+struct RowFacts {
+  std::string gpu;
+  double seconds = 0;
+  Protocol protocol = Protocol::kBackToBack;
+  std::optional<Tile> tile;
+};
+
+/// Where the layouts' readers put what they find.
+class Collector {
+ public:
+  explicit Collector(MeasurementSet& set) : set_(set) {}
+
+  /// Rows added from now on come from this file.
+  void start_source(const std::string& path);
+  void add_kernel(const CsvTable& table, std::string_view op, DType dtype, const KernelShape& shape,
+                  RowFacts facts);
+  void add_model(ModelMeasurement measurement) { set_.models.push_back(std::move(measurement)); }
+  /// Lists what can't be used; alike lines once.
+  void skip(const std::string& what, const std::string& why);
+
+ private:
+  MeasurementSet& set_;
+  size_t source_ = 0;
+};
+
+/// One CSV layout: recognized by its columns.
+struct LayoutDef {
+  std::string_view name;
+  std::vector<std::string_view> columns;  ///< a file with all of them is of this layout
+  void (*read)(const CsvTable& table, Collector& collector);
+};
+extern const LayoutDef kNeusightLayout;
+extern const LayoutDef kAiconfiguratorLayout;
+extern const LayoutDef kOwnKernelLayout;
+extern const LayoutDef kOwnModelLayout;
+
+/// A whole-model label of the neusight data set: label/<GPU>/<model>-<inf|train>-….json. Files of
+/// other names (configs and the like) are passed over.
+void read_neusight_label(const std::filesystem::path& path, Collector& collector);
+
+}  // namespace tilecast

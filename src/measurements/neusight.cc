@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "measurements/layouts.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// The neusight data set's operators: its name, ours, and how its columns map.
+struct NeusightOp {
+  std::string_view name;
+  std::string_view op;
+};
+constexpr NeusightOp kNeusightOps[] = {
+    {"bmm", "matmul"},      {"linear", "linear"},   {"softmax", "softmax"}, {"ln", "layer_norm"},
+    {"add", "add"},         {"mul", "mul"},         {"div", "div"},         {"pow", "pow"},
+    {"addu", "add_scalar"}, {"mulu", "mul_scalar"}, {"divu", "div_scalar"}, {"powu", "pow_scalar"},
+    {"relu", "relu"},       {"gelu", "gelu"},       {"tanh", "tanh"},
+};
+
+void read_neusight(const CsvTable& table, Collector& collector) {
+  const size_t name = table.require_column("OPName");
+  const size_t latency = table.require_column("Latency");
+  const size_t device = table.require_column("Device");
+  const size_t b = table.require_column("B");
+  const std::optional<size_t> kernel_name = table.column("Kernel Name");
+  const auto m = table.column("M"), n = table.column("N"), k = table.column("K"),
+             h = table.column("H");
+  for (size_t r = 0; r < table.rows.size(); ++r) {
+    const std::string& found = table.rows[r][name];
+    const auto* op = std::find_if(std::begin(kNeusightOps), std::end(kNeusightOps),
+                                  [&](const NeusightOp& o) { return o.name == found; });
+    if (op == std::end(kNeusightOps)) {
+      collector.skip(table.where, fmt::format("operator '{}' is not forecast", found));
+      continue;
+    }
+    KernelShape shape;
+    std::optional<Tile> tile;
+    if (found == "bmm" || found == "linear") {
+      if (!m || !n || !k)
+        throw Error(ErrorKind::kInput, table.where + ": columns M, N, K are missing");
+      // There N is the reduction and K the output's columns.
+      shape = {found == "bmm" ? table.integer(r, b) : 1, table.integer(r, *m), table.integer(r, *k),
+               table.integer(r, *n)};
+      if (found == "linear") shape.m *= table.integer(r, b);
+      if (kernel_name) tile = tile_in_name(table.rows[r][*kernel_name]);
+    } else {
+      if (!h) throw Error(ErrorKind::kInput, table.where + ": column H is missing");
+      shape = {1, table.integer(r, b), table.integer(r, *h), 1};
+    }
+    collector.add_kernel(
+        table, op->op, DType::kFp32, shape,
+        {table.rows[r][device], table.number(r, latency) * 1e-3, Protocol::kSingleCall, tile});
+  }
+}
+
+}  // namespace
+
+const LayoutDef kNeusightLayout = {"neusight", {"OPName", "Latency", "Device"}, read_neusight};
+
+/// label/<GPU>/<model>-<inf|train>-<seq>-<batch>[-option].json
+void read_neusight_label(const std::filesystem::path& path, Collector& collector) {
+  static const std::regex kName(R"(^(.+)-(inf|train)-(\d{1,9})-(\d{1,9})(?:-(.+))?$)");
+  const std::string stem = path.stem().string();
+  std::smatch match;
+  if (!std::regex_match(stem, match, kName)) return;  // configs and the like
+  const Json json = parse_json(read_file(path), path.string());
+  const JsonObject object(json, path.string());
+  if (!object.has("e2e_latency")) return collector.skip(path.string(), "'e2e_latency' is missing");
+  ModelMeasurement measurement;
+  measurement.gpu = path.parent_path().filename().string();
+  measurement.model = match[1];
+  measurement.mode = match[2] == "inf" ? "inference" : "training";
+  measurement.seq = std::stoll(match[3]);
+  measurement.batch = std::stoll(match[4]);
+  measurement.option = match[5];
+  measurement.measured_s = object.number("e2e_latency") * 1e-3;
+  measurement.source = path.string();
+  // The configs lie in a sibling folder: …/label/<GPU>/x.json,
+  // …/data/DLmodel_configs/<model>.json
+  const std::filesystem::path config = path.parent_path().parent_path().parent_path() / "data" /
+                                       "DLmodel_configs" / (measurement.model + ".json");
+  std::error_code code;
+  if (std::filesystem::exists(config, code)) measurement.config = config.string();
+  collector.add_model(std::move(measurement));
+}
+
+}  // namespace tilecast
