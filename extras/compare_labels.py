@@ -92,9 +92,9 @@ RULES = {
 }
 
 
-def forecast(model: str, gpu: str, mode: str, seq: int, batch: int) -> list:
+def forecast(model: str, gpu: str, mode: str, seq: int, batch: int, options: list = ()) -> list:
     command = [str(ROOT / "build/release/tilecast"), "forecast", model, "--gpu", gpu, "--mode", mode,
-               "--seq", str(seq), "--batch", str(batch), "--format", "json"]
+               "--seq", str(seq), "--batch", str(batch), "--format", "json", *options]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["kernels"]
 
 

@@ -66,6 +66,8 @@ struct KernelForecast {
   double utilization_ratio = 0;  ///< least time that the data sheet allows over the forecast
   std::string predictor;
   bool extrapolated = false;
+  /// What is furthest outside the training range: a feature of docs/accuracy.md, or "dtype".
+  std::string extrapolated_feature;
 };
 
 /// Bytes of one rank at the peak.
@@ -128,8 +130,9 @@ GpuRef load_gpu_ref(const std::string& name_or_path);
 /// Forecasts with one set of weights. Const calls are safe from any number of threads.
 class Forecaster {
  public:
-  /// Embedded weights, or those of a folder. Throws Error{kNotFound} or Error{kInput}.
-  explicit Forecaster(const std::string& weights_folder = "");
+  /// Embedded weights, or those of a folder; `calibration` is a file of 'tilecast calibrate', ""
+  /// for none. Throws Error{kNotFound} or Error{kInput}.
+  explicit Forecaster(const std::string& weights_folder = "", const std::string& calibration = "");
   ~Forecaster();
   Forecaster(const Forecaster&) = delete;
   Forecaster& operator=(const Forecaster&) = delete;

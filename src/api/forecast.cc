@@ -7,6 +7,7 @@
 
 #include "api/internal.h"
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "devices/registry.h"
 #include "memory/plan.h"
@@ -138,6 +139,7 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
   row.utilization_ratio = time.utilization_ratio;
   row.predictor = time.predictor;
   row.extrapolated = time.extrapolated;
+  row.extrapolated_feature = time.extrapolated_feature;
   return row;
 }
 
@@ -191,8 +193,11 @@ GpuRef load_gpu_ref(const std::string& name_or_path) {
   return ref;
 }
 
-Forecaster::Forecaster(const std::string& weights_folder) : impl_(std::make_unique<Impl>()) {
+Forecaster::Forecaster(const std::string& weights_folder, const std::string& calibration)
+    : impl_(std::make_unique<Impl>()) {
   impl_->weights = load_weights(weights_folder);
+  if (!calibration.empty())
+    impl_->weights.calibration = parse_calibration(read_file(calibration), calibration);
   impl_->learned = make_learned_predictor(impl_->weights);
   impl_->roofline = make_roofline_predictor();
 }

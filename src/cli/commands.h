@@ -11,6 +11,7 @@ void add_forecast_command(CLI::App& app);
 void add_kernel_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_calibrate_command(CLI::App& app);
 void add_catalog_commands(CLI::App& app);
 
 /// Writes to the file, or to standard output where the path is empty. Throws Error{kIo}.

@@ -8,11 +8,11 @@ namespace tilecast {
 namespace {
 
 struct Request {
-  std::string path, format = "table", predictor = "learned", output, weights;
+  std::string path, format = "table", predictor = "learned", output, weights, calibration;
 };
 
 void run(const Request& request) {
-  const Forecaster forecaster(request.weights);
+  const Forecaster forecaster(request.weights, request.calibration);
   const Evaluation evaluation = evaluate(forecaster, request.path, request.predictor);
   emit(request.format == "json" ? evaluation_json(evaluation) : evaluation_table(evaluation),
        request.output);
@@ -33,6 +33,7 @@ void add_evaluate_command(CLI::App& app) {
       ->check(CLI::IsMember(std::vector<std::string>{"learned", "roofline"}));
   command->add_option("-o,--output", request->output, "write to a file");
   command->add_option("--weights", request->weights, "folder of other weights ('tilecast train')");
+  command->add_option("--calibration", request->calibration, "file of \'tilecast calibrate\'");
   command->footer("Example:\n  tilecast evaluate neusight/scripts/asplos/label");
   command->callback([request] { run(*request); });
 }

@@ -12,7 +12,7 @@ namespace tilecast {
 namespace {
 
 struct Request {
-  std::string model, gpu, format = "table", output, weights;
+  std::string model, gpu, format = "table", output, weights, calibration;
   std::map<std::string, std::string> options;
   size_t rows = 20;
 };
@@ -36,7 +36,7 @@ void run(const Request& request) {
   }
   const ModelRef model = load_model_ref(request.model);
   const GpuRef gpu = load_gpu_ref(request.gpu);
-  const Forecaster forecaster(request.weights);
+  const Forecaster forecaster(request.weights, request.calibration);
   const Forecast forecast = forecaster.forecast(model, gpu, options);
   if (request.format == "csv") return emit(forecast_csv(forecast), request.output);
   const std::optional<int64_t> largest = forecaster.largest_batch(model, gpu, options);
@@ -76,6 +76,7 @@ void add_forecast_command(CLI::App& app) {
   command->add_option("--rows", request->rows, "kernels that the table shows [20]");
   command->add_option("-o,--output", request->output, "write to a file");
   command->add_option("--weights", request->weights, "folder of other weights ('tilecast train')");
+  command->add_option("--calibration", request->calibration, "file of \'tilecast calibrate\'");
   command->footer(
       "Example:\n  tilecast forecast gpt2_large --gpu H100 --mode training --batch 4 --seq 1024");
   command->callback([request] { run(*request); });

@@ -7,13 +7,14 @@ namespace tilecast {
 namespace {
 
 struct Request {
-  std::string op, gpu, dtype = "fp32", format = "table", predictor = "learned", output, weights;
+  std::string op, gpu, dtype = "fp32", format = "table", predictor = "learned", output, weights,
+                       calibration;
   KernelSizes sizes;
 };
 
 void run(const Request& request) {
   const GpuRef gpu = load_gpu_ref(request.gpu);
-  const Forecaster forecaster(request.weights);
+  const Forecaster forecaster(request.weights, request.calibration);
   const std::vector<KernelForecast> kernels =
       forecaster.kernel(request.op, gpu, request.dtype, request.sizes, request.predictor);
   emit(request.format == "json" ? kernel_json(kernels, gpu.id()) : kernel_table(kernels, gpu.id()),
@@ -39,6 +40,7 @@ void add_kernel_command(CLI::App& app) {
       ->check(CLI::IsMember(std::vector<std::string>{"table", "json"}));
   command->add_option("-o,--output", request->output, "write to a file");
   command->add_option("--weights", request->weights, "folder of other weights");
+  command->add_option("--calibration", request->calibration, "file of \'tilecast calibrate\'");
   command->footer(
       "Example:\n  tilecast kernel linear --gpu A100 --dtype fp32 -m 4096 -n 5120 -k 1280");
   command->callback([request] { run(*request); });

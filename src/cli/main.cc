@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   tilecast::add_kernel_command(app);
   tilecast::add_evaluate_command(app);
   tilecast::add_train_command(app);
+  tilecast::add_calibrate_command(app);
   tilecast::add_catalog_commands(app);
   try {
     app.parse(argc, argv);

@@ -47,11 +47,10 @@ const LayoutDef* const kLayouts[] = {&kNeusightLayout, &kOwnKernelLayout, &kOwnM
                                      &kAiconfiguratorLayout};
 
 void read_csv(const fs::path& path, Collector& collector) {
+  const std::string text = read_text(path);
   // The per-operator files beside whole-model labels are graphs with times, not kernels.
-  std::error_code code;
-  fs::path beside = path;
-  if (fs::exists(beside.replace_extension(".json"), code)) return;
-  const CsvTable table = parse_csv(read_text(path), path.string());
+  if (text.substr(0, text.find('\n')).find("fw_latency") != std::string::npos) return;
+  const CsvTable table = parse_csv(text, path.string());
   collector.start_source(path.string());
   for (const LayoutDef* layout : kLayouts) {
     const bool all = std::all_of(layout->columns.begin(), layout->columns.end(),

@@ -125,11 +125,50 @@ void backward_sum(GradientBuilder& g, const Node& node) {
   g.give(node.inputs[0], g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}}));
 }
 
+/// A fused kernel's rows are its first output's: the inputs may be smaller (masks, biases).
+void work_fused_rows(const OpContext& context, KernelFamily family, std::vector<Kernel>& kernels) {
+  const Tensor& y = context.output(0);
+  if (y.shape.empty()) context.fail("expected rows of at least one dimension, found a scalar");
+  Kernel kernel{.family = family, .dtype = y.dtype};
+  kernel.n = y.shape.back();
+  const int64_t elements = element_count(y.shape);
+  kernel.m = kernel.n == 0 ? 0 : elements / kernel.n;
+  kernel.flops = checked_multiply(elements, context.node.attribute("flops_per_element")->front());
+  for (size_t i = 0; i < context.input_count(); ++i)
+    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
+  for (size_t i = 0; i < context.node.outputs.size(); ++i)
+    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
+  kernels.push_back(kernel);
+}
+
+void work_fused_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
+  work_fused_rows(context, KernelFamily::kSoftmax, kernels);
+}
+
+void work_fused_layer_norm(const OpContext& context, std::vector<Kernel>& kernels) {
+  work_fused_rows(context, KernelFamily::kLayerNorm, kernels);
+}
+
+OpDef fused_rows(std::string_view name, std::string_view doc, decltype(OpDef::work) work) {
+  return {.name = name,
+          .doc = doc,
+          .max_inputs = 64,
+          .attributes = {{"flops_per_element", "sum over the chain", true}},
+          .infer = infer_same,
+          .work = work,
+          .example = "x: fp32[64, 256] y: fp32[64, 256] {flops_per_element=7}"};
+}
+
 }  // namespace
 
 std::vector<OpDef> row_ops() {
   const AttributeDef shape{"shape", "the shape that remains", true};
   return {
+      fused_rows("fused_softmax", "a softmax, or its backward, with the pointwise chain before it",
+                 work_fused_softmax),
+      fused_rows("fused_layer_norm",
+                 "a layer norm, or its backward, with the pointwise chain before it",
+                 work_fused_layer_norm),
       {.name = "softmax",
        .doc = "softmax over the last dimension",
        .aten = "aten::_softmax",

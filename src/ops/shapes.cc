@@ -42,7 +42,7 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
   if (op.name == "cast")
     result.attributes = {
         {"dtype", {static_cast<int64_t>(dtype == DType::kFp32 ? DType::kBf16 : DType::kFp32)}}};
-  if (op.name == "fused_pointwise") result.attributes = {{"flops_per_element", {1}}};
+  if (op.name.starts_with("fused_")) result.attributes = {{"flops_per_element", {1}}};
   return result;
 }
 

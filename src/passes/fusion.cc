@@ -10,6 +10,24 @@ bool contains(const std::vector<TensorId>& ids, TensorId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+/// An operator over rows that compilers end a pointwise chain with: each element is read when its
+/// row is, so what the chain made is never written.
+struct RowFusion {
+  std::string_view op, fused;
+  int64_t flops_per_element;  ///< as in src/ops/rows.cc
+};
+constexpr RowFusion kRowFusions[] = {{"softmax", "fused_softmax", 5},
+                                     {"softmax_backward", "fused_softmax", 3},
+                                     {"layer_norm", "fused_layer_norm", 8},
+                                     {"layer_norm_backward", "fused_layer_norm", 9}};
+
+const RowFusion* row_fusion(const Node& node) {
+  for (const RowFusion& fusion : kRowFusions) {
+    if (op_def(node.op).name == fusion.op) return &fusion;
+  }
+  return nullptr;
+}
+
 /// A chain of nodes that may become one kernel.
 struct Chain {
   std::vector<Node> nodes;
@@ -56,10 +74,14 @@ class Fuser {
   bool fits(const Node& node) const {
     if (!op_def(node.op).pointwise_flops || node.phase == Phase::kOptimizer) return false;
     if (chain_.nodes.empty()) return true;
-    const Shape& shape = graph_.tensor(chain_.nodes.front().outputs[0]).shape;
     const bool reads_chain = std::any_of(node.inputs.begin(), node.inputs.end(),
                                          [&](TensorId id) { return chain_.makes(id); });
-    return reads_chain && graph_.tensor(node.outputs[0]).shape == shape;
+    return reads_chain && same_shape(node);
+  }
+
+  bool same_shape(const Node& node) const {
+    return graph_.tensor(node.outputs[0]).shape ==
+           graph_.tensor(chain_.nodes.front().outputs[0]).shape;
   }
 
   void take(Node node) {
@@ -69,6 +91,10 @@ class Fuser {
       const bool launches = op_def(node.op).work != nullptr;
       const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
                                      [&](TensorId id) { return chain_.makes(id); });
+      if (row_fusion(node) != nullptr && reads && same_shape(node)) {
+        chain_.nodes.push_back(std::move(node));
+        return flush();
+      }
       if (launches || reads) flush();
       graph_.nodes.push_back(std::move(node));
       return;
@@ -89,21 +115,23 @@ class Fuser {
   }
 
   Node fuse() const {
-    static const OpId kFused = require_op("fused_pointwise");
-    Node fused{.name = chain_.nodes.front().name,
-               .op = kFused,
+    const RowFusion* rows = row_fusion(chain_.nodes.back());
+    Node fused{.name = (rows ? chain_.nodes.back() : chain_.nodes.front()).name,
+               .op = require_op(rows ? rows->fused : "fused_pointwise"),
                .inputs = {},
                .outputs = {},
                .attributes = {},
                .phase = chain_.nodes.front().phase};
-    int64_t flops = 0;
+    int64_t flops = rows ? rows->flops_per_element : 0;
+    // A kernel over rows has the shape of its first output.
+    if (rows) fused.outputs = chain_.nodes.back().outputs;
     for (const Node& node : chain_.nodes) {
       flops += op_def(node.op).pointwise_flops.value_or(0);
       for (TensorId id : node.inputs) {
         if (!chain_.makes(id) && !contains(fused.inputs, id)) fused.inputs.push_back(id);
       }
       for (TensorId id : node.outputs) {
-        if (used_outside(id)) fused.outputs.push_back(id);
+        if (used_outside(id) && !contains(fused.outputs, id)) fused.outputs.push_back(id);
       }
     }
     if (fused.outputs.empty()) fused.outputs.push_back(chain_.nodes.back().outputs[0]);

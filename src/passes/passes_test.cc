@@ -136,6 +136,35 @@ b = add(a, z)
   EXPECT_EQ(graph.nodes[0].outputs.size(), 2u);
 }
 
+TEST(Fusion, EndsAChainInTheRowsThatReadIt) {
+  Graph graph = parse_graph(R"(input x: fp32[64, 256]
+input m: fp32[1, 256]
+weight v: fp32[256, 256]
+s = div_scalar(x)
+t = add(s, m)
+p = softmax(t)
+y = linear(p, v)
+r = add(y, x)
+n = layer_norm(r)
+z = mul(n, r)
+)",
+                            "g");
+  fuse_pointwise(graph);
+  std::vector<std::string> ops;
+  for (const Node& node : graph.nodes) ops.emplace_back(op_def(node.op).name);
+  EXPECT_EQ(ops, (std::vector<std::string>{"fused_softmax", "linear", "fused_layer_norm", "mul"}));
+  std::vector<Kernel> kernels;
+  lower_node(graph, graph.nodes[0], kernels);
+  EXPECT_EQ(kernels[0].family, KernelFamily::kSoftmax);
+  EXPECT_EQ(kernels[0].m, 64);
+  EXPECT_EQ(kernels[0].n, 256);
+  EXPECT_EQ(kernels[0].flops, 64 * 256 * (1 + 1 + 5));
+  EXPECT_EQ(kernels[0].bytes(), 4 * (2 * 64 * 256 + 256));  // x and m in, p out
+  lower_node(graph, graph.nodes[2], kernels);
+  // y and x in; the norm, its statistics and the sum that is read again out.
+  EXPECT_EQ(kernels[1].bytes(), 4 * (4 * 64 * 256 + 2 * 64));
+}
+
 TEST(OptimizerStep, TrafficFollowsPyTorchsMultiTensorKernels) {
   Graph graph =
       parse_graph("input x: fp32[8, 64]\nweight w: fp32[64, 64]\ny = linear(x, w)\n", "g");

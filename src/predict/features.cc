@@ -15,21 +15,15 @@ namespace {
 // All features are free of units, so that they carry over to devices of another size; absolute
 // times and raw rates would name the few devices that were measured (docs/accuracy.md, what was
 // tried).
-const std::vector<std::string_view> kMatmulFeatures = {"log2_m",
-                                                       "log2_n",
-                                                       "log2_k",
-                                                       "log2_tile_m",
-                                                       "log2_tile_n",
-                                                       "log2_tiles_per_sm",
-                                                       "wave_occupancy",
-                                                       "occupancy_64",
-                                                       "tile_fill",
-                                                       "log2_intensity",
-                                                       "log2_bytes_per_l2",
-                                                       "log2_power_headroom",
-                                                       "align_n",
-                                                       "align_k",
-                                                       "is_linear"};
+const std::vector<std::string_view> kMatmulFeatures = {
+    "log2_tile_reuse", "log2_few_tiles_per_sm", "wave_occupancy", "occupancy_64", "tile_fill",
+    "log2_low_intensity", "log2_short_k", "align_m", "align_n", "align_k", "on_matrix_unit",
+    // What follows is not shared by all devices: how sizes beyond the tile and the library's entry
+    // point matter differs in ways that no data sheet tells (P100's linear products fall to a third
+    // of its rate with size, its batched ones do not).
+    "log2_tile_m", "log2_tile_n", "log2_tiles_per_sm", "log2_intensity", "log2_m", "log2_n",
+    "log2_k", "log2_bytes_per_l2", "stride_n", "stride_k", "is_linear"};
+constexpr size_t kSharedMatmulFeatures = 11;
 
 // Kernels that stream memory come in more kinds than were measured: no two features here may be
 // tied to each other in the measured ones, or the networks could say anything where the tie is
@@ -37,23 +31,26 @@ const std::vector<std::string_view> kMatmulFeatures = {"log2_m",
 const std::vector<std::string_view> kElementwiseFeatures = {"log2_bytes_per_l2",
                                                             "log2_flops_per_byte"};
 
-const std::vector<std::string_view> kRowFeatures = {"log2_bytes_per_l2", "log2_columns"};
+const std::vector<std::string_view> kRowFeatures = {"log2_bytes_per_l2", "log2_columns",
+                                                    "log2_process_node", "is_amd"};
 
 float lg(double x) { return std::log2(static_cast<float>(std::max(x, 1e-30))); }
 
-/// log2 of the largest power of two up to 32 that divides x, as a share of 5.
-float alignment(int64_t x) {
+/// log2 of the largest power of two up to 2^limit that divides x, as a share of limit.
+float alignment(int64_t x, int limit = 5) {
   int bits = 0;
-  while (bits < 5 && x > 0 && (x >> bits) % 2 == 0) ++bits;
-  return static_cast<float>(bits) / 5.0f;
+  while (bits < limit && x > 0 && (x >> bits) % 2 == 0) ++bits;
+  return static_cast<float>(bits) / static_cast<float>(limit);
 }
 
-/// Board power over peak FLOP/s and process node: the energy budget of a FLOP against what its
-/// silicon needs, which falls about with the node's length. Cards with little of it (P4, T4) run
-/// below their boost clock in long products.
-float power_headroom(const Device& d, double peak) {
+/// Strides of large powers of two fall on the same memory channels and cache sets.
+constexpr int kStrideBits = 12;
+
+/// Newer NVIDIA devices come nearer to their bandwidth in kernels that go over rows twice; the
+/// process node stands for the generation. AMD's kernels are others: one level for all.
+float generation(const Device& device) {
   constexpr double kUnknownNode = 5;  // of current data-center GPUs
-  return lg(d.board_power_w / peak * 1e12 / d.process_nm.value_or(kUnknownNode));
+  return device.vendor == "amd" ? 4.0f : lg(device.process_nm.value_or(kUnknownNode));
 }
 
 }  // namespace
@@ -104,6 +101,10 @@ NetKind net_of(KernelFamily family) {
 const std::vector<std::string_view>& feature_names(NetKind kind) {
   if (kind == NetKind::kMatmul) return kMatmulFeatures;
   return kind == NetKind::kElementwise ? kElementwiseFeatures : kRowFeatures;
+}
+
+size_t shared_feature_count(NetKind kind) {
+  return kind == NetKind::kMatmul ? kSharedMatmulFeatures : feature_names(kind).size();
 }
 
 Bound physical_bound(const Kernel& kernel, const Device& device) {
@@ -160,23 +161,33 @@ Features make_features(const Kernel& kernel, const Device& device, const Bound& 
     case NetKind::kMatmul: {
       const Waves waves = count_waves(kernel, device, tile);
       const Waves small = count_waves(kernel, device, {64, 64});
-      const double peak = device.matmul_peak(kernel.dtype);
       const double outputs = static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) *
                              static_cast<double>(kernel.n);
-      f = {lg(static_cast<double>(kernel.m)),
-           lg(static_cast<double>(kernel.n)),
-           lg(static_cast<double>(kernel.k)),
-           lg(tile.m),
-           lg(tile.n),
-           lg(waves.tiles / sm),
+      const float tiles_per_sm = lg(waves.tiles / sm);
+      const float intensity = lg(bound.compute_s / dram_s);
+      // Features of the shared law end where more of them changes nothing any more, so that a
+      // device with more of it is no unknown land.
+      f = {lg(static_cast<double>(tile.m) * tile.n / (tile.m + tile.n)),
+           std::clamp(tiles_per_sm, -5.0f, 4.0f),
            static_cast<float>(waves.occupancy),
            static_cast<float>(small.occupancy),
            static_cast<float>(outputs / (waves.tiles * tile.m * tile.n)),
-           lg(bound.compute_s / dram_s),
-           per_l2,
-           power_headroom(device, peak),
+           std::clamp(intensity, -3.0f, 4.0f),
+           lg(static_cast<double>(std::min<int64_t>(kernel.k, 1024))),
+           alignment(kernel.m),
            alignment(kernel.n),
            alignment(kernel.k),
+           device.matrix_peak(kernel.dtype) > 0 ? 1.0f : 0.0f,
+           lg(tile.m),
+           lg(tile.n),
+           tiles_per_sm,
+           intensity,
+           lg(static_cast<double>(kernel.m)),
+           lg(static_cast<double>(kernel.n)),
+           lg(static_cast<double>(kernel.k)),
+           per_l2,
+           alignment(kernel.n, kStrideBits),
+           alignment(kernel.k, kStrideBits),
            kernel.family == KernelFamily::kLinear ? 1.0f : 0.0f};
       break;
     }
@@ -185,7 +196,8 @@ Features make_features(const Kernel& kernel, const Device& device, const Bound& 
       break;
     case NetKind::kSoftmax:
     case NetKind::kLayerNorm:
-      f = {per_l2, lg(static_cast<double>(kernel.n))};
+      f = {per_l2, lg(static_cast<double>(kernel.n)), generation(device),
+           device.vendor == "amd" ? 1.0f : 0.0f};
       break;
   }
   return f;

@@ -25,8 +25,12 @@ float lowest_logit(NetKind kind);
 inline constexpr size_t kMaxFeatures = 24;
 using Features = std::array<float, kMaxFeatures>;
 
-/// Names of a network's features, in order; their number is its input width.
+/// Names of a network's features, in order.
 const std::vector<std::string_view>& feature_names(NetKind kind);
+
+/// The first so many features are what the law shared by all devices sees; corrections to single
+/// devices see all.
+size_t shared_feature_count(NetKind kind);
 
 /// Physics of one kernel on one device: the least time that the data sheet allows.
 struct Bound {

@@ -71,4 +71,15 @@ void mlp_forward(const Mlp& mlp, const float* inputs, size_t count, float* outpu
   }
 }
 
+void ensemble_forward(const std::vector<Mlp>& members, const float* inputs, size_t count,
+                      float* outputs) {
+  std::fill(outputs, outputs + count, 0.0f);
+  std::vector<float> member(count);
+  for (const Mlp& mlp : members) {
+    mlp_forward(mlp, inputs, count, member.data());
+    for (size_t i = 0; i < count; ++i) outputs[i] += member[i];
+  }
+  for (size_t i = 0; i < count; ++i) outputs[i] /= static_cast<float>(members.size());
+}
+
 }  // namespace tilecast

@@ -20,4 +20,8 @@ size_t mlp_parameter_count(const std::vector<int>& widths);
 /// The same inputs give the same bits whatever stands beside them in the batch.
 void mlp_forward(const Mlp& mlp, const float* inputs, size_t count, float* outputs);
 
+/// Mean output of an ensemble (at least one member).
+void ensemble_forward(const std::vector<Mlp>& members, const float* inputs, size_t count,
+                      float* outputs);
+
 }  // namespace tilecast

@@ -6,7 +6,10 @@
 #include "devices/registry.h"
 #include "ops/op_def.h"
 #include "ops/shapes.h"
+#include "predict/calibration.h"
+#include "predict/power.h"
 #include "predict/predictor.h"
+#include "predict/similarity.h"
 #include "test_support.h"
 
 namespace tilecast {
@@ -89,6 +92,80 @@ TEST(Learned, MostlyGrowsWithWork) {
     total += a.size();
   }
   EXPECT_LE(violations, total * 6 / 100) << "of " << total;
+}
+
+TEST(PowerLaw, LimitsCardsOfLittlePowerOnly) {
+  // 17.7 pJ a FLOP at 16 nm: T4 (70 W, 12 nm, the same class) stops at 3.95 TFLOP/s of its 8.1.
+  const Device t4 = find_device("T4");
+  EXPECT_NEAR(*power_limited_flops_per_s(t4, DType::kFp32, 17.7), 3.955e12, 1e9);
+  EXPECT_GT(*power_limited_flops_per_s(find_device("V100"), DType::kFp32, 17.7), 1.4e13);
+  EXPECT_FALSE(power_limited_flops_per_s(t4, DType::kFp16, 17.7)) << "the tensor cores";
+  EXPECT_FALSE(power_limited_flops_per_s(find_device("MI100"), DType::kFp32, 17.7))
+      << "a matrix unit";
+  EXPECT_FALSE(power_limited_flops_per_s(t4, DType::kFp32, 0)) << "not fitted";
+  const Kernel kernel = kernels_of_shape("linear", DType::kFp32, {1, 4096, 4096, 4096})[0];
+  const Bound bound = physical_bound(kernel, t4);
+  const double utilization = 1 / (1 + std::exp(-power_cap_logit(kernel, t4, bound, 17.7)));
+  EXPECT_NEAR(utilization, 3.955 / 8.1408, 1e-3);
+}
+
+TEST(SimilarityTest, FallsWithTheDataSheetsDistance) {
+  const Signature v100 = signature_of(find_device("V100"));
+  EXPECT_FLOAT_EQ(similarity(v100, v100), 1);
+  const float pcie = similarity(v100, signature_of(find_device("V100-PCIE-32GB")));
+  EXPECT_GT(pcie, 0.3f);
+  EXPECT_LT(similarity(v100, signature_of(find_device("H100"))), 0.02f);
+}
+
+TEST(Corrections, AMeasuredDeviceGetsItsOwnInFull) {
+  const Weights weights = load_weights("");
+  for (const Net& net : weights.nets) {
+    for (size_t i = 0; i < net.corrections.size(); ++i) {
+      const std::vector<float> counts =
+          correction_weights(net, find_device(net.corrections[i].source));
+      for (size_t j = 0; j < counts.size(); ++j)
+        EXPECT_NEAR(counts[j], i == j ? 1 : 0, 0.05) << net.corrections[i].source << " " << j;
+    }
+    const std::vector<float> unlike = correction_weights(net, find_device("B200"));
+    EXPECT_EQ(*std::max_element(unlike.begin(), unlike.end()), 0);
+  }
+}
+
+TEST(CalibrationFile, RoundTripsAndRefusesBrokenOnes) {
+  Calibration calibration{.gpu = "x", .signature = signature_of(find_device("T4")), .nets = {}};
+  CalibrationNet& net = calibration.nets[static_cast<size_t>(NetKind::kSoftmax)];
+  const size_t width = feature_names(NetKind::kSoftmax).size();
+  net = {.rows = 2, .offset = 0.25, .length = 2, .weights = {1, -1}};
+  net.points.assign(2 * width, 0.5f);
+  const std::string text = serialize_calibration(calibration);
+  EXPECT_EQ(parse_calibration(text, "c.json"), calibration);
+  const std::vector<float> x(width, 0.5f);
+  EXPECT_NEAR(net.at(x.data(), width), 0.25, 1e-6);  // the two points cancel
+  EXPECT_ERROR(parse_calibration("{}", "c.json"), kInput, "not a usable calibration");
+  std::string broken = text;
+  broken.replace(broken.find("\"rows\":2"), 8, "\"rows\":3");
+  EXPECT_ERROR(parse_calibration(broken, "c.json"), kInput, "'softmax' has 3 rows but 2 weights");
+}
+
+TEST(CalibrationFile, SharpensItsDeviceAndLeavesOthersAlone) {
+  Weights weights = load_weights("");
+  const Kernel kernel = kernels_of_shape("softmax", DType::kFp32, {1, 65536, 1024})[0];
+  const auto seconds = [&](const char* gpu) {
+    KernelTime time;
+    make_learned_predictor(weights)->predict({&kernel, 1}, find_device(gpu), {&time, 1});
+    return time.seconds;
+  };
+  const double before = seconds("L40S"), other = seconds("P4");
+  Calibration calibration{
+      .gpu = "L40S", .signature = signature_of(find_device("L40S")), .nets = {}};
+  calibration.nets[static_cast<size_t>(NetKind::kSoftmax)] = {
+      .rows = 1,
+      .offset = -1,
+      .points = std::vector<float>(feature_names(NetKind::kSoftmax).size()),
+      .weights = {0}};
+  weights.calibration = calibration;
+  EXPECT_GT(seconds("L40S"), 1.2 * before);
+  EXPECT_EQ(seconds("P4"), other);
 }
 
 TEST(Roofline, IsTheLargerOfComputeAndMemory) {

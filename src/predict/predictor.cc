@@ -4,12 +4,17 @@
 #include <array>
 #include <cmath>
 
+#include "predict/power.h"
+
 namespace tilecast {
 namespace {
 
 // A twentieth of a feature's training range beyond it is still taken as inside: the edge is where
 // the outermost of thousands of rows happened to fall.
 constexpr double kExtrapolates = 0.05;
+
+// What is known of a device counts for another down to this similarity.
+constexpr float kNegligible = 0.02f;
 
 Limit limit_of(const Bound& bound, double seconds) {
   // Within twice the shortest kernel nothing but latency can be seen.
@@ -32,45 +37,106 @@ class LearnedPredictor : public Predictor {
     size_t index;
     Bound bound;
     Tile tile;
-    double excess;  ///< how far outside the training range, in widths of that range
+    double excess;             ///< how far outside the training range, in widths of that range
+    std::string_view feature;  ///< which is furthest outside
+    float cap_logit;           ///< utilization that the board's power allows
+    bool corrected;            ///< whether what was learned on single devices may be used
+  };
+  struct Near {
+    const Correction* correction;
+    float weight;
   };
 
   void predict_net(NetKind kind, std::span<const Kernel> kernels, const Device& device,
                    std::span<KernelTime> times) const {
     const Net& net = weights_.net(kind);
     const size_t width = feature_names(kind).size();
+    const size_t shared_width = shared_feature_count(kind);
     std::vector<Row> rows;
-    std::vector<float> inputs;
+    std::vector<float> inputs, shared;
     for (size_t i = 0; i < kernels.size(); ++i) {
       if (net_of(kernels[i].family) != kind) continue;
-      Row row{i, physical_bound(kernels[i], device), {}, 0};
+      Row row{i, physical_bound(kernels[i], device), {}, 0, "", 0, true};
       if (kind == NetKind::kMatmul) row.tile = tile_of(weights_, kernels[i], device);
+      row.cap_logit = power_cap_logit(kernels[i], device, row.bound, weights_.vector_pj_per_flop);
       const Features f = make_features(kernels[i], device, row.bound, row.tile);
       for (size_t j = 0; j < width; ++j) {
         const float clamped = std::clamp(f[j], net.minimum[j], net.maximum[j]);
         const double range = std::max(1e-6f, net.maximum[j] - net.minimum[j]);
-        row.excess = std::max(row.excess, std::abs(static_cast<double>(f[j] - clamped)) / range);
+        const double excess = std::abs(static_cast<double>(f[j] - clamped)) / range;
+        if (excess > row.excess) {
+          row.excess = excess;
+          row.feature = feature_names(kind)[j];
+        }
         inputs.push_back((clamped - net.mean[j]) / net.scale[j]);
+        if (j < shared_width) shared.push_back(inputs.back());
       }
       // The networks have seen products in single precision only.
-      if (kernels[i].is_matmul() && kernels[i].dtype != DType::kFp32) row.excess = 1;
+      if (kernels[i].is_matmul() && kernels[i].dtype != DType::kFp32) {
+        row.excess = 1;
+        row.feature = "dtype";
+        row.corrected = false;
+      }
       rows.push_back(row);
     }
     if (rows.empty()) return;
-    std::vector<float> logits(rows.size(), 0.0f);
-    std::vector<float> member(rows.size());
-    for (const Mlp& mlp : net.members) {
-      mlp_forward(mlp, inputs.data(), rows.size(), member.data());
-      for (size_t r = 0; r < rows.size(); ++r) logits[r] += member[r];
+    std::vector<float> logits(rows.size());
+    ensemble_forward(net.members, shared.data(), rows.size(), logits.data());
+    for (size_t r = 0; r < rows.size(); ++r) logits[r] = std::min(logits[r], rows[r].cap_logit);
+    const std::vector<Near> near = near_corrections(net, device);
+    std::vector<float> delta(rows.size());
+    for (const Near& n : near) {
+      ensemble_forward(n.correction->members, inputs.data(), rows.size(), delta.data());
+      for (size_t r = 0; r < rows.size(); ++r) {
+        if (rows[r].corrected) logits[r] += n.weight * delta[r];
+      }
     }
-    const auto members = static_cast<float>(net.members.size());
+    const float calibrated = calibration_weight(kind, device);
+    if (calibrated > 0) {
+      const CalibrationNet& calibration = weights_.calibration->net(kind);
+      for (size_t r = 0; r < rows.size(); ++r) {
+        if (rows[r].corrected)
+          logits[r] += calibrated * static_cast<float>(calibration.at(&inputs[r * width], width));
+      }
+    }
     for (size_t r = 0; r < rows.size(); ++r)
-      times[rows[r].index] =
-          finish(kernels[rows[r].index], device, rows[r], logits[r] / members, net);
+      times[rows[r].index] = finish(kernels[rows[r].index], device, rows[r], logits[r], net, near);
   }
 
-  static KernelTime finish(const Kernel& kernel, const Device& device, const Row& row, float logit,
-                           const Net& net) {
+  float calibration_weight(NetKind kind, const Device& device) const {
+    if (!weights_.calibration || weights_.calibration->net(kind).rows == 0) return 0;
+    const float weight = similarity(signature_of(device), weights_.calibration->signature);
+    return weight > kNegligible ? weight : 0;
+  }
+
+  static std::vector<Near> near_corrections(const Net& net, const Device& device) {
+    const std::vector<float> weights = correction_weights(net, device);
+    std::vector<Near> near;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (weights[i] > 0) near.push_back({&net.corrections[i], weights[i]});
+    }
+    return near;
+  }
+
+  /// Logarithms of the interval's factors: those of left-out devices, or nearer to those of a
+  /// measured device the more alike the two are.
+  static std::pair<double, double> interval_logs(const Net& net, const std::vector<Near>& near,
+                                                 bool corrected) {
+    double low = 0, high = 0, known = 0;
+    if (corrected) {
+      for (const Near& n : near) {
+        low += n.weight * std::log(n.correction->low_ratio);
+        high += n.weight * std::log(n.correction->high_ratio);
+        known += n.weight;
+      }
+    }
+    if (known > 1) return {low / known, high / known};
+    return {low + (1 - known) * std::log(net.low_ratio),
+            high + (1 - known) * std::log(net.high_ratio)};
+  }
+
+  KernelTime finish(const Kernel& kernel, const Device& device, const Row& row, float logit,
+                    const Net& net, const std::vector<Near>& near) const {
     // 1 / utilization = 1 / sigmoid(logit) = 1 + exp(-logit): never below the bound.
     const double bound = row.bound.seconds();
     const double learned = bound * (1.0 + std::exp(-static_cast<double>(std::max(
@@ -80,14 +146,22 @@ class LearnedPredictor : public Predictor {
     // One range beyond the training rows doubles the interval's logarithm; a guess until devices of
     // other generations are measured.
     const double width = 1.0 + std::min(1.0, row.excess);
-    time.low_s = std::max(time.seconds * std::pow(net.low_ratio, width), bound);
-    time.high_s = time.seconds * std::pow(net.high_ratio, width);
+    auto [low, high] = interval_logs(net, near, row.corrected);
+    const NetKind kind = net_of(kernel.family);
+    if (const float w = calibration_weight(kind, device); w > 0 && row.corrected) {
+      const CalibrationNet& calibration = weights_.calibration->net(kind);
+      low += w * (std::log(calibration.low_ratio) - low);
+      high += w * (std::log(calibration.high_ratio) - high);
+    }
+    time.low_s = std::max(time.seconds * std::exp(low * width), bound);
+    time.high_s = time.seconds * std::exp(high * width);
     time.limit = limit_of(row.bound, time.seconds);
     if (kernel.is_matmul()) time.tile = row.tile;
     time.waves = count_waves(kernel, device, row.tile).waves;
     time.utilization_ratio = bound / time.seconds;
     time.predictor = net_name(net_of(kernel.family));
     time.extrapolated = row.excess > kExtrapolates;
+    if (time.extrapolated) time.extrapolated_feature = row.feature;
     return time;
   }
 
@@ -127,6 +201,19 @@ std::string_view limit_name(Limit limit) {
       return "latency";
   }
   return "";
+}
+
+std::vector<float> correction_weights(const Net& net, const Device& device) {
+  const Signature signature = signature_of(device);
+  std::vector<float> alike;
+  for (const Correction& c : net.corrections) alike.push_back(similarity(signature, c.signature));
+  std::vector<float> weights;
+  for (const Correction& c : net.corrections) {
+    float weight = 0;
+    for (size_t i = 0; i < alike.size(); ++i) weight += c.kriging[i] * alike[i];
+    weights.push_back(weight > kNegligible ? std::min(weight, 1.0f) : 0.0f);
+  }
+  return weights;
 }
 
 Tile tile_of(const Weights& weights, const Kernel& kernel, const Device& device) {

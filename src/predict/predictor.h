@@ -29,6 +29,7 @@ struct KernelTime {
   double utilization_ratio = 0;  ///< physical bound over forecast
   std::string_view predictor;
   bool extrapolated = false;
+  std::string_view extrapolated_feature;  ///< which one, the furthest outside
 };
 
 /// Kernels × device → seconds. A pure function: the same kernels give the same bits.
@@ -47,6 +48,10 @@ std::unique_ptr<Predictor> make_learned_predictor(const Weights& weights);
 
 /// max(FLOPs / peak, bytes / bandwidth): the baseline (Williams, Waterman, Patterson 2009).
 std::unique_ptr<Predictor> make_roofline_predictor();
+
+/// How much each of the network's corrections counts on a device (simple kriging over the data
+/// sheets: a measured device gets its own in full and no other's).
+std::vector<float> correction_weights(const Net& net, const Device& device);
 
 /// The tile that the vendor's library is taken to pick.
 Tile tile_of(const Weights& weights, const Kernel& kernel, const Device& device);

@@ -17,7 +17,7 @@
 namespace tilecast {
 namespace {
 
-constexpr std::string_view kMagic = "tilecast-weights 1\n";
+constexpr std::string_view kMagic = "tilecast-weights 2\n";
 
 uint64_t fnv1a(std::string_view bytes) {
   uint64_t hash = 14695981039346656037ull;
@@ -37,13 +37,30 @@ std::vector<float> float_list(const Json& json) {
   return values;
 }
 
+Json widths_of(const std::vector<Mlp>& members) {
+  Json list = Json::array();
+  for (const Mlp& mlp : members) list.push_back(mlp.widths);
+  return list;
+}
+
 Json net_header(const Net& net) {
-  Json members = Json::array();
-  for (const Mlp& mlp : net.members) members.push_back(mlp.widths);
-  return {{"members", members},           {"mean", net.mean},
-          {"scale", net.scale},           {"minimum", net.minimum},
-          {"maximum", net.maximum},       {"low_ratio", net.low_ratio},
-          {"high_ratio", net.high_ratio}, {"call_overhead_s", net.call_overhead_s}};
+  Json corrections = Json::array();
+  for (const Correction& c : net.corrections)
+    corrections.push_back({{"source", c.source},
+                           {"signature", c.signature},
+                           {"kriging", c.kriging},
+                           {"members", widths_of(c.members)},
+                           {"low_ratio", c.low_ratio},
+                           {"high_ratio", c.high_ratio}});
+  return {{"members", widths_of(net.members)},
+          {"corrections", corrections},
+          {"mean", net.mean},
+          {"scale", net.scale},
+          {"minimum", net.minimum},
+          {"maximum", net.maximum},
+          {"low_ratio", net.low_ratio},
+          {"high_ratio", net.high_ratio},
+          {"call_overhead_s", net.call_overhead_s}};
 }
 
 Json tree_header(const TileTree& tree) {
@@ -68,7 +85,7 @@ class Reader {
 
  private:
   Json read_header() {
-    if (!rest_.starts_with(kMagic)) damaged(where_, "it does not start with 'tilecast-weights 1'");
+    if (!rest_.starts_with(kMagic)) damaged(where_, "it does not start with 'tilecast-weights 2'");
     rest_.remove_prefix(kMagic.size());
     const size_t newline = rest_.substr(0, 20).find('\n');
     if (newline == std::string_view::npos) damaged(where_, "it is truncated");
@@ -85,7 +102,7 @@ class Reader {
   }
 
   Weights interpret(const Json& header) {
-    if (header.at("schema_version").get<int>() != 1) damaged(where_, "unknown schema_version");
+    if (header.at("schema_version").get<int>() != 2) damaged(where_, "unknown schema_version");
     const size_t count = header.at("float_count").get<size_t>();
     if (count > rest_.size() / sizeof(float) || rest_.size() != count * sizeof(float))
       damaged(where_, fmt::format("expected {} parameters, found {} bytes", count, rest_.size()));
@@ -98,6 +115,8 @@ class Reader {
       weights.nets[i] = read_net(header.at("nets").at(std::string(net_name(kind))), kind);
     }
     if (!rest_.empty()) damaged(where_, "there are more parameters than the networks need");
+    weights.vector_pj_per_flop = header.at("vector_pj_per_flop").get<double>();
+    if (!(weights.vector_pj_per_flop >= 0)) damaged(where_, "an energy is below 0");
     for (const Json& tree : header.at("tiles")) weights.tiles.push_back(read_tree(tree));
     return weights;
   }
@@ -120,11 +139,39 @@ class Reader {
     for (float scale : net.scale) {
       if (!(scale > 0)) damaged(where_, "a feature's scale is not above 0");
     }
-    if (!(net.low_ratio > 0 && net.low_ratio <= 1 && net.high_ratio >= 1 && net.high_ratio < 1e6))
-      damaged(where_, "an interval does not hold its forecast");
-    for (const Json& widths : json.at("members")) net.members.push_back(read_mlp(widths, width));
-    if (net.members.empty()) damaged(where_, "a network is missing");
+    check_interval(net.low_ratio, net.high_ratio);
+    net.members = read_members(json.at("members"), shared_feature_count(kind));
+    for (const Json& item : json.at("corrections"))
+      net.corrections.push_back(read_correction(item, width));
+    for (const Correction& correction : net.corrections) {
+      if (correction.kriging.size() != net.corrections.size())
+        damaged(where_, "a correction does not fit the others");
+    }
     return net;
+  }
+
+  std::vector<Mlp> read_members(const Json& json, size_t inputs) {
+    std::vector<Mlp> members;
+    for (const Json& widths : json) members.push_back(read_mlp(widths, inputs));
+    if (members.empty()) damaged(where_, "a network is missing");
+    return members;
+  }
+
+  Correction read_correction(const Json& json, size_t width) {
+    Correction correction;
+    correction.source = json.at("source").get<std::string>();
+    correction.signature = json.at("signature").get<Signature>();
+    correction.kriging = float_list(json.at("kriging"));
+    correction.members = read_members(json.at("members"), width);
+    correction.low_ratio = json.at("low_ratio").get<double>();
+    correction.high_ratio = json.at("high_ratio").get<double>();
+    check_interval(correction.low_ratio, correction.high_ratio);
+    return correction;
+  }
+
+  void check_interval(double low_ratio, double high_ratio) const {
+    if (!(low_ratio > 0 && low_ratio <= 1 && high_ratio >= 1 && high_ratio < 1e6))
+      damaged(where_, "an interval does not hold its forecast");
   }
 
   Mlp read_mlp(const Json& widths, size_t inputs) {
@@ -192,9 +239,13 @@ std::string serialize_weights(const Weights& weights) {
   for (size_t i = 0; i < kNetCount; ++i) {
     const Net& net = weights.nets[i];
     nets[std::string(net_name(static_cast<NetKind>(i)))] = net_header(net);
-    for (const Mlp& mlp : net.members) {
+    const auto append = [&](const Mlp& mlp) {
       payload.append(reinterpret_cast<const char*>(mlp.parameters.data()),
                      mlp.parameters.size() * sizeof(float));
+    };
+    for (const Mlp& mlp : net.members) append(mlp);
+    for (const Correction& correction : net.corrections) {
+      for (const Mlp& mlp : correction.members) append(mlp);
     }
   }
   Json tiles = Json::array();
@@ -202,8 +253,9 @@ std::string serialize_weights(const Weights& weights) {
   const Json provenance =
       weights.provenance.empty() ? Json::object() : Json::parse(weights.provenance);
   const std::string header = Json{
-      {"schema_version", 1},
+      {"schema_version", 2},
       {"nets", nets},
+      {"vector_pj_per_flop", weights.vector_pj_per_flop},
       {"tiles", tiles},
       {"provenance", provenance},
       {"float_count", payload.size() / sizeof(float)},

@@ -2,20 +2,38 @@
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "predict/calibration.h"
 #include "predict/features.h"
 #include "predict/mlp.h"
+#include "predict/similarity.h"
 #include "predict/tiles.h"
 
 namespace tilecast {
 
+/// What a measured device does differently from the law that all share: features → what is added
+/// to the logit, in full on that device, less on others the less their data sheets are alike.
+struct Correction {
+  std::string source;  ///< the measured device; for people only
+  Signature signature{};
+  std::vector<float> kriging;  ///< this one's row of the inverse of all corrections' similarities
+  std::vector<Mlp> members;    ///< an ensemble on all features; the outputs are averaged
+  /// As in Net, on the device itself.
+  double low_ratio = 0.5;
+  double high_ratio = 2.0;
+
+  bool operator==(const Correction&) const = default;
+};
+
 /// One learned law: features → logit of utilization.
 struct Net {
-  std::vector<Mlp> members;  ///< an ensemble; the logits are averaged
-  std::vector<float> mean;   ///< per feature, of the training rows
+  std::vector<Mlp> members;  ///< an ensemble on the shared features; the logits are averaged
+  std::vector<Correction> corrections;
+  std::vector<float> mean;  ///< per feature, of the training rows
   std::vector<float> scale;
   std::vector<float> minimum;  ///< outside [minimum, maximum] a forecast extrapolates
   std::vector<float> maximum;
@@ -32,6 +50,9 @@ struct Net {
 struct Weights {
   std::array<Net, kNetCount> nets;
   std::vector<TileTree> tiles;
+  double vector_pj_per_flop = 0;  ///< see predict/power.h; 0: no card showed its power limit
+  /// Of one device, applied at run time; not in the weights file.
+  std::optional<Calibration> calibration;
   std::string provenance;  ///< training command and data, as JSON text
 
   const Net& net(NetKind kind) const { return nets[static_cast<size_t>(kind)]; }

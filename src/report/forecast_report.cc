@@ -48,6 +48,7 @@ Json kernel_object(const KernelForecast& k) {
                  {"bytes", k.bytes},         {"limit", k.limit},
                  {"waves", k.waves},         {"utilization_ratio", k.utilization_ratio},
                  {"predictor", k.predictor}, {"extrapolated", k.extrapolated}};
+  if (k.extrapolated) object["extrapolated_feature"] = k.extrapolated_feature;
   object["tile"] = k.tile ? Json{k.tile->first, k.tile->second} : Json(nullptr);
   return object;
 }
@@ -223,7 +224,9 @@ std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::
         {"waves", fmt::format("{:.0f}", k.waves),
          k.tile ? fmt::format("tiles of {}x{}", k.tile->first, k.tile->second) : ""},
         {"predictor", k.predictor,
-         k.extrapolated ? "extrapolated: outside its training range" : ""}};
+         k.extrapolated
+             ? "extrapolated: " + k.extrapolated_feature + " is outside its training range"
+             : ""}};
     out += format_text_table(table, 2);
   }
   return out;

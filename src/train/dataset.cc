@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "devices/registry.h"
+#include "predict/power.h"
 #include "predict/predictor.h"
 #include "tilecast/error.h"
 
@@ -49,6 +50,7 @@ class Preparer {
     for (const auto& [gpu, why] : unknown_)
       data_.report.push_back(fmt::format("left out all rows of {}: {}", gpu, why));
     remove_overhead();
+    find_sustained_rates();
     reconcile_groups();
     finish();
     return std::move(data_);
@@ -112,6 +114,27 @@ class Preparer {
     for (TrainingRow& row : data_.rows) {
       row.seconds = std::max(row.seconds - data_.groups[row.group].call_overhead_s, 1e-7);
       row.weight = static_cast<float>(row.seconds / (row.seconds + kCallJitter));
+    }
+  }
+
+  void find_sustained_rates() {
+    // Long enough for the power limit to act, and for nothing but the rate to count.
+    constexpr double kSustained = 1e-3;
+    constexpr size_t kFewest = 20;
+    std::vector<std::vector<double>> rates(data_.groups.size());
+    for (const TrainingRow& row : data_.rows) {
+      const Device& device = data_.devices[row.device];
+      if (!row.kernel.is_matmul() || row.kernel.dtype != DType::kFp32 ||
+          device.matrix_peak(DType::kFp32) > 0 || row.seconds < kSustained)
+        continue;
+      const Bound bound = physical_bound(row.kernel, device);
+      if (bound.compute_s > 2 * bound.memory_s)
+        rates[row.group].push_back(static_cast<double>(row.kernel.flops) / row.seconds);
+    }
+    data_.sustained_flops_per_s.assign(data_.devices.size(), 0);
+    for (size_t g = 0; g < data_.groups.size(); ++g) {
+      double& best = data_.sustained_flops_per_s[data_.groups[g].device];
+      if (rates[g].size() >= kFewest) best = std::max(best, quantile(rates[g], 0.5));
     }
   }
 
@@ -201,6 +224,18 @@ class Preparer {
 };
 
 }  // namespace
+
+double fit_vector_pj_per_flop(const TrainingData& data, std::optional<size_t> left_out) {
+  double least = 0;
+  for (size_t d = 0; d < data.devices.size(); ++d) {
+    const double rate = data.sustained_flops_per_s[d];
+    if (d == left_out || rate == 0) continue;
+    const double pj =
+        1e12 * data.devices[d].board_power_w / rate / process_energy_ratio(data.devices[d]);
+    least = least == 0 ? pj : std::min(least, pj);
+  }
+  return least;
+}
 
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
                                    const std::vector<std::string>& exclude) {

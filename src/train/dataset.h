@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct RowGroup {
 struct TrainingData {
   std::vector<Device> devices;
   std::vector<RowGroup> groups;
+  /// Per device the FLOP/s of its vector lanes in long products, in the best state that any file
+  /// shows; 0 where none does.
+  std::vector<double> sustained_flops_per_s;
   std::vector<TrainingRow> rows;
   std::vector<std::string> report;  ///< what was left out or changed, and why
   uint64_t hash = 0;                ///< of all rows, for provenance and checkpoints
@@ -40,5 +44,9 @@ struct TrainingData {
 /// that contradict each other. `exclude` are GPU ids or aliases.
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
                                    const std::vector<std::string>& exclude);
+
+/// See predict/power.h: the least energy of a FLOP, in the 16 nm class, that a device shows by
+/// running at that rate with its power. 0 where no device was measured.
+double fit_vector_pj_per_flop(const TrainingData& data, std::optional<size_t> left_out);
 
 }  // namespace tilecast

@@ -9,6 +9,7 @@
 #include "ops/shapes.h"
 #include "predict/predictor.h"
 #include "test_support.h"
+#include "train/calibrate.h"
 #include "train/dataset.h"
 #include "train/training.h"
 
@@ -150,6 +151,48 @@ TEST(Training, TheNumberOfThreadsDoesNotChangeTheResult) {
   train_weights(options, [](const TrainProgress&) {});
   EXPECT_EQ(read_file(folder.path() / "a/kernels.weights"),
             read_file(folder.path() / "b/kernels.weights"));
+}
+
+TEST(Calibrate, LearnsWhatAFewRowsShow) {
+  // A device that is 1.6 times slower than forecast, with 1 % of noise, seen through 60 rows.
+  const Weights weights = load_weights("");
+  const Device device = find_device("L40S");
+  Rng rng(5);
+  std::vector<TrainingRow> rows;
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 120; ++i)
+    kernels.push_back(kernels_of_shape(
+        "linear", DType::kFp32,
+        {1, 64 + static_cast<int64_t>(rng.below(4096)), 64 + static_cast<int64_t>(rng.below(4096)),
+         64 + static_cast<int64_t>(rng.below(4096))})[0]);
+  std::vector<KernelTime> before(kernels.size()), after(kernels.size());
+  make_learned_predictor(weights)->predict(kernels, device, before);
+  for (size_t i = 0; i < 60; ++i)
+    rows.push_back(
+        {.kernel = kernels[i], .seconds = before[i].seconds * 1.6 * (0.99 + 0.02 * rng.uniform())});
+  const Calibration calibration = calibrate(weights, device, rows);
+  const CalibrationNet& net = calibration.net(NetKind::kMatmul);
+  EXPECT_EQ(net.rows, 60u);
+  EXPECT_NEAR(net.error_before_percent, 37.5, 1);
+  EXPECT_LT(net.error_after_percent, 5);
+  Weights calibrated = weights;
+  calibrated.calibration = calibration;
+  make_learned_predictor(calibrated)->predict(kernels, device, after);
+  double error = 0;
+  for (size_t i = 60; i < kernels.size(); ++i)
+    error += std::abs(after[i].seconds / (1.6 * before[i].seconds) - 1) / 60;
+  EXPECT_LT(error, 0.05) << "rows that the calibration did not see";
+  rows.resize(3);
+  EXPECT_ERROR(calibrate(weights, device, rows), kInput,
+               "too few measurements of nvidia-l40s to calibrate with: 3 matmul");
+}
+
+TEST(PowerFit, IsTheLeastEnergyThatACardShows) {
+  TrainingData data;
+  data.devices = {find_device("T4"), find_device("V100"), find_device("P4")};
+  data.sustained_flops_per_s = {4e12, 1.4e13, 0};
+  EXPECT_NEAR(fit_vector_pj_per_flop(data, std::nullopt), 70 / 4.0, 1e-9);
+  EXPECT_NEAR(fit_vector_pj_per_flop(data, 0), data.devices[1].board_power_w / 14, 1e-9);
 }
 
 TEST(Training, ExcludedGpusLeaveNothingBehind) {

@@ -105,7 +105,8 @@ class Learner {
     for (size_t r = 0; r < n; ++r) {
       const auto i = static_cast<Eigen::Index>(r);
       const LogTime forecast =
-          log_time(data.bounds[rows[r]], activations_.back()(i, 0), data.lowest_logit);
+          log_time(data.bounds[rows[r]], activations_.back()(i, 0) + data.offset(rows[r]),
+                   data.lowest_logit);
       const float residual = forecast.value - data.log_times[rows[r]];
       const float w = data.weights[rows[r]];
       error += static_cast<double>(w * std::abs(residual));
@@ -213,7 +214,7 @@ bool resume(const NetTask& task, State& state) {
 }
 
 double weighted_error(const std::vector<Mlp>& members, const NetRows& rows) {
-  const std::vector<double> residuals = net_residuals(members, rows);
+  const std::vector<double> residuals = net_residuals(net_logits(members, rows), rows);
   double error = 0;
   double weight = 0;
   for (size_t i = 0; i < residuals.size(); ++i) {
@@ -243,19 +244,17 @@ Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>
   return mlp;
 }
 
-std::vector<double> net_residuals(const std::vector<Mlp>& members, const NetRows& rows) {
-  std::vector<float> sum(rows.count(), 0.0f);
+std::vector<float> net_logits(const std::vector<Mlp>& members, const NetRows& rows) {
   std::vector<float> logits(rows.count());
-  for (const Mlp& mlp : members) {
-    mlp_forward(mlp, rows.inputs.data(), rows.count(), logits.data());
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += logits[i];
-  }
+  ensemble_forward(members, rows.inputs.data(), rows.count(), logits.data());
+  for (size_t i = 0; i < logits.size(); ++i) logits[i] += rows.offset(i);
+  return logits;
+}
+
+std::vector<double> net_residuals(const std::vector<float>& logits, const NetRows& rows) {
   std::vector<double> residuals(rows.count());
   for (size_t i = 0; i < residuals.size(); ++i)
-    residuals[i] =
-        log_time(rows.bounds[i], sum[i] / static_cast<float>(members.size()), rows.lowest_logit)
-            .value -
-        rows.log_times[i];
+    residuals[i] = log_time(rows.bounds[i], logits[i], rows.lowest_logit).value - rows.log_times[i];
   return residuals;
 }
 

@@ -17,7 +17,9 @@ struct NetRows {
   std::vector<float> bounds;     ///< least time that the data sheet allows, in shortest kernels
   std::vector<float> log_times;  ///< log(measured), in shortest kernels
   std::vector<float> weights;
+  std::vector<float> offsets;  ///< added to the network's output; empty: 0
 
+  float offset(size_t row) const { return offsets.empty() ? 0.0f : offsets[row]; }
   size_t count() const { return log_times.size(); }
 };
 
@@ -45,7 +47,10 @@ struct EpochReport {
 /// checkpoint where there is one; the result is the same as without the interruption.
 Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>& report);
 
+/// Mean output of the networks for each row, offsets included.
+std::vector<float> net_logits(const std::vector<Mlp>& members, const NetRows& rows);
+
 /// log(forecast / measured) of each row.
-std::vector<double> net_residuals(const std::vector<Mlp>& members, const NetRows& rows);
+std::vector<double> net_residuals(const std::vector<float>& logits, const NetRows& rows);
 
 }  // namespace tilecast

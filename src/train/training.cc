@@ -5,47 +5,43 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <thread>
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/rng.h"
 #include "predict/predictor.h"
 #include "predict/weights.h"
 #include "tilecast/error.h"
 #include "train/dataset.h"
-#include "train/tile_growth.h"
+#include "train/fold.h"
 
 namespace tilecast {
 namespace fs = std::filesystem;
 namespace {
 
-/// One in this many rows is held out.
-constexpr uint64_t kHeldOutShare = 10;
-
-/// Features are logarithms and shares; one that hardly varies in training is not blown up, or the
-/// slightest step outside would throw a network far off.
-constexpr double kSmallestScale = 0.1;
-
 /// Share of errors that an interval holds.
 constexpr double kCoverage = 0.8;
 
-/// What one fold trains: everything but one GPU's rows, or everything.
-struct Fold {
-  std::string name;                ///< "all" or the left-out GPU
-  std::optional<size_t> left_out;  ///< device
-  Weights weights;
-  std::array<NetRows, kNetCount> train, held_out, left_rows;
-  std::array<std::vector<size_t>, kNetCount> held_out_index, left_index;  ///< rows of the data
-};
+/// A correction is learned from at least so many rows.
+constexpr size_t kFewestRows = 50;
+
+/// Below this similarity a device's correction does not reach another.
+constexpr float kAlike = 0.02f;
 
 struct Summary {
   std::vector<double> errors;  ///< |forecast / measured - 1|, percent
 };
 
-double weighted_quantile(std::vector<std::pair<double, double>> values, double q) {
+/// By GPU and operator.
+using ErrorMap = std::map<std::pair<std::string, std::string>, Summary>;
+
+/// Residuals and their weights.
+using Spread = std::vector<std::pair<double, double>>;
+
+double weighted_quantile(Spread values, double q) {
   std::sort(values.begin(), values.end());
   double total = 0;
   for (const auto& [value, weight] : values) total += weight;
@@ -104,103 +100,98 @@ class Training {
         folds_.back()->left_out = d;
       }
     }
-    for (auto& fold : folds_) fill(*fold);
+    for (auto& fold : folds_) fill_fold(*fold, data_, options_.seed);
   }
 
-  void fill(Fold& fold) {
-    const size_t count = data_.rows.size();
-    std::vector<bool> use(count);
-    for (size_t i = 0; i < count; ++i) use[i] = data_.rows[i].device != fold.left_out;
-    for (const char* vendor : {"nvidia", "amd"}) {
-      TileTree tree = grow_tile_tree(data_, use, vendor);
-      if (!tree.nodes.empty()) fold.weights.tiles.push_back(std::move(tree));
-    }
-    std::array<std::vector<Features>, kNetCount> features;
-    std::array<std::vector<size_t>, kNetCount> index;
-    for (size_t i = 0; i < count; ++i) {
-      const TrainingRow& row = data_.rows[i];
-      const Device& device = data_.devices[row.device];
-      const auto n = static_cast<size_t>(net_of(row.kernel.family));
-      const Tile tile = row.kernel.is_matmul() ? tile_of(fold.weights, row.kernel, device) : Tile{};
-      features[n].push_back(
-          make_features(row.kernel, device, physical_bound(row.kernel, device), tile));
-      index[n].push_back(i);
-    }
-    for (size_t n = 0; n < kNetCount; ++n) standardize(fold, n, features[n], index[n], use);
-  }
+  struct Job {
+    NetTask task;
+    Mlp* result;
+  };
 
-  void standardize(Fold& fold, size_t n, const std::vector<Features>& features,
-                   const std::vector<size_t>& index, const std::vector<bool>& use) {
-    const size_t width = feature_names(static_cast<NetKind>(n)).size();
-    Net& net = fold.weights.nets[n];
-    for (size_t j = 0; j < width; ++j) {
-      double sum = 0, squares = 0, used = 0;
-      float low = std::numeric_limits<float>::max(), high = std::numeric_limits<float>::lowest();
-      for (size_t r = 0; r < features.size(); ++r) {
-        if (!use[index[r]]) continue;
-        const float v = features[r][j];
-        sum += v;
-        squares += static_cast<double>(v) * v;
-        used += 1;
-        low = std::min(low, v);
-        high = std::max(high, v);
-      }
-      const double mean = sum / used;
-      net.mean.push_back(static_cast<float>(mean));
-      net.scale.push_back(static_cast<float>(
-          std::max(kSmallestScale, std::sqrt(std::max(0.0, squares / used - mean * mean)))));
-      net.minimum.push_back(low);
-      net.maximum.push_back(high);
-    }
-    for (NetRows* rows : {&fold.train[n], &fold.held_out[n], &fold.left_rows[n]}) {
-      rows->width = width;
-      rows->lowest_logit = lowest_logit(static_cast<NetKind>(n));
-    }
-    for (size_t r = 0; r < features.size(); ++r) {
-      const size_t i = index[r];
-      const bool left = !use[i];
-      const bool held = !left && Rng(options_.seed ^ (i * 0x9e37ull)).below(kHeldOutShare) == 0;
-      NetRows& rows = left ? fold.left_rows[n] : held ? fold.held_out[n] : fold.train[n];
-      if (left) fold.left_index[n].push_back(i);
-      if (held) fold.held_out_index[n].push_back(i);
-      for (size_t j = 0; j < width; ++j) {
-        const float v = std::clamp(features[r][j], net.minimum[j], net.maximum[j]);
-        rows.inputs.push_back((v - net.mean[j]) / net.scale[j]);
-      }
-      const TrainingRow& row = data_.rows[i];
-      const double bound = physical_bound(row.kernel, data_.devices[row.device]).seconds();
-      rows.bounds.push_back(static_cast<float>(bound / kShortestKernel));
-      rows.log_times.push_back(static_cast<float>(std::log(row.seconds / kShortestKernel)));
-      rows.weights.push_back(row.weight);
-    }
-  }
-
+  /// First the laws that all devices share, then what each device does differently.
   void train_all() {
-    struct Job {
-      Fold* fold;
-      size_t net;
-      int member;
-    };
-    std::vector<Job> jobs;
+    std::vector<Job> shared;
     for (auto& fold : folds_) {
       // Folds only measure errors: one network each is enough.
       const int members = fold->left_out ? 1 : options_.members;
       for (size_t n = 0; n < kNetCount; ++n) {
-        fold->weights.nets[n].members.resize(static_cast<size_t>(members));
-        for (int m = 0; m < members; ++m) jobs.push_back({fold.get(), n, m});
+        Net& net = fold->weights.nets[n];
+        net.members.resize(static_cast<size_t>(members));
+        for (int m = 0; m < members; ++m)
+          shared.push_back({shared_task(*fold, n, m), &net.members[static_cast<size_t>(m)]});
       }
     }
-    status_.total_epochs = static_cast<int>(jobs.size()) * options_.epochs;
+    plan_corrections();
+    status_.total_epochs = static_cast<int>(shared.size() + correction_jobs_) * options_.epochs;
+    run_jobs(shared);
+    std::vector<Job> corrections;
+    size_t next = 0;
+    for (auto& fold : folds_) {
+      apply_shared_law(*fold);
+      add_correction_jobs(*fold, next, corrections);
+    }
+    run_jobs(corrections);
+  }
+
+  /// Which devices a fold learns a correction of: all, or those that the left-out one resembles.
+  void plan_corrections() {
+    for (auto& fold : folds_) {
+      for (size_t n = 0; n < kNetCount; ++n) {
+        Net& net = fold->weights.nets[n];
+        for (size_t d = 0; d < data_.devices.size(); ++d) {
+          if (d == fold->left_out || count_rows(fold->nets[n].train, d) < kFewestRows) continue;
+          const Signature signature = signature_of(data_.devices[d]);
+          if (fold->left_out &&
+              similarity(signature, signature_of(data_.devices[*fold->left_out])) < kAlike)
+            continue;
+          Correction correction{.source = data_.devices[d].id, .signature = signature};
+          correction.members.resize(net.members.size());
+          net.corrections.push_back(std::move(correction));
+          correction_rows_.push_back({});
+          correction_jobs_ += net.members.size();
+        }
+        solve_kriging(net);
+      }
+    }
+  }
+
+  size_t count_rows(const FoldPart& part, size_t device) const {
+    return static_cast<size_t>(std::count_if(part.index.begin(), part.index.end(), [&](size_t i) {
+      return data_.rows[i].device == device;
+    }));
+  }
+
+  void add_correction_jobs(Fold& fold, size_t& next, std::vector<Job>& jobs) {
+    for (size_t n = 0; n < kNetCount; ++n) {
+      const auto kind = static_cast<NetKind>(n);
+      for (Correction& correction : fold.weights.nets[n].corrections) {
+        size_t device = 0;
+        while (data_.devices[device].id != correction.source) ++device;
+        CorrectionRows& rows = correction_rows_[next++];
+        rows.train = rows_of_device(fold.nets[n].train, data_, device);
+        rows.held_out = rows_of_device(fold.nets[n].held_out, data_, device);
+        const auto width = static_cast<int>(rows.train.width);
+        for (size_t m = 0; m < correction.members.size(); ++m) {
+          NetTask task =
+              base_task(fmt::format("{}-{}-{}-{}", fold.name, net_name(kind), correction.source, m),
+                        {width, options_.hidden, options_.hidden, 1}, 977 + n + m * 104729);
+          task.train = &rows.train;
+          task.held_out = &rows.held_out;
+          jobs.push_back({task, &correction.members[m]});
+        }
+      }
+    }
+  }
+
+  void run_jobs(const std::vector<Job>& jobs) {
     std::atomic<size_t> next{0};
     std::exception_ptr failure;
     const auto work = [&] {
       while (true) {
         const size_t j = next.fetch_add(1);
         if (j >= jobs.size()) return;
-        const Job& job = jobs[j];
         try {
-          job.fold->weights.nets[job.net].members[static_cast<size_t>(job.member)] = train_net(
-              task(*job.fold, job.net, job.member), [&](const EpochReport& r) { report(r); });
+          *jobs[j].result = train_net(jobs[j].task, [&](const EpochReport& r) { report(r); });
         } catch (...) {
           const std::lock_guard lock(mutex_);
           failure = std::current_exception();
@@ -215,15 +206,24 @@ class Training {
     if (failure) std::rethrow_exception(failure);
   }
 
-  NetTask task(const Fold& fold, size_t n, int member) const {
+  NetTask shared_task(const Fold& fold, size_t n, int member) const {
+    const FoldNet& rows = fold.nets[n];
+    NetTask task =
+        base_task(fmt::format("{}-{}-{}", fold.name, net_name(static_cast<NetKind>(n)), member),
+                  {static_cast<int>(rows.shared_train.width), options_.hidden, options_.hidden, 1},
+                  static_cast<uint64_t>(member) * 104729 + n);
+    task.train = &rows.shared_train;
+    task.held_out = &rows.shared_held_out;
+    return task;
+  }
+
+  NetTask base_task(std::string name, std::vector<int> widths, uint64_t salt) const {
     NetTask task;
-    task.name = fmt::format("{}-{}-{}", fold.name, net_name(static_cast<NetKind>(n)), member);
-    task.widths = {static_cast<int>(fold.train[n].width), options_.hidden, options_.hidden, 1};
+    task.name = std::move(name);
+    task.widths = std::move(widths);
     task.epochs = options_.epochs;
-    task.seed = options_.seed * 7919 + static_cast<uint64_t>(member) * 104729 + n;
+    task.seed = options_.seed * 7919 + salt;
     task.data_hash = data_.hash;
-    task.train = &fold.train[n];
-    task.held_out = &fold.held_out[n];
     task.checkpoint = options_.output / "checkpoints" / (task.name + ".checkpoint");
     return task;
   }
@@ -238,53 +238,55 @@ class Training {
   }
 
   void summarize() {
-    using Key = std::pair<std::string, std::string>;
-    std::map<Key, Summary> held_out, left_out;
-    std::array<std::vector<std::pair<double, double>>, kNetCount> spread;
-    for (const auto& fold : folds_) {
-      for (size_t n = 0; n < kNetCount; ++n) {
-        const std::vector<Mlp>& members = fold->weights.nets[n].members;
-        const bool all = !fold->left_out;
-        const NetRows& rows = all ? fold->held_out[n] : fold->left_rows[n];
-        const std::vector<size_t>& index = all ? fold->held_out_index[n] : fold->left_index[n];
-        if (all && folds_.size() > 1) {
-          collect(rows, index, members, held_out, nullptr);
-        } else {
-          collect(rows, index, members, all ? held_out : left_out, &spread[n]);
-        }
-      }
-    }
-    Weights& weights = folds_.front()->weights;
+    ErrorMap held_out, left_out;
     for (size_t n = 0; n < kNetCount; ++n) {
-      // residual = log(forecast / measured): the measured time is forecast · exp(-residual).
-      weights.nets[n].low_ratio =
-          std::min(1.0, std::exp(-weighted_quantile(spread[n], (1 + kCoverage) / 2)));
-      weights.nets[n].high_ratio =
-          std::max(1.0, std::exp(-weighted_quantile(spread[n], (1 - kCoverage) / 2)));
-      weights.nets[n].call_overhead_s = typical_overhead(static_cast<NetKind>(n));
+      Spread unseen;
+      std::map<std::string, Spread> seen;
+      for (const auto& fold : folds_) {
+        const Net& net = fold->weights.nets[n];
+        const FoldNet& rows = fold->nets[n];
+        if (fold->left_out)
+          collect(net, rows.left, left_out, [&](const std::string&) { return &unseen; });
+        else
+          collect(net, rows.held_out, held_out, [&](const std::string& gpu) { return &seen[gpu]; });
+      }
+      Net& net = folds_.front()->weights.nets[n];
+      // Without left-out GPUs nothing is known of others: what is seen of these is a lower limit.
+      if (folds_.size() == 1) {
+        for (const auto& [gpu, spread] : seen)
+          unseen.insert(unseen.end(), spread.begin(), spread.end());
+      }
+      set_interval(unseen, net.low_ratio, net.high_ratio);
+      for (Correction& c : net.corrections) set_interval(seen[c.source], c.low_ratio, c.high_ratio);
+      net.call_overhead_s = typical_overhead(static_cast<NetKind>(n));
     }
     table(held_out, result_.held_out);
     table(left_out, result_.left_out);
   }
 
-  void collect(const NetRows& rows, const std::vector<size_t>& index,
-               const std::vector<Mlp>& members,
-               std::map<std::pair<std::string, std::string>, Summary>& errors,
-               std::vector<std::pair<double, double>>* spread) const {
-    const std::vector<double> residuals = net_residuals(members, rows);
+  /// residual = log(forecast / measured): the measured time is forecast · exp(-residual).
+  static void set_interval(const Spread& spread, double& low_ratio, double& high_ratio) {
+    low_ratio = std::min(1.0, std::exp(-weighted_quantile(spread, (1 + kCoverage) / 2)));
+    high_ratio = std::max(1.0, std::exp(-weighted_quantile(spread, (1 - kCoverage) / 2)));
+  }
+
+  template <typename SpreadOf>
+  void collect(const Net& net, const FoldPart& part, ErrorMap& errors, const SpreadOf& spread_of) {
+    const std::vector<double> residuals =
+        net_residuals(corrected_logits(net, part, data_), part.rows);
     for (size_t r = 0; r < residuals.size(); ++r) {
-      const TrainingRow& row = data_.rows[index[r]];
+      const TrainingRow& row = data_.rows[part.index[r]];
       const RowGroup& group = data_.groups[row.group];
+      const std::string& gpu = data_.devices[row.device].id;
       // Errors are those of the measured call, its overhead included, as published ones are.
       const double error =
           (std::exp(residuals[r]) - 1) * row.seconds / (row.seconds + group.call_overhead_s);
-      errors[{data_.devices[row.device].id, group.op}].errors.push_back(100 * std::abs(error));
-      if (spread != nullptr) spread->emplace_back(residuals[r], rows.weights[r]);
+      errors[{gpu, group.op}].errors.push_back(100 * std::abs(error));
+      spread_of(gpu)->emplace_back(residuals[r], part.rows.weights[r]);
     }
   }
 
-  static void table(std::map<std::pair<std::string, std::string>, Summary>& errors,
-                    std::vector<TrainError>& out) {
+  static void table(ErrorMap& errors, std::vector<TrainError>& out) {
     for (auto& [key, summary] : errors) {
       std::vector<double>& e = summary.errors;
       std::sort(e.begin(), e.end());
@@ -334,9 +336,12 @@ class Training {
             .dump();
     std::string curve = "task,epoch,train_error,held_out_error\n";
     for (const auto& [name, epochs] : history_) {
-      for (const EpochReport& e : epochs)
-        curve +=
-            fmt::format("{},{},{:.6f},{:.6f}\n", name, e.epoch, e.train_error, e.held_out_error);
+      for (const EpochReport& e : epochs) {
+        // Every epoch of more than a hundred networks would be a megabyte.
+        if (e.epoch % 10 == 0 || e.epoch == e.epochs)
+          curve +=
+              fmt::format("{},{},{:.6f},{:.6f}\n", name, e.epoch, e.train_error, e.held_out_error);
+      }
     }
     write_file(options_.output / "held_out.csv", curve);
     const Json errors = {{"provenance", Json::parse(weights.provenance)},
@@ -353,6 +358,11 @@ class Training {
   const std::function<void(const TrainProgress&)>& progress_;
   TrainingData data_;
   std::vector<std::unique_ptr<Fold>> folds_;
+  struct CorrectionRows {
+    NetRows train, held_out;
+  };
+  std::deque<CorrectionRows> correction_rows_;  ///< of each correction, in the folds' order
+  size_t correction_jobs_ = 0;
   std::mutex mutex_;
   TrainProgress status_;
   std::map<std::string, std::vector<EpochReport>> history_;

@@ -44,9 +44,10 @@ struct TrainResult {
   std::vector<TrainError> left_out;  ///< each GPU by networks that never saw it
 };
 
-/// Trains all networks and writes kernels.weights, held_out.csv (error per epoch) and errors.json
-/// into the output folder; checkpoints lie there too until the end. Throws Error{kInput} where the
-/// data hold nothing to learn from, Error{kIo} where the folder cannot be written.
+/// Trains all networks and writes kernels.weights, held_out.csv (errors of every tenth epoch) and
+/// errors.json into the output folder; checkpoints lie there too until the end. Throws
+/// Error{kInput} where the data hold nothing to learn from, Error{kIo} where the folder cannot be
+/// written.
 TrainResult train_weights(const TrainOptions& options,
                           const std::function<void(const TrainProgress&)>& progress);
 

@@ -1,0 +1,222 @@
+#include "train/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+
+#include "base/rng.h"
+#include "predict/predictor.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+constexpr double kCoverage = 0.8;
+
+/// Rows of one network, as its calibration sees them.
+struct Rows {
+  std::vector<float> points;  ///< standardized features
+  std::vector<double> bounds, measured, forecast;
+  std::vector<double> targets;      ///< what the logit lacks
+  std::vector<double> sensitivity;  ///< change of log time by the logit
+  std::vector<double> noise;        ///< variance, in units of the model's noise
+
+  size_t count() const { return targets.size(); }
+};
+
+double logit_of(double seconds, double bound, double lowest) {
+  const double over = (seconds - kShortestKernel) / bound - 1;
+  // Faster than the bound can't be forecast; 0.25 % above it is as near as makes sense.
+  return std::max(-std::log(std::max(over, 2.5e-3)), lowest);
+}
+
+Rows collect(NetKind kind, const Weights& weights, const Device& device,
+             const std::vector<TrainingRow>& all) {
+  std::vector<Kernel> kernels;
+  std::vector<const TrainingRow*> used;
+  for (const TrainingRow& row : all) {
+    if (net_of(row.kernel.family) != kind) continue;
+    kernels.push_back(row.kernel);
+    used.push_back(&row);
+  }
+  std::vector<KernelTime> times(kernels.size());
+  make_learned_predictor(weights)->predict(kernels, device, times);
+  const Net& net = weights.net(kind);
+  const double lowest = lowest_logit(kind);
+  Rows rows;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const Bound bound = physical_bound(kernels[i], device);
+    const Tile tile = times[i].tile.value_or(Tile{});
+    const Features f = make_features(kernels[i], device, bound, tile);
+    for (size_t j = 0; j < feature_names(kind).size(); ++j)
+      rows.points.push_back((std::clamp(f[j], net.minimum[j], net.maximum[j]) - net.mean[j]) /
+                            net.scale[j]);
+    const double now = logit_of(times[i].seconds, bound.seconds(), lowest);
+    const double loss = bound.seconds() * std::exp(-now);
+    rows.bounds.push_back(bound.seconds());
+    rows.measured.push_back(used[i]->seconds);
+    rows.forecast.push_back(times[i].seconds);
+    rows.targets.push_back(logit_of(used[i]->seconds, bound.seconds(), lowest) - now);
+    rows.sensitivity.push_back(loss / (kShortestKernel + bound.seconds() + loss));
+    // A logit says little of the time where its share in it is small, and a short call is noisy.
+    const double share = std::max(0.05, rows.sensitivity.back());
+    rows.noise.push_back(1 / (share * share * std::max(0.05f, used[i]->weight)));
+  }
+  return rows;
+}
+
+struct Fit {
+  Eigen::VectorXd weights;
+  double offset = 0;
+  double length = 1;
+  std::vector<double> unseen;  ///< each row's correction by the others
+  double error = 0;            ///< mean |log time| of the rows, unseen
+};
+
+double log_time_error(const Rows& rows, size_t i, double correction, double lowest) {
+  const double logit =
+      std::max(logit_of(rows.forecast[i], rows.bounds[i], lowest) + correction, lowest);
+  const double time = kShortestKernel + rows.bounds[i] * (1 + std::exp(-logit));
+  return std::log(time / rows.measured[i]);
+}
+
+Fit fit(const Rows& rows, const Eigen::MatrixXd& distances, double length, double amplitude,
+        double noise, double lowest) {
+  const auto n = static_cast<Eigen::Index>(rows.count());
+  const double width = -0.5 / (length * length);
+  Eigen::MatrixXd covariance = (amplitude * amplitude) * (distances.array() * width).exp().matrix();
+  for (Eigen::Index i = 0; i < n; ++i)
+    covariance(i, i) += noise * noise * rows.noise[static_cast<size_t>(i)];
+  const Eigen::MatrixXd inverse = covariance.ldlt().solve(Eigen::MatrixXd::Identity(n, n));
+  const Eigen::Map<const Eigen::VectorXd> y(rows.targets.data(), n);
+  // The offset is the mean of the process, by generalized least squares, drawn to 0 as by one row.
+  const Eigen::VectorXd ones = Eigen::VectorXd::Ones(n);
+  Fit result;
+  result.length = length;
+  result.offset = ones.dot(inverse * y) / (ones.dot(inverse * ones) + 1);
+  result.weights = inverse * (y - result.offset * ones);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const auto r = static_cast<size_t>(i);
+    // Leave-one-out, ch. 5.4.2 there.
+    result.unseen.push_back(y(i) - result.weights(i) / inverse(i, i));
+    result.error += std::abs(log_time_error(rows, r, result.unseen.back(), lowest));
+  }
+  result.error /= static_cast<double>(n);
+  // As the predictor adds them up: exponentials without the amplitude.
+  result.weights *= amplitude * amplitude;
+  return result;
+}
+
+Eigen::MatrixXd squared_distances(const Rows& rows, size_t width) {
+  const auto n = static_cast<Eigen::Index>(rows.count());
+  const Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> x(
+      rows.points.data(), n, static_cast<Eigen::Index>(width));
+  Eigen::MatrixXd distances(n, n);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    for (Eigen::Index j = 0; j < n; ++j)
+      distances(i, j) = static_cast<double>((x.row(i) - x.row(j)).squaredNorm());
+  }
+  return distances;
+}
+
+CalibrationNet learn(const Rows& rows, NetKind kind) {
+  const double lowest = lowest_logit(kind);
+  const size_t width = feature_names(kind).size();
+  const Eigen::MatrixXd distances = squared_distances(rows, width);
+  std::optional<Fit> best;
+  for (const double length : {1.0, 2.0, 4.0, 8.0}) {
+    for (const double amplitude : {0.3, 0.7, 1.5}) {
+      for (const double noise : {0.03, 0.1, 0.3}) {
+        Fit found = fit(rows, distances, length, amplitude, noise, lowest);
+        if (!best || found.error < best->error) best = std::move(found);
+      }
+    }
+  }
+  CalibrationNet net;
+  net.rows = rows.count();
+  net.offset = best->offset;
+  net.length = best->length;
+  net.points = rows.points;
+  std::vector<double> errors;
+  for (size_t i = 0; i < rows.count(); ++i) {
+    net.weights.push_back(static_cast<float>(best->weights(static_cast<Eigen::Index>(i))));
+    errors.push_back(log_time_error(rows, i, best->unseen[i], lowest));
+    net.error_before_percent += 100 * std::abs(rows.forecast[i] / rows.measured[i] - 1);
+    net.error_after_percent += 100 * std::abs(std::exp(errors.back()) - 1);
+  }
+  net.error_before_percent /= static_cast<double>(rows.count());
+  net.error_after_percent /= static_cast<double>(rows.count());
+  std::sort(errors.begin(), errors.end());
+  const auto at = [&](double q) {
+    return errors[static_cast<size_t>(q * static_cast<double>(errors.size() - 1))];
+  };
+  net.low_ratio = std::min(1.0, std::exp(-at((1 + kCoverage) / 2)));
+  net.high_ratio = std::max(1.0, std::exp(-at((1 - kCoverage) / 2)));
+  return net;
+}
+
+}  // namespace
+
+Calibration calibrate(const Weights& weights, const Device& device,
+                      const std::vector<TrainingRow>& rows) {
+  Calibration calibration{.gpu = device.id, .signature = signature_of(device), .nets = {}};
+  std::string counts;
+  bool any = false;
+  for (size_t n = 0; n < kNetCount; ++n) {
+    const auto kind = static_cast<NetKind>(n);
+    const Rows found = collect(kind, weights, device, rows);
+    counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", found.count(), net_name(kind));
+    if (found.count() < kFewestCalibrationRows) continue;
+    calibration.nets[n] = learn(found, kind);
+    any = true;
+  }
+  if (!any)
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("too few measurements of {} to calibrate with: {}; at least {} of a kind "
+                    "are needed ('tilecast calibrate --suggest' names good ones)",
+                    device.id, counts, kFewestCalibrationRows));
+  return calibration;
+}
+
+std::string suggest_kernels(const Device& device, size_t count) {
+  Rng rng(1);
+  // Log-uniform, in steps of 64 above 64: the sizes that models have.
+  const auto size = [&](double low, double high) {
+    const double x = low * std::pow(high / low, rng.uniform());
+    const auto rounded = static_cast<int64_t>(x);
+    return x < 64 ? rounded : (rounded + 32) / 64 * 64;
+  };
+  std::string csv = "gpu,op,dtype,batch,m,n,k,latency_s\n";
+  for (size_t i = 0; i < count; ++i) {
+    const auto line = [&](std::string_view op, int64_t batch, int64_t m, int64_t n, int64_t k) {
+      csv += fmt::format("{},{},fp32,{},{},{},{},\n", device.id, op, batch, m, n, k);
+    };
+    switch (i % 10) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        line("linear", 1, size(16, 16384), size(64, 16384), size(64, 16384));
+        break;
+      case 4:
+      case 5:
+      case 6:
+        line("matmul", size(2, 256), size(64, 2048), size(64, 2048), size(32, 2048));
+        break;
+      case 7:
+        line("add", 1, size(16, 16384), size(64, 8192), 1);
+        break;
+      case 8:
+        line("softmax", 1, size(256, 65536), size(64, 4096), 1);
+        break;
+      default:
+        line("layer_norm", 1, size(256, 65536), size(64, 8192), 1);
+    }
+  }
+  return csv;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,218 @@
+#include "train/fold.h"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/rng.h"
+#include "predict/power.h"
+#include "predict/predictor.h"
+#include "train/tile_growth.h"
+
+namespace tilecast {
+namespace {
+
+/// One in this many rows is held out.
+constexpr uint64_t kHeldOutShare = 10;
+
+/// Features are logarithms and shares; one that hardly varies in training is not blown up, or the
+/// slightest step outside would throw a network far off.
+constexpr double kSmallestScale = 0.1;
+
+/// On a device that can't reach its peak for want of power, compute-bound products of more than
+/// so many shortest kernels say nothing about how well a kernel uses a device, only how hot it was:
+/// the shared law does not learn from them. (Not judged by the measured time: that would keep just
+/// the slowest.)
+constexpr float kPowerLimited = 10;
+
+/// Features of one network's rows.
+struct Table {
+  std::vector<Features> features;
+  std::vector<size_t> index;
+};
+
+void fit_scales(Net& net, const Table& table, const std::vector<bool>& use, size_t width) {
+  for (size_t j = 0; j < width; ++j) {
+    double sum = 0, squares = 0, used = 0;
+    float low = std::numeric_limits<float>::max(), high = std::numeric_limits<float>::lowest();
+    for (size_t r = 0; r < table.features.size(); ++r) {
+      if (!use[table.index[r]]) continue;
+      const float v = table.features[r][j];
+      sum += v;
+      squares += static_cast<double>(v) * v;
+      used += 1;
+      low = std::min(low, v);
+      high = std::max(high, v);
+    }
+    const double mean = sum / used;
+    net.mean.push_back(static_cast<float>(mean));
+    net.scale.push_back(static_cast<float>(
+        std::max(kSmallestScale, std::sqrt(std::max(0.0, squares / used - mean * mean)))));
+    net.minimum.push_back(low);
+    net.maximum.push_back(high);
+  }
+}
+
+void append_row(FoldPart& part, const Net& net, const Features& features, size_t i,
+                const TrainingData& data, double pj_per_flop) {
+  for (size_t j = 0; j < part.rows.width; ++j) {
+    const float v = std::clamp(features[j], net.minimum[j], net.maximum[j]);
+    part.rows.inputs.push_back((v - net.mean[j]) / net.scale[j]);
+  }
+  const TrainingRow& row = data.rows[i];
+  const Device& device = data.devices[row.device];
+  const Bound bound = physical_bound(row.kernel, device);
+  part.rows.bounds.push_back(static_cast<float>(bound.seconds() / kShortestKernel));
+  part.rows.log_times.push_back(static_cast<float>(std::log(row.seconds / kShortestKernel)));
+  part.rows.weights.push_back(row.weight);
+  part.caps.push_back(power_cap_logit(row.kernel, device, bound, pj_per_flop));
+  part.index.push_back(i);
+}
+
+/// The first `width` inputs of the rows that `use` names.
+NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use) {
+  NetRows out{.width = width, .lowest_logit = rows.lowest_logit};
+  for (size_t r = 0; r < rows.count(); ++r) {
+    if (!use[r]) continue;
+    const float* at = &rows.inputs[r * rows.width];
+    out.inputs.insert(out.inputs.end(), at, at + width);
+    out.bounds.push_back(rows.bounds[r]);
+    out.log_times.push_back(rows.log_times[r]);
+    out.weights.push_back(rows.weights[r]);
+  }
+  return out;
+}
+
+/// Rows that the shared law learns from: all but those at the limit of the board's power.
+std::vector<bool> shows_utilization(const FoldPart& part) {
+  constexpr float kNoCap = 19;  // power_cap_logit gives 20 where power does not bind
+  std::vector<bool> use(part.index.size());
+  for (size_t r = 0; r < use.size(); ++r) {
+    use[r] = part.caps[r] >= kNoCap || part.rows.bounds[r] < kPowerLimited;
+  }
+  return use;
+}
+
+/// Every device counts alike in the shared law, however many rows it has.
+void balance_devices(NetRows& rows, const FoldPart& part, const std::vector<bool>& use,
+                     const TrainingData& data) {
+  std::vector<double> total(data.devices.size(), 0);
+  double all = 0, present = 0;
+  std::vector<size_t> device;
+  for (size_t r = 0; r < use.size(); ++r) {
+    if (!use[r]) continue;
+    device.push_back(data.rows[part.index[r]].device);
+    total[device.back()] += part.rows.weights[r];
+    all += part.rows.weights[r];
+  }
+  for (const double t : total) present += t > 0 ? 1 : 0;
+  for (size_t r = 0; r < rows.count(); ++r)
+    rows.weights[r] *= static_cast<float>(all / present / total[device[r]]);
+}
+
+}  // namespace
+
+void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
+  const size_t count = data.rows.size();
+  std::vector<bool> use(count);
+  for (size_t i = 0; i < count; ++i) use[i] = data.rows[i].device != fold.left_out;
+  for (const char* vendor : {"nvidia", "amd"}) {
+    TileTree tree = grow_tile_tree(data, use, vendor);
+    if (!tree.nodes.empty()) fold.weights.tiles.push_back(std::move(tree));
+  }
+  fold.weights.vector_pj_per_flop = fit_vector_pj_per_flop(data, fold.left_out);
+  std::array<Table, kNetCount> tables;
+  for (size_t i = 0; i < count; ++i) {
+    const TrainingRow& row = data.rows[i];
+    const Device& device = data.devices[row.device];
+    Table& table = tables[static_cast<size_t>(net_of(row.kernel.family))];
+    const Tile tile = row.kernel.is_matmul() ? tile_of(fold.weights, row.kernel, device) : Tile{};
+    table.features.push_back(
+        make_features(row.kernel, device, physical_bound(row.kernel, device), tile));
+    table.index.push_back(i);
+  }
+  for (size_t n = 0; n < kNetCount; ++n) {
+    const auto kind = static_cast<NetKind>(n);
+    const size_t width = feature_names(kind).size();
+    Net& net = fold.weights.nets[n];
+    FoldNet& rows = fold.nets[n];
+    fit_scales(net, tables[n], use, width);
+    for (FoldPart* part : {&rows.train, &rows.held_out, &rows.left}) {
+      part->rows.width = width;
+      part->rows.lowest_logit = lowest_logit(kind);
+    }
+    for (size_t r = 0; r < tables[n].index.size(); ++r) {
+      const size_t i = tables[n].index[r];
+      const bool held = Rng(seed ^ (i * 0x9e37ull)).below(kHeldOutShare) == 0;
+      FoldPart& part = !use[i] ? rows.left : held ? rows.held_out : rows.train;
+      append_row(part, net, tables[n].features[r], i, data, fold.weights.vector_pj_per_flop);
+    }
+    const size_t shared = shared_feature_count(kind);
+    const std::vector<bool> learn = shows_utilization(rows.train);
+    rows.shared_train = narrowed(rows.train.rows, shared, learn);
+    balance_devices(rows.shared_train, rows.train, learn, data);
+    rows.shared_held_out = narrowed(rows.held_out.rows, shared, shows_utilization(rows.held_out));
+  }
+}
+
+void apply_shared_law(Fold& fold) {
+  for (size_t n = 0; n < kNetCount; ++n) {
+    for (FoldPart* part : {&fold.nets[n].train, &fold.nets[n].held_out, &fold.nets[n].left}) {
+      const std::vector<bool> every(part->index.size(), true);
+      const NetRows shared =
+          narrowed(part->rows, shared_feature_count(static_cast<NetKind>(n)), every);
+      part->rows.offsets = net_logits(fold.weights.nets[n].members, shared);
+      for (size_t r = 0; r < part->caps.size(); ++r)
+        part->rows.offsets[r] = std::min(part->rows.offsets[r], part->caps[r]);
+    }
+  }
+}
+
+NetRows rows_of_device(const FoldPart& part, const TrainingData& data, size_t device) {
+  std::vector<bool> use(part.index.size());
+  for (size_t r = 0; r < use.size(); ++r) use[r] = data.rows[part.index[r]].device == device;
+  NetRows rows = narrowed(part.rows, part.rows.width, use);
+  for (size_t r = 0; r < use.size(); ++r) {
+    if (use[r]) rows.offsets.push_back(part.rows.offsets[r]);
+  }
+  return rows;
+}
+
+void solve_kriging(Net& net) {
+  // Measurements of one device repeat to about this share of how devices differ.
+  constexpr double kNoise = 1e-3;
+  const auto count = static_cast<Eigen::Index>(net.corrections.size());
+  Eigen::MatrixXd alike(count, count);
+  for (Eigen::Index i = 0; i < count; ++i) {
+    for (Eigen::Index j = 0; j < count; ++j)
+      alike(i, j) = similarity(net.corrections[static_cast<size_t>(i)].signature,
+                               net.corrections[static_cast<size_t>(j)].signature) +
+                    (i == j ? kNoise : 0);
+  }
+  const Eigen::MatrixXd inverse = alike.ldlt().solve(Eigen::MatrixXd::Identity(count, count));
+  for (Eigen::Index i = 0; i < count; ++i) {
+    Correction& correction = net.corrections[static_cast<size_t>(i)];
+    correction.kriging.clear();
+    for (Eigen::Index j = 0; j < count; ++j)
+      correction.kriging.push_back(static_cast<float>(inverse(i, j)));
+  }
+}
+
+std::vector<float> corrected_logits(const Net& net, const FoldPart& part,
+                                    const TrainingData& data) {
+  std::vector<float> logits = part.rows.offsets;
+  // [device][correction]
+  std::vector<std::vector<float>> weights;
+  for (const Device& device : data.devices) weights.push_back(correction_weights(net, device));
+  std::vector<float> delta(part.index.size());
+  for (size_t c = 0; c < net.corrections.size(); ++c) {
+    ensemble_forward(net.corrections[c].members, part.rows.inputs.data(), delta.size(),
+                     delta.data());
+    for (size_t r = 0; r < delta.size(); ++r)
+      logits[r] += weights[data.rows[part.index[r]].device][c] * delta[r];
+  }
+  return logits;
+}
+
+}  // namespace tilecast

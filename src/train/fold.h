@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "predict/weights.h"
+#include "train/dataset.h"
+#include "train/trainer.h"
+
+namespace tilecast {
+
+/// Rows of one network with what belongs to them.
+struct FoldPart {
+  NetRows rows;               ///< all features; offsets hold the shared law once it is trained
+  std::vector<size_t> index;  ///< into TrainingData::rows
+  std::vector<float> caps;    ///< logits that the board's power allows
+};
+
+/// What one network of a fold learns from and is judged on.
+struct FoldNet {
+  FoldPart train, held_out;               ///< a tenth of the rows is held out
+  FoldPart left;                          ///< of the left-out GPU
+  NetRows shared_train, shared_held_out;  ///< for the law that all devices share
+};
+
+/// Everything but one GPU's rows, or everything.
+struct Fold {
+  std::string name;                ///< "all" or the left-out GPU
+  std::optional<size_t> left_out;  ///< device
+  Weights weights;                 ///< tile trees, scales and the power law to begin with
+  std::array<FoldNet, kNetCount> nets;
+
+  FoldNet& net(NetKind kind) { return nets[static_cast<size_t>(kind)]; }
+};
+
+/// Splits and standardizes the rows, grows the tile trees, fits the power law.
+void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed);
+
+/// Sets the offsets of all parts to what the trained shared law and the power law say.
+void apply_shared_law(Fold& fold);
+
+/// Rows of a part that belong to one device, with their offsets.
+NetRows rows_of_device(const FoldPart& part, const TrainingData& data, size_t device);
+
+/// Gives each correction its row of the inverse of all similarities.
+void solve_kriging(Net& net);
+
+/// Logits of a part's rows with all corrections, as the predictor adds them up.
+std::vector<float> corrected_logits(const Net& net, const FoldPart& part, const TrainingData& data);
+
+}  // namespace tilecast
