@@ -15,11 +15,12 @@ LAYERS = {
     "importers": ["ops"],
     "devices": ["graph"],
     "predict": ["ops", "devices"],
+    "sim": ["base"],
     "measurements": ["predict"],
     "train": ["measurements"],
     "memory": ["graph"],
     "report": ["base"],
-    "api": ["importers", "passes", "predict", "memory"],
+    "api": ["importers", "passes", "predict", "sim", "memory"],
     "evaluate": ["api", "measurements"],
     "cli": ["report", "train"],
 }

@@ -5,11 +5,12 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 cmake --preset fuzz -DBUILD_TESTING=OFF
-cmake --build --preset fuzz --target fuzz_config fuzz_device fuzz_graph fuzz_weights
-for target in config device graph weights; do
+cmake --build --preset fuzz --target fuzz_calibration fuzz_config fuzz_device fuzz_graph fuzz_weights
+for target in calibration config device graph weights; do
   corpus=build/fuzz/corpus/$target
   mkdir -p "$corpus"
   case $target in
+    calibration) cp tests/fuzz/calibration/* "$corpus" ;;
     config) cp data/models/*.json tests/fuzz/config/*.json "$corpus" ;;
     device) cp data/devices/*.json "$corpus" ;;
     graph) cp tests/fuzz/graph/* "$corpus" ;;

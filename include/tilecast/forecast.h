@@ -20,7 +20,11 @@ struct ForecastOptions {
   std::string fusion = "none";        ///< none or pointwise
   std::string optimizer = "none";     ///< none, sgd, adam or adamw; training only
   std::string predictor = "learned";  ///< learned or roofline
-  int64_t dp = 1;                     ///< ranks; only 1 so far, as for the three below
+  /// What the host takes to launch a kernel; 0: launches cost nothing (CUDA graphs).
+  /// 5 us: a guess until the measurement kit has seen a host; PyTorch's eager dispatch of small
+  /// operators is usually put at 4 to 10 us.
+  double host_launch_s = 5e-6;
+  int64_t dp = 1;  ///< ranks; only 1 so far, as for the three below
   int64_t tp = 1;
   int64_t pp = 1;
   int64_t microbatches = 1;
@@ -92,8 +96,10 @@ struct Forecast {
   int64_t seq = 0;
   std::string dtype;
   double latency_s = 0;
-  double latency_low_s = 0;  ///< 80 % interval; errors of kernels on one device are taken as one
+  double latency_low_s = 0;  ///< 80 % interval
   double latency_high_s = 0;
+  double kernels_s = 0;    ///< the kernels alone, end to end
+  double host_wait_s = 0;  ///< what the GPU waits for the host's launches
   double forward_s = 0;
   double backward_s = 0;
   double optimizer_s = 0;

@@ -31,11 +31,41 @@ TEST(ForecastTest, TotalsAreTheSumOfTheKernels) {
     seconds += k.latency_s * static_cast<double>(k.count);
     flops += k.flops * k.count;
   }
-  EXPECT_NEAR(f.latency_s, seconds, 1e-9 * seconds);
+  EXPECT_NEAR(f.kernels_s, seconds, 1e-9 * seconds);
+  EXPECT_NEAR(f.latency_s, f.kernels_s + f.host_wait_s, 1e-9 * seconds);
   EXPECT_NEAR(f.latency_s, f.forward_s + f.backward_s + f.optimizer_s, 1e-9 * seconds);
   EXPECT_EQ(f.flops, flops);
   EXPECT_LT(f.latency_low_s, f.latency_s);
   EXPECT_GT(f.latency_high_s, f.latency_s);
+}
+
+TEST(ForecastTest, ErrorsOfASumCancelInPart) {
+  // On a device that nobody measured; no further than the sum of all the kernels' intervals.
+  const Forecast f = forecast("gpt2_large", "H100", {.batch = 2, .seq = 512});
+  double low = 0, high = 0;
+  for (const KernelForecast& k : f.kernels) {
+    low += k.low_s * static_cast<double>(k.count);
+    high += k.high_s * static_cast<double>(k.count);
+  }
+  EXPECT_GT(f.latency_low_s, low);
+  EXPECT_LT(f.latency_high_s, high);
+  EXPECT_LT(f.latency_low_s, f.latency_s);
+  EXPECT_GT(f.latency_high_s, f.latency_s);
+}
+
+TEST(ForecastTest, ShortKernelsRunAtTheHostsPace) {
+  ForecastOptions options{.seq = 1};
+  const Forecast eager = forecast("gpt2_large", "H100", options);
+  options.host_launch_s = 0;
+  const Forecast graphs = forecast("gpt2_large", "H100", options);
+  EXPECT_EQ(graphs.host_wait_s, 0);
+  EXPECT_NEAR(graphs.latency_s, eager.kernels_s, 1e-9);
+  EXPECT_GT(eager.host_wait_s, 0);
+  int64_t launches = 0;
+  for (const KernelForecast& k : eager.kernels) launches += k.count;
+  EXPECT_GE(eager.latency_s, static_cast<double>(launches - 1) * 5e-6);
+  // Long kernels hide the host.
+  EXPECT_LT(forecast("gpt2_large", "H100", {.batch = 8}).host_wait_s, 1e-4);
 }
 
 TEST(ForecastTest, IsTheSameFromAnyThread) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <unordered_map>
 
 #include "api/internal.h"
@@ -15,6 +17,7 @@
 #include "ops/op_def.h"
 #include "ops/shapes.h"
 #include "passes/passes.h"
+#include "sim/stream.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -44,6 +47,7 @@ struct Launch {
   const Node* node;
   size_t kernel;  ///< index into the distinct kernels
   int64_t count;
+  size_t segment;
 };
 
 struct Lowered {
@@ -56,7 +60,8 @@ Lowered lower(const Graph& graph) {
   std::unordered_map<Kernel, size_t, KernelHash> index;
   index.reserve(2 * graph.nodes.size());
   std::vector<Kernel> kernels;
-  for (const Segment& segment : graph.segments) {
+  for (size_t s = 0; s < graph.segments.size(); ++s) {
+    const Segment& segment = graph.segments[s];
     for (int32_t i = 0; i < segment.node_count; ++i) {
       const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
       kernels.clear();
@@ -64,7 +69,7 @@ Lowered lower(const Graph& graph) {
       for (const Kernel& kernel : kernels) {
         const auto [it, fresh] = index.emplace(kernel, result.distinct.size());
         if (fresh) result.distinct.push_back(kernel);
-        result.launches.push_back({&node, it->second, segment.repeat});
+        result.launches.push_back({&node, it->second, segment.repeat, s});
       }
     }
   }
@@ -146,16 +151,66 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
 void add_totals(Forecast& forecast) {
   for (const KernelForecast& row : forecast.kernels) {
     const auto count = static_cast<double>(row.count);
-    const double seconds = row.latency_s * count;
-    forecast.latency_s += seconds;
-    forecast.latency_low_s += row.low_s * count;
-    forecast.latency_high_s += row.high_s * count;
-    (row.phase == "forward"    ? forecast.forward_s
-     : row.phase == "backward" ? forecast.backward_s
-                               : forecast.optimizer_s) += seconds;
+    forecast.kernels_s += row.latency_s * count;
     forecast.flops = checked_add(forecast.flops, checked_multiply(row.flops, row.count));
     forecast.bytes = checked_add(forecast.bytes, checked_multiply(row.bytes, row.count));
   }
+}
+
+/// Runs the kernels on a stream that the host feeds; a phase lasts from the end of the one before.
+void add_timeline(Forecast& forecast, const Lowered& lowered, const std::vector<KernelTime>& times,
+                  double launch_s) {
+  HostFedStream stream(launch_s);
+  const auto time_of = [&](Phase phase) -> double& {
+    return phase == Phase::kForward    ? forecast.forward_s
+           : phase == Phase::kBackward ? forecast.backward_s
+                                       : forecast.optimizer_s;
+  };
+  const std::vector<Launch>& launches = lowered.launches;
+  for (size_t i = 0; i < launches.size();) {
+    const Launch& first = launches[i];
+    HostFedStream::Sequence sequence;
+    for (; i < launches.size() && launches[i].segment == first.segment &&
+           launches[i].node->phase == first.node->phase;
+         ++i)
+      stream.append(sequence, times[launches[i].kernel].seconds);
+    const double before = stream.end_s();
+    stream.run(sequence, first.count);
+    time_of(first.node->phase) += stream.end_s() - before;
+  }
+  forecast.latency_s = stream.end_s();
+  forecast.host_wait_s = std::max(0.0, forecast.latency_s - forecast.kernels_s);
+}
+
+/// The interval of the sum: of each predictor's errors a share is common to all its kernels and
+/// adds up, the rest differs from kernel to kernel and partly cancels, as the errors of different
+/// predictors do.
+void add_interval(Forecast& forecast, const Lowered& lowered,
+                  const std::vector<KernelTime>& times) {
+  struct Deviation {
+    double low = 0, high = 0;
+  };
+  std::vector<double> counts(times.size(), 0);
+  for (const Launch& launch : lowered.launches)
+    counts[launch.kernel] += static_cast<double>(launch.count);
+  std::map<std::string_view, Deviation> common;
+  double low = 0, high = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    const KernelTime& t = times[i];
+    const double down = (t.seconds - t.low_s) * counts[i];
+    const double up = (t.high_s - t.seconds) * counts[i];
+    const double share = std::sqrt(t.common_share);
+    common[t.predictor].low += share * down;
+    common[t.predictor].high += share * up;
+    low += (1 - t.common_share) * down * down;
+    high += (1 - t.common_share) * up * up;
+  }
+  for (const auto& [predictor, deviation] : common) {
+    low += deviation.low * deviation.low;
+    high += deviation.high * deviation.high;
+  }
+  forecast.latency_low_s = forecast.latency_s - std::sqrt(low);
+  forecast.latency_high_s = forecast.latency_s + std::sqrt(high);
 }
 
 void add_warnings(Forecast& forecast, const Device& device) {
@@ -164,11 +219,16 @@ void add_warnings(Forecast& forecast, const Device& device) {
   for (const KernelForecast& row : forecast.kernels) {
     if (row.extrapolated) outside += row.latency_s * static_cast<double>(row.count);
   }
-  if (outside > 0.05 * forecast.latency_s)
+  if (outside > 0.05 * forecast.kernels_s)
     forecast.warnings.push_back(fmt::format(
         "{:.0f} % of the time is extrapolated beyond what the networks were trained on; "
         "the interval is widened",
-        100 * outside / forecast.latency_s));
+        100 * outside / forecast.kernels_s));
+  if (forecast.host_wait_s > 0.05 * forecast.latency_s)
+    forecast.warnings.push_back(fmt::format(
+        "the GPU waits for the host {:.0f} % of the time: many short kernels; CUDA graphs or "
+        "compilation would help (--host-launch-us 0 forecasts without the host)",
+        100 * forecast.host_wait_s / forecast.latency_s));
   if (!forecast.memory.fits)
     forecast.warnings.push_back(fmt::format("does not fit: {} needed, {} has {}",
                                             format_bytes(forecast.memory.peak_bytes), device.id,
@@ -233,6 +293,10 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
     forecast.kernels.push_back(std::move(row));
   }
   add_totals(forecast);
+  // The baseline is the data sheet alone.
+  add_timeline(forecast, lowered, times,
+               options.predictor == "roofline" ? 0 : options.host_launch_s);
+  add_interval(forecast, lowered, times);
   const double peak = device.matmul_peak(parse_dtype(options.dtype, "--dtype"));
   if (forecast.latency_s > 0 && peak > 0)
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);

@@ -32,6 +32,17 @@ std::string one_of(const std::string& option, const std::string& text,
   return text;
 }
 
+double microseconds(const std::string& option, const std::string& text) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  constexpr double kLongest = 1e6;
+  if (code != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= kLongest))
+    throw Error(ErrorKind::kInput,
+                fmt::format("--{}: expected microseconds from 0 to {:.0f}, found '{}'", option,
+                            kLongest, text));
+  return value * 1e-6;
+}
+
 }  // namespace
 
 const std::vector<OptionDef>& forecast_options() {
@@ -64,6 +75,9 @@ const std::vector<OptionDef>& forecast_options() {
        [](O& o, S t) { o.optimizer = one_of("optimizer", t, {"none", "sgd", "adam", "adamw"}); }},
       {"predictor", "learned|roofline", "learned", "roofline is the baseline: data sheet only",
        [](O& o, S t) { o.predictor = one_of("predictor", t, {"learned", "roofline"}); }},
+      {"host-launch-us", "US", "5",
+       "what the host takes to launch a kernel; 0: nothing, as with CUDA graphs",
+       [](O& o, S t) { o.host_launch_s = microseconds("host-launch-us", t); }},
       {"dp", "N", "1", "data-parallel ranks (only 1 so far)",
        [](O& o, S t) { o.dp = positive("dp", t); }},
       {"tp", "N", "1", "tensor-parallel ranks (only 1 so far)",

@@ -88,14 +88,16 @@ class Evaluator {
       for (const KernelMeasurement* m : rows) kernels.push_back(m->kernel);
       std::vector<KernelTime> times(kernels.size());
       forecaster_.impl().predictor(predictor_).predict(kernels, *found, times);
+      std::array<CallOverhead, kNetCount> overheads;
+      for (size_t n = 0; n < kNetCount; ++n)
+        overheads[n] = call_overhead(forecaster_.impl().weights.nets[n], *found);
       for (size_t i = 0; i < rows.size(); ++i) {
-        const double overhead =
-            rows[i]->protocol == Protocol::kSingleCall && predictor_ != "roofline"
-                ? forecaster_.impl().weights.net(net_of(kernels[i].family)).call_overhead_s
-                : 0;
+        CallOverhead overhead;
+        if (rows[i]->protocol == Protocol::kSingleCall && predictor_ != "roofline")
+          overhead = overheads[static_cast<size_t>(net_of(kernels[i].family))];
         samples[{found->id, rows[i]->op, std::string(dtype_name(kernels[i].dtype))}].push_back(
-            {rows[i]->measured_s, times[i].seconds + overhead, times[i].low_s + overhead,
-             times[i].high_s + overhead});
+            {rows[i]->measured_s, times[i].seconds + overhead.seconds,
+             times[i].low_s + overhead.low_s, times[i].high_s + overhead.high_s});
       }
     }
     for (const auto& [key, list] : samples) {

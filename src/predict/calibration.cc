@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tilecast/error.h"
@@ -29,6 +30,10 @@ CalibrationNet read_net(const Json& json, NetKind kind, const std::string& where
   if (net.weights.size() != net.rows || net.points.size() != net.rows * feature_names(kind).size())
     broken(where, fmt::format("'{}' has {} rows but {} weights and {} numbers of points",
                               net_name(kind), net.rows, net.weights.size(), net.points.size()));
+  const auto finite = [](float x) { return std::isfinite(x); };
+  if (!std::isfinite(net.offset) || !std::all_of(net.points.begin(), net.points.end(), finite) ||
+      !std::all_of(net.weights.begin(), net.weights.end(), finite))
+    broken(where, fmt::format("'{}' holds a number that is not finite", net_name(kind)));
   if (!(net.length > 0)) broken(where, "a length is not above 0");
   if (!(net.low_ratio > 0 && net.low_ratio <= 1 && net.high_ratio >= 1 && net.high_ratio < 1e6))
     broken(where, "an interval does not hold its forecast");

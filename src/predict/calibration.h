@@ -20,8 +20,8 @@ struct CalibrationNet {
   double length = 1;
   std::vector<float> points;  ///< features of each row, one after the other
   std::vector<float> weights;
-  double low_ratio = 0.5;  ///< as in Net, cross-validated
-  double high_ratio = 2.0;
+  double low_ratio = 0.5;           ///< factor on the forecast, cross-validated: 90 % lie above it
+  double high_ratio = 2.0;          ///< and 90 % below this one
   double error_before_percent = 0;  ///< mean, of the rows, without calibration
   double error_after_percent = 0;   ///< of each row by a calibration that did not see it
 

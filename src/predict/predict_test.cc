@@ -67,20 +67,20 @@ TEST(Learned, AKernelsTimeDoesNotDependOnItsNeighbours) {
 }
 
 TEST(Learned, MostlyGrowsWithWork) {
-  // Twice the rows of a product or a softmax. Across a change of tile a library may get faster, and
-  // the networks are free functions: falls of more than 20 % are counted and capped (5 % today,
-  // kernels of 10 to 40 us).
+  // Twice the rows of a product or a softmax. Training holds the networks to it on pairs of
+  // kernels, which is no proof: falls of over 1 % and 20 % are counted and capped (5 and 1 % today,
+  // most of them softmax of 2 to 10 us; bench/laws.cc counts a million).
   const auto predictor = make_learned_predictor(weights());
-  size_t violations = 0;
+  size_t falls = 0, deep = 0;
   size_t total = 0;
   Rng rng(3);
   for (const Device& device : bundled_devices()) {
     std::vector<Kernel> small, large;
     for (int i = 0; i < 200; ++i) {
       const char* op = i % 2 ? "linear" : "softmax";
-      KernelShape shape{1, static_cast<int64_t>(std::exp2(5 + 9 * rng.uniform())),
-                        static_cast<int64_t>(std::exp2(5 + 8 * rng.uniform())),
-                        static_cast<int64_t>(std::exp2(5 + 8 * rng.uniform()))};
+      // Whole multiples of 32: a dimension that gets better aligned may make a product faster.
+      const auto size = [&] { return 32 * static_cast<int64_t>(std::exp2(8 * rng.uniform())); };
+      KernelShape shape{1, size(), size(), size()};
       small.push_back(kernels_of_shape(op, DType::kFp32, shape)[0]);
       shape.m *= 2;
       large.push_back(kernels_of_shape(op, DType::kFp32, shape)[0]);
@@ -88,10 +88,14 @@ TEST(Learned, MostlyGrowsWithWork) {
     std::vector<KernelTime> a(small.size()), b(large.size());
     predictor->predict(small, device, a);
     predictor->predict(large, device, b);
-    for (size_t i = 0; i < a.size(); ++i) violations += b[i].seconds < 0.8 * a[i].seconds;
+    for (size_t i = 0; i < a.size(); ++i) {
+      falls += b[i].seconds < 0.99 * a[i].seconds;
+      deep += b[i].seconds < 0.8 * a[i].seconds;
+    }
     total += a.size();
   }
-  EXPECT_LE(violations, total * 6 / 100) << "of " << total;
+  EXPECT_LE(falls, total * 7 / 100) << "of " << total;
+  EXPECT_LE(deep, total * 2 / 100) << "of " << total;
 }
 
 TEST(PowerLaw, LimitsCardsOfLittlePowerOnly) {
@@ -131,6 +135,26 @@ TEST(Corrections, AMeasuredDeviceGetsItsOwnInFull) {
   }
 }
 
+TEST(IntervalLawTest, IsLinearBetweenItsAnchors) {
+  const IntervalLaw law{.low_log = {-0.9, -0.3, -0.1}, .high_log = {0.8, 0.4, 0.2}};
+  EXPECT_EQ(law.at(0.01).low, -0.9);
+  EXPECT_DOUBLE_EQ(law.at(3).high, 0.4);
+  EXPECT_NEAR(law.at(std::sqrt(3.0 * 30.0)).high, 0.3, 1e-12);
+  EXPECT_EQ(law.at(1e6).low, -0.1);
+  EXPECT_TRUE(law.valid());
+  EXPECT_FALSE((IntervalLaw{.low_log = {0.1, 0, 0}}).valid()) << "does not hold its forecast";
+  EXPECT_FALSE((IntervalLaw{.common_share = 1.5}).valid());
+}
+
+TEST(Corrections, AMeasuredMachinesCallOverheadIsItsOwn) {
+  const Net& net = weights().net(NetKind::kElementwise);
+  const CallOverhead v100 = call_overhead(net, find_device("V100-PCIE-32GB"));
+  EXPECT_EQ(v100.low_s, v100.high_s);
+  const CallOverhead unknown = call_overhead(net, find_device("H100"));
+  EXPECT_EQ(unknown, net.call_overhead);
+  EXPECT_LT(unknown.low_s, unknown.high_s);
+}
+
 TEST(CalibrationFile, RoundTripsAndRefusesBrokenOnes) {
   Calibration calibration{.gpu = "x", .signature = signature_of(find_device("T4")), .nets = {}};
   CalibrationNet& net = calibration.nets[static_cast<size_t>(NetKind::kSoftmax)];
@@ -142,6 +166,9 @@ TEST(CalibrationFile, RoundTripsAndRefusesBrokenOnes) {
   const std::vector<float> x(width, 0.5f);
   EXPECT_NEAR(net.at(x.data(), width), 0.25, 1e-6);  // the two points cancel
   EXPECT_ERROR(parse_calibration("{}", "c.json"), kInput, "not a usable calibration");
+  std::string infinite = text;
+  infinite.replace(infinite.find("0.25"), 4, "1e400");
+  EXPECT_THROW(parse_calibration(infinite, "c.json"), Error);
   std::string broken = text;
   broken.replace(broken.find("\"rows\":2"), 8, "\"rows\":3");
   EXPECT_ERROR(parse_calibration(broken, "c.json"), kInput, "'softmax' has 3 rows but 2 weights");

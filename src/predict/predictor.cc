@@ -118,21 +118,28 @@ class LearnedPredictor : public Predictor {
     return near;
   }
 
-  /// Logarithms of the interval's factors: those of left-out devices, or nearer to those of a
-  /// measured device the more alike the two are.
-  static std::pair<double, double> interval_logs(const Net& net, const std::vector<Near>& near,
-                                                 bool corrected) {
-    double low = 0, high = 0, known = 0;
+  struct Spread {
+    double low, high;  ///< logarithms of the interval's factors
+    double common_share;
+  };
+
+  /// That of left-out devices, or nearer to that of a measured device the more alike the two are.
+  static Spread spread_of(const Net& net, const std::vector<Near>& near, double bound,
+                          bool corrected) {
+    Spread spread{0, 0, 0};
+    double known = 0;
+    const auto add = [&](const IntervalLaw& interval, double weight) {
+      const IntervalLaw::Logs logs = interval.at(bound / kShortestKernel);
+      spread.low += weight * logs.low;
+      spread.high += weight * logs.high;
+      spread.common_share += weight * interval.common_share;
+      known += weight;
+    };
     if (corrected) {
-      for (const Near& n : near) {
-        low += n.weight * std::log(n.correction->low_ratio);
-        high += n.weight * std::log(n.correction->high_ratio);
-        known += n.weight;
-      }
+      for (const Near& n : near) add(n.correction->interval, n.weight);
     }
-    if (known > 1) return {low / known, high / known};
-    return {low + (1 - known) * std::log(net.low_ratio),
-            high + (1 - known) * std::log(net.high_ratio)};
+    if (known < 1) add(net.interval, 1 - known);
+    return {spread.low / known, spread.high / known, spread.common_share / known};
   }
 
   KernelTime finish(const Kernel& kernel, const Device& device, const Row& row, float logit,
@@ -146,15 +153,17 @@ class LearnedPredictor : public Predictor {
     // One range beyond the training rows doubles the interval's logarithm; a guess until devices of
     // other generations are measured.
     const double width = 1.0 + std::min(1.0, row.excess);
-    auto [low, high] = interval_logs(net, near, row.corrected);
+    auto [low, high, common_share] = spread_of(net, near, bound, row.corrected);
     const NetKind kind = net_of(kernel.family);
     if (const float w = calibration_weight(kind, device); w > 0 && row.corrected) {
       const CalibrationNet& calibration = weights_.calibration->net(kind);
       low += w * (std::log(calibration.low_ratio) - low);
       high += w * (std::log(calibration.high_ratio) - high);
+      common_share += w * (1 - common_share);
     }
     time.low_s = std::max(time.seconds * std::exp(low * width), bound);
     time.high_s = time.seconds * std::exp(high * width);
+    time.common_share = common_share;
     time.limit = limit_of(row.bound, time.seconds);
     if (kernel.is_matmul()) time.tile = row.tile;
     time.waves = count_waves(kernel, device, row.tile).waves;
@@ -214,6 +223,21 @@ std::vector<float> correction_weights(const Net& net, const Device& device) {
     weights.push_back(weight > kNegligible ? std::min(weight, 1.0f) : 0.0f);
   }
   return weights;
+}
+
+CallOverhead call_overhead(const Net& net, const Device& device) {
+  const std::vector<float> weights = correction_weights(net, device);
+  CallOverhead sum{0, 0, 0};
+  double known = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const double own = weights[i] * net.corrections[i].call_overhead_s;
+    sum = {sum.seconds + own, sum.low_s + own, sum.high_s + own};
+    known += weights[i];
+  }
+  // A machine is not a device: one that merely resembles a measured one says nothing of its host.
+  constexpr double kSameDevice = 0.9;
+  if (known < kSameDevice) return net.call_overhead;
+  return {sum.seconds / known, sum.low_s / known, sum.high_s / known};
 }
 
 Tile tile_of(const Weights& weights, const Kernel& kernel, const Device& device) {

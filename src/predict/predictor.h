@@ -28,6 +28,8 @@ struct KernelTime {
   double waves = 0;
   double utilization_ratio = 0;  ///< physical bound over forecast
   std::string_view predictor;
+  /// Of the interval's square, the share that all kernels of `predictor` have in common.
+  double common_share = 1;
   bool extrapolated = false;
   std::string_view extrapolated_feature;  ///< which one, the furthest outside
 };
@@ -52,6 +54,10 @@ std::unique_ptr<Predictor> make_roofline_predictor();
 /// How much each of the network's corrections counts on a device (simple kriging over the data
 /// sheets: a measured device gets its own in full and no other's).
 std::vector<float> correction_weights(const Net& net, const Device& device);
+
+/// What single calls on an idle machine add to a network's kernels: a measured device's own, or
+/// what the machines of the others say.
+CallOverhead call_overhead(const Net& net, const Device& device);
 
 /// The tile that the vendor's library is taken to pick.
 Tile tile_of(const Weights& weights, const Kernel& kernel, const Device& device);

@@ -43,6 +43,12 @@ Json widths_of(const std::vector<Mlp>& members) {
   return list;
 }
 
+Json interval_header(const IntervalLaw& interval) {
+  return {{"low_log", interval.low_log},
+          {"high_log", interval.high_log},
+          {"common_share", interval.common_share}};
+}
+
 Json net_header(const Net& net) {
   Json corrections = Json::array();
   for (const Correction& c : net.corrections)
@@ -50,17 +56,17 @@ Json net_header(const Net& net) {
                            {"signature", c.signature},
                            {"kriging", c.kriging},
                            {"members", widths_of(c.members)},
-                           {"low_ratio", c.low_ratio},
-                           {"high_ratio", c.high_ratio}});
+                           {"interval", interval_header(c.interval)},
+                           {"call_overhead_s", c.call_overhead_s}});
   return {{"members", widths_of(net.members)},
           {"corrections", corrections},
           {"mean", net.mean},
           {"scale", net.scale},
           {"minimum", net.minimum},
           {"maximum", net.maximum},
-          {"low_ratio", net.low_ratio},
-          {"high_ratio", net.high_ratio},
-          {"call_overhead_s", net.call_overhead_s}};
+          {"interval", interval_header(net.interval)},
+          {"call_overhead_s",
+           {net.call_overhead.seconds, net.call_overhead.low_s, net.call_overhead.high_s}}};
 }
 
 Json tree_header(const TileTree& tree) {
@@ -127,9 +133,9 @@ class Reader {
     net.scale = float_list(json.at("scale"));
     net.minimum = float_list(json.at("minimum"));
     net.maximum = float_list(json.at("maximum"));
-    net.low_ratio = json.at("low_ratio").get<double>();
-    net.high_ratio = json.at("high_ratio").get<double>();
-    net.call_overhead_s = json.at("call_overhead_s").get<double>();
+    net.interval = read_interval(json.at("interval"));
+    const auto overhead = json.at("call_overhead_s").get<std::array<double, 3>>();
+    net.call_overhead = {overhead[0], overhead[1], overhead[2]};
     const size_t width = feature_names(kind).size();
     for (const std::vector<float>* list : {&net.mean, &net.scale, &net.minimum, &net.maximum}) {
       if (list->size() != width)
@@ -139,7 +145,6 @@ class Reader {
     for (float scale : net.scale) {
       if (!(scale > 0)) damaged(where_, "a feature's scale is not above 0");
     }
-    check_interval(net.low_ratio, net.high_ratio);
     net.members = read_members(json.at("members"), shared_feature_count(kind));
     for (const Json& item : json.at("corrections"))
       net.corrections.push_back(read_correction(item, width));
@@ -163,15 +168,18 @@ class Reader {
     correction.signature = json.at("signature").get<Signature>();
     correction.kriging = float_list(json.at("kriging"));
     correction.members = read_members(json.at("members"), width);
-    correction.low_ratio = json.at("low_ratio").get<double>();
-    correction.high_ratio = json.at("high_ratio").get<double>();
-    check_interval(correction.low_ratio, correction.high_ratio);
+    correction.interval = read_interval(json.at("interval"));
+    correction.call_overhead_s = json.at("call_overhead_s").get<double>();
     return correction;
   }
 
-  void check_interval(double low_ratio, double high_ratio) const {
-    if (!(low_ratio > 0 && low_ratio <= 1 && high_ratio >= 1 && high_ratio < 1e6))
-      damaged(where_, "an interval does not hold its forecast");
+  IntervalLaw read_interval(const Json& json) const {
+    IntervalLaw interval;
+    interval.low_log = json.at("low_log").get<std::array<double, 3>>();
+    interval.high_log = json.at("high_log").get<std::array<double, 3>>();
+    interval.common_share = json.at("common_share").get<double>();
+    if (!interval.valid()) damaged(where_, "an interval does not hold its forecast");
+    return interval;
   }
 
   Mlp read_mlp(const Json& widths, size_t inputs) {

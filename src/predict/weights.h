@@ -9,11 +9,19 @@
 
 #include "predict/calibration.h"
 #include "predict/features.h"
+#include "predict/interval.h"
 #include "predict/mlp.h"
 #include "predict/similarity.h"
 #include "predict/tiles.h"
 
 namespace tilecast {
+
+/// Seconds; the median of the machines, the least and the most.
+struct CallOverhead {
+  double seconds = 0, low_s = 0, high_s = 0;
+
+  bool operator==(const CallOverhead&) const = default;
+};
 
 /// What a measured device does differently from the law that all share: features → what is added
 /// to the logit, in full on that device, less on others the less their data sheets are alike.
@@ -22,9 +30,10 @@ struct Correction {
   Signature signature{};
   std::vector<float> kriging;  ///< this one's row of the inverse of all corrections' similarities
   std::vector<Mlp> members;    ///< an ensemble on all features; the outputs are averaged
-  /// As in Net, on the device itself.
-  double low_ratio = 0.5;
-  double high_ratio = 2.0;
+  IntervalLaw interval;        ///< of held-out rows of the device itself
+  /// What a single call on the device's idle machine adds to a kernel's time, in this network's
+  /// measurements; wanted to compare with such measurements, not part of a forecast.
+  double call_overhead_s = 0;
 
   bool operator==(const Correction&) const = default;
 };
@@ -37,12 +46,9 @@ struct Net {
   std::vector<float> scale;
   std::vector<float> minimum;  ///< outside [minimum, maximum] a forecast extrapolates
   std::vector<float> maximum;
-  /// Factors on the forecast that hold 80 % of the errors on devices left out of training.
-  double low_ratio = 0.5;
-  double high_ratio = 2.0;
-  /// What a single call on an idle device adds to a kernel's time (median of the training GPUs);
-  /// wanted to compare with such measurements, not part of a forecast.
-  double call_overhead_s = 0;
+  IntervalLaw interval;  ///< of devices left out of training
+  /// As in Correction; what the machines of the measured devices say of others.
+  CallOverhead call_overhead;
 
   bool operator==(const Net&) const = default;
 };

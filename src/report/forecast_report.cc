@@ -96,6 +96,8 @@ std::string totals(const Forecast& f, const TableStyle& style) {
     add("  backward", format_seconds(f.backward_s), "");
     if (f.optimizer_s > 0) add("  optimizer", format_seconds(f.optimizer_s), "");
   }
+  if (f.host_wait_s > 0.001 * f.latency_s)
+    add("  host", format_seconds(f.host_wait_s), "the GPU waits for launches");
   add("work", format_si(static_cast<double>(f.flops), "FLOP"),
       fmt::format("{} of memory traffic; {:.0f} % of the peak FLOP/s",
                   format_si(static_cast<double>(f.bytes), "B"), 100 * f.utilization_ratio));
@@ -172,6 +174,7 @@ std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batc
                  {"latency_s", f.latency_s},
                  {"latency_low_s", f.latency_low_s},
                  {"latency_high_s", f.latency_high_s},
+                 {"host_wait_s", f.host_wait_s},
                  {"forward_s", f.forward_s},
                  {"backward_s", f.backward_s},
                  {"optimizer_s", f.optimizer_s},

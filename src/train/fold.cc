@@ -2,10 +2,13 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "base/rng.h"
+#include "devices/registry.h"
+#include "ops/shapes.h"
 #include "predict/power.h"
 #include "predict/predictor.h"
 #include "train/tile_growth.h"
@@ -25,6 +28,9 @@ constexpr double kSmallestScale = 0.1;
 /// the shared law does not learn from them. (Not judged by the measured time: that would keep just
 /// the slowest.)
 constexpr float kPowerLimited = 10;
+
+/// Pairs of unmeasured kernels that a network of a fold is held to grow on.
+constexpr size_t kPairsOfNet = 32768;
 
 /// Features of one network's rows.
 struct Table {
@@ -54,20 +60,22 @@ void fit_scales(Net& net, const Table& table, const std::vector<bool>& use, size
   }
 }
 
-void append_row(FoldPart& part, const Net& net, const Features& features, size_t i,
-                const TrainingData& data, double pj_per_flop) {
+/// A kernel on a device, without what was measured.
+void append_kernel(FoldPart& part, const Weights& weights, const Kernel& kernel,
+                   const Features& features, const Device& device) {
+  const Net& net = weights.net(net_of(kernel.family));
   for (size_t j = 0; j < part.rows.width; ++j) {
     const float v = std::clamp(features[j], net.minimum[j], net.maximum[j]);
     part.rows.inputs.push_back((v - net.mean[j]) / net.scale[j]);
   }
-  const TrainingRow& row = data.rows[i];
-  const Device& device = data.devices[row.device];
-  const Bound bound = physical_bound(row.kernel, device);
+  const Bound bound = physical_bound(kernel, device);
   part.rows.bounds.push_back(static_cast<float>(bound.seconds() / kShortestKernel));
-  part.rows.log_times.push_back(static_cast<float>(std::log(row.seconds / kShortestKernel)));
-  part.rows.weights.push_back(row.weight);
-  part.caps.push_back(power_cap_logit(row.kernel, device, bound, pj_per_flop));
-  part.index.push_back(i);
+  part.caps.push_back(power_cap_logit(kernel, device, bound, weights.vector_pj_per_flop));
+}
+
+Features features_of(const Weights& weights, const Kernel& kernel, const Device& device) {
+  const Tile tile = kernel.is_matmul() ? tile_of(weights, kernel, device) : Tile{};
+  return make_features(kernel, device, physical_bound(kernel, device), tile);
 }
 
 /// The first `width` inputs of the rows that `use` names.
@@ -78,16 +86,85 @@ NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use
     const float* at = &rows.inputs[r * rows.width];
     out.inputs.insert(out.inputs.end(), at, at + width);
     out.bounds.push_back(rows.bounds[r]);
+    if (rows.log_times.empty()) continue;
     out.log_times.push_back(rows.log_times[r]);
     out.weights.push_back(rows.weights[r]);
   }
   return out;
 }
 
+int trailing_zeros(int64_t x) { return std::countr_zero(static_cast<uint64_t>(x)); }
+
+/// Kernels of one network and the same with one dimension grown by one, to twice, or up to eight
+/// times; log-uniform, wider than what is measured: they say where a law has to be sane.
+void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, NetKind kind,
+                const std::vector<const Device*>& devices, const std::vector<DType>& dtypes,
+                Rng rng) {
+  static const std::array<std::vector<const char*>, kNetCount> kOps = {
+      {{"linear", "matmul"},
+       {"add", "gelu", "dropout", "embedding", "copy"},
+       {"softmax"},
+       {"layer_norm"}}};
+  const std::vector<const char*>& ops = kOps[static_cast<size_t>(kind)];
+  const auto size = [&](int bits) { return static_cast<int64_t>(std::exp2(rng.uniform() * bits)); };
+  while (smaller.rows.count() < kPairsOfNet) {
+    const size_t d = rng.below(devices.size());
+    const DType dtype = dtypes[rng.below(dtypes.size())];
+    const char* op = ops[rng.below(ops.size())];
+    const KernelShape shape{size(7), size(14), size(14), size(13)};
+    KernelShape grown = shape;
+    int64_t* sizes[] = {&grown.batch, &grown.m, &grown.n, &grown.k};
+    int64_t& one = *sizes[rng.below(4)];
+    const int before = trailing_zeros(one);
+    const uint64_t how = rng.below(3);
+    one = how == 0 ? one * 2 : how == 1 ? one + 1 : one + 1 + size(3) * one / 2;
+    // A library really may get faster where a dimension gets better aligned.
+    if (how > 0 && trailing_zeros(one) > before) continue;
+    if (kind == NetKind::kMatmul && devices[d]->matmul_peak(dtype) == 0) continue;
+    const std::vector<Kernel> small = kernels_of_shape(op, dtype, shape);
+    const std::vector<Kernel> large = kernels_of_shape(op, dtype, grown);
+    for (size_t i = 0; i < small.size(); ++i) {
+      if (small[i] == large[i] || net_of(small[i].family) != kind) continue;
+      for (const auto& [part, kernel] :
+           {std::pair{&smaller, &small[i]}, std::pair{&larger, &large[i]}}) {
+        append_kernel(*part, weights, *kernel, features_of(weights, *kernel, *devices[d]),
+                      *devices[d]);
+        part->device.push_back(d);
+      }
+    }
+  }
+}
+
+/// For the law that all share pairs on every device that has a data sheet, for the corrections on
+/// the measured ones.
+void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t seed) {
+  FoldNet& rows = fold.net(kind);
+  const size_t width = feature_names(kind).size();
+  const size_t shared = shared_feature_count(kind);
+  const Rng rng(seed * 31 + static_cast<uint64_t>(kind));
+  const std::vector<Device> all = bundled_devices();
+  std::vector<const Device*> sheets, measured;
+  for (const Device& device : all) {
+    if (!fold.left_out || device.id != data.devices[*fold.left_out].id) sheets.push_back(&device);
+  }
+  for (const Device& device : data.devices) measured.push_back(&device);
+  FoldPart smaller{.rows = {.width = width, .lowest_logit = lowest_logit(kind)}};
+  FoldPart larger = smaller;
+  rows.smaller = smaller;
+  rows.larger = larger;
+  // Corrections of matrix products are for single precision only (predictor.cc).
+  const std::vector<DType> any = {DType::kFp32, DType::kBf16, DType::kInt8};
+  const std::vector<DType> corrected = kind == NetKind::kMatmul ? std::vector{DType::kFp32} : any;
+  fill_pairs(smaller, larger, fold.weights, kind, sheets, any, rng);
+  const std::vector<bool> every(smaller.device.size(), true);
+  rows.shared_pairs = {narrowed(smaller.rows, shared, every), narrowed(larger.rows, shared, every)};
+  fill_pairs(rows.smaller, rows.larger, fold.weights, kind, measured, corrected, rng);
+}
+
 /// Rows that the shared law learns from: all but those at the limit of the board's power.
 std::vector<bool> shows_utilization(const FoldPart& part) {
   constexpr float kNoCap = 19;  // power_cap_logit gives 20 where power does not bind
-  std::vector<bool> use(part.index.size());
+  std::vector<bool> use(part.device.size());
   for (size_t r = 0; r < use.size(); ++r) {
     use[r] = part.caps[r] >= kNoCap || part.rows.bounds[r] < kPowerLimited;
   }
@@ -96,13 +173,13 @@ std::vector<bool> shows_utilization(const FoldPart& part) {
 
 /// Every device counts alike in the shared law, however many rows it has.
 void balance_devices(NetRows& rows, const FoldPart& part, const std::vector<bool>& use,
-                     const TrainingData& data) {
-  std::vector<double> total(data.devices.size(), 0);
+                     size_t devices) {
+  std::vector<double> total(devices, 0);
   double all = 0, present = 0;
   std::vector<size_t> device;
   for (size_t r = 0; r < use.size(); ++r) {
     if (!use[r]) continue;
-    device.push_back(data.rows[part.index[r]].device);
+    device.push_back(part.device[r]);
     total[device.back()] += part.rows.weights[r];
     all += part.rows.weights[r];
   }
@@ -125,11 +202,8 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
   std::array<Table, kNetCount> tables;
   for (size_t i = 0; i < count; ++i) {
     const TrainingRow& row = data.rows[i];
-    const Device& device = data.devices[row.device];
     Table& table = tables[static_cast<size_t>(net_of(row.kernel.family))];
-    const Tile tile = row.kernel.is_matmul() ? tile_of(fold.weights, row.kernel, device) : Tile{};
-    table.features.push_back(
-        make_features(row.kernel, device, physical_bound(row.kernel, device), tile));
+    table.features.push_back(features_of(fold.weights, row.kernel, data.devices[row.device]));
     table.index.push_back(i);
   }
   for (size_t n = 0; n < kNetCount; ++n) {
@@ -138,7 +212,7 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
     Net& net = fold.weights.nets[n];
     FoldNet& rows = fold.nets[n];
     fit_scales(net, tables[n], use, width);
-    for (FoldPart* part : {&rows.train, &rows.held_out, &rows.left}) {
+    for (FoldPart* part : {&rows.train, &rows.held_out, &rows.left, &rows.smaller, &rows.larger}) {
       part->rows.width = width;
       part->rows.lowest_logit = lowest_logit(kind);
     }
@@ -146,20 +220,28 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
       const size_t i = tables[n].index[r];
       const bool held = Rng(seed ^ (i * 0x9e37ull)).below(kHeldOutShare) == 0;
       FoldPart& part = !use[i] ? rows.left : held ? rows.held_out : rows.train;
-      append_row(part, net, tables[n].features[r], i, data, fold.weights.vector_pj_per_flop);
+      const TrainingRow& row = data.rows[i];
+      append_kernel(part, fold.weights, row.kernel, tables[n].features[r],
+                    data.devices[row.device]);
+      part.device.push_back(row.device);
+      part.rows.log_times.push_back(static_cast<float>(std::log(row.seconds / kShortestKernel)));
+      part.rows.weights.push_back(row.weight);
+      part.index.push_back(i);
     }
+    fill_all_pairs(fold, kind, data, seed);
     const size_t shared = shared_feature_count(kind);
     const std::vector<bool> learn = shows_utilization(rows.train);
     rows.shared_train = narrowed(rows.train.rows, shared, learn);
-    balance_devices(rows.shared_train, rows.train, learn, data);
+    balance_devices(rows.shared_train, rows.train, learn, data.devices.size());
     rows.shared_held_out = narrowed(rows.held_out.rows, shared, shows_utilization(rows.held_out));
   }
 }
 
 void apply_shared_law(Fold& fold) {
   for (size_t n = 0; n < kNetCount; ++n) {
-    for (FoldPart* part : {&fold.nets[n].train, &fold.nets[n].held_out, &fold.nets[n].left}) {
-      const std::vector<bool> every(part->index.size(), true);
+    FoldNet& rows = fold.nets[n];
+    for (FoldPart* part : {&rows.train, &rows.held_out, &rows.left, &rows.smaller, &rows.larger}) {
+      const std::vector<bool> every(part->device.size(), true);
       const NetRows shared =
           narrowed(part->rows, shared_feature_count(static_cast<NetKind>(n)), every);
       part->rows.offsets = net_logits(fold.weights.nets[n].members, shared);
@@ -169,9 +251,9 @@ void apply_shared_law(Fold& fold) {
   }
 }
 
-NetRows rows_of_device(const FoldPart& part, const TrainingData& data, size_t device) {
-  std::vector<bool> use(part.index.size());
-  for (size_t r = 0; r < use.size(); ++r) use[r] = data.rows[part.index[r]].device == device;
+NetRows rows_of_device(const FoldPart& part, size_t device) {
+  std::vector<bool> use(part.device.size());
+  for (size_t r = 0; r < use.size(); ++r) use[r] = part.device[r] == device;
   NetRows rows = narrowed(part.rows, part.rows.width, use);
   for (size_t r = 0; r < use.size(); ++r) {
     if (use[r]) rows.offsets.push_back(part.rows.offsets[r]);
@@ -205,12 +287,11 @@ std::vector<float> corrected_logits(const Net& net, const FoldPart& part,
   // [device][correction]
   std::vector<std::vector<float>> weights;
   for (const Device& device : data.devices) weights.push_back(correction_weights(net, device));
-  std::vector<float> delta(part.index.size());
+  std::vector<float> delta(part.device.size());
   for (size_t c = 0; c < net.corrections.size(); ++c) {
     ensemble_forward(net.corrections[c].members, part.rows.inputs.data(), delta.size(),
                      delta.data());
-    for (size_t r = 0; r < delta.size(); ++r)
-      logits[r] += weights[data.rows[part.index[r]].device][c] * delta[r];
+    for (size_t r = 0; r < delta.size(); ++r) logits[r] += weights[part.device[r]][c] * delta[r];
   }
   return logits;
 }

@@ -13,9 +13,10 @@ namespace tilecast {
 
 /// Rows of one network with what belongs to them.
 struct FoldPart {
-  NetRows rows;               ///< all features; offsets hold the shared law once it is trained
-  std::vector<size_t> index;  ///< into TrainingData::rows
-  std::vector<float> caps;    ///< logits that the board's power allows
+  NetRows rows;                ///< all features; offsets hold the shared law once it is trained
+  std::vector<size_t> device;  ///< into TrainingData::devices
+  std::vector<float> caps;     ///< logits that the board's power allows
+  std::vector<size_t> index;   ///< into TrainingData::rows; of measured rows
 };
 
 /// What one network of a fold learns from and is judged on.
@@ -23,6 +24,8 @@ struct FoldNet {
   FoldPart train, held_out;               ///< a tenth of the rows is held out
   FoldPart left;                          ///< of the left-out GPU
   NetRows shared_train, shared_held_out;  ///< for the law that all devices share
+  FoldPart smaller, larger;               ///< kernels that nobody measured, and the same grown
+  GrowingPairs shared_pairs;              ///< of them, for the shared law
 };
 
 /// Everything but one GPU's rows, or everything.
@@ -42,7 +45,7 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed);
 void apply_shared_law(Fold& fold);
 
 /// Rows of a part that belong to one device, with their offsets.
-NetRows rows_of_device(const FoldPart& part, const TrainingData& data, size_t device);
+NetRows rows_of_device(const FoldPart& part, size_t device);
 
 /// Gives each correction its row of the inverse of all similarities.
 void solve_kriging(Net& net);

@@ -54,6 +54,44 @@ TEST(Trainer, LearnsASmoothLaw) {
   EXPECT_LT(curve.back(), curve.front());
 }
 
+TEST(Trainer, PairsKeepALawGrowingWhereNothingIsMeasured) {
+  // Measured up to x = 1, where twice the work takes an eighth of the time; beyond, a network goes
+  // on as it likes unless pairs hold it.
+  NetRows train{.width = 1};
+  const auto bound = [](float x) { return 10 * std::exp2(x); };
+  for (int i = 0; i < 400; ++i) {
+    const float x = static_cast<float>(i) / 400;
+    train.inputs.push_back(x);
+    train.bounds.push_back(bound(x));
+    train.log_times.push_back(std::log(400.0f) - 2.0f * x);
+    train.weights.push_back(1);
+  }
+  GrowingPairs pairs{.smaller = {.width = 1}, .larger = {.width = 1}};
+  for (int i = 0; i < 400; ++i) {
+    const float x = 1 + static_cast<float>(i) / 200;
+    for (auto& [rows, at] : {std::pair{&pairs.smaller, x}, {&pairs.larger, x + 0.2f}}) {
+      rows->inputs.push_back(at);
+      rows->bounds.push_back(bound(at));
+    }
+  }
+  const auto falls = [&](const GrowingPairs* held) {
+    NetTask task = toy_task(train, train, 2000);
+    task.widths = {1, 16, 16, 1};
+    task.pairs = held;
+    const Mlp mlp = train_net(task, [](const EpochReport&) {});
+    const auto log_time = [&](const NetRows& rows, size_t r) {
+      const float logit = net_logits({mlp}, rows)[r];
+      return std::log(1 + rows.bounds[r] * (1 + std::exp(-logit)));
+    };
+    int count = 0;
+    for (size_t r = 0; r < pairs.count(); r += 20)
+      count += log_time(pairs.larger, r) < log_time(pairs.smaller, r) - 1e-3f;
+    return count;
+  };
+  EXPECT_GE(falls(nullptr), 5);
+  EXPECT_EQ(falls(&pairs), 0);
+}
+
 TEST(Trainer, TheSameSeedGivesTheSameBytes) {
   const NetRows train = toy_rows(500, 1);
   const NetTask task = toy_task(train, train, 3);
@@ -124,7 +162,7 @@ TEST(Training, FindsAKnownLawAndItsOverhead) {
   const TrainResult result = train_weights(options, [](const TrainProgress&) {});
   EXPECT_FALSE(result.held_out.empty());
   const Weights weights = load_weights(folder.path() / "weights");
-  EXPECT_NEAR(weights.net(NetKind::kElementwise).call_overhead_s, 20e-6, 5e-6);
+  EXPECT_NEAR(weights.net(NetKind::kElementwise).call_overhead.seconds, 20e-6, 5e-6);
   const auto predictor = make_learned_predictor(weights);
   const Kernel kernel = kernels_of_shape("linear", DType::kFp32, {1, 4096, 2048, 1024})[0];
   KernelTime time;

@@ -13,10 +13,15 @@
 namespace tilecast {
 namespace {
 
-constexpr int kBatch = 512;
 constexpr float kPeakRate = 3e-3f;
 constexpr float kDecay = 1e-3f;
 constexpr float kSmooth = 0.02f;
+
+/// Pairs in a batch, the weight of their mean shortfall against that of the rows' mean error, and
+/// how much of the bound's growth (in logarithms) the forecast has to follow at least.
+constexpr size_t kPairs = 128;
+constexpr float kPairWeight = 0.5f;
+constexpr float kLeastGrowth = 0.02f;
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Map = Eigen::Map<Matrix>;
@@ -75,13 +80,13 @@ class Learner {
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     Rng rng(task_.seed * 1000003 + static_cast<uint64_t>(number));
     rng.shuffle(order);
-    const auto batches = (order.size() + kBatch - 1) / kBatch;
+    const auto batches = (order.size() + kBatchRows - 1) / kBatchRows;
     const double total = static_cast<double>(batches) * task_.epochs;
     double error = 0;
     double weight = 0;
-    for (size_t start = 0; start < order.size(); start += kBatch) {
-      const size_t n = std::min<size_t>(kBatch, order.size() - start);
-      const auto [e, w] = batch(order.data() + start, n);
+    for (size_t start = 0; start < order.size(); start += kBatchRows) {
+      const size_t n = std::min<size_t>(kBatchRows, order.size() - start);
+      const auto [e, w] = batch(order.data() + start, n, rng);
       error += e;
       weight += w;
       const double progress = static_cast<double>(state_.step) / total;
@@ -91,22 +96,31 @@ class Learner {
   }
 
  private:
-  std::pair<double, double> batch(const size_t* rows, size_t n) {
+  static void copy_inputs(const NetRows& data, size_t row, Matrix& x, size_t at) {
+    std::memcpy(x.row(static_cast<Eigen::Index>(at)).data(), &data.inputs[row * data.width],
+                data.width * sizeof(float));
+  }
+
+  std::pair<double, double> batch(const size_t* rows, size_t n, Rng& rng) {
     const NetRows& data = *task_.train;
+    const size_t all_pairs = task_.pairs == nullptr ? 0 : task_.pairs->count();
+    std::vector<size_t> pairs(all_pairs == 0 ? 0 : kPairs);
+    for (size_t& p : pairs) p = rng.below(all_pairs);
     Matrix& x = activations_[0];
-    x.resize(static_cast<Eigen::Index>(n), static_cast<Eigen::Index>(data.width));
-    for (size_t r = 0; r < n; ++r)
-      std::memcpy(x.row(static_cast<Eigen::Index>(r)).data(), &data.inputs[rows[r] * data.width],
-                  data.width * sizeof(float));
+    x.resize(static_cast<Eigen::Index>(n + 2 * pairs.size()),
+             static_cast<Eigen::Index>(data.width));
+    for (size_t r = 0; r < n; ++r) copy_inputs(data, rows[r], x, r);
+    for (size_t p = 0; p < pairs.size(); ++p) {
+      copy_inputs(task_.pairs->smaller, pairs[p], x, n + 2 * p);
+      copy_inputs(task_.pairs->larger, pairs[p], x, n + 2 * p + 1);
+    }
     forward();
-    Matrix delta(static_cast<Eigen::Index>(n), 1);
+    Matrix delta = Matrix::Zero(x.rows(), 1);
     double error = 0;
     double weight = 0;
     for (size_t r = 0; r < n; ++r) {
       const auto i = static_cast<Eigen::Index>(r);
-      const LogTime forecast =
-          log_time(data.bounds[rows[r]], activations_.back()(i, 0) + data.offset(rows[r]),
-                   data.lowest_logit);
+      const LogTime forecast = forecast_of(data, rows[r], i);
       const float residual = forecast.value - data.log_times[rows[r]];
       const float w = data.weights[rows[r]];
       error += static_cast<double>(w * std::abs(residual));
@@ -114,8 +128,25 @@ class Learner {
       delta(i, 0) = w * residual / std::sqrt(residual * residual + kSmooth * kSmooth) *
                     forecast.slope / static_cast<float>(n);
     }
+    for (size_t p = 0; p < pairs.size(); ++p) {
+      const auto i = static_cast<Eigen::Index>(n + 2 * p);
+      const GrowingPairs& g = *task_.pairs;
+      const LogTime smaller = forecast_of(g.smaller, pairs[p], i);
+      const LogTime larger = forecast_of(g.larger, pairs[p], i + 1);
+      const float growth =
+          std::log((1 + g.larger.bounds[pairs[p]]) / (1 + g.smaller.bounds[pairs[p]]));
+      if (larger.value - smaller.value >= kLeastGrowth * growth) continue;
+      const float w = kPairWeight / static_cast<float>(pairs.size());
+      delta(i, 0) = w * smaller.slope;
+      delta(i + 1, 0) = -w * larger.slope;
+    }
     backward(delta);
     return {error, weight};
+  }
+
+  LogTime forecast_of(const NetRows& data, size_t row, Eigen::Index at) const {
+    return log_time(data.bounds[row], activations_.back()(at, 0) + data.offset(row),
+                    data.lowest_logit);
   }
 
   void forward() {

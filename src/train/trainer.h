@@ -20,8 +20,19 @@ struct NetRows {
   std::vector<float> offsets;  ///< added to the network's output; empty: 0
 
   float offset(size_t row) const { return offsets.empty() ? 0.0f : offsets[row]; }
-  size_t count() const { return log_times.size(); }
+  size_t count() const { return bounds.size(); }
 };
+
+/// Pairs of kernels, row by row, of which the larger does more work: no law may make it faster.
+/// Their times are not known, so log_times and weights are empty.
+struct GrowingPairs {
+  NetRows smaller, larger;
+
+  size_t count() const { return smaller.count(); }
+};
+
+/// Rows of a batch.
+inline constexpr size_t kBatchRows = 512;
 
 struct NetTask {
   std::string name;  ///< names the checkpoint
@@ -31,7 +42,8 @@ struct NetTask {
   uint64_t data_hash = 0;  ///< a checkpoint of other data is not taken up
   const NetRows* train = nullptr;
   const NetRows* held_out = nullptr;
-  std::filesystem::path checkpoint;  ///< "" for none
+  const GrowingPairs* pairs = nullptr;  ///< nullptr or empty: none
+  std::filesystem::path checkpoint;     ///< "" for none
 };
 
 struct EpochReport {
@@ -43,8 +55,9 @@ struct EpochReport {
 };
 
 /// Trains one network: AdamW (Loshchilov, Hutter 2019), learning rate on a cosine from 3e-3 to 0,
-/// batches of 512, loss sqrt(r² + 0.02²) of r = log(forecast / measured). Resumes from the task's
-/// checkpoint where there is one; the result is the same as without the interruption.
+/// batches of 512, loss sqrt(r² + 0.02²) of r = log(forecast / measured), plus what the forecasts
+/// of 128 pairs fall short of growing with the work. Resumes from the task's checkpoint where there
+/// is one; the result is the same as without the interruption.
 Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>& report);
 
 /// Mean output of the networks for each row, offsets included.

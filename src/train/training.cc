@@ -38,10 +38,15 @@ struct Summary {
 /// By GPU and operator.
 using ErrorMap = std::map<std::pair<std::string, std::string>, Summary>;
 
-/// Residuals and their weights.
-using Spread = std::vector<std::pair<double, double>>;
+/// log(forecast / measured) of a row of unseen kernels or an unseen device.
+struct Residual {
+  double value, weight;
+  size_t device;
+  size_t bin;  ///< IntervalLaw's
+};
+using Spread = std::vector<Residual>;
 
-double weighted_quantile(Spread values, double q) {
+double weighted_quantile(std::vector<std::pair<double, double>> values, double q) {
   std::sort(values.begin(), values.end());
   double total = 0;
   for (const auto& [value, weight] : values) total += weight;
@@ -156,9 +161,7 @@ class Training {
   }
 
   size_t count_rows(const FoldPart& part, size_t device) const {
-    return static_cast<size_t>(std::count_if(part.index.begin(), part.index.end(), [&](size_t i) {
-      return data_.rows[i].device == device;
-    }));
+    return static_cast<size_t>(std::count(part.device.begin(), part.device.end(), device));
   }
 
   void add_correction_jobs(Fold& fold, size_t& next, std::vector<Job>& jobs) {
@@ -168,8 +171,10 @@ class Training {
         size_t device = 0;
         while (data_.devices[device].id != correction.source) ++device;
         CorrectionRows& rows = correction_rows_[next++];
-        rows.train = rows_of_device(fold.nets[n].train, data_, device);
-        rows.held_out = rows_of_device(fold.nets[n].held_out, data_, device);
+        rows.train = rows_of_device(fold.nets[n].train, device);
+        rows.held_out = rows_of_device(fold.nets[n].held_out, device);
+        rows.pairs = {rows_of_device(fold.nets[n].smaller, device),
+                      rows_of_device(fold.nets[n].larger, device)};
         const auto width = static_cast<int>(rows.train.width);
         for (size_t m = 0; m < correction.members.size(); ++m) {
           NetTask task =
@@ -177,6 +182,7 @@ class Training {
                         {width, options_.hidden, options_.hidden, 1}, 977 + n + m * 104729);
           task.train = &rows.train;
           task.held_out = &rows.held_out;
+          task.pairs = &rows.pairs;
           jobs.push_back({task, &correction.members[m]});
         }
       }
@@ -214,6 +220,7 @@ class Training {
                   static_cast<uint64_t>(member) * 104729 + n);
     task.train = &rows.shared_train;
     task.held_out = &rows.shared_held_out;
+    task.pairs = &rows.shared_pairs;
     return task;
   }
 
@@ -256,18 +263,59 @@ class Training {
         for (const auto& [gpu, spread] : seen)
           unseen.insert(unseen.end(), spread.begin(), spread.end());
       }
-      set_interval(unseen, net.low_ratio, net.high_ratio);
-      for (Correction& c : net.corrections) set_interval(seen[c.source], c.low_ratio, c.high_ratio);
-      net.call_overhead_s = typical_overhead(static_cast<NetKind>(n));
+      net.interval = interval_of(unseen, data_.devices.size());
+      if (folds_.size() > 1) net.interval.common_share = common_share(unseen, data_.devices.size());
+      for (Correction& c : net.corrections)
+        c.interval = interval_of(seen[c.source], data_.devices.size());
+      set_call_overheads(net, static_cast<NetKind>(n));
     }
     table(held_out, result_.held_out);
     table(left_out, result_.left_out);
   }
 
+  /// Every device counts alike: the next one is a draw among devices, not among rows.
+  static Spread balanced(Spread spread, size_t devices) {
+    std::vector<double> total(devices, 0);
+    for (const Residual& r : spread) total[r.device] += r.weight;
+    for (Residual& r : spread) r.weight /= total[r.device];
+    return spread;
+  }
+
   /// residual = log(forecast / measured): the measured time is forecast · exp(-residual).
-  static void set_interval(const Spread& spread, double& low_ratio, double& high_ratio) {
-    low_ratio = std::min(1.0, std::exp(-weighted_quantile(spread, (1 + kCoverage) / 2)));
-    high_ratio = std::max(1.0, std::exp(-weighted_quantile(spread, (1 - kCoverage) / 2)));
+  static IntervalLaw interval_of(const Spread& spread, size_t devices) {
+    IntervalLaw interval;
+    for (size_t bin = 0; bin < IntervalLaw::kAnchors.size(); ++bin) {
+      Spread part;
+      for (const Residual& r : spread) {
+        if (r.bin == bin) part.push_back(r);
+      }
+      // Too few of a size: those of all.
+      std::vector<std::pair<double, double>> values;
+      for (const Residual& r : balanced(part.size() < kFewestRows ? spread : part, devices))
+        values.emplace_back(r.value, r.weight);
+      interval.low_log[bin] = std::min(0.0, -weighted_quantile(values, (1 + kCoverage) / 2));
+      interval.high_log[bin] = std::max(0.0, -weighted_quantile(values, (1 - kCoverage) / 2));
+    }
+    return interval;
+  }
+
+  /// Variance of the devices' mean residuals over the variance of all.
+  static double common_share(const Spread& spread, size_t devices) {
+    std::vector<double> mean(devices, 0);
+    std::vector<bool> present(devices, false);
+    double all = 0, square = 0, count = 0, between = 0;
+    for (const Residual& r : balanced(spread, devices)) {
+      mean[r.device] += r.weight * r.value;
+      present[r.device] = true;
+      all += r.weight * r.value;
+      square += r.weight * r.value * r.value;
+    }
+    for (const bool p : present) count += p ? 1 : 0;
+    const double variance = square / count - (all / count) * (all / count);
+    for (size_t d = 0; d < devices; ++d) {
+      if (present[d]) between += (mean[d] - all / count) * (mean[d] - all / count) / count;
+    }
+    return variance > 0 ? std::clamp(between / variance, 0.0, 1.0) : 1.0;
   }
 
   template <typename SpreadOf>
@@ -282,7 +330,8 @@ class Training {
       const double error =
           (std::exp(residuals[r]) - 1) * row.seconds / (row.seconds + group.call_overhead_s);
       errors[{gpu, group.op}].errors.push_back(100 * std::abs(error));
-      spread_of(gpu)->emplace_back(residuals[r], part.rows.weights[r]);
+      spread_of(gpu)->push_back({residuals[r], part.rows.weights[r], row.device,
+                                 IntervalLaw::bin_of(part.rows.bounds[r])});
     }
   }
 
@@ -297,7 +346,7 @@ class Training {
     }
   }
 
-  double typical_overhead(NetKind kind) const {
+  void set_call_overheads(Net& net, NetKind kind) const {
     std::map<size_t, double> by_device;
     std::vector<bool> seen(data_.groups.size(), false);
     for (const TrainingRow& row : data_.rows) {
@@ -308,10 +357,15 @@ class Training {
         by_device[group.device] = std::max(by_device[group.device], group.call_overhead_s);
     }
     std::vector<double> values;
-    for (const auto& [device, value] : by_device) values.push_back(value);
-    if (values.empty()) return 0;
+    for (const auto& [device, value] : by_device) {
+      values.push_back(value);
+      for (Correction& c : net.corrections) {
+        if (c.source == data_.devices[device].id) c.call_overhead_s = value;
+      }
+    }
+    if (values.empty()) return;
     std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
+    net.call_overhead = {values[values.size() / 2], values.front(), values.back()};
   }
 
   static Json error_rows(const std::vector<TrainError>& errors) {
@@ -360,6 +414,7 @@ class Training {
   std::vector<std::unique_ptr<Fold>> folds_;
   struct CorrectionRows {
     NetRows train, held_out;
+    GrowingPairs pairs;
   };
   std::deque<CorrectionRows> correction_rows_;  ///< of each correction, in the folds' order
   size_t correction_jobs_ = 0;
