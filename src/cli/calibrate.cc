@@ -47,12 +47,13 @@ void run(const Request& request) {
                 "calibrate: give --measurements FILE and -o FILE, or --suggest N");
   std::vector<MeasurementSet> sets;
   for (const std::string& path : request.measurements) sets.push_back(read_measurements(path));
-  const TrainingData data = prepare_training_data(sets, {});
+  const Weights weights = load_weights(request.weights);
+  const TrainingData data = prepare_training_data(sets, {}, &weights);
   std::vector<TrainingRow> rows;
   for (const TrainingRow& row : data.rows) {
     if (data.devices[row.device].id == device.id) rows.push_back(row);
   }
-  const Calibration calibration = calibrate(load_weights(request.weights), device, rows);
+  const Calibration calibration = calibrate(weights, device, rows);
   write_file(request.output, serialize_calibration(calibration));
   std::string text = summary(calibration);
   for (const std::string& line : data.report) text += line + "\n";

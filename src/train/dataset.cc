@@ -38,7 +38,7 @@ double quantile(std::vector<double> values, double q) {
 
 class Preparer {
  public:
-  explicit Preparer(const std::vector<std::string>& exclude) {
+  Preparer(const std::vector<std::string>& exclude, const Weights* known) : known_(known) {
     for (const std::string& name : exclude) excluded_.insert(find_device(name).id);
   }
 
@@ -100,16 +100,22 @@ class Preparer {
   /// card shows for the operator, in any file, less the shortest kernel.
   void remove_overhead() {
     std::map<std::pair<size_t, std::string>, std::vector<double>> excess;
+    std::map<std::string, NetKind> kinds;
     for (const TrainingRow& row : data_.rows) {
       if (!single_call_[row.group]) continue;
       const Bound bound = physical_bound(row.kernel, data_.devices[row.device]);
       excess[{row.device, data_.groups[row.group].op}].push_back(row.seconds - bound.seconds());
+      kinds[data_.groups[row.group].op] = net_of(row.kernel.family);
     }
     for (size_t g = 0; g < data_.groups.size(); ++g) {
       if (!single_call_[g]) continue;
       RowGroup& group = data_.groups[g];
       const double floor = quantile(excess[{group.device, group.op}], 0.002);
       group.call_overhead_s = std::max(0.0, floor - kShortestKernel);
+      if (known_ != nullptr)
+        group.call_overhead_s = std::min(
+            group.call_overhead_s,
+            call_overhead(known_->net(kinds.at(group.op)), data_.devices[group.device]).seconds);
     }
     for (TrainingRow& row : data_.rows) {
       row.seconds = std::max(row.seconds - data_.groups[row.group].call_overhead_s, 1e-7);
@@ -215,6 +221,7 @@ class Preparer {
     data_.hash = hash;
   }
 
+  const Weights* known_;
   TrainingData data_;
   std::set<std::string> excluded_;
   std::map<std::string, std::optional<size_t>> indices_;
@@ -238,8 +245,8 @@ double fit_vector_pj_per_flop(const TrainingData& data, std::optional<size_t> le
 }
 
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
-                                   const std::vector<std::string>& exclude) {
-  return Preparer(exclude).run(sets);
+                                   const std::vector<std::string>& exclude, const Weights* known) {
+  return Preparer(exclude, known).run(sets);
 }
 
 }  // namespace tilecast

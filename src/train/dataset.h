@@ -7,6 +7,7 @@
 #include "devices/device.h"
 #include "measurements/measurements.h"
 #include "predict/features.h"
+#include "predict/weights.h"
 
 namespace tilecast {
 
@@ -41,9 +42,11 @@ struct TrainingData {
 };
 
 /// Resolves GPUs, takes the host's call overhead off single calls, reconciles files of one card
-/// that contradict each other. `exclude` are GPU ids or aliases.
+/// that contradict each other. `exclude` are GPU ids or aliases. A few rows may all be far above
+/// their overhead; where weights are `known`, it is at most what their machines show.
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
-                                   const std::vector<std::string>& exclude);
+                                   const std::vector<std::string>& exclude,
+                                   const Weights* known = nullptr);
 
 /// See predict/power.h: the least energy of a FLOP, in the 16 nm class, that a device shows by
 /// running at that rate with its power. 0 where no device was measured.
