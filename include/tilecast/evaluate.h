@@ -7,11 +7,12 @@
 
 namespace tilecast {
 
-/// Errors of one GPU × operator × dtype.
+/// Errors of one GPU × operator × dtype × software.
 struct EvaluationRow {
   std::string gpu;
   std::string op;
   std::string dtype;
+  std::string software;  ///< whose kernels were measured
   int64_t count = 0;
   double mape_percent = 0;
   double median_percent = 0;

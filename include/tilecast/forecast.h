@@ -20,6 +20,7 @@ struct ForecastOptions {
   std::string fusion = "none";        ///< none or pointwise
   std::string optimizer = "none";     ///< none, sgd, adam or adamw; training only
   std::string predictor = "learned";  ///< learned or roofline
+  std::string software = "pytorch";   ///< whose kernels: pytorch, vllm, sglang or trtllm
   /// What the host takes to launch a kernel; 0: launches cost nothing (CUDA graphs).
   /// 5 us: a guess until the measurement kit has seen a host; PyTorch's eager dispatch of small
   /// operators is usually put at 4 to 10 us.

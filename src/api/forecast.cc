@@ -55,7 +55,7 @@ struct Lowered {
   std::vector<Launch> launches;
 };
 
-Lowered lower(const Graph& graph) {
+Lowered lower(const Graph& graph, Software software) {
   Lowered result;
   std::unordered_map<Kernel, size_t, KernelHash> index;
   index.reserve(2 * graph.nodes.size());
@@ -66,7 +66,8 @@ Lowered lower(const Graph& graph) {
       const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
       kernels.clear();
       lower_node(graph, node, kernels);
-      for (const Kernel& kernel : kernels) {
+      for (Kernel& kernel : kernels) {
+        kernel.software = software;
         const auto [it, fresh] = index.emplace(kernel, result.distinct.size());
         if (fresh) result.distinct.push_back(kernel);
         result.launches.push_back({&node, it->second, segment.repeat, s});
@@ -271,7 +272,7 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   const int64_t seq = options.seq.value_or(std::max<int64_t>(1, model.default_seq));
   check_options(model, options, seq);
   const Graph graph = build_graph(model, options, seq);
-  const Lowered lowered = lower(graph);
+  const Lowered lowered = lower(graph, *find_software(options.software));
   std::vector<KernelTime> times(lowered.distinct.size());
   impl_->predictor(options.predictor).predict(lowered.distinct, device, times);
 

@@ -75,6 +75,10 @@ const std::vector<OptionDef>& forecast_options() {
        [](O& o, S t) { o.optimizer = one_of("optimizer", t, {"none", "sgd", "adam", "adamw"}); }},
       {"predictor", "learned|roofline", "learned", "roofline is the baseline: data sheet only",
        [](O& o, S t) { o.predictor = one_of("predictor", t, {"learned", "roofline"}); }},
+      {"software", "pytorch|vllm|sglang|trtllm", "pytorch", "whose kernels run the operators",
+       [](O& o, S t) {
+         o.software = one_of("software", t, {"pytorch", "vllm", "sglang", "trtllm"});
+       }},
       {"host-launch-us", "US", "5",
        "what the host takes to launch a kernel; 0: nothing, as with CUDA graphs",
        [](O& o, S t) { o.host_launch_s = microseconds("host-launch-us", t); }},

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "base/text.h"
 #include "cli/commands.h"
@@ -24,12 +25,16 @@ class Bar {
  public:
   void show(const TrainProgress& p) {
     const double share = static_cast<double>(p.finished_epochs) / p.total_epochs;
-    const double elapsed =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    const double rest = share > 0 ? elapsed / share - elapsed : 0;
+    const auto now = std::chrono::steady_clock::now();
+    // Reading took its time before the first epoch and says nothing of the rest.
+    if (!first_) first_ = {now, share};
+    const double elapsed = std::chrono::duration<double>(now - first_->at).count();
+    const double done = share - first_->share;
+    const std::string rest =
+        done > 0 ? fmt::format("{:.0f} s left", elapsed / done * (1 - share)) : "";
     const std::string line =
-        fmt::format("{:3.0f} %  {} epoch {}/{}  error {:.1f} %  held out {:.1f} %  {:.0f} s left",
-                    100 * share, p.last.task, p.last.epoch, p.last.epochs, 100 * p.last.train_error,
+        fmt::format("{:3.0f} %  {} epoch {}/{}  error {:.1f} %  held out {:.1f} %  {}", 100 * share,
+                    p.last.task, p.last.epoch, p.last.epochs, 100 * p.last.train_error,
                     100 * p.last.held_out_error, rest);
     if (isatty(STDERR_FILENO)) {
       const int full = static_cast<int>(20 * share);
@@ -44,7 +49,11 @@ class Bar {
   }
 
  private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  struct First {
+    std::chrono::steady_clock::time_point at;
+    double share;
+  };
+  std::optional<First> first_;
   int tenths_ = -1;
 };
 

@@ -81,7 +81,7 @@ class Evaluator {
         by_device[found].push_back(&m);
       }
     }
-    using Key = std::tuple<std::string, std::string, std::string>;
+    using Key = std::tuple<std::string, std::string, std::string, std::string>;
     std::map<Key, std::vector<Sample>> samples;
     for (const auto& [found, rows] : by_device) {
       std::vector<Kernel> kernels;
@@ -94,15 +94,16 @@ class Evaluator {
       for (size_t i = 0; i < rows.size(); ++i) {
         CallOverhead overhead;
         if (rows[i]->protocol == Protocol::kSingleCall && predictor_ != "roofline")
-          overhead = overheads[static_cast<size_t>(net_of(kernels[i].family))];
-        samples[{found->id, rows[i]->op, std::string(dtype_name(kernels[i].dtype))}].push_back(
-            {rows[i]->measured_s, times[i].seconds + overhead.seconds,
-             times[i].low_s + overhead.low_s, times[i].high_s + overhead.high_s});
+          overhead = overheads[static_cast<size_t>(net_of(kernels[i]))];
+        samples[{found->id, rows[i]->op, std::string(dtype_name(kernels[i].dtype)),
+                 std::string(software_name(kernels[i].software))}]
+            .push_back({rows[i]->measured_s, times[i].seconds + overhead.seconds,
+                        times[i].low_s + overhead.low_s, times[i].high_s + overhead.high_s});
       }
     }
     for (const auto& [key, list] : samples) {
       EvaluationRow row = summarize(list);
-      std::tie(row.gpu, row.op, row.dtype) = key;
+      std::tie(row.gpu, row.op, row.dtype, row.software) = key;
       result_.rows.push_back(std::move(row));
     }
   }

@@ -14,6 +14,7 @@ struct RowFacts {
   double seconds = 0;
   Protocol protocol = Protocol::kBackToBack;
   std::optional<Tile> tile;
+  Software software = Software::kPyTorch;
 };
 
 /// Where the layouts' readers put what they find.

@@ -83,9 +83,11 @@ void Collector::add_kernel(const CsvTable& table, std::string_view op, DType dty
                            const KernelShape& shape, RowFacts facts) {
   if (!(facts.seconds > 0)) return skip(table.where, "a measured time is not above 0");
   const std::vector<Kernel> kernels = kernels_of_shape(op, dtype, shape);
+  Kernel kernel = kernels.front();
+  kernel.software = facts.software;
   set_.kernels.push_back({.gpu = std::move(facts.gpu),
                           .op = std::string(op),
-                          .kernel = kernels.front(),
+                          .kernel = kernel,
                           .measured_s = facts.seconds,
                           .protocol = facts.protocol,
                           .tile = facts.tile,

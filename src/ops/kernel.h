@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/dtype.h"
 #include "graph/graph.h"
@@ -18,6 +21,14 @@ enum class KernelFamily : uint8_t {
   kMemory,       ///< bound by memory traffic: gathers, copies, reductions; n = elements written
 };
 
+/// Whose kernels run the operators.
+enum class Software : uint8_t { kPyTorch, kVllm, kSglang, kTensorRtLlm };
+
+/// "pytorch", "vllm", "sglang", "trtllm".
+const std::vector<std::string>& software_names();
+std::string_view software_name(Software software);
+std::optional<Software> find_software(std::string_view name);
+
 std::string_view kernel_family_name(KernelFamily family);
 
 /// The work of one launch: arithmetic, exact, no time in here.
@@ -25,6 +36,7 @@ struct Kernel {
   KernelFamily family = KernelFamily::kMemory;
   OpId op = 0;
   DType dtype = DType::kFp32;
+  Software software = Software::kPyTorch;
   int64_t batch = 1;
   int64_t m = 1;
   int64_t n = 1;

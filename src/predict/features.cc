@@ -25,6 +25,17 @@ const std::vector<std::string_view> kMatmulFeatures = {
     "log2_k", "log2_bytes_per_l2", "stride_n", "stride_k", "is_linear"};
 constexpr size_t kSharedMatmulFeatures = 11;
 
+// Which tile the library picks for narrow types is not known: the fill of three usual ones stands
+// for it.
+const std::vector<std::string_view> kTensorMatmulFeatures = {
+    "log2_few_tiles_per_sm", "occupancy_128", "occupancy_64", "fill_m_64", "fill_n_128",
+    "log2_low_intensity", "log2_short_k", "align_m", "align_n", "align_k", "log2_low_m",
+    "log2_element_bytes", "log2_bound", "on_matrix_unit", "is_amd", "is_trtllm",
+    // Not shared by all devices.
+    "log2_tiles_per_sm", "log2_intensity", "log2_m", "log2_n", "log2_k", "log2_bytes_per_l2",
+    "stride_n", "stride_k"};
+constexpr size_t kSharedTensorMatmulFeatures = 16;
+
 // Kernels that stream memory come in more kinds than were measured: no two features here may be
 // tied to each other in the measured ones, or the networks could say anything where the tie is
 // broken.
@@ -55,10 +66,18 @@ float generation(const Device& device) {
 
 }  // namespace
 
+double shortest_kernel_s(NetKind kind, const Device& device) {
+  // The smallest measured take 2.5 us on A100 (1.41 GHz), 2.5 on H100 (1.98), 1.65 on L40S (2.52).
+  constexpr double kCycles = 3500;  // the least of the three
+  return kind == NetKind::kTensorMatmul ? kCycles / device.boost_clock_hz : kShortestKernel;
+}
+
 float lowest_logit(NetKind kind) {
   switch (kind) {
     case NetKind::kMatmul:
       return -4.6f;  // 1 %: about one tile on a device of a hundred SMs
+    case NetKind::kTensorMatmul:
+      return -12.0f;  // the smallest measured take microseconds for nanoseconds of traffic
     case NetKind::kElementwise:
       return -6.0f;  // 0.25 %: the bound of small kernels is that of L2
     case NetKind::kSoftmax:
@@ -72,6 +91,8 @@ std::string_view net_name(NetKind kind) {
   switch (kind) {
     case NetKind::kMatmul:
       return "matmul";
+    case NetKind::kTensorMatmul:
+      return "tensor_matmul";
     case NetKind::kElementwise:
       return "elementwise";
     case NetKind::kSoftmax:
@@ -82,11 +103,11 @@ std::string_view net_name(NetKind kind) {
   return "";
 }
 
-NetKind net_of(KernelFamily family) {
-  switch (family) {
+NetKind net_of(const Kernel& kernel) {
+  switch (kernel.family) {
     case KernelFamily::kBmm:
     case KernelFamily::kLinear:
-      return NetKind::kMatmul;
+      return kernel.dtype == DType::kFp32 ? NetKind::kMatmul : NetKind::kTensorMatmul;
     case KernelFamily::kSoftmax:
       return NetKind::kSoftmax;
     case KernelFamily::kLayerNorm:
@@ -100,11 +121,13 @@ NetKind net_of(KernelFamily family) {
 
 const std::vector<std::string_view>& feature_names(NetKind kind) {
   if (kind == NetKind::kMatmul) return kMatmulFeatures;
+  if (kind == NetKind::kTensorMatmul) return kTensorMatmulFeatures;
   return kind == NetKind::kElementwise ? kElementwiseFeatures : kRowFeatures;
 }
 
 size_t shared_feature_count(NetKind kind) {
-  return kind == NetKind::kMatmul ? kSharedMatmulFeatures : feature_names(kind).size();
+  if (kind == NetKind::kMatmul) return kSharedMatmulFeatures;
+  return kind == NetKind::kTensorMatmul ? kSharedTensorMatmulFeatures : feature_names(kind).size();
 }
 
 Bound physical_bound(const Kernel& kernel, const Device& device) {
@@ -130,6 +153,9 @@ Bound physical_bound(const Kernel& kernel, const Device& device) {
   const auto bytes = static_cast<double>(kernel.bytes());
   const double cold = std::max(0.0, bytes - static_cast<double>(device.l2_bytes));
   bound.memory_s = std::max(cold / device.memory_bytes_per_s, bytes / device.l2_bytes_per_s());
+  bound.law_s = bound.seconds();
+  if (net_of(kernel) == NetKind::kTensorMatmul)
+    bound.law_s = std::max(bound.law_s, bytes / device.memory_bytes_per_s);
   return bound;
 }
 
@@ -157,7 +183,7 @@ Features make_features(const Kernel& kernel, const Device& device, const Bound& 
   const double dram_s = std::max(1.0, bytes) / device.memory_bytes_per_s;
   const float per_l2 = lg(bytes / static_cast<double>(device.l2_bytes));
   const auto sm = static_cast<double>(device.sm_count);
-  switch (net_of(kernel.family)) {
+  switch (net_of(kernel)) {
     case NetKind::kMatmul: {
       const Waves waves = count_waves(kernel, device, tile);
       const Waves small = count_waves(kernel, device, {64, 64});
@@ -189,6 +215,31 @@ Features make_features(const Kernel& kernel, const Device& device, const Bound& 
            alignment(kernel.n, kStrideBits),
            alignment(kernel.k, kStrideBits),
            kernel.family == KernelFamily::kLinear ? 1.0f : 0.0f};
+      break;
+    }
+    case NetKind::kTensorMatmul: {
+      const Waves large = count_waves(kernel, device, {128, 128});
+      const Waves small = count_waves(kernel, device, {64, 64});
+      const float tiles_per_sm = lg(large.tiles / sm);
+      const float intensity = lg(bound.compute_s / dram_s);
+      const auto fill = [](int64_t size, int64_t tile) {
+        return static_cast<float>(size) / static_cast<float>(ceil_divide(size, tile) * tile);
+      };
+      f = {std::clamp(tiles_per_sm, -7.0f, 4.0f), static_cast<float>(large.occupancy),
+           static_cast<float>(small.occupancy), fill(kernel.m, 64), fill(kernel.n, 128),
+           std::clamp(intensity, -6.0f, 3.0f),
+           lg(static_cast<double>(std::min<int64_t>(kernel.k, 4096))), alignment(kernel.m),
+           alignment(kernel.n), alignment(kernel.k),
+           lg(static_cast<double>(std::min<int64_t>(kernel.m, 256))),
+           lg(static_cast<double>(dtype_bytes(kernel.dtype))),
+           std::clamp(lg(bound.law_s / shortest_kernel_s(NetKind::kTensorMatmul, device)), -12.0f,
+                      8.0f),
+           device.matrix_peak(kernel.dtype) > 0 ? 1.0f : 0.0f, device.vendor == "amd" ? 1.0f : 0.0f,
+           // vLLM, SGLang and PyTorch call the same library (cuBLAS).
+           kernel.software == Software::kTensorRtLlm ? 1.0f : 0.0f, tiles_per_sm, intensity,
+           lg(static_cast<double>(kernel.m)), lg(static_cast<double>(kernel.n)),
+           lg(static_cast<double>(kernel.k)), per_l2, alignment(kernel.n, kStrideBits),
+           alignment(kernel.k, kStrideBits)};
       break;
     }
     case NetKind::kElementwise:

@@ -10,12 +10,20 @@
 
 namespace tilecast {
 
-/// The learned networks: one per kind of law. Matrix products share one, so do all kernels that
-/// only stream memory.
-enum class NetKind : uint8_t { kMatmul, kElementwise, kSoftmax, kLayerNorm };
-inline constexpr size_t kNetCount = 4;
+/// The learned networks: one per kind of law. Matrix products in single precision share one, those
+/// in other types (tensor cores) another, all kernels that only stream memory a third.
+enum class NetKind : uint8_t { kMatmul, kElementwise, kSoftmax, kLayerNorm, kTensorMatmul };
+inline constexpr size_t kNetCount = 5;
 std::string_view net_name(NetKind kind);
-NetKind net_of(KernelFamily family);
+NetKind net_of(const Kernel& kernel);
+
+/// The shortest time that any kernel occupies the device: 2 us, about what profilers show for empty
+/// kernels (guess; the measurement kit's null kernel will settle it).
+inline constexpr double kShortestKernel = 2e-6;
+
+/// That of a network's kernels on a device. What products on tensor cores take beside their bound
+/// (launch, filling the pipeline, the first loads) carries over between devices in cycles.
+double shortest_kernel_s(NetKind kind, const Device& device);
 
 /// The lowest logit of utilization that a network may give: where it extrapolates it has no other
 /// floor.
@@ -37,6 +45,10 @@ struct Bound {
   double compute_s = 0;  ///< FLOPs over the peak rate of the unit that runs them
   double memory_s = 0;   ///< traffic over DRAM and L2 bandwidth
   double seconds() const { return compute_s > memory_s ? compute_s : memory_s; }
+
+  /// What utilization is relative to, at least seconds(). Products in narrow types are forecast for
+  /// cold caches, as other layers leave them: all their traffic comes from DRAM.
+  double law_s = 0;
 };
 
 /// Throws Error{kUnsupported} where the device has no unit for the kernel's dtype.

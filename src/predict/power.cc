@@ -28,7 +28,7 @@ float power_cap_logit(const Kernel& kernel, const Device& device, const Bound& b
   if (!kernel.is_matmul()) return kNoCap;
   const auto rate = power_limited_flops_per_s(device, kernel.dtype, vector_pj_per_flop);
   if (!rate) return kNoCap;
-  const double utilization = bound.seconds() / (static_cast<double>(kernel.flops) / *rate);
+  const double utilization = bound.law_s / (static_cast<double>(kernel.flops) / *rate);
   if (utilization >= 1) return kNoCap;
   return static_cast<float>(std::log(utilization / (1 - utilization)));
 }

@@ -98,6 +98,43 @@ TEST(Learned, MostlyGrowsWithWork) {
   EXPECT_LE(deep, total * 2 / 100) << "of " << total;
 }
 
+TEST(TensorMatmul, AVectorTimesAMatrixRunsNearTheMemorysRate) {
+  // Decoding a token: 134 MB of weights through an H100's 3.35 TB/s are 40 us.
+  const Kernel kernel = kernels_of_shape("linear", DType::kBf16, {1, 1, 8192, 8192})[0];
+  const Device device = find_device("H100");
+  KernelTime time;
+  make_learned_predictor(weights())->predict({&kernel, 1}, device, {&time, 1});
+  const double stream_s = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
+  EXPECT_GT(time.seconds, stream_s);
+  EXPECT_LT(time.seconds, 1.5 * stream_s);
+  EXPECT_FALSE(time.extrapolated);
+}
+
+TEST(TensorMatmul, SoftwareMattersForSmallFp8) {
+  // TensorRT-LLM quantizes the activations in launches of their own.
+  Kernel kernel = kernels_of_shape("linear", DType::kFp8, {1, 16, 1024, 1024})[0];
+  const Device device = find_device("H100");
+  KernelTime vllm, trtllm;
+  kernel.software = Software::kVllm;
+  make_learned_predictor(weights())->predict({&kernel, 1}, device, {&vllm, 1});
+  kernel.software = Software::kTensorRtLlm;
+  make_learned_predictor(weights())->predict({&kernel, 1}, device, {&trtllm, 1});
+  EXPECT_GT(trtllm.seconds, 1.5 * vllm.seconds);
+}
+
+TEST(TensorMatmul, SaysWhatItBorrows) {
+  const auto feature_of = [](const char* op, DType dtype, const char* gpu) {
+    const Kernel kernel = kernels_of_shape(op, dtype, {8, 512, 512, 512})[0];
+    KernelTime time;
+    make_learned_predictor(weights())->predict({&kernel, 1}, find_device(gpu), {&time, 1});
+    return std::string(time.extrapolated_feature);
+  };
+  EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "batch");
+  EXPECT_EQ(feature_of("linear", DType::kInt8, "H100"), "dtype");
+  EXPECT_EQ(feature_of("linear", DType::kBf16, "MI300X"), "is_amd");
+  EXPECT_EQ(feature_of("linear", DType::kFp16, "P100"), "on_matrix_unit");
+}
+
 TEST(PowerLaw, LimitsCardsOfLittlePowerOnly) {
   // 17.7 pJ a FLOP at 16 nm: T4 (70 W, 12 nm, the same class) stops at 3.95 TFLOP/s of its 8.1.
   const Device t4 = find_device("T4");

@@ -1,10 +1,13 @@
 #include "predict/predictor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "predict/power.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -40,7 +43,6 @@ class LearnedPredictor : public Predictor {
     double excess;             ///< how far outside the training range, in widths of that range
     std::string_view feature;  ///< which is furthest outside
     float cap_logit;           ///< utilization that the board's power allows
-    bool corrected;            ///< whether what was learned on single devices may be used
   };
   struct Near {
     const Correction* correction;
@@ -55,9 +57,10 @@ class LearnedPredictor : public Predictor {
     std::vector<Row> rows;
     std::vector<float> inputs, shared;
     for (size_t i = 0; i < kernels.size(); ++i) {
-      if (net_of(kernels[i].family) != kind) continue;
-      Row row{i, physical_bound(kernels[i], device), {}, 0, "", 0, true};
-      if (kind == NetKind::kMatmul) row.tile = tile_of(weights_, kernels[i], device);
+      if (net_of(kernels[i]) != kind) continue;
+      if (net.members.empty()) refuse(kind);
+      Row row{i, physical_bound(kernels[i], device), {}, 0, "", 0};
+      if (kernels[i].is_matmul()) row.tile = tile_of(weights_, kernels[i], device);
       row.cap_logit = power_cap_logit(kernels[i], device, row.bound, weights_.vector_pj_per_flop);
       const Features f = make_features(kernels[i], device, row.bound, row.tile);
       for (size_t j = 0; j < width; ++j) {
@@ -71,12 +74,7 @@ class LearnedPredictor : public Predictor {
         inputs.push_back((clamped - net.mean[j]) / net.scale[j]);
         if (j < shared_width) shared.push_back(inputs.back());
       }
-      // The networks have seen products in single precision only.
-      if (kernels[i].is_matmul() && kernels[i].dtype != DType::kFp32) {
-        row.excess = 1;
-        row.feature = "dtype";
-        row.corrected = false;
-      }
+      if (kind == NetKind::kTensorMatmul) borrow(kernels[i], row);
       rows.push_back(row);
     }
     if (rows.empty()) return;
@@ -87,20 +85,34 @@ class LearnedPredictor : public Predictor {
     std::vector<float> delta(rows.size());
     for (const Near& n : near) {
       ensemble_forward(n.correction->members, inputs.data(), rows.size(), delta.data());
-      for (size_t r = 0; r < rows.size(); ++r) {
-        if (rows[r].corrected) logits[r] += n.weight * delta[r];
-      }
+      for (size_t r = 0; r < rows.size(); ++r) logits[r] += n.weight * delta[r];
     }
     const float calibrated = calibration_weight(kind, device);
     if (calibrated > 0) {
       const CalibrationNet& calibration = weights_.calibration->net(kind);
-      for (size_t r = 0; r < rows.size(); ++r) {
-        if (rows[r].corrected)
-          logits[r] += calibrated * static_cast<float>(calibration.at(&inputs[r * width], width));
-      }
+      for (size_t r = 0; r < rows.size(); ++r)
+        logits[r] += calibrated * static_cast<float>(calibration.at(&inputs[r * width], width));
     }
     for (size_t r = 0; r < rows.size(); ++r)
       times[rows[r].index] = finish(kernels[rows[r].index], device, rows[r], logits[r], net, near);
+  }
+
+  /// Measured were single products in bf16 and fp8 (fp16 runs at the rates of bf16); others borrow
+  /// from those of their width, and say so.
+  static void borrow(const Kernel& kernel, Row& row) {
+    const bool measured =
+        kernel.dtype == DType::kBf16 || kernel.dtype == DType::kFp16 || kernel.dtype == DType::kFp8;
+    if (measured && kernel.batch == 1) return;
+    row.excess = std::max(row.excess, 1.0);
+    row.feature = measured ? "batch" : "dtype";
+  }
+
+  [[noreturn]] static void refuse(NetKind kind) {
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format("these weights hold no network '{}': no such kernels were measured; add "
+                    "measurement folders with 'tilecast train --data'",
+                    net_name(kind)));
   }
 
   float calibration_weight(NetKind kind, const Device& device) const {
@@ -124,20 +136,17 @@ class LearnedPredictor : public Predictor {
   };
 
   /// That of left-out devices, or nearer to that of a measured device the more alike the two are.
-  static Spread spread_of(const Net& net, const std::vector<Near>& near, double bound,
-                          bool corrected) {
+  static Spread spread_of(const Net& net, const std::vector<Near>& near, double bound) {
     Spread spread{0, 0, 0};
     double known = 0;
     const auto add = [&](const IntervalLaw& interval, double weight) {
-      const IntervalLaw::Logs logs = interval.at(bound / kShortestKernel);
+      const IntervalLaw::Logs logs = interval.at(bound);
       spread.low += weight * logs.low;
       spread.high += weight * logs.high;
       spread.common_share += weight * interval.common_share;
       known += weight;
     };
-    if (corrected) {
-      for (const Near& n : near) add(n.correction->interval, n.weight);
-    }
+    for (const Near& n : near) add(n.correction->interval, n.weight);
     if (known < 1) add(net.interval, 1 - known);
     return {spread.low / known, spread.high / known, spread.common_share / known};
   }
@@ -146,16 +155,18 @@ class LearnedPredictor : public Predictor {
                     const Net& net, const std::vector<Near>& near) const {
     // 1 / utilization = 1 / sigmoid(logit) = 1 + exp(-logit): never below the bound.
     const double bound = row.bound.seconds();
-    const double learned = bound * (1.0 + std::exp(-static_cast<double>(std::max(
-                                              logit, lowest_logit(net_of(kernel.family))))));
+    const double shortest = shortest_kernel_s(net_of(kernel), device);
+    const double learned =
+        row.bound.law_s *
+        (1.0 + std::exp(-static_cast<double>(std::max(logit, lowest_logit(net_of(kernel))))));
     KernelTime time;
-    time.seconds = kShortestKernel + learned;
+    time.seconds = shortest + learned;
     // One range beyond the training rows doubles the interval's logarithm; a guess until devices of
     // other generations are measured.
     const double width = 1.0 + std::min(1.0, row.excess);
-    auto [low, high, common_share] = spread_of(net, near, bound, row.corrected);
-    const NetKind kind = net_of(kernel.family);
-    if (const float w = calibration_weight(kind, device); w > 0 && row.corrected) {
+    auto [low, high, common_share] = spread_of(net, near, row.bound.law_s / shortest);
+    const NetKind kind = net_of(kernel);
+    if (const float w = calibration_weight(kind, device); w > 0) {
       const CalibrationNet& calibration = weights_.calibration->net(kind);
       low += w * (std::log(calibration.low_ratio) - low);
       high += w * (std::log(calibration.high_ratio) - high);
@@ -168,7 +179,7 @@ class LearnedPredictor : public Predictor {
     if (kernel.is_matmul()) time.tile = row.tile;
     time.waves = count_waves(kernel, device, row.tile).waves;
     time.utilization_ratio = bound / time.seconds;
-    time.predictor = net_name(net_of(kernel.family));
+    time.predictor = net_name(net_of(kernel));
     time.extrapolated = row.excess > kExtrapolates;
     if (time.extrapolated) time.extrapolated_feature = row.feature;
     return time;
@@ -241,6 +252,8 @@ CallOverhead call_overhead(const Net& net, const Device& device) {
 }
 
 Tile tile_of(const Weights& weights, const Kernel& kernel, const Device& device) {
+  // What libraries pick for narrow types was not profiled: the tile that most of them have.
+  if (net_of(kernel) == NetKind::kTensorMatmul) return {128, 128};
   const TileTree* tree = weights.tiles_of(device.vendor);
   return tree == nullptr ? Tile{} : choose_tile(*tree, tile_features(kernel, device));
 }

@@ -62,8 +62,4 @@ CallOverhead call_overhead(const Net& net, const Device& device);
 /// The tile that the vendor's library is taken to pick.
 Tile tile_of(const Weights& weights, const Kernel& kernel, const Device& device);
 
-/// The shortest time that any kernel occupies the device: 2 us, about what profilers show for empty
-/// kernels (guess; the measurement kit's null kernel will settle it).
-inline constexpr double kShortestKernel = 2e-6;
-
 }  // namespace tilecast

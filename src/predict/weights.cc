@@ -136,6 +136,10 @@ class Reader {
     net.interval = read_interval(json.at("interval"));
     const auto overhead = json.at("call_overhead_s").get<std::array<double, 3>>();
     net.call_overhead = {overhead[0], overhead[1], overhead[2]};
+    // A network that there was nothing to learn from.
+    if (json.at("members").empty() && json.at("corrections").empty() && net.mean.empty() &&
+        net.scale.empty() && net.minimum.empty() && net.maximum.empty())
+      return net;
     const size_t width = feature_names(kind).size();
     for (const std::vector<float>* list : {&net.mean, &net.scale, &net.minimum, &net.maximum}) {
       if (list->size() != width)

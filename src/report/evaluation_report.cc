@@ -37,13 +37,14 @@ std::string evaluation_table(const Evaluation& evaluation) {
   std::string out;
   if (!evaluation.rows.empty()) {
     TextTable table;
-    table.header = {"gpu",      "op",    "dtype", "rows",         "mean %",
-                    "median %", "p90 %", "bias",  "in interval %"};
-    table.right = {false, false, false, true, true, true, true, true, true};
+    table.header = {"gpu",    "op",       "dtype", "software", "rows",
+                    "mean %", "median %", "p90 %", "bias",     "in interval %"};
+    table.right = {false, false, false, false, true, true, true, true, true, true};
     for (const EvaluationRow& r : evaluation.rows)
-      table.rows.push_back({r.gpu, r.op, r.dtype, std::to_string(r.count), percent(r.mape_percent),
-                            percent(r.median_percent), percent(r.p90_percent),
-                            fmt::format("{:.3f}", r.bias_ratio), percent(r.coverage_percent)});
+      table.rows.push_back({r.gpu, r.op, r.dtype, r.software, std::to_string(r.count),
+                            percent(r.mape_percent), percent(r.median_percent),
+                            percent(r.p90_percent), fmt::format("{:.3f}", r.bias_ratio),
+                            percent(r.coverage_percent)});
     out += "Kernels\n\n" + format_text_table(table, 2) + "\n";
   }
   if (!evaluation.models.empty()) {
@@ -73,6 +74,7 @@ std::string evaluation_json(const Evaluation& evaluation) {
     rows.push_back({{"gpu", r.gpu},
                     {"op", r.op},
                     {"dtype", r.dtype},
+                    {"software", r.software},
                     {"count", r.count},
                     {"mape_percent", r.mape_percent},
                     {"median_percent", r.median_percent},

@@ -23,11 +23,13 @@ struct Rows {
   std::vector<double> sensitivity;  ///< change of log time by the logit
   std::vector<double> noise;        ///< variance, in units of the model's noise
 
+  double shortest = 0;  ///< shortest_kernel_s
+
   size_t count() const { return targets.size(); }
 };
 
-double logit_of(double seconds, double bound, double lowest) {
-  const double over = (seconds - kShortestKernel) / bound - 1;
+double logit_of(double seconds, double bound, double shortest, double lowest) {
+  const double over = (seconds - shortest) / bound - 1;
   // Faster than the bound can't be forecast; 0.25 % above it is as near as makes sense.
   return std::max(-std::log(std::max(over, 2.5e-3)), lowest);
 }
@@ -37,7 +39,7 @@ Rows collect(NetKind kind, const Weights& weights, const Device& device,
   std::vector<Kernel> kernels;
   std::vector<const TrainingRow*> used;
   for (const TrainingRow& row : all) {
-    if (net_of(row.kernel.family) != kind) continue;
+    if (net_of(row.kernel) != kind) continue;
     kernels.push_back(row.kernel);
     used.push_back(&row);
   }
@@ -46,6 +48,7 @@ Rows collect(NetKind kind, const Weights& weights, const Device& device,
   const Net& net = weights.net(kind);
   const double lowest = lowest_logit(kind);
   Rows rows;
+  rows.shortest = shortest_kernel_s(kind, device);
   for (size_t i = 0; i < kernels.size(); ++i) {
     const Bound bound = physical_bound(kernels[i], device);
     const Tile tile = times[i].tile.value_or(Tile{});
@@ -53,13 +56,13 @@ Rows collect(NetKind kind, const Weights& weights, const Device& device,
     for (size_t j = 0; j < feature_names(kind).size(); ++j)
       rows.points.push_back((std::clamp(f[j], net.minimum[j], net.maximum[j]) - net.mean[j]) /
                             net.scale[j]);
-    const double now = logit_of(times[i].seconds, bound.seconds(), lowest);
-    const double loss = bound.seconds() * std::exp(-now);
-    rows.bounds.push_back(bound.seconds());
+    const double now = logit_of(times[i].seconds, bound.law_s, rows.shortest, lowest);
+    const double loss = bound.law_s * std::exp(-now);
+    rows.bounds.push_back(bound.law_s);
     rows.measured.push_back(used[i]->seconds);
     rows.forecast.push_back(times[i].seconds);
-    rows.targets.push_back(logit_of(used[i]->seconds, bound.seconds(), lowest) - now);
-    rows.sensitivity.push_back(loss / (kShortestKernel + bound.seconds() + loss));
+    rows.targets.push_back(logit_of(used[i]->seconds, bound.law_s, rows.shortest, lowest) - now);
+    rows.sensitivity.push_back(loss / (rows.shortest + bound.law_s + loss));
     // A logit says little of the time where its share in it is small, and a short call is noisy.
     const double share = std::max(0.05, rows.sensitivity.back());
     rows.noise.push_back(1 / (share * share * std::max(0.05f, used[i]->weight)));
@@ -76,9 +79,9 @@ struct Fit {
 };
 
 double log_time_error(const Rows& rows, size_t i, double correction, double lowest) {
-  const double logit =
-      std::max(logit_of(rows.forecast[i], rows.bounds[i], lowest) + correction, lowest);
-  const double time = kShortestKernel + rows.bounds[i] * (1 + std::exp(-logit));
+  const double logit = std::max(
+      logit_of(rows.forecast[i], rows.bounds[i], rows.shortest, lowest) + correction, lowest);
+  const double time = rows.shortest + rows.bounds[i] * (1 + std::exp(-logit));
   return std::log(time / rows.measured[i]);
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/rng.h"
 #include "base/text.h"
 #include "devices/registry.h"
 #include "predict/power.h"
@@ -25,6 +26,9 @@ constexpr double kSameState = 0.85;
 
 // Kernels of this length show the sustained rate, not launch effects.
 constexpr double kLongKernel = 200e-6;
+
+// Rows of one operator, type and device that are learned from: more only cost time.
+constexpr uint64_t kMostRows = 20000;
 
 // Jitter of one call's time in the measurements: weights fall below a few times this.
 constexpr double kCallJitter = 20e-6;
@@ -105,7 +109,7 @@ class Preparer {
       if (!single_call_[row.group]) continue;
       const Bound bound = physical_bound(row.kernel, data_.devices[row.device]);
       excess[{row.device, data_.groups[row.group].op}].push_back(row.seconds - bound.seconds());
-      kinds[data_.groups[row.group].op] = net_of(row.kernel.family);
+      kinds[data_.groups[row.group].op] = net_of(row.kernel);
     }
     for (size_t g = 0; g < data_.groups.size(); ++g) {
       if (!single_call_[g]) continue;
@@ -119,7 +123,8 @@ class Preparer {
     }
     for (TrainingRow& row : data_.rows) {
       row.seconds = std::max(row.seconds - data_.groups[row.group].call_overhead_s, 1e-7);
-      row.weight = static_cast<float>(row.seconds / (row.seconds + kCallJitter));
+      if (single_call_[row.group])
+        row.weight = static_cast<float>(row.seconds / (row.seconds + kCallJitter));
     }
   }
 
@@ -200,8 +205,26 @@ class Preparer {
       for (size_t i = 0; i < size; ++i)
         hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 1099511628211ull;
     };
-    size_t tiny = 0;
+    size_t tiny = 0, warm = 0, thinned = 0;
+    std::map<std::tuple<size_t, std::string, DType, Software>, uint64_t> counts;
+    const auto key_of = [&](const TrainingRow& row) {
+      return std::make_tuple(row.device, data_.groups[row.group].op, row.kernel.dtype,
+                             row.kernel.software);
+    };
+    for (const TrainingRow& row : data_.rows) counts[key_of(row)] += 1;
+    uint64_t number = 0;
     for (TrainingRow& row : data_.rows) {
+      ++number;
+      // Faster than the device's memory: replayed from a warm cache.
+      if (row.seconds < physical_bound(row.kernel, data_.devices[row.device]).law_s &&
+          net_of(row.kernel) == NetKind::kTensorMatmul) {
+        ++warm;
+        continue;
+      }
+      if (Rng(number).below(counts[key_of(row)]) >= kMostRows) {
+        ++thinned;
+        continue;
+      }
       // Within the jitter of the overhead nothing of the kernel can be seen.
       if (row.seconds < kShortestKernel && data_.groups[row.group].call_overhead_s > 0) {
         ++tiny;
@@ -217,6 +240,12 @@ class Preparer {
     if (tiny > 0)
       data_.report.push_back(
           fmt::format("left out {} rows at the floor of their call overhead", tiny));
+    if (warm > 0)
+      data_.report.push_back(fmt::format(
+          "left out {} products that are faster than DRAM: their caches were warm", warm));
+    if (thinned > 0)
+      data_.report.push_back(fmt::format(
+          "left out {} rows, drawn evenly, of operators with more than {}", thinned, kMostRows));
     data_.rows = std::move(kept);
     data_.hash = hash;
   }

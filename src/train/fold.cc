@@ -38,6 +38,13 @@ struct Table {
   std::vector<size_t> index;
 };
 
+/// Rows that are held out together. Products in narrow types are measured for whole layers, a
+/// weight matrix against many batches: single rows would be found among their neighbours.
+uint64_t held_out_key(const Kernel& kernel, size_t row) {
+  if (net_of(kernel) != NetKind::kTensorMatmul) return row;
+  return static_cast<uint64_t>(kernel.n) * 1000003 + static_cast<uint64_t>(kernel.k);
+}
+
 void fit_scales(Net& net, const Table& table, const std::vector<bool>& use, size_t width) {
   for (size_t j = 0; j < width; ++j) {
     double sum = 0, squares = 0, used = 0;
@@ -63,13 +70,14 @@ void fit_scales(Net& net, const Table& table, const std::vector<bool>& use, size
 /// A kernel on a device, without what was measured.
 void append_kernel(FoldPart& part, const Weights& weights, const Kernel& kernel,
                    const Features& features, const Device& device) {
-  const Net& net = weights.net(net_of(kernel.family));
+  const Net& net = weights.net(net_of(kernel));
   for (size_t j = 0; j < part.rows.width; ++j) {
     const float v = std::clamp(features[j], net.minimum[j], net.maximum[j]);
     part.rows.inputs.push_back((v - net.mean[j]) / net.scale[j]);
   }
   const Bound bound = physical_bound(kernel, device);
-  part.rows.bounds.push_back(static_cast<float>(bound.seconds() / kShortestKernel));
+  part.rows.bounds.push_back(
+      static_cast<float>(bound.law_s / shortest_kernel_s(net_of(kernel), device)));
   part.caps.push_back(power_cap_logit(kernel, device, bound, weights.vector_pj_per_flop));
 }
 
@@ -104,8 +112,10 @@ void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, Net
       {{"linear", "matmul"},
        {"add", "gelu", "dropout", "embedding", "copy"},
        {"softmax"},
-       {"layer_norm"}}};
+       {"layer_norm"},
+       {"linear", "matmul"}}};
   const std::vector<const char*>& ops = kOps[static_cast<size_t>(kind)];
+  const bool is_product = kind == NetKind::kMatmul || kind == NetKind::kTensorMatmul;
   const auto size = [&](int bits) { return static_cast<int64_t>(std::exp2(rng.uniform() * bits)); };
   while (smaller.rows.count() < kPairsOfNet) {
     const size_t d = rng.below(devices.size());
@@ -120,11 +130,11 @@ void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, Net
     one = how == 0 ? one * 2 : how == 1 ? one + 1 : one + 1 + size(3) * one / 2;
     // A library really may get faster where a dimension gets better aligned.
     if (how > 0 && trailing_zeros(one) > before) continue;
-    if (kind == NetKind::kMatmul && devices[d]->matmul_peak(dtype) == 0) continue;
+    if (is_product && devices[d]->matmul_peak(dtype) == 0) continue;
     const std::vector<Kernel> small = kernels_of_shape(op, dtype, shape);
     const std::vector<Kernel> large = kernels_of_shape(op, dtype, grown);
     for (size_t i = 0; i < small.size(); ++i) {
-      if (small[i] == large[i] || net_of(small[i].family) != kind) continue;
+      if (small[i] == large[i] || net_of(small[i]) != kind) continue;
       for (const auto& [part, kernel] :
            {std::pair{&smaller, &small[i]}, std::pair{&larger, &large[i]}}) {
         append_kernel(*part, weights, *kernel, features_of(weights, *kernel, *devices[d]),
@@ -147,18 +157,30 @@ void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t
   for (const Device& device : all) {
     if (!fold.left_out || device.id != data.devices[*fold.left_out].id) sheets.push_back(&device);
   }
-  for (const Device& device : data.devices) measured.push_back(&device);
+  std::vector<size_t> index;  // of the measured ones, into data.devices
+  for (size_t d = 0; d < data.devices.size(); ++d) {
+    const auto has = [&](const FoldPart& part) {
+      return std::find(part.device.begin(), part.device.end(), d) != part.device.end();
+    };
+    if (!has(rows.train) && !has(rows.left)) continue;
+    measured.push_back(&data.devices[d]);
+    index.push_back(d);
+  }
   FoldPart smaller{.rows = {.width = width, .lowest_logit = lowest_logit(kind)}};
   FoldPart larger = smaller;
   rows.smaller = smaller;
   rows.larger = larger;
-  // Corrections of matrix products are for single precision only (predictor.cc).
-  const std::vector<DType> any = {DType::kFp32, DType::kBf16, DType::kInt8};
-  const std::vector<DType> corrected = kind == NetKind::kMatmul ? std::vector{DType::kFp32} : any;
-  fill_pairs(smaller, larger, fold.weights, kind, sheets, any, rng);
+  const std::vector<DType> dtypes = kind == NetKind::kMatmul ? std::vector{DType::kFp32}
+                                    : kind == NetKind::kTensorMatmul
+                                        ? std::vector{DType::kBf16, DType::kFp8}
+                                        : std::vector{DType::kFp32, DType::kBf16, DType::kInt8};
+  fill_pairs(smaller, larger, fold.weights, kind, sheets, dtypes, rng);
   const std::vector<bool> every(smaller.device.size(), true);
   rows.shared_pairs = {narrowed(smaller.rows, shared, every), narrowed(larger.rows, shared, every)};
-  fill_pairs(rows.smaller, rows.larger, fold.weights, kind, measured, corrected, rng);
+  fill_pairs(rows.smaller, rows.larger, fold.weights, kind, measured, dtypes, rng);
+  for (FoldPart* part : {&rows.smaller, &rows.larger}) {
+    for (size_t& d : part->device) d = index[d];
+  }
 }
 
 /// Rows that the shared law learns from: all but those at the limit of the board's power.
@@ -202,7 +224,7 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
   std::array<Table, kNetCount> tables;
   for (size_t i = 0; i < count; ++i) {
     const TrainingRow& row = data.rows[i];
-    Table& table = tables[static_cast<size_t>(net_of(row.kernel.family))];
+    Table& table = tables[static_cast<size_t>(net_of(row.kernel))];
     table.features.push_back(features_of(fold.weights, row.kernel, data.devices[row.device]));
     table.index.push_back(i);
   }
@@ -211,6 +233,8 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
     const size_t width = feature_names(kind).size();
     Net& net = fold.weights.nets[n];
     FoldNet& rows = fold.nets[n];
+    const auto usable = [&](size_t i) { return use[i]; };
+    if (std::none_of(tables[n].index.begin(), tables[n].index.end(), usable)) continue;
     fit_scales(net, tables[n], use, width);
     for (FoldPart* part : {&rows.train, &rows.held_out, &rows.left, &rows.smaller, &rows.larger}) {
       part->rows.width = width;
@@ -218,13 +242,15 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
     }
     for (size_t r = 0; r < tables[n].index.size(); ++r) {
       const size_t i = tables[n].index[r];
-      const bool held = Rng(seed ^ (i * 0x9e37ull)).below(kHeldOutShare) == 0;
+      const bool held =
+          Rng(seed ^ (held_out_key(data.rows[i].kernel, i) * 0x9e37ull)).below(kHeldOutShare) == 0;
       FoldPart& part = !use[i] ? rows.left : held ? rows.held_out : rows.train;
       const TrainingRow& row = data.rows[i];
       append_kernel(part, fold.weights, row.kernel, tables[n].features[r],
                     data.devices[row.device]);
       part.device.push_back(row.device);
-      part.rows.log_times.push_back(static_cast<float>(std::log(row.seconds / kShortestKernel)));
+      part.rows.log_times.push_back(static_cast<float>(
+          std::log(row.seconds / shortest_kernel_s(kind, data.devices[row.device]))));
       part.rows.weights.push_back(row.weight);
       part.index.push_back(i);
     }

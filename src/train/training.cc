@@ -84,15 +84,18 @@ class Training {
     data_ = prepare_training_data(sets, options_.exclude_gpus);
     result_.report = data_.report;
     std::array<size_t, kNetCount> counts{};
-    for (const TrainingRow& row : data_.rows)
-      counts[static_cast<size_t>(net_of(row.kernel.family))]++;
+    for (const TrainingRow& row : data_.rows) counts[static_cast<size_t>(net_of(row.kernel))]++;
+    constexpr size_t kFewest = 100;
     for (size_t n = 0; n < kNetCount; ++n) {
-      if (counts[n] < 100)
-        throw Error(ErrorKind::kInput,
-                    fmt::format("too little to learn '{}' from: {} usable rows, at least 100 are "
-                                "needed; add measurement folders with --data",
-                                net_name(static_cast<NetKind>(n)), counts[n]));
+      enough_[n] = counts[n] >= kFewest;
+      if (enough_[n]) continue;
+      result_.report.push_back(
+          fmt::format("too little to learn '{}' from: {} usable rows, at least {} are needed; add "
+                      "measurement folders with --data",
+                      net_name(static_cast<NetKind>(n)), counts[n], kFewest));
     }
+    if (std::count(enough_.begin(), enough_.end(), true) == 0)
+      throw Error(ErrorKind::kInput, result_.report.back());
   }
 
   void make_folds() {
@@ -121,6 +124,7 @@ class Training {
       const int members = fold->left_out ? 1 : options_.members;
       for (size_t n = 0; n < kNetCount; ++n) {
         Net& net = fold->weights.nets[n];
+        if (!learns(*fold, n)) continue;
         net.members.resize(static_cast<size_t>(members));
         for (int m = 0; m < members; ++m)
           shared.push_back({shared_task(*fold, n, m), &net.members[static_cast<size_t>(m)]});
@@ -143,6 +147,7 @@ class Training {
     for (auto& fold : folds_) {
       for (size_t n = 0; n < kNetCount; ++n) {
         Net& net = fold->weights.nets[n];
+        if (!learns(*fold, n)) continue;
         for (size_t d = 0; d < data_.devices.size(); ++d) {
           if (d == fold->left_out || count_rows(fold->nets[n].train, d) < kFewestRows) continue;
           const Signature signature = signature_of(data_.devices[d]);
@@ -158,6 +163,11 @@ class Training {
         solve_kriging(net);
       }
     }
+  }
+
+  /// A fold learns what it is judged on: the networks that its left-out device has rows of.
+  bool learns(const Fold& fold, size_t n) const {
+    return enough_[n] && (!fold.left_out || fold.nets[n].left.rows.count() > 0);
   }
 
   size_t count_rows(const FoldPart& part, size_t device) const {
@@ -252,12 +262,17 @@ class Training {
       for (const auto& fold : folds_) {
         const Net& net = fold->weights.nets[n];
         const FoldNet& rows = fold->nets[n];
+        if (!learns(*fold, n)) continue;
         if (fold->left_out)
           collect(net, rows.left, left_out, [&](const std::string&) { return &unseen; });
         else
           collect(net, rows.held_out, held_out, [&](const std::string& gpu) { return &seen[gpu]; });
       }
       Net& net = folds_.front()->weights.nets[n];
+      if (!enough_[n]) {
+        net = Net{};
+        continue;
+      }
       // Without left-out GPUs nothing is known of others: what is seen of these is a lower limit.
       if (folds_.size() == 1) {
         for (const auto& [gpu, spread] : seen)
@@ -350,7 +365,7 @@ class Training {
     std::map<size_t, double> by_device;
     std::vector<bool> seen(data_.groups.size(), false);
     for (const TrainingRow& row : data_.rows) {
-      if (net_of(row.kernel.family) != kind || seen[row.group]) continue;
+      if (net_of(row.kernel) != kind || seen[row.group]) continue;
       seen[row.group] = true;
       const RowGroup& group = data_.groups[row.group];
       if (group.call_overhead_s > 0)
@@ -411,6 +426,7 @@ class Training {
   const TrainOptions& options_;
   const std::function<void(const TrainProgress&)>& progress_;
   TrainingData data_;
+  std::array<bool, kNetCount> enough_{};  ///< rows to learn each network from
   std::vector<std::unique_ptr<Fold>> folds_;
   struct CorrectionRows {
     NetRows train, held_out;
