@@ -51,6 +51,22 @@ struct KernelSizes {
   bool operator==(const KernelSizes&) const = default;
 };
 
+/// What an operator has beside its sizes.
+struct KernelSettings {
+  int64_t heads = 8;     ///< of attention
+  int64_t kv_heads = 0;  ///< 0: as many as heads
+  int64_t window = 0;    ///< keys that a query sees at most; 0: all
+  bool causal = false;
+  std::string kv_dtype;  ///< of keys and values; "": as the queries
+  std::string scheme;    ///< how weights are stored and multiplied; "": as the activations
+  int64_t experts = 8;
+  int64_t chosen = 2;        ///< experts that a token goes to
+  int64_t ranks = 1;         ///< that share experts; of a collective
+  int64_t skew_percent = 0;  ///< 100 times the exponent of the experts' popularity; 0: even
+  std::string software = "pytorch";
+  bool warm = false;  ///< operands lie in L2 already, as when a benchmark replays the kernel
+};
+
 /// Kernels that are alike, e.g. one per layer. Times are of one; `count` says how many.
 struct KernelForecast {
   std::string name;
@@ -155,7 +171,8 @@ class Forecaster {
   /// One operator's kernels (most launch one). Throws Error.
   std::vector<KernelForecast> kernel(const std::string& op, const GpuRef& gpu,
                                      const std::string& dtype, const KernelSizes& sizes,
-                                     const std::string& predictor = "learned") const;
+                                     const std::string& predictor = "learned",
+                                     const KernelSettings& settings = {}) const;
 
   /// For Tilecast's own libraries: weights and predictors.
   struct Impl;

@@ -132,7 +132,7 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
   KernelForecast row;
   row.op = op_def(kernel.op).name;
   row.family = kernel_family_name(kernel.family);
-  row.dtype = dtype_name(kernel.dtype);
+  row.dtype = precision_name(kernel);
   row.shape = {kernel.batch, kernel.m, kernel.n, kernel.k};
   row.latency_s = time.seconds;
   row.low_s = time.low_s;
@@ -337,9 +337,24 @@ std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, cons
 
 std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuRef& gpu,
                                                const std::string& dtype, const KernelSizes& sizes,
-                                               const std::string& predictor) const {
-  const std::vector<Kernel> kernels =
-      kernels_of_shape(op, parse_dtype(dtype, "--dtype"), {sizes.batch, sizes.m, sizes.n, sizes.k});
+                                               const std::string& predictor,
+                                               const KernelSettings& settings) const {
+  KernelShape shape{sizes.batch, sizes.m, sizes.n, sizes.k};
+  shape.heads = settings.heads;
+  shape.kv_heads = settings.kv_heads;
+  shape.window = settings.window;
+  shape.causal = settings.causal;
+  if (!settings.kv_dtype.empty()) shape.kv_dtype = parse_dtype(settings.kv_dtype, "--kv-dtype");
+  if (!settings.scheme.empty()) shape.scheme = parse_scheme(settings.scheme, "--scheme");
+  shape.experts = settings.experts;
+  shape.chosen = settings.chosen;
+  shape.ranks = settings.ranks;
+  shape.skew_percent = settings.skew_percent;
+  std::vector<Kernel> kernels = kernels_of_shape(op, parse_dtype(dtype, "--dtype"), shape);
+  for (Kernel& kernel : kernels) {
+    kernel.software = find_software(settings.software).value_or(Software::kPyTorch);
+    kernel.warm = settings.warm;
+  }
   std::vector<KernelTime> times(kernels.size());
   impl_->predictor(predictor).predict(kernels, gpu.content->device, times);
   std::vector<KernelForecast> rows;

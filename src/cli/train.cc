@@ -60,12 +60,13 @@ class Bar {
 std::string error_table(const std::string& title, const std::vector<TrainError>& errors) {
   if (errors.empty()) return "";
   TextTable table;
-  table.header = {"gpu", "op", "rows", "mean %", "median %"};
-  table.right = {false, false, true, true, true};
+  table.header = {"gpu", "op", "dtype", "software", "rows", "mean %", "median %", "roofline %"};
+  table.right = {false, false, false, false, true, true, true, true};
   for (const TrainError& e : errors)
-    table.rows.push_back({e.gpu, e.op, std::to_string(e.count),
+    table.rows.push_back({e.gpu, e.op, e.dtype, e.software, std::to_string(e.count),
                           fmt::format("{:.1f}", e.mape_percent),
-                          fmt::format("{:.1f}", e.median_percent)});
+                          fmt::format("{:.1f}", e.median_percent),
+                          fmt::format("{:.1f}", e.roofline_mape_percent)});
   return title + "\n\n" + format_text_table(table, 2) + "\n";
 }
 

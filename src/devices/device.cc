@@ -34,9 +34,9 @@ int64_t whole(const JsonObject& parent, const std::string& key, const std::strin
 }
 
 /// Rates by dtype name; those of dtypes that the core does not know are checked and left out.
-std::array<double, 9> rates(const JsonObject& parent, const std::string& key) {
-  static const std::vector<std::string> kOthers = {"fp64", "int4", "fp4", "fp6"};
-  std::array<double, 9> result{};
+std::array<double, kDTypeCount> rates(const JsonObject& parent, const std::string& key) {
+  static const std::vector<std::string> kOthers = {"fp64", "fp6"};
+  std::array<double, kDTypeCount> result{};
   const JsonObject table = parent.object(key);
   for (const auto& item : table.json().items()) {
     const std::optional<DType> dtype = find_dtype(item.key());

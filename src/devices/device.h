@@ -38,8 +38,8 @@ struct Device {
   double board_power_w = 0;
   std::optional<double> process_nm;
   /// Peak FLOP/s by dtype; 0 where the device has no such unit.
-  std::array<double, 9> vector_flops_per_s{};
-  std::array<double, 9> matrix_flops_per_s{};
+  std::array<double, kDTypeCount> vector_flops_per_s{};
+  std::array<double, kDTypeCount> matrix_flops_per_s{};
   std::vector<Link> links;
   /// What the file left out and what was taken instead.
   std::vector<std::string> warnings;

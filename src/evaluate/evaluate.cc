@@ -74,9 +74,9 @@ class Evaluator {
       const Device* found = device(m.gpu);
       if (found == nullptr) {
         skipped_[set.sources[m.source] + ": unknown GPU '" + m.gpu + "'"] += 1;
-      } else if (m.kernel.is_matmul() && found->matmul_peak(m.kernel.dtype) == 0) {
+      } else if (m.kernel.uses_matrix_units() && found->matmul_peak(m.kernel.multiplied()) == 0) {
         skipped_[fmt::format("{}: {} has no {} unit", set.sources[m.source], found->id,
-                             dtype_name(m.kernel.dtype))] += 1;
+                             dtype_name(m.kernel.multiplied()))] += 1;
       } else {
         by_device[found].push_back(&m);
       }
@@ -95,7 +95,7 @@ class Evaluator {
         CallOverhead overhead;
         if (rows[i]->protocol == Protocol::kSingleCall && predictor_ != "roofline")
           overhead = overheads[static_cast<size_t>(net_of(kernels[i]))];
-        samples[{found->id, rows[i]->op, std::string(dtype_name(kernels[i].dtype)),
+        samples[{found->id, rows[i]->op, precision_name(kernels[i]),
                  std::string(software_name(kernels[i].software))}]
             .push_back({rows[i]->measured_s, times[i].seconds + overhead.seconds,
                         times[i].low_s + overhead.low_s, times[i].high_s + overhead.high_s});

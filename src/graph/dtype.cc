@@ -11,18 +11,19 @@ namespace {
 struct DTypeInfo {
   DType dtype;
   std::string_view name;
-  int64_t bytes;
+  int64_t bits;
 };
 
-constexpr DTypeInfo kDTypes[] = {
-    {DType::kFp32, "fp32", 4},   {DType::kTf32, "tf32", 4},   {DType::kFp16, "fp16", 2},
-    {DType::kBf16, "bf16", 2},   {DType::kFp8, "fp8", 1},     {DType::kInt8, "int8", 1},
-    {DType::kInt32, "int32", 4}, {DType::kInt64, "int64", 8}, {DType::kBool, "bool", 1},
+constexpr DTypeInfo kDTypes[kDTypeCount] = {
+    {DType::kFp32, "fp32", 32},   {DType::kTf32, "tf32", 32},   {DType::kFp16, "fp16", 16},
+    {DType::kBf16, "bf16", 16},   {DType::kFp8, "fp8", 8},      {DType::kInt8, "int8", 8},
+    {DType::kInt32, "int32", 32}, {DType::kInt64, "int64", 64}, {DType::kBool, "bool", 8},
+    {DType::kInt4, "int4", 4},    {DType::kFp4, "fp4", 4},
 };
 
 }  // namespace
 
-int64_t dtype_bytes(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].bytes; }
+int64_t dtype_bits(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].bits; }
 
 std::string_view dtype_name(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].name; }
 

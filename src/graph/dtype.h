@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,10 +10,23 @@
 namespace tilecast {
 
 /// Element types. kTf32 is fp32 in memory, multiplied with ten mantissa bits by matrix units.
-enum class DType : uint8_t { kFp32, kTf32, kFp16, kBf16, kFp8, kInt8, kInt32, kInt64, kBool };
+enum class DType : uint8_t {
+  kFp32,
+  kTf32,
+  kFp16,
+  kBf16,
+  kFp8,
+  kInt8,
+  kInt32,
+  kInt64,
+  kBool,
+  kInt4,
+  kFp4
+};
+inline constexpr size_t kDTypeCount = 11;
 
-/// Bytes of one element in memory.
-int64_t dtype_bytes(DType dtype);
+/// Bits of one element in memory.
+int64_t dtype_bits(DType dtype);
 
 /// The name in data, options and output: "fp32", "bf16", …
 std::string_view dtype_name(DType dtype);

@@ -47,7 +47,11 @@ int64_t element_count(const Shape& shape) {
 }
 
 int64_t tensor_bytes(const Tensor& tensor) {
-  return checked_multiply(element_count(tensor.shape), dtype_bytes(tensor.dtype));
+  constexpr int64_t kBitsPerByte = 8;
+  const int64_t bits = dtype_bits(tensor.dtype);
+  const int64_t count = element_count(tensor.shape);
+  return bits < kBitsPerByte ? ceil_divide(count, kBitsPerByte / bits)
+                             : checked_multiply(count, bits / kBitsPerByte);
 }
 
 std::string format_shape(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }

@@ -22,7 +22,8 @@ using Shape = std::vector<int64_t>;
 enum class TensorKind : uint8_t {
   kInput,       ///< given by the caller of the model
   kWeight,      ///< trained parameter
-  kBuffer,      ///< persistent, not trained (masks)
+  kBuffer,      ///< persistent, not trained (masks, scales)
+  kCache,       ///< keys and values of earlier tokens
   kActivation,  ///< made by a node
   kGradient,    ///< a parameter's accumulated gradient
   kOptimizer,   ///< optimizer state
@@ -108,7 +109,7 @@ struct Graph {
 /// Product of the dimensions, 1 for a scalar. Throws Error{kInput} on overflow.
 int64_t element_count(const Shape& shape);
 
-/// Elements times the dtype's size. Throws Error{kInput} on overflow.
+/// Elements times the dtype's size, rounded up to whole bytes. Throws Error{kInput} on overflow.
 int64_t tensor_bytes(const Tensor& tensor);
 
 /// "[4, 1024]"

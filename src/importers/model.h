@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "graph/graph.h"
+#include "graph/scheme.h"
 
 namespace tilecast {
 
@@ -17,6 +18,38 @@ struct GraphRequest {
   int64_t seq = 1;
   DType dtype = DType::kFp32;
   bool training = false;
+  bool fused_attention = false;
+};
+
+/// One step of a model that is served on one rank of `tensor_ranks`.
+struct StepRequest {
+  /// Sequences that do the same in this step.
+  struct Group {
+    int64_t sequences = 1;
+    int64_t tokens = 1;  ///< new ones, of each
+    int64_t past = 0;    ///< tokens of each in the cache
+  };
+  std::vector<Group> groups;
+  DType dtype = DType::kBf16;
+  DType kv_dtype = DType::kBf16;
+  std::optional<Scheme> scheme;  ///< of the weights; default: the checkpoint's
+  int64_t tensor_ranks = 1;
+  int64_t skew_percent = 0;  ///< of the experts' popularity
+};
+
+/// What a language model that writes token by token is, as far as serving depends on it.
+struct Decoder {
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  bool latent = false;  ///< keys and values are one vector that every rank holds whole
+  int64_t inner = 0;
+  int64_t expert_inner = 0;  ///< 0: no experts
+  int64_t vocabulary = 0;
+  int64_t cache_width = 0;        ///< elements that a token leaves in one layer's cache
+  Scheme scheme = Scheme::kNone;  ///< of the checkpoint
+  std::vector<int64_t> windows;   ///< of each layer; 0: attention reaches all tokens
+  std::function<Graph(const StepRequest&)> build_step;
 };
 
 /// A model description that was read and checked; builds graphs for any batch and length.
@@ -27,6 +60,8 @@ struct Model {
   int64_t default_seq = 0;  ///< when the user names no length; 0 where the graph fixes it
   std::optional<int64_t> max_positions;
   std::function<Graph(const GraphRequest&)> build;
+  std::optional<Decoder> decoder;    ///< of language models that write token by token
+  bool has_fused_attention = false;  ///< GraphRequest::fused_attention is known
 };
 
 /// One model format.

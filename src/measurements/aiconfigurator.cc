@@ -3,40 +3,177 @@
 #include <map>
 
 #include "measurements/layouts.h"
+#include "tilecast/error.h"
+
+// The tables of aiconfigurator: gemm, attention_prefill, attention_decode, attention_encoder, moe.
+// A row's table is told by its columns. Attention and expert layers are replayed with the same
+// operands: what fits L2 is warm. Weights of products rotate: cold.
 
 namespace tilecast {
 namespace {
 
-void read_aiconfigurator(const CsvTable& table, Collector& collector) {
-  const auto m = table.column("m"), n = table.column("n"), k = table.column("k");
-  if (!m || !n || !k)
-    return collector.skip(table.where,
-                          "only matrix products (columns m, n, k) are forecast of this layout");
-  static const std::map<std::string, DType> kDtypes = {
-      {"bfloat16", DType::kBf16}, {"float16", DType::kFp16}, {"fp8", DType::kFp8}};
-  const size_t gpu = table.require_column("gpu");
-  const size_t dtype = table.require_column("dtype");
-  const size_t software = table.require_column("software");
-  const size_t latency = table.require_column("latency_ms");
-  for (size_t r = 0; r < table.rows.size(); ++r) {
-    const auto type = kDtypes.find(table.rows[r][dtype]);
-    if (type == kDtypes.end()) {
-      collector.skip(table.where, fmt::format("dtype '{}' is not forecast", table.rows[r][dtype]));
-      continue;
-    }
-    // "vllm 0.24.0": the version counts as the newest.
-    const std::string& name = table.rows[r][software];
-    const auto known = find_software(name.substr(0, name.find(' ')));
-    if (!known) {
-      collector.skip(table.where, fmt::format("software '{}' is unknown", name));
-      continue;
-    }
-    collector.add_kernel(table, "gemm", type->second,
-                         {1, table.integer(r, *m), table.integer(r, *n), table.integer(r, *k)},
-                         {.gpu = table.rows[r][gpu],
-                          .seconds = table.number(r, latency) * 1e-3,
-                          .software = *known});
+struct Precision {
+  DType dtype = DType::kBf16;
+  Scheme scheme = Scheme::kNone;
+};
+
+/// How the tables name what a layer's weights are stored and multiplied in; activations outside are
+/// bfloat16.
+std::optional<Precision> find_precision(const std::string& name) {
+  static const std::map<std::string, Precision> kNames = {
+      {"bfloat16", {DType::kBf16, Scheme::kNone}},
+      {"float16", {DType::kFp16, Scheme::kNone}},
+      {"fp8", {DType::kBf16, Scheme::kFp8}},
+      {"fp8_block", {DType::kBf16, Scheme::kFp8Block}},
+      {"int8_wo", {DType::kBf16, Scheme::kInt8WeightOnly}},
+      {"int4_wo", {DType::kBf16, Scheme::kInt4WeightOnly}},
+      {"w4a16_mxfp4", {DType::kBf16, Scheme::kFp4WeightOnly}},
+      {"nvfp4", {DType::kBf16, Scheme::kFp4}}};
+  const auto found = kNames.find(name);
+  if (found == kNames.end()) return std::nullopt;
+  return found->second;
+}
+
+/// One table's columns and how a row becomes a kernel.
+class Table {
+ public:
+  Table(const CsvTable& table, Collector& collector)
+      : table_(table),
+        collector_(collector),
+        gpu_(table.require_column("gpu")),
+        software_(table.require_column("software")),
+        dtype_(table.require_column("dtype")),
+        latency_(table.require_column("latency_ms")) {}
+
+  void read() {
+    const auto has = [&](std::string_view name) { return table_.column(name).has_value(); };
+    if (has("m") && has("n") && has("k")) return each(&Table::product);
+    if (has("num_experts")) return each(&Table::experts);
+    if (has("kv_len") && has("num_heads")) return each(&Table::decode);
+    if (has("seq_len") && has("num_heads")) return each(&Table::prefill);
+    collector_.skip(table_.where, "a table of this kind is not forecast");
   }
+
+ private:
+  using RowReader = void (Table::*)(size_t row, RowFacts facts);
+
+  void each(RowReader reader) {
+    for (size_t r = 0; r < table_.rows.size(); ++r) {
+      // "vllm 0.24.0": the version counts as the newest.
+      const std::string& name = table_.rows[r][software_];
+      const auto known = find_software(name.substr(0, name.find(' ')));
+      if (!known) {
+        collector_.skip(table_.where, fmt::format("software '{}' is unknown", name));
+        continue;
+      }
+      (this->*reader)(r, {.gpu = table_.rows[r][gpu_],
+                          .seconds = table_.number(r, latency_) * 1e-3,
+                          .software = *known});
+    }
+  }
+
+  int64_t at(size_t row, std::string_view column) const {
+    return table_.integer(row, table_.require_column(column));
+  }
+
+  std::optional<Precision> precision(size_t row, std::string_view column) {
+    const std::string& name = table_.rows[row][table_.require_column(column)];
+    const std::optional<Precision> found = find_precision(name);
+    if (!found) collector_.skip(table_.where, fmt::format("dtype '{}' is not forecast", name));
+    return found;
+  }
+
+  void product(size_t row, RowFacts facts) {
+    const std::optional<Precision> p = precision(row, "dtype");
+    if (!p) return;
+    const KernelShape shape{
+        .m = at(row, "m"), .n = at(row, "n"), .k = at(row, "k"), .scheme = p->scheme};
+    collector_.add_kernel(table_, p->scheme == Scheme::kNone ? "gemm" : "quantized_linear",
+                          p->dtype, shape, std::move(facts));
+  }
+
+  std::optional<KernelShape> attention(size_t row, int64_t queries, int64_t keys) {
+    KernelShape shape{.batch = at(row, "batch"),
+                      .m = queries,
+                      .n = keys,
+                      .k = at(row, "head_dim"),
+                      .heads = at(row, "num_heads")};
+    if (table_.column("num_kv_heads")) shape.kv_heads = at(row, "num_kv_heads");
+    if (table_.column("window_size")) shape.window = at(row, "window_size");
+    if (table_.column("kv_dtype")) {
+      const std::optional<Precision> p = precision(row, "kv_dtype");
+      if (!p) return std::nullopt;
+      shape.kv_dtype = multiplied_dtype(p->scheme, p->dtype);
+    }
+    return shape;
+  }
+
+  void add_attention(size_t row, const char* op, std::optional<KernelShape> shape, RowFacts facts) {
+    const std::optional<Precision> p = precision(row, "dtype");
+    if (!p || !shape) return;
+    facts.warm = true;
+    collector_.add_kernel(table_, op, multiplied_dtype(p->scheme, p->dtype), *shape,
+                          std::move(facts));
+  }
+
+  void prefill(size_t row, RowFacts facts) {
+    const int64_t length = at(row, "seq_len");
+    std::optional<KernelShape> shape = attention(row, length, length);
+    // Encoders name no key heads of their own.
+    if (shape) shape->causal = table_.column("num_kv_heads").has_value();
+    add_attention(row, "attention", shape, std::move(facts));
+  }
+
+  /// kv_len are the tokens before; the new one attends to itself too.
+  void decode(size_t row, RowFacts facts) {
+    add_attention(row, "cached_attention", attention(row, 1, at(row, "kv_len") + 1),
+                  std::move(facts));
+  }
+
+  void experts(size_t row, RowFacts facts) {
+    const std::optional<Precision> p = precision(row, "dtype");
+    if (!p) return;
+    KernelShape shape{.m = at(row, "num_tokens"),
+                      .k = at(row, "hidden_size"),
+                      .scheme = p->scheme,
+                      .experts = at(row, "num_experts"),
+                      .chosen = at(row, "topk"),
+                      .ranks = at(row, "ep")};
+    const int64_t inner = at(row, "inter_size"), tensor_ranks = at(row, "tp");
+    if (tensor_ranks < 1 || inner % tensor_ranks != 0 || shape.ranks < 1 ||
+        shape.experts % shape.ranks != 0)
+      return collector_.skip(table_.where, "ranks do not divide a layer of experts");
+    shape.n = inner / tensor_ranks;
+    const std::string& spread = table_.rows[row][table_.require_column("distribution")];
+    constexpr std::string_view kPowerLaw = "power_law_";
+    if (spread.starts_with(kPowerLaw)) {
+      shape.skew_percent =
+          static_cast<int64_t>(100 * std::stod(spread.substr(kPowerLaw.size())) + 0.5);
+    } else if (spread != "balanced") {
+      return collector_.skip(table_.where,
+                             fmt::format("distribution '{}' is not forecast", spread));
+    }
+    shape.gated = !has_no_gate(shape, inner, facts.software);
+    facts.warm = true;
+    collector_.add_kernel(table_, "experts", p->dtype, shape, std::move(facts));
+  }
+
+  /// The layers of Nemotron 3, whose experts are relu² without a gate; the tables do not say so,
+  /// but vLLM and TensorRT-LLM run them at up to 1.3 times the DRAM bandwidth that a gate would
+  /// take. SGLang's rows of the same layers stay below it: measured with a gate.
+  static bool has_no_gate(const KernelShape& s, int64_t inner, Software software) {
+    if (software == Software::kSglang) return false;
+    return (s.experts == 512 && s.chosen == 22) ||
+           (s.experts == 128 && s.chosen == 6 && s.k == 2688 && inner == 1856);
+  }
+
+  const CsvTable& table_;
+  Collector& collector_;
+  size_t gpu_, software_, dtype_, latency_;
+};
+
+void read_aiconfigurator(const CsvTable& table, Collector& collector) {
+  Table(table, collector).read();
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ struct RowFacts {
   Protocol protocol = Protocol::kBackToBack;
   std::optional<Tile> tile;
   Software software = Software::kPyTorch;
+  bool warm = false;  ///< see Kernel
 };
 
 /// Where the layouts' readers put what they find.
@@ -43,6 +44,7 @@ struct LayoutDef {
 };
 extern const LayoutDef kNeusightLayout;
 extern const LayoutDef kAiconfiguratorLayout;
+extern const LayoutDef kVidurLayout;
 extern const LayoutDef kOwnKernelLayout;
 extern const LayoutDef kOwnModelLayout;
 

@@ -44,7 +44,7 @@ std::string read_text(const fs::path& path) {
 
 /// In the order in which they are tried.
 const LayoutDef* const kLayouts[] = {&kNeusightLayout, &kOwnKernelLayout, &kOwnModelLayout,
-                                     &kAiconfiguratorLayout};
+                                     &kAiconfiguratorLayout, &kVidurLayout};
 
 void read_csv(const fs::path& path, Collector& collector) {
   const std::string text = read_text(path);
@@ -85,13 +85,16 @@ void Collector::add_kernel(const CsvTable& table, std::string_view op, DType dty
   const std::vector<Kernel> kernels = kernels_of_shape(op, dtype, shape);
   Kernel kernel = kernels.front();
   kernel.software = facts.software;
-  set_.kernels.push_back({.gpu = std::move(facts.gpu),
-                          .op = std::string(op),
-                          .kernel = kernel,
-                          .measured_s = facts.seconds,
-                          .protocol = facts.protocol,
-                          .tile = facts.tile,
-                          .source = source_});
+  kernel.warm = facts.warm;
+  set_.kernels.push_back(
+      {.gpu = std::move(facts.gpu),
+       // Encoders' attention is another task than decoders' prefill.
+       .op = op == "attention" && !shape.causal ? "attention (encoder)" : std::string(op),
+       .kernel = kernel,
+       .measured_s = facts.seconds,
+       .protocol = facts.protocol,
+       .tile = facts.tile,
+       .source = source_});
 }
 
 std::optional<Tile> tile_in_name(std::string_view kernel_name) {

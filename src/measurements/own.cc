@@ -62,10 +62,15 @@ void read_kernels(const CsvTable& table, Collector& collector) {
     RowFacts facts{.gpu = row.text("gpu"), .seconds = row.number("latency_s")};
     if (row.text("protocol") == "single_call") facts.protocol = Protocol::kSingleCall;
     facts.tile = tile_in_name(row.text("kernel_name"));
-    collector.add_kernel(
-        table, row.text("op"), parse_dtype(row.text("dtype"), row.where()),
-        {row.integer("batch", 1), row.integer("m", 1), row.integer("n", 1), row.integer("k", 1)},
-        std::move(facts));
+    KernelShape shape{row.integer("batch", 1), row.integer("m", row.integer("queries", 1)),
+                      row.integer("n", row.integer("keys", 1)),
+                      row.integer("k", row.integer("head_size", 1))};
+    shape.heads = row.integer("heads", shape.heads);
+    shape.kv_heads = row.integer("kv_heads", shape.kv_heads);
+    shape.window = row.integer("window", 0);
+    shape.causal = row.integer("causal", 0) != 0;
+    collector.add_kernel(table, row.text("op"), parse_dtype(row.text("dtype"), row.where()), shape,
+                         std::move(facts));
   }
 }
 

@@ -126,6 +126,9 @@ MemoryPlan plan_memory(const Graph& graph) {
       case TensorKind::kBuffer:
         add(plan.weights_bytes);
         break;
+      case TensorKind::kCache:
+        add(plan.cache_bytes);
+        break;
       case TensorKind::kOptimizer:
         add(plan.optimizer_bytes);
         break;

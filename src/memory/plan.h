@@ -13,6 +13,7 @@ struct MemoryPlan {
   int64_t optimizer_bytes = 0;    ///< optimizer states: exact
   int64_t activations_bytes = 0;  ///< the largest live set of everything nodes make
   int64_t inputs_bytes = 0;       ///< what the caller gives
+  int64_t cache_bytes = 0;        ///< keys and values of earlier tokens: exact
 };
 
 /// Walks the graph in execution order; a tensor lives from the node that makes it to the last that

@@ -36,9 +36,7 @@ struct LinearSizes {
   int64_t m, n, k;
 };
 
-LinearSizes linear_sizes(const OpContext& context) {
-  const Tensor& x = context.input(0);
-  const Tensor& w = context.input(1);
+LinearSizes linear_sizes(const Tensor& x, const Tensor& w, const OpContext& context) {
   if (x.shape.empty() || w.shape.size() != 2)
     context.fail(fmt::format("expected x [..., k] and a weight of two dimensions, found {} and {}",
                              format_shape(x.shape), format_shape(w.shape)));
@@ -48,10 +46,15 @@ LinearSizes linear_sizes(const OpContext& context) {
   if (x.shape.back() != k)
     context.fail(fmt::format("inner dimensions differ: x {} x weight {} ({} != {})",
                              format_shape(x.shape), format_shape(w.shape), x.shape.back(), k));
-  if (context.input_count() == 3 && element_count(context.input(2).shape) != n)
-    context.fail(fmt::format("bias {} does not fit {} output features",
-                             format_shape(context.input(2).shape), n));
   return {flat_rows(x.shape), n, k};
+}
+
+LinearSizes linear_sizes(const OpContext& context) {
+  const LinearSizes sizes = linear_sizes(context.input(0), context.input(1), context);
+  if (context.input_count() == 3 && element_count(context.input(2).shape) != sizes.n)
+    context.fail(fmt::format("bias {} does not fit {} output features",
+                             format_shape(context.input(2).shape), sizes.n));
+  return sizes;
 }
 
 std::vector<TensorSpec> infer_linear(const OpContext& context) {
@@ -83,6 +86,30 @@ void backward_linear(GradientBuilder& g, const Node& node) {
   }
   if (node.inputs.size() == 3 && g.wants(node.inputs[2]))
     g.give(node.inputs[2], g.reduce_to(dy, node.inputs[2]));
+}
+
+// quantized_linear: x [..., k], weight [n, k] as stored, its scales, bias.
+std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
+  const int64_t scheme = context.node.attribute_or("scheme", 0);
+  if (scheme < 1 || scheme >= static_cast<int64_t>(kSchemeCount))
+    context.fail(fmt::format("unknown scheme {}", scheme));
+  const DType stored = scheme_info(static_cast<Scheme>(scheme)).weight;
+  if (context.input(1).dtype != stored)
+    context.fail(fmt::format("expected a weight of {}, found {}", dtype_name(stored),
+                             dtype_name(context.input(1).dtype)));
+  const LinearSizes sizes = linear_sizes(context.input(0), context.input(1), context);
+  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+  spec.shape.back() = sizes.n;
+  return {spec};
+}
+
+/// The whole layer as libraries run it: activations are quantized on the way where the scheme wants
+/// it.
+void work_quantized_linear(const OpContext& context, std::vector<Kernel>& kernels) {
+  const LinearSizes sizes = linear_sizes(context.input(0), context.input(1), context);
+  Kernel kernel = matmul_kernel(context, KernelFamily::kLinear, {1, sizes.m, sizes.n, sizes.k});
+  kernel.scheme = static_cast<Scheme>(context.node.attribute_or("scheme", 0));
+  kernels.push_back(kernel);
 }
 
 // gemm: both operands flattened to two dimensions, each read transposed or not.
@@ -178,6 +205,16 @@ std::vector<OpDef> matmul_ops() {
        .work = work_linear,
        .backward = backward_linear,
        .example = "x: fp32[4, 128, 256] w: fp32[512, 256] b: fp32[512]"},
+      {.name = "quantized_linear",
+       .doc = "x [..., k] times a weight [n, k] stored in few bits, scales [groups], bias [n]",
+       .aten = "",
+       .onnx = "MatMulNBits",
+       .min_inputs = 3,
+       .max_inputs = 4,
+       .attributes = {{"scheme", "how the weight is stored and multiplied", true}},
+       .infer = infer_quantized_linear,
+       .work = work_quantized_linear,
+       .example = "x: bf16[4, 128, 256] w: fp8[512, 256] s: fp32[1] {scheme=1}"},
       {.name = "matmul",
        .doc = "a [..., m, k] times b [..., k, n], one product per leading index",
        .aten = "aten::bmm",

@@ -112,6 +112,52 @@ void backward_split(GradientBuilder& g, const Node& node) {
   g.give(node.inputs[0], g.op("cat", parts, {{"dim", {node.attribute_or("dim", last)}}}));
 }
 
+// slice_columns and slice_rows: some of the last or first dimension, as a view; which ones makes no
+// difference.
+std::vector<TensorSpec> infer_slice(const OpContext& context, std::string_view attribute,
+                                    bool columns) {
+  const Tensor& x = context.input(0);
+  const int64_t count = context.node.attribute_or(attribute, 0);
+  if (x.shape.empty()) context.fail("a scalar has nothing to slice");
+  TensorSpec spec{.shape = x.shape, .dtype = x.dtype, .contiguous = false, .view = true};
+  int64_t& size = columns ? spec.shape.back() : spec.shape.front();
+  if (count < 1 || count > size)
+    context.fail(fmt::format("cannot take {} {} of {}", count, attribute, format_shape(x.shape)));
+  spec.contiguous = x.contiguous && (!columns || count == size);
+  size = count;
+  return {spec};
+}
+
+std::vector<TensorSpec> infer_slice_columns(const OpContext& context) {
+  return infer_slice(context, "columns", true);
+}
+
+std::vector<TensorSpec> infer_slice_rows(const OpContext& context) {
+  return infer_slice(context, "rows", false);
+}
+
+/// autograd fills zeros and copies the part in: one more pass over the whole.
+void backward_slice_columns(GradientBuilder& g, const Node& node) {
+  const int64_t all = g.tensor(node.inputs[0]).shape.back();
+  const int64_t part = g.tensor(node.outputs[0]).shape.back();
+  const TensorId dy = g.gradient(node.outputs[0]);
+  g.give(node.inputs[0], all == part ? dy : g.op("pad_columns", {dy}, {{"columns", {all - part}}}));
+}
+
+// pad_columns: rows with further columns, copied there or zero.
+std::vector<TensorSpec> infer_pad_columns(const OpContext& context) {
+  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+  const int64_t count = context.node.attribute_or("columns", 0);
+  if (spec.shape.empty() || count < 1) context.fail("expected rows and at least one more column");
+  spec.shape.back() = checked_add(spec.shape.back(), count);
+  return {spec};
+}
+
+void backward_pad_columns(GradientBuilder& g, const Node& node) {
+  g.give(node.inputs[0], g.op("slice_columns", {g.gradient(node.outputs[0])},
+                              {{"columns", {g.tensor(node.inputs[0]).shape.back()}}}));
+}
+
 std::vector<TensorSpec> infer_cat(const OpContext& context) {
   Shape shape = context.input(0).shape;
   const int64_t dim = context.node.attribute_or("dim", 0);
@@ -324,6 +370,30 @@ std::vector<OpDef> movement_ops() {
        .infer = infer_embedding_backward,
        .work = work_embedding_backward,
        .example = "x: fp32[4, 16, 64] i: int64[4, 16] {shape=[1000, 64]}"},
+      {.name = "slice_columns",
+       .doc = "some columns of the last dimension, a view",
+       .aten = "aten::slice.Tensor",
+       .onnx = "Slice",
+       .attributes = {{"columns", "how many", true}},
+       .infer = infer_slice_columns,
+       .backward = backward_slice_columns,
+       .example = "x: fp32[64, 256] {columns=128}"},
+      {.name = "slice_rows",
+       .doc = "some rows of the first dimension, a view",
+       .aten = "aten::slice.Tensor",
+       .onnx = "Slice",
+       .attributes = {{"rows", "how many", true}},
+       .infer = infer_slice_rows,
+       .example = "x: fp32[64, 256] {rows=32}"},
+      {.name = "pad_columns",
+       .doc = "rows with further columns beside them",
+       .aten = "aten::constant_pad_nd",
+       .onnx = "Pad",
+       .attributes = {{"columns", "how many more", true}},
+       .infer = infer_pad_columns,
+       .work = work_cat,
+       .backward = backward_pad_columns,
+       .example = "x: fp32[64, 256] {columns=64}"},
       {.name = "gather_rows",
        .doc = "picks rows by an index (tokens of an expert)",
        .aten = "aten::index",

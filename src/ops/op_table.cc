@@ -23,6 +23,14 @@ std::string_view kernel_family_name(KernelFamily family) {
       return "layer_norm";
     case KernelFamily::kMemory:
       return "memory";
+    case KernelFamily::kAttention:
+      return "attention";
+    case KernelFamily::kDecodeAttention:
+      return "decode_attention";
+    case KernelFamily::kExperts:
+      return "experts";
+    case KernelFamily::kCollective:
+      return "collective";
   }
   return "";
 }
@@ -43,6 +51,14 @@ std::optional<Software> find_software(std::string_view name) {
   return static_cast<Software>(found - names.begin());
 }
 
+std::string precision_name(const Kernel& kernel) {
+  if (kernel.scheme != Scheme::kNone) return std::string(scheme_info(kernel.scheme).name);
+  std::string name(dtype_name(kernel.dtype));
+  if (kernel.is_attention() && kernel.attention.kv_dtype != kernel.dtype)
+    name += fmt::format("/{}", dtype_name(kernel.attention.kv_dtype));
+  return name;
+}
+
 void OpContext::fail(const std::string& message) const {
   throw Error(ErrorKind::kInput,
               fmt::format("node '{}' ({}): {}", node.name, op_def(node.op).name, message));
@@ -51,7 +67,8 @@ void OpContext::fail(const std::string& message) const {
 const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
-    for (std::vector<OpDef> (*family)() : {matmul_ops, pointwise_ops, row_ops, movement_ops}) {
+    for (std::vector<OpDef> (*family)() : {matmul_ops, transformer_ops, expert_ops, collective_ops,
+                                           pointwise_ops, row_ops, movement_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     return all;

@@ -61,7 +61,7 @@ std::vector<TensorSpec> infer_compare(const OpContext& context) {
 
 std::vector<TensorSpec> infer_cast(const OpContext& context) {
   const int64_t to = context.node.attribute_or("dtype", 0);
-  if (to < 0 || to > static_cast<int64_t>(DType::kBool)) context.fail("unknown dtype");
+  if (to < 0 || to >= static_cast<int64_t>(kDTypeCount)) context.fail("unknown dtype");
   return {pointwise_spec(context, static_cast<DType>(to))};
 }
 

@@ -149,6 +149,35 @@ void work_fused_layer_norm(const OpContext& context, std::vector<Kernel>& kernel
   work_fused_rows(context, KernelFamily::kLayerNorm, kernels);
 }
 
+// rms_norm and add_rms_norm: square, sum, scale, weigh in one kernel, as serving software has them.
+std::vector<TensorSpec> infer_rms_norm(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  const Tensor& weight = context.input(context.input_count() - 1);
+  if (x.shape.empty() || element_count(weight.shape) != x.shape.back())
+    context.fail(fmt::format("weight {} does not fit rows of {}", format_shape(weight.shape),
+                             format_shape(x.shape)));
+  std::vector<TensorSpec> specs = {{.shape = x.shape, .dtype = x.dtype}};
+  if (context.input_count() == 3) specs.push_back(specs.front());  // the sum is kept
+  return specs;
+}
+
+void work_rms_norm(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(
+      row_kernel(context, KernelFamily::kLayerNorm, context.input_count() == 3 ? 5 : 4));
+}
+
+// sample: one token a row from logits: scale, softmax, prefix sum, compare.
+std::vector<TensorSpec> infer_sample(const OpContext& context) {
+  Shape shape = context.input(0).shape;
+  if (shape.empty()) context.fail("expected rows of logits, found a scalar");
+  shape.back() = 1;
+  return {{.shape = shape, .dtype = DType::kInt64}};
+}
+
+void work_sample(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(row_kernel(context, KernelFamily::kSoftmax, 8));
+}
+
 OpDef fused_rows(std::string_view name, std::string_view doc, decltype(OpDef::work) work) {
   return {.name = name,
           .doc = doc,
@@ -213,6 +242,31 @@ std::vector<OpDef> row_ops() {
        .infer = infer_layer_norm_weight_backward,
        .work = work_layer_norm_weight_backward,
        .example = "x: fp32[64, 256] y: fp32[64, 256] m: fp32[64] r: fp32[64]"},
+      {.name = "rms_norm",
+       .doc = "rows over the root of their mean square, times a weight, in one kernel",
+       .aten = "aten::rms_norm",
+       .onnx = "RMSNormalization",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_rms_norm,
+       .work = work_rms_norm,
+       .example = "x: bf16[64, 256] w: bf16[256]"},
+      {.name = "add_rms_norm",
+       .doc = "adds a residual, keeps the sum, and normalizes it as rms_norm, in one kernel",
+       .aten = "",
+       .onnx = "",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_rms_norm,
+       .work = work_rms_norm,
+       .example = "x: bf16[64, 256] r: bf16[64, 256] w: bf16[256]"},
+      {.name = "sample",
+       .doc = "draws a token from each row of logits",
+       .aten = "",
+       .onnx = "",
+       .infer = infer_sample,
+       .work = work_sample,
+       .example = "x: fp32[8, 4096]"},
       {.name = "reduce_mean",
        .doc = "mean over dimensions",
        .aten = "aten::mean.dim",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "ops/builder.h"
 #include "ops/op_def.h"
 #include "tilecast/error.h"
@@ -21,6 +22,55 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
   if (op.name == "matmul")
     return {{input({s.batch, s.m, s.k}, dtype), input({s.batch, s.k, s.n}, dtype)}, {}};
   if (op.name == "gemm") return {{input({s.m, s.k}, dtype), input({s.k, s.n}, dtype)}, {}};
+  if (op.name == "quantized_linear") {
+    const DType stored = scheme_info(s.scheme).weight;
+    return {{input({s.m, s.k}, dtype), input({s.n, s.k}, stored), input({1}, DType::kFp32)},
+            {{"scheme", {static_cast<int64_t>(s.scheme)}}}};
+  }
+  if (op.name == "attention" || op.name == "attention_backward") {
+    const int64_t kv_heads = s.kv_heads == 0 ? s.heads : s.kv_heads;
+    const TensorId q = input({s.batch, s.m, s.heads, s.k}, dtype);
+    const auto key = [&] {
+      return input({s.batch, s.n, kv_heads, s.k}, s.kv_dtype.value_or(dtype));
+    };
+    Operands result{{q, key(), key()}, {{"causal", {s.causal ? 1 : 0}}, {"window", {s.window}}}};
+    if (op.name == "attention_backward") {
+      for (int i = 0; i < 2; ++i)
+        result.inputs.push_back(input({s.batch, s.m, s.heads, s.k}, dtype));
+      result.inputs.push_back(input({s.batch, s.heads, s.m}, DType::kFp32));
+    }
+    return result;
+  }
+  if (op.name == "cached_attention") {
+    const int64_t kv_heads = s.kv_heads == 0 ? s.heads : s.kv_heads;
+    return {{input({s.batch, s.m, s.heads, s.k}, dtype),
+             input({s.batch, s.n, 2 * kv_heads * s.k}, s.kv_dtype.value_or(dtype))},
+            {{"kv_heads", {kv_heads}}, {"causal", {s.causal ? 1 : 0}}, {"window", {s.window}}}};
+  }
+  if (op.name == "append_cache") {
+    const TensorId cache = input({s.batch, s.n, s.k}, s.kv_dtype.value_or(dtype));
+    return {{cache, input({s.batch, s.m, s.k}, dtype)}, {}};
+  }
+  if (op.name == "experts" || op.name == "experts_backward") {
+    if (s.ranks < 1 || s.experts % s.ranks != 0)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{} ranks do not divide {} experts", s.ranks, s.experts));
+    const int64_t own = s.experts / s.ranks;
+    Operands result{{input({s.m, s.k}, dtype), input({own, (s.gated ? 2 : 1) * s.n, s.k}, dtype),
+                     input({own, s.k, s.n}, dtype)},
+                    {{"chosen", {s.chosen}},
+                     {"ranks", {s.ranks}},
+                     {"skew_percent", {s.skew_percent}},
+                     {"scheme", {static_cast<int64_t>(s.scheme)}}}};
+    if (op.name == "experts_backward")
+      result.inputs.insert(result.inputs.begin(), input({s.m, s.k}, dtype));
+    return result;
+  }
+  if (op.name == "all_reduce") return {{input({s.m, s.n}, dtype)}, {{"ranks", {s.ranks}}}};
+  if (op.name == "rms_norm") return {{input({s.m, s.n}, dtype), input({s.n}, dtype)}, {}};
+  if (op.name == "add_rms_norm")
+    return {{input({s.m, s.n}, dtype), input({s.m, s.n}, dtype), input({s.n}, dtype)}, {}};
+  if (op.name == "gated_activation") return {{input({s.m, 2 * s.n}, dtype)}, {}};
   if (op.name == "layer_norm")
     return {{input({s.m, s.n}, dtype), input({s.n}, dtype), input({s.n}, dtype)}, {}};
   if (op.name == "layer_norm_backward" || op.name == "layer_norm_weight_backward")
@@ -32,6 +82,7 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
     return {{input({s.m, s.n}, dtype), input({s.m}, DType::kInt64)}, {{"shape", {s.k, s.n}}}};
   if (op.name == "where") return {{input({s.m, s.n}, DType::kBool), input({s.m, s.n}, dtype)}, {}};
   if (op.name == "gather_rows") return {{input({s.m, s.n}, dtype)}, {{"rows", {s.m}}}};
+  if (op.name == "pad_columns") return {{input({s.m, s.n}, dtype)}, {{"columns", {s.k}}}};
   Operands result;
   for (int i = 0; i < op.min_inputs; ++i) result.inputs.push_back(input({s.m, s.n}, dtype));
   if (op.name.starts_with("reduce_")) result.attributes = {{"shape", {s.m, 1}}};
@@ -50,7 +101,11 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
 
 std::vector<Kernel> kernels_of_shape(std::string_view op, DType dtype, const KernelShape& shape) {
   const OpDef& definition = op_def(require_op(op));
-  for (int64_t size : {shape.batch, shape.m, shape.n, shape.k}) {
+  if (op == "quantized_linear" && shape.scheme == Scheme::kNone)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: a scheme is needed: {}", op, join(scheme_names(), ", ")));
+  for (int64_t size : {shape.batch, shape.m, shape.n, shape.k, shape.heads, shape.experts,
+                       shape.chosen, shape.ranks}) {
     if (size < 1)
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: sizes must be at least 1, found {}", op, size));

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "predict/collective.h"
 #include "predict/power.h"
 #include "tilecast/error.h"
 
@@ -33,6 +34,10 @@ class LearnedPredictor : public Predictor {
                std::span<KernelTime> times) const override {
     for (size_t i = 0; i < kNetCount; ++i)
       predict_net(static_cast<NetKind>(i), kernels, device, times);
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      if (kernels[i].family == KernelFamily::kCollective)
+        times[i] = collective_time(kernels[i], device);
+    }
   }
 
  private:
@@ -57,7 +62,7 @@ class LearnedPredictor : public Predictor {
     std::vector<Row> rows;
     std::vector<float> inputs, shared;
     for (size_t i = 0; i < kernels.size(); ++i) {
-      if (net_of(kernels[i]) != kind) continue;
+      if (net_of(kernels[i]) != kind || kernels[i].family == KernelFamily::kCollective) continue;
       if (net.members.empty()) refuse(kind);
       Row row{i, physical_bound(kernels[i], device), {}, 0, "", 0};
       if (kernels[i].is_matmul()) row.tile = tile_of(weights_, kernels[i], device);
@@ -74,7 +79,7 @@ class LearnedPredictor : public Predictor {
         inputs.push_back((clamped - net.mean[j]) / net.scale[j]);
         if (j < shared_width) shared.push_back(inputs.back());
       }
-      if (kind == NetKind::kTensorMatmul) borrow(kernels[i], row);
+      borrow(kernels[i], row);
       rows.push_back(row);
     }
     if (rows.empty()) return;
@@ -82,29 +87,105 @@ class LearnedPredictor : public Predictor {
     ensemble_forward(net.members, shared.data(), rows.size(), logits.data());
     for (size_t r = 0; r < rows.size(); ++r) logits[r] = std::min(logits[r], rows[r].cap_logit);
     const std::vector<Near> near = near_corrections(net, device);
+    std::vector<float> factors(rows.size(), 0.0f);  // logarithms
     std::vector<float> delta(rows.size());
     for (const Near& n : near) {
+      if (n.correction->members.empty()) {
+        add_forests(*n.correction, n.weight, kernels, rows, inputs, width, factors);
+        continue;
+      }
       ensemble_forward(n.correction->members, inputs.data(), rows.size(), delta.data());
       for (size_t r = 0; r < rows.size(); ++r) logits[r] += n.weight * delta[r];
     }
     const float calibrated = calibration_weight(kind, device);
     if (calibrated > 0) {
       const CalibrationNet& calibration = weights_.calibration->net(kind);
-      for (size_t r = 0; r < rows.size(); ++r)
+      for (size_t r = 0; r < rows.size(); ++r) {
+        fold_in(kind, device, rows[r].bound, logits[r], factors[r]);
         logits[r] += calibrated * static_cast<float>(calibration.at(&inputs[r * width], width));
+      }
     }
     for (size_t r = 0; r < rows.size(); ++r)
-      times[rows[r].index] = finish(kernels[rows[r].index], device, rows[r], logits[r], net, near);
+      times[rows[r].index] =
+          finish(kernels[rows[r].index], device, rows[r], logits[r], factors[r], net, near);
   }
 
-  /// Measured were single products in bf16 and fp8 (fp16 runs at the rates of bf16); others borrow
-  /// from those of their width, and say so.
+  /// Rows of one software go through its forest together.
+  static void add_forests(const Correction& correction, float weight,
+                          std::span<const Kernel> kernels, const std::vector<Row>& rows,
+                          const std::vector<float>& inputs, size_t width,
+                          std::vector<float>& factors) {
+    for (size_t r = 0; r < rows.size();) {
+      const Software software = kernels[rows[r].index].software;
+      size_t end = r + 1;
+      while (end < rows.size() && kernels[rows[end].index].software == software) ++end;
+      if (const Forest* forest = correction.forest_of(software))
+        forest_add(*forest, &inputs[r * width], width, end - r, weight, &factors[r]);
+      r = end;
+    }
+  }
+
+  static double law_time(NetKind kind, const Device& device, const Bound& bound, float logit) {
+    // 1 / utilization = 1 / sigmoid(logit) = 1 + exp(-logit): never below the bound.
+    return shortest_kernel_s(kind, device) +
+           bound.law_s *
+               (1.0 + std::exp(-static_cast<double>(std::max(logit, lowest_logit(kind)))));
+  }
+
+  /// A calibration acts on the logit: a factor on the time becomes part of it.
+  static void fold_in(NetKind kind, const Device& device, const Bound& bound, float& logit,
+                      float& factor) {
+    if (factor == 0) return;
+    const double seconds = law_time(kind, device, bound, logit) * std::exp(factor);
+    const double over = (seconds - shortest_kernel_s(kind, device)) / bound.law_s - 1;
+    constexpr double kNearest = 2.5e-3;  // as train/calibrate.cc
+    logit = static_cast<float>(-std::log(std::max(over, kNearest)));
+    factor = 0;
+  }
+
+  static KernelTime collective_time(const Kernel& kernel, const Device& device) {
+    KernelTime time;
+    time.seconds = all_reduce_s(kernel, device);
+    // No measurement went into the law: half to twice the time is a guess.
+    time.low_s = time.seconds / 2;
+    time.high_s = time.seconds * 2;
+    time.limit = Limit::kNetwork;
+    time.utilization_ratio = 1;
+    time.predictor = "all_reduce";
+    return time;
+  }
+
+  /// What was not measured borrows from what was, and says so.
   static void borrow(const Kernel& kernel, Row& row) {
-    const bool measured =
-        kernel.dtype == DType::kBf16 || kernel.dtype == DType::kFp16 || kernel.dtype == DType::kFp8;
-    if (measured && kernel.batch == 1) return;
-    row.excess = std::max(row.excess, 1.0);
-    row.feature = measured ? "batch" : "dtype";
+    const auto unmeasured = [&](std::string_view what) {
+      row.excess = std::max(row.excess, 1.0);
+      row.feature = what;
+    };
+    const bool half = kernel.dtype == DType::kBf16 || kernel.dtype == DType::kFp16;
+    switch (net_of(kernel)) {
+      case NetKind::kTensorMatmul:
+        if (!half || (kernel.scheme != Scheme::kNone && kernel.scheme != Scheme::kFp8 &&
+                      kernel.scheme != Scheme::kFp8Block))
+          unmeasured(kernel.scheme == Scheme::kNone ? "dtype" : "scheme");
+        else if (kernel.batch != 1)
+          unmeasured("batch");
+        break;
+      case NetKind::kAttention:
+        if (kernel.attention.backward)
+          unmeasured("backward");
+        else if (!half && kernel.dtype != DType::kFp8)
+          unmeasured("dtype");
+        break;
+      case NetKind::kDecodeAttention:
+        if (!half) unmeasured("dtype");
+        break;
+      case NetKind::kExperts:
+        if (!half || kernel.scheme == Scheme::kFp4 || kernel.scheme == Scheme::kInt8)
+          unmeasured(half ? "scheme" : "dtype");
+        break;
+      default:
+        break;
+    }
   }
 
   [[noreturn]] static void refuse(NetKind kind) {
@@ -152,15 +233,12 @@ class LearnedPredictor : public Predictor {
   }
 
   KernelTime finish(const Kernel& kernel, const Device& device, const Row& row, float logit,
-                    const Net& net, const std::vector<Near>& near) const {
-    // 1 / utilization = 1 / sigmoid(logit) = 1 + exp(-logit): never below the bound.
+                    float factor, const Net& net, const std::vector<Near>& near) const {
     const double bound = row.bound.seconds();
     const double shortest = shortest_kernel_s(net_of(kernel), device);
-    const double learned =
-        row.bound.law_s *
-        (1.0 + std::exp(-static_cast<double>(std::max(logit, lowest_logit(net_of(kernel))))));
+    const double warm = law_time(net_of(kernel), device, row.bound, logit) * std::exp(factor);
     KernelTime time;
-    time.seconds = shortest + learned;
+    time.seconds = std::max(warm, bound) + row.bound.cold_s;
     // One range beyond the training rows doubles the interval's logarithm; a guess until devices of
     // other generations are measured.
     const double width = 1.0 + std::min(1.0, row.excess);
@@ -193,6 +271,13 @@ class RooflinePredictor : public Predictor {
   void predict(std::span<const Kernel> kernels, const Device& device,
                std::span<KernelTime> times) const override {
     for (size_t i = 0; i < kernels.size(); ++i) {
+      if (kernels[i].family == KernelFamily::kCollective) {
+        times[i].seconds = all_reduce_s(kernels[i], device);
+        times[i].low_s = times[i].high_s = times[i].seconds;
+        times[i].limit = Limit::kNetwork;
+        times[i].predictor = "roofline";
+        continue;
+      }
       Bound bound = physical_bound(kernels[i], device);
       // The classic roofline knows DRAM only.
       bound.memory_s = static_cast<double>(kernels[i].bytes()) / device.memory_bytes_per_s;
@@ -219,6 +304,8 @@ std::string_view limit_name(Limit limit) {
       return "memory";
     case Limit::kLatency:
       return "latency";
+    case Limit::kNetwork:
+      return "network";
   }
   return "";
 }

@@ -15,7 +15,7 @@
 namespace tilecast {
 
 /// What holds a kernel back.
-enum class Limit : uint8_t { kCompute, kMemory, kLatency };
+enum class Limit : uint8_t { kCompute, kMemory, kLatency, kNetwork };
 std::string_view limit_name(Limit limit);
 
 /// Time of one kernel, launch overhead excluded, and why.

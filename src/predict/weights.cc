@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -11,17 +12,25 @@
 #include "tilecast/error.h"
 
 // The container: the magic line, the length of the header in decimal and a newline, the header
-// (JSON: shapes and all that is small), then the networks' parameters as 32-bit little-endian
-// floats. The header holds their number and a checksum.
+// (JSON: shapes and all that is small), then 32-bit little-endian floats, the networks'
+// parameters, and the forests' trees as they lie in memory. The header holds their number and a
+// checksum.
 
 namespace tilecast {
 namespace {
 
-constexpr std::string_view kMagic = "tilecast-weights 2\n";
+constexpr std::string_view kMagic = "tilecast-weights 3\n";
 
-uint64_t fnv1a(std::string_view bytes) {
+/// FNV-1a over words of 8 bytes, which is enough to notice damage and fast at the start of a
+/// program.
+uint64_t checksum(std::string_view bytes) {
   uint64_t hash = 14695981039346656037ull;
-  for (unsigned char c : bytes) hash = (hash ^ c) * 1099511628211ull;
+  for (size_t i = 0; i < bytes.size(); i += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + i, std::min(sizeof word, bytes.size() - i));
+    hash = (hash ^ word) * 1099511628211ull;
+    hash ^= hash >> 32;
+  }
   return hash;
 }
 
@@ -43,6 +52,17 @@ Json widths_of(const std::vector<Mlp>& members) {
   return list;
 }
 
+Json forests_of(const std::vector<SoftwareForest>& forests) {
+  Json list = Json::array();
+  for (const SoftwareForest& f : forests)
+    list.push_back({{"software", software_name(f.software)}, {"trees", f.forest.trees.size()}});
+  return list;
+}
+
+constexpr size_t kTreeBytes = sizeof(Forest::Tree);
+static_assert(kTreeBytes == 3 * (Forest::kInner + 1) + 2 * Forest::kLeaves);
+static_assert(kTreeBytes % sizeof(float) == 0);
+
 Json interval_header(const IntervalLaw& interval) {
   return {{"low_log", interval.low_log},
           {"high_log", interval.high_log},
@@ -56,6 +76,7 @@ Json net_header(const Net& net) {
                            {"signature", c.signature},
                            {"kriging", c.kriging},
                            {"members", widths_of(c.members)},
+                           {"forests", forests_of(c.forests)},
                            {"interval", interval_header(c.interval)},
                            {"call_overhead_s", c.call_overhead_s}});
   return {{"members", widths_of(net.members)},
@@ -91,7 +112,7 @@ class Reader {
 
  private:
   Json read_header() {
-    if (!rest_.starts_with(kMagic)) damaged(where_, "it does not start with 'tilecast-weights 2'");
+    if (!rest_.starts_with(kMagic)) damaged(where_, "it does not start with 'tilecast-weights 3'");
     rest_.remove_prefix(kMagic.size());
     const size_t newline = rest_.substr(0, 20).find('\n');
     if (newline == std::string_view::npos) damaged(where_, "it is truncated");
@@ -108,11 +129,11 @@ class Reader {
   }
 
   Weights interpret(const Json& header) {
-    if (header.at("schema_version").get<int>() != 2) damaged(where_, "unknown schema_version");
+    if (header.at("schema_version").get<int>() != 3) damaged(where_, "unknown schema_version");
     const size_t count = header.at("float_count").get<size_t>();
     if (count > rest_.size() / sizeof(float) || rest_.size() != count * sizeof(float))
       damaged(where_, fmt::format("expected {} parameters, found {} bytes", count, rest_.size()));
-    if (fnv1a(rest_) != header.at("checksum").get<uint64_t>())
+    if (checksum(rest_) != header.at("checksum").get<uint64_t>())
       damaged(where_, "the checksum of the parameters differs");
     Weights weights;
     weights.provenance = header.at("provenance").dump();
@@ -171,10 +192,31 @@ class Reader {
     correction.source = json.at("source").get<std::string>();
     correction.signature = json.at("signature").get<Signature>();
     correction.kriging = float_list(json.at("kriging"));
-    correction.members = read_members(json.at("members"), width);
+    if (!json.at("members").empty()) correction.members = read_members(json.at("members"), width);
+    for (const Json& item : json.at("forests"))
+      correction.forests.push_back(read_forest(item, width));
+    if (correction.members.empty() == correction.forests.empty())
+      damaged(where_, "a correction is neither networks nor forests");
     correction.interval = read_interval(json.at("interval"));
     correction.call_overhead_s = json.at("call_overhead_s").get<double>();
     return correction;
+  }
+
+  SoftwareForest read_forest(const Json& json, size_t width) {
+    const std::optional<Software> software = find_software(json.at("software").get<std::string>());
+    if (!software) damaged(where_, "a forest is of unknown software");
+    const size_t count = json.at("trees").get<size_t>();
+    if (count < 1 || count > rest_.size() / kTreeBytes) damaged(where_, "it is truncated");
+    SoftwareForest result{*software, {}};
+    result.forest.trees.resize(count);
+    std::memcpy(result.forest.trees.data(), rest_.data(), count * kTreeBytes);
+    rest_.remove_prefix(count * kTreeBytes);
+    for (const Forest::Tree& tree : result.forest.trees) {
+      bool valid = true;
+      for (uint8_t f : tree.feature) valid = valid && f < width;
+      if (!valid) damaged(where_, "a forest has an impossible tree");
+    }
+    return result;
   }
 
   IntervalLaw read_interval(const Json& json) const {
@@ -234,6 +276,22 @@ class Reader {
 
 }  // namespace
 
+const Forest* Correction::forest_of(Software software) const {
+  // PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton; TensorRT-LLM has its own.
+  static const std::array<std::vector<Software>, 4> kNearest = {{
+      {Software::kPyTorch, Software::kVllm, Software::kSglang, Software::kTensorRtLlm},
+      {Software::kVllm, Software::kSglang, Software::kPyTorch, Software::kTensorRtLlm},
+      {Software::kSglang, Software::kVllm, Software::kPyTorch, Software::kTensorRtLlm},
+      {Software::kTensorRtLlm, Software::kVllm, Software::kSglang, Software::kPyTorch},
+  }};
+  for (const Software near : kNearest[static_cast<size_t>(software)]) {
+    for (const SoftwareForest& f : forests) {
+      if (f.software == near) return &f.forest;
+    }
+  }
+  return nullptr;
+}
+
 const TileTree* Weights::tiles_of(std::string_view vendor) const {
   for (const TileTree& tree : tiles) {
     if (tree.library == vendor) return &tree;
@@ -258,6 +316,9 @@ std::string serialize_weights(const Weights& weights) {
     for (const Mlp& mlp : net.members) append(mlp);
     for (const Correction& correction : net.corrections) {
       for (const Mlp& mlp : correction.members) append(mlp);
+      for (const SoftwareForest& f : correction.forests)
+        payload.append(reinterpret_cast<const char*>(f.forest.trees.data()),
+                       f.forest.trees.size() * kTreeBytes);
     }
   }
   Json tiles = Json::array();
@@ -265,14 +326,14 @@ std::string serialize_weights(const Weights& weights) {
   const Json provenance =
       weights.provenance.empty() ? Json::object() : Json::parse(weights.provenance);
   const std::string header = Json{
-      {"schema_version", 2},
+      {"schema_version", 3},
       {"nets", nets},
       {"vector_pj_per_flop", weights.vector_pj_per_flop},
       {"tiles", tiles},
       {"provenance", provenance},
       {"float_count", payload.size() / sizeof(float)},
       {"checksum",
-       fnv1a(payload)}}.dump();
+       checksum(payload)}}.dump();
   return fmt::format("{}{}\n{}", kMagic, header.size(), header) + payload;
 }
 

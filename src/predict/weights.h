@@ -9,6 +9,7 @@
 
 #include "predict/calibration.h"
 #include "predict/features.h"
+#include "predict/forest.h"
 #include "predict/interval.h"
 #include "predict/mlp.h"
 #include "predict/similarity.h"
@@ -23,18 +24,31 @@ struct CallOverhead {
   bool operator==(const CallOverhead&) const = default;
 };
 
-/// What a measured device does differently from the law that all share: features → what is added
-/// to the logit, in full on that device, less on others the less their data sheets are alike.
+/// What one software's kernels on a measured device take longer than the shared law says.
+struct SoftwareForest {
+  Software software = Software::kPyTorch;
+  Forest forest;  ///< features → log(measured / shared law)
+
+  bool operator==(const SoftwareForest&) const = default;
+};
+
+/// What a measured device does differently from the law that all share: in full on that device,
+/// less on others the less their data sheets are alike. Either networks that add to the logit, or,
+/// where whole layers were measured (NetDef::by_layer), forests that add to the logarithm of the
+/// time.
 struct Correction {
   std::string source;  ///< the measured device; for people only
   Signature signature{};
   std::vector<float> kriging;  ///< this one's row of the inverse of all corrections' similarities
   std::vector<Mlp> members;    ///< an ensemble on all features; the outputs are averaged
-  IntervalLaw interval;        ///< of held-out rows of the device itself
+  std::vector<SoftwareForest> forests;
+  IntervalLaw interval;  ///< of held-out rows of the device itself
   /// What a single call on the device's idle machine adds to a kernel's time, in this network's
   /// measurements; wanted to compare with such measurements, not part of a forecast.
   double call_overhead_s = 0;
 
+  /// The forest of the software, or of the one whose kernels are nearest to it.
+  const Forest* forest_of(Software software) const;
   bool operator==(const Correction&) const = default;
 };
 

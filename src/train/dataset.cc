@@ -28,7 +28,7 @@ constexpr double kSameState = 0.85;
 constexpr double kLongKernel = 200e-6;
 
 // Rows of one operator, type and device that are learned from: more only cost time.
-constexpr uint64_t kMostRows = 20000;
+constexpr uint64_t kMostRows = 40000;
 
 // Jitter of one call's time in the measurements: weights fall below a few times this.
 constexpr double kCallJitter = 20e-6;
@@ -206,18 +206,19 @@ class Preparer {
         hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 1099511628211ull;
     };
     size_t tiny = 0, warm = 0, thinned = 0;
-    std::map<std::tuple<size_t, std::string, DType, Software>, uint64_t> counts;
+    std::map<std::tuple<size_t, std::string, std::string, Software>, uint64_t> counts;
     const auto key_of = [&](const TrainingRow& row) {
-      return std::make_tuple(row.device, data_.groups[row.group].op, row.kernel.dtype,
+      return std::make_tuple(row.device, data_.groups[row.group].op, precision_name(row.kernel),
                              row.kernel.software);
     };
     for (const TrainingRow& row : data_.rows) counts[key_of(row)] += 1;
     uint64_t number = 0;
     for (TrainingRow& row : data_.rows) {
       ++number;
-      // Faster than the device's memory: replayed from a warm cache.
-      if (row.seconds < physical_bound(row.kernel, data_.devices[row.device]).law_s &&
-          net_of(row.kernel) == NetKind::kTensorMatmul) {
+      // Faster than the device's memory: found in a cache that is taken to be cold, or less work
+      // than the row says.
+      if (net_def(net_of(row.kernel)).by_layer &&
+          row.seconds < physical_bound(row.kernel, data_.devices[row.device]).law_s) {
         ++warm;
         continue;
       }
@@ -241,8 +242,11 @@ class Preparer {
       data_.report.push_back(
           fmt::format("left out {} rows at the floor of their call overhead", tiny));
     if (warm > 0)
-      data_.report.push_back(fmt::format(
-          "left out {} products that are faster than DRAM: their caches were warm", warm));
+      data_.report.push_back(
+          fmt::format("left out {} rows that are faster than their bound: a cache was warm, or the "
+                      "work less than "
+                      "they say",
+                      warm));
     if (thinned > 0)
       data_.report.push_back(fmt::format(
           "left out {} rows, drawn evenly, of operators with more than {}", thinned, kMostRows));

@@ -2,13 +2,12 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "base/rng.h"
-#include "devices/registry.h"
-#include "ops/shapes.h"
 #include "predict/power.h"
 #include "predict/predictor.h"
 #include "train/tile_growth.h"
@@ -29,8 +28,9 @@ constexpr double kSmallestScale = 0.1;
 /// the slowest.)
 constexpr float kPowerLimited = 10;
 
-/// Pairs of unmeasured kernels that a network of a fold is held to grow on.
-constexpr size_t kPairsOfNet = 32768;
+/// A shared law needs no more rows of one operator, precision, software and device than this: its
+/// features are few. Corrections learn from all.
+constexpr uint64_t kSharedRows = 6000;
 
 /// Features of one network's rows.
 struct Table {
@@ -38,11 +38,22 @@ struct Table {
   std::vector<size_t> index;
 };
 
-/// Rows that are held out together. Products in narrow types are measured for whole layers, a
-/// weight matrix against many batches: single rows would be found among their neighbours.
+/// Rows that are held out together. Whole layers are measured at many batches and lengths: single
+/// rows would be found among their neighbours.
 uint64_t held_out_key(const Kernel& kernel, size_t row) {
-  if (net_of(kernel) != NetKind::kTensorMatmul) return row;
-  return static_cast<uint64_t>(kernel.n) * 1000003 + static_cast<uint64_t>(kernel.k);
+  if (!net_def(net_of(kernel)).by_layer) return row;
+  uint64_t key = static_cast<uint64_t>(kernel.k);
+  const auto mix = [&](int64_t value) { key = key * 1000003 + static_cast<uint64_t>(value); };
+  if (kernel.is_attention()) {
+    mix(kernel.attention.heads);
+    mix(kernel.attention.kv_heads);
+  } else {
+    mix(kernel.n);
+    mix(kernel.experts.experts);
+    mix(kernel.experts.chosen);
+    mix(kernel.experts.ranks);
+  }
+  return key;
 }
 
 void fit_scales(Net& net, const Table& table, const std::vector<bool>& use, size_t width) {
@@ -67,7 +78,8 @@ void fit_scales(Net& net, const Table& table, const std::vector<bool>& use, size
   }
 }
 
-/// A kernel on a device, without what was measured.
+}  // namespace
+
 void append_kernel(FoldPart& part, const Weights& weights, const Kernel& kernel,
                    const Features& features, const Device& device) {
   const Net& net = weights.net(net_of(kernel));
@@ -86,7 +98,6 @@ Features features_of(const Weights& weights, const Kernel& kernel, const Device&
   return make_features(kernel, device, physical_bound(kernel, device), tile);
 }
 
-/// The first `width` inputs of the rows that `use` names.
 NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use) {
   NetRows out{.width = width, .lowest_logit = rows.lowest_logit};
   for (size_t r = 0; r < rows.count(); ++r) {
@@ -101,87 +112,7 @@ NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use
   return out;
 }
 
-int trailing_zeros(int64_t x) { return std::countr_zero(static_cast<uint64_t>(x)); }
-
-/// Kernels of one network and the same with one dimension grown by one, to twice, or up to eight
-/// times; log-uniform, wider than what is measured: they say where a law has to be sane.
-void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, NetKind kind,
-                const std::vector<const Device*>& devices, const std::vector<DType>& dtypes,
-                Rng rng) {
-  static const std::array<std::vector<const char*>, kNetCount> kOps = {
-      {{"linear", "matmul"},
-       {"add", "gelu", "dropout", "embedding", "copy"},
-       {"softmax"},
-       {"layer_norm"},
-       {"linear", "matmul"}}};
-  const std::vector<const char*>& ops = kOps[static_cast<size_t>(kind)];
-  const bool is_product = kind == NetKind::kMatmul || kind == NetKind::kTensorMatmul;
-  const auto size = [&](int bits) { return static_cast<int64_t>(std::exp2(rng.uniform() * bits)); };
-  while (smaller.rows.count() < kPairsOfNet) {
-    const size_t d = rng.below(devices.size());
-    const DType dtype = dtypes[rng.below(dtypes.size())];
-    const char* op = ops[rng.below(ops.size())];
-    const KernelShape shape{size(7), size(14), size(14), size(13)};
-    KernelShape grown = shape;
-    int64_t* sizes[] = {&grown.batch, &grown.m, &grown.n, &grown.k};
-    int64_t& one = *sizes[rng.below(4)];
-    const int before = trailing_zeros(one);
-    const uint64_t how = rng.below(3);
-    one = how == 0 ? one * 2 : how == 1 ? one + 1 : one + 1 + size(3) * one / 2;
-    // A library really may get faster where a dimension gets better aligned.
-    if (how > 0 && trailing_zeros(one) > before) continue;
-    if (is_product && devices[d]->matmul_peak(dtype) == 0) continue;
-    const std::vector<Kernel> small = kernels_of_shape(op, dtype, shape);
-    const std::vector<Kernel> large = kernels_of_shape(op, dtype, grown);
-    for (size_t i = 0; i < small.size(); ++i) {
-      if (small[i] == large[i] || net_of(small[i]) != kind) continue;
-      for (const auto& [part, kernel] :
-           {std::pair{&smaller, &small[i]}, std::pair{&larger, &large[i]}}) {
-        append_kernel(*part, weights, *kernel, features_of(weights, *kernel, *devices[d]),
-                      *devices[d]);
-        part->device.push_back(d);
-      }
-    }
-  }
-}
-
-/// For the law that all share pairs on every device that has a data sheet, for the corrections on
-/// the measured ones.
-void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t seed) {
-  FoldNet& rows = fold.net(kind);
-  const size_t width = feature_names(kind).size();
-  const size_t shared = shared_feature_count(kind);
-  const Rng rng(seed * 31 + static_cast<uint64_t>(kind));
-  const std::vector<Device> all = bundled_devices();
-  std::vector<const Device*> sheets, measured;
-  for (const Device& device : all) {
-    if (!fold.left_out || device.id != data.devices[*fold.left_out].id) sheets.push_back(&device);
-  }
-  std::vector<size_t> index;  // of the measured ones, into data.devices
-  for (size_t d = 0; d < data.devices.size(); ++d) {
-    const auto has = [&](const FoldPart& part) {
-      return std::find(part.device.begin(), part.device.end(), d) != part.device.end();
-    };
-    if (!has(rows.train) && !has(rows.left)) continue;
-    measured.push_back(&data.devices[d]);
-    index.push_back(d);
-  }
-  FoldPart smaller{.rows = {.width = width, .lowest_logit = lowest_logit(kind)}};
-  FoldPart larger = smaller;
-  rows.smaller = smaller;
-  rows.larger = larger;
-  const std::vector<DType> dtypes = kind == NetKind::kMatmul ? std::vector{DType::kFp32}
-                                    : kind == NetKind::kTensorMatmul
-                                        ? std::vector{DType::kBf16, DType::kFp8}
-                                        : std::vector{DType::kFp32, DType::kBf16, DType::kInt8};
-  fill_pairs(smaller, larger, fold.weights, kind, sheets, dtypes, rng);
-  const std::vector<bool> every(smaller.device.size(), true);
-  rows.shared_pairs = {narrowed(smaller.rows, shared, every), narrowed(larger.rows, shared, every)};
-  fill_pairs(rows.smaller, rows.larger, fold.weights, kind, measured, dtypes, rng);
-  for (FoldPart* part : {&rows.smaller, &rows.larger}) {
-    for (size_t& d : part->device) d = index[d];
-  }
-}
+namespace {
 
 /// Rows that the shared law learns from: all but those at the limit of the board's power.
 std::vector<bool> shows_utilization(const FoldPart& part) {
@@ -191,6 +122,19 @@ std::vector<bool> shows_utilization(const FoldPart& part) {
     use[r] = part.caps[r] >= kNoCap || part.rows.bounds[r] < kPowerLimited;
   }
   return use;
+}
+
+/// Draws at most kSharedRows of each operator, precision, software and device.
+void thin(std::vector<bool>& use, const FoldPart& part, const TrainingData& data) {
+  std::map<std::tuple<size_t, size_t, std::string, Software>, uint64_t> counts;
+  const auto key_of = [&](size_t r) {
+    const TrainingRow& row = data.rows[part.index[r]];
+    return std::make_tuple(row.device, row.group, precision_name(row.kernel), row.kernel.software);
+  };
+  for (size_t r = 0; r < use.size(); ++r) counts[key_of(r)] += 1;
+  for (size_t r = 0; r < use.size(); ++r) {
+    if (Rng(r + 1).below(counts[key_of(r)]) >= kSharedRows) use[r] = false;
+  }
 }
 
 /// Every device counts alike in the shared law, however many rows it has.
@@ -256,7 +200,8 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
     }
     fill_all_pairs(fold, kind, data, seed);
     const size_t shared = shared_feature_count(kind);
-    const std::vector<bool> learn = shows_utilization(rows.train);
+    std::vector<bool> learn = shows_utilization(rows.train);
+    if (net_def(kind).by_layer) thin(learn, rows.train, data);
     rows.shared_train = narrowed(rows.train.rows, shared, learn);
     balance_devices(rows.shared_train, rows.train, learn, data.devices.size());
     rows.shared_held_out = narrowed(rows.held_out.rows, shared, shows_utilization(rows.held_out));
@@ -307,19 +252,47 @@ void solve_kriging(Net& net) {
   }
 }
 
-std::vector<float> corrected_logits(const Net& net, const FoldPart& part,
-                                    const TrainingData& data) {
+std::vector<double> corrected_residuals(const Net& net, const FoldPart& part,
+                                        const TrainingData& data) {
   std::vector<float> logits = part.rows.offsets;
+  std::vector<float> factors(logits.size(), 0.0f);
   // [device][correction]
   std::vector<std::vector<float>> weights;
   for (const Device& device : data.devices) weights.push_back(correction_weights(net, device));
   std::vector<float> delta(part.device.size());
   for (size_t c = 0; c < net.corrections.size(); ++c) {
-    ensemble_forward(net.corrections[c].members, part.rows.inputs.data(), delta.size(),
-                     delta.data());
+    const Correction& correction = net.corrections[c];
+    if (correction.members.empty()) {
+      for (size_t r = 0; r < factors.size(); ++r) {
+        const float weight = weights[part.device[r]][c];
+        const Forest* forest = correction.forest_of(data.rows[part.index[r]].kernel.software);
+        if (weight > 0 && forest != nullptr)
+          forest_add(*forest, &part.rows.inputs[r * part.rows.width], part.rows.width, 1, weight,
+                     &factors[r]);
+      }
+      continue;
+    }
+    ensemble_forward(correction.members, part.rows.inputs.data(), delta.size(), delta.data());
     for (size_t r = 0; r < delta.size(); ++r) logits[r] += weights[part.device[r]][c] * delta[r];
   }
-  return logits;
+  std::vector<double> residuals = net_residuals(logits, part.rows);
+  for (size_t r = 0; r < residuals.size(); ++r) residuals[r] += static_cast<double>(factors[r]);
+  return residuals;
+}
+
+ForestTask forest_task(const FoldPart& part, const TrainingData& data, size_t device,
+                       Software software) {
+  ForestTask task;
+  task.width = part.rows.width;
+  const std::vector<double> residuals = net_residuals(part.rows.offsets, part.rows);
+  for (size_t r = 0; r < residuals.size(); ++r) {
+    if (part.device[r] != device || data.rows[part.index[r]].kernel.software != software) continue;
+    const float* at = &part.rows.inputs[r * task.width];
+    task.inputs.insert(task.inputs.end(), at, at + task.width);
+    task.targets.push_back(static_cast<float>(-residuals[r]));
+    task.weights.push_back(part.rows.weights[r]);
+  }
+  return task;
 }
 
 }  // namespace tilecast

@@ -7,6 +7,7 @@
 
 #include "predict/weights.h"
 #include "train/dataset.h"
+#include "train/forest_trainer.h"
 #include "train/trainer.h"
 
 namespace tilecast {
@@ -50,7 +51,25 @@ NetRows rows_of_device(const FoldPart& part, size_t device);
 /// Gives each correction its row of the inverse of all similarities.
 void solve_kriging(Net& net);
 
-/// Logits of a part's rows with all corrections, as the predictor adds them up.
-std::vector<float> corrected_logits(const Net& net, const FoldPart& part, const TrainingData& data);
+/// log(forecast / measured) of a part's rows with all corrections, as the predictor adds them up.
+std::vector<double> corrected_residuals(const Net& net, const FoldPart& part,
+                                        const TrainingData& data);
+
+/// Rows of a device and software, with what the shared law lacks there.
+ForestTask forest_task(const FoldPart& part, const TrainingData& data, size_t device,
+                       Software software);
+
+/// Draws the pairs of a network: for the law that all share on every device that has a data sheet,
+/// for the corrections on the measured ones.
+void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t seed);
+
+/// A kernel on a device, without what was measured.
+void append_kernel(FoldPart& part, const Weights& weights, const Kernel& kernel,
+                   const Features& features, const Device& device);
+
+Features features_of(const Weights& weights, const Kernel& kernel, const Device& device);
+
+/// The first `width` inputs of the rows that `use` names.
+NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use);
 
 }  // namespace tilecast

@@ -210,7 +210,8 @@ TEST(TrainingData, ProductsFasterThanDramWereWarmAndAreLeftOut) {
   EXPECT_EQ(data.rows[1].kernel.software, Software::kTensorRtLlm);
   EXPECT_EQ(data.rows[1].weight, 1.0f) << "back to back: no call's jitter";
   EXPECT_EQ(data.report.back(),
-            "left out 1 products that are faster than DRAM: their caches were warm");
+            "left out 1 rows that are faster than their bound: a cache was warm, or the work less "
+            "than they say");
 }
 
 TEST(Training, TheNumberOfThreadsDoesNotChangeTheResult) {

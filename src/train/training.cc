@@ -28,15 +28,19 @@ constexpr double kCoverage = 0.8;
 /// A correction is learned from at least so many rows.
 constexpr size_t kFewestRows = 50;
 
+/// A forest of 300 trees from at least so many.
+constexpr size_t kFewestForestRows = 500;
+
 /// Below this similarity a device's correction does not reach another.
 constexpr float kAlike = 0.02f;
 
 struct Summary {
   std::vector<double> errors;  ///< |forecast / measured - 1|, percent
+  double roofline = 0;         ///< sum of the baseline's
 };
 
-/// By GPU and operator.
-using ErrorMap = std::map<std::pair<std::string, std::string>, Summary>;
+/// By GPU, operator, precision and software.
+using ErrorMap = std::map<std::array<std::string, 4>, Summary>;
 
 /// log(forecast / measured) of a row of unseen kernels or an unseen device.
 struct Residual {
@@ -111,10 +115,13 @@ class Training {
     for (auto& fold : folds_) fill_fold(*fold, data_, options_.seed);
   }
 
-  struct Job {
-    NetTask task;
-    Mlp* result;
-  };
+  using Job = std::function<void()>;
+
+  Job net_job(NetTask task, Mlp* result) {
+    return [this, task = std::move(task), result] {
+      *result = train_net(task, [&](const EpochReport& r) { report(r); });
+    };
+  }
 
   /// First the laws that all devices share, then what each device does differently.
   void train_all() {
@@ -127,7 +134,7 @@ class Training {
         if (!learns(*fold, n)) continue;
         net.members.resize(static_cast<size_t>(members));
         for (int m = 0; m < members; ++m)
-          shared.push_back({shared_task(*fold, n, m), &net.members[static_cast<size_t>(m)]});
+          shared.push_back(net_job(shared_task(*fold, n, m), &net.members[static_cast<size_t>(m)]));
       }
     }
     plan_corrections();
@@ -155,13 +162,29 @@ class Training {
               similarity(signature, signature_of(data_.devices[*fold->left_out])) < kAlike)
             continue;
           Correction correction{.source = data_.devices[d].id, .signature = signature};
-          correction.members.resize(net.members.size());
+          if (net_def(static_cast<NetKind>(n)).by_layer) {
+            plan_forests(correction, fold->nets[n].train, d);
+            if (correction.forests.empty()) continue;
+          } else {
+            correction.members.resize(net.members.size());
+            correction_jobs_ += net.members.size();
+          }
           net.corrections.push_back(std::move(correction));
           correction_rows_.push_back({});
-          correction_jobs_ += net.members.size();
         }
         solve_kriging(net);
       }
+    }
+  }
+
+  /// A forest for each software that the device has enough rows of.
+  void plan_forests(Correction& correction, const FoldPart& part, size_t device) const {
+    std::map<Software, size_t> counts;
+    for (size_t r = 0; r < part.device.size(); ++r) {
+      if (part.device[r] == device) counts[data_.rows[part.index[r]].kernel.software] += 1;
+    }
+    for (const auto& [software, count] : counts) {
+      if (count >= kFewestForestRows) correction.forests.push_back({software, {}});
     }
   }
 
@@ -181,6 +204,14 @@ class Training {
         size_t device = 0;
         while (data_.devices[device].id != correction.source) ++device;
         CorrectionRows& rows = correction_rows_[next++];
+        for (SoftwareForest& f : correction.forests) {
+          jobs.push_back([this, &fold, &f, n, device] {
+            ForestTask task = forest_task(fold.nets[n].train, data_, device, f.software);
+            task.seed = options_.seed * 7919 + n;
+            f.forest = train_forest(task);
+          });
+        }
+        if (correction.members.empty()) continue;
         rows.train = rows_of_device(fold.nets[n].train, device);
         rows.held_out = rows_of_device(fold.nets[n].held_out, device);
         rows.pairs = {rows_of_device(fold.nets[n].smaller, device),
@@ -193,7 +224,7 @@ class Training {
           task.train = &rows.train;
           task.held_out = &rows.held_out;
           task.pairs = &rows.pairs;
-          jobs.push_back({task, &correction.members[m]});
+          jobs.push_back(net_job(task, &correction.members[m]));
         }
       }
     }
@@ -207,7 +238,7 @@ class Training {
         const size_t j = next.fetch_add(1);
         if (j >= jobs.size()) return;
         try {
-          *jobs[j].result = train_net(jobs[j].task, [&](const EpochReport& r) { report(r); });
+          jobs[j]();
         } catch (...) {
           const std::lock_guard lock(mutex_);
           failure = std::current_exception();
@@ -335,8 +366,7 @@ class Training {
 
   template <typename SpreadOf>
   void collect(const Net& net, const FoldPart& part, ErrorMap& errors, const SpreadOf& spread_of) {
-    const std::vector<double> residuals =
-        net_residuals(corrected_logits(net, part, data_), part.rows);
+    const std::vector<double> residuals = corrected_residuals(net, part, data_);
     for (size_t r = 0; r < residuals.size(); ++r) {
       const TrainingRow& row = data_.rows[part.index[r]];
       const RowGroup& group = data_.groups[row.group];
@@ -344,7 +374,14 @@ class Training {
       // Errors are those of the measured call, its overhead included, as published ones are.
       const double error =
           (std::exp(residuals[r]) - 1) * row.seconds / (row.seconds + group.call_overhead_s);
-      errors[{gpu, group.op}].errors.push_back(100 * std::abs(error));
+      Summary& summary = errors[{gpu, group.op, precision_name(row.kernel),
+                                 std::string(software_name(row.kernel.software))}];
+      summary.errors.push_back(100 * std::abs(error));
+      const Bound bound = physical_bound(row.kernel, data_.devices[row.device]);
+      const double roofline =
+          std::max(bound.compute_s, static_cast<double>(row.kernel.bytes()) /
+                                        data_.devices[row.device].memory_bytes_per_s);
+      summary.roofline += 100 * std::abs(roofline / (row.seconds + group.call_overhead_s) - 1);
       spread_of(gpu)->push_back({residuals[r], part.rows.weights[r], row.device,
                                  IntervalLaw::bin_of(part.rows.bounds[r])});
     }
@@ -356,8 +393,9 @@ class Training {
       std::sort(e.begin(), e.end());
       double sum = 0;
       for (double x : e) sum += x;
-      out.push_back(
-          {key.first, key.second, e.size(), sum / static_cast<double>(e.size()), e[e.size() / 2]});
+      const auto count = static_cast<double>(e.size());
+      out.push_back({key[0], key[1], key[2], key[3], e.size(), sum / count, e[e.size() / 2],
+                     summary.roofline / count});
     }
   }
 
@@ -388,9 +426,12 @@ class Training {
     for (const TrainError& e : errors)
       rows.push_back({{"gpu", e.gpu},
                       {"op", e.op},
+                      {"dtype", e.dtype},
+                      {"software", e.software},
                       {"count", e.count},
                       {"mape_percent", std::round(e.mape_percent * 100) / 100},
-                      {"median_percent", std::round(e.median_percent * 100) / 100}});
+                      {"median_percent", std::round(e.median_percent * 100) / 100},
+                      {"roofline_mape_percent", std::round(e.roofline_mape_percent * 100) / 100}});
     return rows;
   }
 

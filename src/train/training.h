@@ -33,9 +33,12 @@ struct TrainProgress {
 struct TrainError {
   std::string gpu;
   std::string op;
+  std::string dtype;  ///< precision_name
+  std::string software;
   size_t count = 0;
   double mape_percent = 0;
   double median_percent = 0;
+  double roofline_mape_percent = 0;  ///< of the baseline, on the same rows
 };
 
 struct TrainResult {

@@ -20,7 +20,7 @@ struct FamilyDef {
 Model read_gpt2(const JsonObject& config);
 Model read_bert(const JsonObject& config);
 Model read_opt(const JsonObject& config);
-Model read_llama(const JsonObject& config);
+Model read_decoder(const JsonObject& config);
 Model read_t5(const JsonObject& config);
 
 /// A Model that builds its graphs from a config that was read before.

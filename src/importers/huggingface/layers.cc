@@ -10,7 +10,7 @@
 namespace tilecast {
 namespace {
 
-bool half_precision(DType dtype) { return dtype_bytes(dtype) < 4; }
+bool half_precision(DType dtype) { return dtype_bits(dtype) < 32; }
 
 const std::vector<std::string>& activations() {
   static const std::vector<std::string> names = {

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/dtype.h"
+
+namespace tilecast {
+
+/// How a layer's weights are stored and multiplied. "Weight only": stored narrow, widened on chip
+/// and multiplied in the activations' type, which every device can.
+enum class Scheme : uint8_t {
+  kNone,      ///< as the activations
+  kFp8,       ///< weights and activations in 8 bits, one scale a tensor
+  kFp8Block,  ///< a scale per 128 x 128 weights and per 128 activations
+  kInt8,      ///< weights and activations in 8 bits, a scale per channel
+  kInt8WeightOnly,
+  kInt4WeightOnly,  ///< groups of 128 (GPTQ, AWQ)
+  kFp4WeightOnly,   ///< groups of 32 (MXFP4)
+  kFp4,             ///< weights and activations in 4 bits, groups of 16 (NVFP4)
+};
+inline constexpr size_t kSchemeCount = 8;
+
+struct SchemeInfo {
+  std::string_view name;
+  DType weight = DType::kBf16;      ///< as stored; meaningless for kNone
+  std::optional<DType> multiplied;  ///< by the matrix units; nullopt: the activations' type
+  int64_t group = 0;                ///< weights that share a scale; 0: all of a tensor or channel
+  int64_t scale_bits = 0;           ///< of one group's scale
+};
+
+const SchemeInfo& scheme_info(Scheme scheme);
+/// "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4".
+std::vector<std::string> scheme_names();
+/// nullopt where no scheme has that name.
+std::optional<Scheme> find_scheme(std::string_view name);
+
+/// Throws Error{kInput} with the known names.
+Scheme parse_scheme(std::string_view name, const std::string& where);
+
+/// Bytes of so many weights, scales included. Throws Error{kInput} on overflow.
+int64_t scheme_bytes(Scheme scheme, int64_t count, DType activations);
+
+/// The type that the matrix units multiply.
+DType multiplied_dtype(Scheme scheme, DType activations);
+
+}  // namespace tilecast

@@ -1,0 +1,83 @@
+#pragma once
+
+// Decoder-only language models: Llama and what followed it. One description for all families;
+// graphs of it as transformers runs them (decoder.cc) and as serving software does
+// (decoder_serving.cc).
+
+#include <string>
+#include <vector>
+
+#include "importers/huggingface/family.h"
+#include "importers/model.h"
+
+namespace tilecast {
+
+struct DecoderConfig {
+  /// What differs from layer to layer.
+  struct Layer {
+    int64_t window = 0;  ///< tokens that attention reaches back; 0: all
+    bool experts = false;
+    bool operator==(const Layer&) const = default;
+  };
+  /// A layer of experts.
+  struct Experts {
+    int64_t count = 0, chosen = 0;
+    int64_t inner = 0;         ///< width of one expert
+    int64_t shared_inner = 0;  ///< of what every token goes through beside; 0: none
+    bool shared_gate = false;  ///< the shared part is weighted by a gate of its own
+    bool bias = false;
+  };
+  /// Keys and values kept as one latent vector (DeepSeek's MLA).
+  struct Latent {
+    int64_t query_rank = 0;  ///< 0: queries are projected directly
+    int64_t rank = 0, rotary = 0, plain = 0, value = 0;
+  };
+  enum class Norm { kRms, kLayer };
+
+  int64_t width, heads, kv_heads, head, inner, positions, vocabulary;
+  std::vector<Layer> layers;
+  Experts experts;
+  Latent latent;
+  Norm norm = Norm::kRms;
+  std::string activation;
+  bool gated = true;  ///< the MLP multiplies by an activated gate
+  bool qkv_bias = false, out_bias = false, mlp_bias = false, sinks = false;
+  bool query_norm = false;  ///< queries and keys are normalized per head
+  bool query_norm_weight = true;
+  bool post_norms = false;                     ///< what a block adds is normalized too
+  bool parallel = false;                       ///< attention and MLP read the same norm
+  bool fused_qkv = false, fused_gate = false;  ///< as transformers holds the weights
+  bool rotary = true;
+  bool scaled_embedding = false, attention_cap = false, logit_cap = false;
+  bool tied = false, attention_dropout = false;
+
+  /// Of the checkpoint: how linear layers and experts are stored.
+  Scheme scheme = Scheme::kNone;
+  bool scheme_of_experts_only = false;
+
+  bool is_latent() const { return latent.rank > 0; }
+  int64_t query_width() const { return is_latent() ? latent.plain + latent.rotary : head; }
+  int64_t value_width() const { return is_latent() ? latent.value : head; }
+  /// Elements that a token leaves in one layer's cache.
+  int64_t cache_width() const {
+    return is_latent() ? latent.rank + latent.rotary : 2 * kv_heads * head;
+  }
+};
+
+/// Layers [first, first + period), `repeat` times over.
+struct LayerRun {
+  size_t first = 0, period = 1;
+  int64_t repeat = 1;
+};
+std::vector<LayerRun> layer_runs(const std::vector<DecoderConfig::Layer>& layers);
+
+DecoderConfig read_decoder_config(const JsonObject& config);
+
+/// A forward pass as transformers launches it, all logits computed.
+Graph build_decoder(const DecoderConfig& config, const GraphRequest& request);
+
+/// One step of serving software on one rank: fused kernels, a cache, logits of each sequence's last
+/// token.
+Graph build_serving_step(const DecoderConfig& config, const StepRequest& request);
+
+}  // namespace tilecast

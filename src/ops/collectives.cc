@@ -1,0 +1,42 @@
+// What ranks do together.
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+std::vector<TensorSpec> infer_all_reduce(const OpContext& context) {
+  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
+}
+
+void work_all_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
+  const int64_t ranks = context.node.attribute_or("ranks", 1);
+  if (ranks < 1) context.fail(fmt::format("expected at least one rank, found {}", ranks));
+  if (ranks == 1) return;
+  Kernel kernel{.family = KernelFamily::kCollective, .dtype = context.input(0).dtype};
+  kernel.ranks = ranks;
+  kernel.n = element_count(context.input(0).shape);
+  kernel.read_bytes = tensor_bytes(context.input(0));
+  kernel.write_bytes = kernel.read_bytes;
+  kernels.push_back(kernel);
+}
+
+}  // namespace
+
+std::vector<OpDef> collective_ops() {
+  return {
+      {.name = "all_reduce",
+       .doc = "sum over the ranks of a node",
+       .aten = "c10d::allreduce_",
+       .onnx = "",
+       .attributes = {{"ranks", "how many"}},
+       .infer = infer_all_reduce,
+       .work = work_all_reduce,
+       .example = "x: bf16[64, 256] {ranks=4}"},
+  };
+}
+
+}  // namespace tilecast

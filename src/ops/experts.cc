@@ -1,0 +1,132 @@
+// A layer of experts as serving software runs it: one fused operator that sorts the tokens by
+// expert and multiplies them group by group.
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "ops/expert_load.h"
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+// experts: x [..., hidden], up [own experts, inner or 2 inner, hidden], down [own experts, hidden,
+// inner].
+std::vector<TensorSpec> infer_experts(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  const Shape& up = context.input(1).shape;
+  const Shape& down = context.input(2).shape;
+  if (x.shape.empty() || up.size() != 3 || down.size() != 3 || up[0] != down[0] ||
+      up[2] != x.shape.back() || down[1] != x.shape.back() ||
+      (up[1] != down[2] && up[1] != 2 * down[2]))
+    context.fail(
+        fmt::format("expected x [..., hidden], up [experts, inner (gated: 2 inner), hidden] "
+                    "and down [experts, hidden, inner], found {}, {} and {}",
+                    format_shape(x.shape), format_shape(up), format_shape(down)));
+  const int64_t ranks = context.node.attribute_or("ranks", 1);
+  const int64_t chosen = context.node.attribute_or("chosen", 1);
+  if (ranks < 1 || chosen < 1 || chosen > checked_multiply(up[0], ranks))
+    context.fail(fmt::format("a token cannot go to {} of {} experts", chosen, up[0] * ranks));
+  return {{.shape = x.shape, .dtype = x.dtype}};
+}
+
+void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
+  const Tensor& x = context.input(0);
+  const Shape& up = context.input(1).shape;
+  const Shape& down = context.input(2).shape;
+  Kernel kernel{.family = KernelFamily::kExperts, .dtype = x.dtype};
+  kernel.scheme = static_cast<Scheme>(context.node.attribute_or("scheme", 0));
+  kernel.k = x.shape.back();
+  kernel.m = kernel.k == 0 ? 0 : element_count(x.shape) / kernel.k;
+  kernel.n = down[2];
+  kernel.experts.ranks = context.node.attribute_or("ranks", 1);
+  kernel.experts.experts = checked_multiply(up[0], kernel.experts.ranks);
+  kernel.experts.chosen = context.node.attribute_or("chosen", 1);
+  kernel.experts.skew_percent = context.node.attribute_or("skew_percent", 0);
+  const ExpertLoad load = expert_load(kernel.m, kernel.experts.chosen, kernel.experts.experts,
+                                      kernel.experts.ranks, kernel.experts.skew_percent);
+  kernel.experts.busy = load.busy;
+  kernel.experts.assignments = load.assignments;
+  const int64_t per_expert = checked_multiply(checked_add(up[1], down[2]), kernel.k);
+  const auto busy =
+      static_cast<double>(scheme_bytes(kernel.scheme, per_expert, x.dtype)) * load.busy;
+  const double flops = 2 * static_cast<double>(per_expert) * load.assignments;
+  constexpr double kLargest = 9e18;
+  if (!(flops < kLargest) || !(busy < kLargest)) context.fail("the work leaves 64 bits");
+  kernel.flops = static_cast<int64_t>(flops);
+  kernel.read_bytes = checked_add(static_cast<int64_t>(busy), tensor_bytes(x));
+  kernel.write_bytes = tensor_bytes(context.output(0));
+  kernels.push_back(kernel);
+}
+
+void backward_experts(GradientBuilder& g, const Node& node) {
+  const std::vector<TensorId> grads =
+      g.add("experts_backward",
+            {g.dense(g.gradient(node.outputs[0])), node.inputs[0], node.inputs[1], node.inputs[2]},
+            node.attributes);
+  for (size_t i = 0; i < 3; ++i) {
+    if (g.wants(node.inputs[i])) g.give(node.inputs[i], grads[i]);
+  }
+}
+
+std::vector<TensorSpec> infer_experts_backward(const OpContext& context) {
+  std::vector<TensorSpec> specs;
+  for (size_t i = 1; i < 4; ++i)
+    specs.push_back({.shape = context.input(i).shape, .dtype = context.input(i).dtype});
+  return specs;
+}
+
+/// As the forward pass twice: once for the inputs' gradients, once for the weights', which are
+/// written whole.
+void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  Node forward = context.node;
+  forward.inputs.erase(forward.inputs.begin());
+  std::vector<Kernel> both;
+  for (int i = 0; i < 2; ++i) work_experts({context.graph, forward}, both);
+  both[1].write_bytes = 0;
+  for (size_t i = 1; i < 3; ++i)
+    both[1].write_bytes = checked_add(both[1].write_bytes, tensor_bytes(context.output(i)));
+  both[1].read_bytes = 2 * tensor_bytes(context.input(0));
+  kernels.insert(kernels.end(), both.begin(), both.end());
+}
+
+}  // namespace
+
+std::vector<OpDef> expert_ops() {
+  return {
+      {.name = "experts",
+       .doc =
+           "fused expert layer: each token through its chosen experts, results weighted and summed",
+       .aten = "",
+       .onnx = "",
+       .min_inputs = 3,
+       .max_inputs = 4,
+       .attributes = {{"chosen", "experts that a token goes to"},
+                      {"ranks", "ranks that the experts are spread over"},
+                      {"skew_percent",
+                       "100 times the exponent of the experts' popularity; 0: even"},
+                      {"scheme", "how the weights are stored and multiplied"}},
+       .infer = infer_experts,
+       .work = work_experts,
+       .backward = backward_experts,
+       .example = "x: bf16[64, 256] up: bf16[8, 1024, 256] down: bf16[8, 256, 512]"},
+      {.name = "experts_backward",
+       .doc = "gradients of the input and the weights of a fused expert layer",
+       .aten = "",
+       .onnx = "",
+       .min_inputs = 4,
+       .max_inputs = 4,
+       .attributes = {{"chosen", "experts that a token goes to"},
+                      {"ranks", "ranks that the experts are spread over"},
+                      {"skew_percent",
+                       "100 times the exponent of the experts' popularity; 0: even"},
+                      {"scheme", "how the weights are stored and multiplied"}},
+       .infer = infer_experts_backward,
+       .work = work_experts_backward,
+       .example =
+           "dy: bf16[64, 256] x: bf16[64, 256] up: bf16[8, 1024, 256] down: bf16[8, 256, 512]"},
+  };
+}
+
+}  // namespace tilecast

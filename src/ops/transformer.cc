@@ -1,0 +1,306 @@
+// The fused kernels of a transformer layer. Attention: one kernel that never writes the scores
+// (FlashAttention; Dao et al. 2022).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+/// How many (query, key) pairs one head of one sequence computes: `queries` at the end of `keys`.
+int64_t visible_pairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
+  const int64_t reach = window == 0 ? keys : std::min(window, keys);
+  if (!causal) return checked_multiply(queries, reach);
+  // Query i sees min(past + i + 1, reach) keys: first a ramp, then the full reach.
+  const int64_t past = keys - queries;
+  const int64_t ramp = std::clamp<int64_t>(reach - past, 0, queries);
+  const int64_t ramp_sum =
+      checked_add(checked_multiply(ramp, past), checked_multiply(ramp, ramp + 1) / 2);
+  return checked_add(ramp_sum, checked_multiply(queries - ramp, reach));
+}
+
+struct Sizes {
+  int64_t batch, queries, keys, heads, kv_heads, head, value;
+  int64_t kv_elements;  ///< of one token
+  DType dtype, kv_dtype;
+};
+
+void check_sizes(const OpContext& context, const Sizes& s) {
+  if (s.kv_heads < 1 || s.heads % s.kv_heads != 0)
+    context.fail(fmt::format("{} key heads do not divide {} query heads", s.kv_heads, s.heads));
+  if (context.node.attribute_or("causal", 0) != 0 && s.queries > s.keys)
+    context.fail(fmt::format("causal attention of {} queries to {} keys", s.queries, s.keys));
+  if (context.node.attribute_or("window", 0) < 0) context.fail("a window is below 0");
+}
+
+Kernel attention_kernel(const OpContext& context, const Sizes& s) {
+  Kernel kernel{.family = s.queries == 1 && s.keys > 1 ? KernelFamily::kDecodeAttention
+                                                       : KernelFamily::kAttention,
+                .dtype = s.dtype};
+  kernel.batch = s.batch;
+  kernel.m = s.queries;
+  kernel.n = s.keys;
+  kernel.k = s.head;
+  kernel.attention = {.heads = s.heads,
+                      .kv_heads = s.kv_heads,
+                      .window = context.node.attribute_or("window", 0),
+                      .causal = context.node.attribute_or("causal", 0) != 0,
+                      .kv_dtype = s.kv_dtype};
+  const int64_t pairs =
+      visible_pairs(s.queries, s.keys, kernel.attention.causal, kernel.attention.window);
+  kernel.flops = checked_product({2, s.head + s.value, pairs, s.heads, s.batch});
+  const int64_t reach = kernel.attention.window == 0
+                            ? s.keys
+                            : std::min(s.keys, kernel.attention.window + s.queries - 1);
+  constexpr int64_t kBitsPerByte = 8;
+  const int64_t kv_bytes =
+      checked_product({s.batch, reach, s.kv_elements, dtype_bits(s.kv_dtype)}) / kBitsPerByte;
+  const int64_t query_bytes = tensor_bytes(context.input(0));
+  kernel.read_bytes = checked_add(query_bytes, kv_bytes);
+  kernel.write_bytes = tensor_bytes(context.output(0));
+  return kernel;
+}
+
+// attention: q [b, s, heads, d], k [b, t, kv heads, d], v [b, t, kv heads, e] → [b, s, heads, e].
+Sizes attention_sizes(const OpContext& context) {
+  const Shape& q = context.input(0).shape;
+  const Shape& k = context.input(1).shape;
+  const Shape& v = context.input(2).shape;
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4 || q[0] != k[0] || k[0] != v[0] ||
+      k[1] != v[1] || k[2] != v[2] || q[3] != k[3])
+    context.fail(
+        fmt::format("expected q [b, s, heads, d], k [b, t, kv heads, d], v [b, t, kv heads, e], "
+                    "found {}, {}, {}",
+                    format_shape(q), format_shape(k), format_shape(v)));
+  const Sizes s{q[0],
+                q[1],
+                k[1],
+                q[2],
+                k[2],
+                q[3],
+                v[3],
+                k[2] * (k[3] + v[3]),
+                context.input(0).dtype,
+                context.input(1).dtype};
+  check_sizes(context, s);
+  return s;
+}
+
+std::vector<TensorSpec> infer_attention(const OpContext& context) {
+  const Sizes s = attention_sizes(context);
+  return {{.shape = {s.batch, s.queries, s.heads, s.value}, .dtype = s.dtype},
+          {.shape = {s.batch, s.heads, s.queries}, .dtype = DType::kFp32}};
+}
+
+void work_attention(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(attention_kernel(context, attention_sizes(context)));
+}
+
+void backward_attention(GradientBuilder& g, const Node& node) {
+  std::vector<Attribute> attributes;
+  for (const Attribute& a : node.attributes) attributes.push_back(a);
+  const std::vector<TensorId> grads =
+      g.add("attention_backward",
+            {node.inputs[0], node.inputs[1], node.inputs[2], g.dense(g.gradient(node.outputs[0])),
+             node.outputs[0], node.outputs[1]},
+            std::move(attributes));
+  for (size_t i = 0; i < 3; ++i) {
+    if (g.wants(node.inputs[i])) g.give(node.inputs[i], grads[i]);
+  }
+}
+
+std::vector<TensorSpec> infer_attention_backward(const OpContext& context) {
+  attention_sizes(context);
+  std::vector<TensorSpec> specs;
+  for (size_t i = 0; i < 3; ++i)
+    specs.push_back({.shape = context.input(i).shape, .dtype = context.input(i).dtype});
+  return specs;
+}
+
+/// Five products instead of two: the scores again, and the gradients of v, scores, q and k.
+void work_attention_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  Kernel kernel = attention_kernel(context, attention_sizes(context));
+  kernel.family = KernelFamily::kAttention;
+  kernel.attention.backward = true;
+  kernel.flops = checked_multiply(kernel.flops, 5) / 2;
+  for (size_t i = 3; i < context.input_count(); ++i)
+    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
+  kernel.write_bytes = 0;
+  for (size_t i = 0; i < 3; ++i)
+    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
+  kernels.push_back(kernel);
+}
+
+// cached_attention: q [b, s, heads, d] against a cache [b, t, elements of a token].
+Sizes cached_sizes(const OpContext& context) {
+  const Shape& q = context.input(0).shape;
+  const Shape& cache = context.input(1).shape;
+  if (q.size() != 4 || cache.size() != 3 || q[0] != cache[0])
+    context.fail(fmt::format("expected q [b, s, heads, d] and a cache [b, t, width], found {}, {}",
+                             format_shape(q), format_shape(cache)));
+  const int64_t kv_heads = context.node.attribute_or("kv_heads", q[2]);
+  const int64_t value = context.node.attribute_or("value_size", q[3]);
+  const bool latent = context.node.attribute_or("latent", 0) != 0;
+  const int64_t width = latent ? q[3] : kv_heads * (q[3] + value);
+  if (cache[2] != width)
+    context.fail(
+        fmt::format("expected {} elements a token in the cache, found {}", width, cache[2]));
+  const Sizes s{q[0],
+                q[1],
+                cache[1],
+                q[2],
+                kv_heads,
+                q[3],
+                value,
+                width,
+                context.input(0).dtype,
+                context.input(1).dtype};
+  check_sizes(context, s);
+  return s;
+}
+
+std::vector<TensorSpec> infer_cached_attention(const OpContext& context) {
+  const Sizes s = cached_sizes(context);
+  return {{.shape = {s.batch, s.queries, s.heads, s.value}, .dtype = s.dtype}};
+}
+
+void work_cached_attention(const OpContext& context, std::vector<Kernel>& kernels) {
+  kernels.push_back(attention_kernel(context, cached_sizes(context)));
+}
+
+/// The cache with new tokens written into its last places.
+std::vector<TensorSpec> infer_append_cache(const OpContext& context) {
+  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype, .view = true}};
+}
+
+void work_append_cache(const OpContext& context, std::vector<Kernel>& kernels) {
+  Kernel kernel{.family = KernelFamily::kMemory, .dtype = context.input(0).dtype};
+  for (size_t i = 1; i < context.input_count(); ++i) {
+    const Tensor& added = context.input(i);
+    kernel.n = checked_add(i == 1 ? 0 : kernel.n, element_count(added.shape));
+    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(added));
+    Tensor stored = added;
+    stored.dtype = context.input(0).dtype;
+    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(stored));
+  }
+  kernels.push_back(kernel);
+}
+
+/// Rotary embedding of queries and keys in one kernel.
+std::vector<TensorSpec> infer_rotary(const OpContext& context) {
+  std::vector<TensorSpec> specs;
+  for (size_t i = 0; i < context.input_count(); ++i)
+    specs.push_back({.shape = context.input(i).shape, .dtype = context.input(i).dtype});
+  return specs;
+}
+
+void work_rotary(const OpContext& context, std::vector<Kernel>& kernels) {
+  Kernel kernel{.family = KernelFamily::kElementwise, .dtype = context.input(0).dtype};
+  kernel.n = 0;
+  for (size_t i = 0; i < context.input_count(); ++i) {
+    kernel.n = checked_add(kernel.n, element_count(context.input(i).shape));
+    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
+  }
+  kernel.write_bytes = kernel.read_bytes;
+  kernel.flops = checked_multiply(kernel.n, 3);  // x cos + rotated x sin
+  kernels.push_back(kernel);
+}
+
+/// act(gate) * up of rows that hold gate and up side by side, in one kernel.
+std::vector<TensorSpec> infer_gated_activation(const OpContext& context) {
+  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+  if (spec.shape.empty() || spec.shape.back() % 2 != 0)
+    context.fail(fmt::format("expected rows of an even length, found {}",
+                             format_shape(context.input(0).shape)));
+  spec.shape.back() /= 2;
+  return {spec};
+}
+
+void work_gated_activation(const OpContext& context, std::vector<Kernel>& kernels) {
+  Kernel kernel{.family = KernelFamily::kElementwise, .dtype = context.input(0).dtype};
+  kernel.n = element_count(context.output(0).shape);
+  kernel.flops = checked_multiply(kernel.n, 5);  // negate, exp, add, divide; times the other half
+  kernel.read_bytes = tensor_bytes(context.input(0));
+  kernel.write_bytes = tensor_bytes(context.output(0));
+  kernels.push_back(kernel);
+}
+
+}  // namespace
+
+std::vector<OpDef> transformer_ops() {
+  const AttributeDef causal{"causal", "1: a query sees no later key"};
+  const AttributeDef window{"window", "keys that a query sees at most; 0: all"};
+  return {
+      {.name = "attention",
+       .doc =
+           "fused attention of q [b, s, heads, d] to k [b, t, kv heads, d] and v; also gives the "
+           "rows' log-sum-exp",
+       .aten = "aten::_scaled_dot_product_flash_attention",
+       .onnx = "Attention",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .attributes = {causal, window},
+       .infer = infer_attention,
+       .work = work_attention,
+       .backward = backward_attention,
+       .example = "q: bf16[2, 128, 8, 64] k: bf16[2, 128, 2, 64] v: bf16[2, 128, 2, 64]"},
+      {.name = "attention_backward",
+       .doc = "gradients of q, k and v of fused attention",
+       .aten = "aten::_scaled_dot_product_flash_attention_backward",
+       .onnx = "",
+       .min_inputs = 6,
+       .max_inputs = 6,
+       .attributes = {causal, window},
+       .infer = infer_attention_backward,
+       .work = work_attention_backward,
+       .example =
+           "q: bf16[2, 128, 8, 64] k: bf16[2, 128, 8, 64] v: bf16[2, 128, 8, 64] dy: bf16[2, "
+           "128, 8, 64] y: bf16[2, 128, 8, 64] lse: fp32[2, 8, 128]"},
+      {.name = "cached_attention",
+       .doc = "fused attention of q [b, s, heads, d] to a cache [b, t, width of a token]",
+       .aten = "",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attributes = {{"kv_heads", "heads of keys and values"},
+                      {"value_size", "size of a value head"},
+                      {"latent", "1: keys and values are parts of one latent vector (MLA)"},
+                      causal,
+                      window},
+       .infer = infer_cached_attention,
+       .work = work_cached_attention,
+       .example = "q: bf16[2, 1, 8, 64] cache: bf16[2, 512, 1024]"},
+      {.name = "append_cache",
+       .doc = "writes new keys and values into a cache",
+       .aten = "",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .infer = infer_append_cache,
+       .work = work_append_cache,
+       .example = "cache: bf16[2, 512, 256] k: bf16[2, 1, 128] v: bf16[2, 1, 128]"},
+      {.name = "gated_activation",
+       .doc = "activation of the first half of each row times the second half (SwiGLU, GeGLU)",
+       .aten = "",
+       .onnx = "",
+       .infer = infer_gated_activation,
+       .work = work_gated_activation,
+       .example = "x: bf16[64, 512]"},
+      {.name = "rotary",
+       .doc = "rotary position embedding of all inputs in one kernel",
+       .aten = "",
+       .onnx = "RotaryEmbedding",
+       .min_inputs = 1,
+       .max_inputs = 2,
+       .infer = infer_rotary,
+       .work = work_rotary,
+       .example = "q: bf16[2, 128, 512] k: bf16[2, 128, 128]"},
+  };
+}
+
+}  // namespace tilecast

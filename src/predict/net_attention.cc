@@ -1,0 +1,138 @@
+// Fused attention.
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/checked.h"
+#include "predict/features.h"
+
+namespace tilecast {
+namespace {
+
+/// Queries that one block computes, keys that it loads at a time: what FlashAttention's kernels
+/// have for head sizes of 64 and 128.
+constexpr int64_t kQueryTile = 128;
+constexpr double kKeyTile = 64;
+
+float flag(bool value) { return value ? 1.0f : 0.0f; }
+
+struct Work {
+  double blocks, waves, occupancy, blocks_per_sm;
+  double reach;  ///< keys that the last query sees
+  double
+      serial;  ///< seconds of the blocks of one SM, one after the other, at its share of the peak
+  float bytes_per_l2;
+};
+
+Work work_of(const Kernel& kernel, const Device& device, const Bound& bound) {
+  const AttentionShape& a = kernel.attention;
+  const bool decode = kernel.family == KernelFamily::kDecodeAttention;
+  Work w{};
+  w.blocks = static_cast<double>(kernel.batch) *
+             static_cast<double>(decode ? a.kv_heads : a.heads * ceil_divide(kernel.m, kQueryTile));
+  const Waves waves = waves_of(w.blocks, device);
+  w.waves = waves.waves;
+  w.occupancy = waves.occupancy;
+  const auto sm = static_cast<double>(device.sm_count);
+  w.blocks_per_sm = w.blocks / sm;
+  const int64_t seen = decode ? a.window : a.window + kQueryTile;
+  w.reach = static_cast<double>(a.window == 0 ? kernel.n : std::min(kernel.n, seen));
+  const double rows = static_cast<double>(std::min(kernel.m, kQueryTile)) *
+                      (decode ? static_cast<double>(a.heads / a.kv_heads) : 1.0);
+  const double block_flops = 4 * rows * w.reach * static_cast<double>(kernel.k);
+  const double per_sm = static_cast<double>(kernel.flops) / std::max(1e-12, bound.compute_s) / sm;
+  w.serial =
+      std::max(block_flops / per_sm * std::max(1.0, std::floor(w.blocks_per_sm)), bound.compute_s);
+  w.bytes_per_l2 =
+      log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.l2_bytes));
+  return w;
+}
+
+/// Whether keys and values are stored in fewer bits than queries are multiplied in.
+bool narrow_cache(const Kernel& kernel) {
+  return dtype_bits(kernel.attention.kv_dtype) < dtype_bits(kernel.dtype);
+}
+
+Features prefill(const Kernel& kernel, const Device& device, const Bound& bound, Tile) {
+  const AttentionShape& a = kernel.attention;
+  const Work w = work_of(kernel, device, bound);
+  const double shortest = shortest_kernel_s(NetKind::kAttention, device);
+  const double memory = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
+  const double group = static_cast<double>(a.heads) / static_cast<double>(a.kv_heads);
+  return {std::clamp(log2_of(std::max(w.serial, memory) / shortest), -8.0f, 10.0f),
+          std::clamp(log2_of(bound.law_s / shortest), -6.0f, 8.0f),
+          std::clamp(log2_of(w.reach / kKeyTile), 0.0f, 11.0f),
+          std::clamp(log2_of(w.blocks_per_sm), -5.0f, 3.0f), log2_of(static_cast<double>(kernel.k)),
+          std::min(log2_of(group), 4.0f), flag(a.causal),
+          flag(kernel.software == Software::kTensorRtLlm), flag(dtype_bits(kernel.dtype) <= 8),
+          flag(dtype_bits(a.kv_dtype) <= 8),
+          // Not shared by all devices.
+          static_cast<float>(w.occupancy), log2_of(bound.compute_s / memory),
+          fill_of(kernel.m, kQueryTile), w.bytes_per_l2, log2_of(static_cast<double>(kernel.batch)),
+          log2_of(static_cast<double>(kernel.m)), log2_of(static_cast<double>(kernel.n)),
+          log2_of(static_cast<double>(a.heads)), log2_of(static_cast<double>(a.kv_heads)),
+          log2_of(w.reach), log2_of(w.blocks_per_sm), log2_of(bound.law_s / shortest),
+          alignment(kernel.n, 7), flag(a.window > 0 && a.window < kernel.n),
+          // Whether it binds or not: on L40S vLLM has another kernel for it, up to 50 times slower.
+          flag(a.window > 0)};
+}
+
+Features decode(const Kernel& kernel, const Device& device, const Bound& bound, Tile) {
+  const AttentionShape& a = kernel.attention;
+  const Work w = work_of(kernel, device, bound);
+  const double shortest = shortest_kernel_s(NetKind::kDecodeAttention, device);
+  const double group = static_cast<double>(a.heads) / static_cast<double>(a.kv_heads);
+  return {std::clamp(log2_of(bound.law_s / shortest), -8.0f, 8.0f),
+          std::clamp(log2_of(w.blocks_per_sm), -5.0f, 3.0f),
+          std::clamp(log2_of(static_cast<double>(kernel.bytes()) / w.blocks / 1024), 0.0f, 14.0f),
+          log2_of(static_cast<double>(kernel.k)), std::min(log2_of(group), 4.0f),
+          flag(kernel.software == Software::kTensorRtLlm), flag(narrow_cache(kernel)),
+          // Not shared by all devices.
+          static_cast<float>(w.occupancy),
+          log2_of(bound.compute_s / std::max(1e-12, bound.memory_s)), w.bytes_per_l2,
+          log2_of(static_cast<double>(kernel.batch)), log2_of(static_cast<double>(kernel.n)),
+          log2_of(static_cast<double>(a.heads)), log2_of(static_cast<double>(a.kv_heads)),
+          log2_of(w.reach), log2_of(w.blocks_per_sm), log2_of(bound.law_s / shortest),
+          log2_of(group), alignment(kernel.n, 7), flag(a.window > 0 && a.window < kernel.n),
+          // Whether it binds or not: on L40S vLLM has another kernel for it, up to 50 times slower.
+          flag(a.window > 0)};
+}
+
+}  // namespace
+
+NetDef attention_net() {
+  return {.name = "attention",
+          .features = {"log2_serial_bound", "log2_bound", "log2_key_steps",
+                       "log2_few_blocks_per_sm", "log2_head_size", "log2_small_group", "is_causal",
+                       "is_trtllm", "is_8_bit", "is_8_bit_cache",
+                       // Not shared by all devices.
+                       "occupancy", "log2_intensity", "fill_m", "log2_bytes_per_l2", "log2_batch",
+                       "log2_queries", "log2_keys", "log2_heads", "log2_kv_heads", "log2_reach",
+                       "log2_blocks_per_sm", "log2_full_bound", "align_keys", "window_binds",
+                       "has_window"},
+          .shared = 10,
+          .lowest_logit = -12.0f,
+          .counts_cycles = true,
+          .by_layer = true,
+          .pair_ops = {"attention"},
+          .make = prefill};
+}
+
+NetDef decode_attention_net() {
+  return {
+      .name = "decode_attention",
+      .features = {"log2_bound", "log2_few_blocks_per_sm", "log2_kib_per_block", "log2_head_size",
+                   "log2_small_group", "is_trtllm", "is_narrow_cache",
+                   // Not shared by all devices.
+                   "occupancy", "log2_intensity", "log2_bytes_per_l2", "log2_batch", "log2_keys",
+                   "log2_heads", "log2_kv_heads", "log2_reach", "log2_blocks_per_sm",
+                   "log2_full_bound", "log2_group", "align_keys", "window_binds", "has_window"},
+      .shared = 7,
+      .lowest_logit = -12.0f,
+      .counts_cycles = true,
+      .by_layer = true,
+      .pair_ops = {"cached_attention"},
+      .make = decode};
+}
+
+}  // namespace tilecast

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "predict/forest.h"
+
+namespace tilecast {
+
+struct ForestTask {
+  size_t width = 0;
+  std::vector<float> inputs;  ///< width floats a row
+  std::vector<float> targets;
+  std::vector<float> weights;
+  int trees = 500;
+  uint64_t seed = 1;
+};
+
+/// Boosted trees with squared loss (XGBoost: Chen, Guestrin 2016), one thread, seeded: the same
+/// task gives the same bits. Throws Error{kInternal} where the library fails.
+Forest train_forest(const ForestTask& task);
+
+}  // namespace tilecast
