@@ -32,15 +32,16 @@ struct ForecastOptions {
 };
 
 /// One option of a forecast: the command line, its help and the bindings derive from this.
+template <typename Options>
 struct OptionDef {
   std::string name;
   std::string value;    ///< what stands for the value in help
   std::string initial;  ///< default, as text
   std::string help;
   /// Throws Error{kInput} naming the option where the text does not fit.
-  void (*set)(ForecastOptions&, const std::string& text) = nullptr;
+  void (*set)(Options&, const std::string& text) = nullptr;
 };
-const std::vector<OptionDef>& forecast_options();
+const std::vector<OptionDef<ForecastOptions>>& forecast_options();
 
 /// Sizes of a kernel: matmul [batch] m × n with reduction k; rows m of n; or n elements.
 struct KernelSizes {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tilecast/forecast.h"
+#include "tilecast/llm.h"
 
 namespace tilecast {
 
@@ -20,6 +21,10 @@ std::string forecast_table(const Forecast& forecast, const TableStyle& style);
 std::string forecast_json(const Forecast& forecast, std::optional<int64_t> largest_batch);
 /// One line per kernel.
 std::string forecast_csv(const Forecast& forecast);
+
+/// Time to first token, time per token, memory, and what a prefill and a decode step spend.
+std::string llm_table(const LlmForecast& forecast);
+std::string llm_json(const LlmForecast& forecast);
 
 /// One operator explained.
 std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu);

@@ -136,7 +136,7 @@ TEST(BadRequests, SayWhatToDo) {
                "needs --mode training");
   EXPECT_ERROR(forecast("gpt2_large", "V100", {.tp = 4}), kUnsupported, "not available yet");
   ForecastOptions options;
-  for (const OptionDef& option : forecast_options()) {
+  for (const OptionDef<ForecastOptions>& option : forecast_options()) {
     if (option.name == "batch")
       EXPECT_ERROR(option.set(options, "-3"), kInput, "--batch: expected a whole number from 1");
     if (option.name == "dtype")
@@ -146,7 +146,7 @@ TEST(BadRequests, SayWhatToDo) {
 
 TEST(Options, DefaultsInHelpAreThoseOfTheStruct) {
   ForecastOptions set;
-  for (const OptionDef& option : forecast_options()) {
+  for (const OptionDef<ForecastOptions>& option : forecast_options()) {
     if (!option.initial.empty()) option.set(set, option.initial);
   }
   const ForecastOptions fresh;

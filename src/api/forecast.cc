@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <unordered_map>
 
 #include "api/internal.h"
+#include "api/timing.h"
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -17,71 +16,30 @@
 #include "ops/op_def.h"
 #include "ops/shapes.h"
 #include "passes/passes.h"
-#include "sim/stream.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
-
-// CUDA context, library code and handles of a PyTorch process before the first tensor (guess: what
-// nvidia-smi shows for such processes is 0.3 to 0.6 GiB; the measurement kit will settle it).
-constexpr int64_t kFrameworkBytes = int64_t{450} << 20;
-
-// cuBLAS workspace that PyTorch sets up for each handle and stream: CUBLAS_WORKSPACE_CONFIG
-// ":4096:2:16:8" (PyTorch 2.1, aten/src/ATen/cuda/CublasHandlePool.cpp).
-constexpr int64_t kWorkspaceBytes = (int64_t{2} * 4096 + int64_t{8} * 16) * 1024;
-
-struct KernelHash {
-  size_t operator()(const Kernel& k) const {
-    uint64_t hash = 14695981039346656037ull;
-    for (int64_t v :
-         {static_cast<int64_t>(k.family) * 64 + static_cast<int64_t>(k.dtype),
-          static_cast<int64_t>(k.op), k.batch, k.m, k.n, k.k, k.read_bytes, k.write_bytes})
-      hash = (hash ^ static_cast<uint64_t>(v)) * 1099511628211ull;
-    return hash;
-  }
-};
-
-/// A node's kernel and how often it runs.
-struct Launch {
-  const Node* node;
-  size_t kernel;  ///< index into the distinct kernels
-  int64_t count;
-  size_t segment;
-};
-
-struct Lowered {
-  std::vector<Kernel> distinct;
-  std::vector<Launch> launches;
-};
-
-Lowered lower(const Graph& graph, Software software) {
-  Lowered result;
-  std::unordered_map<Kernel, size_t, KernelHash> index;
-  index.reserve(2 * graph.nodes.size());
-  std::vector<Kernel> kernels;
-  for (size_t s = 0; s < graph.segments.size(); ++s) {
-    const Segment& segment = graph.segments[s];
-    for (int32_t i = 0; i < segment.node_count; ++i) {
-      const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
-      kernels.clear();
-      lower_node(graph, node, kernels);
-      for (Kernel& kernel : kernels) {
-        kernel.software = software;
-        const auto [it, fresh] = index.emplace(kernel, result.distinct.size());
-        if (fresh) result.distinct.push_back(kernel);
-        result.launches.push_back({&node, it->second, segment.repeat, s});
-      }
-    }
-  }
-  return result;
-}
 
 Optimizer optimizer_of(const ForecastOptions& options) {
   if (options.optimizer == "sgd") return Optimizer::kSgd;
   if (options.optimizer == "adam") return Optimizer::kAdam;
   if (options.optimizer == "adamw") return Optimizer::kAdamW;
   return Optimizer::kNone;
+}
+
+/// What --dtype says.
+struct Precision {
+  DType dtype = DType::kFp32;  ///< of weights and activations; with amp of the products
+  Scheme scheme = Scheme::kNone;
+  bool amp = false;
+};
+
+Precision precision_of(const std::string& name) {
+  if (name == "amp") return {.dtype = DType::kBf16, .amp = true};
+  if (const std::optional<Scheme> scheme = find_scheme(name))
+    return {.dtype = DType::kBf16, .scheme = *scheme};
+  return {.dtype = parse_dtype(name, "--dtype")};
 }
 
 void check_options(const Model& model, const ForecastOptions& options, int64_t seq) {
@@ -91,6 +49,16 @@ void check_options(const Model& model, const ForecastOptions& options, int64_t s
                 "--microbatches at 1");
   if (options.optimizer != "none" && options.mode != Mode::kTraining)
     throw Error(ErrorKind::kInput, "--optimizer needs --mode training");
+  if (precision_of(options.dtype).scheme != Scheme::kNone && options.mode == Mode::kTraining)
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format("--dtype {}: training in few bits is not forecast; use amp, bf16, fp16, "
+                    "tf32 or fp32",
+                    options.dtype));
+  if (options.attention == "flash" && !model.has_fused_attention)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("--attention flash: '{}' is forecast with eager attention only",
+                            model.family.empty() ? model.format : model.family));
   if (model.max_positions && seq > *model.max_positions)
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: a sequence of {} tokens is longer than the model's {} positions; "
@@ -100,11 +68,15 @@ void check_options(const Model& model, const ForecastOptions& options, int64_t s
 
 Graph build_graph(const Model& model, const ForecastOptions& options, int64_t seq) {
   const bool training = options.mode == Mode::kTraining;
+  const Precision precision = precision_of(options.dtype);
   Graph graph = model.build({.batch = options.batch,
                              .seq = seq,
-                             .dtype = parse_dtype(options.dtype, "--dtype"),
-                             .training = training});
+                             .dtype = precision.amp ? DType::kFp32 : precision.dtype,
+                             .training = training,
+                             .fused_attention = options.attention == "flash"});
   graph.name = model.name;
+  if (precision.amp) autocast(graph, precision.dtype);
+  if (precision.scheme != Scheme::kNone) quantize_linears(graph, precision.scheme);
   if (training) add_backward(graph);
   if (options.fusion == "pointwise") fuse_pointwise(graph);
   add_optimizer(graph, optimizer_of(options));
@@ -128,27 +100,6 @@ MemoryForecast forecast_memory(const Graph& graph, const Device& device) {
   return memory;
 }
 
-KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
-  KernelForecast row;
-  row.op = op_def(kernel.op).name;
-  row.family = kernel_family_name(kernel.family);
-  row.dtype = precision_name(kernel);
-  row.shape = {kernel.batch, kernel.m, kernel.n, kernel.k};
-  row.latency_s = time.seconds;
-  row.low_s = time.low_s;
-  row.high_s = time.high_s;
-  row.flops = kernel.flops;
-  row.bytes = kernel.bytes();
-  row.limit = limit_name(time.limit);
-  if (time.tile) row.tile = {time.tile->m, time.tile->n};
-  row.waves = time.waves;
-  row.utilization_ratio = time.utilization_ratio;
-  row.predictor = time.predictor;
-  row.extrapolated = time.extrapolated;
-  row.extrapolated_feature = time.extrapolated_feature;
-  return row;
-}
-
 void add_totals(Forecast& forecast) {
   for (const KernelForecast& row : forecast.kernels) {
     const auto count = static_cast<double>(row.count);
@@ -156,62 +107,6 @@ void add_totals(Forecast& forecast) {
     forecast.flops = checked_add(forecast.flops, checked_multiply(row.flops, row.count));
     forecast.bytes = checked_add(forecast.bytes, checked_multiply(row.bytes, row.count));
   }
-}
-
-/// Runs the kernels on a stream that the host feeds; a phase lasts from the end of the one before.
-void add_timeline(Forecast& forecast, const Lowered& lowered, const std::vector<KernelTime>& times,
-                  double launch_s) {
-  HostFedStream stream(launch_s);
-  const auto time_of = [&](Phase phase) -> double& {
-    return phase == Phase::kForward    ? forecast.forward_s
-           : phase == Phase::kBackward ? forecast.backward_s
-                                       : forecast.optimizer_s;
-  };
-  const std::vector<Launch>& launches = lowered.launches;
-  for (size_t i = 0; i < launches.size();) {
-    const Launch& first = launches[i];
-    HostFedStream::Sequence sequence;
-    for (; i < launches.size() && launches[i].segment == first.segment &&
-           launches[i].node->phase == first.node->phase;
-         ++i)
-      stream.append(sequence, times[launches[i].kernel].seconds);
-    const double before = stream.end_s();
-    stream.run(sequence, first.count);
-    time_of(first.node->phase) += stream.end_s() - before;
-  }
-  forecast.latency_s = stream.end_s();
-  forecast.host_wait_s = std::max(0.0, forecast.latency_s - forecast.kernels_s);
-}
-
-/// The interval of the sum: of each predictor's errors a share is common to all its kernels and
-/// adds up, the rest differs from kernel to kernel and partly cancels, as the errors of different
-/// predictors do.
-void add_interval(Forecast& forecast, const Lowered& lowered,
-                  const std::vector<KernelTime>& times) {
-  struct Deviation {
-    double low = 0, high = 0;
-  };
-  std::vector<double> counts(times.size(), 0);
-  for (const Launch& launch : lowered.launches)
-    counts[launch.kernel] += static_cast<double>(launch.count);
-  std::map<std::string_view, Deviation> common;
-  double low = 0, high = 0;
-  for (size_t i = 0; i < times.size(); ++i) {
-    const KernelTime& t = times[i];
-    const double down = (t.seconds - t.low_s) * counts[i];
-    const double up = (t.high_s - t.seconds) * counts[i];
-    const double share = std::sqrt(t.common_share);
-    common[t.predictor].low += share * down;
-    common[t.predictor].high += share * up;
-    low += (1 - t.common_share) * down * down;
-    high += (1 - t.common_share) * up * up;
-  }
-  for (const auto& [predictor, deviation] : common) {
-    low += deviation.low * deviation.low;
-    high += deviation.high * deviation.high;
-  }
-  forecast.latency_low_s = forecast.latency_s - std::sqrt(low);
-  forecast.latency_high_s = forecast.latency_s + std::sqrt(high);
 }
 
 void add_warnings(Forecast& forecast, const Device& device) {
@@ -285,20 +180,20 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   forecast.seq = seq;
   forecast.dtype = options.dtype;
   forecast.parameters = graph.parameter_count();
-  forecast.kernels.reserve(lowered.launches.size());
-  for (const Launch& launch : lowered.launches) {
-    KernelForecast row = describe(lowered.distinct[launch.kernel], times[launch.kernel]);
-    row.name = launch.node->name;
-    row.phase = phase_name(launch.node->phase);
-    row.count = launch.count;
-    forecast.kernels.push_back(std::move(row));
-  }
+  forecast.kernels = describe_launches(lowered, times);
   add_totals(forecast);
   // The baseline is the data sheet alone.
-  add_timeline(forecast, lowered, times,
-               options.predictor == "roofline" ? 0 : options.host_launch_s);
-  add_interval(forecast, lowered, times);
-  const double peak = device.matmul_peak(parse_dtype(options.dtype, "--dtype"));
+  const Timeline timeline =
+      time_launches(lowered, times, options.predictor == "roofline" ? 0 : options.host_launch_s);
+  forecast.latency_s = timeline.seconds;
+  forecast.forward_s = timeline.phases[static_cast<size_t>(Phase::kForward)];
+  forecast.backward_s = timeline.phases[static_cast<size_t>(Phase::kBackward)];
+  forecast.optimizer_s = timeline.phases[static_cast<size_t>(Phase::kOptimizer)];
+  forecast.host_wait_s = timeline.host_wait_s;
+  forecast.latency_low_s = timeline.low_s;
+  forecast.latency_high_s = timeline.high_s;
+  const Precision precision = precision_of(options.dtype);
+  const double peak = device.matmul_peak(multiplied_dtype(precision.scheme, precision.dtype));
   if (forecast.latency_s > 0 && peak > 0)
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   forecast.memory = forecast_memory(graph, device);

@@ -1,11 +1,14 @@
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
 
 #include "cli/commands.h"
+#include "tilecast/error.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -28,12 +31,37 @@ TableStyle terminal_style(bool to_file) {
   return style;
 }
 
-void run(const Request& request) {
-  ForecastOptions options;
-  for (const OptionDef& option : forecast_options()) {
-    const auto given = request.options.find(option.name);
-    if (given != request.options.end()) option.set(options, given->second);
+/// Sets what was given; refuses what the kind of forecast does not know.
+template <typename Options>
+Options options_of(const Request& request, const std::vector<OptionDef<Options>>& known,
+                   const std::string& other_kind) {
+  Options options;
+  for (const auto& [name, text] : request.options) {
+    const auto option = std::find_if(known.begin(), known.end(),
+                                     [&](const OptionDef<Options>& o) { return o.name == name; });
+    if (option == known.end())
+      throw Error(ErrorKind::kInput, fmt::format("--{} {}", name, other_kind));
+    option->set(options, text);
   }
+  return options;
+}
+
+void run_llm(const Request& request) {
+  const LlmOptions options =
+      options_of(request, llm_options(), "does not go with --prompt; see --help");
+  if (request.format == "csv")
+    throw Error(ErrorKind::kInput, "--format csv does not go with --prompt; use json");
+  const ModelRef model = load_model_ref(request.model);
+  const GpuRef gpu = load_gpu_ref(request.gpu);
+  const Forecaster forecaster(request.weights, request.calibration);
+  const LlmForecast forecast = forecast_llm(forecaster, model, gpu, options);
+  emit(request.format == "json" ? llm_json(forecast) : llm_table(forecast), request.output);
+}
+
+void run(const Request& request) {
+  if (request.options.count("prompt")) return run_llm(request);
+  const ForecastOptions options =
+      options_of(request, forecast_options(), "needs --prompt: it is of a forecast token by token");
   const ModelRef model = load_model_ref(request.model);
   const GpuRef gpu = load_gpu_ref(request.gpu);
   const Forecaster forecaster(request.weights, request.calibration);
@@ -45,6 +73,25 @@ void run(const Request& request) {
   style.rows = request.rows;
   style.largest_batch = largest;
   emit(forecast_table(forecast, style), request.output);
+}
+
+/// Options that both kinds of forecast know are added once.
+template <typename Options>
+void add_options(CLI::App* command, const std::shared_ptr<Request>& request,
+                 const std::vector<OptionDef<Options>>& options, const std::string& group) {
+  for (const OptionDef<Options>& option : options) {
+    const std::string name = option.name;
+    if (command->get_option_no_throw("--" + name) != nullptr) continue;
+    const std::string initial = option.initial.empty() ? "" : " [" + option.initial + "]";
+    CLI::Option* added =
+        command
+            ->add_option_function<std::string>(
+                "--" + name,
+                [request, name](const std::string& text) { request->options[name] = text; },
+                option.help + initial)
+            ->type_name(option.value);
+    if (!group.empty()) added->group(group);
+  }
 }
 
 }  // namespace
@@ -60,25 +107,18 @@ void add_forecast_command(CLI::App& app) {
   command
       ->add_option("--gpu", request->gpu, "id or alias ('tilecast gpus'), or a device file (.json)")
       ->required();
-  for (const OptionDef& option : forecast_options()) {
-    const std::string name = option.name;
-    const std::string initial = option.initial.empty() ? "" : " [" + option.initial + "]";
-    command
-        ->add_option_function<std::string>(
-            "--" + name,
-            [request, name](const std::string& text) { request->options[name] = text; },
-            option.help + initial)
-        ->type_name(option.value);
-  }
+  add_options(command, request, forecast_options(), "");
+  add_options(command, request, llm_options(), "Token by token (with --prompt)");
   command->add_option("--format", request->format, "table, json or csv [table]")
       ->check(CLI::IsMember(std::vector<std::string>{"table", "json", "csv"}))
       ->type_name("FORMAT");
   command->add_option("--rows", request->rows, "kernels that the table shows [20]");
-  command->add_option("-o,--output", request->output, "write to a file");
+  command->add_option("-o,--output-file", request->output, "write to a file");
   command->add_option("--weights", request->weights, "folder of other weights ('tilecast train')");
   command->add_option("--calibration", request->calibration, "file of \'tilecast calibrate\'");
   command->footer(
-      "Example:\n  tilecast forecast gpt2_large --gpu H100 --mode training --batch 4 --seq 1024");
+      "Example:\n  tilecast forecast gpt2_large --gpu H100 --mode training --batch 4 --seq 1024\n"
+      "  tilecast forecast llama-3-8b --gpu H100 --prompt 1024 --output 256 --batch 32");
   command->callback([request] { run(*request); });
 }
 

@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(Bundled, EveryModel, testing::ValuesIn(bundled_models()
                          [](const auto& info) {
                            std::string name = info.param;
                            for (char& c : name) {
-                             if (c == '-') c = '_';
+                             if (c == '-' || c == '.') c = '_';
                            }
                            return name;
                          });

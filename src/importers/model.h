@@ -46,6 +46,8 @@ struct Decoder {
   int64_t inner = 0;
   int64_t expert_inner = 0;  ///< 0: no experts
   int64_t vocabulary = 0;
+  int64_t width = 0;
+  bool tied = false;              ///< the embedding table is the output layer too
   int64_t cache_width = 0;        ///< elements that a token leaves in one layer's cache
   Scheme scheme = Scheme::kNone;  ///< of the checkpoint
   std::vector<int64_t> windows;   ///< of each layer; 0: attention reaches all tokens

@@ -187,6 +187,17 @@ void work_cat(const OpContext& context, std::vector<Kernel>& kernels) {
 void backward_cat(GradientBuilder& g, const Node& node) {
   const int64_t dim = node.attribute_or("dim", 0);
   const auto parts = static_cast<int64_t>(node.inputs.size());
+  const auto size = [&](TensorId id) { return g.tensor(id).shape[static_cast<size_t>(dim)]; };
+  const bool columns = dim + 1 == static_cast<int64_t>(g.tensor(node.inputs[0]).shape.size());
+  const bool alike = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                 [&](TensorId id) { return size(id) == size(node.inputs[0]); });
+  if (!alike && columns) {
+    for (TensorId id : node.inputs) {
+      if (g.wants(id))
+        g.give(id, g.op("slice_columns", {g.gradient(node.outputs[0])}, {{"columns", {size(id)}}}));
+    }
+    return;
+  }
   const std::vector<TensorId> grads =
       g.add("split", {g.gradient(node.outputs[0])}, {{"parts", {parts}}, {"dim", {dim}}});
   for (size_t i = 0; i < node.inputs.size(); ++i) g.give(node.inputs[i], grads[i]);

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "ops/builder.h"
+#include "ops/expert_load.h"
 #include "ops/gradient.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
@@ -141,6 +142,84 @@ TEST(Shapes, EveryOperatorThatLaunchesHasAKernelBySize) {
     shape.scheme = Scheme::kInt4WeightOnly;
     EXPECT_NO_THROW(kernels_of_shape(op.name, DType::kFp32, shape)) << op.name;
   }
+}
+
+/// Pairs of one head and sequence, counted one by one.
+int64_t counted_pairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < queries; ++i) {
+    const int64_t last = causal ? keys - queries + i : keys - 1;
+    const int64_t seen = last + 1;
+    pairs += window == 0 ? seen : std::min(seen, window);
+  }
+  return pairs;
+}
+
+TEST(Attention, FlopsAreFourForEachPairAndElementOfAHead) {
+  for (const int64_t queries : {1, 7, 100}) {
+    for (const int64_t past : {0, 5, 200}) {
+      for (const int64_t window : {0, 3, 64, 1000}) {
+        for (const bool causal : {false, true}) {
+          KernelShape shape{2, queries, queries + past, 64};
+          shape.heads = 8;
+          shape.kv_heads = 2;
+          shape.window = window;
+          shape.causal = causal;
+          const Kernel kernel = kernels_of_shape("attention", DType::kBf16, shape).front();
+          EXPECT_EQ(kernel.flops,
+                    4 * 64 * 8 * 2 * counted_pairs(queries, queries + past, causal, window))
+              << queries << " " << past << " " << window << " " << causal;
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, ADecodeReadsTheCacheOnceInItsOwnType) {
+  KernelShape shape{4, 1, 1024, 128};
+  shape.heads = 32;
+  shape.kv_heads = 8;
+  shape.kv_dtype = DType::kFp8;
+  const Kernel kernel = kernels_of_shape("cached_attention", DType::kBf16, shape).front();
+  EXPECT_EQ(kernel.family, KernelFamily::kDecodeAttention);
+  EXPECT_EQ(kernel.read_bytes, 4 * 1024 * 2 * 8 * 128 + 4 * 32 * 128 * 2);
+  EXPECT_EQ(kernel.write_bytes, 4 * 32 * 128 * 2);
+  shape.kv_heads = 5;
+  EXPECT_ERROR(kernels_of_shape("cached_attention", DType::kBf16, shape), kInput,
+               "5 key heads do not divide 32 query heads");
+}
+
+TEST(Experts, ReadTheWeightsOfBusyExpertsOnly) {
+  KernelShape shape{1, 2, 512, 256};
+  shape.experts = 64;
+  shape.chosen = 4;
+  const Kernel kernel = kernels_of_shape("experts", DType::kBf16, shape).front();
+  EXPECT_EQ(kernel.experts.busy, 8);
+  EXPECT_EQ(kernel.flops, 2 * 8 * 3 * 512 * 256);
+  EXPECT_EQ(kernel.read_bytes, 8 * 3 * 512 * 256 * 2 + 2 * 256 * 2);
+  shape.scheme = Scheme::kFp8;
+  EXPECT_EQ(kernels_of_shape("experts", DType::kBf16, shape).front().read_bytes,
+            8 * 3 * 512 * 256 + 2 * 256 * 2);
+}
+
+TEST(Experts, ASkewedLoadLeavesSomeIdleAndFillsOneRank) {
+  const ExpertLoad even = expert_load(256, 8, 256, 8, 0);
+  const ExpertLoad skewed = expert_load(256, 8, 256, 8, 120);
+  EXPECT_EQ(even.busy, 32);
+  EXPECT_EQ(even.assignments, 256);
+  EXPECT_LT(skewed.busy, 32);
+  EXPECT_GT(skewed.assignments, 256);
+  // All ranks together do all the work.
+  EXPECT_NEAR(expert_load(256, 8, 256, 1, 120).assignments, 2048, 1);
+}
+
+TEST(Schemes, BytesHoldTheScales) {
+  EXPECT_EQ(scheme_bytes(Scheme::kNone, 1024, DType::kBf16), 2048);
+  EXPECT_EQ(scheme_bytes(Scheme::kFp8, 1024, DType::kBf16), 1024);
+  EXPECT_EQ(scheme_bytes(Scheme::kInt4WeightOnly, 1024, DType::kBf16), 512 + 8 * 20 / 8);
+  EXPECT_EQ(scheme_bytes(Scheme::kFp4WeightOnly, 1024, DType::kBf16), 512 + 32);
+  EXPECT_EQ(multiplied_dtype(Scheme::kInt4WeightOnly, DType::kBf16), DType::kBf16);
+  EXPECT_EQ(multiplied_dtype(Scheme::kFp8Block, DType::kBf16), DType::kFp8);
 }
 
 constexpr const char* kTwoLayers = R"(graph two

@@ -44,8 +44,35 @@ TensorSpec pointwise_spec(const OpContext& context, DType dtype) {
   return spec;
 }
 
+/// The widest of the inputs' floating types, as PyTorch promotes them inside the kernel.
+DType promoted(const OpContext& context) {
+  const auto rank = [](DType dtype) {
+    switch (dtype) {
+      case DType::kFp32:
+      case DType::kTf32:
+        return 2;
+      case DType::kFp16:
+      case DType::kBf16:
+        return 1;
+      default:
+        return 0;
+    }
+  };
+  DType widest = context.input(0).dtype;
+  for (size_t i = 1; i < context.input_count(); ++i) {
+    const DType dtype = context.input(i).dtype;
+    const bool mixed = rank(dtype) == 1 && rank(widest) == 1 && dtype != widest;
+    if (mixed) {
+      widest = DType::kFp32;
+    } else if (rank(dtype) > rank(widest)) {
+      widest = dtype;
+    }
+  }
+  return widest;
+}
+
 std::vector<TensorSpec> infer_pointwise(const OpContext& context) {
-  return {pointwise_spec(context, context.input(0).dtype)};
+  return {pointwise_spec(context, promoted(context))};
 }
 
 std::vector<TensorSpec> infer_where(const OpContext& context) {

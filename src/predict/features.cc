@@ -155,6 +155,10 @@ Waves count_waves(const Kernel& kernel, const Device& device, Tile tile) {
             static_cast<double>(ceil_divide(kernel.m, 128));
   } else if (kernel.family == KernelFamily::kDecodeAttention) {
     tiles = static_cast<double>(kernel.batch) * static_cast<double>(kernel.attention.kv_heads);
+  } else if (kernel.family == KernelFamily::kExperts) {
+    const double busy = std::max(1.0, kernel.experts.busy);
+    tiles = busy * std::ceil(std::max(1.0, kernel.experts.assignments / busy) / 64) *
+            static_cast<double>(ceil_divide(kernel.n, 64));
   } else {
     // PyTorch's vectorized kernels: 128 threads of four elements a block.
     tiles = static_cast<double>(ceil_divide(std::max<int64_t>(1, kernel.n), 512));

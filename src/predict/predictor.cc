@@ -20,9 +20,11 @@ constexpr double kExtrapolates = 0.05;
 // What is known of a device counts for another down to this similarity.
 constexpr float kNegligible = 0.02f;
 
-Limit limit_of(const Bound& bound, double seconds) {
-  // Within twice the shortest kernel nothing but latency can be seen.
-  if (seconds < 2 * kShortestKernel) return Limit::kLatency;
+Limit limit_of(const Bound& bound, double reference, double seconds) {
+  // Within twice the shortest kernel nothing but latency can be seen, and where the data sheet
+  // allows a tenth of the time no rate explains it.
+  constexpr double kExplains = 0.1;
+  if (seconds < 2 * kShortestKernel || reference < kExplains * seconds) return Limit::kLatency;
   return bound.compute_s >= bound.memory_s ? Limit::kCompute : Limit::kMemory;
 }
 
@@ -253,10 +255,13 @@ class LearnedPredictor : public Predictor {
     time.low_s = std::max(time.seconds * std::exp(low * width), bound);
     time.high_s = time.seconds * std::exp(high * width);
     time.common_share = common_share;
-    time.limit = limit_of(row.bound, time.seconds);
     if (kernel.is_matmul()) time.tile = row.tile;
     time.waves = count_waves(kernel, device, row.tile).waves;
-    time.utilization_ratio = bound / time.seconds;
+    // Of what the data sheet allows where the caches are as the forecast takes them to be.
+    const double reference =
+        net_def(net_of(kernel)).by_layer ? row.bound.law_s + row.bound.cold_s : bound;
+    time.utilization_ratio = std::min(1.0, reference / time.seconds);
+    time.limit = limit_of(row.bound, reference, time.seconds);
     time.predictor = net_name(net_of(kernel));
     time.extrapolated = row.excess > kExtrapolates;
     if (time.extrapolated) time.extrapolated_feature = row.feature;

@@ -26,7 +26,7 @@ struct KernelTime {
   Limit limit = Limit::kMemory;
   std::optional<Tile> tile;  ///< matrix products only
   double waves = 0;
-  double utilization_ratio = 0;  ///< physical bound over forecast
+  double utilization_ratio = 0;  ///< least time that the data sheet allows, over the forecast
   std::string_view predictor;
   /// Of the interval's square, the share that all kernels of `predictor` have in common.
   double common_share = 1;

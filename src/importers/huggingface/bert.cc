@@ -47,16 +47,20 @@ TensorId attention(Layers& f, const BertConfig& c, TensorId x, TensorId mask) {
   const TensorId q = f.split_heads(f.linear(x, p + "self.query", {c.width}), c.heads);
   const TensorId k = f.split_heads(f.linear(x, p + "self.key", {c.width}), c.heads);
   const TensorId v = f.split_heads(f.linear(x, p + "self.value", {c.width}), c.heads);
+  const auto project = [&](TensorId merged) {
+    const TensorId out =
+        f.dropout(f.linear(merged, p + "output.dense", {c.width}), p + "output.dropout");
+    return f.layer_norm(f.op("add", {out, x}, p + "output.residual"), p + "output.LayerNorm");
+  };
+  if (f.request().fused_attention)
+    return project(f.fused_attention(q, k, v, p + "self.attention", {}));
   const TensorId scores = f.matmul(q, f.transpose(k, {0, 1, 3, 2}), p + "self.scores");
   const TensorId scaled = f.op("div_scalar", {scores}, p + "self.scale");
   const TensorId masked = f.op("add", {scaled, mask}, p + "self.mask");
   const TensorId weights = f.op("softmax", {masked}, p + "self.softmax");
   const TensorId dropped = f.dropout(weights, p + "self.dropout");
   const TensorId context = f.matmul(dropped, v, p + "self.context");
-  const TensorId merged = f.merge_heads(context, p + "self.merge");
-  const TensorId out =
-      f.dropout(f.linear(merged, p + "output.dense", {c.width}), p + "output.dropout");
-  return f.layer_norm(f.op("add", {out, x}, p + "output.residual"), p + "output.LayerNorm");
+  return project(f.merge_heads(context, p + "self.merge"));
 }
 
 std::vector<TensorId> heads(Layers& f, const BertConfig& c, TensorId x, TensorId table) {
@@ -127,7 +131,10 @@ Graph build(const BertConfig& c, const GraphRequest& request) {
 
 Model read_bert(const JsonObject& json) {
   const BertConfig config = read_config(json);
-  return make_model(config, std::min<int64_t>(512, config.positions), config.positions, build);
+  Model model =
+      make_model(config, std::min<int64_t>(512, config.positions), config.positions, build);
+  model.has_fused_attention = true;
+  return model;
 }
 
 }  // namespace tilecast

@@ -163,17 +163,13 @@ class DecoderGraph {
 
   TensorId attention(TensorId x, size_t index) {
     const std::string p = fmt::format("layers.{}.self_attn.", index);
+    if (c_.sinks) f_.weight(p + "sinks", {c_.heads});
     const Heads h = c_.is_latent() ? project_latent(x, p) : project(x, p);
     const DecoderConfig::Layer& layer = c_.layers[index];
     TensorId merged;
     if (request_.fused_attention) {
-      const auto rows = [&](TensorId t) { return f_.transpose(t, {0, 2, 1, 3}); };
-      const TensorId context =
-          f_.builder()
-              .add("attention", {rows(h.q), rows(h.k), rows(h.v)}, p + "attention",
-                   {{"causal", {1}}, {"window", {layer.window}}})
-              .front();
-      merged = f_.view(context, {request_.batch, request_.seq, c_.heads * c_.value_width()});
+      merged = f_.fused_attention(h.q, h.k, h.v, p + "attention",
+                                  {{"causal", {1}}, {"window", {layer.window}}});
     } else {
       const bool latent = c_.is_latent();
       const TensorId k = latent ? h.k : repeat_heads(h.k, c_.head, p + "repeat_k");
@@ -215,6 +211,11 @@ class DecoderGraph {
     const DecoderConfig::Experts& e = c_.experts;
     const TensorId logits = f_.linear(x, p + "gate", {e.count, e.bias});
     f_.op("softmax", {logits}, p + "gate.softmax");
+    if (e.balanced) f_.weight(p + "gate.e_score_correction_bias", {e.count});
+    if (e.bias) {
+      f_.weight(p + "experts.gate_up_bias", {e.count, 2 * e.inner});
+      f_.weight(p + "experts.down_bias", {e.count, c_.width});
+    }
     TensorId y =
         f_.builder()
             .add("experts",

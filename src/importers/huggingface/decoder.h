@@ -26,6 +26,7 @@ struct DecoderConfig {
     int64_t shared_inner = 0;  ///< of what every token goes through beside; 0: none
     bool shared_gate = false;  ///< the shared part is weighted by a gate of its own
     bool bias = false;
+    bool balanced = false;  ///< a number for each expert evens out their load
   };
   /// Keys and values kept as one latent vector (DeepSeek's MLA).
   struct Latent {

@@ -239,6 +239,7 @@ void glm4_moe(const JsonObject& c, DecoderConfig& config) {
 
 void deepseek(const JsonObject& c, DecoderConfig& config) {
   read_latent(c, config);
+  config.experts.balanced = c.string("model_type") == "deepseek_v3";
   read_experts(c, config, {"n_routed_experts"}, "moe_intermediate_size");
   config.experts.shared_inner =
       config.experts.inner * c.optional_integer({"n_shared_experts"}, 0, 1024).value_or(0);
@@ -346,6 +347,8 @@ Model read_decoder(const JsonObject& json) {
   decoder.inner = config.inner;
   decoder.expert_inner = config.experts.inner;
   decoder.vocabulary = config.vocabulary;
+  decoder.width = config.width;
+  decoder.tied = config.tied;
   decoder.cache_width = config.cache_width();
   decoder.scheme = config.scheme;
   for (const Layer& layer : config.layers) decoder.windows.push_back(layer.window);

@@ -176,6 +176,7 @@ class ServingStep {
       q = turned[0];
       k = turned[1];
     }
+    if (c_.sinks) weight(p + "sinks", {heads_});  // one number a head, added to the softmax's sum
     const int64_t window = c_.layers[index].window;
     std::vector<TensorId> outputs;
     for (const StepRequest::Group& g : r_.groups) {
@@ -328,6 +329,7 @@ class ServingStep {
     const int64_t own = e.inner / ranks_;
     std::vector<TensorId> router = {x, weight(p + "gate.weight", {e.count, c_.width})};
     if (e.bias) router.push_back(weight(p + "gate.bias", {e.count}));
+    if (e.balanced) weight(p + "gate.e_score_correction_bias", {e.count});
     op("softmax", {op("linear", std::move(router), p + "gate")}, p + "top_k");
     const DType stored = scheme_ == Scheme::kNone ? r_.dtype : scheme_info(scheme_).weight;
     std::vector<TensorId> inputs = {

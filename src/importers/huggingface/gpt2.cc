@@ -38,6 +38,12 @@ TensorId attention(Layers& f, const Gpt2Config& c, TensorId x) {
   const TensorId q = f.split_heads(parts[0], c.heads);
   const TensorId k = f.split_heads(parts[1], c.heads);
   const TensorId v = f.split_heads(parts[2], c.heads);
+  const auto project = [&](TensorId merged) {
+    const TensorId out = f.linear(merged, "h.0.attn.c_proj", {c.width, true, true});
+    return f.dropout(out, "h.0.attn.resid_dropout");
+  };
+  if (f.request().fused_attention)
+    return project(f.fused_attention(q, k, v, "h.0.attn.attention", {{"causal", {1}}}));
   const TensorId scores = f.matmul(q, f.transpose(k, {0, 1, 3, 2}), "h.0.attn.scores");
   const TensorId scaled = f.op("div_scalar", {scores}, "h.0.attn.scale");
   const TensorId mask = b.tensor({.name = "h.0.attn.bias",
@@ -49,9 +55,7 @@ TensorId attention(Layers& f, const Gpt2Config& c, TensorId x) {
   const TensorId weights = f.op("softmax", {masked}, "h.0.attn.softmax");
   const TensorId dropped = f.dropout(weights, "h.0.attn.attn_dropout");
   const TensorId context = f.matmul(dropped, v, "h.0.attn.context");
-  const TensorId merged = f.merge_heads(context, "h.0.attn.merge");
-  const TensorId out = f.linear(merged, "h.0.attn.c_proj", {c.width, true, true});
-  return f.dropout(out, "h.0.attn.resid_dropout");
+  return project(f.merge_heads(context, "h.0.attn.merge"));
 }
 
 Graph build(const Gpt2Config& c, const GraphRequest& request) {
@@ -88,7 +92,9 @@ Graph build(const Gpt2Config& c, const GraphRequest& request) {
 
 Model read_gpt2(const JsonObject& json) {
   const Gpt2Config config = read_config(json);
-  return make_model(config, config.positions, config.positions, build);
+  Model model = make_model(config, config.positions, config.positions, build);
+  model.has_fused_attention = true;
+  return model;
 }
 
 }  // namespace tilecast

@@ -108,6 +108,15 @@ TensorId Layers::matmul(TensorId a, TensorId b, const std::string& name) {
   return op("matmul", {left, right}, name);
 }
 
+TensorId Layers::fused_attention(TensorId q, TensorId k, TensorId v, const std::string& name,
+                                 std::vector<Attribute> attributes) {
+  const auto rows = [&](TensorId t) { return transpose(t, {0, 2, 1, 3}); };
+  const TensorId context =
+      builder_.add("attention", {rows(q), rows(k), rows(v)}, name, std::move(attributes)).front();
+  const Shape shape = builder_.graph().tensor(context).shape;
+  return view(context, {shape[0], shape[1], shape[2] * shape[3]});
+}
+
 TensorId Layers::activation(TensorId x, const std::string& function, const std::string& name) {
   if (function == "gelu_new" || function == "gelu_fast") {
     // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))), step by step as transformers computes it.

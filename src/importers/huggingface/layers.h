@@ -44,6 +44,11 @@ class Layers {
   /// without a copy (batch > 1 and strided) are copied first.
   TensorId matmul(TensorId a, TensorId b, const std::string& name);
 
+  /// Fused attention of [b, heads, s, size] operands: [b, s, heads · size]. Scaling, mask and
+  /// dropout are part of the kernel.
+  TensorId fused_attention(TensorId q, TensorId k, TensorId v, const std::string& name,
+                           std::vector<Attribute> attributes);
+
   /// One activation by its Hugging Face name; the composed ones ("gelu_new") launch each step.
   /// Throws Error{kUnsupported} for an unknown name.
   TensorId activation(TensorId x, const std::string& function, const std::string& name);

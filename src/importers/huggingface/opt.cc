@@ -59,10 +59,21 @@ TensorId attention(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
     const TensorId dense = f.op("copy", {f.split_heads(t, c.heads)}, name);
     return f.view(dense, {batch * c.heads, s, size});
   };
-  const TensorId q =
-      f.op("mul_scalar", {f.linear(x, p + "q_proj", {c.width, c.bias})}, p + "scale");
-  const TensorId k = heads(f.linear(x, p + "k_proj", {c.width, c.bias}), p + "k_copy");
-  const TensorId v = heads(f.linear(x, p + "v_proj", {c.width, c.bias}), p + "v_copy");
+  const auto linear = [&](TensorId t, const char* name) {
+    return f.linear(t, p + name, {c.width, c.bias});
+  };
+  const auto project = [&](TensorId merged) {
+    return f.dropout(linear(merged, "out_proj"), "decoder.layers.0.dropout", c.dropout);
+  };
+  const TensorId q = f.op("mul_scalar", {linear(x, "q_proj")}, p + "scale");
+  if (f.request().fused_attention) {
+    const auto split = [&](TensorId t) { return f.split_heads(t, c.heads); };
+    return project(f.fused_attention(split(q), split(linear(x, "k_proj")),
+                                     split(linear(x, "v_proj")), p + "attention",
+                                     {{"causal", {1}}}));
+  }
+  const TensorId k = heads(linear(x, "k_proj"), p + "k_copy");
+  const TensorId v = heads(linear(x, "v_proj"), p + "v_copy");
   const TensorId scores =
       f.op("matmul", {heads(q, p + "q_copy"), f.transpose(k, {0, 2, 1})}, p + "scores");
   const TensorId wide = f.view(scores, {batch, c.heads, s, s});
@@ -72,9 +83,7 @@ TensorId attention(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
       f.op("softmax", {f.view(clamped, {batch * c.heads, s, s})}, p + "softmax");
   const TensorId dropped = f.dropout(weights, p + "dropout", c.attention_dropout);
   const TensorId context = f.op("matmul", {dropped, v}, p + "context");
-  const TensorId merged = f.merge_heads(f.view(context, {batch, c.heads, s, size}), p + "merge");
-  const TensorId out = f.linear(merged, p + "out_proj", {c.width, c.bias});
-  return f.dropout(out, "decoder.layers.0.dropout", c.dropout);
+  return project(f.merge_heads(f.view(context, {batch, c.heads, s, size}), p + "merge"));
 }
 
 TensorId layer(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
@@ -128,7 +137,9 @@ Graph build(const OptConfig& c, const GraphRequest& request) {
 
 Model read_opt(const JsonObject& json) {
   const OptConfig config = read_config(json);
-  return make_model(config, config.positions, config.positions, build);
+  Model model = make_model(config, config.positions, config.positions, build);
+  model.has_fused_attention = true;
+  return model;
 }
 
 }  // namespace tilecast

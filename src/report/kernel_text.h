@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "tilecast/forecast.h"
+
+namespace tilecast {
+
+/// Sizes of a kernel as its family names them: "[4096x5120x1280]".
+std::string sizes_text(const KernelForecast& kernel);
+
+/// The object of the contract's "kernels" list.
+Json kernel_object(const KernelForecast& kernel);
+
+}  // namespace tilecast
