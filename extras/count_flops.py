@@ -20,9 +20,13 @@ CONFIGURATIONS = [
     ("gpt3_67", 1, 2048, False), ("gpt3_13", 1, 1024, True), ("opt_13", 2, 2048, False), ("opt_13", 1, 1024, True),
     ("t5-large", 2, 512, False), ("t5-large", 1, 256, True), ("llama-2-7b", 1, 1024, False),
     ("llama-3-8b", 2, 2048, True), ("mistral-7b", 1, 4096, False), ("qwen2-7b", 4, 512, False),
-    ("qwen2-7b", 1, 2048, True),
+    ("qwen2-7b", 1, 2048, True), ("qwen3-32b", 1, 512, False), ("gemma-2-9b", 1, 1024, False),
+    ("gemma-3-1b", 1, 1024, True), ("phi-3-mini", 1, 1024, True), ("phi-4", 1, 512, False),
+    ("glm-4-9b", 1, 512, False), ("falcon-7b", 1, 512, False), ("llama-3.2-1b", 2, 1024, True), ("vit-base", 8, 0, True),
+    ("clip-vit-large", 4, 0, False), ("whisper-large-v3", 1, 448, False),
 ]
-MATRIX_OPS = {"linear", "gemm", "matmul"}
+MATRIX_OPS = {"linear", "gemm", "matmul", "conv2d", "conv2d_input_backward", "conv2d_weight_backward"}
+IMAGES = {"vit", "clip"}  # their length follows from the config
 
 
 def counted(config: dict, batch: int, seq: int, training: bool) -> int:
@@ -36,17 +40,27 @@ def counted(config: dict, batch: int, seq: int, training: bool) -> int:
     settings._attn_implementation = "eager"
     with torch.device("meta"):
         model = getattr(transformers, config["architectures"][0])._from_config(settings)
-        ids = torch.zeros(batch, seq, dtype=torch.long)
+        ids = torch.zeros(batch, seq or 77, dtype=torch.long)
     model.train(training)
     inputs = {"input_ids": ids}
-    if config["model_type"] == "t5":
+    if config["model_type"] in IMAGES:
+        vision = config.get("vision_config", config)
+        inputs = {"pixel_values": torch.zeros(batch, 3, vision["image_size"], vision["image_size"], device="meta")}
+        if config["model_type"] == "clip":
+            inputs["input_ids"] = ids
+    elif config["model_type"] == "whisper":
+        inputs = {"input_features": torch.zeros(batch, config["num_mel_bins"], 3000, device="meta"),
+                  "decoder_input_ids": ids, "use_cache": False,
+                  "decoder_attention_mask": torch.zeros(batch, 1, seq, seq, device="meta"),
+                  "decoder_position_ids": torch.zeros(seq, dtype=torch.long, device="meta")}
+    elif config["model_type"] == "t5":
         inputs["decoder_input_ids"] = ids
     elif config["model_type"] != "bert":
         # A ready mask: making one looks at values, which the meta device does not have.
         inputs["attention_mask"] = torch.zeros(batch, 1, seq, seq, device="meta")
         if config["model_type"] == "opt":  # which would count positions from the mask
             inputs["position_ids"] = ids
-    if config["model_type"] not in ("bert",):
+    if config["model_type"] not in ("bert", *IMAGES):
         inputs["use_cache"] = False
     counter = FlopCounterMode(display=False)
     with counter, torch.set_grad_enabled(training):
@@ -59,7 +73,7 @@ def counted(config: dict, batch: int, seq: int, training: bool) -> int:
 
 def forecast(model: str, batch: int, seq: int, training: bool) -> int:
     command = [str(ROOT / "build/release/tilecast"), "forecast", model, "--gpu", "A100", "--batch", str(batch),
-               "--seq", str(seq), "--mode", "training" if training else "inference", "--format", "json"]
+               *(["--seq", str(seq)] if seq else []), "--mode", "training" if training else "inference", "--format", "json"]
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return sum(k["flops"] * k["count"] for k in result["kernels"] if k["op"] in MATRIX_OPS)
 

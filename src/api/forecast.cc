@@ -59,6 +59,10 @@ void check_options(const Model& model, const ForecastOptions& options, int64_t s
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("--attention flash: '{}' is forecast with eager attention only",
                             model.family.empty() ? model.format : model.family));
+  if (model.fixed_seq && options.seq && seq != model.default_seq)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the config fixes the length at {} tokens; leave --seq out",
+                            model.name, model.default_seq));
   if (model.max_positions && seq > *model.max_positions)
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: a sequence of {} tokens is longer than the model's {} positions; "

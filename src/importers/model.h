@@ -63,6 +63,7 @@ struct Model {
   std::optional<int64_t> max_positions;
   std::function<Graph(const GraphRequest&)> build;
   std::optional<Decoder> decoder;    ///< of language models that write token by token
+  bool fixed_seq = false;            ///< the length follows from the config (images)
   bool has_fused_attention = false;  ///< GraphRequest::fused_attention is known
 };
 

@@ -74,7 +74,7 @@ TEST(OwnLayout, RowsThatAForecastDoesNotMeanAreListed) {
              "T4,softmax,fp32,64,128,cold,2e-5,ok\n"
              "T4,softmax,fp32,64,128,warm,1e-5,ok\n"
              "T4,softmax,fp32,64,128,cold,,out_of_memory\n"
-             "T4,conv2d,fp32,64,128,cold,1e-5,ok\n"
+             "T4,conv_forward,fp32,64,128,cold,1e-5,ok\n"
              "T4,transpose,fp32,64,128,cold,1e-5,ok\n");
   write_file(folder.path() / "simulated.csv",
              "# simulated: yes\ngpu,op,dtype,latency_s\nT4,add,fp32,1\n");

@@ -69,6 +69,7 @@ struct Kernel {
   /// Whether the operands are taken to lie in L2 already, as when a benchmark replays a kernel. In
   /// a model other layers come in between.
   bool warm = false;
+  bool convolution = false;  ///< a product whose first matrix is gathered from an image
   int64_t batch = 1;
   int64_t m = 1;
   int64_t n = 1;

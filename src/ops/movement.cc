@@ -132,6 +132,19 @@ std::vector<TensorSpec> infer_slice_columns(const OpContext& context) {
   return infer_slice(context, "columns", true);
 }
 
+std::vector<TensorSpec> infer_slice_dim(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  const int64_t dim = context.node.attribute_or("dim", 0);
+  const int64_t count = context.node.attribute_or("count", 0);
+  if (dim < 0 || dim >= static_cast<int64_t>(x.shape.size()) || count < 1 ||
+      count > x.shape[static_cast<size_t>(dim)])
+    context.fail(
+        fmt::format("cannot take {} of dimension {} of {}", count, dim, format_shape(x.shape)));
+  TensorSpec spec{.shape = x.shape, .dtype = x.dtype, .contiguous = false, .view = true};
+  spec.shape[static_cast<size_t>(dim)] = count;
+  return {spec};
+}
+
 std::vector<TensorSpec> infer_slice_rows(const OpContext& context) {
   return infer_slice(context, "rows", false);
 }
@@ -188,13 +201,13 @@ void backward_cat(GradientBuilder& g, const Node& node) {
   const int64_t dim = node.attribute_or("dim", 0);
   const auto parts = static_cast<int64_t>(node.inputs.size());
   const auto size = [&](TensorId id) { return g.tensor(id).shape[static_cast<size_t>(dim)]; };
-  const bool columns = dim + 1 == static_cast<int64_t>(g.tensor(node.inputs[0]).shape.size());
   const bool alike = std::all_of(node.inputs.begin(), node.inputs.end(),
                                  [&](TensorId id) { return size(id) == size(node.inputs[0]); });
-  if (!alike && columns) {
+  if (!alike) {
     for (TensorId id : node.inputs) {
       if (g.wants(id))
-        g.give(id, g.op("slice_columns", {g.gradient(node.outputs[0])}, {{"columns", {size(id)}}}));
+        g.give(id, g.op("slice", {g.gradient(node.outputs[0])},
+                        {{"dim", {dim}}, {"count", {size(id)}}}));
     }
     return;
   }
@@ -389,6 +402,13 @@ std::vector<OpDef> movement_ops() {
        .infer = infer_slice_columns,
        .backward = backward_slice_columns,
        .example = "x: fp32[64, 256] {columns=128}"},
+      {.name = "slice",
+       .doc = "part of one dimension, a view",
+       .aten = "aten::slice.Tensor",
+       .onnx = "Slice",
+       .attributes = {{"dim", "which", true}, {"count", "how much of it", true}},
+       .infer = infer_slice_dim,
+       .example = "x: fp32[64, 256] {dim=1, count=32}"},
       {.name = "slice_rows",
        .doc = "some rows of the first dimension, a view",
        .aten = "aten::slice.Tensor",

@@ -75,6 +75,7 @@ std::vector<OpDef> matmul_ops();
 std::vector<OpDef> transformer_ops();
 std::vector<OpDef> expert_ops();
 std::vector<OpDef> collective_ops();
+std::vector<OpDef> convolution_ops();
 std::vector<OpDef> pointwise_ops();
 std::vector<OpDef> row_ops();
 std::vector<OpDef> movement_ops();

@@ -68,7 +68,7 @@ const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
     for (std::vector<OpDef> (*family)() : {matmul_ops, transformer_ops, expert_ops, collective_ops,
-                                           pointwise_ops, row_ops, movement_ops}) {
+                                           convolution_ops, pointwise_ops, row_ops, movement_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     return all;

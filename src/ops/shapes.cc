@@ -82,6 +82,19 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
     return {{input({s.m, s.n}, dtype), input({s.m}, DType::kInt64)}, {{"shape", {s.k, s.n}}}};
   if (op.name == "where") return {{input({s.m, s.n}, DType::kBool), input({s.m, s.n}, dtype)}, {}};
   if (op.name == "gather_rows") return {{input({s.m, s.n}, dtype)}, {{"rows", {s.m}}}};
+  if (op.name.starts_with("conv2d")) {
+    const TensorId x = input({s.batch, s.k, s.n, s.n}, dtype);
+    const TensorId w = input({s.m, s.k, s.window_size, s.window_size}, dtype);
+    const std::vector<Attribute> attributes = {{"stride", {s.stride}},
+                                               {"padding", {s.window_size / 2}}};
+    if (op.name == "conv2d") return {{x, w}, attributes};
+    const int64_t size = (s.n + 2 * (s.window_size / 2) - s.window_size) / s.stride + 1;
+    return {{input({s.batch, s.m, size, size}, dtype), x, w}, attributes};
+  }
+  if (op.name == "group_norm") return {{input({s.m, s.n}, dtype)}, {{"groups", {1}}}};
+  if (op.name == "group_norm_backward")
+    return {{input({s.m, s.n}, dtype), input({s.m, s.n}, dtype)}, {{"groups", {1}}}};
+  if (op.name == "upsample") return {{input({s.batch, s.k, s.m, s.n}, dtype)}, {}};
   if (op.name == "pad_columns") return {{input({s.m, s.n}, dtype)}, {{"columns", {s.k}}}};
   Operands result;
   for (int i = 0; i < op.min_inputs; ++i) result.inputs.push_back(input({s.m, s.n}, dtype));

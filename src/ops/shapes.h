@@ -24,12 +24,15 @@ struct KernelShape {
   int64_t chosen = 2;             ///< experts that a token goes to
   int64_t ranks = 1;              ///< that share experts; of a collective
   int64_t skew_percent = 0;       ///< see expert_load.h
-  bool gated = true;              ///< experts have a gate beside the up projection
+  int64_t window_size = 3;        ///< of a convolution's kernel; padded by half of it
+  int64_t stride = 1;
+  bool gated = true;  ///< experts have a gate beside the up projection
 };
 
 /// Kernels that the operator launches: linear [m,k]·[k,n] + bias, matmul batch·[m,k]·[k,n],
 /// quantized_linear as linear, attention of m queries to n keys of `heads` heads of k, experts m
-/// tokens of k through inner layers of n, embedding m rows of n from a table of k, reductions from
+/// tokens of k through inner layers of n, conv2d batch images of n x n pixels from k channels to m,
+/// embedding m rows of n from a table of k, reductions from
 /// [m,n] to [m,1], all others on [m,n]. Throws Error{kNotFound} for an unknown operator,
 /// Error{kInput} for sizes that do not fit, Error{kUnsupported} for an operator that launches
 /// nothing.

@@ -131,7 +131,7 @@ TEST(TensorMatmul, SaysWhatItBorrows) {
   };
   EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "batch");
   EXPECT_EQ(feature_of("linear", DType::kInt8, "H100"), "dtype");
-  EXPECT_EQ(feature_of("linear", DType::kBf16, "MI300X"), "is_amd");
+  EXPECT_EQ(feature_of("linear", DType::kBf16, "MI300X"), "vendor");
   EXPECT_EQ(feature_of("linear", DType::kFp16, "P100"), "on_matrix_unit");
 }
 

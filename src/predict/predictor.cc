@@ -81,7 +81,7 @@ class LearnedPredictor : public Predictor {
         inputs.push_back((clamped - net.mean[j]) / net.scale[j]);
         if (j < shared_width) shared.push_back(inputs.back());
       }
-      borrow(kernels[i], row);
+      borrow(kernels[i], device, row);
       rows.push_back(row);
     }
     if (rows.empty()) return;
@@ -158,16 +158,23 @@ class LearnedPredictor : public Predictor {
   }
 
   /// What was not measured borrows from what was, and says so.
-  static void borrow(const Kernel& kernel, Row& row) {
+  static void borrow(const Kernel& kernel, const Device& device, Row& row) {
     const auto unmeasured = [&](std::string_view what) {
       row.excess = std::max(row.excess, 1.0);
       row.feature = what;
     };
+    // Whole layers were measured on one vendor's devices, with its libraries.
+    if (net_def(net_of(kernel)).by_layer && device.vendor != "nvidia") unmeasured("vendor");
     const bool half = kernel.dtype == DType::kBf16 || kernel.dtype == DType::kFp16;
     switch (net_of(kernel)) {
+      case NetKind::kMatmul:
+        if (kernel.convolution) unmeasured("convolution");
+        break;
       case NetKind::kTensorMatmul:
-        if (!half || (kernel.scheme != Scheme::kNone && kernel.scheme != Scheme::kFp8 &&
-                      kernel.scheme != Scheme::kFp8Block))
+        if (kernel.convolution)
+          unmeasured("convolution");
+        else if (!half || (kernel.scheme != Scheme::kNone && kernel.scheme != Scheme::kFp8 &&
+                           kernel.scheme != Scheme::kFp8Block))
           unmeasured(kernel.scheme == Scheme::kNone ? "dtype" : "scheme");
         else if (kernel.batch != 1)
           unmeasured("batch");

@@ -255,10 +255,15 @@ class Training {
 
   NetTask shared_task(const Fold& fold, size_t n, int member) const {
     const FoldNet& rows = fold.nets[n];
+    // A law from whole layers of few devices is kept simple; forests hold what is each device's
+    // own.
+    const bool simple = net_def(static_cast<NetKind>(n)).by_layer;
+    const int hidden = simple ? std::max(4, options_.hidden / 2) : options_.hidden;
     NetTask task =
         base_task(fmt::format("{}-{}-{}", fold.name, net_name(static_cast<NetKind>(n)), member),
-                  {static_cast<int>(rows.shared_train.width), options_.hidden, options_.hidden, 1},
+                  {static_cast<int>(rows.shared_train.width), hidden, hidden, 1},
                   static_cast<uint64_t>(member) * 104729 + n);
+    if (simple) task.epochs = std::max(1, options_.epochs / 5);
     task.train = &rows.shared_train;
     task.held_out = &rows.shared_held_out;
     task.pairs = &rows.shared_pairs;

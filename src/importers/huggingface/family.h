@@ -22,6 +22,11 @@ Model read_bert(const JsonObject& config);
 Model read_opt(const JsonObject& config);
 Model read_decoder(const JsonObject& config);
 Model read_t5(const JsonObject& config);
+Model read_vit(const JsonObject& config);
+Model read_clip(const JsonObject& config);
+Model read_whisper(const JsonObject& config);
+Model read_unet(const JsonObject& config);
+Model read_dit(const JsonObject& config);
 
 /// A Model that builds its graphs from a config that was read before.
 template <typename Config>

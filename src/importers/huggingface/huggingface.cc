@@ -33,6 +33,11 @@ const std::vector<FamilyDef>& families() {
       {"deepseek_v3", "DeepSeek-V3 and R1", read_decoder},
       {"glm4", "GLM-4", read_decoder},
       {"glm4_moe", "GLM-4.5 with experts", read_decoder},
+      {"vit", "Vision transformers", read_vit},
+      {"clip", "CLIP, both towers", read_clip},
+      {"whisper", "Whisper", read_whisper},
+      {"UNet2DConditionModel", "Stable Diffusion's U-Net (diffusers)", read_unet},
+      {"DiTTransformer2DModel", "diffusion transformers (diffusers)", read_dit},
       {"t5", "T5 encoder-decoders", read_t5},
       {"switch_transformers", "Switch Transformers: T5 with experts", read_t5},
   };
@@ -50,9 +55,12 @@ Model import_config(std::string_view content, const std::string& where) {
   const JsonObject config(json, where);
   std::vector<std::string> names;
   for (const FamilyDef& family : families()) names.emplace_back(family.model_type);
-  if (!config.has("model_type"))
+  // diffusers name the class instead.
+  const std::string key =
+      config.has("model_type") || !config.has("_class_name") ? "model_type" : "_class_name";
+  if (!config.has(key))
     config.fail("model_type", "is missing; expected one of " + join(names, ", "));
-  const std::string type = config.string("model_type");
+  const std::string type = config.string(key);
   for (const FamilyDef& family : families()) {
     if (family.model_type != type) continue;
     Model model = family.read(config);
@@ -60,7 +68,7 @@ Model import_config(std::string_view content, const std::string& where) {
     return model;
   }
   throw Error(ErrorKind::kUnsupported,
-              fmt::format("{}: 'model_type': unknown family '{}'{}; known: {}", where, type,
+              fmt::format("{}: '{}': unknown family '{}'{}; known: {}", where, key, type,
                           did_you_mean(type, names), join(names, ", ")));
 }
 

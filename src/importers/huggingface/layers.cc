@@ -14,7 +14,8 @@ bool half_precision(DType dtype) { return dtype_bits(dtype) < 32; }
 
 const std::vector<std::string>& activations() {
   static const std::vector<std::string> names = {
-      "relu", "gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "silu", "swish", "tanh"};
+      "relu", "gelu",  "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "quick_gelu",
+      "silu", "swish", "tanh"};
   return names;
 }
 
@@ -125,6 +126,10 @@ TensorId Layers::activation(TensorId x, const std::string& function, const std::
     const TensorId sum = op("add", {x, op("mul_scalar", {cube}, name)}, name);
     const TensorId curve = op("tanh", {op("mul_scalar", {sum}, name)}, name);
     return op("mul", {half, op("add_scalar", {curve}, name)}, name);
+  }
+  if (function == "quick_gelu") {  // x sigmoid(1.702 x)
+    const TensorId curve = op("sigmoid", {op("mul_scalar", {x}, name)}, name);
+    return op("mul", {x, curve}, name);
   }
   if (function == "gelu_pytorch_tanh") return op("gelu", {x}, name);
   if (function == "swish") return op("silu", {x}, name);

@@ -1,0 +1,207 @@
+// Vision transformers and CLIP (transformers/models/vit/modeling_vit.py, clip/modeling_clip.py).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "importers/huggingface/family.h"
+#include "importers/huggingface/layers.h"
+
+namespace tilecast {
+namespace {
+
+struct Tower {
+  int64_t width, heads, layers, inner;
+  std::string activation;
+  int64_t tokens = 0;  ///< of a sequence: patches and the class token, or text
+  int64_t image = 0, patch = 0, channels = 0;
+  int64_t vocabulary = 0;  ///< text only
+  bool qkv_bias = true;
+  bool embedding_norm = false;  ///< CLIP normalizes what its image tower starts from
+};
+
+Tower read_tower(const JsonObject& c) {
+  Tower t{};
+  t.width = c.integer({"hidden_size"}, 1, kLargestSize);
+  t.heads = c.integer({"num_attention_heads"}, 1, kLargestSize);
+  head_size(c, "hidden_size", t.width, "num_attention_heads", t.heads);
+  t.layers = c.integer({"num_hidden_layers"}, 1, 100000);
+  t.inner = c.integer({"intermediate_size"}, 1, kLargestSize);
+  t.activation = c.optional_string({"hidden_act"}).value_or("gelu");
+  check_activation(c, "hidden_act", t.activation);
+  return t;
+}
+
+void read_image(const JsonObject& c, Tower& t) {
+  constexpr int64_t kLargestImage = 1 << 16;
+  t.image = c.integer({"image_size"}, 1, kLargestImage);
+  t.patch = c.integer({"patch_size"}, 1, kLargestImage);
+  t.channels = c.optional_integer({"num_channels"}, 1, kLargestImage).value_or(3);
+  if (t.patch > t.image)
+    c.fail("patch_size", fmt::format("{} is larger than the image ({})", t.patch, t.image));
+  const int64_t side = t.image / t.patch;
+  t.tokens = side * side + 1;
+}
+
+TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, bool causal,
+                   TensorId mask) {
+  const auto project = [&](const char* name) {
+    return f.split_heads(f.linear(x, p + name, {t.width, t.qkv_bias}), t.heads);
+  };
+  const TensorId q = project("q_proj"), k = project("k_proj"), v = project("v_proj");
+  TensorId merged;
+  if (f.request().fused_attention) {
+    merged = f.fused_attention(q, k, v, p + "attention", {{"causal", {causal ? 1 : 0}}});
+  } else {
+    const TensorId scores = f.matmul(q, f.transpose(k, {0, 1, 3, 2}), p + "scores");
+    TensorId scaled = f.op("mul_scalar", {scores}, p + "scale");
+    if (causal) scaled = f.op("add", {scaled, mask}, p + "mask");
+    const TensorId weights = f.op("softmax", {scaled}, p + "softmax");
+    merged = f.merge_heads(f.matmul(weights, v, p + "context"), p + "merge");
+  }
+  return f.linear(merged, p + "out_proj", {t.width});
+}
+
+/// Layers with the norm before each block.
+TensorId encode(Layers& f, const Tower& t, TensorId start, const std::string& name, bool causal,
+                TensorId mask) {
+  GraphBuilder& b = f.builder();
+  b.begin_segment(name, t.layers);
+  const std::string p = name + ".0.";
+  const TensorId attended =
+      attention(f, t, f.layer_norm(start, p + "layer_norm1"), p + "attn.", causal, mask);
+  const TensorId middle = f.op("add", {start, attended}, p + "attn.residual");
+  const TensorId wide = f.linear(f.layer_norm(middle, p + "layer_norm2"), p + "mlp.fc1", {t.inner});
+  const TensorId narrow =
+      f.linear(f.activation(wide, t.activation, p + "mlp.act"), p + "mlp.fc2", {t.width});
+  const TensorId end = f.op("add", {middle, narrow}, p + "mlp.residual");
+  b.carry(start, end);
+  return end;
+}
+
+/// Patches by a convolution, the class token before them, positions added.
+TensorId embed_image(Layers& f, const Tower& t, const std::string& p) {
+  GraphBuilder& b = f.builder();
+  const int64_t batch = f.request().batch;
+  const TensorId pixels =
+      b.input("pixel_values", {batch, t.channels, t.image, t.image}, f.request().dtype);
+  std::vector<TensorId> operands = {
+      pixels, f.weight(p + "patch.weight", {t.width, t.channels, t.patch, t.patch})};
+  if (!t.embedding_norm) operands.push_back(f.weight(p + "patch.bias", {t.width}));
+  const TensorId patches =
+      f.op("conv2d", std::move(operands), p + "patch", {{"stride", {t.patch}}});
+  const TensorId flat = f.view(patches, {batch, t.width, t.tokens - 1});
+  const TensorId rows = f.transpose(flat, {0, 2, 1});
+  const TensorId first = f.op("expand", {f.weight(p + "class_token", {1, 1, t.width})},
+                              p + "class_token", {{"shape", {batch, 1, t.width}}});
+  const TensorId all = f.op("cat", {first, rows}, p + "cat", {{"dim", {1}}});
+  const TensorId sum =
+      f.op("add", {all, f.weight(p + "positions", {1, t.tokens, t.width})}, p + "add_positions");
+  return t.embedding_norm ? f.layer_norm(sum, p + "pre_layernorm") : sum;
+}
+
+/// The class token of each sequence, [b, width].
+TensorId first_token(Layers& f, TensorId x, const std::string& name) {
+  const Shape shape = f.builder().graph().tensor(x).shape;
+  return f.op("gather_rows", {f.view(x, {shape[0] * shape[1], shape[2]})}, name,
+              {{"rows", {shape[0]}}});
+}
+
+struct VitConfig {
+  Tower tower;
+  int64_t labels = 0;  ///< of a classifier; 0: the pooler
+};
+
+Graph build_vit(const VitConfig& c, const GraphRequest& request) {
+  Graph graph;
+  Layers f(graph, request);
+  f.builder().begin_segment("embeddings", 1);
+  const TensorId start = embed_image(f, c.tower, "embeddings.");
+  const TensorId end = encode(f, c.tower, start, "encoder.layer", false, -1);
+  f.builder().begin_segment("head", 1);
+  const TensorId token = first_token(f, f.layer_norm(end, "layernorm"), "class_token");
+  graph.outputs = {
+      c.labels > 0 ? f.linear(token, "classifier", {c.labels})
+                   : f.op("tanh", {f.linear(token, "pooler.dense", {c.tower.width})}, "pooler")};
+  return graph;
+}
+
+struct ClipConfig {
+  Tower image, text;
+  int64_t projection;
+};
+
+/// Both towers and the products of their embeddings; one text for each image.
+Graph build_clip(const ClipConfig& c, const GraphRequest& request) {
+  Graph graph;
+  Layers f(graph, request);
+  GraphBuilder& b = f.builder();
+  b.begin_segment("vision_model.embeddings", 1);
+  const TensorId pixels = embed_image(f, c.image, "vision_model.embeddings.");
+  const TensorId seen = encode(f, c.image, pixels, "vision_model.layers", false, -1);
+  b.begin_segment("text_model.embeddings", 1);
+  const TensorId pooled =
+      f.layer_norm(first_token(f, seen, "vision_model.class_token"), "vision_model.post_layernorm");
+  const TensorId image = f.linear(pooled, "visual_projection", {c.projection, false});
+  const int64_t s = request.seq;
+  const TensorId words =
+      f.embedding(f.weight("text_model.token_embedding", {c.text.vocabulary, c.text.width}),
+                  f.ids("input_ids", {request.batch, s}), "text_model.token_embedding");
+  const TensorId places =
+      f.embedding(f.weight("text_model.position_embedding", {c.text.tokens, c.text.width}),
+                  f.ids("position_ids", {1, s}), "text_model.position_embedding");
+  const TensorId start = f.op("add", {words, places}, "text_model.add_positions");
+  const TensorId mask = request.fused_attention ? -1 : f.causal_mask("text_model.causal_mask");
+  const TensorId read = encode(f, c.text, start, "text_model.layers", true, mask);
+  b.begin_segment("head", 1);
+  const TensorId last =
+      first_token(f, f.layer_norm(read, "text_model.final_layer_norm"), "text_model.end_token");
+  const TensorId text = f.linear(last, "text_projection", {c.projection, false});
+  const auto unit = [&](TensorId x, const std::string& name) {
+    const TensorId squares = f.op("integer_pow", {x}, name);
+    const TensorId sum = f.op("reduce_sum", {squares}, name, {{"shape", {request.batch, 1}}});
+    return f.op("div", {x, f.op("sqrt", {sum}, name)}, name);
+  };
+  const TensorId logits = f.op("gemm", {unit(text, "text_norm"), unit(image, "image_norm")},
+                               "logits", {{"transpose_b", {1}}});
+  const TensorId scale = f.weight("logit_scale", {1});
+  graph.outputs = {f.op("mul", {logits, f.op("exp", {scale}, "logit_scale")}, "logits.scale")};
+  return graph;
+}
+
+}  // namespace
+
+Model read_vit(const JsonObject& json) {
+  VitConfig config;
+  config.tower = read_tower(json);
+  config.tower.qkv_bias = json.boolean("qkv_bias", true);
+  read_image(json, config.tower);
+  if (json.has("architectures") && !json.strings("architectures").empty() &&
+      json.strings("architectures")[0] == "ViTForImageClassification") {
+    const Json labels = json.json().value("id2label", Json::object());
+    config.labels = std::max<int64_t>(
+        2, json.optional_integer({"num_labels"}, 1, kLargestSize)
+               .value_or(labels.is_object() ? static_cast<int64_t>(labels.size()) : 0));
+  }
+  Model model = make_model(config, config.tower.tokens, std::nullopt, build_vit);
+  model.fixed_seq = true;
+  model.has_fused_attention = true;
+  return model;
+}
+
+Model read_clip(const JsonObject& json) {
+  ClipConfig config;
+  const JsonObject vision = json.object("vision_config"), text = json.object("text_config");
+  config.image = read_tower(vision);
+  read_image(vision, config.image);
+  config.image.embedding_norm = true;
+  config.text = read_tower(text);
+  config.text.tokens = text.integer({"max_position_embeddings"}, 1, kLargestSize);
+  config.text.vocabulary = text.integer({"vocab_size"}, 1, kLargestSize);
+  config.projection = json.integer({"projection_dim"}, 1, kLargestSize);
+  Model model = make_model(config, config.text.tokens, config.text.tokens, build_clip);
+  model.has_fused_attention = true;
+  return model;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,253 @@
+// Operators of images and sound: convolutions as implicit matrix products, group norm, resizing.
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+// conv2d: x [b, c, h, w] with weight [o, c / groups, kh, kw] and bias [o].
+struct Sizes {
+  int64_t batch, in, height, width, out, kernel_h, kernel_w, groups, out_h, out_w;
+};
+
+Sizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
+  if (x.shape.size() != 4 || w.shape.size() != 4)
+    context.fail(
+        fmt::format("expected x [b, c, h, w] and a weight [o, c / groups, kh, kw], found {} "
+                    "and {}",
+                    format_shape(x.shape), format_shape(w.shape)));
+  const int64_t groups = context.node.attribute_or("groups", 1);
+  const int64_t stride = context.node.attribute_or("stride", 1);
+  const int64_t padding = context.node.attribute_or("padding", 0);
+  if (groups < 1 || w.shape[1] * groups != x.shape[1] || w.shape[0] % groups != 0)
+    context.fail(fmt::format("{} groups of a weight {} do not fit {} channels", groups,
+                             format_shape(w.shape), x.shape[1]));
+  if (stride < 1 || padding < 0)
+    context.fail("expected a stride above 0 and a padding of at least 0");
+  // A row of one pixel is sound: its height is neither padded nor strided.
+  const auto output = [&](int64_t size, int64_t kernel) {
+    if (size == 1 && kernel == 1) return int64_t{1};
+    const int64_t room = checked_add(size, 2 * padding) - kernel;
+    if (room < 0) context.fail(fmt::format("a kernel of {} is larger than {}", kernel, size));
+    return room / stride + 1;
+  };
+  return {x.shape[0],
+          x.shape[1],
+          x.shape[2],
+          x.shape[3],
+          w.shape[0],
+          w.shape[2],
+          w.shape[3],
+          groups,
+          output(x.shape[2], w.shape[2]),
+          output(x.shape[3], w.shape[3])};
+}
+
+std::vector<TensorSpec> infer_conv2d(const OpContext& context) {
+  const Sizes s = conv_sizes(context, context.input(0), context.input(1));
+  return {{.shape = {s.batch, s.out, s.out_h, s.out_w}, .dtype = context.input(0).dtype}};
+}
+
+/// The product of [pixels, c kh kw] by [c kh kw, o], one for each group; the first matrix is never
+/// written. Winograd and FFT algorithms, which need fewer FLOPs, are not modelled.
+Kernel conv_kernel(const Sizes& s, DType dtype) {
+  Kernel kernel{.family = s.groups == 1 ? KernelFamily::kLinear : KernelFamily::kBmm,
+                .dtype = dtype};
+  kernel.convolution = true;
+  kernel.batch = s.groups;
+  kernel.m = checked_product({s.batch, s.out_h, s.out_w});
+  kernel.n = s.out / s.groups;
+  kernel.k = checked_product({s.in / s.groups, s.kernel_h, s.kernel_w});
+  kernel.flops = checked_product({2, kernel.batch, kernel.m, kernel.n, kernel.k});
+  return kernel;
+}
+
+void add_traffic(Kernel& kernel, const OpContext& context) {
+  for (size_t i = 0; i < context.input_count(); ++i)
+    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
+  for (size_t i = 0; i < context.node.outputs.size(); ++i)
+    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
+}
+
+void work_conv2d(const OpContext& context, std::vector<Kernel>& kernels) {
+  Kernel kernel =
+      conv_kernel(conv_sizes(context, context.input(0), context.input(1)), context.output(0).dtype);
+  add_traffic(kernel, context);
+  kernels.push_back(kernel);
+}
+
+void backward_conv2d(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.dense(g.gradient(node.outputs[0]));
+  const std::vector<TensorId> operands = {dy, node.inputs[0], node.inputs[1]};
+  if (g.wants(node.inputs[0]))
+    g.give(node.inputs[0], g.op("conv2d_input_backward", operands, node.attributes));
+  if (g.wants(node.inputs[1]))
+    g.give(node.inputs[1], g.op("conv2d_weight_backward", operands, node.attributes));
+  if (node.inputs.size() == 3 && g.wants(node.inputs[2])) {
+    // The sum over all but the channels.
+    g.give(node.inputs[2], g.op("reduce_sum", {dy}, {{"shape", g.tensor(node.inputs[2]).shape}}));
+  }
+}
+
+std::vector<TensorSpec> infer_input_backward(const OpContext& context) {
+  return {{.shape = context.input(1).shape, .dtype = context.input(0).dtype}};
+}
+
+std::vector<TensorSpec> infer_weight_backward(const OpContext& context) {
+  return {{.shape = context.input(2).shape, .dtype = context.input(0).dtype}};
+}
+
+/// Each gradient is a product of the same three sizes, in another order.
+void work_conv_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  Kernel kernel =
+      conv_kernel(conv_sizes(context, context.input(1), context.input(2)), context.output(0).dtype);
+  const bool of_weight = op_def(context.node.op).name == "conv2d_weight_backward";
+  if (of_weight) {
+    const int64_t pixels = kernel.m;
+    kernel.m = kernel.n;
+    kernel.n = kernel.k;
+    kernel.k = pixels;
+  } else {
+    std::swap(kernel.n, kernel.k);
+  }
+  kernel.read_bytes =
+      checked_add(tensor_bytes(context.input(0)), tensor_bytes(context.input(of_weight ? 1 : 2)));
+  kernel.write_bytes = tensor_bytes(context.output(0));
+  kernels.push_back(kernel);
+}
+
+// group_norm: x [b, c, ...], channels in groups of which each is a row.
+std::vector<TensorSpec> infer_group_norm(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  const int64_t groups = context.node.attribute_or("groups", 1);
+  if (x.shape.size() < 2 || groups < 1 || x.shape[1] % groups != 0)
+    context.fail(
+        fmt::format("{} groups do not divide the channels of {}", groups, format_shape(x.shape)));
+  const Shape statistics = {x.shape[0], groups};
+  return {{.shape = x.shape, .dtype = x.dtype},
+          {.shape = statistics, .dtype = DType::kFp32},
+          {.shape = statistics, .dtype = DType::kFp32}};
+}
+
+void work_group_norm(const OpContext& context, std::vector<Kernel>& kernels) {
+  const Tensor& x = context.input(0);
+  Kernel kernel{.family = KernelFamily::kLayerNorm, .dtype = x.dtype};
+  kernel.m = checked_multiply(x.shape[0], context.node.attribute_or("groups", 1));
+  kernel.n = element_count(x.shape) / kernel.m;
+  kernel.flops = checked_multiply(element_count(x.shape), 8);  // as layer norm
+  add_traffic(kernel, context);
+  kernels.push_back(kernel);
+}
+
+void backward_group_norm(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.dense(g.gradient(node.outputs[0]));
+  const TensorId x = node.inputs[0];
+  if (g.wants(x)) g.give(x, g.op("group_norm_backward", {dy, x}, node.attributes));
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (g.wants(node.inputs[i]))
+      g.give(node.inputs[i], g.op("reduce_sum", {dy}, {{"shape", g.tensor(node.inputs[i]).shape}}));
+  }
+}
+
+std::vector<TensorSpec> infer_same(const OpContext& context) {
+  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
+}
+
+// upsample: each pixel four times, nearest neighbour.
+std::vector<TensorSpec> infer_upsample(const OpContext& context) {
+  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+  if (spec.shape.size() != 4)
+    context.fail(fmt::format("expected [b, c, h, w], found {}", format_shape(spec.shape)));
+  spec.shape[2] = checked_multiply(spec.shape[2], 2);
+  spec.shape[3] = checked_multiply(spec.shape[3], 2);
+  return {spec};
+}
+
+void work_resize(const OpContext& context, std::vector<Kernel>& kernels) {
+  Kernel kernel{.family = KernelFamily::kMemory, .dtype = context.output(0).dtype};
+  kernel.n = element_count(context.output(0).shape);
+  add_traffic(kernel, context);
+  kernels.push_back(kernel);
+}
+
+void backward_upsample(GradientBuilder& g, const Node& node) {
+  g.give(node.inputs[0], g.op("reduce_sum", {g.gradient(node.outputs[0])},
+                              {{"shape", g.tensor(node.inputs[0]).shape}}));
+}
+
+}  // namespace
+
+std::vector<OpDef> convolution_ops() {
+  const std::vector<AttributeDef> conv = {
+      {"stride", "in both directions"}, {"padding", "on all sides"}, {"groups", "of channels"}};
+  const AttributeDef groups{"groups", "of channels", true};
+  return {
+      {.name = "conv2d",
+       .doc = "x [b, c, h, w] convolved with a weight [o, c / groups, kh, kw], plus bias [o]",
+       .aten = "aten::convolution",
+       .onnx = "Conv",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .attributes = conv,
+       .infer = infer_conv2d,
+       .work = work_conv2d,
+       .backward = backward_conv2d,
+       .example = "x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] b: fp32[32] {padding=1}"},
+      {.name = "conv2d_input_backward",
+       .doc = "gradient of a convolution's input, from dy, x and the weight",
+       .aten = "aten::convolution_backward",
+       .onnx = "",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .attributes = conv,
+       .infer = infer_input_backward,
+       .work = work_conv_backward,
+       .example =
+           "dy: fp32[2, 32, 32, 32] x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] {padding=1}"},
+      {.name = "conv2d_weight_backward",
+       .doc = "gradient of a convolution's weight, from dy, x and the weight",
+       .aten = "aten::convolution_backward",
+       .onnx = "",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .attributes = conv,
+       .infer = infer_weight_backward,
+       .work = work_conv_backward,
+       .example =
+           "dy: fp32[2, 32, 32, 32] x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] {padding=1}"},
+      {.name = "group_norm",
+       .doc = "groups of channels to mean 0 and variance 1, then scaled and shifted",
+       .aten = "aten::native_group_norm",
+       .onnx = "GroupNormalization",
+       .max_inputs = 3,
+       .attributes = {groups},
+       .infer = infer_group_norm,
+       .work = work_group_norm,
+       .backward = backward_group_norm,
+       .example = "x: fp32[2, 32, 16, 16] w: fp32[32] b: fp32[32] {groups=8}"},
+      {.name = "group_norm_backward",
+       .doc = "gradient of a group norm's input",
+       .aten = "aten::native_group_norm_backward",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attributes = {groups},
+       .infer = infer_same,
+       .work = work_group_norm,
+       .example = "dy: fp32[2, 32, 16, 16] x: fp32[2, 32, 16, 16] {groups=8}"},
+      {.name = "upsample",
+       .doc = "each pixel four times",
+       .aten = "aten::upsample_nearest2d",
+       .onnx = "Resize",
+       .infer = infer_upsample,
+       .work = work_resize,
+       .backward = backward_upsample,
+       .example = "x: fp32[2, 16, 8, 8]"},
+  };
+}
+
+}  // namespace tilecast

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Prints the errors of kernels in narrow types, as Markdown: layers held out of GPUs that were trained on, and GPUs
+left out, with the roofline beside.
+
+    tools/narrow_table.py [weights folder]      default: data/weights
+
+Training writes them (errors.json): a layer's rows are held out together, and each GPU is forecast by networks that
+never saw it.
+"""
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OPS = {"gemm": "products", "quantized_linear": "products", "attention": "attention, prefill",
+       "attention (encoder)": "attention, encoder", "cached_attention": "attention, decode", "experts": "experts"}
+SHORT = {"nvidia-a100-sxm4-80gb": "A100", "nvidia-h100-sxm5-80gb": "H100", "nvidia-l40s": "L40S", "nvidia-a40": "A40"}
+
+
+def rows_of(errors: list) -> dict:
+    table = defaultdict(dict)
+    for e in errors:
+        if e["op"] in OPS and e["gpu"] in SHORT:
+            kind = f"{OPS[e['op']]} {e['dtype']}, {e['software']}"
+            table[kind][SHORT[e["gpu"]]] = e
+    return table
+
+
+def print_table(errors: list, cell) -> None:
+    table = rows_of(errors)
+    gpus = [g for g in ("A100", "H100", "L40S", "A40") if any(g in row for row in table.values())]
+    print("| kernels | " + " | ".join(gpus) + " |")
+    print("|---|" + "--:|" * len(gpus))
+    for kind in sorted(table, key=lambda k: ([*dict.fromkeys(OPS.values())].index(
+            next(o for o in OPS.values() if k.startswith(o + " "))), k)):
+        print(f"| {kind} | " + " | ".join(cell(table[kind][g]) if g in table[kind] else "" for g in gpus) + " |")
+
+
+def means(errors: list, title: str) -> None:
+    """Mean over GPUs of the mean over software, per operator and precision."""
+    groups = defaultdict(lambda: defaultdict(list))
+    for e in errors:
+        if e["op"] in OPS and e["gpu"] in SHORT:
+            groups[f"{OPS[e['op']]} {e['dtype']}"][e["gpu"]].append((e["mape_percent"], e["median_percent"]))
+    print(f"\n{title}: mean over GPUs of the mean over software, % (median)\n\n| kernels | GPUs | error |\n|---|--:|--:|")
+    for kind, by_gpu in groups.items():
+        per_gpu = [tuple(sum(x[i] for x in v) / len(v) for i in (0, 1)) for v in by_gpu.values()]
+        mean = [sum(p[i] for p in per_gpu) / len(per_gpu) for i in (0, 1)]
+        print(f"| {kind} | {len(per_gpu)} | {mean[0]:.1f} ({mean[1]:.1f}) |")
+
+
+def main() -> int:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "data/weights"
+    errors = json.loads((folder / "errors.json").read_text())
+    print("Layers held out: mean % (median)\n")
+    print_table(errors["held_out"], lambda e: f"{e['mape_percent']:.1f} ({e['median_percent']:.1f})")
+    means(errors["held_out"], "Layers held out")
+    print("\nGPUs left out: mean % (median), [roofline]\n")
+    print_table(errors["left_out"], lambda e: f"{e['mape_percent']:.1f} ({e['median_percent']:.1f}) "
+                                              f"[{e['roofline_mape_percent']:.0f}]")
+    means(errors["left_out"], "GPUs left out")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
