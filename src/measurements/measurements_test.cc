@@ -34,10 +34,10 @@ TEST(NeusightLayout, ColumnNIsTheReduction) {
 TEST(NeusightLayout, OperatorsWithoutAForecastAreListed) {
   const TemporaryFolder folder;
   write_file(folder.path() / "conv.csv",
-             "OPName,Latency,Device,B\nconv,0.5,Tesla T4,8\nconv,0.6,Tesla T4,8\n");
+             "OPName,Latency,Device,B\npool,0.5,Tesla T4,8\npool,0.6,Tesla T4,8\n");
   const MeasurementSet set = read_measurements(folder.path());
   ASSERT_EQ(set.unmatched.size(), 1u);
-  EXPECT_NE(set.unmatched[0].find("operator 'conv' is not forecast"), std::string::npos);
+  EXPECT_NE(set.unmatched[0].find("operator 'pool' is not forecast"), std::string::npos);
 }
 
 TEST(NeusightLayout, LabelsNameModelAndOptions) {
@@ -117,6 +117,72 @@ TEST(BadMeasurements, AreNamed) {
   write_file(folder.path() / "b.csv.xz", "not xz");
   EXPECT_ERROR(read_measurements(folder.path() / "b.csv.xz"), kInput, "not a whole .xz file");
   EXPECT_ERROR(read_measurements(folder.path() / "none"), kNotFound, "no such file or folder");
+}
+
+TEST(Aiconfigurator, ATableIsToldByItsColumns) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "gemm.csv",
+             "gpu,software,dtype,m,n,k,latency_ms\n"
+             "H100,vllm 1,bfloat16,16,32,64,0.01\nH100,trtllm 1,fp8_block,16,32,64,0.01\n");
+  write_file(
+      folder.path() / "prefill.csv",
+      "gpu,software,dtype,kv_dtype,batch,seq_len,num_heads,num_kv_heads,head_dim,window_size,"
+      "latency_ms\nH100,vllm 1,bfloat16,fp8,2,512,32,8,128,1024,0.1\n");
+  write_file(folder.path() / "encoder.csv",
+             "gpu,software,dtype,batch,seq_len,num_heads,head_dim,latency_ms\n"
+             "H100,vllm 1,bfloat16,2,512,16,64,0.1\n");
+  write_file(folder.path() / "decode.csv",
+             "gpu,software,dtype,kv_dtype,batch,kv_len,num_heads,num_kv_heads,head_dim,window_size,"
+             "latency_ms\nH100,vllm 1,bfloat16,bfloat16,4,1023,32,8,128,0,0.1\n");
+  write_file(
+      folder.path() / "moe.csv",
+      "gpu,software,dtype,num_tokens,hidden_size,inter_size,topk,num_experts,tp,ep,distribution,"
+      "latency_ms\nH100,trtllm 1,w4a16_mxfp4,64,2880,2880,4,128,2,4,power_law_1.2,0.1\n"
+      "H100,trtllm 1,bfloat16,64,2688,1856,6,128,1,1,balanced,0.1\n"
+      "H100,trtllm 1,bfloat16,64,2688,1856,6,128,1,1,chaotic,0.1\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  ASSERT_EQ(set.kernels.size(), 7u);
+  const Kernel& decode = set.kernels[0].kernel;
+  EXPECT_EQ(decode.family, KernelFamily::kDecodeAttention);
+  EXPECT_EQ(decode.n, 1024);
+  EXPECT_TRUE(decode.warm);
+  EXPECT_EQ(set.kernels[1].op, "attention (encoder)");
+  EXPECT_FALSE(set.kernels[1].kernel.attention.causal);
+  EXPECT_FALSE(set.kernels[2].kernel.warm);
+  EXPECT_EQ(set.kernels[3].kernel.scheme, Scheme::kFp8Block);
+  EXPECT_EQ(set.kernels[3].kernel.dtype, DType::kBf16);
+  const Kernel& experts = set.kernels[4].kernel;
+  EXPECT_EQ(experts.scheme, Scheme::kFp4WeightOnly);
+  EXPECT_EQ(experts.n, 1440);
+  EXPECT_EQ(experts.experts.ranks, 4);
+  EXPECT_EQ(experts.experts.skew_percent, 120);
+  // No gate: two matrices an expert.
+  const ExpertShape& plain = set.kernels[5].kernel.experts;
+  EXPECT_EQ(set.kernels[5].kernel.flops,
+            static_cast<int64_t>(2.0 * 2 * 1856 * 2688 * plain.assignments));
+  const Kernel& prefill = set.kernels[6].kernel;
+  EXPECT_EQ(prefill.attention.kv_dtype, DType::kFp8);
+  EXPECT_EQ(prefill.attention.window, 1024);
+  ASSERT_EQ(set.unmatched.size(), 1u);
+  EXPECT_NE(set.unmatched[0].find("distribution 'chaotic'"), std::string::npos);
+}
+
+TEST(Vidur, FourProductsOfALayer) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "compute/a40/org/model";
+  std::filesystem::create_directories(path);
+  write_file(path / "mlp.csv",
+             "n_head,n_kv_head,n_embd,n_expanded_embd,use_gated_mlp,num_tokens,"
+             "num_tensor_parallel_workers,time_stats.attn_pre_proj.median,"
+             "time_stats.attn_post_proj.median,time_stats.mlp_up_proj.median,"
+             "time_stats.mlp_down_proj.median\n64,8,8192,28672,True,128,2,0.1,0.2,0.3,0.4\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  ASSERT_EQ(set.kernels.size(), 4u);
+  EXPECT_EQ(set.kernels[0].gpu, "a40");
+  EXPECT_EQ(set.kernels[0].kernel.n, (32 + 2 * 4) * 128);
+  EXPECT_EQ(set.kernels[1].kernel.k, 4096);
+  EXPECT_EQ(set.kernels[2].kernel.n, 28672);
+  EXPECT_EQ(set.kernels[3].measured_s, 0.4e-3);
 }
 
 }  // namespace

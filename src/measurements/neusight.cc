@@ -20,7 +20,7 @@ constexpr NeusightOp kNeusightOps[] = {
     {"bmm", "matmul"},      {"linear", "linear"},   {"softmax", "softmax"}, {"ln", "layer_norm"},
     {"add", "add"},         {"mul", "mul"},         {"div", "div"},         {"pow", "pow"},
     {"addu", "add_scalar"}, {"mulu", "mul_scalar"}, {"divu", "div_scalar"}, {"powu", "pow_scalar"},
-    {"relu", "relu"},       {"gelu", "gelu"},       {"tanh", "tanh"},
+    {"relu", "relu"},       {"gelu", "gelu"},       {"tanh", "tanh"},       {"conv", "conv2d"},
 };
 
 void read_neusight(const CsvTable& table, Collector& collector) {
@@ -49,6 +49,17 @@ void read_neusight(const CsvTable& table, Collector& collector) {
                table.integer(r, *n)};
       if (found == "linear") shape.m *= table.integer(r, b);
       if (kernel_name) tile = tile_in_name(table.rows[r][*kernel_name]);
+    } else if (found == "conv") {
+      const auto at = [&](std::string_view column) {
+        return table.integer(r, table.require_column(column));
+      };
+      shape = {at("B"), at("Output_Channel"), at("Input_Size"), at("Input_Channel")};
+      shape.window_size = at("Kernel_Szie");  // spelt so there
+      shape.stride = at("Stride");
+      if (at("Padding") != shape.window_size / 2) {
+        collector.skip(table.where, "a padding other than half the kernel is not forecast");
+        continue;
+      }
     } else {
       if (!h) throw Error(ErrorKind::kInput, table.where + ": column H is missing");
       shape = {1, table.integer(r, b), table.integer(r, *h), 1};

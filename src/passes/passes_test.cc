@@ -225,5 +225,53 @@ TEST(Memory, PeakIsAtLeastTheLargestLiveSetOfOneKernel) {
   EXPECT_GE(plan_memory(graph).activations_bytes, largest);
 }
 
+int64_t count_of(const Graph& graph, std::string_view op, DType dtype) {
+  return std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    return op_def(node.op).name == op && graph.tensor(node.outputs[0]).dtype == dtype;
+  });
+}
+
+TEST(Autocast, ProductsRunNarrowAndMastersStayWide) {
+  Graph graph = parse_graph(
+      "graph x\ninput x: fp32[4, 128]\nweight w: fp32[256, 128]\nweight v: fp32[128, 256]\n"
+      "a = linear(x, w)\nb = gelu(a)\nc = linear(b, v)\nd = add(x, c)\ne = softmax(d)\noutput e\n",
+      "test");
+  autocast(graph, DType::kBf16);
+  EXPECT_EQ(count_of(graph, "linear", DType::kBf16), 2);
+  EXPECT_EQ(count_of(graph, "cast", DType::kBf16), 3) << "x and both weights";
+  EXPECT_EQ(count_of(graph, "gelu", DType::kBf16), 1);
+  EXPECT_EQ(count_of(graph, "add", DType::kFp32), 1) << "the wider of the two";
+  EXPECT_EQ(count_of(graph, "softmax", DType::kFp32), 1);
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind == TensorKind::kWeight) {
+      EXPECT_EQ(tensor.dtype, DType::kFp32);
+    }
+  }
+  add_backward(graph);
+  EXPECT_EQ(count_of(graph, "gemm", DType::kBf16), 3) << "no gradient of the input";
+  EXPECT_EQ(count_of(graph, "gemm", DType::kFp32), 0);
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind == TensorKind::kGradient) {
+      EXPECT_EQ(tensor.dtype, DType::kFp32);
+    }
+  }
+}
+
+TEST(QuantizeLinears, StoresAllButTheOutputLayer) {
+  Graph graph = parse_graph(
+      "graph x\ninput x: bf16[4, 128]\nweight w: bf16[256, 128]\nweight v: bf16[64, 256]\n"
+      "a = linear(x, w)\nb = linear(a, v)\noutput b\n",
+      "test");
+  quantize_linears(graph, Scheme::kInt4WeightOnly);
+  EXPECT_EQ(count_of(graph, "quantized_linear", DType::kBf16), 1);
+  EXPECT_EQ(count_of(graph, "linear", DType::kBf16), 1);
+  int64_t bytes = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind == TensorKind::kWeight || tensor.kind == TensorKind::kBuffer)
+      bytes += tensor_bytes(tensor);
+  }
+  EXPECT_EQ(bytes, scheme_bytes(Scheme::kInt4WeightOnly, 256 * 128, DType::kBf16) + 64 * 256 * 2);
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -308,5 +308,92 @@ TEST(WeightsFile, ForeignTruncatedAndDamagedOnesAreRefused) {
   EXPECT_ERROR(load_weights("/nonexistent"), kNotFound, "no such file");
 }
 
+/// x < 0.5 gives 1, else the sign of y decides between 2 and 3.
+Forest two_splits() {
+  Forest::Tree tree;
+  const auto inner = [&](size_t at, uint8_t feature, float threshold) {
+    tree.feature[at] = feature;
+    tree.threshold[at] = Forest::quantized(threshold, Forest::kInputSteps);
+  };
+  inner(0, 0, 0.5f);
+  inner(2, 1, 0.0f);
+  for (size_t leaf = 0; leaf < Forest::kLeaves; ++leaf) {
+    const size_t quarter = leaf / (Forest::kLeaves / 4);
+    const float value = quarter < 2 ? 1.0f : quarter == 2 ? 2.0f : 3.0f;
+    tree.leaf[leaf] = Forest::quantized(value, Forest::kLeafSteps);
+  }
+  return {{tree}};
+}
+
+TEST(Forests, WalkTheirTrees) {
+  const std::vector<float> inputs = {0.2f, 5, 0.9f, -1, 0.9f, 1, 0.5f, 1};
+  std::vector<float> outputs(4, 10.0f);
+  forest_add(two_splits(), inputs.data(), 2, 4, 0.5f, outputs.data());
+  EXPECT_EQ(outputs, (std::vector<float>{10.5f, 11.0f, 11.5f, 11.5f}));
+}
+
+TEST(Forests, ADevicesCorrectionIsTheSoftwaresOrTheNearest) {
+  Correction correction;
+  correction.forests = {{Software::kTensorRtLlm, two_splits()}, {Software::kSglang, two_splits()}};
+  EXPECT_EQ(correction.forest_of(Software::kTensorRtLlm), &correction.forests[0].forest);
+  EXPECT_EQ(correction.forest_of(Software::kVllm), &correction.forests[1].forest);
+  EXPECT_EQ(correction.forest_of(Software::kPyTorch), &correction.forests[1].forest);
+}
+
+TEST(Forests, SoftwareWithKernelsOfItsOwnHasItsOwnTimes) {
+  const Device device = find_device("H100");
+  KernelShape shape{32, 1, 4096, 128};
+  shape.heads = 32;
+  shape.kv_heads = 8;
+  std::vector<Kernel> kernels(3, kernels_of_shape("cached_attention", DType::kBf16, shape).front());
+  kernels[1].software = Software::kTensorRtLlm;
+  kernels[2].software = Software::kVllm;
+  std::vector<KernelTime> times(3);
+  make_learned_predictor(weights())->predict(kernels, device, times);
+  EXPECT_NE(times[1].seconds, times[2].seconds);
+  EXPECT_EQ(times[0].seconds, times[2].seconds) << "PyTorch has FlashAttention as vLLM does";
+}
+
+TEST(Attention, AColdCacheTakesLongerThanAWarmOne) {
+  const Device device = find_device("L40S");
+  KernelShape shape{8, 1, 2048, 128};  // 67 MB of keys and values in 96 MB of L2
+  shape.heads = 32;
+  shape.kv_heads = 8;
+  std::vector<Kernel> kernels(2, kernels_of_shape("cached_attention", DType::kBf16, shape).front());
+  kernels[1].warm = true;
+  std::vector<KernelTime> times(2);
+  make_learned_predictor(weights())->predict(kernels, device, times);
+  const double bytes = static_cast<double>(kernels[0].bytes());
+  EXPECT_GE(times[0].seconds, bytes / device.memory_bytes_per_s);
+  EXPECT_LT(times[1].seconds, bytes / device.memory_bytes_per_s) << "faster than DRAM";
+}
+
+TEST(Experts, ManyTokensAreBoundByFlopsAndFewByWeights) {
+  const Device device = find_device("H100");
+  KernelShape shape{1, 16384, 1536, 4096};
+  shape.experts = 128;
+  shape.chosen = 8;
+  std::vector<Kernel> kernels = kernels_of_shape("experts", DType::kBf16, shape);
+  shape.m = 64;
+  kernels.push_back(kernels_of_shape("experts", DType::kBf16, shape).front());
+  for (Kernel& kernel : kernels) kernel.software = Software::kTensorRtLlm;
+  std::vector<KernelTime> times(2);
+  make_learned_predictor(weights())->predict(kernels, device, times);
+  EXPECT_EQ(times[0].limit, Limit::kCompute);
+  EXPECT_EQ(times[1].limit, Limit::kMemory);
+  EXPECT_GT(times[0].seconds, times[1].seconds);
+}
+
+TEST(Collectives, AnAllReduceTakesStartUpAndTheRingsTraffic) {
+  const Device device = find_device("H100");
+  KernelShape shape{1, 4096, 8192, 1};
+  shape.ranks = 8;
+  const Kernel kernel = kernels_of_shape("all_reduce", DType::kBf16, shape).front();
+  KernelTime time;
+  make_learned_predictor(weights())->predict({&kernel, 1}, device, {&time, 1});
+  EXPECT_NEAR(time.seconds, 12e-6 + 2.0 * 7 / 8 * 4096 * 8192 * 2 / 450e9, 1e-9);
+  EXPECT_EQ(time.limit, Limit::kNetwork);
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -49,7 +49,17 @@ class Preparer {
   TrainingData run(const std::vector<MeasurementSet>& sets) {
     for (const MeasurementSet& set : sets) {
       for (const std::string& line : set.unmatched) data_.report.push_back("left out " + line);
-      for (const KernelMeasurement& m : set.kernels) take(m, set);
+      size_t convolutions = 0;
+      for (const KernelMeasurement& m : set.kernels) {
+        if (m.kernel.convolution) {
+          ++convolutions;
+        } else {
+          take(m, set);
+        }
+      }
+      if (convolutions > 0)
+        data_.report.push_back(
+            fmt::format("left out {} convolutions: they are forecast as products", convolutions));
     }
     for (const auto& [gpu, why] : unknown_)
       data_.report.push_back(fmt::format("left out all rows of {}: {}", gpu, why));

@@ -9,9 +9,11 @@
 #include "devices/registry.h"
 #include "ops/shapes.h"
 #include "predict/predictor.h"
+#include "predict/weights.h"
 #include "test_support.h"
 #include "train/calibrate.h"
 #include "train/dataset.h"
+#include "train/forest_trainer.h"
 #include "train/training.h"
 
 namespace tilecast {
@@ -285,6 +287,70 @@ TEST(Training, ExcludedGpusLeaveNothingBehind) {
           {.data = {folder.path()}, .output = folder.path() / "w", .exclude_gpus = {"V100"}},
           [](const TrainProgress&) {}),
       kInput, "too little to learn");
+}
+
+TEST(Forests, LearnStepsThatNoLineFits) {
+  ForestTask task{.width = 3, .trees = 150};
+  Rng rng(5);
+  const auto truth = [](const float* x) {
+    return (x[0] < 0.3f ? 1.0f : -0.5f) + (x[1] < 0 ? x[0] : 0);
+  };
+  for (int i = 0; i < 3000; ++i) {
+    float x[3];
+    for (float& v : x) v = static_cast<float>(2 * rng.uniform() - 1);
+    task.inputs.insert(task.inputs.end(), x, x + 3);
+    task.targets.push_back(truth(x));
+    task.weights.push_back(1);
+  }
+  const Forest forest = train_forest(task);
+  ASSERT_EQ(forest.trees.size(), 150u);
+  EXPECT_EQ(forest, train_forest(task)) << "seeded";
+  double error = 0;
+  for (int i = 0; i < 500; ++i) {
+    float x[3];
+    for (float& v : x) v = static_cast<float>(2 * rng.uniform() - 1);
+    float found = 0;
+    forest_add(forest, x, 3, 1, 1, &found);
+    error += std::abs(found - truth(x)) / 500;
+  }
+  EXPECT_LT(error, 0.03);
+}
+
+TEST(Training, LayersAreCorrectedByForestsThatOutliveTheFile) {
+  const TemporaryFolder folder;
+  std::string csv =
+      "gpu,software,dtype,kv_dtype,batch,kv_len,num_heads,num_kv_heads,head_dim,window_size,"
+      "latency_ms\n";
+  for (int heads = 1; heads <= 30; ++heads) {
+    for (int batch = 1; batch <= 16; batch *= 2) {
+      for (int length = 63; length < 5000; length = 2 * length + 1) {
+        const double us = 8 + 0.02 * heads * batch + 1e-4 * heads * batch * length;
+        csv += fmt::format("H100,vllm 1,bfloat16,bfloat16,{},{},{},{},128,0,{}\n", batch, length,
+                           heads, heads, us * 1e-3);
+      }
+    }
+  }
+  write_file(folder.path() / "decode.csv", csv);
+  const TrainOptions options{.data = {folder.path() / "decode.csv"},
+                             .output = folder.path() / "w",
+                             .epochs = 40,
+                             .members = 1};
+  const TrainResult result = train_weights(options, [](const TrainProgress&) {});
+  ASSERT_EQ(result.held_out.size(), 1u);
+  EXPECT_EQ(result.held_out[0].op, "cached_attention");
+  EXPECT_EQ(result.held_out[0].software, "vllm");
+  EXPECT_LT(result.held_out[0].mape_percent, 6);
+  EXPECT_GT(result.held_out[0].roofline_mape_percent, 30);
+  const Weights weights = load_weights(folder.path() / "w");
+  const Net& net = weights.net(NetKind::kDecodeAttention);
+  ASSERT_EQ(net.corrections.size(), 1u);
+  ASSERT_EQ(net.corrections[0].forests.size(), 1u);
+  EXPECT_EQ(net.corrections[0].forests[0].software, Software::kVllm);
+  const std::string content = serialize_weights(weights);
+  EXPECT_EQ(parse_weights(content, "w"), weights);
+  std::string damaged = content;
+  damaged[damaged.size() - 100] ^= 1;
+  EXPECT_ERROR(parse_weights(damaged, "w"), kInput, "the checksum of the parameters differs");
 }
 
 }  // namespace

@@ -21,6 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     tilecast::add_backward(graph);
     tilecast::fuse_pointwise(graph);
     tilecast::plan_memory(graph);
+    if (model.decoder) {
+      for (const int64_t past : {0, 40}) {
+        tilecast::plan_memory(
+            model.decoder->build_step({.groups = {{2, 3, past}, {1, 1, 7}}, .skew_percent = 101}));
+      }
+    }
   } catch (const tilecast::Error& error) {
     if (error.kind() == tilecast::ErrorKind::kInternal) throw;
   }
