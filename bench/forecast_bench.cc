@@ -4,8 +4,10 @@
 
 #include "base/rng.h"
 #include "devices/registry.h"
+#include "ops/shapes.h"
 #include "predict/predictor.h"
 #include "tilecast/forecast.h"
+#include "tilecast/llm.h"
 
 namespace {
 
@@ -46,11 +48,30 @@ std::vector<tilecast::Kernel> distinct_kernels(size_t count) {
   return kernels;
 }
 
-void kernel_batch(benchmark::State& state) {
+/// Those of a language model in bf16: on a measured GPU forests correct them.
+std::vector<tilecast::Kernel> narrow_kernels(size_t count) {
+  tilecast::Rng rng(1);
+  std::vector<tilecast::Kernel> kernels;
+  const auto size = [&](int64_t most) { return 1 + static_cast<int64_t>(rng.below(most)); };
+  while (kernels.size() < count) {
+    tilecast::KernelShape shape{size(64), 1, size(8192), 128};
+    shape.heads = 32;
+    shape.kv_heads = 8;
+    const bool decode = kernels.size() % 4 == 0;
+    if (!decode) shape = {1, size(8192), 64 * size(128), 64 * size(128)};
+    kernels.push_back(tilecast::kernels_of_shape(decode ? "cached_attention" : "gemm",
+                                                 tilecast::DType::kBf16, shape)
+                          .front());
+    kernels.back().software = tilecast::Software::kVllm;
+  }
+  return kernels;
+}
+
+void kernel_batch(benchmark::State& state, std::vector<tilecast::Kernel> (*make)(size_t)) {
   const tilecast::Weights weights = tilecast::load_weights("");
   const auto predictor = tilecast::make_learned_predictor(weights);
   const tilecast::Device device = tilecast::find_device("H100");
-  const auto kernels = distinct_kernels(4096);
+  const auto kernels = make(4096);
   std::vector<tilecast::KernelTime> times(kernels.size());
   for (auto _ : state) {
     predictor->predict(kernels, device, times);
@@ -59,13 +80,26 @@ void kernel_batch(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kernels.size()));
 }
 
+/// Time to first token and per token of 256 tokens.
+void language_model(benchmark::State& state, const char* name, int64_t ranks) {
+  const tilecast::Forecaster forecaster;
+  const tilecast::ModelRef model = tilecast::load_model_ref(name);
+  const tilecast::GpuRef gpu = tilecast::load_gpu_ref("H100");
+  const tilecast::LlmOptions options{.prompt = 1024, .output = 256, .batch = 16, .tp = ranks};
+  for (auto _ : state)
+    benchmark::DoNotOptimize(tilecast::forecast_llm(forecaster, model, gpu, options).tokens_per_s);
+}
+
 BENCHMARK_CAPTURE(whole_model, gpt3_27_training, "gpt3_27", tilecast::Mode::kTraining, 2048)
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(whole_model, gpt2_large_inference, "gpt2_large", tilecast::Mode::kInference, 1024)
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(whole_model, llama_3_8b_training, "llama-3-8b", tilecast::Mode::kTraining, 2048)
     ->Unit(benchmark::kMicrosecond);
-BENCHMARK(kernel_batch)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(kernel_batch, fp32, distinct_kernels)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(kernel_batch, bf16, narrow_kernels)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(language_model, llama_3_8b, "llama-3-8b", 1)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(language_model, deepseek_v3, "deepseek-v3", 8)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 

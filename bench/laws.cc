@@ -22,8 +22,36 @@ namespace {
 
 using namespace tilecast;
 
-constexpr std::array kOps = {"linear",  "matmul",     "add",       "gelu", "dropout",
-                             "softmax", "layer_norm", "embedding", "copy"};
+constexpr std::array kOps = {"linear",  "matmul",           "add",        "gelu",
+                             "dropout", "softmax",          "layer_norm", "embedding",
+                             "copy",    "quantized_linear", "attention",  "cached_attention",
+                             "experts"};
+
+/// Sizes that the operators of a language model have beside the common ones.
+KernelShape with_settings(std::string_view op, KernelShape shape, Rng& rng) {
+  constexpr std::array kSchemes = {Scheme::kFp8, Scheme::kFp8Block, Scheme::kInt4WeightOnly};
+  if (op == "attention" || op == "cached_attention") {
+    shape.k = int64_t{64} << rng.below(3);
+    shape.kv_heads = int64_t{1} << rng.below(5);
+    shape.heads = shape.kv_heads << rng.below(4);
+    shape.n += shape.m;
+    if (op == "cached_attention") shape.m = 1;
+  } else if (op == "experts") {
+    shape.experts = int64_t{8} << rng.below(6);
+    shape.chosen = 1 + static_cast<int64_t>(rng.below(8));
+    if (rng.below(2) == 0) shape.scheme = kSchemes[rng.below(kSchemes.size())];
+  } else if (op == "quantized_linear") {
+    shape.scheme = kSchemes[rng.below(kSchemes.size())];
+  }
+  return shape;
+}
+
+/// Whether a dimension is one of the work's sizes, and not of a head.
+bool may_grow(std::string_view op, size_t dimension) {
+  if (op == "attention") return dimension != 3;
+  if (op == "cached_attention") return dimension == 0 || dimension == 2;
+  return true;
+}
 
 struct Falls {
   size_t pairs = 0, any = 0, above_1 = 0, above_10 = 0, above_20 = 0;
@@ -72,15 +100,21 @@ int main(int argc, char** argv) {
     while (before.size() < share) {
       const char* op = kOps[rng.below(kOps.size())];
       const DType dtype = dtypes[rng.below(dtypes.size())];
-      KernelShape shape{size(7), size(14), size(14), size(13)};
+      const KernelShape shape = with_settings(op, {size(7), size(14), size(14), size(13)}, rng);
       KernelShape grown = shape;
       int64_t* sizes[] = {&grown.batch, &grown.m, &grown.n, &grown.k};
-      int64_t& one = *sizes[rng.below(4)];
+      const size_t dimension = rng.below(4);
+      if (!may_grow(op, dimension)) continue;
+      int64_t& one = *sizes[dimension];
       // By one, by any factor up to eight, or to twice.
       const uint64_t how = rng.below(3);
       one = how == 0 ? one + 1 : how == 1 ? one + 1 + size(3) * one / 2 : one * 2;
-      for (const Kernel& k : kernels_of_shape(op, dtype, shape)) before.push_back(k);
-      for (const Kernel& k : kernels_of_shape(op, dtype, grown)) after.push_back(k);
+      const std::vector<Kernel> small = kernels_of_shape(op, dtype, shape);
+      const std::vector<Kernel> large = kernels_of_shape(op, dtype, grown);
+      if (small.front().uses_matrix_units() && device.matmul_peak(small.front().multiplied()) == 0)
+        continue;
+      before.insert(before.end(), small.begin(), small.end());
+      after.insert(after.end(), large.begin(), large.end());
     }
     std::vector<KernelTime> a(before.size()), b(after.size());
     predictor->predict(before, device, a);
@@ -92,7 +126,7 @@ int main(int argc, char** argv) {
       const char* change = a[i].tile != b[i].tile                ? "other tile"
                            : better_aligned(before[i], after[i]) ? "better aligned"
                                                                  : "same kernel";
-      falls[fmt::format("{:12} {}", a[i].predictor, before[i].is_matmul() ? change : "")].add(
+      falls[fmt::format("{:16} {}", a[i].predictor, before[i].is_matmul() ? change : "")].add(
           a[i].seconds, b[i].seconds);
     }
     kernels += a.size();

@@ -117,7 +117,9 @@ class Evaluator {
   }
 
   void model(const ModelMeasurement& m) {
-    if (m.option != "" && m.option != "fusion") {
+    // PyTorch's scaled_dot_product_attention picks the fused kernel.
+    const bool fused = m.option == "sdpa" || m.option == "flash";
+    if (m.option != "" && m.option != "fusion" && !fused) {
       skipped_[m.source + ": option '" + m.option + "' is not forecast"] += 1;
       return;
     }
@@ -134,6 +136,7 @@ class Evaluator {
       options.batch = m.batch;
       options.seq = m.seq;
       options.fusion = m.option == "fusion" ? "pointwise" : "none";
+      options.attention = fused ? "flash" : "eager";
       options.dtype = m.dtype;
       options.optimizer = m.optimizer;
       options.predictor = predictor_;
