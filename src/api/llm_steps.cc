@@ -1,0 +1,105 @@
+#include "api/llm_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+
+LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                   const LlmOptions& options)
+    : forecaster_(forecaster),
+      model_(model.content->model),
+      device_(gpu.content->device),
+      options_(options) {
+  if (!model_.decoder)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: '{}' is not forecast token by token; --prompt is for decoder-only "
+                            "language models of a Hugging Face config.json",
+                            model_.name, model_.family));
+  read_precision();
+  check();
+}
+
+void LlmSteps::read_precision() {
+  request_.tensor_ranks = options_.tp;
+  request_.skew_percent = options_.skew_percent;
+  if (const std::optional<DType> plain = find_dtype(options_.dtype);
+      plain == DType::kBf16 || plain == DType::kFp16 || plain == DType::kFp32) {
+    request_.dtype = *plain;
+    request_.scheme = Scheme::kNone;
+  } else if (!options_.dtype.empty()) {
+    const std::optional<Scheme> scheme = find_scheme(options_.dtype);
+    if (!scheme)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("--dtype: unknown value '{}'; known: bf16, fp16, fp32, {}",
+                              options_.dtype, tilecast::join(scheme_names(), ", ")));
+    request_.scheme = *scheme;
+  }
+  request_.kv_dtype = request_.dtype;
+  if (!options_.kv_dtype.empty()) request_.kv_dtype = parse_dtype(options_.kv_dtype, "--kv-dtype");
+}
+
+void LlmSteps::check() const {
+  const auto refuse = [&](const std::string& message) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}", model_.name, message));
+  };
+  if (model_.max_positions && options_.prompt + options_.output > *model_.max_positions)
+    refuse(
+        fmt::format("a prompt of {} and an output of {} tokens are longer than the model's {} "
+                    "positions; shorten them by {}",
+                    options_.prompt, options_.output, *model_.max_positions,
+                    options_.prompt + options_.output - *model_.max_positions));
+  const auto divides = [&](int64_t size, const char* what) {
+    if (size % options_.tp != 0)
+      refuse(fmt::format("--tp {} does not divide the {} {}", options_.tp, size, what));
+  };
+  divides(decoder().heads, "attention heads");
+  divides(decoder().inner, "inner columns of the MLP");
+  if (decoder().expert_inner > 0) divides(decoder().expert_inner, "inner columns of an expert");
+  if (decoder().kv_heads % options_.tp != 0 && options_.tp % decoder().kv_heads != 0)
+    refuse(fmt::format("--tp {} and the {} key heads do not divide each other", options_.tp,
+                       decoder().kv_heads));
+  const bool storable = request_.kv_dtype == request_.dtype || request_.kv_dtype == DType::kFp8 ||
+                        request_.kv_dtype == DType::kInt8;
+  if (!storable)
+    refuse(fmt::format("a cache in {} is not known; known: {}, fp8, int8",
+                       dtype_name(request_.kv_dtype), dtype_name(request_.dtype)));
+}
+
+Graph LlmSteps::graph(std::vector<Group> groups, int64_t ranks) const {
+  StepRequest request = request_;
+  request.groups = std::move(groups);
+  request.tensor_ranks = ranks;
+  return decoder().build_step(request);
+}
+
+LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
+  Step s;
+  s.graph = graph(std::move(groups), options_.tp);
+  s.lowered = lower(s.graph, *find_software(options_.software));
+  s.times.resize(s.lowered.distinct.size());
+  forecaster_.impl().predictor(options_.predictor).predict(s.lowered.distinct, device_, s.times);
+  s.timeline = time_launches(s.lowered, s.times, launched ? options_.host_launch_s : 0);
+  return s;
+}
+
+int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const {
+  // Fewer key heads than ranks are held several times; a latent vector by every rank.
+  const int64_t share = decoder().latent ? 1 : std::min(ranks, decoder().kv_heads);
+  constexpr int64_t kBitsPerByte = 8;
+  const int64_t per_layer =
+      decoder().cache_width / share * dtype_bits(request_.kv_dtype) / kBitsPerByte;
+  int64_t total = 0;
+  for (const int64_t window : decoder().windows) {
+    const int64_t kept = window == 0 ? tokens : std::min(tokens, window);
+    total = checked_add(total, checked_product({sequences, kept, per_layer}));
+  }
+  return total;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,59 @@
+#pragma once
+
+// One step of a language model on one rank: what every question about it is made of.
+
+#include <vector>
+
+#include "api/internal.h"
+#include "api/timing.h"
+#include "tilecast/llm.h"
+
+namespace tilecast {
+
+class LlmSteps {
+ public:
+  using Group = StepRequest::Group;
+
+  /// Throws Error where the model is none that writes token by token, or the options do not fit it.
+  LlmSteps(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+           const LlmOptions& options);
+
+  struct Step {
+    Graph graph;  ///< what the launches point into
+    Lowered lowered;
+    std::vector<KernelTime> times;
+    Timeline timeline;
+  };
+  /// `launched`: kernel by kernel by the host; else by a CUDA graph.
+  Step step(std::vector<Group> groups, bool launched) const;
+  Graph graph(std::vector<Group> groups, int64_t ranks) const;
+
+  /// Keys and values of one rank. Layers with a window keep no more than it.
+  int64_t cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const;
+
+  const Model& model() const { return model_; }
+  const Decoder& decoder() const { return *model_.decoder; }
+  const Device& device() const { return device_; }
+  const LlmOptions& options() const { return options_; }
+  /// Of the weights: as asked, else as the checkpoint.
+  Scheme scheme() const { return request_.scheme.value_or(decoder().scheme); }
+  DType dtype() const { return request_.dtype; }
+  DType kv_dtype() const { return request_.kv_dtype; }
+
+ private:
+  void read_precision();
+  void check() const;
+
+  const Forecaster& forecaster_;
+  const Model& model_;
+  const Device& device_;
+  const LlmOptions& options_;
+  StepRequest request_;
+};
+
+/// What a server that batches continuously does with so many bytes for its cache. The static
+/// batch's times say how uncertain a step is.
+LlmForecast::Serving forecast_server(const LlmSteps& steps, int64_t cache_room,
+                                     const Estimate& first_token, const Estimate& per_token);
+
+}  // namespace tilecast
