@@ -22,6 +22,14 @@ TEST_P(EveryModel, BuildsForInferenceAndTraining) {
   }
 }
 
+TEST_P(EveryModel, HasTheSameParametersServedAsTrained) {
+  const Model model = load_model(GetParam());
+  if (!model.decoder) return;
+  const int64_t trained = model.build({.seq = 16}).parameter_count();
+  EXPECT_EQ(model.decoder->build_step({.groups = {{2, 8, 0}}}).parameter_count(), trained);
+  EXPECT_EQ(model.decoder->build_step({.groups = {{2, 1, 8}}}).parameter_count(), trained);
+}
+
 INSTANTIATE_TEST_SUITE_P(Bundled, EveryModel, testing::ValuesIn(bundled_models()),
                          [](const auto& info) {
                            std::string name = info.param;

@@ -102,7 +102,7 @@ class DecoderGraph {
     if (!c_.query_norm || norm_name.empty()) return f_.split_heads(x, heads);
     const Shape shape = graph_.tensor(x).shape;
     const TensorId wide = f_.view(x, {shape[0], shape[1], heads, shape[2] / heads});
-    return f_.transpose(f_.rms_norm(wide, norm_name), {0, 2, 1, 3});
+    return f_.transpose(f_.rms_norm(wide, norm_name, c_.query_norm_weight), {0, 2, 1, 3});
   }
 
   struct Heads {

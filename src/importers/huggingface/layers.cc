@@ -58,7 +58,7 @@ TensorId Layers::layer_norm(TensorId x, const std::string& name) {
             name);
 }
 
-TensorId Layers::rms_norm(TensorId x, const std::string& name) {
+TensorId Layers::rms_norm(TensorId x, const std::string& name, bool weighted) {
   const Shape shape = builder_.graph().tensor(x).shape;
   Shape rows = shape;
   rows.back() = 1;
@@ -72,6 +72,7 @@ TensorId Layers::rms_norm(TensorId x, const std::string& name) {
   const TensorId mean = op("reduce_mean", {squares}, name, {{"shape", rows}});
   const TensorId scale = op("rsqrt", {op("add_scalar", {mean}, name)}, name);
   const TensorId normal = cast(op("mul", {wide, scale}, name), dtype);
+  if (!weighted) return normal;
   return op("mul", {normal, weight(name + ".weight", {shape.back()})}, name);
 }
 

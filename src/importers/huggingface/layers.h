@@ -31,7 +31,7 @@ class Layers {
   TensorId linear(TensorId x, const std::string& name, Linear options);
   TensorId layer_norm(TensorId x, const std::string& name);
   /// pow, mean, add, rsqrt, mul, mul; casts around it in half precision.
-  TensorId rms_norm(TensorId x, const std::string& name);
+  TensorId rms_norm(TensorId x, const std::string& name, bool weighted = true);
   /// Nothing in inference or with probability 0.
   TensorId dropout(TensorId x, const std::string& name, bool active = true);
   TensorId embedding(TensorId table, TensorId ids, const std::string& name);
