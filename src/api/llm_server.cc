@@ -52,15 +52,18 @@ std::vector<int64_t> grid(int64_t first, int64_t last) {
   return result;
 }
 
+/// Seconds of a step's kernels: attention, the output layer, all else.
 struct Parts {
-  double attention = 0, rest = 0;
+  double attention = 0, head = 0, rest = 0;
 };
 Parts parts(const LlmSteps& steps, std::vector<LlmSteps::Group> groups) {
   const LlmSteps::Step s = steps.step(std::move(groups), false);
+  const size_t last = s.graph.segments.size() - 1;  // the head
   Parts p;
   for (const Launch& launch : s.lowered.launches) {
     const double seconds = s.times[launch.kernel].seconds * static_cast<double>(launch.count);
-    (s.lowered.distinct[launch.kernel].is_attention() ? p.attention : p.rest) += seconds;
+    const bool attention = s.lowered.distinct[launch.kernel].is_attention();
+    (attention ? p.attention : launch.segment == last ? p.head : p.rest) += seconds;
   }
   return p;
 }
@@ -89,17 +92,22 @@ LlmForecast::Serving forecast_server(const LlmSteps& steps, int64_t cache_room,
                       std::max<int64_t>(1, steps.cache_bytes(1, o.prompt + o.output, o.tp)) *
                       (o.prompt + o.output);
   result.most_sequences = std::min(load.most_sequences, load.cache_tokens / (o.prompt + o.output));
-  // Enough to fill the batch several times.
+  // Enough to fill the batch several times, but not for ever.
   const int64_t together = o.rate > 0 ? result.most_sequences : load.concurrency;
-  load.requests = std::max<int64_t>(load.requests, 6 * together);
+  constexpr int64_t kFewest = 12, kMost = 20000, kMostTokens = 20'000'000;
+  load.requests =
+      std::clamp<int64_t>(std::max<int64_t>(load.requests, 6 * std::min(together, kMost)), kFewest,
+                          std::clamp<int64_t>(kMostTokens / o.output, kFewest, kMost));
   result.rate = o.rate;
   result.concurrency = o.rate > 0 ? 0 : load.concurrency;
 
   const int64_t most = std::max<int64_t>(1, std::min(result.most_sequences, together));
   const int64_t longest = o.prompt + o.output;
-  // All but attention depends on the tokens of a step alone.
+  // All but attention depends on the tokens of a step alone, the output layer on its sequences.
   const Surface rest(grid(1, o.chunk + most), {1},
-                     [&](int64_t tokens, int64_t) { return parts(steps, {{tokens, 1, 1}}).rest; });
+                     [&](int64_t tokens, int64_t) { return parts(steps, {{1, tokens, 1}}).rest; });
+  const Surface head(grid(1, most + 1), {1},
+                     [&](int64_t b, int64_t) { return parts(steps, {{b, 1, 1}}).head; });
   const Surface decode(
       grid(1, most), grid(std::max<int64_t>(1, o.prompt / 2), longest),
       [&](int64_t b, int64_t past) { return parts(steps, {{b, 1, past}}).attention; });
@@ -113,7 +121,8 @@ LlmForecast::Serving forecast_server(const LlmSteps& steps, int64_t cache_room,
   const double launches = host_floor(steps);
   const auto step_s = [&](const ServingBatch& b) {
     const auto tokens = static_cast<double>(b.decoding + b.prefill_tokens);
-    double seconds = rest.at(tokens, 1);
+    const auto sequences = static_cast<double>(b.decoding + (b.prefill_tokens > 0 ? 1 : 0));
+    double seconds = rest.at(tokens, 1) + head.at(sequences, 1);
     if (b.decoding > 0) seconds += decode.at(static_cast<double>(b.decoding), b.decode_context);
     if (b.prefill_tokens > 0)
       seconds += b.prefill_past == 0 ? fresh.at(static_cast<double>(b.prefill_tokens), 1)

@@ -1,12 +1,14 @@
 #include "predict/forest.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace tilecast {
 
 int16_t Forest::quantized(float value, float steps) {
-  return static_cast<int16_t>(std::clamp(std::round(value * steps), -32767.0f, 32767.0f));
+  // To the nearest whole step, halves away from 0; std::round is a call on processors without
+  // SSE 4.1.
+  const float scaled = std::clamp(value * steps, -32767.0f, 32767.0f);
+  return static_cast<int16_t>(scaled + (scaled < 0 ? -0.5f : 0.5f));
 }
 
 void forest_add(const Forest& forest, const float* inputs, size_t width, size_t count, float weight,

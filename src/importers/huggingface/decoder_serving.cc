@@ -59,7 +59,7 @@ class ServingStep {
     const TensorId head =
         c_.tied ? table : weight("lm_head.weight", {split(c_.vocabulary), c_.width});
     TensorId logits = op("linear", {rows, head}, "lm_head");
-    if (ranks_ > 1) logits = all_reduce(logits, "lm_head.gather");
+    logits = all_reduce(logits, "lm_head");  // stands for the gathering of each rank's share
     graph.outputs = {op("sample", {logits}, "sample")};
   }
 
