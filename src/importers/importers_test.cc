@@ -114,5 +114,18 @@ TEST(LoadModel, TakesFilesFoldersAndNames) {
   EXPECT_ERROR(load_model("gpt2_larg"), kNotFound, "did you mean 'gpt2_large'");
 }
 
+TEST(Multimodal, TheTextPartIsReadWithTheFamilysDefaults) {
+  // As google/gemma-3-4b-it has it; 3.88 billion parameters without the vision tower.
+  const Model gemma = import_model(
+      R"({"model_type": "gemma3", "text_config": {"hidden_size": 2560, "intermediate_size": 10240,
+          "model_type": "gemma3_text", "num_hidden_layers": 34, "sliding_window": 1024},
+          "vision_config": {"hidden_size": 1152}})",
+      "config.json");
+  EXPECT_NEAR(static_cast<double>(gemma.build({.seq = 16}).parameter_count()), 3.88e9, 0.01e9);
+  EXPECT_EQ(gemma.decoder->windows[4], 1024);
+  EXPECT_EQ(gemma.decoder->windows[5], 0);
+  EXPECT_ERROR(import_model(R"({"model_type": "llama4"})", "config.json"), kInput, "text_config");
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -334,6 +334,23 @@ DecoderConfig read_decoder_config(const JsonObject& json) {
   return config;
 }
 
+Model read_multimodal_decoder(const JsonObject& json) {
+  // Published Gemma 3 configs leave out what equals transformers' defaults (Gemma3TextConfig).
+  Json text = {{"num_attention_heads", 8},
+               {"num_key_value_heads", 4},
+               {"head_dim", 256},
+               {"vocab_size", 262208},
+               {"max_position_embeddings", 131072},
+               {"hidden_activation", "gelu_pytorch_tanh"}};
+  const JsonObject given = json.object("text_config");
+  if (json.string("model_type") != "gemma3") text = Json::object();
+  text.update(given.json());
+  if (!text.contains("model_type")) text["model_type"] = json.string("model_type") + "_text";
+  if (json.has("quantization_config"))
+    text["quantization_config"] = json.json()["quantization_config"];
+  return read_decoder(JsonObject(text, given.where()));
+}
+
 Model read_decoder(const JsonObject& json) {
   const DecoderConfig config = read_decoder_config(json);
   Model model = make_model(config, std::min<int64_t>(2048, config.positions), config.positions,

@@ -21,6 +21,8 @@ Model read_gpt2(const JsonObject& config);
 Model read_bert(const JsonObject& config);
 Model read_opt(const JsonObject& config);
 Model read_decoder(const JsonObject& config);
+/// The language model of a config that holds one beside a vision tower, which is left out.
+Model read_multimodal_decoder(const JsonObject& config);
 Model read_t5(const JsonObject& config);
 Model read_vit(const JsonObject& config);
 Model read_clip(const JsonObject& config);
