@@ -23,6 +23,13 @@ constexpr SchemeInfo kSchemes[kSchemeCount] = {
     {"fp4", DType::kFp4, DType::kFp4, 16, 8},
 };
 
+constexpr int64_t kBitsPerByte = 8;
+
+/// Of all groups' scales.
+int64_t scale_bits(const SchemeInfo& info, int64_t count) {
+  return info.group == 0 ? 0 : checked_multiply(ceil_divide(count, info.group), info.scale_bits);
+}
+
 }  // namespace
 
 const SchemeInfo& scheme_info(Scheme scheme) { return kSchemes[static_cast<size_t>(scheme)]; }
@@ -48,12 +55,15 @@ Scheme parse_scheme(std::string_view name, const std::string& where) {
 
 int64_t scheme_bytes(Scheme scheme, int64_t count, DType activations) {
   const SchemeInfo& info = scheme_info(scheme);
-  constexpr int64_t kBitsPerByte = 8;
   const int64_t bits =
       checked_multiply(count, dtype_bits(scheme == Scheme::kNone ? activations : info.weight));
-  const int64_t scales =
-      info.group == 0 ? 0 : checked_multiply(ceil_divide(count, info.group), info.scale_bits);
-  return ceil_divide(checked_add(bits, scales), kBitsPerByte);
+  return ceil_divide(checked_add(bits, scale_bits(info, count)), kBitsPerByte);
+}
+
+int64_t scale_bytes(Scheme scheme, int64_t count) {
+  const SchemeInfo& info = scheme_info(scheme);
+  if (info.group == 0) return 4;
+  return ceil_divide(scale_bits(info, count), kBitsPerByte);
 }
 
 DType multiplied_dtype(Scheme scheme, DType activations) {

@@ -44,6 +44,9 @@ Scheme parse_scheme(std::string_view name, const std::string& where);
 /// Bytes of so many weights, scales included. Throws Error{kInput} on overflow.
 int64_t scheme_bytes(Scheme scheme, int64_t count, DType activations);
 
+/// Bytes of a tensor of their scales alone: one in single precision where no group shares one.
+int64_t scale_bytes(Scheme scheme, int64_t count);
+
 /// The type that the matrix units multiply.
 DType multiplied_dtype(Scheme scheme, DType activations);
 

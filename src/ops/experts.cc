@@ -94,6 +94,11 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
 }  // namespace
 
 std::vector<OpDef> expert_ops() {
+  const std::vector<AttributeDef> attributes = {
+      {"chosen", "experts that a token goes to"},
+      {"ranks", "ranks that the experts are spread over"},
+      {"skew_percent", "100 times the exponent of the experts' popularity; 0: even"},
+      {"scheme", "how the weights are stored and multiplied"}};
   return {
       {.name = "experts",
        .doc =
@@ -102,11 +107,7 @@ std::vector<OpDef> expert_ops() {
        .onnx = "",
        .min_inputs = 3,
        .max_inputs = 4,
-       .attributes = {{"chosen", "experts that a token goes to"},
-                      {"ranks", "ranks that the experts are spread over"},
-                      {"skew_percent",
-                       "100 times the exponent of the experts' popularity; 0: even"},
-                      {"scheme", "how the weights are stored and multiplied"}},
+       .attributes = attributes,
        .infer = infer_experts,
        .work = work_experts,
        .backward = backward_experts,
@@ -117,11 +118,7 @@ std::vector<OpDef> expert_ops() {
        .onnx = "",
        .min_inputs = 4,
        .max_inputs = 4,
-       .attributes = {{"chosen", "experts that a token goes to"},
-                      {"ranks", "ranks that the experts are spread over"},
-                      {"skew_percent",
-                       "100 times the exponent of the experts' popularity; 0: even"},
-                      {"scheme", "how the weights are stored and multiplied"}},
+       .attributes = attributes,
        .infer = infer_experts_backward,
        .work = work_experts_backward,
        .example =

@@ -117,14 +117,10 @@ void quantize_linears(Graph& graph, Scheme scheme) {
                         uses[static_cast<size_t>(node.inputs[1])] == 1 &&
                         node.attribute_or("weight_layout", 0) == 0;
     if (!linear) return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
-    const SchemeInfo& info = scheme_info(scheme);
     Tensor& weight = b.graph().tensor(inputs[1]);
-    const int64_t count = element_count(weight.shape);
-    const int64_t scales =
-        info.group == 0 ? 4 : ((count + info.group - 1) / info.group * info.scale_bits + 7) / 8;
-    weight.dtype = info.weight;
+    weight.dtype = scheme_info(scheme).weight;
     Tensor held{.name = weight.name + ".scales",
-                .shape = {scales},
+                .shape = {scale_bytes(scheme, element_count(weight.shape))},
                 .dtype = DType::kInt8,
                 .kind = TensorKind::kBuffer,
                 .segment = weight.segment};

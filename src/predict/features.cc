@@ -39,6 +39,8 @@ double matrix_peak_of(const Kernel& kernel, const Device& device) {
 
 }  // namespace
 
+float flag(bool value) { return value ? 1.0f : 0.0f; }
+
 float log2_of(double x) { return std::log2(static_cast<float>(std::max(x, 1e-30))); }
 
 float alignment(int64_t x, int limit) {
@@ -68,6 +70,11 @@ double shortest_kernel_s(NetKind kind, const Device& device) {
   // (2.52).
   constexpr double kCycles = 3500;  // the least of the three
   return net_def(kind).counts_cycles ? kCycles / device.boost_clock_hz : kShortestKernel;
+}
+
+double logit_of(double seconds, double law_s, double shortest_s) {
+  constexpr double kNearest = 2.5e-3;
+  return -std::log(std::max((seconds - shortest_s) / law_s - 1, kNearest));
 }
 
 float lowest_logit(NetKind kind) { return net_def(kind).lowest_logit; }
@@ -135,14 +142,6 @@ Bound physical_bound(const Kernel& kernel, const Device& device) {
   return bound;
 }
 
-Waves waves_of(double tiles, const Device& device) {
-  const double per_wave = static_cast<double>(device.sm_count);
-  Waves result{.tiles = tiles};
-  result.waves = std::max(1.0, std::ceil(tiles / per_wave));
-  result.occupancy = tiles / (result.waves * per_wave);
-  return result;
-}
-
 Waves count_waves(const Kernel& kernel, const Device& device, Tile tile) {
   double tiles = 1;
   if (kernel.is_matmul()) {
@@ -152,18 +151,22 @@ Waves count_waves(const Kernel& kernel, const Device& device, Tile tile) {
     tiles = static_cast<double>(kernel.m);
   } else if (kernel.family == KernelFamily::kAttention) {
     tiles = static_cast<double>(kernel.batch) * static_cast<double>(kernel.attention.heads) *
-            static_cast<double>(ceil_divide(kernel.m, 128));
+            static_cast<double>(ceil_divide(kernel.m, kQueryTile));
   } else if (kernel.family == KernelFamily::kDecodeAttention) {
     tiles = static_cast<double>(kernel.batch) * static_cast<double>(kernel.attention.kv_heads);
   } else if (kernel.family == KernelFamily::kExperts) {
     const double busy = std::max(1.0, kernel.experts.busy);
-    tiles = busy * std::ceil(std::max(1.0, kernel.experts.assignments / busy) / 64) *
-            static_cast<double>(ceil_divide(kernel.n, 64));
+    tiles = busy * std::ceil(std::max(1.0, kernel.experts.assignments / busy) / kExpertTile) *
+            static_cast<double>(ceil_divide(kernel.n, kExpertTile));
   } else {
     // PyTorch's vectorized kernels: 128 threads of four elements a block.
     tiles = static_cast<double>(ceil_divide(std::max<int64_t>(1, kernel.n), 512));
   }
-  return waves_of(tiles, device);
+  const double per_wave = static_cast<double>(device.sm_count);
+  Waves result{.tiles = tiles};
+  result.waves = std::max(1.0, std::ceil(tiles / per_wave));
+  result.occupancy = tiles / (result.waves * per_wave);
+  return result;
 }
 
 Features make_features(const Kernel& kernel, const Device& device, const Bound& bound, Tile tile) {

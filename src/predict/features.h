@@ -17,6 +17,10 @@ inline constexpr double kShortestKernel = 2e-6;
 /// That of a network's kernels on a device.
 double shortest_kernel_s(NetKind kind, const Device& device);
 
+/// The logit of utilization at which the law takes `seconds`. Faster than the bound can't be
+/// forecast; 0.25 % above it is as near as makes sense.
+double logit_of(double seconds, double law_s, double shortest_s);
+
 /// Names of a network's features, in order.
 const std::vector<std::string_view>& feature_names(NetKind kind);
 size_t shared_feature_count(NetKind kind);
@@ -43,15 +47,19 @@ Bound physical_bound(const Kernel& kernel, const Device& device);
 /// matrix products only.
 Features make_features(const Kernel& kernel, const Device& device, const Bound& bound, Tile tile);
 
+/// Queries that one block of fused attention computes: what FlashAttention's kernels have for head
+/// sizes of 64 and 128.
+inline constexpr int64_t kQueryTile = 128;
+/// Tokens and columns of one block of an experts' grouped product: the smallest usual tile.
+inline constexpr int64_t kExpertTile = 64;
+
 /// Tiles of a kernel, one per block, and the waves they take with one block on each SM.
 struct Waves {
   double tiles = 1;
   double waves = 1;      ///< ceil(tiles / sm)
   double occupancy = 1;  ///< tiles / (waves · sm): 1 where the last wave is full
 };
+/// `tile` is read for matrix products only.
 Waves count_waves(const Kernel& kernel, const Device& device, Tile tile);
-
-/// Waves of so many blocks.
-Waves waves_of(double tiles, const Device& device);
 
 }  // namespace tilecast

@@ -3,21 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/checked.h"
 #include "predict/features.h"
 
 namespace tilecast {
 namespace {
 
-/// Queries that one block computes, keys that it loads at a time: what FlashAttention's kernels
-/// have for head sizes of 64 and 128.
-constexpr int64_t kQueryTile = 128;
+/// Keys that one block loads at a time, as kQueryTile.
 constexpr double kKeyTile = 64;
 
-float flag(bool value) { return value ? 1.0f : 0.0f; }
-
 struct Work {
-  double blocks, waves, occupancy, blocks_per_sm;
+  double blocks, occupancy, blocks_per_sm;
   double reach;  ///< keys that the last query sees
   double
       serial;  ///< seconds of the blocks of one SM, one after the other, at its share of the peak
@@ -28,10 +23,8 @@ Work work_of(const Kernel& kernel, const Device& device, const Bound& bound) {
   const AttentionShape& a = kernel.attention;
   const bool decode = kernel.family == KernelFamily::kDecodeAttention;
   Work w{};
-  w.blocks = static_cast<double>(kernel.batch) *
-             static_cast<double>(decode ? a.kv_heads : a.heads * ceil_divide(kernel.m, kQueryTile));
-  const Waves waves = waves_of(w.blocks, device);
-  w.waves = waves.waves;
+  const Waves waves = count_waves(kernel, device, {});
+  w.blocks = waves.tiles;
   w.occupancy = waves.occupancy;
   const auto sm = static_cast<double>(device.sm_count);
   w.blocks_per_sm = w.blocks / sm;

@@ -8,19 +8,12 @@
 namespace tilecast {
 namespace {
 
-/// Tokens and columns of one block of a grouped product: the smallest usual tile.
-constexpr double kTile = 64;
-
-float flag(bool value) { return value ? 1.0f : 0.0f; }
-
 Features experts(const Kernel& kernel, const Device& device, const Bound& bound, Tile) {
   const ExpertShape& e = kernel.experts;
   const double busy = std::max(1.0, e.busy);
   const double tokens = e.assignments / busy;
-  const double tiles = busy * std::ceil(std::max(1.0, tokens) / kTile) *
-                       std::ceil(static_cast<double>(kernel.n) / kTile);
-  const Waves waves = waves_of(tiles, device);
-  const double tiles_per_sm = tiles / static_cast<double>(device.sm_count);
+  const Waves waves = count_waves(kernel, device, {});
+  const double tiles_per_sm = waves.tiles / static_cast<double>(device.sm_count);
   const double shortest = shortest_kernel_s(NetKind::kExperts, device);
   const double memory = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
   const float bytes_per_l2 =
@@ -41,12 +34,12 @@ Features experts(const Kernel& kernel, const Device& device, const Bound& bound,
           flag(e.skew_percent > 0), std::clamp(log2_of(own), 0.0f, 7.0f),
           // Not shared by all devices.
           flag(scheme == Scheme::kFp4WeightOnly), bytes_per_l2,
-          static_cast<float>(std::min(1.0, tokens / kTile)), log2_of(static_cast<double>(kernel.m)),
-          log2_of(static_cast<double>(e.chosen)), log2_of(static_cast<double>(e.experts)),
-          log2_of(static_cast<double>(e.ranks)), static_cast<float>(e.skew_percent) / 100.0f,
-          log2_of(e.assignments), log2_of(static_cast<double>(kernel.k)),
-          log2_of(static_cast<double>(kernel.n)), log2_of(busy),
-          log2_of(static_cast<double>(kernel.m) * static_cast<double>(e.chosen)),
+          static_cast<float>(std::min(1.0, tokens / kExpertTile)),
+          log2_of(static_cast<double>(kernel.m)), log2_of(static_cast<double>(e.chosen)),
+          log2_of(static_cast<double>(e.experts)), log2_of(static_cast<double>(e.ranks)),
+          static_cast<float>(e.skew_percent) / 100.0f, log2_of(e.assignments),
+          log2_of(static_cast<double>(kernel.k)), log2_of(static_cast<double>(kernel.n)),
+          log2_of(busy), log2_of(static_cast<double>(kernel.m) * static_cast<double>(e.chosen)),
           log2_of(bound.law_s / shortest), alignment(kernel.n, 9)};
 }
 

@@ -66,6 +66,9 @@ NetDef experts_net();
 
 // What the files share.
 
+/// 1 where it holds.
+float flag(bool value);
+
 /// log2 of a number that may be 0.
 float log2_of(double x);
 

@@ -139,9 +139,7 @@ class LearnedPredictor : public Predictor {
                       float& factor) {
     if (factor == 0) return;
     const double seconds = law_time(kind, device, bound, logit) * std::exp(factor);
-    const double over = (seconds - shortest_kernel_s(kind, device)) / bound.law_s - 1;
-    constexpr double kNearest = 2.5e-3;  // as train/calibrate.cc
-    logit = static_cast<float>(-std::log(std::max(over, kNearest)));
+    logit = static_cast<float>(logit_of(seconds, bound.law_s, shortest_kernel_s(kind, device)));
     factor = 0;
   }
 

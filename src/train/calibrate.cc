@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "predict/features.h"
 #include "predict/predictor.h"
 #include "tilecast/error.h"
 
@@ -28,10 +29,9 @@ struct Rows {
   size_t count() const { return targets.size(); }
 };
 
-double logit_of(double seconds, double bound, double shortest, double lowest) {
-  const double over = (seconds - shortest) / bound - 1;
-  // Faster than the bound can't be forecast; 0.25 % above it is as near as makes sense.
-  return std::max(-std::log(std::max(over, 2.5e-3)), lowest);
+/// No lower than the predictor lets it be.
+double clamped_logit(double seconds, double bound, double shortest, double lowest) {
+  return std::max(logit_of(seconds, bound, shortest), lowest);
 }
 
 Rows collect(NetKind kind, const Weights& weights, const Device& device,
@@ -56,12 +56,13 @@ Rows collect(NetKind kind, const Weights& weights, const Device& device,
     for (size_t j = 0; j < feature_names(kind).size(); ++j)
       rows.points.push_back((std::clamp(f[j], net.minimum[j], net.maximum[j]) - net.mean[j]) /
                             net.scale[j]);
-    const double now = logit_of(times[i].seconds, bound.law_s, rows.shortest, lowest);
+    const double now = clamped_logit(times[i].seconds, bound.law_s, rows.shortest, lowest);
     const double loss = bound.law_s * std::exp(-now);
     rows.bounds.push_back(bound.law_s);
     rows.measured.push_back(used[i]->seconds);
     rows.forecast.push_back(times[i].seconds);
-    rows.targets.push_back(logit_of(used[i]->seconds, bound.law_s, rows.shortest, lowest) - now);
+    rows.targets.push_back(clamped_logit(used[i]->seconds, bound.law_s, rows.shortest, lowest) -
+                           now);
     rows.sensitivity.push_back(loss / (rows.shortest + bound.law_s + loss));
     // A logit says little of the time where its share in it is small, and a short call is noisy.
     const double share = std::max(0.05, rows.sensitivity.back());
@@ -80,7 +81,7 @@ struct Fit {
 
 double log_time_error(const Rows& rows, size_t i, double correction, double lowest) {
   const double logit = std::max(
-      logit_of(rows.forecast[i], rows.bounds[i], rows.shortest, lowest) + correction, lowest);
+      clamped_logit(rows.forecast[i], rows.bounds[i], rows.shortest, lowest) + correction, lowest);
   const double time = rows.shortest + rows.bounds[i] * (1 + std::exp(-logit));
   return std::log(time / rows.measured[i]);
 }

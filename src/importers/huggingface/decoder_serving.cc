@@ -81,12 +81,9 @@ class ServingStep {
   }
 
   TensorId scales(const std::string& name, int64_t elements, Scheme scheme) {
-    const SchemeInfo& info = scheme_info(scheme);
     // In bytes: scales come in several widths.
-    const int64_t groups = info.group == 0 ? 1 : (elements + info.group - 1) / info.group;
-    const int64_t bytes = info.group == 0 ? 4 : (groups * info.scale_bits + 7) / 8;
     return b_.tensor({.name = name + ".scales",
-                      .shape = {bytes},
+                      .shape = {scale_bytes(scheme, elements)},
                       .dtype = DType::kInt8,
                       .kind = TensorKind::kBuffer,
                       .segment = b_.current_segment()});
