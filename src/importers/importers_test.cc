@@ -3,6 +3,8 @@
 #include "base/embedded.h"
 #include "base/file.h"
 #include "importers/model.h"
+#include "memory/plan.h"
+#include "ops/builder.h"
 #include "passes/passes.h"
 #include "test_support.h"
 
@@ -28,6 +30,89 @@ TEST_P(EveryModel, HasTheSameParametersServedAsTrained) {
   const int64_t trained = model.build({.seq = 16}).parameter_count();
   EXPECT_EQ(model.decoder->build_step({.groups = {{2, 8, 0}}}).parameter_count(), trained);
   EXPECT_EQ(model.decoder->build_step({.groups = {{2, 1, 8}}}).parameter_count(), trained);
+  EXPECT_EQ(model.decoder->build_step({.groups = {{2, 1, 8}, {1, 8, 0}, {3, 4, 0}, {1, 4, 4}}})
+                .parameter_count(),
+            trained);
+}
+
+/// Work of the step's nodes: those of single groups, the rest of the layers, and of the output
+/// layer.
+struct StepWork {
+  int64_t group_flops = 0, group_bytes = 0, group_kernels = 0;
+  int64_t rest_flops = 0, rest_bytes = 0, rest_kernels = 0;
+  int64_t head_flops = 0, head_bytes = 0;
+};
+
+StepWork work_of(const Graph& graph) {
+  StepWork work;
+  for (const Segment& segment : graph.segments) {
+    for (int32_t i = 0; i < segment.node_count; ++i) {
+      const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
+      std::vector<Kernel> kernels;
+      lower_node(graph, node, kernels);
+      for (const Kernel& k : kernels) {
+        const bool head = &segment == &graph.segments.back() && node.name.rfind("norm", 0) != 0;
+        const bool group = is_group_work(node.name);
+        (head    ? work.head_flops
+         : group ? work.group_flops
+                 : work.rest_flops) += k.flops * segment.repeat;
+        (head    ? work.head_bytes
+         : group ? work.group_bytes
+                 : work.rest_bytes) += k.bytes() * segment.repeat;
+        if (!head) (group ? work.group_kernels : work.rest_kernels) += segment.repeat;
+      }
+    }
+  }
+  return work;
+}
+
+TEST_P(EveryModel, AMixedStepIsTheSumOfItsGroups) {
+  const Model model = load_model(GetParam());
+  if (!model.decoder) return;
+  const auto step = [&](std::vector<StepRequest::Group> groups) {
+    return model.decoder->build_step({.groups = std::move(groups)});
+  };
+  const std::vector<StepRequest::Group> groups = {{32, 1, 500}, {2, 96, 0}, {1, 64, 128}};
+  const Graph mixed = step(groups);
+  const StepWork work = work_of(mixed);
+  int64_t flops = 0, bytes = 0, kernels = 0;
+  for (const StepRequest::Group& g : groups) {
+    const StepWork alone = work_of(step({g}));
+    flops += alone.group_flops;
+    bytes += alone.group_bytes;
+    kernels += alone.group_kernels;
+  }
+  EXPECT_EQ(work.group_flops, flops);
+  EXPECT_EQ(work.group_bytes, bytes);
+  EXPECT_EQ(work.group_kernels, kernels);
+  // 32 + 2 x 96 + 64 tokens, whoever they belong to; logits of 35 sequences.
+  const Graph plain = step({{1, 288, 1}});
+  EXPECT_EQ(work.rest_flops, work_of(plain).rest_flops);
+  EXPECT_EQ(work.rest_bytes, work_of(plain).rest_bytes);
+  EXPECT_EQ(work.rest_kernels, work_of(plain).rest_kernels);
+  EXPECT_EQ(work.head_flops, work_of(step({{35, 1, 1}})).head_flops);
+
+  // Two groups write into one buffer, which is there before the first of them.
+  const Graph split = step({{34, 2, 1}, {1, 2, 1}});
+  const MemoryPlan one = plan_memory(step({{35, 2, 1}})), two = plan_memory(split);
+  EXPECT_EQ(one.weights_bytes, two.weights_bytes);
+  EXPECT_EQ(one.cache_bytes, two.cache_bytes);
+  int64_t buffer = 0;
+  for (const Tensor& t : split.tensors) {
+    if (t.name.ends_with(".outputs")) buffer = std::max(buffer, tensor_bytes(t));
+  }
+  EXPECT_GT(buffer, 0);
+  EXPECT_GE(two.activations_bytes, one.activations_bytes);
+  // The buffer, and queries, which live until the last group has read them.
+  EXPECT_LE(two.activations_bytes, one.activations_bytes + 3 * buffer);
+  // Every tensor that a node reads is made by a node before it, or given.
+  std::vector<bool> made(mixed.tensors.size());
+  for (size_t t = 0; t < made.size(); ++t)
+    made[t] = mixed.tensors[t].kind != TensorKind::kActivation;
+  for (const Node& node : mixed.nodes) {
+    for (const TensorId id : node.inputs) EXPECT_TRUE(made[static_cast<size_t>(id)]) << node.name;
+    for (const TensorId id : node.outputs) made[static_cast<size_t>(id)] = true;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Bundled, EveryModel, testing::ValuesIn(bundled_models()),

@@ -37,6 +37,10 @@ struct StepRequest {
   int64_t skew_percent = 0;  ///< of the experts' popularity
 };
 
+/// Whether a node of a serving step works on one group's sequences (attention and what prepares it
+/// for one group); all other nodes work on all tokens of the step.
+bool is_group_work(std::string_view node_name);
+
 /// What a language model that writes token by token is, as far as serving depends on it.
 struct Decoder {
   int64_t layers = 0;

@@ -225,6 +225,31 @@ void work_fill(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(memory_kernel(out.dtype, element_count(out.shape), 0, tensor_bytes(out)));
 }
 
+// empty: memory that other operators write into.
+std::vector<TensorSpec> infer_empty(const OpContext& context) {
+  return {{.shape = *context.node.attribute("shape"), .dtype = context.input(0).dtype}};
+}
+
+// join_rows: a buffer whose rows were written part by part.
+std::vector<TensorSpec> infer_join_rows(const OpContext& context) {
+  const Tensor& buffer = context.input(0);
+  if (buffer.shape.empty()) context.fail("a scalar has no rows");
+  Shape parts = buffer.shape;
+  parts[0] = 0;
+  for (size_t i = 1; i < context.input_count(); ++i) {
+    Shape part = context.input(i).shape;
+    const int64_t rows = part.empty() ? 0 : part[0];
+    if (!part.empty()) part[0] = buffer.shape[0];
+    if (part != buffer.shape)
+      context.fail(fmt::format("{} are no rows of {}", format_shape(context.input(i).shape),
+                               format_shape(buffer.shape)));
+    parts[0] = checked_add(parts[0], rows);
+  }
+  if (parts != buffer.shape)
+    context.fail(fmt::format("the parts have {} rows, the buffer {}", parts[0], buffer.shape[0]));
+  return {{.shape = buffer.shape, .dtype = buffer.dtype, .view = true}};
+}
+
 // embedding: weight [rows, width], ids [...]: gathers rows.
 std::vector<TensorSpec> infer_embedding(const OpContext& context) {
   const Tensor& weight = context.input(0);
@@ -374,6 +399,21 @@ std::vector<OpDef> movement_ops() {
        .infer = infer_same,
        .work = work_fill,
        .example = "x: fp32[64, 256]"},
+      {.name = "empty",
+       .doc = "memory of the input's type that later operators write into; launches nothing",
+       .aten = "aten::empty.memory_format",
+       .onnx = "",
+       .attributes = {shape},
+       .infer = infer_empty,
+       .example = "x: fp32[64, 256] {shape=[64, 128]}"},
+      {.name = "join_rows",
+       .doc = "a buffer whose rows other operators have written, part by part; launches nothing",
+       .aten = "aten::alias",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 64,
+       .infer = infer_join_rows,
+       .example = "x: fp32[64, 256] y: fp32[16, 256] z: fp32[48, 256]"},
       {.name = "embedding",
        .doc = "rows of a table, picked by ids",
        .aten = "aten::embedding",

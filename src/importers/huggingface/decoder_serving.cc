@@ -152,13 +152,35 @@ class ServingStep {
     return op("slice_rows", {x}, name, {{"rows", {rows}}});
   }
 
-  TensorId join(std::vector<TensorId> parts, const std::string& name) {
+  /// Where the groups' kernels write; their rows lie one after the other. -1 where one group fills
+  /// a tensor of its own.
+  TensorId buffer_like(TensorId x, int64_t width, const std::string& name) {
+    if (r_.groups.size() == 1) return -1;
+    return op("empty", {x}, name, {{"shape", {tokens_, width}}});
+  }
+
+  /// All rows of the groups' results: nothing is copied.
+  TensorId join(TensorId buffer, std::vector<TensorId> parts, const std::string& name) {
     if (parts.size() == 1) return parts.front();
-    // Each group's kernel writes into its rows of one buffer: nothing is copied.
-    Shape shape = b_.graph().tensor(parts.front()).shape;
-    shape[0] = tokens_;
-    return b_.tensor(
-        {.name = name, .shape = shape, .dtype = r_.dtype, .segment = b_.current_segment()});
+    Graph& graph = b_.graph();
+    for (const TensorId part : parts) {
+      const TensorId own = graph.tensor(part).storage;
+      for (Tensor& tensor : graph.tensors) {
+        if (tensor.storage == own) tensor.storage = graph.tensor(buffer).storage;
+      }
+    }
+    parts.insert(parts.begin(), buffer);
+    return op("join_rows", std::move(parts), name);
+  }
+
+  /// One kernel writes the keys and values of all tokens; gives each group's cache.
+  std::vector<TensorId> append_cache(size_t index, int64_t width, std::vector<TensorId> added,
+                                     const std::string& name) {
+    std::vector<TensorId> caches;
+    for (const StepRequest::Group& g : r_.groups) caches.push_back(cache(g, index, width));
+    added.insert(added.begin(), caches.front());
+    caches.front() = op("append_cache", std::move(added), name);
+    return caches;
   }
 
   TensorId attention(TensorId x, size_t index) {
@@ -175,14 +197,15 @@ class ServingStep {
     }
     if (c_.sinks) weight(p + "sinks", {heads_});  // one number a head, added to the softmax's sum
     const int64_t window = c_.layers[index].window;
+    const std::vector<TensorId> caches = append_cache(index, 2 * kv_width, {k, v}, p + "cache");
+    const TensorId buffer = buffer_like(q, q_width, p + "outputs");
     std::vector<TensorId> outputs;
     for (const StepRequest::Group& g : r_.groups) {
       const auto part = [&](TensorId t, int64_t heads) {
         return view(rows_of(t, g, p + "rows"), {g.sequences, g.tokens, heads, c_.head});
       };
       const TensorId kq = part(q, heads_), kk = part(k, kv_heads_), kv = part(v, kv_heads_);
-      const TensorId kept =
-          op("append_cache", {cache(g, index, 2 * kv_width), kk, kv}, p + "cache");
+      const TensorId kept = caches[outputs.size()];
       const TensorId context =
           g.past == 0 ? op("attention", {kq, kk, kv}, p + "attention",
                            {{"causal", {1}}, {"window", {window}}})
@@ -191,7 +214,7 @@ class ServingStep {
       outputs.push_back(view(context, {g.sequences * g.tokens, q_width}));
     }
     const TensorId out =
-        linear(join(std::move(outputs), p + "joined"), p + "o_proj", c_.width, c_.out_bias);
+        linear(join(buffer, std::move(outputs), p + "joined"), p + "o_proj", c_.width, c_.out_bias);
     return all_reduce(out, p + "o_proj");
   }
 
@@ -221,20 +244,26 @@ class ServingStep {
     const TensorId kv_b =
         b_.weight(p + "kv_b_proj.weight", {heads_ * (l.plain + l.value), l.rank},
                   linear_scheme_ == Scheme::kNone ? r_.dtype : scheme_info(linear_scheme_).weight);
+    const std::vector<TensorId> caches =
+        append_cache(index, latent_width, {latent, turned}, p + "cache");
+    const TensorId buffer = buffer_like(q, heads_ * l.value, p + "outputs");
+    // What the groups share is made once.
+    const auto is_fresh = [](const StepRequest::Group& g) { return g.past == 0; };
+    const bool fresh = std::any_of(r_.groups.begin(), r_.groups.end(), is_fresh);
+    const bool cached = !std::all_of(r_.groups.begin(), r_.groups.end(), is_fresh);
+    const TensorId kv_b_scales =
+        fresh && linear_scheme_ != Scheme::kNone
+            ? scales(p + "kv_b_proj", element_count(b_.graph().tensor(kv_b).shape), linear_scheme_)
+            : -1;
+    const TensorId per_head = cached ? per_head_weight(kv_b, p) : -1;
     std::vector<TensorId> outputs;
     for (const StepRequest::Group& g : r_.groups) {
       const int64_t tokens = g.sequences * g.tokens;
-      const auto part = [&](TensorId t, int64_t columns) {
-        return view(rows_of(t, g, p + "rows"), {g.sequences, g.tokens, columns});
-      };
-      const TensorId kept =
-          op("append_cache",
-             {cache(g, index, latent_width), part(latent, l.rank), part(turned, l.rotary)},
-             p + "cache");
+      const TensorId kept = caches[outputs.size()];
       const TensorId queries =
-          view(part(q, heads_ * width), {g.sequences, g.tokens, heads_, width});
+          view(rows_of(q, g, p + "rows"), {g.sequences, g.tokens, heads_, width});
       if (g.past == 0) {
-        const TensorId wide = expand_latent(rows_of(latent, g, p + "rows"), kv_b, p);
+        const TensorId wide = expand_latent(rows_of(latent, g, p + "rows"), kv_b, kv_b_scales, p);
         const auto heads = [&](int64_t size, const char* name) {
           return view(slice(wide, heads_ * size, p + name), {g.sequences, g.tokens, heads_, size});
         };
@@ -245,7 +274,6 @@ class ServingStep {
         outputs.push_back(view(context, {tokens, heads_ * l.value}));
         continue;
       }
-      const TensorId per_head = per_head_weight(kv_b, p);
       const TensorId plain = op("matmul",
                                 {by_head(slice(queries, l.plain, p + "q_plain"), tokens, l.plain),
                                  slice_view(per_head, {heads_, l.plain, l.rank}, p + "w_uk")},
@@ -263,7 +291,7 @@ class ServingStep {
                              {tokens, heads_ * l.value}));
     }
     const TensorId out =
-        linear(join(std::move(outputs), p + "joined"), p + "o_proj", c_.width, c_.out_bias);
+        linear(join(buffer, std::move(outputs), p + "joined"), p + "o_proj", c_.width, c_.out_bias);
     return all_reduce(out, p + "o_proj");
   }
 
@@ -271,13 +299,11 @@ class ServingStep {
     return op("transpose", {x}, "transpose", {{"order", std::move(order)}});
   }
 
-  TensorId expand_latent(TensorId latent, TensorId kv_b, const std::string& p) {
-    if (linear_scheme_ == Scheme::kNone) return op("linear", {latent, kv_b}, p + "kv_b_proj");
-    return op(
-        "quantized_linear",
-        {latent, kv_b,
-         scales(p + "kv_b_proj", element_count(b_.graph().tensor(kv_b).shape), linear_scheme_)},
-        p + "kv_b_proj", {{"scheme", {static_cast<int64_t>(linear_scheme_)}}});
+  TensorId expand_latent(TensorId latent, TensorId kv_b, TensorId kv_b_scales,
+                         const std::string& p) {
+    if (kv_b_scales < 0) return op("linear", {latent, kv_b}, p + "kv_b_proj");
+    return op("quantized_linear", {latent, kv_b, kv_b_scales}, p + "kv_b_proj",
+              {{"scheme", {static_cast<int64_t>(linear_scheme_)}}});
   }
 
   /// Serving software keeps the weights that it absorbs in the activations' type.
@@ -389,6 +415,13 @@ class ServingStep {
 };
 
 }  // namespace
+
+bool is_group_work(std::string_view node_name) {
+  constexpr std::string_view kNames[] = {"attention", "kv_b_proj", "cat_k", "absorb_q",
+                                         "cat_q",     "absorb_v",  "merge"};
+  const std::string_view last = node_name.substr(node_name.rfind('.') + 1);
+  return std::find(std::begin(kNames), std::end(kNames), last) != std::end(kNames);
+}
 
 Graph build_serving_step(const DecoderConfig& config, const StepRequest& request) {
   Graph graph;
