@@ -24,7 +24,11 @@ std::string forecast_csv(const Forecast& forecast);
 
 /// Time to first token, time per token, memory, and what a prefill and a decode step spend.
 std::string llm_table(const LlmForecast& forecast);
+/// The contract of `forecast --format json` with the keys that only token by token has;
+/// docs/serving.md.
 std::string llm_json(const LlmForecast& forecast);
+/// One line per kernel, "prefill" or "decode" as its phase.
+std::string llm_csv(const LlmForecast& forecast);
 
 /// One operator explained.
 std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu);

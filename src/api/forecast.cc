@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/fit.h"
 #include "api/internal.h"
 #include "api/timing.h"
 #include "base/checked.h"
@@ -129,10 +130,6 @@ void add_warnings(Forecast& forecast, const Device& device) {
         "the GPU waits for the host {:.0f} % of the time: many short kernels; CUDA graphs or "
         "compilation would help (--host-launch-us 0 forecasts without the host)",
         100 * forecast.host_wait_s / forecast.latency_s));
-  if (!forecast.memory.fits)
-    forecast.warnings.push_back(fmt::format("does not fit: {} needed, {} has {}",
-                                            format_bytes(forecast.memory.peak_bytes), device.id,
-                                            format_bytes(device.memory_bytes)));
 }
 
 }  // namespace
@@ -202,6 +199,14 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   forecast.memory = forecast_memory(graph, device);
   add_warnings(forecast, device);
+  if (!forecast.memory.fits) {
+    Shortage shortage{.needed_bytes = forecast.memory.peak_bytes,
+                      .usable_bytes = device.memory_bytes};
+    // A graph file fixes its batch: there is no other to name.
+    if (model.default_seq > 0)
+      shortage.largest_batch = largest_batch(model_ref, gpu, options).value_or(0);
+    forecast.warnings.push_back(does_not_fit(shortage, device));
+  }
   return forecast;
 }
 

@@ -8,39 +8,47 @@
 #include <cmath>
 #include <map>
 
+#include "api/llm_load.h"
+#include "api/llm_memory.h"
+#include "api/llm_server.h"
 #include "api/llm_steps.h"
 #include "base/checked.h"
-#include "base/text.h"
-#include "memory/plan.h"
 #include "ops/builder.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-/// Lengths at which a decode step is forecast; between them time is linear in the length.
+/// Parts of the output, in the middle of which a decode step is forecast.
 constexpr int64_t kCoursePoints = 5;
 
 class Llm {
  public:
-  explicit Llm(const LlmSteps& steps)
+  /// `asked`: the options as they came; those of `steps` have the lengths of one typical request.
+  Llm(const LlmSteps& steps, const LlmOptions& asked)
       : steps_(steps),
         model_(steps.model()),
         decoder_(steps.decoder()),
         device_(steps.device()),
-        o_(steps.options()) {}
+        o_(steps.options()),
+        asked_(asked) {}
 
   LlmForecast run() {
     LlmForecast f;
     describe_request(f);
     facts(f);
-    memory(f);
     prefill(f);
     decode(f);
     f.request = sum(f.first_token, f.per_token, static_cast<double>(o_.output - 1));
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.seconds;
-    if (o_.continuous && f.largest_batch > 0)
-      f.serving = forecast_server(steps_, cache_room_, f.first_token, f.per_token);
+    add_totals(f);
+    f.latency = f.request;
+    f.utilization_ratio = utilization(f, 1 / f.request.seconds);
+    if (o_.continuous) {
+      serve(f);
+    } else {
+      add_batch_memory(f, steps_);
+    }
     warn(f);
     return f;
   }
@@ -85,6 +93,9 @@ class Llm {
     f.output = o_.output;
     f.batch = o_.batch;
     f.tp = o_.tp;
+    f.continuous = o_.continuous;
+    f.lengths_vary = !asked_.trace.empty() || asked_.prompt_most > asked_.prompt ||
+                     asked_.output_most > asked_.output;
   }
 
   /// What the model is, whoever runs it: one rank, one sequence.
@@ -117,75 +128,32 @@ class Llm {
     f.kv_bytes_per_token = steps_.cache_bytes(1, 1, 1);
   }
 
-  int64_t prefill_sequences(int64_t batch) const {
-    return std::clamp<int64_t>(o_.chunk / o_.prompt, 1, batch);
-  }
-
-  struct Memory {
-    int64_t weights = 0, cache = 0, activations = 0, overhead = 0;
-    int64_t peak() const {
-      return checked_add(checked_add(weights, cache), checked_add(activations, overhead));
+  /// Kernels of a step that runs `times` times; alike ones are one row.
+  static void add_kernels(LlmForecast& f, const Step& step, const char* phase, int64_t times) {
+    for (KernelForecast& row : describe_launches(step.lowered, step.times)) {
+      row.phase = phase;
+      row.count = checked_multiply(row.count, times);
+      const auto alike =
+          std::find_if(f.kernels.begin(), f.kernels.end(), [&](const KernelForecast& k) {
+            return k.latency_s == row.latency_s && k.bytes == row.bytes && k.flops == row.flops &&
+                   k.phase == row.phase && k.name == row.name && k.op == row.op;
+          });
+      if (alike == f.kernels.end()) {
+        f.kernels.push_back(std::move(row));
+      } else {
+        alike->count = checked_add(alike->count, row.count);
+      }
     }
-  };
-  Memory memory_of(int64_t batch) const {
-    const MemoryPlan plan = plan_memory(
-        steps_.graph({{prefill_sequences(batch), std::min(o_.prompt, o_.chunk), 0}}, o_.tp));
-    return {plan.weights_bytes, steps_.cache_bytes(batch, o_.prompt + o_.output, o_.tp),
-            plan.activations_bytes, kFrameworkBytes + kWorkspaceBytes};
-  }
-  int64_t usable_bytes() const {
-    return static_cast<int64_t>(o_.memory_share * static_cast<double>(device_.memory_bytes));
-  }
-
-  /// The cache is what grows with the batch; activations do until a step is full.
-  int64_t largest_batch() const {
-    const auto fits = [&](int64_t batch) { return memory_of(batch).peak() <= usable_bytes(); };
-    if (!fits(1)) return 0;
-    const int64_t per_sequence = steps_.cache_bytes(1, o_.prompt + o_.output, o_.tp);
-    int64_t low = 1,
-            high = std::max<int64_t>(2, usable_bytes() / std::max<int64_t>(1, per_sequence) + 1);
-    while (high - low > 1) {
-      const int64_t middle = low + (high - low) / 2;
-      (fits(middle) ? low : high) = middle;
-    }
-    return low;
-  }
-
-  void memory(LlmForecast& f) {
-    const Memory m = memory_of(o_.batch);
-    f.weights_bytes = m.weights;
-    f.cache_bytes = m.cache;
-    f.activations_bytes = m.activations;
-    f.overhead_bytes = m.overhead;
-    f.peak_bytes = m.peak();
-    f.device_bytes = device_.memory_bytes;
-    f.largest_batch = largest_batch();
-    cache_room_ = usable_bytes() - (m.weights + m.activations + m.overhead);
-    if (f.peak_bytes <= usable_bytes() || (o_.continuous && f.largest_batch > 0)) return;
-    const std::string missing = format_bytes(f.peak_bytes - usable_bytes());
-    if (f.largest_batch == 0) {
-      // Not even one sequence: the times still say what it would be like.
-      f.warnings.push_back(fmt::format(
-          "does not fit: {} are missing of {} on each GPU ({} weights, {} cache); use more "
-          "ranks (--tp), fewer bits (--dtype) or a shorter prompt",
-          missing, format_bytes(f.peak_bytes), format_bytes(m.weights), format_bytes(m.cache)));
-      return;
-    }
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("the cache of {} sequences of {} tokens takes {}, {} more than {} has "
-                    "beside {} of weights; the largest batch that fits is {} (or --kv-dtype "
-                    "fp8, --tp)",
-                    o_.batch, o_.prompt + o_.output, format_bytes(m.cache), missing, device_.id,
-                    format_bytes(m.weights), f.largest_batch));
   }
 
   void prefill(LlmForecast& f) const {
-    const int64_t together = prefill_sequences(o_.batch);
+    const int64_t together = prefill_sequences(o_, o_.batch);
+    const int64_t chunk = o_.max_num_batched_tokens;
     const auto add = [&](const Step& s, int64_t times) {
       f.first_token = sum(f.first_token, estimate(s.timeline), static_cast<double>(times));
+      add_kernels(f, s, "prefill", times);
     };
-    if (o_.prompt <= o_.chunk) {
+    if (o_.prompt <= chunk) {
       const Step full = steps_.step({{together, o_.prompt, 0}}, true);
       add(full, o_.batch / together);
       if (const int64_t rest = o_.batch % together; rest > 0)
@@ -193,29 +161,67 @@ class Llm {
       f.prefill = describe_step(full);
       return;
     }
-    for (int64_t past = 0; past < o_.prompt; past += o_.chunk) {
-      const Step part = steps_.step({{1, std::min(o_.chunk, o_.prompt - past), past}}, true);
+    for (int64_t past = 0; past < o_.prompt; past += chunk) {
+      const Step part = steps_.step({{1, std::min(chunk, o_.prompt - past), past}}, true);
       add(part, o_.batch);
-      if (past + o_.chunk >= o_.prompt || past == 0) f.prefill = describe_step(part);
+      if (past + chunk >= o_.prompt || past == 0) f.prefill = describe_step(part);
     }
+  }
+
+  /// The length that stands for a part of the output, from the first to the last past: the middle,
+  /// or near it where the keys, past and new, fill whole blocks of the cache, as kernels were
+  /// measured.
+  static int64_t middle_of(int64_t first, int64_t last) {
+    constexpr int64_t kBlock = 16;
+    const int64_t middle = first + (last - first) / 2;
+    const int64_t whole = (middle + 1 + kBlock / 2) / kBlock * kBlock - 1;
+    return whole >= first && whole <= last ? whole : middle;
   }
 
   void decode(LlmForecast& f) const {
     const int64_t steps = std::max<int64_t>(1, o_.output - 1);
     const int64_t points = std::min(kCoursePoints, steps);
     Estimate total;
-    double weight = 0;
     for (int64_t i = 0; i < points; ++i) {
-      const int64_t past = o_.prompt + (points == 1 ? 0 : i * (steps - 1) / (points - 1));
+      const int64_t first = i * steps / points, end = (i + 1) * steps / points;
+      const int64_t past = middle_of(o_.prompt + first, o_.prompt + end - 1);
       const Step s = decode_step(o_.batch, past);
       f.course.emplace_back(past, estimate(s.timeline));
-      // The trapezoidal rule.
-      const double w = points > 1 && (i == 0 || i == points - 1) ? 0.5 : 1;
-      total = sum(total, f.course.back().second, w);
-      weight += w;
+      total = sum(total, f.course.back().second, static_cast<double>(end - first));
+      if (o_.output > 1) add_kernels(f, s, "decode", end - first);
       if (i == points / 2) f.decode = describe_step(s);
     }
-    f.per_token = {total.seconds / weight, total.low_s / weight, total.high_s / weight};
+    const auto count = static_cast<double>(steps);
+    f.per_token = {total.seconds / count, total.low_s / count, total.high_s / count};
+  }
+
+  static void add_totals(LlmForecast& f) {
+    for (const KernelForecast& k : f.kernels) {
+      f.flops = checked_add(f.flops, checked_multiply(k.flops, k.count));
+      f.bytes = checked_add(f.bytes, checked_multiply(k.bytes, k.count));
+      if (k.family == kernel_family_name(KernelFamily::kCollective))
+        f.communication_s += k.latency_s * static_cast<double>(k.count);
+    }
+  }
+
+  double utilization(const LlmForecast& f, double times_per_s) const {
+    const double peak = device_.matmul_peak(multiplied_dtype(steps_.scheme(), steps_.dtype()));
+    return peak > 0 ? static_cast<double>(f.flops) * times_per_s / peak : 0;
+  }
+
+  void serve(LlmForecast& f) const {
+    const ServingLoad load = make_load(asked_);
+    ServerLimits limits = make_limits(asked_);
+    add_server_memory(f, steps_, load, limits);
+    if (!f.fits) return;
+    f.serving = forecast_server(steps_, load, limits, f);
+    f.latency = f.serving->all.e2e.mean;
+    f.utilization_ratio = utilization(f, f.serving->all.requests_per_s);
+    if (!asked_.trace.empty() && asked_.lengths_given)
+      f.warnings.push_back("--prompt and --output are not used: the trace has its own lengths");
+    if (asked_.concurrency > f.serving->all.requests)
+      f.warnings.push_back(fmt::format("{} clients for {} requests: so many clients start",
+                                       asked_.concurrency, f.serving->all.requests));
   }
 
   void warn(LlmForecast& f) const {
@@ -237,11 +243,13 @@ class Llm {
                                          name, 100 * step->host_wait_s / step->time.seconds,
                                          o_.cuda_graphs ? "" : "; CUDA graphs would help"));
     }
-    if (f.serving && !f.serving->keeps_up)
+    if (!f.serving) return;
+    if (!f.serving->keeps_up)
       f.warnings.push_back(fmt::format(
-          "the server does not keep up with {:.3g} requests a second: it completes {:.3g}, and the "
-          "queue grows; its times mean little",
-          f.serving->rate, f.serving->requests_per_s));
+          "the server does not keep up with {}: it answers {:.3g} requests a second, and the queue "
+          "grows; waiting times follow from how long the load lasts",
+          f.serving->trace ? "the trace" : fmt::format("{:.3g} requests a second", f.serving->rate),
+          f.serving->all.requests_per_s));
   }
 
   const LlmSteps& steps_;
@@ -249,15 +257,17 @@ class Llm {
   const Decoder& decoder_;
   const Device& device_;
   const LlmOptions& o_;
-  int64_t cache_room_ = 0;
+  const LlmOptions& asked_;
 };
 
 }  // namespace
 
 LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
                          const LlmOptions& options) {
-  const LlmSteps steps(forecaster, model, gpu, options);
-  return Llm(steps).run();
+  check_load_options(options);
+  const LlmOptions typical = typical_request(options);
+  const LlmSteps steps(forecaster, model, gpu, typical);
+  return Llm(steps, options).run();
 }
 
 }  // namespace tilecast

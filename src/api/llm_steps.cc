@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/llm_load.h"
 #include "base/checked.h"
 #include "base/text.h"
 #include "tilecast/error.h"
@@ -48,6 +49,13 @@ void LlmSteps::check() const {
   const auto refuse = [&](const std::string& message) {
     throw Error(ErrorKind::kInput, fmt::format("{}: {}", model_.name, message));
   };
+  const int64_t longest = longest_request(options_);
+  if (model_.max_positions && longest > *model_.max_positions &&
+      longest > options_.prompt + options_.output)
+    refuse(
+        fmt::format("requests of up to {} tokens are longer than the model's {} positions; "
+                    "shorten them by {}",
+                    longest, *model_.max_positions, longest - *model_.max_positions));
   if (model_.max_positions && options_.prompt + options_.output > *model_.max_positions)
     refuse(
         fmt::format("a prompt of {} and an output of {} tokens are longer than the model's {} "
@@ -86,6 +94,32 @@ LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
   forecaster_.impl().predictor(options_.predictor).predict(s.lowered.distinct, device_, s.times);
   s.timeline = time_launches(s.lowered, s.times, launched ? options_.host_launch_s : 0);
   return s;
+}
+
+double LlmSteps::kernel_seconds(
+    std::vector<Group> groups,
+    const std::function<bool(const Graph&, const Launch&)>& wanted) const {
+  const Graph built = graph(std::move(groups), options_.tp);
+  const Lowered lowered = lower(built, *find_software(options_.software));
+  std::vector<double> counts(lowered.distinct.size(), 0);
+  for (const Launch& launch : lowered.launches) {
+    if (wanted(built, launch)) counts[launch.kernel] += static_cast<double>(launch.count);
+  }
+  std::vector<Kernel> kernels;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0) kernels.push_back(lowered.distinct[i]);
+  }
+  std::vector<KernelTime> times(kernels.size());
+  forecaster_.impl().predictor(options_.predictor).predict(kernels, device_, times);
+  double seconds = 0;
+  for (size_t i = 0, k = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0) seconds += counts[i] * times[k++].seconds;
+  }
+  return seconds;
+}
+
+int64_t prefill_sequences(const LlmOptions& o, int64_t batch) {
+  return std::clamp<int64_t>(o.max_num_batched_tokens / o.prompt, 1, batch);
 }
 
 int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const {

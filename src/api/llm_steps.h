@@ -2,6 +2,7 @@
 
 // One step of a language model on one rank: what every question about it is made of.
 
+#include <functional>
 #include <vector>
 
 #include "api/internal.h"
@@ -26,6 +27,9 @@ class LlmSteps {
   };
   /// `launched`: kernel by kernel by the host; else by a CUDA graph.
   Step step(std::vector<Group> groups, bool launched) const;
+  /// Seconds of those kernels of a step that are wanted; only they are forecast.
+  double kernel_seconds(std::vector<Group> groups,
+                        const std::function<bool(const Graph&, const Launch&)>& wanted) const;
   Graph graph(std::vector<Group> groups, int64_t ranks) const;
 
   /// Keys and values of one rank. Layers with a window keep no more than it.
@@ -51,9 +55,7 @@ class LlmSteps {
   StepRequest request_;
 };
 
-/// What a server that batches continuously does with so many bytes for its cache. The static
-/// batch's times say how uncertain a step is.
-LlmForecast::Serving forecast_server(const LlmSteps& steps, int64_t cache_room,
-                                     const Estimate& first_token, const Estimate& per_token);
+/// Prompts of a static batch that one step takes together.
+int64_t prefill_sequences(const LlmOptions& options, int64_t batch);
 
 }  // namespace tilecast

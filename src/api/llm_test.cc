@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "api/step_costs.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "test_support.h"
 #include "tilecast/report.h"
@@ -70,13 +74,21 @@ TEST(Llm, FewerBitsMoreRanksAndShorterContextsAreFaster) {
 }
 
 TEST(Llm, TheLargestBatchFitsAndTheNextDoesNot) {
-  const LlmForecast f = forecast("llama-3-8b", "L40S", {.prompt = 4096, .output = 512});
-  ASSERT_GT(f.largest_batch, 1);
-  EXPECT_NO_THROW(
-      forecast("llama-3-8b", "L40S", {.prompt = 4096, .output = 512, .batch = f.largest_batch}));
-  EXPECT_ERROR(
-      forecast("llama-3-8b", "L40S", {.prompt = 4096, .output = 512, .batch = f.largest_batch + 1}),
-      kInput, "the largest batch that fits is " + std::to_string(f.largest_batch));
+  LlmOptions options{.prompt = 4096, .output = 512};
+  options.batch = forecast("llama-3-8b", "L40S", options).largest_batch;
+  ASSERT_GT(options.batch, 1);
+  const LlmForecast fits = forecast("llama-3-8b", "L40S", options);
+  EXPECT_TRUE(fits.fits);
+  options.batch += 1;
+  const LlmForecast more = forecast("llama-3-8b", "L40S", options);
+  EXPECT_FALSE(more.fits);
+  EXPECT_EQ(more.largest_batch, fits.batch);
+  EXPECT_GT(more.latency.seconds, fits.latency.seconds);
+  const std::string said = "; the largest batch that fits is " + std::to_string(fits.batch);
+  EXPECT_TRUE(
+      std::any_of(more.warnings.begin(), more.warnings.end(), [&](const std::string& warning) {
+        return warning.rfind("does not fit: ", 0) == 0 && warning.find(said) != std::string::npos;
+      }));
 }
 
 TEST(Llm, AWindowCapsTheCache) {
@@ -107,20 +119,246 @@ TEST(Llm, WhatIsStoredInFourBitsRunsEverywhere) {
                           [](const KernelForecast& k) { return k.extrapolated; }));
 }
 
-TEST(Llm, AServerUnderMoreLoadAnswersLater) {
-  LlmOptions options{.prompt = 1024, .output = 128, .continuous = true};
+TEST(Llm, TotalsAreThoseOfTheKernels) {
+  const LlmForecast f =
+      forecast("mixtral-8x7b", "H100", {.prompt = 1000, .output = 100, .batch = 20, .tp = 2});
+  double seconds = 0, communication = 0;
+  int64_t flops = 0, bytes = 0, decode_attention = 0;
+  for (const KernelForecast& k : f.kernels) {
+    EXPECT_TRUE(k.phase == "prefill" || k.phase == "decode") << k.phase;
+    seconds += k.latency_s * static_cast<double>(k.count);
+    flops += k.flops * k.count;
+    bytes += k.bytes * k.count;
+    if (k.op == "all_reduce") communication += k.latency_s * static_cast<double>(k.count);
+    if (k.op == "cached_attention") decode_attention += k.count;
+  }
+  EXPECT_EQ(f.flops, flops);
+  EXPECT_EQ(f.bytes, bytes);
+  EXPECT_EQ(decode_attention, 32 * 99);  // layers x steps
+  EXPECT_NEAR(f.communication_s, communication, 1e-12);
+  EXPECT_GT(communication, 0);
+  // The host's launches add a little to the prefill.
+  EXPECT_NEAR(f.latency.seconds / seconds, 1, 0.02);
+  EXPECT_GE(f.latency.seconds, seconds);
+}
+
+TEST(Llm, FlopsAreThoseOfAllTokens) {
+  // Products of a token are 2 x the multiplied parameters; the output layer runs once a sequence
+  // and step, so that of the prompts' tokens only the last goes through it.
+  const LlmForecast f = forecast("llama-3-8b", "H100", {.prompt = 512, .output = 65, .batch = 4});
+  const double head = 2.0 * 128256 * 4096;
+  const double token = 2.0 * static_cast<double>(f.multiplied_parameters);
+  const double products = 4 * (512 + 64) * (token - head) + 4 * 65 * head;
+  // Pairs of tokens x 4 FLOPs x 32 heads of 128 in 32 layers.
+  const double pairs = 4 * (512 * 513 / 2 + 64 * 512 + 64 * 65 / 2);
+  EXPECT_NEAR(static_cast<double>(f.flops) / (products + pairs * 4 * 4096 * 32), 1, 0.005);
+}
+
+LlmForecast served(const std::string& model, const std::string& gpu, LlmOptions options) {
+  options.continuous = true;
+  return forecast(model, gpu, options);
+}
+
+TEST(Server, MoreLoadMeansLaterAnswers) {
+  LlmOptions options{.prompt = 1024, .output = 128};
   options.rate = 1;
-  const LlmForecast calm = forecast("llama-3-8b", "H100", options);
+  const LlmForecast calm = served("llama-3-8b", "H100", options);
   options.rate = 15;
-  const LlmForecast busy = forecast("llama-3-8b", "H100", options);
-  ASSERT_TRUE(calm.serving && busy.serving);
-  EXPECT_LT(calm.serving->per_token_median.seconds, busy.serving->per_token_median.seconds);
+  const LlmForecast busy = served("llama-3-8b", "H100", options);
+  ASSERT_TRUE(calm.serving && busy.serving && calm.serving->steady && busy.serving->steady);
+  EXPECT_LT(calm.serving->steady->tpot.median.seconds, busy.serving->steady->tpot.median.seconds);
   EXPECT_LT(calm.serving->mean_batch, busy.serving->mean_batch);
-  EXPECT_NEAR(calm.serving->requests_per_s, 1, 0.15);
+  EXPECT_NEAR(calm.serving->all.requests_per_s, 1, 0.15);
+  EXPECT_TRUE(calm.serving->keeps_up && busy.serving->keeps_up);
   options.rate = 1000;
-  const LlmForecast flooded = forecast("llama-3-8b", "H100", options);
+  const LlmForecast flooded = served("llama-3-8b", "H100", options);
   EXPECT_FALSE(flooded.serving->keeps_up);
-  EXPECT_FALSE(flooded.warnings.empty());
+  EXPECT_FALSE(flooded.serving->steady);
+  EXPECT_TRUE(std::any_of(
+      flooded.warnings.begin(), flooded.warnings.end(),
+      [](const std::string& w) { return w.find("does not keep up") != std::string::npos; }));
+}
+
+TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
+  for (const int64_t clients : {1, 8, 64, 256}) {
+    LlmOptions options{.prompt = 64, .output = 64, .batch = clients};
+    const LlmForecast batch = forecast("llama-3-8b", "H100", options);
+    options.batch = 1;
+    options.concurrency = clients;
+    const LlmForecast server = served("llama-3-8b", "H100", options);
+    ASSERT_TRUE(server.serving && server.serving->steady);
+    EXPECT_NEAR(server.serving->steady->output_tokens_per_s / batch.tokens_per_s, 1, 0.15)
+        << clients;
+    EXPECT_NEAR(server.latency.seconds / batch.latency.seconds, 1, 0.15) << clients;
+  }
+}
+
+TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
+  LlmOptions options{.prompt = 1024, .output = 256, .max_num_seqs = 4096};
+  double before = 0;
+  int64_t fit = 0;
+  for (const int64_t clients : {1, 4, 16, 64, 256}) {
+    options.concurrency = clients;
+    const LlmForecast f = served("llama-3-8b", "H100", options);
+    fit = f.largest_batch;
+    ASSERT_LT(clients, fit);
+    EXPECT_GT(f.serving->all.output_tokens_per_s, before) << clients;
+    EXPECT_EQ(f.serving->preemptions, 0) << clients;
+    before = f.serving->all.output_tokens_per_s;
+  }
+  options.concurrency = 2 * fit;
+  const LlmForecast full = served("llama-3-8b", "H100", options);
+  EXPECT_GT(full.serving->preemptions, 0);
+  EXPECT_GT(full.serving->cache_use, 0.8);
+}
+
+TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
+  for (const char* software : {"vllm", "sglang", "trtllm"}) {
+    LlmOptions options{.prompt = 1000, .output = 50, .software = software};
+    options.rate = 0.001;
+    options.requests = 20;
+    const LlmForecast f = served("llama-3-8b", "H100", options);
+    EXPECT_NEAR(f.serving->all.ttft.p99.seconds / f.first_token.seconds, 1, 0.01) << software;
+    EXPECT_NEAR(f.serving->all.tpot.p99.seconds / f.per_token.seconds, 1, 0.01) << software;
+  }
+}
+
+TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
+  const LlmOptions options{.max_num_batched_tokens = 4096};
+  const ModelRef model = load_model_ref("llama-3-8b");
+  const GpuRef gpu = load_gpu_ref("H100");
+  const LlmSteps steps(forecaster(), model, gpu, options);
+  StepCosts costs(steps, {});
+  const auto graph_s = [&](std::vector<LlmSteps::Group> groups) {
+    return steps.step(std::move(groups), true).timeline.seconds;
+  };
+  // 1536 and 1024 tokens are knots of the grid; attention is interpolated in contexts.
+  EXPECT_NEAR(costs.seconds({36, 700, {{500, 0}, {500, 0}, {500, 0}}}) /
+                  graph_s({{36, 1, 700}, {3, 500, 0}}),
+              1, 0.02);
+  EXPECT_NEAR(costs.seconds({24, 1500, {{1000, 1100}}}) / graph_s({{24, 1, 1500}, {1, 1000, 1100}}),
+              1, 0.02);
+  // Between knots the fill of the last tile of a product is not seen.
+  EXPECT_NEAR(costs.seconds({200, 1500, {{1350, 600}}}) / graph_s({{200, 1, 1500}, {1, 1350, 600}}),
+              1, 0.06);
+  // Prompts of several lengths: one call for all costs no more than one for each, and no less than
+  // one for as many of the same length.
+  const double mixed = costs.seconds({0, 0, {{900, 0}, {300, 0}, {848, 0}}});
+  EXPECT_LE(mixed, graph_s({{1, 900, 0}, {1, 300, 0}, {1, 848, 0}}) * 1.01);
+  EXPECT_GE(mixed, graph_s({{2, 1024, 0}}) * 0.95);
+}
+
+TEST(Server, RangesAndTracesGiveLengths) {
+  LlmOptions options{.prompt = 800, .output = 100};
+  options.prompt_most = 1000;
+  options.output_most = 200;
+  options.concurrency = 8;
+  const LlmForecast range = served("llama-3-8b", "H100", options);
+  EXPECT_EQ(range.prompt, 900);
+  EXPECT_EQ(range.output, 150);
+  EXPECT_EQ(range.serving->all.requests, 200);
+  EXPECT_GT(range.serving->all.e2e.p99.seconds, 1.1 * range.serving->all.e2e.median.seconds);
+
+  LlmOptions traced;
+  traced.trace = {{0, 100, 10}, {0.5, 300, 30}};
+  const LlmForecast trace = served("llama-3-8b", "H100", traced);
+  EXPECT_EQ(trace.prompt, 200);
+  EXPECT_EQ(trace.output, 20);
+  EXPECT_EQ(trace.serving->all.requests, 2);
+  EXPECT_TRUE(trace.serving->trace);
+}
+
+TEST(Server, ATraceIsReadFromAFile) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "t.csv").string();
+  const auto read = [&](const std::string& text) {
+    write_file(path, text);
+    return read_trace(path);
+  };
+  const std::vector<TraceRequest> trace = read("arrival_s,prompt,output\n1.5,10,2\n0,20,3\n");
+  ASSERT_EQ(trace.size(), 2u);
+  EXPECT_EQ(trace[0].prompt, 20);  // sorted by arrival
+  EXPECT_EQ(trace[1].arrival_s, 1.5);
+  EXPECT_ERROR(read("arrival_s,prompt\n0,1\n"), kInput, "column 'output' is missing");
+  EXPECT_ERROR(read("# a\narrival_s,prompt,output\n\n0,1,1\n0,x,1\n"), kInput,
+               path + ":5: 'prompt': expected a whole number of tokens, 1 or more, found 'x'");
+  EXPECT_ERROR(read("arrival_s,prompt,output\n-1,1,1\n"), kInput,
+               path + ":2: 'arrival_s': expected seconds, 0 or more, found '-1'");
+  EXPECT_ERROR(read("arrival_s,prompt,output\n"), kInput, "expected a line for each request");
+}
+
+TEST(Server, LimitsShapeWhatItDoes) {
+  LlmOptions options{.prompt = 1000, .output = 100};
+  options.concurrency = 32;
+  const auto with = [&](auto change) {
+    LlmOptions o = options;
+    change(o);
+    return *served("llama-3-8b", "H100", o).serving;
+  };
+  const LlmForecast::Serving plain = *served("llama-3-8b", "H100", options).serving;
+  const auto few = with([](LlmOptions& o) { o.max_num_seqs = 8; });
+  EXPECT_LT(few.all.output_tokens_per_s, plain.all.output_tokens_per_s);
+  EXPECT_GT(few.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
+  EXPECT_LE(few.mean_batch, 8);
+  const auto hit = with([](LlmOptions& o) { o.prefix_hit_rate = 0.8; });
+  EXPECT_LT(hit.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
+  const auto slow = with([](LlmOptions& o) { o.server_overhead_s = 0.1; });
+  EXPECT_GT(slow.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
+  const auto good = with([](LlmOptions& o) { o.tpot_s = 1; });
+  EXPECT_NEAR(*good.goodput_requests_per_s, plain.all.requests_per_s, 1e-9);
+  EXPECT_EQ(*with([](LlmOptions& o) { o.tpot_s = 1e-6; }).goodput_requests_per_s, 0);
+  EXPECT_FALSE(plain.goodput_requests_per_s);
+}
+
+TEST(Server, WhatDoesNotFitIsForecastAlone) {
+  LlmOptions options{.prompt = 1000, .output = 100};
+  options.concurrency = 4;
+  const LlmForecast f = served("llama-3.1-70b", "H100", options);
+  EXPECT_FALSE(f.fits);
+  EXPECT_EQ(f.largest_batch, 0);
+  EXPECT_FALSE(f.serving);
+  EXPECT_GT(f.latency.seconds, 0);
+  EXPECT_EQ(f.warnings.front().rfind("does not fit: ", 0), 0u) << f.warnings.front();
+}
+
+TEST(Server, OptionsThatContradictEachOtherAreRefused) {
+  const auto with = [](auto change) {
+    LlmOptions options{.prompt = 100, .output = 10};
+    change(options);
+    return forecast("llama-3-8b", "H100", options);
+  };
+  EXPECT_ERROR(with([](LlmOptions& o) { o.continuous = true; }), kInput,
+               "--schedule continuous needs one of --rate, --concurrency and --trace");
+  EXPECT_ERROR(with([](LlmOptions& o) {
+                 o.continuous = true;
+                 o.rate = 1;
+                 o.concurrency = 1;
+               }),
+               kInput, "found more than one");
+  EXPECT_ERROR(with([](LlmOptions& o) { o.rate = 1; }), kInput,
+               "--rate needs --schedule continuous");
+  EXPECT_ERROR(with([](LlmOptions& o) { o.ttft_s = 1; }), kInput, "--ttft-s needs");
+  EXPECT_ERROR(with([](LlmOptions& o) { o.prompt_most = 200; }), kInput,
+               "--prompt 100:200: all sequences of a static batch are alike");
+  EXPECT_ERROR(with([](LlmOptions& o) {
+                 o.continuous = true;
+                 o.rate = 1;
+                 o.software = "pytorch";
+               }),
+               kInput, "PyTorch has no scheduler of requests");
+  EXPECT_ERROR(with([](LlmOptions& o) {
+                 o.continuous = true;
+                 o.rate = 1;
+                 o.batch = 4;
+               }),
+               kInput, "--batch does not go with --schedule continuous");
+  EXPECT_ERROR(with([](LlmOptions& o) {
+                 o.continuous = true;
+                 o.rate = 1;
+                 o.prompt = 8000;
+                 o.prompt_most = 9000;
+               }),
+               kInput, "requests of up to 9010 tokens are longer than the model's 8192 positions");
 }
 
 TEST(Llm, JsonHoldsWhatTheTableSays) {
@@ -130,6 +368,52 @@ TEST(Llm, JsonHoldsWhatTheTableSays) {
   EXPECT_EQ(json.at("memory").at("largest_batch").get<int64_t>(), f.largest_batch);
   EXPECT_FALSE(json.at("decode").at("kernels").empty());
   EXPECT_NE(llm_table(f).find("time per output token"), std::string::npos);
+}
+
+TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
+  const LlmForecast f = forecast("mixtral-8x7b", "H100", {.batch = 4, .tp = 2});
+  const Json json = Json::parse(llm_json(f));
+  // Those of the contract (docs/serving.md), as forecasts of one pass have them.
+  for (const char* key : {"schema_version",
+                          "model",
+                          "gpu",
+                          "mode",
+                          "batch",
+                          "seq",
+                          "dtype",
+                          "latency_s",
+                          "latency_low_s",
+                          "latency_high_s",
+                          "forward_s",
+                          "backward_s",
+                          "optimizer_s",
+                          "flops",
+                          "bytes",
+                          "utilization_ratio",
+                          "memory",
+                          "kernels",
+                          "warnings",
+                          "ranks",
+                          "communication_s",
+                          "exposed_communication_s"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  for (const char* key : {"peak_bytes", "weights_bytes", "gradients_bytes", "optimizer_bytes",
+                          "activations_bytes", "workspace_bytes", "framework_bytes", "fits"})
+    EXPECT_TRUE(json.at("memory").contains(key)) << key;
+  EXPECT_EQ(json.at("mode"), "inference");
+  EXPECT_EQ(json.at("latency_s"), f.request.seconds);
+  EXPECT_EQ(json.at("ranks"), 2);
+  const Json& m = json.at("memory");
+  EXPECT_EQ(m.at("peak_bytes").get<int64_t>(),
+            m.at("weights_bytes").get<int64_t>() + m.at("cache_bytes").get<int64_t>() +
+                m.at("activations_bytes").get<int64_t>() + m.at("workspace_bytes").get<int64_t>() +
+                m.at("framework_bytes").get<int64_t>());
+  const std::string csv = llm_csv(f);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), static_cast<int64_t>(f.kernels.size()) + 1);
+  LlmOptions options{.prompt = 100, .output = 10, .continuous = true, .concurrency = 4};
+  const LlmForecast s = forecast("llama-3-8b", "H100", options);
+  EXPECT_EQ(Json::parse(llm_json(s)).at("latency_s").get<double>(),
+            s.serving->all.e2e.mean.seconds);
 }
 
 }  // namespace

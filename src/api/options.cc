@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 #include "base/text.h"
 #include "graph/scheme.h"
@@ -23,6 +24,25 @@ int64_t positive(const std::string& option, const std::string& text) {
                 fmt::format("--{}: expected a whole number from 1 to {}, found '{}'", option,
                             kLargest, text));
   return value;
+}
+
+int64_t at_most(int64_t value, const std::string& option, int64_t most) {
+  if (value > most)
+    throw Error(ErrorKind::kInput,
+                fmt::format("--{}: expected at most {}, found {}", option, most, value));
+  return value;
+}
+
+/// "800" or "800:1000"; one number is a range of itself.
+std::pair<int64_t, int64_t> range(const std::string& option, const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) return {positive(option, text), positive(option, text)};
+  const int64_t low = positive(option, text.substr(0, colon));
+  const int64_t high = positive(option, text.substr(colon + 1));
+  if (low > high)
+    throw Error(ErrorKind::kInput,
+                fmt::format("--{}: expected a range from low to high, found '{}'", option, text));
+  return {low, high};
 }
 
 std::string one_of(const std::string& option, const std::string& text,
@@ -106,10 +126,17 @@ const std::vector<OptionDef<LlmOptions>>& llm_options() {
   using O = LlmOptions;
   using S = const std::string&;
   static const std::vector<OptionDef<LlmOptions>> options = {
-      {"prompt", "N", "", "tokens of each prompt: forecasts a language model token by token",
-       [](O& o, S t) { o.prompt = positive("prompt", t); }},
-      {"output", "N", "256", "tokens that each sequence writes",
-       [](O& o, S t) { o.output = positive("output", t); }},
+      {"prompt", "N|LOW:HIGH", "",
+       "tokens of each prompt: forecasts a language model token by token; a range for servers",
+       [](O& o, S t) {
+         std::tie(o.prompt, o.prompt_most) = range("prompt", t);
+         o.lengths_given = true;
+       }},
+      {"output", "N|LOW:HIGH", "256", "tokens that each sequence writes; a range for servers",
+       [](O& o, S t) {
+         std::tie(o.output, o.output_most) = range("output", t);
+         o.lengths_given = true;
+       }},
       {"batch", "N", "1", "sequences at a time", [](O& o, S t) { o.batch = positive("batch", t); }},
       {"dtype", "bf16|fp16|fp32|fp8|fp8_block|int8|int8_wo|int4_wo|fp4_wo|fp4", "",
        "of weights; default: as the checkpoint, else bf16", [](O& o, S t) { o.dtype = t; }},
@@ -125,16 +152,37 @@ const std::vector<OptionDef<LlmOptions>>& llm_options() {
        [](O& o, S t) {
          o.continuous = one_of("schedule", t, {"static", "continuous"}) == "continuous";
        }},
-      {"rate", "R", "", "requests a second that reach a continuous server",
+      {"rate", "R", "", "load of a server: requests a second, at random (Poisson)",
        [](O& o, S t) { o.rate = number("rate", t, 1e-6, 1e6); }},
-      {"concurrency", "C", "", "clients that ask a continuous server in turn; default: the batch",
+      {"concurrency", "C", "",
+       "load of a server: clients that send a request each, and the next when it is answered",
        [](O& o, S t) { o.concurrency = positive("concurrency", t); }},
-      {"chunk", "N", "8192", "tokens that one step prefills at most",
-       [](O& o, S t) { o.chunk = positive("chunk", t); }},
+      {"trace", "FILE.csv", "",
+       "load of a server: requests of a file with the columns arrival_s, prompt, output",
+       [](O& o, S t) { o.trace = read_trace(t); }},
+      {"requests", "N", "",
+       "requests to simulate; default: 1000 at a rate, 6 for each client, all of a trace",
+       [](O& o, S t) {
+         o.requests = at_most(positive("requests", t), "requests", kMostServedRequests);
+       }},
+      {"max-num-seqs", "N", "",
+       fmt::format("sequences that a server runs at once [{}]", kDefaultMaxNumSeqs),
+       [](O& o, S t) { o.max_num_seqs = positive("max-num-seqs", t); }},
+      {"max-num-batched-tokens", "N", "8192",
+       "tokens of one step at most; SGLang: of the prompts in a step (chunked_prefill_size)",
+       [](O& o, S t) { o.max_num_batched_tokens = positive("max-num-batched-tokens", t); }},
+      {"gpu-memory-utilization", "X", "0.9", "share of the GPU's memory that may be used",
+       [](O& o, S t) { o.gpu_memory_utilization = number("gpu-memory-utilization", t, 0.01, 1); }},
+      {"prefix-hit-rate", "X", "0", "share of each prompt that a server has in its cache already",
+       [](O& o, S t) { o.prefix_hit_rate = number("prefix-hit-rate", t, 0, 1); }},
+      {"server-overhead-s", "S", "0", "HTTP and tokenizer, before a request is scheduled",
+       [](O& o, S t) { o.server_overhead_s = number("server-overhead-s", t, 0, 1e3); }},
+      {"ttft-s", "S", "", "time to first token that goodput allows",
+       [](O& o, S t) { o.ttft_s = number("ttft-s", t, 0, 1e6); }},
+      {"tpot-s", "S", "", "time per output token that goodput allows",
+       [](O& o, S t) { o.tpot_s = number("tpot-s", t, 0, 1e6); }},
       {"cuda-graphs", "on|off", "on", "off: the host launches each kernel of a decode step",
        [](O& o, S t) { o.cuda_graphs = one_of("cuda-graphs", t, {"on", "off"}) == "on"; }},
-      {"memory-share", "X", "0.9", "of the GPU's memory that weights and cache may use",
-       [](O& o, S t) { o.memory_share = number("memory-share", t, 0.01, 1); }},
       {"skew", "N", "0", "100 times the exponent of the experts' popularity; 0: even",
        [](O& o, S t) { o.skew_percent = static_cast<int64_t>(number("skew", t, 0, 300)); }},
       {"predictor", "learned|roofline", "learned", "roofline is the baseline: data sheet only",

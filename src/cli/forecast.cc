@@ -18,6 +18,7 @@ struct Request {
   std::string model, gpu, format = "table", output, weights, calibration;
   std::map<std::string, std::string> options;
   size_t rows = 20;
+  bool require_fit = false;
 };
 
 TableStyle terminal_style(bool to_file) {
@@ -46,33 +47,50 @@ Options options_of(const Request& request, const std::vector<OptionDef<Options>>
   return options;
 }
 
+/// With --require-fit, what does not fit is an error; the forecast has been written before.
+void require_fit(const Request& request, bool fits, const std::vector<std::string>& warnings) {
+  if (!request.require_fit || fits) return;
+  const auto reason = std::find_if(warnings.begin(), warnings.end(), [](const std::string& w) {
+    return w.rfind("does not fit", 0) == 0;
+  });
+  throw Error(ErrorKind::kUnsupported,
+              "--require-fit: " + (reason == warnings.end() ? "does not fit" : *reason));
+}
+
 void run_llm(const Request& request) {
   const LlmOptions options =
       options_of(request, llm_options(), "does not go with --prompt; see --help");
-  if (request.format == "csv")
-    throw Error(ErrorKind::kInput, "--format csv does not go with --prompt; use json");
   const ModelRef model = load_model_ref(request.model);
   const GpuRef gpu = load_gpu_ref(request.gpu);
   const Forecaster forecaster(request.weights, request.calibration);
   const LlmForecast forecast = forecast_llm(forecaster, model, gpu, options);
-  emit(request.format == "json" ? llm_json(forecast) : llm_table(forecast), request.output);
+  emit(request.format == "json"  ? llm_json(forecast)
+       : request.format == "csv" ? llm_csv(forecast)
+                                 : llm_table(forecast),
+       request.output);
+  require_fit(request, forecast.fits, forecast.warnings);
 }
 
 void run(const Request& request) {
-  if (request.options.count("prompt")) return run_llm(request);
+  if (request.options.count("prompt") || request.options.count("trace")) return run_llm(request);
   const ForecastOptions options =
-      options_of(request, forecast_options(), "needs --prompt: it is of a forecast token by token");
+      options_of(request, forecast_options(),
+                 "needs --prompt (or --trace): it is of a forecast token by token");
   const ModelRef model = load_model_ref(request.model);
   const GpuRef gpu = load_gpu_ref(request.gpu);
   const Forecaster forecaster(request.weights, request.calibration);
   const Forecast forecast = forecaster.forecast(model, gpu, options);
-  if (request.format == "csv") return emit(forecast_csv(forecast), request.output);
-  const std::optional<int64_t> largest = forecaster.largest_batch(model, gpu, options);
-  if (request.format == "json") return emit(forecast_json(forecast, largest), request.output);
-  TableStyle style = terminal_style(!request.output.empty());
-  style.rows = request.rows;
-  style.largest_batch = largest;
-  emit(forecast_table(forecast, style), request.output);
+  if (request.format == "csv") {
+    emit(forecast_csv(forecast), request.output);
+  } else {
+    TableStyle style = terminal_style(!request.output.empty());
+    style.rows = request.rows;
+    style.largest_batch = forecaster.largest_batch(model, gpu, options);
+    emit(request.format == "json" ? forecast_json(forecast, style.largest_batch)
+                                  : forecast_table(forecast, style),
+         request.output);
+  }
+  require_fit(request, forecast.memory.fits, forecast.warnings);
 }
 
 /// Options that both kinds of forecast know are added once.
@@ -94,6 +112,22 @@ void add_options(CLI::App* command, const std::shared_ptr<Request>& request,
   }
 }
 
+/// Options of earlier versions: hidden, they say what they are called now.
+void add_renamed_options(CLI::App* command) {
+  const std::pair<const char*, const char*> renamed[] = {
+      {"--chunk", "--max-num-batched-tokens"}, {"--memory-share", "--gpu-memory-utilization"}};
+  for (const auto& [old_name, new_name] : renamed) {
+    const std::string name = new_name;
+    command
+        ->add_option_function<std::string>(
+            old_name,
+            [old_name = std::string(old_name), name](const std::string&) {
+              throw CLI::ValidationError(old_name, "is called " + name + " now");
+            })
+        ->group("");
+  }
+}
+
 }  // namespace
 
 void add_forecast_command(CLI::App& app) {
@@ -109,6 +143,9 @@ void add_forecast_command(CLI::App& app) {
       ->required();
   add_options(command, request, forecast_options(), "");
   add_options(command, request, llm_options(), "Token by token (with --prompt)");
+  add_renamed_options(command);
+  command->add_flag("--require-fit", request->require_fit,
+                    "exit with status 1 where the memory does not suffice");
   command->add_option("--format", request->format, "table, json or csv [table]")
       ->check(CLI::IsMember(std::vector<std::string>{"table", "json", "csv"}))
       ->type_name("FORMAT");

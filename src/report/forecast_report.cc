@@ -166,19 +166,7 @@ std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batc
   return object.dump(1) + "\n";
 }
 
-std::string forecast_csv(const Forecast& f) {
-  std::string out =
-      "name,op,phase,dtype,batch,m,n,k,count,latency_s,low_s,high_s,flops,bytes,limit,tile,waves,"
-      "utilization_ratio,predictor,extrapolated\n";
-  for (const KernelForecast& k : f.kernels) {
-    const std::string tile = k.tile ? fmt::format("{}x{}", k.tile->first, k.tile->second) : "";
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", k.name,
-                       k.op, k.phase, k.dtype, k.shape.batch, k.shape.m, k.shape.n, k.shape.k,
-                       k.count, k.latency_s, k.low_s, k.high_s, k.flops, k.bytes, k.limit, tile,
-                       k.waves, k.utilization_ratio, k.predictor, k.extrapolated);
-  }
-  return out;
-}
+std::string forecast_csv(const Forecast& f) { return kernels_csv(f.kernels); }
 
 std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu) {
   std::string out;

@@ -54,4 +54,24 @@ Json kernel_object(const KernelForecast& k) {
   return object;
 }
 
+Json kernel_list(const std::vector<KernelForecast>& kernels) {
+  Json list = Json::array();
+  for (const KernelForecast& k : kernels) list.push_back(kernel_object(k));
+  return list;
+}
+
+std::string kernels_csv(const std::vector<KernelForecast>& kernels) {
+  std::string out =
+      "name,op,phase,dtype,batch,m,n,k,count,latency_s,low_s,high_s,flops,bytes,limit,tile,waves,"
+      "utilization_ratio,predictor,extrapolated\n";
+  for (const KernelForecast& k : kernels) {
+    const std::string tile = k.tile ? fmt::format("{}x{}", k.tile->first, k.tile->second) : "";
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", k.name,
+                       k.op, k.phase, k.dtype, k.shape.batch, k.shape.m, k.shape.n, k.shape.k,
+                       k.count, k.latency_s, k.low_s, k.high_s, k.flops, k.bytes, k.limit, tile,
+                       k.waves, k.utilization_ratio, k.predictor, k.extrapolated);
+  }
+  return out;
+}
+
 }  // namespace tilecast

@@ -12,5 +12,9 @@ std::string sizes_text(const KernelForecast& kernel);
 
 /// The object of the contract's "kernels" list.
 Json kernel_object(const KernelForecast& kernel);
+Json kernel_list(const std::vector<KernelForecast>& kernels);
+
+/// One line per kernel under a header.
+std::string kernels_csv(const std::vector<KernelForecast>& kernels);
 
 }  // namespace tilecast

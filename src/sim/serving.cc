@@ -1,180 +1,222 @@
 #include "sim/serving.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <deque>
+#include <limits>
 
+#include "base/check.h"
 #include "base/rng.h"
+#include "sim/scheduler.h"
+#include "sim/serving_stats.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-struct Request {
-  double arrival = 0, first = 0, last = 0;
-  int64_t prefilled = 0, written = 0;
-};
-
 class Server {
  public:
-  Server(const ServingLoad& load, const std::function<double(const ServingBatch&)>& step_s)
-      : load_(load), step_s_(step_s), rng_(load.seed) {
-    requests_.resize(static_cast<size_t>(load.requests));
+  Server(const ServingLoad& load, const ServerLimits& limits,
+         const std::function<double(const ServingBatch&)>& step_s)
+      : load_(load), limits_(limits), step_s_(step_s), state_(load, limits) {
+    times_.reserve(load.requests.size());
+    for (const RequestSpec& r : load.requests)
+      times_.push_back({.sent_s = r.arrival_s, .prompt = r.prompt, .output = r.output});
+    sent_ = load.concurrency > 0 ? std::min(times_.size(), static_cast<size_t>(load.concurrency))
+                                 : times_.size();
+    for (size_t i = 0; load.concurrency > 0 && i < sent_; ++i) times_[i].sent_s = 0;
   }
 
   ServingResult run() {
-    schedule_first();
-    while (done_ < load_.requests) {
-      admit();
-      if (running_.empty() && waiting_.empty()) {
-        time_ = std::max(time_, requests_[next_].arrival);  // idle until the next request
+    while (done_ < times_.size()) {
+      receive();
+      if (state_.idle()) {
+        time_ = next_arrival();
         continue;
       }
-      step();
+      const int64_t preempted = state_.preemptions;
+      const std::vector<Scheduled> step = schedule(state_);
+      TILECAST_CHECK(!step.empty()) << "the scheduler is stuck";
+      run_step(step, state_.preemptions == preempted);
     }
-    return summarize();
+    return summary();
   }
 
  private:
-  bool closed_loop() const { return load_.requests_per_s <= 0; }
-
-  void schedule_first() {
-    if (closed_loop()) {
-      for (int64_t i = 0; i < load_.requests; ++i)
-        requests_[static_cast<size_t>(i)].arrival = i < load_.concurrency ? 0 : kLater;
-      return;
-    }
-    double at = 0;
-    for (Request& request : requests_) {
-      at += -std::log1p(-rng_.uniform()) / load_.requests_per_s;
-      request.arrival = at;
-    }
+  double next_arrival() const {
+    return received_ < sent_ ? times_[received_].sent_s + limits_.overhead_s
+                             : std::numeric_limits<double>::infinity();
   }
 
-  void admit() {
-    while (next_ < requests_.size() && requests_[next_].arrival <= time_) {
-      waiting_.push_back(next_++);
-    }
+  void receive() {
+    for (; next_arrival() <= time_; ++received_) state_.waiting.push_back(received_);
+    most_in_flight_ = std::max(most_in_flight_, received_ - done_);
   }
 
-  bool fits_one_more() const {
-    const auto sequences = static_cast<int64_t>(running_.size()) + 1;
-    return sequences <= load_.most_sequences &&
-           sequences * (load_.prompt + load_.output) <= load_.cache_tokens;
-  }
-
-  void step() {
+  ServingBatch describe(const std::vector<Scheduled>& step) const {
     ServingBatch batch;
-    batch.decoding = static_cast<int64_t>(running_.size());
     double context = 0;
-    for (size_t r : running_) context += static_cast<double>(load_.prompt + requests_[r].written);
-    if (batch.decoding > 0) batch.decode_context = context / static_cast<double>(batch.decoding);
-    if (!waiting_.empty() && fits_one_more()) {
-      const Request& request = requests_[waiting_.front()];
-      const int64_t room = std::max<int64_t>(1, load_.tokens_per_step - batch.decoding);
-      batch.prefill_past = request.prefilled;
-      batch.prefill_tokens = std::min(room, load_.prompt - request.prefilled);
-    }
-    if (batch.decoding == 0 && batch.prefill_tokens == 0) {
-      // Nothing runs and nothing fits: the caller has checked that one sequence does.
-      done_ = load_.requests;
-      return;
-    }
-    const double seconds = step_s_(batch);
-    time_ += seconds;
-    busy_ += seconds;
-    steps_ += 1;
-    decoded_ += static_cast<double>(batch.decoding);
-    finish_decoding();
-    if (batch.prefill_tokens > 0) finish_prefill(batch.prefill_tokens);
-  }
-
-  void finish_decoding() {
-    std::vector<size_t> still;
-    for (size_t r : running_) {
-      Request& request = requests_[r];
-      if (++request.written < load_.output) {
-        still.push_back(r);
-        continue;
+    for (const Scheduled& s : step) {
+      const ServedRequest& request = state_.requests[s.request];
+      if (request.decodes()) {
+        batch.decoding += 1;
+        context += static_cast<double>(request.computed);
+      } else {
+        batch.prompts.push_back({s.tokens, request.computed});
       }
-      complete(request);
     }
-    running_ = std::move(still);
+    if (batch.decoding > 0) batch.decode_context = context / static_cast<double>(batch.decoding);
+    return batch;
   }
 
-  void finish_prefill(int64_t tokens) {
-    Request& request = requests_[waiting_.front()];
-    request.prefilled += tokens;
-    if (request.prefilled < load_.prompt) return;
-    request.first = time_;
-    request.written = 1;
-    if (load_.output > 1) {
-      running_.push_back(waiting_.front());
-    } else {
-      complete(request);
+  /// Steps that are sure to be alike: all that run decode, nobody finishes before the last one, and
+  /// nobody who waits can be admitted earlier, for what they wait for comes with a finished
+  /// request.
+  int64_t alike_steps(const std::vector<Scheduled>& step, const ServingBatch& batch) const {
+    if (!batch.prompts.empty() || step.size() != state_.running.size() || state_.chunked) return 1;
+    // SGLang admits as its expectation falls, without a finished request.
+    if (!state_.waiting.empty() && limits_.policy == SchedulerPolicy::kSglang) return 1;
+    int64_t steps = limits_.longest_jump;
+    for (const Scheduled& s : step) {
+      const ServedRequest& request = state_.requests[s.request];
+      steps = std::min(steps, request.spec.output - request.written);
     }
-    waiting_.pop_front();
+    const auto fit = [&](int64_t count) {
+      int64_t lacking = 0;
+      for (const Scheduled& s : step) {
+        const ServedRequest& request = state_.requests[s.request];
+        lacking += state_.blocks_lacking(request, request.computed + count);
+      }
+      return lacking <= state_.free_blocks;
+    };
+    while (steps > 1 && !fit(steps)) steps /= 2;
+    return std::max<int64_t>(1, steps);
   }
 
-  void complete(Request& request) {
-    request.last = time_;
+  void run_step(const std::vector<Scheduled>& step, bool calm) {
+    ServingBatch batch = describe(step);
+    int64_t steps = calm ? alike_steps(step, batch) : 1;
+    // The time of a decode step is close to linear in the context: the middle stands for all.
+    batch.decode_context += 0.5 * static_cast<double>(steps - 1);
+    const double seconds = step_s_(batch);
+    if (const double until = next_arrival() - time_;
+        steps > 1 && until < seconds * static_cast<double>(steps))
+      steps = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(until / seconds)), 1, steps);
+    const double all = seconds * static_cast<double>(steps);
+    if (steps > 1) grow(step, steps);
+    limit_work(step.size());
+    time_ += all;
+    busy_s_ += all;
+    steps_ += steps;
+    decoded_ += batch.decoding * steps;
+    used_block_s_ += all * static_cast<double>(limits_.cache_blocks - state_.free_blocks);
+    for (const Scheduled& s : step) advance(s, steps);
+    std::erase_if(state_.running, [&](size_t r) {
+      return state_.requests[r].written == state_.requests[r].spec.output;
+    });
+  }
+
+  /// Keeps every simulation within a few seconds.
+  void limit_work(size_t sequences) {
+    constexpr int64_t kMostWork = 100'000'000;
+    work_ += 10 + static_cast<int64_t>(sequences);
+    if (work_ > kMostWork)
+      throw Error(
+          ErrorKind::kUnsupported,
+          fmt::format("the simulation takes too many steps: {} of {} requests are answered; ask "
+                      "for fewer (--requests), or for steps of more tokens "
+                      "(--max-num-batched-tokens)",
+                      done_, times_.size()));
+  }
+
+  /// The caches grow by what further steps add; `alike_steps` has found room for it.
+  void grow(const std::vector<Scheduled>& step, int64_t steps) {
+    note_decode_steps(state_, steps - 1);
+    for (const Scheduled& s : step) {
+      ServedRequest& request = state_.request(s.request);
+      TILECAST_CHECK(state_.allocate(request, request.computed + steps)) << "no room for a jump";
+    }
+  }
+
+  void advance(const Scheduled& s, int64_t steps) {
+    ServedRequest& request = state_.request(s.request);
+    request.computed += s.tokens + steps - 1;
+    request.written += steps - 1;
+    if (request.remaining() > 0) return;  // more of the prompt is to come
+    request.written += 1;
+    RequestTimes& times = times_[s.request];
+    if (times.first_s == 0) times.first_s = time_;
+    if (request.written < request.spec.output) return;
+    times.last_s = time_;
+    state_.release(request);
     done_ += 1;
-    if (!closed_loop()) return;
-    // The client asks its next question.
-    for (size_t i = next_; i < requests_.size(); ++i) {
-      if (requests_[i].arrival < kLater) continue;
-      requests_[i].arrival = time_;
-      break;
-    }
+    // The client sends its next request.
+    if (sent_ < times_.size()) times_[sent_++].sent_s = time_;
   }
 
-  ServingResult summarize() const {
-    ServingResult result;
-    std::vector<const Request*> done;
-    for (size_t i = requests_.size() / 3; i < requests_.size(); ++i) {
-      if (requests_[i].last > 0) done.push_back(&requests_[i]);
-    }
-    double first = kLater, last = 0, late = 0, early = 0;
-    for (const Request* r : done) {
-      result.first_token.push_back(r->first - r->arrival);
-      if (load_.output > 1)
-        result.per_token.push_back((r->last - r->first) / static_cast<double>(load_.output - 1));
-      first = std::min(first, r->last);
-      last = std::max(last, r->last);
-    }
-    // A queue that grows: the last requests wait much longer than the first.
-    const size_t tenth = std::max<size_t>(1, done.size() / 10);
-    for (size_t i = 0; i < tenth && i < done.size(); ++i) {
-      early += done[i]->first - done[i]->arrival;
-      late += done[done.size() - 1 - i]->first - done[done.size() - 1 - i]->arrival;
-    }
-    const double service = busy_ / std::max<double>(1, static_cast<double>(requests_.size()));
-    result.keeps_up = closed_loop() || late - early < 10 * service * static_cast<double>(tenth);
-    if (done.size() > 1 && last > first)
-      result.requests_per_s = static_cast<double>(done.size() - 1) / (last - first);
-    std::sort(result.first_token.begin(), result.first_token.end());
-    std::sort(result.per_token.begin(), result.per_token.end());
-    result.mean_batch = steps_ > 0 ? decoded_ / steps_ : 0;
-    result.busy_share = time_ > 0 ? busy_ / time_ : 0;
+  ServingResult summary() {
+    ServingResult result = summarize(std::move(times_), static_cast<int64_t>(most_in_flight_));
+    result.mean_batch = static_cast<double>(decoded_) / static_cast<double>(steps_);
+    const double first = result.requests.front().sent_s;
+    result.busy_share = time_ > first ? busy_s_ / (time_ - first) : 0;
+    result.cache_use = used_block_s_ / busy_s_ / static_cast<double>(limits_.cache_blocks);
+    result.preemptions = state_.preemptions;
+    result.keeps_up = load_.concurrency > 0 || queue_is_steady(result.requests, busy_s_);
     return result;
   }
 
-  static constexpr double kLater = 1e300;
   const ServingLoad& load_;
+  const ServerLimits& limits_;
   const std::function<double(const ServingBatch&)>& step_s_;
-  Rng rng_;
-  std::vector<Request> requests_;
-  std::deque<size_t> waiting_;
-  std::vector<size_t> running_;
-  size_t next_ = 0;
-  int64_t done_ = 0;
-  double time_ = 0, busy_ = 0, decoded_ = 0, steps_ = 0;
+  ServerState state_;
+  std::vector<RequestTimes> times_;
+  size_t sent_ = 0;      ///< requests whose time of sending is known
+  size_t received_ = 0;  ///< requests that the scheduler knows
+  size_t done_ = 0, most_in_flight_ = 0;
+  double time_ = 0, busy_s_ = 0, used_block_s_ = 0;
+  int64_t steps_ = 0, decoded_ = 0, work_ = 0;
 };
+
+void check(const ServingLoad& load, const ServerLimits& limits) {
+  const int64_t needed = blocks_needed(load, limits);
+  if (needed > limits.cache_blocks)
+    throw Error(ErrorKind::kInput,
+                fmt::format("the longest request needs {} blocks of the cache, which has {}",
+                            needed, limits.cache_blocks));
+  if (limits.policy != SchedulerPolicy::kTensorRtLlm) return;
+  for (const RequestSpec& r : load.requests) {
+    if (r.prompt > limits.max_num_batched_tokens)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("a prompt of {} tokens is longer than a step of {} "
+                              "(--max-num-batched-tokens), and TensorRT-LLM cuts no prompts unless "
+                              "chunked context is on, which is not modelled",
+                              r.prompt, limits.max_num_batched_tokens));
+  }
+}
 
 }  // namespace
 
-ServingResult simulate_serving(const ServingLoad& load,
+std::vector<RequestSpec> draw_requests(const RandomLoad& load) {
+  Rng rng(load.seed);
+  const auto between = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(rng.below(static_cast<uint64_t>(high - low) + 1));
+  };
+  std::vector<RequestSpec> requests(static_cast<size_t>(load.requests));
+  double at = 0;
+  for (RequestSpec& r : requests) {
+    if (load.rate > 0) at += -std::log1p(-rng.uniform()) / load.rate;
+    r = {at, between(load.prompt_low, load.prompt_high),
+         between(load.output_low, load.output_high)};
+  }
+  return requests;
+}
+
+ServingResult simulate_serving(const ServingLoad& load, const ServerLimits& limits,
                                const std::function<double(const ServingBatch&)>& step_s) {
-  return Server(load, step_s).run();
+  TILECAST_CHECK(!load.requests.empty());
+  check(load, limits);
+  return Server(load, limits, step_s).run();
 }
 
 }  // namespace tilecast

@@ -1,46 +1,123 @@
 #pragma once
 
+// A server that batches continuously: requests arrive, a scheduler forms steps, each step takes the
+// time that the caller's function says. Goals: the schedulers of vLLM, SGLang and TensorRT-LLM as
+// their documents describe them; the same result for the same load. Non-goals: what a step costs
+// (src/api/step_costs.h) and what the numbers are shown as (src/report).
+
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace tilecast {
 
-/// What a continuously batching server is asked. All requests have the same lengths.
-struct ServingLoad {
-  int64_t prompt = 1024;
-  int64_t output = 256;
-  double requests_per_s = 0;       ///< of a Poisson process; 0: `concurrency` clients ask in turn
-  int64_t concurrency = 1;         ///< clients of a closed loop; with a rate not read
-  int64_t most_sequences = 256;    ///< in a batch
-  int64_t cache_tokens = 0;        ///< that fit into the cache
-  int64_t tokens_per_step = 2048;  ///< decoded and prefilled together
-  int64_t requests = 600;          ///< to simulate; the first third only warms up
-  uint64_t seed = 1;
+/// A request as its client sends it.
+struct RequestSpec {
+  double arrival_s = 0;  ///< not read in a closed loop
+  int64_t prompt = 1;    ///< tokens
+  int64_t output = 1;    ///< tokens, the first included; generation does not stop earlier
 };
 
-/// One step of the server.
+/// What reaches the server.
+struct ServingLoad {
+  std::vector<RequestSpec> requests;  ///< in the order of arrival
+  /// Clients of a closed loop: all send a request at time 0, and the next one when theirs is
+  /// answered, until all requests are sent. 0: requests arrive at their own times.
+  int64_t concurrency = 0;
+};
+
+/// Whose rules form the steps; see scheduler_vllm.cc, scheduler_sglang.cc, scheduler_trtllm.cc.
+enum class SchedulerPolicy : uint8_t { kVllm, kSglang, kTensorRtLlm };
+
+/// What the server may use.
+struct ServerLimits {
+  SchedulerPolicy policy = SchedulerPolicy::kVllm;
+  int64_t max_num_seqs = 256;             ///< sequences that run at once
+  int64_t max_num_batched_tokens = 8192;  ///< tokens of a step; SGLang: of a step's prompts
+  int64_t cache_blocks = 0;               ///< of the key-value cache
+  int64_t block_tokens = 16;              ///< tokens of a block
+  /// Share of each prompt that is in the cache before the request arrives, rounded down to whole
+  /// blocks; at least one token is computed. All requests share these blocks, which are held once.
+  double prefix_hit_rate = 0;
+  double overhead_s = 0;      ///< between sending a request and the scheduler's seeing it
+  int64_t longest_jump = 64;  ///< decode steps that may be taken at once when nothing else happens
+};
+
+/// Tokens of one prompt that a step computes.
+struct PromptChunk {
+  int64_t tokens = 0;
+  int64_t past = 0;  ///< tokens of the sequence that are in the cache already
+  bool operator==(const PromptChunk&) const = default;
+};
+
+/// What one step computes.
 struct ServingBatch {
-  int64_t decoding = 0;        ///< sequences that get one token
-  double decode_context = 0;   ///< tokens that each of them attends to, on average
-  int64_t prefill_tokens = 0;  ///< of a prompt
-  int64_t prefill_past = 0;    ///< tokens of that prompt that are in the cache already
+  int64_t decoding = 0;       ///< sequences that compute one token each
+  double decode_context = 0;  ///< tokens that each of them has in the cache, on average
+  std::vector<PromptChunk> prompts;
+};
+
+/// Mean, median and 99th percentile (linear between ranks, as numpy.percentile), seconds.
+struct LatencySummary {
+  double mean_s = 0, median_s = 0, p99_s = 0;
+};
+
+/// Requests of one part of the run.
+struct RequestSummary {
+  int64_t requests = 0;
+  LatencySummary ttft;  ///< from sending to the first token
+  LatencySummary
+      tpot;  ///< (last token - first token) / (output - 1); outputs of 1 token are left out
+  LatencySummary e2e;  ///< from sending to the last token
+  double requests_per_s = 0;
+  double output_tokens_per_s = 0;
+  double total_tokens_per_s = 0;  ///< prompts and outputs
+};
+
+struct RequestTimes {
+  double sent_s = 0, first_s = 0, last_s = 0;
+  int64_t prompt = 0, output = 0;
 };
 
 struct ServingResult {
-  /// Sorted, of the requests after warming up; seconds.
-  std::vector<double> first_token, per_token;
-  double requests_per_s = 0;  ///< completed
-  double mean_batch = 0;      ///< sequences that decode in a step
-  double busy_share = 0;      ///< of the time that the server works
-  bool keeps_up = true;       ///< the queue does not grow
+  std::vector<RequestTimes> requests;  ///< in the order of arrival
+  RequestSummary all;  ///< rates: over the time from the first request to the last token
+  /// All requests but the first and the last `most_in_flight` to arrive: when they come the
+  /// server is as full as it gets, and it does not empty yet. Rates: of all that is done in the
+  /// time in which they come. nullopt where the run is too short (or the queue grows, so that no
+  /// part is steady).
+  std::optional<RequestSummary> steady;
+  int64_t most_in_flight = 0;  ///< requests that waited or ran at the same time, at most
+  double mean_batch = 0;       ///< sequences that decode in a step
+  double busy_share = 0;       ///< of the time that the server works
+  double cache_use = 0;        ///< share of the cache's blocks in use, mean over the busy time
+  int64_t preemptions = 0;     ///< sequences that lost their cache and were computed again
+  bool keeps_up = true;        ///< the queue does not grow
 };
 
-/// Runs requests through a scheduler like vLLM's: each step decodes all running sequences and fills
-/// what is left of its tokens with the oldest waiting prompt, in chunks; a request starts when the
-/// whole of its cache fits. Seeded. Not modelled: preemption, prefix caching, speculative decoding,
-/// the server's own CPU time.
-ServingResult simulate_serving(const ServingLoad& load,
+/// Arrival times of a Poisson process, and lengths drawn evenly from the ranges. Seeded.
+struct RandomLoad {
+  int64_t requests = 1;
+  double rate = 0;  ///< requests a second; 0: all arrive at 0 (a closed loop)
+  int64_t prompt_low = 1, prompt_high = 1;
+  int64_t output_low = 1, output_high = 1;
+  uint64_t seed = 1;
+};
+std::vector<RequestSpec> draw_requests(const RandomLoad& load);
+
+/// Blocks that the server needs to answer each of the requests alone. With fewer it cannot run.
+int64_t blocks_needed(const ServingLoad& load, const ServerLimits& limits);
+
+/// Runs all requests. `step_s` gives the seconds of a step. A pure function of its arguments.
+/// Throws Error{kInput} where a request can never run: its cache does not fit, or its prompt is
+/// longer than a step of a scheduler that does not cut prompts; Error{kUnsupported} where the load
+/// takes more than a few seconds to simulate.
+ServingResult simulate_serving(const ServingLoad& load, const ServerLimits& limits,
                                const std::function<double(const ServingBatch&)>& step_s);
+
+/// Requests a second that met both limits, over the whole run; nullopt: no such limit.
+double goodput(const ServingResult& result, std::optional<double> ttft_s,
+               std::optional<double> tpot_s);
 
 }  // namespace tilecast

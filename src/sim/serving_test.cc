@@ -2,81 +2,314 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numeric>
+
+#include "base/rng.h"
+#include "test_support.h"
+
 namespace tilecast {
 namespace {
 
-/// 10 ms a step and 0.1 ms a prefilled token.
+/// 10 ms a step and 0.1 ms for each token of a prompt.
 double simple_step(const ServingBatch& b) {
-  return 10e-3 + 1e-4 * static_cast<double>(b.prefill_tokens);
+  double tokens = 0;
+  for (const PromptChunk& p : b.prompts) tokens += static_cast<double>(p.tokens);
+  return 10e-3 + 1e-4 * tokens;
 }
 
-ServingLoad small_load() {
-  return {.prompt = 100,
-          .output = 11,
-          .concurrency = 1,
-          .most_sequences = 8,
-          .cache_tokens = 1 << 20,
-          .tokens_per_step = 1000,
-          .requests = 90};
+ServerLimits limits_of(SchedulerPolicy policy) {
+  return {.policy = policy, .cache_blocks = 1 << 16, .longest_jump = 1};
+}
+
+ServingLoad clients(int64_t count, int64_t requests, int64_t prompt, int64_t output) {
+  return {.requests = std::vector<RequestSpec>(static_cast<size_t>(requests), {0, prompt, output}),
+          .concurrency = count};
+}
+
+/// What each step computed, as text: "2@4.5 + 7:0" is two sequences that decode at a mean context
+/// of 4.5 tokens, and 7 tokens of a prompt of which none is in the cache. A step takes a second.
+std::vector<std::string> steps_of(const ServingLoad& load, const ServerLimits& limits,
+                                  ServingResult* result = nullptr) {
+  std::vector<std::string> steps;
+  const ServingResult r = simulate_serving(load, limits, [&](const ServingBatch& b) {
+    std::string text;
+    if (b.decoding > 0) {
+      const std::string context = std::to_string(b.decode_context);
+      text = std::to_string(b.decoding) + "@" + context.substr(0, context.find('.') + 2);
+    }
+    for (const PromptChunk& p : b.prompts)
+      text += (text.empty() ? "" : " + ") + std::to_string(p.tokens) + ":" + std::to_string(p.past);
+    steps.push_back(text);
+    return 1.0;
+  });
+  if (result != nullptr) *result = r;
+  return steps;
+}
+
+using Steps = std::vector<std::string>;
+
+TEST(VllmScheduler, FillsTheTokenBudgetWithPromptsTheLastOneInPart) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  limits.max_num_batched_tokens = 10;
+  ServingResult result;
+  // 4 + 4 + 2 of the third prompt; its other half beside two decodes; all decode; the third alone.
+  EXPECT_EQ(steps_of(clients(3, 3, 4, 3), limits, &result),
+            (Steps{"4:0 + 4:0 + 2:0", "2@4.0 + 2:2", "3@4.6", "1@5.0"}));
+  EXPECT_EQ(result.requests[0].first_s, 1);
+  EXPECT_EQ(result.requests[2].first_s, 2);
+  EXPECT_EQ(result.requests[0].last_s, 3);
+  EXPECT_EQ(result.requests[2].last_s, 4);
+}
+
+TEST(VllmScheduler, CutsALongPromptIntoChunks) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  limits.max_num_batched_tokens = 10;
+  EXPECT_EQ(steps_of(clients(1, 1, 25, 3), limits),
+            (Steps{"10:0", "10:10", "5:20", "1@25.0", "1@26.0"}));
+}
+
+TEST(VllmScheduler, MixesDecodesWithAPromptThatCameLater) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  limits.max_num_batched_tokens = 8;
+  const ServingLoad load{.requests = {{0, 4, 5}, {1.5, 12, 2}}};
+  EXPECT_EQ(steps_of(load, limits), (Steps{"4:0", "1@4.0", "1@5.0 + 7:0", "1@6.0 + 5:7", "2@9.5"}));
+}
+
+TEST(VllmScheduler, PreemptsTheYoungestAndComputesItAgain) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  limits.block_tokens = 4;
+  limits.cache_blocks = 4;
+  ServingResult result;
+  // Prompts of 6 take two blocks each: the cache is full. At 8 tokens the first needs a third
+  // block: the second loses both, waits for the first to end, and computes its 6 + 3 tokens again.
+  EXPECT_EQ(
+      steps_of(clients(2, 2, 6, 6), limits, &result),
+      (Steps{"6:0 + 6:0", "2@6.0", "2@7.0", "1@8.0", "1@9.0", "1@10.0", "9:0", "1@9.0", "1@10.0"}));
+  EXPECT_EQ(result.preemptions, 1);
+  EXPECT_EQ(result.requests[1].first_s, 1);
+  EXPECT_EQ(result.requests[1].last_s, 9);
+}
+
+TEST(VllmScheduler, NoMoreSequencesRunThanMaxNumSeqs) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  limits.max_num_seqs = 2;
+  EXPECT_EQ(steps_of(clients(3, 3, 4, 2), limits), (Steps{"4:0 + 4:0", "2@4.0", "4:0", "1@4.0"}));
+}
+
+TEST(VllmScheduler, APrefixInTheCacheIsNotComputed) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  limits.prefix_hit_rate = 0.5;
+  // Half of 80 tokens is two and a half blocks of 16: two are hit.
+  EXPECT_EQ(steps_of(clients(2, 2, 80, 2), limits), (Steps{"48:32 + 48:32", "2@80.0"}));
+  limits.prefix_hit_rate = 1;  // the last token is computed at least, and with it its block
+  EXPECT_EQ(steps_of(clients(1, 1, 80, 1), limits), (Steps{"16:64"}));
+  // The prefix is held once: 4 blocks beside one of each.
+  limits.cache_blocks = 6;
+  EXPECT_EQ(steps_of(clients(2, 2, 80, 1), limits), (Steps{"16:64 + 16:64"}));
+}
+
+TEST(SglangScheduler, PrefillsFirstAndNeverMixes) {
+  const ServerLimits limits = limits_of(SchedulerPolicy::kSglang);
+  const ServingLoad load{.requests = {{0, 4, 4}, {0, 4, 4}, {1.5, 6, 2}}};
+  EXPECT_EQ(steps_of(load, limits), (Steps{"4:0 + 4:0", "2@4.0", "6:0", "3@5.3", "2@6.0"}));
+}
+
+TEST(SglangScheduler, CutsAPromptAndGoesOnWithItBeforeAnyDecode) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kSglang);
+  limits.max_num_batched_tokens = 10;
+  EXPECT_EQ(steps_of(clients(2, 2, 8, 2), limits), (Steps{"8:0 + 2:0", "6:2", "2@8.0"}));
+}
+
+TEST(SglangScheduler, RetractsWhereItExpectedTooLittle) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kSglang);
+  limits.block_tokens = 1;
+  limits.cache_blocks = 140;
+  ServingResult result;
+  // Three need 3 x 54 tokens at their ends. Expecting that the first two write 0.7 of their outputs
+  // lets the third in: 140 - 2 x (10 + 0.7 x 44) > 55. One has to go when the cache is full.
+  steps_of(clients(3, 3, 10, 45), limits, &result);
+  EXPECT_EQ(result.preemptions, 1);
+  for (const RequestTimes& r : result.requests) EXPECT_GT(r.last_s, 0);
+}
+
+TEST(TensorRtLlmScheduler, StartsOnlyWhatFitsToItsEnd) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kTensorRtLlm);
+  limits.block_tokens = 4;
+  limits.cache_blocks = 8;
+  ServingResult result;
+  // Three blocks each at full length: the third waits, though two blocks are free.
+  EXPECT_EQ(steps_of(clients(3, 3, 6, 4), limits, &result),
+            (Steps{"6:0 + 6:0", "2@6.0", "2@7.0", "2@8.0", "6:0", "1@6.0", "1@7.0", "1@8.0"}));
+  EXPECT_EQ(result.preemptions, 0);
+}
+
+TEST(TensorRtLlmScheduler, DoesNotCutPrompts) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kTensorRtLlm);
+  limits.max_num_batched_tokens = 10;
+  EXPECT_EQ(steps_of(clients(2, 2, 6, 2), limits), (Steps{"6:0", "1@6.0 + 6:0", "1@6.0"}));
+  EXPECT_ERROR(steps_of(clients(1, 1, 11, 2), limits), kInput, "a prompt of 11 tokens is longer");
+}
+
+TEST(Serving, ARequestThatNeverFitsIsRefused) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  limits.cache_blocks = 2;
+  EXPECT_ERROR(steps_of(clients(1, 1, 32, 2), limits), kInput, "needs 3 blocks of the cache");
+  EXPECT_EQ(steps_of(clients(1, 1, 31, 2), limits).size(), 2u);
 }
 
 TEST(Serving, OneClientWaitsForItsOwnRequestOnly) {
-  const ServingResult r = simulate_serving(small_load(), simple_step);
-  EXPECT_NEAR(r.first_token.front(), 20e-3, 1e-9);
-  EXPECT_NEAR(r.first_token.back(), 20e-3, 1e-9);
-  EXPECT_NEAR(r.per_token.back(), 10e-3, 1e-9);
-  EXPECT_NEAR(r.requests_per_s, 1 / 0.12, 1e-6);
-  EXPECT_TRUE(r.keeps_up);
+  const ServingResult r =
+      simulate_serving(clients(1, 90, 100, 11), limits_of(SchedulerPolicy::kVllm), simple_step);
+  EXPECT_NEAR(r.all.ttft.p99_s, 20e-3, 1e-9);
+  EXPECT_NEAR(r.all.tpot.mean_s, 10e-3, 1e-9);
+  EXPECT_NEAR(r.all.e2e.mean_s, 120e-3, 1e-9);
+  EXPECT_NEAR(r.all.requests_per_s, 1 / 0.12, 1e-6);
+  EXPECT_NEAR(r.all.output_tokens_per_s, 11 / 0.12, 1e-6);
+  EXPECT_NEAR(r.all.total_tokens_per_s, 111 / 0.12, 1e-6);
+  EXPECT_NEAR(r.busy_share, 1, 1e-9);
+  EXPECT_EQ(r.most_in_flight, 1);
+  ASSERT_TRUE(r.steady);
+  EXPECT_EQ(r.steady->requests, 88);
+  EXPECT_NEAR(r.steady->requests_per_s, 1 / 0.12, 1e-6);
 }
 
-TEST(Serving, MoreClientsShareSteps) {
-  ServingLoad load = small_load();
-  load.concurrency = 4;
-  const ServingResult r = simulate_serving(load, simple_step);
-  EXPECT_GT(r.requests_per_s, 3 / 0.16);
-  EXPECT_GT(r.mean_batch, 2.5);
+TEST(Serving, TheServersOverheadComesBeforeTheScheduler) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  limits.overhead_s = 0.5;
+  const ServingResult r = simulate_serving(clients(1, 10, 100, 11), limits, simple_step);
+  EXPECT_NEAR(r.all.ttft.mean_s, 0.52, 1e-9);
+  EXPECT_NEAR(r.all.tpot.mean_s, 10e-3, 1e-9);
 }
 
-TEST(Serving, APromptIsPrefilledInChunks) {
-  ServingLoad load = small_load();
-  load.tokens_per_step = 30;
-  int64_t longest = 0;
-  const ServingResult r = simulate_serving(load, [&](const ServingBatch& b) {
-    longest = std::max(longest, b.prefill_tokens);
-    return simple_step(b);
-  });
-  EXPECT_EQ(longest, 30);
-  EXPECT_NEAR(r.first_token.front(), 4 * 10e-3 + 100 * 1e-4, 1e-9);
+TEST(Serving, TheSteadyPartLeavesOutAsManyAsAreInFlightAtBothEnds) {
+  const ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  const ServingResult r = simulate_serving(clients(4, 40, 100, 11), limits, simple_step);
+  EXPECT_EQ(r.most_in_flight, 4);
+  ASSERT_TRUE(r.steady);
+  EXPECT_EQ(r.steady->requests, 32);
+  EXPECT_FALSE(simulate_serving(clients(4, 8, 100, 11), limits, simple_step).steady);
 }
 
-TEST(Serving, NoMoreSequencesRunThanCachesFit) {
-  ServingLoad load = small_load();
-  load.concurrency = 20;
-  load.cache_tokens = 3 * 111;
-  int64_t most = 0;
-  simulate_serving(load, [&](const ServingBatch& b) {
-    most = std::max(most, b.decoding);
-    return simple_step(b);
-  });
-  EXPECT_EQ(most, 3);
+TEST(Serving, GoodputCountsWhatMeetsBothLimits) {
+  const ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  const ServingLoad load{.requests = {{0, 100, 11}, {0, 1000, 11}, {10, 100, 11}}};
+  const ServingResult r = simulate_serving(load, limits, simple_step);
+  const double seconds = 10 + 0.12;
+  EXPECT_NEAR(goodput(r, std::nullopt, std::nullopt), 3 / seconds, 1e-9);
+  EXPECT_NEAR(goodput(r, 0.05, std::nullopt), 1 / seconds, 1e-9);  // the two wait for 1100 tokens
+  EXPECT_NEAR(goodput(r, 0.2, 0.0101), 3 / seconds, 1e-9);
+  EXPECT_NEAR(goodput(r, 0.2, 0.0099), 0, 1e-9);
 }
 
 TEST(Serving, SaysWhetherItKeepsUp) {
-  ServingLoad load = small_load();
-  load.requests = 600;
-  load.requests_per_s = 5;
-  EXPECT_TRUE(simulate_serving(load, simple_step).keeps_up);
-  load.requests_per_s = 500;
-  const ServingResult r = simulate_serving(load, simple_step);
-  EXPECT_FALSE(r.keeps_up);
-  EXPECT_LT(r.requests_per_s, 100);
+  const ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  const auto at_rate = [&](double rate) {
+    const ServingLoad load{.requests = draw_requests({.requests = 600,
+                                                      .rate = rate,
+                                                      .prompt_low = 100,
+                                                      .prompt_high = 100,
+                                                      .output_low = 11,
+                                                      .output_high = 11})};
+    return simulate_serving(load, limits, simple_step);
+  };
+  EXPECT_TRUE(at_rate(5).keeps_up);
+  EXPECT_NEAR(at_rate(5).steady->requests_per_s, 5, 0.5);
+  const ServingResult flooded = at_rate(500);
+  EXPECT_FALSE(flooded.keeps_up);
+  EXPECT_LT(flooded.all.requests_per_s, 100);
 }
 
-TEST(Serving, TheSameSeedGivesTheSameTimes) {
-  ServingLoad load = small_load();
-  load.requests_per_s = 20;
-  EXPECT_EQ(simulate_serving(load, simple_step).first_token,
-            simulate_serving(load, simple_step).first_token);
+TEST(Serving, DrawnLoadsAreSeededAndKeepToTheirRanges) {
+  const RandomLoad wish{.requests = 2000,
+                        .rate = 4,
+                        .prompt_low = 800,
+                        .prompt_high = 1000,
+                        .output_low = 100,
+                        .output_high = 200};
+  const std::vector<RequestSpec> load = draw_requests(wish);
+  double prompts = 0;
+  for (size_t i = 0; i < load.size(); ++i) {
+    EXPECT_TRUE(load[i].prompt >= 800 && load[i].prompt <= 1000) << load[i].prompt;
+    EXPECT_TRUE(load[i].output >= 100 && load[i].output <= 200) << load[i].output;
+    EXPECT_GE(load[i].arrival_s, i > 0 ? load[i - 1].arrival_s : 0);
+    prompts += static_cast<double>(load[i].prompt);
+  }
+  EXPECT_NEAR(prompts / 2000, 900, 5);                    // 3 standard errors: 58 / sqrt(2000) x 3
+  EXPECT_NEAR(load.back().arrival_s / 2000, 0.25, 0.02);  // 0.25 / sqrt(2000) x 3
+  EXPECT_EQ(draw_requests(wish)[7].arrival_s, load[7].arrival_s);
+}
+
+/// Step times that grow with all that a step computes.
+double rich_step(const ServingBatch& b) {
+  double tokens = 0, pairs = 0;
+  for (const PromptChunk& p : b.prompts) {
+    tokens += static_cast<double>(p.tokens);
+    pairs += static_cast<double>(p.tokens * (p.past + p.tokens));
+  }
+  return 5e-3 + 1e-4 * tokens + 1e-7 * pairs +
+         static_cast<double>(b.decoding) * (1e-5 + 1e-8 * b.decode_context);
+}
+
+TEST(Serving, StepsTakenAtOnceGiveTheSameTimes) {
+  for (const SchedulerPolicy policy :
+       {SchedulerPolicy::kVllm, SchedulerPolicy::kSglang, SchedulerPolicy::kTensorRtLlm}) {
+    ServerLimits limits = limits_of(policy);
+    limits.cache_blocks = 900;
+    const ServingLoad load{.requests = draw_requests({.requests = 300,
+                                                      .rate = 8,
+                                                      .prompt_low = 50,
+                                                      .prompt_high = 900,
+                                                      .output_low = 1,
+                                                      .output_high = 300})};
+    const ServingResult each = simulate_serving(load, limits, rich_step);
+    limits.longest_jump = 64;
+    const ServingResult jumps = simulate_serving(load, limits, rich_step);
+    EXPECT_NEAR(jumps.all.ttft.mean_s / each.all.ttft.mean_s, 1, 5e-3);
+    EXPECT_NEAR(jumps.all.tpot.mean_s / each.all.tpot.mean_s, 1, 5e-3);
+    EXPECT_NEAR(jumps.all.e2e.p99_s / each.all.e2e.p99_s, 1, 5e-3);
+    EXPECT_NEAR(jumps.mean_batch / each.mean_batch, 1, 5e-3);
+  }
+}
+
+TEST(Serving, AnyLoadKeepsTheLimitsAndEnds) {
+  Rng rng(7);
+  for (int trial = 0; trial < 120; ++trial) {
+    ServerLimits limits{.policy = static_cast<SchedulerPolicy>(trial % 3),
+                        .max_num_seqs = 1 + static_cast<int64_t>(rng.below(12)),
+                        .max_num_batched_tokens = 40 + static_cast<int64_t>(rng.below(100)),
+                        .block_tokens = int64_t{1} << rng.below(5),
+                        .prefix_hit_rate = trial % 4 == 0 ? 0.5 : 0,
+                        .longest_jump = trial % 2 == 0 ? 1 : 64};
+    ServingLoad load{.requests = draw_requests({.requests = 40,
+                                                .rate = trial % 5 == 0 ? 0.0 : 3.0,
+                                                .prompt_low = 1,
+                                                .prompt_high = 40,
+                                                .output_low = 1,
+                                                .output_high = 60,
+                                                .seed = rng.next()})};
+    if (trial % 5 == 0) load.concurrency = 1 + static_cast<int64_t>(rng.below(40));
+    limits.cache_blocks = blocks_needed(load, limits) + static_cast<int64_t>(rng.below(20));
+    const ServingResult r = simulate_serving(load, limits, [&](const ServingBatch& b) {
+      int64_t tokens = b.decoding;
+      for (const PromptChunk& p : b.prompts) tokens += p.tokens;
+      EXPECT_GT(tokens, 0);
+      if (limits.policy == SchedulerPolicy::kSglang) {
+        EXPECT_TRUE(b.decoding == 0 || b.prompts.empty());
+      } else {
+        EXPECT_LE(tokens, limits.max_num_batched_tokens);
+      }
+      EXPECT_LE(b.decoding + static_cast<int64_t>(b.prompts.size()), limits.max_num_seqs + 1);
+      return 0.05;
+    });
+    for (const RequestTimes& q : r.requests) {
+      EXPECT_GT(q.first_s, q.sent_s);
+      // A step writes at most one token of a sequence.
+      EXPECT_GE(q.last_s - q.first_s, 0.05 * static_cast<double>(q.output - 1) - 1e-9);
+    }
+    EXPECT_LE(r.cache_use, 1);
+    EXPECT_TRUE(r.preemptions == 0 || limits.policy != SchedulerPolicy::kTensorRtLlm);
+  }
 }
 
 }  // namespace

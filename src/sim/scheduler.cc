@@ -1,0 +1,88 @@
+#include "sim/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilecast {
+namespace {
+
+int64_t hit_tokens(int64_t prompt, const ServerLimits& limits) {
+  // At least one token is computed: the logits of the first output token come from it.
+  const auto wished = static_cast<int64_t>(limits.prefix_hit_rate * static_cast<double>(prompt));
+  return std::min(wished, prompt - 1) / limits.block_tokens * limits.block_tokens;
+}
+
+int64_t blocks_of(int64_t tokens, const ServerLimits& limits) {
+  return (tokens + limits.block_tokens - 1) / limits.block_tokens;
+}
+
+/// The prefix that all requests share is held once.
+int64_t shared_blocks(const ServingLoad& load, const ServerLimits& limits) {
+  int64_t tokens = 0;
+  for (const RequestSpec& r : load.requests)
+    tokens = std::max(tokens, hit_tokens(r.prompt, limits));
+  return tokens / limits.block_tokens;
+}
+
+}  // namespace
+
+ServerState::ServerState(const ServingLoad& load, const ServerLimits& server)
+    : limits(server), free_blocks(server.cache_blocks - shared_blocks(load, server)) {
+  requests.reserve(load.requests.size());
+  for (const RequestSpec& spec : load.requests) {
+    const int64_t hit = hit_tokens(spec.prompt, server);
+    requests.push_back({.spec = spec, .hit = hit, .computed = hit});
+  }
+  new_token_ratio = sglang_first_ratio();
+}
+
+int64_t ServerState::blocks_lacking(const ServedRequest& request, int64_t tokens) const {
+  return std::max<int64_t>(0, blocks_of(tokens - request.hit, limits) - request.blocks);
+}
+
+bool ServerState::allocate(ServedRequest& request, int64_t tokens) {
+  const int64_t lacking = blocks_lacking(request, tokens);
+  if (lacking > free_blocks) return false;
+  free_blocks -= lacking;
+  request.blocks += lacking;
+  return true;
+}
+
+void ServerState::release(ServedRequest& request) {
+  free_blocks += request.blocks;
+  request.blocks = 0;
+}
+
+void ServerState::preempt(ServedRequest& request) {
+  release(request);
+  request.computed = request.hit;
+  preemptions += 1;
+}
+
+std::vector<Scheduled> schedule(ServerState& state) {
+  switch (state.limits.policy) {
+    case SchedulerPolicy::kVllm:
+      return schedule_vllm(state);
+    case SchedulerPolicy::kSglang:
+      return schedule_sglang(state);
+    case SchedulerPolicy::kTensorRtLlm:
+      return schedule_trtllm(state);
+  }
+  return {};
+}
+
+void note_decode_steps(ServerState& state, int64_t steps) {
+  if (state.limits.policy == SchedulerPolicy::kSglang) sglang_decay_ratio(state, steps);
+}
+
+int64_t blocks_needed(const ServingLoad& load, const ServerLimits& limits) {
+  int64_t most = 0;
+  for (const RequestSpec& r : load.requests) {
+    // The last token of the output is never attended to.
+    const int64_t own = r.prompt + r.output - 1 - hit_tokens(r.prompt, limits);
+    most = std::max(most, blocks_of(own, limits));
+  }
+  return most + shared_blocks(load, limits);
+}
+
+}  // namespace tilecast

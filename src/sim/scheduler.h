@@ -1,0 +1,71 @@
+#pragma once
+
+// What a scheduler sees and does: requests that wait or run, the blocks of the cache, the tokens of
+// the next step.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "sim/serving.h"
+
+namespace tilecast {
+
+struct ServedRequest {
+  RequestSpec spec;
+  int64_t hit = 0;       ///< tokens of the prompt that the prefix cache holds
+  int64_t computed = 0;  ///< tokens whose keys and values are in the cache
+  int64_t written = 0;   ///< tokens of the output
+  int64_t blocks = 0;    ///< of the cache, beside those of the prefix
+
+  /// Tokens that are known and not computed yet: of the prompt, or written. A running sequence has
+  /// one (it decodes) or more (its prompt is not finished, or it was preempted).
+  int64_t remaining() const { return spec.prompt + written - computed; }
+  bool decodes() const { return written > 0 && remaining() == 1; }
+};
+
+struct ServerState {
+  const ServerLimits& limits;
+  std::vector<ServedRequest> requests;
+  std::deque<size_t> waiting;   ///< indices of `requests`, the first is admitted next
+  std::vector<size_t> running;  ///< in the order of admission
+  int64_t free_blocks = 0;
+  int64_t preemptions = 0;
+  std::optional<size_t> chunked;  ///< SGLang: the prompt that is computed in part
+  double new_token_ratio = 0;     ///< SGLang: share of the outputs that admission expects
+
+  ServerState(const ServingLoad& load, const ServerLimits& server);
+
+  bool idle() const { return waiting.empty() && running.empty() && !chunked; }
+  ServedRequest& request(size_t index) { return requests[index]; }
+
+  /// Blocks that the request lacks to hold `tokens` in all.
+  int64_t blocks_lacking(const ServedRequest& request, int64_t tokens) const;
+  /// Gives the request blocks for `tokens` in all; false, and nothing changes, where they lack.
+  bool allocate(ServedRequest& request, int64_t tokens);
+  void release(ServedRequest& request);
+  /// The request loses its cache; all its tokens are to be computed again.
+  void preempt(ServedRequest& request);
+};
+
+/// Tokens of one request in the next step.
+struct Scheduled {
+  size_t request = 0;
+  int64_t tokens = 0;
+};
+
+/// Forms the next step: admits, preempts, allocates. Empty only where the server is idle.
+std::vector<Scheduled> schedule(ServerState& state);
+
+/// `steps` decode steps have run in a row without a call of `schedule` between them.
+void note_decode_steps(ServerState& state, int64_t steps);
+
+// The policies, one file each.
+std::vector<Scheduled> schedule_vllm(ServerState& state);
+std::vector<Scheduled> schedule_sglang(ServerState& state);
+std::vector<Scheduled> schedule_trtllm(ServerState& state);
+double sglang_first_ratio();
+void sglang_decay_ratio(ServerState& state, int64_t steps);
+
+}  // namespace tilecast

@@ -1,0 +1,35 @@
+// TensorRT-LLM, in-flight batching: docs "Useful Runtime Options" (capacity scheduler policy
+// GUARANTEED_NO_EVICT, the default; max_batch_size, max_num_tokens) and "Key Features: chunked
+// context", which is off by default; cpp/tensorrt_llm/batch_manager/capacityScheduler.cpp and
+// microBatchScheduler.cpp, releases 0.17 to 1.0. A request starts only when the cache holds it at
+// its full length beside the full lengths of all that run, so that nothing is ever evicted. A step
+// holds all that generate and, in order of arrival, the whole prompts that its tokens leave room
+// for.
+// Not modelled: MAX_UTILIZATION, chunked context, early stop of generation.
+
+#include "sim/scheduler.h"
+
+namespace tilecast {
+
+std::vector<Scheduled> schedule_trtllm(ServerState& s) {
+  std::vector<Scheduled> step;
+  int64_t budget = s.limits.max_num_batched_tokens;
+  for (const size_t index : s.running) {
+    if (budget == 0) return step;
+    step.push_back({index, 1});
+    budget -= 1;
+  }
+  while (!s.waiting.empty() && static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
+    const size_t index = s.waiting.front();
+    ServedRequest& request = s.request(index);
+    if (request.remaining() > budget) break;
+    if (!s.allocate(request, request.spec.prompt + request.spec.output - 1)) break;
+    s.waiting.pop_front();
+    s.running.push_back(index);
+    step.push_back({index, request.remaining()});
+    budget -= request.remaining();
+  }
+  return step;
+}
+
+}  // namespace tilecast

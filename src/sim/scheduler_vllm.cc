@@ -1,0 +1,59 @@
+// vLLM, V1 engine: vllm/v1/core/sched/scheduler.py (Scheduler.schedule), vllm/v1/core/
+// kv_cache_manager.py (allocate_slots), releases 0.8 to 0.11, first come first served, chunked
+// prefill on (the default). Running requests come first, a prompt that is not finished like any
+// other; then waiting ones are admitted in order, the last one in part where the budget ends.
+// Blocks are allocated for the tokens that the step computes, no more. Where a running request gets
+// no block, the one that was admitted last is preempted: it goes to the front of the waiting queue,
+// and a step that preempts admits nobody. Not modelled: priorities, speculative decoding, blocks of
+// finished or preempted requests that the prefix cache could give back,
+// long_prefill_token_threshold, asynchronous scheduling.
+
+#include <algorithm>
+
+#include "sim/scheduler.h"
+
+namespace tilecast {
+namespace {
+
+/// Preempts from the back until the request has its blocks; false where it was preempted itself.
+bool allocate_or_preempt(ServerState& s, size_t index, int64_t tokens, bool& preempted) {
+  while (!s.allocate(s.request(index), s.request(index).computed + tokens)) {
+    const size_t last = s.running.back();
+    s.running.pop_back();
+    s.preempt(s.request(last));
+    s.waiting.push_front(last);
+    preempted = true;
+    if (last == index) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Scheduled> schedule_vllm(ServerState& s) {
+  std::vector<Scheduled> step;
+  int64_t budget = s.limits.max_num_batched_tokens;
+  bool preempted = false;
+  for (size_t i = 0; i < s.running.size() && budget > 0; ++i) {
+    const size_t index = s.running[i];
+    const int64_t tokens = std::min(s.request(index).remaining(), budget);
+    if (!allocate_or_preempt(s, index, tokens, preempted)) break;
+    step.push_back({index, tokens});
+    budget -= tokens;
+  }
+  if (preempted) return step;
+  while (!s.waiting.empty() && budget > 0 &&
+         static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
+    const size_t index = s.waiting.front();
+    ServedRequest& request = s.request(index);
+    const int64_t tokens = std::min(request.remaining(), budget);
+    if (!s.allocate(request, request.computed + tokens)) break;
+    s.waiting.pop_front();
+    s.running.push_back(index);
+    step.push_back({index, tokens});
+    budget -= tokens;
+  }
+  return step;
+}
+
+}  // namespace tilecast

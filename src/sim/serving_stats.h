@@ -1,0 +1,16 @@
+#pragma once
+
+// From the times of single requests to what a benchmark reports.
+
+#include "sim/serving.h"
+
+namespace tilecast {
+
+/// Fills in `requests`, `all`, `steady` and `most_in_flight`.
+ServingResult summarize(std::vector<RequestTimes> requests, int64_t most_in_flight);
+
+/// Whether the last requests to arrive wait about as long as the first ones. `busy_s`: seconds that
+/// the server worked.
+bool queue_is_steady(const std::vector<RequestTimes>& requests, double busy_s);
+
+}  // namespace tilecast
