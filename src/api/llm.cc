@@ -220,8 +220,9 @@ class Llm {
     if (!asked_.trace.empty() && asked_.lengths_given)
       f.warnings.push_back("--prompt and --output are not used: the trace has its own lengths");
     if (asked_.concurrency > f.serving->all.requests)
-      f.warnings.push_back(fmt::format("{} clients for {} requests: so many clients start",
-                                       asked_.concurrency, f.serving->all.requests));
+      f.warnings.push_back(
+          fmt::format("{} clients, but only {} requests: the other clients send none",
+                      asked_.concurrency, f.serving->all.requests));
   }
 
   void warn(LlmForecast& f) const {

@@ -57,7 +57,9 @@ size_t line_of_row(std::string_view text, size_t row) {
 }  // namespace
 
 std::vector<TraceRequest> read_trace(const std::string& path) {
-  const std::string text = read_file(path);
+  std::string text = read_file(path);
+  // A byte-order mark, as spreadsheets write it.
+  if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
   const CsvTable table = parse_csv(text, path);
   const auto column = [&](std::string_view name, std::string_view other) {
     const std::optional<size_t> found = table.column(other);

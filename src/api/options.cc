@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <tuple>
 
 #include "base/text.h"
@@ -16,14 +17,19 @@ namespace {
 /// No batch or length beyond this is meant.
 constexpr int64_t kLargest = int64_t{1} << 31;
 
-int64_t positive(const std::string& option, const std::string& text) {
+std::optional<int64_t> find_positive(const std::string& text) {
   int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || value < 1 || value > kLargest)
-    throw Error(ErrorKind::kInput,
-                fmt::format("--{}: expected a whole number from 1 to {}, found '{}'", option,
-                            kLargest, text));
+    return std::nullopt;
   return value;
+}
+
+int64_t positive(const std::string& option, const std::string& text) {
+  if (const std::optional<int64_t> value = find_positive(text)) return *value;
+  throw Error(ErrorKind::kInput,
+              fmt::format("--{}: expected a whole number from 1 to {}, found '{}'", option,
+                          kLargest, text));
 }
 
 int64_t at_most(int64_t value, const std::string& option, int64_t most) {
@@ -36,13 +42,14 @@ int64_t at_most(int64_t value, const std::string& option, int64_t most) {
 /// "800" or "800:1000"; one number is a range of itself.
 std::pair<int64_t, int64_t> range(const std::string& option, const std::string& text) {
   const size_t colon = text.find(':');
-  if (colon == std::string::npos) return {positive(option, text), positive(option, text)};
-  const int64_t low = positive(option, text.substr(0, colon));
-  const int64_t high = positive(option, text.substr(colon + 1));
-  if (low > high)
-    throw Error(ErrorKind::kInput,
-                fmt::format("--{}: expected a range from low to high, found '{}'", option, text));
-  return {low, high};
+  const std::optional<int64_t> low = find_positive(text.substr(0, colon));
+  const std::optional<int64_t> high =
+      colon == std::string::npos ? low : find_positive(text.substr(colon + 1));
+  if (low && high && *low <= *high) return {*low, *high};
+  throw Error(ErrorKind::kInput,
+              fmt::format("--{}: expected a whole number from 1 to {}, or a range LOW:HIGH of two, "
+                          "found '{}'",
+                          option, kLargest, text));
 }
 
 std::string one_of(const std::string& option, const std::string& text,

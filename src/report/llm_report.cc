@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "report/kernel_text.h"
+#include "report/serving_text.h"
 #include "report/text_table.h"
 #include "tilecast/report.h"
 
@@ -49,10 +50,6 @@ std::string step_table(const StepForecast& step, const std::string& title) {
   return format_text_table(table, 2);
 }
 
-Json estimate_json(const Estimate& e) {
-  return {{"seconds", e.seconds}, {"low_s", e.low_s}, {"high_s", e.high_s}};
-}
-
 Json step_json(const StepForecast& step) {
   Json limits = Json::object();
   for (const auto& [limit, share] : step.limits) limits[limit] = share;
@@ -74,14 +71,6 @@ std::string title(const LlmForecast& f) {
                      f.continuous ? fmt::format("served by {}", f.software)
                                   : fmt::format("{}'s kernels", f.software));
 }
-
-/// Name, value, remark.
-struct Lines {
-  TextTable table;
-  void add(const std::string& name, const std::string& value, const std::string& more) {
-    table.rows.push_back({name, value, more});
-  }
-};
 
 void add_batch_times(Lines& lines, const LlmForecast& f) {
   lines.add("time to first token", format_seconds(f.first_token.seconds),
@@ -113,122 +102,6 @@ void add_memory(Lines& lines, const LlmForecast& f) {
       "  cache", format_bytes(f.cache_bytes),
       fmt::format("{} a token{}", format_bytes(f.kv_bytes_per_token), f.tp > 1 ? " on all" : ""));
   lines.add("  activations", format_bytes(f.activations_bytes), "");
-}
-
-std::string load_text(const LlmForecast::Serving& s) {
-  if (s.trace) return fmt::format("{} requests of a trace", s.all.requests);
-  if (s.rate > 0) return fmt::format("{:.4g} requests a second, {} in all", s.rate, s.all.requests);
-  return fmt::format("{} client{}, {} requests", s.concurrency, s.concurrency == 1 ? "" : "s",
-                     s.all.requests);
-}
-
-/// What clients see: over all requests, and over the steady part.
-std::string served_table(const LlmForecast::Serving& s) {
-  TextTable table;
-  table.header = {"", "all requests", "steady part"};
-  table.right = {false, true, true};
-  const auto add = [&](const std::string& name, const auto& text) {
-    table.rows.push_back({name, text(s.all), s.steady ? text(*s.steady) : "-"});
-  };
-  const auto number = [](double value) {
-    return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
-  };
-  add("requests", [](const ServedPart& p) { return std::to_string(p.requests); });
-  const std::pair<const char*, Distribution ServedPart::*> times[] = {
-      {"time to first token", &ServedPart::ttft},
-      {"time per output token", &ServedPart::tpot},
-      {"end to end", &ServedPart::e2e}};
-  const std::pair<const char*, Estimate Distribution::*> values[] = {
-      {"mean", &Distribution::mean},
-      {"median", &Distribution::median},
-      {"p99", &Distribution::p99}};
-  for (const auto& [name, time] : times) {
-    for (const auto& [which, value] : values)
-      add(fmt::format("{}, {}", name, which),
-          [&](const ServedPart& p) { return format_seconds((p.*time.*value).seconds); });
-  }
-  add("requests/s", [&](const ServedPart& p) { return number(p.requests_per_s); });
-  add("output tokens/s", [&](const ServedPart& p) { return number(p.output_tokens_per_s); });
-  add("total tokens/s", [&](const ServedPart& p) { return number(p.total_tokens_per_s); });
-  return format_text_table(table, 2);
-}
-
-std::string limits_text(const LlmForecast::Serving& s) {
-  std::vector<std::string> parts;
-  if (s.ttft_limit_s) parts.push_back("first token within " + format_seconds(*s.ttft_limit_s));
-  if (s.tpot_limit_s) parts.push_back("each token within " + format_seconds(*s.tpot_limit_s));
-  return join(parts, ", ");
-}
-
-std::string serving_text(const LlmForecast::Serving& s) {
-  Lines lines;
-  lines.add("load", load_text(s),
-            fmt::format("at most {} sequences and {} tokens in a step", s.max_num_seqs,
-                        s.max_num_batched_tokens));
-  lines.add("mean batch", fmt::format("{:.1f} sequences", s.mean_batch),
-            fmt::format("decode in a step; busy {:.0f} % of the time", 100 * s.busy_share));
-  lines.add(
-      "cache", fmt::format("{} tokens", s.cache_tokens),
-      fmt::format("used {:.0f} % on average; {} preemptions", 100 * s.cache_use, s.preemptions));
-  if (s.goodput_requests_per_s)
-    lines.add("goodput", fmt::format("{:.4g} requests/s", *s.goodput_requests_per_s),
-              limits_text(s));
-  const std::string steady =
-      s.steady ? fmt::format(
-                     "all but the first and the last {} to arrive, as many as were in flight "
-                     "at once",
-                     s.most_in_flight)
-               : fmt::format(
-                     "none: {} were in flight at once, and {} are too few to leave out as "
-                     "many at both ends",
-                     s.most_in_flight, s.all.requests);
-  return fmt::format("{}\n{}  steady part: {}\n\n", format_text_table(lines.table, 2),
-                     served_table(s), steady);
-}
-
-Json distribution_json(const Distribution& d) {
-  return {{"mean", estimate_json(d.mean)},
-          {"median", estimate_json(d.median)},
-          {"p99", estimate_json(d.p99)}};
-}
-
-Json part_json(const ServedPart& p) {
-  return {{"requests", p.requests},
-          {"time_to_first_token", distribution_json(p.ttft)},
-          {"time_per_output_token", distribution_json(p.tpot)},
-          {"end_to_end", distribution_json(p.e2e)},
-          {"requests_per_s", p.requests_per_s},
-          {"output_tokens_per_s", p.output_tokens_per_s},
-          {"total_tokens_per_s", p.total_tokens_per_s}};
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json serving_json(const LlmForecast::Serving& s) {
-  return {{"rate", s.rate > 0 ? Json(s.rate) : Json(nullptr)},
-          {"concurrency", s.concurrency > 0 ? Json(s.concurrency) : Json(nullptr)},
-          {"trace", s.trace},
-          {"requests", s.all.requests},
-          {"max_num_seqs", s.max_num_seqs},
-          {"max_num_batched_tokens", s.max_num_batched_tokens},
-          {"cache_tokens", s.cache_tokens},
-          {"most_sequences", s.most_sequences},
-          {"most_in_flight", s.most_in_flight},
-          {"all", part_json(s.all)},
-          {"steady", s.steady ? part_json(*s.steady) : Json(nullptr)},
-          {"requests_per_s", s.all.requests_per_s},
-          {"tokens_per_s", s.all.output_tokens_per_s},
-          {"goodput_requests_per_s", or_null(s.goodput_requests_per_s)},
-          {"ttft_s", or_null(s.ttft_limit_s)},
-          {"tpot_s", or_null(s.tpot_limit_s)},
-          {"mean_batch", s.mean_batch},
-          {"busy_share", s.busy_share},
-          {"cache_use", s.cache_use},
-          {"preemptions", s.preemptions},
-          {"keeps_up", s.keeps_up}};
 }
 
 Json memory_json(const LlmForecast& f) {

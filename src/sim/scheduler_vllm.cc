@@ -1,9 +1,11 @@
-// vLLM, V1 engine: vllm/v1/core/sched/scheduler.py (Scheduler.schedule), vllm/v1/core/
-// kv_cache_manager.py (allocate_slots), releases 0.8 to 0.11, first come first served, chunked
-// prefill on (the default). Running requests come first, a prompt that is not finished like any
-// other; then waiting ones are admitted in order, the last one in part where the budget ends.
-// Blocks are allocated for the tokens that the step computes, no more. Where a running request gets
-// no block, the one that was admitted last is preempted: it goes to the front of the waiting queue,
+// vLLM, V1 engine: vllm/v1/core/sched/scheduler.py (Scheduler.schedule) and vllm/v1/core/
+// kv_cache_manager.py (allocate_slots), first come first served, chunked prefill on (the default).
+// Running requests come first, a prompt that is not finished like any other; then waiting ones are
+// admitted in order, the last one in part where the budget ends. A request is admitted when the
+// free blocks hold all its known tokens (scheduler_reserve_full_isl of newer releases; in older
+// ones the prefix cache gives back the chunks of a prompt that was admitted too early), and blocks
+// are allocated for the tokens that a step computes, no more. Where a running request gets no
+// block, the one that was admitted last is preempted: it goes to the front of the waiting queue,
 // and a step that preempts admits nobody. Not modelled: priorities, speculative decoding, blocks of
 // finished or preempted requests that the prefix cache could give back,
 // long_prefill_token_threshold, asynchronous scheduling.
@@ -46,6 +48,7 @@ std::vector<Scheduled> schedule_vllm(ServerState& s) {
          static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
     ServedRequest& request = s.request(index);
+    if (s.blocks_lacking(request, request.computed + request.remaining()) > s.free_blocks) break;
     const int64_t tokens = std::min(request.remaining(), budget);
     if (!s.allocate(request, request.computed + tokens)) break;
     s.waiting.pop_front();

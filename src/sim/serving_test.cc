@@ -91,6 +91,19 @@ TEST(VllmScheduler, PreemptsTheYoungestAndComputesItAgain) {
   EXPECT_EQ(result.requests[1].last_s, 9);
 }
 
+TEST(VllmScheduler, APromptWaitsUntilTheCacheHoldsAllOfIt) {
+  ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
+  limits.block_tokens = 4;
+  limits.cache_blocks = 8;
+  limits.max_num_batched_tokens = 8;
+  ServingResult result;
+  // Its first chunk would fit beside the other's 2 blocks, but not its 7 blocks.
+  const ServingLoad load{.requests = {{0, 8, 3}, {0.5, 28, 2}}};
+  EXPECT_EQ(steps_of(load, limits, &result),
+            (Steps{"8:0", "1@8.0", "1@9.0", "8:0", "8:8", "8:16", "4:24", "1@28.0"}));
+  EXPECT_EQ(result.preemptions, 0);
+}
+
 TEST(VllmScheduler, NoMoreSequencesRunThanMaxNumSeqs) {
   ServerLimits limits = limits_of(SchedulerPolicy::kVllm);
   limits.max_num_seqs = 2;

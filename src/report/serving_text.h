@@ -1,0 +1,27 @@
+#pragma once
+
+// What is shown of a server under load.
+
+#include <string>
+
+#include "base/json.h"
+#include "report/text_table.h"
+#include "tilecast/llm.h"
+
+namespace tilecast {
+
+/// Name, value, remark.
+struct Lines {
+  TextTable table;
+  void add(const std::string& name, const std::string& value, const std::string& more) {
+    table.rows.push_back({name, value, more});
+  }
+};
+
+Json estimate_json(const Estimate& estimate);
+
+/// The load, what clients see over all requests and over the steady part, and what that part is.
+std::string serving_text(const LlmForecast::Serving& serving);
+Json serving_json(const LlmForecast::Serving& serving);
+
+}  // namespace tilecast
