@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "base/csv.h"
 #include "measurements/measurements.h"
@@ -28,11 +30,16 @@ class Collector {
   void add_kernel(const CsvTable& table, std::string_view op, DType dtype, const KernelShape& shape,
                   RowFacts facts);
   void add_model(ModelMeasurement measurement) { set_.models.push_back(std::move(measurement)); }
-  /// Lists what can't be used; alike lines once.
+  /// Lists what can't be used; alike lines once, with their number.
   void skip(const std::string& what, const std::string& why);
 
  private:
+  struct Skipped {
+    size_t index;  ///< into MeasurementSet::unmatched
+    size_t rows;
+  };
   MeasurementSet& set_;
+  std::map<std::string, Skipped> skipped_;  ///< by line
   size_t source_ = 0;
 };
 

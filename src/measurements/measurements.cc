@@ -1,5 +1,6 @@
 #include "measurements/measurements.h"
 
+#include <fmt/format.h>
 #include <lzma.h>
 
 #include <algorithm>
@@ -75,8 +76,10 @@ void Collector::start_source(const std::string& path) {
 
 void Collector::skip(const std::string& what, const std::string& why) {
   const std::string line = what + ": " + why;
-  if (std::find(set_.unmatched.begin(), set_.unmatched.end(), line) == set_.unmatched.end())
-    set_.unmatched.push_back(line);
+  const auto [skipped, first] = skipped_.try_emplace(line, Skipped{set_.unmatched.size(), 0});
+  if (first) set_.unmatched.push_back(line);
+  const size_t rows = ++skipped->second.rows;
+  if (rows > 1) set_.unmatched[skipped->second.index] = fmt::format("{} ({} rows)", line, rows);
 }
 
 void Collector::add_kernel(const CsvTable& table, std::string_view op, DType dtype,

@@ -107,6 +107,31 @@ TEST(OwnLayout, ModelsBringTheirConfigAndSettings) {
                "'mode': expected inference or training, found 'sleeping'");
 }
 
+TEST(Aiconfigurator, TablesAndTypesThatAreNotForecastAreListedWithTheirRows) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "gemm.csv",
+             "gpu,software,dtype,m,n,k,latency_ms,kernel\n"
+             "nvidia-l40s,vllm 0.24.0,bfloat16,16,128,256,0.01,x\n"
+             "nvidia-l40s,vllm 0.24.0,sq,16,128,256,0.01,x\n"
+             "nvidia-l40s,vllm 0.24.0,int3,16,128,256,0.01,x\n"
+             "nvidia-l40s,vllm 0.24.0,int3,32,128,256,0.01,x\n");
+  // Linear attention: no dtype column.
+  write_file(folder.path() / "gdn.csv",
+             "gpu,software,phase,batch,seq_len,num_tokens,latency_ms,kernel\n"
+             "nvidia-l40s,vllm 0.24.0,context,1,1,1,0.01,x\n");
+  // Latent attention: no head_dim.
+  write_file(folder.path() / "mla_prefill.csv",
+             "gpu,software,dtype,kv_dtype,batch,seq_len,num_heads,latency_ms,kernel\n"
+             "nvidia-l40s,vllm 0.24.0,bfloat16,bfloat16,1,16,1,0.01,x\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  ASSERT_EQ(set.kernels.size(), 2u);
+  EXPECT_EQ(set.kernels[1].kernel.scheme, Scheme::kInt8);
+  ASSERT_EQ(set.unmatched.size(), 3u);
+  EXPECT_NE(set.unmatched[0].find("1 rows of a table of this kind"), std::string::npos);
+  EXPECT_TRUE(set.unmatched[1].ends_with("dtype 'int3' is not forecast (2 rows)"));
+  EXPECT_NE(set.unmatched[2].find("mla_prefill.csv: 1 rows"), std::string::npos);
+}
+
 TEST(BadMeasurements, AreNamed) {
   const TemporaryFolder folder;
   write_file(folder.path() / "a.csv", "gpu,op,dtype,latency_s\nT4,add,fp32,fast\n");
