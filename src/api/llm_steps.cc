@@ -16,6 +16,7 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
       model_(model.content->model),
       device_(gpu.content->device),
       options_(options) {
+  check_values(options);
   if (!model_.decoder)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{}: '{}' is not forecast token by token; --prompt is for decoder-only "
