@@ -38,6 +38,21 @@ COMMANDS = {
 LEFT_OUT = {"--help", "--epochs", "--members", "--hidden", "--requests"}
 FIELD_VALUES = [None, -1, 0, 1, 3, 2 ** 31, 2 ** 62, 2 ** 64, 1.5, -0.0, 1e300, float("nan"), float("inf"), "", "x",
                 "\x1b[2J\u009b", "9" * 300, True, [], {}, [1, 2], [None] * 3, {"value": -1}]
+ROWS = """gpu,op,dtype,batch,heads,kv_heads,queries,keys,head_size,causal,window,kv_dtype,m,n,k,l2,latency_s,status
+H100,attention,bf16,4,32,8,1,2048,128,0,512,fp8,,,,cold,1e-5,ok
+H100,gemm,bf16,,,,,,,,,,64,128,256,warm,2e-5,ok
+T4,softmax,fp32,,,,,,,,,,64,128,,cold,,failed
+V100,conv_forward,fp16,8,,,,,,,,,,,,cold,3e-5,ok
+"""
+GRAPH = """graph g
+input x: fp32[4, 16, 64]
+weight w: fp32[64, 64]
+segment layers x12
+  a = linear(x, w) "first"
+  b = softmax(a)
+  carry x -> b
+output b
+"""
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 
 
@@ -78,12 +93,13 @@ class Checker:
         return found.returncode
 
     def check_output(self, arguments, what, out):
+        if "json" in arguments and out.startswith("{"):
+            self.check_json(arguments, what, json.loads(out), "")
+            return
         if re.search(r"(?<![\w/.-])-?(nan|inf)\b", out, re.I):
             self.fail(arguments, what, "not finite: " + out[:300])
         if re.search(r"(?<![\w.e])-\d[\d.]* ?(us|ms|s|B|KiB|MiB|GiB)\b", out):
             self.fail(arguments, what, "negative: " + out[:300])
-        if "json" in arguments and out.startswith("{"):
-            self.check_json(arguments, what, json.loads(out), "")
 
     def check_json(self, arguments, what, value, key):
         if isinstance(value, dict):
@@ -147,6 +163,24 @@ def bad_fields(checker, rng, count, kind, arguments_of):
             os.remove(os.path.join(checker.folder, path))
 
 
+def mutated(rng, text):
+    """The text with some of its words or numbers replaced, moved or cut."""
+    words = re.split(r"(\W)", text)
+    for _ in range(rng.choice((1, 2, 4))):
+        at = rng.randrange(len(words))
+        words[at] = rng.choice([*VALUES, "", words[rng.randrange(len(words))], words[at] * 2])
+    text = "".join(words)
+    return text[:rng.randrange(len(text) + 1)] if rng.random() < 0.1 else text
+
+
+def bad_texts(checker, rng, count, name, text, arguments):
+    for number in range(count):
+        path = os.path.join(checker.folder, name)
+        with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(mutated(rng, text))
+        checker.run(arguments, f"{name} {number}")
+
+
 def bad_files(checker):
     folder = checker.folder
     os.mkfifo(os.path.join(folder, "pipe"))
@@ -196,6 +230,8 @@ def main():
                    lambda path: ["forecast", path, "--gpu", "H100", "--format", "json"])
         bad_fields(checker, rng, args.count, "devices",
                    lambda path: ["forecast", "gpt2_large", "--gpu", path, "--format", "json"])
+        bad_texts(checker, rng, args.count, "rows2.csv", ROWS, ["evaluate", "rows2.csv", "--format", "json"])
+        bad_texts(checker, rng, args.count, "g.tcg", GRAPH, ["forecast", "g.tcg", "--gpu", "H100", "--format", "json"])
     for failure in checker.failures[:40]:
         print(failure)
     print(f"{checker.runs} runs, {checker.accepted} accepted, {len(checker.failures)} failures")

@@ -38,7 +38,7 @@ void LlmSteps::read_precision() {
     if (!scheme)
       throw Error(ErrorKind::kInput,
                   fmt::format("--dtype: unknown value '{}'; known: bf16, fp16, fp32, {}",
-                              options_.dtype, tilecast::join(scheme_names(), ", ")));
+                              shown_name(options_.dtype), tilecast::join(scheme_names(), ", ")));
     request_.scheme = *scheme;
   }
   request_.kv_dtype = request_.dtype;

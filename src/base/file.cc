@@ -17,9 +17,12 @@ namespace tilecast {
 namespace fs = std::filesystem;
 namespace {
 
+/// A path as a message may show it.
+std::string shown(const fs::path& path) { return printable(path.string()); }
+
 [[noreturn]] void cannot_write(const fs::path& path, int error) {
   throw Error(ErrorKind::kIo,
-              fmt::format("{}: cannot write: {}", path.string(), std::strerror(error)));
+              fmt::format("{}: cannot write: {}", shown(path), std::strerror(error)));
 }
 
 void write_all(int descriptor, std::string_view content, const fs::path& path) {
@@ -37,24 +40,24 @@ void write_all(int descriptor, std::string_view content, const fs::path& path) {
 
 [[noreturn]] void cannot_read(const fs::path& path, int error) {
   throw Error(ErrorKind::kIo,
-              fmt::format("{}: cannot read: {}", path.string(), std::strerror(error)));
+              fmt::format("{}: cannot read: {}", shown(path), std::strerror(error)));
 }
 
 [[noreturn]] void too_large(const fs::path& path, uint64_t size, uint64_t most) {
   throw Error(ErrorKind::kInput,
               fmt::format("{}: is too large: {}, expected at most {}; is it the right file?",
-                          path.string(), format_bytes(static_cast<int64_t>(size)),
+                          shown(path), format_bytes(static_cast<int64_t>(size)),
                           format_bytes(static_cast<int64_t>(most))));
 }
 
 void check_kind(const fs::path& path, mode_t mode) {
   if (S_ISREG(mode)) return;
   if (S_ISDIR(mode))
-    throw Error(ErrorKind::kIo, fmt::format("{}: is a folder, expected a file", path.string()));
+    throw Error(ErrorKind::kIo, fmt::format("{}: is a folder, expected a file", shown(path)));
   const char* kind = S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : "device";
   throw Error(ErrorKind::kIo,
               fmt::format("{}: is a {}, expected a file; write its content to a file first",
-                          path.string(), kind));
+                          shown(path), kind));
 }
 
 struct Descriptor {
@@ -86,7 +89,7 @@ std::string read_file(const fs::path& path, uint64_t most_bytes) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
-      throw Error(ErrorKind::kNotFound, fmt::format("{}: no such file", path.string()));
+      throw Error(ErrorKind::kNotFound, fmt::format("{}: no such file", shown(path)));
     cannot_read(path, errno);
   }
   check_kind(path, status.st_mode);
@@ -101,7 +104,7 @@ std::string read_file(const fs::path& path, uint64_t most_bytes) {
   try {
     return read_all(descriptor, static_cast<uint64_t>(status.st_size), most_bytes, path);
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::kIo, fmt::format("{}: out of memory while reading {}", path.string(),
+    throw Error(ErrorKind::kIo, fmt::format("{}: out of memory while reading {}", shown(path),
                                             format_bytes(status.st_size)));
   }
 }
