@@ -85,6 +85,27 @@ TEST(Llm, AWindowCapsTheCache) {
   EXPECT_LT(far.cache_bytes, 10 * near.cache_bytes);
 }
 
+TEST(Llm, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
+  const auto with = [](auto set) {
+    LlmOptions options;
+    set(options);
+    return forecast("llama-3-8b", "H100", options);
+  };
+  EXPECT_ERROR(with([](auto& o) { o.software = "vlm"; }), kInput,
+               "--software: unknown value 'vlm'; did you mean 'vllm'?");
+  EXPECT_ERROR(with([](auto& o) { o.predictor = "foo"; }), kInput, "--predictor: unknown value");
+  EXPECT_ERROR(with([](auto& o) { o.kv_dtype = "fp5"; }), kInput, "--kv-dtype: unknown dtype");
+  EXPECT_ERROR(with([](auto& o) { o.prompt = 0; }), kInput, "--prompt: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.output = -1; }), kInput, "--output: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.batch = 0; }), kInput, "--batch: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.tp = 0; }), kInput, "--tp: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.chunk = 0; }), kInput, "--chunk: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.memory_share = 2; }), kInput, "--memory-share: expected");
+  EXPECT_ERROR(with([](auto& o) { o.skew_percent = -1; }), kInput, "--skew: expected a number");
+  EXPECT_ERROR(with([](auto& o) { o.rate = -1; }), kInput, "--rate: expected a number");
+  EXPECT_ERROR(with([](auto& o) { o.concurrency = -1; }), kInput, "--concurrency: expected");
+}
+
 TEST(Llm, BadRequestsSayWhatToDo) {
   EXPECT_ERROR(forecast("llama-3-8b", "H100", {.prompt = 8000, .output = 1000}), kInput,
                "longer than the model's 8192 positions; shorten them by 808");

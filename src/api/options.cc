@@ -21,7 +21,7 @@ int64_t positive(const std::string& option, const std::string& text) {
   if (code != std::errc() || end != text.data() + text.size() || value < 1 || value > kLargest)
     throw Error(ErrorKind::kInput,
                 fmt::format("--{}: expected a whole number from 1 to {}, found '{}'", option,
-                            kLargest, text));
+                            kLargest, shown_name(text)));
   return value;
 }
 
@@ -29,7 +29,7 @@ std::string one_of(const std::string& option, const std::string& text,
                    const std::vector<std::string>& choices) {
   if (std::find(choices.begin(), choices.end(), text) == choices.end())
     throw Error(ErrorKind::kInput,
-                fmt::format("--{}: unknown value '{}'{}; known: {}", option, text,
+                fmt::format("--{}: unknown value '{}'{}; known: {}", option, shown_name(text),
                             did_you_mean(text, choices), join(choices, ", ")));
   return text;
 }
@@ -39,7 +39,7 @@ double number(const std::string& option, const std::string& text, double least, 
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most))
     throw Error(ErrorKind::kInput, fmt::format("--{}: expected a number from {} to {}, found '{}'",
-                                               option, least, most, text));
+                                               option, least, most, shown_name(text)));
   return value;
 }
 
