@@ -1,6 +1,7 @@
 #!/bin/sh
 # Measures what this machine's NVIDIA GPU really takes, in the time given; a later run goes on.
-#   measure/run.sh --minutes 9 -o DIR       (--help lists the rest; --dry-run needs no GPU)
+#   measure/run.sh --minutes 9 -o DIR       (--help lists the rest; --dry-run needs no GPU
+#   and writes its made-up rows into a temporary folder)
 # Needs python3; nvcc and cuBLASLt for kernels, cuDNN with its frontend for convolutions and
 # attention, a Python with PyTorch and Transformers ($TILECAST_PYTHON) for whole models. What is
 # missing is said, and the rest is measured.
@@ -30,4 +31,5 @@ case " $* " in
     fi
     ;;
 esac
-PYTHONPATH=$here exec python3 -m kit "$@"
+# Nothing but measurements is written: no __pycache__ beside the sources.
+PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1 exec python3 -m kit "$@"

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from kit import card
 from kit.campaign import Campaign, TableError, WorkerError
@@ -24,8 +25,9 @@ def arguments():
         description="Measures what this machine's NVIDIA GPU really takes: kernels and whole models. "
         "The most valuable missing part comes first; stops by itself in time; a later run goes on.")
     parser.add_argument("--minutes", type=float, default=9, help="time to spend (default: 9)")
-    parser.add_argument("-o", dest="folder", default=os.path.join(card.REPOSITORY, "data", "measurements"),
-                        help="where DIR/<gpu id>/<family>.csv go (default: data/measurements)")
+    parser.add_argument("-o", dest="folder",
+                        help="where DIR/<gpu id>/<family>.csv go (default: data/measurements; of a dry run: a new "
+                        "temporary folder)")
     parser.add_argument("--families", help="comma-separated; default: all")
     parser.add_argument("--list", action="store_true", help="print the families and how many cases they have")
     parser.add_argument("--dry-run", action="store_true",
@@ -47,6 +49,15 @@ def chosen(parser_arguments):
     if unknown:
         raise SystemExit(f"measure/run.sh: unknown family '{unknown[0]}'; known: {', '.join(known)}")
     return [family for family in everything if family.name in wanted]
+
+
+def output_folder(args):
+    """Made-up times stay out of the source tree."""
+    if args.folder:
+        return args.folder
+    if args.dry_run:
+        return tempfile.mkdtemp(prefix="tilecast-dry-run-")
+    return os.path.join(card.REPOSITORY, "data", "measurements")
 
 
 def make_workers(args):
@@ -100,8 +111,11 @@ def main():
               "tilecast evaluate finds the card", file=sys.stderr)
     header = {"measured_by": f"Tilecast measurement kit, commit {commit()}", **facts,
               "date": datetime.date.today().isoformat()}
+    folder = output_folder(args)
+    if args.dry_run:
+        print(f"dry run: made-up rows go to {folder}", file=sys.stderr)
     try:
-        campaign = Campaign(args.folder, identifier, header, selected, workers, progress)
+        campaign = Campaign(folder, identifier, header, selected, workers, progress)
     except TableError as error:
         raise SystemExit(f"measure/run.sh: {error}")
     status = 0
@@ -114,7 +128,7 @@ def main():
         print(f"measure/run.sh: {error}", file=sys.stderr)
         status = 1
     print("\n".join(campaign.report()))
-    print(f"rows are in {os.path.join(args.folder, identifier)}")
+    print(f"rows are in {os.path.join(folder, identifier)}")
     return status
 
 

@@ -235,6 +235,21 @@ class Campaigns(unittest.TestCase):
         self.assertEqual(found.returncode, 1)
         self.assertIn(blocked, found.stderr)
 
+    def test_a_dry_run_leaves_the_source_tree_alone(self):
+        temporary = os.path.join(self.folder, "tmp")
+        os.mkdir(temporary)
+        found = subprocess.run(["sh", os.path.join(MEASURE, "run.sh"), "--dry-run", "--minutes", "0.1", "--families",
+                                "rows"], capture_output=True, text=True, timeout=120,
+                               env={**os.environ, "TMPDIR": temporary})
+        self.assertEqual(found.returncode, 0, found.stderr)
+        made = os.listdir(temporary)
+        self.assertEqual(len(made), 1)
+        folder = os.path.join(temporary, made[0])
+        self.assertIn(f"made-up rows go to {folder}", found.stderr)
+        self.assertIn(f"rows are in {folder}", found.stdout)
+        self.assertTrue(rows_of(folder, "rows"))
+        self.assertFalse(os.path.exists(os.path.join(os.path.dirname(MEASURE), "data", "measurements", "simulated-gpu")))
+
     def test_wrong_words_are_named(self):
         self.assertIn("unknown family 'rowz'", run_kit(self.folder, "--families", "rowz").stderr)
         self.assertIn("expected more than 0", run_kit(self.folder, "--minutes", "0").stderr)

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "base/file.h"
@@ -20,6 +21,56 @@ const Forecaster& forecaster() {
 Forecast forecast(const std::string& model, const std::string& gpu,
                   const ForecastOptions& options) {
   return forecaster().forecast(load_model_ref(model), load_gpu_ref(gpu), options);
+}
+
+TEST(ForecastTest, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
+  const auto with = [](auto set) {
+    ForecastOptions options;
+    set(options);
+    return forecast("gpt2_large", "V100", options);
+  };
+  EXPECT_ERROR(with([](auto& o) { o.predictor = "foo"; }), kInput,
+               "--predictor: unknown value 'foo'; known: learned, roofline");
+  EXPECT_ERROR(with([](auto& o) { o.software = "vlm"; }), kInput,
+               "--software: unknown value 'vlm'; did you mean 'vllm'?");
+  EXPECT_ERROR(with([](auto& o) { o.optimizer = "adamx"; }), kInput, "--optimizer: unknown value");
+  EXPECT_ERROR(with([](auto& o) { o.attention = "paged"; }), kInput, "--attention: unknown value");
+  EXPECT_ERROR(with([](auto& o) { o.fusion = ""; }), kInput, "--fusion: unknown value ''");
+  EXPECT_ERROR(with([](auto& o) { o.dtype = "fp33"; }), kInput, "--dtype: unknown value 'fp33'");
+  EXPECT_ERROR(with([](auto& o) { o.batch = 0; }), kInput, "--batch: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.seq = -1; }), kInput, "--seq: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.dp = 0; }), kInput, "--dp: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.host_launch_s = -1; }), kInput, "--host-launch-us: expected");
+  EXPECT_ERROR(with([](auto& o) { o.host_launch_s = NAN; }), kInput, "--host-launch-us: expected");
+  EXPECT_ERROR(with([](auto& o) { o.predictor = "\x1b[2J"; }), kInput, "'\\x1b[2J'");
+  EXPECT_ERROR(forecaster().largest_batch(load_model_ref("gpt2_large"), load_gpu_ref("V100"),
+                                          {.attention = "paged"}),
+               kInput, "--attention: unknown value");
+}
+
+TEST(KernelTest, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
+  const auto kernel = [](const std::string& op, KernelSizes sizes, KernelSettings settings,
+                         const std::string& predictor = "learned") {
+    return forecaster().kernel(op, load_gpu_ref("H100"), "bf16", sizes, predictor, settings);
+  };
+  EXPECT_ERROR(kernel("linear", {}, {}, "lerned"), kInput,
+               "--predictor: unknown value 'lerned'; did you mean 'learned'?");
+  EXPECT_ERROR(kernel("linear", {}, {.software = "torch"}), kInput,
+               "--software: unknown value 'torch'; did you mean 'pytorch'?");
+  EXPECT_ERROR(kernel("linear", {}, {.scheme = "fp5"}), kInput, "--scheme: unknown scheme 'fp5'");
+  EXPECT_ERROR(kernel("attention", {}, {.kv_dtype = "fp5"}), kInput, "--kv-dtype: unknown dtype");
+  EXPECT_ERROR(kernel("linear", {.m = 0}, {}), kInput, "linear: m must be at least 1, found 0");
+  EXPECT_ERROR(kernel("linear", {.batch = -5}, {}), kInput, "batch must be at least 1, found -5");
+  EXPECT_ERROR(kernel("attention", {}, {.heads = 0}), kInput, "heads must be at least 1");
+  EXPECT_ERROR(kernel("attention", {}, {.kv_heads = -1}), kInput, "kv_heads must be at least 0");
+  EXPECT_ERROR(kernel("attention", {}, {.kv_heads = 3}), kInput,
+               "3 kv_heads do not divide 8 heads");
+  EXPECT_ERROR(kernel("attention", {}, {.window = -1}), kInput, "window must be at least 0");
+  EXPECT_ERROR(kernel("experts", {}, {.experts = 0}), kInput, "experts must be at least 1");
+  EXPECT_ERROR(kernel("experts", {}, {.experts = 4, .chosen = 5}), kInput,
+               "a token cannot go to 5 of 4 experts");
+  EXPECT_ERROR(kernel("experts", {}, {.skew_percent = -1}), kInput, "skew must be at least 0");
+  EXPECT_ERROR(evaluate(forecaster(), "/nowhere", "foo"), kInput, "--predictor: unknown value");
 }
 
 TEST(ForecastTest, TotalsAreTheSumOfTheKernels) {

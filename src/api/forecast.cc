@@ -44,7 +44,7 @@ Precision precision_of(const std::string& name) {
 }
 
 void check_options(const Model& model, const ForecastOptions& options, int64_t seq) {
-  if (options.dp * options.tp * options.pp * options.microbatches != 1)
+  if (options.dp != 1 || options.tp != 1 || options.pp != 1 || options.microbatches != 1)
     throw Error(ErrorKind::kUnsupported,
                 "forecasts over several GPUs are not available yet; leave --dp, --tp, --pp and "
                 "--microbatches at 1");
@@ -165,6 +165,7 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
                               const ForecastOptions& options) const {
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
+  check_values(options);
   const int64_t seq = options.seq.value_or(std::max<int64_t>(1, model.default_seq));
   check_options(model, options, seq);
   const Graph graph = build_graph(model, options, seq);
@@ -213,6 +214,7 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
 std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, const GpuRef& gpu,
                                                  ForecastOptions options) const {
   const Model& model = model_ref.content->model;
+  check_values(options);
   if (model.default_seq == 0) return std::nullopt;
   const int64_t seq = options.seq.value_or(model.default_seq);
   const auto fits = [&](int64_t batch) {
@@ -243,6 +245,8 @@ std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuR
                                                const std::string& dtype, const KernelSizes& sizes,
                                                const std::string& predictor,
                                                const KernelSettings& settings) const {
+  check_predictor(predictor);
+  check_values(settings);
   KernelShape shape{sizes.batch, sizes.m, sizes.n, sizes.k};
   shape.heads = settings.heads;
   shape.kv_heads = settings.kv_heads;
@@ -256,7 +260,7 @@ std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuR
   shape.skew_percent = settings.skew_percent;
   std::vector<Kernel> kernels = kernels_of_shape(op, parse_dtype(dtype, "--dtype"), shape);
   for (Kernel& kernel : kernels) {
-    kernel.software = find_software(settings.software).value_or(Software::kPyTorch);
+    kernel.software = *find_software(settings.software);
     kernel.warm = settings.warm;
   }
   std::vector<KernelTime> times(kernels.size());

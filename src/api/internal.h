@@ -11,6 +11,14 @@
 
 namespace tilecast {
 
+struct LlmOptions;
+
+/// Throw Error{kInput} where a field holds what its option would refuse on the command line.
+void check_predictor(const std::string& name);
+void check_values(const ForecastOptions& options);
+void check_values(const LlmOptions& options);
+void check_values(const KernelSettings& settings);
+
 struct ModelRef::Content {
   Model model;
 };

@@ -265,6 +265,7 @@ class Llm {
 
 LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
                          const LlmOptions& options) {
+  check_values(options);
   check_load_options(options);
   const LlmOptions typical = typical_request(options);
   const LlmSteps steps(forecaster, model, gpu, typical);

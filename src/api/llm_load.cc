@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <tuple>
 
@@ -47,8 +46,9 @@ size_t line_of_row(std::string_view text, size_t row) {
   size_t line = 0, found = 0;
   for (const std::string& content : split(text, '\n')) {
     line += 1;
-    const std::string_view trimmed = trim(content);
-    if (trimmed.empty() || trimmed.front() == '#') continue;
+    // Comments, and rows without a cell, as parse_csv leaves them out.
+    if (content.starts_with('#') || content.find_first_not_of(" \t\r,;\"") == std::string::npos)
+      continue;
     if (found++ == row + 1) return line;  // the header is the first
   }
   return line;
@@ -57,9 +57,7 @@ size_t line_of_row(std::string_view text, size_t row) {
 }  // namespace
 
 std::vector<TraceRequest> read_trace(const std::string& path) {
-  std::string text = read_file(path);
-  // A byte-order mark, as spreadsheets write it.
-  if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
+  const std::string text = read_file(path);
   const CsvTable table = parse_csv(text, path);
   const auto column = [&](std::string_view name, std::string_view other) {
     const std::optional<size_t> found = table.column(other);
@@ -72,15 +70,16 @@ std::vector<TraceRequest> read_trace(const std::string& path) {
     const auto fail = [&](size_t at, const char* expected) {
       throw Error(ErrorKind::kInput,
                   fmt::format("{}:{}: '{}': expected {}, found '{}'", path, line_of_row(text, row),
-                              table.header[at], expected, table.rows[row][at]));
+                              table.header[at], expected, shown_name(table.rows[row][at])));
     };
     const auto number = [&](size_t at, const char* expected, double least, double most) {
-      const std::string cell(trim(table.rows[row][at]));
-      double value = 0;
-      const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-      if (code != std::errc() || end != cell.data() + cell.size() ||
-          !(value >= least && value <= most))
+      double value = least - 1;
+      try {
+        value = table.number(row, at);
+      } catch (const Error&) {
         fail(at, expected);
+      }
+      if (value < least || value > most) fail(at, expected);
       return value;
     };
     constexpr double kMost = 1e9;

@@ -17,6 +17,7 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
       model_(model.content->model),
       device_(gpu.content->device),
       options_(options) {
+  check_values(options);
   if (!model_.decoder)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{}: '{}' is not forecast token by token; --prompt is for decoder-only "
@@ -38,7 +39,7 @@ void LlmSteps::read_precision() {
     if (!scheme)
       throw Error(ErrorKind::kInput,
                   fmt::format("--dtype: unknown value '{}'; known: bf16, fp16, fp32, {}",
-                              options_.dtype, tilecast::join(scheme_names(), ", ")));
+                              shown_name(options_.dtype), tilecast::join(scheme_names(), ", ")));
     request_.scheme = *scheme;
   }
   request_.kv_dtype = request_.dtype;

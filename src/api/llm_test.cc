@@ -97,6 +97,34 @@ TEST(Llm, AWindowCapsTheCache) {
   EXPECT_LT(far.cache_bytes, 10 * near.cache_bytes);
 }
 
+TEST(Llm, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
+  const auto with = [](auto set) {
+    LlmOptions options;
+    set(options);
+    return forecast("llama-3-8b", "H100", options);
+  };
+  EXPECT_ERROR(with([](auto& o) { o.software = "vlm"; }), kInput,
+               "--software: unknown value 'vlm'; did you mean 'vllm'?");
+  EXPECT_ERROR(with([](auto& o) { o.predictor = "foo"; }), kInput, "--predictor: unknown value");
+  EXPECT_ERROR(with([](auto& o) { o.kv_dtype = "fp5"; }), kInput, "--kv-dtype: unknown dtype");
+  EXPECT_ERROR(with([](auto& o) { o.prompt = 0; }), kInput, "--prompt: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.output = -1; }), kInput, "--output: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.batch = 0; }), kInput, "--batch: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.tp = 0; }), kInput, "--tp: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.max_num_batched_tokens = 0; }), kInput,
+               "--max-num-batched-tokens: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.gpu_memory_utilization = 2; }), kInput,
+               "--gpu-memory-utilization: expected");
+  EXPECT_ERROR(with([](auto& o) { o.prompt_most = 1; }), kInput,
+               "--prompt: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.max_num_seqs = 0; }), kInput, "--max-num-seqs: expected");
+  EXPECT_ERROR(with([](auto& o) { o.ttft_s = -1; }), kInput, "--ttft-s: expected a number");
+  EXPECT_ERROR(with([](auto& o) { o.trace = {{0, 0, 1}}; }), kInput, "trace: expected arrivals");
+  EXPECT_ERROR(with([](auto& o) { o.skew_percent = -1; }), kInput, "--skew: expected a number");
+  EXPECT_ERROR(with([](auto& o) { o.rate = -1; }), kInput, "--rate: expected a number");
+  EXPECT_ERROR(with([](auto& o) { o.concurrency = -1; }), kInput, "--concurrency: expected");
+}
+
 TEST(Llm, BadRequestsSayWhatToDo) {
   EXPECT_ERROR(forecast("llama-3-8b", "H100", {.prompt = 8000, .output = 1000}), kInput,
                "longer than the model's 8192 positions; shorten them by 808");
@@ -285,6 +313,14 @@ TEST(Server, ATraceIsReadFromAFile) {
   EXPECT_ERROR(read("arrival_s,prompt,output\n-1,1,1\n"), kInput,
                path + ":2: 'arrival_s': expected seconds, 0 or more, found '-1'");
   EXPECT_ERROR(read("arrival_s,prompt,output\n"), kInput, "expected a line for each request");
+  EXPECT_ERROR(read("arrival_s,prompt,output\n,,\n\n0,nan,1\n"), kInput,
+               path + ":4: 'prompt': expected a whole number of tokens, 1 or more, found 'nan'");
+  // As a spreadsheet with a decimal comma writes it.
+  EXPECT_EQ(read("\xef\xbb\xbf"
+                 "arrival_s;prompt;output\r\n1,5;10;2\r\n")
+                .front()
+                .arrival_s,
+            1.5);
 }
 
 TEST(Server, LimitsShapeWhatItDoes) {

@@ -29,7 +29,7 @@ int64_t positive(const std::string& option, const std::string& text) {
   if (const std::optional<int64_t> value = find_positive(text)) return *value;
   throw Error(ErrorKind::kInput,
               fmt::format("--{}: expected a whole number from 1 to {}, found '{}'", option,
-                          kLargest, text));
+                          kLargest, shown_name(text)));
 }
 
 int64_t at_most(int64_t value, const std::string& option, int64_t most) {
@@ -49,14 +49,14 @@ std::pair<int64_t, int64_t> range(const std::string& option, const std::string& 
   throw Error(ErrorKind::kInput,
               fmt::format("--{}: expected a whole number from 1 to {}, or a range LOW:HIGH of two, "
                           "found '{}'",
-                          option, kLargest, text));
+                          option, kLargest, shown_name(text)));
 }
 
 std::string one_of(const std::string& option, const std::string& text,
                    const std::vector<std::string>& choices) {
   if (std::find(choices.begin(), choices.end(), text) == choices.end())
     throw Error(ErrorKind::kInput,
-                fmt::format("--{}: unknown value '{}'{}; known: {}", option, text,
+                fmt::format("--{}: unknown value '{}'{}; known: {}", option, shown_name(text),
                             did_you_mean(text, choices), join(choices, ", ")));
   return text;
 }
@@ -66,7 +66,7 @@ double number(const std::string& option, const std::string& text, double least, 
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most))
     throw Error(ErrorKind::kInput, fmt::format("--{}: expected a number from {} to {}, found '{}'",
-                                               option, least, most, text));
+                                               option, least, most, shown_name(text)));
   return value;
 }
 

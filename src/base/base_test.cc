@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -34,6 +35,28 @@ TEST(Text, QuantitiesHaveThreeDigits) {
   EXPECT_EQ(format_si(1.5e12, "FLOP/s"), "1.50 TFLOP/s");
 }
 
+TEST(Text, WhatActsOnATerminalIsEscaped) {
+  EXPECT_EQ(printable("a\x1b[31m\n\x07\x7f"), "a\\x1b[31m\\x0a\\x07\\x7f");
+  // U+009B is the one-character form of "escape [", U+202E turns the direction of writing.
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "x\xe2\x80\xae"),
+            "\\x9bx\\u202e");
+  EXPECT_EQ(printable("µs \xf0\x9f\x98\x80"), "µs \xf0\x9f\x98\x80");
+  // Not UTF-8: a lone byte, a surrogate, a longer form than needed, a cut character.
+  EXPECT_EQ(printable("\xff|\xed\xa0\x80|\xc0\x80|\xe2\x82"),
+            "\\xff|\\xed\\xa0\\x80|\\xc0\\x80|\\xe2\\x82");
+  EXPECT_EQ(printable_lines("a\n\tb\r"), "a\n\tb\\x0d");
+}
+
+TEST(Text, LongNamesAreCutAtEightyCharacters) {
+  EXPECT_EQ(shown_name(std::string(80, 'a')), std::string(80, 'a'));
+  EXPECT_EQ(shown_name(std::string(81, 'a')), std::string(77, 'a') + "...");
+  std::string accents;
+  for (int i = 0; i < 81; ++i) accents += "é";
+  EXPECT_EQ(shown_name(accents).size(), 77 * 2 + 3);
+  EXPECT_EQ(did_you_mean("bac", {"ba\x1b"}), "; did you mean 'ba\\x1b'?");
+}
+
 TEST(Checked, ProductsBeyond64BitsAreRefused) {
   EXPECT_EQ(checked_product({1 << 20, 1 << 20}), int64_t{1} << 40);
   EXPECT_ERROR(checked_multiply(int64_t{1} << 40, int64_t{1} << 40), kInput,
@@ -59,6 +82,63 @@ TEST(JsonReader, FieldsSayWhatWasExpectedAndFound) {
                "'head': is missing; did you mean 'heads'");
 }
 
+TEST(JsonReader, NullIsNotMissing) {
+  const Json json = parse_json(R"({"a": null, "b": null, "c": null, "d": null})", "x.json");
+  const JsonObject object(json, "x.json");
+  EXPECT_ERROR(object.integer({"n", "a"}, 1, 9), kInput,
+               "x.json: 'a': is null, expected an integer from 1 to 9");
+  EXPECT_ERROR(object.string("b"), kInput, "'b': is null, expected a text");
+  EXPECT_ERROR(object.number("c"), kInput, "'c': is null, expected a number");
+  EXPECT_ERROR(object.object("d"), kInput, "'d': is null, expected an object");
+  EXPECT_EQ(object.optional_integer({"a"}, 1, 9), std::nullopt);
+}
+
+TEST(JsonReader, WhatIsNotFiniteMayStandInFieldsThatNobodyReads) {
+  const std::string text =
+      "{\"a\": NaN,\n \"b\": -Infinity, \"c\": [Infinity],\n \"d\": \"NaN\", \"e\": 1}";
+  const Json json = parse_json(text, "x.json");
+  const JsonObject object(json, "x.json");
+  EXPECT_EQ(object.integer({"e"}, 1, 9), 1);
+  EXPECT_EQ(object.string("d"), "NaN");
+  EXPECT_ERROR(object.number("a"), kInput,
+               "x.json: 'a': expected a number, found NaN (line 1, column 7)");
+  EXPECT_ERROR(object.integer({"b"}, 1, 9), kInput,
+               "'b': expected an integer from 1 to 9, found -Infinity (line 2, column 7)");
+  EXPECT_ERROR(object.string("b"), kInput, "expected a text, found -Infinity (line 2, column 7)");
+  EXPECT_ERROR(object.strings("c"), kInput, "found Infinity (line 2, column 24) in it");
+  // Only as a value; and positions of later mistakes are those of the file.
+  EXPECT_ERROR(parse_json("{\"a\": NaN, \"b\": }", "x.json"), kInput, "x.json:1:17: not JSON");
+  EXPECT_ERROR(parse_json("{NaN: 1}", "x.json"), kInput, "x.json:1:2: not JSON");
+  EXPECT_ERROR(parse_json("{\"a\": NaNo}", "x.json"), kInput, "x.json:1:7: not JSON");
+  EXPECT_ERROR(parse_json("{\"a\": [1,\n1e999]}", "x.json"), kInput,
+               "x.json:2:1: not JSON: number overflow parsing '1e999'");
+}
+
+TEST(JsonReader, AKeyGivenTwiceIsRefusedWithBothPlaces) {
+  EXPECT_ERROR(parse_json("{\"a\": 1,\n \"b\": {\"c:\": 1, \"a\": 2},\n \"a\": 3}", "x.json"),
+               kInput, "x.json:3:2: 'a' is given a second time, first at 1:2; keep one of them");
+  EXPECT_ERROR(parse_json("[{\"x\": {\"b\": 1, \"b\": 1}}]", "x.json"), kInput,
+               "x.json:1:17: 'b' is given a second time, first at 1:9");
+  EXPECT_ERROR(parse_json("{\"a\": 1, \"\\u0061\": 1}", "x.json"), kInput,
+               "an object has the same key twice");
+  EXPECT_NO_THROW(parse_json(R"([{"a": 1}, {"a": "b:c"}, {"\"": {"a": 1}}])", "x.json"));
+}
+
+TEST(JsonReader, WhatAFileSaysReachesNoTerminal) {
+  const Json json = parse_json(
+      "{\"n\\u001b\": \"v\\u001b[2J\\u009b\", \"long\": \"" + std::string(5000, 'x') + "\"}",
+      "x.json");
+  const JsonObject object(json, "x.json");
+  EXPECT_ERROR(object.number("n\x1b"), kInput, "'n\\x1b': expected a number, found");
+  EXPECT_ERROR(object.reject_unknown({"long"}), kInput, "'n\\x1b': unknown field");
+  try {
+    object.number("long");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_LT(std::string(error.what()).size(), 120u);
+  }
+}
+
 TEST(Csv, QuotedCellsKeepTheirCommas) {
   const CsvTable table = parse_csv("# note\na,b\n\"x, y\",2\n", "t.csv");
   EXPECT_EQ(table.comments, std::vector<std::string>{"note"});
@@ -70,6 +150,48 @@ TEST(Csv, BrokenRowsAndCellsAreNamed) {
   EXPECT_ERROR(parse_csv("a,b\n1\n", "t.csv"), kInput, "t.csv: row 1: expected 2 columns, found 1");
   const CsvTable table = parse_csv("a\nx\n", "t.csv");
   EXPECT_ERROR(table.number(0, 0), kInput, "expected a number, found 'x'");
+}
+
+TEST(Csv, WhatSpreadsheetsWriteIsRead) {
+  // A byte-order mark, semicolons, decimal commas, CRLF, rows that were cleared.
+  const CsvTable table =
+      parse_csv("\xEF\xBB\xBF# note\r\nop;latency_s\r\nadd;0,25\r\n;\r\nadd;1.5\r\n", "t.csv");
+  EXPECT_EQ(table.comments, std::vector<std::string>{"note"});
+  EXPECT_EQ(table.header, (std::vector<std::string>{"op", "latency_s"}));
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(table.number(0, 1), 0.25);
+  EXPECT_EQ(table.number(1, 1), 1.5);
+  EXPECT_ERROR(parse_csv("a;b\n1.000,5;2\n", "t.csv").number(0, 0), kInput, "found '1.000,5'");
+  EXPECT_ERROR(parse_csv("a,b\n\"0,5\",2\n", "t.csv").number(0, 0), kInput, "found '0,5'");
+  EXPECT_EQ(parse_csv("a\n1;2\n", "t.csv").rows[0][0], "1;2");
+}
+
+TEST(Csv, AColumnNamedTwiceIsRefused) {
+  EXPECT_ERROR(parse_csv("a,m,a\n1,2,3\n", "t.csv"), kInput, "two columns are named 'a'");
+}
+
+TEST(Csv, WhatACellSaysReachesNoTerminal) {
+  EXPECT_ERROR(parse_csv("a\n\x1b[2J\n", "t.csv").number(0, 0), kInput, "found '\\x1b[2J'");
+}
+
+TEST(File, OnlyRegularFilesOfTheirSizeAreRead) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "in.txt";
+  write_file(path, "12345");
+  EXPECT_EQ(read_file(path, 5), "12345");
+  EXPECT_ERROR(read_file(path, 4), kInput, "is too large: 5 B, expected at most 4 B");
+  EXPECT_ERROR(read_file(folder.path()), kIo, "is a folder, expected a file");
+  EXPECT_ERROR(read_file(path / "x"), kNotFound, "no such file");
+  EXPECT_ERROR(read_file("/dev/zero"), kIo, "is a device, expected a file");
+  // Nobody writes into it: opening it would wait for ever.
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_ERROR(read_file(pipe), kIo, "is a pipe, expected a file; write its content to a file");
+  // A sparse file takes no room on the disk and is refused before it takes any in memory.
+  std::filesystem::resize_file(path, uint64_t{1} << 40);
+  EXPECT_ERROR(read_file(path), kInput, "is too large: 1.00 TiB, expected at most 64.0 MiB");
+  if (std::filesystem::exists("/proc/self/status"))
+    EXPECT_NE(read_file("/proc/self/status").find("VmPeak"), std::string::npos);
 }
 
 TEST(File, IsWrittenWholeOrNotAtAll) {

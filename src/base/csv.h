@@ -13,6 +13,8 @@ struct CsvTable {
   std::vector<std::string> comments;
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
+  /// Numbers are written with a decimal comma: in files whose separator is a semicolon.
+  bool decimal_comma = false;
 
   /// Column of that name; nullopt where there is none.
   std::optional<size_t> column(std::string_view name) const;
@@ -24,7 +26,12 @@ struct CsvTable {
   int64_t integer(size_t row, size_t column) const;
 };
 
-/// Parses CSV (RFC 4180 quoting). Throws Error{kInput} where a row's width differs from the header.
+/// Parses CSV (RFC 4180 quoting), lines ending in LF or CRLF, with or without a byte-order mark.
+/// A header with semicolons and no comma outside quotes makes the semicolon the separator, as
+/// spreadsheets write where the comma is the decimal mark: numbers may then have a decimal comma
+/// (there is no thousands separator in either form). Rows whose cells are all empty are left out
+/// and not counted. Throws Error{kInput} where a row's width differs from the header, or a column
+/// is named twice.
 CsvTable parse_csv(std::string_view text, const std::string& where);
 
 }  // namespace tilecast

@@ -5,20 +5,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <new>
 
+#include "base/text.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace fs = std::filesystem;
 namespace {
 
+/// A path as a message may show it.
+std::string shown(const fs::path& path) { return printable(path.string()); }
+
 [[noreturn]] void cannot_write(const fs::path& path, int error) {
   throw Error(ErrorKind::kIo,
-              fmt::format("{}: cannot write: {}", path.string(), std::strerror(error)));
+              fmt::format("{}: cannot write: {}", shown(path), std::strerror(error)));
 }
 
 void write_all(int descriptor, std::string_view content, const fs::path& path) {
@@ -34,21 +38,75 @@ void write_all(int descriptor, std::string_view content, const fs::path& path) {
   }
 }
 
+[[noreturn]] void cannot_read(const fs::path& path, int error) {
+  throw Error(ErrorKind::kIo,
+              fmt::format("{}: cannot read: {}", shown(path), std::strerror(error)));
+}
+
+[[noreturn]] void too_large(const fs::path& path, uint64_t size, uint64_t most) {
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: is too large: {}, expected at most {}; is it the right file?",
+                          shown(path), format_bytes(static_cast<int64_t>(size)),
+                          format_bytes(static_cast<int64_t>(most))));
+}
+
+void check_kind(const fs::path& path, mode_t mode) {
+  if (S_ISREG(mode)) return;
+  if (S_ISDIR(mode))
+    throw Error(ErrorKind::kIo, fmt::format("{}: is a folder, expected a file", shown(path)));
+  const char* kind = S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : "device";
+  throw Error(ErrorKind::kIo,
+              fmt::format("{}: is a {}, expected a file; write its content to a file first",
+                          shown(path), kind));
+}
+
+struct Descriptor {
+  int number;
+  ~Descriptor() { ::close(number); }
+};
+
+/// `size` is what the file system says; files of /proc say 0.
+std::string read_all(int descriptor, uint64_t size, uint64_t most, const fs::path& path) {
+  std::string content;
+  size_t filled = 0;
+  content.resize(static_cast<size_t>(std::min(size, most)) + 1);
+  while (true) {
+    const ssize_t got = ::read(descriptor, content.data() + filled, content.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) cannot_read(path, errno);
+    filled += static_cast<size_t>(got);
+    if (filled > most) too_large(path, filled, most);
+    if (got == 0) break;
+    if (filled == content.size()) content.resize(std::max<size_t>(4096, 2 * filled));
+  }
+  content.resize(filled);
+  return content;
+}
+
 }  // namespace
 
-std::string read_file(const fs::path& path) {
-  std::error_code code;
-  if (!fs::exists(path, code))
-    throw Error(ErrorKind::kNotFound, fmt::format("{}: no such file", path.string()));
-  if (fs::is_directory(path, code))
-    throw Error(ErrorKind::kIo, fmt::format("{}: is a folder, expected a file", path.string()));
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream content;
-  content << stream.rdbuf();
-  if (!stream || (content.fail() && fs::file_size(path, code) > 0))
-    throw Error(ErrorKind::kIo,
-                fmt::format("{}: cannot read: {}", path.string(), std::strerror(errno)));
-  return std::move(content).str();
+std::string read_file(const fs::path& path, uint64_t most_bytes) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      throw Error(ErrorKind::kNotFound, fmt::format("{}: no such file", shown(path)));
+    cannot_read(path, errno);
+  }
+  check_kind(path, status.st_mode);
+  if (static_cast<uint64_t>(status.st_size) > most_bytes)
+    too_large(path, static_cast<uint64_t>(status.st_size), most_bytes);
+  // The file may have been replaced since: opening a pipe must not wait for its writer.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (descriptor < 0) cannot_read(path, errno);
+  const Descriptor closer{descriptor};
+  if (::fstat(descriptor, &status) != 0) cannot_read(path, errno);
+  check_kind(path, status.st_mode);
+  try {
+    return read_all(descriptor, static_cast<uint64_t>(status.st_size), most_bytes, path);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::kIo, fmt::format("{}: out of memory while reading {}", shown(path),
+                                            format_bytes(status.st_size)));
+  }
 }
 
 void write_file(const fs::path& path, std::string_view content) {

@@ -1,13 +1,20 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
 namespace tilecast {
 
-/// Whole content of a file. Throws Error{kNotFound} or Error{kIo}.
-std::string read_file(const std::filesystem::path& path);
+/// No model, device file, calibration or checkpoint is near this size: the largest published
+/// config.json has some 100 kB, and graphs of whole models a few MB.
+inline constexpr uint64_t kMostFileBytes = uint64_t{64} << 20;
+
+/// Whole content of a regular file of at most `most_bytes`. Pipes, devices and sockets are refused
+/// without reading from them: they may never end. Throws Error{kNotFound}, Error{kIo}, or
+/// Error{kInput} for a file that is too large.
+std::string read_file(const std::filesystem::path& path, uint64_t most_bytes = kMostFileBytes);
 
 /// Writes `content` to `path`, whole or not at all: a temporary file beside it is renamed at the
 /// end. Throws Error{kIo} where the folder is missing, unwritable or full. Devices and pipes, which

@@ -11,58 +11,19 @@ namespace tilecast {
 namespace {
 
 std::string excerpt(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
-}
-
-std::string position(std::string_view text, size_t byte) {
-  const std::string_view before = text.substr(0, std::min(byte, text.size()));
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const size_t last_newline = before.rfind('\n');
-  const size_t column =
-      before.size() - (last_newline == std::string_view::npos ? 0 : last_newline + 1) + 1;
-  return fmt::format("{}:{}", line, column);
-}
-
-/// Refuses documents that nest too deep before the recursive parser and destructor meet them.
-void check_depth(std::string_view text, const std::string& where) {
-  constexpr int kDeepest = 64;
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kDeepest)
-        throw Error(ErrorKind::kInput, fmt::format("{}:{}: nested deeper than {} levels", where,
-                                                   position(text, i), kDeepest));
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
+  if (is_not_finite(value)) return printable(value.get_ref<const std::string&>().substr(1));
+  constexpr size_t kShown = 60;
+  if (!value.is_structured() || value.size() < 1000)
+    return shown_name(value.dump(-1, ' ', false, Json::error_handler_t::replace), kShown);
+  return fmt::format("{} of {} entries", value.is_object() ? "an object" : "a list", value.size());
 }
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& where) {
-  check_depth(text, where);
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    std::string reason = error.what();
-    const size_t colon = reason.find("syntax error");
-    reason = colon == std::string::npos ? "broken text encoding" : reason.substr(colon);
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}:{}: not JSON: {}", where,
-                            position(text, error.byte == 0 ? 0 : error.byte - 1), reason));
-  } catch (const Json::exception& error) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: not JSON: {}", where, error.what()));
-  }
+bool is_not_finite(const Json& value) {
+  if (!value.is_string()) return false;
+  const auto& text = value.get_ref<const std::string&>();
+  return !text.empty() && text.front() == kNotFinite;
 }
 
 JsonObject::JsonObject(const Json& json, std::string where)
@@ -78,7 +39,7 @@ bool JsonObject::has(const std::string& key) const {
 }
 
 void JsonObject::fail(const std::string& key, const std::string& message) const {
-  throw Error(ErrorKind::kInput, fmt::format("{}: '{}': {}", where_, key, message));
+  throw Error(ErrorKind::kInput, fmt::format("{}: '{}': {}", where_, shown_name(key), message));
 }
 
 const Json* JsonObject::find(const std::vector<std::string>& keys, std::string* found) const {
@@ -91,8 +52,9 @@ const Json* JsonObject::find(const std::vector<std::string>& keys, std::string* 
   return nullptr;
 }
 
-const Json& JsonObject::require(const std::string& key) const {
+const Json& JsonObject::require(const std::string& key, const std::string& expected) const {
   if (!has(key)) {
+    if (json_->contains(key)) fail(key, "is null, expected " + expected);
     std::vector<std::string> present;
     for (const auto& item : json_->items()) present.push_back(item.key());
     fail(key, "is missing" + did_you_mean(key, present));
@@ -117,13 +79,19 @@ std::optional<int64_t> JsonObject::optional_integer(const std::vector<std::strin
 int64_t JsonObject::integer(const std::vector<std::string>& keys, int64_t minimum,
                             int64_t maximum) const {
   const std::optional<int64_t> value = optional_integer(keys, minimum, maximum);
-  if (!value) require(keys.front());
-  return *value;
+  if (value) return *value;
+  // A name that is there, but null, is the one that the file means.
+  const auto null = std::find_if(keys.begin(), keys.end(),
+                                 [&](const std::string& key) { return json_->contains(key); });
+  require(null == keys.end() ? keys.front() : *null,
+          fmt::format("an integer from {} to {}", minimum, maximum));
+  return 0;  // not reached: the value is missing
 }
 
 std::string JsonObject::string(const std::string& key) const {
-  const Json& value = require(key);
-  if (!value.is_string()) fail(key, "expected a text, found " + excerpt(value));
+  const Json& value = require(key, "a text");
+  if (!value.is_string() || is_not_finite(value))
+    fail(key, "expected a text, found " + excerpt(value));
   return value.get<std::string>();
 }
 
@@ -134,7 +102,7 @@ std::optional<std::string> JsonObject::optional_string(const std::vector<std::st
 }
 
 double JsonObject::number(const std::string& key) const {
-  const Json& value = require(key);
+  const Json& value = require(key, "a number");
   if (!value.is_number()) fail(key, "expected a number, found " + excerpt(value));
   return value.get<double>();
 }
@@ -147,15 +115,16 @@ bool JsonObject::boolean(const std::string& key, bool fallback) const {
 }
 
 JsonObject JsonObject::object(const std::string& key) const {
-  return JsonObject(require(key), where_ + ": " + key);
+  return JsonObject(require(key, "an object"), where_ + ": " + key);
 }
 
 std::vector<std::string> JsonObject::strings(const std::string& key) const {
-  const Json& value = require(key);
+  const Json& value = require(key, "a list of texts");
   std::vector<std::string> result;
   if (!value.is_array()) fail(key, "expected a list of texts, found " + excerpt(value));
   for (const Json& item : value) {
-    if (!item.is_string()) fail(key, "expected a list of texts, found " + excerpt(item) + " in it");
+    if (!item.is_string() || is_not_finite(item))
+      fail(key, "expected a list of texts, found " + excerpt(item) + " in it");
     result.push_back(item.get<std::string>());
   }
   return result;

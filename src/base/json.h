@@ -12,8 +12,16 @@ namespace tilecast {
 using Json = nlohmann::json;
 
 /// Parses JSON text. `where` names the source in messages: "x.json:3:14: not JSON: …".
-/// Throws Error{kInput}; nesting deeper than 64 levels is refused (a guard for the stack).
+/// NaN, Infinity and -Infinity, which Python writes into configs, are accepted as values:
+/// JsonObject refuses them, naming line and column, where such a field is read. Throws
+/// Error{kInput}; nesting deeper than 64 levels (a guard for the stack) and objects that have a key
+/// twice are refused.
 Json parse_json(std::string_view text, const std::string& where);
+
+/// First byte of the text that stands for a value that is not finite; the rest says what it was and
+/// where: "NaN (line 3, column 14)".
+inline constexpr char kNotFinite = '\0';
+bool is_not_finite(const Json& value);
 
 /// Reads the fields of one JSON object with messages that say where, what was expected and what
 /// was found. Does not own the object.
@@ -44,7 +52,8 @@ class JsonObject {
 
  private:
   const Json* find(const std::vector<std::string>& keys, std::string* found) const;
-  const Json& require(const std::string& key) const;
+  /// `expected` says what a null stands in place of.
+  const Json& require(const std::string& key, const std::string& expected) const;
 
   const Json* json_;
   std::string where_;

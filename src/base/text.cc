@@ -26,6 +26,56 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+struct CodePoint {
+  char32_t value = 0;
+  size_t bytes = 0;  ///< 0: the text does not start with well-formed UTF-8
+};
+
+/// The first character (RFC 3629: shortest form, no surrogates, at most U+10FFFF).
+CodePoint first_code_point(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) return {};
+  char32_t value = lead & (0xFFu >> (bytes + 1));
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {};
+    value = value << 6 | (byte(i) & 0x3F);
+  }
+  constexpr char32_t kShortest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
+  if (value < kShortest[bytes] || surrogate || value > 0x10FFFF) return {};
+  return {value, bytes};
+}
+
+/// Acts on a terminal or reorders what it shows: C0 and C1 codes, delete, line and paragraph
+/// separators, directional marks (Unicode 15, category Cc and the bidirectional controls).
+bool is_control(char32_t c) {
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x200E || c == 0x200F ||
+         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
+}
+
+/// Up to `most` characters of `text`; an escape counts as one.
+std::string escaped(std::string_view text, bool keep_lines, size_t most) {
+  std::string result;
+  for (size_t count = 0; !text.empty() && count < most; ++count) {
+    const CodePoint c = first_code_point(text);
+    const size_t bytes = std::max<size_t>(1, c.bytes);
+    const bool kept = keep_lines && (c.value == '\n' || c.value == '\t');
+    if (c.bytes == 0) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    } else if (is_control(c.value) && !kept) {
+      result += c.value < 0x100 ? fmt::format("\\x{:02x}", static_cast<uint32_t>(c.value))
+                                : fmt::format("\\u{:04x}", static_cast<uint32_t>(c.value));
+    } else {
+      result += text.substr(0, bytes);
+    }
+    text.remove_prefix(bytes);
+  }
+  return result;
+}
+
 std::string three_digits(double value) {
   if (value >= 100) return fmt::format("{:.0f}", value);
   if (value >= 10) return fmt::format("{:.1f}", value);
@@ -49,6 +99,7 @@ std::vector<std::string> nearest_names(std::string_view name,
   const std::string wanted = normalized_name(name.substr(0, kLongestName));
   std::vector<std::pair<size_t, std::string>> ranked;
   for (const std::string& candidate : candidates) {
+    if (candidate.size() > 2 * kLongestName) continue;
     const std::string other = normalized_name(candidate);
     size_t distance = edit_distance(wanted, other);
     // A part of the name ("A100" of "nvidia-a100-…") is near whatever the rest.
@@ -68,8 +119,9 @@ std::vector<std::string> nearest_names(std::string_view name,
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::vector<std::string> near = nearest_names(name, candidates);
+  std::vector<std::string> near = nearest_names(name, candidates);
   if (near.empty()) return "";
+  for (std::string& candidate : near) candidate = shown_name(candidate);
   return "; did you mean '" + join(near, "', '") + "'?";
 }
 
@@ -96,6 +148,21 @@ std::string_view trim(std::string_view text) {
   const size_t first = text.find_first_not_of(kSpace);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::string printable(std::string_view text) {
+  return escaped(text, false, std::string_view::npos);
+}
+
+std::string printable_lines(std::string_view text) {
+  return escaped(text, true, std::string_view::npos);
+}
+
+std::string shown_name(std::string_view text, size_t most) {
+  // One character has at most four bytes: no more than this needs to be looked at.
+  const std::string all = escaped(text, false, most);
+  const size_t shown = escaped(text, false, most + 1).size();
+  return shown == all.size() ? all : escaped(text, false, most - 3) + "...";
 }
 
 std::string format_seconds(double seconds) {

@@ -27,6 +27,18 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 /// `text` without white space at both ends.
 std::string_view trim(std::string_view text);
 
+/// `text` as a terminal may show it: control characters (escape, newline, delete, C1 codes, marks
+/// that turn the direction of writing) become "\x1b" or "\u202e", bytes that are not UTF-8 "\xff".
+/// Whatever comes from a file passes through here before it stands in a message or a table.
+std::string printable(std::string_view text);
+
+/// The same for a text of several lines: its newlines and tabs stay.
+std::string printable_lines(std::string_view text);
+
+/// A name from a file or the command line, for a message: printable, at most `most` characters; the
+/// rest of a longer one is left out ("aaa...").
+std::string shown_name(std::string_view text, size_t most = 80);
+
 /// "1.25 ms"; three significant digits, unit chosen by size.
 std::string format_seconds(double seconds);
 

@@ -9,6 +9,7 @@
 #include "devices/registry.h"
 #include "report/text_table.h"
 #include "tilecast/error.h"
+#include "train/calibration_data.h"
 
 namespace tilecast {
 namespace {
@@ -45,15 +46,10 @@ void run(const Request& request) {
   if (request.measurements.empty() || request.output.empty())
     throw Error(ErrorKind::kInput,
                 "calibrate: give --measurements FILE and -o FILE, or --suggest N");
-  std::vector<MeasurementSet> sets;
-  for (const std::string& path : request.measurements) sets.push_back(read_measurements(path));
   const Weights weights = load_weights(request.weights);
-  const TrainingData data = prepare_training_data(sets, {}, &weights);
-  std::vector<TrainingRow> rows;
-  for (const TrainingRow& row : data.rows) {
-    if (data.devices[row.device].id == device.id) rows.push_back(row);
-  }
-  const Calibration calibration = calibrate(weights, device, rows);
+  const CalibrationData data =
+      read_calibration_data(request.measurements, device, request.gpu, weights);
+  const Calibration calibration = calibrate(weights, device, data.rows);
   write_file(request.output, serialize_calibration(calibration));
   std::string text = summary(calibration);
   for (const std::string& line : data.report) text += line + "\n";

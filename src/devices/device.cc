@@ -7,22 +7,39 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "devices/ranges.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-/// {"value": number, "unit": "B/s", "source": "…"} under `key`, in SI units.
-double quantity(const JsonObject& parent, const std::string& key, const std::string& unit) {
+void check_name(const JsonObject& file, const std::string& key, const std::string& name) {
+  if (name.empty() || shown_name(name) != name)
+    file.fail(key, fmt::format("expected a name of 1 to 80 printable characters, found '{}'",
+                               shown_name(name)));
+}
+
+std::string name_of(const JsonObject& file, const std::string& key) {
+  std::string name = file.string(key);
+  check_name(file, key, name);
+  return name;
+}
+
+/// {"value": number, "unit": "B/s", "source": "…"} under `key`, in SI units. `range` names the
+/// entry of quantity_ranges(); "": as the key.
+double quantity(const JsonObject& parent, const std::string& key, const std::string& unit,
+                std::string_view range = "") {
   const JsonObject entry = parent.object(key);
   entry.reject_unknown({"value", "unit", "source"});
   const double value = entry.number("value");
   if (const std::string found = entry.string("unit"); found != unit)
-    entry.fail("unit", fmt::format("expected \"{}\", found \"{}\"", unit, found));
+    entry.fail("unit", fmt::format("expected \"{}\", found \"{}\"", unit, shown_name(found)));
   if (entry.string("source").empty())
     entry.fail("source", "is empty; say where the number is from");
   if (!std::isfinite(value) || value <= 0 || value > 1e19)
     entry.fail("value", fmt::format("expected a number above 0 and at most 1e19, found {}", value));
+  if (const std::string why = implausible(range.empty() ? key : range, value); !why.empty())
+    entry.fail("value", why);
   return value;
 }
 
@@ -43,7 +60,7 @@ std::array<double, kDTypeCount> rates(const JsonObject& parent, const std::strin
     if (!dtype && std::find(kOthers.begin(), kOthers.end(), item.key()) == kOthers.end())
       table.fail(item.key(),
                  "unknown dtype; known: " + join(dtype_names(), ", ") + ", " + join(kOthers, ", "));
-    const double value = quantity(table, item.key(), "FLOP/s");
+    const double value = quantity(table, item.key(), "FLOP/s", "flops_per_s");
     if (dtype) result[static_cast<size_t>(*dtype)] = value;
   }
   return result;
@@ -56,7 +73,8 @@ std::vector<Link> read_links(const JsonObject& parent) {
   for (const Json& item : list) {
     const JsonObject entry(item, parent.where() + ": links");
     entry.reject_unknown({"kind", "bytes_per_s"});
-    links.push_back({entry.string("kind"), quantity(entry, "bytes_per_s", "B/s")});
+    links.push_back(
+        {name_of(entry, "kind"), quantity(entry, "bytes_per_s", "B/s", "link_bytes_per_s")});
   }
   return links;
 }
@@ -99,10 +117,11 @@ Device parse_device(std::string_view json_text, const std::string& where) {
                        "links"});
   file.integer({"schema_version"}, 1, 1);
   Device device;
-  device.id = file.string("id");
-  device.name = file.string("name");
-  device.vendor = file.string("vendor");
+  device.id = name_of(file, "id");
+  device.name = name_of(file, "name");
+  device.vendor = name_of(file, "vendor");
   if (file.has("aliases")) device.aliases = file.strings("aliases");
+  for (const std::string& alias : device.aliases) check_name(file, "aliases", alias);
   device.memory_bytes = whole(file, "memory_bytes", "B");
   device.memory_bytes_per_s = quantity(file, "memory_bytes_per_s", "B/s");
   device.sm_count = whole(file, "sm_count", "1");
@@ -134,6 +153,8 @@ Device parse_device(std::string_view json_text, const std::string& where) {
   if (file.has("last_level_cache_bytes"))
     device.last_level_cache_bytes = whole(file, "last_level_cache_bytes", "B");
   if (file.has("links")) device.links = read_links(file);
+  for (std::string& warning : contradictions(device, where))
+    device.warnings.push_back(std::move(warning));
   return device;
 }
 

@@ -6,8 +6,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "devices/ranges.h"
 #include "devices/registry.h"
 #include "test_support.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -98,6 +100,81 @@ TEST(DeviceFile, WrongUnitsFieldsAndSourcesAreRefused) {
   json = sample();
   json.erase("sm_count");
   EXPECT_ERROR(parse_device(json.dump(), "mine.json"), kInput, "'sm_count': is missing");
+}
+
+std::string parse_error(const Json& json) {
+  try {
+    parse_device(json.dump(), "mine.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(DeviceFile, ImpossibleNumbersNameTheUnitThatWasProbablyMeant) {
+  const auto with = [](const std::string& key, double value) {
+    Json json = sample();
+    json[key]["value"] = value;
+    return parse_error(json);
+  };
+  EXPECT_EQ(with("memory_bytes_per_s", 3350),
+            "mine.json: memory_bytes_per_s: 'value': 3350 B/s is not possible: expected 1e+09 to "
+            "1e+17 B/s; did you mean 3350 GB/s = 3.35e+12 B/s?");
+  EXPECT_EQ(with("boost_clock_hz", 1.98),
+            "mine.json: boost_clock_hz: 'value': 1.98 Hz is not possible: expected 1e+07 to 1e+10 "
+            "Hz; did you mean 1.98 GHz = 1980000000 Hz?");
+  EXPECT_NE(with("boost_clock_hz", 1980).find("1980 MHz = 1980000000 Hz"), std::string::npos);
+  EXPECT_NE(with("memory_bytes", 80).find("80 GiB = 8.589934592e+10 B"), std::string::npos);
+  EXPECT_NE(with("l2_bytes", 50).find("50 MiB = 52428800 B"), std::string::npos);
+  EXPECT_NE(with("process_nm", 5e-9).find("5e-09 m = 5 nm"), std::string::npos);
+  EXPECT_NE(with("board_power_w", 7e7).find("7e+07 uW = 70 W"), std::string::npos);
+  EXPECT_EQ(with("sm_count", 1e9),
+            "mine.json: sm_count: 'value': 1e+09 is not possible: expected 1 to 1e+07");
+  Json json = sample();
+  json["vector_flops_per_s"]["fp32"]["value"] = 8.1;
+  EXPECT_NE(parse_error(json).find("8.1 TFLOP/s = 8.1e+12 FLOP/s"), std::string::npos);
+  json = sample();
+  json["links"][0]["bytes_per_s"]["value"] = 32;
+  EXPECT_NE(parse_error(json).find("32 GB/s = 3.2e+10 B/s"), std::string::npos);
+}
+
+TEST(EveryDevice, LiesWithinTheRangesWithRoom) {
+  for (const QuantityRange& range : quantity_ranges()) {
+    EXPECT_LT(range.least, range.usual) << range.key;
+    EXPECT_GT(range.most, range.usual) << range.key;
+    EXPECT_FALSE(range.source.empty()) << range.key;
+  }
+  // Ten times the largest and a tenth of the smallest bundled number stay possible.
+  for (const Device& d : bundled_devices()) {
+    for (const double factor : {0.1, 10.0}) {
+      EXPECT_EQ(implausible("memory_bytes_per_s", factor * d.memory_bytes_per_s), "") << d.id;
+      EXPECT_EQ(implausible("flops_per_s", factor * d.vector_peak(DType::kFp32)), "") << d.id;
+      EXPECT_EQ(implausible("sm_count", factor * static_cast<double>(d.sm_count)), "") << d.id;
+      EXPECT_EQ(implausible("board_power_w", factor * d.board_power_w), "") << d.id;
+    }
+  }
+}
+
+TEST(DeviceFile, NumbersThatContradictEachOtherAreAWarning) {
+  Json json = sample();
+  json["boost_clock_hz"]["value"] = 1.59e8;
+  const Device d = parse_device(json.dump(), "mine.json");
+  ASSERT_EQ(d.warnings.size(), 2u);
+  EXPECT_EQ(d.warnings[0],
+            "mine.json: vector_flops_per_s of fp32 is 8.14 TFLOP/s, but 40 SMs of 64 lanes at 159 "
+            "MHz give 814 GFLOP/s: one of these numbers is probably wrong");
+  EXPECT_EQ(d.warnings[1], "mine.json: base_clock_hz, 585 MHz, is above boost_clock_hz, 159 MHz");
+}
+
+TEST(DeviceFile, NamesArePrintable) {
+  Json json = sample();
+  json["name"] = "T4\x1b[31m";
+  EXPECT_EQ(parse_error(json),
+            "mine.json: 'name': expected a name of 1 to 80 printable characters, found "
+            "'T4\\x1b[31m'");
+  json = sample();
+  json["aliases"] = {std::string(81, 'a')};
+  EXPECT_NE(parse_error(json).find("'aliases': expected a name"), std::string::npos);
 }
 
 TEST(DeviceFile, AFileOfTheUsersOwnWorksLikeABundledOne) {

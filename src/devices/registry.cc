@@ -11,6 +11,12 @@
 #include "tilecast/error.h"
 
 namespace tilecast {
+namespace {
+
+/// The bundled files have some 5 kB.
+constexpr uint64_t kMostDeviceBytes = uint64_t{1} << 20;
+
+}  // namespace
 
 const std::vector<Device>& bundled_devices() {
   static const std::vector<Device> devices = [] {
@@ -25,7 +31,7 @@ const std::vector<Device>& bundled_devices() {
 Device find_device(const std::string& name_or_path) {
   const bool is_path =
       name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos;
-  if (is_path) return parse_device(read_file(name_or_path), name_or_path);
+  if (is_path) return parse_device(read_file(name_or_path, kMostDeviceBytes), name_or_path);
   const std::string wanted = normalized_name(name_or_path);
   std::vector<std::string> names;
   for (const Device& device : bundled_devices()) {
@@ -39,7 +45,7 @@ Device find_device(const std::string& name_or_path) {
   throw Error(ErrorKind::kNotFound,
               fmt::format("unknown GPU '{}'{}; 'tilecast gpus' lists all, or give the path of a "
                           "device file (.json)",
-                          name_or_path, did_you_mean(name_or_path, names)));
+                          shown_name(name_or_path), did_you_mean(name_or_path, names)));
 }
 
 }  // namespace tilecast

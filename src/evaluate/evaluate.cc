@@ -7,6 +7,7 @@
 #include <map>
 
 #include "api/internal.h"
+#include "base/text.h"
 #include "devices/registry.h"
 #include "importers/model.h"
 #include "measurements/measurements.h"
@@ -51,7 +52,8 @@ class Evaluator {
     kernels(set);
     for (const ModelMeasurement& m : set.models) model(m);
     for (const auto& [line, count] : skipped_)
-      result_.unmatched.push_back(count == 1 ? line : fmt::format("{} ({} rows)", line, count));
+      result_.unmatched.push_back(count == 1 ? printable(line)
+                                             : fmt::format("{} ({} rows)", printable(line), count));
     return std::move(result_);
   }
 
@@ -73,7 +75,7 @@ class Evaluator {
     for (const KernelMeasurement& m : set.kernels) {
       const Device* found = device(m.gpu);
       if (found == nullptr) {
-        skipped_[set.sources[m.source] + ": unknown GPU '" + m.gpu + "'"] += 1;
+        skipped_[set.sources[m.source] + ": unknown GPU '" + shown_name(m.gpu) + "'"] += 1;
       } else if (m.kernel.uses_matrix_units() && found->matmul_peak(m.kernel.multiplied()) == 0) {
         skipped_[fmt::format("{}: {} has no {} unit", set.sources[m.source], found->id,
                              dtype_name(m.kernel.multiplied()))] += 1;
@@ -124,7 +126,7 @@ class Evaluator {
       return;
     }
     if (device(m.gpu) == nullptr) {
-      skipped_[m.source + ": unknown GPU '" + m.gpu + "'"] += 1;
+      skipped_[m.source + ": unknown GPU '" + shown_name(m.gpu) + "'"] += 1;
       return;
     }
     try {
@@ -160,6 +162,7 @@ class Evaluator {
 
 Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
                     const std::string& predictor) {
+  check_predictor(predictor);
   return Evaluator(forecaster, predictor).run(read_measurements(path));
 }
 

@@ -36,8 +36,8 @@ std::optional<DType> find_dtype(std::string_view name) {
 
 DType parse_dtype(std::string_view name, const std::string& where) {
   if (const std::optional<DType> found = find_dtype(name)) return *found;
-  throw Error(ErrorKind::kInput, fmt::format("{}: unknown dtype '{}'; known: {}", where, name,
-                                             join(dtype_names(), ", ")));
+  throw Error(ErrorKind::kInput, fmt::format("{}: unknown dtype '{}'; known: {}", where,
+                                             shown_name(name), join(dtype_names(), ", ")));
 }
 
 std::vector<std::string> dtype_names() {

@@ -49,8 +49,8 @@ std::optional<Scheme> find_scheme(std::string_view name) {
 
 Scheme parse_scheme(std::string_view name, const std::string& where) {
   if (const std::optional<Scheme> found = find_scheme(name)) return *found;
-  throw Error(ErrorKind::kInput, fmt::format("{}: unknown scheme '{}'; known: {}", where, name,
-                                             join(scheme_names(), ", ")));
+  throw Error(ErrorKind::kInput, fmt::format("{}: unknown scheme '{}'; known: {}", where,
+                                             shown_name(name), join(scheme_names(), ", ")));
 }
 
 int64_t scheme_bytes(Scheme scheme, int64_t count, DType activations) {

@@ -28,6 +28,7 @@ Model import_model(std::string_view content, const std::string& where) {
                        ? path.parent_path().filename().string()
                        : path.stem().string();
     }
+    model.name = shown_name(model.name);
     return model;
   }
   throw Error(ErrorKind::kUnsupported,
@@ -48,6 +49,11 @@ Model load_model(const std::string& name_or_path) {
   const fs::path path(name_or_path);
   if (fs::is_directory(path, code)) {
     const fs::path config = path / "config.json";
+    if (!fs::exists(config, code))
+      throw Error(ErrorKind::kNotFound,
+                  name_or_path +
+                      ": a folder without config.json; expected the folder of a Hugging "
+                      "Face model");
     return import_model(read_file(config), config.string());
   }
   if (fs::exists(path, code)) return import_model(read_file(path), name_or_path);
@@ -58,10 +64,11 @@ Model load_model(const std::string& name_or_path) {
     const std::string name = fs::path(file.path).stem().string();
     if (normalized_name(name) == wanted) return import_model(file.content, std::string(file.path));
   }
-  throw Error(ErrorKind::kNotFound,
-              fmt::format("{}: no such file, folder or bundled model{}; 'tilecast models' lists "
-                          "the bundled ones",
-                          name_or_path, did_you_mean(path.stem().string(), bundled_models())));
+  throw Error(
+      ErrorKind::kNotFound,
+      fmt::format("{}: no such file, folder or bundled model{}; 'tilecast models' lists "
+                  "the bundled ones",
+                  shown_name(name_or_path), did_you_mean(path.stem().string(), bundled_models())));
 }
 
 }  // namespace tilecast

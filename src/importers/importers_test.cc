@@ -150,21 +150,23 @@ TEST(Parameters, AgreeWithPublishedCounts) {
   }
 }
 
+/// A config of GPT-2 with some fields set otherwise: `changes` are those of a JSON object.
 std::string config(const std::string& changes) {
-  return R"({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 2, "n_positions": 128,
-             "vocab_size": 1000)" +
-         changes + "}";
+  Json json = {{"model_type", "gpt2"}, {"n_embd", 768},      {"n_head", 12},
+               {"n_layer", 2},         {"n_positions", 128}, {"vocab_size", 1000}};
+  json.update(Json::parse("{" + changes + "}"));
+  return json.dump();
 }
 
 TEST(BadConfig, IsRefusedWithTheFieldNamed) {
   EXPECT_ERROR(import_model("{}", "c.json"), kInput, "c.json: 'model_type': is missing");
   EXPECT_ERROR(import_model(R"({"model_type": "gpt3"})", "c.json"), kUnsupported,
                "unknown family 'gpt3'; did you mean 'gpt2'");
-  EXPECT_ERROR(import_model(config(R"(, "n_head": 7)"), "c.json"), kInput,
+  EXPECT_ERROR(import_model(config(R"("n_head": 7)"), "c.json"), kInput,
                "7 heads do not divide the width 768");
-  EXPECT_ERROR(import_model(config(R"(, "n_layer": -1)"), "c.json"), kInput, "found -1");
-  EXPECT_ERROR(import_model(config(R"(, "vocab_size": 1e30)"), "c.json"), kInput, "'vocab_size'");
-  EXPECT_ERROR(import_model(config(R"(, "activation_function": "gellu")"), "c.json"), kUnsupported,
+  EXPECT_ERROR(import_model(config(R"("n_layer": -1)"), "c.json"), kInput, "found -1");
+  EXPECT_ERROR(import_model(config(R"("vocab_size": 1e30)"), "c.json"), kInput, "'vocab_size'");
+  EXPECT_ERROR(import_model(config(R"("activation_function": "gellu")"), "c.json"), kUnsupported,
                "unknown activation 'gellu'; did you mean 'gelu'");
   EXPECT_ERROR(import_model("{\"a\": ", "c.json"), kInput, "c.json:1:7: not JSON");
   EXPECT_ERROR(import_model("hello", "notes.txt"), kUnsupported, "not a model file");
@@ -172,7 +174,7 @@ TEST(BadConfig, IsRefusedWithTheFieldNamed) {
 
 TEST(BadConfig, AbsurdSizesOverflowAsAnErrorNotAWrap) {
   const Model model = import_model(
-      config(R"(, "n_embd": 2147483646, "n_head": 2, "n_positions": 2147483647)"), "c.json");
+      config(R"("n_embd": 2147483646, "n_head": 2, "n_positions": 2147483647)"), "c.json");
   EXPECT_ERROR(model.build({.batch = int64_t{1} << 31, .seq = int64_t{1} << 31}), kInput,
                "64 bits");
 }
@@ -187,6 +189,51 @@ TEST(SwitchTransformers, TrainsWithExpertsInAnyPattern) {
   Graph graph = model.build({.batch = 2, .seq = 16, .training = true});
   add_backward(graph);
   EXPECT_GT(graph.nodes.size(), 100u);
+}
+
+std::string llama_with(const std::string& rope) {
+  return R"({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 2,
+    "num_hidden_layers": 2, "intermediate_size": 128, "vocab_size": 100,
+    "max_position_embeddings": 4096, )" +
+         rope + "}";
+}
+
+TEST(RopeScaling, ExtendsThePositionsAsServingSoftwareDoes) {
+  const auto positions = [](const std::string& rope) {
+    return *import_model(llama_with(rope), "config.json").max_positions;
+  };
+  EXPECT_EQ(positions(R"("rope_scaling": null)"), 4096);
+  EXPECT_EQ(positions(R"("rope_scaling": {"type": "linear", "factor": 4.0})"), 16384);
+  EXPECT_EQ(positions(R"("rope_scaling": {"rope_type": "dynamic", "factor": 2})"), 8192);
+  EXPECT_EQ(positions(R"("rope_scaling": {"rope_type": "yarn", "factor": 4,
+                         "original_max_position_embeddings": 3072})"),
+            12288);
+  EXPECT_EQ(positions(R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0})"), 4096);
+  EXPECT_EQ(positions(R"("rope_parameters": {"rope_type": "default", "rope_theta": 1e4})"), 4096);
+  EXPECT_EQ(positions(R"("rope_parameters": {"full_attention": {"rope_type": "x"}})"), 4096);
+  EXPECT_ERROR(positions(R"("rope_scaling": {"type": "yarm", "factor": 4})"), kInput,
+               "config.json: rope_scaling: 'type': unknown scaling of rotary positions 'yarm'; did "
+               "you mean 'yarn'");
+  EXPECT_ERROR(positions(R"("rope_scaling": {"type": "linear", "factor": -1})"), kInput,
+               "rope_scaling: 'factor': expected a number above 0");
+}
+
+TEST(Model, NamesFromFilesAreShownSafely) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / ("a\x1b[31m" + std::string(100, 'b'));
+  std::filesystem::create_directory(path);
+  write_file(path / "config.json", llama_with(R"("x": NaN)"));
+  const std::string name = load_model(path.string()).name;
+  EXPECT_EQ(name.substr(0, 10), "a\\x1b[31mb");
+  EXPECT_EQ(name.size(), 83u);  // 80 characters, of which the escape counts as one
+  const auto empty = folder.path() / "empty";
+  std::filesystem::create_directory(empty);
+  EXPECT_ERROR(load_model(empty.string()), kNotFound, "empty: a folder without config.json");
+  EXPECT_ERROR(
+      import_model(R"({"model_type": "x\u001b[2J)" + std::string(200, 'y') + "\"}", "c.json"),
+      kUnsupported, "unknown family 'x\\x1b[2Jyyy");
+  EXPECT_ERROR(import_model("graph g\ninput x: fp32[4]\ny = relu(\x1b)\n", "g.tcg"), kInput,
+               "found '\\x1b)'");
 }
 
 TEST(LoadModel, TakesFilesFoldersAndNames) {

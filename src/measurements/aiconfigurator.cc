@@ -1,13 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "measurements/layouts.h"
 #include "tilecast/error.h"
 
 // The tables of aiconfigurator: gemm, attention_prefill, attention_decode, attention_encoder, moe.
-// A row's table is told by its columns. Attention and expert layers are replayed with the same
-// operands: what fits L2 is warm. Weights of products rotate: cold.
+// The columns of a file tell which table it is; other tables are listed as not forecast. Attention
+// and expert layers are replayed with the same operands: what fits L2 is warm. Weights of products
+// rotate: cold.
 
 namespace tilecast {
 namespace {
@@ -27,6 +30,7 @@ std::optional<Precision> find_precision(const std::string& name) {
       {"fp8_block", {DType::kBf16, Scheme::kFp8Block}},
       {"int8_wo", {DType::kBf16, Scheme::kInt8WeightOnly}},
       {"int4_wo", {DType::kBf16, Scheme::kInt4WeightOnly}},
+      {"sq", {DType::kBf16, Scheme::kInt8}},  // SmoothQuant: weights and activations in int8
       {"w4a16_mxfp4", {DType::kBf16, Scheme::kFp4WeightOnly}},
       {"nvfp4", {DType::kBf16, Scheme::kFp4}}};
   const auto found = kNames.find(name);
@@ -42,20 +46,35 @@ class Table {
         collector_(collector),
         gpu_(table.require_column("gpu")),
         software_(table.require_column("software")),
-        dtype_(table.require_column("dtype")),
         latency_(table.require_column("latency_ms")) {}
 
   void read() {
-    const auto has = [&](std::string_view name) { return table_.column(name).has_value(); };
-    if (has("m") && has("n") && has("k")) return each(&Table::product);
-    if (has("num_experts")) return each(&Table::experts);
-    if (has("kv_len") && has("num_heads")) return each(&Table::decode);
-    if (has("seq_len") && has("num_heads")) return each(&Table::prefill);
-    collector_.skip(table_.where, "a table of this kind is not forecast");
+    // A table is the first kind all of whose columns it has.
+    static const Kind kKinds[] = {
+        {{"dtype", "m", "n", "k"}, &Table::product},
+        {{"dtype", "num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "tp", "ep",
+          "distribution"},
+         &Table::experts},
+        {{"dtype", "batch", "kv_len", "num_heads", "head_dim"}, &Table::decode},
+        {{"dtype", "batch", "seq_len", "num_heads", "head_dim"}, &Table::prefill},
+    };
+    for (const Kind& kind : kKinds) {
+      const bool all =
+          std::all_of(kind.columns.begin(), kind.columns.end(),
+                      [&](std::string_view c) { return table_.column(c).has_value(); });
+      if (all) return each(kind.reader);
+    }
+    collector_.skip(table_.where,
+                    fmt::format("{} rows of a table of this kind are not forecast; its columns: {}",
+                                table_.rows.size(), join(table_.header, ", ")));
   }
 
  private:
   using RowReader = void (Table::*)(size_t row, RowFacts facts);
+  struct Kind {
+    std::vector<std::string_view> columns;
+    RowReader reader;
+  };
 
   void each(RowReader reader) {
     for (size_t r = 0; r < table_.rows.size(); ++r) {
@@ -169,7 +188,7 @@ class Table {
 
   const CsvTable& table_;
   Collector& collector_;
-  size_t gpu_, software_, dtype_, latency_;
+  size_t gpu_, software_, latency_;
 };
 
 void read_aiconfigurator(const CsvTable& table, Collector& collector) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "base/csv.h"
 #include "measurements/measurements.h"
@@ -16,6 +18,7 @@ struct RowFacts {
   std::optional<Tile> tile;
   Software software = Software::kPyTorch;
   bool warm = false;  ///< see Kernel
+  std::string label;  ///< what the row counts under; "": its operator
 };
 
 /// Where the layouts' readers put what they find.
@@ -27,12 +30,17 @@ class Collector {
   void start_source(const std::string& path);
   void add_kernel(const CsvTable& table, std::string_view op, DType dtype, const KernelShape& shape,
                   RowFacts facts);
-  void add_model(ModelMeasurement measurement) { set_.models.push_back(std::move(measurement)); }
-  /// Lists what can't be used; alike lines once.
+  void add_model(ModelMeasurement measurement);
+  /// Lists what can't be used; alike lines once, with their number.
   void skip(const std::string& what, const std::string& why);
 
  private:
+  struct Skipped {
+    size_t index;  ///< into MeasurementSet::unmatched
+    size_t rows;
+  };
   MeasurementSet& set_;
+  std::map<std::string, Skipped> skipped_;  ///< by line
   size_t source_ = 0;
 };
 
@@ -47,6 +55,10 @@ extern const LayoutDef kAiconfiguratorLayout;
 extern const LayoutDef kVidurLayout;
 extern const LayoutDef kOwnKernelLayout;
 extern const LayoutDef kOwnModelLayout;
+/// Families of the measurement kit that hold facts which are not forecast: listed with the reason.
+extern const LayoutDef kOwnDeviceLayout;
+extern const LayoutDef kOwnModelKernelsLayout;
+extern const LayoutDef kOwnPairsLayout;
 
 /// A whole-model label of the neusight data set: label/<GPU>/<model>-<inf|train>-….json. Files of
 /// other names (configs and the like) are passed over.

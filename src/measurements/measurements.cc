@@ -1,11 +1,13 @@
 #include "measurements/measurements.h"
 
+#include <fmt/format.h>
 #include <lzma.h>
 
 #include <algorithm>
 #include <regex>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "measurements/layouts.h"
 #include "tilecast/error.h"
 
@@ -38,13 +40,14 @@ std::string unpack_xz(const std::string& packed, const std::string& where) {
 }
 
 std::string read_text(const fs::path& path) {
-  std::string content = read_file(path);
+  std::string content = read_file(path, kLargestFile);
   return path.extension() == ".xz" ? unpack_xz(content, path.string()) : content;
 }
 
 /// In the order in which they are tried.
-const LayoutDef* const kLayouts[] = {&kNeusightLayout, &kOwnKernelLayout, &kOwnModelLayout,
-                                     &kAiconfiguratorLayout, &kVidurLayout};
+const LayoutDef* const kLayouts[] = {
+    &kNeusightLayout, &kOwnKernelLayout,       &kOwnModelLayout, &kAiconfiguratorLayout,
+    &kVidurLayout,    &kOwnModelKernelsLayout, &kOwnPairsLayout, &kOwnDeviceLayout};
 
 void read_csv(const fs::path& path, Collector& collector) {
   const std::string text = read_text(path);
@@ -66,6 +69,13 @@ void read_one(const fs::path& path, Collector& collector) {
   if (name.ends_with(".json")) return read_neusight_label(path, collector);
 }
 
+/// What a row counts under.
+std::string label_of(std::string_view op, const KernelShape& shape, const RowFacts& facts) {
+  if (!facts.label.empty()) return facts.label;
+  // Encoders' attention is another task than decoders' prefill.
+  return op == "attention" && !shape.causal ? "attention (encoder)" : std::string(op);
+}
+
 }  // namespace
 
 void Collector::start_source(const std::string& path) {
@@ -73,10 +83,18 @@ void Collector::start_source(const std::string& path) {
   set_.sources.push_back(path);
 }
 
+void Collector::add_model(ModelMeasurement measurement) {
+  measurement.model = printable(measurement.model);
+  measurement.option = shown_name(measurement.option);
+  set_.models.push_back(std::move(measurement));
+}
+
 void Collector::skip(const std::string& what, const std::string& why) {
-  const std::string line = what + ": " + why;
-  if (std::find(set_.unmatched.begin(), set_.unmatched.end(), line) == set_.unmatched.end())
-    set_.unmatched.push_back(line);
+  const std::string line = printable(what + ": " + why);
+  const auto [skipped, first] = skipped_.try_emplace(line, Skipped{set_.unmatched.size(), 0});
+  if (first) set_.unmatched.push_back(line);
+  const size_t rows = ++skipped->second.rows;
+  if (rows > 1) set_.unmatched[skipped->second.index] = fmt::format("{} ({} rows)", line, rows);
 }
 
 void Collector::add_kernel(const CsvTable& table, std::string_view op, DType dtype,
@@ -86,15 +104,13 @@ void Collector::add_kernel(const CsvTable& table, std::string_view op, DType dty
   Kernel kernel = kernels.front();
   kernel.software = facts.software;
   kernel.warm = facts.warm;
-  set_.kernels.push_back(
-      {.gpu = std::move(facts.gpu),
-       // Encoders' attention is another task than decoders' prefill.
-       .op = op == "attention" && !shape.causal ? "attention (encoder)" : std::string(op),
-       .kernel = kernel,
-       .measured_s = facts.seconds,
-       .protocol = facts.protocol,
-       .tile = facts.tile,
-       .source = source_});
+  set_.kernels.push_back({.gpu = std::move(facts.gpu),
+                          .op = label_of(op, shape, facts),
+                          .kernel = kernel,
+                          .measured_s = facts.seconds,
+                          .protocol = facts.protocol,
+                          .tile = facts.tile,
+                          .source = source_});
 }
 
 std::optional<Tile> tile_in_name(std::string_view kernel_name) {

@@ -79,8 +79,139 @@ TEST(OwnLayout, RowsThatAForecastDoesNotMeanAreListed) {
   write_file(folder.path() / "simulated.csv",
              "# simulated: yes\ngpu,op,dtype,latency_s\nT4,add,fp32,1\n");
   const MeasurementSet set = read_measurements(folder.path());
-  EXPECT_EQ(set.kernels.size(), 1u);
-  EXPECT_EQ(set.unmatched.size(), 5u);
+  EXPECT_EQ(set.kernels.size(), 4u);  // a warm row, a convolution and a transposition among them
+  EXPECT_EQ(set.unmatched.size(), 2u);
+}
+
+/// Rows as the kit writes them: some of the columns of its families.
+MeasurementSet kit_rows(const std::string& text) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "rows.csv", text);
+  return read_measurements(folder.path());
+}
+
+TEST(OwnLayout, TheKitsAttentionKeepsItsStageHeadsAndCache) {
+  const MeasurementSet set = kit_rows(
+      "gpu,op,dtype,batch,heads,kv_heads,queries,keys,head_size,causal,load,l2,latency_s,status\n"
+      "H100,attention,bf16,4,32,8,1,2048,128,0,burst,cold,1e-5,ok\n"
+      "H100,attention,bf16,2,32,8,512,512,128,1,burst,warm,2e-5,ok\n"
+      "H100,attention,fp16,2,16,16,512,512,64,0,burst,cold,3e-5,ok\n"
+      "H100,attention_backward,bf16,2,32,8,512,512,128,1,burst,cold,4e-5,ok\n");
+  EXPECT_TRUE(set.unmatched.empty());
+  ASSERT_EQ(set.kernels.size(), 4u);
+  const KernelMeasurement& decode = set.kernels[0];
+  EXPECT_EQ(decode.op, "cached_attention");
+  EXPECT_EQ(decode.kernel.family, KernelFamily::kDecodeAttention);
+  EXPECT_EQ(decode.measured_s, 1e-5);
+  // Each head multiplies one query by 2048 keys and values of 128: 4 * 128 FLOPs a pair.
+  EXPECT_EQ(decode.kernel.flops, 4ll * 128 * 2048 * 32 * 4);
+  // The cache of 8 key heads once, in two bytes; one query and its output.
+  EXPECT_EQ(decode.kernel.read_bytes, 2ll * 4 * (2048 * 8 * 2 * 128 + 32 * 128));
+  EXPECT_EQ(decode.kernel.write_bytes, 2ll * 4 * 32 * 128);
+  EXPECT_FALSE(decode.kernel.warm);
+  const KernelMeasurement& prefill = set.kernels[1];
+  EXPECT_EQ(prefill.op, "attention (warm L2)");
+  EXPECT_TRUE(prefill.kernel.warm);
+  EXPECT_TRUE(prefill.kernel.attention.causal);
+  EXPECT_EQ(prefill.kernel.attention.kv_heads, 8);
+  EXPECT_EQ(prefill.kernel.flops, 4ll * 128 * (512 * 513 / 2) * 32 * 2);
+  EXPECT_EQ(set.kernels[2].op, "attention (encoder)");
+  EXPECT_EQ(set.kernels[2].kernel.dtype, DType::kFp16);
+  EXPECT_EQ(set.kernels[3].op, "attention_backward");
+  EXPECT_EQ(set.kernels[3].kernel.flops, prefill.kernel.flops / 2 * 5);
+}
+
+TEST(OwnLayout, AttentionMayNameAWindowAndACachesType) {
+  const MeasurementSet set = kit_rows(
+      "gpu,op,dtype,kv_dtype,batch,heads,kv_heads,queries,keys,head_size,window,latency_s\n"
+      "H100,attention,bf16,fp8,4,32,8,1,2048,128,1024,1e-5\n"
+      "H100,attention,bf16,fp7,4,32,8,1,2048,128,1024,1e-5\n");
+  ASSERT_EQ(set.kernels.size(), 1u);
+  EXPECT_EQ(set.kernels[0].kernel.attention.window, 1024);
+  EXPECT_EQ(set.kernels[0].kernel.attention.kv_dtype, DType::kFp8);
+  EXPECT_EQ(set.kernels[0].kernel.flops, 4ll * 128 * 1024 * 32 * 4);
+  ASSERT_EQ(set.unmatched.size(), 1u);
+  EXPECT_NE(set.unmatched[0].find("kv_dtype 'fp7' is not forecast"), std::string::npos);
+}
+
+TEST(OwnLayout, TheKitsConvolutionsKeepAllTheirSizes) {
+  const std::string header =
+      "gpu,op,dtype,batch,channels,height,width,filters,kernel_height,kernel_width,stride,padding,"
+      "groups,load,l2,latency_s,status\n";
+  const MeasurementSet set =
+      kit_rows(header +
+               "V100,conv_forward,fp16,8,64,56,56,256,1,1,1,0,1,burst,cold,1e-5,ok\n"
+               "V100,conv_backward_data,fp16,8,64,56,56,128,3,3,2,1,1,burst,cold,2e-5,ok\n"
+               "V100,conv_backward_weight,fp16,8,64,56,56,128,3,3,2,1,1,burst,cold,3e-5,ok\n"
+               "V100,conv_forward,fp32,2,96,20,30,96,7,5,1,2,96,burst,cold,4e-5,ok\n");
+  EXPECT_TRUE(set.unmatched.empty());
+  ASSERT_EQ(set.kernels.size(), 4u);
+  const Kernel& plain = set.kernels[0].kernel;
+  EXPECT_EQ(set.kernels[0].op, "conv2d");
+  EXPECT_EQ(plain.flops, 2ll * 8 * 56 * 56 * 256 * 64);
+  EXPECT_EQ(plain.bytes(), 2ll * (8 * 64 * 56 * 56 + 256 * 64 + 8 * 256 * 56 * 56));
+  // 56 pixels padded to 58, in steps of 2: 28. Both gradients are products of the same size.
+  for (const size_t i : {size_t{1}, size_t{2}})
+    EXPECT_EQ(set.kernels[i].kernel.flops, 2ll * 8 * 28 * 28 * 128 * 64 * 9);
+  EXPECT_EQ(set.kernels[1].op, "conv2d_input_backward");
+  EXPECT_EQ(set.kernels[1].kernel.write_bytes, 2ll * 8 * 64 * 56 * 56);
+  EXPECT_EQ(set.kernels[2].op, "conv2d_weight_backward");
+  EXPECT_EQ(set.kernels[2].kernel.write_bytes, 2ll * 128 * 64 * 9);
+  // 20 x 30 pixels padded by 2, a window of 7 x 5: 18 x 30; each channel for itself.
+  const Kernel& depthwise = set.kernels[3].kernel;
+  EXPECT_EQ(depthwise.batch, 96);
+  EXPECT_EQ(depthwise.flops, 2ll * 2 * 18 * 30 * 96 * 35);
+  EXPECT_EQ(set.kernels[3].measured_s, 4e-5);
+  EXPECT_ERROR(
+      kit_rows(header + "V100,conv_forward,fp16,8,64,56,56,256,1,1,1,0,3,burst,cold,1,ok\n"),
+      kInput, "row 1: conv2d: 3 groups do not divide 64 and 256 channels");
+}
+
+TEST(OwnLayout, WarmRowsAreWarmKernelsAndCountForThemselves) {
+  const MeasurementSet set = kit_rows(
+      "gpu,op,dtype,batch,m,n,k,trans_a,trans_b,load,l2,latency_s,status\n"
+      "V100,gemm,fp32,1,64,128,256,0,1,burst,warm,1e-5,ok\n"
+      "V100,gemm,fp32,1,64,128,256,0,1,burst,cold,2e-5,ok\n"
+      "V100,transpose,fp32,,64,128,,,,burst,cold,3e-5,ok\n");
+  ASSERT_EQ(set.kernels.size(), 3u);
+  EXPECT_EQ(set.kernels[0].op, "gemm (warm L2)");
+  EXPECT_TRUE(set.kernels[0].kernel.warm);
+  EXPECT_EQ(set.kernels[1].op, "gemm");
+  EXPECT_EQ(set.kernels[2].op, "transpose");
+  EXPECT_EQ(set.kernels[2].kernel.bytes(), 2ll * 4 * 64 * 128);
+}
+
+TEST(OwnLayout, WhatIsLeftOutIsCountedByReason) {
+  const MeasurementSet set = kit_rows(
+      "gpu,op,dtype,m,n,latency_s,status\n"
+      "T4,top_k,fp32,64,128,1e-5,ok\nT4,top_k,fp32,64,128,1e-5,ok\nT4,embedding_bag,fp32,1,1,1,ok\n"
+      "T4,softmax,fp64,64,128,1e-5,ok\nT4,softmax,fp32,64,128,,failed\nT4,softmax,fp32,64,128,,\n"
+      "T4,softmax,fp32,64,128,,\nT4,\x1b[2Jevil,fp32,64,128,1,\n");
+  EXPECT_TRUE(set.kernels.empty());
+  ASSERT_EQ(set.unmatched.size(), 6u);
+  std::string all;
+  for (const std::string& line : set.unmatched) all += line.substr(line.find(": ")) + "\n";
+  EXPECT_EQ(all,
+            ": operator 'top_k' is not forecast (2 rows)\n"
+            ": operator 'embedding_bag' is not forecast\n"
+            ": dtype 'fp64' is not forecast\n"
+            ": no time was measured (failed)\n"
+            ": latency_s is empty (2 rows)\n"
+            ": operator '\\x1b[2Jevil' is not forecast\n");
+  // The families that hold no kernels to forecast say so.
+  const auto reason = [&](const std::string& text) {
+    const MeasurementSet found = kit_rows(text);
+    return found.unmatched.size() == 1 ? found.unmatched[0] : "";
+  };
+  EXPECT_NE(reason("gpu,op,n,l2,latency_s\nT4,read_bandwidth,65536,cold,1e-5\n")
+                .find("of the device itself are not forecast (1 rows)"),
+            std::string::npos);
+  EXPECT_NE(reason("gpu,model,mode,kernel_name,calls,total_s\nT4,x,inference,k,1,1\n")
+                .find("have no sizes to forecast from"),
+            std::string::npos);
+  EXPECT_NE(reason("gpu,model,mode,dtype,other_model,together_s\nT4,x,inference,fp32,y,1\n")
+                .find("two processes on one GPU"),
+            std::string::npos);
 }
 
 TEST(OwnLayout, ModelsBringTheirConfigAndSettings) {
@@ -105,6 +236,31 @@ TEST(OwnLayout, ModelsBringTheirConfigAndSettings) {
              "gpu,model,mode,dtype,latency_s\nT4,x,sleeping,fp32,1\n");
   EXPECT_ERROR(read_measurements(folder.path()), kInput,
                "'mode': expected inference or training, found 'sleeping'");
+}
+
+TEST(Aiconfigurator, TablesAndTypesThatAreNotForecastAreListedWithTheirRows) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "gemm.csv",
+             "gpu,software,dtype,m,n,k,latency_ms,kernel\n"
+             "nvidia-l40s,vllm 0.24.0,bfloat16,16,128,256,0.01,x\n"
+             "nvidia-l40s,vllm 0.24.0,sq,16,128,256,0.01,x\n"
+             "nvidia-l40s,vllm 0.24.0,int3,16,128,256,0.01,x\n"
+             "nvidia-l40s,vllm 0.24.0,int3,32,128,256,0.01,x\n");
+  // Linear attention: no dtype column.
+  write_file(folder.path() / "gdn.csv",
+             "gpu,software,phase,batch,seq_len,num_tokens,latency_ms,kernel\n"
+             "nvidia-l40s,vllm 0.24.0,context,1,1,1,0.01,x\n");
+  // Latent attention: no head_dim.
+  write_file(folder.path() / "mla_prefill.csv",
+             "gpu,software,dtype,kv_dtype,batch,seq_len,num_heads,latency_ms,kernel\n"
+             "nvidia-l40s,vllm 0.24.0,bfloat16,bfloat16,1,16,1,0.01,x\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  ASSERT_EQ(set.kernels.size(), 2u);
+  EXPECT_EQ(set.kernels[1].kernel.scheme, Scheme::kInt8);
+  ASSERT_EQ(set.unmatched.size(), 3u);
+  EXPECT_NE(set.unmatched[0].find("1 rows of a table of this kind"), std::string::npos);
+  EXPECT_TRUE(set.unmatched[1].ends_with("dtype 'int3' is not forecast (2 rows)"));
+  EXPECT_NE(set.unmatched[2].find("mla_prefill.csv: 1 rows"), std::string::npos);
 }
 
 TEST(BadMeasurements, AreNamed) {

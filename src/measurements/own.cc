@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "measurements/layouts.h"
 #include "ops/op_def.h"
 #include "tilecast/error.h"
@@ -28,7 +29,6 @@ class Row {
     return table_.number(row_, table_.require_column(column));
   }
   std::string where() const { return fmt::format("{}: row {}", table_.where, row_ + 1); }
-  bool has_time() const { return text("status").empty() || text("status") == "ok"; }
 
  private:
   const CsvTable& table_;
@@ -41,36 +41,107 @@ bool is_simulated(const CsvTable& table) {
                      [](const std::string& line) { return line.starts_with("simulated"); });
 }
 
-/// Empty where the row's time is what a forecast means.
-std::string not_forecast(const Row& row) {
-  if (!row.has_time()) return fmt::format("no time was measured ({})", row.text("status"));
-  const std::string op = row.text("op");
-  if (!find_op(op) || op_def(*find_op(op)).work == nullptr)
-    return fmt::format("operator '{}' is not forecast", op);
-  if (row.text("l2") == "warm") return "measured with a warm L2; a forecast means a cold one";
+/// Why the row holds no time; empty where it does.
+std::string without_time(const Row& row) {
+  const std::string status = row.text("status");
+  if (!status.empty() && status != "ok")
+    return fmt::format("no time was measured ({})", shown_name(status));
+  return row.text("latency_s").empty() ? "latency_s is empty" : "";
+}
+
+/// The kit names convolutions as cuDNN does; a transposition in memory is Tilecast's copy (its own
+/// 'transpose' is a view).
+struct KitOp {
+  std::string_view name, op;
+};
+constexpr KitOp kKitOps[] = {{"conv_forward", "conv2d"},
+                             {"conv_backward_data", "conv2d_input_backward"},
+                             {"conv_backward_weight", "conv2d_weight_backward"},
+                             {"transpose", "copy"}};
+
+/// The operator that forecasts a row; "" where none does.
+std::string operator_of(const Row& row) {
+  std::string op = row.text("op");
+  for (const KitOp& known : kKitOps) {
+    if (known.name == op) return std::string(known.op);
+  }
+  // One query of each sequence against its cache is a decode step, whatever the library calls it.
+  if (op == "attention" && row.integer("queries", 1) == 1 && row.integer("keys", 1) > 1)
+    return "cached_attention";
+  return find_op(op) && op_def(*find_op(op)).work != nullptr ? op : "";
+}
+
+KernelShape convolution_shape(const Row& row) {
+  KernelShape shape{.batch = row.integer("batch", 1),
+                    .m = row.integer("filters", 1),
+                    .n = row.integer("height", 1),
+                    .k = row.integer("channels", 1)};
+  shape.image_width = row.integer("width", 0);
+  shape.window_size = row.integer("kernel_height", 1);
+  shape.window_width = row.integer("kernel_width", 0);
+  shape.stride = row.integer("stride", 1);
+  shape.padding = row.integer("padding", 0);
+  shape.groups = row.integer("groups", 1);
+  return shape;
+}
+
+KernelShape shape_of(const Row& row, const std::string& op) {
+  if (op.starts_with("conv2d")) return convolution_shape(row);
+  KernelShape shape{row.integer("batch", 1), row.integer("m", row.integer("queries", 1)),
+                    row.integer("n", row.integer("keys", 1)),
+                    row.integer("k", row.integer("head_size", 1))};
+  shape.heads = row.integer("heads", shape.heads);
+  shape.kv_heads = row.integer("kv_heads", shape.kv_heads);
+  shape.window = row.integer("window", 0);
+  shape.causal = row.integer("causal", 0) != 0;
+  if (const std::string cached = row.text("kv_dtype"); !cached.empty())
+    shape.kv_dtype = find_dtype(cached);
+  return shape;
+}
+
+/// Why the row's kernel is not forecast; empty where it is.
+std::string not_forecast(const Row& row, const std::string& op) {
+  if (op.empty()) return fmt::format("operator '{}' is not forecast", shown_name(row.text("op")));
+  for (const std::string_view column : {"dtype", "kv_dtype"}) {
+    const std::string dtype = row.text(column);
+    const bool needed = column == "dtype";
+    if ((needed || !dtype.empty()) && !find_dtype(dtype))
+      return fmt::format("{} '{}' is not forecast", column, shown_name(dtype));
+  }
   return "";
+}
+
+void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
+                 Collector& collector) {
+  RowFacts facts{.gpu = row.text("gpu"), .seconds = row.number("latency_s")};
+  if (row.text("protocol") == "single_call") facts.protocol = Protocol::kSingleCall;
+  facts.tile = tile_in_name(row.text("kernel_name"));
+  facts.warm = row.text("l2") == "warm";
+  const KernelShape shape = shape_of(row, op);
+  facts.label = op;
+  if (op == "attention" && !shape.causal) facts.label = "attention (encoder)";
+  if (row.text("op") == "transpose") facts.label = "transpose";
+  // Products and rows were learned with a cold cache: their warm rows count for themselves.
+  if (facts.warm) facts.label += " (warm L2)";
+  try {
+    collector.add_kernel(table, op, *find_dtype(row.text("dtype")), shape, std::move(facts));
+  } catch (const Error& error) {
+    throw Error(error.kind(), row.where() + ": " + error.what());
+  }
 }
 
 void read_kernels(const CsvTable& table, Collector& collector) {
   if (is_simulated(table)) return collector.skip(table.where, "the times are simulated");
   for (size_t r = 0; r < table.rows.size(); ++r) {
     const Row row(table, r);
-    if (const std::string why = not_forecast(row); !why.empty()) {
+    std::string why = without_time(row);
+    const std::string op = operator_of(row);
+    if (why.empty()) why = not_forecast(row, op);
+    if (why.empty()) {
+      read_kernel(table, row, op, collector);
+    } else {
       collector.skip(table.where, why);
-      continue;
     }
-    RowFacts facts{.gpu = row.text("gpu"), .seconds = row.number("latency_s")};
-    if (row.text("protocol") == "single_call") facts.protocol = Protocol::kSingleCall;
-    facts.tile = tile_in_name(row.text("kernel_name"));
-    KernelShape shape{row.integer("batch", 1), row.integer("m", row.integer("queries", 1)),
-                      row.integer("n", row.integer("keys", 1)),
-                      row.integer("k", row.integer("head_size", 1))};
-    shape.heads = row.integer("heads", shape.heads);
-    shape.kv_heads = row.integer("kv_heads", shape.kv_heads);
-    shape.window = row.integer("window", 0);
-    shape.causal = row.integer("causal", 0) != 0;
-    collector.add_kernel(table, row.text("op"), parse_dtype(row.text("dtype"), row.where()), shape,
-                         std::move(facts));
   }
 }
 
@@ -86,8 +157,8 @@ void read_models(const CsvTable& table, Collector& collector) {
   if (is_simulated(table)) return collector.skip(table.where, "the times are simulated");
   for (size_t r = 0; r < table.rows.size(); ++r) {
     const Row row(table, r);
-    if (!row.has_time()) {
-      collector.skip(table.where, fmt::format("no time was measured ({})", row.text("status")));
+    if (const std::string why = without_time(row); !why.empty()) {
+      collector.skip(table.where, why);
       continue;
     }
     ModelMeasurement m;
@@ -98,7 +169,7 @@ void read_models(const CsvTable& table, Collector& collector) {
     if (m.mode != "inference" && m.mode != "training")
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: 'mode': expected inference or training, found '{}'", row.where(),
-                              m.mode));
+                              shown_name(m.mode)));
     m.seq = row.integer("seq", 1);
     m.batch = row.integer("batch", 1);
     m.dtype = row.text("dtype");
@@ -111,10 +182,28 @@ void read_models(const CsvTable& table, Collector& collector) {
   }
 }
 
+void list_rows(const CsvTable& table, Collector& collector, std::string_view why) {
+  collector.skip(table.where, fmt::format("{} ({} rows)", why, table.rows.size()));
+}
+
 }  // namespace
 
 const LayoutDef kOwnKernelLayout = {
     "own kernels", {"gpu", "op", "dtype", "latency_s"}, read_kernels};
+const LayoutDef kOwnDeviceLayout = {
+    "own device", {"gpu", "op", "n", "l2", "latency_s"}, [](const CsvTable& t, Collector& c) {
+      list_rows(t, c, "bandwidths and launch times of the device itself are not forecast");
+    }};
+const LayoutDef kOwnModelKernelsLayout = {
+    "own model kernels",
+    {"gpu", "model", "kernel_name", "calls"},
+    [](const CsvTable& t, Collector& c) {
+      list_rows(t, c, "profiled kernels of whole models have no sizes to forecast from");
+    }};
+const LayoutDef kOwnPairsLayout = {
+    "own pairs", {"gpu", "model", "other_model"}, [](const CsvTable& t, Collector& c) {
+      list_rows(t, c, "two processes on one GPU are not forecast");
+    }};
 const LayoutDef kOwnModelLayout = {
     "own models", {"gpu", "model", "mode", "dtype", "latency_s"}, read_models};
 

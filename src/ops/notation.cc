@@ -26,7 +26,7 @@ class Cursor {
 
   [[noreturn]] void fail(const std::string& expected) const {
     const std::string found =
-        rest_.empty() ? "the end of the line" : fmt::format("'{}'", rest_.substr(0, 20));
+        rest_.empty() ? "the end of the line" : fmt::format("'{}'", shown_name(rest_, 20));
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: expected {}, found {}", where_, expected, found));
   }
@@ -80,7 +80,7 @@ class Cursor {
     expect("\"");
     const size_t end = rest_.find('"');
     if (end == std::string_view::npos) fail("a closing quote");
-    std::string result(rest_.substr(0, end));
+    std::string result = shown_name(rest_.substr(0, end));
     rest_.remove_prefix(end + 1);
     skip();
     return result;
@@ -142,7 +142,7 @@ class Parser {
       graph_.outputs.push_back(lookup(cursor.word("a tensor")));
     } else {
       throw Error(ErrorKind::kInput,
-                  fmt::format("{}: unknown statement '{}'{}", line_, first,
+                  fmt::format("{}: unknown statement '{}'{}", line_, shown_name(first),
                               did_you_mean(first, {"graph", "input", "weight", "buffer", "segment",
                                                    "carry", "output"})));
     }
@@ -219,7 +219,7 @@ class Parser {
           if (value < 0)
             throw Error(ErrorKind::kInput,
                         fmt::format("{}: attribute '{}': expected a number ≥ 0, found {}", line_,
-                                    attribute.name, value));
+                                    shown_name(attribute.name), value));
         }
         attributes.push_back(std::move(attribute));
         if (!cursor.peek('}')) cursor.expect(",");
@@ -237,7 +237,8 @@ class Parser {
 
   void define(const std::string& name, TensorId id) {
     if (!names_.emplace(name, id).second)
-      throw Error(ErrorKind::kInput, fmt::format("{}: '{}' is defined twice", line_, name));
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: '{}' is defined twice", line_, shown_name(name)));
     graph_.tensor(id).name = name;
   }
 
@@ -246,8 +247,8 @@ class Parser {
     if (it != names_.end()) return it->second;
     std::vector<std::string> known;
     for (const auto& [key, id] : names_) known.push_back(key);
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: unknown tensor '{}'{}", line_, name, did_you_mean(name, known)));
+    throw Error(ErrorKind::kInput, fmt::format("{}: unknown tensor '{}'{}", line_, shown_name(name),
+                                               did_you_mean(name, known)));
   }
 
   std::string_view text_;

@@ -60,8 +60,8 @@ std::string precision_name(const Kernel& kernel) {
 }
 
 void OpContext::fail(const std::string& message) const {
-  throw Error(ErrorKind::kInput,
-              fmt::format("node '{}' ({}): {}", node.name, op_def(node.op).name, message));
+  throw Error(ErrorKind::kInput, fmt::format("node '{}' ({}): {}", shown_name(node.name),
+                                             op_def(node.op).name, message));
 }
 
 const std::vector<OpDef>& op_table() {
@@ -95,7 +95,7 @@ OpId require_op(std::string_view name) {
   std::vector<std::string> names;
   for (const OpDef& op : op_table()) names.emplace_back(op.name);
   throw Error(ErrorKind::kNotFound, fmt::format("unknown operator '{}'{}; 'tilecast ops' lists all",
-                                                name, did_you_mean(name, names)));
+                                                shown_name(name), did_you_mean(name, names)));
 }
 
 }  // namespace tilecast

@@ -186,7 +186,7 @@ TEST(Attention, ADecodeReadsTheCacheOnceInItsOwnType) {
   EXPECT_EQ(kernel.write_bytes, 4 * 32 * 128 * 2);
   shape.kv_heads = 5;
   EXPECT_ERROR(kernels_of_shape("cached_attention", DType::kBf16, shape), kInput,
-               "5 key heads do not divide 32 query heads");
+               "5 kv_heads do not divide 32 heads");
 }
 
 TEST(Experts, ReadTheWeightsOfBusyExpertsOnly) {

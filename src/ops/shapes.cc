@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "ops/builder.h"
 #include "ops/op_def.h"
@@ -14,6 +15,30 @@ struct Operands {
   std::vector<TensorId> inputs;
   std::vector<Attribute> attributes;
 };
+
+Operands convolution(GraphBuilder& b, const OpDef& op, DType dtype, const KernelShape& s) {
+  const int64_t width = s.image_width == 0 ? s.n : s.image_width;
+  const int64_t window_width = s.window_width == 0 ? s.window_size : s.window_width;
+  const int64_t padding = s.padding.value_or(s.window_size / 2);
+  if (s.k % s.groups != 0 || s.m % s.groups != 0)
+    throw Error(ErrorKind::kInput, fmt::format("{}: {} groups do not divide {} and {} channels",
+                                               op.name, s.groups, s.k, s.m));
+  const TensorId x = b.input("x", {s.batch, s.k, s.n, width}, dtype);
+  const TensorId w = b.input("w", {s.m, s.k / s.groups, s.window_size, window_width}, dtype);
+  const std::vector<Attribute> attributes = {
+      {"stride", {s.stride}}, {"padding", {padding}}, {"groups", {s.groups}}};
+  if (op.name == "conv2d") return {{x, w}, attributes};
+  const auto output = [&](int64_t size, int64_t window) {
+    const int64_t room = checked_add(size, checked_multiply(2, padding)) - window;
+    if (room < 0)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: a window of {} is larger than a padded image of {}", op.name,
+                              window, checked_add(size, checked_multiply(2, padding))));
+    return room / s.stride + 1;
+  };
+  const Shape gradient = {s.batch, s.m, output(s.n, s.window_size), output(width, window_width)};
+  return {{b.input("dy", gradient, dtype), x, w}, attributes};
+}
 
 Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelShape& s) {
   const auto input = [&](Shape shape, DType type) { return b.input("x", std::move(shape), type); };
@@ -82,15 +107,7 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
     return {{input({s.m, s.n}, dtype), input({s.m}, DType::kInt64)}, {{"shape", {s.k, s.n}}}};
   if (op.name == "where") return {{input({s.m, s.n}, DType::kBool), input({s.m, s.n}, dtype)}, {}};
   if (op.name == "gather_rows") return {{input({s.m, s.n}, dtype)}, {{"rows", {s.m}}}};
-  if (op.name.starts_with("conv2d")) {
-    const TensorId x = input({s.batch, s.k, s.n, s.n}, dtype);
-    const TensorId w = input({s.m, s.k, s.window_size, s.window_size}, dtype);
-    const std::vector<Attribute> attributes = {{"stride", {s.stride}},
-                                               {"padding", {s.window_size / 2}}};
-    if (op.name == "conv2d") return {{x, w}, attributes};
-    const int64_t size = (s.n + 2 * (s.window_size / 2) - s.window_size) / s.stride + 1;
-    return {{input({s.batch, s.m, size, size}, dtype), x, w}, attributes};
-  }
+  if (op.name.starts_with("conv2d")) return convolution(b, op, dtype, s);
   if (op.name == "group_norm") return {{input({s.m, s.n}, dtype)}, {{"groups", {1}}}};
   if (op.name == "group_norm_backward")
     return {{input({s.m, s.n}, dtype), input({s.m, s.n}, dtype)}, {{"groups", {1}}}};
@@ -110,6 +127,46 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
   return result;
 }
 
+/// Names as on the command line.
+void check_sizes(std::string_view op, const KernelShape& s) {
+  const auto at_least = [&](std::string_view name, int64_t size, int64_t least) {
+    if (size < least)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: {} must be at least {}, found {}", op, name, least, size));
+  };
+  for (const auto& [name, size] : {std::pair<std::string_view, int64_t>{"batch", s.batch},
+                                   {"m", s.m},
+                                   {"n", s.n},
+                                   {"k", s.k},
+                                   {"heads", s.heads},
+                                   {"experts", s.experts},
+                                   {"chosen", s.chosen},
+                                   {"ranks", s.ranks},
+                                   {"window_size", s.window_size},
+                                   {"stride", s.stride},
+                                   {"groups", s.groups}})
+    at_least(name, size, 1);
+  for (const auto& [name, size] : {std::pair<std::string_view, int64_t>{"kv_heads", s.kv_heads},
+                                   {"window", s.window},
+                                   {"skew", s.skew_percent},
+                                   {"padding", s.padding.value_or(0)},
+                                   {"window_width", s.window_width},
+                                   {"image_width", s.image_width}})
+    at_least(name, size, 0);
+  constexpr int64_t kMostSkew = 300;  // a Zipf exponent of 3: one expert gets nearly all
+  if (s.skew_percent > kMostSkew)
+    throw Error(ErrorKind::kInput, fmt::format("{}: skew must be at most {}, found {}", op,
+                                               kMostSkew, s.skew_percent));
+  if (op.find("attention") != std::string_view::npos && s.kv_heads > 0 && s.heads % s.kv_heads != 0)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: {} kv_heads do not divide {} heads", op, s.kv_heads, s.heads));
+  if (op.starts_with("experts") && s.chosen > s.experts)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: a token cannot go to {} of {} experts: chosen must be at most "
+                            "experts",
+                            op, s.chosen, s.experts));
+}
+
 }  // namespace
 
 std::vector<Kernel> kernels_of_shape(std::string_view op, DType dtype, const KernelShape& shape) {
@@ -117,12 +174,7 @@ std::vector<Kernel> kernels_of_shape(std::string_view op, DType dtype, const Ker
   if (op == "quantized_linear" && shape.scheme == Scheme::kNone)
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: a scheme is needed: {}", op, join(scheme_names(), ", ")));
-  for (int64_t size : {shape.batch, shape.m, shape.n, shape.k, shape.heads, shape.experts,
-                       shape.chosen, shape.ranks}) {
-    if (size < 1)
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: sizes must be at least 1, found {}", op, size));
-  }
+  check_sizes(op, shape);
   if (definition.work == nullptr)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{} launches no kernel: it is a view of its input", op));

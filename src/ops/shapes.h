@@ -24,9 +24,13 @@ struct KernelShape {
   int64_t chosen = 2;             ///< experts that a token goes to
   int64_t ranks = 1;              ///< that share experts; of a collective
   int64_t skew_percent = 0;       ///< see expert_load.h
-  int64_t window_size = 3;        ///< of a convolution's kernel; padded by half of it
+  int64_t window_size = 3;        ///< rows of a convolution's window
+  int64_t window_width = 0;       ///< its columns; 0: as many as rows
+  int64_t image_width = 0;        ///< columns of a convolution's images; 0: as many as rows (n)
   int64_t stride = 1;
-  bool gated = true;  ///< experts have a gate beside the up projection
+  std::optional<int64_t> padding;  ///< default: half the window
+  int64_t groups = 1;              ///< of a convolution's channels
+  bool gated = true;               ///< experts have a gate beside the up projection
 };
 
 /// Kernels that the operator launches: linear [m,k]·[k,n] + bias, matmul batch·[m,k]·[k,n],
@@ -34,8 +38,8 @@ struct KernelShape {
 /// tokens of k through inner layers of n, conv2d batch images of n x n pixels from k channels to m,
 /// embedding m rows of n from a table of k, reductions from
 /// [m,n] to [m,1], all others on [m,n]. Throws Error{kNotFound} for an unknown operator,
-/// Error{kInput} for sizes that do not fit, Error{kUnsupported} for an operator that launches
-/// nothing.
+/// Error{kInput} for sizes that are not positive or do not fit each other, Error{kUnsupported} for
+/// an operator that launches nothing.
 std::vector<Kernel> kernels_of_shape(std::string_view op, DType dtype, const KernelShape& shape);
 
 }  // namespace tilecast

@@ -40,6 +40,18 @@ double quantile(std::vector<double> values, double q) {
   return values[at];
 }
 
+/// Attention and experts are learned from replays, whose operands lie in L2 as far as they fit.
+bool is_learned_warm(const Kernel& kernel) {
+  return kernel.is_attention() || kernel.family == KernelFamily::kExperts;
+}
+
+/// What a measurement says of the law: the predictor adds to a cold kernel of those what its
+/// operands take longer from DRAM.
+double law_seconds(const KernelMeasurement& m, const Device& device) {
+  if (m.kernel.warm || !is_learned_warm(m.kernel)) return m.measured_s;
+  return m.measured_s - physical_bound(m.kernel, device).cold_s;
+}
+
 class Preparer {
  public:
   Preparer(const std::vector<std::string>& exclude, const Weights* known) : known_(known) {
@@ -49,10 +61,12 @@ class Preparer {
   TrainingData run(const std::vector<MeasurementSet>& sets) {
     for (const MeasurementSet& set : sets) {
       for (const std::string& line : set.unmatched) data_.report.push_back("left out " + line);
-      size_t convolutions = 0;
+      size_t convolutions = 0, warm = 0;
       for (const KernelMeasurement& m : set.kernels) {
         if (m.kernel.convolution) {
           ++convolutions;
+        } else if (m.kernel.warm && !is_learned_warm(m.kernel)) {
+          ++warm;
         } else {
           take(m, set);
         }
@@ -60,9 +74,14 @@ class Preparer {
       if (convolutions > 0)
         data_.report.push_back(
             fmt::format("left out {} convolutions: they are forecast as products", convolutions));
+      if (warm > 0)
+        data_.report.push_back(fmt::format(
+            "left out {} rows measured with a warm L2: the laws of products and of rows "
+            "are those of a cold one",
+            warm));
     }
     for (const auto& [gpu, why] : unknown_)
-      data_.report.push_back(fmt::format("left out all rows of {}: {}", gpu, why));
+      data_.report.push_back(fmt::format("left out all rows of {}: {}", shown_name(gpu), why));
     remove_overhead();
     find_sustained_rates();
     reconcile_groups();
@@ -106,7 +125,7 @@ class Preparer {
     data_.rows.push_back({.kernel = m.kernel,
                           .device = *device,
                           .group = it->second,
-                          .seconds = m.measured_s,
+                          .seconds = law_seconds(m, data_.devices[*device]),
                           .tile = m.tile});
   }
 

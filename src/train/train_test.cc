@@ -1,10 +1,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 
+#include "base/embedded.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/rng.h"
 #include "devices/registry.h"
 #include "ops/shapes.h"
@@ -12,8 +17,10 @@
 #include "predict/weights.h"
 #include "test_support.h"
 #include "train/calibrate.h"
+#include "train/calibration_data.h"
 #include "train/dataset.h"
 #include "train/forest_trainer.h"
+#include "train/output_folder.h"
 #include "train/training.h"
 
 namespace tilecast {
@@ -115,9 +122,11 @@ TEST(Trainer, AnInterruptedRunEndsLikeAWholeOne) {
     if (r.epoch == 7) throw Stop{};
   };
   EXPECT_THROW(train_net(task, stop_at_seven), Stop);
-  int epochs = 0;
-  EXPECT_EQ(train_net(task, [&](const EpochReport&) { ++epochs; }), whole);
+  int epochs = 0, resumed = 0;
+  EXPECT_EQ(train_net(task, [&](const EpochReport& r) { ++(r.resumed ? resumed : epochs); }),
+            whole);
   EXPECT_EQ(epochs, 3);
+  EXPECT_EQ(resumed, 7);
 }
 
 TEST(Trainer, ACheckpointOfOtherDataIsNotTakenUp) {
@@ -216,6 +225,28 @@ TEST(TrainingData, ProductsFasterThanDramWereWarmAndAreLeftOut) {
             "than they say");
 }
 
+TEST(TrainingData, WarmAndColdRowsGoToTheLawsThatMeanThem) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "attention.csv",
+             "gpu,op,dtype,batch,heads,kv_heads,queries,keys,head_size,causal,l2,latency_s\n"
+             "H100,attention,bf16,1,32,8,512,512,128,1,warm,4e-5\n"
+             "H100,attention,bf16,1,32,8,512,512,128,1,cold,4e-5\n");
+  write_file(folder.path() / "products.csv",
+             "gpu,op,dtype,m,n,k,l2,latency_s\n"
+             "H100,gemm,bf16,512,512,512,warm,1e-5\nH100,gemm,bf16,512,512,512,cold,2e-5\n");
+  const TrainingData data = prepare_training_data({read_measurements(folder.path())}, {});
+  ASSERT_EQ(data.rows.size(), 3u);
+  EXPECT_EQ(data.rows[0].seconds, 4e-5);
+  const double cold = physical_bound(data.rows[1].kernel, find_device("H100")).cold_s;
+  EXPECT_GT(cold, 0);
+  EXPECT_DOUBLE_EQ(data.rows[1].seconds, 4e-5 - cold);
+  EXPECT_EQ(data.rows[2].seconds, 2e-5);
+  EXPECT_EQ(
+      data.report.front(),
+      "left out 1 rows measured with a warm L2: the laws of products and of rows are those of "
+      "a cold one");
+}
+
 TEST(Training, TheNumberOfThreadsDoesNotChangeTheResult) {
   const TemporaryFolder folder;
   write_file(folder.path() / "v100.csv", made_up_rows("V100", 3));
@@ -232,6 +263,121 @@ TEST(Training, TheNumberOfThreadsDoesNotChangeTheResult) {
   train_weights(options, [](const TrainProgress&) {});
   EXPECT_EQ(read_file(folder.path() / "a/kernels.weights"),
             read_file(folder.path() / "b/kernels.weights"));
+}
+
+TEST(Training, AKilledRunEndsWithTheBytesOfAWholeOne) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "v100.csv", made_up_rows("V100", 3));
+  TrainOptions options{.data = {folder.path() / "v100.csv"},
+                       .output = folder.path() / "whole",
+                       .epochs = 20,
+                       .members = 1,
+                       .hidden = 8,
+                       .threads = 2,
+                       .leave_one_out = false};
+  train_weights(options, [](const TrainProgress&) {});
+  options.output = folder.path() / "killed";
+  for (const int fate : {25, 70}) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      int epochs = 0;
+      try {
+        train_weights(options, [&](const TrainProgress&) {
+          if (++epochs == fate) ::kill(::getpid(), SIGKILL);
+        });
+      } catch (...) {
+      }
+      ::_exit(3);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the run ended before it was killed";
+    EXPECT_FALSE(std::filesystem::exists(options.output / "kernels.weights"));
+    EXPECT_TRUE(std::filesystem::exists(options.output / "checkpoints"));
+  }
+  train_weights(options, [](const TrainProgress&) {});
+  for (const char* name : {"held_out.csv", "kernels.weights", "errors.json"})
+    EXPECT_EQ(read_file(folder.path() / "whole" / name), read_file(folder.path() / "killed" / name))
+        << name;
+  EXPECT_FALSE(std::filesystem::exists(options.output / "checkpoints"));
+}
+
+TEST(OutputFolder, IsHeldByOneRunAtATime) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights";
+  {
+    const OutputFolder first(path);
+    EXPECT_ERROR(OutputFolder(path), kIo,
+                 path.string() + ": process " + std::to_string(::getpid()) +
+                     " trains into this folder; wait for it to end");
+    write_file(first.checkpoints() / "a.checkpoint", "x");
+  }
+  // Nothing but the checkpoint stays; the next run can have the folder.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path / "checkpoints"), {}), 1);
+  OutputFolder(path).remove_checkpoints();
+  EXPECT_FALSE(std::filesystem::exists(path / "checkpoints"));
+}
+
+TEST(OutputFolder, AFailureLeavesNoEmptyFolders) {
+  const TemporaryFolder folder;
+  const auto ignore = [](const TrainProgress&) {};
+  const auto output = folder.path() / "new" / "weights";
+  EXPECT_ERROR(train_weights({.data = {folder.path() / "none"}, .output = output}, ignore),
+               kNotFound, "no such file or folder");
+  write_file(folder.path() / "few.csv", "gpu,op,dtype,n,latency_s\nT4,add,fp32,1000,1e-5\n");
+  EXPECT_ERROR(train_weights({.data = {folder.path() / "few.csv"}, .output = output}, ignore),
+               kInput, "too little to learn");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "new"));
+  // The user's own folder stays.
+  const auto own = folder.path() / "own";
+  std::filesystem::create_directory(own);
+  EXPECT_ERROR(train_weights({.data = {folder.path() / "none"}, .output = own}, ignore), kNotFound,
+               "no such file or folder");
+  EXPECT_TRUE(std::filesystem::is_empty(own));
+  EXPECT_ERROR(train_weights({.data = {}, .output = folder.path() / "few.csv"}, ignore), kIo,
+               "cannot make the folder");
+}
+
+TEST(CalibrationData, RowsWithoutATimeAreCountedAndOtherGpusRefused) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "few.csv").string();
+  const Device l4 = find_device("L4");
+  const auto read = [&](const std::string& text, const std::string& gpu) {
+    write_file(path, text);
+    return read_calibration_data({path}, find_device(gpu), gpu, load_weights(""));
+  };
+  const std::string header = "gpu,op,dtype,n,latency_s\n";
+  const CalibrationData data = read(
+      header + "L4,add,fp32,1000000,1e-4\nnvidia-l4,add,fp32,2000000,2e-4\nL4,add,fp32,9,\n", "L4");
+  EXPECT_EQ(data.rows.size(), 2u);
+  ASSERT_EQ(data.report.size(), 1u);
+  EXPECT_EQ(data.report[0], "left out " + path + ": latency_s is empty");
+  EXPECT_ERROR(read(header + "L4,add,fp32,1000,1e-5\n", "L40S"), kInput,
+               path + ": its rows are of L4 (1), none is of nvidia-l40s, which --gpu names");
+  EXPECT_ERROR(read(header + "L4,add,fp32,1000,\nL4,add,fp32,10,\n", "L4"), kInput,
+               "holds no measured kernel: " + path + ": latency_s is empty (2 rows)");
+  EXPECT_ERROR(read("a,b\n1,2\n", "L4"), kInput, "the columns are of no known layout");
+  // A few rows of another card in the file are left out, and said so.
+  const CalibrationData mixed =
+      read(header + "L4,add,fp32,1000000,1e-4\nT4,add,fp32,1000000,1e-4\n", "L4");
+  EXPECT_EQ(mixed.rows.size(), 1u);
+  EXPECT_EQ(mixed.report[0], "left out " + path + ": rows of T4 (1), which is not nvidia-l4");
+}
+
+TEST(CalibrationData, ADeviceFileIsFoundByTheIdThatSuggestPrints) {
+  const TemporaryFolder folder;
+  Json json = Json::parse(embedded_files("devices/nvidia-l4").front().content);
+  json["id"] = "my-card";
+  json["aliases"] = {"My Card"};
+  const auto device = (folder.path() / "mine.json").string();
+  write_file(device, json.dump());
+  write_file(folder.path() / "few.csv",
+             "gpu,op,dtype,n,latency_s\nmy-card,add,fp32,1000000,1e-4\n"
+             "my card,add,fp32,1000000,1e-4\n");
+  const CalibrationData data = read_calibration_data({(folder.path() / "few.csv").string()},
+                                                     find_device(device), device, load_weights(""));
+  EXPECT_EQ(data.rows.size(), 2u);
 }
 
 TEST(Calibrate, LearnsWhatAFewRowsShow) {

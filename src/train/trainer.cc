@@ -28,11 +28,15 @@ using Map = Eigen::Map<Matrix>;
 using Vector = Eigen::VectorXf;
 
 /// Everything that changes while training: what a checkpoint holds.
+struct EpochErrors {
+  double train = 0, held_out = 0;
+};
+
 struct State {
   std::vector<float> parameters, first, second;
   int64_t step = 0;
   int32_t epoch = 0;
-  double train_error = 0;
+  std::vector<EpochErrors> errors;  ///< of each epoch so far
 };
 
 State initial_state(const NetTask& task) {
@@ -204,7 +208,7 @@ class Learner {
 };
 
 std::string checkpoint_key(const NetTask& task) {
-  return fmt::format("tilecast-checkpoint 1 {} {} {} {} {}\n", task.name, task.seed, task.epochs,
+  return fmt::format("tilecast-checkpoint 2 {} {} {} {} {}\n", task.name, task.seed, task.epochs,
                      fmt::join(task.widths, "x"), task.data_hash);
 }
 
@@ -216,7 +220,7 @@ void save(const NetTask& task, const State& state) {
   };
   put(&state.step, sizeof state.step);
   put(&state.epoch, sizeof state.epoch);
-  put(&state.train_error, sizeof state.train_error);
+  put(state.errors.data(), state.errors.size() * sizeof(EpochErrors));
   for (const std::vector<float>* part : {&state.parameters, &state.first, &state.second})
     put(part->data(), part->size() * sizeof(float));
   write_file(task.checkpoint, content);
@@ -229,16 +233,25 @@ bool resume(const NetTask& task, State& state) {
   const std::string content = read_file(task.checkpoint);
   const std::string key = checkpoint_key(task);
   const size_t floats = 3 * state.parameters.size() * sizeof(float);
-  const size_t numbers = sizeof state.step + sizeof state.epoch + sizeof state.train_error;
-  if (!content.starts_with(key) || content.size() != key.size() + numbers + floats) return false;
+  const size_t numbers = sizeof state.step + sizeof state.epoch;
+  if (!content.starts_with(key) || content.size() < key.size() + numbers) return false;
   const char* at = content.data() + key.size();
   const auto take = [&](void* bytes, size_t size) {
     std::memcpy(bytes, at, size);
     at += size;
   };
-  take(&state.step, sizeof state.step);
-  take(&state.epoch, sizeof state.epoch);
-  take(&state.train_error, sizeof state.train_error);
+  auto step = state.step;
+  auto epoch = state.epoch;
+  take(&step, sizeof step);
+  take(&epoch, sizeof epoch);
+  if (epoch < 0 || epoch > task.epochs ||
+      content.size() !=
+          key.size() + numbers + floats + static_cast<size_t>(epoch) * sizeof(EpochErrors))
+    return false;
+  state.step = step;
+  state.epoch = epoch;
+  state.errors.resize(static_cast<size_t>(epoch));
+  take(state.errors.data(), state.errors.size() * sizeof(EpochErrors));
   for (std::vector<float>* part : {&state.parameters, &state.first, &state.second})
     take(part->data(), part->size() * sizeof(float));
   return true;
@@ -260,16 +273,21 @@ double weighted_error(const std::vector<Mlp>& members, const NetRows& rows) {
 Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>& report) {
   State state = initial_state(task);
   resume(task, state);
+  for (size_t e = 0; e < state.errors.size(); ++e)
+    report({task.name, static_cast<int>(e) + 1, task.epochs, state.errors[e].train,
+            state.errors[e].held_out, true});
   Learner learner(task, state);
   Mlp mlp{task.widths, {}};
   while (state.epoch < task.epochs) {
-    state.train_error = learner.epoch(state.epoch);
+    EpochErrors errors;
+    errors.train = learner.epoch(state.epoch);
     state.epoch += 1;
     mlp.parameters = state.parameters;
-    const double held_out =
-        task.held_out->count() > 0 ? weighted_error({mlp}, *task.held_out) : state.train_error;
+    errors.held_out =
+        task.held_out->count() > 0 ? weighted_error({mlp}, *task.held_out) : errors.train;
+    state.errors.push_back(errors);
     save(task, state);
-    report({task.name, state.epoch, task.epochs, state.train_error, held_out});
+    report({task.name, state.epoch, task.epochs, errors.train, errors.held_out});
   }
   mlp.parameters = state.parameters;
   return mlp;

@@ -52,12 +52,14 @@ struct EpochReport {
   int epochs = 0;
   double train_error = 0;     ///< mean |log(forecast / measured)|, weighted
   double held_out_error = 0;  ///< the same on the held-out rows
+  bool resumed = false;       ///< of before an interruption, from the checkpoint
 };
 
 /// Trains one network: AdamW (Loshchilov, Hutter 2019), learning rate on a cosine from 3e-3 to 0,
 /// batches of 512, loss sqrt(r² + 0.02²) of r = log(forecast / measured), plus what the forecasts
 /// of 128 pairs fall short of growing with the work. Resumes from the task's checkpoint where there
-/// is one; the result is the same as without the interruption.
+/// is one; the result is the same as without the interruption, and so are the reports: those of the
+/// epochs before it come first, marked `resumed`.
 Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>& report);
 
 /// Mean output of the networks for each row, offsets included.

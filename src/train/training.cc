@@ -17,6 +17,7 @@
 #include "tilecast/error.h"
 #include "train/dataset.h"
 #include "train/fold.h"
+#include "train/output_folder.h"
 
 namespace tilecast {
 namespace fs = std::filesystem;
@@ -65,14 +66,9 @@ double weighted_quantile(std::vector<std::pair<double, double>> values, double q
 class Training {
  public:
   Training(const TrainOptions& options, const std::function<void(const TrainProgress&)>& progress)
-      : options_(options), progress_(progress) {}
+      : options_(options), progress_(progress), folder_(options.output) {}
 
   TrainResult run() {
-    std::error_code code;
-    fs::create_directories(options_.output / "checkpoints", code);
-    if (code)
-      throw Error(ErrorKind::kIo, fmt::format("{}: cannot make the folder: {}",
-                                              options_.output.string(), code.message()));
     load();
     make_folds();
     train_all();
@@ -277,13 +273,15 @@ class Training {
     task.epochs = options_.epochs;
     task.seed = options_.seed * 7919 + salt;
     task.data_hash = data_.hash;
-    task.checkpoint = options_.output / "checkpoints" / (task.name + ".checkpoint");
+    task.checkpoint = folder_.checkpoints() / (task.name + ".checkpoint");
     return task;
   }
 
   void report(const EpochReport& epoch) {
     const std::lock_guard lock(mutex_);
     history_[epoch.task].push_back(epoch);
+    // Epochs of before an interruption are no progress of this run.
+    if (epoch.resumed) return;
     status_.last = epoch;
     status_.finished_epochs = 0;
     for (const auto& [name, epochs] : history_) status_.finished_epochs += epochs.back().epoch;
@@ -465,12 +463,12 @@ class Training {
                          {"left_out_rows", result_.report}};
     write_file(options_.output / "errors.json", errors.dump(1) + "\n");
     write_file(options_.output / kWeightsFile, serialize_weights(weights));
-    std::error_code code;
-    fs::remove_all(options_.output / "checkpoints", code);
+    folder_.remove_checkpoints();
   }
 
   const TrainOptions& options_;
   const std::function<void(const TrainProgress&)>& progress_;
+  const OutputFolder folder_;
   TrainingData data_;
   std::array<bool, kNetCount> enough_{};  ///< rows to learn each network from
   std::vector<std::unique_ptr<Fold>> folds_;

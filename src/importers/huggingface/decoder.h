@@ -74,6 +74,10 @@ std::vector<LayerRun> layer_runs(const std::vector<DecoderConfig::Layer>& layers
 
 DecoderConfig read_decoder_config(const JsonObject& config);
 
+/// `positions` as the config's scaling of rotary positions extends them. Throws Error{kInput} for a
+/// type of scaling that is not known.
+int64_t scaled_positions(const JsonObject& config, int64_t positions);
+
 /// A forward pass as transformers launches it, all logits computed.
 Graph build_decoder(const DecoderConfig& config, const GraphRequest& request);
 

@@ -57,14 +57,14 @@ void read_quantization(const JsonObject& c, DecoderConfig& config) {
       q.fail("format",
              fmt::format("unknown format '{}'; known: fp8, float-quantized, int-quantized, "
                          "pack-quantized, nvfp4-pack-quantized",
-                         format));
+                         shown_name(format)));
     }
   } else {
     q.fail(
         "quant_method",
         fmt::format("unknown quantization scheme '{}'; known: fp8, fbgemm_fp8, gptq, awq, mxfp4, "
                     "nvfp4, bitsandbytes, modelopt, compressed-tensors",
-                    method));
+                    shown_name(method)));
   }
 }
 
@@ -90,7 +90,7 @@ void read_common(const JsonObject& c, DecoderConfig& config) {
   read_attention(c, config);
   config.layers.assign(static_cast<size_t>(c.integer({"num_hidden_layers"}, 1, kMostLayers)), {});
   config.inner = c.integer({"intermediate_size"}, 1, kLargestSize);
-  config.positions = c.integer({"max_position_embeddings"}, 1, kLargestSize);
+  config.positions = scaled_positions(c, c.integer({"max_position_embeddings"}, 1, kLargestSize));
   config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
   config.activation = c.optional_string({"hidden_act", "hidden_activation"}).value_or("silu");
   check_activation(c, c.has("hidden_act") ? "hidden_act" : "hidden_activation", config.activation);
@@ -115,7 +115,7 @@ void read_windows(const JsonObject& c, DecoderConfig& config, const std::string&
       } else if (types[i] != "full_attention") {
         c.fail("layer_types", fmt::format("unknown type '{}'; known: full_attention, "
                                           "sliding_attention, chunked_attention",
-                                          types[i]));
+                                          shown_name(types[i])));
       }
     }
     return;
@@ -273,6 +273,7 @@ DecoderConfig read_falcon(const JsonObject& c) {
       c.optional_integer({"ffn_hidden_size"}, 1, kLargestSize).value_or(4 * config.width);
   config.positions =
       c.optional_integer({"max_position_embeddings"}, 1, kLargestSize).value_or(2048);
+  config.positions = scaled_positions(c, config.positions);
   config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
   config.activation = c.optional_string({"activation"}).value_or("gelu");
   check_activation(c, "activation", config.activation);

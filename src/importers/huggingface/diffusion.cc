@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/layers.h"
 
@@ -96,7 +97,8 @@ UnetConfig read_unet_config(const JsonObject& c) {
   const auto attends = [&](const std::string& key, const std::string& type, const char* with,
                            const char* without) {
     if (type != with && type != without)
-      c.fail(key, fmt::format("unknown block '{}'; known: {}, {}", type, with, without));
+      c.fail(key,
+             fmt::format("unknown block '{}'; known: {}, {}", shown_name(type), with, without));
     return type == with;
   };
   for (const std::string& type : down)

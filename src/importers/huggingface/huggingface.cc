@@ -70,8 +70,8 @@ Model import_config(std::string_view content, const std::string& where) {
     return model;
   }
   throw Error(ErrorKind::kUnsupported,
-              fmt::format("{}: '{}': unknown family '{}'{}; known: {}", where, key, type,
-                          did_you_mean(type, names), join(names, ", ")));
+              fmt::format("{}: '{}': unknown family '{}'{}; known: {}", where, key,
+                          shown_name(type), did_you_mean(type, names), join(names, ", ")));
 }
 
 }  // namespace

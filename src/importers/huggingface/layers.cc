@@ -152,9 +152,10 @@ void check_activation(const JsonObject& config, const std::string& key,
                       const std::string& function) {
   const auto& known = activations();
   if (std::find(known.begin(), known.end(), function) == known.end())
-    throw Error(ErrorKind::kUnsupported,
-                fmt::format("{}: '{}': unknown activation '{}'{}; known: {}", config.where(), key,
-                            function, did_you_mean(function, known), join(known, ", ")));
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format("{}: '{}': unknown activation '{}'{}; known: {}", config.where(), key,
+                    shown_name(function), did_you_mean(function, known), join(known, ", ")));
 }
 
 }  // namespace tilecast

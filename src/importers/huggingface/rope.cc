@@ -1,0 +1,67 @@
+// `rope_scaling` (transformers 4) or `rope_parameters` (transformers 5) of a config: it changes no
+// time, but how many positions a model can be run to.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "importers/huggingface/decoder.h"
+#include "importers/huggingface/layers.h"
+
+namespace tilecast {
+namespace {
+
+/// How a type changes the longest sequence: vLLM 0.10, vllm/config, _get_and_verify_max_len.
+enum class Reach {
+  kAsGiven,   ///< max_position_embeddings counts already
+  kFactor,    ///< max_position_embeddings times the factor
+  kOriginal,  ///< original_max_position_embeddings times the factor
+};
+
+struct RopeType {
+  std::string_view name;
+  Reach reach;
+};
+
+/// The types of transformers 4.57 and 5.0 (modeling_rope_utils.py) and older names of them.
+constexpr RopeType kTypes[] = {
+    {"default", Reach::kAsGiven},      {"linear", Reach::kFactor},
+    {"dynamic", Reach::kFactor},       {"yarn", Reach::kOriginal},
+    {"longrope", Reach::kAsGiven},     {"su", Reach::kAsGiven},
+    {"llama3", Reach::kAsGiven},       {"mrope", Reach::kAsGiven},
+    {"proportional", Reach::kAsGiven}, {"deepseek_yarn", Reach::kOriginal}};
+
+}  // namespace
+
+int64_t scaled_positions(const JsonObject& config, int64_t positions) {
+  const std::string key = config.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  if (!config.has(key)) return positions;
+  const JsonObject rope = config.object(key);
+  const std::optional<std::string> type = rope.optional_string({"rope_type", "type"});
+  // Without a type nothing is scaled, or each kind of layer has an entry of its own.
+  if (!type) return positions;
+  const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                   [&](const RopeType& t) { return t.name == *type; });
+  if (known == std::end(kTypes)) {
+    std::vector<std::string> names;
+    for (const RopeType& t : kTypes) names.emplace_back(t.name);
+    rope.fail(rope.has("rope_type") ? "rope_type" : "type",
+              fmt::format("unknown scaling of rotary positions '{}'{}; known: {}",
+                          shown_name(*type), did_you_mean(*type, names), join(names, ", ")));
+  }
+  if (known->reach == Reach::kAsGiven || !rope.has("factor")) return positions;
+  const double factor = rope.number("factor");
+  constexpr double kMostFactor = 1e6;
+  if (!(factor > 0) || factor > kMostFactor)
+    rope.fail("factor", fmt::format("expected a number above 0 and at most {}, found {}",
+                                    kMostFactor, factor));
+  int64_t from = positions;
+  if (known->reach == Reach::kOriginal)
+    from = rope.optional_integer({"original_max_position_embeddings"}, 1, kLargestSize)
+               .value_or(positions);
+  const double scaled = static_cast<double>(from) * factor;
+  return static_cast<int64_t>(std::clamp(scaled, 1.0, static_cast<double>(kLargestSize)));
+}
+
+}  // namespace tilecast

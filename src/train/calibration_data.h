@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/dataset.h"
+
+namespace tilecast {
+
+/// What a few measurements of one device say.
+struct CalibrationData {
+  std::vector<TrainingRow> rows;    ///< of the device
+  std::vector<std::string> report;  ///< what was left out, and why
+};
+
+/// Reads measurement files or folders for the calibration of `device`. `gpu` is the name or path
+/// that it was found by; rows may name it so, or by its id, name or an alias. Rows without a time
+/// are left out and counted. Throws Error{kInput} where a path holds no measured kernel, or none of
+/// this device.
+CalibrationData read_calibration_data(const std::vector<std::string>& paths, const Device& device,
+                                      const std::string& gpu, const Weights& weights);
+
+}  // namespace tilecast

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Bad values for every flag and field: bad_inputs.py PROGRAM [--seed N] [--count N]
+
+Whatever is given, the program ends by itself within seconds, with status 0, 1 or 2; on 1 with a
+message that starts with "tilecast:"; without NaN, infinite or negative times in what it prints,
+and without control characters from a file. Flags come from --help, fields from the bundled files.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DATA = os.path.join(os.path.dirname(HERE), "data")
+VALUES = ["-1", "0", "1", "-0", "1.5", "1e3", "1e999", "-1e-9", "nan", "inf", "-inf", "NaN", "9223372036854775807",
+          "9223372036854775808", "1" + "0" * 40, "2147483648", "", " ", "abc", "0x10", "1,5", "\x1b[2J", "é" * 200,
+          "../../../etc/passwd", "/dev/null", "/", "--gpu", "fp32", "T4", "x" * 5000]
+# What each subcommand needs beside the flag that is tried.
+COMMANDS = {
+    "forecast": [["gpt2_large", "--gpu", "V100"], ["gpt2_large", "--gpu", "V100", "--mode", "training"],
+                 ["llama-3.2-1b", "--gpu", "H100", "--prompt", "64", "--output", "8"]],
+    "kernel": [["linear", "--gpu", "H100", "-m", "64", "-n", "64", "-k", "64"],
+               ["attention", "--gpu", "H100", "--dtype", "bf16", "-m", "64", "-n", "64", "-k", "64"],
+               ["experts", "--gpu", "H100", "--dtype", "bf16", "-m", "64", "-n", "64", "-k", "64"],
+               ["conv2d", "--gpu", "H100", "-m", "8", "-n", "16", "-k", "8"]],
+    "calibrate": [["--gpu", "L4", "--suggest", "3"], ["--gpu", "L4", "--measurements", "rows.csv", "-o", "out.json"]],
+    "evaluate": [["rows.csv"]],
+    "train": [["--data", "rows.csv", "-o", "weights"]],
+    "gpus": [[]], "models": [[]], "ops": [[]],
+}
+# These take minutes, or a file's place, not a bad value.
+LEFT_OUT = {"--help", "--epochs", "--members", "--hidden", "--requests"}
+FIELD_VALUES = [None, -1, 0, 1, 3, 2 ** 31, 2 ** 62, 2 ** 64, 1.5, -0.0, 1e300, float("nan"), float("inf"), "", "x",
+                "\x1b[2J\u009b", "9" * 300, True, [], {}, [1, 2], [None] * 3, {"value": -1}]
+ROWS = """gpu,op,dtype,batch,heads,kv_heads,queries,keys,head_size,causal,window,kv_dtype,m,n,k,l2,latency_s,status
+H100,attention,bf16,4,32,8,1,2048,128,0,512,fp8,,,,cold,1e-5,ok
+H100,gemm,bf16,,,,,,,,,,64,128,256,warm,2e-5,ok
+T4,softmax,fp32,,,,,,,,,,64,128,,cold,,failed
+V100,conv_forward,fp16,8,,,,,,,,,,,,cold,3e-5,ok
+"""
+GRAPH = """graph g
+input x: fp32[4, 16, 64]
+weight w: fp32[64, 64]
+segment layers x12
+  a = linear(x, w) "first"
+  b = softmax(a)
+  carry x -> b
+output b
+"""
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
+
+
+class Checker:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+        self.runs, self.accepted, self.failures = 0, 0, []
+
+    def run(self, arguments, what, memory=None, message=""):
+        """`memory` limits the address space; `message` must be in what standard error says."""
+        self.runs += 1
+        limit = memory and (lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory)))
+        try:
+            found = subprocess.run([self.program, *arguments], capture_output=True, cwd=self.folder, timeout=120,
+                                   preexec_fn=limit,
+                                   env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"})
+        except subprocess.TimeoutExpired:
+            return self.fail(arguments, what, "did not end")
+        except ValueError:
+            return None  # the operating system takes no such argument
+        out = found.stdout.decode(errors="surrogateescape")
+        err = found.stderr.decode(errors="surrogateescape")
+        if found.returncode not in (0, 1, 2):
+            self.fail(arguments, what, f"status {found.returncode}: {err[:300]}")
+        if "this is a bug" in err:
+            self.fail(arguments, what, err[:300])
+        if found.returncode == 1 and not err.startswith("tilecast:"):
+            self.fail(arguments, what, f"message without prefix: {err[:300]!r}")
+        if message not in err:
+            self.fail(arguments, what, f"expected '{message}', found: {err[:300]}")
+        if found.returncode == 2 and not err.strip():
+            self.fail(arguments, what, "no message")
+        if found.returncode != 2 and (CONTROL.search(out) or CONTROL.search(err)):
+            self.fail(arguments, what, f"control characters: {(out + err)[:300]!r}")
+        if found.returncode == 0:
+            self.accepted += 1
+            self.check_output(arguments, what, out)
+        return found.returncode
+
+    def check_output(self, arguments, what, out):
+        if "json" in arguments and out.startswith("{"):
+            self.check_json(arguments, what, json.loads(out), "")
+            return
+        if re.search(r"(?<![\w/.-])-?(nan|inf)\b", out, re.I):
+            self.fail(arguments, what, "not finite: " + out[:300])
+        if re.search(r"(?<![\w.e])-\d[\d.]* ?(us|ms|s|B|KiB|MiB|GiB)\b", out):
+            self.fail(arguments, what, "negative: " + out[:300])
+
+    def check_json(self, arguments, what, value, key):
+        if isinstance(value, dict):
+            for name, item in value.items():
+                self.check_json(arguments, what, item, name)
+        elif isinstance(value, list):
+            for item in value:
+                self.check_json(arguments, what, item, key)
+        elif key.endswith(("_s", "_bytes", "flops", "bytes", "_ratio")):
+            # nlohmann-json writes null for what is not finite.
+            if value is None or (isinstance(value, (int, float)) and value < 0):
+                self.fail(arguments, what, f"{key} is {value}")
+
+    def fail(self, arguments, what, why):
+        self.failures.append(f"{what}: {' '.join(a[:60] for a in arguments)}\n    {why}")
+
+
+def flags(program, command):
+    text = subprocess.run([program, command, "--help"], capture_output=True, text=True).stdout
+    return sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*|(?<![\w-])-[a-z]\b", text)) - LEFT_OUT - {"-h"})
+
+
+def bad_flags(checker, rng, count):
+    cases = [(command, base, flag, value) for command, bases in COMMANDS.items() for base in bases
+             for flag in flags(checker.program, command) for value in VALUES]
+    for command, base, flag, value in rng.sample(cases, min(count, len(cases))):
+        arguments = [command, *base, f"{flag}={value}" if flag.startswith("--") else flag]
+        if not flag.startswith("--"):
+            arguments.append(value)
+        checker.run(arguments, "flag")
+
+
+def bad_fields(checker, rng, count, kind, arguments_of):
+    names = sorted(os.listdir(os.path.join(DATA, kind)))
+    for number in range(count):
+        with open(os.path.join(DATA, kind, rng.choice(names)), encoding="utf-8") as file:
+            document = json.load(file)
+        for _ in range(rng.choice((1, 1, 2))):
+            target = document
+            while True:
+                key = rng.choice(sorted(target))
+                if isinstance(target[key], dict) and target[key] and rng.random() < 0.7:
+                    target = target[key]
+                    continue
+                if rng.random() < 0.1:
+                    del target[key]
+                else:
+                    target[key] = rng.choice(FIELD_VALUES)
+                break
+            if not document:
+                break
+        text = json.dumps(document, ensure_ascii=rng.random() < 0.5)
+        if rng.random() < 0.1:
+            text = text[:rng.randrange(len(text))]
+        if rng.random() < 0.05:
+            text = text.replace("{", '{"name": 1, "name": 2, ', 1)
+        path = f"{kind}{number}.json"
+        with open(os.path.join(checker.folder, path), "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(text)
+        if checker.run(arguments_of(path), text[:100] if len(text) < 100 else path) == 0:
+            os.remove(os.path.join(checker.folder, path))
+
+
+def mutated(rng, text):
+    """The text with some of its words or numbers replaced, moved or cut."""
+    words = re.split(r"(\W)", text)
+    for _ in range(rng.choice((1, 2, 4))):
+        at = rng.randrange(len(words))
+        words[at] = rng.choice([*VALUES, "", words[rng.randrange(len(words))], words[at] * 2])
+    text = "".join(words)
+    return text[:rng.randrange(len(text) + 1)] if rng.random() < 0.1 else text
+
+
+def bad_texts(checker, rng, count, name, text, arguments):
+    for number in range(count):
+        path = os.path.join(checker.folder, name)
+        with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(mutated(rng, text))
+        checker.run(arguments, f"{name} {number}")
+
+
+def bad_files(checker):
+    folder = checker.folder
+    os.mkfifo(os.path.join(folder, "pipe"))
+    os.mkdir(os.path.join(folder, "folder"))
+    with open(os.path.join(folder, "large"), "wb") as file:
+        file.truncate(1 << 40)
+    with open(os.path.join(folder, "binary"), "wb") as file:
+        file.write(bytes(range(256)) * 16)
+    with open(os.path.join(folder, "deep"), "w", encoding="utf-8") as file:
+        file.write('{"a":' * 100000)
+    for name in ("pipe", "folder", "large", "binary", "deep", "none", "/dev/zero", "/dev/full", "/dev/null", "/proc/self/mem",
+                 "/proc/self/environ", ".", "/"):
+        for arguments in (["forecast", name, "--gpu", "T4"], ["forecast", "gpt2_large", "--gpu", "./" + name
+                          if not name.startswith("/") else name],
+                          ["forecast", "gpt2_large", "--gpu", "T4", "--calibration", name],
+                          ["forecast", "gpt2_large", "--gpu", "T4", "--weights", name],
+                          ["calibrate", "--gpu", "L4", "--measurements", name, "-o", "out.json"]):
+            if name in (".", "/", "folder") and arguments[0] == "calibrate":
+                continue  # a folder to walk
+            if checker.run(arguments, "file") == 0:
+                checker.fail(arguments, "file", "was accepted")
+    # Small as a file, half a gigabyte once read.
+    for lists, message in ((2_000_000, "out of memory while reading"), (20_000_000, "holds more than 5000000 values")):
+        with open(os.path.join(folder, "lists.json"), "w", encoding="utf-8") as file:
+            file.write('{"model_type": "gpt2", "x": [' + "[]," * lists + "[]]}")
+        checker.run(["forecast", "lists.json", "--gpu", "T4"], "memory", memory=1 << 29, message=message)
+    os.remove(os.path.join(folder, "lists.json"))
+    left = [name for name in os.listdir(folder) if ".part" in name]
+    if left:
+        checker.failures.append(f"part files are left: {left}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=250, help="of each kind")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "rows.csv"), "w", encoding="utf-8") as file:
+            file.write("gpu,op,dtype,batch,m,n,k,latency_s\nL4,linear,fp32,1,640,2432,384,0.0001\n")
+        checker = Checker(os.path.abspath(args.program), folder)
+        rng = random.Random(args.seed)
+        bad_files(checker)
+        bad_flags(checker, rng, args.count)
+        bad_fields(checker, rng, args.count, "models",
+                   lambda path: ["forecast", path, "--gpu", "H100", "--format", "json"])
+        bad_fields(checker, rng, args.count, "devices",
+                   lambda path: ["forecast", "gpt2_large", "--gpu", path, "--format", "json"])
+        bad_texts(checker, rng, args.count, "rows2.csv", ROWS, ["evaluate", "rows2.csv", "--format", "json"])
+        bad_texts(checker, rng, args.count, "g.tcg", GRAPH, ["forecast", "g.tcg", "--gpu", "H100", "--format", "json"])
+    for failure in checker.failures[:40]:
+        print(failure)
+    print(f"{checker.runs} runs, {checker.accepted} accepted, {len(checker.failures)} failures")
+    return 1 if checker.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
