@@ -80,10 +80,11 @@ Graph build_graph(const Model& model, const ForecastOptions& options, int64_t se
                              .fused_attention = options.attention == "flash"});
   graph.name = model.name;
   if (precision.amp) autocast(graph, precision.dtype);
-  if (precision.scheme != Scheme::kNone) quantize_linears(graph, precision.scheme);
+  if (precision.scheme != Scheme::kNone)
+    quantize_linears(graph, [&](std::string_view) { return precision.scheme; });
   if (training) add_backward(graph);
   if (options.fusion == "pointwise") fuse_pointwise(graph);
-  add_optimizer(graph, optimizer_of(options));
+  add_optimizer(graph, {.optimizer = optimizer_of(options)});
   return graph;
 }
 
