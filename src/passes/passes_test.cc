@@ -299,6 +299,24 @@ output d
   EXPECT_EQ(count_of(graph, "conv2d_weight_backward", DType::kFp16), 1);
 }
 
+TEST(Autocast, JoinedAndChosenTensorsTakeTheWiderType) {
+  Graph graph = parse_graph(R"(graph x
+input x: fp32[4, 8]
+input m: bool[4, 8]
+weight w: fp32[8, 8]
+a = linear(x, w)
+c = cat(a, x) {dim=1}
+d = where(m, a, x)
+e = where(m, a)
+output c
+)",
+                            "test");
+  autocast(graph, DType::kBf16);
+  EXPECT_EQ(count_of(graph, "cat", DType::kFp32), 1);
+  EXPECT_EQ(count_of(graph, "where", DType::kFp32), 1);
+  EXPECT_EQ(count_of(graph, "where", DType::kBf16), 1);
+}
+
 TEST(Autocast, CopiesOfWeightsAreMadeOnceAndLiveThroughTheForwardPass) {
   // Under torch.no_grad the second use of a layer finds the copy of the first (PyTorch 2.13: three
   // _to_copy in the first call of a Linear, one in the second).
