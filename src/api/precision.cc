@@ -127,6 +127,7 @@ class Resolver {
   void quantized() {
     p_.dtype = supported(activations());
     p_.source = checkpoint_.quantization;
+    p_.warnings.insert(p_.warnings.end(), checkpoint_.warnings.begin(), checkpoint_.warnings.end());
     std::vector<std::string> names, replaced;
     // Which scheme stands for which.
     std::array<Scheme, kSchemeCount> used{};

@@ -76,6 +76,19 @@ TEST(Checkpoint, ModelOptsFileBesideTheConfigCounts) {
   EXPECT_EQ(c.scheme_of("layers.2.mlp.down_proj"), Scheme::kFp4);
 }
 
+TEST(Checkpoint, GroupsOfAnotherSizeAreSaid) {
+  // As Kimi K2.5 stores its experts.
+  const Checkpoint c =
+      quantized(
+          R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"targets": ["Linear"],
+          "weights": {"num_bits": 4, "type": "int", "group_size": 32}}}})")
+          .checkpoint;
+  ASSERT_EQ(c.warnings.size(), 1u);
+  EXPECT_NE(c.warnings[0].find("groups of 32 weights"), std::string::npos);
+  EXPECT_TRUE(
+      quantized(R"({"quant_method": "awq", "group_size": 128})").checkpoint.warnings.empty());
+}
+
 TEST(Checkpoint, ModulesThatAreLeftOutKeepTheirType) {
   struct Row {
     const char* names;
@@ -86,6 +99,8 @@ TEST(Checkpoint, ModulesThatAreLeftOutKeepTheirType) {
       {R"(["model.layers.*.self_attn"])", "layers.7.self_attn.q_proj", Scheme::kNone},
       {R"(["model.layers.*.self_attn"])", "layers.7.mlp.up_proj", Scheme::kFp8},
       {R"(["re:.*self_attn.*"])", "layers.7.self_attn.o_proj", Scheme::kNone},
+      {R"(["re:.*mlp\\.(gate|up|gate_up|down)_proj.*"])", "layers.0.mlp.down_proj", Scheme::kNone},
+      {R"(["re:.*mlp\\.(gate|up|gate_up|down)_proj.*"])", "layers.0.mlp.experts", Scheme::kFp8},
       {R"(["gate"])", "layers.0.mlp.gate_proj", Scheme::kFp8},
       {R"(["q_proj"])", "layers.0.self_attn.qkv_proj", Scheme::kNone},
       {R"(["model.layers.1*"])", "layers.12.mlp.up_proj", Scheme::kNone},

@@ -63,7 +63,8 @@ struct Checkpoint {
   std::vector<Scheme> schemes;
   /// How a linear layer or the experts, named as in the graph, are stored. Set with `schemes`.
   std::function<Scheme(std::string_view module)> scheme_of;
-  std::optional<DType> kv_dtype;  ///< of the cache
+  std::optional<DType> kv_dtype;      ///< of the cache
+  std::vector<std::string> warnings;  ///< of the quantization
   /// Why the types could not be read; a forecast in a type that is asked for is possible.
   std::string problem;
 };

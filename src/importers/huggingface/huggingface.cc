@@ -242,6 +242,7 @@ Checkpoint read_checkpoint(const JsonObject& config) {
     if (!read || (read->scheme == Scheme::kNone && read->named.empty())) return checkpoint;
     checkpoint.quantization = read->source;
     checkpoint.kv_dtype = read->kv_dtype;
+    checkpoint.warnings = read->warnings;
     checkpoint.schemes.push_back(read->scheme);
     // Shared: read-only, and copied with every graph's request.
     const auto shared = std::make_shared<const Quantization>(std::move(*read));

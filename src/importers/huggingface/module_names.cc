@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "importers/huggingface/quantization.h"
 
 namespace tilecast {
@@ -39,6 +40,35 @@ bool glob_part(const std::string& pattern, std::string_view module) {
     start = module.find('.', start);
     if (start == std::string_view::npos) return false;
   }
+}
+
+/// "a(b|c)d" → "abd", "acd"; groups inside groups and more than `kMostAlternatives` stay as they
+/// are.
+std::vector<std::string> alternatives(const std::string& regex) {
+  constexpr size_t kMostAlternatives = 256;
+  std::vector<std::string> results = {""};
+  for (size_t at = 0; at < regex.size();) {
+    const size_t open = regex.find('(', at);
+    const size_t close = open == std::string::npos ? open : regex.find(')', open);
+    if (close == std::string::npos) {
+      for (std::string& result : results) result += regex.substr(at);
+      break;
+    }
+    std::string inside = regex.substr(open + 1, close - open - 1);
+    if (inside.starts_with("?:")) inside.erase(0, 2);
+    const std::vector<std::string> choices = split(inside, '|');
+    if (inside.find('(') != std::string::npos ||
+        results.size() * choices.size() > kMostAlternatives)
+      return {regex};
+    std::vector<std::string> longer;
+    for (const std::string& result : results) {
+      for (const std::string& choice : choices)
+        longer.push_back(result + regex.substr(at, open - at) + choice);
+    }
+    results = std::move(longer);
+    at = close + 1;
+  }
+  return results;
 }
 
 /// A regular expression as a glob; what has more than ".*", "\." and anchors stays as it is and
@@ -98,15 +128,18 @@ std::vector<std::string> names_of(std::string_view module) {
 
 }  // namespace
 
-void ModuleNames::add(std::string name) {
-  if (name.starts_with("re:")) name = glob_of_regex(std::string_view(name).substr(3));
-  const std::string_view bare = without_wrappers(name);
-  if (bare.empty()) return;
-  if (bare.find('*') == std::string_view::npos) {
-    exact_.emplace(bare);
-  } else {
-    globs_.emplace_back(bare);
-  }
+void ModuleNames::add(const std::string& name) {
+  const auto keep = [this](const std::string& glob) {
+    const std::string_view bare = without_wrappers(glob);
+    if (bare.empty()) return;
+    if (bare.find('*') == std::string_view::npos) {
+      exact_.emplace(bare);
+    } else {
+      globs_.emplace_back(bare);
+    }
+  };
+  if (!name.starts_with("re:")) return keep(name);
+  for (const std::string& regex : alternatives(name.substr(3))) keep(glob_of_regex(regex));
 }
 
 bool ModuleNames::match(std::string_view module) const {

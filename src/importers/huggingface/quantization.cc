@@ -65,11 +65,24 @@ Scheme scheme_of_group(const JsonObject& group) {
                       floats ? "floating-point" : "integer", bits));
 }
 
+/// A scheme has one size of groups; others differ in the bytes of their scales.
+void note_group(const JsonObject& q, Scheme scheme, Quantization& result) {
+  const int64_t taken = scheme_info(scheme).group;
+  const std::optional<int64_t> said =
+      q.optional_integer({"group_size", "q_group_size"}, -1, 1 << 20);
+  if (!said || *said <= 0 || taken == 0 || *said == taken) return;
+  result.warnings.push_back(
+      fmt::format("the checkpoint has groups of {} weights ({}), {} is forecast with groups of {}: "
+                  "the scales' bytes differ",
+                  *said, result.source, scheme_info(scheme).name, taken));
+}
+
 void read_groups(const JsonObject& q, Quantization& result) {
   const JsonObject groups = q.object("config_groups");
   for (const auto& item : groups.json().items()) {
     const JsonObject group = groups.object(item.key());
     const Scheme scheme = scheme_of_group(group);
+    note_group(group.object("weights"), scheme, result);
     std::vector<std::string> targets = {"Linear"};
     if (group.has("targets")) targets = group.strings("targets");
     for (const std::string& target : targets) {
@@ -128,6 +141,7 @@ void read_method(const JsonObject& q, Quantization& result) {
   } else if (lower == "gptq" || lower == "awq" || lower == "autoround") {
     result.scheme =
         weight_only_bits(q, "bits", q.optional_integer({"bits", "w_bit"}, 1, 16).value_or(4));
+    note_group(q, result.scheme, result);
   } else if (lower == "mxfp4") {
     result.scheme = Scheme::kFp4WeightOnly;
     result.experts_only = true;
@@ -164,7 +178,7 @@ void read_excluded(const JsonObject& q, Quantization& result) {
   for (const char* key : {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules",
                           "llm_int8_skip_modules"}) {
     if (!q.has(key)) continue;
-    for (std::string& name : q.strings(key)) result.excluded.add(std::move(name));
+    for (const std::string& name : q.strings(key)) result.excluded.add(name);
   }
 }
 

@@ -20,7 +20,7 @@ namespace tilecast {
 /// "re:" before simple regular expressions.
 class ModuleNames {
  public:
-  void add(std::string name);
+  void add(const std::string& name);
   /// Whether one of them is the module, something around it, or a dotted part of its name.
   bool match(std::string_view module) const;
   bool empty() const { return exact_.empty() && globs_.empty(); }
@@ -37,6 +37,7 @@ struct Quantization {
   ModuleNames excluded;
   std::map<Scheme, ModuleNames> named;  ///< modules with a scheme of their own
   std::optional<DType> kv_dtype;
+  std::vector<std::string> warnings;  ///< what is forecast otherwise than it says
 
   /// How a linear layer or the experts are stored, by the name of its node in a graph
   /// ("layers.3.self_attn.q_proj", "layers.3.mlp.experts"). Routers, tables and the output layer
