@@ -14,7 +14,7 @@ CONFIGS = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "c
 
 # Names that say no total, in billions: the model cards. Mixtral's experts share everything but their MLPs; DeepSeek-R1 and Kimi K2
 # without the layer that predicts further tokens.
-PUBLISHED = {"Mixtral-8x7B": 46.7, "Mixtral-8x22B": 140.6, "DeepSeek-R1": 671, "DeepSeek-V3": 671, "Kimi-K2": 1026}
+PUBLISHED = {"Mixtral-8x7B": 46.7, "Mixtral-8x22B": 140.6, "DeepSeek-R1": 671, "DeepSeek-V3": 671, "Kimi-K2": 1026, "MiniMax-M2": 229}
 # MiMo-7B has 7.8 with its layer for further tokens, Qwen3-1.7B 1.72, Qwen3-8B 8.19.
 TOLERANCE = 0.10
 

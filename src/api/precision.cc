@@ -138,10 +138,9 @@ class Resolver {
         now = weight_only(scheme);
         p_.warnings.push_back(
             fmt::format("the checkpoint is in {} ({}), and {} has no {} unit: the weights stay in "
-                        "few bits and are widened on chip ({}), as vLLM's and SGLang's Marlin "
-                        "kernels do",
+                        "few bits and are widened on chip ({}), {}",
                         scheme_info(scheme).name, checkpoint_.quantization, device_.id,
-                        dtype_name(dtype), scheme_info(now).name));
+                        dtype_name(dtype), scheme_info(now).name, who_widens()));
       }
       names.emplace_back(scheme_info(now).name);
     }
@@ -150,6 +149,15 @@ class Resolver {
     p_.scheme_of = [of = checkpoint_.scheme_of, used](std::string_view module) {
       return used[static_cast<size_t>(of(module))];
     };
+  }
+
+  /// Marlin kernels are for NVIDIA's matrix units from Turing or Ampere on, by version (vLLM's
+  /// documentation, "Supported Hardware" of quantization); Turing was the first with int8 in them.
+  std::string who_widens() const {
+    const bool marlin = device_.vendor == "nvidia" && device_.matrix_peak(DType::kFp16) > 0 &&
+                        device_.matrix_peak(DType::kInt8) > 0;
+    return marlin ? "as vLLM's and SGLang's Marlin kernels do"
+                  : "though no serving software is known to have such kernels for this GPU";
   }
 
   const Model& model_;

@@ -100,6 +100,9 @@ TEST(PrecisionTest, FewBitsAreWidenedOnChipWhereTheDeviceHasNoUnit) {
   const LlmForecast a100 = answer(llama(kFp8), "A100", prompt);
   EXPECT_EQ(a100.dtype, "fp8_wo");
   EXPECT_TRUE(any_has(a100.warnings, "widened on chip (fp8_wo)"));
+  EXPECT_TRUE(any_has(a100.warnings, "as vLLM's and SGLang's Marlin kernels do"));
+  EXPECT_TRUE(
+      any_has(answer(llama(kFp8), "V100", prompt).warnings, "no serving software is known"));
   const LlmForecast h100 = answer(llama(kBf16, kNvfp4), "H100", prompt);
   EXPECT_EQ(h100.dtype, "nvfp4_wo");
   EXPECT_EQ(h100.dtype_source, "hf_quant_config.json");
@@ -116,6 +119,12 @@ TEST(PrecisionTest, TheCacheIsAsTheCheckpointSays) {
   const LlmForecast a100 = answer(llama(kBf16, kNvfp4), "A100", prompt);
   EXPECT_EQ(a100.kv_dtype, "bf16");
   EXPECT_TRUE(any_has(a100.warnings, "the cache is in bf16"));
+  // ModelOpt's file where the cache alone is in few bits.
+  const LlmForecast alone = answer(
+      llama(kBf16, R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})"),
+      "H100", prompt);
+  EXPECT_EQ(alone.dtype, "bf16");
+  EXPECT_EQ(alone.kv_dtype, "fp8");
   LlmOptions asked = prompt;
   asked.dtype = "bf16";
   EXPECT_EQ(answer(llama(kBf16, kNvfp4), "B200", asked).kv_dtype, "bf16");

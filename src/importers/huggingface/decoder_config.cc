@@ -197,6 +197,18 @@ void deepseek(const JsonObject& c, DecoderConfig& config) {
       config.experts.inner * c.optional_integer({"n_shared_experts"}, 0, 1024).value_or(0);
 }
 
+/// Queries and keys are normalized over all heads together; the same traffic is taken per head.
+void minimax_m2(const JsonObject& c, DecoderConfig& config) {
+  for (const Json& type : c.json().value("attn_type_list", Json::array())) {
+    if (type != 1)
+      throw Error(ErrorKind::kUnsupported,
+                  c.where() + ": 'attn_type_list': linear attention is not forecast");
+  }
+  config.query_norm = c.boolean("use_qk_norm", false);
+  read_experts(c, config, {"num_local_experts"}, "intermediate_size");
+  config.experts.balanced = c.boolean("use_routing_bias", false);
+}
+
 void llama4(const JsonObject& c, DecoderConfig& config) {
   read_experts(c, config, {"num_local_experts"}, "intermediate_size");
   config.experts.shared_inner = config.experts.inner;
@@ -243,25 +255,16 @@ struct Variant {
   void (*read)(const JsonObject&, DecoderConfig&);
 };
 constexpr Variant kVariants[] = {
-    {"llama", llama},
-    {"mistral", mistral},
-    {"mixtral", mixtral},
-    {"qwen2", qwen2},
-    {"qwen2_moe", qwen2_moe},
-    {"qwen3", qwen3},
-    {"qwen3_moe", qwen3_moe},
-    {"gemma2", gemma2},
-    {"gemma3_text", gemma3},
-    {"phi3", phi3},
-    {"gpt_oss", gpt_oss},
-    {"glm4", glm4},
-    {"glm4_moe", glm4_moe},
-    {"deepseek_v2", deepseek},
-    {"deepseek_v3", deepseek},
-    {"llama4_text", llama4},
-    {"mimo", qwen2},
-    {"qwen3_vl_text", qwen3},
-    {"qwen3_vl_moe_text", qwen3_moe},
+    {"llama", llama},           {"mistral", mistral},
+    {"mixtral", mixtral},       {"qwen2", qwen2},
+    {"qwen2_moe", qwen2_moe},   {"qwen3", qwen3},
+    {"qwen3_moe", qwen3_moe},   {"gemma2", gemma2},
+    {"gemma3_text", gemma3},    {"phi3", phi3},
+    {"gpt_oss", gpt_oss},       {"glm4", glm4},
+    {"glm4_moe", glm4_moe},     {"deepseek_v2", deepseek},
+    {"deepseek_v3", deepseek},  {"llama4_text", llama4},
+    {"minimax_m2", minimax_m2}, {"mimo", qwen2},
+    {"qwen3_vl_text", qwen3},   {"qwen3_vl_moe_text", qwen3_moe},
 };
 
 }  // namespace

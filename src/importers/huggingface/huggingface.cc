@@ -37,6 +37,7 @@ const std::vector<FamilyDef>& families() {
       {"falcon", "Falcon", "Falcon", read_decoder},
       {"deepseek_v2", "DeepseekV2", "DeepSeek-V2", read_decoder},
       {"deepseek_v3", "DeepseekV3", "DeepSeek-V3 and R1, Kimi K2", read_decoder},
+      {"minimax_m2", "MiniMaxM2", "MiniMax M2", read_decoder},
       {"glm4", "Glm4", "GLM-4", read_decoder},
       {"glm4_moe", "Glm4Moe", "GLM-4.5 with experts", read_decoder},
       {"vit", "ViT", "Vision transformers", read_vit},
@@ -239,9 +240,10 @@ Checkpoint read_checkpoint(const JsonObject& config) {
   }
   try {
     std::optional<Quantization> read = read_quantization(config);
-    if (!read || (read->scheme == Scheme::kNone && read->named.empty())) return checkpoint;
+    if (!read) return checkpoint;
     checkpoint.quantization = read->source;
     checkpoint.kv_dtype = read->kv_dtype;
+    if (read->scheme == Scheme::kNone && read->named.empty()) return checkpoint;
     checkpoint.warnings = read->warnings;
     checkpoint.schemes.push_back(read->scheme);
     // Shared: read-only, and copied with every graph's request.

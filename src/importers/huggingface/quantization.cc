@@ -188,7 +188,8 @@ std::optional<Quantization> read_quantization(const JsonObject& config) {
   Quantization result;
   const auto read = [&](const JsonObject& q, const char* source) {
     result.source = source;
-    read_method(q, result);
+    // ModelOpt writes its file where the cache alone is in few bits too.
+    if (source != std::string_view(kBesideConfig) || q.has("quant_algo")) read_method(q, result);
     read_excluded(q, result);
     read_cache(q, result);
     return result;
