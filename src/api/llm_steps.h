@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/internal.h"
+#include "api/precision.h"
 #include "api/timing.h"
 #include "tilecast/llm.h"
 
@@ -28,6 +29,9 @@ class LlmSteps {
   Step step(std::vector<Group> groups, bool launched) const;
   Graph graph(std::vector<Group> groups, int64_t ranks) const;
 
+  /// See expert_precision.h.
+  std::optional<std::string> slower_experts(const Step& step) const;
+
   /// Keys and values of one rank. Layers with a window keep no more than it.
   int64_t cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const;
 
@@ -35,8 +39,8 @@ class LlmSteps {
   const Decoder& decoder() const { return *model_.decoder; }
   const Device& device() const { return device_; }
   const LlmOptions& options() const { return options_; }
-  /// Of the weights: as asked, else as the checkpoint.
-  Scheme scheme() const { return request_.scheme.value_or(decoder().scheme); }
+  /// Of weights and activations: as asked, else as the checkpoint.
+  const Precision& precision() const { return precision_; }
   DType dtype() const { return request_.dtype; }
   DType kv_dtype() const { return request_.kv_dtype; }
 
@@ -49,6 +53,7 @@ class LlmSteps {
   const Device& device_;
   const LlmOptions& options_;
   StepRequest request_;
+  Precision precision_;
 };
 
 /// What a server that batches continuously does with so many bytes for its cache. The static

@@ -66,10 +66,11 @@ Json step_json(const StepForecast& step) {
 }  // namespace
 
 std::string llm_table(const LlmForecast& f) {
-  std::string out = fmt::format(
-      "{} on {}{}: prompt {}, output {}, batch {}, {}{}, {}'s kernels\n\n", f.model,
-      f.tp > 1 ? fmt::format("{} x ", f.tp) : "", f.gpu_name, f.prompt, f.output, f.batch, f.dtype,
-      f.kv_dtype == f.dtype ? "" : fmt::format(" (cache {})", f.kv_dtype), f.software);
+  std::string out =
+      fmt::format("{} on {}{}: prompt {}, output {}, batch {}, {}{}, {}'s kernels\n\n", f.model,
+                  f.tp > 1 ? fmt::format("{} x ", f.tp) : "", f.gpu_name, f.prompt, f.output,
+                  f.batch, dtype_text(f.dtype, f.dtype_source),
+                  f.kv_dtype == f.dtype ? "" : fmt::format(", cache {}", f.kv_dtype), f.software);
   TextTable table;
   const auto line = [&](const std::string& name, const std::string& value,
                         const std::string& more) { table.rows.push_back({name, value, more}); };
@@ -133,6 +134,7 @@ std::string llm_json(const LlmForecast& f) {
                  {"batch", f.batch},
                  {"tp", f.tp},
                  {"dtype", f.dtype},
+                 {"dtype_source", f.dtype_source},
                  {"kv_dtype", f.kv_dtype},
                  {"software", f.software},
                  {"time_to_first_token", estimate_json(f.first_token)},
