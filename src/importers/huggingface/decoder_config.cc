@@ -144,10 +144,8 @@ void qwen3_moe(const JsonObject& c, DecoderConfig& config) {
 void gemma2(const JsonObject& c, DecoderConfig& config) {
   config.post_norms = config.scaled_embedding = true;
   config.tied = c.boolean("tie_word_embeddings", true);
-  config.attention_cap =
-      c.has("attn_logit_softcapping") && !c.json()["attn_logit_softcapping"].is_null();
-  config.logit_cap =
-      c.has("final_logit_softcapping") && !c.json()["final_logit_softcapping"].is_null();
+  config.attention_cap = c.has("attn_logit_softcapping") && c.number("attn_logit_softcapping") != 0;
+  config.logit_cap = c.has("final_logit_softcapping") && c.number("final_logit_softcapping") != 0;
   read_windows(c, config, "sliding_window", 2);
 }
 
