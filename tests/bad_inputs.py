@@ -24,7 +24,8 @@ VALUES = ["-1", "0", "1", "-0", "1.5", "1e3", "1e999", "-1e-9", "nan", "inf", "-
 # What each subcommand needs beside the flag that is tried.
 COMMANDS = {
     "forecast": [["gpt2_large", "--gpu", "V100"], ["gpt2_large", "--gpu", "V100", "--mode", "training"],
-                 ["llama-3.2-1b", "--gpu", "H100", "--prompt", "64", "--output", "8"]],
+                 ["llama-3.2-1b", "--gpu", "H100", "--prompt", "64", "--output", "8"],
+                 ["llama-3.2-1b", "--gpu", "H100", "--prompt", "64", "--output", "8", "--schedule", "continuous", "--concurrency", "2"]],
     "kernel": [["linear", "--gpu", "H100", "-m", "64", "-n", "64", "-k", "64"],
                ["attention", "--gpu", "H100", "--dtype", "bf16", "-m", "64", "-n", "64", "-k", "64"],
                ["experts", "--gpu", "H100", "--dtype", "bf16", "-m", "64", "-n", "64", "-k", "64"],
@@ -103,6 +104,9 @@ class Checker:
 
     def check_json(self, arguments, what, value, key):
         if isinstance(value, dict):
+            if "latency_s" in value and "low_s" in value:
+                if not 0 < value["low_s"] <= value["latency_s"] <= value["high_s"] or value["utilization_ratio"] > 1.001:
+                    self.fail(arguments, what, f"no sound interval or utilization: {value}")
             for name, item in value.items():
                 self.check_json(arguments, what, item, name)
         elif isinstance(value, list):
@@ -161,6 +165,24 @@ def bad_fields(checker, rng, count, kind, arguments_of):
             file.write(text)
         if checker.run(arguments_of(path), text[:100] if len(text) < 100 else path) == 0:
             os.remove(os.path.join(checker.folder, path))
+
+
+def bad_kernels(checker, rng, count):
+    """Every operator with sizes, dtypes and settings that may not go together."""
+    listed = subprocess.run([checker.program, "ops"], capture_output=True, text=True).stdout
+    operators = re.findall(r"^ *([a-z][a-z0-9_]+) ", listed, re.M)[1:]
+    sizes = ("0", "-1", "1", "2", "7", "64", "1000", "2147483647", str(1 << 62), str((1 << 63) - 1))
+    for _ in range(count):
+        arguments = ["kernel", rng.choice(operators), "--format", "json",
+                     "--gpu=" + rng.choice(("H100", "T4", "MI100", "P100")),
+                     "--dtype=" + rng.choice(("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int64", "bool"))]
+        for flag in rng.sample(("--batch", "--m", "--n", "--k", "--heads", "--kv-heads", "--window", "--experts",
+                                "--chosen", "--ranks", "--skew"), rng.randint(0, 5)):
+            arguments.append(f"{flag}={rng.choice(sizes)}")
+        for extra in ("--scheme=fp8", "--scheme=int4_wo", "--kv-dtype=fp8", "--causal", "--warm", "--predictor=roofline"):
+            if rng.random() < 0.15:
+                arguments.append(extra)
+        checker.run(arguments, "kernel")
 
 
 def mutated(rng, text):
@@ -226,6 +248,7 @@ def main():
         rng = random.Random(args.seed)
         bad_files(checker)
         bad_flags(checker, rng, args.count)
+        bad_kernels(checker, rng, 2 * args.count)
         bad_fields(checker, rng, args.count, "models",
                    lambda path: ["forecast", path, "--gpu", "H100", "--format", "json"])
         bad_fields(checker, rng, args.count, "devices",

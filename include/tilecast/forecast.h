@@ -13,9 +13,13 @@ enum class Mode { kInference, kTraining };
 /// What a forecast is asked for. Names, defaults and help texts: `forecast_options()`.
 struct ForecastOptions {
   Mode mode = Mode::kInference;
-  int64_t batch = 1;                  ///< sequences, of all ranks together
-  std::optional<int64_t> seq;         ///< tokens a sequence; default: what the model was made for
-  std::string dtype = "fp32";         ///< fp32, tf32, bf16 or fp16
+  int64_t batch = 1;           ///< sequences, of all ranks together
+  std::optional<int64_t> seq;  ///< tokens a sequence; default: what the model was made for
+  /// Of weights and activations ("fp32", "tf32", "bf16", "fp16"), torch.autocast around fp32
+  /// weights
+  /// ("amp": bf16, "amp-fp16"), or how weights are stored and multiplied ("fp8", "int4_wo", …:
+  /// inference only). "": as the checkpoint says, else fp32.
+  std::string dtype;
   std::string attention = "eager";    ///< eager
   std::string fusion = "none";        ///< none or pointwise
   std::string optimizer = "none";     ///< none, sgd, adam or adamw; training only
@@ -112,7 +116,10 @@ struct Forecast {
   std::string mode;
   int64_t batch = 0;
   int64_t seq = 0;
-  std::string dtype;
+  std::string dtype;  ///< resolved; schemes that differ from layer to layer are joined by "+"
+  /// Why: "asked", "default", "graph" (a graph file's own), or the field or file of the checkpoint
+  /// that says so ("torch_dtype", "dtype", "quantization_config", "hf_quant_config.json").
+  std::string dtype_source;
   double latency_s = 0;
   double latency_low_s = 0;  ///< 80 % interval
   double latency_high_s = 0;

@@ -35,10 +35,10 @@ struct LlmOptions {
   int64_t output = 256;   ///< tokens, the first included
   int64_t batch = 1;      ///< sequences of a static batch
   /// Of weights and activations ("bf16", "fp16", "fp32"), or how weights are stored and multiplied
-  /// beside bf16 activations ("fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4");
-  /// "": as the checkpoint says, else bf16.
+  /// beside activations in 16 bits ("fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo",
+  /// "fp4", "fp8_wo", "nvfp4_wo"); "": as the checkpoint says, else bf16.
   std::string dtype;
-  std::string kv_dtype;  ///< of the cache; "": as the activations
+  std::string kv_dtype;  ///< of the cache; "": as the checkpoint says, else as the activations
   int64_t tp = 1;        ///< ranks that share each layer
   std::string software = "vllm";
   std::string predictor = "learned";
@@ -81,6 +81,7 @@ struct StepForecast {
   /// Shares of the kernels' time: "compute", "memory", "latency", "network"; the largest first.
   std::vector<std::pair<std::string, double>> limits;
   std::vector<KernelForecast> kernels;
+  std::string slower_experts;  ///< says so where few bits make layers of experts slower; else ""
 };
 
 /// Mean, median and 99th percentile over requests.
@@ -100,6 +101,7 @@ struct ServedPart {
 
 struct LlmForecast {
   std::string model, gpu, gpu_name, dtype, kv_dtype, software;
+  std::string dtype_source;  ///< as in Forecast
   int64_t prompt = 0, output = 0, batch = 0, tp = 1;
   bool continuous = false;
   bool lengths_vary = false;  ///< of a server: prompt and output are means

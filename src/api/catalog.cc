@@ -24,14 +24,14 @@ Catalog gpu_catalog() {
 }
 
 Catalog model_catalog() {
-  Catalog catalog{{"name", "family", "parameters", "positions"}, {}};
+  Catalog catalog{{"name", "family", "parameters", "positions", "note"}, {}};
   for (const std::string& name : bundled_models()) {
     const Model model = load_model(name);
     const Graph graph = model.build({.batch = 1, .seq = 1});
     catalog.entries.push_back(
         {name,
          {model.family, format_si(static_cast<double>(graph.parameter_count()), ""),
-          model.max_positions ? std::to_string(*model.max_positions) : "-"}});
+          model.max_positions ? std::to_string(*model.max_positions) : "-", model.note}});
   }
   return catalog;
 }

@@ -42,7 +42,7 @@ void check_values(const ForecastOptions& o) {
   const auto& table = forecast_options();
   check(table, "batch", std::to_string(o.batch));
   if (o.seq) check(table, "seq", std::to_string(*o.seq));
-  check(table, "dtype", o.dtype);
+  if (!o.dtype.empty()) check(table, "dtype", o.dtype);
   check(table, "attention", o.attention);
   check(table, "fusion", o.fusion);
   check(table, "optimizer", o.optimizer);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/expert_precision.h"
 #include "api/fit.h"
 #include "api/internal.h"
+#include "api/precision.h"
 #include "api/timing.h"
 #include "base/checked.h"
 #include "base/file.h"
@@ -29,18 +31,10 @@ Optimizer optimizer_of(const ForecastOptions& options) {
   return Optimizer::kNone;
 }
 
-/// What --dtype says.
-struct Precision {
-  DType dtype = DType::kFp32;  ///< of weights and activations; with amp of the products
-  Scheme scheme = Scheme::kNone;
-  bool amp = false;
-};
-
-Precision precision_of(const std::string& name) {
-  if (name == "amp") return {.dtype = DType::kBf16, .amp = true};
-  if (const std::optional<Scheme> scheme = find_scheme(name))
-    return {.dtype = DType::kBf16, .scheme = *scheme};
-  return {.dtype = parse_dtype(name, "--dtype")};
+PrecisionRequest precision_request(const ForecastOptions& options) {
+  return {.asked = options.dtype,
+          .otherwise = DType::kFp32,  // as the published labels of whole models are
+          .training = options.mode == Mode::kTraining};
 }
 
 void check_options(const Model& model, const ForecastOptions& options, int64_t seq) {
@@ -50,12 +44,11 @@ void check_options(const Model& model, const ForecastOptions& options, int64_t s
                 "--microbatches at 1");
   if (options.optimizer != "none" && options.mode != Mode::kTraining)
     throw Error(ErrorKind::kInput, "--optimizer needs --mode training");
-  if (precision_of(options.dtype).scheme != Scheme::kNone && options.mode == Mode::kTraining)
-    throw Error(
-        ErrorKind::kUnsupported,
-        fmt::format("--dtype {}: training in few bits is not forecast; use amp, bf16, fp16, "
-                    "tf32 or fp32",
-                    options.dtype));
+  if (model.fixed_dtype && (options.seq || options.batch != 1))
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: a graph file fixes its shapes; leave --batch and --seq out, or "
+                            "change the shapes in the file",
+                            model.name));
   if (options.attention == "flash" && !model.has_fused_attention)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("--attention flash: '{}' is forecast with eager attention only",
@@ -71,20 +64,22 @@ void check_options(const Model& model, const ForecastOptions& options, int64_t s
                             model.name, seq, *model.max_positions, *model.max_positions));
 }
 
-Graph build_graph(const Model& model, const ForecastOptions& options, int64_t seq) {
+Graph build_graph(const Model& model, const ForecastOptions& options, int64_t seq,
+                  const Precision& precision) {
   const bool training = options.mode == Mode::kTraining;
-  const Precision precision = precision_of(options.dtype);
   Graph graph = model.build({.batch = options.batch,
                              .seq = seq,
-                             .dtype = precision.amp ? DType::kFp32 : precision.dtype,
+                             .dtype = precision.autocast ? DType::kFp32 : precision.dtype,
                              .training = training,
                              .fused_attention = options.attention == "flash"});
   graph.name = model.name;
-  if (precision.amp) autocast(graph, precision.dtype);
-  if (precision.scheme != Scheme::kNone) quantize_linears(graph, precision.scheme);
+  if (precision.autocast) autocast(graph, precision.dtype);
+  if (precision.scheme_of) quantize_linears(graph, precision.scheme_of);
   if (training) add_backward(graph);
   if (options.fusion == "pointwise") fuse_pointwise(graph);
-  add_optimizer(graph, optimizer_of(options));
+  // fp16's gradients are kept from vanishing by a GradScaler; bf16 needs none.
+  add_optimizer(graph, {.optimizer = optimizer_of(options),
+                        .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16});
   return graph;
 }
 
@@ -168,7 +163,8 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   check_values(options);
   const int64_t seq = options.seq.value_or(std::max<int64_t>(1, model.default_seq));
   check_options(model, options, seq);
-  const Graph graph = build_graph(model, options, seq);
+  const Precision precision = resolve_precision(model, device, precision_request(options));
+  const Graph graph = build_graph(model, options, seq, precision);
   const Lowered lowered = lower(graph, *find_software(options.software));
   std::vector<KernelTime> times(lowered.distinct.size());
   impl_->predictor(options.predictor).predict(lowered.distinct, device, times);
@@ -180,7 +176,11 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   forecast.mode = options.mode == Mode::kTraining ? "training" : "inference";
   forecast.batch = options.batch;
   forecast.seq = seq;
-  forecast.dtype = options.dtype;
+  forecast.dtype = precision.name;
+  forecast.dtype_source = precision.source;
+  forecast.warnings = model.warnings;
+  forecast.warnings.insert(forecast.warnings.end(), precision.warnings.begin(),
+                           precision.warnings.end());
   forecast.parameters = graph.parameter_count();
   forecast.kernels = describe_launches(lowered, times);
   add_totals(forecast);
@@ -194,11 +194,13 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   forecast.host_wait_s = timeline.host_wait_s;
   forecast.latency_low_s = timeline.low_s;
   forecast.latency_high_s = timeline.high_s;
-  const Precision precision = precision_of(options.dtype);
   const double peak = device.matmul_peak(multiplied_dtype(precision.scheme, precision.dtype));
   if (forecast.latency_s > 0 && peak > 0)
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   forecast.memory = forecast_memory(graph, device);
+  if (const auto slower =
+          slower_experts(graph, lowered, times, impl_->predictor(options.predictor), device))
+    forecast.warnings.push_back(*slower);
   add_warnings(forecast, device);
   if (!forecast.memory.fits) {
     Shortage shortage{.needed_bytes = forecast.memory.peak_bytes,
@@ -217,10 +219,12 @@ std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, cons
   check_values(options);
   if (model.default_seq == 0) return std::nullopt;
   const int64_t seq = options.seq.value_or(model.default_seq);
+  const Precision precision =
+      resolve_precision(model, gpu.content->device, precision_request(options));
   const auto fits = [&](int64_t batch) {
     options.batch = batch;
     try {
-      return forecast_memory(build_graph(model, options, seq), gpu.content->device).fits;
+      return forecast_memory(build_graph(model, options, seq, precision), gpu.content->device).fits;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kInput) return false;  // beyond 64 bits
       throw;

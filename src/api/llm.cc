@@ -71,6 +71,7 @@ class Llm {
     f.time = estimate(s.timeline);
     f.host_wait_s = s.timeline.host_wait_s;
     f.kernels = describe_launches(s.lowered, s.times);
+    f.slower_experts = steps_.slower_experts(s).value_or("");
     std::map<std::string, double> shares;
     for (const KernelForecast& k : f.kernels)
       shares[k.limit] += k.latency_s * static_cast<double>(k.count);
@@ -85,8 +86,8 @@ class Llm {
     f.model = model_.name;
     f.gpu = device_.id;
     f.gpu_name = device_.name;
-    const Scheme scheme = steps_.scheme();
-    f.dtype = scheme == Scheme::kNone ? dtype_name(steps_.dtype()) : scheme_info(scheme).name;
+    f.dtype = steps_.precision().name;
+    f.dtype_source = steps_.precision().source;
     f.kv_dtype = dtype_name(steps_.kv_dtype());
     f.software = o_.software;
     f.prompt = o_.prompt;
@@ -205,7 +206,8 @@ class Llm {
   }
 
   double utilization(const LlmForecast& f, double times_per_s) const {
-    const double peak = device_.matmul_peak(multiplied_dtype(steps_.scheme(), steps_.dtype()));
+    const double peak =
+        device_.matmul_peak(multiplied_dtype(steps_.precision().scheme, steps_.dtype()));
     return peak > 0 ? static_cast<double>(f.flops) * times_per_s / peak : 0;
   }
 
@@ -226,6 +228,8 @@ class Llm {
   }
 
   void warn(LlmForecast& f) const {
+    for (const auto* list : {&model_.warnings, &steps_.precision().warnings})
+      f.warnings.insert(f.warnings.end(), list->begin(), list->end());
     f.warnings.insert(f.warnings.begin(), device_.warnings.begin(), device_.warnings.end());
     for (const auto& [name, step] : {std::pair{"prefill", &f.prefill}, {"decode", &f.decode}}) {
       double outside = 0, all = 0;
@@ -239,6 +243,8 @@ class Llm {
             fmt::format("{}: {:.0f} % of the time is extrapolated beyond what the networks were "
                         "trained on; the interval is widened",
                         name, 100 * outside / all));
+      if (!step->slower_experts.empty())
+        f.warnings.push_back(fmt::format("{}: {}", name, step->slower_experts));
       if (step->host_wait_s > 0.05 * step->time.seconds)
         f.warnings.push_back(fmt::format("{}: the GPU waits for the host {:.0f} % of the time{}",
                                          name, 100 * step->host_wait_s / step->time.seconds,

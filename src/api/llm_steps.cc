@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/expert_precision.h"
 #include "api/llm_load.h"
 #include "base/checked.h"
 #include "base/text.h"
@@ -30,20 +31,13 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
 void LlmSteps::read_precision() {
   request_.tensor_ranks = options_.tp;
   request_.skew_percent = options_.skew_percent;
-  if (const std::optional<DType> plain = find_dtype(options_.dtype);
-      plain == DType::kBf16 || plain == DType::kFp16 || plain == DType::kFp32) {
-    request_.dtype = *plain;
-    request_.scheme = Scheme::kNone;
-  } else if (!options_.dtype.empty()) {
-    const std::optional<Scheme> scheme = find_scheme(options_.dtype);
-    if (!scheme)
-      throw Error(ErrorKind::kInput,
-                  fmt::format("--dtype: unknown value '{}'; known: bf16, fp16, fp32, {}",
-                              shown_name(options_.dtype), tilecast::join(scheme_names(), ", ")));
-    request_.scheme = *scheme;
-  }
-  request_.kv_dtype = request_.dtype;
-  if (!options_.kv_dtype.empty()) request_.kv_dtype = parse_dtype(options_.kv_dtype, "--kv-dtype");
+  precision_ = resolve_precision(
+      model_, device_,
+      {.asked = options_.dtype, .otherwise = DType::kBf16, .autocast_known = false});
+  request_.dtype = precision_.dtype;
+  request_.scheme_of = precision_.scheme_of;
+  request_.kv_dtype = options_.kv_dtype.empty() ? cache_dtype(model_, device_, precision_)
+                                                : parse_dtype(options_.kv_dtype, "--kv-dtype");
 }
 
 void LlmSteps::check() const {
@@ -121,6 +115,11 @@ double LlmSteps::kernel_seconds(
 
 int64_t prefill_sequences(const LlmOptions& o, int64_t batch) {
   return std::clamp<int64_t>(o.max_num_batched_tokens / o.prompt, 1, batch);
+}
+
+std::optional<std::string> LlmSteps::slower_experts(const Step& s) const {
+  return tilecast::slower_experts(s.graph, s.lowered, s.times,
+                                  forecaster_.impl().predictor(options_.predictor), device_);
 }
 
 int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const {

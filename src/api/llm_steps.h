@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/internal.h"
+#include "api/precision.h"
 #include "api/timing.h"
 #include "tilecast/llm.h"
 
@@ -32,6 +33,9 @@ class LlmSteps {
                         const std::function<bool(const Graph&, const Launch&)>& wanted) const;
   Graph graph(std::vector<Group> groups, int64_t ranks) const;
 
+  /// See expert_precision.h.
+  std::optional<std::string> slower_experts(const Step& step) const;
+
   /// Keys and values of one rank. Layers with a window keep no more than it.
   int64_t cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const;
 
@@ -39,8 +43,8 @@ class LlmSteps {
   const Decoder& decoder() const { return *model_.decoder; }
   const Device& device() const { return device_; }
   const LlmOptions& options() const { return options_; }
-  /// Of the weights: as asked, else as the checkpoint.
-  Scheme scheme() const { return request_.scheme.value_or(decoder().scheme); }
+  /// Of weights and activations: as asked, else as the checkpoint.
+  const Precision& precision() const { return precision_; }
   DType dtype() const { return request_.dtype; }
   DType kv_dtype() const { return request_.kv_dtype; }
 
@@ -53,6 +57,7 @@ class LlmSteps {
   const Device& device_;
   const LlmOptions& options_;
   StepRequest request_;
+  Precision precision_;
 };
 
 /// Prompts of a static batch that one step takes together.

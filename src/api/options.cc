@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "api/precision.h"
 #include "base/text.h"
 #include "graph/scheme.h"
 #include "tilecast/error.h"
@@ -91,15 +92,12 @@ const std::vector<OptionDef<ForecastOptions>>& forecast_options() {
        [](O& o, S t) { o.batch = positive("batch", t); }},
       {"seq", "N", "", "tokens a sequence; default: the length the model was made for",
        [](O& o, S t) { o.seq = positive("seq", t); }},
-      {"dtype", "fp32|tf32|bf16|fp16|amp|fp8|…", "fp32",
-       "type of weights and activations; amp: fp32 weights, products in bf16 (torch.autocast); "
-       "fp8, "
-       "fp8_block, int8, int8_wo, int4_wo, fp4_wo, fp4: linear layers in few bits, for inference",
-       [](O& o, S t) {
-         std::vector<std::string> known = {"fp32", "tf32", "bf16", "fp16", "amp"};
-         for (const std::string& scheme : scheme_names()) known.push_back(scheme);
-         o.dtype = one_of("dtype", t, known);
-       }},
+      {"dtype", "fp32|tf32|bf16|fp16|amp|fp8|…", "",
+       "type of weights and activations; default: as the checkpoint says, else fp32; amp, "
+       "amp-fp16: "
+       "fp32 weights, products in bf16 or fp16 (torch.autocast); " +
+           join(scheme_names(), ", ") + ": linear layers in few bits, for inference",
+       [](O& o, S t) { o.dtype = one_of("dtype", t, precision_names(true)); }},
       {"attention", "eager|flash", "eager",
        "how attention runs: eager launches each step, flash is one fused kernel",
        [](O& o, S t) { o.attention = one_of("attention", t, {"eager", "flash"}); }},
@@ -145,9 +143,11 @@ const std::vector<OptionDef<LlmOptions>>& llm_options() {
          o.lengths_given = true;
        }},
       {"batch", "N", "1", "sequences at a time", [](O& o, S t) { o.batch = positive("batch", t); }},
-      {"dtype", "bf16|fp16|fp32|fp8|fp8_block|int8|int8_wo|int4_wo|fp4_wo|fp4", "",
-       "of weights; default: as the checkpoint, else bf16", [](O& o, S t) { o.dtype = t; }},
-      {"kv-dtype", "bf16|fp8|…", "", "of the cache; default: as the activations",
+      {"dtype", "bf16|fp16|fp32|fp8|…", "",
+       "of weights; default: as the checkpoint says, else bf16",
+       [](O& o, S t) { o.dtype = one_of("dtype", t, precision_names(false)); }},
+      {"kv-dtype", "bf16|fp8|…", "",
+       "of the cache; default: as the checkpoint says, else as the activations",
        [](O& o, S t) { o.kv_dtype = t; }},
       {"tp", "N", "1", "GPUs that share each layer", [](O& o, S t) { o.tp = positive("tp", t); }},
       {"software", "vllm|sglang|trtllm|pytorch", "vllm", "whose kernels run the operators",

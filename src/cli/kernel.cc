@@ -41,8 +41,9 @@ void add_kernel_command(CLI::App& app) {
   command->add_option("--window", s.window, "keys that a query sees at most [all]");
   command->add_flag("--causal", s.causal, "a query sees no later key");
   command->add_option("--kv-dtype", s.kv_dtype, "of keys and values [as the queries]");
-  command->add_option("--scheme", s.scheme,
-                      "of weights: fp8, fp8_block, int8, int8_wo, int4_wo, fp4_wo, fp4");
+  command->add_option(
+      "--scheme", s.scheme,
+      "of weights: fp8, fp8_block, int8, int8_wo, int4_wo, fp4_wo, fp4, fp8_wo, nvfp4_wo");
   command->add_option("--experts", s.experts, "of a layer; n is an expert's inner width [8]");
   command->add_option("--chosen", s.chosen, "experts that a token goes to [2]");
   command->add_option("--ranks", s.ranks, "that share the experts, or of an all_reduce [1]");

@@ -139,7 +139,7 @@ class Evaluator {
       options.seq = m.seq;
       options.fusion = m.option == "fusion" ? "pointwise" : "none";
       options.attention = fused ? "flash" : "eager";
-      options.dtype = m.dtype;
+      options.dtype = m.dtype.empty() ? "fp32" : m.dtype;  // not the checkpoint's
       options.optimizer = m.optimizer;
       options.predictor = predictor_;
       const Forecast f = forecaster_.forecast(ref, gpu, options);

@@ -38,6 +38,7 @@ struct Tensor {
   bool contiguous = true;
   TensorId storage = -1;  ///< the tensor that owns the memory: itself, or the base of a view
   int32_t segment = -1;   ///< the segment whose body makes it; -1 for inputs, weights, buffers
+  bool cached = false;    ///< autocast's copy of a weight: kept to the end of the forward pass
 
   bool operator==(const Tensor&) const = default;
 };

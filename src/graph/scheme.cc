@@ -21,6 +21,8 @@ constexpr SchemeInfo kSchemes[kSchemeCount] = {
     {"int4_wo", DType::kInt4, std::nullopt, 128, 16 + 4},
     {"fp4_wo", DType::kFp4, std::nullopt, 32, 8},
     {"fp4", DType::kFp4, DType::kFp4, 16, 8},
+    {"fp8_wo", DType::kFp8, std::nullopt, 0, 0},
+    {"nvfp4_wo", DType::kFp4, std::nullopt, 16, 8},
 };
 
 constexpr int64_t kBitsPerByte = 8;
@@ -64,6 +66,20 @@ int64_t scale_bytes(Scheme scheme, int64_t count) {
   const SchemeInfo& info = scheme_info(scheme);
   if (info.group == 0) return 4;
   return ceil_divide(scale_bits(info, count), kBitsPerByte);
+}
+
+Scheme weight_only(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::kFp8:
+    case Scheme::kFp8Block:
+      return Scheme::kFp8WeightOnly;
+    case Scheme::kInt8:
+      return Scheme::kInt8WeightOnly;
+    case Scheme::kFp4:
+      return Scheme::kNvfp4WeightOnly;
+    default:
+      return scheme;
+  }
 }
 
 DType multiplied_dtype(Scheme scheme, DType activations) {

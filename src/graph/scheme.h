@@ -18,11 +18,13 @@ enum class Scheme : uint8_t {
   kFp8Block,  ///< a scale per 128 x 128 weights and per 128 activations
   kInt8,      ///< weights and activations in 8 bits, a scale per channel
   kInt8WeightOnly,
-  kInt4WeightOnly,  ///< groups of 128 (GPTQ, AWQ)
-  kFp4WeightOnly,   ///< groups of 32 (MXFP4)
-  kFp4,             ///< weights and activations in 4 bits, groups of 16 (NVFP4)
+  kInt4WeightOnly,   ///< groups of 128 (GPTQ, AWQ)
+  kFp4WeightOnly,    ///< groups of 32 (MXFP4)
+  kFp4,              ///< weights and activations in 4 bits, groups of 16 (NVFP4)
+  kFp8WeightOnly,    ///< a scale per channel or larger
+  kNvfp4WeightOnly,  ///< weights as kFp4 has them
 };
-inline constexpr size_t kSchemeCount = 8;
+inline constexpr size_t kSchemeCount = 10;
 
 struct SchemeInfo {
   std::string_view name;
@@ -33,7 +35,7 @@ struct SchemeInfo {
 };
 
 const SchemeInfo& scheme_info(Scheme scheme);
-/// "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4".
+/// "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo".
 std::vector<std::string> scheme_names();
 /// nullopt where no scheme has that name.
 std::optional<Scheme> find_scheme(std::string_view name);
@@ -46,6 +48,9 @@ int64_t scheme_bytes(Scheme scheme, int64_t count, DType activations);
 
 /// Bytes of a tensor of their scales alone: one in single precision where no group shares one.
 int64_t scale_bytes(Scheme scheme, int64_t count);
+
+/// The weight-only scheme that stores weights as this one does; itself where it is one, or kNone.
+Scheme weight_only(Scheme scheme);
 
 /// The type that the matrix units multiply.
 DType multiplied_dtype(Scheme scheme, DType activations);

@@ -12,9 +12,11 @@ bool sniff(std::string_view file_name, std::string_view content) {
   return trim(content).starts_with("graph ");
 }
 
-Model import_graph(std::string_view content, const std::string& where) {
-  const Graph graph = parse_graph(content, where);
+Model import_graph(const ModelText& text) {
+  const Graph graph = parse_graph(text.content, text.where);
   Model model;
+  // The result's type stands for the whole in what is printed.
+  model.fixed_dtype = graph.outputs.empty() ? DType::kFp32 : graph.tensor(graph.outputs[0]).dtype;
   model.name = graph.name;
   model.family = "graph";
   model.build = [graph](const GraphRequest&) { return graph; };

@@ -16,10 +16,11 @@ const std::vector<ImporterDef>& importers() {
   return table;
 }
 
-Model import_model(std::string_view content, const std::string& where) {
+Model import_model(const ModelText& text) {
+  const std::string& where = text.where;
   for (const ImporterDef& importer : importers()) {
-    if (!importer.sniff(where, content)) continue;
-    Model model = importer.import(content, where);
+    if (!importer.sniff(where, text.content)) continue;
+    Model model = importer.import(text);
     model.format = importer.name;
     if (model.name.empty()) {
       const fs::path path(where);
@@ -44,19 +45,27 @@ std::vector<std::string> bundled_models() {
   return names;
 }
 
+/// A config.json with what ModelOpt wrote beside it.
+static Model load_config(const fs::path& path) {
+  std::error_code code;
+  if (path.filename() == "config.json" && !fs::exists(path, code))
+    throw Error(ErrorKind::kNotFound,
+                path.parent_path().string() +
+                    ": a folder without config.json; expected the folder of a Hugging "
+                    "Face model");
+  const std::string content = read_file(path);
+  const fs::path beside = path.parent_path() / "hf_quant_config.json";
+  std::string quantization;
+  if (path.filename() == "config.json" && fs::is_regular_file(beside, code))
+    quantization = read_file(beside);
+  return import_model(ModelText{content, path.string(), quantization});
+}
+
 Model load_model(const std::string& name_or_path) {
   std::error_code code;
   const fs::path path(name_or_path);
-  if (fs::is_directory(path, code)) {
-    const fs::path config = path / "config.json";
-    if (!fs::exists(config, code))
-      throw Error(ErrorKind::kNotFound,
-                  name_or_path +
-                      ": a folder without config.json; expected the folder of a Hugging "
-                      "Face model");
-    return import_model(read_file(config), config.string());
-  }
-  if (fs::exists(path, code)) return import_model(read_file(path), name_or_path);
+  if (fs::is_directory(path, code)) return load_config(path / "config.json");
+  if (fs::exists(path, code)) return load_config(path);
   // "gpt2_large.json" means the bundled model too, where no such file lies here.
   const std::string wanted =
       normalized_name(path.extension() == ".json" ? path.stem().string() : name_or_path);

@@ -32,7 +32,8 @@ struct StepRequest {
   std::vector<Group> groups;
   DType dtype = DType::kBf16;
   DType kv_dtype = DType::kBf16;
-  std::optional<Scheme> scheme;  ///< of the weights; default: the checkpoint's
+  /// How a linear layer or the experts, named as in the graph, are stored; none: as `dtype`.
+  std::function<Scheme(std::string_view module)> scheme_of;
   int64_t tensor_ranks = 1;
   int64_t skew_percent = 0;  ///< of the experts' popularity
 };
@@ -51,11 +52,25 @@ struct Decoder {
   int64_t expert_inner = 0;  ///< 0: no experts
   int64_t vocabulary = 0;
   int64_t width = 0;
-  bool tied = false;              ///< the embedding table is the output layer too
-  int64_t cache_width = 0;        ///< elements that a token leaves in one layer's cache
-  Scheme scheme = Scheme::kNone;  ///< of the checkpoint
-  std::vector<int64_t> windows;   ///< of each layer; 0: attention reaches all tokens
+  bool tied = false;             ///< the embedding table is the output layer too
+  int64_t cache_width = 0;       ///< elements that a token leaves in one layer's cache
+  std::vector<int64_t> windows;  ///< of each layer; 0: attention reaches all tokens
   std::function<Graph(const StepRequest&)> build_step;
+};
+
+/// What a config says of the types of its checkpoint.
+struct Checkpoint {
+  std::optional<DType> dtype;  ///< of what is not quantized
+  std::string dtype_field;     ///< where it stands: "torch_dtype" or "dtype"
+  std::string quantization;    ///< "quantization_config" or "hf_quant_config.json"; "": none
+  /// Schemes in use, that of the most weights first; empty where nothing is quantized.
+  std::vector<Scheme> schemes;
+  /// How a linear layer or the experts, named as in the graph, are stored. Set with `schemes`.
+  std::function<Scheme(std::string_view module)> scheme_of;
+  std::optional<DType> kv_dtype;      ///< of the cache
+  std::vector<std::string> warnings;  ///< of the quantization
+  /// Why the types could not be read; a forecast in a type that is asked for is possible.
+  std::string problem;
 };
 
 /// A model description that was read and checked; builds graphs for any batch and length.
@@ -69,6 +84,18 @@ struct Model {
   std::optional<Decoder> decoder;    ///< of language models that write token by token
   bool fixed_seq = false;            ///< the length follows from the config (images)
   bool has_fused_attention = false;  ///< GraphRequest::fused_attention is known
+  /// Batch, length and types are those of the file (graph notation).
+  std::optional<DType> fixed_dtype;
+  Checkpoint checkpoint;
+  std::string note;                   ///< for lists: in what the name misleads
+  std::vector<std::string> warnings;  ///< what was taken to be so, or left out
+};
+
+/// The text of a model file.
+struct ModelText {
+  std::string_view content;
+  std::string where;                   ///< names it in messages
+  std::string_view quantization = "";  ///< hf_quant_config.json beside a config.json
 };
 
 /// One model format.
@@ -77,7 +104,7 @@ struct ImporterDef {
   std::string_view doc;
   /// Whether a file of this name and content is of this format.
   bool (*sniff)(std::string_view file_name, std::string_view content);
-  Model (*import)(std::string_view content, const std::string& where);
+  Model (*import)(const ModelText& text);
 };
 
 const std::vector<ImporterDef>& importers();
@@ -91,7 +118,10 @@ Model load_model(const std::string& name_or_path);
 std::vector<std::string> bundled_models();
 
 /// Reads a model from text. `where` names it in messages.
-Model import_model(std::string_view content, const std::string& where);
+Model import_model(const ModelText& text);
+inline Model import_model(std::string_view content, const std::string& where) {
+  return import_model(ModelText{content, where});
+}
 
 // The formats, one file each.
 ImporterDef huggingface_importer();

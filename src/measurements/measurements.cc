@@ -134,8 +134,14 @@ MeasurementSet read_measurements(const fs::path& path) {
     return set;
   }
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(path)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
+  try {
+    for (const auto& entry : fs::recursive_directory_iterator(path)) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw Error(ErrorKind::kIo,
+                fmt::format("{}: cannot read the folder: {}", printable(error.path1().string()),
+                            error.code().message()));
   }
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) read_one(file, collector);

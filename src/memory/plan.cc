@@ -61,12 +61,26 @@ class Lifetimes {
     touch(id, graph_.repeat_of(home) - 1);
   }
 
+  /// Autocast's copies of weights are kept until the forward pass has ended.
+  void touch_cached() {
+    for (size_t t = 0; t < graph_.tensors.size(); ++t) {
+      if (!graph_.tensors[t].cached) continue;
+      for (int64_t r = 0; r < graph_.repeat_of(graph_.tensors[t].segment); ++r)
+        touch(static_cast<TensorId>(t), r);
+    }
+  }
+
   void walk() {
+    bool forward = true;
     for (size_t s = 0; s < graph_.segments.size(); ++s) {
       const Segment& segment = graph_.segments[s];
       for (int64_t r = 0; r < segment.repeat; ++r) {
         for (int32_t i = 0; i < segment.node_count; ++i, ++time_) {
           const Node& node = graph_.nodes[static_cast<size_t>(segment.first_node + i)];
+          if (forward && node.phase != Phase::kForward) {
+            touch_cached();
+            forward = false;
+          }
           for (TensorId id : node.inputs) read(segment, static_cast<int32_t>(s), id, r);
           for (TensorId id : node.outputs) {
             const size_t made = instance(graph_.tensor(id).storage, r);
@@ -76,6 +90,7 @@ class Lifetimes {
         }
       }
     }
+    if (forward) touch_cached();
   }
 
   int64_t sweep() const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/checked.h"
 #include "base/text.h"
 #include "ops/op_def.h"
 
@@ -111,7 +112,10 @@ void lower_node(const Graph& graph, const Node& node, std::vector<Kernel>& kerne
   if (definition.work == nullptr) return;
   const size_t first = kernels.size();
   definition.work({graph, node}, kernels);
-  for (size_t i = first; i < kernels.size(); ++i) kernels[i].op = node.op;
+  for (size_t i = first; i < kernels.size(); ++i) {
+    kernels[i].op = node.op;
+    checked_add(kernels[i].read_bytes, kernels[i].write_bytes);  // Kernel::bytes is their plain sum
+  }
 }
 
 }  // namespace tilecast

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
+#include "ops/promotion.h"
 
 namespace tilecast {
 namespace {
@@ -188,13 +189,15 @@ std::vector<TensorSpec> infer_cat(const OpContext& context) {
                                format_shape(context.input(i).shape), dim));
     shape[d] = checked_add(shape[d], length);
   }
-  return {{.shape = shape, .dtype = context.input(0).dtype}};
+  return {{.shape = shape, .dtype = promoted_dtype(context)}};
 }
 
 void work_cat(const OpContext& context, std::vector<Kernel>& kernels) {
-  const int64_t bytes = tensor_bytes(context.output(0));
-  kernels.push_back(
-      memory_kernel(context.output(0).dtype, element_count(context.output(0).shape), bytes, bytes));
+  int64_t read = 0;
+  for (size_t i = 0; i < context.input_count(); ++i)
+    read = checked_add(read, tensor_bytes(context.input(i)));
+  kernels.push_back(memory_kernel(context.output(0).dtype, element_count(context.output(0).shape),
+                                  read, tensor_bytes(context.output(0))));
 }
 
 void backward_cat(GradientBuilder& g, const Node& node) {

@@ -155,6 +155,12 @@ int64_t counted_pairs(int64_t queries, int64_t keys, bool causal, int64_t window
   return pairs;
 }
 
+TEST(Shapes, BytesBeyond64BitsAreRefused) {
+  // Reads and writes fit one by one, their sum does not.
+  EXPECT_ERROR(kernels_of_shape("sin", DType::kInt8, {.n = int64_t{1} << 62}), kInput,
+               "does not fit in 64 bits");
+}
+
 TEST(Attention, FlopsAreFourForEachPairAndElementOfAHead) {
   for (const int64_t queries : {1, 7, 100}) {
     for (const int64_t past : {0, 5, 200}) {

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
+#include "ops/promotion.h"
 
 namespace tilecast {
 namespace {
@@ -44,42 +45,15 @@ TensorSpec pointwise_spec(const OpContext& context, DType dtype) {
   return spec;
 }
 
-/// The widest of the inputs' floating types, as PyTorch promotes them inside the kernel.
-DType promoted(const OpContext& context) {
-  const auto rank = [](DType dtype) {
-    switch (dtype) {
-      case DType::kFp32:
-      case DType::kTf32:
-        return 2;
-      case DType::kFp16:
-      case DType::kBf16:
-        return 1;
-      default:
-        return 0;
-    }
-  };
-  DType widest = context.input(0).dtype;
-  for (size_t i = 1; i < context.input_count(); ++i) {
-    const DType dtype = context.input(i).dtype;
-    const bool mixed = rank(dtype) == 1 && rank(widest) == 1 && dtype != widest;
-    if (mixed) {
-      widest = DType::kFp32;
-    } else if (rank(dtype) > rank(widest)) {
-      widest = dtype;
-    }
-  }
-  return widest;
-}
-
 std::vector<TensorSpec> infer_pointwise(const OpContext& context) {
-  return {pointwise_spec(context, promoted(context))};
+  return {pointwise_spec(context, promoted_dtype(context))};
 }
 
 std::vector<TensorSpec> infer_where(const OpContext& context) {
   if (context.input(0).dtype != DType::kBool)
     context.fail(
         fmt::format("expected a bool mask first, found {}", dtype_name(context.input(0).dtype)));
-  return {pointwise_spec(context, context.input(1).dtype)};
+  return {pointwise_spec(context, promoted_dtype(context, 1))};
 }
 
 std::vector<TensorSpec> infer_compare(const OpContext& context) {

@@ -1,42 +1,87 @@
+#include <map>
+
 #include "base/checked.h"
 #include "ops/builder.h"
 #include "passes/passes.h"
 
 namespace tilecast {
 
-// PyTorch's default on a GPU is the multi-tensor ("foreach") implementation: each arithmetic step
-// is one launch over all parameters (torch/optim/adam.py and sgd.py, _multi_tensor_*, 2.1).
-void add_optimizer(Graph& graph, Optimizer optimizer) {
-  if (optimizer == Optimizer::kNone) return;
-  const int64_t count = graph.parameter_count();
-  GraphBuilder builder(graph);
-  builder.set_phase(Phase::kOptimizer);
-  builder.begin_segment("optimizer", 1);
-  const auto flat = [&](const char* name, TensorKind kind) {
-    return builder.tensor({.name = name, .shape = {count}, .dtype = DType::kFp32, .kind = kind});
-  };
-  const TensorId parameters = flat("parameters", TensorKind::kReference);
-  const TensorId gradients = flat("gradients", TensorKind::kReference);
-  const auto step = [&](const char* op, std::vector<TensorId> inputs) {
-    const TensorId output = builder.op(op, std::move(inputs), "optimizer.step");
-    graph.tensor(output).kind = TensorKind::kReference;  // these kernels work in place
-    return output;
-  };
-  if (optimizer == Optimizer::kSgd) {
-    step("add", {parameters, gradients});
-    return;
+namespace {
+
+/// Steps of PyTorch's default on a GPU, the multi-tensor ("foreach") implementation: each
+/// arithmetic step is one launch over all parameters of one type (torch/optim/adam.py and sgd.py,
+/// _multi_tensor_*, 2.1; torch/utils/_foreach_utils.py groups by device and type). States are made
+/// by zeros_like(parameter): they have the parameter's type.
+class OptimizerSteps {
+ public:
+  OptimizerSteps(Graph& graph, DType dtype, int64_t count)
+      : graph_(graph), builder_(graph), dtype_(dtype), count_(count) {
+    builder_.set_phase(Phase::kOptimizer);
+    parameters_ = flat("parameters", TensorKind::kReference);
+    gradients_ = flat("gradients", TensorKind::kReference);
   }
-  const TensorId mean = flat("exp_avg", TensorKind::kOptimizer);
-  const TensorId square = flat("exp_avg_sq", TensorKind::kOptimizer);
-  if (optimizer == Optimizer::kAdamW) step("mul_scalar", {parameters});
-  step("lerp", {mean, gradients});
-  step("mul_scalar", {square});
-  step("addcmul", {square, gradients});
-  // The denominator is a temporary of the parameters' size.
-  const TensorId root = builder.op("sqrt", {square}, "optimizer.step");
-  step("div_scalar", {root});
-  step("add_scalar", {root});
-  step("addcdiv", {parameters, mean, root});
+
+  /// _amp_foreach_non_finite_check_and_unscale_ reads and writes each gradient once.
+  void unscale() { step("mul_scalar", {gradients_}, "grad_scaler.unscale"); }
+
+  void run(Optimizer optimizer) {
+    if (optimizer == Optimizer::kSgd) {
+      step("add", {parameters_, gradients_});
+      return;
+    }
+    const TensorId mean = flat("exp_avg", TensorKind::kOptimizer);
+    const TensorId square = flat("exp_avg_sq", TensorKind::kOptimizer);
+    if (optimizer == Optimizer::kAdamW) step("mul_scalar", {parameters_});
+    step("lerp", {mean, gradients_});
+    step("mul_scalar", {square});
+    step("addcmul", {square, gradients_});
+    // The denominator is a temporary of the parameters' size.
+    const TensorId root = builder_.op("sqrt", {square}, "optimizer.step");
+    step("div_scalar", {root});
+    step("add_scalar", {root});
+    step("addcdiv", {parameters_, mean, root});
+  }
+
+ private:
+  TensorId flat(const char* name, TensorKind kind) {
+    return builder_.tensor({.name = name, .shape = {count_}, .dtype = dtype_, .kind = kind});
+  }
+
+  void step(const char* op, std::vector<TensorId> inputs, const char* name = "optimizer.step") {
+    const TensorId output = builder_.op(op, std::move(inputs), name);
+    graph_.tensor(output).kind = TensorKind::kReference;  // these kernels work in place
+  }
+
+  Graph& graph_;
+  GraphBuilder builder_;
+  DType dtype_;
+  int64_t count_;
+  TensorId parameters_, gradients_;
+};
+
+/// How many parameters there are of each type, repetitions included; in the order of the types.
+std::map<DType, int64_t> parameters_by_dtype(const Graph& graph) {
+  std::map<DType, int64_t> counts;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind != TensorKind::kWeight) continue;
+    int64_t& count = counts[tensor.dtype];
+    count = checked_add(
+        count, checked_multiply(element_count(tensor.shape), graph.repeat_of(tensor.segment)));
+  }
+  return counts;
+}
+
+}  // namespace
+
+void add_optimizer(Graph& graph, const OptimizerStep& step) {
+  if (step.optimizer == Optimizer::kNone) return;
+  const std::map<DType, int64_t> counts = parameters_by_dtype(graph);
+  GraphBuilder(graph).begin_segment("optimizer", 1);
+  for (const auto& [dtype, count] : counts) {
+    OptimizerSteps steps(graph, dtype, count);
+    if (step.scaled_gradients) steps.unscale();
+    steps.run(step.optimizer);
+  }
 }
 
 }  // namespace tilecast

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "graph/graph.h"
 #include "graph/scheme.h"
 
@@ -13,16 +16,27 @@ enum class Optimizer { kNone, kSgd, kAdam, kAdamW };
 void add_backward(Graph& graph);
 
 /// Mixed precision as torch.autocast has it, before the backward pass is added to a graph in fp32:
-/// products and attention in `narrow`, their operands cast to it, the weights' masters left in
-/// fp32; powers, roots, softmax and norms in fp32; the rest in what it is given.
+/// products, convolutions and attention in `narrow`, their operands cast to it, the weights left in
+/// fp32; powers, roots, softmax and norms in fp32; the rest in what it is given. A weight is cast
+/// once, and the copy is kept to the end of the forward pass (autocast's cache).
 void autocast(Graph& graph, DType narrow);
 
-/// Stores the weights of linear layers in few bits, for inference. The output layer and tables that
-/// are looked up keep their type, as in the usual checkpoints.
-void quantize_linears(Graph& graph, Scheme scheme);
+/// How a linear layer or a layer of experts is stored, by the name of its node.
+using SchemeOf = std::function<Scheme(std::string_view node)>;
 
-/// Appends the optimizer's step as PyTorch's default multi-tensor kernels run it.
-void add_optimizer(Graph& graph, Optimizer optimizer);
+/// Stores the weights of linear layers and experts in few bits, for inference. The output layer and
+/// tables that are looked up keep their type, as in the usual checkpoints.
+void quantize_linears(Graph& graph, const SchemeOf& scheme_of);
+
+struct OptimizerStep {
+  Optimizer optimizer = Optimizer::kNone;
+  /// Gradients are of a scaled loss (fp16 autocast with a GradScaler): one more pass over them.
+  bool scaled_gradients = false;
+};
+
+/// Appends the optimizer's step as PyTorch's default multi-tensor kernels run it. States have the
+/// parameters' type; no second copy of the parameters is kept.
+void add_optimizer(Graph& graph, const OptimizerStep& step);
 
 /// Replaces chains of pointwise operators by one kernel each, with the sum of their FLOPs and only
 /// the traffic that leaves the chain.

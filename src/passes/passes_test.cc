@@ -170,11 +170,29 @@ TEST(OptimizerStep, TrafficFollowsPyTorchsMultiTensorKernels) {
       parse_graph("input x: fp32[8, 64]\nweight w: fp32[64, 64]\ny = linear(x, w)\n", "g");
   const int64_t parameters = 64 * 64;
   Graph sgd = graph;
-  add_optimizer(sgd, Optimizer::kSgd);
+  add_optimizer(sgd, {.optimizer = Optimizer::kSgd});
   EXPECT_EQ(totals(sgd, Phase::kOptimizer).bytes, 12 * parameters);
-  add_optimizer(graph, Optimizer::kAdam);
+  add_optimizer(graph, {.optimizer = Optimizer::kAdam});
   EXPECT_EQ(totals(graph, Phase::kOptimizer).bytes, (12 + 8 + 12 + 8 + 8 + 8 + 16) * parameters);
   EXPECT_EQ(plan_memory(graph).optimizer_bytes, 8 * parameters);
+}
+
+TEST(OptimizerStep, StatesAndTrafficHaveTheParametersType) {
+  // torch.optim: exp_avg = zeros_like(parameter); one launch a step for each type of parameters.
+  Graph graph = parse_graph(
+      "input x: bf16[8, 64]\nweight w: bf16[64, 64]\nweight v: fp32[32]\ny = linear(x, w)\n", "g");
+  add_optimizer(graph, {.optimizer = Optimizer::kAdam});
+  EXPECT_EQ(plan_memory(graph).optimizer_bytes, 2 * (2 * 64 * 64 + 4 * 32));
+  const Totals step = totals(graph, Phase::kOptimizer);
+  EXPECT_EQ(step.launches, 2 * 7);
+  EXPECT_EQ(step.bytes, (12 + 8 + 12 + 8 + 8 + 8 + 16) * (64 * 64 / 2 + 32));
+}
+
+TEST(OptimizerStep, ScaledGradientsAreReadAndWrittenOnceMore) {
+  Graph graph =
+      parse_graph("input x: fp32[8, 64]\nweight w: fp32[64, 64]\ny = linear(x, w)\n", "g");
+  add_optimizer(graph, {.optimizer = Optimizer::kSgd, .scaled_gradients = true});
+  EXPECT_EQ(totals(graph, Phase::kOptimizer).bytes, (12 + 8) * 64 * 64);
 }
 
 TEST(Memory, AChainHoldsTwoTensorsAtOnce) {
@@ -257,12 +275,105 @@ TEST(Autocast, ProductsRunNarrowAndMastersStayWide) {
   }
 }
 
+TEST(Autocast, ConvolutionsRunNarrowAndTheListOfFp32StaysWide) {
+  Graph graph = parse_graph(R"(graph x
+input x: fp32[2, 16, 8, 8]
+weight w: fp32[16, 16, 3, 3]
+weight b: fp32[16]
+weight g: fp32[16]
+c = conv2d(x, w, b) {padding=1}
+n = group_norm(c, g, b) {groups=4}
+u = upsample(c)
+e = exp(c)
+l = log(c)
+d = add(n, c)
+output d
+)",
+                            "test");
+  autocast(graph, DType::kFp16);
+  EXPECT_EQ(count_of(graph, "conv2d", DType::kFp16), 1);
+  for (const char* wide : {"group_norm", "upsample", "exp", "log"})
+    EXPECT_EQ(count_of(graph, wide, DType::kFp32), 1) << wide;
+  EXPECT_EQ(count_of(graph, "add", DType::kFp32), 1);
+  add_backward(graph);
+  EXPECT_EQ(count_of(graph, "conv2d_weight_backward", DType::kFp16), 1);
+}
+
+TEST(Autocast, JoinedAndChosenTensorsTakeTheWiderType) {
+  Graph graph = parse_graph(R"(graph x
+input x: fp32[4, 8]
+input m: bool[4, 8]
+weight w: fp32[8, 8]
+a = linear(x, w)
+c = cat(a, x) {dim=1}
+d = where(m, a, x)
+e = where(m, a)
+output c
+)",
+                            "test");
+  autocast(graph, DType::kBf16);
+  EXPECT_EQ(count_of(graph, "cat", DType::kFp32), 1);
+  EXPECT_EQ(count_of(graph, "where", DType::kFp32), 1);
+  EXPECT_EQ(count_of(graph, "where", DType::kBf16), 1);
+}
+
+TEST(Autocast, CopiesOfWeightsAreMadeOnceAndLiveThroughTheForwardPass) {
+  // Under torch.no_grad the second use of a layer finds the copy of the first (PyTorch 2.13: three
+  // _to_copy in the first call of a Linear, one in the second).
+  Graph graph = parse_graph(R"(graph x
+input x: fp32[1, 8]
+weight v: fp32[8, 8]
+segment layers x5
+  weight w: fp32[8, 8]
+  y = linear(x, w)
+  carry x -> y
+segment head x1
+  a = linear(y, v)
+  z = linear(a, v)
+output z
+)",
+                            "test");
+  autocast(graph, DType::kBf16);
+  const auto copies = std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.name == "w.cast" || node.name == "v.cast";
+  });
+  EXPECT_EQ(copies, 2);
+  const int64_t copy = 2 * 8 * 8, row = 2 * 8;
+  const int64_t plan = plan_memory(graph).activations_bytes;
+  EXPECT_GE(plan, 6 * copy + 2 * row) << "five layers and the head";
+  EXPECT_LE(plan, 6 * copy + 5 * row);
+}
+
+TEST(QuantizeLinears, TakesTransposedWeightsAndExpertsToo) {
+  Graph graph = parse_graph(R"(graph x
+input x: bf16[4, 128]
+weight w: bf16[128, 256]
+weight up: bf16[8, 64, 256]
+weight down: bf16[8, 256, 32]
+weight v: bf16[64, 256]
+a = linear(x, w) {weight_layout=1}
+e = experts(a, up, down) {chosen=2}
+b = linear(e, v)
+output b
+)",
+                            "test");
+  quantize_linears(graph, [](std::string_view node) {
+    return node == "e" ? Scheme::kFp4WeightOnly : Scheme::kInt8;
+  });
+  EXPECT_EQ(count_of(graph, "quantized_linear", DType::kBf16), 1);
+  const MemoryPlan plan = plan_memory(graph);
+  const int64_t experts = 8 * (64 * 256 + 256 * 32);
+  EXPECT_EQ(plan.weights_bytes, scheme_bytes(Scheme::kInt8, 128 * 256, DType::kBf16) + 4 +
+                                    scheme_bytes(Scheme::kFp4WeightOnly, experts, DType::kBf16) +
+                                    2 * 64 * 256);
+}
+
 TEST(QuantizeLinears, StoresAllButTheOutputLayer) {
   Graph graph = parse_graph(
       "graph x\ninput x: bf16[4, 128]\nweight w: bf16[256, 128]\nweight v: bf16[64, 256]\n"
       "a = linear(x, w)\nb = linear(a, v)\noutput b\n",
       "test");
-  quantize_linears(graph, Scheme::kInt4WeightOnly);
+  quantize_linears(graph, [](std::string_view) { return Scheme::kInt4WeightOnly; });
   EXPECT_EQ(count_of(graph, "quantized_linear", DType::kBf16), 1);
   EXPECT_EQ(count_of(graph, "linear", DType::kBf16), 1);
   int64_t bytes = 0;

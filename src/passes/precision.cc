@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <string_view>
 
+#include "base/checked.h"
 #include "ops/builder.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
@@ -80,53 +82,101 @@ bool is_float(DType dtype) {
 }  // namespace
 
 void autocast(Graph& graph, DType narrow) {
-  // torch/csrc, aten/src/ATen/autocast_mode.h (PyTorch 2.x): the lists "lower_precision_fp" and
-  // "fp32" as far as operators here are on them.
-  static constexpr std::array<std::string_view, 6> kNarrow = {
-      "linear", "gemm", "matmul", "attention", "experts", "quantized_linear"};
-  static constexpr std::array<std::string_view, 8> kWide = {
-      "softmax",    "layer_norm",  "rsqrt",      "pow",
-      "pow_scalar", "integer_pow", "reduce_sum", "rms_norm"};
-  const auto rule = [narrow](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+  // aten/src/ATen/autocast_mode.h (PyTorch 2.13): of the lists AT_FORALL_LOWER_PRECISION_FP,
+  // AT_FORALL_FP32 and AT_FORALL_FP32_SET_OPT_DTYPE what is an operator here. Operators of the
+  // promote list and all others take the wider type of their inputs by their own shape rules.
+  static constexpr std::array<std::string_view, 7> kNarrow = {
+      "linear", "gemm", "matmul", "attention", "experts", "quantized_linear", "conv2d"};
+  static constexpr std::array<std::string_view, 12> kWide = {
+      "softmax",    "layer_norm",  "group_norm", "rms_norm", "rsqrt",    "pow",
+      "pow_scalar", "integer_pow", "exp",        "log",      "upsample", "reduce_sum"};
+  std::map<TensorId, TensorId> cached;  // a weight's copy
+  const auto rule = [narrow, &cached](GraphBuilder& b, const Node& node,
+                                      std::vector<TensorId> inputs) {
     const bool narrows = is_one_of(node, kNarrow);
     const bool leaves = !narrows && !is_one_of(node, kWide);
     const DType wanted = narrows ? narrow : DType::kFp32;
     for (TensorId& id : inputs) {
       const Tensor& tensor = b.graph().tensor(id);
       if (leaves || !is_float(tensor.dtype) || tensor.dtype == wanted) continue;
-      const std::string name =
-          tensor.kind == TensorKind::kWeight ? tensor.name + ".cast" : node.name + ".cast";
-      id = b.op("cast", {id}, name, {{"dtype", {static_cast<int64_t>(wanted)}}});
+      const std::vector<Attribute> attributes = {{"dtype", {static_cast<int64_t>(wanted)}}};
+      if (tensor.kind != TensorKind::kWeight) {
+        id = b.op("cast", {id}, node.name + ".cast", attributes);
+        continue;
+      }
+      const auto [copy, fresh] = cached.emplace(id, -1);
+      if (fresh) {
+        copy->second = b.op("cast", {id}, tensor.name + ".cast", attributes);
+        b.graph().tensor(copy->second).cached = true;
+      }
+      id = copy->second;
     }
     return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
   };
   graph = Rewriter(graph, rule).run();
 }
 
-void quantize_linears(Graph& graph, Scheme scheme) {
+namespace {
+
+TensorId scales_of(GraphBuilder& b, const std::string& name, Scheme scheme, int64_t elements,
+                   int32_t segment) {
+  return b.tensor({.name = name + ".scales",
+                   .shape = {scale_bytes(scheme, elements)},
+                   .dtype = DType::kInt8,
+                   .kind = TensorKind::kBuffer,
+                   .segment = segment});
+}
+
+std::vector<TensorId> quantized_linear(GraphBuilder& b, const Node& node,
+                                       std::vector<TensorId> inputs, Scheme scheme) {
+  Tensor& weight = b.graph().tensor(inputs[1]);
+  weight.dtype = scheme_info(scheme).weight;
+  // GPT-2 stores its weights the other way round; quantized ones lie as everyone's.
+  if (node.attribute_or("weight_layout", 0) == 1) std::swap(weight.shape[0], weight.shape[1]);
+  const TensorId scales =
+      scales_of(b, weight.name, scheme, element_count(weight.shape), weight.segment);
+  inputs.insert(inputs.begin() + 2, scales);
+  return b.add("quantized_linear", std::move(inputs), node.name,
+               {{"scheme", {static_cast<int64_t>(scheme)}}});
+}
+
+std::vector<TensorId> quantized_experts(GraphBuilder& b, const Node& node,
+                                        std::vector<TensorId> inputs, Scheme scheme) {
+  int64_t elements = 0;
+  for (size_t i = 1; i < 3; ++i) {
+    Tensor& weight = b.graph().tensor(inputs[i]);
+    weight.dtype = scheme_info(scheme).weight;
+    elements = checked_add(elements, element_count(weight.shape));
+  }
+  const int32_t segment = b.graph().tensor(inputs[1]).segment;
+  inputs.push_back(scales_of(b, node.name, scheme, elements, segment));
+  std::vector<Attribute> attributes = node.attributes;
+  attributes.push_back({"scheme", {static_cast<int64_t>(scheme)}});
+  return b.add("experts", std::move(inputs), node.name, std::move(attributes));
+}
+
+}  // namespace
+
+void quantize_linears(Graph& graph, const SchemeOf& scheme_of) {
   std::vector<int> uses(graph.tensors.size(), 0);
   for (const Node& node : graph.nodes) {
     for (TensorId id : node.inputs) uses[static_cast<size_t>(id)] += 1;
   }
+  const auto own_weight = [&](TensorId id) {
+    return graph.tensor(id).kind == TensorKind::kWeight && uses[static_cast<size_t>(id)] == 1;
+  };
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     const bool is_output = std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId id) {
       return std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
     });
-    const bool linear = op_def(node.op).name == "linear" && !is_output &&
-                        graph.tensor(node.inputs[1]).kind == TensorKind::kWeight &&
-                        uses[static_cast<size_t>(node.inputs[1])] == 1 &&
-                        node.attribute_or("weight_layout", 0) == 0;
-    if (!linear) return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
-    Tensor& weight = b.graph().tensor(inputs[1]);
-    weight.dtype = scheme_info(scheme).weight;
-    Tensor held{.name = weight.name + ".scales",
-                .shape = {scale_bytes(scheme, element_count(weight.shape))},
-                .dtype = DType::kInt8,
-                .kind = TensorKind::kBuffer,
-                .segment = weight.segment};
-    inputs.insert(inputs.begin() + 2, b.tensor(std::move(held)));
-    return b.add("quantized_linear", std::move(inputs), node.name,
-                 {{"scheme", {static_cast<int64_t>(scheme)}}});
+    const std::string_view name = op_def(node.op).name;
+    const bool linear = name == "linear" && !is_output && own_weight(node.inputs[1]);
+    const bool experts = name == "experts" && node.inputs.size() == 3 &&
+                         own_weight(node.inputs[1]) && own_weight(node.inputs[2]);
+    const Scheme scheme = linear || experts ? scheme_of(node.name) : Scheme::kNone;
+    if (scheme == Scheme::kNone) return b.add(name, std::move(inputs), node.name, node.attributes);
+    return linear ? quantized_linear(b, node, std::move(inputs), scheme)
+                  : quantized_experts(b, node, std::move(inputs), scheme);
   };
   graph = Rewriter(graph, rule).run();
 }

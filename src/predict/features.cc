@@ -28,13 +28,13 @@ double matrix_peak_of(const Kernel& kernel, const Device& device) {
   for (const std::string& name : dtype_names()) {
     if (device.matmul_peak(*find_dtype(name)) > 0) has.push_back(name);
   }
-  throw Error(
-      ErrorKind::kUnsupported,
-      fmt::format("{} has no unit that multiplies {} matrices; it has: {}{}", device.id,
-                  dtype_name(dtype), join(has, ", "),
-                  kernel.scheme == Scheme::kNone
-                      ? ""
-                      : "; weights alone can be stored in few bits (int8_wo, int4_wo, fp4_wo)"));
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("{} has no unit that multiplies {} matrices; it has: {}{}", device.id,
+                          dtype_name(dtype), join(has, ", "),
+                          kernel.scheme == Scheme::kNone
+                              ? ""
+                              : fmt::format("; weights alone can be stored so ({})",
+                                            scheme_info(weight_only(kernel.scheme)).name)));
 }
 
 }  // namespace

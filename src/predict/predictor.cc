@@ -187,7 +187,8 @@ class LearnedPredictor : public Predictor {
         if (!half) unmeasured("dtype");
         break;
       case NetKind::kExperts:
-        if (!half || kernel.scheme == Scheme::kFp4 || kernel.scheme == Scheme::kInt8)
+        if (!half || kernel.scheme == Scheme::kFp4 || kernel.scheme == Scheme::kInt8 ||
+            kernel.scheme == Scheme::kFp8WeightOnly || kernel.scheme == Scheme::kNvfp4WeightOnly)
           unmeasured(half ? "scheme" : "dtype");
         break;
       default:

@@ -89,8 +89,11 @@ std::string totals(const Forecast& f, const TableStyle& style) {
 }  // namespace
 
 std::string forecast_table(const Forecast& f, const TableStyle& style) {
-  std::string out = bold(fmt::format("{} on {}: {}, batch {}, seq {}, {}", f.model, f.gpu_name,
-                                     f.mode, f.batch, f.seq, f.dtype),
+  // A graph file fixes its shapes.
+  const std::string shape =
+      f.dtype_source == "graph" ? "" : fmt::format("batch {}, seq {}, ", f.batch, f.seq);
+  std::string out = bold(fmt::format("{} on {}: {}, {}{}", f.model, f.gpu_name, f.mode, shape,
+                                     dtype_text(f.dtype, f.dtype_source)),
                          style.color) +
                     "\n\n" + totals(f, style) + "\n";
   const std::vector<Joined> joined = join_alike(f);
@@ -139,6 +142,7 @@ std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batc
                  {"batch", f.batch},
                  {"seq", f.seq},
                  {"dtype", f.dtype},
+                 {"dtype_source", f.dtype_source},
                  {"latency_s", f.latency_s},
                  {"latency_low_s", f.latency_low_s},
                  {"latency_high_s", f.latency_high_s},

@@ -40,6 +40,10 @@ std::string sizes_text(const KernelForecast& k) {
   return fmt::format("[{}]", k.shape.n);
 }
 
+std::string dtype_text(const std::string& dtype, const std::string& source) {
+  return source.empty() || source == "asked" ? dtype : fmt::format("{} ({})", dtype, source);
+}
+
 Json kernel_object(const KernelForecast& k) {
   Json object = {{"name", k.name},           {"op", k.op},
                  {"phase", k.phase},         {"dtype", k.dtype},

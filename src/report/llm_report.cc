@@ -66,8 +66,9 @@ std::string title(const LlmForecast& f) {
   const char* mean = f.lengths_vary ? "mean " : "";
   return fmt::format("{} on {}{}: {}prompt {}, {}output {}, {}{}{}, {}\n\n", f.model,
                      f.tp > 1 ? fmt::format("{} x ", f.tp) : "", f.gpu_name, mean, f.prompt, mean,
-                     f.output, f.continuous ? "" : fmt::format("batch {}, ", f.batch), f.dtype,
-                     f.kv_dtype == f.dtype ? "" : fmt::format(" (cache {})", f.kv_dtype),
+                     f.output, f.continuous ? "" : fmt::format("batch {}, ", f.batch),
+                     dtype_text(f.dtype, f.dtype_source),
+                     f.kv_dtype == f.dtype ? "" : fmt::format(", cache {}", f.kv_dtype),
                      f.continuous ? fmt::format("served by {}", f.software)
                                   : fmt::format("{}'s kernels", f.software));
 }
@@ -159,6 +160,7 @@ std::string llm_json(const LlmForecast& f) {
                  {"seq", f.prompt + f.output},
                  {"tp", f.tp},
                  {"dtype", f.dtype},
+                 {"dtype_source", f.dtype_source},
                  {"kv_dtype", f.kv_dtype},
                  {"software", f.software},
                  {"latency_s", f.latency.seconds},

@@ -7,9 +7,7 @@
 #include <cmath>
 #include <csignal>
 
-#include "base/embedded.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/rng.h"
 #include "devices/registry.h"
 #include "ops/shapes.h"
@@ -17,10 +15,8 @@
 #include "predict/weights.h"
 #include "test_support.h"
 #include "train/calibrate.h"
-#include "train/calibration_data.h"
 #include "train/dataset.h"
 #include "train/forest_trainer.h"
-#include "train/output_folder.h"
 #include "train/training.h"
 
 namespace tilecast {
@@ -301,83 +297,6 @@ TEST(Training, AKilledRunEndsWithTheBytesOfAWholeOne) {
     EXPECT_EQ(read_file(folder.path() / "whole" / name), read_file(folder.path() / "killed" / name))
         << name;
   EXPECT_FALSE(std::filesystem::exists(options.output / "checkpoints"));
-}
-
-TEST(OutputFolder, IsHeldByOneRunAtATime) {
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "weights";
-  {
-    const OutputFolder first(path);
-    EXPECT_ERROR(OutputFolder(path), kIo,
-                 path.string() + ": process " + std::to_string(::getpid()) +
-                     " trains into this folder; wait for it to end");
-    write_file(first.checkpoints() / "a.checkpoint", "x");
-  }
-  // Nothing but the checkpoint stays; the next run can have the folder.
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path / "checkpoints"), {}), 1);
-  OutputFolder(path).remove_checkpoints();
-  EXPECT_FALSE(std::filesystem::exists(path / "checkpoints"));
-}
-
-TEST(OutputFolder, AFailureLeavesNoEmptyFolders) {
-  const TemporaryFolder folder;
-  const auto ignore = [](const TrainProgress&) {};
-  const auto output = folder.path() / "new" / "weights";
-  EXPECT_ERROR(train_weights({.data = {folder.path() / "none"}, .output = output}, ignore),
-               kNotFound, "no such file or folder");
-  write_file(folder.path() / "few.csv", "gpu,op,dtype,n,latency_s\nT4,add,fp32,1000,1e-5\n");
-  EXPECT_ERROR(train_weights({.data = {folder.path() / "few.csv"}, .output = output}, ignore),
-               kInput, "too little to learn");
-  EXPECT_FALSE(std::filesystem::exists(folder.path() / "new"));
-  // The user's own folder stays.
-  const auto own = folder.path() / "own";
-  std::filesystem::create_directory(own);
-  EXPECT_ERROR(train_weights({.data = {folder.path() / "none"}, .output = own}, ignore), kNotFound,
-               "no such file or folder");
-  EXPECT_TRUE(std::filesystem::is_empty(own));
-  EXPECT_ERROR(train_weights({.data = {}, .output = folder.path() / "few.csv"}, ignore), kIo,
-               "cannot make the folder");
-}
-
-TEST(CalibrationData, RowsWithoutATimeAreCountedAndOtherGpusRefused) {
-  const TemporaryFolder folder;
-  const auto path = (folder.path() / "few.csv").string();
-  const Device l4 = find_device("L4");
-  const auto read = [&](const std::string& text, const std::string& gpu) {
-    write_file(path, text);
-    return read_calibration_data({path}, find_device(gpu), gpu, load_weights(""));
-  };
-  const std::string header = "gpu,op,dtype,n,latency_s\n";
-  const CalibrationData data = read(
-      header + "L4,add,fp32,1000000,1e-4\nnvidia-l4,add,fp32,2000000,2e-4\nL4,add,fp32,9,\n", "L4");
-  EXPECT_EQ(data.rows.size(), 2u);
-  ASSERT_EQ(data.report.size(), 1u);
-  EXPECT_EQ(data.report[0], "left out " + path + ": latency_s is empty");
-  EXPECT_ERROR(read(header + "L4,add,fp32,1000,1e-5\n", "L40S"), kInput,
-               path + ": its rows are of L4 (1), none is of nvidia-l40s, which --gpu names");
-  EXPECT_ERROR(read(header + "L4,add,fp32,1000,\nL4,add,fp32,10,\n", "L4"), kInput,
-               "holds no measured kernel: " + path + ": latency_s is empty (2 rows)");
-  EXPECT_ERROR(read("a,b\n1,2\n", "L4"), kInput, "the columns are of no known layout");
-  // A few rows of another card in the file are left out, and said so.
-  const CalibrationData mixed =
-      read(header + "L4,add,fp32,1000000,1e-4\nT4,add,fp32,1000000,1e-4\n", "L4");
-  EXPECT_EQ(mixed.rows.size(), 1u);
-  EXPECT_EQ(mixed.report[0], "left out " + path + ": rows of T4 (1), which is not nvidia-l4");
-}
-
-TEST(CalibrationData, ADeviceFileIsFoundByTheIdThatSuggestPrints) {
-  const TemporaryFolder folder;
-  Json json = Json::parse(embedded_files("devices/nvidia-l4").front().content);
-  json["id"] = "my-card";
-  json["aliases"] = {"My Card"};
-  const auto device = (folder.path() / "mine.json").string();
-  write_file(device, json.dump());
-  write_file(folder.path() / "few.csv",
-             "gpu,op,dtype,n,latency_s\nmy-card,add,fp32,1000000,1e-4\n"
-             "my card,add,fp32,1000000,1e-4\n");
-  const CalibrationData data = read_calibration_data({(folder.path() / "few.csv").string()},
-                                                     find_device(device), device, load_weights(""));
-  EXPECT_EQ(data.rows.size(), 2u);
 }
 
 TEST(Calibrate, LearnsWhatAFewRowsShow) {

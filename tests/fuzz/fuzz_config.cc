@@ -18,13 +18,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const tilecast::Segment& segment : graph.segments) {
       if (segment.repeat > 100) return 0;
     }
+    if (model.checkpoint.scheme_of) {
+      tilecast::Graph stored = model.build({.batch = 1, .seq = 8, .dtype = tilecast::DType::kBf16});
+      tilecast::quantize_linears(stored, model.checkpoint.scheme_of);
+      tilecast::plan_memory(stored);
+    }
     tilecast::add_backward(graph);
     tilecast::fuse_pointwise(graph);
     tilecast::plan_memory(graph);
     if (model.decoder) {
       for (const int64_t past : {0, 40}) {
-        tilecast::plan_memory(
-            model.decoder->build_step({.groups = {{2, 3, past}, {1, 1, 7}}, .skew_percent = 101}));
+        tilecast::plan_memory(model.decoder->build_step({.groups = {{2, 3, past}, {1, 1, 7}},
+                                                         .scheme_of = model.checkpoint.scheme_of,
+                                                         .skew_percent = 101}));
       }
     }
   } catch (const tilecast::Error& error) {

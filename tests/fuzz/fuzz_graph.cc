@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const tilecast::Segment& segment : graph.segments) repeats += segment.repeat;
     if (repeats > 200) return 0;  // valid, but slows the fuzzer down
     tilecast::add_backward(graph);
-    tilecast::add_optimizer(graph, tilecast::Optimizer::kAdamW);
+    tilecast::add_optimizer(graph, {.optimizer = tilecast::Optimizer::kAdamW});
     tilecast::fuse_pointwise(graph);
     std::vector<tilecast::Kernel> kernels;
     for (const tilecast::Node& node : graph.nodes) tilecast::lower_node(graph, node, kernels);

@@ -17,6 +17,7 @@ struct DecoderConfig {
   struct Layer {
     int64_t window = 0;  ///< tokens that attention reaches back; 0: all
     bool experts = false;
+    std::vector<Scheme> schemes = {};  ///< of its linear layers, where the checkpoint is quantized
     bool operator==(const Layer&) const = default;
   };
   /// A layer of experts.
@@ -52,10 +53,6 @@ struct DecoderConfig {
   bool scaled_embedding = false, attention_cap = false, logit_cap = false;
   bool tied = false, attention_dropout = false;
 
-  /// Of the checkpoint: how linear layers and experts are stored.
-  Scheme scheme = Scheme::kNone;
-  bool scheme_of_experts_only = false;
-
   bool is_latent() const { return latent.rank > 0; }
   int64_t query_width() const { return is_latent() ? latent.plain + latent.rotary : head; }
   int64_t value_width() const { return is_latent() ? latent.value : head; }
@@ -77,6 +74,10 @@ DecoderConfig read_decoder_config(const JsonObject& config);
 /// `positions` as the config's scaling of rotary positions extends them. Throws Error{kInput} for a
 /// type of scaling that is not known.
 int64_t scaled_positions(const JsonObject& config, int64_t positions);
+
+/// Asks the checkpoint how each linear layer is stored: layers that differ are told apart, and the
+/// checkpoint learns which schemes are in use.
+void read_layer_schemes(DecoderConfig& config, Checkpoint& checkpoint);
 
 /// A forward pass as transformers launches it, all logits computed.
 Graph build_decoder(const DecoderConfig& config, const GraphRequest& request);

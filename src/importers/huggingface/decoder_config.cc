@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "importers/huggingface/decoder.h"
 #include "importers/huggingface/layers.h"
+#include "importers/huggingface/quantization.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -16,57 +17,6 @@ namespace {
 constexpr int64_t kMostLayers = 100000;
 
 using Layer = DecoderConfig::Layer;
-
-/// Checkpoints in few bits say how in `quantization_config`.
-void read_quantization(const JsonObject& c, DecoderConfig& config) {
-  if (!c.has("quantization_config")) return;
-  const JsonObject q = c.object("quantization_config");
-  const std::string method = q.optional_string({"quant_method", "quant_algo"}).value_or("");
-  const auto bits = [&](int64_t otherwise) {
-    return q.optional_integer({"bits", "w_bit"}, 1, 16).value_or(otherwise);
-  };
-  const auto weight_only = [&](int64_t width) {
-    if (width == 4) return Scheme::kInt4WeightOnly;
-    if (width == 8) return Scheme::kInt8WeightOnly;
-    q.fail("bits", fmt::format("weights of {} bits are not forecast; known: 4, 8", width));
-  };
-  const std::string lower = normalized_name(method);
-  if (lower == "fp8" || lower == "fbgemmfp8") {
-    config.scheme = q.has("weight_block_size") ? Scheme::kFp8Block : Scheme::kFp8;
-  } else if (lower == "gptq" || lower == "awq") {
-    config.scheme = weight_only(bits(4));
-  } else if (lower == "mxfp4") {
-    config.scheme = Scheme::kFp4WeightOnly;
-    config.scheme_of_experts_only = true;
-  } else if (lower == "nvfp4" || lower == "modeloptfp4") {
-    config.scheme = Scheme::kFp4;
-  } else if (lower == "bitsandbytes") {
-    config.scheme = q.boolean("load_in_4bit", false) ? Scheme::kInt4WeightOnly : Scheme::kInt8;
-  } else if (lower == "modelopt" || lower == "compressedtensors") {
-    const std::string format =
-        normalized_name(q.optional_string({"quant_algo", "format"}).value_or(""));
-    if (format == "fp8" || format == "floatquantized") {
-      config.scheme = Scheme::kFp8;
-    } else if (format == "nvfp4" || format == "nvfp4packquantized") {
-      config.scheme = Scheme::kFp4;
-    } else if (format == "intquantized") {
-      config.scheme = Scheme::kInt8;
-    } else if (format == "packquantized") {
-      config.scheme = Scheme::kInt4WeightOnly;
-    } else {
-      q.fail("format",
-             fmt::format("unknown format '{}'; known: fp8, float-quantized, int-quantized, "
-                         "pack-quantized, nvfp4-pack-quantized",
-                         shown_name(format)));
-    }
-  } else {
-    q.fail(
-        "quant_method",
-        fmt::format("unknown quantization scheme '{}'; known: fp8, fbgemm_fp8, gptq, awq, mxfp4, "
-                    "nvfp4, bitsandbytes, modelopt, compressed-tensors",
-                    shown_name(method)));
-  }
-}
 
 void read_attention(const JsonObject& c, DecoderConfig& config) {
   config.width = c.integer({"hidden_size"}, 1, kLargestSize);
@@ -96,7 +46,6 @@ void read_common(const JsonObject& c, DecoderConfig& config) {
   check_activation(c, c.has("hidden_act") ? "hidden_act" : "hidden_activation", config.activation);
   config.mlp_bias = c.boolean("mlp_bias", false);
   config.tied = c.boolean("tie_word_embeddings", false);
-  read_quantization(c, config);
 }
 
 /// Layers that attend to a window: named one by one, or each but every `pattern`-th.
@@ -168,7 +117,10 @@ void mistral(const JsonObject& c, DecoderConfig& config) {
   read_windows(c, config, "sliding_window", 1);
 }
 
-void qwen2(const JsonObject&, DecoderConfig& config) { config.qkv_bias = true; }
+void qwen2(const JsonObject&, DecoderConfig& config) {
+  config.qkv_bias = true;
+  config.out_bias = false;
+}
 
 void qwen3(const JsonObject&, DecoderConfig& config) { config.query_norm = true; }
 
@@ -192,10 +144,8 @@ void qwen3_moe(const JsonObject& c, DecoderConfig& config) {
 void gemma2(const JsonObject& c, DecoderConfig& config) {
   config.post_norms = config.scaled_embedding = true;
   config.tied = c.boolean("tie_word_embeddings", true);
-  config.attention_cap =
-      c.has("attn_logit_softcapping") && !c.json()["attn_logit_softcapping"].is_null();
-  config.logit_cap =
-      c.has("final_logit_softcapping") && !c.json()["final_logit_softcapping"].is_null();
+  config.attention_cap = c.has("attn_logit_softcapping") && c.number("attn_logit_softcapping") != 0;
+  config.logit_cap = c.has("final_logit_softcapping") && c.number("final_logit_softcapping") != 0;
   read_windows(c, config, "sliding_window", 2);
 }
 
@@ -245,6 +195,18 @@ void deepseek(const JsonObject& c, DecoderConfig& config) {
       config.experts.inner * c.optional_integer({"n_shared_experts"}, 0, 1024).value_or(0);
 }
 
+/// Queries and keys are normalized over all heads together; the same traffic is taken per head.
+void minimax_m2(const JsonObject& c, DecoderConfig& config) {
+  for (const Json& type : c.json().value("attn_type_list", Json::array())) {
+    if (type != 1)
+      throw Error(ErrorKind::kUnsupported,
+                  c.where() + ": 'attn_type_list': linear attention is not forecast");
+  }
+  config.query_norm = c.boolean("use_qk_norm", false);
+  read_experts(c, config, {"num_local_experts"}, "intermediate_size");
+  config.experts.balanced = c.boolean("use_routing_bias", false);
+}
+
 void llama4(const JsonObject& c, DecoderConfig& config) {
   read_experts(c, config, {"num_local_experts"}, "intermediate_size");
   config.experts.shared_inner = config.experts.inner;
@@ -284,7 +246,6 @@ DecoderConfig read_falcon(const JsonObject& c) {
   config.rotary = !c.boolean("alibi", false);
   config.qkv_bias = config.out_bias = config.mlp_bias = c.boolean("bias", false);
   config.tied = c.boolean("tie_word_embeddings", true);
-  read_quantization(c, config);
   return config;
 }
 
@@ -293,12 +254,16 @@ struct Variant {
   void (*read)(const JsonObject&, DecoderConfig&);
 };
 constexpr Variant kVariants[] = {
-    {"llama", llama},         {"mistral", mistral},      {"mixtral", mixtral},
-    {"qwen2", qwen2},         {"qwen2_moe", qwen2_moe},  {"qwen3", qwen3},
-    {"qwen3_moe", qwen3_moe}, {"gemma2", gemma2},        {"gemma3_text", gemma3},
-    {"phi3", phi3},           {"gpt_oss", gpt_oss},      {"glm4", glm4},
-    {"glm4_moe", glm4_moe},   {"deepseek_v2", deepseek}, {"deepseek_v3", deepseek},
-    {"llama4_text", llama4},
+    {"llama", llama},           {"mistral", mistral},
+    {"mixtral", mixtral},       {"qwen2", qwen2},
+    {"qwen2_moe", qwen2_moe},   {"qwen3", qwen3},
+    {"qwen3_moe", qwen3_moe},   {"gemma2", gemma2},
+    {"gemma3_text", gemma3},    {"phi3", phi3},
+    {"gpt_oss", gpt_oss},       {"glm4", glm4},
+    {"glm4_moe", glm4_moe},     {"deepseek_v2", deepseek},
+    {"deepseek_v3", deepseek},  {"llama4_text", llama4},
+    {"minimax_m2", minimax_m2}, {"mimo", qwen2},
+    {"qwen3_vl_text", qwen3},   {"qwen3_vl_moe_text", qwen3_moe},
 };
 
 }  // namespace
@@ -330,30 +295,79 @@ DecoderConfig read_decoder_config(const JsonObject& json) {
   DecoderConfig config{};
   read_common(json, config);
   for (const Variant& variant : kVariants) {
-    if (variant.model_type == type) variant.read(json, config);
+    if (variant.model_type != type) continue;
+    variant.read(json, config);
+    return config;
   }
-  return config;
+  throw Error(
+      ErrorKind::kUnsupported,
+      fmt::format("{}: 'model_type': '{}' is no decoder that is known", json.where(), type));
 }
 
-Model read_multimodal_decoder(const JsonObject& json) {
+void read_layer_schemes(DecoderConfig& config, Checkpoint& checkpoint) {
+  if (!checkpoint.scheme_of) return;
+  const auto ask = [&](size_t index, const std::string& part, std::vector<std::string> modules) {
+    for (const std::string& module : modules) {
+      const Scheme scheme =
+          checkpoint.scheme_of(fmt::format("layers.{}.{}.{}", index, part, module));
+      config.layers[index].schemes.push_back(scheme);
+    }
+  };
+  // No published model has more layers; what is beyond is as the last of these.
+  constexpr size_t kMostAsked = 2048;
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (i >= kMostAsked) {
+      config.layers[i].schemes = config.layers[kMostAsked - 1].schemes;
+      continue;
+    }
+    // What holds the most weights first.
+    if (config.layers[i].experts) ask(i, "mlp", {"experts"});
+    const bool shared = config.layers[i].experts && config.experts.shared_inner > 0;
+    if (shared) ask(i, "mlp.shared_experts", {"down_proj", "gate_proj", "up_proj"});
+    if (!config.layers[i].experts) ask(i, "mlp", {"down_proj", "gate_proj", "up_proj"});
+    ask(i, "self_attn", {"o_proj"});
+    if (config.is_latent()) {
+      ask(i, "self_attn", {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"});
+    } else {
+      ask(i, "self_attn", {"q_proj", "k_proj", "v_proj"});
+    }
+  }
+  checkpoint.schemes.clear();
+  // The last layer stands for most: the first ones are often dense or left as they are.
+  for (auto layer = config.layers.rbegin(); layer != config.layers.rend(); ++layer) {
+    for (const Scheme scheme : layer->schemes) {
+      const auto& known = checkpoint.schemes;
+      if (scheme != Scheme::kNone && std::find(known.begin(), known.end(), scheme) == known.end())
+        checkpoint.schemes.push_back(scheme);
+    }
+  }
+}
+
+Json multimodal_text(const JsonObject& json, const std::string& key) {
+  const JsonObject given = json.object(key);
+  Json text = Json::object();
   // Published Gemma 3 configs leave out what equals transformers' defaults (Gemma3TextConfig).
-  Json text = {{"num_attention_heads", 8},
-               {"num_key_value_heads", 4},
-               {"head_dim", 256},
-               {"vocab_size", 262208},
-               {"max_position_embeddings", 131072},
-               {"hidden_activation", "gelu_pytorch_tanh"}};
-  const JsonObject given = json.object("text_config");
-  if (json.string("model_type") != "gemma3") text = Json::object();
+  if (json.optional_string({"model_type"}).value_or("") == "gemma3")
+    text = {{"model_type", "gemma3_text"},
+            {"num_attention_heads", 8},
+            {"num_key_value_heads", 4},
+            {"head_dim", 256},
+            {"vocab_size", 262208},
+            {"max_position_embeddings", 131072},
+            {"hidden_activation", "gelu_pytorch_tanh"}};
   text.update(given.json());
-  if (!text.contains("model_type")) text["model_type"] = json.string("model_type") + "_text";
-  if (json.has("quantization_config"))
-    text["quantization_config"] = json.json()["quantization_config"];
-  return read_decoder(JsonObject(text, given.where()));
+  // What holds for the whole stands outside.
+  for (const char* field :
+       {"quantization_config", kBesideConfig, "torch_dtype", "dtype", "tie_word_embeddings"}) {
+    if (!given.has(field) && json.has(field)) text[field] = json.json()[field];
+  }
+  return text;
 }
 
 Model read_decoder(const JsonObject& json) {
-  const DecoderConfig config = read_decoder_config(json);
+  DecoderConfig config = read_decoder_config(json);
+  Checkpoint checkpoint = read_checkpoint(json);
+  read_layer_schemes(config, checkpoint);
   Model model = make_model(config, std::min<int64_t>(2048, config.positions), config.positions,
                            build_decoder);
   model.has_fused_attention = true;
@@ -368,7 +382,7 @@ Model read_decoder(const JsonObject& json) {
   decoder.width = config.width;
   decoder.tied = config.tied;
   decoder.cache_width = config.cache_width();
-  decoder.scheme = config.scheme;
+  model.checkpoint = std::move(checkpoint);
   for (const Layer& layer : config.layers) decoder.windows.push_back(layer.window);
   decoder.build_step = [config](const StepRequest& request) {
     return build_serving_step(config, request);

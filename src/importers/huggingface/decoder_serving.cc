@@ -19,8 +19,6 @@ class ServingStep {
       : b_(graph),
         c_(config),
         r_(request),
-        scheme_(request.scheme.value_or(config.scheme)),
-        linear_scheme_(request.scheme || !config.scheme_of_experts_only ? scheme_ : Scheme::kNone),
         ranks_(request.tensor_ranks),
         heads_(config.heads / ranks_),
         // Fewer key heads than ranks: some ranks hold the same ones.
@@ -73,6 +71,10 @@ class ServingStep {
     return b_.weight(name, std::move(shape), r_.dtype);
   }
 
+  Scheme scheme_of(const std::string& module) const {
+    return r_.scheme_of ? r_.scheme_of(module) : Scheme::kNone;
+  }
+
   int64_t split(int64_t size) const { return (size + ranks_ - 1) / ranks_; }
 
   TensorId all_reduce(TensorId x, const std::string& name) {
@@ -92,16 +94,17 @@ class ServingStep {
   TensorId linear(TensorId x, const std::string& name, int64_t out, bool bias) {
     const int64_t k = b_.graph().tensor(x).shape.back();
     std::vector<TensorId> inputs = {x};
-    if (linear_scheme_ == Scheme::kNone) {
+    const Scheme scheme = scheme_of(name);
+    if (scheme == Scheme::kNone) {
       inputs.push_back(weight(name + ".weight", {out, k}));
       if (bias) inputs.push_back(weight(name + ".bias", {out}));
       return op("linear", std::move(inputs), name);
     }
-    inputs.push_back(b_.weight(name + ".weight", {out, k}, scheme_info(linear_scheme_).weight));
-    inputs.push_back(scales(name, out * k, linear_scheme_));
+    inputs.push_back(b_.weight(name + ".weight", {out, k}, scheme_info(scheme).weight));
+    inputs.push_back(scales(name, out * k, scheme));
     if (bias) inputs.push_back(weight(name + ".bias", {out}));
     return op("quantized_linear", std::move(inputs), name,
-              {{"scheme", {static_cast<int64_t>(linear_scheme_)}}});
+              {{"scheme", {static_cast<int64_t>(scheme)}}});
   }
 
   /// Norm of x + added; x becomes the sum.
@@ -241,9 +244,10 @@ class ServingStep {
         b_.add("rotary",
                {slice(q, heads_ * l.rotary, p + "q_rotary"), slice(down, l.rotary, p + "k_rotary")},
                p + "rotary")[1];
+    const Scheme kv_scheme = scheme_of(p + "kv_b_proj");
     const TensorId kv_b =
         b_.weight(p + "kv_b_proj.weight", {heads_ * (l.plain + l.value), l.rank},
-                  linear_scheme_ == Scheme::kNone ? r_.dtype : scheme_info(linear_scheme_).weight);
+                  kv_scheme == Scheme::kNone ? r_.dtype : scheme_info(kv_scheme).weight);
     const std::vector<TensorId> caches =
         append_cache(index, latent_width, {latent, turned}, p + "cache");
     const TensorId buffer = buffer_like(q, heads_ * l.value, p + "outputs");
@@ -252,8 +256,8 @@ class ServingStep {
     const bool fresh = std::any_of(r_.groups.begin(), r_.groups.end(), is_fresh);
     const bool cached = !std::all_of(r_.groups.begin(), r_.groups.end(), is_fresh);
     const TensorId kv_b_scales =
-        fresh && linear_scheme_ != Scheme::kNone
-            ? scales(p + "kv_b_proj", element_count(b_.graph().tensor(kv_b).shape), linear_scheme_)
+        fresh && kv_scheme != Scheme::kNone
+            ? scales(p + "kv_b_proj", element_count(b_.graph().tensor(kv_b).shape), kv_scheme)
             : -1;
     const TensorId per_head = cached ? per_head_weight(kv_b, p) : -1;
     std::vector<TensorId> outputs;
@@ -303,12 +307,12 @@ class ServingStep {
                          const std::string& p) {
     if (kv_b_scales < 0) return op("linear", {latent, kv_b}, p + "kv_b_proj");
     return op("quantized_linear", {latent, kv_b, kv_b_scales}, p + "kv_b_proj",
-              {{"scheme", {static_cast<int64_t>(linear_scheme_)}}});
+              {{"scheme", {static_cast<int64_t>(scheme_of(p + "kv_b_proj"))}}});
   }
 
   /// Serving software keeps the weights that it absorbs in the activations' type.
   TensorId per_head_weight(TensorId kv_b, const std::string& p) {
-    if (linear_scheme_ == Scheme::kNone) return kv_b;
+    if (scheme_of(p + "kv_b_proj") == Scheme::kNone) return kv_b;
     const Tensor stored = b_.graph().tensor(kv_b);
     return b_.tensor({.name = p + "kv_b_absorbed",
                       .shape = stored.shape,
@@ -354,12 +358,13 @@ class ServingStep {
     if (e.bias) router.push_back(weight(p + "gate.bias", {e.count}));
     if (e.balanced) weight(p + "gate.e_score_correction_bias", {e.count});
     op("softmax", {op("linear", std::move(router), p + "gate")}, p + "top_k");
-    const DType stored = scheme_ == Scheme::kNone ? r_.dtype : scheme_info(scheme_).weight;
+    const Scheme scheme = scheme_of(p + "experts");
+    const DType stored = scheme == Scheme::kNone ? r_.dtype : scheme_info(scheme).weight;
     std::vector<TensorId> inputs = {
         x, b_.weight(p + "experts.gate_up_proj", {e.count, 2 * own, c_.width}, stored),
         b_.weight(p + "experts.down_proj", {e.count, c_.width, own}, stored)};
-    if (scheme_ != Scheme::kNone)
-      inputs.push_back(scales(p + "experts", 3 * e.count * own * c_.width, scheme_));
+    if (scheme != Scheme::kNone)
+      inputs.push_back(scales(p + "experts", 3 * e.count * own * c_.width, scheme));
     if (e.bias) {  // counted with the weights; their traffic is nothing beside them
       weight(p + "experts.gate_up_bias", {e.count, 2 * own});
       weight(p + "experts.down_bias", {e.count, c_.width});
@@ -367,7 +372,7 @@ class ServingStep {
     TensorId y = op("experts", std::move(inputs), p + "experts",
                     {{"chosen", {e.chosen}},
                      {"skew_percent", {r_.skew_percent}},
-                     {"scheme", {static_cast<int64_t>(scheme_)}}});
+                     {"scheme", {static_cast<int64_t>(scheme)}}});
     if (e.shared_inner > 0) {
       TensorId shared = mlp_of(x, p + "shared_experts.", e.shared_inner);
       if (e.shared_gate) {
@@ -409,7 +414,6 @@ class ServingStep {
   GraphBuilder b_;
   const DecoderConfig& c_;
   const StepRequest& r_;
-  Scheme scheme_, linear_scheme_;
   int64_t ranks_, heads_, kv_heads_;
   int64_t tokens_ = 0, sequences_ = 0;
 };

@@ -12,6 +12,9 @@ namespace tilecast {
 /// One family of Hugging Face models, by the `model_type` of its config.json.
 struct FamilyDef {
   std::string_view model_type;
+  /// Classes in `architectures` begin with this ("Llama" of LlamaForCausalLM); it decides where the
+  /// model_type is not known. "": none.
+  std::string_view architecture;
   std::string_view doc;
   Model (*read)(const JsonObject& config);
 };
@@ -21,14 +24,19 @@ Model read_gpt2(const JsonObject& config);
 Model read_bert(const JsonObject& config);
 Model read_opt(const JsonObject& config);
 Model read_decoder(const JsonObject& config);
-/// The language model of a config that holds one beside a vision tower, which is left out.
-Model read_multimodal_decoder(const JsonObject& config);
+/// The language model of a config that holds one beside a vision tower, with what the outer config
+/// says of both.
+Json multimodal_text(const JsonObject& config, const std::string& key);
 Model read_t5(const JsonObject& config);
 Model read_vit(const JsonObject& config);
 Model read_clip(const JsonObject& config);
 Model read_whisper(const JsonObject& config);
 Model read_unet(const JsonObject& config);
 Model read_dit(const JsonObject& config);
+
+/// Types and quantization. What cannot be read of the quantization is kept as `problem`. Throws
+/// Error{kInput} for fields of a wrong type.
+Checkpoint read_checkpoint(const JsonObject& config);
 
 /// A Model that builds its graphs from a config that was read before.
 template <typename Config>

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 
 #include "base/text.h"
 #include "importers/huggingface/family.h"
+#include "importers/huggingface/quantization.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -13,35 +16,38 @@ namespace {
 
 const std::vector<FamilyDef>& families() {
   static const std::vector<FamilyDef> table = {
-      {"gpt2", "GPT-2 and GPT-3 sizes", read_gpt2},
-      {"bert", "BERT encoders", read_bert},
-      {"opt", "OPT decoders", read_opt},
-      {"llama", "Llama 1, 2, 3", read_decoder},
-      {"llama4_text", "Llama 4, text part", read_decoder},
-      {"llama4", "Llama 4, its text part", read_multimodal_decoder},
-      {"mistral", "Mistral", read_decoder},
-      {"mixtral", "Mixtral", read_decoder},
-      {"qwen2", "Qwen2 and 2.5", read_decoder},
-      {"qwen2_moe", "Qwen2 with experts", read_decoder},
-      {"qwen3", "Qwen3", read_decoder},
-      {"qwen3_moe", "Qwen3 with experts", read_decoder},
-      {"gemma2", "Gemma 2", read_decoder},
-      {"gemma3_text", "Gemma 3, text part", read_decoder},
-      {"gemma3", "Gemma 3, its text part", read_multimodal_decoder},
-      {"phi3", "Phi-3 and Phi-4", read_decoder},
-      {"gpt_oss", "gpt-oss", read_decoder},
-      {"falcon", "Falcon", read_decoder},
-      {"deepseek_v2", "DeepSeek-V2", read_decoder},
-      {"deepseek_v3", "DeepSeek-V3 and R1", read_decoder},
-      {"glm4", "GLM-4", read_decoder},
-      {"glm4_moe", "GLM-4.5 with experts", read_decoder},
-      {"vit", "Vision transformers", read_vit},
-      {"clip", "CLIP, both towers", read_clip},
-      {"whisper", "Whisper", read_whisper},
-      {"UNet2DConditionModel", "Stable Diffusion's U-Net (diffusers)", read_unet},
-      {"DiTTransformer2DModel", "diffusion transformers (diffusers)", read_dit},
-      {"t5", "T5 encoder-decoders", read_t5},
-      {"switch_transformers", "Switch Transformers: T5 with experts", read_t5},
+      {"gpt2", "GPT2", "GPT-2 and GPT-3 sizes", read_gpt2},
+      {"bert", "Bert", "BERT encoders", read_bert},
+      {"opt", "OPT", "OPT decoders", read_opt},
+      {"llama", "Llama", "Llama 1, 2, 3", read_decoder},
+      {"llama4_text", "Llama4", "Llama 4, text part", read_decoder},
+      {"mistral", "Mistral", "Mistral", read_decoder},
+      {"mixtral", "Mixtral", "Mixtral", read_decoder},
+      {"qwen2", "Qwen2", "Qwen2 and 2.5", read_decoder},
+      {"qwen2_moe", "Qwen2Moe", "Qwen2 with experts", read_decoder},
+      {"qwen3", "Qwen3", "Qwen3", read_decoder},
+      {"qwen3_moe", "Qwen3Moe", "Qwen3 with experts", read_decoder},
+      {"qwen3_vl_text", "", "Qwen3-VL, text part", read_decoder},
+      {"qwen3_vl_moe_text", "", "Qwen3-VL with experts, text part", read_decoder},
+      {"mimo", "MiMo", "MiMo: a Qwen2", read_decoder},
+      {"gemma2", "Gemma2", "Gemma 2", read_decoder},
+      {"gemma3_text", "Gemma3", "Gemma 3, text part", read_decoder},
+      {"phi3", "Phi3", "Phi-3 and Phi-4", read_decoder},
+      {"gpt_oss", "GptOss", "gpt-oss", read_decoder},
+      {"falcon", "Falcon", "Falcon", read_decoder},
+      {"deepseek_v2", "DeepseekV2", "DeepSeek-V2", read_decoder},
+      {"deepseek_v3", "DeepseekV3", "DeepSeek-V3 and R1, Kimi K2", read_decoder},
+      {"minimax_m2", "MiniMaxM2", "MiniMax M2", read_decoder},
+      {"glm4", "Glm4", "GLM-4", read_decoder},
+      {"glm4_moe", "Glm4Moe", "GLM-4.5 with experts", read_decoder},
+      {"vit", "ViT", "Vision transformers", read_vit},
+      {"clip", "CLIP", "CLIP, both towers", read_clip},
+      {"whisper", "Whisper", "Whisper", read_whisper},
+      {"UNet2DConditionModel", "", "Stable Diffusion's U-Net (diffusers)", read_unet},
+      {"DiTTransformer2DModel", "", "diffusion transformers (diffusers)", read_dit},
+      {"t5", "T5", "T5 encoder-decoders", read_t5},
+      {"switch_transformers", "SwitchTransformers", "Switch Transformers: T5 with experts",
+       read_t5},
   };
   return table;
 }
@@ -52,26 +58,154 @@ bool sniff(std::string_view file_name, std::string_view content) {
   return !text.empty() && text.front() == '{';
 }
 
-Model import_config(std::string_view content, const std::string& where) {
-  const Json json = parse_json(content, where);
+const FamilyDef* family_of_type(std::string_view type) {
+  for (const FamilyDef& family : families()) {
+    if (family.model_type == type) return &family;
+  }
+  return nullptr;
+}
+
+/// "LlamaForCausalLM" → "Llama"; "" where the config names no class.
+std::string architecture_of(const JsonObject& config) {
+  if (!config.has("architectures")) return "";
+  const std::vector<std::string> classes = config.strings("architectures");
+  if (classes.empty()) return "";
+  const std::string& name = classes.front();
+  for (const std::string_view suffix : {"For", "LMHeadModel", "Model"}) {
+    const size_t at = name.find(suffix);
+    if (at != std::string::npos && at > 0) return name.substr(0, at);
+  }
+  return name;
+}
+
+const FamilyDef* family_of_architecture(std::string_view architecture) {
+  if (architecture.empty()) return nullptr;
+  for (const FamilyDef& family : families()) {
+    if (family.architecture == architecture) return &family;
+  }
+  return nullptr;
+}
+
+/// Fields of transformers' LlamaConfig and of what every config has. A family with these alone, all
+/// that shape the model among them, may be a Llama by another name.
+bool has_fields_of_a_llama(const JsonObject& config) {
+  static const std::vector<std::string> shape = {
+      "hidden_size", "intermediate_size",       "num_hidden_layers", "num_attention_heads",
+      "vocab_size",  "max_position_embeddings", "rms_norm_eps"};
+  static const std::vector<std::string> further = {"num_key_value_heads",
+                                                   "head_dim",
+                                                   "hidden_act",
+                                                   "rope_theta",
+                                                   "rope_scaling",
+                                                   "rope_parameters",
+                                                   "attention_bias",
+                                                   "attention_dropout",
+                                                   "mlp_bias",
+                                                   "pretraining_tp",
+                                                   "tie_word_embeddings",
+                                                   "model_type",
+                                                   "architectures",
+                                                   "auto_map",
+                                                   "_name_or_path",
+                                                   "transformers_version",
+                                                   "torch_dtype",
+                                                   "dtype",
+                                                   "use_cache",
+                                                   "bos_token_id",
+                                                   "eos_token_id",
+                                                   "pad_token_id",
+                                                   "initializer_range",
+                                                   "quantization_config",
+                                                   kBesideConfig};
+  const auto in = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const auto& item : config.json().items()) {
+    if (!in(shape, item.key()) && !in(further, item.key())) return false;
+  }
+  return std::all_of(shape.begin(), shape.end(),
+                     [&](const std::string& name) { return config.has(name); });
+}
+
+Model read_as(const FamilyDef& family, Json json, const std::string& where) {
+  // Readers of several families ask the config which one it is.
+  if (!json.contains("_class_name")) json["model_type"] = family.model_type;
   const JsonObject config(json, where);
+  Model model = family.read(config);
+  model.family = family.model_type;
+  if (!model.decoder) model.checkpoint = read_checkpoint(config);
+  return model;
+}
+
+[[noreturn]] void unknown_family(const JsonObject& config, const std::string& key,
+                                 const std::string& type) {
   std::vector<std::string> names;
   for (const FamilyDef& family : families()) names.emplace_back(family.model_type);
+  if (type.empty()) config.fail("model_type", "is missing; expected one of " + join(names, ", "));
+  const std::string architecture = architecture_of(config);
+  throw Error(
+      ErrorKind::kUnsupported,
+      fmt::format(
+          "{}: '{}': unknown family '{}'{}{}; known: {}", config.where(), key, shown_name(type),
+          architecture.empty()
+              ? ""
+              : fmt::format(" (architecture '{}', not known either)", shown_name(architecture)),
+          did_you_mean(type, names), join(names, ", ")));
+}
+
+/// The language model of a config with several towers: the field that holds it; "" for none.
+std::string text_field(const JsonObject& config) {
+  for (const char* key : {"text_config", "llm_config", "language_config"}) {
+    if (config.has(key)) return key;
+  }
+  return "";
+}
+
+Model read_any(const Json& json, const std::string& where) {
+  const JsonObject config(json, where);
   // diffusers name the class instead.
   const std::string key =
       config.has("model_type") || !config.has("_class_name") ? "model_type" : "_class_name";
-  if (!config.has(key))
-    config.fail("model_type", "is missing; expected one of " + join(names, ", "));
-  const std::string type = config.string(key);
-  for (const FamilyDef& family : families()) {
-    if (family.model_type != type) continue;
-    Model model = family.read(config);
-    model.family = type;
+  const std::string type = config.optional_string({key}).value_or("");
+  const std::string architecture = architecture_of(config);
+  const FamilyDef* named = family_of_architecture(architecture);
+  if (const FamilyDef* family = family_of_type(type)) {
+    Model model = read_as(*family, json, where);
+    if (named != nullptr && named != family && !family->architecture.empty())
+      model.warnings.push_back(
+          fmt::format("the config's 'model_type' is '{}', its 'architectures' is of '{}'; read as "
+                      "'{}'",
+                      type, named->model_type, type));
     return model;
   }
-  throw Error(ErrorKind::kUnsupported,
-              fmt::format("{}: '{}': unknown family '{}'{}; known: {}", where, key,
-                          shown_name(type), did_you_mean(type, names), join(names, ", ")));
+  if (const std::string text = text_field(config); !text.empty()) {
+    Json inner = multimodal_text(config, text);
+    if (!inner.contains("model_type")) inner["model_type"] = type + "_text";
+    Model model = read_any(inner, where + ": " + text);
+    model.warnings.push_back(
+        fmt::format("of '{}' the language model ('{}') alone is forecast, without its other towers",
+                    shown_name(type), text));
+    return model;
+  }
+  if (family_of_type(type + "_text") != nullptr) config.object("text_config");  // is missing
+  if (named != nullptr) return read_as(*named, json, where);
+  if (type.empty() || !has_fields_of_a_llama(config)) unknown_family(config, key, type);
+  Model model = read_as(*family_of_type("llama"), json, where);
+  model.warnings.push_back(fmt::format(
+      "the family '{}' is not known; its config has the fields of a Llama and is read as one",
+      shown_name(type)));
+  return model;
+}
+
+Model import_config(const ModelText& text) {
+  Json json = parse_json(text.content, text.where);
+  JsonObject(json, text.where);  // an object, or an error
+  if (!text.quantization.empty())
+    json[kBesideConfig] =
+        parse_json(text.quantization, text.where + ", " + std::string(kBesideConfig));
+  Model model = read_any(json, text.where);
+  model.note = JsonObject(json, text.where).optional_string({"tilecast_note"}).value_or("");
+  return model;
 }
 
 }  // namespace
@@ -82,6 +216,46 @@ int64_t head_size(const JsonObject& config, std::string_view width_key, int64_t 
     config.fail(std::string(heads_key),
                 fmt::format("{} heads do not divide the width {} ('{}')", heads, width, width_key));
   return width / heads;
+}
+
+Checkpoint read_checkpoint(const JsonObject& config) {
+  Checkpoint checkpoint;
+  for (const char* field : {"torch_dtype", "dtype"}) {
+    const std::optional<std::string> name = config.optional_string({field});
+    if (!name || *name == "auto") continue;
+    static const std::map<std::string, DType> known = {{"float32", DType::kFp32},
+                                                       {"float", DType::kFp32},
+                                                       {"bfloat16", DType::kBf16},
+                                                       {"float16", DType::kFp16},
+                                                       {"half", DType::kFp16}};
+    std::string bare = name->starts_with("torch.") ? name->substr(6) : *name;
+    const auto found = known.find(bare);
+    if (found == known.end()) {
+      checkpoint.problem = fmt::format(
+          "{}: '{}': a checkpoint in '{}' is not forecast; known: float32, float16, bfloat16",
+          config.where(), field, *name);
+      return checkpoint;
+    }
+    checkpoint.dtype = found->second;
+    checkpoint.dtype_field = field;
+    break;
+  }
+  try {
+    std::optional<Quantization> read = read_quantization(config);
+    if (!read) return checkpoint;
+    checkpoint.quantization = read->source;
+    checkpoint.kv_dtype = read->kv_dtype;
+    if (read->scheme == Scheme::kNone && read->named.empty()) return checkpoint;
+    checkpoint.warnings = read->warnings;
+    checkpoint.schemes.push_back(read->scheme);
+    // Shared: read-only, and copied with every graph's request.
+    const auto shared = std::make_shared<const Quantization>(std::move(*read));
+    checkpoint.scheme_of = [shared](std::string_view module) { return shared->of(module); };
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    checkpoint.problem = error.what();
+  }
+  return checkpoint;
 }
 
 ImporterDef huggingface_importer() {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/timing.h"
+
+namespace tilecast {
+
+/// Says so where layers of experts in few bits take longer than the same layers in `dtype` would:
+/// some kernels for few bits were measured slower than those in 16 bits. nullopt where they do not,
+/// or there are none.
+std::optional<std::string> slower_experts(const Graph& graph, const Lowered& lowered,
+                                          const std::vector<KernelTime>& times,
+                                          const Predictor& predictor, const Device& device);
+
+}  // namespace tilecast

@@ -1,0 +1,197 @@
+#include "api/precision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+constexpr const char* kAsked = "asked";
+constexpr const char* kAutocastBf16 = "amp";
+constexpr const char* kAutocastFp16 = "amp-fp16";
+
+bool has_unit(const Device& device, DType dtype) { return device.matmul_peak(dtype) > 0; }
+
+/// All linear layers and experts alike; routers are small and keep their type in the usual
+/// checkpoints.
+SchemeOf uniform(Scheme scheme) {
+  return [scheme](std::string_view module) {
+    return module.ends_with(".gate") || module.ends_with("_gate") ? Scheme::kNone : scheme;
+  };
+}
+
+class Resolver {
+ public:
+  Resolver(const Model& model, const Device& device, const PrecisionRequest& request)
+      : model_(model), checkpoint_(model.checkpoint), device_(device), request_(request) {}
+
+  Precision run() {
+    if (request_.asked.empty()) {
+      from_model();
+    } else {
+      as_asked();
+    }
+    return std::move(p_);
+  }
+
+ private:
+  void as_asked() {
+    const std::vector<std::string> known = precision_names(request_.autocast_known);
+    const std::string& asked = request_.asked;
+    if (std::find(known.begin(), known.end(), asked) == known.end())
+      throw Error(ErrorKind::kInput, fmt::format("--dtype: unknown value '{}'{}; known: {}", asked,
+                                                 did_you_mean(asked, known), join(known, ", ")));
+    p_.name = asked;
+    p_.source = kAsked;
+    if (asked == kAutocastBf16 || asked == kAutocastFp16) {
+      autocast_in(asked == kAutocastBf16 ? DType::kBf16 : DType::kFp16);
+    } else if (const std::optional<Scheme> scheme = find_scheme(asked)) {
+      scheme_for_all(*scheme);
+    } else {
+      p_.dtype = *find_dtype(asked);
+      if (model_.fixed_dtype && *model_.fixed_dtype != p_.dtype)
+        throw Error(ErrorKind::kUnsupported,
+                    fmt::format("{}: a graph file says its types itself (here {}); leave --dtype "
+                                "{} out or change the file",
+                                model_.name, dtype_name(*model_.fixed_dtype), asked));
+    }
+  }
+
+  void autocast_in(DType dtype) {
+    if (!has_unit(device_, dtype))
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("--dtype {}: {} has no {} unit{}", request_.asked, device_.id,
+                              dtype_name(dtype),
+                              has_unit(device_, DType::kFp16) ? "; use --dtype amp-fp16" : ""));
+    p_.dtype = dtype;
+    p_.autocast = true;
+  }
+
+  void scheme_for_all(Scheme scheme) {
+    if (request_.training)
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("--dtype {}: training in few bits is not forecast; use amp, "
+                              "amp-fp16, bf16, fp16, tf32 or fp32",
+                              request_.asked));
+    p_.scheme = scheme;
+    p_.scheme_of = uniform(scheme);
+    p_.dtype = model_.fixed_dtype ? *model_.fixed_dtype : supported(activations());
+  }
+
+  /// Beside weights in few bits: the checkpoint's type where it has 16 bits.
+  DType activations() const {
+    return checkpoint_.dtype == DType::kFp16 ? DType::kFp16 : DType::kBf16;
+  }
+
+  /// The type itself where the device multiplies it, else fp16, else fp32.
+  DType supported(DType wanted) {
+    if (has_unit(device_, wanted)) return wanted;
+    const DType instead =
+        wanted != DType::kFp16 && has_unit(device_, DType::kFp16) ? DType::kFp16 : DType::kFp32;
+    p_.warnings.push_back(fmt::format("{} has no {} unit: forecast in {} instead", device_.id,
+                                      dtype_name(wanted), dtype_name(instead)));
+    return instead;
+  }
+
+  void from_model() {
+    if (model_.fixed_dtype) {
+      p_.dtype = *model_.fixed_dtype;
+      p_.source = "graph";
+      p_.name = dtype_name(p_.dtype);
+      return;
+    }
+    if (!checkpoint_.problem.empty())
+      throw Error(ErrorKind::kUnsupported,
+                  checkpoint_.problem + "; --dtype forecasts the model in another type");
+    if (!checkpoint_.schemes.empty() && !request_.training) return quantized();
+    DType wanted = request_.otherwise;
+    p_.source = "default";
+    if (checkpoint_.dtype) {
+      wanted = *checkpoint_.dtype;
+      p_.source = checkpoint_.dtype_field;
+    } else if (!checkpoint_.schemes.empty()) {
+      wanted = activations();
+    }
+    p_.dtype = supported(wanted);
+    p_.name = dtype_name(p_.dtype);
+    if (!checkpoint_.schemes.empty())
+      p_.warnings.push_back(
+          fmt::format("training is forecast in {}: the checkpoint's {} ({}) is for inference",
+                      p_.name, scheme_info(checkpoint_.schemes[0]).name, checkpoint_.quantization));
+  }
+
+  void quantized() {
+    p_.dtype = supported(activations());
+    p_.source = checkpoint_.quantization;
+    p_.warnings.insert(p_.warnings.end(), checkpoint_.warnings.begin(), checkpoint_.warnings.end());
+    std::vector<std::string> names, replaced;
+    // Which scheme stands for which.
+    std::array<Scheme, kSchemeCount> used{};
+    for (size_t i = 0; i < kSchemeCount; ++i) used[i] = static_cast<Scheme>(i);
+    for (const Scheme scheme : checkpoint_.schemes) {
+      Scheme& now = used[static_cast<size_t>(scheme)];
+      if (const DType dtype = multiplied_dtype(scheme, p_.dtype); !has_unit(device_, dtype)) {
+        now = weight_only(scheme);
+        p_.warnings.push_back(
+            fmt::format("the checkpoint is in {} ({}), and {} has no {} unit: the weights stay in "
+                        "few bits and are widened on chip ({}), {}",
+                        scheme_info(scheme).name, checkpoint_.quantization, device_.id,
+                        dtype_name(dtype), scheme_info(now).name, who_widens()));
+      }
+      names.emplace_back(scheme_info(now).name);
+    }
+    p_.name = join(names, "+");
+    p_.scheme = used[static_cast<size_t>(checkpoint_.schemes[0])];
+    p_.scheme_of = [of = checkpoint_.scheme_of, used](std::string_view module) {
+      return used[static_cast<size_t>(of(module))];
+    };
+  }
+
+  /// Marlin kernels are for NVIDIA's matrix units from Turing or Ampere on, by version (vLLM's
+  /// documentation, "Supported Hardware" of quantization); Turing was the first with int8 in them.
+  std::string who_widens() const {
+    const bool marlin = device_.vendor == "nvidia" && device_.matrix_peak(DType::kFp16) > 0 &&
+                        device_.matrix_peak(DType::kInt8) > 0;
+    return marlin ? "as vLLM's and SGLang's Marlin kernels do"
+                  : "though no serving software is known to have such kernels for this GPU";
+  }
+
+  const Model& model_;
+  const Checkpoint& checkpoint_;
+  const Device& device_;
+  const PrecisionRequest& request_;
+  Precision p_;
+};
+
+}  // namespace
+
+std::vector<std::string> precision_names(bool autocast_known) {
+  std::vector<std::string> names = {"fp32"};
+  if (autocast_known) names.emplace_back("tf32");
+  names.insert(names.end(), {"bf16", "fp16"});
+  if (autocast_known) names.insert(names.end(), {kAutocastBf16, kAutocastFp16});
+  for (const std::string& scheme : scheme_names()) names.push_back(scheme);
+  return names;
+}
+
+Precision resolve_precision(const Model& model, const Device& device,
+                            const PrecisionRequest& request) {
+  return Resolver(model, device, request).run();
+}
+
+DType cache_dtype(const Model& model, const Device& device, Precision& precision) {
+  const std::optional<DType>& wanted = model.checkpoint.kv_dtype;
+  if (!wanted || precision.source == kAsked) return precision.dtype;
+  if (has_unit(device, *wanted)) return *wanted;
+  precision.warnings.push_back(
+      fmt::format("the checkpoint's cache is in {} ({}), and {} has no {} unit: the cache is in {}",
+                  dtype_name(*wanted), model.checkpoint.quantization, device.id,
+                  dtype_name(*wanted), dtype_name(precision.dtype)));
+  return precision.dtype;
+}
+
+}  // namespace tilecast

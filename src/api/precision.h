@@ -1,0 +1,44 @@
+#pragma once
+
+// What a forecast computes in: as asked, else as the checkpoint says, else a default; as far as the
+// device can.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "devices/device.h"
+#include "importers/model.h"
+#include "passes/passes.h"
+
+namespace tilecast {
+
+struct Precision {
+  DType dtype = DType::kFp32;     ///< of weights and activations; with autocast of the products
+  SchemeOf scheme_of;             ///< null: nothing is in few bits
+  Scheme scheme = Scheme::kNone;  ///< of most weights
+  bool autocast = false;
+  std::string name;    ///< as in options and output
+  std::string source;  ///< "asked", "default", "graph", or the field of the config that says so
+  std::vector<std::string> warnings;
+};
+
+struct PrecisionRequest {
+  std::string asked;               ///< "": as the checkpoint says
+  DType otherwise = DType::kFp32;  ///< where the checkpoint says nothing
+  bool training = false;
+  bool autocast_known = true;  ///< whether "amp", "amp-fp16" and "tf32" may be asked for
+};
+
+/// Names that may be asked for.
+std::vector<std::string> precision_names(bool autocast_known);
+
+/// Throws Error{kInput} for an unknown name, Error{kUnsupported} where the device, the model's file
+/// or training does not allow what is asked, or where the checkpoint's types are not known.
+Precision resolve_precision(const Model& model, const Device& device,
+                            const PrecisionRequest& request);
+
+/// The cache's type: the checkpoint's where its types are used, else that of the activations.
+DType cache_dtype(const Model& model, const Device& device, Precision& precision);
+
+}  // namespace tilecast

@@ -1,0 +1,237 @@
+// Which type a forecast is in, and who says so.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "test_support.h"
+#include "tilecast/llm.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+const Forecaster& forecaster() {
+  static const Forecaster instance;
+  return instance;
+}
+
+Forecast forecast(const ModelRef& model, const std::string& gpu, const ForecastOptions& options) {
+  return forecaster().forecast(model, load_gpu_ref(gpu), options);
+}
+
+LlmForecast answer(const ModelRef& model, const std::string& gpu, const LlmOptions& options) {
+  return forecast_llm(forecaster(), model, load_gpu_ref(gpu), options);
+}
+
+/// A small Llama with further fields, and ModelOpt's file beside it.
+ModelRef llama(const std::string& more, const std::string& beside = "") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "config.json",
+             R"({"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8,
+                 "num_hidden_layers": 4, "intermediate_size": 2048, "vocab_size": 1000,
+                 "max_position_embeddings": 4096)" +
+                 more + "}");
+  if (!beside.empty()) write_file(folder.path() / "hf_quant_config.json", beside);
+  return load_model_ref(folder.path().string());
+}
+
+constexpr const char* kBf16 = R"(, "torch_dtype": "bfloat16")";
+constexpr const char* kFp8 =
+    R"(, "torch_dtype": "bfloat16", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]})";
+constexpr const char* kNvfp4 =
+    R"({"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"}})";
+
+bool any_has(const std::vector<std::string>& lines, const std::string& part) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+TEST(PrecisionTest, TheCheckpointsTypeIsTheDefault) {
+  const LlmOptions prompt{.prompt = 64, .output = 8};
+  const Forecast none = forecast(llama(""), "H100", {.seq = 64});
+  EXPECT_EQ(none.dtype, "fp32");
+  EXPECT_EQ(none.dtype_source, "default");
+  EXPECT_EQ(answer(llama(""), "H100", prompt).dtype, "bf16");
+  EXPECT_EQ(answer(llama(""), "H100", prompt).dtype_source, "default");
+  const Forecast bf16 = forecast(llama(kBf16), "H100", {.seq = 64});
+  EXPECT_EQ(bf16.dtype, "bf16");
+  EXPECT_EQ(bf16.dtype_source, "torch_dtype");
+  // The angles of the rotary embedding (64 numbers) stay in fp32.
+  EXPECT_EQ((bf16.memory.weights_bytes - 4 * 64) * 2, none.memory.weights_bytes - 4 * 64);
+  const Forecast asked = forecast(llama(kBf16), "H100", {.seq = 64, .dtype = "fp16"});
+  EXPECT_EQ(asked.dtype, "fp16");
+  EXPECT_EQ(asked.dtype_source, "asked");
+  EXPECT_NE(forecast_table(bf16, {}).find("bf16 (torch_dtype)"), std::string::npos);
+  EXPECT_NE(forecast_json(bf16, {}).find("\"dtype_source\": \"torch_dtype\""), std::string::npos);
+}
+
+TEST(PrecisionTest, WhatTheDeviceHasNotIsReplacedWithAWarning) {
+  const Forecast t4 = forecast(llama(kBf16), "T4", {.seq = 64});
+  EXPECT_EQ(t4.dtype, "fp16");
+  EXPECT_TRUE(any_has(t4.warnings, "nvidia-t4 has no bf16 unit: forecast in fp16 instead"));
+  const Forecast p4 = forecast(llama(kBf16), "P4", {.seq = 64});
+  EXPECT_EQ(p4.dtype, "fp32");
+  EXPECT_TRUE(any_has(p4.warnings, "forecast in fp32 instead"));
+  EXPECT_EQ(answer(llama(""), "V100", {.prompt = 64, .output = 8}).dtype, "fp16");
+  // What was asked for is not replaced.
+  EXPECT_ERROR(forecast(llama(kBf16), "T4", {.seq = 64, .dtype = "bf16"}), kUnsupported,
+               "no unit that multiplies bf16");
+}
+
+TEST(PrecisionTest, QuantizedCheckpointsAreForecastAsStored) {
+  const Forecast plain = forecast(llama(kBf16), "H100", {.seq = 64});
+  const Forecast fp8 = forecast(llama(kFp8), "H100", {.seq = 64});
+  EXPECT_EQ(fp8.dtype, "fp8_block");
+  EXPECT_EQ(fp8.dtype_source, "quantization_config");
+  // Tables and the output layer stay in bf16.
+  const int64_t tables = 2 * 2 * 1000 * 1024;
+  EXPECT_NEAR(static_cast<double>(fp8.memory.weights_bytes),
+              static_cast<double>((plain.memory.weights_bytes - tables) / 2 + tables),
+              0.01 * static_cast<double>(plain.memory.weights_bytes));
+  const LlmForecast served = answer(llama(kFp8), "H100", {.prompt = 64, .output = 8});
+  EXPECT_EQ(served.dtype, "fp8_block");
+  EXPECT_EQ(served.weights_bytes, fp8.memory.weights_bytes - 4 * 64) << "less rotary buffers";
+}
+
+TEST(PrecisionTest, FewBitsAreWidenedOnChipWhereTheDeviceHasNoUnit) {
+  const LlmOptions prompt{.prompt = 64, .output = 8};
+  const LlmForecast a100 = answer(llama(kFp8), "A100", prompt);
+  EXPECT_EQ(a100.dtype, "fp8_wo");
+  EXPECT_TRUE(any_has(a100.warnings, "widened on chip (fp8_wo)"));
+  EXPECT_TRUE(any_has(a100.warnings, "as vLLM's and SGLang's Marlin kernels do"));
+  EXPECT_TRUE(
+      any_has(answer(llama(kFp8), "V100", prompt).warnings, "no serving software is known"));
+  const LlmForecast h100 = answer(llama(kBf16, kNvfp4), "H100", prompt);
+  EXPECT_EQ(h100.dtype, "nvfp4_wo");
+  EXPECT_EQ(h100.dtype_source, "hf_quant_config.json");
+  const LlmForecast b200 = answer(llama(kBf16, kNvfp4), "B200", prompt);
+  EXPECT_EQ(b200.dtype, "fp4");
+  EXPECT_EQ(b200.weights_bytes, h100.weights_bytes);
+  EXPECT_FALSE(any_has(b200.warnings, "widened on chip"));
+}
+
+TEST(PrecisionTest, TheCacheIsAsTheCheckpointSays) {
+  const LlmOptions prompt{.prompt = 64, .output = 8};
+  EXPECT_EQ(answer(llama(kBf16, kNvfp4), "B200", prompt).kv_dtype, "fp8");
+  EXPECT_EQ(answer(llama(kBf16), "B200", prompt).kv_dtype, "bf16");
+  const LlmForecast a100 = answer(llama(kBf16, kNvfp4), "A100", prompt);
+  EXPECT_EQ(a100.kv_dtype, "bf16");
+  EXPECT_TRUE(any_has(a100.warnings, "the cache is in bf16"));
+  // ModelOpt's file where the cache alone is in few bits.
+  const LlmForecast alone = answer(
+      llama(kBf16, R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})"),
+      "H100", prompt);
+  EXPECT_EQ(alone.dtype, "bf16");
+  EXPECT_EQ(alone.kv_dtype, "fp8");
+  LlmOptions asked = prompt;
+  asked.dtype = "bf16";
+  EXPECT_EQ(answer(llama(kBf16, kNvfp4), "B200", asked).kv_dtype, "bf16");
+}
+
+TEST(PrecisionTest, TrainingRunsInTheCheckpointsBaseType) {
+  const Forecast f = forecast(llama(kFp8), "H100", {.mode = Mode::kTraining, .seq = 64});
+  EXPECT_EQ(f.dtype, "bf16");
+  EXPECT_TRUE(
+      any_has(f.warnings, "the checkpoint's fp8_block (quantization_config) is for inference"));
+  EXPECT_ERROR(forecast(llama(kFp8), "H100", {.mode = Mode::kTraining, .seq = 64, .dtype = "fp8"}),
+               kUnsupported, "training in few bits is not forecast");
+}
+
+TEST(PrecisionTest, UnknownSchemesAndNamesAreRefused) {
+  const ModelRef odd = llama(R"(, "quantization_config": {"quant_method": "squeezellm"})");
+  EXPECT_ERROR(forecast(odd, "H100", {.seq = 64}), kUnsupported,
+               "unknown quantization scheme 'squeezellm'");
+  EXPECT_EQ(forecast(odd, "H100", {.seq = 64, .dtype = "bf16"}).dtype, "bf16");
+  EXPECT_ERROR(forecast(llama(""), "H100", {.seq = 64, .dtype = "bf61"}), kInput,
+               "--dtype: unknown value 'bf61'; did you mean 'bf16'");
+  EXPECT_ERROR(forecast(llama(""), "H100", {.seq = 64, .dtype = "int64"}), kInput, "unknown value");
+  EXPECT_ERROR(answer(llama(""), "H100", {.dtype = "amp"}), kInput, "unknown value 'amp'");
+}
+
+TEST(PrecisionTest, OptimizerStatesFollowTheParameters) {
+  const auto step = [](const char* dtype) {
+    return forecast(load_model_ref("gpt2_large"), "H100",
+                    {.mode = Mode::kTraining, .seq = 128, .dtype = dtype, .optimizer = "adamw"});
+  };
+  const Forecast fp32 = step("fp32"), bf16 = step("bf16"), amp = step("amp");
+  EXPECT_EQ(fp32.memory.optimizer_bytes, 8 * fp32.parameters);
+  EXPECT_EQ(bf16.memory.optimizer_bytes, 4 * bf16.parameters);
+  EXPECT_EQ(bf16.memory.gradients_bytes, 2 * bf16.parameters);
+  EXPECT_LT(bf16.optimizer_s, 0.7 * fp32.optimizer_s);
+  // Autocast: everything that is kept is fp32, and kept once.
+  EXPECT_EQ(amp.memory.optimizer_bytes, fp32.memory.optimizer_bytes);
+  EXPECT_EQ(amp.memory.weights_bytes, fp32.memory.weights_bytes);
+  EXPECT_EQ(amp.memory.gradients_bytes, fp32.memory.gradients_bytes);
+  EXPECT_DOUBLE_EQ(amp.optimizer_s, fp32.optimizer_s);
+}
+
+TEST(PrecisionTest, AutocastComesInBothTypes) {
+  const ModelRef model = load_model_ref("gpt2_med");
+  const ForecastOptions training{.mode = Mode::kTraining, .seq = 128, .optimizer = "sgd"};
+  const auto with = [&](const char* gpu, const char* dtype) {
+    ForecastOptions options = training;
+    options.dtype = dtype;
+    return forecast(model, gpu, options);
+  };
+  EXPECT_ERROR(with("T4", "amp"), kUnsupported, "nvidia-t4 has no bf16 unit; use --dtype amp-fp16");
+  const Forecast fp16 = with("T4", "amp-fp16"), fp32 = with("T4", "fp32");
+  EXPECT_LT(fp16.latency_s, fp32.latency_s);
+  EXPECT_GT(fp16.optimizer_s, 1.2 * fp32.optimizer_s) << "unscaling reads and writes the gradients";
+  // In inference the copies of the weights live to the end of the pass.
+  ForecastOptions inference{.seq = 128, .dtype = "amp"};
+  const Forecast copies = forecast(model, "H100", inference);
+  EXPECT_GT(copies.memory.activations_bytes, copies.memory.weights_bytes / 3);
+}
+
+/// Seconds of a step's layers of experts; 0 where one of them was never measured.
+double expert_seconds(const StepForecast& step) {
+  double seconds = 0;
+  for (const KernelForecast& k : step.kernels) {
+    if (k.op != "experts") continue;
+    if (k.extrapolated) return 0;
+    seconds += k.latency_s * static_cast<double>(k.count);
+  }
+  return seconds;
+}
+
+TEST(PrecisionTest, ExpertsThatFewBitsMakeSlowerAreSaid) {
+  const ModelRef model = load_model_ref("qwen3-30b-a3b");
+  for (const char* dtype : {"fp8", "fp8_block", "int4_wo"}) {
+    for (const char* software : {"vllm", "trtllm"}) {
+      LlmOptions options{.prompt = 512, .output = 8, .batch = 8, .software = software};
+      options.dtype = "bf16";
+      const LlmForecast wide = answer(model, "H200", options);
+      options.dtype = dtype;
+      const LlmForecast narrow = answer(model, "H200", options);
+      const auto check = [&](const char* name, const StepForecast& w, const StepForecast& n) {
+        const bool slower = expert_seconds(n) >= 1.05 * expert_seconds(w);
+        EXPECT_EQ(any_has(narrow.warnings, std::string(name) + ": experts in " + dtype),
+                  slower && expert_seconds(n) > 0)
+            << dtype << " " << software << " " << expert_seconds(n) / expert_seconds(w);
+      };
+      check("prefill", wide.prefill, narrow.prefill);
+      check("decode", wide.decode, narrow.decode);
+      EXPECT_FALSE(any_has(wide.warnings, "experts in"));
+    }
+  }
+}
+
+TEST(PrecisionTest, AGraphFileFixesShapesAndTypes) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "g.tcg").string();
+  write_file(path, "graph g\ninput x: fp16[64, 256]\nweight w: fp16[256, 256]\ny = linear(x, w)\n");
+  const ModelRef model = load_model_ref(path);
+  const Forecast f = forecast(model, "V100", {});
+  EXPECT_EQ(f.dtype, "fp16");
+  EXPECT_EQ(f.dtype_source, "graph");
+  EXPECT_EQ(forecast_table(f, {}).find("seq"), std::string::npos);
+  EXPECT_ERROR(forecast(model, "V100", {.batch = 4096}), kInput, "a graph file fixes its shapes");
+  EXPECT_ERROR(forecast(model, "V100", {.seq = 4096}), kInput, "leave --batch and --seq out");
+  EXPECT_ERROR(forecast(model, "V100", {.dtype = "fp32"}), kUnsupported,
+               "a graph file says its types itself (here fp16)");
+}
+
+}  // namespace
+}  // namespace tilecast

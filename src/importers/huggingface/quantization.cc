@@ -1,0 +1,205 @@
+#include "importers/huggingface/quantization.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+[[noreturn]] void unknown(const JsonObject& q, const std::string& key, const std::string& what) {
+  throw Error(ErrorKind::kUnsupported, fmt::format("{}: '{}': {}", q.where(), key, what));
+}
+
+/// ModelOpt's `quant_algo` (nvidia-modelopt 0.45, modelopt/torch/export/model_config.py).
+Scheme scheme_of_algorithm(const JsonObject& q, const std::string& algorithm) {
+  static const std::map<std::string, Scheme> known = {{"fp8", Scheme::kFp8},
+                                                      {"fp8perchannelpertoken", Scheme::kFp8},
+                                                      {"fp8pbwo", Scheme::kFp8WeightOnly},
+                                                      {"fp8blockscales", Scheme::kFp8Block},
+                                                      {"nvfp4", Scheme::kFp4},
+                                                      {"nvfp4awq", Scheme::kFp4},
+                                                      {"w4a16nvfp4", Scheme::kNvfp4WeightOnly},
+                                                      {"w4a16awq", Scheme::kInt4WeightOnly},
+                                                      {"w4a16", Scheme::kInt4WeightOnly},
+                                                      {"w8a16", Scheme::kInt8WeightOnly},
+                                                      {"int4awq", Scheme::kInt4WeightOnly},
+                                                      {"w8a8sqperchannel", Scheme::kInt8},
+                                                      {"int8sq", Scheme::kInt8}};
+  const auto found = known.find(normalized_name(algorithm));
+  if (found == known.end())
+    unknown(q, "quant_algo",
+            fmt::format("unknown algorithm '{}'; known: FP8, FP8_PER_CHANNEL_PER_TOKEN, NVFP4, "
+                        "W4A16_NVFP4, W4A16_AWQ, W8A16, W8A8_SQ_PER_CHANNEL, MIXED_PRECISION",
+                        shown_name(algorithm)));
+  return found->second;
+}
+
+Scheme weight_only_bits(const JsonObject& q, const std::string& key, int64_t bits) {
+  if (bits == 4) return Scheme::kInt4WeightOnly;
+  if (bits == 8) return Scheme::kInt8WeightOnly;
+  unknown(q, key, fmt::format("weights of {} bits are not forecast; known: 4, 8", bits));
+}
+
+/// One group of compressed-tensors: types of weights and activations.
+Scheme scheme_of_group(const JsonObject& group) {
+  const JsonObject weights = group.object("weights");
+  const int64_t bits = weights.integer({"num_bits"}, 1, 64);
+  const bool floats = weights.optional_string({"type"}).value_or("int") == "float";
+  const bool alone = !group.has("input_activations");
+  if (floats && bits == 8) {
+    if (alone) return Scheme::kFp8WeightOnly;
+    return weights.optional_string({"strategy"}).value_or("") == "block" ? Scheme::kFp8Block
+                                                                         : Scheme::kFp8;
+  }
+  if (floats && bits == 4) {
+    const int64_t size = weights.optional_integer({"group_size"}, 1, 1 << 20).value_or(16);
+    if (alone) return size == 32 ? Scheme::kFp4WeightOnly : Scheme::kNvfp4WeightOnly;
+    return Scheme::kFp4;
+  }
+  if (!floats && bits == 8 && !alone) return Scheme::kInt8;
+  if (!floats && alone) return weight_only_bits(weights, "num_bits", bits);
+  unknown(weights, "num_bits",
+          fmt::format("{} weights of {} bits with quantized activations are not forecast",
+                      floats ? "floating-point" : "integer", bits));
+}
+
+/// A scheme has one size of groups; others differ in the bytes of their scales.
+void note_group(const JsonObject& q, Scheme scheme, Quantization& result) {
+  const int64_t taken = scheme_info(scheme).group;
+  const std::optional<int64_t> said =
+      q.optional_integer({"group_size", "q_group_size"}, -1, 1 << 20);
+  if (!said || *said <= 0 || taken == 0 || *said == taken) return;
+  result.warnings.push_back(
+      fmt::format("the checkpoint has groups of {} weights ({}), {} is forecast with groups of {}: "
+                  "the scales' bytes differ",
+                  *said, result.source, scheme_info(scheme).name, taken));
+}
+
+void read_groups(const JsonObject& q, Quantization& result) {
+  const JsonObject groups = q.object("config_groups");
+  for (const auto& item : groups.json().items()) {
+    const JsonObject group = groups.object(item.key());
+    const Scheme scheme = scheme_of_group(group);
+    note_group(group.object("weights"), scheme, result);
+    std::vector<std::string> targets = {"Linear"};
+    if (group.has("targets")) targets = group.strings("targets");
+    for (const std::string& target : targets) {
+      if (target == "Linear") {
+        result.scheme = scheme;
+      } else {
+        result.named[scheme].add(target);
+      }
+    }
+  }
+}
+
+void read_quantized_layers(const JsonObject& q, Quantization& result) {
+  const JsonObject layers = q.object("quantized_layers");
+  for (const auto& item : layers.json().items()) {
+    const JsonObject layer = layers.object(item.key());
+    result.named[scheme_of_algorithm(layer, layer.string("quant_algo"))].add(item.key());
+  }
+}
+
+/// ModelOpt and compressed-tensors: one algorithm, groups, or a list of layers.
+void read_modelopt(const JsonObject& q, Quantization& result) {
+  const std::string algorithm = q.optional_string({"quant_algo"}).value_or("");
+  if (normalized_name(algorithm) == "mixedprecision" && q.has("quantized_layers"))
+    return read_quantized_layers(q, result);
+  if (q.has("config_groups")) return read_groups(q, result);
+  if (!algorithm.empty()) {
+    result.scheme = scheme_of_algorithm(q, algorithm);
+    return;
+  }
+  const std::string format = q.optional_string({"format"}).value_or("");
+  static const std::map<std::string, Scheme> known = {{"fp8", Scheme::kFp8},
+                                                      {"floatquantized", Scheme::kFp8},
+                                                      {"naivequantized", Scheme::kFp8},
+                                                      {"intquantized", Scheme::kInt8},
+                                                      {"packquantized", Scheme::kInt4WeightOnly},
+                                                      {"nvfp4", Scheme::kFp4},
+                                                      {"nvfp4packquantized", Scheme::kFp4}};
+  const auto found = known.find(normalized_name(format));
+  if (found == known.end())
+    unknown(q, "format",
+            fmt::format("unknown format '{}'; known: fp8, float-quantized, int-quantized, "
+                        "pack-quantized, nvfp4-pack-quantized",
+                        shown_name(format)));
+  result.scheme = found->second;
+}
+
+void read_method(const JsonObject& q, Quantization& result) {
+  const std::string method = q.optional_string({"quant_method"}).value_or("");
+  const std::string lower = normalized_name(method);
+  if (q.has("quant_algo") || lower == "modelopt" || lower == "modeloptfp4" ||
+      lower == "compressedtensors")
+    return read_modelopt(q, result);
+  if (lower == "fp8" || lower == "fbgemmfp8") {
+    result.scheme = q.has("weight_block_size") ? Scheme::kFp8Block : Scheme::kFp8;
+  } else if (lower == "gptq" || lower == "awq" || lower == "autoround") {
+    result.scheme =
+        weight_only_bits(q, "bits", q.optional_integer({"bits", "w_bit"}, 1, 16).value_or(4));
+    note_group(q, result.scheme, result);
+  } else if (lower == "mxfp4") {
+    result.scheme = Scheme::kFp4WeightOnly;
+    result.experts_only = true;
+  } else if (lower == "nvfp4") {
+    result.scheme = Scheme::kFp4;
+  } else if (lower == "bitsandbytes") {
+    result.scheme = q.boolean("load_in_4bit", false) ? Scheme::kInt4WeightOnly : Scheme::kInt8;
+  } else {
+    unknown(q, "quant_method",
+            fmt::format("unknown quantization scheme '{}'; known: fp8, fbgemm_fp8, gptq, awq, "
+                        "auto-round, mxfp4, nvfp4, bitsandbytes, modelopt, compressed-tensors",
+                        shown_name(method)));
+  }
+}
+
+/// The cache's type: a name ("FP8") or { num_bits, type }.
+void read_cache(const JsonObject& q, Quantization& result) {
+  for (const char* key : {"kv_cache_quant_algo", "kv_cache_scheme"}) {
+    if (!q.has(key)) continue;
+    std::string name;
+    if (q.json()[key].is_object()) {
+      const JsonObject scheme = q.object(key);
+      name = scheme.optional_string({"type"}).value_or("int") == "float" ? "fp" : "int";
+      name += std::to_string(scheme.integer({"num_bits"}, 1, 64));
+    } else {
+      name = normalized_name(q.string(key));
+    }
+    if (name == "fp8") result.kv_dtype = DType::kFp8;
+    if (name == "int8") result.kv_dtype = DType::kInt8;
+  }
+}
+
+void read_excluded(const JsonObject& q, Quantization& result) {
+  for (const char* key : {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules",
+                          "llm_int8_skip_modules"}) {
+    if (!q.has(key)) continue;
+    for (const std::string& name : q.strings(key)) result.excluded.add(name);
+  }
+}
+
+}  // namespace
+
+std::optional<Quantization> read_quantization(const JsonObject& config) {
+  Quantization result;
+  const auto read = [&](const JsonObject& q, const char* source) {
+    result.source = source;
+    // ModelOpt writes its file where the cache alone is in few bits too.
+    if (source != std::string_view(kBesideConfig) || q.has("quant_algo")) read_method(q, result);
+    read_excluded(q, result);
+    read_cache(q, result);
+    return result;
+  };
+  if (config.has("quantization_config"))
+    return read(config.object("quantization_config"), "quantization_config");
+  if (!config.has(kBesideConfig)) return std::nullopt;
+  const JsonObject beside = config.object(kBesideConfig);
+  if (!beside.has("quantization")) return std::nullopt;
+  return read(beside.object("quantization"), kBesideConfig);
+}
+
+}  // namespace tilecast
