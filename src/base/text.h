@@ -27,6 +27,13 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 /// `text` without white space at both ends.
 std::string_view trim(std::string_view text);
 
+/// "17,042".
+std::string format_integer(int64_t value);
+
+/// "17,042", "405", "68.9": a rate or a mean that is not negative, in at least three significant
+/// digits.
+std::string format_count(double value);
+
 /// "1.25 ms"; three significant digits, unit chosen by size.
 std::string format_seconds(double seconds);
 
