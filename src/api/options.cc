@@ -25,13 +25,16 @@ int64_t positive(const std::string& option, const std::string& text) {
   return value;
 }
 
-std::string one_of(const std::string& option, const std::string& text,
-                   const std::vector<std::string>& choices) {
-  if (std::find(choices.begin(), choices.end(), text) == choices.end())
-    throw Error(ErrorKind::kInput,
-                fmt::format("--{}: unknown value '{}'{}; known: {}", option, text,
-                            did_you_mean(text, choices), join(choices, ", ")));
-  return text;
+std::vector<std::string> pass_dtypes() {
+  std::vector<std::string> names = {"fp32", "tf32", "bf16", "fp16", "amp"};
+  for (const std::string& scheme : scheme_names()) names.push_back(scheme);
+  return names;
+}
+
+std::vector<std::string> serving_dtypes() {
+  std::vector<std::string> names = {"bf16", "fp16", "fp32"};
+  for (const std::string& scheme : scheme_names()) names.push_back(scheme);
+  return names;
 }
 
 double number(const std::string& option, const std::string& text, double least, double most) {
@@ -50,43 +53,69 @@ double microseconds(const std::string& option, const std::string& text) {
 
 }  // namespace
 
+template <typename Options>
+void set_option(Options& options, const OptionDef<Options>& option, const std::string& text) {
+  const std::vector<std::string>& choices = option.choices;
+  if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end())
+    throw Error(ErrorKind::kInput,
+                fmt::format("--{}: unknown value '{}'{}; known: {}", option.name, text,
+                            did_you_mean(text, choices), join(choices, ", ")));
+  option.set(options, text);
+}
+template void set_option(ForecastOptions&, const OptionDef<ForecastOptions>&, const std::string&);
+template void set_option(LlmOptions&, const OptionDef<LlmOptions>&, const std::string&);
+
 const std::vector<OptionDef<ForecastOptions>>& forecast_options() {
   using O = ForecastOptions;
   using S = const std::string&;
   static const std::vector<OptionDef<ForecastOptions>> options = {
-      {"mode", "inference|training", "inference",
+      {"mode",
+       "",
+       "inference",
        "inference: one forward pass; training: forward and backward",
-       [](O& o, S t) {
-         o.mode = one_of("mode", t, {"inference", "training"}) == "training" ? Mode::kTraining
-                                                                             : Mode::kInference;
-       }},
+       [](O& o, S t) { o.mode = t == "training" ? Mode::kTraining : Mode::kInference; },
+       {"inference", "training"}},
       {"batch", "N", "1", "sequences, of all ranks together",
        [](O& o, S t) { o.batch = positive("batch", t); }},
       {"seq", "N", "", "tokens a sequence; default: the length the model was made for",
        [](O& o, S t) { o.seq = positive("seq", t); }},
-      {"dtype", "fp32|tf32|bf16|fp16|amp|fp8|…", "fp32",
+      {"dtype", "DTYPE", "fp32",
        "type of weights and activations; amp: fp32 weights, products in bf16 (torch.autocast); "
-       "fp8, "
-       "fp8_block, int8, int8_wo, int4_wo, fp4_wo, fp4: linear layers in few bits, for inference",
-       [](O& o, S t) {
-         std::vector<std::string> known = {"fp32", "tf32", "bf16", "fp16", "amp"};
-         for (const std::string& scheme : scheme_names()) known.push_back(scheme);
-         o.dtype = one_of("dtype", t, known);
-       }},
-      {"attention", "eager|flash", "eager",
+       "fp8, fp8_block, int8, int8_wo, int4_wo, fp4_wo, fp4: linear layers in few bits, for "
+       "inference",
+       [](O& o, S t) { o.dtype = t; }, pass_dtypes()},
+      {"attention",
+       "",
+       "eager",
        "how attention runs: eager launches each step, flash is one fused kernel",
-       [](O& o, S t) { o.attention = one_of("attention", t, {"eager", "flash"}); }},
-      {"fusion", "none|pointwise", "none",
+       [](O& o, S t) { o.attention = t; },
+       {"eager", "flash"}},
+      {"fusion",
+       "",
+       "none",
        "pointwise: chains of pointwise operators are one kernel",
-       [](O& o, S t) { o.fusion = one_of("fusion", t, {"none", "pointwise"}); }},
-      {"optimizer", "none|sgd|adam|adamw", "none", "adds the optimizer's step to training",
-       [](O& o, S t) { o.optimizer = one_of("optimizer", t, {"none", "sgd", "adam", "adamw"}); }},
-      {"predictor", "learned|roofline", "learned", "roofline is the baseline: data sheet only",
-       [](O& o, S t) { o.predictor = one_of("predictor", t, {"learned", "roofline"}); }},
-      {"software", "pytorch|vllm|sglang|trtllm", "pytorch", "whose kernels run the operators",
-       [](O& o, S t) {
-         o.software = one_of("software", t, {"pytorch", "vllm", "sglang", "trtllm"});
-       }},
+       [](O& o, S t) { o.fusion = t; },
+       {"none", "pointwise"}},
+      {"optimizer",
+       "",
+       "none",
+       "adds the optimizer's step to training",
+       [](O& o, S t) { o.optimizer = t; },
+       {"none", "sgd", "adam", "adamw"},
+       {},
+       "mode=training"},
+      {"predictor",
+       "",
+       "learned",
+       "roofline is the baseline: data sheet only",
+       [](O& o, S t) { o.predictor = t; },
+       {"learned", "roofline"}},
+      {"software",
+       "",
+       "pytorch",
+       "whose kernels run the operators",
+       [](O& o, S t) { o.software = t; },
+       {"pytorch", "vllm", "sglang", "trtllm"}},
       {"host-launch-us", "US", "5",
        "what the host takes to launch a kernel; 0: nothing, as with CUDA graphs",
        [](O& o, S t) { o.host_launch_s = microseconds("host-launch-us", t); }},
@@ -111,34 +140,61 @@ const std::vector<OptionDef<LlmOptions>>& llm_options() {
       {"output", "N", "256", "tokens that each sequence writes",
        [](O& o, S t) { o.output = positive("output", t); }},
       {"batch", "N", "1", "sequences at a time", [](O& o, S t) { o.batch = positive("batch", t); }},
-      {"dtype", "bf16|fp16|fp32|fp8|fp8_block|int8|int8_wo|int4_wo|fp4_wo|fp4", "",
-       "of weights; default: as the checkpoint, else bf16", [](O& o, S t) { o.dtype = t; }},
-      {"kv-dtype", "bf16|fp8|…", "", "of the cache; default: as the activations",
-       [](O& o, S t) { o.kv_dtype = t; }},
+      {"dtype", "DTYPE", "", "of weights; default: as the checkpoint, else bf16",
+       [](O& o, S t) { o.dtype = t; }, serving_dtypes()},
+      {"kv-dtype",
+       "",
+       "",
+       "of the cache; default: as the activations",
+       [](O& o, S t) { o.kv_dtype = t; },
+       {"bf16", "fp16", "fp32", "fp8", "int8"}},
       {"tp", "N", "1", "GPUs that share each layer", [](O& o, S t) { o.tp = positive("tp", t); }},
-      {"software", "vllm|sglang|trtllm|pytorch", "vllm", "whose kernels run the operators",
-       [](O& o, S t) {
-         o.software = one_of("software", t, {"vllm", "sglang", "trtllm", "pytorch"});
-       }},
-      {"schedule", "static|continuous", "static",
+      {"software",
+       "",
+       "vllm",
+       "whose kernels run the operators",
+       [](O& o, S t) { o.software = t; },
+       {"vllm", "sglang", "trtllm", "pytorch"}},
+      {"schedule",
+       "",
+       "static",
        "static: one batch from prompt to last token; continuous: a server under load",
-       [](O& o, S t) {
-         o.continuous = one_of("schedule", t, {"static", "continuous"}) == "continuous";
-       }},
-      {"rate", "R", "", "requests a second that reach a continuous server",
-       [](O& o, S t) { o.rate = number("rate", t, 1e-6, 1e6); }},
-      {"concurrency", "C", "", "clients that ask a continuous server in turn; default: the batch",
-       [](O& o, S t) { o.concurrency = positive("concurrency", t); }},
+       [](O& o, S t) { o.continuous = t == "continuous"; },
+       {"static", "continuous"}},
+      {"rate",
+       "R",
+       "",
+       "requests a second that reach a continuous server",
+       [](O& o, S t) { o.rate = number("rate", t, 1e-6, 1e6); },
+       {},
+       {"concurrency"},
+       "schedule=continuous"},
+      {"concurrency",
+       "C",
+       "",
+       "clients that ask a continuous server in turn; default: the batch",
+       [](O& o, S t) { o.concurrency = positive("concurrency", t); },
+       {},
+       {"rate"},
+       "schedule=continuous"},
       {"chunk", "N", "8192", "tokens that one step prefills at most",
        [](O& o, S t) { o.chunk = positive("chunk", t); }},
-      {"cuda-graphs", "on|off", "on", "off: the host launches each kernel of a decode step",
-       [](O& o, S t) { o.cuda_graphs = one_of("cuda-graphs", t, {"on", "off"}) == "on"; }},
+      {"cuda-graphs",
+       "",
+       "on",
+       "off: the host launches each kernel of a decode step",
+       [](O& o, S t) { o.cuda_graphs = t == "on"; },
+       {"on", "off"}},
       {"memory-share", "X", "0.9", "of the GPU's memory that weights and cache may use",
        [](O& o, S t) { o.memory_share = number("memory-share", t, 0.01, 1); }},
       {"skew", "N", "0", "100 times the exponent of the experts' popularity; 0: even",
        [](O& o, S t) { o.skew_percent = static_cast<int64_t>(number("skew", t, 0, 300)); }},
-      {"predictor", "learned|roofline", "learned", "roofline is the baseline: data sheet only",
-       [](O& o, S t) { o.predictor = one_of("predictor", t, {"learned", "roofline"}); }},
+      {"predictor",
+       "",
+       "learned",
+       "roofline is the baseline: data sheet only",
+       [](O& o, S t) { o.predictor = t; },
+       {"learned", "roofline"}},
       {"host-launch-us", "US", "5", "what the host takes to launch a kernel",
        [](O& o, S t) { o.host_launch_s = microseconds("host-launch-us", t); }},
   };

@@ -24,7 +24,8 @@ std::string limits_text(const StepForecast& step) {
 }
 
 /// The operators that a step spends most on.
-std::string step_table(const StepForecast& step, const std::string& title) {
+std::string step_table(const StepForecast& step, const std::string& title,
+                       const TableStyle& style) {
   std::vector<const KernelForecast*> rows;
   for (const KernelForecast& k : step.kernels) rows.push_back(&k);
   const auto seconds = [](const KernelForecast& k) {
@@ -33,20 +34,26 @@ std::string step_table(const StepForecast& step, const std::string& title) {
   std::sort(rows.begin(), rows.end(), [&](const KernelForecast* a, const KernelForecast* b) {
     return seconds(*a) > seconds(*b);
   });
-  constexpr size_t kRows = 8;
   TextTable table;
-  table.header = {title, "share", "each", "count", "bound", "use", ""};
+  table.header = {title, "share", "each", "count", "bound", "use", "kernel", "sizes"};
   table.right = {false, true, true, true, false, true, false};
+  table.fit = kernel_columns_fit();
+  table.least = kernel_columns_least();
+  constexpr size_t kBound = 4;
+  table.color = [&rows](size_t row, size_t column) {
+    return column == kBound ? limit_color(rows[row]->limit) : Color::kNone;
+  };
   double all = 0;
   for (const KernelForecast* k : rows) all += seconds(*k);
-  for (size_t i = 0; i < std::min(kRows, rows.size()); ++i) {
+  for (size_t i = 0; i < std::min(style.rows, rows.size()); ++i) {
     const KernelForecast& k = *rows[i];
-    table.rows.push_back(
-        {k.name, fmt::format("{:.1f} %", 100 * seconds(k) / all), format_seconds(k.latency_s),
-         std::to_string(k.count), k.limit, fmt::format("{:.0f} %", 100 * k.utilization_ratio),
-         fmt::format("{} {} {}{}", k.op, k.dtype, sizes_text(k), k.extrapolated ? " *" : "")});
+    table.rows.push_back({k.name, fmt::format("{:.1f} %", 100 * seconds(k) / all),
+                          format_seconds(k.latency_s) + (k.extrapolated ? "*" : " "),
+                          format_integer(k.count), k.limit,
+                          fmt::format("{:.0f} %", 100 * k.utilization_ratio), k.op,
+                          sizes_text(k) + (style.width >= kRoomForMore ? " " + k.dtype : "")});
   }
-  return format_text_table(table, 2);
+  return format_text_table(table, style);
 }
 
 Json estimate_json(const Estimate& e) {
@@ -65,12 +72,14 @@ Json step_json(const StepForecast& step) {
 
 }  // namespace
 
-std::string llm_table(const LlmForecast& f) {
-  std::string out = fmt::format(
-      "{} on {}{}: prompt {}, output {}, batch {}, {}{}, {}'s kernels\n\n", f.model,
-      f.tp > 1 ? fmt::format("{} x ", f.tp) : "", f.gpu_name, f.prompt, f.output, f.batch, f.dtype,
-      f.kv_dtype == f.dtype ? "" : fmt::format(" (cache {})", f.kv_dtype), f.software);
+std::string llm_table(const LlmForecast& f, const TableStyle& style) {
+  const std::string title =
+      fmt::format("{} on {}{}: prompt {}, output {}, batch {}, {}{}, {}'s kernels", f.model,
+                  f.tp > 1 ? fmt::format("{} x ", f.tp) : "", f.gpu_name, format_integer(f.prompt),
+                  format_integer(f.output), format_integer(f.batch), f.dtype,
+                  f.kv_dtype == f.dtype ? "" : fmt::format(" (cache {})", f.kv_dtype), f.software);
   TextTable table;
+  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
   const auto line = [&](const std::string& name, const std::string& value,
                         const std::string& more) { table.rows.push_back({name, value, more}); };
   line("time to first token", format_seconds(f.first_token.seconds),
@@ -79,18 +88,18 @@ std::string llm_table(const LlmForecast& f) {
        fmt::format("80 % interval {}; {}", interval(f.per_token), limits_text(f.decode)));
   std::vector<std::string> course;
   for (const auto& [tokens, e] : f.course)
-    course.push_back(fmt::format("{} at {}", format_seconds(e.seconds), tokens));
+    course.push_back(fmt::format("{} at {}", format_seconds(e.seconds), format_integer(tokens)));
   line("  over the cache's length", "", join(course, ", "));
   line("whole request", format_seconds(f.request.seconds),
        fmt::format("80 % interval {}", interval(f.request)));
-  line("throughput", fmt::format("{:.4g} tokens/s", f.tokens_per_s), "written, of all sequences");
+  line("throughput", format_count(f.tokens_per_s) + " tokens/s", "written, of all sequences");
   line("parameters", format_si(static_cast<double>(f.parameters), ""),
        f.active_parameters == f.parameters
            ? ""
            : fmt::format("{} active", format_si(static_cast<double>(f.active_parameters), "")));
   line("memory", format_bytes(f.peak_bytes),
        fmt::format("of {}{}; largest batch that fits: {}", format_bytes(f.device_bytes),
-                   f.tp > 1 ? " on each GPU" : "", f.largest_batch));
+                   f.tp > 1 ? " on each GPU" : "", format_integer(f.largest_batch)));
   line("  weights", format_bytes(f.weights_bytes), "");
   line("  cache", format_bytes(f.cache_bytes),
        fmt::format("{} a token{}", format_bytes(f.kv_bytes_per_token), f.tp > 1 ? " on all" : ""));
@@ -99,22 +108,25 @@ std::string llm_table(const LlmForecast& f) {
     const LlmForecast::Serving& s = *f.serving;
     line("", "", "");
     line("continuous batching",
-         s.rate > 0 ? fmt::format("{:.4g} requests/s", s.rate)
-                    : fmt::format("{} clients", s.concurrency),
+         s.rate > 0 ? format_count(s.rate) + " requests/s"
+                    : format_integer(s.concurrency) + " clients",
          fmt::format("{:.1f} sequences in a step, at most {}; busy {:.0f} %", s.mean_batch,
                      s.most_sequences, 100 * s.busy_share));
     line("  first token, median", format_seconds(s.first_token_median.seconds),
          fmt::format("p99 {}", format_seconds(s.first_token_p99.seconds)));
     line("  per token, median", format_seconds(s.per_token_median.seconds),
          fmt::format("p99 {}", format_seconds(s.per_token_p99.seconds)));
-    line("  throughput", fmt::format("{:.4g} tokens/s", s.tokens_per_s),
-         fmt::format("{:.4g} requests/s", s.requests_per_s));
+    line("  throughput", format_count(s.tokens_per_s) + " tokens/s",
+         format_count(s.requests_per_s) + " requests/s");
   }
-  out += format_text_table(table, 2);
-  out += fmt::format("\n{}\n{}", step_table(f.prefill, "prefill step"),
-                     step_table(f.decode, "decode step"));
-  for (const std::string& warning : f.warnings) out += fmt::format("\nwarning: {}", warning);
-  if (!f.warnings.empty()) out += "\n";
+  std::string out = title_lines(title, style) + "\n" + format_text_table(table, style, 2);
+  out += fmt::format("\n{}\n{}", step_table(f.prefill, "prefill step", style),
+                     step_table(f.decode, "decode step", style));
+  const auto marked = [](const StepForecast& step) {
+    return std::any_of(step.kernels.begin(), step.kernels.end(),
+                       [](const KernelForecast& k) { return k.extrapolated; });
+  };
+  if (marked(f.prefill) || marked(f.decode)) out += "* extrapolated\n";
   return out;
 }
 
