@@ -48,12 +48,12 @@ TEST(TextTable, IsAsWideAsItsCellsWhereThereIsRoom) {
 
 TEST(TextTable, GivesWayToTheWidth) {
   EXPECT_EQ(format_text_table(sample(), {.width = 60}),
-            "                          in\n"
-            "                    interval\n"
-            "name                       %  what it is\n"
-            "layers.0.…qkv_proj      12.5  a sentence that takes several\n"
-            "                              words\n"
-            "lm_head                  1.0  short\n");
+            "                           in\n"
+            "                     interval\n"
+            "name                        %  what it is\n"
+            "layers.0.…qkv_proj       12.5  a sentence that takes several\n"
+            "                               words\n"
+            "lm_head                   1.0  short\n");
 }
 
 TEST(TextTable, PutsColumnsBelowWhereNoneCanGiveWay) {

@@ -49,17 +49,15 @@ size_t total(const std::vector<size_t>& widths) {
          kGap * (widths.empty() ? 0 : widths.size() - 1);
 }
 
-/// Takes from the widest of the columns that can give way until the table fits or none is left.
+/// Takes from the column that has most beyond its least until the table fits or none has any.
 void narrow(const TextTable& table, const std::vector<size_t>& natural, size_t room,
             std::vector<size_t>& widths) {
+  const auto beyond = [&](size_t c) { return widths[c] - least_width(table, c, natural[c]); };
   while (total(widths) > room) {
-    size_t widest = widths.size();
-    for (size_t c = 0; c < widths.size(); ++c) {
-      if (widths[c] <= least_width(table, c, natural[c])) continue;
-      if (widest == widths.size() || widths[c] > widths[widest]) widest = c;
-    }
-    if (widest == widths.size()) return;
-    --widths[widest];
+    size_t most = 0;
+    for (size_t c = 1; c < widths.size(); ++c) most = beyond(c) > beyond(most) ? c : most;
+    if (beyond(most) == 0) return;
+    --widths[most];
   }
 }
 
@@ -81,7 +79,7 @@ void share_spare(const TextTable& table, const std::vector<size_t>& natural, siz
     }
     widths[c] = std::min(widths[c], longest);
   }
-  for (size_t c = widths.size(); c-- > 0;) {
+  for (size_t c = 0; c < widths.size(); ++c) {
     if (fit_of(table, c) != Fit::kWhole)
       widths[c] += std::min(natural[c] - widths[c], room - total(widths));
   }
