@@ -70,7 +70,6 @@ std::string totals(const Forecast& f, const TableStyle& style) {
   fits += format_bytes(f.memory.device_bytes);
   if (style.largest_batch)
     fits += fmt::format("; largest batch that fits: {}", format_integer(*style.largest_batch));
-  const size_t memory_row = table.rows.size();
   add("memory", format_bytes(f.memory.peak_bytes), fits);
   const std::pair<const char*, int64_t> parts[] = {
       {"  weights", f.memory.weights_bytes},     {"  gradients", f.memory.gradients_bytes},
@@ -82,7 +81,7 @@ std::string totals(const Forecast& f, const TableStyle& style) {
   table.right = {false, true, false};
   table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
   table.color = [&](size_t row, size_t column) {
-    return row == memory_row && column == 2 && !f.memory.fits ? Color::kRed : Color::kNone;
+    return column == 2 ? note_color(table.rows[row][column]) : Color::kNone;
   };
   return format_text_table(table, style, 2);
 }

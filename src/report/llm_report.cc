@@ -80,6 +80,9 @@ std::string llm_table(const LlmForecast& f, const TableStyle& style) {
                   f.kv_dtype == f.dtype ? "" : fmt::format(" (cache {})", f.kv_dtype), f.software);
   TextTable table;
   table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
+  table.color = [&](size_t row, size_t column) {
+    return column == 2 ? note_color(table.rows[row][column]) : Color::kNone;
+  };
   const auto line = [&](const std::string& name, const std::string& value,
                         const std::string& more) { table.rows.push_back({name, value, more}); };
   line("time to first token", format_seconds(f.first_token.seconds),

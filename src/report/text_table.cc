@@ -232,6 +232,10 @@ Color limit_color(std::string_view limit) {
   return Color::kNone;
 }
 
+Color note_color(std::string_view note) {
+  return note.starts_with("DOES NOT FIT") ? Color::kRed : Color::kNone;
+}
+
 std::string format_text_table(const TextTable& table, const TableStyle& style, size_t indent) {
   const Layout layout = lay_out(table, table_width(style) - indent);
   const RowWriter writer(table, layout, style, indent);

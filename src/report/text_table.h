@@ -41,6 +41,9 @@ std::string title_lines(const std::string& text, const TableStyle& style);
 /// Color of what limits a kernel: "compute", "memory", "latency" or "network".
 Color limit_color(std::string_view limit);
 
+/// Color of a note beside a number: red where it says that something does not fit.
+Color note_color(std::string_view note);
+
 /// Columns of a terminal that UTF-8 text takes, each character one.
 size_t display_width(std::string_view text);
 
