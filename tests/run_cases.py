@@ -17,12 +17,15 @@ A case is a text file:
 --update rewrites the expected output; read the diff before you commit it.
 """
 import difflib
+import os
 import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+# What changes the width and the colors of tables is not taken from whoever runs the tests.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE")}
 CASES = Path(__file__).resolve().parent / "cases"
 
 
@@ -63,7 +66,7 @@ def run(tilecast: str, case: dict) -> dict:
         command = shlex.split(case["command"])
         assert command[0] == "tilecast", "a case runs tilecast"
         result = subprocess.run([tilecast, *command[1:]], cwd=folder, capture_output=True, text=True,
-                                stdin=subprocess.DEVNULL, timeout=60)
+                                stdin=subprocess.DEVNULL, timeout=60, env=ENVIRONMENT)
     return {**case, "exit": result.returncode, "stdout": result.stdout, "stderr": result.stderr}
 
 

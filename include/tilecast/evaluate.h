@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tilecast/forecast.h"
+#include "tilecast/report.h"
 
 namespace tilecast {
 
@@ -47,7 +48,10 @@ struct Evaluation {
 Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
                     const std::string& predictor = "learned");
 
-std::string evaluation_table(const Evaluation& evaluation);
+std::string evaluation_table(const Evaluation& evaluation, const TableStyle& style = {});
 std::string evaluation_json(const Evaluation& evaluation);
+/// What whoever reads the errors must know beside them. In `evaluation_json`; the table leaves it
+/// out.
+std::vector<std::string> evaluation_warnings(const Evaluation& evaluation);
 
 }  // namespace tilecast

@@ -35,16 +35,30 @@ struct ForecastOptions {
   int64_t microbatches = 1;
 };
 
-/// One option of a forecast: the command line, its help and the bindings derive from this.
+/// One option of a forecast: flag, checks, help, completion and manual page derive from this.
 template <typename Options>
 struct OptionDef {
   std::string name;
-  std::string value;    ///< what stands for the value in help
+  /// What stands for the value in help; "" where `choices` says it. "FILE" and "FOLDER" are paths:
+  /// what is wrong with their content is no error of the command line.
+  std::string value;
   std::string initial;  ///< default, as text
   std::string help;
-  /// Throws Error{kInput} naming the option where the text does not fit.
+  /// Called by `set_option`. Throws Error{kInput} naming the option where the text does not fit.
   void (*set)(Options&, const std::string& text) = nullptr;
+  std::vector<std::string>
+      choices;  ///< the closed list of values; empty: any text that `set` takes
+  std::vector<std::string> excludes;  ///< names of options that may not be given beside this one
+  /// "name=value" of another option, without which a value other than the default has no meaning.
+  std::string needs;
+  std::vector<std::string> old_names;  ///< still read, but not shown
 };
+
+/// Sets one option from text. Throws Error{kInput} where the text is none of the choices or does
+/// not fit.
+template <typename Options>
+void set_option(Options& options, const OptionDef<Options>& option, const std::string& text);
+
 const std::vector<OptionDef<ForecastOptions>>& forecast_options();
 
 /// Sizes of a kernel: matmul [batch] m × n with reduction k; rows m of n; or n elements.
@@ -149,6 +163,8 @@ class ModelRef {
 class GpuRef {
  public:
   const std::string& id() const;
+  /// What its file left out and what was taken instead.
+  const std::vector<std::string>& warnings() const;
   struct Content;
   std::shared_ptr<const Content> content;  ///< shared: read-only after construction
 };
@@ -190,17 +206,35 @@ class Forecaster {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Lists for people: (id, rest) of every bundled device, model, operator.
-struct CatalogEntry {
-  std::string name;
-  std::vector<std::string> columns;
+/// A bundled device, as its data sheet says.
+struct GpuEntry {
+  std::string id, name, vendor;
+  std::vector<std::string> aliases;
+  int64_t memory_bytes = 0;
+  double memory_bytes_per_s = 0;
+  int64_t sm_count = 0;  ///< compute units on AMD
+  double boost_clock_hz = 0;
+  int64_t l2_bytes = 0;
+  double power_w = 0;  ///< of the board
+  /// Peak rates by dtype; only what the device has. Dense products, without sparsity.
+  std::vector<std::pair<std::string, double>> vector_flops_per_s, matrix_flops_per_s;
 };
-struct Catalog {
-  std::vector<std::string> header;
-  std::vector<CatalogEntry> entries;
+
+/// A bundled model.
+struct ModelEntry {
+  std::string name, family;
+  int64_t parameters = 0;
+  std::optional<int64_t> positions;  ///< tokens that it reads at most; nullopt: no such limit
+  std::string note;                  ///< where the name misleads; "": nothing to say
 };
-Catalog gpu_catalog();
-Catalog model_catalog();
-Catalog op_catalog();
+
+/// An operator of the graph notation.
+struct OpEntry {
+  std::string name, pytorch, onnx, description;  ///< `onnx` is "" where it has no such operator
+};
+
+std::vector<GpuEntry> gpu_catalog();
+std::vector<ModelEntry> model_catalog();
+std::vector<OpEntry> op_catalog();
 
 }  // namespace tilecast

@@ -69,6 +69,10 @@ struct LlmOptions {
 
 const std::vector<OptionDef<LlmOptions>>& llm_options();
 
+/// Throws Error{kInput} where a value is not known or options contradict each other; `forecast_llm`
+/// begins with it.
+void check_llm_options(const LlmOptions& options);
+
 /// A time with its 80 % interval, seconds.
 struct Estimate {
   double seconds = 0, low_s = 0, high_s = 0;

@@ -9,13 +9,14 @@
 namespace tilecast {
 
 struct TableStyle {
-  int width = 100;     ///< columns of the terminal
+  int width = 80;      ///< columns that no line of a table exceeds; at least 40
   bool color = false;  ///< ANSI colors
   size_t rows = 20;    ///< kernels to show
   std::optional<int64_t> largest_batch;
 };
 
-/// Totals first, then the operators that cost most, one line for alike kernels.
+/// Totals first, then the operators that cost most, one line for alike kernels. Without the
+/// warnings, which a program shows where it shows its own.
 std::string forecast_table(const Forecast& forecast, const TableStyle& style);
 /// The contract of `forecast --format json`, schema version 1.
 std::string forecast_json(const Forecast& forecast, std::optional<int64_t> largest_batch);
@@ -23,7 +24,7 @@ std::string forecast_json(const Forecast& forecast, std::optional<int64_t> large
 std::string forecast_csv(const Forecast& forecast);
 
 /// Time to first token, time per token, memory, and what a prefill and a decode step spend.
-std::string llm_table(const LlmForecast& forecast);
+std::string llm_table(const LlmForecast& forecast, const TableStyle& style = {});
 /// The contract of `forecast --format json` with the keys that only token by token has;
 /// docs/serving.md.
 std::string llm_json(const LlmForecast& forecast);
@@ -31,10 +32,19 @@ std::string llm_json(const LlmForecast& forecast);
 std::string llm_csv(const LlmForecast& forecast);
 
 /// One operator explained.
-std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu);
-std::string kernel_json(const std::vector<KernelForecast>& kernels, const std::string& gpu);
+std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu,
+                         const TableStyle& style = {});
+std::string kernel_json(const std::vector<KernelForecast>& kernels, const std::string& gpu,
+                        const std::vector<std::string>& warnings = {});
+/// Which kernels are extrapolated, in sentences.
+std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kernels);
 
-std::string catalog_table(const Catalog& catalog);
-std::string catalog_json(const Catalog& catalog);
+/// Lists of what Tilecast knows: tables for people; JSON with numbers in SI units.
+std::string gpus_table(const std::vector<GpuEntry>& gpus, const TableStyle& style = {});
+std::string gpus_json(const std::vector<GpuEntry>& gpus);
+std::string models_table(const std::vector<ModelEntry>& models, const TableStyle& style = {});
+std::string models_json(const std::vector<ModelEntry>& models);
+std::string ops_table(const std::vector<OpEntry>& ops, const TableStyle& style = {});
+std::string ops_json(const std::vector<OpEntry>& ops);
 
 }  // namespace tilecast

@@ -1,13 +1,18 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
+#include "report/text_table.h"
 #include "test_support.h"
+#include "tilecast/error.h"
 #include "tilecast/evaluate.h"
 #include "tilecast/forecast.h"
+#include "tilecast/llm.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -191,7 +196,7 @@ TEST(BadRequests, SayWhatToDo) {
     if (option.name == "batch")
       EXPECT_ERROR(option.set(options, "-3"), kInput, "--batch: expected a whole number from 1");
     if (option.name == "dtype")
-      EXPECT_ERROR(option.set(options, "fp31"), kInput, "did you mean 'fp32'");
+      EXPECT_ERROR(set_option(options, option, "fp31"), kInput, "did you mean 'fp32'");
   }
 }
 
@@ -226,19 +231,49 @@ TEST(EvaluateTest, ListsErrorsAndWhatItCouldNotUse) {
 
 TEST(Table, FitsATerminal) {
   const Forecast f = forecast("gpt2_large", "H100", {.mode = Mode::kTraining});
-  for (const int width : {80, 120}) {
-    const std::string table = forecast_table(f, {.width = width});
-    size_t start = 0;
-    while (start < table.size()) {
-      const size_t end = table.find('\n', start);
-      const std::string line = table.substr(start, end - start);
-      if (!line.starts_with("warning")) {
-        EXPECT_LE(line.size(), static_cast<size_t>(width)) << line;
-      }
-      start = end + 1;
-    }
+  for (const int width : {60, 80, 120}) {
+    for (const std::string& line : split(forecast_table(f, {.width = width}), '\n'))
+      EXPECT_LE(display_width(line), static_cast<size_t>(width)) << line;
   }
   EXPECT_EQ(forecast_table(f, {}).find('\x1b'), std::string::npos);
+}
+
+TEST(Table, ColorsLimitsAndWhatDoesNotFit) {
+  const Forecast f = forecast("gpt2_large", "T4", {.mode = Mode::kTraining, .batch = 64});
+  const std::string table = forecast_table(f, {.color = true});
+  EXPECT_NE(table.find("\x1b[31mDOES NOT FIT into 16.0 GiB"), std::string::npos) << table;
+  EXPECT_NE(table.find("\x1b[32mcompute\x1b[0m"), std::string::npos);
+}
+
+TEST(Options, EveryDefaultIsAChoiceAndEveryNameKnown) {
+  const auto check = [](const auto& options) {
+    const auto known = [&](const std::string& name) {
+      return std::any_of(options.begin(), options.end(),
+                         [&](const auto& o) { return o.name == name; });
+    };
+    for (const auto& o : options) {
+      EXPECT_FALSE(o.value.empty() && o.choices.empty()) << o.name;
+      if (!o.initial.empty() && !o.choices.empty()) {
+        EXPECT_NE(std::find(o.choices.begin(), o.choices.end(), o.initial), o.choices.end())
+            << o.name;
+      }
+      for (const std::string& other : o.excludes) EXPECT_TRUE(known(other)) << other;
+      EXPECT_TRUE(o.needs.empty() || known(o.needs.substr(0, o.needs.find('=')))) << o.needs;
+    }
+  };
+  check(forecast_options());
+  check(llm_options());
+}
+
+TEST(Options, EveryChoiceIsTakenAndNothingElse) {
+  for (const auto& option : llm_options()) {
+    LlmOptions options;
+    for (const std::string& choice : option.choices)
+      EXPECT_NO_THROW(set_option(options, option, choice)) << option.name << " " << choice;
+    if (!option.choices.empty()) {
+      EXPECT_THROW(set_option(options, option, "bf61"), Error);
+    }
+  }
 }
 
 }  // namespace

@@ -1,48 +1,58 @@
-#include <fmt/format.h>
-
-#include "base/text.h"
 #include "devices/registry.h"
 #include "importers/model.h"
 #include "ops/op_def.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast {
+namespace {
 
-Catalog gpu_catalog() {
-  Catalog catalog{{"id", "memory", "bandwidth", "SMs", "fp32", "bf16 matrix", "power", "aliases"},
-                  {}};
-  for (const Device& d : bundled_devices()) {
-    const double bf16 = d.matrix_peak(DType::kBf16);
-    catalog.entries.push_back(
-        {d.id,
-         {format_bytes(d.memory_bytes), format_si(d.memory_bytes_per_s, "B/s"),
-          std::to_string(d.sm_count), format_si(d.matmul_peak(DType::kFp32), "FLOP/s"),
-          bf16 > 0 ? format_si(bf16, "FLOP/s") : "-", fmt::format("{:.0f} W", d.board_power_w),
-          join(d.aliases, ", ")}});
+std::vector<std::pair<std::string, double>> rates(const std::array<double, kDTypeCount>& peaks) {
+  std::vector<std::pair<std::string, double>> result;
+  for (size_t i = 0; i < peaks.size(); ++i) {
+    if (peaks[i] > 0) result.emplace_back(dtype_name(static_cast<DType>(i)), peaks[i]);
   }
-  return catalog;
+  return result;
 }
 
-Catalog model_catalog() {
-  Catalog catalog{{"name", "family", "parameters", "positions", "note"}, {}};
+}  // namespace
+
+std::vector<GpuEntry> gpu_catalog() {
+  std::vector<GpuEntry> entries;
+  for (const Device& d : bundled_devices())
+    entries.push_back({.id = d.id,
+                       .name = d.name,
+                       .vendor = d.vendor,
+                       .aliases = d.aliases,
+                       .memory_bytes = d.memory_bytes,
+                       .memory_bytes_per_s = d.memory_bytes_per_s,
+                       .sm_count = d.sm_count,
+                       .boost_clock_hz = d.boost_clock_hz,
+                       .l2_bytes = d.l2_bytes,
+                       .power_w = d.board_power_w,
+                       .vector_flops_per_s = rates(d.vector_flops_per_s),
+                       .matrix_flops_per_s = rates(d.matrix_flops_per_s)});
+  return entries;
+}
+
+std::vector<ModelEntry> model_catalog() {
+  std::vector<ModelEntry> entries;
   for (const std::string& name : bundled_models()) {
     const Model model = load_model(name);
-    const Graph graph = model.build({.batch = 1, .seq = 1});
-    catalog.entries.push_back(
-        {name,
-         {model.family, format_si(static_cast<double>(graph.parameter_count()), ""),
-          model.max_positions ? std::to_string(*model.max_positions) : "-", model.note}});
+    entries.push_back({.name = name,
+                       .family = model.family,
+                       .parameters = model.build({.batch = 1, .seq = 1}).parameter_count(),
+                       .positions = model.max_positions,
+                       .note = model.note});
   }
-  return catalog;
+  return entries;
 }
 
-Catalog op_catalog() {
-  Catalog catalog{{"operator", "PyTorch", "ONNX", "what it does"}, {}};
+std::vector<OpEntry> op_catalog() {
+  std::vector<OpEntry> entries;
   for (const OpDef& op : op_table())
-    catalog.entries.push_back({std::string(op.name),
-                               {std::string(op.aten), op.onnx.empty() ? "-" : std::string(op.onnx),
-                                std::string(op.doc)}});
-  return catalog;
+    entries.push_back(
+        {std::string(op.name), std::string(op.aten), std::string(op.onnx), std::string(op.doc)});
+  return entries;
 }
 
 }  // namespace tilecast

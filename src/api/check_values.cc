@@ -24,7 +24,7 @@ void check(const std::vector<OptionDef<Options>>& table, const std::string& name
                                    [&](const OptionDef<Options>& o) { return o.name == name; });
   TILECAST_CHECK(option != table.end()) << name;
   Options scratch;
-  option->set(scratch, text);
+  set_option(scratch, *option, text);
 }
 
 std::string in_microseconds(double seconds) { return fmt::format("{}", seconds * 1e6); }

@@ -131,6 +131,7 @@ void add_warnings(Forecast& forecast, const Device& device) {
 
 const std::string& ModelRef::name() const { return content->model.name; }
 const std::string& GpuRef::id() const { return content->device.id; }
+const std::vector<std::string>& GpuRef::warnings() const { return content->device.warnings; }
 
 ModelRef load_model_ref(const std::string& name_or_path) {
   ModelRef ref;

@@ -269,10 +269,14 @@ class Llm {
 
 }  // namespace
 
-LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                         const LlmOptions& options) {
+void check_llm_options(const LlmOptions& options) {
   check_values(options);
   check_load_options(options);
+}
+
+LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                         const LlmOptions& options) {
+  check_llm_options(options);
   const LlmOptions typical = typical_request(options);
   const LlmSteps steps(forecaster, model, gpu, typical);
   return Llm(steps, options).run();

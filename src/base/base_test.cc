@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "base/checked.h"
@@ -9,6 +11,7 @@
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/part_file.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "test_support.h"
@@ -33,6 +36,21 @@ TEST(Text, QuantitiesHaveThreeDigits) {
   EXPECT_EQ(format_seconds(4.5e-6), "4.50 us");
   EXPECT_EQ(format_bytes(1536), "1.50 KiB");
   EXPECT_EQ(format_si(1.5e12, "FLOP/s"), "1.50 TFLOP/s");
+  EXPECT_EQ(format_si(512, ""), "512");
+  EXPECT_EQ(format_integer(-1234567), "-1,234,567");
+  EXPECT_EQ(format_integer(999), "999");
+  EXPECT_EQ(format_count(17042.3), "17,042");
+  EXPECT_EQ(format_count(68.94), "68.9");
+  EXPECT_EQ(format_seconds(12345.6), "12,346 s");
+}
+
+TEST(Text, RoundsIntoTheNextUnitWhereAThousandWouldShow) {
+  EXPECT_EQ(format_si(999.886e6, ""), "1.00 G");
+  EXPECT_EQ(format_seconds(0.00099996), "1.00 ms");
+  EXPECT_EQ(format_seconds(0.0099996), "10.0 ms");
+  EXPECT_EQ(format_bytes((int64_t{1} << 20) - 1), "1.00 MiB");
+  EXPECT_EQ(format_count(999.7), "1,000");
+  EXPECT_EQ(format_count(99.97), "100");
 }
 
 TEST(Text, WhatActsOnATerminalIsEscaped) {
@@ -201,6 +219,56 @@ TEST(File, IsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(read_file(path), "first");
   EXPECT_ERROR(write_file(folder.path() / "missing" / "out.txt", "x"), kIo, "cannot write");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(File, ALinkStaysALinkAndItsTargetIsReplaced) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "real");
+  write_file(folder.path() / "real" / "out.txt", "first");
+  fs::create_symlink("real/out.txt", folder.path() / "link");
+  fs::create_symlink("link", folder.path() / "link2");
+  write_file(folder.path() / "link2", "second");
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "link"));
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "link2"));
+  EXPECT_EQ(read_file(folder.path() / "real" / "out.txt"), "second");
+  // A link to what does not exist yet makes it exist.
+  fs::create_symlink("real/new.txt", folder.path() / "dangling");
+  write_file(folder.path() / "dangling", "third");
+  EXPECT_EQ(read_file(folder.path() / "real" / "new.txt"), "third");
+  fs::create_symlink("b", folder.path() / "a");
+  fs::create_symlink("a", folder.path() / "b");
+  EXPECT_ERROR(write_file(folder.path() / "a", "x"), kIo, "cannot write: Too many levels");
+}
+
+TEST(File, KeepsItsPermissions) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "out.txt";
+  write_file(path, "first");
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  write_file(path, "second");
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST(File, ASignalLeavesNoPartFile) {
+  const TemporaryFolder folder;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      remove_part_files_on_signals();
+      const PartFile part(folder.path() / "out.txt", "out.txt");
+      // Half of the file is written when the signal comes.
+      if (::write(part.descriptor(), "half", 4) == 4) ::raise(signal);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(WTERMSIG(status), signal);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 0);
+  }
 }
 
 TEST(File, AFullDeviceIsReported) {

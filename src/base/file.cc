@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
+#include "base/part_file.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 
@@ -30,9 +32,7 @@ void write_all(int descriptor, std::string_view content, const fs::path& path) {
     const ssize_t written = ::write(descriptor, content.data(), content.size());
     if (written < 0) {
       if (errno == EINTR) continue;
-      const int error = errno;
-      ::close(descriptor);
-      cannot_write(path, error);
+      cannot_write(path, errno);
     }
     content.remove_prefix(static_cast<size_t>(written));
   }
@@ -60,11 +60,6 @@ void check_kind(const fs::path& path, mode_t mode) {
                           shown(path), kind));
 }
 
-struct Descriptor {
-  int number;
-  ~Descriptor() { ::close(number); }
-};
-
 /// `size` is what the file system says; files of /proc say 0.
 std::string read_all(int descriptor, uint64_t size, uint64_t most, const fs::path& path) {
   std::string content;
@@ -83,6 +78,31 @@ std::string read_all(int descriptor, uint64_t size, uint64_t most, const fs::pat
   return content;
 }
 
+
+/// What a path names once its links are followed, whether that exists or not: a link stays a link
+/// when its target is replaced. Throws Error{kIo} for a chain without an end.
+fs::path follow_links(const fs::path& path) {
+  constexpr int kLongestChain = 40;  // as Linux has it (path_resolution(7))
+  fs::path target = path;
+  std::error_code code;
+  for (int i = 0; fs::is_symlink(target, code); ++i) {
+    if (i == kLongestChain) cannot_write(path, ELOOP);
+    const fs::path next = fs::read_symlink(target, code);
+    if (code) cannot_write(path, code.value());
+    target = next.is_absolute() ? next : target.parent_path() / next;
+  }
+  return target;
+}
+
+/// Closes a descriptor at the end of its scope; where an error counts, `close` tells it.
+struct OpenFile {
+  int descriptor;
+  ~OpenFile() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+  int close() { return ::close(std::exchange(descriptor, -1)); }
+};
+
 }  // namespace
 
 std::string read_file(const fs::path& path, uint64_t most_bytes) {
@@ -98,7 +118,7 @@ std::string read_file(const fs::path& path, uint64_t most_bytes) {
   // The file may have been replaced since: opening a pipe must not wait for its writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (descriptor < 0) cannot_read(path, errno);
-  const Descriptor closer{descriptor};
+  const OpenFile closer{descriptor};
   if (::fstat(descriptor, &status) != 0) cannot_read(path, errno);
   check_kind(path, status.st_mode);
   try {
@@ -111,22 +131,16 @@ std::string read_file(const fs::path& path, uint64_t most_bytes) {
 
 void write_file(const fs::path& path, std::string_view content) {
   struct stat status{};
-  const bool in_place = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
-  const fs::path target =
-      in_place ? path : fs::path(path.string() + ".part" + std::to_string(::getpid()));
-  const int descriptor = ::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor < 0) cannot_write(path, errno);
-  try {
-    write_all(descriptor, content, path);
-  } catch (...) {
-    if (!in_place) ::unlink(target.c_str());
-    throw;
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    OpenFile file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+    if (file.descriptor < 0) cannot_write(path, errno);
+    write_all(file.descriptor, content, path);
+    if (file.close() != 0) cannot_write(path, errno);
+    return;
   }
-  if (::close(descriptor) != 0 || (!in_place && ::rename(target.c_str(), path.c_str()) != 0)) {
-    const int error = errno;
-    if (!in_place) ::unlink(target.c_str());
-    cannot_write(path, error);
-  }
+  PartFile part(follow_links(path), path);
+  write_all(part.descriptor(), content, path);
+  part.keep();
 }
 
 }  // namespace tilecast

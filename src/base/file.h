@@ -16,9 +16,14 @@ inline constexpr uint64_t kMostFileBytes = uint64_t{64} << 20;
 /// Error{kInput} for a file that is too large.
 std::string read_file(const std::filesystem::path& path, uint64_t most_bytes = kMostFileBytes);
 
-/// Writes `content` to `path`, whole or not at all: a temporary file beside it is renamed at the
-/// end. Throws Error{kIo} where the folder is missing, unwritable or full. Devices and pipes, which
-/// cannot be renamed over, are written directly.
+/// Writes `content` to `path`, whole or not at all: a part file beside it is renamed at the end. A
+/// link stays a link, its target is replaced; a file that is there keeps its permissions. Devices
+/// and pipes, which cannot be renamed over, are written directly. Throws Error{kIo} where the
+/// folder is missing, unwritable or full.
 void write_file(const std::filesystem::path& path, std::string_view content);
+
+/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT remove the part files of unfinished writes
+/// before they end the process. For programs: a library leaves the process's signals alone.
+void remove_part_files_on_signals();
 
 }  // namespace tilecast

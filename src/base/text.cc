@@ -76,9 +76,13 @@ std::string escaped(std::string_view text, bool keep_lines, size_t most) {
   return result;
 }
 
+
+/// Three significant digits of a number that is not negative. The limits are where rounding would
+/// add a digit ("9.996" is "10.0", not "10.00").
 std::string three_digits(double value) {
-  if (value >= 100) return fmt::format("{:.0f}", value);
-  if (value >= 10) return fmt::format("{:.1f}", value);
+  if (value >= 999.5) return format_integer(std::llround(value));
+  if (value >= 99.95) return fmt::format("{:.0f}", value);
+  if (value >= 9.995) return fmt::format("{:.1f}", value);
   return fmt::format("{:.2f}", value);
 }
 
@@ -165,9 +169,21 @@ std::string shown_name(std::string_view text, size_t most) {
   return shown == all.size() ? all : escaped(text, false, most - 3) + "...";
 }
 
+
+std::string format_integer(int64_t value) {
+  std::string digits = fmt::format("{}", value);
+  const size_t first = value < 0 ? 1 : 0;
+  for (size_t i = digits.size(); i > first + 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
+std::string format_count(double value) { return three_digits(value); }
+
+// A unit ends where rounding to three digits would show a thousand of it.
 std::string format_seconds(double seconds) {
-  if (seconds >= 1) return three_digits(seconds) + " s";
-  if (seconds >= 1e-3) return three_digits(seconds * 1e3) + " ms";
+  if (seconds == 0) return "0 s";
+  if (seconds >= 0.9995) return three_digits(seconds) + " s";
+  if (seconds >= 0.9995e-3) return three_digits(seconds * 1e3) + " ms";
   return three_digits(seconds * 1e6) + " us";
 }
 
@@ -175,7 +191,7 @@ std::string format_bytes(int64_t bytes) {
   constexpr std::array<std::string_view, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = static_cast<double>(bytes);
   size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
+  while (value >= 1023.5 && unit + 1 < kUnits.size()) {
     value /= 1024;
     ++unit;
   }
@@ -186,11 +202,12 @@ std::string format_bytes(int64_t bytes) {
 std::string format_si(double value, std::string_view unit) {
   constexpr std::array<std::string_view, 7> kPrefixes = {"", "k", "M", "G", "T", "P", "E"};
   size_t prefix = 0;
-  while (value >= 1000 && prefix + 1 < kPrefixes.size()) {
+  while (value >= 999.5 && prefix + 1 < kPrefixes.size()) {
     value /= 1000;
     ++prefix;
   }
-  return fmt::format("{} {}{}", three_digits(value), kPrefixes[prefix], unit);
+  const std::string text = fmt::format("{} {}{}", three_digits(value), kPrefixes[prefix], unit);
+  return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 
 }  // namespace tilecast

@@ -39,6 +39,13 @@ std::string printable_lines(std::string_view text);
 /// rest of a longer one is left out ("aaa...").
 std::string shown_name(std::string_view text, size_t most = 80);
 
+/// "17,042".
+std::string format_integer(int64_t value);
+
+/// "17,042", "405", "68.9": a rate or a mean that is not negative, in at least three significant
+/// digits.
+std::string format_count(double value);
+
 /// "1.25 ms"; three significant digits, unit chosen by size.
 std::string format_seconds(double seconds);
 

@@ -1,41 +1,38 @@
 #include "tilecast/evaluate.h"
 
-#include <memory>
-
-#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "cli/values.h"
 
 namespace tilecast {
 namespace {
 
-struct Request {
-  std::string path, format = "table", predictor = "learned", output, weights, calibration;
-};
-
-void run(const Request& request) {
-  const Forecaster forecaster(request.weights, request.calibration);
-  const Evaluation evaluation = evaluate(forecaster, request.path, request.predictor);
-  emit(request.format == "json" ? evaluation_json(evaluation) : evaluation_table(evaluation),
-       request.output);
+void run(const Given& given) {
+  const std::string output = text_of(given, "output-file");
+  const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
+  const Evaluation evaluation =
+      evaluate(forecaster, text_of(given, "PATH"), text_of(given, "predictor", "learned"));
+  if (text_of(given, "format") == "json") return emit(evaluation_json(evaluation), output);
+  emit(evaluation_table(evaluation, output_style(output)), output, evaluation_warnings(evaluation));
 }
 
 }  // namespace
 
-void add_evaluate_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("evaluate", "Error of forecasts against measurements");
-  auto request = std::make_shared<Request>();
-  command
-      ->add_option("PATH", request->path,
-                   "file or folder: Tilecast's CSV, the NeuSight repository, aiconfigurator's CSVs")
-      ->required();
-  command->add_option("--format", request->format, "table or json [table]")
-      ->check(CLI::IsMember(std::vector<std::string>{"table", "json"}));
-  command->add_option("--predictor", request->predictor, "learned or roofline [learned]")
-      ->check(CLI::IsMember(std::vector<std::string>{"learned", "roofline"}));
-  command->add_option("-o,--output", request->output, "write to a file");
-  command->add_option("--weights", request->weights, "folder of other weights ('tilecast train')");
-  command->add_option("--calibration", request->calibration, "file of \'tilecast calibrate\'");
-  command->footer("Example:\n  tilecast evaluate neusight/scripts/asplos/label");
-  command->callback([request] { run(*request); });
+Command evaluate_command() {
+  const CommandOption path = {.names = "PATH",
+                              .help =
+                                  "file or folder: Tilecast's CSV, the NeuSight repository, "
+                                  "aiconfigurator's or Vidur's CSVs",
+                              .kind = ValueKind::kFile,
+                              .required = true};
+  return {.name = "evaluate",
+          .help = "Error of forecasts against measurements",
+          .usage = {"PATH [options]"},
+          .groups = {{"Arguments", {path}},
+                     {"Options",
+                      {format_option({"table", "json"}), predictor_option(), output_option(),
+                       weights_option(), calibration_option()}}},
+          .examples = {"tilecast evaluate neusight/scripts/asplos/label"},
+          .run = run};
 }
 
 }  // namespace tilecast

@@ -1,68 +1,110 @@
-#include <memory>
-
-#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "cli/values.h"
+#include "graph/scheme.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
 namespace {
 
-struct Request {
-  std::string op, gpu, dtype = "fp32", format = "table", predictor = "learned", output, weights,
-                       calibration;
-  KernelSizes sizes;
-  KernelSettings settings;
-};
+constexpr int64_t kLargest = int64_t{1} << 40;  ///< no size beyond this is meant
 
-void run(const Request& request) {
-  const GpuRef gpu = load_gpu_ref(request.gpu);
-  const Forecaster forecaster(request.weights, request.calibration);
-  const std::vector<KernelForecast> kernels = forecaster.kernel(
-      request.op, gpu, request.dtype, request.sizes, request.predictor, request.settings);
-  emit(request.format == "json" ? kernel_json(kernels, gpu.id()) : kernel_table(kernels, gpu.id()),
-       request.output);
+int64_t size_of(const Given& given, const std::string& key, int64_t initial, int64_t least = 1) {
+  return integer_of(given, key, initial, least, kLargest);
+}
+
+void run(const Given& given) {
+  const KernelSizes sizes = {.batch = size_of(given, "batch", 1),
+                             .m = size_of(given, "m", 1),
+                             .n = size_of(given, "n", 1),
+                             .k = size_of(given, "k", 1)};
+  constexpr int64_t kMostSkew = 300;
+  const KernelSettings settings = {.heads = size_of(given, "heads", 8),
+                                   .kv_heads = size_of(given, "kv-heads", 0),
+                                   .window = size_of(given, "window", 0),
+                                   .causal = given.count("causal") > 0,
+                                   .kv_dtype = text_of(given, "kv-dtype"),
+                                   .scheme = text_of(given, "scheme"),
+                                   .experts = size_of(given, "experts", 8),
+                                   .chosen = size_of(given, "chosen", 2),
+                                   .ranks = size_of(given, "ranks", 1),
+                                   .skew_percent = integer_of(given, "skew", 0, 0, kMostSkew),
+                                   .software = text_of(given, "software", "pytorch"),
+                                   .warm = given.count("warm") > 0};
+  const std::string output = text_of(given, "output-file");
+  const GpuRef gpu = load_gpu_ref(text_of(given, "gpu"));
+  const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
+  const std::vector<KernelForecast> kernels =
+      forecaster.kernel(text_of(given, "OP"), gpu, text_of(given, "dtype", "fp32"), sizes,
+                        text_of(given, "predictor", "learned"), settings);
+  std::vector<std::string> warnings = gpu.warnings();
+  for (const std::string& warning : kernel_warnings(kernels)) warnings.push_back(warning);
+  if (text_of(given, "format") == "json")
+    return emit(kernel_json(kernels, gpu.id(), warnings), output);
+  emit(kernel_table(kernels, gpu.id(), output_style(output)), output, warnings);
+}
+
+CommandOption number(const std::string& names, const std::string& initial,
+                     const std::string& help) {
+  return {.names = names, .value = "N", .initial = initial, .help = help};
 }
 
 }  // namespace
 
-void add_kernel_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("kernel", "One operator's kernel, explained");
-  auto request = std::make_shared<Request>();
-  command->add_option("OP", request->op, "operator ('tilecast ops')")->required();
-  command->add_option("--gpu", request->gpu, "id, alias or device file")->required();
-  command->add_option("--dtype", request->dtype, "fp32, tf32, bf16, fp16, fp8, int8 [fp32]");
-  command->add_option("--batch", request->sizes.batch, "products of matmul [1]");
-  command->add_option("-m,--m", request->sizes.m, "rows [1]");
-  command->add_option("-n,--n", request->sizes.n, "columns, or elements [1]");
-  command->add_option("-k,--k", request->sizes.k,
-                      "reduction length of a product; rows of a table [1]");
-  KernelSettings& s = request->settings;
-  command->add_option("--heads", s.heads, "of attention; k is a head's size [8]");
-  command->add_option("--kv-heads", s.kv_heads, "of keys and values [as many as heads]");
-  command->add_option("--window", s.window, "keys that a query sees at most [all]");
-  command->add_flag("--causal", s.causal, "a query sees no later key");
-  command->add_option("--kv-dtype", s.kv_dtype, "of keys and values [as the queries]");
-  command->add_option(
-      "--scheme", s.scheme,
-      "of weights: fp8, fp8_block, int8, int8_wo, int4_wo, fp4_wo, fp4, fp8_wo, nvfp4_wo");
-  command->add_option("--experts", s.experts, "of a layer; n is an expert's inner width [8]");
-  command->add_option("--chosen", s.chosen, "experts that a token goes to [2]");
-  command->add_option("--ranks", s.ranks, "that share the experts, or of an all_reduce [1]");
-  command->add_option("--skew", s.skew_percent,
-                      "100 times the exponent of the experts' popularity [0: even]");
-  command->add_option("--software", s.software, "pytorch, vllm, sglang or trtllm [pytorch]")
-      ->check(CLI::IsMember(std::vector<std::string>{"pytorch", "vllm", "sglang", "trtllm"}));
-  command->add_flag("--warm", s.warm,
-                    "operands lie in L2 already, as when a benchmark replays the kernel");
-  command->add_option("--predictor", request->predictor, "learned or roofline [learned]")
-      ->check(CLI::IsMember(std::vector<std::string>{"learned", "roofline"}));
-  command->add_option("--format", request->format, "table or json [table]")
-      ->check(CLI::IsMember(std::vector<std::string>{"table", "json"}));
-  command->add_option("-o,--output", request->output, "write to a file");
-  command->add_option("--weights", request->weights, "folder of other weights");
-  command->add_option("--calibration", request->calibration, "file of \'tilecast calibrate\'");
-  command->footer(
-      "Example:\n  tilecast kernel linear --gpu A100 --dtype fp32 -m 4096 -n 5120 -k 1280");
-  command->callback([request] { run(*request); });
+Command kernel_command() {
+  const std::vector<std::string> dtypes = {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"};
+  const std::vector<std::string> stored = {"fp32", "bf16", "fp16", "fp8", "int8"};
+  const OptionGroup arguments = {"Arguments",
+                                 {{.names = "OP",
+                                   .help = "operator ('tilecast ops')",
+                                   .kind = ValueKind::kOperator,
+                                   .required = true}}};
+  const OptionGroup options = {
+      "Options",
+      {gpu_option(),
+       {.names = "--dtype", .initial = "fp32", .help = "of the operands", .choices = dtypes},
+       number("--batch", "1", "products of matmul, sequences of attention"),
+       number("-m,--m", "1", "rows"),
+       number("-n,--n", "1", "columns, or elements"),
+       number("-k,--k", "1", "reduction length of a product; rows of a table"),
+       {.names = "--software",
+        .initial = "pytorch",
+        .help = "whose kernels run the operator",
+        .choices = {"pytorch", "vllm", "sglang", "trtllm"}},
+       {.names = "--warm",
+        .help = "operands lie in L2 already, as when a benchmark replays the kernel"},
+       predictor_option(),
+       format_option({"table", "json"}),
+       output_option(),
+       weights_option(),
+       calibration_option()}};
+  const OptionGroup attention = {
+      "Attention",
+      {number("--heads", "8", "query heads; k is a head's size"),
+       number("--kv-heads", "as many as heads", "heads of keys and values"),
+       number("--window", "all", "keys that a query sees at most"),
+       {.names = "--causal", .help = "a query sees no later key"},
+       {.names = "--kv-dtype",
+        .initial = "as the queries",
+        .help = "of keys and values",
+        .choices = stored}}};
+  const OptionGroup layers = {
+      "Quantized layers, experts and collectives",
+      {{.names = "--scheme",
+        .value = "SCHEME",
+        .help = "how weights are stored and multiplied",
+        .choices = scheme_names()},
+       number("--experts", "8", "of a layer; n is an expert's inner width"),
+       number("--chosen", "2", "experts that a token goes to"),
+       number("--ranks", "1", "GPUs that share the experts, or of an all_reduce"),
+       number("--skew", "0: even", "100 times the exponent of the experts' popularity")}};
+  return {.name = "kernel",
+          .help = "One operator's kernel, explained",
+          .usage = {"OP --gpu GPU [options]"},
+          .groups = {arguments, options, attention, layers},
+          .examples = {"tilecast kernel linear --gpu A100 -m 4096 -n 5120 -k 1280",
+                       "tilecast kernel cached_attention --gpu H100 --dtype bf16 --batch 64 -m 1 "
+                       "-n 4096 -k 128"},
+          .run = run};
 }
 
 }  // namespace tilecast

@@ -1,30 +1,30 @@
-#include <cstdio>
+#include <csignal>
+#include <exception>
+#include <new>
 
-#include "cli/commands.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
 #include "tilecast/error.h"
 
 int main(int argc, char** argv) {
-  CLI::App app{
-      "Forecasts how long a deep-learning model takes and how much memory it needs on a GPU, "
-      "from the model's description and the device's data sheet.",
-      "tilecast"};
-  app.require_subcommand(1);
-  app.set_version_flag("--version", TILECAST_VERSION);
-  tilecast::add_forecast_command(app);
-  tilecast::add_kernel_command(app);
-  tilecast::add_evaluate_command(app);
-  tilecast::add_train_command(app);
-  tilecast::add_calibrate_command(app);
-  tilecast::add_catalog_commands(app);
+  // A closed pipe and a file that grows beyond its limit are errors of a write, which are handled.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  tilecast::remove_part_files_on_signals();
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    tilecast::run_command_line(argc, argv);
+  } catch (const tilecast::UsageError& error) {
+    tilecast::print_error(error.what());
+    return 2;
   } catch (const tilecast::Error& error) {
-    std::fprintf(stderr, "tilecast: %s\n", error.what());
+    tilecast::print_error(error.what());
+    return 1;
+  } catch (const std::bad_alloc&) {
+    tilecast::print_error("out of memory");
     return 1;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tilecast: this is a bug: %s\n", error.what());
+    tilecast::print_error(std::string("this is a bug: ") + error.what());
     return 1;
   }
   return 0;

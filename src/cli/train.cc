@@ -2,22 +2,17 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <memory>
+#include <limits>
 #include <optional>
 
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "cli/values.h"
 #include "report/text_table.h"
 #include "train/training.h"
 
 namespace tilecast {
 namespace {
-
-struct Request {
-  TrainOptions options;
-  std::vector<std::string> data;
-  std::string output, intervals = "leave-one-out";
-};
 
 /// A bar with the epoch's errors and an estimate of the rest; a line per tenth where standard error
 /// is no terminal.
@@ -57,24 +52,36 @@ class Bar {
   int tenths_ = -1;
 };
 
-std::string error_table(const std::string& title, const std::vector<TrainError>& errors) {
+std::string error_table(const std::string& title, const std::vector<TrainError>& errors,
+                        const TableStyle& style) {
   if (errors.empty()) return "";
   TextTable table;
   table.header = {"gpu", "op", "dtype", "software", "rows", "mean %", "median %", "roofline %"};
   table.right = {false, false, false, false, true, true, true, true};
+  table.fit = {Fit::kMiddle, Fit::kMiddle};
   for (const TrainError& e : errors)
-    table.rows.push_back({e.gpu, e.op, e.dtype, e.software, std::to_string(e.count),
-                          fmt::format("{:.1f}", e.mape_percent),
-                          fmt::format("{:.1f}", e.median_percent),
-                          fmt::format("{:.1f}", e.roofline_mape_percent)});
-  return title + "\n\n" + format_text_table(table, 2) + "\n";
+    table.rows.push_back(
+        {e.gpu, e.op, e.dtype, e.software, format_integer(static_cast<int64_t>(e.count)),
+         fmt::format("{:.1f}", e.mape_percent), fmt::format("{:.1f}", e.median_percent),
+         fmt::format("{:.1f}", e.roofline_mape_percent)});
+  return title_lines(title, style) + "\n" + format_text_table(table, style, 2) + "\n";
 }
 
-void run(Request& request) {
-  TrainOptions& options = request.options;
-  for (const std::string& path : request.data) options.data.emplace_back(path);
-  options.output = request.output;
-  options.leave_one_out = request.intervals == "leave-one-out";
+TrainOptions options_of(const Given& given) {
+  TrainOptions options;
+  const auto integer = [&](const std::string& key, auto& value, int64_t least, int64_t most) {
+    value = static_cast<std::remove_reference_t<decltype(value)>>(
+        integer_of(given, key, static_cast<int64_t>(value), least, most));
+  };
+  for (const std::string& path : texts_of(given, "data")) options.data.emplace_back(path);
+  options.output = text_of(given, "output-file");
+  options.exclude_gpus = texts_of(given, "exclude-gpu");
+  integer("epochs", options.epochs, 1, 100000);
+  integer("members", options.members, 1, 32);
+  integer("hidden", options.hidden, 4, 1024);
+  integer("seed", options.seed, 0, std::numeric_limits<int64_t>::max());
+  integer("threads", options.threads, 1, 256);
+  options.leave_one_out = text_of(given, "intervals", "leave-one-out") == "leave-one-out";
   options.command =
       fmt::format("tilecast train --seed {} --epochs {} --members {} --hidden {}{}{}", options.seed,
                   options.epochs, options.members, options.hidden,
@@ -82,50 +89,68 @@ void run(Request& request) {
                   options.exclude_gpus.empty()
                       ? ""
                       : " --exclude-gpu " + join(options.exclude_gpus, " --exclude-gpu "));
+  return options;
+}
+
+void run(const Given& given) {
+  const TrainOptions options = options_of(given);
   TrainResult result;
   {
     Bar bar;
     result = train_weights(options, [&](const TrainProgress& p) { bar.show(p); });
   }
-  std::string out = error_table("Held-out rows of GPUs that were trained on", result.held_out) +
-                    error_table("Left-out GPUs", result.left_out);
-  for (const std::string& line : result.report) out += line + "\n";
-  emit(out + fmt::format("weights: {}\n", request.output), "");
+  const TableStyle style = output_style("");
+  emit(error_table("Held-out rows of GPUs that were trained on", result.held_out, style) +
+           error_table("Left-out GPUs", result.left_out, style) +
+           fmt::format("weights: {}\n", options.output.string()),
+       "", result.report);
+}
+
+/// A number with its default in the help.
+template <typename T>
+CommandOption number(const std::string& names, T initial, const std::string& help) {
+  return {.names = names, .value = "N", .initial = fmt::format("{}", initial), .help = help};
 }
 
 }  // namespace
 
-void add_train_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "New weights from measurements");
-  auto request = std::make_shared<Request>();
-  TrainOptions& o = request->options;
-  command->add_option("--data", request->data, "measurement files or folders")->required();
-  command
-      ->add_option("-o,--output", request->output,
-                   "folder to write; an interrupted run goes on from the checkpoints in it")
-      ->required();
-  command->add_option("--exclude-gpu", o.exclude_gpus, "leave out all rows of this GPU")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--epochs", o.epochs, fmt::format("passes over the rows [{}]", o.epochs))
-      ->check(CLI::Range(1, 100000));
-  command->add_option("--members", o.members, fmt::format("networks an ensemble [{}]", o.members))
-      ->check(CLI::Range(1, 32));
-  command->add_option("--hidden", o.hidden, fmt::format("units of a hidden layer [{}]", o.hidden))
-      ->check(CLI::Range(4, 1024));
-  command->add_option("--seed", o.seed,
-                      fmt::format("seed; the same one gives the same bytes [{}]", o.seed));
-  command->add_option("--threads", o.threads, fmt::format("threads [{}]", o.threads))
-      ->check(CLI::Range(1, 256));
-  command
-      ->add_option("--intervals", request->intervals,
-                   "where the 80 % intervals come from: leave-one-out (GPUs left out in turn) or "
-                   "held-out rows [leave-one-out]")
-      ->check(CLI::IsMember(std::vector<std::string>{"leave-one-out", "held-out"}));
-  command->footer(
-      "Example:\n  tilecast train --data neusight/scripts/asplos/data --exclude-gpu V100 -o "
-      "weights-v100");
-  command->callback([request] { run(*request); });
+Command train_command() {
+  const TrainOptions initial;
+  return {.name = "train",
+          .help = "New weights from measurements",
+          .usage = {"--data PATH... -o FOLDER [options]"},
+          .groups = {{"Options",
+                      {{.names = "--data",
+                        .value = "PATH",
+                        .help = "measurement files or folders",
+                        .kind = ValueKind::kFile,
+                        .required = true,
+                        .repeated = true},
+                       {.names = "-o,--output-file",
+                        .value = "FOLDER",
+                        .help = "folder to write; an interrupted run goes on from the checkpoints "
+                                "in it",
+                        .kind = ValueKind::kFolder,
+                        .required = true,
+                        .old_names = {"--output"}},
+                       {.names = "--exclude-gpu",
+                        .value = "GPU",
+                        .help = "leave out all rows of this GPU",
+                        .kind = ValueKind::kGpu,
+                        .repeated = true},
+                       number("--epochs", initial.epochs, "passes over the rows"),
+                       number("--members", initial.members, "networks an ensemble"),
+                       number("--hidden", initial.hidden, "units of a hidden layer"),
+                       number("--seed", initial.seed, "the same one gives the same bytes"),
+                       number("--threads", initial.threads, "threads"),
+                       {.names = "--intervals",
+                        .initial = "leave-one-out",
+                        .help = "where the 80 % intervals come from: GPUs left out in turn, or "
+                                "held-out rows",
+                        .choices = {"leave-one-out", "held-out"}}}}},
+          .examples = {"tilecast train --data neusight/scripts/asplos/data --exclude-gpu V100 -o "
+                       "weights"},
+          .run = run};
 }
 
 }  // namespace tilecast

@@ -47,10 +47,6 @@ std::vector<Joined> join_alike(const Forecast& forecast) {
   return joined;
 }
 
-std::string bold(const std::string& text, bool color) {
-  return color ? "\x1b[1m" + text + "\x1b[0m" : text;
-}
-
 std::string totals(const Forecast& f, const TableStyle& style) {
   TextTable table;
   const auto add = [&](const std::string& name, const std::string& value, const std::string& note) {
@@ -73,7 +69,7 @@ std::string totals(const Forecast& f, const TableStyle& style) {
   std::string fits = f.memory.fits ? "fits into " : "DOES NOT FIT into ";
   fits += format_bytes(f.memory.device_bytes);
   if (style.largest_batch)
-    fits += fmt::format("; largest batch that fits: {}", *style.largest_batch);
+    fits += fmt::format("; largest batch that fits: {}", format_integer(*style.largest_batch));
   add("memory", format_bytes(f.memory.peak_bytes), fits);
   const std::pair<const char*, int64_t> parts[] = {
       {"  weights", f.memory.weights_bytes},     {"  gradients", f.memory.gradients_bytes},
@@ -83,7 +79,43 @@ std::string totals(const Forecast& f, const TableStyle& style) {
     if (bytes > 0) add(name, format_bytes(bytes), "");
   }
   table.right = {false, true, false};
-  return format_text_table(table, 2);
+  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
+  table.color = [&](size_t row, size_t column) {
+    return column == 2 ? note_color(table.rows[row][column]) : Color::kNone;
+  };
+  return format_text_table(table, style, 2);
+}
+
+/// The name of a kernel, marked where it is not of the forward pass.
+std::string marked_name(const KernelForecast& kernel) {
+  if (kernel.phase == "forward" || kernel.name.starts_with(kernel.phase)) return kernel.name;
+  return (kernel.phase == "backward" ? "bwd" : kernel.phase) + " " + kernel.name;
+}
+
+/// The kernels that take most of the time.
+TextTable kernels_table(const std::vector<Joined>& joined, const Forecast& f,
+                        const TableStyle& style) {
+  TextTable table;
+  table.header = {"operator", "share", "each", "count", "bound", "use", "kernel", "sizes"};
+  table.right = {false, true, true, true, false, true, false, false};
+  table.fit = kernel_columns_fit();
+  table.least = kernel_columns_least();
+  for (size_t i = 0; i < joined.size() && i < style.rows; ++i) {
+    const Joined& j = joined[i];
+    std::string sizes = sizes_text(j.row);
+    if (j.row.tile && style.width >= kRoomForMore)
+      sizes += fmt::format(" tile {}x{}", j.row.tile->first, j.row.tile->second);
+    const std::string mark = j.row.extrapolated ? "*" : " ";
+    table.rows.push_back(
+        {marked_name(j.row), fmt::format("{:.1f} %", 100 * j.seconds / f.latency_s),
+         format_seconds(j.seconds / static_cast<double>(j.count)) + mark, format_integer(j.count),
+         j.row.limit, fmt::format("{:.0f} %", 100 * j.row.utilization_ratio), j.row.op, sizes});
+  }
+  constexpr size_t kBound = 4;
+  table.color = [&joined](size_t row, size_t column) {
+    return column == kBound ? limit_color(joined[row].row.limit) : Color::kNone;
+  };
+  return table;
 }
 
 }  // namespace
@@ -91,44 +123,23 @@ std::string totals(const Forecast& f, const TableStyle& style) {
 std::string forecast_table(const Forecast& f, const TableStyle& style) {
   // A graph file fixes its shapes.
   const std::string shape =
-      f.dtype_source == "graph" ? "" : fmt::format("batch {}, seq {}, ", f.batch, f.seq);
-  std::string out = bold(fmt::format("{} on {}: {}, {}{}", f.model, f.gpu_name, f.mode, shape,
-                                     dtype_text(f.dtype, f.dtype_source)),
-                         style.color) +
-                    "\n\n" + totals(f, style) + "\n";
+      f.dtype_source == "graph"
+          ? ""
+          : fmt::format("batch {}, seq {}, ", format_integer(f.batch), format_integer(f.seq));
+  std::string out = title_lines(fmt::format("{} on {}: {}, {}{}", f.model, f.gpu_name, f.mode,
+                                            shape, dtype_text(f.dtype, f.dtype_source)),
+                                style) +
+                    "\n" + totals(f, style) + "\n";
   const std::vector<Joined> joined = join_alike(f);
-  TextTable table;
-  table.header = {"operator", "share", "each", "count", "bound", "use", "kernel"};
-  table.right = {false, true, true, true, false, true, false};
-  double shown = 0;
-  for (size_t i = 0; i < joined.size() && i < style.rows; ++i) {
-    const Joined& j = joined[i];
-    shown += j.seconds;
-    std::string what = j.row.op + " " + sizes_text(j.row);
-    if (j.row.tile) what += fmt::format(" tile {}x{}", j.row.tile->first, j.row.tile->second);
-    table.rows.push_back({(j.row.phase == "forward" ? "" : j.row.phase + " ") + j.row.name,
-                          fmt::format("{:.1f} %", 100 * j.seconds / f.latency_s),
-                          format_seconds(j.seconds / static_cast<double>(j.count)),
-                          std::to_string(j.count), j.row.limit,
-                          fmt::format("{:.0f} %", 100 * j.row.utilization_ratio),
-                          what + (j.row.extrapolated ? " *" : "")});
-  }
-  // Names give way first where the terminal is narrow, then the description of the kernel.
-  const int fixed = 50;
-  const auto space = static_cast<size_t>(std::max(24, style.width - fixed));
-  for (auto& row : table.rows) {
-    row[0] = shorten(row[0], space / 2);
-    row[6] = shorten(row[6], space - space / 2);
-  }
-  out += format_text_table(table, 2);
+  out += format_text_table(kernels_table(joined, f, style), style);
+  double rest = 0;
+  for (size_t i = style.rows; i < joined.size(); ++i) rest += joined[i].seconds;
   if (joined.size() > style.rows)
-    out += fmt::format("  {} more kinds of kernels: {:.1f} %\n", joined.size() - style.rows,
-                       100 * (1 - shown / f.latency_s));
+    out += fmt::format("{} more kinds of kernels: {:.1f} %\n", joined.size() - style.rows,
+                       100 * rest / f.latency_s);
   const bool marked = std::any_of(f.kernels.begin(), f.kernels.end(),
                                   [](const KernelForecast& k) { return k.extrapolated; });
-  if (marked) out += "  * extrapolated\n";
-  for (const std::string& warning : f.warnings) out += "\nwarning: " + warning;
-  if (!f.warnings.empty()) out += "\n";
+  if (marked) out += "* extrapolated\n";
   return out;
 }
 
@@ -171,56 +182,5 @@ std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batc
 }
 
 std::string forecast_csv(const Forecast& f) { return kernels_csv(f.kernels); }
-
-std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu) {
-  std::string out;
-  for (const KernelForecast& k : kernels) {
-    out += fmt::format("{} {} {} on {}\n\n", k.op, k.dtype, sizes_text(k), gpu);
-    TextTable table;
-    table.rows = {
-        {"time", format_seconds(k.latency_s),
-         fmt::format("80 % interval {} to {}", format_seconds(k.low_s), format_seconds(k.high_s))},
-        {"work", format_si(static_cast<double>(k.flops), "FLOP"),
-         format_si(static_cast<double>(k.bytes), "B") + " of memory traffic"},
-        {"bound", k.limit,
-         fmt::format("{:.0f} % of what the data sheet allows", 100 * k.utilization_ratio)},
-        {"waves", fmt::format("{:.0f}", k.waves),
-         k.tile ? fmt::format("tiles of {}x{}", k.tile->first, k.tile->second) : ""},
-        {"predictor", k.predictor,
-         k.extrapolated
-             ? "extrapolated: " + k.extrapolated_feature + " is outside its training range"
-             : ""}};
-    out += format_text_table(table, 2);
-  }
-  return out;
-}
-
-std::string kernel_json(const std::vector<KernelForecast>& kernels, const std::string& gpu) {
-  Json list = Json::array();
-  for (const KernelForecast& k : kernels) list.push_back(kernel_object(k));
-  return Json{{"schema_version", 1}, {"gpu", gpu}, {"kernels", list}}.dump(1) + "\n";
-}
-
-std::string catalog_table(const Catalog& catalog) {
-  TextTable table;
-  table.header = catalog.header;
-  for (const CatalogEntry& entry : catalog.entries) {
-    std::vector<std::string> row = {entry.name};
-    row.insert(row.end(), entry.columns.begin(), entry.columns.end());
-    table.rows.push_back(std::move(row));
-  }
-  return format_text_table(table);
-}
-
-std::string catalog_json(const Catalog& catalog) {
-  Json list = Json::array();
-  for (const CatalogEntry& entry : catalog.entries) {
-    Json object = {{catalog.header[0], entry.name}};
-    for (size_t i = 0; i < entry.columns.size(); ++i)
-      object[catalog.header[i + 1]] = entry.columns[i];
-    list.push_back(object);
-  }
-  return list.dump(1) + "\n";
-}
 
 }  // namespace tilecast

@@ -44,6 +44,17 @@ std::string dtype_text(const std::string& dtype, const std::string& source) {
   return source.empty() || source == "asked" ? dtype : fmt::format("{} ({})", dtype, source);
 }
 
+std::vector<Fit> kernel_columns_fit() {
+  return {Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kWhole,
+          Fit::kWhole,  Fit::kWhole, Fit::kEnd,   Fit::kEnd};
+}
+
+std::vector<size_t> kernel_columns_least() {
+  // Together with the numbers 80 columns, which is what pipes and files get.
+  constexpr size_t kName = 12, kOperator = 6, kSizes = 17;
+  return {kName, 0, 0, 0, 0, 0, kOperator, kSizes};
+}
+
 Json kernel_object(const KernelForecast& k) {
   Json object = {{"name", k.name},           {"op", k.op},
                  {"phase", k.phase},         {"dtype", k.dtype},

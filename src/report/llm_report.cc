@@ -25,7 +25,8 @@ std::string limits_text(const StepForecast& step) {
 }
 
 /// The operators that a step spends most on.
-std::string step_table(const StepForecast& step, const std::string& title) {
+std::string step_table(const StepForecast& step, const std::string& title,
+                       const TableStyle& style) {
   std::vector<const KernelForecast*> rows;
   for (const KernelForecast& k : step.kernels) rows.push_back(&k);
   const auto seconds = [](const KernelForecast& k) {
@@ -34,20 +35,26 @@ std::string step_table(const StepForecast& step, const std::string& title) {
   std::sort(rows.begin(), rows.end(), [&](const KernelForecast* a, const KernelForecast* b) {
     return seconds(*a) > seconds(*b);
   });
-  constexpr size_t kRows = 8;
   TextTable table;
-  table.header = {title, "share", "each", "count", "bound", "use", ""};
+  table.header = {title, "share", "each", "count", "bound", "use", "kernel", "sizes"};
   table.right = {false, true, true, true, false, true, false};
+  table.fit = kernel_columns_fit();
+  table.least = kernel_columns_least();
+  constexpr size_t kBound = 4;
+  table.color = [&rows](size_t row, size_t column) {
+    return column == kBound ? limit_color(rows[row]->limit) : Color::kNone;
+  };
   double all = 0;
   for (const KernelForecast* k : rows) all += seconds(*k);
-  for (size_t i = 0; i < std::min(kRows, rows.size()); ++i) {
+  for (size_t i = 0; i < std::min(style.rows, rows.size()); ++i) {
     const KernelForecast& k = *rows[i];
-    table.rows.push_back(
-        {k.name, fmt::format("{:.1f} %", 100 * seconds(k) / all), format_seconds(k.latency_s),
-         std::to_string(k.count), k.limit, fmt::format("{:.0f} %", 100 * k.utilization_ratio),
-         fmt::format("{} {} {}{}", k.op, k.dtype, sizes_text(k), k.extrapolated ? " *" : "")});
+    table.rows.push_back({k.name, fmt::format("{:.1f} %", 100 * seconds(k) / all),
+                          format_seconds(k.latency_s) + (k.extrapolated ? "*" : " "),
+                          format_integer(k.count), k.limit,
+                          fmt::format("{:.0f} %", 100 * k.utilization_ratio), k.op,
+                          sizes_text(k) + (style.width >= kRoomForMore ? " " + k.dtype : "")});
   }
-  return format_text_table(table, 2);
+  return format_text_table(table, style);
 }
 
 Json step_json(const StepForecast& step) {
@@ -61,12 +68,13 @@ Json step_json(const StepForecast& step) {
           {"kernels", kernel_list(step.kernels)}};
 }
 
-/// What is forecast, in one line.
+/// What is forecast.
 std::string title(const LlmForecast& f) {
   const char* mean = f.lengths_vary ? "mean " : "";
-  return fmt::format("{} on {}{}: {}prompt {}, {}output {}, {}{}{}, {}\n\n", f.model,
-                     f.tp > 1 ? fmt::format("{} x ", f.tp) : "", f.gpu_name, mean, f.prompt, mean,
-                     f.output, f.continuous ? "" : fmt::format("batch {}, ", f.batch),
+  return fmt::format("{} on {}{}: {}prompt {}, {}output {}, {}{}{}, {}", f.model,
+                     f.tp > 1 ? fmt::format("{} x ", f.tp) : "", f.gpu_name, mean,
+                     format_integer(f.prompt), mean, format_integer(f.output),
+                     f.continuous ? "" : fmt::format("batch {}, ", format_integer(f.batch)),
                      dtype_text(f.dtype, f.dtype_source),
                      f.kv_dtype == f.dtype ? "" : fmt::format(", cache {}", f.kv_dtype),
                      f.continuous ? fmt::format("served by {}", f.software)
@@ -80,11 +88,11 @@ void add_batch_times(Lines& lines, const LlmForecast& f) {
             fmt::format("80 % interval {}; {}", interval(f.per_token), limits_text(f.decode)));
   std::vector<std::string> course;
   for (const auto& [tokens, e] : f.course)
-    course.push_back(fmt::format("{} at {}", format_seconds(e.seconds), tokens));
+    course.push_back(fmt::format("{} at {}", format_seconds(e.seconds), format_integer(tokens)));
   lines.add("  over the cache's length", "", join(course, ", "));
   lines.add("whole request", format_seconds(f.request.seconds),
             fmt::format("80 % interval {}", interval(f.request)));
-  lines.add("throughput", fmt::format("{:.4g} tokens/s", f.tokens_per_s),
+  lines.add("throughput", format_count(f.tokens_per_s) + " tokens/s",
             f.continuous ? "written" : "written, of all sequences");
 }
 
@@ -94,10 +102,10 @@ void add_memory(Lines& lines, const LlmForecast& f) {
       f.active_parameters == f.parameters
           ? ""
           : fmt::format("{} active", format_si(static_cast<double>(f.active_parameters), "")));
-  lines.add(
-      "memory", format_bytes(f.peak_bytes),
-      fmt::format("{} {}{}; largest batch that fits: {}", f.fits ? "of" : "DOES NOT FIT into",
-                  format_bytes(f.device_bytes), f.tp > 1 ? " on each GPU" : "", f.largest_batch));
+  lines.add("memory", format_bytes(f.peak_bytes),
+            fmt::format("{} {}{}; largest batch that fits: {}", f.fits ? "of" : "DOES NOT FIT into",
+                        format_bytes(f.device_bytes), f.tp > 1 ? " on each GPU" : "",
+                        format_integer(f.largest_batch)));
   lines.add("  weights", format_bytes(f.weights_bytes), "");
   lines.add(
       "  cache", format_bytes(f.cache_bytes),
@@ -133,18 +141,21 @@ Json course_json(const LlmForecast& f) {
 
 }  // namespace
 
-std::string llm_table(const LlmForecast& f) {
-  std::string out = title(f);
-  if (f.serving) out += serving_text(*f.serving);
+std::string llm_table(const LlmForecast& f, const TableStyle& style) {
+  std::string out = title_lines(title(f), style) + "\n";
+  if (f.serving) out += serving_text(*f.serving, style);
   if (f.continuous) out += "  one request that has the server for itself\n";
   Lines lines;
   add_batch_times(lines, f);
   add_memory(lines, f);
-  out += format_text_table(lines.table, 2);
-  out += fmt::format("\n{}\n{}", step_table(f.prefill, "prefill step"),
-                     step_table(f.decode, "decode step"));
-  for (const std::string& warning : f.warnings) out += fmt::format("\nwarning: {}", warning);
-  if (!f.warnings.empty()) out += "\n";
+  out += lines.text(style);
+  out += fmt::format("\n{}\n{}", step_table(f.prefill, "prefill step", style),
+                     step_table(f.decode, "decode step", style));
+  const auto marked = [](const StepForecast& step) {
+    return std::any_of(step.kernels.begin(), step.kernels.end(),
+                       [](const KernelForecast& k) { return k.extrapolated; });
+  };
+  if (marked(f.prefill) || marked(f.decode)) out += "* extrapolated\n";
   return out;
 }
 

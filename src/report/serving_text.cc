@@ -8,24 +8,23 @@ namespace tilecast {
 namespace {
 
 std::string load_text(const LlmForecast::Serving& s) {
-  if (s.trace) return fmt::format("{} requests of a trace", s.all.requests);
-  if (s.rate > 0) return fmt::format("{:.4g} requests a second, {} in all", s.rate, s.all.requests);
-  return fmt::format("{} client{}, {} requests", s.concurrency, s.concurrency == 1 ? "" : "s",
-                     s.all.requests);
+  if (s.trace) return fmt::format("{} requests of a trace", format_integer(s.all.requests));
+  if (s.rate > 0)
+    return fmt::format("{} requests a second, {} in all", format_count(s.rate),
+                       format_integer(s.all.requests));
+  return fmt::format("{} client{}, {} requests", format_integer(s.concurrency),
+                     s.concurrency == 1 ? "" : "s", format_integer(s.all.requests));
 }
 
 /// What clients see: over all requests, and over the steady part.
-std::string served_table(const LlmForecast::Serving& s) {
+std::string served_table(const LlmForecast::Serving& s, const TableStyle& style) {
   TextTable table;
   table.header = {"", "all requests", "steady part"};
   table.right = {false, true, true};
   const auto add = [&](const std::string& name, const auto& text) {
     table.rows.push_back({name, text(s.all), s.steady ? text(*s.steady) : "-"});
   };
-  const auto number = [](double value) {
-    return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
-  };
-  add("requests", [](const ServedPart& p) { return std::to_string(p.requests); });
+  add("requests", [](const ServedPart& p) { return format_integer(p.requests); });
   const std::pair<const char*, Distribution ServedPart::*> times[] = {
       {"time to first token", &ServedPart::ttft},
       {"time per output token", &ServedPart::tpot},
@@ -39,10 +38,10 @@ std::string served_table(const LlmForecast::Serving& s) {
       add(fmt::format("{}, {}", name, which),
           [&](const ServedPart& p) { return format_seconds((p.*time.*value).seconds); });
   }
-  add("requests/s", [&](const ServedPart& p) { return number(p.requests_per_s); });
-  add("output tokens/s", [&](const ServedPart& p) { return number(p.output_tokens_per_s); });
-  add("total tokens/s", [&](const ServedPart& p) { return number(p.total_tokens_per_s); });
-  return format_text_table(table, 2);
+  add("requests/s", [&](const ServedPart& p) { return format_count(p.requests_per_s); });
+  add("output tokens/s", [&](const ServedPart& p) { return format_count(p.output_tokens_per_s); });
+  add("total tokens/s", [&](const ServedPart& p) { return format_count(p.total_tokens_per_s); });
+  return format_text_table(table, style, 2);
 }
 
 std::string limits_text(const LlmForecast::Serving& s) {
@@ -75,23 +74,31 @@ Json or_null(const std::optional<T>& value) {
 
 }  // namespace
 
+std::string Lines::text(const TableStyle& style) const {
+  TextTable table = table_;
+  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
+  table.color = [&table](size_t row, size_t column) {
+    return column == 2 ? note_color(table.rows[row][column]) : Color::kNone;
+  };
+  return format_text_table(table, style, 2);
+}
+
 Json estimate_json(const Estimate& e) {
   return {{"seconds", e.seconds}, {"low_s", e.low_s}, {"high_s", e.high_s}};
 }
 
-std::string serving_text(const LlmForecast::Serving& s) {
+std::string serving_text(const LlmForecast::Serving& s, const TableStyle& style) {
   Lines lines;
   lines.add("load", load_text(s),
-            fmt::format("at most {} sequences and {} tokens in a step", s.max_num_seqs,
-                        s.max_num_batched_tokens));
+            fmt::format("at most {} sequences and {} tokens in a step",
+                        format_integer(s.max_num_seqs), format_integer(s.max_num_batched_tokens)));
   lines.add("mean batch", fmt::format("{:.1f} sequences", s.mean_batch),
             fmt::format("decode in a step; busy {:.0f} % of the time", 100 * s.busy_share));
-  lines.add(
-      "cache", fmt::format("{} tokens", s.cache_tokens),
-      fmt::format("used {:.0f} % on average; {} preemptions", 100 * s.cache_use, s.preemptions));
+  lines.add("cache", format_integer(s.cache_tokens) + " tokens",
+            fmt::format("used {:.0f} % on average; {} preemptions", 100 * s.cache_use,
+                        format_integer(s.preemptions)));
   if (s.goodput_requests_per_s)
-    lines.add("goodput", fmt::format("{:.4g} requests/s", *s.goodput_requests_per_s),
-              limits_text(s));
+    lines.add("goodput", format_count(*s.goodput_requests_per_s) + " requests/s", limits_text(s));
   const std::string steady =
       s.steady ? fmt::format(
                      "all but the first and the last {} to arrive, as many as were in flight "
@@ -101,8 +108,11 @@ std::string serving_text(const LlmForecast::Serving& s) {
                      "none: {} were in flight at once, and {} are too few to leave out as "
                      "many at both ends",
                      s.most_in_flight, s.all.requests);
-  return fmt::format("{}\n{}  steady part: {}\n\n", format_text_table(lines.table, 2),
-                     served_table(s), steady);
+  TextTable note;
+  note.rows = {{"steady part", steady}};
+  note.fit = {Fit::kWhole, Fit::kWrap};
+  return fmt::format("{}\n{}\n{}\n", lines.text(style), served_table(s, style),
+                     format_text_table(note, style, 2));
 }
 
 Json serving_json(const LlmForecast::Serving& s) {

@@ -10,18 +10,22 @@
 
 namespace tilecast {
 
-/// Name, value, remark.
-struct Lines {
-  TextTable table;
+/// A table of names, values and remarks; remarks that are too long are wrapped.
+class Lines {
+ public:
   void add(const std::string& name, const std::string& value, const std::string& more) {
-    table.rows.push_back({name, value, more});
+    table_.rows.push_back({name, value, more});
   }
+  std::string text(const TableStyle& style) const;
+
+ private:
+  TextTable table_;
 };
 
 Json estimate_json(const Estimate& estimate);
 
 /// The load, what clients see over all requests and over the steady part, and what that part is.
-std::string serving_text(const LlmForecast::Serving& serving);
+std::string serving_text(const LlmForecast::Serving& serving, const TableStyle& style);
 Json serving_json(const LlmForecast::Serving& serving);
 
 }  // namespace tilecast

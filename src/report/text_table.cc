@@ -1,42 +1,247 @@
 #include "report/text_table.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "base/text.h"
 
 namespace tilecast {
+namespace {
 
-size_t display_width(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
+constexpr size_t kGap = 2;          ///< blanks between columns
+constexpr size_t kHanging = 4;      ///< further blanks before a row's second line of columns
+constexpr size_t kLeastWidth = 40;  ///< of a table; narrower terminals break lines themselves
+
+size_t table_width(const TableStyle& style) {
+  return std::max(kLeastWidth, static_cast<size_t>(std::max(0, style.width)));
 }
 
-std::string shorten(const std::string& text, size_t width) {
-  if (display_width(text) <= width) return text;
-  if (width <= 3) return text.substr(0, width);
-  return text.substr(0, width - 3) + "...";
+using Row = std::vector<std::string>;
+
+Fit fit_of(const TextTable& table, size_t column) {
+  return column < table.fit.size() ? table.fit[column] : Fit::kWhole;
 }
 
-std::string format_text_table(const TextTable& table, size_t indent) {
+/// What a column keeps at least. Guesses of what is still worth reading.
+size_t least_width(const TextTable& table, size_t column, size_t natural) {
+  constexpr size_t kName = 14, kText = 24;
+  const Fit fit = fit_of(table, column);
+  if (fit == Fit::kWhole) return natural;
+  if (column < table.least.size() && table.least[column] > 0)
+    return std::min(natural, table.least[column]);
+  return std::min(natural, fit == Fit::kMiddle ? kName : kText);
+}
+
+size_t longest_word(const std::string& text) {
+  size_t longest = 0;
+  for (const std::string& word : split(text, ' ')) longest = std::max(longest, display_width(word));
+  return longest;
+}
+
+/// Where each column stands: its width and the line of its row.
+struct Layout {
   std::vector<size_t> widths;
-  const auto measure = [&](const std::vector<std::string>& row) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
-  };
-  measure(table.header);
-  for (const auto& row : table.rows) measure(row);
-  std::string out;
-  const auto line = [&](const std::vector<std::string>& row) {
-    std::string text(indent, ' ');
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string blanks(widths[i] - display_width(row[i]), ' ');
-      const bool right = i < table.right.size() && table.right[i];
-      text += (i > 0 ? "  " : "") + (right ? blanks + row[i] : row[i] + blanks);
+  std::vector<size_t> lines;
+};
+
+size_t total(const std::vector<size_t>& widths) {
+  return std::accumulate(widths.begin(), widths.end(), size_t{0}) +
+         kGap * (widths.empty() ? 0 : widths.size() - 1);
+}
+
+/// Takes from the column that has most beyond its least until the table fits or none has any.
+void narrow(const TextTable& table, const std::vector<size_t>& natural, size_t room,
+            std::vector<size_t>& widths) {
+  const auto beyond = [&](size_t c) { return widths[c] - least_width(table, c, natural[c]); };
+  while (total(widths) > room) {
+    size_t most = 0;
+    for (size_t c = 1; c < widths.size(); ++c) most = beyond(c) > beyond(most) ? c : most;
+    if (beyond(most) == 0) return;
+    --widths[most];
+  }
+}
+
+/// A cell's text in a column of that width; sentences are broken elsewhere.
+std::string shortened(Fit fit, const std::string& text, size_t width) {
+  return fit == Fit::kMiddle ? shorten_middle(text, width) : shorten_end(text, width);
+}
+
+/// Names cut at a dot often end before their column does: what they leave goes to the others.
+void share_spare(const TextTable& table, const std::vector<size_t>& natural, size_t room,
+                 std::vector<size_t>& widths) {
+  for (size_t c = 0; c < widths.size(); ++c) {
+    const Fit fit = fit_of(table, c);
+    if (fit != Fit::kMiddle && fit != Fit::kEnd) continue;
+    size_t longest = c < table.header.size() ? longest_word(table.header[c]) : 0;
+    for (const Row& row : table.rows) {
+      if (c < row.size())
+        longest = std::max(longest, display_width(shortened(fit, row[c], widths[c])));
     }
-    text.erase(text.find_last_not_of(' ') + 1);
-    out += text + "\n";
-  };
-  if (!table.header.empty()) line(table.header);
-  for (const auto& row : table.rows) line(row);
+    widths[c] = std::min(widths[c], longest);
+  }
+  for (size_t c = 0; c < widths.size(); ++c) {
+    if (fit_of(table, c) != Fit::kWhole)
+      widths[c] += std::min(natural[c] - widths[c], room - total(widths));
+  }
+}
+
+/// Puts columns that do not fit on further lines, and gives each line's room to its columns.
+void fold(const std::vector<size_t>& natural, size_t room, Layout& layout) {
+  std::vector<size_t> used = {0};
+  const auto room_of = [&](size_t line) { return room - (line > 0 ? kHanging : 0); };
+  for (size_t c = 0; c < natural.size(); ++c) {
+    size_t& width = layout.widths[c];
+    if (used.back() > 0 && used.back() + kGap + width > room_of(used.size() - 1)) used.push_back(0);
+    layout.lines[c] = used.size() - 1;
+    width = std::min(width, room_of(layout.lines[c]));
+    used.back() += (used.back() > 0 ? kGap : 0) + width;
+  }
+  for (size_t c = 0; c < natural.size(); ++c) {
+    const size_t line = layout.lines[c];
+    const size_t spare = room_of(line) - std::min(room_of(line), used[line]);
+    const size_t more = std::min(spare, natural[c] - std::min(natural[c], layout.widths[c]));
+    layout.widths[c] += more;
+    used[line] += more;
+  }
+}
+
+Layout lay_out(const TextTable& table, size_t room) {
+  size_t columns = table.header.size();
+  for (const Row& row : table.rows) columns = std::max(columns, row.size());
+  std::vector<size_t> cells(columns, 0), natural(columns, 0);
+  for (const Row& row : table.rows) {
+    for (size_t c = 0; c < row.size(); ++c) cells[c] = std::max(cells[c], display_width(row[c]));
+  }
+  natural = cells;
+  for (size_t c = 0; c < table.header.size(); ++c)
+    natural[c] = std::max(natural[c], display_width(table.header[c]));
+  Layout layout{natural, std::vector<size_t>(columns, 0)};
+  if (total(natural) <= room) return layout;
+  // Headers of several words are the first to give way: they go on several lines.
+  for (size_t c = 0; c < table.header.size(); ++c)
+    natural[c] = std::max(cells[c], longest_word(table.header[c]));
+  layout.widths = natural;
+  narrow(table, natural, room, layout.widths);
+  if (total(layout.widths) > room)
+    fold(natural, room, layout);
+  else
+    share_spare(table, natural, room, layout.widths);
+  return layout;
+}
+
+/// One row of the table: header or cells.
+class RowWriter {
+ public:
+  RowWriter(const TextTable& table, const Layout& layout, const TableStyle& style, size_t indent)
+      : table_(table), layout_(layout), style_(style), indent_(indent) {}
+
+  std::string header() const {
+    std::vector<Row> cells;
+    for (size_t c = 0; c < table_.header.size(); ++c)
+      cells.push_back(wrap_text(table_.header[c], layout_.widths[c]));
+    return lines(cells, true, [](size_t) { return Color::kBold; });
+  }
+
+  std::string row(size_t r) const {
+    std::vector<Row> cells;
+    for (size_t c = 0; c < table_.rows[r].size(); ++c) cells.push_back(cell(r, c));
+    return lines(cells, false,
+                 [&](size_t c) { return table_.color ? table_.color(r, c) : Color::kNone; });
+  }
+
+ private:
+  Row cell(size_t r, size_t c) const {
+    const std::string& text = table_.rows[r][c];
+    const size_t width = layout_.widths[c];
+    const Fit fit = fit_of(table_, c);
+    return fit == Fit::kWrap ? wrap_text(text, width) : Row{shortened(fit, text, width)};
+  }
+
+  template <typename ColorOf>
+  std::string lines(const std::vector<Row>& cells, bool bottom, const ColorOf& color_of) const {
+    std::string out;
+    for (size_t first = 0; first < cells.size();) {
+      size_t end = first;
+      size_t height = 0;
+      for (; end < cells.size() && layout_.lines[end] == layout_.lines[first]; ++end)
+        height = std::max(height, cells[end].size());
+      const bool empty = std::all_of(cells.begin() + static_cast<std::ptrdiff_t>(first),
+                                     cells.begin() + static_cast<std::ptrdiff_t>(end),
+                                     [](const Row& c) { return c.size() == 1 && c[0].empty(); });
+      // A row's first line is there even where it is blank, its others are not.
+      if (!empty || layout_.lines[first] == 0) {
+        for (size_t h = 0; h < height; ++h)
+          out += line(cells, {first, end}, {h, height}, bottom, color_of);
+      }
+      first = end;
+    }
+    return out;
+  }
+
+  /// Line `at.first` of `at.second` of the columns from `columns.first` to before the second.
+  template <typename ColorOf>
+  std::string line(const std::vector<Row>& cells, std::pair<size_t, size_t> columns,
+                   std::pair<size_t, size_t> at, bool bottom, const ColorOf& color_of) const {
+    std::string text;
+    size_t blanks = indent_ + (layout_.lines[columns.first] > 0 ? kHanging : 0);
+    for (size_t c = columns.first; c < columns.second; ++c) {
+      if (c > columns.first) blanks += kGap;
+      const Row& cell = cells[c];
+      const size_t above = bottom ? at.second - cell.size() : 0;
+      const std::string part =
+          at.first >= above && at.first - above < cell.size() ? cell[at.first - above] : "";
+      const size_t rest = layout_.widths[c] - std::min(layout_.widths[c], display_width(part));
+      const bool right = c < table_.right.size() && table_.right[c];
+      if (right) blanks += rest;
+      if (!part.empty()) {
+        text += std::string(blanks, ' ') + paint(part, color_of(c), style_);
+        blanks = 0;
+      }
+      if (!right) blanks += rest;
+    }
+    return text + "\n";
+  }
+
+  const TextTable& table_;
+  const Layout& layout_;
+  const TableStyle& style_;
+  size_t indent_;
+};
+
+}  // namespace
+
+std::string paint(const std::string& text, Color color, const TableStyle& style) {
+  if (!style.color || color == Color::kNone) return text;
+  // SGR codes of ECMA-48.
+  static constexpr const char* kCodes[] = {"0", "1", "31", "33", "32", "36", "35"};
+  return std::string("\x1b[") + kCodes[static_cast<size_t>(color)] + "m" + text + "\x1b[0m";
+}
+
+std::string title_lines(const std::string& text, const TableStyle& style) {
+  std::string out;
+  for (const std::string& line : wrap_text(text, table_width(style)))
+    out += paint(line, Color::kBold, style) + "\n";
+  return out;
+}
+
+Color limit_color(std::string_view limit) {
+  if (limit == "compute") return Color::kGreen;
+  if (limit == "memory") return Color::kCyan;
+  if (limit == "latency") return Color::kYellow;
+  if (limit == "network") return Color::kMagenta;
+  return Color::kNone;
+}
+
+Color note_color(std::string_view note) {
+  return note.starts_with("DOES NOT FIT") ? Color::kRed : Color::kNone;
+}
+
+std::string format_text_table(const TextTable& table, const TableStyle& style, size_t indent) {
+  const Layout layout = lay_out(table, table_width(style) - indent);
+  const RowWriter writer(table, layout, style, indent);
+  std::string out;
+  if (!table.header.empty()) out += writer.header();
+  for (size_t r = 0; r < table.rows.size(); ++r) out += writer.row(r);
   return out;
 }
 

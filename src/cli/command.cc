@@ -1,0 +1,52 @@
+#include "cli/command.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/values.h"
+
+namespace tilecast {
+
+std::vector<std::string> CommandOption::flags() const { return split(names, ','); }
+
+std::string CommandOption::key() const {
+  std::string last = flags().back();
+  return last.substr(std::min(last.find_first_not_of('-'), last.size()));
+}
+
+std::string CommandOption::shown_value() const {
+  return value.empty() ? join(choices, "|") : value;
+}
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all = {
+      forecast_command(), kernel_command(),    evaluate_command(),
+      train_command(),    calibrate_command(), gpus_command(),
+      models_command(),   ops_command(),       completion_command()};
+  return all;
+}
+
+std::vector<CommandOption> distinct_options(const Command& command) {
+  std::vector<CommandOption> distinct;
+  for (const OptionGroup& group : command.groups) {
+    for (const CommandOption& option : group.options) {
+      const auto same = std::find_if(distinct.begin(), distinct.end(), [&](const CommandOption& o) {
+        return o.key() == option.key();
+      });
+      if (same == distinct.end()) {
+        distinct.push_back(option);
+        continue;
+      }
+      if (same->help != option.help) same->help += "; or: " + option.help;
+      if (same->choices.empty() != option.choices.empty()) same->choices.clear();
+      if (same->choices.empty()) continue;
+      for (const std::string& choice : option.choices) {
+        if (std::find(same->choices.begin(), same->choices.end(), choice) == same->choices.end())
+          same->choices.push_back(choice);
+      }
+    }
+  }
+  return distinct;
+}
+
+}  // namespace tilecast

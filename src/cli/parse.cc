@@ -1,0 +1,172 @@
+// The command line is read by CLI11; what it means, and all messages, follow from the tables.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <deque>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+namespace tilecast {
+namespace {
+
+/// Where CLI11 leaves what it read for one command.
+struct Target {
+  const Command* command = nullptr;
+  CLI::App* app = nullptr;
+  bool help = false;
+  std::vector<CommandOption> options;
+  std::deque<std::vector<std::string>> values;  ///< of each option; a deque: they do not move
+  std::deque<bool> switches;
+};
+
+void add_command(CLI::App& program, const Command& command, Target& target) {
+  target.command = &command;
+  target.app = program.add_subcommand(command.name, command.help);
+  target.app->set_help_flag("");
+  target.app->allow_extras();  // reported here, with the nearest flag
+  target.app->add_flag("-h,--help", target.help);
+  target.options = distinct_options(command);
+  for (const CommandOption& option : target.options) {
+    target.values.emplace_back();
+    target.switches.push_back(false);
+    std::string names = option.names;
+    for (const std::string& old : option.old_names) names += "," + old;
+    if (option.is_switch()) {
+      target.app->add_flag(names, target.switches.back());
+      continue;
+    }
+    CLI::Option* added = target.app->add_option(names, target.values.back());
+    if (option.repeated) continue;
+    // One value each time, but all times are kept: what is given twice is told and not decided in
+    // silence.
+    added->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    added->allow_extra_args(false);
+  }
+}
+
+std::string see_help(const Command& command) {
+  return fmt::format("; see 'tilecast {} --help'", command.name);
+}
+
+[[noreturn]] void refuse_extra(const Command& command, const std::string& extra) {
+  if (extra.size() < 2 || extra.front() != '-')
+    throw UsageError(
+        fmt::format("{}: unexpected argument '{}'{}", command.name, extra, see_help(command)));
+  std::vector<std::string> known = {"--help"};
+  for (const CommandOption& option : distinct_options(command)) {
+    if (option.is_argument()) continue;
+    for (const std::string& flag : option.flags()) {
+      if (flag.starts_with("--")) known.push_back(flag);
+    }
+  }
+  const std::string flag = extra.substr(0, extra.find('='));
+  throw UsageError(fmt::format("{}: unknown option {}{}{}", command.name, flag,
+                               did_you_mean(flag, known), see_help(command)));
+}
+
+/// What the table says of one option: given once, a value, one of the choices.
+void check(const Target& target, const CommandOption& option,
+           const std::vector<std::string>& values) {
+  const std::string flag = option.flags().back();
+  if (values.empty()) {
+    if (option.required)
+      throw UsageError(fmt::format("{}: {} is required{}", target.command->name, flag,
+                                   see_help(*target.command)));
+    return;
+  }
+  if (!option.repeated && values.size() > 1) {
+    if (option.is_argument()) refuse_extra(*target.command, values[1]);
+    throw UsageError(
+        fmt::format("{} is given {} times: '{}'", flag, values.size(), join(values, "', '")));
+  }
+  for (const std::string& value : values) {
+    if (value.empty()) throw UsageError(fmt::format("{}: expected a value, found ''", flag));
+    if (value.starts_with("--") && target.app->get_option_no_throw(value) != nullptr)
+      throw UsageError(fmt::format("{}: expected a value, found the option {}", flag, value));
+    const std::vector<std::string>& choices = option.choices;
+    if (!choices.empty() && std::find(choices.begin(), choices.end(), value) == choices.end())
+      throw UsageError(fmt::format("{}: unknown value '{}'{}; known: {}", flag, value,
+                                   did_you_mean(value, choices), join(choices, ", ")));
+  }
+}
+
+Given given_of(const Target& target) {
+  std::vector<std::string> extras = target.app->remaining();
+  std::erase(extras, "--");  // CLI11 keeps the mark after which all is an argument
+  const auto flag = std::find_if(extras.begin(), extras.end(), [](const std::string& extra) {
+    return extra.size() > 1 && extra.front() == '-';
+  });
+  if (!extras.empty()) refuse_extra(*target.command, flag == extras.end() ? extras.front() : *flag);
+  Given given;
+  for (size_t i = 0; i < target.options.size(); ++i) {
+    const CommandOption& option = target.options[i];
+    if (option.is_switch()) {
+      if (target.switches[i]) given[option.key()] = {""};
+      continue;
+    }
+    check(target, option, target.values[i]);
+    if (!target.values[i].empty()) given[option.key()] = target.values[i];
+  }
+  return given;
+}
+
+[[noreturn]] void refuse_command(const std::vector<std::string>& extras) {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) names.push_back(command.name);
+  if (extras.empty())
+    throw UsageError("expected a command: " + join(names, ", ") + "; see 'tilecast --help'");
+  if (extras.front().starts_with("-"))
+    throw UsageError(fmt::format("unknown option {}; options follow a command: {}", extras.front(),
+                                 join(names, ", ")));
+  throw UsageError(fmt::format("unknown command '{}'{}; known: {}", extras.front(),
+                               did_you_mean(extras.front(), names), join(names, ", ")));
+}
+
+/// In the words of the other messages. CLI11's are "--gpu: 1 required TEXT missing" and "Could not
+/// convert: --causal = x"; what else it refuses is told in its own.
+std::string message_of(const CLI::ParseError& error) {
+  const std::string message = error.what();
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    const size_t start = message.find("--");
+    if (start != std::string::npos)
+      return message.substr(start, message.find(' ', start) - start) + " takes no value";
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    return message.substr(0, message.find(':')) + ": expected a value";
+  return message;
+}
+
+}  // namespace
+
+void run_command_line(int argc, char** argv) {
+  CLI::App program;
+  program.set_help_flag("");
+  program.allow_extras();
+  program.require_subcommand(0, 1);
+  bool help = false, version = false;
+  program.add_flag("-h,--help", help);
+  program.add_flag("-V,--version", version);
+  std::deque<Target> targets;
+  for (const Command& command : commands()) add_command(program, command, targets.emplace_back());
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(message_of(error));
+  }
+  if (help) return emit(program_help(), "");
+  if (version) return emit("tilecast " TILECAST_VERSION "\n", "");
+  if (const std::vector<std::string> extras = program.remaining();
+      !extras.empty() || program.get_subcommands().empty())
+    refuse_command(extras);
+  for (const Target& target : targets) {
+    if (!target.app->parsed()) continue;
+    if (target.help) return emit(command_help(*target.command), "");
+    return target.command->run(given_of(target));
+  }
+}
+
+}  // namespace tilecast

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace tilecast {
+
+// Options that several commands have.
+CommandOption gpu_option();
+CommandOption format_option(const std::vector<std::string>& choices);
+CommandOption predictor_option();
+CommandOption output_option();
+CommandOption weights_option();
+CommandOption calibration_option();
+
+/// The value that was given, else `initial`.
+std::string text_of(const Given& given, const std::string& key, const std::string& initial = "");
+std::vector<std::string> texts_of(const Given& given, const std::string& key);
+
+/// The whole number that was given, else `initial`. Throws UsageError where it is none or not from
+/// `least` to `most`.
+int64_t integer_of(const Given& given, const std::string& key, int64_t initial, int64_t least,
+                   int64_t most);
+
+}  // namespace tilecast

@@ -1,0 +1,124 @@
+// The lists of 'tilecast gpus', 'models' and 'ops'.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "report/text_table.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+using Rates = std::vector<std::pair<std::string, double>>;
+
+/// The faster unit that multiplies matrices of this dtype, in TFLOP/s; "-" where there is none.
+std::string tera(const GpuEntry& gpu, const std::string& dtype) {
+  double best = 0;
+  for (const Rates* rates : {&gpu.vector_flops_per_s, &gpu.matrix_flops_per_s}) {
+    for (const auto& [name, rate] : *rates) {
+      if (name == dtype) best = std::max(best, rate);
+    }
+  }
+  return best > 0 ? format_count(best / 1e12) : "-";
+}
+
+Json rates_json(const Rates& rates) {
+  Json object = Json::object();
+  for (const auto& [dtype, rate] : rates) object[dtype] = rate;
+  return object;
+}
+
+}  // namespace
+
+std::string gpus_table(const std::vector<GpuEntry>& gpus, const TableStyle& style) {
+  TextTable table;
+  table.header = {"id", "GiB", "TB/s", "SMs", "fp32", "bf16", "W", "aliases"};
+  table.right = {false, true, true, true, true, true, true, false};
+  table.fit = std::vector<Fit>(table.header.size(), Fit::kWhole);
+  table.fit.back() = Fit::kEnd;
+  table.least = std::vector<size_t>(table.header.size(), 0);
+  table.least.back() = 18;  // one alias at least
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  for (const GpuEntry& g : gpus)
+    table.rows.push_back({g.id, fmt::format("{:.0f}", static_cast<double>(g.memory_bytes) / kGiB),
+                          fmt::format("{:.2f}", g.memory_bytes_per_s / 1e12),
+                          std::to_string(g.sm_count), tera(g, "fp32"), tera(g, "bf16"),
+                          format_integer(static_cast<int64_t>(g.power_w)), join(g.aliases, ", ")});
+  std::string out = format_text_table(table, style) + "\n";
+  for (const std::string& line : wrap_text(
+           "GiB of memory, TB/s to it; fp32 and bf16: peak TFLOP/s of matrix products, without "
+           "sparsity; W of the board. --format json has all aliases and dtypes.",
+           static_cast<size_t>(style.width)))
+    out += line + "\n";
+  return out;
+}
+
+std::string gpus_json(const std::vector<GpuEntry>& gpus) {
+  Json list = Json::array();
+  for (const GpuEntry& g : gpus)
+    list.push_back({{"id", g.id},
+                    {"name", g.name},
+                    {"vendor", g.vendor},
+                    {"aliases", g.aliases},
+                    {"memory_bytes", g.memory_bytes},
+                    {"memory_bytes_per_s", g.memory_bytes_per_s},
+                    {"sm_count", g.sm_count},
+                    {"boost_clock_hz", g.boost_clock_hz},
+                    {"l2_bytes", g.l2_bytes},
+                    {"power_w", g.power_w},
+                    {"vector_flops_per_s", rates_json(g.vector_flops_per_s)},
+                    {"matrix_flops_per_s", rates_json(g.matrix_flops_per_s)}});
+  return list.dump(1) + "\n";
+}
+
+std::string models_table(const std::vector<ModelEntry>& models, const TableStyle& style) {
+  const bool notes = std::any_of(models.begin(), models.end(),
+                                 [](const ModelEntry& m) { return !m.note.empty(); });
+  TextTable table;
+  table.header = {"name", "family", "parameters", "positions"};
+  table.right = {false, false, true, true, false};
+  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kWrap};
+  if (notes) table.header.push_back("note");
+  for (const ModelEntry& m : models) {
+    table.rows.push_back({m.name, m.family, format_si(static_cast<double>(m.parameters), ""),
+                          m.positions ? format_integer(*m.positions) : "-"});
+    if (notes) table.rows.back().push_back(m.note);
+  }
+  return format_text_table(table, style);
+}
+
+std::string models_json(const std::vector<ModelEntry>& models) {
+  Json list = Json::array();
+  for (const ModelEntry& m : models)
+    list.push_back({{"name", m.name},
+                    {"family", m.family},
+                    {"parameters", m.parameters},
+                    {"positions", m.positions ? Json(*m.positions) : Json(nullptr)},
+                    {"note", m.note.empty() ? Json(nullptr) : Json(m.note)}});
+  return list.dump(1) + "\n";
+}
+
+std::string ops_table(const std::vector<OpEntry>& ops, const TableStyle& style) {
+  TextTable table;
+  table.header = {"operator", "PyTorch", "ONNX", "what it does"};
+  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kMiddle, Fit::kWrap};
+  for (const OpEntry& op : ops)
+    table.rows.push_back({op.name, op.pytorch.empty() ? "-" : op.pytorch,
+                          op.onnx.empty() ? "-" : op.onnx, op.description});
+  return format_text_table(table, style);
+}
+
+std::string ops_json(const std::vector<OpEntry>& ops) {
+  Json list = Json::array();
+  for (const OpEntry& op : ops)
+    list.push_back({{"name", op.name},
+                    {"pytorch", op.pytorch.empty() ? Json(nullptr) : Json(op.pytorch)},
+                    {"onnx", op.onnx.empty() ? Json(nullptr) : Json(op.onnx)},
+                    {"description", op.description}});
+  return list.dump(1) + "\n";
+}
+
+}  // namespace tilecast

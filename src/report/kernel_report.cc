@@ -1,0 +1,68 @@
+// linear fp32 [4096x5120x1280] on nvidia-a100-sxm4-80gb
+//
+//   time       3.23 ms     80 % interval 2.75 ms to 4.75 ms
+//   work       53.7 GFLOP  131 MB of memory traffic
+//   bound      compute     85 % of what the data sheet allows
+//   waves      24          tiles of 128x64
+//   predictor  matmul
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "report/kernel_text.h"
+#include "report/text_table.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+
+std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kernels) {
+  std::vector<std::string> warnings;
+  for (const KernelForecast& k : kernels) {
+    if (k.extrapolated)
+      warnings.push_back(
+          fmt::format("{} {} {} is extrapolated: its {} is outside the range that "
+                      "the networks were trained on",
+                      k.op, k.dtype, sizes_text(k), k.extrapolated_feature));
+  }
+  return warnings;
+}
+
+std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu,
+                         const TableStyle& style) {
+  std::string out;
+  for (const KernelForecast& k : kernels) {
+    if (!out.empty()) out += "\n";
+    out += title_lines(fmt::format("{} {} {} on {}", k.op, k.dtype, sizes_text(k), gpu), style);
+    TextTable table;
+    table.rows = {
+        {"time", format_seconds(k.latency_s),
+         fmt::format("80 % interval {} to {}", format_seconds(k.low_s), format_seconds(k.high_s))},
+        {"work", format_si(static_cast<double>(k.flops), "FLOP"),
+         format_si(static_cast<double>(k.bytes), "B") + " of memory traffic"},
+        {"bound", k.limit,
+         fmt::format("{:.0f} % of what the data sheet allows", 100 * k.utilization_ratio)},
+        {"waves", format_integer(static_cast<int64_t>(k.waves)),
+         k.tile ? fmt::format("tiles of {}x{}", k.tile->first, k.tile->second) : ""},
+        {"predictor", k.predictor, k.extrapolated ? "extrapolated" : ""}};
+    table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
+    table.color = [&](size_t row, size_t column) {
+      if (row == 2 && column == 1) return limit_color(k.limit);
+      return row == 4 && column == 2 ? Color::kYellow : Color::kNone;
+    };
+    out += "\n";
+    out += format_text_table(table, style, 2);
+  }
+  return out;
+}
+
+std::string kernel_json(const std::vector<KernelForecast>& kernels, const std::string& gpu,
+                        const std::vector<std::string>& warnings) {
+  Json list = Json::array();
+  for (const KernelForecast& k : kernels) list.push_back(kernel_object(k));
+  return Json{{"schema_version", 1}, {"gpu", gpu}, {"kernels", list}, {"warnings", warnings}}.dump(
+             1) +
+         "\n";
+}
+
+}  // namespace tilecast

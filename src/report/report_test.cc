@@ -1,0 +1,101 @@
+#include <gtest/gtest.h>
+
+#include "report/text_table.h"
+#include "test_support.h"
+
+namespace tilecast {
+namespace {
+
+TEST(Shorten, NamesLoseTheirMiddle) {
+  EXPECT_EQ(shorten_middle("h.0.mlp.c_fc", 12), "h.0.mlp.c_fc");
+  EXPECT_EQ(shorten_middle("h.0.mlp.c_fc", 9), "h.0.…c_fc");
+  EXPECT_EQ(shorten_middle("layers.0.self_attn.qkv_proj", 20), "layers.0.…qkv_proj");
+  EXPECT_EQ(shorten_middle("bwd h.0.attn.softmax", 13), "bwd …softmax");
+  EXPECT_EQ(shorten_middle("abcdefghijklmnop", 9), "abcd…mnop");
+  EXPECT_EQ(shorten_middle("layers.0.mlp.gate_up_proj", 13), "…gate_up_proj");
+  EXPECT_EQ(shorten_middle("abcdef", 2), "ab");
+}
+
+TEST(Shorten, DescriptionsLoseTheirLastWords) {
+  EXPECT_EQ(shorten_end("linear [4096x5120x1280] tile 128x64", 24), "linear [4096x5120x1280]…");
+  EXPECT_EQ(shorten_end("A100, A100-80GB, A100-SXM", 18), "A100, A100-80GB…");
+  EXPECT_EQ(shorten_end("abcdefgh", 5), "abcd…");
+  EXPECT_EQ(shorten_end("äöüäöü", 4), "äöü…");
+}
+
+TEST(Wrap, BreaksAtBlanksAndInLongWords) {
+  EXPECT_EQ(wrap_text("one two three", 8), (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(wrap_text("abcdefgh ij", 4), (std::vector<std::string>{"abcd", "efgh", "ij"}));
+  EXPECT_EQ(wrap_text("", 4), (std::vector<std::string>{""}));
+}
+
+TextTable sample() {
+  TextTable table;
+  table.header = {"name", "in interval %", "what it is"};
+  table.rows = {{"layers.0.self_attn.qkv_proj", "12.5", "a sentence that takes several words"},
+                {"lm_head", "1.0", "short"}};
+  table.right = {false, true, false};
+  table.fit = {Fit::kMiddle, Fit::kWhole, Fit::kWrap};
+  return table;
+}
+
+TEST(TextTable, IsAsWideAsItsCellsWhereThereIsRoom) {
+  EXPECT_EQ(format_text_table(sample(), {.width = 120}, 2),
+            "  name                         in interval %  what it is\n"
+            "  layers.0.self_attn.qkv_proj           12.5  a sentence that takes several words\n"
+            "  lm_head                                1.0  short\n");
+}
+
+TEST(TextTable, GivesWayToTheWidth) {
+  EXPECT_EQ(format_text_table(sample(), {.width = 60}),
+            "                           in\n"
+            "                     interval\n"
+            "name                        %  what it is\n"
+            "layers.0.…qkv_proj       12.5  a sentence that takes several\n"
+            "                               words\n"
+            "lm_head                   1.0  short\n");
+}
+
+TEST(TextTable, PutsColumnsBelowWhereNoneCanGiveWay) {
+  TextTable table;
+  table.header = {"a", "b", "c"};
+  table.rows = {{std::string(30, 'x'), "1234567", "12345678"}};
+  table.right = {false, true, true};
+  EXPECT_EQ(format_text_table(table, {.width = 40}),
+            "a                                     b\n"
+            "           c\n" +
+                std::string(30, 'x') +
+                "  1234567\n"
+                "    12345678\n");
+}
+
+TEST(TextTable, NoLineIsWiderThanTheTerminal) {
+  for (int width = 40; width < 130; ++width) {
+    for (const char* text : {"", "word", "a longer text with several words in it and no end"}) {
+      TextTable table = sample();
+      table.rows.push_back({std::string(70, 'n'), std::string(50, '1'), text});
+      const std::string out = format_text_table(table, {.width = width}, 2);
+      for (size_t start = 0; start < out.size();) {
+        const size_t end = out.find('\n', start);
+        EXPECT_LE(display_width(out.substr(start, end - start)), static_cast<size_t>(width)) << out;
+        EXPECT_NE(out[end - 1], ' ') << "blank at a line's end";
+        start = end + 1;
+      }
+    }
+  }
+}
+
+TEST(TextTable, ColorsDoNotMoveColumns) {
+  TextTable table = sample();
+  table.color = [](size_t row, size_t column) {
+    return row == 0 && column == 1 ? Color::kRed : Color::kNone;
+  };
+  std::string out = format_text_table(table, {.width = 70, .color = true});
+  EXPECT_NE(out.find("\x1b[31m12.5\x1b[0m"), std::string::npos);
+  for (size_t at = out.find('\x1b'); at != std::string::npos; at = out.find('\x1b'))
+    out.erase(at, out.find('m', at) - at + 1);
+  EXPECT_EQ(out, format_text_table(table, {.width = 70}));
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""What tests/cases cannot show: terminals, widths, colors, signals, links and pipes.
+
+    tests/cli_test.py <tilecast> [name of a check ...]
+"""
+import fcntl
+import json
+import os
+import pty
+import random
+import re
+import resource
+import select
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import traceback
+from pathlib import Path
+
+TILECAST = ""
+CLEAN = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE")}
+TRAINING = ["forecast", "gpt2_large", "--gpu", "H100", "--mode", "training"]
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def run(*arguments: str, environment: dict = {}, **options) -> subprocess.CompletedProcess:
+    return subprocess.run([TILECAST, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          env={**CLEAN, **environment}, timeout=120, **options)
+
+
+def on_terminal(*arguments: str, columns: int = 100, environment: dict = {}) -> str:
+    """Output on a pseudo-terminal of that width, standard error included."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen([TILECAST, *arguments], stdin=follower, stdout=follower, stderr=follower,
+                               env={**CLEAN, "TERM": "xterm-256color", **environment})
+    os.close(follower)
+    out = b""
+    while True:
+        if not select.select([leader], [], [], 60)[0]:
+            break
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        out += part
+    process.wait()
+    os.close(leader)
+    return out.decode().replace("\r\n", "\n")
+
+
+def made_up_rows(gpu: str, count: int) -> str:
+    lines = ["# made up", "gpu,op,dtype,batch,m,n,k,latency_s,protocol"]
+    for i in range(count):
+        lines.append(f"{gpu},linear,fp32,1,{64 * (i % 7 + 1)},{96 * (i % 5 + 1)},{32 * (i + 1)},"
+                     f"{1e-5 * (i % 9 + 1)},back_to_back")
+    return "\n".join(lines) + "\n"
+
+
+def too_wide(text: str, width: int) -> list:
+    return [line for line in ESCAPE.sub("", text).splitlines() if len(line) > width]
+
+
+def check_no_table_is_wider_than_asked() -> None:
+    models = [m["name"] for m in json.loads(run("models", "--format", "json").stdout)]
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows.csv"
+        rows.write_text(made_up_rows("T4", 200) + "X9,add,fp32,1,1,1000,1,0.00001,back_to_back\n")
+        commands = [["gpus"], ["models"], ["ops"], ["evaluate", str(rows)],
+                    ["calibrate", "--gpu", "T4", "--measurements", str(rows), "-o", folder + "/t4.json"],
+                    ["train", "--data", str(rows), "-o", folder + "/w", "--epochs", "1", "--members", "1", "--hidden", "4",
+                     "--intervals", "held-out"],
+                    ["kernel", "cached_attention", "--gpu", "H100", "--dtype", "bf16", "--batch", "32", "-n", "2048", "-k", "64"],
+                    ["forecast", "gpt2_large", "--gpu", "T4", "--mode", "training", "--batch", "64", "--optimizer", "adamw"],
+                    ["forecast", "llama-3-8b", "--gpu", "L40S", "--prompt", "256", "--output", "64", "--schedule",
+                     "continuous", "--concurrency", "4"]]
+        commands += [["forecast", model, "--gpu", "H100"] for model in models]
+        prompted = 0
+        for model in models:
+            command = ["forecast", model, "--gpu", "B200", "--prompt", "100", "--output", "10", "--tp", "2"]
+            if run(*command).returncode == 0:
+                commands.append(command)
+                prompted += 1
+        assert prompted >= 10, f"only {prompted} bundled models are forecast token by token"
+        for command in commands:
+            for width in (60, 80, 120):
+                result = run(*command, environment={"COLUMNS": str(width)})
+                assert result.returncode == 0, (command, result.stderr)
+                assert not too_wide(result.stdout, width), (command, width, too_wide(result.stdout, width))
+        for command in ("forecast", "kernel", "evaluate", "train", "calibrate", "gpus", "completion"):
+            for width in (60, 80, 120):
+                out = run(command, "--help", environment={"COLUMNS": str(width)}).stdout
+                wide = [line for line in too_wide(out, width) if not line.startswith(("  tilecast", "Usage", "       tilecast"))
+                        and " " in line.strip()]
+                assert not wide or all(len(line.split()) <= 3 for line in wide), (command, width, wide)
+
+
+def check_width_without_columns_is_80_in_pipes_and_the_terminals_own() -> None:
+    assert not too_wide(run(*TRAINING).stdout, 80)
+    wide, narrow = on_terminal(*TRAINING, columns=150), on_terminal(*TRAINING, columns=64)
+    assert too_wide(wide, 100) and not too_wide(narrow.split("tilecast: ")[0], 64)
+    with tempfile.TemporaryDirectory() as folder:
+        on_terminal(*TRAINING, "-o", folder + "/out.txt", columns=150)
+        text = Path(folder + "/out.txt").read_text()
+        assert not too_wide(text, 80) and "\x1b" not in text
+
+
+def check_colors_follow_the_terminal_and_the_environment() -> None:
+    prompt = ["forecast", "llama-3-8b", "--gpu", "H100", "--prompt", "100", "--output", "4"]
+    kernel = ["kernel", "linear", "--gpu", "H100", "--dtype", "int8", "-m", "64"]
+    for command in (TRAINING, prompt, kernel):
+        out = on_terminal(*command)
+        assert re.search("\x1b\\[3[2-6]m(compute|memory|latency|network)\x1b\\[0m", out), out
+        assert "tilecast: \x1b[33mwarning:\x1b[0m" in out, out
+        for environment in ({"NO_COLOR": "1"}, {"CLICOLOR": "0"}, {"TERM": "dumb"},
+                            {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}):
+            assert "\x1b" not in on_terminal(*command, environment=environment), environment
+        piped = run(*command)
+        assert "\x1b" not in piped.stdout + piped.stderr
+        assert "\x1b" not in run(*command, environment={"CLICOLOR_FORCE": "0"}).stdout
+        forced = run(*command, environment={"CLICOLOR_FORCE": "1"})
+        assert ESCAPE.sub("", forced.stdout) == piped.stdout and "\x1b[1m" in forced.stdout
+    for command in (["gpus"], ["models"], ["ops"]):
+        assert "\x1b[1m" in on_terminal(*command)
+    does_not_fit = on_terminal("forecast", "gpt2_large", "--gpu", "T4", "--mode", "training", "--batch", "64")
+    assert "\x1b[31mDOES NOT FIT" in does_not_fit
+
+
+def check_warnings_stand_on_standard_error_or_in_json() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows.csv"
+        rows.write_text(made_up_rows("T4", 30) + "X9,add,fp32,1,1,1000,1,0.00001,back_to_back\n")
+        calls = [TRAINING, ["kernel", "linear", "--gpu", "H100", "--dtype", "int8", "-m", "64"],
+                 ["evaluate", str(rows)],
+                 ["forecast", "llama-3-8b", "--gpu", "H100", "--prompt", "100", "--output", "4"]]
+        for command in calls:
+            table, as_json = run(*command), run(*command, "--format", "json")
+            warnings = json.loads(as_json.stdout)["warnings"]
+            assert warnings and as_json.stderr == "", command
+            assert table.stderr == "".join(f"tilecast: warning: {w}\n" for w in warnings), (command, table.stderr)
+            assert "warning" not in table.stdout
+        csv = run(*TRAINING, "--format", "csv")
+        assert csv.stderr.startswith("tilecast: warning: ") and "warning" not in csv.stdout
+        calibrated = run("calibrate", "--gpu", "T4", "--measurements", str(rows), "-o", folder + "/t4.json")
+        assert calibrated.stderr == "tilecast: warning: left out all rows of X9: unknown GPU 'X9'\n" \
+            or calibrated.stderr.startswith("tilecast: warning: "), calibrated.stderr
+
+
+def check_output_goes_through_links_and_keeps_permissions() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        (base / "real").mkdir()
+        target = base / "real" / "out.json"
+        target.write_text("old")
+        target.chmod(0o640)
+        (base / "link.json").symlink_to("real/out.json")
+        assert run(*TRAINING, "--format", "json", "-o", "link.json", cwd=folder).returncode == 0
+        assert (base / "link.json").is_symlink() and json.loads(target.read_text())
+        assert stat.S_IMODE(target.stat().st_mode) == 0o640
+        assert sorted(os.listdir(base / "real")) == ["out.json"]
+        result = run("gpus", "-o", "/dev/stdout", cwd=folder)
+        assert result.stdout == run("gpus").stdout and result.stdout == run("gpus", "-o", "-").stdout
+
+
+def check_every_command_writes_to_a_file() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "rows.csv").write_text(made_up_rows("T4", 30))
+        for command in (["gpus"], ["models"], ["ops"], TRAINING, ["kernel", "add", "--gpu", "T4", "-n", "9"],
+                        ["evaluate", "rows.csv"], ["calibrate", "--gpu", "T4", "--suggest", "3"], ["completion", "bash"]):
+            expected = run(*command, cwd=folder)
+            for flag in ("-o", "--output-file"):
+                result = run(*command, flag, "out.txt", cwd=folder)
+                assert result.returncode == 0 and result.stdout == "", (command, result)
+                assert Path(folder, "out.txt").read_text() == expected.stdout, command
+        # As it was called before.
+        assert run("kernel", "add", "--gpu", "T4", "-n", "9", "--output", "old.txt", cwd=folder).returncode == 0
+        assert Path(folder, "old.txt").exists()
+
+
+def check_a_file_limit_is_an_error_and_leaves_nothing() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+        result = run(*TRAINING, "--format", "json", "-o", "out.json", cwd=folder, preexec_fn=limit)
+        assert result.returncode == 1 and result.stderr == "tilecast: out.json: cannot write: File too large\n", result
+        assert os.listdir(folder) == []
+        with open(Path(folder) / "direct.json", "w") as out:
+            result = subprocess.run([TILECAST, *TRAINING, "--format", "json"], stdout=out, stderr=subprocess.PIPE,
+                                    text=True, env=CLEAN, preexec_fn=limit)
+        assert result.returncode == 1 and result.stderr == "tilecast: standard output: cannot write: File too large\n"
+
+
+def check_signals_leave_no_part_files() -> None:
+    # Whenever the signal comes: there is the whole file or none. tests/../base_test.cc stops a write midway.
+    dice = random.Random(1)
+    with tempfile.TemporaryDirectory() as folder:
+        ended = 0
+        for i in range(40):
+            process = subprocess.Popen([TILECAST, *TRAINING, "--format", "json", "-o", "out.json"], cwd=folder, env=CLEAN,
+                                       stderr=subprocess.DEVNULL)
+            time.sleep(dice.uniform(0, 0.03))
+            process.send_signal(signal.SIGINT if i % 2 else signal.SIGTERM)
+            ended += process.wait() < 0
+            left = os.listdir(folder)
+            assert left in ([], ["out.json"]), left
+            if left:
+                json.loads(Path(folder, "out.json").read_text())
+        assert ended > 0, "no signal came in time"
+
+
+def check_a_closed_pipe_is_silent() -> None:
+    for command in (["gpus", "--format", "json"], [*TRAINING, "--format", "json"]):
+        for ignored in (True, False):
+            reader, writer = os.pipe()
+            os.close(reader)
+            result = subprocess.run([TILECAST, *command], stdout=writer, stderr=subprocess.PIPE, text=True, env=CLEAN,
+                                    restore_signals=not ignored)
+            os.close(writer)
+            assert result.returncode == 0 and result.stderr == "", (command, result)
+    assert subprocess.run(["bash", "-c", f"set -o pipefail; '{TILECAST}' gpus --format json | head -n 1"],
+                          capture_output=True, text=True).stderr == ""
+
+
+def check_options_stand_before_or_after_the_argument() -> None:
+    expected = run("forecast", "gpt2_large", "--gpu", "H100", "--batch", "4").stdout
+    for line in ("--batch 4 gpt2_large --gpu H100", "--gpu H100 --batch 4 gpt2_large", "--gpu=H100 --batch=4 gpt2_large",
+                 "--gpu H100 gpt2_large --batch 4", "--batch 4 --gpu H100 -- gpt2_large"):
+        assert run("forecast", *line.split()).stdout == expected, line
+    product = run("kernel", "linear", "--gpu", "H100", "-m", "64", "-n", "32").stdout
+    for line in ("-m 64 -n 32 --gpu H100 linear", "-m64 -n32 --gpu H100 linear", "linear --m 64 --n=32 --gpu H100"):
+        assert run("kernel", *line.split()).stdout == product, line
+
+
+def check_exit_status_tells_usage_from_lookup() -> None:
+    usage = ["", "foo", "forcast", "--gpu H100 forecast", "forecast", "forecast gpt2_large", "forecast gpt2_large --gpu",
+             "forecast gpt2_large --gpu --mode", "forecast gpt2_large --gpo H100", "forecast gpt2_large x --gpu H100",
+             "forecast gpt2_large --gpu H100 --gpu A100", "forecast gpt2_large --gpu H100 --batch 0",
+             "forecast gpt2_large --gpu H100 --batch 1.5", "forecast gpt2_large --gpu H100 --batch 99999999999999999999",
+             "forecast gpt2_large --gpu H100 --rows -1", "forecast gpt2_large --gpu H100 --host-launch-us nan",
+             "forecast gpt2_large --gpu H100 --optimizer adamw", "forecast gpt2_large --gpu H100 --kv-dtype fp8",
+             "forecast gpt2_large --gpu H100 --seq 4 --prompt 4", "kernel linear --gpu H100 -m 0",
+             "kernel linear --gpu H100 --dtype bf61", "kernel linear --gpu H100 --causal=x", "evaluate",
+             "evaluate x --format csv", "gpus --format csv", "gpus extra", "train --data x", "train --data x -o y --epochs 0",
+             "calibrate --gpu T4", "calibrate --gpu T4 --suggest 2 --measurements x", "completion csh"]
+    choices = {"mode", "dtype", "attention", "fusion", "optimizer", "predictor", "software", "format"}
+    usage += [f"forecast gpt2_large --gpu H100 --{name} wrong" for name in sorted(choices)]
+    lookup = ["forecast nothing --gpu H100", "forecast gpt2_large --gpu H1000", "forecast gpt2_large --gpu V100 --dtype bf16",
+              "forecast gpt2_large --gpu H100 --seq 4096", "forecast gpt2_large --gpu none.json", "kernel liner --gpu H100",
+              "evaluate nothing.csv", "forecast gpt2_large --gpu H100 --weights nowhere", "forecast t5-large --gpu H100 "
+              "--attention flash", "train --data nothing -o never-made", "calibrate --gpu X9 --suggest 3"]
+    with tempfile.TemporaryDirectory() as folder:
+        for status, lines in ((2, usage), (1, lookup)):
+            for line in lines:
+                result = run(*line.split(), cwd=folder)
+                assert result.returncode == status, (line, status, result)
+                assert result.stderr.startswith("tilecast: ") and result.stderr.count("\n") == 1, (line, result.stderr)
+                assert result.stdout == "" and "bug" not in result.stderr, (line, result)
+        for line in ("--help", "-h", "--version", "-V", "forecast --help", "gpus -h", "kernel linear --help"):
+            result = run(*line.split(), cwd=folder)
+            assert result.returncode == 0 and result.stderr == "" and result.stdout, line
+
+
+def main() -> int:
+    global TILECAST
+    TILECAST = str(Path(sys.argv[1]).resolve())
+    checks = [(name, check) for name, check in globals().items()
+              if name.startswith("check_") and (len(sys.argv) == 2 or name in sys.argv[2:])]
+    failed = 0
+    for name, check in checks:
+        try:
+            check()
+        except Exception:
+            failed += 1
+            print(f"{name} failed:")
+            traceback.print_exc(limit=-2, file=sys.stdout)
+    print(f"{len(checks) - failed} checks passed, {failed} failed")
+    return 1 if failed or not checks else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

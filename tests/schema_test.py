@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Checks the JSON output of every command against docs/schema.
+
+    tests/schema_test.py <tilecast>
+
+Needs python3-jsonschema. A key that the schema does not know fails, and so does one that is missing.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import jsonschema
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMAS = {path.name: json.loads(path.read_text()) for path in (ROOT / "docs/schema").glob("*.schema.json")}
+ROWS = """# gpu: T4, made up
+gpu,op,dtype,batch,m,n,k,latency_s,protocol
+T4,add,fp32,1,1,50000000,1,0.0025,back_to_back
+T4,linear,fp32,1,4096,4096,4096,0.035,back_to_back
+X9,add,fp32,1,1,1000,1,0.00001,back_to_back
+"""
+OWN_GPU = json.dumps({
+    "schema_version": 1, "id": "mine", "name": "Mine", "vendor": "me",
+    "memory_bytes": {"value": 85899345920, "unit": "B", "source": "made up"},
+    "memory_bytes_per_s": {"value": 2e12, "unit": "B/s", "source": "made up"},
+    "sm_count": {"value": 100, "unit": "1", "source": "made up"},
+    "boost_clock_hz": {"value": 1.5e9, "unit": "Hz", "source": "made up"},
+    "links": [{"kind": "pcie", "bytes_per_s": {"value": 3.2e10, "unit": "B/s", "source": "made up"}}],
+    "vector_flops_per_s": {"fp32": {"value": 3.84e13, "unit": "FLOP/s", "source": "made up"}}})
+GRAPH = """graph g
+input x: fp32[8, 512]
+weight w: fp32[64, 512]
+y = linear(x, w) "first"
+"""
+FORECASTS = [
+    "gpt2_large --gpu H100 --mode training --batch 4",
+    "gpt2_large --gpu T4 --mode training --optimizer adamw --batch 64",  # does not fit
+    "bert_large --gpu MI210 --fusion pointwise",
+    "t5-large --gpu P4",
+    "stable-diffusion-1.5 --gpu A100 --dtype fp16",
+    "whisper-large-v3 --gpu L4",
+    "switchxl4 --gpu V100",
+    "llama-3-8b --gpu H100 --dtype fp8 --attention flash --software vllm",
+    "llama-3-8b --gpu L40S --mode training --dtype amp --optimizer sgd",
+    "vit-base --gpu mine.json --predictor roofline",
+    "g.tcg --gpu A100",
+    "opt --gpu H200 --batch 1 --host-launch-us 0",
+]
+PROMPTS = [
+    "llama-3-8b --gpu H100 --prompt 1024 --output 64 --batch 8",
+    "mixtral-8x7b --gpu H100 --prompt 512 --output 16 --tp 2 --kv-dtype fp8",
+    "llama-3-8b --gpu L40S --prompt 256 --output 32 --schedule continuous --concurrency 8",
+    "llama-3-8b --gpu L40S --prompt 256 --output 32 --schedule continuous --rate 2",
+    "gpt-oss-20b --gpu H100 --prompt 100 --output 1",
+    "deepseek-v2-lite --gpu H200 --prompt 100 --output 10 --skew 80 --software trtllm",
+    "llama-3.2-1b --gpu mine.json --prompt 64 --output 4 --tp 2 --dtype fp32 --predictor roofline",
+]
+KERNELS = [
+    "linear --gpu A100 -m 4096 -n 5120 -k 1280",
+    "softmax --gpu MI100 -m 8192 -n 1024",
+    "cached_attention --gpu H100 --dtype bf16 --batch 32 -m 1 -n 2048 -k 128 --heads 32 --kv-heads 8",
+    "experts --gpu L40S --dtype bf16 --scheme fp8 -m 64 -n 1536 -k 4096 --experts 128 --chosen 8",
+    "linear --gpu H100 --dtype int8 -m 4096 -n 4096 -k 4096",  # extrapolated
+    "all_reduce --gpu H100 --dtype bf16 -n 1000000 --ranks 4",
+    "add --gpu mine.json -n 100000 --predictor roofline",
+]
+
+
+def validator(name: str) -> jsonschema.protocols.Validator:
+    schema = SCHEMAS[name + ".schema.json"]
+    jsonschema.Draft202012Validator.check_schema(schema)
+    resolver = jsonschema.RefResolver("", schema, store=SCHEMAS)
+    return jsonschema.Draft202012Validator(schema, resolver=resolver)
+
+
+class Checks:
+    def __init__(self, tilecast: str, folder: str):
+        self.tilecast, self.folder, self.failed, self.count = tilecast, folder, 0, 0
+
+    def run(self, arguments: str) -> str:
+        result = subprocess.run([self.tilecast, *arguments.split()], cwd=self.folder, capture_output=True, text=True)
+        if result.returncode != 0:
+            raise RuntimeError(f"tilecast {arguments}: {result.stderr}")
+        return result.stdout
+
+    def check(self, name: str, text: str, what: str) -> None:
+        self.count += 1
+        for error in validator(name).iter_errors(json.loads(text)):
+            self.failed += 1
+            place = "/".join(str(part) for part in error.absolute_path)
+            print(f"{what}: {name}.schema.json: at '{place}': {error.message[:300]}")
+
+    def command(self, name: str, arguments: str) -> None:
+        output = self.run(arguments + " --format json")
+        self.check(name, output, "tilecast " + arguments)
+
+
+def refuses(name: str, value: object) -> bool:
+    return not validator(name).is_valid(value)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in (("rows.csv", ROWS), ("mine.json", OWN_GPU), ("g.tcg", GRAPH)):
+            (Path(folder) / name).write_text(content)
+        checks = Checks(str(Path(sys.argv[1]).resolve()), folder)
+        for request in FORECASTS:
+            checks.command("forecast", "forecast " + request)
+        for request in PROMPTS:
+            checks.command("prompt", "forecast " + request)
+        for request in KERNELS:
+            checks.command("kernel", "kernel " + request)
+        for name in ("gpus", "models", "ops"):
+            checks.command(name, name)
+        checks.command("evaluate", "evaluate rows.csv")
+        suggested = checks.run("calibrate --gpu L4 --suggest 20").splitlines()
+        header, rows = suggested[0], [row + "0.001,back_to_back" for row in suggested[1:]]
+        (Path(folder) / "few.csv").write_text("\n".join([header + ",protocol", *rows]) + "\n")
+        checks.run("calibrate --gpu L4 --measurements few.csv -o l4.json")
+        checks.check("calibration", (Path(folder) / "l4.json").read_text(), "tilecast calibrate")
+        checks.check("train", (ROOT / "data/weights/errors.json").read_text(), "tilecast train")
+        # The schemas do refuse: a key too many, a key too few, a display string for a number.
+        entry = json.loads(checks.run("gpus --format json"))[0]
+        assert refuses("gpus", [{**entry, "extra": 1}])
+        assert refuses("gpus", [{k: v for k, v in entry.items() if k != "power_w"}])
+        assert refuses("gpus", [{**entry, "memory_bytes": "32.0 GiB"}])
+    print(f"{checks.count} outputs checked, {checks.failed} errors")
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
