@@ -15,21 +15,28 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OPS = {"gemm": "products", "quantized_linear": "products", "attention": "attention, prefill",
        "attention (encoder)": "attention, encoder", "cached_attention": "attention, decode", "experts": "experts"}
-SHORT = {"nvidia-a100-sxm4-80gb": "A100", "nvidia-h100-sxm5-80gb": "H100", "nvidia-l40s": "L40S", "nvidia-a40": "A40"}
+
+
+def low_precision(e: dict) -> bool:
+    return e["op"] in OPS and e["dtype"] != "fp32"
+
+
+def short(gpu: str) -> str:
+    """nvidia-h100-sxm5-80gb: H100."""
+    return gpu.split("-")[1].upper()
 
 
 def rows_of(errors: list) -> dict:
     table = defaultdict(dict)
     for e in errors:
-        if e["op"] in OPS and e["gpu"] in SHORT:
-            kind = f"{OPS[e['op']]} {e['dtype']}, {e['software']}"
-            table[kind][SHORT[e["gpu"]]] = e
+        if low_precision(e):
+            table[f"{OPS[e['op']]} {e['dtype']}, {e['software']}"][short(e["gpu"])] = e
     return table
 
 
 def print_table(errors: list, cell) -> None:
     table = rows_of(errors)
-    gpus = [g for g in ("A100", "H100", "L40S", "A40") if any(g in row for row in table.values())]
+    gpus = sorted({gpu for row in table.values() for gpu in row})
     print("| kernels | " + " | ".join(gpus) + " |")
     print("|---|" + "--:|" * len(gpus))
     for kind in sorted(table, key=lambda k: ([*dict.fromkeys(OPS.values())].index(
@@ -41,7 +48,7 @@ def means(errors: list, title: str) -> None:
     """Mean over GPUs of the mean over software, per operator and precision."""
     groups = defaultdict(lambda: defaultdict(list))
     for e in errors:
-        if e["op"] in OPS and e["gpu"] in SHORT:
+        if low_precision(e):
             groups[f"{OPS[e['op']]} {e['dtype']}"][e["gpu"]].append((e["mape_percent"], e["median_percent"]))
     print(f"\n{title}: mean over GPUs of the mean over software, % (median)\n\n| kernels | GPUs | error |\n|---|--:|--:|")
     for kind, by_gpu in groups.items():

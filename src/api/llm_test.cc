@@ -167,7 +167,7 @@ TEST(Llm, TotalsAreThoseOfTheKernels) {
   EXPECT_GT(communication, 0);
   // The host's launches add a little to the prefill.
   EXPECT_NEAR(f.latency.seconds / seconds, 1, 0.02);
-  EXPECT_GE(f.latency.seconds, seconds);
+  EXPECT_GE(f.latency.seconds * (1 + 1e-12), seconds);
 }
 
 TEST(Llm, FlopsAreThoseOfAllTokens) {

@@ -208,8 +208,9 @@ TEST(File, OnlyRegularFilesOfTheirSizeAreRead) {
   // A sparse file takes no room on the disk and is refused before it takes any in memory.
   std::filesystem::resize_file(path, uint64_t{1} << 40);
   EXPECT_ERROR(read_file(path), kInput, "is too large: 1.00 TiB, expected at most 64.0 MiB");
-  if (std::filesystem::exists("/proc/self/status"))
+  if (std::filesystem::exists("/proc/self/status")) {
     EXPECT_NE(read_file("/proc/self/status").find("VmPeak"), std::string::npos);
+  }
 }
 
 TEST(File, IsWrittenWholeOrNotAtAll) {

@@ -135,6 +135,23 @@ TEST(TensorMatmul, SaysWhatItBorrows) {
   EXPECT_EQ(feature_of("linear", DType::kFp16, "P100"), "on_matrix_unit");
 }
 
+TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAStranger) {
+  // Experts in int4 were measured with vLLM and SGLang on H100, with TensorRT-LLM on no GPU.
+  KernelShape shape{.m = 64, .n = 8192, .k = 5120, .experts = 16, .chosen = 1};
+  shape.scheme = Scheme::kInt4WeightOnly;
+  const auto time_of = [&](Software software) {
+    Kernel kernel = kernels_of_shape("experts", DType::kBf16, shape)[0];
+    kernel.software = software;
+    KernelTime time;
+    make_learned_predictor(weights())->predict({&kernel, 1}, find_device("H100"), {&time, 1});
+    return time;
+  };
+  const KernelTime measured = time_of(Software::kVllm), borrowed = time_of(Software::kTensorRtLlm);
+  EXPECT_NE(measured.extrapolated_feature, "software");
+  EXPECT_EQ(borrowed.extrapolated_feature, "software");
+  EXPECT_GT(borrowed.high_s / borrowed.low_s, 1.5 * measured.high_s / measured.low_s);
+}
+
 TEST(PowerLaw, LimitsCardsOfLittlePowerOnly) {
   // 17.7 pJ a FLOP at 16 nm: T4 (70 W, 12 nm, the same class) stops at 3.95 TFLOP/s of its 8.1.
   const Device t4 = find_device("T4");
@@ -167,7 +184,10 @@ TEST(Corrections, AMeasuredDeviceGetsItsOwnInFull) {
       for (size_t j = 0; j < counts.size(); ++j)
         EXPECT_NEAR(counts[j], i == j ? 1 : 0, 0.05) << net.corrections[i].source << " " << j;
     }
-    const std::vector<float> unlike = correction_weights(net, find_device("B200"));
+    Device stranger = find_device("P4");
+    stranger.sm_count *= 50;
+    stranger.l2_bytes *= 1000;
+    const std::vector<float> unlike = correction_weights(net, stranger);
     EXPECT_EQ(*std::max_element(unlike.begin(), unlike.end()), 0);
   }
 }

@@ -50,6 +50,7 @@ class LearnedPredictor : public Predictor {
     double excess;             ///< how far outside the training range, in widths of that range
     std::string_view feature;  ///< which is furthest outside
     float cap_logit;           ///< utilization that the board's power allows
+    size_t coverage;           ///< index of its combination's
   };
   struct Near {
     const Correction* correction;
@@ -61,12 +62,14 @@ class LearnedPredictor : public Predictor {
     const Net& net = weights_.net(kind);
     const size_t width = feature_names(kind).size();
     const size_t shared_width = shared_feature_count(kind);
+    const std::vector<Near> near = near_corrections(net, device);
+    std::vector<Coverage> coverages;
     std::vector<Row> rows;
     std::vector<float> inputs, shared;
     for (size_t i = 0; i < kernels.size(); ++i) {
       if (net_of(kernels[i]) != kind || kernels[i].family == KernelFamily::kCollective) continue;
       if (net.members.empty()) refuse(kind);
-      Row row{i, physical_bound(kernels[i], device), {}, 0, "", 0};
+      Row row{i, physical_bound(kernels[i], device), {}, 0, "", 0, 0};
       if (kernels[i].is_matmul()) row.tile = tile_of(weights_, kernels[i], device);
       row.cap_logit = power_cap_logit(kernels[i], device, row.bound, weights_.vector_pj_per_flop);
       const Features f = make_features(kernels[i], device, row.bound, row.tile);
@@ -81,14 +84,14 @@ class LearnedPredictor : public Predictor {
         inputs.push_back((clamped - net.mean[j]) / net.scale[j]);
         if (j < shared_width) shared.push_back(inputs.back());
       }
-      borrow(kernels[i], device, row);
+      row.coverage = find_coverage(kernels[i], net, near, coverages);
+      borrow(kernels[i], device, coverages[row.coverage], row);
       rows.push_back(row);
     }
     if (rows.empty()) return;
     std::vector<float> logits(rows.size());
     ensemble_forward(net.members, shared.data(), rows.size(), logits.data());
     for (size_t r = 0; r < rows.size(); ++r) logits[r] = std::min(logits[r], rows[r].cap_logit);
-    const std::vector<Near> near = near_corrections(net, device);
     std::vector<float> factors(rows.size(), 0.0f);  // logarithms
     std::vector<float> delta(rows.size());
     for (const Near& n : near) {
@@ -107,9 +110,12 @@ class LearnedPredictor : public Predictor {
         logits[r] += calibrated * static_cast<float>(calibration.at(&inputs[r * width], width));
       }
     }
-    for (size_t r = 0; r < rows.size(); ++r)
-      times[rows[r].index] =
-          finish(kernels[rows[r].index], device, rows[r], logits[r], factors[r], net, near);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const Kernel& kernel = kernels[rows[r].index];
+      const Spread spread =
+          spread_of(net, near, coverages[rows[r].coverage], kernel, device, rows[r].bound);
+      times[rows[r].index] = finish(kernel, device, rows[r], logits[r], factors[r], spread);
+    }
   }
 
   /// Rows of one software go through its forest together.
@@ -155,45 +161,69 @@ class LearnedPredictor : public Predictor {
     return time;
   }
 
+  /// What the measurements say about a combination of software and precision on a device.
+  struct Coverage {
+    Combination combination;
+    std::string_view missing;   ///< what was not measured: a feature's name; "" where all was
+    std::vector<bool> by_near;  ///< whether the rows of a near device hold it
+  };
+
+  static Coverage coverage_of(const Combination& combination, const Net& net,
+                              const std::vector<Near>& near) {
+    const auto same_precision = [&](const Combination& other) {
+      Combination precision = other;
+      precision.software = combination.software;
+      return precision == combination;
+    };
+    bool precision = false, anywhere = false;
+    for (const Correction& c : net.corrections) {
+      precision |=
+          c.forests.empty() || std::any_of(c.measured.begin(), c.measured.end(), same_precision);
+      anywhere |= c.covers(combination);
+    }
+    Coverage coverage{combination, "", {}};
+    // A correction with this weight is that of the device itself.
+    constexpr float kItself = 0.5f;
+    bool here = true;
+    for (const Near& n : near) {
+      coverage.by_near.push_back(n.correction->covers(combination));
+      if (n.weight >= kItself && !coverage.by_near.back()) here = false;
+    }
+    if (!precision) {
+      coverage.missing = combination.scheme == Scheme::kNone ? "dtype" : "scheme";
+    } else if (!anywhere) {
+      coverage.missing = "software";
+    } else if (!here) {
+      coverage.missing = "combination";
+    }
+    return coverage;
+  }
+
+  /// Batches hold few combinations: each is looked up once.
+  static size_t find_coverage(const Kernel& kernel, const Net& net, const std::vector<Near>& near,
+                              std::vector<Coverage>& coverages) {
+    const Combination combination = combination_of(kernel);
+    for (size_t c = 0; c < coverages.size(); ++c) {
+      if (coverages[c].combination == combination) return c;
+    }
+    coverages.push_back(coverage_of(combination, net, near));
+    return coverages.size() - 1;
+  }
+
   /// What was not measured borrows from what was, and says so.
-  static void borrow(const Kernel& kernel, const Device& device, Row& row) {
+  static void borrow(const Kernel& kernel, const Device& device, const Coverage& coverage,
+                     Row& row) {
     const auto unmeasured = [&](std::string_view what) {
       row.excess = std::max(row.excess, 1.0);
       row.feature = what;
     };
+    const NetKind kind = net_of(kernel);
+    if (!coverage.missing.empty()) unmeasured(coverage.missing);
+    if (kind == NetKind::kTensorMatmul && kernel.batch != 1) unmeasured("batch");
+    if (kernel.is_attention() && kernel.attention.backward) unmeasured("backward");
+    if (kernel.convolution) unmeasured("convolution");
     // Whole layers were measured on one vendor's devices, with its libraries.
-    if (net_def(net_of(kernel)).by_layer && device.vendor != "nvidia") unmeasured("vendor");
-    const bool half = kernel.dtype == DType::kBf16 || kernel.dtype == DType::kFp16;
-    switch (net_of(kernel)) {
-      case NetKind::kMatmul:
-        if (kernel.convolution) unmeasured("convolution");
-        break;
-      case NetKind::kTensorMatmul:
-        if (kernel.convolution)
-          unmeasured("convolution");
-        else if (!half || (kernel.scheme != Scheme::kNone && kernel.scheme != Scheme::kFp8 &&
-                           kernel.scheme != Scheme::kFp8Block))
-          unmeasured(kernel.scheme == Scheme::kNone ? "dtype" : "scheme");
-        else if (kernel.batch != 1)
-          unmeasured("batch");
-        break;
-      case NetKind::kAttention:
-        if (kernel.attention.backward)
-          unmeasured("backward");
-        else if (!half && kernel.dtype != DType::kFp8)
-          unmeasured("dtype");
-        break;
-      case NetKind::kDecodeAttention:
-        if (!half) unmeasured("dtype");
-        break;
-      case NetKind::kExperts:
-        if (!half || kernel.scheme == Scheme::kFp4 || kernel.scheme == Scheme::kInt8 ||
-            kernel.scheme == Scheme::kFp8WeightOnly || kernel.scheme == Scheme::kNvfp4WeightOnly)
-          unmeasured(half ? "scheme" : "dtype");
-        break;
-      default:
-        break;
-    }
+    if (net_def(kind).by_layer && device.vendor != "nvidia") unmeasured("vendor");
   }
 
   [[noreturn]] static void refuse(NetKind kind) {
@@ -225,7 +255,11 @@ class LearnedPredictor : public Predictor {
   };
 
   /// That of left-out devices, or nearer to that of a measured device the more alike the two are.
-  static Spread spread_of(const Net& net, const std::vector<Near>& near, double bound) {
+  /// A near device whose rows do not hold the combination says nothing of its errors.
+  Spread spread_of(const Net& net, const std::vector<Near>& near, const Coverage& coverage,
+                   const Kernel& kernel, const Device& device, const Bound& physical) const {
+    const NetKind kind = net_of(kernel);
+    const double bound = physical.law_s / shortest_kernel_s(kind, device);
     Spread spread{0, 0, 0};
     double known = 0;
     const auto add = [&](const IntervalLaw& interval, double weight) {
@@ -235,32 +269,32 @@ class LearnedPredictor : public Predictor {
       spread.common_share += weight * interval.common_share;
       known += weight;
     };
-    for (const Near& n : near) add(n.correction->interval, n.weight);
+    for (size_t i = 0; i < near.size(); ++i) {
+      if (coverage.by_near[i]) add(near[i].correction->interval, near[i].weight);
+    }
     if (known < 1) add(net.interval, 1 - known);
-    return {spread.low / known, spread.high / known, spread.common_share / known};
+    spread = {spread.low / known, spread.high / known, spread.common_share / known};
+    if (const float w = calibration_weight(kind, device); w > 0) {
+      const CalibrationNet& calibration = weights_.calibration->net(kind);
+      spread.low += w * (std::log(calibration.low_ratio) - spread.low);
+      spread.high += w * (std::log(calibration.high_ratio) - spread.high);
+      spread.common_share += w * (1 - spread.common_share);
+    }
+    return spread;
   }
 
   KernelTime finish(const Kernel& kernel, const Device& device, const Row& row, float logit,
-                    float factor, const Net& net, const std::vector<Near>& near) const {
+                    float factor, const Spread& spread) const {
     const double bound = row.bound.seconds();
-    const double shortest = shortest_kernel_s(net_of(kernel), device);
     const double warm = law_time(net_of(kernel), device, row.bound, logit) * std::exp(factor);
     KernelTime time;
     time.seconds = std::max(warm, bound) + row.bound.cold_s;
     // One range beyond the training rows doubles the interval's logarithm; a guess until devices of
     // other generations are measured.
     const double width = 1.0 + std::min(1.0, row.excess);
-    auto [low, high, common_share] = spread_of(net, near, row.bound.law_s / shortest);
-    const NetKind kind = net_of(kernel);
-    if (const float w = calibration_weight(kind, device); w > 0) {
-      const CalibrationNet& calibration = weights_.calibration->net(kind);
-      low += w * (std::log(calibration.low_ratio) - low);
-      high += w * (std::log(calibration.high_ratio) - high);
-      common_share += w * (1 - common_share);
-    }
-    time.low_s = std::max(time.seconds * std::exp(low * width), bound);
-    time.high_s = time.seconds * std::exp(high * width);
-    time.common_share = common_share;
+    time.low_s = std::max(time.seconds * std::exp(spread.low * width), bound);
+    time.high_s = time.seconds * std::exp(spread.high * width);
+    time.common_share = spread.common_share;
     if (kernel.is_matmul()) time.tile = row.tile;
     time.waves = count_waves(kernel, device, row.tile).waves;
     // Of what the data sheet allows where the caches are as the forecast takes them to be.

@@ -19,7 +19,7 @@
 namespace tilecast {
 namespace {
 
-constexpr std::string_view kMagic = "tilecast-weights 3\n";
+constexpr std::string_view kMagic = "tilecast-weights 4\n";
 
 /// FNV-1a over words of 8 bytes, which is enough to notice damage and fast at the start of a
 /// program.
@@ -59,6 +59,14 @@ Json forests_of(const std::vector<SoftwareForest>& forests) {
   return list;
 }
 
+Json combinations_of(const std::vector<Combination>& combinations) {
+  Json list = Json::array();
+  for (const Combination& c : combinations)
+    list.push_back({software_name(c.software), dtype_name(c.dtype), dtype_name(c.kv_dtype),
+                    scheme_info(c.scheme).name});
+  return list;
+}
+
 constexpr size_t kTreeBytes = sizeof(Forest::Tree);
 static_assert(kTreeBytes == 3 * (Forest::kInner + 1) + 2 * Forest::kLeaves);
 static_assert(kTreeBytes % sizeof(float) == 0);
@@ -77,6 +85,7 @@ Json net_header(const Net& net) {
                            {"kriging", c.kriging},
                            {"members", widths_of(c.members)},
                            {"forests", forests_of(c.forests)},
+                           {"measured", combinations_of(c.measured)},
                            {"interval", interval_header(c.interval)},
                            {"call_overhead_s", c.call_overhead_s}});
   return {{"members", widths_of(net.members)},
@@ -112,7 +121,7 @@ class Reader {
 
  private:
   Json read_header() {
-    if (!rest_.starts_with(kMagic)) damaged(where_, "it does not start with 'tilecast-weights 3'");
+    if (!rest_.starts_with(kMagic)) damaged(where_, "it does not start with 'tilecast-weights 4'");
     rest_.remove_prefix(kMagic.size());
     const size_t newline = rest_.substr(0, 20).find('\n');
     if (newline == std::string_view::npos) damaged(where_, "it is truncated");
@@ -129,7 +138,7 @@ class Reader {
   }
 
   Weights interpret(const Json& header) {
-    if (header.at("schema_version").get<int>() != 3) damaged(where_, "unknown schema_version");
+    if (header.at("schema_version").get<int>() != 4) damaged(where_, "unknown schema_version");
     const size_t count = header.at("float_count").get<size_t>();
     if (count > rest_.size() / sizeof(float) || rest_.size() != count * sizeof(float))
       damaged(where_, fmt::format("expected {} parameters, found {} bytes", count, rest_.size()));
@@ -195,11 +204,25 @@ class Reader {
     if (!json.at("members").empty()) correction.members = read_members(json.at("members"), width);
     for (const Json& item : json.at("forests"))
       correction.forests.push_back(read_forest(item, width));
+    for (const Json& item : json.at("measured"))
+      correction.measured.push_back(read_combination(item));
     if (correction.members.empty() == correction.forests.empty())
       damaged(where_, "a correction is neither networks nor forests");
     correction.interval = read_interval(json.at("interval"));
     correction.call_overhead_s = json.at("call_overhead_s").get<double>();
     return correction;
+  }
+
+  Combination read_combination(const Json& json) const {
+    const std::optional<Software> software = find_software(json.at(0).get<std::string>());
+    const std::optional<DType> dtype = find_dtype(json.at(1).get<std::string>());
+    const std::optional<DType> kv_dtype = find_dtype(json.at(2).get<std::string>());
+    const std::string scheme = json.at(3).get<std::string>();
+    const bool none = scheme == scheme_info(Scheme::kNone).name;
+    const std::optional<Scheme> found = none ? Scheme::kNone : find_scheme(scheme);
+    if (!software || !dtype || !kv_dtype || !found)
+      damaged(where_, "a measured combination is unknown");
+    return {*software, *dtype, *kv_dtype, *found};
   }
 
   SoftwareForest read_forest(const Json& json, size_t width) {
@@ -276,6 +299,18 @@ class Reader {
 
 }  // namespace
 
+Combination combination_of(const Kernel& kernel) {
+  const auto wide = [](DType dtype) { return dtype == DType::kFp16 ? DType::kBf16 : dtype; };
+  const DType dtype = wide(kernel.dtype);
+  return {kernel.software, dtype, kernel.is_attention() ? wide(kernel.attention.kv_dtype) : dtype,
+          kernel.scheme};
+}
+
+bool Correction::covers(const Combination& combination) const {
+  return forests.empty() ||
+         std::find(measured.begin(), measured.end(), combination) != measured.end();
+}
+
 const Forest* Correction::forest_of(Software software) const {
   // PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton; TensorRT-LLM has its own.
   static const std::array<std::vector<Software>, 4> kNearest = {{
@@ -326,7 +361,7 @@ std::string serialize_weights(const Weights& weights) {
   const Json provenance =
       weights.provenance.empty() ? Json::object() : Json::parse(weights.provenance);
   const std::string header = Json{
-      {"schema_version", 3},
+      {"schema_version", 4},
       {"nets", nets},
       {"vector_pj_per_flop", weights.vector_pj_per_flop},
       {"tiles", tiles},

@@ -24,6 +24,18 @@ struct CallOverhead {
   bool operator==(const CallOverhead&) const = default;
 };
 
+/// Whose kernels were measured in which precision. FP16 counts as BF16: libraries have the same
+/// kernels for both.
+struct Combination {
+  Software software = Software::kPyTorch;
+  DType dtype = DType::kBf16;
+  DType kv_dtype = DType::kBf16;  ///< of attention; else as dtype
+  Scheme scheme = Scheme::kNone;
+
+  bool operator==(const Combination&) const = default;
+};
+Combination combination_of(const Kernel& kernel);
+
 /// What one software's kernels on a measured device take longer than the shared law says.
 struct SoftwareForest {
   Software software = Software::kPyTorch;
@@ -42,13 +54,16 @@ struct Correction {
   std::vector<float> kriging;  ///< this one's row of the inverse of all corrections' similarities
   std::vector<Mlp> members;    ///< an ensemble on all features; the outputs are averaged
   std::vector<SoftwareForest> forests;
-  IntervalLaw interval;  ///< of held-out rows of the device itself
+  std::vector<Combination> measured;  ///< that the forests were trained on; empty for networks
+  IntervalLaw interval;               ///< of held-out rows of the device itself
   /// What a single call on the device's idle machine adds to a kernel's time, in this network's
   /// measurements; wanted to compare with such measurements, not part of a forecast.
   double call_overhead_s = 0;
 
   /// The forest of the software, or of the one whose kernels are nearest to it.
   const Forest* forest_of(Software software) const;
+  /// Whether the device's rows hold such kernels. Networks do not tell combinations apart.
+  bool covers(const Combination& combination) const;
   bool operator==(const Correction&) const = default;
 };
 

@@ -15,6 +15,7 @@
 #include "predict/power.h"
 #include "predict/predictor.h"
 #include "tilecast/error.h"
+#include "train/processor.h"
 
 namespace tilecast {
 namespace {
@@ -28,7 +29,7 @@ constexpr double kSameState = 0.85;
 constexpr double kLongKernel = 200e-6;
 
 // Rows of one operator, type and device that are learned from: more only cost time.
-constexpr uint64_t kMostRows = 40000;
+constexpr uint64_t kMostRows = 30000;
 
 // Jitter of one call's time in the measurements: weights fall below a few times this.
 constexpr double kCallJitter = 20e-6;
@@ -308,6 +309,7 @@ double fit_vector_pj_per_flop(const TrainingData& data, std::optional<size_t> le
 
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
                                    const std::vector<std::string>& exclude, const Weights* known) {
+  require_training_instructions();  // before minutes of reading
   return Preparer(exclude, known).run(sets);
 }
 

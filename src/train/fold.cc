@@ -169,10 +169,17 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
     if (!tree.nodes.empty()) fold.weights.tiles.push_back(std::move(tree));
   }
   fold.weights.vector_pj_per_flop = fit_vector_pj_per_flop(data, fold.left_out);
+  // A fold with a left-out GPU is judged on that GPU's rows: it needs no other networks.
+  std::array<bool, kNetCount> needed{};
+  for (size_t i = 0; i < count; ++i) {
+    if (!fold.left_out || !use[i]) needed[static_cast<size_t>(net_of(data.rows[i].kernel))] = true;
+  }
   std::array<Table, kNetCount> tables;
   for (size_t i = 0; i < count; ++i) {
     const TrainingRow& row = data.rows[i];
-    Table& table = tables[static_cast<size_t>(net_of(row.kernel))];
+    const auto n = static_cast<size_t>(net_of(row.kernel));
+    if (!needed[n]) continue;
+    Table& table = tables[n];
     table.features.push_back(features_of(fold.weights, row.kernel, data.devices[row.device]));
     table.index.push_back(i);
   }

@@ -12,7 +12,7 @@ struct ForestTask {
   std::vector<float> inputs;  ///< width floats a row
   std::vector<float> targets;
   std::vector<float> weights;
-  int trees = 350;
+  int trees = 300;
   uint64_t seed = 1;
 };
 

@@ -27,13 +27,17 @@ using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMa
 using Map = Eigen::Map<Matrix>;
 using Vector = Eigen::VectorXf;
 
-/// Everything that changes while training: what a checkpoint holds.
+/// Numbers that Eigen works on in place. Where a sum starts with whole vectors depends on the
+/// address: only aligned ones give the same bits in every run.
+using Floats = std::vector<float, Eigen::aligned_allocator<float>>;
+
 struct EpochErrors {
   double train = 0, held_out = 0;
 };
 
+/// Everything that changes while training: what a checkpoint holds.
 struct State {
-  std::vector<float> parameters, first, second;
+  Floats parameters, first, second;
   int64_t step = 0;
   int32_t epoch = 0;
   std::vector<EpochErrors> errors;  ///< of each epoch so far
@@ -203,7 +207,7 @@ class Learner {
 
   const NetTask& task_;
   State& state_;
-  std::vector<float> gradient_;
+  Floats gradient_;
   std::vector<Matrix> activations_;
 };
 
@@ -221,7 +225,7 @@ void save(const NetTask& task, const State& state) {
   put(&state.step, sizeof state.step);
   put(&state.epoch, sizeof state.epoch);
   put(state.errors.data(), state.errors.size() * sizeof(EpochErrors));
-  for (const std::vector<float>* part : {&state.parameters, &state.first, &state.second})
+  for (const Floats* part : {&state.parameters, &state.first, &state.second})
     put(part->data(), part->size() * sizeof(float));
   write_file(task.checkpoint, content);
 }
@@ -252,7 +256,7 @@ bool resume(const NetTask& task, State& state) {
   state.epoch = epoch;
   state.errors.resize(static_cast<size_t>(epoch));
   take(state.errors.data(), state.errors.size() * sizeof(EpochErrors));
-  for (std::vector<float>* part : {&state.parameters, &state.first, &state.second})
+  for (Floats* part : {&state.parameters, &state.first, &state.second})
     take(part->data(), part->size() * sizeof(float));
   return true;
 }
@@ -282,14 +286,14 @@ Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>
     EpochErrors errors;
     errors.train = learner.epoch(state.epoch);
     state.epoch += 1;
-    mlp.parameters = state.parameters;
+    mlp.parameters.assign(state.parameters.begin(), state.parameters.end());
     errors.held_out =
         task.held_out->count() > 0 ? weighted_error({mlp}, *task.held_out) : errors.train;
     state.errors.push_back(errors);
     save(task, state);
     report({task.name, state.epoch, task.epochs, errors.train, errors.held_out});
   }
-  mlp.parameters = state.parameters;
+  mlp.parameters.assign(state.parameters.begin(), state.parameters.end());
   return mlp;
 }
 

@@ -29,8 +29,12 @@ constexpr double kCoverage = 0.8;
 /// A correction is learned from at least so many rows.
 constexpr size_t kFewestRows = 50;
 
-/// A forest of 300 trees from at least so many.
+/// A forest is learned from at least so many.
 constexpr size_t kFewestForestRows = 500;
+
+/// A combination of software and precision counts as measured from so many rows on: some layers at
+/// several sizes.
+constexpr size_t kFewestCombinationRows = 200;
 
 /// Below this similarity a device's correction does not reach another.
 constexpr float kAlike = 0.02f;
@@ -176,11 +180,26 @@ class Training {
   /// A forest for each software that the device has enough rows of.
   void plan_forests(Correction& correction, const FoldPart& part, size_t device) const {
     std::map<Software, size_t> counts;
+    std::vector<std::pair<Combination, size_t>> combinations;
     for (size_t r = 0; r < part.device.size(); ++r) {
-      if (part.device[r] == device) counts[data_.rows[part.index[r]].kernel.software] += 1;
+      if (part.device[r] != device) continue;
+      const Kernel& kernel = data_.rows[part.index[r]].kernel;
+      counts[kernel.software] += 1;
+      const Combination combination = combination_of(kernel);
+      const auto found = std::find_if(combinations.begin(), combinations.end(),
+                                      [&](const auto& c) { return c.first == combination; });
+      if (found == combinations.end()) {
+        combinations.emplace_back(combination, 1);
+      } else {
+        found->second += 1;
+      }
     }
     for (const auto& [software, count] : counts) {
       if (count >= kFewestForestRows) correction.forests.push_back({software, {}});
+    }
+    for (const auto& [combination, count] : combinations) {
+      if (counts[combination.software] >= kFewestForestRows && count >= kFewestCombinationRows)
+        correction.measured.push_back(combination);
     }
   }
 

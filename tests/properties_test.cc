@@ -1,0 +1,314 @@
+// Laws that every forecast keeps, checked on random requests: whatever the model, the GPU and the
+// options, the numbers are finite, add up, lie inside their interval and above what physics allows,
+// and more work does not take less time.
+//
+// Seeded: the same requests in every run. Requests that Tilecast refuses (a dtype that the GPU
+// lacks, a length beyond the model's positions) are drawn again; other errors fail the test.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "tilecast/error.h"
+#include "tilecast/llm.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+constexpr int kPassRequests = 1400;
+constexpr int kPromptRequests = 600;
+
+/// Sums of many doubles in two orders differ by less than this.
+constexpr double kRounding = 1e-9;
+
+/// More work may shorten a forecast by this share: the networks are smooth, not monotone.
+constexpr double kMayShorten = 0.02;
+
+/// Share of the pairs that may break that law, with a margin over the share found in the run that
+/// the weights were committed with (printed by the test).
+constexpr double kMayBreak = 0.01;
+
+const Forecaster& forecaster() {
+  static const Forecaster instance;
+  return instance;
+}
+
+template <typename T>
+const T& pick(Rng& rng, const std::vector<T>& from) {
+  return from[rng.below(from.size())];
+}
+
+std::vector<std::string> all_models() {
+  std::vector<std::string> names;
+  for (const ModelEntry& entry : model_catalog()) names.push_back(entry.name);
+  return names;
+}
+std::vector<std::string> all_gpus() {
+  std::vector<std::string> ids;
+  for (const GpuEntry& entry : gpu_catalog()) ids.push_back(entry.id);
+  return ids;
+}
+
+/// Models and GPUs are read once.
+const ModelRef& model(const std::string& name) {
+  static std::map<std::string, ModelRef> read;
+  auto it = read.find(name);
+  if (it == read.end()) it = read.emplace(name, load_model_ref(name)).first;
+  return it->second;
+}
+const GpuRef& gpu(const std::string& name) {
+  static std::map<std::string, GpuRef> read;
+  auto it = read.find(name);
+  if (it == read.end()) it = read.emplace(name, load_gpu_ref(name)).first;
+  return it->second;
+}
+
+/// Whether a request was refused for a reason that the user can mend.
+bool refused(const std::function<void()>& request) {
+  try {
+    request();
+  } catch (const Error& error) {
+    EXPECT_NE(error.kind(), ErrorKind::kInternal) << error.what();
+    EXPECT_NE(error.kind(), ErrorKind::kIo) << error.what();
+    return true;
+  }
+  return false;
+}
+
+/// Counts how often a law that is allowed exceptions is broken.
+struct Exceptions {
+  std::string law;
+  int pairs = 0, broken = 0;
+  std::string worst;
+  double least = 1;
+
+  void compare(double smaller, double larger, const std::string& request) {
+    pairs += 1;
+    if (larger >= (1 - kMayShorten) * smaller) return;
+    broken += 1;
+    if (larger / smaller >= least) return;
+    least = larger / smaller;
+    worst = request;
+  }
+  void expect_few() const {
+    fmt::print("{}: {} of {} pairs break it; the worst takes {:.3f} of the time: {}\n", law, broken,
+               pairs, least, worst);
+    EXPECT_LE(broken, kMayBreak * pairs) << law;
+  }
+};
+
+void expect_interval(double low, double middle, double high, const std::string& what) {
+  EXPECT_TRUE(std::isfinite(low) && std::isfinite(middle) && std::isfinite(high)) << what;
+  EXPECT_GT(middle, 0) << what;
+  EXPECT_LE(low, middle) << what;
+  EXPECT_GE(high, middle) << what;
+}
+
+void expect_kernels(const std::vector<KernelForecast>& kernels, const std::string& what) {
+  for (const KernelForecast& k : kernels) {
+    const std::string kernel = what + ": " + k.name + " " + k.op;
+    expect_interval(k.low_s, k.latency_s, k.high_s, kernel);
+    // Time over the least that the data sheet allows is at least 1.
+    EXPECT_LE(k.utilization_ratio, 1 + kRounding) << kernel;
+    EXPECT_GE(k.utilization_ratio, 0) << kernel;
+    EXPECT_GE(k.count, 1) << kernel;
+    EXPECT_GE(k.flops, 0) << kernel;
+    EXPECT_GE(k.bytes, 0) << kernel;
+  }
+}
+
+void expect_near(double a, double b, const std::string& what) {
+  EXPECT_LE(std::abs(a - b), kRounding * std::max(std::abs(a), std::abs(b))) << what;
+}
+
+void check_pass(const Forecast& f, const std::string& what) {
+  expect_interval(f.latency_low_s, f.latency_s, f.latency_high_s, what);
+  expect_kernels(f.kernels, what);
+  expect_near(f.forward_s + f.backward_s + f.optimizer_s, f.latency_s, what + ": phases");
+  double seconds = 0;
+  int64_t flops = 0, bytes = 0;
+  for (const KernelForecast& k : f.kernels) {
+    seconds += k.latency_s * static_cast<double>(k.count);
+    flops += k.flops * k.count;
+    bytes += k.bytes * k.count;
+  }
+  expect_near(seconds, f.kernels_s, what + ": kernels");
+  EXPECT_GE(f.latency_s, f.kernels_s * (1 - kRounding)) << what;
+  EXPECT_EQ(flops, f.flops) << what;
+  EXPECT_EQ(bytes, f.bytes) << what;
+  EXPECT_LE(f.utilization_ratio, 1 + kRounding) << what;
+  const MemoryForecast& m = f.memory;
+  EXPECT_GE(m.peak_bytes, m.weights_bytes) << what;
+  EXPECT_EQ(m.fits, m.peak_bytes <= m.device_bytes) << what;
+}
+
+/// The roofline of the same kernels, in the same order: compute-bound ones never take less.
+void check_roofline(const Forecast& learned, const Forecast& roofline, const std::string& what) {
+  ASSERT_EQ(learned.kernels.size(), roofline.kernels.size()) << what;
+  for (size_t i = 0; i < learned.kernels.size(); ++i) {
+    const KernelForecast& r = roofline.kernels[i];
+    if (r.limit != "compute") continue;
+    EXPECT_GE(learned.kernels[i].latency_s, r.latency_s * (1 - kRounding))
+        << what << ": " << r.name;
+  }
+}
+
+struct PassRequest {
+  std::string model, gpu;
+  ForecastOptions options;
+  std::string text() const {
+    return fmt::format(
+        "forecast {} --gpu {} --mode {} --batch {} --seq {} --dtype {} --attention {} "
+        "--fusion {} --optimizer {}",
+        model, gpu, options.mode == Mode::kTraining ? "training" : "inference", options.batch,
+        options.seq.value_or(0), options.dtype, options.attention, options.fusion,
+        options.optimizer);
+  }
+};
+
+PassRequest draw_pass(Rng& rng, const std::vector<std::string>& models,
+                      const std::vector<std::string>& gpus) {
+  PassRequest request{pick(rng, models), pick(rng, gpus), {}};
+  ForecastOptions& o = request.options;
+  o.mode = rng.below(2) == 0 ? Mode::kInference : Mode::kTraining;
+  o.batch = static_cast<int64_t>(1 + rng.below(uint64_t{1} << rng.below(7)));
+  o.seq = static_cast<int64_t>(16 + rng.below(uint64_t{1} << (4 + rng.below(8))));
+  o.dtype = pick<std::string>(rng, {"fp32", "fp32", "tf32", "bf16", "fp16", "amp"});
+  o.attention = rng.below(2) == 0 ? "eager" : "flash";
+  o.fusion = rng.below(3) == 0 ? "pointwise" : "none";
+  if (o.mode == Mode::kTraining)
+    o.optimizer = pick<std::string>(rng, {"none", "sgd", "adam", "adamw"});
+  return request;
+}
+
+TEST(Properties, OfPassesHoldForRandomRequests) {
+  Rng rng(20261121);
+  const std::vector<std::string> models = all_models(), gpus = all_gpus();
+  Exceptions batch{"a larger batch takes no less time"},
+      length{"longer sequences take no less time"};
+  int done = 0, refusals = 0;
+  while (done < kPassRequests && !HasFatalFailure()) {
+    const PassRequest request = draw_pass(rng, models, gpus);
+    const std::string what = request.text();
+    const auto forecast = [&](const ForecastOptions& options) {
+      return forecaster().forecast(model(request.model), gpu(request.gpu), options);
+    };
+    Forecast f;
+    if (refused([&] { f = forecast(request.options); })) {
+      ASSERT_LT(++refusals, 4 * kPassRequests) << "most requests are refused";
+      continue;
+    }
+    ++done;
+    check_pass(f, what);
+    EXPECT_EQ(forecast_json(f, std::nullopt),
+              forecast_json(forecast(request.options), std::nullopt))
+        << what;
+    ForecastOptions options = request.options;
+    options.predictor = "roofline";
+    check_roofline(f, forecast(options), what);
+    options = request.options;
+    options.batch *= 2;
+    if (Forecast more; !refused([&] { more = forecast(options); })) {
+      batch.compare(f.latency_s, more.latency_s, what);
+      EXPECT_GE(more.memory.peak_bytes, f.memory.peak_bytes) << what;
+    }
+    options = request.options;
+    options.seq = 2 * *options.seq;
+    if (Forecast more; !refused([&] { more = forecast(options); })) {
+      length.compare(f.latency_s, more.latency_s, what);
+      EXPECT_GE(more.memory.peak_bytes, f.memory.peak_bytes) << what;
+    }
+  }
+  fmt::print("{} requests forecast, {} refused\n", done, refusals);
+  batch.expect_few();
+  length.expect_few();
+}
+
+struct PromptRequest {
+  std::string model, gpu;
+  LlmOptions options;
+  std::string text() const {
+    return fmt::format(
+        "forecast {} --gpu {} --prompt {} --output {} --batch {} --tp {} --dtype '{}' "
+        "--kv-dtype '{}' --software {}",
+        model, gpu, options.prompt, options.output, options.batch, options.tp, options.dtype,
+        options.kv_dtype, options.software);
+  }
+};
+
+PromptRequest draw_prompt(Rng& rng, const std::vector<std::string>& models,
+                          const std::vector<std::string>& gpus) {
+  PromptRequest request{pick(rng, models), pick(rng, gpus), {}};
+  LlmOptions& o = request.options;
+  o.prompt = static_cast<int64_t>(1 + rng.below(uint64_t{1} << (4 + rng.below(9))));
+  o.output = static_cast<int64_t>(1 + rng.below(uint64_t{1} << rng.below(10)));
+  o.batch = static_cast<int64_t>(1 + rng.below(uint64_t{1} << rng.below(8)));
+  o.tp = int64_t{1} << rng.below(4);
+  o.dtype = pick<std::string>(rng, {"", "", "bf16", "fp16", "fp8", "int4_wo", "int8"});
+  o.kv_dtype = pick<std::string>(rng, {"", "", "fp8"});
+  o.software = pick<std::string>(rng, {"vllm", "sglang", "trtllm"});
+  return request;
+}
+
+void check_prompt(const LlmForecast& f, const std::string& what) {
+  expect_interval(f.first_token.low_s, f.first_token.seconds, f.first_token.high_s, what);
+  expect_interval(f.per_token.low_s, f.per_token.seconds, f.per_token.high_s, what);
+  expect_interval(f.request.low_s, f.request.seconds, f.request.high_s, what);
+  expect_near(f.first_token.seconds + static_cast<double>(f.output - 1) * f.per_token.seconds,
+              f.request.seconds, what + ": request");
+  expect_kernels(f.prefill.kernels, what);
+  expect_kernels(f.decode.kernels, what);
+}
+
+TEST(Properties, OfPromptsHoldForRandomRequests) {
+  Rng rng(20261122);
+  const std::vector<std::string> models = all_models(), gpus = all_gpus();
+  Exceptions batch{"a larger batch takes no less time"},
+      length{"a longer prompt takes no less time"};
+  int done = 0, refusals = 0;
+  while (done < kPromptRequests && !HasFatalFailure()) {
+    const PromptRequest request = draw_prompt(rng, models, gpus);
+    const std::string what = request.text();
+    const auto forecast = [&](const LlmOptions& options) {
+      return forecast_llm(forecaster(), model(request.model), gpu(request.gpu), options);
+    };
+    LlmForecast f;
+    if (refused([&] { f = forecast(request.options); })) {
+      ASSERT_LT(++refusals, 20 * kPromptRequests) << "most requests are refused";
+      continue;
+    }
+    ++done;
+    check_prompt(f, what);
+    EXPECT_EQ(llm_json(f), llm_json(forecast(request.options))) << what;
+    LlmOptions options = request.options;
+    options.batch *= 2;
+    if (LlmForecast more; !refused([&] { more = forecast(options); })) {
+      batch.compare(f.request.seconds, more.request.seconds, what);
+      EXPECT_GE(more.peak_bytes, f.peak_bytes) << what;
+    }
+    options = request.options;
+    options.prompt *= 2;
+    if (LlmForecast more; !refused([&] { more = forecast(options); })) {
+      length.compare(f.request.seconds, more.request.seconds, what);
+      EXPECT_GE(more.peak_bytes, f.peak_bytes) << what;
+    }
+    options = request.options;
+    options.tp *= 2;
+    if (LlmForecast shared; !refused([&] { shared = forecast(options); })) {
+      EXPECT_LT(shared.peak_bytes, f.peak_bytes) << what;
+    }
+  }
+  fmt::print("{} requests forecast, {} refused\n", done, refusals);
+  batch.expect_few();
+  length.expect_few();
+}
+
+}  // namespace
+}  // namespace tilecast
