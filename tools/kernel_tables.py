@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the errors of kernels in narrow types, as Markdown: layers held out of GPUs that were trained on, and GPUs
-left out, with the roofline beside.
+"""Prints the errors of kernels as Markdown: FP32 kernels of GPUs left out of training, and kernels in low precision,
+layers held out of GPUs that were trained on and GPUs left out, with the roofline beside.
 
-    tools/narrow_table.py [weights folder]      default: data/weights
+    tools/kernel_tables.py [weights folder]      default: data/weights
 
 Training writes them (errors.json): a layer's rows are held out together, and each GPU is forecast by networks that
 never saw it.
@@ -15,6 +15,24 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OPS = {"gemm": "products", "quantized_linear": "products", "attention": "attention, prefill",
        "attention (encoder)": "attention, encoder", "cached_attention": "attention, decode", "experts": "experts"}
+
+
+FP32_COLUMNS = ["linear", "matmul", "elementwise", "softmax", "layer_norm"]
+
+
+def print_fp32(errors: list) -> None:
+    """Mean error (rows) by GPU; the pointwise operators are joined, weighted by rows."""
+    table = defaultdict(lambda: defaultdict(lambda: [0.0, 0]))
+    for e in errors:
+        if e["dtype"] == "fp32":
+            cell = table[e["gpu"]][e["op"] if e["op"] in FP32_COLUMNS else "elementwise"]
+            cell[0] += e["mape_percent"] * e["count"]
+            cell[1] += e["count"]
+    print("| GPU left out | " + " | ".join(FP32_COLUMNS) + " |\n|---|" + "--:|" * len(FP32_COLUMNS))
+    for gpu in sorted(table):
+        cells = [f"{total / count:.1f} ({count})" if count else "-"
+                 for total, count in (table[gpu][c] for c in FP32_COLUMNS)]
+        print(f"| {gpu} | " + " | ".join(cells) + " |")
 
 
 def low_precision(e: dict) -> bool:
@@ -60,7 +78,9 @@ def means(errors: list, title: str) -> None:
 def main() -> int:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "data/weights"
     errors = json.loads((folder / "errors.json").read_text())
-    print("Layers held out: mean % (median)\n")
+    print("FP32 kernels of GPUs left out: mean % (rows)\n")
+    print_fp32(errors["left_out"])
+    print("\nLayers held out: mean % (median)\n")
     print_table(errors["held_out"], lambda e: f"{e['mape_percent']:.1f} ({e['median_percent']:.1f})")
     means(errors["held_out"], "Layers held out")
     print("\nGPUs left out: mean % (median), [roofline]\n")
