@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/error.h"
 
@@ -77,14 +78,15 @@ void emit(const std::string& text, const std::string& path,
   TableStyle style;
   style.color = has_colors(STDERR_FILENO);
   for (const std::string& warning : warnings)
-    print_line("tilecast: " + paint("warning:", Color::kYellow, style) + " " + warning);
+    print_line("tilecast: " + paint("warning:", Color::kYellow, style) + " " +
+               printable_lines(warning));
   if (reader_has_gone) std::_Exit(0);
 }
 
 void print_error(const std::string& message) {
   TableStyle style;
   style.color = has_colors(STDERR_FILENO);
-  print_line(paint("tilecast:", Color::kRed, style) + " " + message);
+  print_line(paint("tilecast:", Color::kRed, style) + " " + printable_lines(message));
 }
 
 }  // namespace tilecast
