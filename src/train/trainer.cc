@@ -27,11 +27,11 @@ using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMa
 using Map = Eigen::Map<Matrix>;
 using Vector = Eigen::VectorXf;
 
-/// Everything that changes while training: what a checkpoint holds.
 struct EpochErrors {
   double train = 0, held_out = 0;
 };
 
+/// Everything that changes while training: what a checkpoint holds.
 struct State {
   std::vector<float> parameters, first, second;
   int64_t step = 0;
