@@ -90,8 +90,7 @@ std::string totals(const Forecast& f, const TableStyle& style) {
 
 std::string forecast_table(const Forecast& f, const TableStyle& style) {
   // A graph file fixes its shapes.
-  const std::string shape =
-      f.dtype_source == "graph" ? "" : fmt::format("batch {}, seq {}, ", f.batch, f.seq);
+  const std::string shape = f.fixed_shapes ? "" : fmt::format("batch {}, seq {}, ", f.batch, f.seq);
   std::string out = bold(fmt::format("{} on {}: {}, {}{}", f.model, f.gpu_name, f.mode, shape,
                                      dtype_text(f.dtype, f.dtype_source)),
                          style.color) +
