@@ -7,6 +7,7 @@ and without control characters from a file. Flags come from --help, fields from 
 """
 
 import argparse
+import copy
 import json
 import os
 import random
@@ -39,12 +40,27 @@ COMMANDS = {
 LEFT_OUT = {"--help", "--epochs", "--members", "--hidden", "--requests"}
 FIELD_VALUES = [None, -1, 0, 1, 3, 2 ** 31, 2 ** 62, 2 ** 64, 1.5, -0.0, 1e300, float("nan"), float("inf"), "", "x",
                 "\x1b[2J\u009b", "9" * 300, True, [], {}, [1, 2], [None] * 3, {"value": -1}]
+KEYS = ["", "x", "\x1b[2J\u009b", "\u202e", "9" * 300, "re:(", "lm_head"]
 ROWS = """gpu,op,dtype,batch,heads,kv_heads,queries,keys,head_size,causal,window,kv_dtype,m,n,k,l2,latency_s,status
 H100,attention,bf16,4,32,8,1,2048,128,0,512,fp8,,,,cold,1e-5,ok
 H100,gemm,bf16,,,,,,,,,,64,128,256,warm,2e-5,ok
 T4,softmax,fp32,,,,,,,,,,64,128,,cold,,failed
 V100,conv_forward,fp16,8,,,,,,,,,,,,cold,3e-5,ok
 """
+# Weights of several types, in each way that a config can say so.
+DECODER = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 512,
+           "vocab_size": 1000, "max_position_embeddings": 4096, "torch_dtype": "bfloat16"}
+QUANTIZED = [
+    {**DECODER, "quantization_config": {
+        "quant_method": "compressed-tensors", "ignore": ["lm_head", "re:.*self_attn.*"],
+        "kv_cache_scheme": {"num_bits": 8, "type": "float"},
+        "config_groups": {"group_0": {"targets": ["re:model.layers.\\d+.mlp.*"], "input_activations": None,
+                                      "weights": {"num_bits": 4, "type": "int", "group_size": 128}}}}},
+    {**DECODER, "quantization_config": {
+        "quant_algo": "MIXED_PRECISION", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head", "model.layers.0*"],
+        "quantized_layers": {"model.layers.1.self_attn.o_proj": {"quant_algo": "FP8"},
+                             "model.layers.1.mlp.down_proj": {"quant_algo": "NVFP4"}}}},
+]
 GRAPH = """graph g
 input x: fp32[4, 16, 64]
 weight w: fp32[64, 64]
@@ -136,11 +152,18 @@ def bad_flags(checker, rng, count):
         checker.run(arguments, "flag")
 
 
-def bad_fields(checker, rng, count, kind, arguments_of):
-    names = sorted(os.listdir(os.path.join(DATA, kind)))
+def bundled(kind):
+    """The documents of a folder of data/."""
+    documents = []
+    for name in sorted(os.listdir(os.path.join(DATA, kind))):
+        with open(os.path.join(DATA, kind, name), encoding="utf-8") as file:
+            documents.append(json.load(file))
+    return documents
+
+
+def bad_fields(checker, rng, count, kind, documents, arguments_of):
     for number in range(count):
-        with open(os.path.join(DATA, kind, rng.choice(names)), encoding="utf-8") as file:
-            document = json.load(file)
+        document = copy.deepcopy(rng.choice(documents))
         for _ in range(rng.choice((1, 1, 2))):
             target = document
             while True:
@@ -150,6 +173,8 @@ def bad_fields(checker, rng, count, kind, arguments_of):
                     continue
                 if rng.random() < 0.1:
                     del target[key]
+                elif rng.random() < 0.15:
+                    target[rng.choice(KEYS)] = target.pop(key)
                 else:
                     target[key] = rng.choice(FIELD_VALUES)
                 break
@@ -229,7 +254,17 @@ def bad_files(checker):
         with open(os.path.join(folder, "lists.json"), "w", encoding="utf-8") as file:
             file.write('{"model_type": "gpt2", "x": [' + "[]," * lists + "[]]}")
         checker.run(["forecast", "lists.json", "--gpu", "T4"], "memory", memory=1 << 29, message=message)
+    # Too little memory at any place is said, and is no bug.
+    for lists in (3_000, 30_000, 300_000):
+        with open(os.path.join(folder, "lists.json"), "w", encoding="utf-8") as file:
+            file.write('{"model_type": "gpt2", "x": [' + "[]," * lists + "[]]}")
+        for mebibytes in range(24, 52, 4):
+            checker.run(["forecast", "lists.json", "--gpu", "T4"], f"memory {mebibytes} MiB", memory=mebibytes << 20)
     os.remove(os.path.join(folder, "lists.json"))
+    for mebibytes in range(24, 52, 4):
+        for model in (["gpt2_large", "--mode", "training"], ["deepseek-v3", "--prompt", "512", "--output", "64", "--tp", "8"],
+                      ["stable-diffusion-1.5", "--mode", "training"]):
+            checker.run(["forecast", *model, "--gpu", "H100"], f"memory {mebibytes} MiB", memory=mebibytes << 20)
     left = [name for name in os.listdir(folder) if ".part" in name]
     if left:
         checker.failures.append(f"part files are left: {left}")
@@ -249,9 +284,11 @@ def main():
         bad_files(checker)
         bad_flags(checker, rng, args.count)
         bad_kernels(checker, rng, 2 * args.count)
-        bad_fields(checker, rng, args.count, "models",
+        bad_fields(checker, rng, args.count, "models", bundled("models"),
                    lambda path: ["forecast", path, "--gpu", "H100", "--format", "json"])
-        bad_fields(checker, rng, args.count, "devices",
+        bad_fields(checker, rng, args.count, "quantized", QUANTIZED,
+                   lambda path: ["forecast", path, "--gpu", "H100", "--format", "json"])
+        bad_fields(checker, rng, args.count, "devices", bundled("devices"),
                    lambda path: ["forecast", "gpt2_large", "--gpu", path, "--format", "json"])
         bad_texts(checker, rng, args.count, "rows2.csv", ROWS, ["evaluate", "rows2.csv", "--format", "json"])
         bad_texts(checker, rng, args.count, "g.tcg", GRAPH, ["forecast", "g.tcg", "--gpu", "H100", "--format", "json"])

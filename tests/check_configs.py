@@ -27,10 +27,15 @@ def said(name: str):
     return float(sizes[0]) if sizes else None
 
 
-def source_named(folder: Path) -> bool:
+def sources_named(folder: Path) -> list:
+    """The sources that the forecast's type must have one of; none where the config names no type."""
     text = (folder / "config.json").read_text()
-    return (folder / "hf_quant_config.json").exists() or any(
-        f'"{key}"' in text for key in ("torch_dtype", "dtype", "quantization_config"))
+    beside = folder / "hf_quant_config.json"
+    if '"quantization_config"' in text:
+        return ["quantization_config"]
+    if beside.exists() and json.loads(beside.read_text()).get("quantization", {}).get("quant_algo"):
+        return ["hf_quant_config.json"]
+    return ["torch_dtype", "dtype"] if re.search(r'"(torch_)?dtype"', text) else []
 
 
 def check(tilecast: str, folder: Path, form: list) -> str:
@@ -45,8 +50,9 @@ def check(tilecast: str, folder: Path, form: list) -> str:
     billions = said(folder.name)
     if billions and abs(forecast["parameters"] / 1e9 / billions - 1) > TOLERANCE:
         return f"{forecast['parameters'] / 1e9:.2f} G parameters, its name says {billions}"
-    if source_named(folder) and forecast["dtype_source"] == "default":
-        return f"{forecast['dtype']} by default, though the config names a type"
+    sources = sources_named(folder)
+    if sources and forecast["dtype_source"] not in sources:
+        return f"{forecast['dtype']} ({forecast['dtype_source']}), though the config names a type in {' or '.join(sources)}"
     return ""
 
 

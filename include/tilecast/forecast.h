@@ -16,9 +16,8 @@ struct ForecastOptions {
   int64_t batch = 1;           ///< sequences, of all ranks together
   std::optional<int64_t> seq;  ///< tokens a sequence; default: what the model was made for
   /// Of weights and activations ("fp32", "tf32", "bf16", "fp16"), torch.autocast around fp32
-  /// weights
-  /// ("amp": bf16, "amp-fp16"), or how weights are stored and multiplied ("fp8", "int4_wo", …:
-  /// inference only). "": as the checkpoint says, else fp32.
+  /// weights ("amp": bf16, "amp-fp16"), or how weights are stored and multiplied ("fp8", "int4_wo",
+  /// …: inference only). "": as the checkpoint says, else fp32.
   std::string dtype;
   std::string attention = "eager";    ///< eager
   std::string fusion = "none";        ///< none or pointwise
@@ -134,6 +133,7 @@ struct Forecast {
   /// Why: "asked", "default", "graph" (a graph file's own), or the field or file of the checkpoint
   /// that says so ("torch_dtype", "dtype", "quantization_config", "hf_quant_config.json").
   std::string dtype_source;
+  bool fixed_shapes = false;  ///< a graph file's: `batch` and `seq` say nothing
   double latency_s = 0;
   double latency_low_s = 0;  ///< 80 % interval
   double latency_high_s = 0;

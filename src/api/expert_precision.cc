@@ -16,10 +16,13 @@ constexpr double kNoticed = 1.05;
 std::optional<std::string> slower_experts(const Graph& graph, const Lowered& lowered,
                                           const std::vector<KernelTime>& times,
                                           const Predictor& predictor, const Device& device) {
+  /// A layer of experts and the same one in 16 bits: kernels `first` to `last` of `wide`.
+  struct Pair {
+    const Launch* launch;
+    size_t first, last;
+  };
   std::vector<Kernel> wide;
-  double narrow_s = 0;
-  const Kernel* found = nullptr;
-  std::vector<double> counts;
+  std::vector<Pair> pairs;
   for (const Launch& launch : lowered.launches) {
     const Kernel& kernel = lowered.distinct[launch.kernel];
     if (kernel.family != KernelFamily::kExperts || kernel.scheme == Scheme::kNone) continue;
@@ -28,20 +31,30 @@ std::optional<std::string> slower_experts(const Graph& graph, const Lowered& low
     for (Attribute& attribute : node.attributes) {
       if (attribute.name == "scheme") attribute.values = {0};
     }
-    const size_t before = wide.size();
+    const size_t first = wide.size();
     lower_node(graph, node, wide);
-    for (size_t i = before; i < wide.size(); ++i) {
-      wide[i].software = kernel.software;
-      counts.push_back(static_cast<double>(launch.count));
-    }
-    narrow_s += times[launch.kernel].seconds * static_cast<double>(launch.count);
-    found = &kernel;
+    for (size_t i = first; i < wide.size(); ++i) wide[i].software = kernel.software;
+    pairs.push_back({&launch, first, wide.size()});
   }
-  if (found == nullptr || device.matmul_peak(found->dtype) == 0) return std::nullopt;
+  if (pairs.empty()) return std::nullopt;
+  const Kernel* found = &lowered.distinct[pairs.front().launch->kernel];
+  if (device.matmul_peak(found->dtype) == 0) return std::nullopt;
   std::vector<KernelTime> wide_times(wide.size());
   predictor.predict(wide, device, wide_times);
-  double wide_s = 0;
-  for (size_t i = 0; i < wide.size(); ++i) wide_s += wide_times[i].seconds * counts[i];
+  double wide_s = 0, narrow_s = 0;
+  for (const Pair& pair : pairs) {
+    double once_s = 0;
+    bool measured = true;
+    for (size_t i = pair.first; i < pair.last; ++i) {
+      once_s += wide_times[i].seconds;
+      measured = measured && !wide_times[i].extrapolated;
+    }
+    if (!measured) continue;
+    found = &lowered.distinct[pair.launch->kernel];
+    wide_s += once_s * static_cast<double>(pair.launch->count);
+    narrow_s += times[pair.launch->kernel].seconds * static_cast<double>(pair.launch->count);
+  }
+  if (wide_s == 0) return std::nullopt;
   if (narrow_s < kNoticed * wide_s) return std::nullopt;
   return fmt::format("experts in {} take {:.0f} % longer than in {} with {} on {}",
                      scheme_info(found->scheme).name, 100 * (narrow_s / wide_s - 1),

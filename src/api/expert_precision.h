@@ -9,8 +9,8 @@
 namespace tilecast {
 
 /// Says so where layers of experts in few bits take longer than the same layers in `dtype` would:
-/// some kernels for few bits were measured slower than those in 16 bits. nullopt where they do not,
-/// or there are none.
+/// some kernels for few bits were measured slower than those in 16 bits. Layers whose time is
+/// extrapolated in one of both are passed over. nullopt where none is slower.
 std::optional<std::string> slower_experts(const Graph& graph, const Lowered& lowered,
                                           const std::vector<KernelTime>& times,
                                           const Predictor& predictor, const Device& device);

@@ -150,7 +150,7 @@ Forecaster::Forecaster(const std::string& weights_folder, const std::string& cal
     : impl_(std::make_unique<Impl>()) {
   impl_->weights = load_weights(weights_folder);
   if (!calibration.empty())
-    impl_->weights.calibration = parse_calibration(read_file(calibration), calibration);
+    impl_->weights.calibration = parse_calibration(read_file(calibration), printable(calibration));
   impl_->learned = make_learned_predictor(impl_->weights);
   impl_->roofline = make_roofline_predictor();
 }
@@ -179,6 +179,7 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   forecast.seq = seq;
   forecast.dtype = precision.name;
   forecast.dtype_source = precision.source;
+  forecast.fixed_shapes = model.fixed_dtype.has_value();
   forecast.warnings = model.warnings;
   forecast.warnings.insert(forecast.warnings.end(), precision.warnings.begin(),
                            precision.warnings.end());

@@ -16,12 +16,9 @@ constexpr const char* kAutocastFp16 = "amp-fp16";
 
 bool has_unit(const Device& device, DType dtype) { return device.matmul_peak(dtype) > 0; }
 
-/// All linear layers and experts alike; routers are small and keep their type in the usual
-/// checkpoints.
+/// All linear layers and experts alike, but for routers.
 SchemeOf uniform(Scheme scheme) {
-  return [scheme](std::string_view module) {
-    return module.ends_with(".gate") || module.ends_with("_gate") ? Scheme::kNone : scheme;
-  };
+  return [scheme](std::string_view module) { return is_router(module) ? Scheme::kNone : scheme; };
 }
 
 class Resolver {
@@ -47,17 +44,18 @@ class Resolver {
                                                  did_you_mean(asked, known), join(known, ", ")));
     p_.name = asked;
     p_.source = kAsked;
+    if (model_.fixed_dtype && asked != dtype_name(*model_.fixed_dtype))
+      throw Error(
+          ErrorKind::kUnsupported,
+          fmt::format("{}: a graph file gives its own types (here {}); leave --dtype {} out "
+                      "or change the file",
+                      model_.name, dtype_name(*model_.fixed_dtype), asked));
     if (asked == kAutocastBf16 || asked == kAutocastFp16) {
       autocast_in(asked == kAutocastBf16 ? DType::kBf16 : DType::kFp16);
     } else if (const std::optional<Scheme> scheme = find_scheme(asked)) {
       scheme_for_all(*scheme);
     } else {
       p_.dtype = *find_dtype(asked);
-      if (model_.fixed_dtype && *model_.fixed_dtype != p_.dtype)
-        throw Error(ErrorKind::kUnsupported,
-                    fmt::format("{}: a graph file says its types itself (here {}); leave --dtype "
-                                "{} out or change the file",
-                                model_.name, dtype_name(*model_.fixed_dtype), asked));
     }
   }
 
@@ -79,7 +77,7 @@ class Resolver {
                               request_.asked));
     p_.scheme = scheme;
     p_.scheme_of = uniform(scheme);
-    p_.dtype = model_.fixed_dtype ? *model_.fixed_dtype : supported(activations());
+    p_.dtype = supported(activations());
   }
 
   /// Beside weights in few bits: the checkpoint's type where it has 16 bits.
@@ -107,6 +105,9 @@ class Resolver {
     if (!checkpoint_.problem.empty())
       throw Error(ErrorKind::kUnsupported,
                   checkpoint_.problem + "; --dtype forecasts the model in another type");
+    if (!request_.training)
+      p_.warnings.insert(p_.warnings.end(), checkpoint_.warnings.begin(),
+                         checkpoint_.warnings.end());
     if (!checkpoint_.schemes.empty() && !request_.training) return quantized();
     DType wanted = request_.otherwise;
     p_.source = "default";
@@ -127,8 +128,7 @@ class Resolver {
   void quantized() {
     p_.dtype = supported(activations());
     p_.source = checkpoint_.quantization;
-    p_.warnings.insert(p_.warnings.end(), checkpoint_.warnings.begin(), checkpoint_.warnings.end());
-    std::vector<std::string> names, replaced;
+    std::vector<std::string> names;
     // Which scheme stands for which.
     std::array<Scheme, kSchemeCount> used{};
     for (size_t i = 0; i < kSchemeCount; ++i) used[i] = static_cast<Scheme>(i);
@@ -138,9 +138,10 @@ class Resolver {
         now = weight_only(scheme);
         p_.warnings.push_back(
             fmt::format("the checkpoint is in {} ({}), and {} has no {} unit: the weights stay in "
-                        "few bits and are widened on chip ({}), {}",
+                        "{} bits and the kernel converts them to {} ({}), {}",
                         scheme_info(scheme).name, checkpoint_.quantization, device_.id,
-                        dtype_name(dtype), scheme_info(now).name, who_widens()));
+                        dtype_name(dtype), dtype_bits(scheme_info(now).weight),
+                        dtype_name(p_.dtype), scheme_info(now).name, who_converts()));
       }
       names.emplace_back(scheme_info(now).name);
     }
@@ -153,7 +154,7 @@ class Resolver {
 
   /// Marlin kernels are for NVIDIA's matrix units from Turing or Ampere on, by version (vLLM's
   /// documentation, "Supported Hardware" of quantization); Turing was the first with int8 in them.
-  std::string who_widens() const {
+  std::string who_converts() const {
     const bool marlin = device_.vendor == "nvidia" && device_.matrix_peak(DType::kFp16) > 0 &&
                         device_.matrix_peak(DType::kInt8) > 0;
     return marlin ? "as vLLM's and SGLang's Marlin kernels do"

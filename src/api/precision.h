@@ -14,7 +14,8 @@
 namespace tilecast {
 
 struct Precision {
-  DType dtype = DType::kFp32;     ///< of weights and activations; with autocast of the products
+  /// Of weights and activations; with autocast, of matrix products, convolutions and attention.
+  DType dtype = DType::kFp32;
   SchemeOf scheme_of;             ///< null: nothing is in few bits
   Scheme scheme = Scheme::kNone;  ///< of most weights
   bool autocast = false;

@@ -165,7 +165,8 @@ TEST(Csv, QuotedCellsKeepTheirCommas) {
 }
 
 TEST(Csv, BrokenRowsAndCellsAreNamed) {
-  EXPECT_ERROR(parse_csv("a,b\n1\n", "t.csv"), kInput, "t.csv: row 1: expected 2 columns, found 1");
+  EXPECT_ERROR(parse_csv("a,b\n1\n", "t.csv"), kInput,
+               "t.csv: line 2: expected 2 columns, found 1");
   const CsvTable table = parse_csv("a\nx\n", "t.csv");
   EXPECT_ERROR(table.number(0, 0), kInput, "expected a number, found 'x'");
 }
@@ -179,9 +180,20 @@ TEST(Csv, WhatSpreadsheetsWriteIsRead) {
   ASSERT_EQ(table.rows.size(), 2u);
   EXPECT_EQ(table.number(0, 1), 0.25);
   EXPECT_EQ(table.number(1, 1), 1.5);
+  EXPECT_EQ(table.lines, (std::vector<size_t>{3, 5}));
+  EXPECT_EQ(table.empty_rows, 1u);
   EXPECT_ERROR(parse_csv("a;b\n1.000,5;2\n", "t.csv").number(0, 0), kInput, "found '1.000,5'");
   EXPECT_ERROR(parse_csv("a,b\n\"0,5\",2\n", "t.csv").number(0, 0), kInput, "found '0,5'");
   EXPECT_EQ(parse_csv("a\n1;2\n", "t.csv").rows[0][0], "1;2");
+}
+
+TEST(Csv, MessagesNameTheFilesLine) {
+  // A comment, an empty line, a cell of two lines, a row that was cleared.
+  const CsvTable table = parse_csv("# note\na,b\n\n\"x\ny\",1\n,\nz,2\n", "t.csv");
+  EXPECT_EQ(table.lines, (std::vector<size_t>{4, 7}));
+  EXPECT_ERROR(table.number(1, 0), kInput, "t.csv: line 7: 'a': expected a number, found 'z'");
+  EXPECT_EQ(parse_csv("a\r1\r2", "t.csv").lines, (std::vector<size_t>{2, 3}));
+  EXPECT_ERROR(parse_csv("a,b\n,\n1\n", "t.csv"), kInput, "t.csv: line 3: expected 2 columns");
 }
 
 TEST(Csv, AColumnNamedTwiceIsRefused) {

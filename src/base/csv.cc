@@ -15,33 +15,59 @@
 namespace tilecast {
 namespace {
 
+struct Record {
+  std::vector<std::string> cells;
+  size_t line = 0;  ///< on which it begins
+};
+
 struct Collector {
-  std::vector<std::vector<std::string>> records;
-  std::vector<std::string> current;
+  std::vector<Record> records;
+  Record current;
 };
 
 void on_field(void* data, size_t length, void* collector) {
-  static_cast<Collector*>(collector)->current.emplace_back(static_cast<const char*>(data), length);
+  auto* state = static_cast<Collector*>(collector);
+  state->current.cells.emplace_back(static_cast<const char*>(data), length);
 }
 
 void on_record(int, void* collector) {
   auto* state = static_cast<Collector*>(collector);
+  const size_t line = state->current.line;
   state->records.push_back(std::move(state->current));
-  state->current.clear();
+  state->current = {{}, line};
 }
 
-std::vector<std::vector<std::string>> records_of(std::string_view text, char separator,
-                                                 const std::string& where) {
+/// Up to the first line break, with it.
+std::string_view first_line(std::string_view text) {
+  const size_t end = text.find_first_of("\r\n");
+  if (end == std::string_view::npos) return text;
+  return text.substr(0, end + (text.substr(end).starts_with("\r\n") ? 2 : 1));
+}
+
+/// `line` is that on which the text begins.
+std::vector<Record> records_of(std::string_view text, char separator, size_t line,
+                               const std::string& where) {
   csv_parser parser{};
   if (csv_init(&parser, 0) != 0) throw Error(ErrorKind::kInternal, "cannot start the CSV parser");
   const std::unique_ptr<csv_parser, void (*)(csv_parser*)> guard(&parser, csv_free);
   csv_set_delim(&parser, static_cast<unsigned char>(separator));
   Collector collector;
-  if (csv_parse(&parser, text.data(), text.size(), on_field, on_record, &collector) !=
-          text.size() ||
-      csv_fini(&parser, on_field, on_record, &collector) != 0)
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: not CSV: {}", where, csv_strerror(csv_error(&parser))));
+  const auto check = [&](bool good) {
+    if (!good)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: not CSV: {}", where, csv_strerror(csv_error(&parser))));
+  };
+  // Line by line: a record does not say where it stood. One in quotes goes over several lines.
+  bool quoted = false;
+  for (; !text.empty(); ++line) {
+    const std::string_view part = first_line(text);
+    if (!quoted) collector.current.line = line;
+    if (std::count(part.begin(), part.end(), '"') % 2 != 0) quoted = !quoted;
+    check(csv_parse(&parser, part.data(), part.size(), on_field, on_record, &collector) ==
+          part.size());
+    text.remove_prefix(part.size());
+  }
+  check(csv_fini(&parser, on_field, on_record, &collector) == 0);
   return std::move(collector.records);
 }
 
@@ -92,6 +118,10 @@ size_t CsvTable::require_column(std::string_view name) const {
   return *found;
 }
 
+std::string CsvTable::place(size_t row) const {
+  return fmt::format("{}: line {}", where, lines[row]);
+}
+
 double CsvTable::number(size_t row, size_t column) const {
   std::string cell(trim(rows[row][column]));
   const size_t comma = cell.find(',');
@@ -101,7 +131,7 @@ double CsvTable::number(size_t row, size_t column) const {
   const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (code != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value))
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: row {}: '{}': expected a number, found '{}'", where, row + 1,
+                fmt::format("{}: '{}': expected a number, found '{}'", place(row),
                             shown_name(header[column]), shown_name(rows[row][column])));
   return value;
 }
@@ -110,8 +140,8 @@ int64_t CsvTable::integer(size_t row, size_t column) const {
   const double value = number(row, column);
   if (value < 0 || value > 9e15 || value != std::floor(value))
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: row {}: '{}': expected a whole number ≥ 0, found '{}'", where,
-                            row + 1, shown_name(header[column]), shown_name(rows[row][column])));
+                fmt::format("{}: '{}': expected a whole number ≥ 0, found '{}'", place(row),
+                            shown_name(header[column]), shown_name(rows[row][column])));
   return static_cast<int64_t>(value);
 }
 
@@ -120,26 +150,29 @@ CsvTable parse_csv(std::string_view text, const std::string& where) {
   table.where = where;
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  while (!text.empty() && text.front() == '#') {
+  size_t line = 1;
+  for (; !text.empty() && text.front() == '#'; ++line) {
     const size_t end = std::min(text.find('\n'), text.size());
     table.comments.emplace_back(trim(text.substr(1, end - 1)));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   table.decimal_comma = has_semicolons(text);
-  std::vector<std::vector<std::string>> records =
-      records_of(text, table.decimal_comma ? ';' : ',', where);
+  std::vector<Record> records = records_of(text, table.decimal_comma ? ';' : ',', line, where);
   if (records.empty())
     throw Error(ErrorKind::kInput, where + ": expected a CSV file with a header line, found none");
-  table.header = std::move(records.front());
+  table.header = std::move(records.front().cells);
   check_header(table);
-  size_t number = 0;
-  for (std::vector<std::string>& record : std::span(records).subspan(1)) {
-    ++number;
-    if (is_empty(record)) continue;
-    if (record.size() != table.header.size())
-      throw Error(ErrorKind::kInput, fmt::format("{}: row {}: expected {} columns, found {}", where,
-                                                 number, table.header.size(), record.size()));
-    table.rows.push_back(std::move(record));
+  for (Record& record : std::span(records).subspan(1)) {
+    if (is_empty(record.cells)) {
+      ++table.empty_rows;
+      continue;
+    }
+    if (record.cells.size() != table.header.size())
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: line {}: expected {} columns, found {}", where, record.line,
+                              table.header.size(), record.cells.size()));
+    table.rows.push_back(std::move(record.cells));
+    table.lines.push_back(record.line);
   }
   return table;
 }

@@ -115,7 +115,7 @@ bool JsonObject::boolean(const std::string& key, bool fallback) const {
 }
 
 JsonObject JsonObject::object(const std::string& key) const {
-  return JsonObject(require(key, "an object"), where_ + ": " + key);
+  return JsonObject(require(key, "an object"), where_ + ": " + shown_name(key));
 }
 
 std::vector<std::string> JsonObject::strings(const std::string& key) const {

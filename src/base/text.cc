@@ -56,8 +56,8 @@ bool is_control(char32_t c) {
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
 }
 
-/// Up to `most` characters of `text`; an escape counts as one.
-std::string escaped(std::string_view text, bool keep_lines, size_t most) {
+/// Takes up to `most` characters from the start of `text`; an escape counts as one.
+std::string escaped(std::string_view& text, bool keep_lines, size_t most) {
   std::string result;
   for (size_t count = 0; !text.empty() && count < most; ++count) {
     const CodePoint c = first_code_point(text);
@@ -163,10 +163,9 @@ std::string printable_lines(std::string_view text) {
 }
 
 std::string shown_name(std::string_view text, size_t most) {
-  // One character has at most four bytes: no more than this needs to be looked at.
-  const std::string all = escaped(text, false, most);
-  const size_t shown = escaped(text, false, most + 1).size();
-  return shown == all.size() ? all : escaped(text, false, most - 3) + "...";
+  std::string_view rest = text;
+  const std::string shown = escaped(rest, false, most);
+  return rest.empty() ? shown : escaped(text, false, most - 3) + "...";
 }
 
 

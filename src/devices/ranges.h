@@ -15,7 +15,7 @@ struct QuantityRange {
   std::string_view key;
   std::string_view unit;
   double least, most;
-  double usual;  ///< median of data/devices; decides which other unit was probably meant
+  double usual;  ///< a usual value; decides which other unit was probably meant
   std::string_view source;
 };
 

@@ -28,19 +28,23 @@ const std::vector<Device>& bundled_devices() {
   return devices;
 }
 
+bool is_named(const Device& device, std::string_view name) {
+  const std::string wanted = normalized_name(name);
+  const auto same = [&](const std::string& other) { return normalized_name(other) == wanted; };
+  return same(device.id) || same(device.name) ||
+         std::any_of(device.aliases.begin(), device.aliases.end(), same);
+}
+
 Device find_device(const std::string& name_or_path) {
   const bool is_path =
       name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos;
-  if (is_path) return parse_device(read_file(name_or_path, kMostDeviceBytes), name_or_path);
-  const std::string wanted = normalized_name(name_or_path);
+  if (is_path)
+    return parse_device(read_file(name_or_path, kMostDeviceBytes), printable(name_or_path));
   std::vector<std::string> names;
   for (const Device& device : bundled_devices()) {
     names.push_back(device.id);
     names.insert(names.end(), device.aliases.begin(), device.aliases.end());
-    const auto same = [&](const std::string& alias) { return normalized_name(alias) == wanted; };
-    if (same(device.id) || same(device.name) ||
-        std::any_of(device.aliases.begin(), device.aliases.end(), same))
-      return device;
+    if (is_named(device, name_or_path)) return device;
   }
   throw Error(ErrorKind::kNotFound,
               fmt::format("unknown GPU '{}'{}; 'tilecast gpus' lists all, or give the path of a "

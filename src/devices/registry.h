@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "devices/device.h"
@@ -10,7 +11,10 @@ namespace tilecast {
 /// All devices of data/devices, in order of id. Read once, on first use.
 const std::vector<Device>& bundled_devices();
 
-/// A device by id or alias (case and punctuation ignored), or the path of a device file.
+/// Whether `name` is the device's id, name or an alias; case and punctuation are ignored.
+bool is_named(const Device& device, std::string_view name);
+
+/// A device by id, name or alias (case and punctuation ignored), or the path of a device file.
 /// Throws Error{kNotFound} with the nearest names, Error{kInput} for a broken file.
 Device find_device(const std::string& name_or_path);
 

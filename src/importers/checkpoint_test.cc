@@ -32,6 +32,13 @@ TEST(Checkpoint, TypesAreReadFromBothFields) {
   EXPECT_EQ(half.checkpoint.dtype_field, "dtype");
   EXPECT_NE(model_of("llama", R"(, "torch_dtype": "float64")").checkpoint.problem.find("float64"),
             std::string::npos);
+  EXPECT_NE(
+      model_of("llama", R"(, "torch_dtype": "\u001b[2J")").checkpoint.problem.find("\\x1b[2J"),
+      std::string::npos);
+  // Keys are shown too.
+  EXPECT_ERROR(
+      quantized(R"({"quant_algo": "MIXED_PRECISION", "quantized_layers": {"\u001b[2J": 8}})"),
+      kInput, "\\x1b[2J: expected a JSON object");
 }
 
 TEST(Checkpoint, EveryWayToSayAScheme) {
@@ -110,6 +117,14 @@ TEST(Checkpoint, ModulesThatAreLeftOutKeepTheirType) {
       {R"(["model.layers.1.mlp.shared_expert"])", "layers.1.mlp.shared_experts.down_proj",
        Scheme::kNone},
       {R"(["model.layers.1.block_sparse_moe.experts"])", "layers.1.mlp.experts", Scheme::kNone},
+      {R"(["re:.*layers.[0-1].*"])", "layers.0.mlp.up_proj", Scheme::kNone},
+      {R"(["re:.*layers.[0-1].*"])", "layers.2.mlp.up_proj", Scheme::kFp8},
+      {R"(["re:.*mlp.gate$"])", "layers.2.mlp.gate_proj", Scheme::kFp8},
+      {R"(["re:model\\.layers\\.\\d+\\.mlp\\.*"])", "layers.12.mlp.up_proj", Scheme::kNone},
+      {R"(["re:^language_model.model.layers.1{1,2}\\..*"])", "layers.11.mlp.up_proj",
+       Scheme::kNone},
+      // From the start, as Python's re.match.
+      {R"(["re:mlp.*"])", "layers.1.mlp.up_proj", Scheme::kFp8},
       {R"(["self_attn.k_proj", "mtp*"])", "layers.1.self_attn.o_proj", Scheme::kFp8},
   };
   for (const Row& row : rows) {
@@ -140,6 +155,99 @@ TEST(Checkpoint, SeveralSchemesAreHonouredLayerByLayer) {
   EXPECT_EQ(fp4, 2) << "gate and up in one, down";
 }
 
+std::string one_group(const std::string& targets, const std::string& more = "") {
+  return R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"targets": )" +
+         targets + R"(, "weights": {"num_bits": 4, "type": "int", "group_size": 128}}})" + more +
+         "}";
+}
+
+TEST(Checkpoint, PatternsNameTheModulesOfAScheme) {
+  const Model model = quantized(one_group(R"(["re:model.layers.\\d+.mlp.*"])"));
+  const Checkpoint& c = model.checkpoint;
+  EXPECT_EQ(c.schemes, std::vector<Scheme>{Scheme::kInt4WeightOnly});
+  EXPECT_EQ(c.problem, "");
+  EXPECT_EQ(c.scheme_of("layers.1.mlp.down_proj"), Scheme::kInt4WeightOnly);
+  EXPECT_EQ(c.scheme_of("layers.1.self_attn.o_proj"), Scheme::kNone);
+  const Model experts = import_model(
+      std::string(R"({"model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2,
+                      "moe_intermediate_size": 64, "quantization_config": )") +
+          one_group(R"(["re:.*mlp\\.experts\\.\\d+\\..*"])") + ", " + kSizes + "}",
+      "config.json");
+  EXPECT_EQ(experts.checkpoint.scheme_of("layers.1.mlp.experts"), Scheme::kInt4WeightOnly);
+}
+
+TEST(Checkpoint, WhatIsLeftOutCountsBeforeWhatIsNamed) {
+  const Model model =
+      quantized(one_group(R"(["re:.*proj$"])", R"(, "ignore": ["re:.*self_attn.*", "lm_head"])"));
+  EXPECT_EQ(model.checkpoint.scheme_of("layers.1.mlp.up_proj"), Scheme::kInt4WeightOnly);
+  EXPECT_EQ(model.checkpoint.scheme_of("layers.1.self_attn.o_proj"), Scheme::kNone);
+}
+
+TEST(Checkpoint, PatternsThatCannotBeReadAreSaid) {
+  for (const char* pattern :
+       {"re:(?P<a>x).*", "re:.*\\\\Z", "re:(", "re:a{100}", "re:(?<!a)b", "re:", "re:\\u001b["}) {
+    const Model model = quantized(R"({"quant_method": "fp8", "modules_to_not_convert": [")" +
+                                  std::string(pattern) + "\"]}");
+    ASSERT_EQ(model.checkpoint.warnings.size(), 1u) << pattern;
+    EXPECT_NE(model.checkpoint.warnings[0].find("no pattern that can be read"), std::string::npos);
+    EXPECT_EQ(model.checkpoint.warnings[0].find('\x1b'), std::string::npos);
+  }
+  // Would take hours where a matcher goes back.
+  EXPECT_EQ(
+      quantized(R"({"quant_method": "fp8", "ignore": ["re:(.*.*.*.*.*.*)*z"]})").checkpoint.schemes,
+      std::vector<Scheme>{Scheme::kFp8});
+}
+
+TEST(Checkpoint, SchemesThatNoLayerHasAreSaid) {
+  const Checkpoint none = quantized(one_group(R"(["re:.*vision.*"])")).checkpoint;
+  EXPECT_EQ(none.problem,
+            "config.json: 'quantization_config': stores weights in int4_wo, but no layer of the "
+            "model is among the modules that it names");
+  EXPECT_NE(quantized(R"({"quant_method": "mxfp4"})").checkpoint.problem, "") << "has no experts";
+  const Checkpoint one = quantized(R"({"quant_algo": "MIXED_PRECISION", "quantized_layers": {
+      "model.layers.0.mlp.down_proj": {"quant_algo": "FP8"},
+      "model.layers.9.mlp.down_proj": {"quant_algo": "NVFP4"}}})")
+                             .checkpoint;
+  EXPECT_EQ(one.problem, "");
+  ASSERT_EQ(one.warnings.size(), 1u);
+  EXPECT_NE(one.warnings[0].find("that are stored in fp4"), std::string::npos);
+}
+
+TEST(Checkpoint, SchemesOfNamedModulesCountWithoutALanguageModel) {
+  const Model bert = import_model(
+      std::string(R"({"model_type": "bert", "type_vocab_size": 2, "quantization_config": )") +
+          one_group(R"(["re:.*proj$"])") + ", " + kSizes + "}",
+      "config.json");
+  EXPECT_EQ(bert.checkpoint.schemes, std::vector<Scheme>{Scheme::kInt4WeightOnly});
+}
+
+TEST(Checkpoint, ACacheOfAnotherTypeIsSaid) {
+  const auto with = [](const std::string& cache) {
+    return quantized(R"({"quant_algo": "FP8", "kv_cache_quant_algo": )" + cache + "}").checkpoint;
+  };
+  ASSERT_EQ(with("\"NVFP4\"").warnings.size(), 1u);
+  EXPECT_NE(with("\"NVFP4\"").warnings[0].find("the checkpoint's cache is in 'nvfp4'"),
+            std::string::npos);
+  EXPECT_EQ(with("\"NVFP4\"").kv_dtype, std::nullopt);
+  EXPECT_TRUE(with("null").warnings.empty());
+  EXPECT_TRUE(with("\"FP8\"").warnings.empty());
+}
+
+TEST(Checkpoint, MixedPrecisionNeedsItsLayers) {
+  EXPECT_ERROR(quantized(R"({"quant_algo": "MIXED_PRECISION"})"), kInput,
+               "'quantized_layers': is missing");
+  const std::string known = quantized(R"({"quant_algo": "FP7"})").checkpoint.problem;
+  for (const char* name : {"FP8_PB_WO", "INT4_AWQ", "NVFP4_AWQ", "MIXED_PRECISION"})
+    EXPECT_NE(known.find(name), std::string::npos) << known;
+}
+
+TEST(Checkpoint, Gemma3CountsItsScaledPositionsAlready) {
+  const char* linear = R"(, "head_dim": 64, "sliding_window": 128, "query_pre_attn_scalar": 64,
+      "hidden_activation": "gelu_pytorch_tanh", "rope_scaling": {"rope_type": "linear", "factor": 8.0})";
+  EXPECT_EQ(model_of("gemma3_text", linear).max_positions, 4096);
+  EXPECT_EQ(model_of("llama", linear).max_positions, 8 * 4096);
+}
+
 TEST(Checkpoint, AnUnknownSchemeIsAProblemNotAnError) {
   const Model model = quantized(R"({"quant_method": "squeezellm"})");
   EXPECT_NE(model.checkpoint.problem.find("unknown quantization scheme 'squeezellm'"),
@@ -154,6 +262,13 @@ TEST(Families, AnArchitectureDecidesWhereTheTypeIsNew) {
   EXPECT_TRUE(model.warnings.empty());
   EXPECT_EQ(model_of("mimo", R"(, "attention_bias": true)").build({.seq = 8}),
             model_of("qwen2", "").build({.seq = 8}));
+}
+
+TEST(Families, TheListNamesOuterConfigsToo) {
+  for (const char* name : {"llama4, ", "gemma3, ", "qwen3_vl, ", "qwen3_vl_moe, ", "kimi_k2, "})
+    EXPECT_ERROR(model_of("new", R"(, "gates": 3)"), kUnsupported, name);
+  EXPECT_ERROR(model_of("lama4", R"(, "gates": 3)"), kUnsupported,
+               "did you mean 'llama4_text', 'llama4'");
 }
 
 TEST(Families, DisagreementIsSaid) {

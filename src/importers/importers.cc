@@ -38,6 +38,10 @@ Model import_model(const ModelText& text) {
                   "or Tilecast's graph notation (.tcg)");
 }
 
+bool is_router(std::string_view module) {
+  return module.ends_with(".gate") || module.ends_with("_gate");
+}
+
 std::vector<std::string> bundled_models() {
   std::vector<std::string> names;
   for (const EmbeddedFile& file : embedded_files("models/"))
@@ -50,15 +54,15 @@ static Model load_config(const fs::path& path) {
   std::error_code code;
   if (path.filename() == "config.json" && !fs::exists(path, code))
     throw Error(ErrorKind::kNotFound,
-                path.parent_path().string() +
+                printable(path.parent_path().string()) +
                     ": a folder without config.json; expected the folder of a Hugging "
                     "Face model");
   const std::string content = read_file(path);
-  const fs::path beside = path.parent_path() / "hf_quant_config.json";
+  const fs::path beside = path.parent_path() / kBesideConfig;
   std::string quantization;
   if (path.filename() == "config.json" && fs::is_regular_file(beside, code))
     quantization = read_file(beside);
-  return import_model(ModelText{content, path.string(), quantization});
+  return import_model(ModelText{content, printable(path.string()), quantization});
 }
 
 Model load_model(const std::string& name_or_path) {

@@ -91,6 +91,10 @@ struct Model {
   std::vector<std::string> warnings;  ///< what was taken to be so, or left out
 };
 
+/// The file beside a config.json in which ModelOpt says how a checkpoint is quantized; also the
+/// field of the config that import puts its content into.
+inline constexpr const char* kBesideConfig = "hf_quant_config.json";
+
 /// The text of a model file.
 struct ModelText {
   std::string_view content;
@@ -108,6 +112,10 @@ struct ImporterDef {
 };
 
 const std::vector<ImporterDef>& importers();
+
+/// Whether the module, named as in a graph, chooses experts ("layers.3.mlp.gate",
+/// "…shared_expert_gate"): a small layer that keeps its type in the usual checkpoints.
+bool is_router(std::string_view module);
 
 /// A model file (or the folder that holds its config.json), or the name of a bundled model.
 /// Throws Error{kNotFound} with the nearest names, Error{kInput} for a broken file,

@@ -17,8 +17,9 @@ struct RowFacts {
   Protocol protocol = Protocol::kBackToBack;
   std::optional<Tile> tile;
   Software software = Software::kPyTorch;
-  bool warm = false;  ///< see Kernel
-  std::string label;  ///< what the row counts under; "": its operator
+  bool warm = false;       ///< see Kernel
+  std::string label;       ///< what the row counts under; "": its operator
+  std::string label_note;  ///< goes behind it
 };
 
 /// Where the layouts' readers put what they find.

@@ -41,7 +41,7 @@ std::string unpack_xz(const std::string& packed, const std::string& where) {
 
 std::string read_text(const fs::path& path) {
   std::string content = read_file(path, kLargestFile);
-  return path.extension() == ".xz" ? unpack_xz(content, path.string()) : content;
+  return path.extension() == ".xz" ? unpack_xz(content, printable(path.string())) : content;
 }
 
 /// In the order in which they are tried.
@@ -53,8 +53,9 @@ void read_csv(const fs::path& path, Collector& collector) {
   const std::string text = read_text(path);
   // The per-operator files beside whole-model labels are graphs with times, not kernels.
   if (text.substr(0, text.find('\n')).find("fw_latency") != std::string::npos) return;
-  const CsvTable table = parse_csv(text, path.string());
+  const CsvTable table = parse_csv(text, printable(path.string()));
   collector.start_source(path.string());
+  for (size_t i = 0; i < table.empty_rows; ++i) collector.skip(table.where, "the row is empty");
   for (const LayoutDef* layout : kLayouts) {
     const bool all = std::all_of(layout->columns.begin(), layout->columns.end(),
                                  [&](std::string_view c) { return table.column(c).has_value(); });
@@ -71,9 +72,10 @@ void read_one(const fs::path& path, Collector& collector) {
 
 /// What a row counts under.
 std::string label_of(std::string_view op, const KernelShape& shape, const RowFacts& facts) {
-  if (!facts.label.empty()) return facts.label;
+  if (!facts.label.empty()) return facts.label + facts.label_note;
   // Encoders' attention is another task than decoders' prefill.
-  return op == "attention" && !shape.causal ? "attention (encoder)" : std::string(op);
+  const bool encoder = op == "attention" && !shape.causal;
+  return std::string(op) + (encoder ? " (encoder)" : "") + facts.label_note;
 }
 
 }  // namespace
@@ -126,7 +128,7 @@ std::optional<Tile> tile_in_name(std::string_view kernel_name) {
 MeasurementSet read_measurements(const fs::path& path) {
   std::error_code code;
   if (!fs::exists(path, code))
-    throw Error(ErrorKind::kNotFound, path.string() + ": no such file or folder");
+    throw Error(ErrorKind::kNotFound, printable(path.string()) + ": no such file or folder");
   MeasurementSet set;
   Collector collector(set);
   if (!fs::is_directory(path, code)) {

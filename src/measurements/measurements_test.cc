@@ -164,7 +164,7 @@ TEST(OwnLayout, TheKitsConvolutionsKeepAllTheirSizes) {
   EXPECT_EQ(set.kernels[3].measured_s, 4e-5);
   EXPECT_ERROR(
       kit_rows(header + "V100,conv_forward,fp16,8,64,56,56,256,1,1,1,0,3,burst,cold,1,ok\n"),
-      kInput, "row 1: conv2d: 3 groups do not divide 64 and 256 channels");
+      kInput, "line 2: conv2d: 3 groups do not divide 64 and 256 channels");
 }
 
 TEST(OwnLayout, WarmRowsAreWarmKernelsAndCountForThemselves) {
@@ -204,7 +204,7 @@ TEST(OwnLayout, WhatIsLeftOutIsCountedByReason) {
     return found.unmatched.size() == 1 ? found.unmatched[0] : "";
   };
   EXPECT_NE(reason("gpu,op,n,l2,latency_s\nT4,read_bandwidth,65536,cold,1e-5\n")
-                .find("of the device itself are not forecast (1 rows)"),
+                .find("of the device itself are not forecast (1 row)"),
             std::string::npos);
   EXPECT_NE(reason("gpu,model,mode,kernel_name,calls,total_s\nT4,x,inference,k,1,1\n")
                 .find("have no sizes to forecast from"),

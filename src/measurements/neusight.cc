@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "measurements/layouts.h"
 #include "tilecast/error.h"
 
@@ -103,8 +104,8 @@ void read_neusight_label(const std::filesystem::path& path, Collector& collector
   const std::string stem = path.stem().string();
   std::smatch match;
   if (!std::regex_match(stem, match, kName)) return;  // configs and the like
-  const Json json = parse_json(read_file(path), path.string());
-  const JsonObject object(json, path.string());
+  const Json json = parse_json(read_file(path), printable(path.string()));
+  const JsonObject object(json, printable(path.string()));
   if (!object.has("e2e_latency")) return collector.skip(path.string(), "'e2e_latency' is missing");
   ModelMeasurement measurement;
   measurement.gpu = path.parent_path().filename().string();

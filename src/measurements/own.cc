@@ -28,7 +28,7 @@ class Row {
   double number(std::string_view column) const {
     return table_.number(row_, table_.require_column(column));
   }
-  std::string where() const { return fmt::format("{}: row {}", table_.where, row_ + 1); }
+  std::string where() const { return table_.place(row_); }
 
  private:
   const CsvTable& table_;
@@ -118,11 +118,9 @@ void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
   facts.tile = tile_in_name(row.text("kernel_name"));
   facts.warm = row.text("l2") == "warm";
   const KernelShape shape = shape_of(row, op);
-  facts.label = op;
-  if (op == "attention" && !shape.causal) facts.label = "attention (encoder)";
   if (row.text("op") == "transpose") facts.label = "transpose";
   // Products and rows were learned with a cold cache: their warm rows count for themselves.
-  if (facts.warm) facts.label += " (warm L2)";
+  if (facts.warm) facts.label_note = " (warm L2)";
   try {
     collector.add_kernel(table, op, *find_dtype(row.text("dtype")), shape, std::move(facts));
   } catch (const Error& error) {
@@ -183,7 +181,8 @@ void read_models(const CsvTable& table, Collector& collector) {
 }
 
 void list_rows(const CsvTable& table, Collector& collector, std::string_view why) {
-  collector.skip(table.where, fmt::format("{} ({} rows)", why, table.rows.size()));
+  collector.skip(table.where, fmt::format("{} ({} row{})", why, table.rows.size(),
+                                          table.rows.size() == 1 ? "" : "s"));
 }
 
 }  // namespace

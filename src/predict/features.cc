@@ -31,7 +31,7 @@ double matrix_peak_of(const Kernel& kernel, const Device& device) {
   throw Error(ErrorKind::kUnsupported,
               fmt::format("{} has no unit that multiplies {} matrices; it has: {}{}", device.id,
                           dtype_name(dtype), join(has, ", "),
-                          kernel.scheme == Scheme::kNone
+                          weight_only(kernel.scheme) == kernel.scheme
                               ? ""
                               : fmt::format("; weights alone can be stored so ({})",
                                             scheme_info(weight_only(kernel.scheme)).name)));

@@ -123,7 +123,7 @@ TextTable kernels_table(const std::vector<Joined>& joined, const Forecast& f,
 std::string forecast_table(const Forecast& f, const TableStyle& style) {
   // A graph file fixes its shapes.
   const std::string shape =
-      f.dtype_source == "graph"
+      f.fixed_shapes
           ? ""
           : fmt::format("batch {}, seq {}, ", format_integer(f.batch), format_integer(f.seq));
   std::string out = title_lines(fmt::format("{} on {}: {}, {}{}", f.model, f.gpu_name, f.mode,

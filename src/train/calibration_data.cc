@@ -12,13 +12,6 @@
 namespace tilecast {
 namespace {
 
-bool is_named(const Device& device, const std::string& name) {
-  const std::string wanted = normalized_name(name);
-  const auto same = [&](const std::string& other) { return normalized_name(other) == wanted; };
-  return same(device.id) || same(device.name) ||
-         std::any_of(device.aliases.begin(), device.aliases.end(), same);
-}
-
 /// Whether a row's name means the device. A file of the user's own has an id that is not bundled.
 bool means(const Device& device, const std::string& gpu, const std::string& name) {
   if (name == gpu || is_named(device, name)) return true;
@@ -54,11 +47,11 @@ void keep_own_rows(MeasurementSet& set, const std::string& path, const Device& d
   }
   if (kept.empty() && !others.empty())
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: its rows are of {}, none is of {}, which --gpu names", path,
-                            counted(others), device.id));
+                fmt::format("{}: its rows are of {}, none is of {}, which --gpu names",
+                            printable(path), counted(others), device.id));
   if (!others.empty())
-    report.push_back(
-        fmt::format("left out {}: rows of {}, which is not {}", path, counted(others), device.id));
+    report.push_back(fmt::format("left out {}: rows of {}, which is not {}", printable(path),
+                                 counted(others), device.id));
   set.kernels = std::move(kept);
 }
 
@@ -75,7 +68,8 @@ CalibrationData read_calibration_data(const std::vector<std::string>& paths, con
           ErrorKind::kInput,
           fmt::format("{} holds no measured kernel{}{}; expected a CSV with the columns gpu, op, "
                       "dtype, latency_s and sizes ('tilecast calibrate --suggest' writes one)",
-                      path, set.unmatched.empty() ? "" : ": ", join(set.unmatched, "; ")));
+                      printable(path), set.unmatched.empty() ? "" : ": ",
+                      join(set.unmatched, "; ")));
     keep_own_rows(set, path, device, gpu, result.report);
     sets.push_back(std::move(set));
   }

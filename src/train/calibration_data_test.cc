@@ -30,6 +30,8 @@ TEST(CalibrationData, RowsWithoutATimeAreCountedAndOtherGpusRefused) {
   EXPECT_ERROR(read(header + "L4,add,fp32,1000,\nL4,add,fp32,10,\n", "L4"), kInput,
                "holds no measured kernel: " + path + ": latency_s is empty (2 rows)");
   EXPECT_ERROR(read("a,b\n1,2\n", "L4"), kInput, "the columns are of no known layout");
+  EXPECT_EQ(read(header + "L4,add,fp32,1000000,1e-4\n,,,,\n\n,,,,\n", "L4").report,
+            std::vector<std::string>{"left out " + path + ": the row is empty (2 rows)"});
   // A few rows of another card in the file are left out, and said so.
   const CalibrationData mixed =
       read(header + "L4,add,fp32,1000000,1e-4\nT4,add,fp32,1000000,1e-4\n", "L4");

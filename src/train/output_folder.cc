@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/text.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -50,8 +51,8 @@ OutputFolder::OutputFolder(fs::path folder) : folder_(std::move(folder)) {
 
 OutputFolder::~OutputFolder() {
   std::error_code code;
-  // Still locked: nobody else's file can be removed here.
-  fs::remove(checkpoints() / kLockName, code);
+  // Another run may have made a lock of its own where this one's file was removed meanwhile.
+  if (is_same_file(lock_, checkpoints() / kLockName)) fs::remove(checkpoints() / kLockName, code);
   ::close(lock_);
   remove_empty_folders();
 }
@@ -61,7 +62,7 @@ void OutputFolder::remove_checkpoints() const {
   for (const auto& entry : fs::directory_iterator(checkpoints(), code)) {
     if (entry.path().filename() != kLockName) fs::remove_all(entry.path(), code);
   }
-  fs::remove(checkpoints() / kLockName, code);
+  if (is_same_file(lock_, checkpoints() / kLockName)) fs::remove(checkpoints() / kLockName, code);
   fs::remove(checkpoints(), code);
 }
 
@@ -78,8 +79,8 @@ void OutputFolder::make_folders() {
     // Another run may make it at the same time: then it is theirs.
     const bool made = fs::create_directory(path, code);
     if (code)
-      throw Error(ErrorKind::kIo,
-                  fmt::format("{}: cannot make the folder: {}", folder_.string(), code.message()));
+      throw Error(ErrorKind::kIo, fmt::format("{}: cannot make the folder: {}",
+                                              printable(folder_.string()), code.message()));
     if (made) made_.push_back(path);
   }
 }
@@ -103,15 +104,15 @@ void OutputFolder::lock() {
       throw Error(ErrorKind::kIo,
                   fmt::format("{}: {} trains into this folder; wait for it to end, or give another "
                               "folder with -o",
-                              folder_.string(), who));
-    throw Error(ErrorKind::kIo, fmt::format("{}: cannot lock the folder: {}", folder_.string(),
-                                            std::strerror(error)));
+                              printable(folder_.string()), who));
+    throw Error(ErrorKind::kIo, fmt::format("{}: cannot lock the folder: {}",
+                                            printable(folder_.string()), std::strerror(error)));
   } while (!is_same_file(lock_, path));
   const std::string number = std::to_string(::getpid());
   if (::ftruncate(lock_, 0) != 0 ||
       ::pwrite(lock_, number.data(), number.size(), 0) != static_cast<ssize_t>(number.size()))
-    throw Error(ErrorKind::kIo,
-                fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
+    throw Error(ErrorKind::kIo, fmt::format("{}: cannot write: {}", printable(path.string()),
+                                            std::strerror(errno)));
 }
 
 }  // namespace tilecast

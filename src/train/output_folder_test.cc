@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <memory>
+
 #include "base/file.h"
 #include "test_support.h"
 #include "train/training.h"
@@ -24,6 +26,17 @@ TEST(OutputFolder, IsHeldByOneRunAtATime) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path / "checkpoints"), {}), 1);
   OutputFolder(path).remove_checkpoints();
   EXPECT_FALSE(std::filesystem::exists(path / "checkpoints"));
+}
+
+TEST(OutputFolder, LeavesAnotherRunsLock) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights";
+  auto first = std::make_unique<OutputFolder>(path);
+  // The first run is complete; the second takes the folder before the first has ended.
+  first->remove_checkpoints();
+  const OutputFolder second(path);
+  first.reset();
+  EXPECT_ERROR(OutputFolder(path), kIo, "trains into this folder");
 }
 
 TEST(OutputFolder, AFailureLeavesNoEmptyFolders) {

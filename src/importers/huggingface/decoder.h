@@ -76,8 +76,9 @@ DecoderConfig read_decoder_config(const JsonObject& config);
 int64_t scaled_positions(const JsonObject& config, int64_t positions);
 
 /// Asks the checkpoint how each linear layer is stored: layers that differ are told apart, and the
-/// checkpoint learns which schemes are in use.
-void read_layer_schemes(DecoderConfig& config, Checkpoint& checkpoint);
+/// checkpoint learns which schemes are in use; one that no layer has is a warning, or its problem
+/// where it has no other. `where` names the config in it.
+void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpoint& checkpoint);
 
 /// A forward pass as transformers launches it, all logits computed.
 Graph build_decoder(const DecoderConfig& config, const GraphRequest& request);

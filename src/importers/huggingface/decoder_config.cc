@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "importers/huggingface/decoder.h"
@@ -304,7 +305,33 @@ DecoderConfig read_decoder_config(const JsonObject& json) {
       fmt::format("{}: 'model_type': '{}' is no decoder that is known", json.where(), type));
 }
 
-void read_layer_schemes(DecoderConfig& config, Checkpoint& checkpoint) {
+namespace {
+
+/// A scheme that the config gives to modules which the model has not is no silent full width.
+void note_unused_schemes(const std::vector<Scheme>& given, const std::string& where,
+                         Checkpoint& checkpoint) {
+  std::vector<std::string> unused;
+  for (const Scheme scheme : given) {
+    const auto& used = checkpoint.schemes;
+    if (std::find(used.begin(), used.end(), scheme) == used.end())
+      unused.emplace_back(scheme_info(scheme).name);
+  }
+  if (unused.empty()) return;
+  if (checkpoint.schemes.empty()) {
+    checkpoint.problem = fmt::format(
+        "{}: '{}': stores weights in {}, but no layer of the model is among the modules "
+        "that it names",
+        where, checkpoint.quantization, join(unused, ", "));
+  } else {
+    checkpoint.warnings.push_back(
+        fmt::format("{}: no layer of the model is among the modules that are stored in {}",
+                    checkpoint.quantization, join(unused, ", ")));
+  }
+}
+
+}  // namespace
+
+void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpoint& checkpoint) {
   if (!checkpoint.scheme_of) return;
   const auto ask = [&](size_t index, const std::string& part, std::vector<std::string> modules) {
     for (const std::string& module : modules) {
@@ -332,7 +359,7 @@ void read_layer_schemes(DecoderConfig& config, Checkpoint& checkpoint) {
       ask(i, "self_attn", {"q_proj", "k_proj", "v_proj"});
     }
   }
-  checkpoint.schemes.clear();
+  const std::vector<Scheme> given = std::exchange(checkpoint.schemes, {});
   // The last layer stands for most: the first ones are often dense or left as they are.
   for (auto layer = config.layers.rbegin(); layer != config.layers.rend(); ++layer) {
     for (const Scheme scheme : layer->schemes) {
@@ -341,6 +368,7 @@ void read_layer_schemes(DecoderConfig& config, Checkpoint& checkpoint) {
         checkpoint.schemes.push_back(scheme);
     }
   }
+  note_unused_schemes(given, where, checkpoint);
 }
 
 Json multimodal_text(const JsonObject& json, const std::string& key) {
@@ -367,7 +395,7 @@ Json multimodal_text(const JsonObject& json, const std::string& key) {
 Model read_decoder(const JsonObject& json) {
   DecoderConfig config = read_decoder_config(json);
   Checkpoint checkpoint = read_checkpoint(json);
-  read_layer_schemes(config, checkpoint);
+  read_layer_schemes(config, json.where(), checkpoint);
   Model model = make_model(config, std::min<int64_t>(2048, config.positions), config.positions,
                            build_decoder);
   model.has_fused_attention = true;

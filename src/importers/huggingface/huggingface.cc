@@ -140,7 +140,14 @@ Model read_as(const FamilyDef& family, Json json, const std::string& where) {
 [[noreturn]] void unknown_family(const JsonObject& config, const std::string& key,
                                  const std::string& type) {
   std::vector<std::string> names;
-  for (const FamilyDef& family : families()) names.emplace_back(family.model_type);
+  for (const FamilyDef& family : families()) {
+    names.emplace_back(family.model_type);
+    // The outer config of a text part, which stands in its 'text_config'.
+    if (constexpr std::string_view kText = "_text"; names.back().ends_with(kText))
+      names.push_back(names.back().substr(0, names.back().size() - kText.size()));
+  }
+  // A DeepSeek-V3 by its architecture, and around one in its 'text_config'.
+  names.insert(names.end(), {"kimi_k2", "kimi_k25"});
   if (type.empty()) config.fail("model_type", "is missing; expected one of " + join(names, ", "));
   const std::string architecture = architecture_of(config);
   throw Error(
@@ -233,7 +240,7 @@ Checkpoint read_checkpoint(const JsonObject& config) {
     if (found == known.end()) {
       checkpoint.problem = fmt::format(
           "{}: '{}': a checkpoint in '{}' is not forecast; known: float32, float16, bfloat16",
-          config.where(), field, *name);
+          config.where(), field, shown_name(*name));
       return checkpoint;
     }
     checkpoint.dtype = found->second;
@@ -245,9 +252,12 @@ Checkpoint read_checkpoint(const JsonObject& config) {
     if (!read) return checkpoint;
     checkpoint.quantization = read->source;
     checkpoint.kv_dtype = read->kv_dtype;
-    if (read->scheme == Scheme::kNone && read->named.empty()) return checkpoint;
     checkpoint.warnings = read->warnings;
-    checkpoint.schemes.push_back(read->scheme);
+    if (read->scheme != Scheme::kNone) checkpoint.schemes.push_back(read->scheme);
+    for (const auto& [scheme, names] : read->named) {
+      if (scheme != read->scheme) checkpoint.schemes.push_back(scheme);
+    }
+    if (checkpoint.schemes.empty()) return checkpoint;
     // Shared: read-only, and copied with every graph's request.
     const auto shared = std::make_shared<const Quantization>(std::move(*read));
     checkpoint.scheme_of = [shared](std::string_view module) { return shared->of(module); };

@@ -1,9 +1,10 @@
 // Which modules a list in a quantization config means.
 
 #include <algorithm>
+#include <cctype>
 
-#include "base/text.h"
 #include "importers/huggingface/quantization.h"
+#include "importers/model.h"
 
 namespace tilecast {
 namespace {
@@ -42,50 +43,42 @@ bool glob_part(const std::string& pattern, std::string_view module) {
   }
 }
 
-/// "a(b|c)d" → "abd", "acd"; groups inside groups and more than `kMostAlternatives` stay as they
-/// are.
-std::vector<std::string> alternatives(const std::string& regex) {
-  constexpr size_t kMostAlternatives = 256;
-  std::vector<std::string> results = {""};
-  for (size_t at = 0; at < regex.size();) {
-    const size_t open = regex.find('(', at);
-    const size_t close = open == std::string::npos ? open : regex.find(')', open);
-    if (close == std::string::npos) {
-      for (std::string& result : results) result += regex.substr(at);
-      break;
+/// Whether std::regex reads the pattern as Python's `re` does and compiles it to a small automaton.
+/// Escapes of letters beyond these mean other things in Python (\A, \Z), counts of two digits
+/// multiply the states, and no published config has longer patterns.
+bool is_readable(std::string_view regex) {
+  constexpr size_t kLongest = 500;
+  constexpr std::string_view kEscapes = "dDwWsSbBnrtfv";
+  if (regex.empty() || regex.size() > kLongest) return false;
+  size_t counts = 0;
+  for (size_t i = 0; i < regex.size(); ++i) {
+    const auto next = [&](size_t ahead) {
+      return static_cast<unsigned char>(i + ahead < regex.size() ? regex[i + ahead] : 0);
+    };
+    if (regex[i] == '\\') {
+      if (std::isdigit(next(1)) ||
+          (std::isalpha(next(1)) && kEscapes.find(regex[i + 1]) == std::string_view::npos))
+        return false;
+      ++i;
+    } else if (regex[i] == '{') {
+      const size_t close = regex.find('}', i);
+      const std::string_view count = regex.substr(i + 1, std::min(close, regex.size()) - i - 1);
+      constexpr size_t kMostCounts = 3, kOneOrTwoDigits = 3;  // "2" or "1,3"
+      if (++counts > kMostCounts || count.size() > kOneOrTwoDigits ||
+          (count.size() == 2 && count[1] != ',') || (count.size() == 3 && count[1] != ','))
+        return false;
     }
-    std::string inside = regex.substr(open + 1, close - open - 1);
-    if (inside.starts_with("?:")) inside.erase(0, 2);
-    const std::vector<std::string> choices = split(inside, '|');
-    if (inside.find('(') != std::string::npos ||
-        results.size() * choices.size() > kMostAlternatives)
-      return {regex};
-    std::vector<std::string> longer;
-    for (const std::string& result : results) {
-      for (const std::string& choice : choices)
-        longer.push_back(result + regex.substr(at, open - at) + choice);
-    }
-    results = std::move(longer);
-    at = close + 1;
   }
-  return results;
+  return true;
 }
 
-/// A regular expression as a glob; what has more than ".*", "\." and anchors stays as it is and
-/// matches nothing.
-std::string glob_of_regex(std::string_view regex) {
-  std::string result;
-  for (size_t i = 0; i < regex.size(); ++i) {
-    const std::string_view rest = regex.substr(i);
-    if (rest.starts_with(".*") || rest.starts_with("\\.")) {
-      result += rest[0] == '.' ? '*' : '.';
-      ++i;
-    } else if (rest[0] != '^' && rest[0] != '$') {
-      result += rest[0];
-    }
-  }
-  return result;
-}
+/// libstdc++ can match without going back, which bounds the time by the lengths' product.
+constexpr auto kSyntax =
+#ifdef __GLIBCXX__
+    std::regex::ECMAScript | std::regex_constants::__polynomial;
+#else
+    std::regex::ECMAScript;
+#endif
 
 /// Wrappers that checkpoints put around the layers.
 std::string_view without_wrappers(std::string_view name) {
@@ -128,18 +121,39 @@ std::vector<std::string> names_of(std::string_view module) {
 
 }  // namespace
 
-void ModuleNames::add(const std::string& name) {
-  const auto keep = [this](const std::string& glob) {
-    const std::string_view bare = without_wrappers(glob);
-    if (bare.empty()) return;
-    if (bare.find('*') == std::string_view::npos) {
-      exact_.emplace(bare);
-    } else {
-      globs_.emplace_back(bare);
+bool ModuleNames::add(const std::string& name) {
+  constexpr std::string_view kRegex = "re:";
+  constexpr size_t kMostPatterns = 200;  // each is tried for every layer
+  if (name.starts_with(kRegex)) {
+    const std::string pattern = name.substr(kRegex.size());
+    if (!is_readable(pattern) || patterns_.size() >= kMostPatterns) return false;
+    try {
+      patterns_.emplace_back(pattern, kSyntax);
+    } catch (const std::regex_error&) {
+      return false;
     }
-  };
-  if (!name.starts_with("re:")) return keep(name);
-  for (const std::string& regex : alternatives(name.substr(3))) keep(glob_of_regex(regex));
+    return true;
+  }
+  const std::string_view bare = without_wrappers(name);
+  if (bare.empty()) return true;  // all modules: nothing that a list would name
+  if (bare.find('*') == std::string_view::npos) {
+    exact_.emplace(bare);
+  } else {
+    globs_.emplace_back(bare);
+  }
+  return true;
+}
+
+bool ModuleNames::match_patterns(const std::string& name) const {
+  // The pattern means the checkpoint's whole name, from its start; the graph's has no wrappers.
+  for (const char* wrapper : {"model.", "", "language_model.model.", "model.language_model.",
+                              "language_model.", "transformer."}) {
+    const std::string whole = wrapper + name;
+    for (const std::regex& pattern : patterns_) {
+      if (std::regex_search(whole, pattern, std::regex_constants::match_continuous)) return true;
+    }
+  }
+  return false;
 }
 
 bool ModuleNames::match(std::string_view module) const {
@@ -156,19 +170,20 @@ bool ModuleNames::match(std::string_view module) const {
       }
     }
     const auto fits = [&](const std::string& pattern) { return glob_part(pattern, name); };
-    if (std::any_of(globs_.begin(), globs_.end(), fits)) return true;
+    if (std::any_of(globs_.begin(), globs_.end(), fits) || match_patterns(name)) return true;
   }
   return false;
 }
 
 Scheme Quantization::of(std::string_view module) const {
+  // What is left out counts first, as in vLLM 0.10 (compressed_tensors.py, get_scheme).
+  if (excluded.match(module)) return Scheme::kNone;
   for (const auto& [own, names] : named) {
     if (names.match(module)) return own;
   }
   const bool expert = module.ends_with(".experts");
-  const bool plain = module == "lm_head" || module.ends_with(".gate") ||
-                     module.ends_with("_gate") || module.starts_with("embed");
-  if (plain || (experts_only && !expert) || excluded.match(module)) return Scheme::kNone;
+  const bool plain = module == "lm_head" || is_router(module) || module.starts_with("embed");
+  if (plain || (experts_only && !expert)) return Scheme::kNone;
   return scheme;
 }
 

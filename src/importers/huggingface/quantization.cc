@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/text.h"
+#include "importers/model.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -12,28 +15,43 @@ namespace {
   throw Error(ErrorKind::kUnsupported, fmt::format("{}: '{}': {}", q.where(), key, what));
 }
 
+struct Algorithm {
+  std::string_view name;
+  Scheme scheme;
+};
+
 /// ModelOpt's `quant_algo` (nvidia-modelopt 0.45, modelopt/torch/export/model_config.py).
+constexpr Algorithm kAlgorithms[] = {{"FP8", Scheme::kFp8},
+                                     {"FP8_PER_CHANNEL_PER_TOKEN", Scheme::kFp8},
+                                     {"FP8_PB_WO", Scheme::kFp8WeightOnly},
+                                     {"FP8_BLOCK_SCALES", Scheme::kFp8Block},
+                                     {"NVFP4", Scheme::kFp4},
+                                     {"NVFP4_AWQ", Scheme::kFp4},
+                                     {"W4A16_NVFP4", Scheme::kNvfp4WeightOnly},
+                                     {"W4A16_AWQ", Scheme::kInt4WeightOnly},
+                                     {"W4A16", Scheme::kInt4WeightOnly},
+                                     {"W8A16", Scheme::kInt8WeightOnly},
+                                     {"INT4_AWQ", Scheme::kInt4WeightOnly},
+                                     {"W8A8_SQ_PER_CHANNEL", Scheme::kInt8},
+                                     {"INT8_SQ", Scheme::kInt8}};
+
 Scheme scheme_of_algorithm(const JsonObject& q, const std::string& algorithm) {
-  static const std::map<std::string, Scheme> known = {{"fp8", Scheme::kFp8},
-                                                      {"fp8perchannelpertoken", Scheme::kFp8},
-                                                      {"fp8pbwo", Scheme::kFp8WeightOnly},
-                                                      {"fp8blockscales", Scheme::kFp8Block},
-                                                      {"nvfp4", Scheme::kFp4},
-                                                      {"nvfp4awq", Scheme::kFp4},
-                                                      {"w4a16nvfp4", Scheme::kNvfp4WeightOnly},
-                                                      {"w4a16awq", Scheme::kInt4WeightOnly},
-                                                      {"w4a16", Scheme::kInt4WeightOnly},
-                                                      {"w8a16", Scheme::kInt8WeightOnly},
-                                                      {"int4awq", Scheme::kInt4WeightOnly},
-                                                      {"w8a8sqperchannel", Scheme::kInt8},
-                                                      {"int8sq", Scheme::kInt8}};
-  const auto found = known.find(normalized_name(algorithm));
-  if (found == known.end())
-    unknown(q, "quant_algo",
-            fmt::format("unknown algorithm '{}'; known: FP8, FP8_PER_CHANNEL_PER_TOKEN, NVFP4, "
-                        "W4A16_NVFP4, W4A16_AWQ, W8A16, W8A8_SQ_PER_CHANNEL, MIXED_PRECISION",
-                        shown_name(algorithm)));
-  return found->second;
+  std::vector<std::string> names;
+  for (const Algorithm& known : kAlgorithms) {
+    if (normalized_name(known.name) == normalized_name(algorithm)) return known.scheme;
+    names.emplace_back(known.name);
+  }
+  names.emplace_back("MIXED_PRECISION");
+  unknown(
+      q, "quant_algo",
+      fmt::format("unknown algorithm '{}'; known: {}", shown_name(algorithm), join(names, ", ")));
+}
+
+void add_name(const std::string& name, ModuleNames& names, Quantization& result) {
+  if (names.add(name)) return;
+  result.warnings.push_back(
+      fmt::format("'{}' ({}) is no pattern that can be read: it is taken to name no module",
+                  shown_name(name), result.source));
 }
 
 Scheme weight_only_bits(const JsonObject& q, const std::string& key, int64_t bits) {
@@ -89,7 +107,7 @@ void read_groups(const JsonObject& q, Quantization& result) {
       if (target == "Linear") {
         result.scheme = scheme;
       } else {
-        result.named[scheme].add(target);
+        add_name(target, result.named[scheme], result);
       }
     }
   }
@@ -99,16 +117,18 @@ void read_quantized_layers(const JsonObject& q, Quantization& result) {
   const JsonObject layers = q.object("quantized_layers");
   for (const auto& item : layers.json().items()) {
     const JsonObject layer = layers.object(item.key());
-    result.named[scheme_of_algorithm(layer, layer.string("quant_algo"))].add(item.key());
+    const Scheme scheme = scheme_of_algorithm(layer, layer.string("quant_algo"));
+    add_name(item.key(), result.named[scheme], result);
   }
 }
 
 /// ModelOpt and compressed-tensors: one algorithm, groups, or a list of layers.
 void read_modelopt(const JsonObject& q, Quantization& result) {
   const std::string algorithm = q.optional_string({"quant_algo"}).value_or("");
-  if (normalized_name(algorithm) == "mixedprecision" && q.has("quantized_layers"))
-    return read_quantized_layers(q, result);
+  const bool mixed = normalized_name(algorithm) == "mixedprecision";
+  if (mixed && q.has("quantized_layers")) return read_quantized_layers(q, result);
   if (q.has("config_groups")) return read_groups(q, result);
+  if (mixed) return read_quantized_layers(q, result);  // which says that the field is missing
   if (!algorithm.empty()) {
     result.scheme = scheme_of_algorithm(q, algorithm);
     return;
@@ -169,8 +189,18 @@ void read_cache(const JsonObject& q, Quantization& result) {
     } else {
       name = normalized_name(q.string(key));
     }
-    if (name == "fp8") result.kv_dtype = DType::kFp8;
-    if (name == "int8") result.kv_dtype = DType::kInt8;
+    static const std::set<std::string> not_quantized = {"",         "none", "auto",   "bf16",
+                                                        "bfloat16", "fp16", "float16"};
+    if (name == "fp8") {
+      result.kv_dtype = DType::kFp8;
+    } else if (name == "int8") {
+      result.kv_dtype = DType::kInt8;
+    } else if (!not_quantized.contains(name)) {
+      result.warnings.push_back(
+          fmt::format("the checkpoint's cache is in '{}' ({}: {}), which is not forecast: the "
+                      "cache is in the type of the activations; known: FP8, INT8",
+                      shown_name(name), result.source, key));
+    }
   }
 }
 
@@ -178,7 +208,7 @@ void read_excluded(const JsonObject& q, Quantization& result) {
   for (const char* key : {"modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules",
                           "llm_int8_skip_modules"}) {
     if (!q.has(key)) continue;
-    for (const std::string& name : q.strings(key)) result.excluded.add(name);
+    for (const std::string& name : q.strings(key)) add_name(name, result.excluded, result);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -17,17 +18,22 @@
 namespace tilecast {
 
 /// Names of modules as configs list them: whole or partial dotted names, "*" for any text, and
-/// "re:" before simple regular expressions.
+/// "re:" before regular expressions, which match as Python's re.match: from the start of the
+/// checkpoint's name ("model.layers.3.mlp.up_proj"), not always to its end.
 class ModuleNames {
  public:
-  void add(const std::string& name);
+  /// False where the name is a regular expression that cannot be read; it then matches nothing.
+  [[nodiscard]] bool add(const std::string& name);
   /// Whether one of them is the module, something around it, or a dotted part of its name.
   bool match(std::string_view module) const;
-  bool empty() const { return exact_.empty() && globs_.empty(); }
+  bool empty() const { return exact_.empty() && globs_.empty() && patterns_.empty(); }
 
  private:
+  bool match_patterns(const std::string& name) const;
+
   std::unordered_set<std::string> exact_;
   std::vector<std::string> globs_;
+  std::vector<std::regex> patterns_;
 };
 
 struct Quantization {
@@ -48,8 +54,5 @@ struct Quantization {
 /// nullopt where the config says nothing. Throws Error{kUnsupported} for a scheme that is not
 /// known, Error{kInput} for fields of a wrong type.
 std::optional<Quantization> read_quantization(const JsonObject& config);
-
-/// The field that import puts the content of hf_quant_config.json into.
-inline constexpr const char* kBesideConfig = "hf_quant_config.json";
 
 }  // namespace tilecast

@@ -35,6 +35,8 @@ constexpr RopeType kTypes[] = {
 }  // namespace
 
 int64_t scaled_positions(const JsonObject& config, int64_t positions) {
+  // Gemma 3's positions count the scaling already, whatever its type says (same function of vLLM).
+  const bool counted = config.optional_string({"model_type"}).value_or("").starts_with("gemma3");
   const std::string key = config.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
   if (!config.has(key)) return positions;
   const JsonObject rope = config.object(key);
@@ -50,7 +52,7 @@ int64_t scaled_positions(const JsonObject& config, int64_t positions) {
               fmt::format("unknown scaling of rotary positions '{}'{}; known: {}",
                           shown_name(*type), did_you_mean(*type, names), join(names, ", ")));
   }
-  if (known->reach == Reach::kAsGiven || !rope.has("factor")) return positions;
+  if (counted || known->reach == Reach::kAsGiven || !rope.has("factor")) return positions;
   const double factor = rope.number("factor");
   constexpr double kMostFactor = 1e6;
   if (!(factor > 0) || factor > kMostFactor)
