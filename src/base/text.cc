@@ -168,7 +168,6 @@ std::string shown_name(std::string_view text, size_t most) {
   return rest.empty() ? shown : escaped(text, false, most - 3) + "...";
 }
 
-
 std::string format_integer(int64_t value) {
   std::string digits = fmt::format("{}", value);
   const size_t first = value < 0 ? 1 : 0;
