@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-GPUS = ["B200", "H200", "RTX PRO 6000", "MI300X"]
+GPUS = ["GB300", "H20", "RTX PRO 6000", "MI300X"]
 FP8 = ["--scheme", "fp8"]
 HEADS = ["--heads", "32", "--kv-heads", "8", "-k", "128", "--software", "vllm"]
 EXPERTS = ["experts", "--experts", "128", "--chosen", "8", "-n", "1536", "-k", "4096", "--software", "trtllm"]

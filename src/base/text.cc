@@ -76,7 +76,6 @@ std::string escaped(std::string_view& text, bool keep_lines, size_t most) {
   return result;
 }
 
-
 /// Three significant digits of a number that is not negative. The limits are where rounding would
 /// add a digit ("9.996" is "10.0", not "10.00").
 std::string three_digits(double value) {
