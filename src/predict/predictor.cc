@@ -62,8 +62,6 @@ class LearnedPredictor : public Predictor {
     const Net& net = weights_.net(kind);
     const size_t width = feature_names(kind).size();
     const size_t shared_width = shared_feature_count(kind);
-    const std::vector<Near> near = near_corrections(net, device);
-    std::vector<Coverage> coverages;
     std::vector<Row> rows;
     std::vector<float> inputs, shared;
     for (size_t i = 0; i < kernels.size(); ++i) {
@@ -84,11 +82,15 @@ class LearnedPredictor : public Predictor {
         inputs.push_back((clamped - net.mean[j]) / net.scale[j]);
         if (j < shared_width) shared.push_back(inputs.back());
       }
-      row.coverage = find_coverage(kernels[i], net, near, coverages);
-      borrow(kernels[i], device, coverages[row.coverage], row);
       rows.push_back(row);
     }
     if (rows.empty()) return;
+    const std::vector<Near> near = near_corrections(net, device);
+    std::vector<Coverage> coverages;
+    for (Row& row : rows) {
+      row.coverage = find_coverage(kernels[row.index], net, near, coverages);
+      borrow(kernels[row.index], device, coverages[row.coverage], row);
+    }
     std::vector<float> logits(rows.size());
     ensemble_forward(net.members, shared.data(), rows.size(), logits.data());
     for (size_t r = 0; r < rows.size(); ++r) logits[r] = std::min(logits[r], rows[r].cap_logit);
@@ -112,8 +114,9 @@ class LearnedPredictor : public Predictor {
     }
     for (size_t r = 0; r < rows.size(); ++r) {
       const Kernel& kernel = kernels[rows[r].index];
-      const Spread spread =
-          spread_of(net, near, coverages[rows[r].coverage], kernel, device, rows[r].bound);
+      Spread spread = spread_of(net, near, coverages[rows[r].coverage],
+                                rows[r].bound.law_s / shortest_kernel_s(kind, device));
+      if (calibrated > 0) calibrate(spread, weights_.calibration->net(kind), calibrated);
       times[rows[r].index] = finish(kernel, device, rows[r], logits[r], factors[r], spread);
     }
   }
@@ -256,10 +259,8 @@ class LearnedPredictor : public Predictor {
 
   /// That of left-out devices, or nearer to that of a measured device the more alike the two are.
   /// A near device whose rows do not hold the combination says nothing of its errors.
-  Spread spread_of(const Net& net, const std::vector<Near>& near, const Coverage& coverage,
-                   const Kernel& kernel, const Device& device, const Bound& physical) const {
-    const NetKind kind = net_of(kernel);
-    const double bound = physical.law_s / shortest_kernel_s(kind, device);
+  static Spread spread_of(const Net& net, const std::vector<Near>& near, const Coverage& coverage,
+                          double bound) {
     Spread spread{0, 0, 0};
     double known = 0;
     const auto add = [&](const IntervalLaw& interval, double weight) {
@@ -273,14 +274,14 @@ class LearnedPredictor : public Predictor {
       if (coverage.by_near[i]) add(near[i].correction->interval, near[i].weight);
     }
     if (known < 1) add(net.interval, 1 - known);
-    spread = {spread.low / known, spread.high / known, spread.common_share / known};
-    if (const float w = calibration_weight(kind, device); w > 0) {
-      const CalibrationNet& calibration = weights_.calibration->net(kind);
-      spread.low += w * (std::log(calibration.low_ratio) - spread.low);
-      spread.high += w * (std::log(calibration.high_ratio) - spread.high);
-      spread.common_share += w * (1 - spread.common_share);
-    }
-    return spread;
+    return {spread.low / known, spread.high / known, spread.common_share / known};
+  }
+
+  /// A calibrated device's spread is the calibration's, as far as that counts.
+  static void calibrate(Spread& spread, const CalibrationNet& calibration, float weight) {
+    spread.low += weight * (std::log(calibration.low_ratio) - spread.low);
+    spread.high += weight * (std::log(calibration.high_ratio) - spread.high);
+    spread.common_share += weight * (1 - spread.common_share);
   }
 
   KernelTime finish(const Kernel& kernel, const Device& device, const Row& row, float logit,
