@@ -120,6 +120,8 @@ struct MemoryForecast {
   int64_t framework_bytes = 0;
   int64_t device_bytes = 0;
   bool fits = true;
+  /// Where it does not fit, what `Forecaster::largest_batch` says; not worked out where it does.
+  std::optional<int64_t> largest_batch;
 };
 
 struct Forecast {
@@ -190,7 +192,7 @@ class Forecaster {
   /// The largest batch whose peak fits into the device; nullopt where not even one sequence does,
   /// or where the graph fixes its batch.
   std::optional<int64_t> largest_batch(const ModelRef& model, const GpuRef& gpu,
-                                       ForecastOptions options) const;
+                                       const ForecastOptions& options) const;
 
   /// One operator's kernels (most launch one). Throws Error.
   std::vector<KernelForecast> kernel(const std::string& op, const GpuRef& gpu,

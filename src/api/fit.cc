@@ -2,9 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace tilecast {
+namespace {
+
+/// The last batch within `limit` if the bytes lie on a line through both points.
+int64_t on_the_line(int64_t limit, const BatchBytes& a, const BatchBytes& b) {
+  const double bytes_each = (static_cast<double>(b.bytes) - static_cast<double>(a.bytes)) /
+                            static_cast<double>(b.batch - a.batch);
+  constexpr double kMost = 1e18;  // as an int64_t with room for one more
+  const double more = static_cast<double>(limit - a.bytes) / bytes_each;
+  return a.batch + static_cast<int64_t>(more < kMost ? more : kMost);
+}
+
+}  // namespace
 
 std::string does_not_fit(const Shortage& s, const Device& device) {
   std::string text =
@@ -19,6 +33,34 @@ std::string does_not_fit(const Shortage& s, const Device& device) {
                 ? "; not even one sequence fits"
                 : fmt::format("; the largest batch that fits is {}", *s.largest_batch);
   return text;
+}
+
+int64_t largest_within(int64_t limit, const std::function<int64_t(int64_t)>& bytes_of,
+                       std::optional<BatchBytes> too_many) {
+  constexpr int64_t kLargest = int64_t{1} << 31;  // beyond what anyone runs
+  if (too_many && too_many->batch <= 1) return 0;
+  BatchBytes low{1, bytes_of(1)};
+  if (low.bytes > limit) return 0;
+  if (!too_many) {
+    BatchBytes high{2, bytes_of(2)};
+    while (high.bytes <= limit && high.batch < kLargest) {
+      const int64_t guess = on_the_line(limit, low, high);
+      low = high;
+      high.batch = std::min(kLargest, std::max(guess + 1, 2 * low.batch));
+      high.bytes = bytes_of(high.batch);
+    }
+    too_many = high;
+  }
+  BatchBytes high = *too_many;
+  // The line's guess and the batch after it; then the middle, should the line mislead.
+  for (int probe = 0; high.batch - low.batch > 1; ++probe) {
+    int64_t next = low.batch + (high.batch - low.batch) / 2;
+    if (probe % 3 != 2) next = on_the_line(limit, low, high);
+    next = std::clamp(next, low.batch + 1, high.batch - 1);
+    const BatchBytes point{next, bytes_of(next)};
+    (point.bytes <= limit ? low : high) = point;
+  }
+  return low.batch;
 }
 
 }  // namespace tilecast

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "api/expert_precision.h"
 #include "api/fit.h"
@@ -98,6 +99,24 @@ MemoryForecast forecast_memory(const Graph& graph, const Device& device) {
     memory.peak_bytes = checked_add(memory.peak_bytes, part);
   memory.fits = memory.peak_bytes <= device.memory_bytes;
   return memory;
+}
+
+/// nullopt where not even one sequence fits.
+std::optional<int64_t> largest_fitting_batch(const Model& model, const Device& device,
+                                             ForecastOptions options, int64_t seq,
+                                             const Precision& precision,
+                                             std::optional<BatchBytes> too_many) {
+  const auto peak_bytes = [&](int64_t batch) {
+    options.batch = batch;
+    try {
+      return forecast_memory(build_graph(model, options, seq, precision), device).peak_bytes;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kInput) throw;
+      return std::numeric_limits<int64_t>::max();  // beyond 64 bits
+    }
+  };
+  const int64_t largest = largest_within(device.memory_bytes, peak_bytes, too_many);
+  return largest == 0 ? std::nullopt : std::optional(largest);
 }
 
 void add_totals(Forecast& forecast) {
@@ -204,47 +223,28 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
           slower_experts(graph, lowered, times, impl_->predictor(options.predictor), device))
     forecast.warnings.push_back(*slower);
   add_warnings(forecast, device);
-  if (!forecast.memory.fits) {
-    Shortage shortage{.needed_bytes = forecast.memory.peak_bytes,
-                      .usable_bytes = device.memory_bytes};
+  if (MemoryForecast& memory = forecast.memory; !memory.fits) {
+    Shortage shortage{.needed_bytes = memory.peak_bytes, .usable_bytes = device.memory_bytes};
     // A graph file fixes its batch: there is no other to name.
-    if (model.default_seq > 0)
-      shortage.largest_batch = largest_batch(model_ref, gpu, options).value_or(0);
+    if (model.default_seq > 0) {
+      memory.largest_batch = largest_fitting_batch(model, device, options, seq, precision,
+                                                   BatchBytes{options.batch, memory.peak_bytes});
+      shortage.largest_batch = memory.largest_batch.value_or(0);
+    }
     forecast.warnings.push_back(does_not_fit(shortage, device));
   }
   return forecast;
 }
 
 std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, const GpuRef& gpu,
-                                                 ForecastOptions options) const {
+                                                 const ForecastOptions& options) const {
   const Model& model = model_ref.content->model;
+  const Device& device = gpu.content->device;
   check_values(options);
   if (model.default_seq == 0) return std::nullopt;
   const int64_t seq = options.seq.value_or(model.default_seq);
-  const Precision precision =
-      resolve_precision(model, gpu.content->device, precision_request(options));
-  const auto fits = [&](int64_t batch) {
-    options.batch = batch;
-    try {
-      return forecast_memory(build_graph(model, options, seq, precision), gpu.content->device).fits;
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kInput) return false;  // beyond 64 bits
-      throw;
-    }
-  };
-  if (!fits(1)) return std::nullopt;
-  int64_t low = 1;
-  int64_t high = 2;
-  constexpr int64_t kLargest = int64_t{1} << 31;
-  while (high < kLargest && fits(high)) {
-    low = high;
-    high *= 2;
-  }
-  while (high - low > 1) {
-    const int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  return low;
+  const Precision precision = resolve_precision(model, device, precision_request(options));
+  return largest_fitting_batch(model, device, options, seq, precision, std::nullopt);
 }
 
 std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuRef& gpu,

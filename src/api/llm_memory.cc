@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 
 #include "api/fit.h"
 #include "api/llm_load.h"
@@ -20,52 +22,53 @@ int64_t usable_bytes(const LlmSteps& steps) {
                               static_cast<double>(steps.device().memory_bytes));
 }
 
-/// Weights and activations of a step; its caches are not counted.
-void add_step_memory(LlmForecast& f, const LlmSteps& steps, std::vector<LlmSteps::Group> groups) {
-  const MemoryPlan plan = plan_memory(steps.graph(std::move(groups), steps.options().tp));
-  f.weights_bytes = plan.weights_bytes;
-  f.activations_bytes = plan.activations_bytes;
+/// Weights and activations of a step are what counts of its plan; caches are those of whole
+/// sequences.
+MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> groups) {
+  return plan_memory(steps.graph(std::move(groups), steps.options().tp));
 }
 
-/// The prompts of a static batch that one step takes, whole or in part.
-LlmSteps::Group prefill_group(const LlmOptions& o, int64_t batch) {
-  return {prefill_sequences(o, batch), std::min(o.prompt, o.max_num_batched_tokens), 0};
+int64_t peak_bytes(const MemoryPlan& step, int64_t cache_bytes) {
+  return checked_add(checked_add(step.weights_bytes, cache_bytes),
+                     checked_add(step.activations_bytes, kWorkspaceBytes + kFrameworkBytes));
 }
 
-void add_totals(LlmForecast& f, const LlmSteps& steps) {
+void add_totals(LlmForecast& f, const LlmSteps& steps, const MemoryPlan& step) {
+  f.weights_bytes = step.weights_bytes;
+  f.activations_bytes = step.activations_bytes;
   f.workspace_bytes = kWorkspaceBytes;
   f.framework_bytes = kFrameworkBytes;
   f.overhead_bytes = f.workspace_bytes + f.framework_bytes;
-  f.peak_bytes = checked_add(checked_add(f.weights_bytes, f.cache_bytes),
-                             checked_add(f.activations_bytes, f.overhead_bytes));
+  f.peak_bytes = peak_bytes(step, f.cache_bytes);
   f.device_bytes = steps.device().memory_bytes;
   f.usable_bytes = usable_bytes(steps);
   f.fits = f.peak_bytes <= f.usable_bytes;
 }
 
-LlmForecast batch_memory(const LlmSteps& steps, int64_t batch) {
+int64_t batch_cache_bytes(const LlmSteps& steps, int64_t batch) {
   const LlmOptions& o = steps.options();
-  LlmForecast f;
-  add_step_memory(f, steps, {prefill_group(o, batch)});
-  f.cache_bytes = steps.cache_bytes(batch, o.prompt + o.output, o.tp);
-  add_totals(f, steps);
-  return f;
+  return steps.cache_bytes(batch, o.prompt + o.output, o.tp);
 }
 
-/// The cache is what grows with the batch; activations do until a step is full.
-int64_t largest_batch(const LlmSteps& steps) {
-  const LlmOptions& o = steps.options();
-  const auto fits = [&](int64_t batch) { return batch_memory(steps, batch).fits; };
-  if (!fits(1)) return 0;
-  const int64_t per_sequence = steps.cache_bytes(1, o.prompt + o.output, o.tp);
-  int64_t low = 1;
-  int64_t high = std::max<int64_t>(2, usable_bytes(steps) / std::max<int64_t>(1, per_sequence) + 1);
-  while (high - low > 1) {
-    const int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
+/// The step that takes prompts of a static batch, whole or in part. Batches beyond what fills the
+/// step share one plan.
+class PrefillPlans {
+ public:
+  explicit PrefillPlans(const LlmSteps& steps) : steps_(steps) {}
+  const MemoryPlan& of(int64_t batch) {
+    const LlmOptions& o = steps_.options();
+    const int64_t sequences = prefill_sequences(o, batch);
+    const auto [plan, fresh] = plans_.try_emplace(sequences);
+    if (fresh)
+      plan->second =
+          step_memory(steps_, {{sequences, std::min(o.prompt, o.max_num_batched_tokens), 0}});
+    return plan->second;
   }
-  return low;
-}
+
+ private:
+  const LlmSteps& steps_;
+  std::map<int64_t, MemoryPlan> plans_;
+};
 
 void warn(LlmForecast& f, const LlmSteps& steps) {
   if (f.fits) return;
@@ -81,12 +84,15 @@ void warn(LlmForecast& f, const LlmSteps& steps) {
 }  // namespace
 
 void add_batch_memory(LlmForecast& f, const LlmSteps& steps) {
-  const LlmForecast m = batch_memory(steps, steps.options().batch);
-  f.weights_bytes = m.weights_bytes;
-  f.activations_bytes = m.activations_bytes;
-  f.cache_bytes = m.cache_bytes;
-  add_totals(f, steps);
-  f.largest_batch = largest_batch(steps);
+  const int64_t batch = steps.options().batch;
+  PrefillPlans plans(steps);
+  f.cache_bytes = batch_cache_bytes(steps, batch);
+  add_totals(f, steps, plans.of(batch));
+  std::optional<BatchBytes> too_many;
+  if (!f.fits) too_many = {batch, f.peak_bytes};
+  f.largest_batch = largest_within(
+      f.usable_bytes,
+      [&](int64_t b) { return peak_bytes(plans.of(b), batch_cache_bytes(steps, b)); }, too_many);
   warn(f, steps);
 }
 
@@ -96,8 +102,8 @@ void add_server_memory(LlmForecast& f, const LlmSteps& steps, const ServingLoad&
   const int64_t sequences = std::min(limits.max_num_seqs, limits.max_num_batched_tokens);
   std::vector<LlmSteps::Group> groups = {{1, limits.max_num_batched_tokens - sequences + 1, 0}};
   if (sequences > 1) groups.push_back({sequences - 1, 1, 1});
-  add_step_memory(f, steps, groups);
-  add_totals(f, steps);
+  const MemoryPlan step = step_memory(steps, std::move(groups));
+  add_totals(f, steps, step);
   // Layers with a window keep less of long sequences: a token's bytes are those of the longest.
   const int64_t longest = longest_request(steps.options());
   const int64_t per_sequence = steps.cache_bytes(1, longest, steps.options().tp);
@@ -111,7 +117,7 @@ void add_server_memory(LlmForecast& f, const LlmSteps& steps, const ServingLoad&
                         : std::max<int64_t>(1, static_cast<int64_t>(room) / per_sequence);
   f.cache_bytes = static_cast<int64_t>(
       std::ceil(static_cast<double>(std::max(needed, limits.cache_blocks)) * block_bytes));
-  add_totals(f, steps);
+  add_totals(f, steps, step);
   f.fits = needed <= limits.cache_blocks;
   warn(f, steps);
 }

@@ -133,7 +133,8 @@ void run(const Given& given) {
   if (format == "csv") {
     emit(forecast_csv(forecast), output, forecast.warnings);
   } else {
-    style.largest_batch = forecaster.largest_batch(model, gpu, options);
+    style.largest_batch = forecast.memory.fits ? forecaster.largest_batch(model, gpu, options)
+                                               : forecast.memory.largest_batch;
     if (format == "json") {
       emit(forecast_json(forecast, style.largest_batch), output);
     } else {
