@@ -53,6 +53,16 @@ struct OptionDef {
   std::vector<std::string> old_names;  ///< still read, but not shown
 };
 
+/// nullptr where there is none of that name.
+template <typename Options>
+const OptionDef<Options>* find_option(const std::vector<OptionDef<Options>>& options,
+                                      const std::string& name) {
+  for (const OptionDef<Options>& option : options) {
+    if (option.name == name) return &option;
+  }
+  return nullptr;
+}
+
 /// Sets one option from text. Throws Error{kInput} where the text is none of the choices or does
 /// not fit.
 template <typename Options>

@@ -3,13 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "api/internal.h"
 #include "base/check.h"
-#include "base/text.h"
-#include "ops/kernel.h"
 #include "tilecast/error.h"
 #include "tilecast/llm.h"
 
@@ -20,9 +17,8 @@ namespace {
 template <typename Options>
 void check(const std::vector<OptionDef<Options>>& table, const std::string& name,
            const std::string& text) {
-  const auto option = std::find_if(table.begin(), table.end(),
-                                   [&](const OptionDef<Options>& o) { return o.name == name; });
-  TILECAST_CHECK(option != table.end()) << name;
+  const OptionDef<Options>* option = find_option(table, name);
+  TILECAST_CHECK(option != nullptr) << name;
   Options scratch;
   set_option(scratch, *option, text);
 }
@@ -60,6 +56,7 @@ void check_values(const LlmOptions& o) {
   check(table, "prompt", range_text(o.prompt, o.prompt_most));
   check(table, "output", range_text(o.output, o.output_most));
   check(table, "batch", std::to_string(o.batch));
+  if (!o.dtype.empty()) check(table, "dtype", o.dtype);
   check(table, "tp", std::to_string(o.tp));
   check(table, "software", o.software);
   check(table, "predictor", o.predictor);
@@ -84,11 +81,7 @@ void check_values(const LlmOptions& o) {
 }
 
 void check_values(const KernelSettings& settings) {
-  if (!find_software(settings.software))
-    throw Error(ErrorKind::kInput, fmt::format("--software: unknown value '{}'{}; known: {}",
-                                               shown_name(settings.software),
-                                               did_you_mean(settings.software, software_names()),
-                                               join(software_names(), ", ")));
+  check(forecast_options(), "software", settings.software);
 }
 
 }  // namespace tilecast

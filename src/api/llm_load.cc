@@ -41,24 +41,10 @@ void check_static(const LlmOptions& o) {
 
 int64_t mean(int64_t low, int64_t high) { return high > low ? low + (high - low) / 2 : low; }
 
-/// The line of a file on which a row of its table stands; empty lines are no rows.
-size_t line_of_row(std::string_view text, size_t row) {
-  size_t line = 0, found = 0;
-  for (const std::string& content : split(text, '\n')) {
-    line += 1;
-    // Comments, and rows without a cell, as parse_csv leaves them out.
-    if (content.starts_with('#') || content.find_first_not_of(" \t\r,;\"") == std::string::npos)
-      continue;
-    if (found++ == row + 1) return line;  // the header is the first
-  }
-  return line;
-}
-
 }  // namespace
 
 std::vector<TraceRequest> read_trace(const std::string& path) {
-  const std::string text = read_file(path);
-  const CsvTable table = parse_csv(text, path);
+  const CsvTable table = parse_csv(read_file(path), path);
   const auto column = [&](std::string_view name, std::string_view other) {
     const std::optional<size_t> found = table.column(other);
     return found ? *found : table.require_column(name);
@@ -69,7 +55,7 @@ std::vector<TraceRequest> read_trace(const std::string& path) {
   for (size_t row = 0; row < table.rows.size(); ++row) {
     const auto fail = [&](size_t at, const char* expected) {
       throw Error(ErrorKind::kInput,
-                  fmt::format("{}:{}: '{}': expected {}, found '{}'", path, line_of_row(text, row),
+                  fmt::format("{}:{}: '{}': expected {}, found '{}'", path, table.lines[row],
                               table.header[at], expected, shown_name(table.rows[row][at])));
     };
     const auto number = [&](size_t at, const char* expected, double least, double most) {

@@ -18,7 +18,6 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
       model_(model.content->model),
       device_(gpu.content->device),
       options_(options) {
-  check_values(options);
   if (!model_.decoder)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{}: '{}' is not forecast token by token; --prompt is for decoder-only "
@@ -31,9 +30,8 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
 void LlmSteps::read_precision() {
   request_.tensor_ranks = options_.tp;
   request_.skew_percent = options_.skew_percent;
-  precision_ = resolve_precision(
-      model_, device_,
-      {.asked = options_.dtype, .otherwise = DType::kBf16, .autocast_known = false});
+  precision_ =
+      resolve_precision(model_, device_, {.asked = options_.dtype, .otherwise = DType::kBf16});
   request_.dtype = precision_.dtype;
   request_.scheme_of = precision_.scheme_of;
   request_.kv_dtype = options_.kv_dtype.empty() ? cache_dtype(model_, device_, precision_)

@@ -16,7 +16,8 @@ class LlmSteps {
  public:
   using Group = StepRequest::Group;
 
-  /// Throws Error where the model is none that writes token by token, or the options do not fit it.
+  /// Throws Error where the model is none that writes token by token, or the options, whose values
+  /// are checked before, do not fit it.
   LlmSteps(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
            const LlmOptions& options);
 

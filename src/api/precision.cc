@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "tilecast/error.h"
 
@@ -37,11 +35,7 @@ class Resolver {
 
  private:
   void as_asked() {
-    const std::vector<std::string> known = precision_names(request_.autocast_known);
     const std::string& asked = request_.asked;
-    if (std::find(known.begin(), known.end(), asked) == known.end())
-      throw Error(ErrorKind::kInput, fmt::format("--dtype: unknown value '{}'{}; known: {}", asked,
-                                                 did_you_mean(asked, known), join(known, ", ")));
     p_.name = asked;
     p_.source = kAsked;
     if (model_.fixed_dtype && asked != dtype_name(*model_.fixed_dtype))

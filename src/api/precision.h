@@ -25,17 +25,16 @@ struct Precision {
 };
 
 struct PrecisionRequest {
-  std::string asked;               ///< "": as the checkpoint says
+  std::string asked;               ///< one of `precision_names`; "": as the checkpoint says
   DType otherwise = DType::kFp32;  ///< where the checkpoint says nothing
   bool training = false;
-  bool autocast_known = true;  ///< whether "amp", "amp-fp16" and "tf32" may be asked for
 };
 
-/// Names that may be asked for.
+/// Names that may be asked for; "amp", "amp-fp16" and "tf32" only with autocast.
 std::vector<std::string> precision_names(bool autocast_known);
 
-/// Throws Error{kInput} for an unknown name, Error{kUnsupported} where the device, the model's file
-/// or training does not allow what is asked, or where the checkpoint's types are not known.
+/// Throws Error{kUnsupported} where the device, the model's file or training does not allow what is
+/// asked, or where the checkpoint's types are not known.
 Precision resolve_precision(const Model& model, const Device& device,
                             const PrecisionRequest& request);
 

@@ -12,14 +12,6 @@ namespace {
 
 constexpr int64_t kMostRows = 1000000;
 
-template <typename Options>
-const OptionDef<Options>* find_option(const std::vector<OptionDef<Options>>& options,
-                                      const std::string& name) {
-  const auto found = std::find_if(options.begin(), options.end(),
-                                  [&](const auto& option) { return option.name == name; });
-  return found == options.end() ? nullptr : &*found;
-}
-
 /// A value called "FILE…" or "FOLDER…" is a path.
 template <typename Options>
 ValueKind kind_of(const OptionDef<Options>& option) {
