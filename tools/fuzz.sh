@@ -5,16 +5,17 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 cmake --preset fuzz -DBUILD_TESTING=OFF
-cmake --build --preset fuzz --target fuzz_calibration fuzz_config fuzz_device fuzz_graph fuzz_weights
-for target in calibration config device graph weights; do
+targets=$(basename -s .cc -a tests/fuzz/fuzz_*.cc)
+# shellcheck disable=SC2086  # a list of words
+cmake --build --preset fuzz --target $targets
+for target in ${targets}; do
+  target=${target#fuzz_}
   corpus=build/fuzz/corpus/$target
   mkdir -p "$corpus"
+  cp tests/fuzz/"$target"/* "$corpus"
   case $target in
-    calibration) cp tests/fuzz/calibration/* "$corpus" ;;
-    config) cp data/models/*.json tests/fuzz/config/*.json "$corpus" ;;
+    config) cp data/models/*.json "$corpus" ;;
     device) cp data/devices/*.json "$corpus" ;;
-    graph) cp tests/fuzz/graph/* "$corpus" ;;
-    weights) cp tests/fuzz/weights/* "$corpus" ;;
   esac
   echo "fuzzing $target for $seconds s"
   log=build/fuzz/$target.log

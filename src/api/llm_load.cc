@@ -44,7 +44,11 @@ int64_t mean(int64_t low, int64_t high) { return high > low ? low + (high - low)
 }  // namespace
 
 std::vector<TraceRequest> read_trace(const std::string& path) {
-  const CsvTable table = parse_csv(read_file(path), path);
+  return parse_trace(read_file(path), path);
+}
+
+std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& path) {
+  const CsvTable table = parse_csv(text, path);
   const auto column = [&](std::string_view name, std::string_view other) {
     const std::optional<size_t> found = table.column(other);
     return found ? *found : table.require_column(name);

@@ -3,11 +3,19 @@
 // From the options of a continuously batching server to what its scheduler sees.
 
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "sim/serving.h"
 #include "tilecast/llm.h"
 
 namespace tilecast {
+
+/// The requests of a trace in the order of their arrival. `text` is CSV with the columns `arrival`
+/// (or `arrival_s`, seconds), `prompt` and `output` (tokens); `path` is named in messages.
+/// Throws Error{kInput} with path and line where a value is none, or where there is no request.
+std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& path);
 
 /// Throws Error{kInput} where options contradict each other or would have no effect.
 void check_load_options(const LlmOptions& options);
