@@ -1,0 +1,258 @@
+// Forecasts of every bundled model on seven devices, one line each: a change that should leave the
+// numbers as they are shows that it does, one that changes them shows which.
+//   snapshot EXPECTED            compares; exit 1 where a line differs
+//   snapshot EXPECTED --write    writes the file anew
+//
+// A line: model, device, kind of forecast, a hash of the work (FLOPs, bytes and count of each row
+// of kernels in their order, bytes of memory), a hash of the times' bits, and the headline numbers.
+// A request that is refused gives its message. The hash of times is compared where this machine's
+// exponentials and logarithms are those of the machine that wrote the file (the C library chooses
+// them by processor); elsewhere the headline numbers tell, to 9 digits.
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "tilecast/error.h"
+#include "tilecast/forecast.h"
+#include "tilecast/llm.h"
+
+namespace tilecast {
+namespace {
+
+/// FNV-1a over 64-bit words.
+class Hash {
+ public:
+  void add(uint64_t word) {
+    for (int i = 0; i < 8; ++i) {
+      value_ = (value_ ^ (word & 0xff)) * 1099511628211ull;
+      word >>= 8;
+    }
+  }
+  void add(int64_t word) { add(static_cast<uint64_t>(word)); }
+  void add(double x) { add(std::bit_cast<uint64_t>(x)); }
+  std::string text() const { return fmt::format("{:016x}", value_); }
+
+ private:
+  uint64_t value_ = 14695981039346656037ull;
+};
+
+/// What a forecast says, without names.
+struct Numbers {
+  Hash work, times;
+  std::string headline;
+
+  void add(const std::vector<KernelForecast>& kernels) {
+    for (const KernelForecast& k : kernels) {
+      for (const int64_t n : {k.flops, k.bytes, k.count}) work.add(n);
+      for (const double s : {k.latency_s, k.low_s, k.high_s}) times.add(s);
+    }
+  }
+  void add(const Estimate& e) {
+    for (const double s : {e.seconds, e.low_s, e.high_s}) times.add(s);
+  }
+  std::string line() const { return fmt::format("{} {} {}", work.text(), times.text(), headline); }
+};
+
+std::string pass_line(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                      const ForecastOptions& options) {
+  const Forecast f = forecaster.forecast(model, gpu, options);
+  Numbers n;
+  n.add(f.kernels);
+  const MemoryForecast& m = f.memory;
+  for (const int64_t bytes : {f.flops, f.bytes, f.parameters, m.peak_bytes, m.weights_bytes,
+                              m.gradients_bytes, m.optimizer_bytes, m.activations_bytes,
+                              m.workspace_bytes, m.framework_bytes, m.largest_batch.value_or(-1)})
+    n.work.add(bytes);
+  n.add(Estimate{f.latency_s, f.latency_low_s, f.latency_high_s});
+  for (const double s : {f.forward_s, f.backward_s, f.optimizer_s, f.host_wait_s}) n.times.add(s);
+  n.headline = fmt::format("{} flops={} bytes={} peak={} rows={} s={:.12g} [{:.12g} {:.12g}]",
+                           f.dtype, f.flops, f.bytes, m.peak_bytes, f.kernels.size(), f.latency_s,
+                           f.latency_low_s, f.latency_high_s);
+  return n.line();
+}
+
+std::string llm_line(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                     const LlmOptions& options) {
+  const LlmForecast f = forecast_llm(forecaster, model, gpu, options);
+  Numbers n;
+  n.add(f.kernels);
+  for (const int64_t x :
+       {f.flops, f.bytes, f.parameters, f.active_parameters, f.multiplied_parameters,
+        f.flops_per_token, f.attention_flops_per_token, f.kv_bytes_per_token, f.weights_bytes,
+        f.cache_bytes, f.activations_bytes, f.peak_bytes, f.usable_bytes, f.largest_batch})
+    n.work.add(x);
+  for (const Estimate& e :
+       {f.latency, f.first_token, f.per_token, f.request, f.prefill.time, f.decode.time})
+    n.add(e);
+  n.headline = fmt::format("{} {} flops={} peak={} rows={} ttft={:.12g} tpot={:.12g} s={:.12g}",
+                           f.dtype, f.kv_dtype, f.flops, f.peak_bytes, f.kernels.size(),
+                           f.first_token.seconds, f.per_token.seconds, f.latency.seconds);
+  if (f.serving) {
+    for (const Distribution& d : {f.serving->all.ttft, f.serving->all.tpot, f.serving->all.e2e}) {
+      for (const Estimate& e : {d.mean, d.median, d.p99}) n.add(e);
+    }
+    n.headline += fmt::format(" served={:.12g}", f.serving->all.output_tokens_per_s);
+  }
+  return n.line();
+}
+
+struct Kind {
+  const char* name;
+  std::string (*line)(const Forecaster&, const ModelRef&, const GpuRef&);
+};
+
+const Kind kKinds[] = {
+    {"inference", [](const Forecaster& f, const ModelRef& m,
+                     const GpuRef& g) { return pass_line(f, m, g, {.batch = 2}); }},
+    {"training",
+     [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
+       return pass_line(f, m, g, {.mode = Mode::kTraining, .batch = 2, .optimizer = "adamw"});
+     }},
+    {"amp",
+     [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
+       return pass_line(f, m, g, {.mode = Mode::kTraining, .dtype = "amp", .fusion = "pointwise"});
+     }},
+    {"flash",
+     [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
+       return pass_line(f, m, g, {.dtype = "bf16", .attention = "flash"});
+     }},
+    {"prompt",
+     [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
+       return llm_line(f, m, g, {.prompt = 384, .output = 48, .batch = 4});
+     }},
+    {"server",
+     [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
+       return llm_line(f, m, g,
+                       {.prompt = 200,
+                        .output = 24,
+                        .tp = 2,
+                        .continuous = true,
+                        .concurrency = 4,
+                        .requests = 12,
+                        .max_num_seqs = 4});
+     }},
+};
+
+std::vector<std::string> all_lines() {
+  const Forecaster forecaster;
+  std::vector<GpuRef> gpus;
+  for (const char* name : {"P4", "V100", "A100", "H100", "L40S", "MI210", "B200"})
+    gpus.push_back(load_gpu_ref(name));
+  std::vector<std::string> lines;
+  for (const ModelEntry& entry : model_catalog()) {
+    const ModelRef model = load_model_ref(entry.name);
+    for (const GpuRef& gpu : gpus) {
+      for (const Kind& kind : kKinds) {
+        std::string line;
+        try {
+          line = kind.line(forecaster, model, gpu);
+        } catch (const Error& error) {
+          if (error.kind() == ErrorKind::kInternal) throw;
+          line = fmt::format("refused: {}", error.what());
+        }
+        lines.push_back(fmt::format("{} {} {} {}", entry.name, gpu.id(), kind.name, line));
+      }
+    }
+  }
+  return lines;
+}
+
+/// The bits that this machine's exponentials and logarithms give.
+std::string math_fingerprint() {
+  Hash hash;
+  for (int i = 1; i <= 2000; ++i) {
+    const double x = 0.0137 * i;
+    for (const double y :
+         {std::exp(-x), std::log(x), std::log2(x), std::pow(x, 0.37), std::tanh(x)})
+      hash.add(y);
+    hash.add(static_cast<double>(std::exp(static_cast<float>(-x))));
+    hash.add(static_cast<double>(std::log2(static_cast<float>(x))));
+  }
+  return "math " + hash.text();
+}
+
+std::vector<std::string> words(const std::string& line) {
+  std::vector<std::string> found(1);
+  for (const char c : line) {
+    if (c == ' ') {
+      found.emplace_back();
+    } else {
+      found.back() += c;
+    }
+  }
+  return found;
+}
+
+/// Whether two words are the same text, or name the same number to 9 digits ("s=1.25", "[0.5").
+bool alike(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const size_t begin = a.find_first_of("=[") + 1;  // 0 where there is neither
+  if (a.substr(0, begin) != b.substr(0, begin)) return false;
+  try {
+    const double x = std::stod(a.substr(begin)), y = std::stod(b.substr(begin));
+    return std::abs(x - y) <= 1e-9 * std::abs(x);
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+/// Lines are alike but for the hash of the times, and for the last digits of numbers.
+bool alike_elsewhere(const std::string& a, const std::string& b) {
+  constexpr size_t kTimes = 4;  // model, device, kind, work, times
+  const std::vector<std::string> x = words(a), y = words(b);
+  if (x.size() != y.size()) return false;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (i != kTimes && !alike(x[i], y[i])) return false;
+  }
+  return true;
+}
+
+int compare(const std::vector<std::string>& expected, const std::vector<std::string>& found) {
+  constexpr size_t kShown = 20;
+  size_t differ = 0;
+  const bool same_math = !expected.empty() && expected[0] == found[0];
+  for (size_t i = 1; i < std::max(expected.size(), found.size()); ++i) {
+    const std::string was = i < expected.size() ? expected[i] : "(no line)";
+    const std::string is = i < found.size() ? found[i] : "(no line)";
+    if (was == is || (!same_math && alike_elsewhere(was, is))) continue;
+    if (++differ <= kShown) std::cout << "- " << was << "\n+ " << is << "\n";
+  }
+  if (!same_math)
+    std::cout << "this processor's exponentials and logarithms are not those of the file: the bits "
+                 "of times are not compared\n";
+  std::cout << fmt::format("snapshot: {} lines, {} differ\n", found.size() - 1, differ);
+  return differ == 0 ? 0 : 1;
+}
+
+int run(const std::string& path, bool write) {
+  std::vector<std::string> found = all_lines();
+  found.insert(found.begin(), math_fingerprint());
+  if (!write) {
+    std::vector<std::string> expected;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) expected.push_back(line);
+    return compare(expected, found);
+  }
+  std::ofstream file(path);
+  for (const std::string& line : found) file << line << "\n";
+  return file.good() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tilecast
+
+int main(int argc, char** argv) {
+  const bool write = argc == 3 && std::string(argv[2]) == "--write";
+  if (argc != 2 && !write) {
+    std::cerr << "usage: snapshot EXPECTED [--write]\n";
+    return 2;
+  }
+  return tilecast::run(argv[1], write);
+}
