@@ -13,7 +13,7 @@ constexpr double kNoticed = 1.05;
 
 }  // namespace
 
-std::optional<std::string> slower_experts(const Graph& graph, const Lowered& lowered,
+std::optional<std::string> slower_experts(const Graph& graph, const Program& program,
                                           const std::vector<KernelTime>& times,
                                           const Predictor& predictor, const Device& device) {
   /// A layer of experts and the same one in 16 bits: kernels `first` to `last` of `wide`.
@@ -23,8 +23,8 @@ std::optional<std::string> slower_experts(const Graph& graph, const Lowered& low
   };
   std::vector<Kernel> wide;
   std::vector<Pair> pairs;
-  for (const Launch& launch : lowered.launches) {
-    const Kernel& kernel = lowered.distinct[launch.kernel];
+  for (const Launch& launch : program.launches) {
+    const Kernel& kernel = program.kernels[launch.kernel];
     if (kernel.family != KernelFamily::kExperts || kernel.scheme == Scheme::kNone) continue;
     if (times[launch.kernel].extrapolated) continue;  // no measurement says so
     Node node = *launch.node;
@@ -37,7 +37,7 @@ std::optional<std::string> slower_experts(const Graph& graph, const Lowered& low
     pairs.push_back({&launch, first, wide.size()});
   }
   if (pairs.empty()) return std::nullopt;
-  const Kernel* found = &lowered.distinct[pairs.front().launch->kernel];
+  const Kernel* found = &program.kernels[pairs.front().launch->kernel];
   if (device.matmul_peak(found->dtype) == 0) return std::nullopt;
   std::vector<KernelTime> wide_times(wide.size());
   predictor.predict(wide, device, wide_times);
@@ -50,9 +50,10 @@ std::optional<std::string> slower_experts(const Graph& graph, const Lowered& low
       measured = measured && !wide_times[i].extrapolated;
     }
     if (!measured) continue;
-    found = &lowered.distinct[pair.launch->kernel];
-    wide_s += once_s * static_cast<double>(pair.launch->count);
-    narrow_s += times[pair.launch->kernel].seconds * static_cast<double>(pair.launch->count);
+    found = &program.kernels[pair.launch->kernel];
+    wide_s += once_s * static_cast<double>(program.count(*pair.launch));
+    narrow_s +=
+        times[pair.launch->kernel].seconds * static_cast<double>(program.count(*pair.launch));
   }
   if (wide_s == 0) return std::nullopt;
   if (narrow_s < kNoticed * wide_s) return std::nullopt;

@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "api/timing.h"
+#include "lower/program.h"
+#include "predict/predictor.h"
 
 namespace tilecast {
 
 /// Says so where layers of experts in few bits take longer than the same layers in `dtype` would:
 /// some kernels for few bits were measured slower than those in 16 bits. Layers whose time is
 /// extrapolated in one of both are passed over. nullopt where none is slower.
-std::optional<std::string> slower_experts(const Graph& graph, const Lowered& lowered,
+std::optional<std::string> slower_experts(const Graph& graph, const Program& program,
                                           const std::vector<KernelTime>& times,
                                           const Predictor& predictor, const Device& device);
 

@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "devices/registry.h"
 #include "memory/plan.h"
-#include "ops/builder.h"
 #include "ops/op_def.h"
 #include "ops/shapes.h"
 #include "passes/passes.h"
@@ -185,9 +184,13 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   check_options(model, options, seq);
   const Precision precision = resolve_precision(model, device, precision_request(options));
   const Graph graph = build_graph(model, options, seq, precision);
-  const Lowered lowered = lower(graph, *find_software(options.software));
-  std::vector<KernelTime> times(lowered.distinct.size());
-  impl_->predictor(options.predictor).predict(lowered.distinct, device, times);
+  const Program program = lower(graph, *find_software(options.software));
+  std::vector<KernelTime> times(program.kernels.size());
+  impl_->predictor(options.predictor).predict(program.kernels, device, times);
+  // The baseline is the data sheet alone.
+  const Timeline timeline =
+      run_program(program, times, options.predictor == "roofline" ? 0 : options.host_launch_s);
+  const Totals totals = totals_of(timeline, program.kernel_counts(), times);
 
   Forecast forecast;
   forecast.model = model.name;
@@ -203,24 +206,21 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   forecast.warnings.insert(forecast.warnings.end(), precision.warnings.begin(),
                            precision.warnings.end());
   forecast.parameters = graph.parameter_count();
-  forecast.kernels = describe_launches(lowered, times);
+  forecast.kernels = describe_events(timeline, program, times);
   add_totals(forecast);
-  // The baseline is the data sheet alone.
-  const Timeline timeline =
-      time_launches(lowered, times, options.predictor == "roofline" ? 0 : options.host_launch_s);
-  forecast.latency_s = timeline.seconds;
-  forecast.forward_s = timeline.phases[static_cast<size_t>(Phase::kForward)];
-  forecast.backward_s = timeline.phases[static_cast<size_t>(Phase::kBackward)];
-  forecast.optimizer_s = timeline.phases[static_cast<size_t>(Phase::kOptimizer)];
-  forecast.host_wait_s = timeline.host_wait_s;
-  forecast.latency_low_s = timeline.low_s;
-  forecast.latency_high_s = timeline.high_s;
+  forecast.latency_s = totals.seconds;
+  forecast.forward_s = timeline.phase_s(Phase::kForward);
+  forecast.backward_s = timeline.phase_s(Phase::kBackward);
+  forecast.optimizer_s = timeline.phase_s(Phase::kOptimizer);
+  forecast.host_wait_s = totals.host_wait_s;
+  forecast.latency_low_s = totals.low_s;
+  forecast.latency_high_s = totals.high_s;
   const double peak = device.matmul_peak(multiplied_dtype(precision.scheme, precision.dtype));
   if (forecast.latency_s > 0 && peak > 0)
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   forecast.memory = forecast_memory(graph, device);
   if (const auto slower =
-          slower_experts(graph, lowered, times, impl_->predictor(options.predictor), device))
+          slower_experts(graph, program, times, impl_->predictor(options.predictor), device))
     forecast.warnings.push_back(*slower);
   add_warnings(forecast, device);
   if (MemoryForecast& memory = forecast.memory; !memory.fits) {

@@ -13,7 +13,6 @@
 #include "api/llm_server.h"
 #include "api/llm_steps.h"
 #include "base/checked.h"
-#include "ops/builder.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -60,7 +59,7 @@ class Llm {
     return steps_.step({{sequences, 1, past}}, !o_.cuda_graphs);
   }
 
-  static Estimate estimate(const Timeline& t) { return {t.seconds, t.low_s, t.high_s}; }
+  static Estimate estimate(const Totals& t) { return {t.seconds, t.low_s, t.high_s}; }
   static Estimate sum(const Estimate& a, const Estimate& b, double times) {
     // Both come from the same networks: their errors are taken to go together.
     return {a.seconds + times * b.seconds, a.low_s + times * b.low_s, a.high_s + times * b.high_s};
@@ -68,15 +67,15 @@ class Llm {
 
   StepForecast describe_step(const Step& s) const {
     StepForecast f;
-    f.time = estimate(s.timeline);
-    f.host_wait_s = s.timeline.host_wait_s;
-    f.kernels = describe_launches(s.lowered, s.times);
+    f.time = estimate(s.totals);
+    f.host_wait_s = s.totals.host_wait_s;
+    f.kernels = describe_events(s.timeline, s.program, s.times);
     f.slower_experts = steps_.slower_experts(s).value_or("");
     std::map<std::string, double> shares;
     for (const KernelForecast& k : f.kernels)
       shares[k.limit] += k.latency_s * static_cast<double>(k.count);
     for (const auto& [limit, seconds] : shares)
-      f.limits.emplace_back(limit, seconds / s.timeline.kernels_s);
+      f.limits.emplace_back(limit, seconds / s.totals.kernels_s);
     std::sort(f.limits.begin(), f.limits.end(),
               [](const auto& a, const auto& b) { return a.second > b.second; });
     return f;
@@ -104,24 +103,20 @@ class Llm {
     const Graph graph = steps_.graph({{1, 1, o_.prompt}}, 1);
     f.parameters = graph.parameter_count();
     f.active_parameters = f.parameters;
-    std::vector<Kernel> kernels;
-    for (const Segment& segment : graph.segments) {
-      for (int32_t i = 0; i < segment.node_count; ++i) {
-        const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
-        kernels.clear();
-        lower_node(graph, node, kernels);
-        for (const Kernel& k : kernels) {
-          const int64_t flops = checked_multiply(k.flops, segment.repeat);
-          f.flops_per_token = checked_add(f.flops_per_token, flops);
-          if (k.is_attention())
-            f.attention_flops_per_token = checked_add(f.attention_flops_per_token, flops);
-          if (k.family != KernelFamily::kExperts) continue;
-          int64_t held = 0;
-          for (size_t w = 1; w < 3; ++w) held += element_count(graph.tensor(node.inputs[w]).shape);
-          f.active_parameters -=
-              held / k.experts.experts * (k.experts.experts - k.experts.chosen) * segment.repeat;
-        }
-      }
+    const Program program = lower(graph, *find_software(o_.software));
+    for (const Launch& launch : program.launches) {
+      const Kernel& k = program.kernels[launch.kernel];
+      const int64_t count = program.count(launch);
+      const int64_t flops = checked_multiply(k.flops, count);
+      f.flops_per_token = checked_add(f.flops_per_token, flops);
+      if (k.is_attention())
+        f.attention_flops_per_token = checked_add(f.attention_flops_per_token, flops);
+      if (k.family != KernelFamily::kExperts) continue;
+      int64_t held = 0;
+      for (size_t w = 1; w < 3; ++w)
+        held += element_count(graph.tensor(launch.node->inputs[w]).shape);
+      f.active_parameters -=
+          held / k.experts.experts * (k.experts.experts - k.experts.chosen) * count;
     }
     // The embedding table is looked up, not multiplied, unless it is the output layer too.
     f.multiplied_parameters =
@@ -131,7 +126,7 @@ class Llm {
 
   /// Kernels of a step that runs `times` times; alike ones are one row.
   static void add_kernels(LlmForecast& f, const Step& step, const char* phase, int64_t times) {
-    for (KernelForecast& row : describe_launches(step.lowered, step.times)) {
+    for (KernelForecast& row : describe_events(step.timeline, step.program, step.times)) {
       row.phase = phase;
       row.count = checked_multiply(row.count, times);
       const auto alike =
@@ -151,7 +146,7 @@ class Llm {
     const int64_t together = prefill_sequences(o_, o_.batch);
     const int64_t chunk = o_.max_num_batched_tokens;
     const auto add = [&](const Step& s, int64_t times) {
-      f.first_token = sum(f.first_token, estimate(s.timeline), static_cast<double>(times));
+      f.first_token = sum(f.first_token, estimate(s.totals), static_cast<double>(times));
       add_kernels(f, s, "prefill", times);
     };
     if (o_.prompt <= chunk) {
@@ -187,7 +182,7 @@ class Llm {
       const int64_t first = i * steps / points, end = (i + 1) * steps / points;
       const int64_t past = middle_of(o_.prompt + first, o_.prompt + end - 1);
       const Step s = decode_step(o_.batch, past);
-      f.course.emplace_back(past, estimate(s.timeline));
+      f.course.emplace_back(past, estimate(s.totals));
       total = sum(total, f.course.back().second, static_cast<double>(end - first));
       if (o_.output > 1) add_kernels(f, s, "decode", end - first);
       if (i == points / 2) f.decode = describe_step(s);

@@ -82,25 +82,27 @@ Graph LlmSteps::graph(std::vector<Group> groups, int64_t ranks) const {
 LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
   Step s;
   s.graph = graph(std::move(groups), options_.tp);
-  s.lowered = lower(s.graph, *find_software(options_.software));
-  s.times.resize(s.lowered.distinct.size());
-  forecaster_.impl().predictor(options_.predictor).predict(s.lowered.distinct, device_, s.times);
-  s.timeline = time_launches(s.lowered, s.times, launched ? options_.host_launch_s : 0);
+  s.program = lower(s.graph, *find_software(options_.software));
+  s.times.resize(s.program.kernels.size());
+  forecaster_.impl().predictor(options_.predictor).predict(s.program.kernels, device_, s.times);
+  s.timeline = run_program(s.program, s.times, launched ? options_.host_launch_s : 0);
+  s.totals = totals_of(s.timeline, s.program.kernel_counts(), s.times);
   return s;
 }
 
 double LlmSteps::kernel_seconds(
     std::vector<Group> groups,
-    const std::function<bool(const Graph&, const Launch&)>& wanted) const {
+    const std::function<bool(const Program&, const Launch&)>& wanted) const {
   const Graph built = graph(std::move(groups), options_.tp);
-  const Lowered lowered = lower(built, *find_software(options_.software));
-  std::vector<double> counts(lowered.distinct.size(), 0);
-  for (const Launch& launch : lowered.launches) {
-    if (wanted(built, launch)) counts[launch.kernel] += static_cast<double>(launch.count);
+  const Program program = lower(built, *find_software(options_.software));
+  std::vector<double> counts(program.kernels.size(), 0);
+  for (const Launch& launch : program.launches) {
+    if (wanted(program, launch))
+      counts[launch.kernel] += static_cast<double>(program.count(launch));
   }
   std::vector<Kernel> kernels;
   for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] > 0) kernels.push_back(lowered.distinct[i]);
+    if (counts[i] > 0) kernels.push_back(program.kernels[i]);
   }
   std::vector<KernelTime> times(kernels.size());
   forecaster_.impl().predictor(options_.predictor).predict(kernels, device_, times);
@@ -116,7 +118,7 @@ int64_t prefill_sequences(const LlmOptions& o, int64_t batch) {
 }
 
 std::optional<std::string> LlmSteps::slower_experts(const Step& s) const {
-  return tilecast::slower_experts(s.graph, s.lowered, s.times,
+  return tilecast::slower_experts(s.graph, s.program, s.times,
                                   forecaster_.impl().predictor(options_.predictor), device_);
 }
 

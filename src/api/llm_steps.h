@@ -23,15 +23,16 @@ class LlmSteps {
 
   struct Step {
     Graph graph;  ///< what the launches point into
-    Lowered lowered;
-    std::vector<KernelTime> times;
+    Program program;
+    std::vector<KernelTime> times;  ///< of the program's kernels
     Timeline timeline;
+    Totals totals;
   };
   /// `launched`: kernel by kernel by the host; else by a CUDA graph.
   Step step(std::vector<Group> groups, bool launched) const;
   /// Seconds of those kernels of a step that are wanted; only they are forecast.
   double kernel_seconds(std::vector<Group> groups,
-                        const std::function<bool(const Graph&, const Launch&)>& wanted) const;
+                        const std::function<bool(const Program&, const Launch&)>& wanted) const;
   Graph graph(std::vector<Group> groups, int64_t ranks) const;
 
   /// See expert_precision.h.

@@ -258,7 +258,7 @@ TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
   const LlmSteps steps(forecaster(), model, gpu, options);
   StepCosts costs(steps, {});
   const auto graph_s = [&](std::vector<LlmSteps::Group> groups) {
-    return steps.step(std::move(groups), true).timeline.seconds;
+    return steps.step(std::move(groups), true).totals.seconds;
   };
   // 1536 and 1024 tokens are knots of the grid; attention is interpolated in contexts.
   EXPECT_NEAR(costs.seconds({36, 700, {{500, 0}, {500, 0}, {500, 0}}}) /

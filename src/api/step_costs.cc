@@ -69,15 +69,15 @@ StepCosts::StepCosts(const LlmSteps& steps, const std::vector<int64_t>& named)
       later_(named, [this](const auto& x) { return part_s({x[0], x[1], x[2]}, Part::kGroup); }) {
   const LlmSteps::Step step = steps_.step({{1, 1, 1}}, false);
   double launches = 0;
-  for (const Launch& launch : step.lowered.launches) launches += static_cast<double>(launch.count);
+  for (const double count : step.program.kernel_counts()) launches += count;
   launch_s_ = launches * steps_.options().host_launch_s;
 }
 
 double StepCosts::part_s(const StepRequest::Group& group, Part part) const {
-  return steps_.kernel_seconds({group}, [part](const Graph& graph, const Launch& launch) {
+  return steps_.kernel_seconds({group}, [part](const Program& program, const Launch& launch) {
     const std::string& name = launch.node->name;
     // The last segment is the output layer and the norm before it, which works on all tokens.
-    const bool last = launch.segment + 1 == graph.segments.size();
+    const bool last = program.blocks[launch.block].segment == program.blocks.back().segment;
     if (is_group_work(name)) return part == Part::kGroup;
     return part == (last && name.rfind("norm", 0) != 0 ? Part::kHead : Part::kRest);
   });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tilecast {
@@ -22,11 +23,17 @@ class HostFedStream {
   void run(const Sequence& sequence, int64_t repeat);
 
   /// When both the stream and the host are done, from the start of the first kernel.
-  double end_s() const {
-    return launches_ == 0 ? 0 : static_cast<double>(launches_ - 1) * launch_s_ + lead_s_;
+  double end_s() const { return done_s(launches_, lead_s_); }
+  /// When the stream would be done with a sequence that is run once from here.
+  double end_after(const Sequence& sequence) const {
+    return done_s(launches_ + sequence.launches, std::max(lead_s_ + sequence.sum, sequence.least));
   }
 
  private:
+  double done_s(int64_t launches, double lead_s) const {
+    return launches == 0 ? 0 : static_cast<double>(launches - 1) * launch_s_ + lead_s;
+  }
+
   double launch_s_;
   int64_t launches_ = 0;
   double lead_s_ = 0;  ///< the stream's end after the last issue

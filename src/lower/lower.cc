@@ -1,0 +1,78 @@
+#include <unordered_map>
+
+#include "lower/program.h"
+#include "ops/builder.h"
+
+namespace tilecast {
+namespace {
+
+struct KernelHash {
+  size_t operator()(const Kernel& k) const {
+    uint64_t hash = 14695981039346656037ull;
+    for (int64_t v :
+         {static_cast<int64_t>(k.family) * 64 + static_cast<int64_t>(k.dtype),
+          static_cast<int64_t>(k.op), k.batch, k.m, k.n, k.k, k.read_bytes, k.write_bytes})
+      hash = (hash ^ static_cast<uint64_t>(v)) * 1099511628211ull;
+    return hash;
+  }
+};
+
+/// Appends launches; a block ends with its segment or phase.
+class Lowering {
+ public:
+  Lowering(const Graph& graph, Software software) : graph_(graph), software_(software) {
+    index_.reserve(2 * graph.nodes.size());
+  }
+
+  Program run() {
+    for (size_t s = 0; s < graph_.segments.size(); ++s) {
+      const Segment& segment = graph_.segments[s];
+      for (int32_t i = 0; i < segment.node_count; ++i)
+        add_node(s, graph_.nodes[static_cast<size_t>(segment.first_node + i)]);
+    }
+    return std::move(program_);
+  }
+
+ private:
+  void add_node(size_t segment, const Node& node) {
+    kernels_.clear();
+    lower_node(graph_, node, kernels_);
+    for (Kernel& kernel : kernels_) {
+      kernel.software = software_;
+      const auto [it, fresh] = index_.emplace(kernel, program_.kernels.size());
+      if (fresh) program_.kernels.push_back(kernel);
+      program_.launches.push_back(
+          {.node = &node, .kernel = it->second, .block = block_of(segment, node.phase)});
+    }
+  }
+
+  /// The block that the next launch belongs to.
+  size_t block_of(size_t segment, Phase phase) {
+    std::vector<Block>& blocks = program_.blocks;
+    if (blocks.empty() || blocks.back().segment != segment || blocks.back().phase != phase)
+      blocks.push_back({.first_launch = program_.launches.size(),
+                        .repeat = graph_.segments[segment].repeat,
+                        .segment = segment,
+                        .phase = phase});
+    blocks.back().launch_count += 1;
+    return blocks.size() - 1;
+  }
+
+  const Graph& graph_;
+  Software software_;
+  Program program_;
+  std::unordered_map<Kernel, size_t, KernelHash> index_;
+  std::vector<Kernel> kernels_;  ///< of one node
+};
+
+}  // namespace
+
+std::vector<double> Program::kernel_counts() const {
+  std::vector<double> counts(kernels.size(), 0);
+  for (const Launch& launch : launches) counts[launch.kernel] += static_cast<double>(count(launch));
+  return counts;
+}
+
+Program lower(const Graph& graph, Software software) { return Lowering(graph, software).run(); }
+
+}  // namespace tilecast
