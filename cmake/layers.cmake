@@ -1,0 +1,21 @@
+# Which folders a folder of src may include; "may include" is transitive. CMakeLists.txt links the
+# folders' libraries by this table, tools/check_layers.py reads the #includes by it.
+tilecast_layer(base)
+tilecast_layer(graph base)
+tilecast_layer(ops graph)
+tilecast_layer(passes ops)
+tilecast_layer(importers ops)
+tilecast_layer(devices graph)
+tilecast_layer(predict ops devices)
+tilecast_layer(lower ops)
+tilecast_layer(sim lower)
+tilecast_layer(measurements predict)
+tilecast_layer(train measurements)
+tilecast_layer(memory graph)
+tilecast_layer(report base)
+tilecast_layer(api importers passes lower predict sim memory)
+tilecast_layer(evaluate api measurements)
+tilecast_layer(cli evaluate report train)
+
+# The folders that may include the headers of include/tilecast; all may include tilecast/error.h.
+tilecast_sees_facade(api evaluate report cli)
