@@ -3,6 +3,7 @@
 
     tests/install_test.py <build folder>
 """
+import json
 import os
 import shutil
 import subprocess
@@ -57,6 +58,24 @@ def check_manual(page: Path) -> None:
         assert word in text, word
 
 
+def check_package(prefix: Path, folder: Path) -> None:
+    """Programs of a few lines are built against the installed libraries and give the program's own numbers."""
+    build = folder / "uses"
+    source = Path(__file__).resolve().parent / "package"
+    run("cmake", "-S", str(source), "-B", str(build), f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", str(build))
+    forecast = [str(prefix / "bin/tilecast"), "forecast", "gpt2_large", "--gpu", "H100", "--batch", "4"]
+    expected = json.loads(run(*forecast, "--format", "json").stdout)["latency_s"]
+    found = float(run(str(build / "uses_tilecast")).stdout)
+    assert abs(found / expected - 1) < 1e-6, (found, expected)
+    # Forecasting needs none of the libraries that training uses.
+    needed = run("ldd", str(build / "uses_tilecast")).stdout
+    assert "xgboost" not in needed and "lzma" not in needed, needed
+    rows = folder / "rows.csv"
+    rows.write_text("gpu,op,dtype,m,n,k,latency_s\nH100,linear,bf16,4096,4096,4096,0.00025\n")
+    assert run(str(build / "uses_train"), str(rows)).stdout == "1 rows\n"
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         prefix = Path(folder)
@@ -70,6 +89,7 @@ def main() -> int:
         # The installed program is found on PATH and needs nothing of the build.
         environment = {**os.environ, "PATH": f"{prefix / 'bin'}:{os.environ['PATH']}"}
         assert run("tilecast", "--version", env=environment, cwd=folder).stdout.startswith("tilecast ")
+        check_package(prefix, Path(folder))
         check_bash(files[2])
         check_other_shells(share)
         check_manual(files[1])

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -122,18 +121,6 @@ TEST(ForecastTest, ShortKernelsRunAtTheHostsPace) {
   EXPECT_GE(eager.latency_s, static_cast<double>(launches - 1) * 5e-6);
   // Long kernels hide the host.
   EXPECT_LT(forecast("gpt2_large", "H100", {.batch = 8}).host_wait_s, 1e-4);
-}
-
-TEST(ForecastTest, IsTheSameFromAnyThread) {
-  const ModelRef model = load_model_ref("bert_large");
-  const GpuRef gpu = load_gpu_ref("A100");
-  const std::string once = forecast_json(forecaster().forecast(model, gpu, {}), 1);
-  std::vector<std::string> results(4);
-  std::vector<std::thread> threads;
-  for (std::string& result : results)
-    threads.emplace_back([&] { result = forecast_json(forecaster().forecast(model, gpu, {}), 1); });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& result : results) EXPECT_EQ(result, once);
 }
 
 TEST(ForecastTest, JsonHoldsTheContract) {
