@@ -8,6 +8,7 @@ cmake --preset fuzz -DBUILD_TESTING=OFF
 targets=$(basename -s .cc -a tests/fuzz/fuzz_*.cc)
 # shellcheck disable=SC2086  # a list of words
 cmake --build --preset fuzz --target $targets
+failed=
 for target in ${targets}; do
   target=${target#fuzz_}
   corpus=build/fuzz/corpus/$target
@@ -25,7 +26,8 @@ for target in ${targets}; do
   else
     tail -n 40 "$log"
     echo "fuzzing $target: found a crash, see above" >&2
-    exit 1
+    failed="$failed $target"
   fi
 done
+[ -z "$failed" ] || { echo "fuzzing: crashes in$failed" >&2; exit 1; }
 echo "fuzzing: clean"

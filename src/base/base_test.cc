@@ -87,6 +87,9 @@ TEST(JsonReader, SyntaxErrorsHaveLineAndColumn) {
 }
 
 TEST(JsonReader, DeepNestingIsRefusedBeforeItMeetsTheStack) {
+  // What stands behind a zero byte is not dropped silently.
+  EXPECT_ERROR(parse_json(std::string_view("{}\n\0{\"a\": 1}", 12), "x.json"), kInput,
+               "x.json:2:1: not JSON: expected text, found a zero byte");
   EXPECT_ERROR(parse_json(std::string(100000, '['), "x.json"), kInput, "nested deeper than 64");
 }
 

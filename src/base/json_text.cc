@@ -241,6 +241,10 @@ Json parse_scanned(std::string_view text, const std::string& where, const Scan& 
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& where) {
+  // nlohmann takes a zero byte for the end of the text and would drop what follows it.
+  if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
+    throw Error(ErrorKind::kInput, fmt::format("{}:{}: not JSON: expected text, found a zero byte",
+                                               where, position(text, zero)));
   const Scan scan(text, where);
   Json json = parse_scanned(text, where, scan);
   if (count_pairs(json) != scan.pairs) DuplicateKey(text, where).fail();
