@@ -32,17 +32,21 @@ std::vector<tilecast::Kernel> distinct_kernels(size_t count) {
   tilecast::Rng rng(1);
   std::vector<tilecast::Kernel> kernels;
   for (size_t i = 0; i < count; ++i) {
+    using tilecast::Rows;
+    const int64_t m = 64 + static_cast<int64_t>(rng.below(16384));
+    const int64_t n = 64 + static_cast<int64_t>(rng.below(8192));
     tilecast::Kernel k;
-    k.family = i % 2 == 0   ? tilecast::KernelFamily::kLinear
-               : i % 8 == 1 ? tilecast::KernelFamily::kSoftmax
-               : i % 8 == 3 ? tilecast::KernelFamily::kLayerNorm
-                            : tilecast::KernelFamily::kElementwise;
-    k.m = 64 + static_cast<int64_t>(rng.below(16384));
-    k.n = 64 + static_cast<int64_t>(rng.below(8192));
-    k.k = k.is_matmul() ? 64 + static_cast<int64_t>(rng.below(8192)) : 1;
-    k.flops = k.is_matmul() ? 2 * k.m * k.n * k.k : k.m * k.n;
-    k.read_bytes = 4 * (k.is_matmul() ? k.m * k.k + k.k * k.n : k.m * k.n);
-    k.write_bytes = 4 * k.m * k.n;
+    if (i % 2 == 0) {
+      const int64_t depth = 64 + static_cast<int64_t>(rng.below(8192));
+      k = {.shape = tilecast::Gemm{.m = m, .n = n, .k = depth},
+           .flops = 2 * m * n * depth,
+           .read_bytes = 4 * (m * depth + depth * n)};
+    } else {
+      k = {.shape = tilecast::Stream{m, n}, .flops = m * n, .read_bytes = 4 * m * n};
+      if (i % 8 == 1) k.shape = Rows{m, n, Rows::Function::kSoftmax};
+      if (i % 8 == 3) k.shape = Rows{m, n, Rows::Function::kNorm};
+    }
+    k.write_bytes = 4 * m * n;
     kernels.push_back(k);
   }
   return kernels;
@@ -62,19 +66,19 @@ std::vector<tilecast::Kernel> narrow_kernels(size_t count) {
     kernels.push_back(tilecast::kernels_of_shape(decode ? "cached_attention" : "gemm",
                                                  tilecast::DType::kBf16, shape)
                           .front());
-    kernels.back().software = tilecast::Software::kVllm;
   }
   return kernels;
 }
 
-void kernel_batch(benchmark::State& state, std::vector<tilecast::Kernel> (*make)(size_t)) {
+void kernel_batch(benchmark::State& state, std::vector<tilecast::Kernel> (*make)(size_t),
+                  const tilecast::Conditions& conditions) {
   const tilecast::Weights weights = tilecast::load_weights("");
   const auto predictor = tilecast::make_learned_predictor(weights);
   const tilecast::Device device = tilecast::find_device("H100");
   const auto kernels = make(4096);
   std::vector<tilecast::KernelTime> times(kernels.size());
   for (auto _ : state) {
-    predictor->predict(kernels, device, times);
+    predictor->predict(kernels, device, conditions, times);
     benchmark::DoNotOptimize(times.data());
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kernels.size()));
@@ -96,8 +100,11 @@ BENCHMARK_CAPTURE(whole_model, gpt2_large_inference, "gpt2_large", tilecast::Mod
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(whole_model, llama_3_8b_training, "llama-3-8b", tilecast::Mode::kTraining, 2048)
     ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(kernel_batch, fp32, distinct_kernels)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(kernel_batch, bf16, narrow_kernels)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(kernel_batch, fp32, distinct_kernels, tilecast::Conditions{})
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(kernel_batch, bf16, narrow_kernels,
+                  tilecast::Conditions{.software = tilecast::Software::kVllm})
+    ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(language_model, llama_3_8b, "llama-3-8b", 1)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(language_model, deepseek_v3, "deepseek-v3", 8)->Unit(benchmark::kMicrosecond);
 

@@ -73,10 +73,17 @@ struct Falls {
 int trailing_bits(int64_t x) { return std::min(5, __builtin_ctzll(static_cast<uint64_t>(x))); }
 
 /// A dimension that is less aligned than before may get slower: only the reverse can hide a fall.
-bool better_aligned(const Kernel& before, const Kernel& after) {
+bool better_aligned(const Gemm& before, const Gemm& after) {
   return trailing_bits(after.m) > trailing_bits(before.m) ||
          trailing_bits(after.n) > trailing_bits(before.n) ||
          trailing_bits(after.k) > trailing_bits(before.k);
+}
+
+/// What may explain that a product falls; "" of other kernels.
+const char* change_of(const Kernel& before, const Kernel& after, bool other_tile) {
+  if (!before.is_product()) return "";
+  if (other_tile) return "other tile";
+  return better_aligned(gemm_of(before), gemm_of(after)) ? "better aligned" : "same kernel";
 }
 
 }  // namespace
@@ -117,17 +124,14 @@ int main(int argc, char** argv) {
       after.insert(after.end(), large.begin(), large.end());
     }
     std::vector<KernelTime> a(before.size()), b(after.size());
-    predictor->predict(before, device, a);
-    predictor->predict(after, device, b);
+    predictor->predict(before, device, {}, a);
+    predictor->predict(after, device, {}, b);
     for (size_t i = 0; i < a.size(); ++i) {
       const double bound = physical_bound(before[i], device).seconds();
       below_bound += a[i].seconds < bound;
       low_below_bound += a[i].low_s < bound;
-      const char* change = a[i].tile != b[i].tile                ? "other tile"
-                           : better_aligned(before[i], after[i]) ? "better aligned"
-                                                                 : "same kernel";
-      falls[fmt::format("{:16} {}", a[i].predictor, before[i].is_matmul() ? change : "")].add(
-          a[i].seconds, b[i].seconds);
+      const char* change = change_of(before[i], after[i], a[i].tile != b[i].tile);
+      falls[fmt::format("{:16} {}", a[i].predictor, change)].add(a[i].seconds, b[i].seconds);
     }
     kernels += a.size();
   }

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tilecast {
@@ -95,14 +98,27 @@ struct KernelSettings {
   bool warm = false;  ///< operands lie in L2 already, as when a benchmark replays the kernel
 };
 
+/// The sizes of a kernel under the names that its type gives them: batch, m, n and k of a gemm.
+struct NamedSizes {
+  static constexpr size_t kMost = 8;  ///< that a type has
+
+  std::string_view type;  ///< "gemm", "convolution", "attention", "experts", "rows", "stream", …
+  std::string_view text;  ///< how tables show them: "{batch} x [{m}x{n}x{k}]"
+  std::span<const std::string_view> names;
+  std::array<int64_t, kMost> values{};  ///< in the order of the names
+
+  bool operator==(const NamedSizes& other) const {
+    return type == other.type && values == other.values;
+  }
+};
+
 /// Kernels that are alike, e.g. one per layer. Times are of one; `count` says how many.
 struct KernelForecast {
   std::string name;
   std::string op;
-  std::string family;  ///< which sizes mean what: "linear", "bmm", "softmax", …
-  std::string phase;   ///< "forward", "backward" or "optimizer"
+  std::string phase;  ///< "forward", "backward" or "optimizer"
   std::string dtype;
-  KernelSizes shape;
+  NamedSizes shape;
   int64_t count = 1;
   double latency_s = 0;
   double low_s = 0;  ///< 80 % interval

@@ -15,7 +15,8 @@ constexpr double kNoticed = 1.05;
 
 std::optional<std::string> slower_experts(const Graph& graph, const Program& program,
                                           const std::vector<KernelTime>& times,
-                                          const Predictor& predictor, const Device& device) {
+                                          const Predictor& predictor, const Device& device,
+                                          const Conditions& conditions) {
   /// A layer of experts and the same one in 16 bits: kernels `first` to `last` of `wide`.
   struct Pair {
     const Launch* launch;
@@ -25,7 +26,7 @@ std::optional<std::string> slower_experts(const Graph& graph, const Program& pro
   std::vector<Pair> pairs;
   for (const Launch& launch : program.launches) {
     const Kernel& kernel = program.kernels[launch.kernel];
-    if (kernel.family != KernelFamily::kExperts || kernel.scheme == Scheme::kNone) continue;
+    if (!kernel.is<Experts>() || kernel.scheme == Scheme::kNone) continue;
     if (times[launch.kernel].extrapolated) continue;  // no measurement says so
     Node node = *launch.node;
     for (Attribute& attribute : node.attributes) {
@@ -33,14 +34,13 @@ std::optional<std::string> slower_experts(const Graph& graph, const Program& pro
     }
     const size_t first = wide.size();
     lower_node(graph, node, wide);
-    for (size_t i = first; i < wide.size(); ++i) wide[i].software = kernel.software;
     pairs.push_back({&launch, first, wide.size()});
   }
   if (pairs.empty()) return std::nullopt;
   const Kernel* found = &program.kernels[pairs.front().launch->kernel];
   if (device.matmul_peak(found->dtype) == 0) return std::nullopt;
   std::vector<KernelTime> wide_times(wide.size());
-  predictor.predict(wide, device, wide_times);
+  predictor.predict(wide, device, conditions, wide_times);
   double wide_s = 0, narrow_s = 0;
   for (const Pair& pair : pairs) {
     double once_s = 0;
@@ -59,7 +59,7 @@ std::optional<std::string> slower_experts(const Graph& graph, const Program& pro
   if (narrow_s < kNoticed * wide_s) return std::nullopt;
   return fmt::format("experts in {} take {:.0f} % longer than in {} with {} on {}",
                      scheme_info(found->scheme).name, 100 * (narrow_s / wide_s - 1),
-                     dtype_name(found->dtype), software_name(found->software), device.id);
+                     dtype_name(found->dtype), software_name(conditions.software), device.id);
 }
 
 }  // namespace tilecast

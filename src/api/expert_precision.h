@@ -14,6 +14,7 @@ namespace tilecast {
 /// extrapolated in one of both are passed over. nullopt where none is slower.
 std::optional<std::string> slower_experts(const Graph& graph, const Program& program,
                                           const std::vector<KernelTime>& times,
-                                          const Predictor& predictor, const Device& device);
+                                          const Predictor& predictor, const Device& device,
+                                          const Conditions& conditions);
 
 }  // namespace tilecast

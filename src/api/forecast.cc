@@ -184,9 +184,11 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   check_options(model, options, seq);
   const Precision precision = resolve_precision(model, device, precision_request(options));
   const Graph graph = build_graph(model, options, seq, precision);
-  const Program program = lower(graph, *find_software(options.software));
+  const Program program = lower(graph);
+  const Conditions conditions{.software = *find_software(options.software)};
+  const Predictor& predictor = impl_->predictor(options.predictor);
   std::vector<KernelTime> times(program.kernels.size());
-  impl_->predictor(options.predictor).predict(program.kernels, device, times);
+  predictor.predict(program.kernels, device, conditions, times);
   // The baseline is the data sheet alone.
   const Timeline timeline =
       run_program(program, times, options.predictor == "roofline" ? 0 : options.host_launch_s);
@@ -219,8 +221,7 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   if (forecast.latency_s > 0 && peak > 0)
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   forecast.memory = forecast_memory(graph, device);
-  if (const auto slower =
-          slower_experts(graph, program, times, impl_->predictor(options.predictor), device))
+  if (const auto slower = slower_experts(graph, program, times, predictor, device, conditions))
     forecast.warnings.push_back(*slower);
   add_warnings(forecast, device);
   if (MemoryForecast& memory = forecast.memory; !memory.fits) {
@@ -264,13 +265,11 @@ std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuR
   shape.chosen = settings.chosen;
   shape.ranks = settings.ranks;
   shape.skew_percent = settings.skew_percent;
-  std::vector<Kernel> kernels = kernels_of_shape(op, parse_dtype(dtype, "--dtype"), shape);
-  for (Kernel& kernel : kernels) {
-    kernel.software = *find_software(settings.software);
-    kernel.warm = settings.warm;
-  }
+  const std::vector<Kernel> kernels = kernels_of_shape(op, parse_dtype(dtype, "--dtype"), shape);
+  const Conditions conditions{.software = *find_software(settings.software),
+                              .caches = settings.warm ? Caches::kWarm : Caches::kCold};
   std::vector<KernelTime> times(kernels.size());
-  impl_->predictor(predictor).predict(kernels, gpu.content->device, times);
+  impl_->predictor(predictor).predict(kernels, gpu.content->device, conditions, times);
   std::vector<KernelForecast> rows;
   for (size_t i = 0; i < kernels.size(); ++i) {
     rows.push_back(describe(kernels[i], times[i]));

@@ -103,20 +103,21 @@ class Llm {
     const Graph graph = steps_.graph({{1, 1, o_.prompt}}, 1);
     f.parameters = graph.parameter_count();
     f.active_parameters = f.parameters;
-    const Program program = lower(graph, *find_software(o_.software));
+    const Program program = lower(graph);
     for (const Launch& launch : program.launches) {
       const Kernel& k = program.kernels[launch.kernel];
       const int64_t count = program.count(launch);
       const int64_t flops = checked_multiply(k.flops, count);
       f.flops_per_token = checked_add(f.flops_per_token, flops);
-      if (k.is_attention())
+      if (k.is<Attention>())
         f.attention_flops_per_token = checked_add(f.attention_flops_per_token, flops);
-      if (k.family != KernelFamily::kExperts) continue;
+      const Experts* experts = k.as<Experts>();
+      if (experts == nullptr) continue;
       int64_t held = 0;
       for (size_t w = 1; w < 3; ++w)
         held += element_count(graph.tensor(launch.node->inputs[w]).shape);
       f.active_parameters -=
-          held / k.experts.experts * (k.experts.experts - k.experts.chosen) * count;
+          held / experts->num_experts * (experts->num_experts - experts->top_k) * count;
     }
     // The embedding table is looked up, not multiplied, unless it is the output layer too.
     f.multiplied_parameters =
@@ -195,7 +196,7 @@ class Llm {
     for (const KernelForecast& k : f.kernels) {
       f.flops = checked_add(f.flops, checked_multiply(k.flops, k.count));
       f.bytes = checked_add(f.bytes, checked_multiply(k.bytes, k.count));
-      if (k.family == kernel_family_name(KernelFamily::kCollective))
+      if (k.shape.type == Collective::kName)
         f.communication_s += k.latency_s * static_cast<double>(k.count);
     }
   }

@@ -82,9 +82,9 @@ Graph LlmSteps::graph(std::vector<Group> groups, int64_t ranks) const {
 LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
   Step s;
   s.graph = graph(std::move(groups), options_.tp);
-  s.program = lower(s.graph, *find_software(options_.software));
+  s.program = lower(s.graph);
   s.times.resize(s.program.kernels.size());
-  forecaster_.impl().predictor(options_.predictor).predict(s.program.kernels, device_, s.times);
+  predictor().predict(s.program.kernels, device_, conditions(), s.times);
   s.timeline = run_program(s.program, s.times, launched ? options_.host_launch_s : 0);
   s.totals = totals_of(s.timeline, s.program.kernel_counts(), s.times);
   return s;
@@ -94,7 +94,7 @@ double LlmSteps::kernel_seconds(
     std::vector<Group> groups,
     const std::function<bool(const Program&, const Launch&)>& wanted) const {
   const Graph built = graph(std::move(groups), options_.tp);
-  const Program program = lower(built, *find_software(options_.software));
+  const Program program = lower(built);
   std::vector<double> counts(program.kernels.size(), 0);
   for (const Launch& launch : program.launches) {
     if (wanted(program, launch))
@@ -105,7 +105,7 @@ double LlmSteps::kernel_seconds(
     if (counts[i] > 0) kernels.push_back(program.kernels[i]);
   }
   std::vector<KernelTime> times(kernels.size());
-  forecaster_.impl().predictor(options_.predictor).predict(kernels, device_, times);
+  predictor().predict(kernels, device_, conditions(), times);
   double seconds = 0;
   for (size_t i = 0, k = 0; i < counts.size(); ++i) {
     if (counts[i] > 0) seconds += counts[i] * times[k++].seconds;
@@ -118,9 +118,14 @@ int64_t prefill_sequences(const LlmOptions& o, int64_t batch) {
 }
 
 std::optional<std::string> LlmSteps::slower_experts(const Step& s) const {
-  return tilecast::slower_experts(s.graph, s.program, s.times,
-                                  forecaster_.impl().predictor(options_.predictor), device_);
+  return tilecast::slower_experts(s.graph, s.program, s.times, predictor(), device_, conditions());
 }
+
+const Predictor& LlmSteps::predictor() const {
+  return forecaster_.impl().predictor(options_.predictor);
+}
+
+Conditions LlmSteps::conditions() const { return {.software = *find_software(options_.software)}; }
 
 int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const {
   // Fewer key heads than ranks are held several times; a latent vector by every rank.

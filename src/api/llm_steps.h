@@ -53,6 +53,8 @@ class LlmSteps {
  private:
   void read_precision();
   void check() const;
+  const Predictor& predictor() const;
+  Conditions conditions() const;
 
   const Forecaster& forecaster_;
   const Model& model_;

@@ -51,9 +51,9 @@ Totals totals_of(const Timeline& timeline, const std::vector<double>& kernel_cou
 KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
   KernelForecast row;
   row.op = op_def(kernel.op).name;
-  row.family = kernel_family_name(kernel.family);
   row.dtype = precision_name(kernel);
-  row.shape = {kernel.batch, kernel.m, kernel.n, kernel.k};
+  const KernelTypeInfo& type = type_info(kernel);
+  row.shape = {type.name, type.text, type.sizes, sizes_of(kernel)};
   row.latency_s = time.seconds;
   row.low_s = time.low_s;
   row.high_s = time.high_s;

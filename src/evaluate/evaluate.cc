@@ -87,9 +87,13 @@ class Evaluator {
     std::map<Key, std::vector<Sample>> samples;
     for (const auto& [found, rows] : by_device) {
       std::vector<Kernel> kernels;
-      for (const KernelMeasurement* m : rows) kernels.push_back(m->kernel);
+      std::vector<Conditions> conditions;
+      for (const KernelMeasurement* m : rows) {
+        kernels.push_back(m->kernel);
+        conditions.push_back(m->conditions);
+      }
       std::vector<KernelTime> times(kernels.size());
-      forecaster_.impl().predictor(predictor_).predict(kernels, *found, times);
+      predict_each(forecaster_.impl().predictor(predictor_), kernels, conditions, *found, times);
       std::array<CallOverhead, kNetCount> overheads;
       for (size_t n = 0; n < kNetCount; ++n)
         overheads[n] = call_overhead(forecaster_.impl().weights.nets[n], *found);
@@ -98,7 +102,7 @@ class Evaluator {
         if (rows[i]->protocol == Protocol::kSingleCall && predictor_ != "roofline")
           overhead = overheads[static_cast<size_t>(net_of(kernels[i]))];
         samples[{found->id, rows[i]->op, precision_name(kernels[i]),
-                 std::string(software_name(kernels[i].software))}]
+                 std::string(software_name(conditions[i].software))}]
             .push_back({rows[i]->measured_s, times[i].seconds + overhead.seconds,
                         times[i].low_s + overhead.low_s, times[i].high_s + overhead.high_s});
       }

@@ -6,23 +6,10 @@
 namespace tilecast {
 namespace {
 
-struct KernelHash {
-  size_t operator()(const Kernel& k) const {
-    uint64_t hash = 14695981039346656037ull;
-    for (int64_t v :
-         {static_cast<int64_t>(k.family) * 64 + static_cast<int64_t>(k.dtype),
-          static_cast<int64_t>(k.op), k.batch, k.m, k.n, k.k, k.read_bytes, k.write_bytes})
-      hash = (hash ^ static_cast<uint64_t>(v)) * 1099511628211ull;
-    return hash;
-  }
-};
-
 /// Appends launches; a block ends with its segment or phase.
 class Lowering {
  public:
-  Lowering(const Graph& graph, Software software) : graph_(graph), software_(software) {
-    index_.reserve(2 * graph.nodes.size());
-  }
+  explicit Lowering(const Graph& graph) : graph_(graph) { index_.reserve(2 * graph.nodes.size()); }
 
   Program run() {
     for (size_t s = 0; s < graph_.segments.size(); ++s) {
@@ -37,8 +24,7 @@ class Lowering {
   void add_node(size_t segment, const Node& node) {
     kernels_.clear();
     lower_node(graph_, node, kernels_);
-    for (Kernel& kernel : kernels_) {
-      kernel.software = software_;
+    for (const Kernel& kernel : kernels_) {
       const auto [it, fresh] = index_.emplace(kernel, program_.kernels.size());
       if (fresh) program_.kernels.push_back(kernel);
       program_.launches.push_back(
@@ -59,7 +45,6 @@ class Lowering {
   }
 
   const Graph& graph_;
-  Software software_;
   Program program_;
   std::unordered_map<Kernel, size_t, KernelHash> index_;
   std::vector<Kernel> kernels_;  ///< of one node
@@ -73,6 +58,6 @@ std::vector<double> Program::kernel_counts() const {
   return counts;
 }
 
-Program lower(const Graph& graph, Software software) { return Lowering(graph, software).run(); }
+Program lower(const Graph& graph) { return Lowering(graph).run(); }
 
 }  // namespace tilecast

@@ -23,10 +23,9 @@ Graph layered() {
 
 TEST(LowerTest, AlikeKernelsAreHeldOnceAndRepetitionsStayFolded) {
   const Graph graph = layered();
-  const Program program = lower(graph, Software::kVllm);
+  const Program program = lower(graph);
   ASSERT_EQ(program.launches.size(), 3u);
   EXPECT_EQ(program.kernels.size(), 2u);
-  EXPECT_EQ(program.kernels[0].software, Software::kVllm);
   ASSERT_EQ(program.blocks.size(), 2u);
   EXPECT_EQ(program.blocks[0].launch_count, 2u);
   EXPECT_EQ(program.blocks[0].repeat, 3);
@@ -39,7 +38,7 @@ TEST(LowerTest, AlikeKernelsAreHeldOnceAndRepetitionsStayFolded) {
 TEST(LowerTest, APhaseBeginsABlockOfItsOwn) {
   Graph graph = layered();
   graph.nodes[1].phase = Phase::kBackward;
-  const Program program = lower(graph, Software::kPyTorch);
+  const Program program = lower(graph);
   ASSERT_EQ(program.blocks.size(), 3u);
   EXPECT_EQ(program.blocks[0].phase, Phase::kForward);
   EXPECT_EQ(program.blocks[1].phase, Phase::kBackward);

@@ -42,8 +42,8 @@ struct Program {
   std::vector<double> kernel_counts() const;
 };
 
-/// The kernels that `software` launches for a graph of one rank, on one stream. Throws
+/// The kernels of a graph of one rank, on one stream. Throws
 /// Error{kInput} where the work of a node is beyond 64 bits.
-Program lower(const Graph& graph, Software software);
+Program lower(const Graph& graph);
 
 }  // namespace tilecast

@@ -17,7 +17,7 @@ struct RowFacts {
   Protocol protocol = Protocol::kBackToBack;
   std::optional<Tile> tile;
   Software software = Software::kPyTorch;
-  bool warm = false;       ///< see Kernel
+  bool warm = false;       ///< see Caches
   std::string label;       ///< what the row counts under; "": its operator
   std::string label_note;  ///< goes behind it
 };

@@ -102,13 +102,13 @@ void Collector::skip(const std::string& what, const std::string& why) {
 void Collector::add_kernel(const CsvTable& table, std::string_view op, DType dtype,
                            const KernelShape& shape, RowFacts facts) {
   if (!(facts.seconds > 0)) return skip(table.where, "a measured time is not above 0");
-  const std::vector<Kernel> kernels = kernels_of_shape(op, dtype, shape);
-  Kernel kernel = kernels.front();
-  kernel.software = facts.software;
-  kernel.warm = facts.warm;
+  const Kernel kernel = kernels_of_shape(op, dtype, shape).front();
+  const Conditions conditions{.software = facts.software,
+                              .caches = facts.warm ? Caches::kWarm : Caches::kCold};
   set_.kernels.push_back({.gpu = std::move(facts.gpu),
                           .op = label_of(op, shape, facts),
                           .kernel = kernel,
+                          .conditions = conditions,
                           .measured_s = facts.seconds,
                           .protocol = facts.protocol,
                           .tile = facts.tile,

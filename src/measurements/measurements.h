@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/kernel.h"
+#include "predict/conditions.h"
 #include "predict/tiles.h"
 
 namespace tilecast {
@@ -21,6 +22,7 @@ struct KernelMeasurement {
   std::string gpu;  ///< as the source spells it
   std::string op;   ///< Tilecast's operator
   Kernel kernel;
+  Conditions conditions;
   double measured_s = 0;
   Protocol protocol = Protocol::kSingleCall;
   std::optional<Tile> tile;  ///< from the profiled kernel's name

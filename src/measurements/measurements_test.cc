@@ -24,9 +24,7 @@ TEST(NeusightLayout, ColumnNIsTheReduction) {
   const MeasurementSet set = read_measurements(folder.path());
   ASSERT_EQ(set.kernels.size(), 1u);
   const KernelMeasurement& m = set.kernels[0];
-  EXPECT_EQ(m.kernel.m, 128);
-  EXPECT_EQ(m.kernel.k, 32);
-  EXPECT_EQ(m.kernel.n, 256);
+  EXPECT_EQ(m.kernel.shape, KernelVariant(Gemm{8, 128, 256, 32, true}));
   EXPECT_DOUBLE_EQ(m.measured_s, 0.5e-3);
   EXPECT_EQ(m.tile, (Tile{64, 64}));
 }
@@ -101,19 +99,19 @@ TEST(OwnLayout, TheKitsAttentionKeepsItsStageHeadsAndCache) {
   ASSERT_EQ(set.kernels.size(), 4u);
   const KernelMeasurement& decode = set.kernels[0];
   EXPECT_EQ(decode.op, "cached_attention");
-  EXPECT_EQ(decode.kernel.family, KernelFamily::kDecodeAttention);
+  EXPECT_TRUE(decode.kernel.as<Attention>()->is_decode());
   EXPECT_EQ(decode.measured_s, 1e-5);
   // Each head multiplies one query by 2048 keys and values of 128: 4 * 128 FLOPs a pair.
   EXPECT_EQ(decode.kernel.flops, 4ll * 128 * 2048 * 32 * 4);
   // The cache of 8 key heads once, in two bytes; one query and its output.
   EXPECT_EQ(decode.kernel.read_bytes, 2ll * 4 * (2048 * 8 * 2 * 128 + 32 * 128));
   EXPECT_EQ(decode.kernel.write_bytes, 2ll * 4 * 32 * 128);
-  EXPECT_FALSE(decode.kernel.warm);
+  EXPECT_EQ(decode.conditions.caches, Caches::kCold);
   const KernelMeasurement& prefill = set.kernels[1];
   EXPECT_EQ(prefill.op, "attention (warm L2)");
-  EXPECT_TRUE(prefill.kernel.warm);
-  EXPECT_TRUE(prefill.kernel.attention.causal);
-  EXPECT_EQ(prefill.kernel.attention.kv_heads, 8);
+  EXPECT_EQ(prefill.conditions.caches, Caches::kWarm);
+  EXPECT_TRUE(prefill.kernel.as<Attention>()->causal);
+  EXPECT_EQ(prefill.kernel.as<Attention>()->kv_heads, 8);
   EXPECT_EQ(prefill.kernel.flops, 4ll * 128 * (512 * 513 / 2) * 32 * 2);
   EXPECT_EQ(set.kernels[2].op, "attention (encoder)");
   EXPECT_EQ(set.kernels[2].kernel.dtype, DType::kFp16);
@@ -127,8 +125,8 @@ TEST(OwnLayout, AttentionMayNameAWindowAndACachesType) {
       "H100,attention,bf16,fp8,4,32,8,1,2048,128,1024,1e-5\n"
       "H100,attention,bf16,fp7,4,32,8,1,2048,128,1024,1e-5\n");
   ASSERT_EQ(set.kernels.size(), 1u);
-  EXPECT_EQ(set.kernels[0].kernel.attention.window, 1024);
-  EXPECT_EQ(set.kernels[0].kernel.attention.kv_dtype, DType::kFp8);
+  EXPECT_EQ(set.kernels[0].kernel.as<Attention>()->window, 1024);
+  EXPECT_EQ(set.kernels[0].kernel.as<Attention>()->kv_dtype, DType::kFp8);
   EXPECT_EQ(set.kernels[0].kernel.flops, 4ll * 128 * 1024 * 32 * 4);
   ASSERT_EQ(set.unmatched.size(), 1u);
   EXPECT_NE(set.unmatched[0].find("kv_dtype 'fp7' is not forecast"), std::string::npos);
@@ -159,7 +157,7 @@ TEST(OwnLayout, TheKitsConvolutionsKeepAllTheirSizes) {
   EXPECT_EQ(set.kernels[2].kernel.write_bytes, 2ll * 128 * 64 * 9);
   // 20 x 30 pixels padded by 2, a window of 7 x 5: 18 x 30; each channel for itself.
   const Kernel& depthwise = set.kernels[3].kernel;
-  EXPECT_EQ(depthwise.batch, 96);
+  EXPECT_EQ(gemm_of(depthwise), (Gemm{96, 2 * 18 * 30, 1, 35, true}));
   EXPECT_EQ(depthwise.flops, 2ll * 2 * 18 * 30 * 96 * 35);
   EXPECT_EQ(set.kernels[3].measured_s, 4e-5);
   EXPECT_ERROR(
@@ -175,7 +173,7 @@ TEST(OwnLayout, WarmRowsAreWarmKernelsAndCountForThemselves) {
       "V100,transpose,fp32,,64,128,,,,burst,cold,3e-5,ok\n");
   ASSERT_EQ(set.kernels.size(), 3u);
   EXPECT_EQ(set.kernels[0].op, "gemm (warm L2)");
-  EXPECT_TRUE(set.kernels[0].kernel.warm);
+  EXPECT_EQ(set.kernels[0].conditions.caches, Caches::kWarm);
   EXPECT_EQ(set.kernels[1].op, "gemm");
   EXPECT_EQ(set.kernels[2].op, "transpose");
   EXPECT_EQ(set.kernels[2].kernel.bytes(), 2ll * 4 * 64 * 128);
@@ -298,27 +296,27 @@ TEST(Aiconfigurator, ATableIsToldByItsColumns) {
       "H100,trtllm 1,bfloat16,64,2688,1856,6,128,1,1,chaotic,0.1\n");
   const MeasurementSet set = read_measurements(folder.path());
   ASSERT_EQ(set.kernels.size(), 7u);
-  const Kernel& decode = set.kernels[0].kernel;
-  EXPECT_EQ(decode.family, KernelFamily::kDecodeAttention);
-  EXPECT_EQ(decode.n, 1024);
-  EXPECT_TRUE(decode.warm);
+  const Attention& decode = *set.kernels[0].kernel.as<Attention>();
+  EXPECT_TRUE(decode.is_decode());
+  EXPECT_EQ(decode.keys, 1024);
+  EXPECT_EQ(set.kernels[0].conditions.caches, Caches::kWarm);
   EXPECT_EQ(set.kernels[1].op, "attention (encoder)");
-  EXPECT_FALSE(set.kernels[1].kernel.attention.causal);
-  EXPECT_FALSE(set.kernels[2].kernel.warm);
+  EXPECT_FALSE(set.kernels[1].kernel.as<Attention>()->causal);
+  EXPECT_EQ(set.kernels[2].conditions.caches, Caches::kCold);
   EXPECT_EQ(set.kernels[3].kernel.scheme, Scheme::kFp8Block);
   EXPECT_EQ(set.kernels[3].kernel.dtype, DType::kBf16);
-  const Kernel& experts = set.kernels[4].kernel;
-  EXPECT_EQ(experts.scheme, Scheme::kFp4WeightOnly);
-  EXPECT_EQ(experts.n, 1440);
-  EXPECT_EQ(experts.experts.ranks, 4);
-  EXPECT_EQ(experts.experts.skew_percent, 120);
+  EXPECT_EQ(set.kernels[4].kernel.scheme, Scheme::kFp4WeightOnly);
+  const Experts& experts = *set.kernels[4].kernel.as<Experts>();
+  EXPECT_EQ(experts.ffn_dim, 1440);
+  EXPECT_EQ(experts.ranks, 4);
+  EXPECT_EQ(experts.skew_percent, 120);
   // No gate: two matrices an expert.
-  const ExpertShape& plain = set.kernels[5].kernel.experts;
+  const Experts& plain = *set.kernels[5].kernel.as<Experts>();
   EXPECT_EQ(set.kernels[5].kernel.flops,
             static_cast<int64_t>(2.0 * 2 * 1856 * 2688 * plain.assignments));
-  const Kernel& prefill = set.kernels[6].kernel;
-  EXPECT_EQ(prefill.attention.kv_dtype, DType::kFp8);
-  EXPECT_EQ(prefill.attention.window, 1024);
+  const Attention& prefill = *set.kernels[6].kernel.as<Attention>();
+  EXPECT_EQ(prefill.kv_dtype, DType::kFp8);
+  EXPECT_EQ(prefill.window, 1024);
   ASSERT_EQ(set.unmatched.size(), 1u);
   EXPECT_NE(set.unmatched[0].find("distribution 'chaotic'"), std::string::npos);
 }
@@ -335,9 +333,9 @@ TEST(Vidur, FourProductsOfALayer) {
   const MeasurementSet set = read_measurements(folder.path());
   ASSERT_EQ(set.kernels.size(), 4u);
   EXPECT_EQ(set.kernels[0].gpu, "a40");
-  EXPECT_EQ(set.kernels[0].kernel.n, (32 + 2 * 4) * 128);
-  EXPECT_EQ(set.kernels[1].kernel.k, 4096);
-  EXPECT_EQ(set.kernels[2].kernel.n, 28672);
+  EXPECT_EQ(set.kernels[0].kernel.as<Gemm>()->n, (32 + 2 * 4) * 128);
+  EXPECT_EQ(set.kernels[1].kernel.as<Gemm>()->k, 4096);
+  EXPECT_EQ(set.kernels[2].kernel.as<Gemm>()->n, 28672);
   EXPECT_EQ(set.kernels[3].measured_s, 0.4e-3);
 }
 

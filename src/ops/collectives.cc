@@ -16,9 +16,8 @@ void work_all_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t ranks = context.node.attribute_or("ranks", 1);
   if (ranks < 1) context.fail(fmt::format("expected at least one rank, found {}", ranks));
   if (ranks == 1) return;
-  Kernel kernel{.family = KernelFamily::kCollective, .dtype = context.input(0).dtype};
-  kernel.ranks = ranks;
-  kernel.n = element_count(context.input(0).shape);
+  Kernel kernel{.shape = Collective{element_count(context.input(0).shape), ranks},
+                .dtype = context.input(0).dtype};
   kernel.read_bytes = tensor_bytes(context.input(0));
   kernel.write_bytes = kernel.read_bytes;
   kernels.push_back(kernel);

@@ -52,17 +52,20 @@ std::vector<TensorSpec> infer_conv2d(const OpContext& context) {
   return {{.shape = {s.batch, s.out, s.out_h, s.out_w}, .dtype = context.input(0).dtype}};
 }
 
-/// The product of [pixels, c kh kw] by [c kh kw, o], one for each group; the first matrix is never
-/// written. Winograd and FFT algorithms, which need fewer FLOPs, are not modelled.
-Kernel conv_kernel(const Sizes& s, DType dtype) {
-  Kernel kernel{.family = s.groups == 1 ? KernelFamily::kLinear : KernelFamily::kBmm,
+/// Winograd and FFT algorithms, which need fewer FLOPs, are not modelled.
+Kernel conv_kernel(const Sizes& s, DType dtype, Convolution::Pass pass) {
+  Kernel kernel{.shape = Convolution{.batch = s.batch,
+                                     .in_channels = s.in,
+                                     .out_channels = s.out,
+                                     .out_height = s.out_h,
+                                     .out_width = s.out_w,
+                                     .window_height = s.kernel_h,
+                                     .window_width = s.kernel_w,
+                                     .groups = s.groups,
+                                     .pass = pass},
                 .dtype = dtype};
-  kernel.convolution = true;
-  kernel.batch = s.groups;
-  kernel.m = checked_product({s.batch, s.out_h, s.out_w});
-  kernel.n = s.out / s.groups;
-  kernel.k = checked_product({s.in / s.groups, s.kernel_h, s.kernel_w});
-  kernel.flops = checked_product({2, kernel.batch, kernel.m, kernel.n, kernel.k});
+  const Gemm gemm = gemm_of(kernel);
+  kernel.flops = checked_product({2, gemm.batch, gemm.m, gemm.n, gemm.k});
   return kernel;
 }
 
@@ -74,8 +77,8 @@ void add_traffic(Kernel& kernel, const OpContext& context) {
 }
 
 void work_conv2d(const OpContext& context, std::vector<Kernel>& kernels) {
-  Kernel kernel =
-      conv_kernel(conv_sizes(context, context.input(0), context.input(1)), context.output(0).dtype);
+  Kernel kernel = conv_kernel(conv_sizes(context, context.input(0), context.input(1)),
+                              context.output(0).dtype, Convolution::Pass::kForward);
   add_traffic(kernel, context);
   kernels.push_back(kernel);
 }
@@ -101,19 +104,13 @@ std::vector<TensorSpec> infer_weight_backward(const OpContext& context) {
   return {{.shape = context.input(2).shape, .dtype = context.input(0).dtype}};
 }
 
-/// Each gradient is a product of the same three sizes, in another order.
+/// Each gradient multiplies as much as the forward pass.
 void work_conv_backward(const OpContext& context, std::vector<Kernel>& kernels) {
-  Kernel kernel =
-      conv_kernel(conv_sizes(context, context.input(1), context.input(2)), context.output(0).dtype);
+  using Pass = Convolution::Pass;
   const bool of_weight = op_def(context.node.op).name == "conv2d_weight_backward";
-  if (of_weight) {
-    const int64_t pixels = kernel.m;
-    kernel.m = kernel.n;
-    kernel.n = kernel.k;
-    kernel.k = pixels;
-  } else {
-    std::swap(kernel.n, kernel.k);
-  }
+  Kernel kernel =
+      conv_kernel(conv_sizes(context, context.input(1), context.input(2)), context.output(0).dtype,
+                  of_weight ? Pass::kWeightGradient : Pass::kInputGradient);
   kernel.read_bytes =
       checked_add(tensor_bytes(context.input(0)), tensor_bytes(context.input(of_weight ? 1 : 2)));
   kernel.write_bytes = tensor_bytes(context.output(0));
@@ -135,9 +132,10 @@ std::vector<TensorSpec> infer_group_norm(const OpContext& context) {
 
 void work_group_norm(const OpContext& context, std::vector<Kernel>& kernels) {
   const Tensor& x = context.input(0);
-  Kernel kernel{.family = KernelFamily::kLayerNorm, .dtype = x.dtype};
-  kernel.m = checked_multiply(x.shape[0], context.node.attribute_or("groups", 1));
-  kernel.n = element_count(x.shape) / kernel.m;
+  Rows sizes{.function = Rows::Function::kNorm};
+  sizes.rows = checked_multiply(x.shape[0], context.node.attribute_or("groups", 1));
+  sizes.columns = element_count(x.shape) / sizes.rows;
+  Kernel kernel{.shape = sizes, .dtype = x.dtype};
   kernel.flops = checked_multiply(element_count(x.shape), 8);  // as layer norm
   add_traffic(kernel, context);
   kernels.push_back(kernel);
@@ -168,8 +166,8 @@ std::vector<TensorSpec> infer_upsample(const OpContext& context) {
 }
 
 void work_resize(const OpContext& context, std::vector<Kernel>& kernels) {
-  Kernel kernel{.family = KernelFamily::kMemory, .dtype = context.output(0).dtype};
-  kernel.n = element_count(context.output(0).shape);
+  Kernel kernel{.shape = Stream{.elements = element_count(context.output(0).shape)},
+                .dtype = context.output(0).dtype};
   add_traffic(kernel, context);
   kernels.push_back(kernel);
 }

@@ -35,20 +35,21 @@ void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
   const Tensor& x = context.input(0);
   const Shape& up = context.input(1).shape;
   const Shape& down = context.input(2).shape;
-  Kernel kernel{.family = KernelFamily::kExperts, .dtype = x.dtype};
+  Experts sizes;
+  sizes.hidden_dim = x.shape.back();
+  sizes.tokens = sizes.hidden_dim == 0 ? 0 : element_count(x.shape) / sizes.hidden_dim;
+  sizes.ffn_dim = down[2];
+  sizes.ranks = context.node.attribute_or("ranks", 1);
+  sizes.num_experts = checked_multiply(up[0], sizes.ranks);
+  sizes.top_k = context.node.attribute_or("chosen", 1);
+  sizes.skew_percent = context.node.attribute_or("skew_percent", 0);
+  const ExpertLoad load =
+      expert_load(sizes.tokens, sizes.top_k, sizes.num_experts, sizes.ranks, sizes.skew_percent);
+  sizes.busy = load.busy;
+  sizes.assignments = load.assignments;
+  Kernel kernel{.shape = sizes, .dtype = x.dtype};
   kernel.scheme = static_cast<Scheme>(context.node.attribute_or("scheme", 0));
-  kernel.k = x.shape.back();
-  kernel.m = kernel.k == 0 ? 0 : element_count(x.shape) / kernel.k;
-  kernel.n = down[2];
-  kernel.experts.ranks = context.node.attribute_or("ranks", 1);
-  kernel.experts.experts = checked_multiply(up[0], kernel.experts.ranks);
-  kernel.experts.chosen = context.node.attribute_or("chosen", 1);
-  kernel.experts.skew_percent = context.node.attribute_or("skew_percent", 0);
-  const ExpertLoad load = expert_load(kernel.m, kernel.experts.chosen, kernel.experts.experts,
-                                      kernel.experts.ranks, kernel.experts.skew_percent);
-  kernel.experts.busy = load.busy;
-  kernel.experts.assignments = load.assignments;
-  const int64_t per_expert = checked_multiply(checked_add(up[1], down[2]), kernel.k);
+  const int64_t per_expert = checked_multiply(checked_add(up[1], down[2]), sizes.hidden_dim);
   const auto busy =
       static_cast<double>(scheme_bytes(kernel.scheme, per_expert, x.dtype)) * load.busy;
   const double flops = 2 * static_cast<double>(per_expert) * load.assignments;

@@ -1,10 +1,15 @@
 #pragma once
 
+// A kernel launch as work: its type with the sizes, FLOPs and bytes. No time and no device in here:
+// the same work is forecast for any device, under any conditions (predict/conditions.h).
+
+#include <array>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <type_traits>
+#include <variant>
 
 #include "graph/dtype.h"
 #include "graph/graph.h"
@@ -12,86 +17,215 @@
 
 namespace tilecast {
 
-/// Which law forecasts a kernel.
-enum class KernelFamily : uint8_t {
-  kBmm,              ///< batch × [m,k] × [k,n]
-  kLinear,           ///< [m,k] × [k,n], optional bias
-  kElementwise,      ///< m = 1, n = elements
-  kSoftmax,          ///< m rows of n
-  kLayerNorm,        ///< m rows of n
-  kMemory,           ///< bound by memory traffic: gathers, copies, reductions; n = elements written
-  kAttention,        ///< fused; batch sequences, m queries against n keys each, k = head size
-  kDecodeAttention,  ///< the same with one query a sequence, against a cache
-  kExperts,          ///< fused expert layer: m tokens, n = inner width, k = hidden width
-  kCollective,       ///< all-reduce over the ranks of a node; n = elements
+/// A size of a type of kernel: its name in JSON, CSV and tables, and the member that holds it.
+template <class T>
+struct SizeOf {
+  std::string_view name;
+  int64_t T::* member;
 };
 
-/// Whose kernels run the operators.
-enum class Software : uint8_t { kPyTorch, kVllm, kSglang, kTensorRtLlm };
-
-/// "pytorch", "vllm", "sglang", "trtllm".
-const std::vector<std::string>& software_names();
-std::string_view software_name(Software software);
-std::optional<Software> find_software(std::string_view name);
-
-std::string_view kernel_family_name(KernelFamily family);
-
-/// What a fused attention kernel has beside batch, m, n and k.
-struct AttentionShape {
-  int64_t heads = 0;
-  int64_t kv_heads = 0;
-  int64_t window = 0;  ///< keys that a query sees at most; 0: all
-  bool causal = false;
-  bool backward = false;
-  DType kv_dtype = DType::kBf16;
-  bool operator==(const AttentionShape&) const = default;
-};
-
-/// What a fused expert layer has beside m, n and k. One rank's share: n is the inner width that the
-/// rank holds of each expert.
-struct ExpertShape {
-  int64_t experts = 0;       ///< of the layer
-  int64_t chosen = 0;        ///< experts a token goes to
-  int64_t ranks = 1;         ///< that the experts are spread over
-  int64_t skew_percent = 0;  ///< see expert_load.h
-  double busy = 0;           ///< experts of the rank that get a token
-  double assignments = 0;    ///< tokens times experts that the rank computes
-  bool operator==(const ExpertShape&) const = default;
-};
-
-/// The work of one launch: arithmetic, exact, no time in here.
-struct Kernel {
-  KernelFamily family = KernelFamily::kMemory;
-  OpId op = 0;
-  DType dtype = DType::kFp32;
-  Software software = Software::kPyTorch;
-  Scheme scheme = Scheme::kNone;  ///< of the weights; of products and experts
-  /// Whether the operands are taken to lie in L2 already, as when a benchmark replays a kernel. In
-  /// a model other layers come in between.
-  bool warm = false;
-  bool convolution = false;  ///< a product whose first matrix is gathered from an image
+/// Matrix products [m,k] x [k,n], `batch` of them.
+struct Gemm {
   int64_t batch = 1;
   int64_t m = 1;
   int64_t n = 1;
   int64_t k = 1;
-  int64_t flops = 0;        ///< multiply and add count as two
-  int64_t read_bytes = 0;   ///< every input once
-  int64_t write_bytes = 0;  ///< every output once
-  AttentionShape attention;
-  ExpertShape experts;
-  int64_t ranks = 1;  ///< of a collective
+  /// Runs in the library's batched routine, as torch.bmm does even where the batch is 1.
+  bool batched = false;
+
+  static constexpr std::string_view kName = "gemm";
+  static constexpr std::string_view kText = "{batch} x [{m}x{n}x{k}]";
+  static constexpr auto sizes() {
+    return std::array{SizeOf<Gemm>{"batch", &Gemm::batch}, SizeOf<Gemm>{"m", &Gemm::m},
+                      SizeOf<Gemm>{"n", &Gemm::n}, SizeOf<Gemm>{"k", &Gemm::k}};
+  }
+  bool operator==(const Gemm&) const = default;
+};
+
+/// A convolution of `batch` images, or one of its gradients. A sound is an image of height 1.
+struct Convolution {
+  enum class Pass : uint8_t { kForward, kInputGradient, kWeightGradient };
+
+  int64_t batch = 1;
+  int64_t in_channels = 1;
+  int64_t out_channels = 1;
+  int64_t out_height = 1;  ///< pixels of the forward pass' output
+  int64_t out_width = 1;
+  int64_t window_height = 1;
+  int64_t window_width = 1;
+  int64_t groups = 1;
+  Pass pass = Pass::kForward;
+
+  static constexpr std::string_view kName = "convolution";
+  static constexpr std::string_view kText =
+      "{batch} x [{in_channels}x{out_channels}x{out_height}x{out_width}]";
+  static constexpr auto sizes() {
+    using C = Convolution;
+    return std::array{SizeOf<C>{"batch", &C::batch},
+                      SizeOf<C>{"in_channels", &C::in_channels},
+                      SizeOf<C>{"out_channels", &C::out_channels},
+                      SizeOf<C>{"out_height", &C::out_height},
+                      SizeOf<C>{"out_width", &C::out_width},
+                      SizeOf<C>{"window_height", &C::window_height},
+                      SizeOf<C>{"window_width", &C::window_width},
+                      SizeOf<C>{"groups", &C::groups}};
+  }
+  bool operator==(const Convolution&) const = default;
+};
+
+/// Fused attention of `batch` sequences: `queries` against `keys` each.
+struct Attention {
+  int64_t batch = 1;
+  int64_t queries = 1;
+  int64_t keys = 1;
+  int64_t head_dim = 1;
+  int64_t heads = 1;
+  int64_t kv_heads = 1;
+  int64_t window = 0;  ///< keys that a query sees at most; 0: all
+  bool causal = false;
+  bool backward = false;
+  DType kv_dtype = DType::kBf16;
+
+  /// One query a sequence against a cache: other kernels than for prompts.
+  bool is_decode() const { return queries == 1 && keys > 1 && !backward; }
+
+  static constexpr std::string_view kName = "attention";
+  static constexpr std::string_view kText = "{batch} x [{queries}x{keys}] heads of {head_dim}";
+  static constexpr auto sizes() {
+    using A = Attention;
+    return std::array{SizeOf<A>{"batch", &A::batch},  SizeOf<A>{"queries", &A::queries},
+                      SizeOf<A>{"keys", &A::keys},    SizeOf<A>{"head_dim", &A::head_dim},
+                      SizeOf<A>{"heads", &A::heads},  SizeOf<A>{"kv_heads", &A::kv_heads},
+                      SizeOf<A>{"window", &A::window}};
+  }
+  bool operator==(const Attention&) const = default;
+};
+
+/// A fused layer of experts, one rank's share of it.
+struct Experts {
+  int64_t tokens = 1;
+  int64_t ffn_dim = 1;  ///< inner width that the rank holds of each expert
+  int64_t hidden_dim = 1;
+  int64_t num_experts = 1;   ///< of the layer
+  int64_t top_k = 1;         ///< experts that a token goes to
+  int64_t ranks = 1;         ///< that the experts are spread over
+  int64_t skew_percent = 0;  ///< see expert_load.h
+  double busy = 0;           ///< experts of the rank that get a token
+  double assignments = 0;    ///< tokens times experts that the rank computes
+
+  static constexpr std::string_view kName = "experts";
+  static constexpr std::string_view kText = "[{tokens}x{ffn_dim}x{hidden_dim}]";
+  static constexpr auto sizes() {
+    using E = Experts;
+    return std::array{SizeOf<E>{"tokens", &E::tokens},
+                      SizeOf<E>{"ffn_dim", &E::ffn_dim},
+                      SizeOf<E>{"hidden_dim", &E::hidden_dim},
+                      SizeOf<E>{"num_experts", &E::num_experts},
+                      SizeOf<E>{"top_k", &E::top_k},
+                      SizeOf<E>{"ranks", &E::ranks},
+                      SizeOf<E>{"skew_percent", &E::skew_percent}};
+  }
+  bool operator==(const Experts&) const = default;
+};
+
+/// Whole rows are read, reduced and written again.
+struct Rows {
+  enum class Function : uint8_t { kSoftmax, kNorm };
+
+  int64_t rows = 1;
+  int64_t columns = 1;
+  Function function = Function::kSoftmax;
+
+  static constexpr std::string_view kName = "rows";
+  static constexpr std::string_view kText = "[{rows}x{columns}]";
+  static constexpr auto sizes() {
+    return std::array{SizeOf<Rows>{"rows", &Rows::rows}, SizeOf<Rows>{"columns", &Rows::columns}};
+  }
+  bool operator==(const Rows&) const = default;
+};
+
+/// Memory is passed over once: pointwise operators, copies, gathers, reductions.
+struct Stream {
+  int64_t rows = 1;      ///< of a reduction; else 1
+  int64_t elements = 1;  ///< of each row: what a reduction reads, what others write
+
+  static constexpr std::string_view kName = "stream";
+  static constexpr std::string_view kText = "{rows} x [{elements}]";
+  static constexpr auto sizes() {
+    return std::array{SizeOf<Stream>{"rows", &Stream::rows},
+                      SizeOf<Stream>{"elements", &Stream::elements}};
+  }
+  bool operator==(const Stream&) const = default;
+};
+
+/// What the ranks of a node do together: all-reduce.
+struct Collective {
+  int64_t elements = 1;
+  int64_t ranks = 1;
+
+  static constexpr std::string_view kName = "collective";
+  static constexpr std::string_view kText = "[{elements}] on {ranks}";
+  static constexpr auto sizes() {
+    return std::array{SizeOf<Collective>{"elements", &Collective::elements},
+                      SizeOf<Collective>{"ranks", &Collective::ranks}};
+  }
+  bool operator==(const Collective&) const = default;
+};
+
+/// The types of kernels. Each says all about itself that is no cost model's business.
+using KernelVariant = std::variant<Gemm, Convolution, Attention, Experts, Rows, Stream, Collective>;
+
+/// The work of one launch: arithmetic, exact, no time in here.
+struct Kernel {
+  KernelVariant shape = Stream{};
+  OpId op = 0;
+  DType dtype = DType::kFp32;
+  Scheme scheme = Scheme::kNone;  ///< of the weights; of products and experts
+  int64_t flops = 0;              ///< multiply and add count as two
+  int64_t read_bytes = 0;         ///< every input once
+  int64_t write_bytes = 0;        ///< every output once
 
   int64_t bytes() const { return read_bytes + write_bytes; }
-  bool is_matmul() const { return family == KernelFamily::kBmm || family == KernelFamily::kLinear; }
-  bool is_attention() const {
-    return family == KernelFamily::kAttention || family == KernelFamily::kDecodeAttention;
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(shape);
   }
+  /// nullptr where the kernel is of another type.
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&shape);
+  }
+  /// Whether gemm_of says what it multiplies.
+  bool is_product() const { return is<Gemm>() || is<Convolution>(); }
   /// What the matrix units multiply.
   DType multiplied() const { return multiplied_dtype(scheme, dtype); }
-  bool uses_matrix_units() const {
-    return is_matmul() || is_attention() || family == KernelFamily::kExperts;
-  }
+  bool uses_matrix_units() const { return is_product() || is<Attention>() || is<Experts>(); }
   bool operator==(const Kernel&) const = default;
+};
+
+/// The matrix product that a Gemm is or a convolution amounts to (implicit GEMM: the first matrix,
+/// gathered from the images, is never written). The kernel must be one of these.
+Gemm gemm_of(const Kernel& kernel);
+
+/// Most sizes that a type has.
+inline constexpr size_t kMostSizes = 8;
+
+/// What a type of kernel and its sizes are called.
+struct KernelTypeInfo {
+  std::string_view name;
+  std::string_view text;  ///< the sizes as tables show them, "[{rows}x{columns}]"
+  std::span<const std::string_view> sizes;
+};
+const KernelTypeInfo& type_info(const Kernel& kernel);
+/// All types, in the order of KernelVariant.
+std::span<const KernelTypeInfo> kernel_types();
+
+/// The sizes of a kernel in the order of its type's names; 0 behind them.
+std::array<int64_t, kMostSizes> sizes_of(const Kernel& kernel);
+
+/// For tables of distinct kernels: of the type, the sizes, dtype, operator and bytes.
+struct KernelHash {
+  size_t operator()(const Kernel& kernel) const;
 };
 
 /// "bf16", "fp8_block": the scheme of the weights where there is one; for attention that of queries

@@ -18,13 +18,9 @@ int64_t flat_rows(const Shape& shape) {
   return rows;
 }
 
-Kernel matmul_kernel(const OpContext& context, KernelFamily family, Shape bmnk) {
-  Kernel kernel{.family = family, .dtype = context.output(0).dtype};
-  kernel.batch = bmnk[0];
-  kernel.m = bmnk[1];
-  kernel.n = bmnk[2];
-  kernel.k = bmnk[3];
-  kernel.flops = checked_product({2, kernel.batch, kernel.m, kernel.n, kernel.k});
+Kernel gemm_kernel(const OpContext& context, const Gemm& sizes) {
+  Kernel kernel{.shape = sizes, .dtype = context.output(0).dtype};
+  kernel.flops = checked_product({2, sizes.batch, sizes.m, sizes.n, sizes.k});
   for (size_t i = 0; i < context.input_count(); ++i)
     kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
   kernel.write_bytes = tensor_bytes(context.output(0));
@@ -32,11 +28,7 @@ Kernel matmul_kernel(const OpContext& context, KernelFamily family, Shape bmnk) 
 }
 
 // linear: x [..., k] · w [n, k]ᵀ + b [n]; with weight_layout 1, w is [k, n].
-struct LinearSizes {
-  int64_t m, n, k;
-};
-
-LinearSizes linear_sizes(const Tensor& x, const Tensor& w, const OpContext& context) {
+Gemm linear_sizes(const Tensor& x, const Tensor& w, const OpContext& context) {
   if (x.shape.empty() || w.shape.size() != 2)
     context.fail(fmt::format("expected x [..., k] and a weight of two dimensions, found {} and {}",
                              format_shape(x.shape), format_shape(w.shape)));
@@ -46,11 +38,11 @@ LinearSizes linear_sizes(const Tensor& x, const Tensor& w, const OpContext& cont
   if (x.shape.back() != k)
     context.fail(fmt::format("inner dimensions differ: x {} x weight {} ({} != {})",
                              format_shape(x.shape), format_shape(w.shape), x.shape.back(), k));
-  return {flat_rows(x.shape), n, k};
+  return {.m = flat_rows(x.shape), .n = n, .k = k};
 }
 
-LinearSizes linear_sizes(const OpContext& context) {
-  const LinearSizes sizes = linear_sizes(context.input(0), context.input(1), context);
+Gemm linear_sizes(const OpContext& context) {
+  const Gemm sizes = linear_sizes(context.input(0), context.input(1), context);
   if (context.input_count() == 3 && element_count(context.input(2).shape) != sizes.n)
     context.fail(fmt::format("bias {} does not fit {} output features",
                              format_shape(context.input(2).shape), sizes.n));
@@ -59,14 +51,13 @@ LinearSizes linear_sizes(const OpContext& context) {
 
 std::vector<TensorSpec> infer_linear(const OpContext& context) {
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
-  const LinearSizes sizes = linear_sizes(context);
+  const Gemm sizes = linear_sizes(context);
   spec.shape.back() = sizes.n;
   return {spec};
 }
 
 void work_linear(const OpContext& context, std::vector<Kernel>& kernels) {
-  const LinearSizes sizes = linear_sizes(context);
-  kernels.push_back(matmul_kernel(context, KernelFamily::kLinear, {1, sizes.m, sizes.n, sizes.k}));
+  kernels.push_back(gemm_kernel(context, linear_sizes(context)));
 }
 
 void backward_linear(GradientBuilder& g, const Node& node) {
@@ -97,7 +88,7 @@ std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
   if (context.input(1).dtype != stored)
     context.fail(fmt::format("expected a weight of {}, found {}", dtype_name(stored),
                              dtype_name(context.input(1).dtype)));
-  const LinearSizes sizes = linear_sizes(context.input(0), context.input(1), context);
+  const Gemm sizes = linear_sizes(context.input(0), context.input(1), context);
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
   spec.shape.back() = sizes.n;
   return {spec};
@@ -106,8 +97,7 @@ std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
 /// The whole layer as libraries run it: activations are quantized on the way where the scheme wants
 /// it.
 void work_quantized_linear(const OpContext& context, std::vector<Kernel>& kernels) {
-  const LinearSizes sizes = linear_sizes(context.input(0), context.input(1), context);
-  Kernel kernel = matmul_kernel(context, KernelFamily::kLinear, {1, sizes.m, sizes.n, sizes.k});
+  Kernel kernel = gemm_kernel(context, linear_sizes(context.input(0), context.input(1), context));
   kernel.scheme = static_cast<Scheme>(context.node.attribute_or("scheme", 0));
   kernels.push_back(kernel);
 }
@@ -123,26 +113,26 @@ Flat flat(const Tensor& tensor, bool transposed) {
   return transposed ? Flat{columns, rows} : Flat{rows, columns};
 }
 
-std::vector<int64_t> gemm_sizes(const OpContext& context) {
+Gemm gemm_sizes(const OpContext& context) {
   const Flat a = flat(context.input(0), context.node.attribute_or("transpose_a", 0) != 0);
   const Flat b = flat(context.input(1), context.node.attribute_or("transpose_b", 0) != 0);
   if (a.columns != b.rows)
     context.fail(fmt::format("inner dimensions differ: [{}, {}] x [{}, {}] ({} != {})", a.rows,
                              a.columns, b.rows, b.columns, a.columns, b.rows));
-  return {1, a.rows, b.columns, a.columns};
+  return {.m = a.rows, .n = b.columns, .k = a.columns};
 }
 
 std::vector<TensorSpec> infer_gemm(const OpContext& context) {
-  const std::vector<int64_t> sizes = gemm_sizes(context);
-  return {{.shape = {sizes[1], sizes[2]}, .dtype = context.input(0).dtype}};
+  const Gemm sizes = gemm_sizes(context);
+  return {{.shape = {sizes.m, sizes.n}, .dtype = context.input(0).dtype}};
 }
 
 void work_gemm(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(matmul_kernel(context, KernelFamily::kLinear, gemm_sizes(context)));
+  kernels.push_back(gemm_kernel(context, gemm_sizes(context)));
 }
 
 // matmul: a [..., m, k] · b [..., k, n], equal leading dimensions.
-std::vector<int64_t> matmul_sizes(const OpContext& context) {
+Gemm matmul_sizes(const OpContext& context) {
   const Shape& a = context.input(0).shape;
   const Shape& b = context.input(1).shape;
   if (a.size() < 2 || a.size() != b.size() ||
@@ -160,19 +150,19 @@ std::vector<int64_t> matmul_sizes(const OpContext& context) {
   if (ka != kb)
     context.fail(fmt::format("inner dimensions differ: a {} x b {} ({} != {})", format_shape(a),
                              format_shape(b), ka, kb));
-  return {batch, m, n, ka};
+  return {.batch = batch, .m = m, .n = n, .k = ka, .batched = true};
 }
 
 std::vector<TensorSpec> infer_matmul(const OpContext& context) {
-  const std::vector<int64_t> sizes = matmul_sizes(context);
+  const Gemm sizes = matmul_sizes(context);
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
-  spec.shape[spec.shape.size() - 2] = sizes[1];
-  spec.shape.back() = sizes[2];
+  spec.shape[spec.shape.size() - 2] = sizes.m;
+  spec.shape.back() = sizes.n;
   return {spec};
 }
 
 void work_matmul(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(matmul_kernel(context, KernelFamily::kBmm, matmul_sizes(context)));
+  kernels.push_back(gemm_kernel(context, matmul_sizes(context)));
 }
 
 void backward_matmul(GradientBuilder& g, const Node& node) {

@@ -13,11 +13,10 @@ namespace tilecast {
 namespace {
 
 Kernel memory_kernel(DType dtype, int64_t elements, int64_t read_bytes, int64_t write_bytes) {
-  Kernel kernel{.family = KernelFamily::kMemory, .dtype = dtype};
-  kernel.n = elements;
-  kernel.read_bytes = read_bytes;
-  kernel.write_bytes = write_bytes;
-  return kernel;
+  return {.shape = Stream{.elements = elements},
+          .dtype = dtype,
+          .read_bytes = read_bytes,
+          .write_bytes = write_bytes};
 }
 
 std::vector<TensorSpec> infer_view(const OpContext& context) {

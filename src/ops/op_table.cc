@@ -9,56 +9,6 @@
 
 namespace tilecast {
 
-std::string_view kernel_family_name(KernelFamily family) {
-  switch (family) {
-    case KernelFamily::kBmm:
-      return "bmm";
-    case KernelFamily::kLinear:
-      return "linear";
-    case KernelFamily::kElementwise:
-      return "elementwise";
-    case KernelFamily::kSoftmax:
-      return "softmax";
-    case KernelFamily::kLayerNorm:
-      return "layer_norm";
-    case KernelFamily::kMemory:
-      return "memory";
-    case KernelFamily::kAttention:
-      return "attention";
-    case KernelFamily::kDecodeAttention:
-      return "decode_attention";
-    case KernelFamily::kExperts:
-      return "experts";
-    case KernelFamily::kCollective:
-      return "collective";
-  }
-  return "";
-}
-
-const std::vector<std::string>& software_names() {
-  static const std::vector<std::string> names = {"pytorch", "vllm", "sglang", "trtllm"};
-  return names;
-}
-
-std::string_view software_name(Software software) {
-  return software_names()[static_cast<size_t>(software)];
-}
-
-std::optional<Software> find_software(std::string_view name) {
-  const std::vector<std::string>& names = software_names();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Software>(found - names.begin());
-}
-
-std::string precision_name(const Kernel& kernel) {
-  if (kernel.scheme != Scheme::kNone) return std::string(scheme_info(kernel.scheme).name);
-  std::string name(dtype_name(kernel.dtype));
-  if (kernel.is_attention() && kernel.attention.kv_dtype != kernel.dtype)
-    name += fmt::format("/{}", dtype_name(kernel.attention.kv_dtype));
-  return name;
-}
-
 void OpContext::fail(const std::string& message) const {
   throw Error(ErrorKind::kInput, fmt::format("node '{}' ({}): {}", shown_name(node.name),
                                              op_def(node.op).name, message));

@@ -187,7 +187,7 @@ TEST(Attention, ADecodeReadsTheCacheOnceInItsOwnType) {
   shape.kv_heads = 8;
   shape.kv_dtype = DType::kFp8;
   const Kernel kernel = kernels_of_shape("cached_attention", DType::kBf16, shape).front();
-  EXPECT_EQ(kernel.family, KernelFamily::kDecodeAttention);
+  EXPECT_TRUE(kernel.as<Attention>()->is_decode());
   EXPECT_EQ(kernel.read_bytes, 4 * 1024 * 2 * 8 * 128 + 4 * 32 * 128 * 2);
   EXPECT_EQ(kernel.write_bytes, 4 * 32 * 128 * 2);
   shape.kv_heads = 5;
@@ -200,7 +200,7 @@ TEST(Experts, ReadTheWeightsOfBusyExpertsOnly) {
   shape.experts = 64;
   shape.chosen = 4;
   const Kernel kernel = kernels_of_shape("experts", DType::kBf16, shape).front();
-  EXPECT_EQ(kernel.experts.busy, 8);
+  EXPECT_EQ(kernel.as<Experts>()->busy, 8);
   EXPECT_EQ(kernel.flops, 2 * 8 * 3 * 512 * 256);
   EXPECT_EQ(kernel.read_bytes, 8 * 3 * 512 * 256 * 2 + 2 * 256 * 2);
   shape.scheme = Scheme::kFp8;

@@ -80,11 +80,11 @@ std::vector<TensorSpec> infer_dropout(const OpContext& context) {
 
 void work_pointwise(const OpContext& context, std::vector<Kernel>& kernels) {
   const Tensor& out = context.output(0);
-  Kernel kernel{.family = KernelFamily::kElementwise, .dtype = out.dtype};
-  kernel.n = element_count(out.shape);
+  const int64_t elements = element_count(out.shape);
+  Kernel kernel{.shape = Stream{.elements = elements}, .dtype = out.dtype};
   const std::optional<int64_t> per_element = op_def(context.node.op).pointwise_flops;
   kernel.flops = checked_multiply(
-      kernel.n, context.node.attribute_or("flops_per_element", per_element.value_or(1)));
+      elements, context.node.attribute_or("flops_per_element", per_element.value_or(1)));
   const std::vector<TensorId>& ids = context.node.inputs;
   for (size_t i = 0; i < ids.size(); ++i) {
     // The same tensor twice is read once.

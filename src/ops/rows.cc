@@ -9,19 +9,35 @@
 namespace tilecast {
 namespace {
 
-Kernel row_kernel(const OpContext& context, KernelFamily family, int64_t flops_per_element) {
-  const Tensor& x = context.input(0);
+/// Rows of a tensor and their length.
+struct RowSizes {
+  int64_t rows, columns;
+};
+
+RowSizes row_sizes(const OpContext& context, const Tensor& x) {
   if (x.shape.empty()) context.fail("expected rows of at least one dimension, found a scalar");
-  Kernel kernel{.family = family, .dtype = x.dtype};
-  kernel.n = x.shape.back();
-  const int64_t elements = element_count(x.shape);
-  kernel.m = kernel.n == 0 ? 0 : elements / kernel.n;
-  kernel.flops = checked_multiply(elements, flops_per_element);
+  const int64_t columns = x.shape.back();
+  return {columns == 0 ? 0 : element_count(x.shape) / columns, columns};
+}
+
+/// A kernel that reads all inputs and writes all outputs once, with so many FLOPs for each element
+/// of `x`.
+Kernel row_kernel(const OpContext& context, KernelVariant shape, const Tensor& x,
+                  int64_t flops_per_element) {
+  Kernel kernel{.shape = shape, .dtype = x.dtype};
+  kernel.flops = checked_multiply(element_count(x.shape), flops_per_element);
   for (size_t i = 0; i < context.input_count(); ++i)
     kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
   for (size_t i = 0; i < context.node.outputs.size(); ++i)
     kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
   return kernel;
+}
+
+/// Rows of the first input.
+Kernel input_rows(const OpContext& context, Rows::Function function, int64_t flops_per_element) {
+  const RowSizes sizes = row_sizes(context, context.input(0));
+  return row_kernel(context, Rows{sizes.rows, sizes.columns, function}, context.input(0),
+                    flops_per_element);
 }
 
 std::vector<TensorSpec> infer_same(const OpContext& context) {
@@ -30,7 +46,7 @@ std::vector<TensorSpec> infer_same(const OpContext& context) {
 
 // softmax: max, subtract, exp, sum, divide: five operations an element.
 void work_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(row_kernel(context, KernelFamily::kSoftmax, 5));
+  kernels.push_back(input_rows(context, Rows::Function::kSoftmax, 5));
 }
 
 /// autograd multiplies dy by y in a kernel of its own, then reduces rows.
@@ -41,7 +57,7 @@ void backward_softmax(GradientBuilder& g, const Node& node) {
 }
 
 void work_softmax_backward(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(row_kernel(context, KernelFamily::kSoftmax, 3));
+  kernels.push_back(input_rows(context, Rows::Function::kSoftmax, 3));
 }
 
 // layer_norm: mean, variance (subtract, square, add), normalize (subtract, multiply), scale, shift.
@@ -60,7 +76,7 @@ std::vector<TensorSpec> infer_layer_norm(const OpContext& context) {
 }
 
 void work_layer_norm(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(row_kernel(context, KernelFamily::kLayerNorm, 8));
+  kernels.push_back(input_rows(context, Rows::Function::kNorm, 8));
 }
 
 void backward_layer_norm(GradientBuilder& g, const Node& node) {
@@ -78,7 +94,7 @@ void backward_layer_norm(GradientBuilder& g, const Node& node) {
 }
 
 void work_layer_norm_backward(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(row_kernel(context, KernelFamily::kLayerNorm, 9));
+  kernels.push_back(input_rows(context, Rows::Function::kNorm, 9));
 }
 
 std::vector<TensorSpec> infer_layer_norm_weight_backward(const OpContext& context) {
@@ -88,7 +104,8 @@ std::vector<TensorSpec> infer_layer_norm_weight_backward(const OpContext& contex
 }
 
 void work_layer_norm_weight_backward(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(row_kernel(context, KernelFamily::kMemory, 4));
+  const RowSizes sizes = row_sizes(context, context.input(0));
+  kernels.push_back(row_kernel(context, Stream{sizes.rows, sizes.columns}, context.input(0), 4));
 }
 
 // reductions: shape says what remains; its elements must divide the input's.
@@ -103,9 +120,9 @@ std::vector<TensorSpec> infer_reduce(const OpContext& context) {
 }
 
 void work_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
-  Kernel kernel{.family = KernelFamily::kMemory, .dtype = context.input(0).dtype};
-  kernel.m = element_count(context.output(0).shape);
-  kernel.n = element_count(context.input(0).shape) / kernel.m;
+  const int64_t results = element_count(context.output(0).shape);
+  Kernel kernel{.shape = Stream{results, element_count(context.input(0).shape) / results},
+                .dtype = context.input(0).dtype};
   kernel.flops = element_count(context.input(0).shape);
   kernel.read_bytes = tensor_bytes(context.input(0));
   kernel.write_bytes = tensor_bytes(context.output(0));
@@ -126,27 +143,20 @@ void backward_sum(GradientBuilder& g, const Node& node) {
 }
 
 /// A fused kernel's rows are its first output's: the inputs may be smaller (masks, biases).
-void work_fused_rows(const OpContext& context, KernelFamily family, std::vector<Kernel>& kernels) {
+void work_fused_rows(const OpContext& context, Rows::Function function,
+                     std::vector<Kernel>& kernels) {
   const Tensor& y = context.output(0);
-  if (y.shape.empty()) context.fail("expected rows of at least one dimension, found a scalar");
-  Kernel kernel{.family = family, .dtype = y.dtype};
-  kernel.n = y.shape.back();
-  const int64_t elements = element_count(y.shape);
-  kernel.m = kernel.n == 0 ? 0 : elements / kernel.n;
-  kernel.flops = checked_multiply(elements, context.node.attribute("flops_per_element")->front());
-  for (size_t i = 0; i < context.input_count(); ++i)
-    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
-  for (size_t i = 0; i < context.node.outputs.size(); ++i)
-    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
-  kernels.push_back(kernel);
+  const RowSizes sizes = row_sizes(context, y);
+  kernels.push_back(row_kernel(context, Rows{sizes.rows, sizes.columns, function}, y,
+                               context.node.attribute("flops_per_element")->front()));
 }
 
 void work_fused_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
-  work_fused_rows(context, KernelFamily::kSoftmax, kernels);
+  work_fused_rows(context, Rows::Function::kSoftmax, kernels);
 }
 
 void work_fused_layer_norm(const OpContext& context, std::vector<Kernel>& kernels) {
-  work_fused_rows(context, KernelFamily::kLayerNorm, kernels);
+  work_fused_rows(context, Rows::Function::kNorm, kernels);
 }
 
 // rms_norm and add_rms_norm: square, sum, scale, weigh in one kernel, as serving software has them.
@@ -162,8 +172,7 @@ std::vector<TensorSpec> infer_rms_norm(const OpContext& context) {
 }
 
 void work_rms_norm(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(
-      row_kernel(context, KernelFamily::kLayerNorm, context.input_count() == 3 ? 5 : 4));
+  kernels.push_back(input_rows(context, Rows::Function::kNorm, context.input_count() == 3 ? 5 : 4));
 }
 
 // sample: one token a row from logits: scale, softmax, prefix sum, compare.
@@ -175,7 +184,7 @@ std::vector<TensorSpec> infer_sample(const OpContext& context) {
 }
 
 void work_sample(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(row_kernel(context, KernelFamily::kSoftmax, 8));
+  kernels.push_back(input_rows(context, Rows::Function::kSoftmax, 8));
 }
 
 OpDef fused_rows(std::string_view name, std::string_view doc, decltype(OpDef::work) work) {

@@ -39,24 +39,19 @@ void check_sizes(const OpContext& context, const Sizes& s) {
 }
 
 Kernel attention_kernel(const OpContext& context, const Sizes& s) {
-  Kernel kernel{.family = s.queries == 1 && s.keys > 1 ? KernelFamily::kDecodeAttention
-                                                       : KernelFamily::kAttention,
-                .dtype = s.dtype};
-  kernel.batch = s.batch;
-  kernel.m = s.queries;
-  kernel.n = s.keys;
-  kernel.k = s.head;
-  kernel.attention = {.heads = s.heads,
-                      .kv_heads = s.kv_heads,
-                      .window = context.node.attribute_or("window", 0),
-                      .causal = context.node.attribute_or("causal", 0) != 0,
-                      .kv_dtype = s.kv_dtype};
-  const int64_t pairs =
-      visible_pairs(s.queries, s.keys, kernel.attention.causal, kernel.attention.window);
+  const Attention sizes{.batch = s.batch,
+                        .queries = s.queries,
+                        .keys = s.keys,
+                        .head_dim = s.head,
+                        .heads = s.heads,
+                        .kv_heads = s.kv_heads,
+                        .window = context.node.attribute_or("window", 0),
+                        .causal = context.node.attribute_or("causal", 0) != 0,
+                        .kv_dtype = s.kv_dtype};
+  Kernel kernel{.shape = sizes, .dtype = s.dtype};
+  const int64_t pairs = visible_pairs(s.queries, s.keys, sizes.causal, sizes.window);
   kernel.flops = checked_product({2, s.head + s.value, pairs, s.heads, s.batch});
-  const int64_t reach = kernel.attention.window == 0
-                            ? s.keys
-                            : std::min(s.keys, kernel.attention.window + s.queries - 1);
+  const int64_t reach = sizes.window == 0 ? s.keys : std::min(s.keys, sizes.window + s.queries - 1);
   constexpr int64_t kBitsPerByte = 8;
   const int64_t kv_bytes =
       checked_product({s.batch, reach, s.kv_elements, dtype_bits(s.kv_dtype)}) / kBitsPerByte;
@@ -125,8 +120,7 @@ std::vector<TensorSpec> infer_attention_backward(const OpContext& context) {
 /// Five products instead of two: the scores again, and the gradients of v, scores, q and k.
 void work_attention_backward(const OpContext& context, std::vector<Kernel>& kernels) {
   Kernel kernel = attention_kernel(context, attention_sizes(context));
-  kernel.family = KernelFamily::kAttention;
-  kernel.attention.backward = true;
+  std::get<Attention>(kernel.shape).backward = true;
   kernel.flops = checked_multiply(kernel.flops, 5) / 2;
   for (size_t i = 3; i < context.input_count(); ++i)
     kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
@@ -179,15 +173,17 @@ std::vector<TensorSpec> infer_append_cache(const OpContext& context) {
 }
 
 void work_append_cache(const OpContext& context, std::vector<Kernel>& kernels) {
-  Kernel kernel{.family = KernelFamily::kMemory, .dtype = context.input(0).dtype};
+  Kernel kernel{.dtype = context.input(0).dtype};
+  int64_t elements = 0;
   for (size_t i = 1; i < context.input_count(); ++i) {
     const Tensor& added = context.input(i);
-    kernel.n = checked_add(i == 1 ? 0 : kernel.n, element_count(added.shape));
+    elements = checked_add(elements, element_count(added.shape));
     kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(added));
     Tensor stored = added;
     stored.dtype = context.input(0).dtype;
     kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(stored));
   }
+  kernel.shape = Stream{.elements = elements};
   kernels.push_back(kernel);
 }
 
@@ -200,14 +196,15 @@ std::vector<TensorSpec> infer_rotary(const OpContext& context) {
 }
 
 void work_rotary(const OpContext& context, std::vector<Kernel>& kernels) {
-  Kernel kernel{.family = KernelFamily::kElementwise, .dtype = context.input(0).dtype};
-  kernel.n = 0;
+  Kernel kernel{.dtype = context.input(0).dtype};
+  int64_t elements = 0;
   for (size_t i = 0; i < context.input_count(); ++i) {
-    kernel.n = checked_add(kernel.n, element_count(context.input(i).shape));
+    elements = checked_add(elements, element_count(context.input(i).shape));
     kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
   }
+  kernel.shape = Stream{.elements = elements};
   kernel.write_bytes = kernel.read_bytes;
-  kernel.flops = checked_multiply(kernel.n, 3);  // x cos + rotated x sin
+  kernel.flops = checked_multiply(elements, 3);  // x cos + rotated x sin
   kernels.push_back(kernel);
 }
 
@@ -222,9 +219,9 @@ std::vector<TensorSpec> infer_gated_activation(const OpContext& context) {
 }
 
 void work_gated_activation(const OpContext& context, std::vector<Kernel>& kernels) {
-  Kernel kernel{.family = KernelFamily::kElementwise, .dtype = context.input(0).dtype};
-  kernel.n = element_count(context.output(0).shape);
-  kernel.flops = checked_multiply(kernel.n, 5);  // negate, exp, add, divide; times the other half
+  const int64_t elements = element_count(context.output(0).shape);
+  Kernel kernel{.shape = Stream{.elements = elements}, .dtype = context.input(0).dtype};
+  kernel.flops = checked_multiply(elements, 5);  // negate, exp, add, divide; times the other half
   kernel.read_bytes = tensor_bytes(context.input(0));
   kernel.write_bytes = tensor_bytes(context.output(0));
   kernels.push_back(kernel);

@@ -44,7 +44,7 @@ Totals totals(const Graph& graph, std::optional<Phase> phase = {}) {
       std::vector<Kernel> kernels;
       lower_node(graph, node, kernels);
       for (const Kernel& kernel : kernels) {
-        if (kernel.is_matmul()) t.flops += kernel.flops * segment.repeat;
+        if (kernel.is_product()) t.flops += kernel.flops * segment.repeat;
         t.bytes += kernel.bytes() * segment.repeat;
         t.launches += segment.repeat;
         t.ops[std::string(op_def(kernel.op).name)] += segment.repeat;
@@ -155,9 +155,7 @@ z = mul(n, r)
   EXPECT_EQ(ops, (std::vector<std::string>{"fused_softmax", "linear", "fused_layer_norm", "mul"}));
   std::vector<Kernel> kernels;
   lower_node(graph, graph.nodes[0], kernels);
-  EXPECT_EQ(kernels[0].family, KernelFamily::kSoftmax);
-  EXPECT_EQ(kernels[0].m, 64);
-  EXPECT_EQ(kernels[0].n, 256);
+  EXPECT_EQ(kernels[0].shape, KernelVariant(Rows{64, 256, Rows::Function::kSoftmax}));
   EXPECT_EQ(kernels[0].flops, 64 * 256 * (1 + 1 + 5));
   EXPECT_EQ(kernels[0].bytes(), 4 * (2 * 64 * 256 + 256));  // x and m in, p out
   lower_node(graph, graph.nodes[2], kernels);

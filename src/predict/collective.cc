@@ -16,7 +16,7 @@ double all_reduce_s(const Kernel& kernel, const Device& device) {
                 fmt::format("{}: the device file names no links; several ranks cannot be forecast",
                             device.id));
   constexpr double kStart = 4e-6, kPerRank = 1e-6;
-  const auto n = static_cast<double>(kernel.ranks);
+  const auto n = static_cast<double>(std::get<Collective>(kernel.shape).ranks);
   return kStart + kPerRank * n + 2 * (n - 1) / n * static_cast<double>(kernel.read_bytes) / link;
 }
 

@@ -82,28 +82,15 @@ float lowest_logit(NetKind kind) { return net_def(kind).lowest_logit; }
 std::string_view net_name(NetKind kind) { return net_def(kind).name; }
 
 NetKind net_of(const Kernel& kernel) {
-  switch (kernel.family) {
-    case KernelFamily::kBmm:
-    case KernelFamily::kLinear:
-      return kernel.multiplied() == DType::kFp32 && kernel.scheme == Scheme::kNone
-                 ? NetKind::kMatmul
-                 : NetKind::kTensorMatmul;
-    case KernelFamily::kSoftmax:
-      return NetKind::kSoftmax;
-    case KernelFamily::kLayerNorm:
-      return NetKind::kLayerNorm;
-    case KernelFamily::kAttention:
-      return NetKind::kAttention;
-    case KernelFamily::kDecodeAttention:
-      return NetKind::kDecodeAttention;
-    case KernelFamily::kExperts:
-      return NetKind::kExperts;
-    case KernelFamily::kElementwise:
-    case KernelFamily::kMemory:
-    case KernelFamily::kCollective:
-      break;
-  }
-  return NetKind::kElementwise;
+  if (kernel.is_product())
+    return kernel.multiplied() == DType::kFp32 && kernel.scheme == Scheme::kNone
+               ? NetKind::kMatmul
+               : NetKind::kTensorMatmul;
+  if (const Rows* rows = kernel.as<Rows>())
+    return rows->function == Rows::Function::kSoftmax ? NetKind::kSoftmax : NetKind::kLayerNorm;
+  if (const Attention* attention = kernel.as<Attention>())
+    return attention->is_decode() ? NetKind::kDecodeAttention : NetKind::kAttention;
+  return kernel.is<Experts>() ? NetKind::kExperts : NetKind::kElementwise;
 }
 
 const std::vector<std::string_view>& feature_names(NetKind kind) { return net_def(kind).features; }
@@ -133,7 +120,7 @@ Bound physical_bound(const Kernel& kernel, const Device& device) {
       const double resident = resident_share(bytes, device);
       const double warm = cold * (1 - resident) + bytes / device.l2_bytes_per_s() * resident;
       bound.law_s = std::max(bound.law_s, warm);
-      if (!kernel.warm) bound.cold_s = std::max(0.0, cold - warm);
+      bound.cold_s = std::max(0.0, cold - warm);
       break;
     }
     default:
@@ -142,26 +129,47 @@ Bound physical_bound(const Kernel& kernel, const Device& device) {
   return bound;
 }
 
+namespace {
+
+double tiles_of(const Gemm& gemm, Tile tile) {
+  return static_cast<double>(gemm.batch) * static_cast<double>(ceil_divide(gemm.m, tile.m)) *
+         static_cast<double>(ceil_divide(gemm.n, tile.n));
+}
+
+double tiles_of(const Attention& a) {
+  if (a.is_decode()) return static_cast<double>(a.batch) * static_cast<double>(a.kv_heads);
+  return static_cast<double>(a.batch) * static_cast<double>(a.heads) *
+         static_cast<double>(ceil_divide(a.queries, kQueryTile));
+}
+
+double tiles_of(const Experts& e) {
+  const double busy = std::max(1.0, e.busy);
+  return busy * std::ceil(std::max(1.0, e.assignments / busy) / kExpertTile) *
+         static_cast<double>(ceil_divide(e.ffn_dim, kExpertTile));
+}
+
+/// PyTorch's vectorized kernels: 128 threads of four elements a block.
+double blocks_of(int64_t elements) {
+  return static_cast<double>(ceil_divide(std::max<int64_t>(1, elements), 512));
+}
+
+struct CountTiles {
+  const Kernel& kernel;
+  Tile tile;
+
+  double operator()(const Gemm& gemm) const { return tiles_of(gemm, tile); }
+  double operator()(const Convolution&) const { return tiles_of(gemm_of(kernel), tile); }
+  double operator()(const Attention& attention) const { return tiles_of(attention); }
+  double operator()(const Experts& experts) const { return tiles_of(experts); }
+  double operator()(const Rows& rows) const { return static_cast<double>(rows.rows); }
+  double operator()(const Stream& stream) const { return blocks_of(stream.elements); }
+  double operator()(const Collective& collective) const { return blocks_of(collective.elements); }
+};
+
+}  // namespace
+
 Waves count_waves(const Kernel& kernel, const Device& device, Tile tile) {
-  double tiles = 1;
-  if (kernel.is_matmul()) {
-    tiles = static_cast<double>(kernel.batch) * static_cast<double>(ceil_divide(kernel.m, tile.m)) *
-            static_cast<double>(ceil_divide(kernel.n, tile.n));
-  } else if (kernel.family == KernelFamily::kSoftmax || kernel.family == KernelFamily::kLayerNorm) {
-    tiles = static_cast<double>(kernel.m);
-  } else if (kernel.family == KernelFamily::kAttention) {
-    tiles = static_cast<double>(kernel.batch) * static_cast<double>(kernel.attention.heads) *
-            static_cast<double>(ceil_divide(kernel.m, kQueryTile));
-  } else if (kernel.family == KernelFamily::kDecodeAttention) {
-    tiles = static_cast<double>(kernel.batch) * static_cast<double>(kernel.attention.kv_heads);
-  } else if (kernel.family == KernelFamily::kExperts) {
-    const double busy = std::max(1.0, kernel.experts.busy);
-    tiles = busy * std::ceil(std::max(1.0, kernel.experts.assignments / busy) / kExpertTile) *
-            static_cast<double>(ceil_divide(kernel.n, kExpertTile));
-  } else {
-    // PyTorch's vectorized kernels: 128 threads of four elements a block.
-    tiles = static_cast<double>(ceil_divide(std::max<int64_t>(1, kernel.n), 512));
-  }
+  const double tiles = std::visit(CountTiles{kernel, tile}, kernel.shape);
   const double per_wave = static_cast<double>(device.sm_count);
   Waves result{.tiles = tiles};
   result.waves = std::max(1.0, std::ceil(tiles / per_wave));
@@ -169,8 +177,9 @@ Waves count_waves(const Kernel& kernel, const Device& device, Tile tile) {
   return result;
 }
 
-Features make_features(const Kernel& kernel, const Device& device, const Bound& bound, Tile tile) {
-  return net_def(net_of(kernel)).make(kernel, device, bound, tile);
+Features make_features(const Kernel& kernel, const Device& device, const Conditions& conditions,
+                       const Bound& bound, Tile tile) {
+  return net_def(net_of(kernel)).make(kernel, device, conditions, bound, tile);
 }
 
 }  // namespace tilecast

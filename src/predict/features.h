@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "predict/conditions.h"
 #include "predict/nets.h"
 
 namespace tilecast {
@@ -36,7 +37,7 @@ struct Bound {
   /// with cold caches: all their traffic comes from DRAM. Attention and experts are measured by
   /// replay: what fits L2 is warm.
   double law_s = 0;
-  /// What a kernel that was measured warm takes longer where its operands come from DRAM.
+  /// What a kernel that is learned warm takes longer where its operands come from DRAM.
   double cold_s = 0;
 };
 
@@ -45,7 +46,8 @@ Bound physical_bound(const Kernel& kernel, const Device& device);
 
 /// Ratios and logarithms that describe a kernel on a device; never its name. `tile` is read for
 /// matrix products only.
-Features make_features(const Kernel& kernel, const Device& device, const Bound& bound, Tile tile);
+Features make_features(const Kernel& kernel, const Device& device, const Conditions& conditions,
+                       const Bound& bound, Tile tile);
 
 /// Queries that one block of fused attention computes: what FlashAttention's kernels have for head
 /// sizes of 64 and 128.

@@ -20,8 +20,8 @@ struct Work {
 };
 
 Work work_of(const Kernel& kernel, const Device& device, const Bound& bound) {
-  const AttentionShape& a = kernel.attention;
-  const bool decode = kernel.family == KernelFamily::kDecodeAttention;
+  const auto& a = std::get<Attention>(kernel.shape);
+  const bool decode = a.is_decode();
   Work w{};
   const Waves waves = count_waves(kernel, device, {});
   w.blocks = waves.tiles;
@@ -29,10 +29,10 @@ Work work_of(const Kernel& kernel, const Device& device, const Bound& bound) {
   const auto sm = static_cast<double>(device.sm_count);
   w.blocks_per_sm = w.blocks / sm;
   const int64_t seen = decode ? a.window : a.window + kQueryTile;
-  w.reach = static_cast<double>(a.window == 0 ? kernel.n : std::min(kernel.n, seen));
-  const double rows = static_cast<double>(std::min(kernel.m, kQueryTile)) *
+  w.reach = static_cast<double>(a.window == 0 ? a.keys : std::min(a.keys, seen));
+  const double rows = static_cast<double>(std::min(a.queries, kQueryTile)) *
                       (decode ? static_cast<double>(a.heads / a.kv_heads) : 1.0);
-  const double block_flops = 4 * rows * w.reach * static_cast<double>(kernel.k);
+  const double block_flops = 4 * rows * w.reach * static_cast<double>(a.head_dim);
   const double per_sm = static_cast<double>(kernel.flops) / std::max(1e-12, bound.compute_s) / sm;
   w.serial =
       std::max(block_flops / per_sm * std::max(1.0, std::floor(w.blocks_per_sm)), bound.compute_s);
@@ -43,11 +43,12 @@ Work work_of(const Kernel& kernel, const Device& device, const Bound& bound) {
 
 /// Whether keys and values are stored in fewer bits than queries are multiplied in.
 bool narrow_cache(const Kernel& kernel) {
-  return dtype_bits(kernel.attention.kv_dtype) < dtype_bits(kernel.dtype);
+  return dtype_bits(std::get<Attention>(kernel.shape).kv_dtype) < dtype_bits(kernel.dtype);
 }
 
-Features prefill(const Kernel& kernel, const Device& device, const Bound& bound, Tile) {
-  const AttentionShape& a = kernel.attention;
+Features prefill(const Kernel& kernel, const Device& device, const Conditions& conditions,
+                 const Bound& bound, Tile) {
+  const auto& a = std::get<Attention>(kernel.shape);
   const Work w = work_of(kernel, device, bound);
   const double shortest = shortest_kernel_s(NetKind::kAttention, device);
   const double memory = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
@@ -55,38 +56,39 @@ Features prefill(const Kernel& kernel, const Device& device, const Bound& bound,
   return {std::clamp(log2_of(std::max(w.serial, memory) / shortest), -8.0f, 10.0f),
           std::clamp(log2_of(bound.law_s / shortest), -6.0f, 8.0f),
           std::clamp(log2_of(w.reach / kKeyTile), 0.0f, 11.0f),
-          std::clamp(log2_of(w.blocks_per_sm), -5.0f, 3.0f), log2_of(static_cast<double>(kernel.k)),
-          std::min(log2_of(group), 4.0f), flag(a.causal),
-          flag(kernel.software == Software::kTensorRtLlm), flag(dtype_bits(kernel.dtype) <= 8),
+          std::clamp(log2_of(w.blocks_per_sm), -5.0f, 3.0f),
+          log2_of(static_cast<double>(a.head_dim)), std::min(log2_of(group), 4.0f), flag(a.causal),
+          flag(conditions.software == Software::kTensorRtLlm), flag(dtype_bits(kernel.dtype) <= 8),
           flag(dtype_bits(a.kv_dtype) <= 8),
           // Not shared by all devices.
           static_cast<float>(w.occupancy), log2_of(bound.compute_s / memory),
-          fill_of(kernel.m, kQueryTile), w.bytes_per_l2, log2_of(static_cast<double>(kernel.batch)),
-          log2_of(static_cast<double>(kernel.m)), log2_of(static_cast<double>(kernel.n)),
+          fill_of(a.queries, kQueryTile), w.bytes_per_l2, log2_of(static_cast<double>(a.batch)),
+          log2_of(static_cast<double>(a.queries)), log2_of(static_cast<double>(a.keys)),
           log2_of(static_cast<double>(a.heads)), log2_of(static_cast<double>(a.kv_heads)),
           log2_of(w.reach), log2_of(w.blocks_per_sm), log2_of(bound.law_s / shortest),
-          alignment(kernel.n, 7), flag(a.window > 0 && a.window < kernel.n),
+          alignment(a.keys, 7), flag(a.window > 0 && a.window < a.keys),
           // Whether it binds or not: on L40S vLLM has another kernel for it, up to 50 times slower.
           flag(a.window > 0)};
 }
 
-Features decode(const Kernel& kernel, const Device& device, const Bound& bound, Tile) {
-  const AttentionShape& a = kernel.attention;
+Features decode(const Kernel& kernel, const Device& device, const Conditions& conditions,
+                const Bound& bound, Tile) {
+  const auto& a = std::get<Attention>(kernel.shape);
   const Work w = work_of(kernel, device, bound);
   const double shortest = shortest_kernel_s(NetKind::kDecodeAttention, device);
   const double group = static_cast<double>(a.heads) / static_cast<double>(a.kv_heads);
   return {std::clamp(log2_of(bound.law_s / shortest), -8.0f, 8.0f),
           std::clamp(log2_of(w.blocks_per_sm), -5.0f, 3.0f),
           std::clamp(log2_of(static_cast<double>(kernel.bytes()) / w.blocks / 1024), 0.0f, 14.0f),
-          log2_of(static_cast<double>(kernel.k)), std::min(log2_of(group), 4.0f),
-          flag(kernel.software == Software::kTensorRtLlm), flag(narrow_cache(kernel)),
+          log2_of(static_cast<double>(a.head_dim)), std::min(log2_of(group), 4.0f),
+          flag(conditions.software == Software::kTensorRtLlm), flag(narrow_cache(kernel)),
           // Not shared by all devices.
           static_cast<float>(w.occupancy),
           log2_of(bound.compute_s / std::max(1e-12, bound.memory_s)), w.bytes_per_l2,
-          log2_of(static_cast<double>(kernel.batch)), log2_of(static_cast<double>(kernel.n)),
+          log2_of(static_cast<double>(a.batch)), log2_of(static_cast<double>(a.keys)),
           log2_of(static_cast<double>(a.heads)), log2_of(static_cast<double>(a.kv_heads)),
           log2_of(w.reach), log2_of(w.blocks_per_sm), log2_of(bound.law_s / shortest),
-          log2_of(group), alignment(kernel.n, 7), flag(a.window > 0 && a.window < kernel.n),
+          log2_of(group), alignment(a.keys, 7), flag(a.window > 0 && a.window < a.keys),
           // Whether it binds or not: on L40S vLLM has another kernel for it, up to 50 times slower.
           flag(a.window > 0)};
 }

@@ -8,8 +8,9 @@
 namespace tilecast {
 namespace {
 
-Features experts(const Kernel& kernel, const Device& device, const Bound& bound, Tile) {
-  const ExpertShape& e = kernel.experts;
+Features experts(const Kernel& kernel, const Device& device, const Conditions& conditions,
+                 const Bound& bound, Tile) {
+  const auto& e = std::get<Experts>(kernel.shape);
   const double busy = std::max(1.0, e.busy);
   const double tokens = e.assignments / busy;
   const Waves waves = count_waves(kernel, device, {});
@@ -21,26 +22,26 @@ Features experts(const Kernel& kernel, const Device& device, const Bound& bound,
   const Scheme scheme = kernel.scheme;
   const double weight_bits = static_cast<double>(
       dtype_bits(scheme == Scheme::kNone ? kernel.dtype : scheme_info(scheme).weight));
-  const double own = static_cast<double>(e.experts) / static_cast<double>(e.ranks);
+  const double own = static_cast<double>(e.num_experts) / static_cast<double>(e.ranks);
   return {std::clamp(log2_of(tokens), -1.0f, 10.0f), std::clamp(log2_of(tiles_per_sm), -6.0f, 6.0f),
           static_cast<float>(waves.occupancy),
-          std::clamp(log2_of(static_cast<double>(kernel.k)), 10.0f, 13.0f),
-          std::clamp(log2_of(static_cast<double>(kernel.n)), 6.0f, 12.0f),
+          std::clamp(log2_of(static_cast<double>(e.hidden_dim)), 10.0f, 13.0f),
+          std::clamp(log2_of(static_cast<double>(e.ffn_dim)), 6.0f, 12.0f),
           std::clamp(log2_of(bound.law_s / shortest), -12.0f, 10.0f),
           std::clamp(log2_of(bound.compute_s / memory), -7.0f, 5.0f),
-          flag(kernel.software == Software::kTensorRtLlm), log2_of(weight_bits),
+          flag(conditions.software == Software::kTensorRtLlm), log2_of(weight_bits),
           flag(scheme == Scheme::kFp8Block),
           flag(scheme != Scheme::kNone && !scheme_info(scheme).multiplied),
           flag(e.skew_percent > 0), std::clamp(log2_of(own), 0.0f, 7.0f),
           // Not shared by all devices.
           flag(scheme == Scheme::kFp4WeightOnly), bytes_per_l2,
           static_cast<float>(std::min(1.0, tokens / kExpertTile)),
-          log2_of(static_cast<double>(kernel.m)), log2_of(static_cast<double>(e.chosen)),
-          log2_of(static_cast<double>(e.experts)), log2_of(static_cast<double>(e.ranks)),
+          log2_of(static_cast<double>(e.tokens)), log2_of(static_cast<double>(e.top_k)),
+          log2_of(static_cast<double>(e.num_experts)), log2_of(static_cast<double>(e.ranks)),
           static_cast<float>(e.skew_percent) / 100.0f, log2_of(e.assignments),
-          log2_of(static_cast<double>(kernel.k)), log2_of(static_cast<double>(kernel.n)),
-          log2_of(busy), log2_of(static_cast<double>(kernel.m) * static_cast<double>(e.chosen)),
-          log2_of(bound.law_s / shortest), alignment(kernel.n, 9)};
+          log2_of(static_cast<double>(e.hidden_dim)), log2_of(static_cast<double>(e.ffn_dim)),
+          log2_of(busy), log2_of(static_cast<double>(e.tokens) * static_cast<double>(e.top_k)),
+          log2_of(bound.law_s / shortest), alignment(e.ffn_dim, 9)};
 }
 
 }  // namespace

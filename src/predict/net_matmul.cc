@@ -7,12 +7,13 @@
 namespace tilecast {
 namespace {
 
-Features single_precision(const Kernel& kernel, const Device& device, const Bound& bound,
-                          Tile tile) {
+Features single_precision(const Kernel& kernel, const Device& device, const Conditions&,
+                          const Bound& bound, Tile tile) {
+  const Gemm gemm = gemm_of(kernel);
   const Waves waves = count_waves(kernel, device, tile);
   const Waves small = count_waves(kernel, device, {64, 64});
-  const double outputs = static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) *
-                         static_cast<double>(kernel.n);
+  const double outputs =
+      static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
   const auto bytes = static_cast<double>(kernel.bytes());
   const float tiles_per_sm = log2_of(waves.tiles / static_cast<double>(device.sm_count));
   const float intensity =
@@ -25,25 +26,27 @@ Features single_precision(const Kernel& kernel, const Device& device, const Boun
           static_cast<float>(small.occupancy),
           static_cast<float>(outputs / (waves.tiles * tile.m * tile.n)),
           std::clamp(intensity, -3.0f, 4.0f),
-          log2_of(static_cast<double>(std::min<int64_t>(kernel.k, 1024))),
-          alignment(kernel.m),
-          alignment(kernel.n),
-          alignment(kernel.k),
+          log2_of(static_cast<double>(std::min<int64_t>(gemm.k, 1024))),
+          alignment(gemm.m),
+          alignment(gemm.n),
+          alignment(gemm.k),
           device.matrix_peak(kernel.dtype) > 0 ? 1.0f : 0.0f,
           log2_of(tile.m),
           log2_of(tile.n),
           tiles_per_sm,
           intensity,
-          log2_of(static_cast<double>(kernel.m)),
-          log2_of(static_cast<double>(kernel.n)),
-          log2_of(static_cast<double>(kernel.k)),
+          log2_of(static_cast<double>(gemm.m)),
+          log2_of(static_cast<double>(gemm.n)),
+          log2_of(static_cast<double>(gemm.k)),
           log2_of(bytes / static_cast<double>(device.l2_bytes)),
-          alignment(kernel.n, kStrideBits),
-          alignment(kernel.k, kStrideBits),
-          kernel.family == KernelFamily::kLinear ? 1.0f : 0.0f};
+          alignment(gemm.n, kStrideBits),
+          alignment(gemm.k, kStrideBits),
+          flag(!gemm.batched)};
 }
 
-Features narrow_types(const Kernel& kernel, const Device& device, const Bound& bound, Tile) {
+Features narrow_types(const Kernel& kernel, const Device& device, const Conditions& conditions,
+                      const Bound& bound, Tile) {
+  const Gemm gemm = gemm_of(kernel);
   const Waves large = count_waves(kernel, device, {128, 128});
   const Waves small = count_waves(kernel, device, {64, 64});
   const auto bytes = static_cast<double>(kernel.bytes());
@@ -53,22 +56,22 @@ Features narrow_types(const Kernel& kernel, const Device& device, const Bound& b
   constexpr double kBitsPerByte = 8;
   const DType multiplied = kernel.multiplied();
   return {std::clamp(tiles_per_sm, -7.0f, 4.0f), static_cast<float>(large.occupancy),
-          static_cast<float>(small.occupancy), fill_of(kernel.m, 64), fill_of(kernel.n, 128),
+          static_cast<float>(small.occupancy), fill_of(gemm.m, 64), fill_of(gemm.n, 128),
           std::clamp(intensity, -6.0f, 3.0f),
-          log2_of(static_cast<double>(std::min<int64_t>(kernel.k, 4096))), alignment(kernel.m),
-          alignment(kernel.n), alignment(kernel.k),
-          log2_of(static_cast<double>(std::min<int64_t>(kernel.m, 256))),
+          log2_of(static_cast<double>(std::min<int64_t>(gemm.k, 4096))), alignment(gemm.m),
+          alignment(gemm.n), alignment(gemm.k),
+          log2_of(static_cast<double>(std::min<int64_t>(gemm.m, 256))),
           log2_of(static_cast<double>(dtype_bits(multiplied)) / kBitsPerByte),
           std::clamp(log2_of(bound.law_s / shortest_kernel_s(NetKind::kTensorMatmul, device)),
                      -12.0f, 8.0f),
           device.matrix_peak(multiplied) > 0 ? 1.0f : 0.0f, device.vendor == "amd" ? 1.0f : 0.0f,
           // vLLM, SGLang and PyTorch call the same library (cuBLAS).
-          kernel.software == Software::kTensorRtLlm ? 1.0f : 0.0f,
+          conditions.software == Software::kTensorRtLlm ? 1.0f : 0.0f,
           kernel.scheme == Scheme::kFp8Block ? 1.0f : 0.0f, tiles_per_sm, intensity,
-          log2_of(static_cast<double>(kernel.m)), log2_of(static_cast<double>(kernel.n)),
-          log2_of(static_cast<double>(kernel.k)),
-          log2_of(bytes / static_cast<double>(device.l2_bytes)), alignment(kernel.n, kStrideBits),
-          alignment(kernel.k, kStrideBits)};
+          log2_of(static_cast<double>(gemm.m)), log2_of(static_cast<double>(gemm.n)),
+          log2_of(static_cast<double>(gemm.k)),
+          log2_of(bytes / static_cast<double>(device.l2_bytes)), alignment(gemm.n, kStrideBits),
+          alignment(gemm.k, kStrideBits)};
 }
 
 }  // namespace

@@ -18,14 +18,15 @@ float bytes_per_l2(const Kernel& kernel, const Device& device) {
   return log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.l2_bytes));
 }
 
-Features stream(const Kernel& kernel, const Device& device, const Bound&, Tile) {
+Features stream(const Kernel& kernel, const Device& device, const Conditions&, const Bound&, Tile) {
   return {bytes_per_l2(kernel, device),
           log2_of((1.0 + static_cast<double>(kernel.flops)) /
                   std::max(1.0, static_cast<double>(kernel.bytes())))};
 }
 
-Features rows(const Kernel& kernel, const Device& device, const Bound&, Tile) {
-  return {bytes_per_l2(kernel, device), log2_of(static_cast<double>(kernel.n)), generation(device),
+Features rows(const Kernel& kernel, const Device& device, const Conditions&, const Bound&, Tile) {
+  return {bytes_per_l2(kernel, device),
+          log2_of(static_cast<double>(std::get<Rows>(kernel.shape).columns)), generation(device),
           device.vendor == "amd" ? 1.0f : 0.0f};
 }
 

@@ -7,6 +7,7 @@
 
 #include "devices/device.h"
 #include "ops/kernel.h"
+#include "predict/conditions.h"
 #include "predict/tiles.h"
 
 namespace tilecast {
@@ -50,7 +51,7 @@ struct NetDef {
   bool by_layer = false;
   /// Operators that are drawn for pairs of unmeasured kernels (train/trainer.h).
   std::vector<const char*> pair_ops;
-  Features (*make)(const Kernel&, const Device&, const Bound&, Tile) = nullptr;
+  Features (*make)(const Kernel&, const Device&, const Conditions&, const Bound&, Tile) = nullptr;
 };
 
 const NetDef& net_def(NetKind kind);

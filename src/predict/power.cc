@@ -25,7 +25,7 @@ std::optional<double> power_limited_flops_per_s(const Device& device, DType dtyp
 float power_cap_logit(const Kernel& kernel, const Device& device, const Bound& bound,
                       double vector_pj_per_flop) {
   constexpr float kNoCap = 20;
-  if (!kernel.is_matmul()) return kNoCap;
+  if (!kernel.is_product()) return kNoCap;
   const auto rate = power_limited_flops_per_s(device, kernel.dtype, vector_pj_per_flop);
   if (!rate) return kNoCap;
   const double utilization = bound.law_s / (static_cast<double>(kernel.flops) / *rate);

@@ -20,7 +20,7 @@ const Weights& weights() {
   return embedded;
 }
 
-/// Kernels of all families, log-uniform in their sizes.
+/// Kernels of several types, log-uniform in their sizes.
 std::vector<Kernel> random_kernels(size_t count, uint64_t seed) {
   const char* ops[] = {"linear",  "matmul",     "add",       "gelu",
                        "softmax", "layer_norm", "embedding", "copy"};
@@ -40,7 +40,7 @@ TEST(Learned, IsNeverFasterThanPhysicsOnAnyDevice) {
   const auto kernels = random_kernels(2000, 1);
   std::vector<KernelTime> times(kernels.size());
   for (const Device& device : bundled_devices()) {
-    predictor->predict(kernels, device, times);
+    predictor->predict(kernels, device, {}, times);
     for (size_t i = 0; i < kernels.size(); ++i) {
       const double bound = physical_bound(kernels[i], device).seconds();
       ASSERT_GE(times[i].seconds, bound) << device.id << " kernel " << i;
@@ -58,10 +58,10 @@ TEST(Learned, AKernelsTimeDoesNotDependOnItsNeighbours) {
   const Device device = find_device("V100");
   const auto kernels = random_kernels(100, 2);
   std::vector<KernelTime> together(kernels.size());
-  predictor->predict(kernels, device, together);
+  predictor->predict(kernels, device, {}, together);
   for (size_t i = 0; i < kernels.size(); ++i) {
     KernelTime alone;
-    predictor->predict({&kernels[i], 1}, device, {&alone, 1});
+    predictor->predict({&kernels[i], 1}, device, {}, {&alone, 1});
     EXPECT_EQ(alone.seconds, together[i].seconds) << i;
   }
 }
@@ -86,8 +86,8 @@ TEST(Learned, MostlyGrowsWithWork) {
       large.push_back(kernels_of_shape(op, DType::kFp32, shape)[0]);
     }
     std::vector<KernelTime> a(small.size()), b(large.size());
-    predictor->predict(small, device, a);
-    predictor->predict(large, device, b);
+    predictor->predict(small, device, {}, a);
+    predictor->predict(large, device, {}, b);
     for (size_t i = 0; i < a.size(); ++i) {
       falls += b[i].seconds < 0.99 * a[i].seconds;
       deep += b[i].seconds < 0.8 * a[i].seconds;
@@ -103,7 +103,7 @@ TEST(TensorMatmul, AVectorTimesAMatrixRunsNearTheMemorysRate) {
   const Kernel kernel = kernels_of_shape("linear", DType::kBf16, {1, 1, 8192, 8192})[0];
   const Device device = find_device("H100");
   KernelTime time;
-  make_learned_predictor(weights())->predict({&kernel, 1}, device, {&time, 1});
+  make_learned_predictor(weights())->predict({&kernel, 1}, device, {}, {&time, 1});
   const double stream_s = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
   EXPECT_GT(time.seconds, stream_s);
   EXPECT_LT(time.seconds, 1.5 * stream_s);
@@ -112,13 +112,12 @@ TEST(TensorMatmul, AVectorTimesAMatrixRunsNearTheMemorysRate) {
 
 TEST(TensorMatmul, SoftwareMattersForSmallFp8) {
   // TensorRT-LLM quantizes the activations in launches of their own.
-  Kernel kernel = kernels_of_shape("linear", DType::kFp8, {1, 16, 1024, 1024})[0];
+  const Kernel kernel = kernels_of_shape("linear", DType::kFp8, {1, 16, 1024, 1024})[0];
   const Device device = find_device("H100");
+  const auto predictor = make_learned_predictor(weights());
   KernelTime vllm, trtllm;
-  kernel.software = Software::kVllm;
-  make_learned_predictor(weights())->predict({&kernel, 1}, device, {&vllm, 1});
-  kernel.software = Software::kTensorRtLlm;
-  make_learned_predictor(weights())->predict({&kernel, 1}, device, {&trtllm, 1});
+  predictor->predict({&kernel, 1}, device, {.software = Software::kVllm}, {&vllm, 1});
+  predictor->predict({&kernel, 1}, device, {.software = Software::kTensorRtLlm}, {&trtllm, 1});
   EXPECT_GT(trtllm.seconds, 1.5 * vllm.seconds);
 }
 
@@ -126,7 +125,7 @@ TEST(TensorMatmul, SaysWhatItBorrows) {
   const auto feature_of = [](const char* op, DType dtype, const char* gpu) {
     const Kernel kernel = kernels_of_shape(op, dtype, {8, 512, 512, 512})[0];
     KernelTime time;
-    make_learned_predictor(weights())->predict({&kernel, 1}, find_device(gpu), {&time, 1});
+    make_learned_predictor(weights())->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
     return std::string(time.extrapolated_feature);
   };
   EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "batch");
@@ -140,10 +139,10 @@ TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAStrange
   KernelShape shape{.m = 64, .n = 8192, .k = 5120, .experts = 16, .chosen = 1};
   shape.scheme = Scheme::kInt4WeightOnly;
   const auto time_of = [&](Software software) {
-    Kernel kernel = kernels_of_shape("experts", DType::kBf16, shape)[0];
-    kernel.software = software;
+    const Kernel kernel = kernels_of_shape("experts", DType::kBf16, shape)[0];
     KernelTime time;
-    make_learned_predictor(weights())->predict({&kernel, 1}, find_device("H100"), {&time, 1});
+    make_learned_predictor(weights())->predict({&kernel, 1}, find_device("H100"),
+                                               {.software = software}, {&time, 1});
     return time;
   };
   const KernelTime measured = time_of(Software::kVllm), borrowed = time_of(Software::kTensorRtLlm);
@@ -236,7 +235,7 @@ TEST(CalibrationFile, SharpensItsDeviceAndLeavesOthersAlone) {
   const Kernel kernel = kernels_of_shape("softmax", DType::kFp32, {1, 65536, 1024})[0];
   const auto seconds = [&](const char* gpu) {
     KernelTime time;
-    make_learned_predictor(weights)->predict({&kernel, 1}, find_device(gpu), {&time, 1});
+    make_learned_predictor(weights)->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
     return time.seconds;
   };
   const double before = seconds("L40S"), other = seconds("P4");
@@ -257,7 +256,7 @@ TEST(Roofline, IsTheLargerOfComputeAndMemory) {
   const Device device = find_device("V100");
   const Kernel kernel = kernels_of_shape("linear", DType::kFp32, {1, 4096, 4096, 4096})[0];
   KernelTime time;
-  predictor->predict({&kernel, 1}, device, {&time, 1});
+  predictor->predict({&kernel, 1}, device, {}, {&time, 1});
   EXPECT_DOUBLE_EQ(time.seconds, 2.0 * 4096 * 4096 * 4096 / device.matmul_peak(DType::kFp32));
   EXPECT_EQ(time.limit, Limit::kCompute);
 }
@@ -365,11 +364,13 @@ TEST(Forests, SoftwareWithKernelsOfItsOwnHasItsOwnTimes) {
   KernelShape shape{32, 1, 4096, 128};
   shape.heads = 32;
   shape.kv_heads = 8;
-  std::vector<Kernel> kernels(3, kernels_of_shape("cached_attention", DType::kBf16, shape).front());
-  kernels[1].software = Software::kTensorRtLlm;
-  kernels[2].software = Software::kVllm;
+  const std::vector<Kernel> kernels(
+      3, kernels_of_shape("cached_attention", DType::kBf16, shape).front());
+  const std::vector<Conditions> conditions = {{.software = Software::kPyTorch},
+                                              {.software = Software::kTensorRtLlm},
+                                              {.software = Software::kVllm}};
   std::vector<KernelTime> times(3);
-  make_learned_predictor(weights())->predict(kernels, device, times);
+  predict_each(*make_learned_predictor(weights()), kernels, conditions, device, times);
   EXPECT_NE(times[1].seconds, times[2].seconds);
   EXPECT_EQ(times[0].seconds, times[2].seconds) << "PyTorch has FlashAttention as vLLM does";
 }
@@ -379,10 +380,11 @@ TEST(Attention, AColdCacheTakesLongerThanAWarmOne) {
   KernelShape shape{8, 1, 2048, 128};  // 67 MB of keys and values in 96 MB of L2
   shape.heads = 32;
   shape.kv_heads = 8;
-  std::vector<Kernel> kernels(2, kernels_of_shape("cached_attention", DType::kBf16, shape).front());
-  kernels[1].warm = true;
+  const std::vector<Kernel> kernels(
+      2, kernels_of_shape("cached_attention", DType::kBf16, shape).front());
+  const std::vector<Conditions> conditions = {{.caches = Caches::kCold}, {.caches = Caches::kWarm}};
   std::vector<KernelTime> times(2);
-  make_learned_predictor(weights())->predict(kernels, device, times);
+  predict_each(*make_learned_predictor(weights()), kernels, conditions, device, times);
   const double bytes = static_cast<double>(kernels[0].bytes());
   EXPECT_GE(times[0].seconds, bytes / device.memory_bytes_per_s);
   EXPECT_LT(times[1].seconds, bytes / device.memory_bytes_per_s) << "faster than DRAM";
@@ -396,9 +398,9 @@ TEST(Experts, ManyTokensAreBoundByFlopsAndFewByWeights) {
   std::vector<Kernel> kernels = kernels_of_shape("experts", DType::kBf16, shape);
   shape.m = 64;
   kernels.push_back(kernels_of_shape("experts", DType::kBf16, shape).front());
-  for (Kernel& kernel : kernels) kernel.software = Software::kTensorRtLlm;
   std::vector<KernelTime> times(2);
-  make_learned_predictor(weights())->predict(kernels, device, times);
+  make_learned_predictor(weights())->predict(kernels, device, {.software = Software::kTensorRtLlm},
+                                             times);
   EXPECT_EQ(times[0].limit, Limit::kCompute);
   EXPECT_EQ(times[1].limit, Limit::kMemory);
   EXPECT_GT(times[0].seconds, times[1].seconds);
@@ -410,7 +412,7 @@ TEST(Collectives, AnAllReduceTakesStartUpAndTheRingsTraffic) {
   shape.ranks = 8;
   const Kernel kernel = kernels_of_shape("all_reduce", DType::kBf16, shape).front();
   KernelTime time;
-  make_learned_predictor(weights())->predict({&kernel, 1}, device, {&time, 1});
+  make_learned_predictor(weights())->predict({&kernel, 1}, device, {}, {&time, 1});
   EXPECT_NEAR(time.seconds, 12e-6 + 2.0 * 7 / 8 * 4096 * 8192 * 2 / 450e9, 1e-9);
   EXPECT_EQ(time.limit, Limit::kNetwork);
 }

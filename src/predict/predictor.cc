@@ -32,13 +32,12 @@ class LearnedPredictor : public Predictor {
  public:
   explicit LearnedPredictor(const Weights& weights) : weights_(weights) {}
 
-  void predict(std::span<const Kernel> kernels, const Device& device,
+  void predict(std::span<const Kernel> kernels, const Device& device, const Conditions& conditions,
                std::span<KernelTime> times) const override {
     for (size_t i = 0; i < kNetCount; ++i)
-      predict_net(static_cast<NetKind>(i), kernels, device, times);
+      predict_net(static_cast<NetKind>(i), kernels, device, conditions, times);
     for (size_t i = 0; i < kernels.size(); ++i) {
-      if (kernels[i].family == KernelFamily::kCollective)
-        times[i] = collective_time(kernels[i], device);
+      if (kernels[i].is<Collective>()) times[i] = collective_time(kernels[i], device);
     }
   }
 
@@ -58,19 +57,20 @@ class LearnedPredictor : public Predictor {
   };
 
   void predict_net(NetKind kind, std::span<const Kernel> kernels, const Device& device,
-                   std::span<KernelTime> times) const {
+                   const Conditions& conditions, std::span<KernelTime> times) const {
     const Net& net = weights_.net(kind);
     const size_t width = feature_names(kind).size();
     const size_t shared_width = shared_feature_count(kind);
     std::vector<Row> rows;
     std::vector<float> inputs, shared;
     for (size_t i = 0; i < kernels.size(); ++i) {
-      if (net_of(kernels[i]) != kind || kernels[i].family == KernelFamily::kCollective) continue;
+      if (net_of(kernels[i]) != kind || kernels[i].is<Collective>()) continue;
       if (net.members.empty()) refuse(kind);
       Row row{i, physical_bound(kernels[i], device), {}, 0, "", 0, 0};
-      if (kernels[i].is_matmul()) row.tile = tile_of(weights_, kernels[i], device);
+      if (conditions.caches == Caches::kWarm) row.bound.cold_s = 0;
+      if (kernels[i].is_product()) row.tile = tile_of(weights_, kernels[i], device);
       row.cap_logit = power_cap_logit(kernels[i], device, row.bound, weights_.vector_pj_per_flop);
-      const Features f = make_features(kernels[i], device, row.bound, row.tile);
+      const Features f = make_features(kernels[i], device, conditions, row.bound, row.tile);
       for (size_t j = 0; j < width; ++j) {
         const float clamped = std::clamp(f[j], net.minimum[j], net.maximum[j]);
         const double range = std::max(1e-6f, net.maximum[j] - net.minimum[j]);
@@ -88,7 +88,7 @@ class LearnedPredictor : public Predictor {
     const std::vector<Near> near = near_corrections(net, device);
     std::vector<Coverage> coverages;
     for (Row& row : rows) {
-      row.coverage = find_coverage(kernels[row.index], net, near, coverages);
+      row.coverage = find_coverage(kernels[row.index], conditions, net, near, coverages);
       borrow(kernels[row.index], device, coverages[row.coverage], row);
     }
     std::vector<float> logits(rows.size());
@@ -98,7 +98,8 @@ class LearnedPredictor : public Predictor {
     std::vector<float> delta(rows.size());
     for (const Near& n : near) {
       if (n.correction->members.empty()) {
-        add_forests(*n.correction, n.weight, kernels, rows, inputs, width, factors);
+        if (const Forest* forest = n.correction->forest_of(conditions.software))
+          forest_add(*forest, inputs.data(), width, rows.size(), n.weight, factors.data());
         continue;
       }
       ensemble_forward(n.correction->members, inputs.data(), rows.size(), delta.data());
@@ -118,21 +119,6 @@ class LearnedPredictor : public Predictor {
                                 rows[r].bound.law_s / shortest_kernel_s(kind, device));
       if (calibrated > 0) calibrate(spread, weights_.calibration->net(kind), calibrated);
       times[rows[r].index] = finish(kernel, device, rows[r], logits[r], factors[r], spread);
-    }
-  }
-
-  /// Rows of one software go through its forest together.
-  static void add_forests(const Correction& correction, float weight,
-                          std::span<const Kernel> kernels, const std::vector<Row>& rows,
-                          const std::vector<float>& inputs, size_t width,
-                          std::vector<float>& factors) {
-    for (size_t r = 0; r < rows.size();) {
-      const Software software = kernels[rows[r].index].software;
-      size_t end = r + 1;
-      while (end < rows.size() && kernels[rows[end].index].software == software) ++end;
-      if (const Forest* forest = correction.forest_of(software))
-        forest_add(*forest, &inputs[r * width], width, end - r, weight, &factors[r]);
-      r = end;
     }
   }
 
@@ -203,9 +189,9 @@ class LearnedPredictor : public Predictor {
   }
 
   /// Batches hold few combinations: each is looked up once.
-  static size_t find_coverage(const Kernel& kernel, const Net& net, const std::vector<Near>& near,
-                              std::vector<Coverage>& coverages) {
-    const Combination combination = combination_of(kernel);
+  static size_t find_coverage(const Kernel& kernel, const Conditions& conditions, const Net& net,
+                              const std::vector<Near>& near, std::vector<Coverage>& coverages) {
+    const Combination combination = combination_of(kernel, conditions);
     for (size_t c = 0; c < coverages.size(); ++c) {
       if (coverages[c].combination == combination) return c;
     }
@@ -222,9 +208,10 @@ class LearnedPredictor : public Predictor {
     };
     const NetKind kind = net_of(kernel);
     if (!coverage.missing.empty()) unmeasured(coverage.missing);
-    if (kind == NetKind::kTensorMatmul && kernel.batch != 1) unmeasured("batch");
-    if (kernel.is_attention() && kernel.attention.backward) unmeasured("backward");
-    if (kernel.convolution) unmeasured("convolution");
+    if (kind == NetKind::kTensorMatmul && gemm_of(kernel).batch != 1) unmeasured("batch");
+    const Attention* attention = kernel.as<Attention>();
+    if (attention != nullptr && attention->backward) unmeasured("backward");
+    if (kernel.is<Convolution>()) unmeasured("convolution");
     // Whole layers were measured on one vendor's devices, with its libraries.
     if (net_def(kind).by_layer && device.vendor != "nvidia") unmeasured("vendor");
   }
@@ -296,7 +283,7 @@ class LearnedPredictor : public Predictor {
     time.low_s = std::max(time.seconds * std::exp(spread.low * width), bound);
     time.high_s = time.seconds * std::exp(spread.high * width);
     time.common_share = spread.common_share;
-    if (kernel.is_matmul()) time.tile = row.tile;
+    if (kernel.is_product()) time.tile = row.tile;
     time.waves = count_waves(kernel, device, row.tile).waves;
     // Of what the data sheet allows where the caches are as the forecast takes them to be.
     const double reference =
@@ -314,10 +301,10 @@ class LearnedPredictor : public Predictor {
 
 class RooflinePredictor : public Predictor {
  public:
-  void predict(std::span<const Kernel> kernels, const Device& device,
+  void predict(std::span<const Kernel> kernels, const Device& device, const Conditions&,
                std::span<KernelTime> times) const override {
     for (size_t i = 0; i < kernels.size(); ++i) {
-      if (kernels[i].family == KernelFamily::kCollective) {
+      if (kernels[i].is<Collective>()) {
         times[i].seconds = all_reduce_s(kernels[i], device);
         times[i].low_s = times[i].high_s = times[i].seconds;
         times[i].limit = Limit::kNetwork;
@@ -354,6 +341,26 @@ std::string_view limit_name(Limit limit) {
       return "network";
   }
   return "";
+}
+
+void predict_each(const Predictor& predictor, std::span<const Kernel> kernels,
+                  std::span<const Conditions> conditions, const Device& device,
+                  std::span<KernelTime> times) {
+  std::vector<Conditions> distinct;
+  for (const Conditions& c : conditions) {
+    if (std::find(distinct.begin(), distinct.end(), c) == distinct.end()) distinct.push_back(c);
+  }
+  for (const Conditions& c : distinct) {
+    std::vector<Kernel> alike;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      if (conditions[i] == c) alike.push_back(kernels[i]);
+    }
+    std::vector<KernelTime> their(alike.size());
+    predictor.predict(alike, device, c, their);
+    for (size_t i = 0, next = 0; i < kernels.size(); ++i) {
+      if (conditions[i] == c) times[i] = their[next++];
+    }
+  }
 }
 
 std::vector<float> correction_weights(const Net& net, const Device& device) {

@@ -9,6 +9,7 @@
 
 #include "devices/device.h"
 #include "ops/kernel.h"
+#include "predict/conditions.h"
 #include "predict/tiles.h"
 #include "predict/weights.h"
 
@@ -34,15 +35,21 @@ struct KernelTime {
   std::string_view extrapolated_feature;  ///< which one, the furthest outside
 };
 
-/// Kernels × device → seconds. A pure function: the same kernels give the same bits.
+/// Kernels × device × conditions → seconds. A pure function: the same kernels give the same bits,
+/// whatever else is in the batch.
 class Predictor {
  public:
   virtual ~Predictor() = default;
   /// times.size() == kernels.size(). Throws Error{kUnsupported} where the device has no unit for a
   /// kernel's dtype.
   virtual void predict(std::span<const Kernel> kernels, const Device& device,
-                       std::span<KernelTime> times) const = 0;
+                       const Conditions& conditions, std::span<KernelTime> times) const = 0;
 };
+
+/// As Predictor::predict where each kernel has conditions of its own, as measurements have.
+void predict_each(const Predictor& predictor, std::span<const Kernel> kernels,
+                  std::span<const Conditions> conditions, const Device& device,
+                  std::span<KernelTime> times);
 
 /// Utilization learned from measurements, inside the roofline's bounds. Not modelled: the host's
 /// pace, clocks that depend on what ran before, concurrent kernels. `weights` must outlive it.

@@ -6,17 +6,18 @@ namespace tilecast {
 
 TileFeatures tile_features(const Kernel& kernel, const Device& device) {
   const auto log2 = [](int64_t x) { return std::log2(static_cast<float>(x > 0 ? x : 1)); };
-  const float m = log2(kernel.m);
-  const float n = log2(kernel.n);
-  const float batch = log2(kernel.batch);
+  const Gemm gemm = gemm_of(kernel);
+  const float m = log2(gemm.m);
+  const float n = log2(gemm.n);
+  const float batch = log2(gemm.batch);
   // Outputs per SM, in tiles of 128 × 128: whether large tiles can fill the device.
   const float fill = m + n + batch - 14.0f - log2(device.sm_count);
   return {m,
           n,
-          log2(kernel.k),
+          log2(gemm.k),
           batch,
           fill,
-          kernel.family == KernelFamily::kLinear ? 1.0f : 0.0f,
+          gemm.batched ? 0.0f : 1.0f,
           log2(device.lanes_per_sm * 1024) - log2(device.on_chip_bytes_per_sm)};
 }
 

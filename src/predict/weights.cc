@@ -299,10 +299,11 @@ class Reader {
 
 }  // namespace
 
-Combination combination_of(const Kernel& kernel) {
+Combination combination_of(const Kernel& kernel, const Conditions& conditions) {
   const auto wide = [](DType dtype) { return dtype == DType::kFp16 ? DType::kBf16 : dtype; };
   const DType dtype = wide(kernel.dtype);
-  return {kernel.software, dtype, kernel.is_attention() ? wide(kernel.attention.kv_dtype) : dtype,
+  const Attention* attention = kernel.as<Attention>();
+  return {conditions.software, dtype, attention != nullptr ? wide(attention->kv_dtype) : dtype,
           kernel.scheme};
 }
 

@@ -34,7 +34,7 @@ struct Combination {
 
   bool operator==(const Combination&) const = default;
 };
-Combination combination_of(const Kernel& kernel);
+Combination combination_of(const Kernel& kernel, const Conditions& conditions);
 
 /// What one software's kernels on a measured device take longer than the shared law says.
 struct SoftwareForest {

@@ -29,13 +29,12 @@ struct Joined {
 };
 
 std::vector<Joined> join_alike(const Forecast& forecast) {
-  std::map<std::tuple<std::string, std::string, int64_t, int64_t, int64_t, int64_t, int64_t>,
-           size_t>
-      index;
+  using Key = std::tuple<std::string, std::string, std::string_view,
+                         std::array<int64_t, NamedSizes::kMost>, int64_t>;
+  std::map<Key, size_t> index;
   std::vector<Joined> joined;
   for (const KernelForecast& k : forecast.kernels) {
-    const auto key =
-        std::make_tuple(k.phase, k.op, k.shape.batch, k.shape.m, k.shape.n, k.shape.k, k.bytes);
+    const Key key = {k.phase, k.op, k.shape.type, k.shape.values, k.bytes};
     const auto [it, fresh] = index.emplace(key, joined.size());
     if (fresh) joined.push_back({.row = k});
     Joined& group = joined[it->second];
@@ -102,7 +101,7 @@ TextTable kernels_table(const std::vector<Joined>& joined, const Forecast& f,
   table.least = kernel_columns_least();
   for (size_t i = 0; i < joined.size() && i < style.rows; ++i) {
     const Joined& j = joined[i];
-    std::string sizes = sizes_text(j.row);
+    std::string sizes = sizes_text(j.row.shape);
     if (j.row.tile && style.width >= kRoomForMore)
       sizes += fmt::format(" tile {}x{}", j.row.tile->first, j.row.tile->second);
     const std::string mark = j.row.extrapolated ? "*" : " ";

@@ -23,7 +23,7 @@ std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kern
       warnings.push_back(
           fmt::format("{} {} {} is extrapolated: its {} is outside the range that "
                       "the networks were trained on",
-                      k.op, k.dtype, sizes_text(k), k.extrapolated_feature));
+                      k.op, k.dtype, sizes_text(k.shape), k.extrapolated_feature));
   }
   return warnings;
 }
@@ -33,7 +33,8 @@ std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::
   std::string out;
   for (const KernelForecast& k : kernels) {
     if (!out.empty()) out += "\n";
-    out += title_lines(fmt::format("{} {} {} on {}", k.op, k.dtype, sizes_text(k), gpu), style);
+    out +=
+        title_lines(fmt::format("{} {} {} on {}", k.op, k.dtype, sizes_text(k.shape), gpu), style);
     TextTable table;
     table.rows = {
         {"time", format_seconds(k.latency_s),

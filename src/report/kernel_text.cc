@@ -2,42 +2,53 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tilecast {
 namespace {
 
-bool is_matmul(const KernelForecast& k) { return k.family == "linear" || k.family == "bmm"; }
-
-bool is_attention(const KernelForecast& k) {
-  return k.family == "attention" || k.family == "decode_attention";
+Json sizes_json(const NamedSizes& shape) {
+  Json object = Json::object();
+  for (size_t i = 0; i < shape.names.size(); ++i)
+    object[std::string(shape.names[i])] = shape.values[i];
+  return object;
 }
 
-Json sizes_json(const KernelForecast& k) {
-  if (is_matmul(k))
-    return {{"batch", k.shape.batch}, {"m", k.shape.m}, {"n", k.shape.n}, {"k", k.shape.k}};
-  if (is_attention(k))
-    return {{"batch", k.shape.batch},
-            {"queries", k.shape.m},
-            {"keys", k.shape.n},
-            {"head_size", k.shape.k}};
-  if (k.family == "experts")
-    return {{"tokens", k.shape.m}, {"inner_size", k.shape.n}, {"hidden_size", k.shape.k}};
-  if (k.family == "softmax" || k.family == "layer_norm")
-    return {{"rows", k.shape.m}, {"columns", k.shape.n}};
-  if (k.shape.m > 1) return {{"rows", k.shape.m}, {"columns", k.shape.n}};
-  return {{"elements", k.shape.n}};
+/// nullopt where the kernel's type has no such size.
+std::optional<int64_t> size_named(const NamedSizes& shape, std::string_view name) {
+  for (size_t i = 0; i < shape.names.size(); ++i) {
+    if (shape.names[i] == name) return shape.values[i];
+  }
+  return std::nullopt;
+}
+
+/// The names of all sizes that the kernels have, in the order of the kernels.
+std::vector<std::string_view> all_size_names(const std::vector<KernelForecast>& kernels) {
+  std::vector<std::string_view> names;
+  for (const KernelForecast& k : kernels) {
+    for (const std::string_view name : k.shape.names) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
 }
 
 }  // namespace
 
-std::string sizes_text(const KernelForecast& k) {
-  if (k.family == "bmm")
-    return fmt::format("{} x [{}x{}x{}]", k.shape.batch, k.shape.m, k.shape.n, k.shape.k);
-  if (k.family == "linear" || k.family == "experts")
-    return fmt::format("[{}x{}x{}]", k.shape.m, k.shape.n, k.shape.k);
-  if (is_attention(k))
-    return fmt::format("{} x [{}x{}] heads of {}", k.shape.batch, k.shape.m, k.shape.n, k.shape.k);
-  if (k.shape.m > 1) return fmt::format("[{}x{}]", k.shape.m, k.shape.n);
-  return fmt::format("[{}]", k.shape.n);
+std::string sizes_text(const NamedSizes& shape) {
+  std::string out;
+  for (size_t i = 0; i < shape.text.size(); ++i) {
+    if (shape.text[i] != '{') {
+      out += shape.text[i];
+      continue;
+    }
+    const size_t end = shape.text.find('}', i);
+    out += fmt::to_string(size_named(shape, shape.text.substr(i + 1, end - i - 1)).value_or(0));
+    i = end;
+  }
+  // One of something goes without saying.
+  constexpr std::string_view kOnce = "1 x ";
+  return out.starts_with(kOnce) ? out.substr(kOnce.size()) : out;
 }
 
 std::string dtype_text(const std::string& dtype, const std::string& source) {
@@ -56,14 +67,22 @@ std::vector<size_t> kernel_columns_least() {
 }
 
 Json kernel_object(const KernelForecast& k) {
-  Json object = {{"name", k.name},           {"op", k.op},
-                 {"phase", k.phase},         {"dtype", k.dtype},
-                 {"shape", sizes_json(k)},   {"count", k.count},
-                 {"latency_s", k.latency_s}, {"low_s", k.low_s},
-                 {"high_s", k.high_s},       {"flops", k.flops},
-                 {"bytes", k.bytes},         {"limit", k.limit},
-                 {"waves", k.waves},         {"utilization_ratio", k.utilization_ratio},
-                 {"predictor", k.predictor}, {"extrapolated", k.extrapolated}};
+  Json object = {{"name", k.name},
+                 {"op", k.op},
+                 {"phase", k.phase},
+                 {"dtype", k.dtype},
+                 {"shape", sizes_json(k.shape)},
+                 {"count", k.count},
+                 {"latency_s", k.latency_s},
+                 {"low_s", k.low_s},
+                 {"high_s", k.high_s},
+                 {"flops", k.flops},
+                 {"bytes", k.bytes},
+                 {"limit", k.limit},
+                 {"waves", k.waves},
+                 {"utilization_ratio", k.utilization_ratio},
+                 {"predictor", k.predictor},
+                 {"extrapolated", k.extrapolated}};
   if (k.extrapolated) object["extrapolated_feature"] = k.extrapolated_feature;
   object["tile"] = k.tile ? Json{k.tile->first, k.tile->second} : Json(nullptr);
   return object;
@@ -76,15 +95,22 @@ Json kernel_list(const std::vector<KernelForecast>& kernels) {
 }
 
 std::string kernels_csv(const std::vector<KernelForecast>& kernels) {
-  std::string out =
-      "name,op,phase,dtype,batch,m,n,k,count,latency_s,low_s,high_s,flops,bytes,limit,tile,waves,"
-      "utilization_ratio,predictor,extrapolated\n";
+  const std::vector<std::string_view> sizes = all_size_names(kernels);
+  std::string out = "name,op,phase,dtype,";
+  for (const std::string_view size : sizes) out += fmt::format("{},", size);
+  out +=
+      "count,latency_s,low_s,high_s,flops,bytes,limit,tile,waves,utilization_ratio,predictor,"
+      "extrapolated\n";
   for (const KernelForecast& k : kernels) {
+    out += fmt::format("{},{},{},{},", k.name, k.op, k.phase, k.dtype);
+    for (const std::string_view size : sizes) {
+      if (const auto value = size_named(k.shape, size)) out += fmt::to_string(*value);
+      out += ',';
+    }
     const std::string tile = k.tile ? fmt::format("{}x{}", k.tile->first, k.tile->second) : "";
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", k.name,
-                       k.op, k.phase, k.dtype, k.shape.batch, k.shape.m, k.shape.n, k.shape.k,
-                       k.count, k.latency_s, k.low_s, k.high_s, k.flops, k.bytes, k.limit, tile,
-                       k.waves, k.utilization_ratio, k.predictor, k.extrapolated);
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", k.count, k.latency_s, k.low_s,
+                       k.high_s, k.flops, k.bytes, k.limit, tile, k.waves, k.utilization_ratio,
+                       k.predictor, k.extrapolated);
   }
   return out;
 }

@@ -9,8 +9,8 @@
 
 namespace tilecast {
 
-/// Sizes of a kernel as its family names them: "[4096x5120x1280]".
-std::string sizes_text(const KernelForecast& kernel);
+/// Sizes of a kernel as its type writes them: "8 x [128x64x128]"; "1 x" is left out.
+std::string sizes_text(const NamedSizes& shape);
 
 /// "bf16 (torch_dtype)": the type and, where it was not asked for, who says so.
 std::string dtype_text(const std::string& dtype, const std::string& source);
@@ -27,7 +27,8 @@ std::vector<size_t> kernel_columns_least();
 Json kernel_object(const KernelForecast& kernel);
 Json kernel_list(const std::vector<KernelForecast>& kernels);
 
-/// One line per kernel under a header.
+/// One line per kernel under a header. Its columns of sizes are those that the kernels have; a
+/// kernel whose type has no such size leaves it empty.
 std::string kernels_csv(const std::vector<KernelForecast>& kernels);
 
 }  // namespace tilecast

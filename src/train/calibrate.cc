@@ -17,7 +17,7 @@ namespace {
 constexpr double kCoverage = 0.8;
 
 /// Rows of one network, as its calibration sees them.
-struct Rows {
+struct CalibrationRows {
   std::vector<float> points;  ///< standardized features
   std::vector<double> bounds, measured, forecast;
   std::vector<double> targets;      ///< what the logit lacks
@@ -34,25 +34,27 @@ double clamped_logit(double seconds, double bound, double shortest, double lowes
   return std::max(logit_of(seconds, bound, shortest), lowest);
 }
 
-Rows collect(NetKind kind, const Weights& weights, const Device& device,
-             const std::vector<TrainingRow>& all) {
+CalibrationRows collect(NetKind kind, const Weights& weights, const Device& device,
+                        const std::vector<TrainingRow>& all) {
   std::vector<Kernel> kernels;
+  std::vector<Conditions> conditions;
   std::vector<const TrainingRow*> used;
   for (const TrainingRow& row : all) {
     if (net_of(row.kernel) != kind) continue;
     kernels.push_back(row.kernel);
+    conditions.push_back(row.conditions);
     used.push_back(&row);
   }
   std::vector<KernelTime> times(kernels.size());
-  make_learned_predictor(weights)->predict(kernels, device, times);
+  predict_each(*make_learned_predictor(weights), kernels, conditions, device, times);
   const Net& net = weights.net(kind);
   const double lowest = lowest_logit(kind);
-  Rows rows;
+  CalibrationRows rows;
   rows.shortest = shortest_kernel_s(kind, device);
   for (size_t i = 0; i < kernels.size(); ++i) {
     const Bound bound = physical_bound(kernels[i], device);
     const Tile tile = times[i].tile.value_or(Tile{});
-    const Features f = make_features(kernels[i], device, bound, tile);
+    const Features f = make_features(kernels[i], device, conditions[i], bound, tile);
     for (size_t j = 0; j < feature_names(kind).size(); ++j)
       rows.points.push_back((std::clamp(f[j], net.minimum[j], net.maximum[j]) - net.mean[j]) /
                             net.scale[j]);
@@ -79,15 +81,15 @@ struct Fit {
   double error = 0;            ///< mean |log time| of the rows, unseen
 };
 
-double log_time_error(const Rows& rows, size_t i, double correction, double lowest) {
+double log_time_error(const CalibrationRows& rows, size_t i, double correction, double lowest) {
   const double logit = std::max(
       clamped_logit(rows.forecast[i], rows.bounds[i], rows.shortest, lowest) + correction, lowest);
   const double time = rows.shortest + rows.bounds[i] * (1 + std::exp(-logit));
   return std::log(time / rows.measured[i]);
 }
 
-Fit fit(const Rows& rows, const Eigen::MatrixXd& distances, double length, double amplitude,
-        double noise, double lowest) {
+Fit fit(const CalibrationRows& rows, const Eigen::MatrixXd& distances, double length,
+        double amplitude, double noise, double lowest) {
   const auto n = static_cast<Eigen::Index>(rows.count());
   const double width = -0.5 / (length * length);
   Eigen::MatrixXd covariance = (amplitude * amplitude) * (distances.array() * width).exp().matrix();
@@ -113,7 +115,7 @@ Fit fit(const Rows& rows, const Eigen::MatrixXd& distances, double length, doubl
   return result;
 }
 
-Eigen::MatrixXd squared_distances(const Rows& rows, size_t width) {
+Eigen::MatrixXd squared_distances(const CalibrationRows& rows, size_t width) {
   const auto n = static_cast<Eigen::Index>(rows.count());
   const Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> x(
       rows.points.data(), n, static_cast<Eigen::Index>(width));
@@ -125,7 +127,7 @@ Eigen::MatrixXd squared_distances(const Rows& rows, size_t width) {
   return distances;
 }
 
-CalibrationNet learn(const Rows& rows, NetKind kind) {
+CalibrationNet learn(const CalibrationRows& rows, NetKind kind) {
   const double lowest = lowest_logit(kind);
   const size_t width = feature_names(kind).size();
   const Eigen::MatrixXd distances = squared_distances(rows, width);
@@ -170,7 +172,7 @@ Calibration calibrate(const Weights& weights, const Device& device,
   bool any = false;
   for (size_t n = 0; n < kNetCount; ++n) {
     const auto kind = static_cast<NetKind>(n);
-    const Rows found = collect(kind, weights, device, rows);
+    const CalibrationRows found = collect(kind, weights, device, rows);
     counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", found.count(), net_name(kind));
     if (found.count() < kFewestCalibrationRows) continue;
     calibration.nets[n] = learn(found, kind);

@@ -43,13 +43,13 @@ double quantile(std::vector<double> values, double q) {
 
 /// Attention and experts are learned from replays, whose operands lie in L2 as far as they fit.
 bool is_learned_warm(const Kernel& kernel) {
-  return kernel.is_attention() || kernel.family == KernelFamily::kExperts;
+  return kernel.is<Attention>() || kernel.is<Experts>();
 }
 
 /// What a measurement says of the law: the predictor adds to a cold kernel of those what its
 /// operands take longer from DRAM.
 double law_seconds(const KernelMeasurement& m, const Device& device) {
-  if (m.kernel.warm || !is_learned_warm(m.kernel)) return m.measured_s;
+  if (m.conditions.caches == Caches::kWarm || !is_learned_warm(m.kernel)) return m.measured_s;
   return m.measured_s - physical_bound(m.kernel, device).cold_s;
 }
 
@@ -64,9 +64,9 @@ class Preparer {
       for (const std::string& line : set.unmatched) data_.report.push_back("left out " + line);
       size_t convolutions = 0, warm = 0;
       for (const KernelMeasurement& m : set.kernels) {
-        if (m.kernel.convolution) {
+        if (m.kernel.is<Convolution>()) {
           ++convolutions;
-        } else if (m.kernel.warm && !is_learned_warm(m.kernel)) {
+        } else if (m.conditions.caches == Caches::kWarm && !is_learned_warm(m.kernel)) {
           ++warm;
         } else {
           take(m, set);
@@ -124,6 +124,7 @@ class Preparer {
       single_call_.push_back(m.protocol == Protocol::kSingleCall);
     }
     data_.rows.push_back({.kernel = m.kernel,
+                          .conditions = m.conditions,
                           .device = *device,
                           .group = it->second,
                           .seconds = law_seconds(m, data_.devices[*device]),
@@ -165,7 +166,7 @@ class Preparer {
     std::vector<std::vector<double>> rates(data_.groups.size());
     for (const TrainingRow& row : data_.rows) {
       const Device& device = data_.devices[row.device];
-      if (!row.kernel.is_matmul() || row.kernel.dtype != DType::kFp32 ||
+      if (!row.kernel.is_product() || row.kernel.dtype != DType::kFp32 ||
           device.matrix_peak(DType::kFp32) > 0 || row.seconds < kSustained)
         continue;
       const Bound bound = physical_bound(row.kernel, device);
@@ -182,9 +183,9 @@ class Preparer {
   /// Shapes of about the same difficulty: the rates of two groups are compared within such a bin.
   static std::array<int, 4> shape_bin(const Kernel& kernel) {
     const auto log2 = [](int64_t x) { return static_cast<int>(std::log2(static_cast<double>(x))); };
-    const bool aligned = kernel.n % 8 == 0 && kernel.k % 8 == 0;
-    return {log2(kernel.flops), log2(std::min(kernel.m, kernel.n)) / 2, log2(kernel.k) / 2,
-            aligned};
+    const Gemm gemm = gemm_of(kernel);
+    const bool aligned = gemm.n % 8 == 0 && gemm.k % 8 == 0;
+    return {log2(kernel.flops), log2(std::min(gemm.m, gemm.n)) / 2, log2(gemm.k) / 2, aligned};
   }
 
   /// Which of two states a card will be in when a model runs on it is not known: rows of both files
@@ -193,7 +194,7 @@ class Preparer {
     using Bins = std::map<std::array<int, 4>, std::vector<double>>;
     std::vector<Bins> rates(data_.groups.size());
     for (const TrainingRow& row : data_.rows) {
-      if (!row.kernel.is_matmul() || row.seconds < kLongKernel) continue;
+      if (!row.kernel.is_product() || row.seconds < kLongKernel) continue;
       const Bound bound = physical_bound(row.kernel, data_.devices[row.device]);
       if (bound.compute_s > bound.memory_s)
         rates[row.group][shape_bin(row.kernel)].push_back(bound.compute_s / row.seconds);
@@ -239,7 +240,7 @@ class Preparer {
     std::map<std::tuple<size_t, std::string, std::string, Software>, uint64_t> counts;
     const auto key_of = [&](const TrainingRow& row) {
       return std::make_tuple(row.device, data_.groups[row.group].op, precision_name(row.kernel),
-                             row.kernel.software);
+                             row.conditions.software);
     };
     for (const TrainingRow& row : data_.rows) counts[key_of(row)] += 1;
     uint64_t number = 0;
@@ -262,8 +263,8 @@ class Preparer {
         continue;
       }
       data_.groups[row.group].count += 1;
-      const int64_t sizes[] = {row.kernel.batch, row.kernel.m, row.kernel.n, row.kernel.k};
-      mix(sizes, sizeof sizes);
+      const std::array<int64_t, kMostSizes> sizes = sizes_of(row.kernel);
+      mix(sizes.data(), sizeof sizes);
       mix(&row.seconds, sizeof row.seconds);
       mix(data_.devices[row.device].id.data(), data_.devices[row.device].id.size());
       kept.push_back(std::move(row));

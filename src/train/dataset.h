@@ -14,6 +14,7 @@ namespace tilecast {
 /// One row to learn from: a kernel's own time on a known device.
 struct TrainingRow {
   Kernel kernel;
+  Conditions conditions;
   size_t device = 0;   ///< index into TrainingData::devices
   size_t group = 0;    ///< index into TrainingData::groups
   double seconds = 0;  ///< call overhead taken off

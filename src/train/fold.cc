@@ -3,6 +3,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -42,16 +43,18 @@ struct Table {
 /// rows would be found among their neighbours.
 uint64_t held_out_key(const Kernel& kernel, size_t row) {
   if (!net_def(net_of(kernel)).by_layer) return row;
-  uint64_t key = static_cast<uint64_t>(kernel.k);
-  const auto mix = [&](int64_t value) { key = key * 1000003 + static_cast<uint64_t>(value); };
-  if (kernel.is_attention()) {
-    mix(kernel.attention.heads);
-    mix(kernel.attention.kv_heads);
+  uint64_t key = 0;
+  const auto mix = [&](std::initializer_list<int64_t> values) {
+    for (const int64_t value : values) key = key * 1000003 + static_cast<uint64_t>(value);
+  };
+  if (const Attention* attention = kernel.as<Attention>()) {
+    mix({attention->head_dim, attention->heads, attention->kv_heads});
+  } else if (const Experts* e = kernel.as<Experts>()) {
+    mix({e->hidden_dim, e->ffn_dim, e->num_experts, e->top_k, e->ranks});
   } else {
-    mix(kernel.n);
-    mix(kernel.experts.experts);
-    mix(kernel.experts.chosen);
-    mix(kernel.experts.ranks);
+    // As of a layer without experts on one rank: another key would draw other rows.
+    const Gemm gemm = gemm_of(kernel);
+    mix({gemm.k, gemm.n, 0, 0, 1});
   }
   return key;
 }
@@ -93,9 +96,10 @@ void append_kernel(FoldPart& part, const Weights& weights, const Kernel& kernel,
   part.caps.push_back(power_cap_logit(kernel, device, bound, weights.vector_pj_per_flop));
 }
 
-Features features_of(const Weights& weights, const Kernel& kernel, const Device& device) {
-  const Tile tile = kernel.is_matmul() ? tile_of(weights, kernel, device) : Tile{};
-  return make_features(kernel, device, physical_bound(kernel, device), tile);
+Features features_of(const Weights& weights, const Kernel& kernel, const Device& device,
+                     const Conditions& conditions) {
+  const Tile tile = kernel.is_product() ? tile_of(weights, kernel, device) : Tile{};
+  return make_features(kernel, device, conditions, physical_bound(kernel, device), tile);
 }
 
 NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use) {
@@ -124,6 +128,11 @@ std::vector<bool> shows_utilization(const FoldPart& part) {
   return use;
 }
 
+bool has_window(const Kernel& kernel) {
+  const Attention* attention = kernel.as<Attention>();
+  return attention != nullptr && attention->window > 0;
+}
+
 /// Draws at most kSharedRows of each operator, precision, software and device. Attention with a
 /// window is left to the corrections: some software has a kernel of its own for it, up to 50 times
 /// slower even where the window does not bind.
@@ -131,12 +140,13 @@ void thin(std::vector<bool>& use, const FoldPart& part, const TrainingData& data
   std::map<std::tuple<size_t, size_t, std::string, Software>, uint64_t> counts;
   const auto key_of = [&](size_t r) {
     const TrainingRow& row = data.rows[part.index[r]];
-    return std::make_tuple(row.device, row.group, precision_name(row.kernel), row.kernel.software);
+    return std::make_tuple(row.device, row.group, precision_name(row.kernel),
+                           row.conditions.software);
   };
   for (size_t r = 0; r < use.size(); ++r) counts[key_of(r)] += 1;
   for (size_t r = 0; r < use.size(); ++r) {
     if (Rng(r + 1).below(counts[key_of(r)]) >= kSharedRows ||
-        data.rows[part.index[r]].kernel.attention.window > 0)
+        has_window(data.rows[part.index[r]].kernel))
       use[r] = false;
   }
 }
@@ -180,7 +190,8 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
     const auto n = static_cast<size_t>(net_of(row.kernel));
     if (!needed[n]) continue;
     Table& table = tables[n];
-    table.features.push_back(features_of(fold.weights, row.kernel, data.devices[row.device]));
+    table.features.push_back(
+        features_of(fold.weights, row.kernel, data.devices[row.device], row.conditions));
     table.index.push_back(i);
   }
   for (size_t n = 0; n < kNetCount; ++n) {
@@ -276,7 +287,7 @@ std::vector<double> corrected_residuals(const Net& net, const FoldPart& part,
     if (correction.members.empty()) {
       for (size_t r = 0; r < factors.size(); ++r) {
         const float weight = weights[part.device[r]][c];
-        const Forest* forest = correction.forest_of(data.rows[part.index[r]].kernel.software);
+        const Forest* forest = correction.forest_of(data.rows[part.index[r]].conditions.software);
         if (weight > 0 && forest != nullptr)
           forest_add(*forest, &part.rows.inputs[r * part.rows.width], part.rows.width, 1, weight,
                      &factors[r]);
@@ -297,7 +308,8 @@ ForestTask forest_task(const FoldPart& part, const TrainingData& data, size_t de
   task.width = part.rows.width;
   const std::vector<double> residuals = net_residuals(part.rows.offsets, part.rows);
   for (size_t r = 0; r < residuals.size(); ++r) {
-    if (part.device[r] != device || data.rows[part.index[r]].kernel.software != software) continue;
+    if (part.device[r] != device || data.rows[part.index[r]].conditions.software != software)
+      continue;
     const float* at = &part.rows.inputs[r * task.width];
     task.inputs.insert(task.inputs.end(), at, at + task.width);
     task.targets.push_back(static_cast<float>(-residuals[r]));

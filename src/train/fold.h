@@ -67,7 +67,8 @@ void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t
 void append_kernel(FoldPart& part, const Weights& weights, const Kernel& kernel,
                    const Features& features, const Device& device);
 
-Features features_of(const Weights& weights, const Kernel& kernel, const Device& device);
+Features features_of(const Weights& weights, const Kernel& kernel, const Device& device,
+                     const Conditions& conditions);
 
 /// The first `width` inputs of the rows that `use` names.
 NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use);

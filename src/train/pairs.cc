@@ -84,7 +84,7 @@ void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, Net
         continue;
       for (const auto& [part, kernel] :
            {std::pair{&smaller, &small[i]}, std::pair{&larger, &large[i]}}) {
-        append_kernel(*part, weights, *kernel, features_of(weights, *kernel, *devices[d]),
+        append_kernel(*part, weights, *kernel, features_of(weights, *kernel, *devices[d], {}),
                       *devices[d]);
         part->device.push_back(d);
       }

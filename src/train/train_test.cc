@@ -175,7 +175,7 @@ TEST(Training, FindsAKnownLawAndItsOverhead) {
   const Kernel kernel = kernels_of_shape("linear", DType::kFp32, {1, 4096, 2048, 1024})[0];
   KernelTime time;
   const Device device = find_device("V100");
-  predictor->predict({&kernel, 1}, device, {&time, 1});
+  predictor->predict({&kernel, 1}, device, {}, {&time, 1});
   // 800 noisy small rows teach it to about a fifth.
   EXPECT_NEAR(time.utilization_ratio, 0.5, 0.1);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "weights" / "checkpoints"));
@@ -198,7 +198,7 @@ TEST(Training, WhatNobodyMeasuredIsRefusedNotGuessed) {
   const Kernel kernel = kernels_of_shape("linear", DType::kBf16, {1, 64, 64, 64})[0];
   KernelTime time;
   EXPECT_ERROR(
-      make_learned_predictor(weights)->predict({&kernel, 1}, find_device("A100"), {&time, 1}),
+      make_learned_predictor(weights)->predict({&kernel, 1}, find_device("A100"), {}, {&time, 1}),
       kUnsupported, "these weights hold no network 'tensor_matmul'");
 }
 
@@ -213,8 +213,8 @@ TEST(TrainingData, ProductsFasterThanDramWereWarmAndAreLeftOut) {
   const TrainingData data = prepare_training_data({read_measurements(folder.path())}, {});
   ASSERT_EQ(data.rows.size(), 2u);
   EXPECT_EQ(data.rows[0].seconds, 14e-6);
-  EXPECT_EQ(data.rows[0].kernel.software, Software::kVllm);
-  EXPECT_EQ(data.rows[1].kernel.software, Software::kTensorRtLlm);
+  EXPECT_EQ(data.rows[0].conditions.software, Software::kVllm);
+  EXPECT_EQ(data.rows[1].conditions.software, Software::kTensorRtLlm);
   EXPECT_EQ(data.rows[1].weight, 1.0f) << "back to back: no call's jitter";
   EXPECT_EQ(data.report.back(),
             "left out 1 rows that are faster than their bound: a cache was warm, or the work less "
@@ -312,7 +312,7 @@ TEST(Calibrate, LearnsWhatAFewRowsShow) {
         {1, 64 + static_cast<int64_t>(rng.below(4096)), 64 + static_cast<int64_t>(rng.below(4096)),
          64 + static_cast<int64_t>(rng.below(4096))})[0]);
   std::vector<KernelTime> before(kernels.size()), after(kernels.size());
-  make_learned_predictor(weights)->predict(kernels, device, before);
+  make_learned_predictor(weights)->predict(kernels, device, {}, before);
   for (size_t i = 0; i < 60; ++i)
     rows.push_back(
         {.kernel = kernels[i], .seconds = before[i].seconds * 1.6 * (0.99 + 0.02 * rng.uniform())});
@@ -323,7 +323,7 @@ TEST(Calibrate, LearnsWhatAFewRowsShow) {
   EXPECT_LT(net.error_after_percent, 5);
   Weights calibrated = weights;
   calibrated.calibration = calibration;
-  make_learned_predictor(calibrated)->predict(kernels, device, after);
+  make_learned_predictor(calibrated)->predict(kernels, device, {}, after);
   double error = 0;
   for (size_t i = 60; i < kernels.size(); ++i)
     error += std::abs(after[i].seconds / (1.6 * before[i].seconds) - 1) / 60;

@@ -183,9 +183,9 @@ class Training {
     std::vector<std::pair<Combination, size_t>> combinations;
     for (size_t r = 0; r < part.device.size(); ++r) {
       if (part.device[r] != device) continue;
-      const Kernel& kernel = data_.rows[part.index[r]].kernel;
-      counts[kernel.software] += 1;
-      const Combination combination = combination_of(kernel);
+      const TrainingRow& row = data_.rows[part.index[r]];
+      counts[row.conditions.software] += 1;
+      const Combination combination = combination_of(row.kernel, row.conditions);
       const auto found = std::find_if(combinations.begin(), combinations.end(),
                                       [&](const auto& c) { return c.first == combination; });
       if (found == combinations.end()) {
@@ -397,7 +397,7 @@ class Training {
       const double error =
           (std::exp(residuals[r]) - 1) * row.seconds / (row.seconds + group.call_overhead_s);
       Summary& summary = errors[{gpu, group.op, precision_name(row.kernel),
-                                 std::string(software_name(row.kernel.software))}];
+                                 std::string(software_name(row.conditions.software))}];
       summary.errors.push_back(100 * std::abs(error));
       const Bound bound = physical_bound(row.kernel, data_.devices[row.device]);
       const double roofline =

@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     weights.calibration =
         tilecast::parse_calibration({reinterpret_cast<const char*>(data), size}, "c");
     std::vector<tilecast::KernelTime> times(kernels.size());
-    tilecast::make_learned_predictor(weights)->predict(kernels, device, times);
+    tilecast::make_learned_predictor(weights)->predict(kernels, device, {}, times);
     if (!std::isfinite(times[0].seconds)) std::abort();
   } catch (const tilecast::Error& error) {
     if (error.kind() == tilecast::ErrorKind::kInternal) throw;

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const tilecast::Weights weights =
         tilecast::parse_weights({reinterpret_cast<const char*>(data), size}, "w");
     std::vector<tilecast::KernelTime> times(kernels.size());
-    tilecast::make_learned_predictor(weights)->predict(kernels, device, times);
+    tilecast::make_learned_predictor(weights)->predict(kernels, device, {}, times);
   } catch (const tilecast::Error& error) {
     if (error.kind() == tilecast::ErrorKind::kInternal) throw;
   }

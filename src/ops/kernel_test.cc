@@ -1,0 +1,82 @@
+#include "ops/kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "ops/shapes.h"
+
+namespace tilecast {
+namespace {
+
+TEST(KernelTypes, NameTheirSizesOnceAndShowNoOther) {
+  std::set<std::string_view> types;
+  for (const KernelTypeInfo& type : kernel_types()) {
+    EXPECT_TRUE(types.insert(type.name).second) << type.name;
+    const std::set<std::string_view> names(type.sizes.begin(), type.sizes.end());
+    EXPECT_EQ(names.size(), type.sizes.size()) << type.name;
+    EXPECT_LE(names.size(), kMostSizes);
+    size_t shown = 0;
+    for (size_t at = type.text.find('{'); at != std::string_view::npos;
+         at = type.text.find('{', at + 1), ++shown) {
+      const size_t end = type.text.find('}', at);
+      ASSERT_NE(end, std::string_view::npos) << type.text;
+      EXPECT_TRUE(names.count(type.text.substr(at + 1, end - at - 1))) << type.text;
+    }
+    EXPECT_GT(shown, 0u) << type.name;
+  }
+}
+
+TEST(KernelTypes, SizesStandInTheOrderOfTheNames) {
+  const Kernel kernel{.shape = Attention{.batch = 2, .queries = 3, .keys = 5, .head_dim = 64}};
+  const KernelTypeInfo& type = type_info(kernel);
+  EXPECT_EQ(type.name, "attention");
+  const auto sizes = sizes_of(kernel);
+  for (const auto& [name, value] : {std::pair<std::string_view, int64_t>{"batch", 2},
+                                    {"queries", 3},
+                                    {"keys", 5},
+                                    {"head_dim", 64},
+                                    {"window", 0}}) {
+    const auto at = std::find(type.sizes.begin(), type.sizes.end(), name);
+    ASSERT_NE(at, type.sizes.end()) << name;
+    EXPECT_EQ(sizes[static_cast<size_t>(at - type.sizes.begin())], value) << name;
+  }
+}
+
+TEST(KernelTypes, KernelsThatDifferInAnySizeAreDistinct) {
+  const KernelHash hash;
+  const Kernel kernel{.shape = Gemm{.m = 64, .n = 64, .k = 64}};
+  Kernel other = kernel;
+  EXPECT_EQ(hash(kernel), hash(other));
+  other.shape = Gemm{.m = 64, .n = 64, .k = 65};
+  EXPECT_NE(kernel, other);
+  EXPECT_NE(hash(kernel), hash(other));
+  other.shape = Gemm{.m = 64, .n = 64, .k = 64, .batched = true};
+  EXPECT_NE(kernel, other);
+  other.shape = Rows{64, 64, Rows::Function::kSoftmax};
+  Kernel norm = other;
+  norm.shape = Rows{64, 64, Rows::Function::kNorm};
+  EXPECT_NE(other, norm);
+}
+
+TEST(Convolution, EveryPassIsAProductOfTheSameThreeSizes) {
+  // 8 images from 16 to 32 channels, 14 x 14 pixels out of 28 x 28 by a window of 3 x 3, two
+  // groups.
+  KernelShape shape{.batch = 8, .m = 32, .n = 28, .k = 16};
+  shape.stride = 2;
+  shape.groups = 2;
+  const int64_t pixels = 8 * 14 * 14, window = 8 * 3 * 3, out = 16;
+  const auto gemm = [&](const char* op) {
+    return gemm_of(kernels_of_shape(op, DType::kFp32, shape).front());
+  };
+  EXPECT_EQ(gemm("conv2d"), (Gemm{2, pixels, out, window, true}));
+  EXPECT_EQ(gemm("conv2d_input_backward"), (Gemm{2, pixels, window, out, true}));
+  EXPECT_EQ(gemm("conv2d_weight_backward"), (Gemm{2, out, window, pixels, true}));
+  shape.groups = 1;
+  EXPECT_FALSE(gemm("conv2d").batched) << "one plain product";
+}
+
+}  // namespace
+}  // namespace tilecast
