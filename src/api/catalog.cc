@@ -18,19 +18,22 @@ std::vector<std::pair<std::string, double>> rates(const std::array<double, kDTyp
 
 std::vector<GpuEntry> gpu_catalog() {
   std::vector<GpuEntry> entries;
-  for (const Device& d : bundled_devices())
+  for (const Device& d : bundled_devices()) {
+    const Gpu* gpu = d.as_gpu();
+    if (gpu == nullptr) continue;
     entries.push_back({.id = d.id,
                        .name = d.name,
                        .vendor = d.vendor,
                        .aliases = d.aliases,
                        .memory_bytes = d.memory_bytes,
                        .memory_bytes_per_s = d.memory_bytes_per_s,
-                       .sm_count = d.sm_count,
-                       .boost_clock_hz = d.boost_clock_hz,
-                       .l2_bytes = d.l2_bytes,
-                       .power_w = d.board_power_w,
-                       .vector_flops_per_s = rates(d.vector_flops_per_s),
-                       .matrix_flops_per_s = rates(d.matrix_flops_per_s)});
+                       .sm_count = gpu->sm_count,
+                       .boost_clock_hz = gpu->boost_clock_hz,
+                       .l2_bytes = gpu->l2_bytes,
+                       .power_w = gpu->board_power_w,
+                       .vector_flops_per_s = rates(gpu->vector_flops_per_s),
+                       .matrix_flops_per_s = rates(gpu->matrix_flops_per_s)});
+  }
   return entries;
 }
 

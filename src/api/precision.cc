@@ -149,8 +149,8 @@ class Resolver {
   /// Marlin kernels are for NVIDIA's matrix units from Turing or Ampere on, by version (vLLM's
   /// documentation, "Supported Hardware" of quantization); Turing was the first with int8 in them.
   std::string who_converts() const {
-    const bool marlin = device_.vendor == "nvidia" && device_.matrix_peak(DType::kFp16) > 0 &&
-                        device_.matrix_peak(DType::kInt8) > 0;
+    const bool marlin = device_.vendor == "nvidia" && device_.gpu().matrix_peak(DType::kFp16) > 0 &&
+                        device_.gpu().matrix_peak(DType::kInt8) > 0;
     return marlin ? "as vLLM's and SGLang's Marlin kernels do"
                   : "though no serving software is known to have such kernels for this GPU";
   }

@@ -79,42 +79,93 @@ std::vector<Link> read_links(const JsonObject& parent) {
   return links;
 }
 
-/// Optional numbers: taken from the file, or a stated stand-in with a warning.
-template <typename T, typename Read>
-T or_default(Device& device, const JsonObject& file, const std::string& key, T fallback,
-             const std::string& what, Read read) {
-  if (file.has(key)) return read();
-  device.warnings.push_back(fmt::format("{}: '{}' is missing; taking {}", file.where(), key, what));
-  return fallback;
+/// Fields that every device has, and those of a GPU alone.
+const std::vector<std::string> kDeviceFields = {
+    "schema_version",     "kind", "id", "name", "vendor", "aliases", "notes", "memory_bytes",
+    "memory_bytes_per_s", "links"};
+const std::vector<std::string> kGpuFields = {
+    "sm_count",          "lanes_per_sm",           "base_clock_hz",        "boost_clock_hz",
+    "l2_bytes",          "last_level_cache_bytes", "on_chip_bytes_per_sm", "register_bytes_per_sm",
+    "threads_per_sm",    "board_power_w",          "process_nm",           "vector_flops_per_s",
+    "matrix_flops_per_s"};
+
+/// Optional numbers of a GPU: taken from the file, or a stated stand-in with a warning.
+class OptionalNumbers {
+ public:
+  OptionalNumbers(const JsonObject& file, std::vector<std::string>& warnings)
+      : file_(file), warnings_(warnings) {}
+
+  int64_t whole_or(const std::string& key, const std::string& unit, int64_t otherwise,
+                   const std::string& what) {
+    return present(key, what) ? whole(file_, key, unit) : otherwise;
+  }
+  double quantity_or(const std::string& key, const std::string& unit, double otherwise,
+                     const std::string& what) {
+    return present(key, what) ? quantity(file_, key, unit) : otherwise;
+  }
+
+ private:
+  bool present(const std::string& key, const std::string& what) {
+    if (file_.has(key)) return true;
+    warnings_.push_back(fmt::format("{}: '{}' is missing; taking {}", file_.where(), key, what));
+    return false;
+  }
+
+  const JsonObject& file_;
+  std::vector<std::string>& warnings_;
+};
+
+Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
+  Gpu gpu;
+  gpu.sm_count = whole(file, "sm_count", "1");
+  gpu.boost_clock_hz = quantity(file, "boost_clock_hz", "Hz");
+  gpu.vector_flops_per_s = rates(file, "vector_flops_per_s");
+  const double fp32 = gpu.vector_peak(DType::kFp32);
+  if (fp32 == 0) file.fail("vector_flops_per_s", "the rate of fp32 is missing");
+  if (file.has("matrix_flops_per_s")) gpu.matrix_flops_per_s = rates(file, "matrix_flops_per_s");
+
+  // The stand-ins are those of current data-center GPUs (NVIDIA H100 whitepaper).
+  OptionalNumbers optional(file, warnings);
+  gpu.lanes_per_sm = optional.whole_or("lanes_per_sm", "1", 128, "128 lanes");
+  gpu.l2_bytes = optional.whole_or("l2_bytes", "B", 32 << 20, "32 MiB");
+  gpu.on_chip_bytes_per_sm = optional.whole_or("on_chip_bytes_per_sm", "B", 128 << 10, "128 KiB");
+  gpu.register_bytes_per_sm = optional.whole_or("register_bytes_per_sm", "B", 256 << 10, "256 KiB");
+  gpu.threads_per_sm = optional.whole_or("threads_per_sm", "1", 2048, "2048 threads");
+  // 15 pJ per FLOP: between V100 (18) and A100 PCIe (13).
+  gpu.board_power_w = optional.quantity_or("board_power_w", "W", 15e-12 * fp32, "15 pJ per FLOP");
+  if (file.has("base_clock_hz")) gpu.base_clock_hz = quantity(file, "base_clock_hz", "Hz");
+  if (file.has("process_nm")) gpu.process_nm = quantity(file, "process_nm", "nm");
+  if (file.has("last_level_cache_bytes"))
+    gpu.last_level_cache_bytes = whole(file, "last_level_cache_bytes", "B");
+  return gpu;
+}
+
+/// Whether the file is of a GPU, as files are that do not say.
+bool is_gpu_file(const JsonObject& file) {
+  if (!file.has("kind")) return true;
+  const std::string kind = file.string("kind");
+  if (kind != "gpu" && kind != "accelerator")
+    file.fail("kind",
+              fmt::format("expected \"gpu\" or \"accelerator\", found \"{}\"", shown_name(kind)));
+  return kind == "gpu";
 }
 
 }  // namespace
 
+void Device::refuse() const {
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("{} is an accelerator: times are forecast for GPUs only; 'tilecast gpus' "
+                          "lists those that are known",
+                          id));
+}
+
 Device parse_device(std::string_view json_text, const std::string& where) {
   const Json json = parse_json(json_text, where);
   const JsonObject file(json, where);
-  file.reject_unknown({"schema_version",
-                       "id",
-                       "name",
-                       "vendor",
-                       "aliases",
-                       "notes",
-                       "memory_bytes",
-                       "memory_bytes_per_s",
-                       "sm_count",
-                       "lanes_per_sm",
-                       "base_clock_hz",
-                       "boost_clock_hz",
-                       "l2_bytes",
-                       "last_level_cache_bytes",
-                       "on_chip_bytes_per_sm",
-                       "register_bytes_per_sm",
-                       "threads_per_sm",
-                       "board_power_w",
-                       "process_nm",
-                       "vector_flops_per_s",
-                       "matrix_flops_per_s",
-                       "links"});
+  const bool is_gpu = is_gpu_file(file);
+  std::vector<std::string> known = kDeviceFields;
+  if (is_gpu) known.insert(known.end(), kGpuFields.begin(), kGpuFields.end());
+  file.reject_unknown(known);
   file.integer({"schema_version"}, 1, 1);
   Device device;
   device.id = name_of(file, "id");
@@ -124,34 +175,11 @@ Device parse_device(std::string_view json_text, const std::string& where) {
   for (const std::string& alias : device.aliases) check_name(file, "aliases", alias);
   device.memory_bytes = whole(file, "memory_bytes", "B");
   device.memory_bytes_per_s = quantity(file, "memory_bytes_per_s", "B/s");
-  device.sm_count = whole(file, "sm_count", "1");
-  device.boost_clock_hz = quantity(file, "boost_clock_hz", "Hz");
-  device.vector_flops_per_s = rates(file, "vector_flops_per_s");
-  if (device.vector_peak(DType::kFp32) == 0)
-    file.fail("vector_flops_per_s", "the rate of fp32 is missing");
-  if (file.has("matrix_flops_per_s")) device.matrix_flops_per_s = rates(file, "matrix_flops_per_s");
-
-  // The stand-ins below are those of current data-center GPUs (NVIDIA H100 whitepaper).
-  device.lanes_per_sm = or_default<int64_t>(device, file, "lanes_per_sm", 128, "128 lanes",
-                                            [&] { return whole(file, "lanes_per_sm", "1"); });
-  device.l2_bytes = or_default<int64_t>(device, file, "l2_bytes", 32 << 20, "32 MiB",
-                                        [&] { return whole(file, "l2_bytes", "B"); });
-  device.on_chip_bytes_per_sm =
-      or_default<int64_t>(device, file, "on_chip_bytes_per_sm", 128 << 10, "128 KiB",
-                          [&] { return whole(file, "on_chip_bytes_per_sm", "B"); });
-  device.register_bytes_per_sm =
-      or_default<int64_t>(device, file, "register_bytes_per_sm", 256 << 10, "256 KiB",
-                          [&] { return whole(file, "register_bytes_per_sm", "B"); });
-  device.threads_per_sm = or_default<int64_t>(device, file, "threads_per_sm", 2048, "2048 threads",
-                                              [&] { return whole(file, "threads_per_sm", "1"); });
-  // 15 pJ per FLOP: between V100 (18) and A100 PCIe (13).
-  device.board_power_w =
-      or_default(device, file, "board_power_w", 15e-12 * device.vector_peak(DType::kFp32),
-                 "15 pJ per FLOP", [&] { return quantity(file, "board_power_w", "W"); });
-  if (file.has("base_clock_hz")) device.base_clock_hz = quantity(file, "base_clock_hz", "Hz");
-  if (file.has("process_nm")) device.process_nm = quantity(file, "process_nm", "nm");
-  if (file.has("last_level_cache_bytes"))
-    device.last_level_cache_bytes = whole(file, "last_level_cache_bytes", "B");
+  if (is_gpu) {
+    device.chip = read_gpu(file, device.warnings);
+  } else {
+    device.chip = Accelerator{};
+  }
   if (file.has("links")) device.links = read_links(file);
   for (std::string& warning : contradictions(device, where))
     device.warnings.push_back(std::move(warning));

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "graph/dtype.h"
@@ -17,15 +19,8 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-/// What a data sheet says about a GPU; "SM" stands for a compute unit on AMD. Immutable once read.
-struct Device {
-  std::string id;
-  std::string name;
-  std::string vendor;
-  std::vector<std::string> aliases;
-
-  int64_t memory_bytes = 0;
-  double memory_bytes_per_s = 0;
+/// What a data sheet says of a GPU's chip; "SM" stands for a compute unit on AMD.
+struct Gpu {
   int64_t sm_count = 0;
   int64_t lanes_per_sm = 0;
   double boost_clock_hz = 0;
@@ -40,19 +35,46 @@ struct Device {
   /// Peak FLOP/s by dtype; 0 where the device has no such unit.
   std::array<double, kDTypeCount> vector_flops_per_s{};
   std::array<double, kDTypeCount> matrix_flops_per_s{};
-  std::vector<Link> links;
-  /// What the file left out and what was taken instead.
-  std::vector<std::string> warnings;
 
   double vector_peak(DType dtype) const { return vector_flops_per_s[static_cast<size_t>(dtype)]; }
   double matrix_peak(DType dtype) const { return matrix_flops_per_s[static_cast<size_t>(dtype)]; }
   /// The faster unit that multiplies matrices of this dtype; 0 where there is none.
-  double matmul_peak(DType dtype) const {
-    return vector_peak(dtype) > matrix_peak(dtype) ? vector_peak(dtype) : matrix_peak(dtype);
-  }
+  double matmul_peak(DType dtype) const { return std::max(vector_peak(dtype), matrix_peak(dtype)); }
   /// Most bytes per second that the SMs can take from L2: 64 bytes a clock and SM, the width of
   /// that path since Volta (NVIDIA V100 whitepaper; AMD CDNA whitepaper: 64 B/clk per CU).
   double l2_bytes_per_s() const { return 64.0 * static_cast<double>(sm_count) * boost_clock_hz; }
+};
+
+/// A device that is no GPU. Nothing beside its memory and links is known of it.
+struct Accelerator {};
+
+/// What a data sheet says. Immutable once read.
+struct Device {
+  std::string id;
+  std::string name;
+  std::string vendor;
+  std::vector<std::string> aliases;
+
+  int64_t memory_bytes = 0;
+  double memory_bytes_per_s = 0;
+  std::vector<Link> links;
+  std::variant<Gpu, Accelerator> chip;
+  /// What the file left out and what was taken instead.
+  std::vector<std::string> warnings;
+
+  /// nullptr where the device is no GPU.
+  const Gpu* as_gpu() const { return std::get_if<Gpu>(&chip); }
+  /// What cost models of GPUs read. Throws Error{kUnsupported} where the device is no GPU.
+  const Gpu& gpu() const {
+    if (const Gpu* found = as_gpu()) return *found;
+    refuse();
+  }
+  /// Peak FLOP/s of matrix products of this dtype; 0 where the device has no unit for them. Throws
+  /// Error{kUnsupported} where no cost model knows the device's units.
+  double matmul_peak(DType dtype) const { return gpu().matmul_peak(dtype); }
+
+ private:
+  [[noreturn]] void refuse() const;
 };
 
 /// Reads a device file. `where` names it in messages. Throws Error{kInput} for a unit, field or

@@ -18,10 +18,10 @@ TEST(EveryDevice, RunsItsLanesAtItsClock) {
   for (const Device& d : bundled_devices()) {
     // Two FLOPs a lane and clock; files keep four digits of the rate.
     const double formula =
-        2.0 * static_cast<double>(d.sm_count * d.lanes_per_sm) * d.boost_clock_hz;
-    EXPECT_NEAR(d.vector_peak(DType::kFp32), formula, 0.005 * formula) << d.id;
+        2.0 * static_cast<double>(d.gpu().sm_count * d.gpu().lanes_per_sm) * d.gpu().boost_clock_hz;
+    EXPECT_NEAR(d.gpu().vector_peak(DType::kFp32), formula, 0.005 * formula) << d.id;
     EXPECT_GT(d.memory_bytes, int64_t{1} << 30) << d.id;
-    EXPECT_GE(d.matmul_peak(DType::kFp32), d.vector_peak(DType::kFp32)) << d.id;
+    EXPECT_GE(d.matmul_peak(DType::kFp32), d.gpu().vector_peak(DType::kFp32)) << d.id;
     EXPECT_TRUE(d.warnings.empty()) << d.id;
     EXPECT_FALSE(d.links.empty()) << d.id;
   }
@@ -148,9 +148,10 @@ TEST(EveryDevice, LiesWithinTheRangesWithRoom) {
   for (const Device& d : bundled_devices()) {
     for (const double factor : {0.1, 10.0}) {
       EXPECT_EQ(implausible("memory_bytes_per_s", factor * d.memory_bytes_per_s), "") << d.id;
-      EXPECT_EQ(implausible("flops_per_s", factor * d.vector_peak(DType::kFp32)), "") << d.id;
-      EXPECT_EQ(implausible("sm_count", factor * static_cast<double>(d.sm_count)), "") << d.id;
-      EXPECT_EQ(implausible("board_power_w", factor * d.board_power_w), "") << d.id;
+      EXPECT_EQ(implausible("flops_per_s", factor * d.gpu().vector_peak(DType::kFp32)), "") << d.id;
+      EXPECT_EQ(implausible("sm_count", factor * static_cast<double>(d.gpu().sm_count)), "")
+          << d.id;
+      EXPECT_EQ(implausible("board_power_w", factor * d.gpu().board_power_w), "") << d.id;
     }
   }
 }
@@ -175,6 +176,33 @@ TEST(DeviceFile, NamesArePrintable) {
   json = sample();
   json["aliases"] = {std::string(81, 'a')};
   EXPECT_NE(parse_error(json).find("'aliases': expected a name"), std::string::npos);
+}
+
+TEST(DeviceFile, SaysWhetherItIsOfAGpuAndIsOneIfItDoesNot) {
+  Json json = sample();
+  EXPECT_NE(parse_device(json.dump(), "mine.json").as_gpu(), nullptr);
+  json.erase("kind");
+  EXPECT_EQ(parse_device(json.dump(), "mine.json").gpu().sm_count, 40);
+  json["kind"] = "fpga";
+  EXPECT_EQ(parse_error(json),
+            "mine.json: 'kind': expected \"gpu\" or \"accelerator\", found \"fpga\"");
+}
+
+TEST(DeviceFile, AnAcceleratorHasMemoryAndLinksAndNoGpusNumbers) {
+  Json json = sample();
+  json["kind"] = "accelerator";
+  EXPECT_NE(parse_error(json).find("unknown field"), std::string::npos) << parse_error(json);
+  Json own;
+  for (const char* key : {"schema_version", "kind", "id", "name", "vendor", "memory_bytes",
+                          "memory_bytes_per_s", "links"})
+    own[key] = json[key];
+  own["id"] = "my-accelerator";
+  const Device device = parse_device(own.dump(), "mine.json");
+  EXPECT_EQ(device.as_gpu(), nullptr);
+  EXPECT_FALSE(device.links.empty());
+  EXPECT_TRUE(device.warnings.empty());
+  EXPECT_ERROR(device.gpu(), kUnsupported,
+               "my-accelerator is an accelerator: times are forecast for GPUs only");
 }
 
 TEST(DeviceFile, AFileOfTheUsersOwnWorksLikeABundledOne) {

@@ -97,7 +97,9 @@ std::string implausible(std::string_view key, double value) {
                      other.empty() ? "" : fmt::format("; did you mean {}?", other));
 }
 
-std::vector<std::string> contradictions(const Device& d, const std::string& where) {
+std::vector<std::string> contradictions(const Device& device, const std::string& where) {
+  if (device.as_gpu() == nullptr) return {};
+  const Gpu& d = device.gpu();
   std::vector<std::string> found;
   // Two FLOPs a lane and clock, as in every bundled file; four where lanes issue two products.
   const double lanes = static_cast<double>(d.sm_count) * static_cast<double>(d.lanes_per_sm);
@@ -114,14 +116,14 @@ std::vector<std::string> contradictions(const Device& d, const std::string& wher
     found.push_back(fmt::format("{}: base_clock_hz, {}, is above boost_clock_hz, {}", where,
                                 format_si(*d.base_clock_hz, "Hz"),
                                 format_si(d.boost_clock_hz, "Hz")));
-  if (d.l2_bytes > d.memory_bytes)
+  if (d.l2_bytes > device.memory_bytes)
     found.push_back(fmt::format("{}: l2_bytes, {}, is more than memory_bytes, {}", where,
-                                format_bytes(d.l2_bytes), format_bytes(d.memory_bytes)));
-  if (d.memory_bytes_per_s > d.l2_bytes_per_s())
+                                format_bytes(d.l2_bytes), format_bytes(device.memory_bytes)));
+  if (device.memory_bytes_per_s > d.l2_bytes_per_s())
     found.push_back(fmt::format(
         "{}: memory_bytes_per_s, {}, is more than the {} that {} SMs take from L2 at {}", where,
-        format_si(d.memory_bytes_per_s, "B/s"), format_si(d.l2_bytes_per_s(), "B/s"), d.sm_count,
-        format_si(d.boost_clock_hz, "Hz")));
+        format_si(device.memory_bytes_per_s, "B/s"), format_si(d.l2_bytes_per_s(), "B/s"),
+        d.sm_count, format_si(d.boost_clock_hz, "Hz")));
   return found;
 }
 

@@ -17,7 +17,7 @@ namespace {
 /// (measured on L40S: decode attention runs at up to four times the DRAM bandwidth up to 1.0 of its
 /// L2, at 0.8 from 1.2 on).
 double resident_share(double bytes, const Device& device) {
-  return std::clamp((1.25 - bytes / static_cast<double>(device.l2_bytes)) / 0.25, 0.0, 1.0);
+  return std::clamp((1.25 - bytes / static_cast<double>(device.gpu().l2_bytes)) / 0.25, 0.0, 1.0);
 }
 
 double matrix_peak_of(const Kernel& kernel, const Device& device) {
@@ -69,7 +69,7 @@ double shortest_kernel_s(NetKind kind, const Device& device) {
   // The smallest measured products take 2.5 us on A100 (1.41 GHz), 2.5 on H100 (1.98), 1.65 on L40S
   // (2.52).
   constexpr double kCycles = 3500;  // the least of the three
-  return net_def(kind).counts_cycles ? kCycles / device.boost_clock_hz : kShortestKernel;
+  return net_def(kind).counts_cycles ? kCycles / device.gpu().boost_clock_hz : kShortestKernel;
 }
 
 double logit_of(double seconds, double law_s, double shortest_s) {
@@ -101,13 +101,14 @@ Bound physical_bound(const Kernel& kernel, const Device& device) {
   Bound bound;
   // Everything but matrix products runs on the vector lanes; narrow types are computed wider.
   const double peak = kernel.uses_matrix_units() ? matrix_peak_of(kernel, device)
-                                                 : std::max(device.vector_peak(kernel.dtype),
-                                                            device.vector_peak(DType::kFp32));
+                                                 : std::max(device.gpu().vector_peak(kernel.dtype),
+                                                            device.gpu().vector_peak(DType::kFp32));
   bound.compute_s = static_cast<double>(kernel.flops) / peak;
   // At best all of L2 is warm: what exceeds it comes from DRAM, everything passes through L2.
   const auto bytes = static_cast<double>(kernel.bytes());
-  const double beyond = std::max(0.0, bytes - static_cast<double>(device.l2_bytes));
-  bound.memory_s = std::max(beyond / device.memory_bytes_per_s, bytes / device.l2_bytes_per_s());
+  const double beyond = std::max(0.0, bytes - static_cast<double>(device.gpu().l2_bytes));
+  bound.memory_s =
+      std::max(beyond / device.memory_bytes_per_s, bytes / device.gpu().l2_bytes_per_s());
   bound.law_s = bound.seconds();
   const double cold = bytes / device.memory_bytes_per_s;
   switch (net_of(kernel)) {
@@ -118,7 +119,7 @@ Bound physical_bound(const Kernel& kernel, const Device& device) {
     case NetKind::kDecodeAttention:
     case NetKind::kExperts: {
       const double resident = resident_share(bytes, device);
-      const double warm = cold * (1 - resident) + bytes / device.l2_bytes_per_s() * resident;
+      const double warm = cold * (1 - resident) + bytes / device.gpu().l2_bytes_per_s() * resident;
       bound.law_s = std::max(bound.law_s, warm);
       bound.cold_s = std::max(0.0, cold - warm);
       break;
@@ -170,7 +171,7 @@ struct CountTiles {
 
 Waves count_waves(const Kernel& kernel, const Device& device, Tile tile) {
   const double tiles = std::visit(CountTiles{kernel, tile}, kernel.shape);
-  const double per_wave = static_cast<double>(device.sm_count);
+  const double per_wave = static_cast<double>(device.gpu().sm_count);
   Waves result{.tiles = tiles};
   result.waves = std::max(1.0, std::ceil(tiles / per_wave));
   result.occupancy = tiles / (result.waves * per_wave);

@@ -26,7 +26,7 @@ Work work_of(const Kernel& kernel, const Device& device, const Bound& bound) {
   const Waves waves = count_waves(kernel, device, {});
   w.blocks = waves.tiles;
   w.occupancy = waves.occupancy;
-  const auto sm = static_cast<double>(device.sm_count);
+  const auto sm = static_cast<double>(device.gpu().sm_count);
   w.blocks_per_sm = w.blocks / sm;
   const int64_t seen = decode ? a.window : a.window + kQueryTile;
   w.reach = static_cast<double>(a.window == 0 ? a.keys : std::min(a.keys, seen));
@@ -37,7 +37,7 @@ Work work_of(const Kernel& kernel, const Device& device, const Bound& bound) {
   w.serial =
       std::max(block_flops / per_sm * std::max(1.0, std::floor(w.blocks_per_sm)), bound.compute_s);
   w.bytes_per_l2 =
-      log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.l2_bytes));
+      log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.gpu().l2_bytes));
   return w;
 }
 

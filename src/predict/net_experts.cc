@@ -14,11 +14,11 @@ Features experts(const Kernel& kernel, const Device& device, const Conditions& c
   const double busy = std::max(1.0, e.busy);
   const double tokens = e.assignments / busy;
   const Waves waves = count_waves(kernel, device, {});
-  const double tiles_per_sm = waves.tiles / static_cast<double>(device.sm_count);
+  const double tiles_per_sm = waves.tiles / static_cast<double>(device.gpu().sm_count);
   const double shortest = shortest_kernel_s(NetKind::kExperts, device);
   const double memory = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
   const float bytes_per_l2 =
-      log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.l2_bytes));
+      log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.gpu().l2_bytes));
   const Scheme scheme = kernel.scheme;
   const double weight_bits = static_cast<double>(
       dtype_bits(scheme == Scheme::kNone ? kernel.dtype : scheme_info(scheme).weight));

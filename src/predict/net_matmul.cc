@@ -15,7 +15,7 @@ Features single_precision(const Kernel& kernel, const Device& device, const Cond
   const double outputs =
       static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
   const auto bytes = static_cast<double>(kernel.bytes());
-  const float tiles_per_sm = log2_of(waves.tiles / static_cast<double>(device.sm_count));
+  const float tiles_per_sm = log2_of(waves.tiles / static_cast<double>(device.gpu().sm_count));
   const float intensity =
       log2_of(bound.compute_s / (std::max(1.0, bytes) / device.memory_bytes_per_s));
   // Features of the shared law end where more of them changes nothing any more, so that a device
@@ -30,7 +30,7 @@ Features single_precision(const Kernel& kernel, const Device& device, const Cond
           alignment(gemm.m),
           alignment(gemm.n),
           alignment(gemm.k),
-          device.matrix_peak(kernel.dtype) > 0 ? 1.0f : 0.0f,
+          device.gpu().matrix_peak(kernel.dtype) > 0 ? 1.0f : 0.0f,
           log2_of(tile.m),
           log2_of(tile.n),
           tiles_per_sm,
@@ -38,7 +38,7 @@ Features single_precision(const Kernel& kernel, const Device& device, const Cond
           log2_of(static_cast<double>(gemm.m)),
           log2_of(static_cast<double>(gemm.n)),
           log2_of(static_cast<double>(gemm.k)),
-          log2_of(bytes / static_cast<double>(device.l2_bytes)),
+          log2_of(bytes / static_cast<double>(device.gpu().l2_bytes)),
           alignment(gemm.n, kStrideBits),
           alignment(gemm.k, kStrideBits),
           flag(!gemm.batched)};
@@ -50,7 +50,7 @@ Features narrow_types(const Kernel& kernel, const Device& device, const Conditio
   const Waves large = count_waves(kernel, device, {128, 128});
   const Waves small = count_waves(kernel, device, {64, 64});
   const auto bytes = static_cast<double>(kernel.bytes());
-  const float tiles_per_sm = log2_of(large.tiles / static_cast<double>(device.sm_count));
+  const float tiles_per_sm = log2_of(large.tiles / static_cast<double>(device.gpu().sm_count));
   const float intensity =
       log2_of(bound.compute_s / (std::max(1.0, bytes) / device.memory_bytes_per_s));
   constexpr double kBitsPerByte = 8;
@@ -64,14 +64,15 @@ Features narrow_types(const Kernel& kernel, const Device& device, const Conditio
           log2_of(static_cast<double>(dtype_bits(multiplied)) / kBitsPerByte),
           std::clamp(log2_of(bound.law_s / shortest_kernel_s(NetKind::kTensorMatmul, device)),
                      -12.0f, 8.0f),
-          device.matrix_peak(multiplied) > 0 ? 1.0f : 0.0f, device.vendor == "amd" ? 1.0f : 0.0f,
+          device.gpu().matrix_peak(multiplied) > 0 ? 1.0f : 0.0f,
+          device.vendor == "amd" ? 1.0f : 0.0f,
           // vLLM, SGLang and PyTorch call the same library (cuBLAS).
           conditions.software == Software::kTensorRtLlm ? 1.0f : 0.0f,
           kernel.scheme == Scheme::kFp8Block ? 1.0f : 0.0f, tiles_per_sm, intensity,
           log2_of(static_cast<double>(gemm.m)), log2_of(static_cast<double>(gemm.n)),
           log2_of(static_cast<double>(gemm.k)),
-          log2_of(bytes / static_cast<double>(device.l2_bytes)), alignment(gemm.n, kStrideBits),
-          alignment(gemm.k, kStrideBits)};
+          log2_of(bytes / static_cast<double>(device.gpu().l2_bytes)),
+          alignment(gemm.n, kStrideBits), alignment(gemm.k, kStrideBits)};
 }
 
 }  // namespace

@@ -11,11 +11,11 @@ namespace {
 /// process node stands for the generation. AMD's kernels are others: one level for all.
 float generation(const Device& device) {
   constexpr double kUnknownNode = 5;  // of current data-center GPUs
-  return device.vendor == "amd" ? 4.0f : log2_of(device.process_nm.value_or(kUnknownNode));
+  return device.vendor == "amd" ? 4.0f : log2_of(device.gpu().process_nm.value_or(kUnknownNode));
 }
 
 float bytes_per_l2(const Kernel& kernel, const Device& device) {
-  return log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.l2_bytes));
+  return log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.gpu().l2_bytes));
 }
 
 Features stream(const Kernel& kernel, const Device& device, const Conditions&, const Bound&, Tile) {

@@ -11,15 +11,15 @@ double process_energy_ratio(const Device& device) {
   // power at 5 nm, such as an L4, would settle it).
   constexpr double kClass16 = 16;
   constexpr double kUnknownNode = 5;  // of current data-center GPUs
-  const double node = device.process_nm.value_or(kUnknownNode);
+  const double node = device.gpu().process_nm.value_or(kUnknownNode);
   return node >= 12 ? 1.0 : node / kClass16;
 }
 
 std::optional<double> power_limited_flops_per_s(const Device& device, DType dtype,
                                                 double vector_pj_per_flop) {
-  const bool on_vector_lanes = dtype == DType::kFp32 && device.matrix_peak(dtype) == 0;
+  const bool on_vector_lanes = dtype == DType::kFp32 && device.gpu().matrix_peak(dtype) == 0;
   if (!on_vector_lanes || vector_pj_per_flop <= 0) return std::nullopt;
-  return device.board_power_w / (vector_pj_per_flop * 1e-12 * process_energy_ratio(device));
+  return device.gpu().board_power_w / (vector_pj_per_flop * 1e-12 * process_energy_ratio(device));
 }
 
 float power_cap_logit(const Kernel& kernel, const Device& device, const Bound& bound,

@@ -184,8 +184,9 @@ TEST(Corrections, AMeasuredDeviceGetsItsOwnInFull) {
         EXPECT_NEAR(counts[j], i == j ? 1 : 0, 0.05) << net.corrections[i].source << " " << j;
     }
     Device stranger = find_device("P4");
-    stranger.sm_count *= 50;
-    stranger.l2_bytes *= 1000;
+    auto& chip = std::get<Gpu>(stranger.chip);
+    chip.sm_count *= 50;
+    chip.l2_bytes *= 1000;
     const std::vector<float> unlike = correction_weights(net, stranger);
     EXPECT_EQ(*std::max_element(unlike.begin(), unlike.end()), 0);
   }

@@ -9,11 +9,11 @@ Signature signature_of(const Device& d) {
   const double peak = std::max(1.0, d.matmul_peak(DType::kFp32));
   const auto lg = [](double x) { return static_cast<float>(std::log2(std::max(x, 1e-30))); };
   return {lg(peak / d.memory_bytes_per_s),
-          lg(static_cast<double>(d.l2_bytes)),
-          lg(static_cast<double>(d.sm_count)),
-          lg(d.boost_clock_hz),
-          lg(peak / (static_cast<double>(d.sm_count) * d.boost_clock_hz)),
-          lg(d.board_power_w / peak)};
+          lg(static_cast<double>(d.gpu().l2_bytes)),
+          lg(static_cast<double>(d.gpu().sm_count)),
+          lg(d.gpu().boost_clock_hz),
+          lg(peak / (static_cast<double>(d.gpu().sm_count) * d.gpu().boost_clock_hz)),
+          lg(d.gpu().board_power_w / peak)};
 }
 
 float similarity(const Signature& a, const Signature& b) {

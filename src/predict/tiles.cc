@@ -11,14 +11,14 @@ TileFeatures tile_features(const Kernel& kernel, const Device& device) {
   const float n = log2(gemm.n);
   const float batch = log2(gemm.batch);
   // Outputs per SM, in tiles of 128 × 128: whether large tiles can fill the device.
-  const float fill = m + n + batch - 14.0f - log2(device.sm_count);
+  const float fill = m + n + batch - 14.0f - log2(device.gpu().sm_count);
   return {m,
           n,
           log2(gemm.k),
           batch,
           fill,
           gemm.batched ? 0.0f : 1.0f,
-          log2(device.lanes_per_sm * 1024) - log2(device.on_chip_bytes_per_sm)};
+          log2(device.gpu().lanes_per_sm * 1024) - log2(device.gpu().on_chip_bytes_per_sm)};
 }
 
 Tile choose_tile(const TileTree& tree, const TileFeatures& features) {

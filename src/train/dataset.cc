@@ -167,7 +167,7 @@ class Preparer {
     for (const TrainingRow& row : data_.rows) {
       const Device& device = data_.devices[row.device];
       if (!row.kernel.is_product() || row.kernel.dtype != DType::kFp32 ||
-          device.matrix_peak(DType::kFp32) > 0 || row.seconds < kSustained)
+          device.gpu().matrix_peak(DType::kFp32) > 0 || row.seconds < kSustained)
         continue;
       const Bound bound = physical_bound(row.kernel, device);
       if (bound.compute_s > 2 * bound.memory_s)
@@ -302,7 +302,7 @@ double fit_vector_pj_per_flop(const TrainingData& data, std::optional<size_t> le
     const double rate = data.sustained_flops_per_s[d];
     if (d == left_out || rate == 0) continue;
     const double pj =
-        1e12 * data.devices[d].board_power_w / rate / process_energy_ratio(data.devices[d]);
+        1e12 * data.devices[d].gpu().board_power_w / rate / process_energy_ratio(data.devices[d]);
     least = least == 0 ? pj : std::min(least, pj);
   }
   return least;

@@ -338,7 +338,7 @@ TEST(PowerFit, IsTheLeastEnergyThatACardShows) {
   data.devices = {find_device("T4"), find_device("V100"), find_device("P4")};
   data.sustained_flops_per_s = {4e12, 1.4e13, 0};
   EXPECT_NEAR(fit_vector_pj_per_flop(data, std::nullopt), 70 / 4.0, 1e-9);
-  EXPECT_NEAR(fit_vector_pj_per_flop(data, 0), data.devices[1].board_power_w / 14, 1e-9);
+  EXPECT_NEAR(fit_vector_pj_per_flop(data, 0), data.devices[1].gpu().board_power_w / 14, 1e-9);
 }
 
 TEST(Training, ExcludedGpusLeaveNothingBehind) {
