@@ -273,6 +273,8 @@ TEST(File, ASignalLeavesNoPartFile) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
+      // Programs that a shell runs in the background inherit SIGINT ignored.
+      ::signal(signal, SIG_DFL);
       remove_part_files_on_signals();
       const PartFile part(folder.path() / "out.txt", "out.txt");
       // Half of the file is written when the signal comes.
