@@ -130,6 +130,12 @@ Bound physical_bound(const Kernel& kernel, const Device& device) {
   return bound;
 }
 
+Bound roofline_bound(const Kernel& kernel, const Device& device) {
+  Bound bound = physical_bound(kernel, device);
+  bound.memory_s = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
+  return bound;
+}
+
 namespace {
 
 double tiles_of(const Gemm& gemm, Tile tile) {

@@ -44,6 +44,9 @@ struct Bound {
 /// Throws Error{kUnsupported} where the device has no unit for the kernel's dtype.
 Bound physical_bound(const Kernel& kernel, const Device& device);
 
+/// The classic roofline (Williams, Waterman, Patterson 2009), which knows DRAM only: the baseline.
+Bound roofline_bound(const Kernel& kernel, const Device& device);
+
 /// Ratios and logarithms that describe a kernel on a device; never its name. `tile` is read for
 /// matrix products only.
 Features make_features(const Kernel& kernel, const Device& device, const Conditions& conditions,

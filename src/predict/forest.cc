@@ -11,6 +11,16 @@ int16_t Forest::quantized(float value, float steps) {
   return static_cast<int16_t>(scaled + (scaled < 0 ? -0.5f : 0.5f));
 }
 
+Forest Forest::view(std::span<const Tree> trees) {
+  Forest forest;
+  forest.view_ = trees;
+  return forest;
+}
+
+bool Forest::operator==(const Forest& other) const {
+  return std::ranges::equal(trees(), other.trees());
+}
+
 void forest_add(const Forest& forest, const float* inputs, size_t width, size_t count, float weight,
                 float* outputs) {
   // A block of inputs stays in the cache while the trees go over it; a few walk a tree in step, so
@@ -25,7 +35,7 @@ void forest_add(const Forest& forest, const float* inputs, size_t width, size_t 
     // Rows beyond the last walk along and are not read.
     const size_t walking = (used + kAbreast - 1) / kAbreast * kAbreast;
     std::array<int32_t, kBlock> sum{};
-    for (const Forest::Tree& tree : forest.trees) {
+    for (const Forest::Tree& tree : forest.trees()) {
       for (size_t r = 0; r < walking; r += kAbreast) {
         std::array<uint32_t, kAbreast> node{};
         for (int level = 0; level < Forest::kDepth; ++level) {

@@ -3,13 +3,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace tilecast {
 
 /// Gradient-boosted regression trees (Friedman 2001): the sum of one leaf of each tree. All trees
 /// are complete and equally deep, so that a walk is a fixed number of comparisons.
-struct Forest {
+class Forest {
+ public:
   static constexpr int kDepth = 6;
   static constexpr size_t kInner = (size_t{1} << kDepth) - 1;
   static constexpr size_t kLeaves = size_t{1} << kDepth;
@@ -27,9 +29,18 @@ struct Forest {
     std::array<uint8_t, kInner + 1> feature{};
     bool operator==(const Tree&) const = default;
   };
-  std::vector<Tree> trees;
 
-  bool operator==(const Forest&) const = default;
+  Forest() = default;
+  explicit Forest(std::vector<Tree> trees) : owned_(std::move(trees)) {}
+  /// Trees that lie in memory which outlives the forest, as the program's embedded weights do.
+  static Forest view(std::span<const Tree> trees);
+
+  std::span<const Tree> trees() const { return owned_.empty() ? view_ : owned_; }
+  bool operator==(const Forest& other) const;
+
+ private:
+  std::vector<Tree> owned_;
+  std::span<const Tree> view_;
 };
 
 /// Adds weight · forest(x) to outputs, for `count` inputs of `width` floats that lie one after the

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/embedded.h"
 #include "base/rng.h"
 #include "devices/registry.h"
 #include "ops/op_def.h"
@@ -315,6 +316,25 @@ TEST(WeightsFile, RoundTrips) {
   EXPECT_EQ(parse_weights(content, "w"), weights());
 }
 
+TEST(WeightsFile, EmbeddedOnesAreWhole) {
+  // At the start of a program they are taken without a look at their checksum.
+  const std::vector<EmbeddedFile> files = embedded_files("weights/kernels.weights");
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(parse_weights(files.front().content, "embedded", Checksum::kVerify), weights());
+}
+
+TEST(WeightsFile, TreesOfTrustedContentAreReadWhereTheyLie) {
+  const std::string content = serialize_weights(weights());
+  const auto lies_in = [&](const Weights& read) {
+    const Correction& correction = read.net(NetKind::kExperts).corrections.front();
+    const char* tree =
+        reinterpret_cast<const char*>(correction.forests.front().forest.trees().data());
+    return tree >= content.data() && tree < content.data() + content.size();
+  };
+  EXPECT_TRUE(lies_in(parse_weights(content, "w", Checksum::kTrust)));
+  EXPECT_FALSE(lies_in(parse_weights(content, "w"))) << "a file's content ends with its reading";
+}
+
 TEST(WeightsFile, ForeignTruncatedAndDamagedOnesAreRefused) {
   const std::string good = serialize_weights(weights());
   EXPECT_ERROR(parse_weights("PK\x03\x04", "w"), kInput,
@@ -342,7 +362,7 @@ Forest two_splits() {
     const float value = quarter < 2 ? 1.0f : quarter == 2 ? 2.0f : 3.0f;
     tree.leaf[leaf] = Forest::quantized(value, Forest::kLeafSteps);
   }
-  return {{tree}};
+  return Forest({tree});
 }
 
 TEST(Forests, WalkTheirTrees) {

@@ -311,9 +311,7 @@ class RooflinePredictor : public Predictor {
         times[i].predictor = "roofline";
         continue;
       }
-      Bound bound = physical_bound(kernels[i], device);
-      // The classic roofline knows DRAM only.
-      bound.memory_s = static_cast<double>(kernels[i].bytes()) / device.memory_bytes_per_s;
+      const Bound bound = roofline_bound(kernels[i], device);
       KernelTime time;
       time.seconds = bound.seconds();
       time.low_s = time.seconds;

@@ -99,9 +99,14 @@ struct Weights {
 /// The file inside a weights folder.
 inline constexpr std::string_view kWeightsFile = "kernels.weights";
 
-/// Reads the container that `serialize_weights` writes. Throws Error{kInput} for a foreign,
-/// truncated or damaged one.
-Weights parse_weights(std::string_view content, const std::string& where);
+/// Whether content is verified by its checksum, or trusted because a build put it into the program.
+/// Weights of trusted content hold views of it, so it must outlive them.
+enum class Checksum : uint8_t { kVerify, kTrust };
+
+/// Reads what `serialize_weights` writes (weights_container.h). Throws Error{kInput} for foreign,
+/// truncated or damaged content.
+Weights parse_weights(std::string_view content, const std::string& where,
+                      Checksum checksum = Checksum::kVerify);
 std::string serialize_weights(const Weights& weights);
 
 /// Weights of a folder, or the embedded ones where `folder` is empty.

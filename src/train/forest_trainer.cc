@@ -88,13 +88,13 @@ Forest train_forest(const ForestTask& task) {
   bst_ulong count = 0;
   const char** dumps = nullptr;
   check(XGBoosterDumpModelEx(booster.get(), "", 0, "json", &count, &dumps));
-  Forest forest;
+  std::vector<Forest::Tree> trees;
   for (bst_ulong i = 0; i < count; ++i) {
     Forest::Tree tree;
     place(Json::parse(dumps[i]), 0, tree);
-    forest.trees.push_back(tree);
+    trees.push_back(tree);
   }
-  return forest;
+  return Forest(std::move(trees));
 }
 
 }  // namespace tilecast

@@ -368,7 +368,7 @@ TEST(Forests, LearnStepsThatNoLineFits) {
     task.weights.push_back(1);
   }
   const Forest forest = train_forest(task);
-  ASSERT_EQ(forest.trees.size(), 150u);
+  ASSERT_EQ(forest.trees().size(), 150u);
   EXPECT_EQ(forest, train_forest(task)) << "seeded";
   double error = 0;
   for (int i = 0; i < 500; ++i) {

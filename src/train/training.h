@@ -28,6 +28,7 @@ struct TrainProgress {
   int total_epochs = 0;
   EpochReport last;
 };
+using ShowProgress = std::function<void(const TrainProgress&)>;
 
 /// One line of the table of errors.
 struct TrainError {
@@ -52,7 +53,6 @@ struct TrainResult {
 /// killed goes on from them to the same bytes of all three files. One run at a time writes a
 /// folder. Throws Error{kInput} where the data hold nothing to learn from, Error{kIo} where the
 /// folder cannot be written or another run holds it; folders made in vain are removed.
-TrainResult train_weights(const TrainOptions& options,
-                          const std::function<void(const TrainProgress&)>& progress);
+TrainResult train_weights(const TrainOptions& options, const ShowProgress& progress);
 
 }  // namespace tilecast

@@ -1,0 +1,244 @@
+#include "train/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "predict/features.h"
+#include "predict/similarity.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// A kind of kernel is learned from at least so many rows.
+constexpr size_t kFewestNetRows = 100;
+
+/// A correction is learned from at least so many of its device, a forest from so many of a
+/// software.
+constexpr size_t kFewestCorrectionRows = 50;
+constexpr size_t kFewestForestRows = 500;
+
+/// A combination of software and precision counts as measured from so many rows on: some layers at
+/// several sizes.
+constexpr size_t kFewestCombinationRows = 200;
+
+/// Below this similarity a device's correction does not reach another.
+constexpr float kAlike = 0.02f;
+
+/// Seeds of different runs are this far apart, so that no two networks share one.
+constexpr uint64_t kSeedStride = 7919;
+
+void count_kinds(TrainingPlan& plan) {
+  std::array<size_t, kNetCount> counts{};
+  for (const TrainingRow& row : plan.data.rows) counts[static_cast<size_t>(net_of(row.kernel))]++;
+  for (size_t n = 0; n < kNetCount; ++n) {
+    plan.enough[n] = counts[n] >= kFewestNetRows;
+    if (plan.enough[n]) continue;
+    plan.data.report.push_back(
+        fmt::format("too little to learn '{}' from: {} usable rows, at least {} are needed; add "
+                    "measurement folders with --data",
+                    net_name(static_cast<NetKind>(n)), counts[n], kFewestNetRows));
+  }
+  if (std::count(plan.enough.begin(), plan.enough.end(), true) == 0)
+    throw Error(ErrorKind::kInput, plan.data.report.back());
+}
+
+void make_folds(TrainingPlan& plan) {
+  const std::vector<Device>& devices = plan.data.devices;
+  plan.folds.push_back(std::make_unique<Fold>());
+  plan.folds.back()->name = "all";
+  if (plan.options.leave_one_out && devices.size() > 2) {
+    for (size_t d = 0; d < devices.size(); ++d) {
+      plan.folds.push_back(std::make_unique<Fold>());
+      plan.folds.back()->name = devices[d].id;
+      plan.folds.back()->left_out = d;
+    }
+  }
+  for (auto& fold : plan.folds) fill_fold(*fold, plan.data, plan.options.seed);
+}
+
+/// A forest for each software that the device has enough rows of.
+void plan_forests(Correction& correction, const FoldPart& part, const TrainingData& data,
+                  size_t device) {
+  std::map<Software, size_t> counts;
+  std::vector<std::pair<Combination, size_t>> combinations;
+  for (size_t r = 0; r < part.device.size(); ++r) {
+    if (part.device[r] != device) continue;
+    const TrainingRow& row = data.rows[part.index[r]];
+    counts[row.conditions.software] += 1;
+    const Combination combination = combination_of(row.kernel, row.conditions);
+    const auto found = std::find_if(combinations.begin(), combinations.end(),
+                                    [&](const auto& c) { return c.first == combination; });
+    if (found == combinations.end()) {
+      combinations.emplace_back(combination, 1);
+    } else {
+      found->second += 1;
+    }
+  }
+  for (const auto& [software, count] : counts) {
+    if (count >= kFewestForestRows) correction.forests.push_back({software, {}});
+  }
+  for (const auto& [combination, count] : combinations) {
+    if (counts[combination.software] >= kFewestForestRows && count >= kFewestCombinationRows)
+      correction.measured.push_back(combination);
+  }
+}
+
+/// Whether a fold learns a correction of the device: the first fold of all, the others of those
+/// that the left-out one resembles.
+bool is_corrected(const Fold& fold, const TrainingData& data, const FoldPart& train,
+                  size_t device) {
+  if (device == fold.left_out) return false;
+  const auto rows = std::count(train.device.begin(), train.device.end(), device);
+  if (static_cast<size_t>(rows) < kFewestCorrectionRows) return false;
+  return !fold.left_out || similarity(signature_of(data.devices[device]),
+                                      signature_of(data.devices[*fold.left_out])) >= kAlike;
+}
+
+/// Networks of an ensemble. Folds that only measure errors do with one.
+size_t members_of(const TrainingPlan& plan, const Fold& fold) {
+  return fold.left_out ? 1 : static_cast<size_t>(plan.options.members);
+}
+
+void plan_corrections(TrainingPlan& plan, Fold& fold, size_t n) {
+  Net& net = fold.weights.nets[n];
+  const FoldPart& train = fold.nets[n].train;
+  for (size_t d = 0; d < plan.data.devices.size(); ++d) {
+    if (!is_corrected(fold, plan.data, train, d)) continue;
+    Correction correction{.source = plan.data.devices[d].id,
+                          .signature = signature_of(plan.data.devices[d])};
+    if (net_def(static_cast<NetKind>(n)).by_layer) {
+      plan_forests(correction, train, plan.data, d);
+      if (correction.forests.empty()) continue;
+    } else {
+      correction.members.resize(members_of(plan, fold));
+      plan.networks += correction.members.size();
+    }
+    net.corrections.push_back(std::move(correction));
+    plan.correction_rows.emplace_back();
+  }
+  solve_kriging(net);
+}
+
+NetTask base_task(const TrainingPlan& plan, std::string name, std::vector<int> widths,
+                  uint64_t salt) {
+  NetTask task;
+  task.name = std::move(name);
+  task.widths = std::move(widths);
+  task.epochs = plan.options.epochs;
+  task.seed = plan.options.seed * kSeedStride + salt;
+  task.data_hash = plan.data.hash;
+  task.checkpoint = plan.checkpoints / (task.name + ".checkpoint");
+  return task;
+}
+
+NetTask law_task(const TrainingPlan& plan, const Fold& fold, size_t n, size_t member) {
+  const FoldNet& rows = fold.nets[n];
+  // A law from whole layers of few devices is kept simple; forests hold what is each device's own.
+  const bool simple = net_def(static_cast<NetKind>(n)).by_layer;
+  const int hidden = simple ? std::max(4, plan.options.hidden / 2) : plan.options.hidden;
+  NetTask task = base_task(
+      plan, fmt::format("{}-{}-{}", fold.name, net_name(static_cast<NetKind>(n)), member),
+      {static_cast<int>(rows.shared_train.width), hidden, hidden, 1}, member * 104729 + n);
+  if (simple) task.epochs = std::max(1, plan.options.epochs / 5);
+  task.train = &rows.shared_train;
+  task.held_out = &rows.shared_held_out;
+  task.pairs = &rows.shared_pairs;
+  return task;
+}
+
+Job net_job(NetTask task, Mlp* result) {
+  return [task = std::move(task), result](const ReportEpoch& report) {
+    *result = train_net(task, report);
+  };
+}
+
+void add_forest_jobs(const TrainingPlan& plan, Fold& fold, size_t n, Correction& correction,
+                     size_t device, std::vector<Job>& jobs) {
+  for (SoftwareForest& f : correction.forests) {
+    jobs.push_back([&plan, &fold, &f, n, device](const ReportEpoch&) {
+      ForestTask task = forest_task(fold.nets[n].train, plan.data, device, f.software);
+      task.seed = plan.options.seed * kSeedStride + n;
+      f.forest = train_forest(task);
+    });
+  }
+}
+
+void add_network_jobs(const TrainingPlan& plan, const Fold& fold, size_t n, Correction& correction,
+                      size_t device, CorrectionRows& rows, std::vector<Job>& jobs) {
+  const FoldNet& parts = fold.nets[n];
+  rows.train = rows_of_device(parts.train, device);
+  rows.held_out = rows_of_device(parts.held_out, device);
+  rows.pairs = {rows_of_device(parts.smaller, device), rows_of_device(parts.larger, device)};
+  const auto width = static_cast<int>(rows.train.width);
+  const int hidden = plan.options.hidden;
+  for (size_t m = 0; m < correction.members.size(); ++m) {
+    NetTask task = base_task(plan,
+                             fmt::format("{}-{}-{}-{}", fold.name,
+                                         net_name(static_cast<NetKind>(n)), correction.source, m),
+                             {width, hidden, hidden, 1}, 977 + n + m * 104729);
+    task.train = &rows.train;
+    task.held_out = &rows.held_out;
+    task.pairs = &rows.pairs;
+    jobs.push_back(net_job(std::move(task), &correction.members[m]));
+  }
+}
+
+}  // namespace
+
+bool TrainingPlan::learns(const Fold& fold, size_t net) const {
+  return enough[net] && (!fold.left_out || fold.nets[net].left.rows.count() > 0);
+}
+
+TrainingPlan plan_training(const TrainOptions& options, const std::filesystem::path& checkpoints) {
+  TrainingPlan plan{.options = options, .checkpoints = checkpoints};
+  std::vector<MeasurementSet> sets;
+  for (const std::filesystem::path& path : options.data) sets.push_back(read_measurements(path));
+  plan.data = prepare_training_data(sets, options.exclude_gpus);
+  count_kinds(plan);
+  make_folds(plan);
+  for (auto& fold : plan.folds) {
+    for (size_t n = 0; n < kNetCount; ++n) {
+      if (!plan.learns(*fold, n)) continue;
+      fold->weights.nets[n].members.resize(members_of(plan, *fold));
+      plan.networks += fold->weights.nets[n].members.size();
+      plan_corrections(plan, *fold, n);
+    }
+  }
+  return plan;
+}
+
+std::vector<Job> law_jobs(TrainingPlan& plan) {
+  std::vector<Job> jobs;
+  for (auto& fold : plan.folds) {
+    for (size_t n = 0; n < kNetCount; ++n) {
+      std::vector<Mlp>& members = fold->weights.nets[n].members;
+      for (size_t m = 0; m < members.size(); ++m)
+        jobs.push_back(net_job(law_task(plan, *fold, n, m), &members[m]));
+    }
+  }
+  return jobs;
+}
+
+std::vector<Job> correction_jobs(TrainingPlan& plan) {
+  std::vector<Job> jobs;
+  auto rows = plan.correction_rows.begin();
+  for (auto& fold : plan.folds) {
+    apply_shared_law(*fold);
+    for (size_t n = 0; n < kNetCount; ++n) {
+      for (Correction& correction : fold->weights.nets[n].corrections) {
+        size_t device = 0;
+        while (plan.data.devices[device].id != correction.source) ++device;
+        add_forest_jobs(plan, *fold, n, correction, device, jobs);
+        if (!correction.members.empty())
+          add_network_jobs(plan, *fold, n, correction, device, *rows, jobs);
+        ++rows;
+      }
+    }
+  }
+  return jobs;
+}
+
+}  // namespace tilecast

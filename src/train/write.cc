@@ -1,0 +1,63 @@
+#include "train/write.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace tilecast {
+namespace {
+
+Json error_rows(const std::vector<TrainError>& errors) {
+  const auto percent = [](double x) { return std::round(x * 100) / 100; };
+  Json rows = Json::array();
+  for (const TrainError& e : errors)
+    rows.push_back({{"gpu", e.gpu},
+                    {"op", e.op},
+                    {"dtype", e.dtype},
+                    {"software", e.software},
+                    {"count", e.count},
+                    {"mape_percent", percent(e.mape_percent)},
+                    {"median_percent", percent(e.median_percent)},
+                    {"roofline_mape_percent", percent(e.roofline_mape_percent)}});
+  return rows;
+}
+
+Json provenance(const TrainingPlan& plan) {
+  Json gpus = Json::array();
+  for (const Device& device : plan.data.devices) gpus.push_back(device.id);
+  return {{"command", plan.options.command}, {"data_hash", fmt::format("{:016x}", plan.data.hash)},
+          {"rows", plan.data.rows.size()},   {"gpus", gpus},
+          {"seed", plan.options.seed},       {"epochs", plan.options.epochs}};
+}
+
+std::string curves(const TrainingHistory& history) {
+  std::string csv = "task,epoch,train_error,held_out_error\n";
+  for (const auto& [name, epochs] : history) {
+    for (const EpochReport& e : epochs) {
+      // Every epoch of more than a hundred networks would be a megabyte.
+      if (e.epoch % 10 == 0 || e.epoch == e.epochs)
+        csv += fmt::format("{},{},{:.6f},{:.6f}\n", name, e.epoch, e.train_error, e.held_out_error);
+    }
+  }
+  return csv;
+}
+
+}  // namespace
+
+void write_training(const std::filesystem::path& folder, TrainingPlan& plan,
+                    const TrainingHistory& history, const TrainResult& result) {
+  write_file(folder / "held_out.csv", curves(history));
+  const Json errors = {{"provenance", provenance(plan)},
+                       {"held_out", error_rows(result.held_out)},
+                       {"left_out", error_rows(result.left_out)},
+                       {"left_out_rows", result.report}};
+  write_file(folder / "errors.json", errors.dump(1) + "\n");
+  Weights& weights = plan.folds.front()->weights;
+  weights.provenance = provenance(plan).dump();
+  write_file(folder / kWeightsFile, serialize_weights(weights));
+}
+
+}  // namespace tilecast
