@@ -16,6 +16,7 @@
 #include "devices/registry.h"
 #include "ops/op_def.h"
 #include "ops/shapes.h"
+#include "predict/bound.h"
 #include "predict/predictor.h"
 
 namespace {
@@ -118,8 +119,7 @@ int main(int argc, char** argv) {
       one = how == 0 ? one + 1 : how == 1 ? one + 1 + size(3) * one / 2 : one * 2;
       const std::vector<Kernel> small = kernels_of_shape(op, dtype, shape);
       const std::vector<Kernel> large = kernels_of_shape(op, dtype, grown);
-      if (small.front().uses_matrix_units() && device.matmul_peak(small.front().multiplied()) == 0)
-        continue;
+      if (!has_unit_for(small.front(), device)) continue;
       before.insert(before.end(), small.begin(), small.end());
       after.insert(after.end(), large.begin(), large.end());
     }

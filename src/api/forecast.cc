@@ -9,6 +9,7 @@
 #include "api/expert_precision.h"
 #include "api/fit.h"
 #include "api/internal.h"
+#include "api/missing_models.h"
 #include "api/precision.h"
 #include "api/timing.h"
 #include "base/checked.h"
@@ -138,6 +139,7 @@ void add_warnings(Forecast& forecast, const Device& device) {
         "{:.0f} % of the time is extrapolated beyond what the networks were trained on; "
         "the interval is widened",
         100 * outside / forecast.kernels_s));
+  if (const auto missing = missing_models(forecast.kernels)) forecast.warnings.push_back(*missing);
   if (forecast.host_wait_s > 0.05 * forecast.latency_s)
     forecast.warnings.push_back(fmt::format(
         "the GPU waits for the host {:.0f} % of the time: many short kernels; CUDA graphs or "

@@ -12,6 +12,7 @@
 #include "api/llm_memory.h"
 #include "api/llm_server.h"
 #include "api/llm_steps.h"
+#include "api/missing_models.h"
 #include "base/checked.h"
 #include "tilecast/error.h"
 
@@ -239,6 +240,8 @@ class Llm {
             fmt::format("{}: {:.0f} % of the time is extrapolated beyond what the networks were "
                         "trained on; the interval is widened",
                         name, 100 * outside / all));
+      if (const auto missing = missing_models(step->kernels))
+        f.warnings.push_back(fmt::format("{}: {}", name, *missing));
       if (!step->slower_experts.empty())
         f.warnings.push_back(fmt::format("{}: {}", name, step->slower_experts));
       if (step->host_wait_s > 0.05 * step->time.seconds)

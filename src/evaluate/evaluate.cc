@@ -11,6 +11,8 @@
 #include "devices/registry.h"
 #include "importers/model.h"
 #include "measurements/measurements.h"
+#include "predict/bound.h"
+#include "predict/near.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -76,7 +78,7 @@ class Evaluator {
       const Device* found = device(m.gpu);
       if (found == nullptr) {
         skipped_[set.sources[m.source] + ": unknown GPU '" + shown_name(m.gpu) + "'"] += 1;
-      } else if (m.kernel.uses_matrix_units() && found->matmul_peak(m.kernel.multiplied()) == 0) {
+      } else if (!has_unit_for(m.kernel, *found)) {
         skipped_[fmt::format("{}: {} has no {} unit", set.sources[m.source], found->id,
                              dtype_name(m.kernel.multiplied()))] += 1;
       } else {
@@ -99,8 +101,9 @@ class Evaluator {
         overheads[n] = call_overhead(forecaster_.impl().weights.nets[n], *found);
       for (size_t i = 0; i < rows.size(); ++i) {
         CallOverhead overhead;
-        if (rows[i]->protocol == Protocol::kSingleCall && predictor_ != "roofline")
-          overhead = overheads[static_cast<size_t>(net_of(kernels[i]))];
+        const std::optional<NetKind> kind = find_net(kernels[i]);
+        if (kind && rows[i]->protocol == Protocol::kSingleCall && predictor_ != "roofline")
+          overhead = overheads[static_cast<size_t>(*kind)];
         samples[{found->id, rows[i]->op, precision_name(kernels[i]),
                  std::string(software_name(conditions[i].software))}]
             .push_back({rows[i]->measured_s, times[i].seconds + overhead.seconds,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "predict/features.h"
+#include "predict/nets.h"
 #include "predict/similarity.h"
 
 namespace tilecast {

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "devices/device.h"
-#include "ops/kernel.h"
+#include "predict/cost_models.h"
 
 namespace tilecast {
 
@@ -11,5 +10,9 @@ namespace tilecast {
 /// (6, 8, 11 us; aiconfigurator's nccl table). Throws Error{kUnsupported} for a device without
 /// links.
 double all_reduce_s(const Kernel& kernel, const Device& device);
+
+/// The cost model of collectives.
+bool covers_all_reduce(const Kernel& kernel, const Device& device, const Weights& weights);
+void estimate_all_reduce(const CostBatch& batch, const Weights& weights);
 
 }  // namespace tilecast

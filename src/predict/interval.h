@@ -5,6 +5,9 @@
 
 namespace tilecast {
 
+/// Share of measurements that an interval holds.
+inline constexpr double kCoverage = 0.8;
+
 /// How far measurements lie from their forecasts, by the kernel's size: logarithms of the factors
 /// on the forecast between which 80 % of them lie, at three sizes of the physical bound. Short
 /// kernels scatter more than long ones.

@@ -47,7 +47,7 @@ size_t mlp_parameter_count(const std::vector<int>& widths) {
   return count;
 }
 
-void mlp_forward(const Mlp& mlp, const float* inputs, size_t count, float* outputs) {
+void mlp_forward(const Mlp& mlp, const float* inputs, size_t stride, size_t count, float* outputs) {
   const int widest = *std::max_element(mlp.widths.begin(), mlp.widths.end());
   std::vector<Lane> a(static_cast<size_t>(widest));
   std::vector<Lane> b(static_cast<size_t>(widest));
@@ -56,7 +56,7 @@ void mlp_forward(const Mlp& mlp, const float* inputs, size_t count, float* outpu
     const size_t used = std::min(kBlock, count - start);
     for (size_t i = 0; i < in_width; ++i) {
       a[i].v = Vector{};
-      for (size_t j = 0; j < used; ++j) a[i].v[j] = inputs[(start + j) * in_width + i];
+      for (size_t j = 0; j < used; ++j) a[i].v[j] = inputs[(start + j) * stride + i];
     }
     const float* at = mlp.parameters.data();
     for (size_t l = 0; l + 1 < mlp.widths.size(); ++l) {
@@ -71,12 +71,12 @@ void mlp_forward(const Mlp& mlp, const float* inputs, size_t count, float* outpu
   }
 }
 
-void ensemble_forward(const std::vector<Mlp>& members, const float* inputs, size_t count,
-                      float* outputs) {
+void ensemble_forward(const std::vector<Mlp>& members, const float* inputs, size_t stride,
+                      size_t count, float* outputs) {
   std::fill(outputs, outputs + count, 0.0f);
   std::vector<float> member(count);
   for (const Mlp& mlp : members) {
-    mlp_forward(mlp, inputs, count, member.data());
+    mlp_forward(mlp, inputs, stride, count, member.data());
     for (size_t i = 0; i < count; ++i) outputs[i] += member[i];
   }
   for (size_t i = 0; i < count; ++i) outputs[i] /= static_cast<float>(members.size());

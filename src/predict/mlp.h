@@ -16,12 +16,12 @@ struct Mlp {
 
 size_t mlp_parameter_count(const std::vector<int>& widths);
 
-/// Outputs for `count` inputs that lie one after the other, `widths[0]` floats each.
+/// Outputs for `count` inputs: the first widths[0] floats of rows of `stride`.
 /// The same inputs give the same bits whatever stands beside them in the batch.
-void mlp_forward(const Mlp& mlp, const float* inputs, size_t count, float* outputs);
+void mlp_forward(const Mlp& mlp, const float* inputs, size_t stride, size_t count, float* outputs);
 
 /// Mean output of an ensemble (at least one member).
-void ensemble_forward(const std::vector<Mlp>& members, const float* inputs, size_t count,
-                      float* outputs);
+void ensemble_forward(const std::vector<Mlp>& members, const float* inputs, size_t stride,
+                      size_t count, float* outputs);
 
 }  // namespace tilecast

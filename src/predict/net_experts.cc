@@ -8,61 +8,114 @@
 namespace tilecast {
 namespace {
 
-Features experts(const Kernel& kernel, const Device& device, const Conditions& conditions,
-                 const Bound& bound, Tile) {
+struct Inputs {
+  const Experts& e;
+  const Conditions& conditions;
+  const Bound& bound;
+  Scheme scheme;
+  double busy;    ///< experts that get a token, at least one
+  double tokens;  ///< of a busy expert
+  Waves waves;
+  double tiles_per_sm;
+  double shortest;  ///< shortest_kernel_s
+  double memory;    ///< seconds of all traffic from DRAM
+  float bytes_per_l2;
+  int64_t weight_bits;
+};
+
+Inputs inputs_of(const Kernel& kernel, const Device& device, const Conditions& conditions,
+                 const Bound& bound) {
   const auto& e = std::get<Experts>(kernel.shape);
-  const double busy = std::max(1.0, e.busy);
-  const double tokens = e.assignments / busy;
-  const Waves waves = count_waves(kernel, device, {});
-  const double tiles_per_sm = waves.tiles / static_cast<double>(device.gpu().sm_count);
-  const double shortest = shortest_kernel_s(NetKind::kExperts, device);
-  const double memory = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
-  const float bytes_per_l2 =
-      log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.gpu().l2_bytes));
-  const Scheme scheme = kernel.scheme;
-  const double weight_bits = static_cast<double>(
-      dtype_bits(scheme == Scheme::kNone ? kernel.dtype : scheme_info(scheme).weight));
-  const double own = static_cast<double>(e.num_experts) / static_cast<double>(e.ranks);
-  return {std::clamp(log2_of(tokens), -1.0f, 10.0f), std::clamp(log2_of(tiles_per_sm), -6.0f, 6.0f),
-          static_cast<float>(waves.occupancy),
-          std::clamp(log2_of(static_cast<double>(e.hidden_dim)), 10.0f, 13.0f),
-          std::clamp(log2_of(static_cast<double>(e.ffn_dim)), 6.0f, 12.0f),
-          std::clamp(log2_of(bound.law_s / shortest), -12.0f, 10.0f),
-          std::clamp(log2_of(bound.compute_s / memory), -7.0f, 5.0f),
-          flag(conditions.software == Software::kTensorRtLlm), log2_of(weight_bits),
-          flag(scheme == Scheme::kFp8Block),
-          flag(scheme != Scheme::kNone && !scheme_info(scheme).multiplied),
-          flag(e.skew_percent > 0), std::clamp(log2_of(own), 0.0f, 7.0f),
-          // Not shared by all devices.
-          flag(scheme == Scheme::kFp4WeightOnly), bytes_per_l2,
-          static_cast<float>(std::min(1.0, tokens / kExpertTile)),
-          log2_of(static_cast<double>(e.tokens)), log2_of(static_cast<double>(e.top_k)),
-          log2_of(static_cast<double>(e.num_experts)), log2_of(static_cast<double>(e.ranks)),
-          static_cast<float>(e.skew_percent) / 100.0f, log2_of(e.assignments),
-          log2_of(static_cast<double>(e.hidden_dim)), log2_of(static_cast<double>(e.ffn_dim)),
-          log2_of(busy), log2_of(static_cast<double>(e.tokens) * static_cast<double>(e.top_k)),
-          log2_of(bound.law_s / shortest), alignment(e.ffn_dim, 9)};
+  Inputs x{.e = e, .conditions = conditions, .bound = bound, .scheme = kernel.scheme};
+  x.busy = std::max(1.0, e.busy);
+  x.tokens = e.assignments / x.busy;
+  x.waves = count_waves(kernel, device, {});
+  x.tiles_per_sm = x.waves.tiles / static_cast<double>(device.gpu().sm_count);
+  x.shortest = shortest_kernel_s(NetKind::kExperts, device);
+  const auto bytes = static_cast<double>(kernel.bytes());
+  x.memory = bytes / device.memory_bytes_per_s;
+  x.bytes_per_l2 = log2_of(bytes / static_cast<double>(device.gpu().l2_bytes));
+  x.weight_bits =
+      dtype_bits(x.scheme == Scheme::kNone ? kernel.dtype : scheme_info(x.scheme).weight);
+  return x;
 }
+
+using F = Feature<Inputs>;
+
+constexpr auto kShared = std::to_array<F>({
+    {"log2_tokens_per_expert",
+     [](const Inputs& x) { return std::clamp(log2_of(x.tokens), -1.0f, 10.0f); }},
+    {"log2_few_tiles_per_sm",
+     [](const Inputs& x) { return std::clamp(log2_of(x.tiles_per_sm), -6.0f, 6.0f); }},
+    {"occupancy", [](const Inputs& x) { return static_cast<float>(x.waves.occupancy); }},
+    {"log2_hidden_size",
+     [](const Inputs& x) { return std::clamp(log2_of(x.e.hidden_dim), 10.0f, 13.0f); }},
+    {"log2_inner_size",
+     [](const Inputs& x) { return std::clamp(log2_of(x.e.ffn_dim), 6.0f, 12.0f); }},
+    {"log2_bound",
+     [](const Inputs& x) {
+       return std::clamp(log2_of(x.bound.law_s / x.shortest), -12.0f, 10.0f);
+     }},
+    {"log2_intensity",
+     [](const Inputs& x) {
+       return std::clamp(log2_of(x.bound.compute_s / x.memory), -7.0f, 5.0f);
+     }},
+    {"is_trtllm",
+     [](const Inputs& x) { return flag(x.conditions.software == Software::kTensorRtLlm); }},
+    {"log2_weight_bits", [](const Inputs& x) { return log2_of(x.weight_bits); }},
+    {"is_block_scaled", [](const Inputs& x) { return flag(x.scheme == Scheme::kFp8Block); }},
+    {"is_weight_only",
+     [](const Inputs& x) {
+       return flag(x.scheme != Scheme::kNone && !scheme_info(x.scheme).multiplied);
+     }},
+    {"is_skewed", [](const Inputs& x) { return flag(x.e.skew_percent > 0); }},
+    {"log2_own_experts",
+     [](const Inputs& x) {
+       const double own = static_cast<double>(x.e.num_experts) / static_cast<double>(x.e.ranks);
+       return std::clamp(log2_of(own), 0.0f, 7.0f);
+     }},
+});
+
+constexpr auto kOwn = std::to_array<F>({
+    {"is_fp4", [](const Inputs& x) { return flag(x.scheme == Scheme::kFp4WeightOnly); }},
+    {"log2_bytes_per_l2", [](const Inputs& x) { return x.bytes_per_l2; }},
+    {"fill",
+     [](const Inputs& x) { return static_cast<float>(std::min(1.0, x.tokens / kExpertTile)); }},
+    {"log2_tokens", [](const Inputs& x) { return log2_of(x.e.tokens); }},
+    {"log2_chosen", [](const Inputs& x) { return log2_of(x.e.top_k); }},
+    {"log2_experts", [](const Inputs& x) { return log2_of(x.e.num_experts); }},
+    {"log2_ranks", [](const Inputs& x) { return log2_of(x.e.ranks); }},
+    {"skew", [](const Inputs& x) { return static_cast<float>(x.e.skew_percent) / 100.0f; }},
+    {"log2_assignments", [](const Inputs& x) { return log2_of(x.e.assignments); }},
+    {"log2_hidden", [](const Inputs& x) { return log2_of(x.e.hidden_dim); }},
+    {"log2_inner", [](const Inputs& x) { return log2_of(x.e.ffn_dim); }},
+    {"log2_busy", [](const Inputs& x) { return log2_of(x.busy); }},
+    {"log2_all_assignments",
+     [](const Inputs& x) {
+       return log2_of(static_cast<double>(x.e.tokens) * static_cast<double>(x.e.top_k));
+     }},
+    {"log2_full_bound", [](const Inputs& x) { return log2_of(x.bound.law_s / x.shortest); }},
+    {"align_inner", [](const Inputs& x) { return alignment(x.e.ffn_dim, 9); }},
+});
+
+using Table = FeatureTable<kShared, kOwn>;
 
 }  // namespace
 
 NetDef experts_net() {
   return {.name = "experts",
-          .features = {"log2_tokens_per_expert", "log2_few_tiles_per_sm", "occupancy",
-                       "log2_hidden_size", "log2_inner_size", "log2_bound", "log2_intensity",
-                       "is_trtllm", "log2_weight_bits", "is_block_scaled", "is_weight_only",
-                       "is_skewed", "log2_own_experts",
-                       // Not shared by all devices.
-                       "is_fp4", "log2_bytes_per_l2", "fill", "log2_tokens", "log2_chosen",
-                       "log2_experts", "log2_ranks", "skew", "log2_assignments", "log2_hidden",
-                       "log2_inner", "log2_busy", "log2_all_assignments", "log2_full_bound",
-                       "align_inner"},
-          .shared = 13,
+          .covers = [](const Kernel& kernel) { return kernel.is<Experts>(); },
+          .features = Table::names(),
+          .shared = Table::kSharedCount,
           .lowest_logit = -12.0f,
           .counts_cycles = true,
-          .by_layer = true,
+          .caches = MeasuredCaches::kReplayed,
+          .learning = kLearnedFromLayers,
           .pair_ops = {"experts"},
-          .make = experts};
+          .pair_dtypes = {DType::kBf16},
+          .make = [](const Kernel& kernel, const Device& device, const Conditions& conditions,
+                     const Bound& bound,
+                     Tile) { return Table::values(inputs_of(kernel, device, conditions, bound)); }};
 }
 
 }  // namespace tilecast

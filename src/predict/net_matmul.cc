@@ -7,112 +7,174 @@
 namespace tilecast {
 namespace {
 
-Features single_precision(const Kernel& kernel, const Device& device, const Conditions&,
-                          const Bound& bound, Tile tile) {
-  const Gemm gemm = gemm_of(kernel);
-  const Waves waves = count_waves(kernel, device, tile);
-  const Waves small = count_waves(kernel, device, {64, 64});
-  const double outputs =
-      static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
+/// What the features of both kinds are computed from.
+struct Inputs {
+  const Kernel& kernel;
+  const Device& device;
+  const Conditions& conditions;
+  const Bound& bound;
+  Tile tile;  ///< of single precision: the one that the library is taken to pick
+  Gemm gemm;
+  Waves waves;  ///< in that tile
+  Waves small;  ///< in tiles of 64
+  float tiles_per_sm, intensity, bytes_per_l2;
+};
+
+Inputs inputs_of(const Kernel& kernel, const Device& device, const Conditions& conditions,
+                 const Bound& bound, Tile tile) {
+  Inputs x{.kernel = kernel,
+           .device = device,
+           .conditions = conditions,
+           .bound = bound,
+           .tile = tile,
+           .gemm = gemm_of(kernel)};
+  x.waves = count_waves(kernel, device, tile);
+  x.small = count_waves(kernel, device, {64, 64});
   const auto bytes = static_cast<double>(kernel.bytes());
-  const float tiles_per_sm = log2_of(waves.tiles / static_cast<double>(device.gpu().sm_count));
-  const float intensity =
-      log2_of(bound.compute_s / (std::max(1.0, bytes) / device.memory_bytes_per_s));
-  // Features of the shared law end where more of them changes nothing any more, so that a device
-  // with more of it is no unknown land.
-  return {log2_of(static_cast<double>(tile.m) * tile.n / (tile.m + tile.n)),
-          std::clamp(tiles_per_sm, -5.0f, 4.0f),
-          static_cast<float>(waves.occupancy),
-          static_cast<float>(small.occupancy),
-          static_cast<float>(outputs / (waves.tiles * tile.m * tile.n)),
-          std::clamp(intensity, -3.0f, 4.0f),
-          log2_of(static_cast<double>(std::min<int64_t>(gemm.k, 1024))),
-          alignment(gemm.m),
-          alignment(gemm.n),
-          alignment(gemm.k),
-          device.gpu().matrix_peak(kernel.dtype) > 0 ? 1.0f : 0.0f,
-          log2_of(tile.m),
-          log2_of(tile.n),
-          tiles_per_sm,
-          intensity,
-          log2_of(static_cast<double>(gemm.m)),
-          log2_of(static_cast<double>(gemm.n)),
-          log2_of(static_cast<double>(gemm.k)),
-          log2_of(bytes / static_cast<double>(device.gpu().l2_bytes)),
-          alignment(gemm.n, kStrideBits),
-          alignment(gemm.k, kStrideBits),
-          flag(!gemm.batched)};
+  x.tiles_per_sm = log2_of(x.waves.tiles / static_cast<double>(device.gpu().sm_count));
+  x.intensity = log2_of(bound.compute_s / (std::max(1.0, bytes) / device.memory_bytes_per_s));
+  x.bytes_per_l2 = log2_of(bytes / static_cast<double>(device.gpu().l2_bytes));
+  return x;
 }
 
-Features narrow_types(const Kernel& kernel, const Device& device, const Conditions& conditions,
-                      const Bound& bound, Tile) {
-  const Gemm gemm = gemm_of(kernel);
-  const Waves large = count_waves(kernel, device, {128, 128});
-  const Waves small = count_waves(kernel, device, {64, 64});
-  const auto bytes = static_cast<double>(kernel.bytes());
-  const float tiles_per_sm = log2_of(large.tiles / static_cast<double>(device.gpu().sm_count));
-  const float intensity =
-      log2_of(bound.compute_s / (std::max(1.0, bytes) / device.memory_bytes_per_s));
-  constexpr double kBitsPerByte = 8;
-  const DType multiplied = kernel.multiplied();
-  return {std::clamp(tiles_per_sm, -7.0f, 4.0f), static_cast<float>(large.occupancy),
-          static_cast<float>(small.occupancy), fill_of(gemm.m, 64), fill_of(gemm.n, 128),
-          std::clamp(intensity, -6.0f, 3.0f),
-          log2_of(static_cast<double>(std::min<int64_t>(gemm.k, 4096))), alignment(gemm.m),
-          alignment(gemm.n), alignment(gemm.k),
-          log2_of(static_cast<double>(std::min<int64_t>(gemm.m, 256))),
-          log2_of(static_cast<double>(dtype_bits(multiplied)) / kBitsPerByte),
-          std::clamp(log2_of(bound.law_s / shortest_kernel_s(NetKind::kTensorMatmul, device)),
-                     -12.0f, 8.0f),
-          device.gpu().matrix_peak(multiplied) > 0 ? 1.0f : 0.0f,
-          device.vendor == "amd" ? 1.0f : 0.0f,
-          // vLLM, SGLang and PyTorch call the same library (cuBLAS).
-          conditions.software == Software::kTensorRtLlm ? 1.0f : 0.0f,
-          kernel.scheme == Scheme::kFp8Block ? 1.0f : 0.0f, tiles_per_sm, intensity,
-          log2_of(static_cast<double>(gemm.m)), log2_of(static_cast<double>(gemm.n)),
-          log2_of(static_cast<double>(gemm.k)),
-          log2_of(bytes / static_cast<double>(device.gpu().l2_bytes)),
-          alignment(gemm.n, kStrideBits), alignment(gemm.k, kStrideBits)};
+bool is_single_precision(const Kernel& kernel) {
+  return kernel.multiplied() == DType::kFp32 && kernel.scheme == Scheme::kNone;
 }
+
+/// Share of the tiles' outputs that are outputs of the product.
+float tile_fill(const Inputs& x) {
+  const double outputs = static_cast<double>(x.gemm.batch) * static_cast<double>(x.gemm.m) *
+                         static_cast<double>(x.gemm.n);
+  return static_cast<float>(outputs / (x.waves.tiles * x.tile.m * x.tile.n));
+}
+
+using F = Feature<Inputs>;
+
+// Features of the shared law end where more of them changes nothing any more, so that a device with
+// more of it is no unknown land.
+constexpr auto kSingleShared = std::to_array<F>({
+    {"log2_tile_reuse",
+     [](const Inputs& x) {
+       return log2_of(static_cast<double>(x.tile.m) * x.tile.n / (x.tile.m + x.tile.n));
+     }},
+    {"log2_few_tiles_per_sm",
+     [](const Inputs& x) { return std::clamp(x.tiles_per_sm, -5.0f, 4.0f); }},
+    {"wave_occupancy", [](const Inputs& x) { return static_cast<float>(x.waves.occupancy); }},
+    {"occupancy_64", [](const Inputs& x) { return static_cast<float>(x.small.occupancy); }},
+    {"tile_fill", tile_fill},
+    {"log2_low_intensity", [](const Inputs& x) { return std::clamp(x.intensity, -3.0f, 4.0f); }},
+    {"log2_short_k", [](const Inputs& x) { return log2_of(std::min<int64_t>(x.gemm.k, 1024)); }},
+    {"align_m", [](const Inputs& x) { return alignment(x.gemm.m); }},
+    {"align_n", [](const Inputs& x) { return alignment(x.gemm.n); }},
+    {"align_k", [](const Inputs& x) { return alignment(x.gemm.k); }},
+    {"on_matrix_unit",
+     [](const Inputs& x) { return flag(x.device.gpu().matrix_peak(x.kernel.dtype) > 0); }},
+});
+
+// How sizes beyond the tile and the library's entry point matter differs in ways that no data sheet
+// tells (P100's linear products fall to a third of its rate with size, its batched ones do not).
+constexpr auto kSingleOwn = std::to_array<F>({
+    {"log2_tile_m", [](const Inputs& x) { return log2_of(static_cast<double>(x.tile.m)); }},
+    {"log2_tile_n", [](const Inputs& x) { return log2_of(static_cast<double>(x.tile.n)); }},
+    {"log2_tiles_per_sm", [](const Inputs& x) { return x.tiles_per_sm; }},
+    {"log2_intensity", [](const Inputs& x) { return x.intensity; }},
+    {"log2_m", [](const Inputs& x) { return log2_of(x.gemm.m); }},
+    {"log2_n", [](const Inputs& x) { return log2_of(x.gemm.n); }},
+    {"log2_k", [](const Inputs& x) { return log2_of(x.gemm.k); }},
+    {"log2_bytes_per_l2", [](const Inputs& x) { return x.bytes_per_l2; }},
+    {"stride_n", [](const Inputs& x) { return alignment(x.gemm.n, kStrideBits); }},
+    {"stride_k", [](const Inputs& x) { return alignment(x.gemm.k, kStrideBits); }},
+    {"is_linear", [](const Inputs& x) { return flag(!x.gemm.batched); }},
+});
+
+// Which tile the library picks for narrow types is not known: the fill of three usual ones stands
+// for it.
+constexpr Tile kUsualTile = {128, 128};
+
+constexpr auto kNarrowShared = std::to_array<F>({
+    {"log2_few_tiles_per_sm",
+     [](const Inputs& x) { return std::clamp(x.tiles_per_sm, -7.0f, 4.0f); }},
+    {"occupancy_128", [](const Inputs& x) { return static_cast<float>(x.waves.occupancy); }},
+    {"occupancy_64", [](const Inputs& x) { return static_cast<float>(x.small.occupancy); }},
+    {"fill_m_64", [](const Inputs& x) { return fill_of(x.gemm.m, 64); }},
+    {"fill_n_128", [](const Inputs& x) { return fill_of(x.gemm.n, 128); }},
+    {"log2_low_intensity", [](const Inputs& x) { return std::clamp(x.intensity, -6.0f, 3.0f); }},
+    {"log2_short_k", [](const Inputs& x) { return log2_of(std::min<int64_t>(x.gemm.k, 4096)); }},
+    {"align_m", [](const Inputs& x) { return alignment(x.gemm.m); }},
+    {"align_n", [](const Inputs& x) { return alignment(x.gemm.n); }},
+    {"align_k", [](const Inputs& x) { return alignment(x.gemm.k); }},
+    {"log2_low_m", [](const Inputs& x) { return log2_of(std::min<int64_t>(x.gemm.m, 256)); }},
+    {"log2_element_bytes",
+     [](const Inputs& x) {
+       return log2_of(static_cast<double>(dtype_bits(x.kernel.multiplied())) / 8);
+     }},
+    {"log2_bound",
+     [](const Inputs& x) {
+       const double shortest = shortest_kernel_s(NetKind::kTensorMatmul, x.device);
+       return std::clamp(log2_of(x.bound.law_s / shortest), -12.0f, 8.0f);
+     }},
+    {"on_matrix_unit",
+     [](const Inputs& x) { return flag(x.device.gpu().matrix_peak(x.kernel.multiplied()) > 0); }},
+    {"is_amd", [](const Inputs& x) { return flag(x.device.vendor == "amd"); }},
+    // vLLM, SGLang and PyTorch call the same library (cuBLAS).
+    {"is_trtllm",
+     [](const Inputs& x) { return flag(x.conditions.software == Software::kTensorRtLlm); }},
+    {"is_block_scaled", [](const Inputs& x) { return flag(x.kernel.scheme == Scheme::kFp8Block); }},
+});
+
+constexpr auto kNarrowOwn = std::to_array<F>({
+    {"log2_tiles_per_sm", [](const Inputs& x) { return x.tiles_per_sm; }},
+    {"log2_intensity", [](const Inputs& x) { return x.intensity; }},
+    {"log2_m", [](const Inputs& x) { return log2_of(x.gemm.m); }},
+    {"log2_n", [](const Inputs& x) { return log2_of(x.gemm.n); }},
+    {"log2_k", [](const Inputs& x) { return log2_of(x.gemm.k); }},
+    {"log2_bytes_per_l2", [](const Inputs& x) { return x.bytes_per_l2; }},
+    {"stride_n", [](const Inputs& x) { return alignment(x.gemm.n, kStrideBits); }},
+    {"stride_k", [](const Inputs& x) { return alignment(x.gemm.k, kStrideBits); }},
+});
+
+using Single = FeatureTable<kSingleShared, kSingleOwn>;
+using Narrow = FeatureTable<kNarrowShared, kNarrowOwn>;
 
 }  // namespace
 
 NetDef matmul_net() {
   return {
       .name = "matmul",
-      .features = {"log2_tile_reuse", "log2_few_tiles_per_sm", "wave_occupancy", "occupancy_64",
-                   "tile_fill", "log2_low_intensity", "log2_short_k", "align_m", "align_n",
-                   "align_k", "on_matrix_unit",
-                   // What follows is not shared by all devices: how sizes beyond the tile and the
-                   // library's entry point matter differs in ways that no data sheet tells (P100's
-                   // linear products fall to a third of its rate with size, its batched ones do
-                   // not).
-                   "log2_tile_m", "log2_tile_n", "log2_tiles_per_sm", "log2_intensity", "log2_m",
-                   "log2_n", "log2_k", "log2_bytes_per_l2", "stride_n", "stride_k", "is_linear"},
-      .shared = 11,
+      .covers =
+          [](const Kernel& kernel) { return kernel.is_product() && is_single_precision(kernel); },
+      .features = Single::names(),
+      .shared = Single::kSharedCount,
       .lowest_logit = -4.6f,  // 1 %: about one tile on a device of a hundred SMs
+      .profiled_tiles = true,
       .pair_ops = {"linear", "matmul"},
-      .make = single_precision};
+      .pair_dtypes = {DType::kFp32},
+      .make =
+          [](const Kernel& kernel, const Device& device, const Conditions& conditions,
+             const Bound& bound, Tile tile) {
+            return Single::values(inputs_of(kernel, device, conditions, bound, tile));
+          }};
 }
 
 NetDef tensor_matmul_net() {
-  // Which tile the library picks for narrow types is not known: the fill of three usual ones stands
-  // for it.
   return {
       .name = "tensor_matmul",
-      .features = {"log2_few_tiles_per_sm", "occupancy_128", "occupancy_64", "fill_m_64",
-                   "fill_n_128", "log2_low_intensity", "log2_short_k", "align_m", "align_n",
-                   "align_k", "log2_low_m", "log2_element_bytes", "log2_bound", "on_matrix_unit",
-                   "is_amd", "is_trtllm", "is_block_scaled",
-                   // Not shared by all devices.
-                   "log2_tiles_per_sm", "log2_intensity", "log2_m", "log2_n", "log2_k",
-                   "log2_bytes_per_l2", "stride_n", "stride_k"},
-      .shared = 17,
-      .lowest_logit = -12.0f,  // the smallest measured take microseconds for nanoseconds of traffic
+      .covers =
+          [](const Kernel& kernel) { return kernel.is_product() && !is_single_precision(kernel); },
+      .features = Narrow::names(),
+      .shared = Narrow::kSharedCount,
+      // The smallest measured take microseconds for nanoseconds of traffic.
+      .lowest_logit = -12.0f,
       .counts_cycles = true,
-      .by_layer = true,
+      .caches = MeasuredCaches::kCold,
+      .learning = kLearnedFromLayers,
       .pair_ops = {"linear", "matmul"},
-      .make = narrow_types};
+      .pair_dtypes = {DType::kBf16},
+      .make =
+          [](const Kernel& kernel, const Device& device, const Conditions& conditions,
+             const Bound& bound, Tile) {
+            return Narrow::values(inputs_of(kernel, device, conditions, bound, kUsualTile));
+          }};
 }
 
 }  // namespace tilecast

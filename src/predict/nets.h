@@ -1,7 +1,11 @@
 #pragma once
 
+// The kinds of kernels that have a learned model, each with its features. What a kind is made of
+// stands in one file, net_*.cc, and its line in the table of nets.cc.
+
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -12,7 +16,7 @@
 
 namespace tilecast {
 
-/// The learned networks: one per kind of law. Matrix products in single precision share one, those
+/// The learned models: one per kind of law. Matrix products in single precision share one, those
 /// in other types (tensor cores) another, all kernels that only stream memory a third.
 enum class NetKind : uint8_t {
   kMatmul,
@@ -32,54 +36,107 @@ using Features = std::array<float, kMaxFeatures>;
 
 struct Bound;
 
+/// What a feature is called, and how it is computed from what its kind prepares. Free of units, so
+/// that it carries over to devices of another size; absolute times and raw rates would name the few
+/// devices that were measured (docs/accuracy.md, what was tried).
+template <class Inputs>
+struct Feature {
+  std::string_view name;
+  float (*value)(const Inputs&);
+};
+
+/// The features of a kind: those that the law shared by all devices sees, then those that only
+/// corrections of single devices see. Both are constexpr arrays, so the calls are direct.
+template <const auto& kShared, const auto& kOwn>
+struct FeatureTable {
+  static constexpr size_t kSharedCount = kShared.size();
+  static_assert(kShared.size() + kOwn.size() <= kMaxFeatures);
+
+  static std::vector<std::string_view> names() {
+    std::vector<std::string_view> all;
+    for (const auto& feature : kShared) all.push_back(feature.name);
+    for (const auto& feature : kOwn) all.push_back(feature.name);
+    return all;
+  }
+  template <class Inputs>
+  static Features values(const Inputs& x) {
+    Features all{};
+    fill<kShared>(x, all.data(), std::make_index_sequence<kShared.size()>());
+    fill<kOwn>(x, all.data() + kShared.size(), std::make_index_sequence<kOwn.size()>());
+    return all;
+  }
+
+ private:
+  template <const auto& kFeatures, class Inputs, size_t... I>
+  static void fill([[maybe_unused]] const Inputs& x, [[maybe_unused]] float* out,
+                   std::index_sequence<I...>) {
+    ((out[I] = kFeatures[I].value(x)), ...);
+  }
+};
+
+/// Where the operands of a kind's measured kernels lay, which is what its law means.
+enum class MeasuredCaches : uint8_t {
+  kUnknown,   ///< calls one by one: at best all of L2 is warm
+  kCold,      ///< everything came from DRAM
+  kReplayed,  ///< what fits L2 was warm; a cold kernel takes longer
+};
+
+/// How training learns a kind.
+struct Learning {
+  bool forests = false;       ///< corrections are forests, one for each software; else networks
+  bool small_law = false;     ///< half the units, a fifth of the epochs
+  bool thins_law = false;     ///< the law learns from a draw of the rows (fold.cc)
+  bool keeps_layers = false;  ///< rows of a layer are held out together
+  bool drops_rows_below_bound = false;  ///< rows faster than the law's bound are left out
+};
+/// For what was measured in whole layers, many rows each, on few devices: the law is kept simple,
+/// and forests hold what is each device's and software's own.
+inline constexpr Learning kLearnedFromLayers = {.forests = true,
+                                                .small_law = true,
+                                                .thins_law = true,
+                                                .keeps_layers = true,
+                                                .drops_rows_below_bound = true};
+
 /// What a kind of law is made of: the only place that knows it.
 struct NetDef {
   std::string_view name;
-  /// Free of units, so that they carry over to devices of another size; absolute times and raw
-  /// rates would name the few devices that were measured (docs/accuracy.md, what was tried).
+  /// The kernels that it is for; the first kind in the table counts.
+  bool (*covers)(const Kernel&) = nullptr;
   std::vector<std::string_view> features;
-  /// The first so many are what the law shared by all devices sees; corrections to single devices
-  /// see all.
+  /// The first so many are what the law shared by all devices sees.
   size_t shared = 0;
   /// The lowest logit of utilization: where a network extrapolates it has no other floor.
   float lowest_logit = -5.0f;
   /// Whether what the kernels take beside their bound (launch, filling the pipeline, the first
   /// loads) is counted in cycles; else in seconds.
   bool counts_cycles = false;
-  /// Whether measurements hold whole layers, many rows each: then rows of a layer are held out
-  /// together, and corrections are forests (predict/forest.h), one for each software.
-  bool by_layer = false;
-  /// Operators that are drawn for pairs of unmeasured kernels (train/trainer.h).
+  MeasuredCaches caches = MeasuredCaches::kUnknown;
+  /// Whether profiles tell which tiles the library picks; else the usual one is shown.
+  bool profiled_tiles = false;
+  Learning learning;
+  /// Operators and types that are drawn for pairs of unmeasured kernels (train/trainer.h).
   std::vector<const char*> pair_ops;
+  std::vector<DType> pair_dtypes;
   Features (*make)(const Kernel&, const Device&, const Conditions&, const Bound&, Tile) = nullptr;
 };
 
 const NetDef& net_def(NetKind kind);
+std::string_view net_name(NetKind kind);
+const std::vector<std::string_view>& feature_names(NetKind kind);
+
+/// The kind that learns a kernel; nullopt where none does.
+std::optional<NetKind> find_net(const Kernel& kernel);
+/// The same where there must be one.
+NetKind net_of(const Kernel& kernel);
 
 // The kinds, one file for each that has its own features.
 NetDef matmul_net();
 NetDef tensor_matmul_net();
 NetDef elementwise_net();
-NetDef row_net(std::string_view name, const char* op);
+NetDef softmax_net();
+NetDef layer_norm_net();
 NetDef attention_net();
 NetDef decode_attention_net();
 NetDef experts_net();
-
-// What the files share.
-
-/// 1 where it holds.
-float flag(bool value);
-
-/// log2 of a number that may be 0.
-float log2_of(double x);
-
-/// log2 of the largest power of two up to 2^limit that divides x, as a share of limit.
-float alignment(int64_t x, int limit = 5);
-
-/// Strides of large powers of two fall on the same memory channels and cache sets.
-inline constexpr int kStrideBits = 12;
-
-/// Filled share of blocks of `block` that cover `size`.
-float fill_of(int64_t size, int64_t block);
 
 }  // namespace tilecast

@@ -1,13 +1,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/embedded.h"
 #include "base/rng.h"
 #include "devices/registry.h"
 #include "ops/op_def.h"
 #include "ops/shapes.h"
+#include "predict/bound.h"
 #include "predict/calibration.h"
+#include "predict/cost_models.h"
+#include "predict/efficiency.h"
+#include "predict/near.h"
 #include "predict/power.h"
 #include "predict/predictor.h"
 #include "predict/similarity.h"
@@ -152,6 +157,80 @@ TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAStrange
   EXPECT_GT(borrowed.high_s / borrowed.low_s, 1.5 * measured.high_s / measured.low_s);
 }
 
+TEST(Coverage, IsWhatTheWeightsSayTheyWereTrainedOn) {
+  Weights retrained = load_weights("");
+  const auto feature_of = [&](const char* op, DType dtype, const char* gpu) {
+    const Kernel kernel = kernels_of_shape(op, dtype, {8, 512, 512, 512})[0];
+    KernelTime time;
+    make_learned_predictor(retrained)->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
+    return std::string(time.extrapolated_feature);
+  };
+  EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "batch");
+  EXPECT_EQ(feature_of("matmul", DType::kFp32, "V100"), "");
+  retrained.nets[static_cast<size_t>(NetKind::kTensorMatmul)].trained_on.forms.add(Form::kBatch);
+  Net& single = retrained.nets[static_cast<size_t>(NetKind::kMatmul)];
+  single.trained_on.forms = {};
+  EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "");
+  EXPECT_EQ(feature_of("matmul", DType::kFp32, "V100"), "batch");
+  single.trained_on.vendors = {"amd"};
+  EXPECT_EQ(feature_of("matmul", DType::kFp32, "V100"), "vendor");
+}
+
+TEST(CostModels, TheFirstThatCoversForecastsAndTheLastCoversAll) {
+  Weights some = load_weights("");
+  some.nets[static_cast<size_t>(NetKind::kSoftmax)] = {};
+  const Device device = find_device("V100");
+  std::vector<Kernel> kernels = random_kernels(64, 3);
+  std::vector<KernelTime> whole(kernels.size()), part(kernels.size());
+  make_learned_predictor(weights())->predict(kernels, device, {}, whole);
+  make_learned_predictor(some)->predict(kernels, device, {}, part);
+  size_t without = 0;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (whole[i].predictor != "softmax") {
+      EXPECT_EQ(part[i].seconds, whole[i].seconds) << "another model's kernels do not change";
+      continue;
+    }
+    ++without;
+    EXPECT_EQ(part[i].predictor, "roofline");
+    EXPECT_TRUE(part[i].extrapolated);
+    EXPECT_EQ(part[i].extrapolated_feature, "model");
+    EXPECT_GT(part[i].seconds, roofline_bound(kernels[i], device).seconds());
+    EXPECT_LT(part[i].low_s, part[i].seconds);
+    EXPECT_GT(part[i].high_s, part[i].seconds);
+  }
+  EXPECT_GT(without, 0u);
+  EXPECT_TRUE(cost_models().back().covers(kernels[0], device, Weights{}));
+}
+
+TEST(Efficiency, TrainingAndForecastsHaveOneLaw) {
+  const Law law{.shortest_s = 2e-6, .bound_s = 1e-4, .lowest_logit = -5};
+  for (const float logit : {-9.0f, -5.0f, -1.0f, 0.0f, 3.0f, 60.0f}) {
+    const LogTime time = log_time(static_cast<float>(law.size()), logit, -5.0f);
+    EXPECT_NEAR(time.value, std::log(law.seconds(logit) / law.shortest_s), 1e-5) << logit;
+    if (logit < -4 || logit > 4) continue;
+    EXPECT_NEAR(law.logit(law.seconds(logit)), logit, 1e-9);
+  }
+  EXPECT_EQ(law.seconds(-9), law.seconds(-5)) << "held at the lowest";
+  EXPECT_EQ(law.seconds(60), law.shortest_s + law.bound_s);
+}
+
+TEST(Kinds, NoKernelIsOfTwoAndEachFeatureHasAName) {
+  for (const Kernel& kernel : random_kernels(200, 5)) {
+    int covered = 0;
+    for (size_t n = 0; n < kNetCount; ++n)
+      covered += net_def(static_cast<NetKind>(n)).covers(kernel);
+    EXPECT_EQ(covered, 1);
+  }
+  for (size_t n = 0; n < kNetCount; ++n) {
+    const std::vector<std::string_view>& names = feature_names(static_cast<NetKind>(n));
+    EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
+    EXPECT_EQ(weights().nets[n].mean.size(), names.size());
+  }
+  const Kernel reduce =
+      kernels_of_shape("all_reduce", DType::kBf16, {.m = 64, .n = 64, .ranks = 2})[0];
+  EXPECT_FALSE(find_net(reduce)) << "nobody learned collectives";
+}
+
 TEST(PowerLaw, LimitsCardsOfLittlePowerOnly) {
   // 17.7 pJ a FLOP at 16 nm: T4 (70 W, 12 nm, the same class) stops at 3.95 TFLOP/s of its 8.1.
   const Device t4 = find_device("T4");
@@ -289,7 +368,7 @@ TEST(MlpTest, AgreesWithAPlainLoop) {
   for (size_t i = 0; i < kCount * 5; ++i)
     inputs.push_back(static_cast<float>(2 * rng.uniform() - 1));
   std::vector<float> outputs(kCount);
-  mlp_forward(mlp, inputs.data(), kCount, outputs.data());
+  mlp_forward(mlp, inputs.data(), 5, kCount, outputs.data());
   for (size_t r = 0; r < kCount; ++r) {
     std::vector<double> x(inputs.begin() + static_cast<long>(r * 5),
                           inputs.begin() + static_cast<long>(r * 5 + 5));
@@ -345,6 +424,10 @@ TEST(WeightsFile, ForeignTruncatedAndDamagedOnesAreRefused) {
   std::string damaged = good;
   damaged[damaged.size() - 10] ^= 0x40;
   EXPECT_ERROR(parse_weights(damaged, "w"), kInput, "checksum");
+  std::string renamed = good;
+  renamed.replace(renamed.find("log2_process_node"), 4, "sqrt");
+  EXPECT_ERROR(parse_weights(renamed, "w"), kInput,
+               "network 'layer_norm' has other features than this version");
   EXPECT_ERROR(load_weights("/nonexistent"), kNotFound, "no such file");
 }
 

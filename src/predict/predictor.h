@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "devices/device.h"
 #include "ops/kernel.h"
@@ -28,15 +27,14 @@ struct KernelTime {
   std::optional<Tile> tile;  ///< matrix products only
   double waves = 0;
   double utilization_ratio = 0;  ///< least time that the data sheet allows, over the forecast
-  std::string_view predictor;
+  std::string_view predictor;    ///< the cost model
   /// Of the interval's square, the share that all kernels of `predictor` have in common.
   double common_share = 1;
   bool extrapolated = false;
   std::string_view extrapolated_feature;  ///< which one, the furthest outside
 };
 
-/// Kernels × device × conditions → seconds. A pure function: the same kernels give the same bits,
-/// whatever else is in the batch.
+/// Kernels × device × conditions → seconds. A pure function: the same kernels give the same bits.
 class Predictor {
  public:
   virtual ~Predictor() = default;
@@ -51,22 +49,13 @@ void predict_each(const Predictor& predictor, std::span<const Kernel> kernels,
                   std::span<const Conditions> conditions, const Device& device,
                   std::span<KernelTime> times);
 
-/// Utilization learned from measurements, inside the roofline's bounds. Not modelled: the host's
-/// pace, clocks that depend on what ran before, concurrent kernels. `weights` must outlive it.
+/// Each kernel by the first model of the table of cost models that covers it (cost_models.h). Not
+/// modelled: the host's pace, clocks that depend on what ran before, concurrent kernels. `weights`
+/// must outlive it.
 std::unique_ptr<Predictor> make_learned_predictor(const Weights& weights);
 
-/// max(FLOPs / peak, bytes / bandwidth): the baseline (Williams, Waterman, Patterson 2009).
+/// max(FLOPs / peak, bytes / bandwidth) for everything but collectives: the baseline (Williams,
+/// Waterman, Patterson 2009).
 std::unique_ptr<Predictor> make_roofline_predictor();
-
-/// How much each of the network's corrections counts on a device (simple kriging over the data
-/// sheets: a measured device gets its own in full and no other's).
-std::vector<float> correction_weights(const Net& net, const Device& device);
-
-/// What single calls on an idle machine add to a network's kernels: a measured device's own, or
-/// what the machines of the others say.
-CallOverhead call_overhead(const Net& net, const Device& device);
-
-/// The tile that the vendor's library is taken to pick.
-Tile tile_of(const Weights& weights, const Kernel& kernel, const Device& device);
 
 }  // namespace tilecast

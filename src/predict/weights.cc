@@ -8,16 +8,8 @@
 
 namespace tilecast {
 
-Combination combination_of(const Kernel& kernel, const Conditions& conditions) {
-  const auto wide = [](DType dtype) { return dtype == DType::kFp16 ? DType::kBf16 : dtype; };
-  const DType dtype = wide(kernel.dtype);
-  const Attention* attention = kernel.as<Attention>();
-  return {conditions.software, dtype, attention != nullptr ? wide(attention->kv_dtype) : dtype,
-          kernel.scheme};
-}
-
 bool Correction::covers(const Combination& combination) const {
-  return forests.empty() ||
+  return !tells_combinations() ||
          std::find(measured.begin(), measured.end(), combination) != measured.end();
 }
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "predict/calibration.h"
-#include "predict/features.h"
 #include "predict/forest.h"
 #include "predict/interval.h"
 #include "predict/mlp.h"
 #include "predict/similarity.h"
 #include "predict/tiles.h"
+#include "predict/trained_on.h"
 
 namespace tilecast {
 
@@ -23,18 +23,6 @@ struct CallOverhead {
 
   bool operator==(const CallOverhead&) const = default;
 };
-
-/// Whose kernels were measured in which precision. FP16 counts as BF16: libraries have the same
-/// kernels for both.
-struct Combination {
-  Software software = Software::kPyTorch;
-  DType dtype = DType::kBf16;
-  DType kv_dtype = DType::kBf16;  ///< of attention; else as dtype
-  Scheme scheme = Scheme::kNone;
-
-  bool operator==(const Combination&) const = default;
-};
-Combination combination_of(const Kernel& kernel, const Conditions& conditions);
 
 /// What one software's kernels on a measured device take longer than the shared law says.
 struct SoftwareForest {
@@ -46,7 +34,7 @@ struct SoftwareForest {
 
 /// What a measured device does differently from the law that all share: in full on that device,
 /// less on others the less their data sheets are alike. Either networks that add to the logit, or,
-/// where whole layers were measured (NetDef::by_layer), forests that add to the logarithm of the
+/// where whole layers were measured (Learning::forests), forests that add to the logarithm of the
 /// time.
 struct Correction {
   std::string source;  ///< the measured device; for people only
@@ -54,7 +42,7 @@ struct Correction {
   std::vector<float> kriging;  ///< this one's row of the inverse of all corrections' similarities
   std::vector<Mlp> members;    ///< an ensemble on all features; the outputs are averaged
   std::vector<SoftwareForest> forests;
-  std::vector<Combination> measured;  ///< that the forests were trained on; empty for networks
+  std::vector<Combination> measured;  ///< that the device's rows hold
   IntervalLaw interval;               ///< of held-out rows of the device itself
   /// What a single call on the device's idle machine adds to a kernel's time, in this network's
   /// measurements; wanted to compare with such measurements, not part of a forecast.
@@ -62,13 +50,16 @@ struct Correction {
 
   /// The forest of the software, or of the one whose kernels are nearest to it.
   const Forest* forest_of(Software software) const;
-  /// Whether the device's rows hold such kernels. Networks do not tell combinations apart.
+  /// Networks know no precision and no software: what they say holds for all.
+  bool tells_combinations() const { return !forests.empty(); }
+  /// Whether the correction is one for such kernels.
   bool covers(const Combination& combination) const;
   bool operator==(const Correction&) const = default;
 };
 
 /// One learned law: features → logit of utilization.
 struct Net {
+  TrainedOn trained_on;
   std::vector<Mlp> members;  ///< an ensemble on the shared features; the logits are averaged
   std::vector<Correction> corrections;
   std::vector<float> mean;  ///< per feature, of the training rows

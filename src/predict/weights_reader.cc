@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "predict/nets.h"
 #include "predict/weights.h"
 #include "predict/weights_container.h"
 
@@ -28,9 +29,12 @@ class Reader {
   Weights read(const Json& header) {
     Weights weights;
     weights.provenance = header.at("provenance").dump();
+    const Json& nets = header.at("nets");
     for (size_t i = 0; i < kNetCount; ++i) {
-      const NetKind kind = static_cast<NetKind>(i);
-      weights.nets[i] = read_net(header.at("nets").at(std::string(net_name(kind))), kind);
+      // A kind that there was nothing to learn from is not in the file.
+      const auto kind = static_cast<NetKind>(i);
+      const auto found = nets.find(std::string(net_name(kind)));
+      if (found != nets.end()) weights.nets[i] = read_net(*found, kind);
     }
     if (!rest_.empty())
       unusable_weights(where_, "there are more parameters than the networks need");
@@ -50,21 +54,22 @@ class Reader {
     net.interval = read_interval(json.at("interval"));
     const auto overhead = json.at("call_overhead_s").get<std::array<double, 3>>();
     net.call_overhead = {overhead[0], overhead[1], overhead[2]};
-    // A network that there was nothing to learn from.
-    if (json.at("members").empty() && json.at("corrections").empty() && net.mean.empty() &&
-        net.scale.empty() && net.minimum.empty() && net.maximum.empty())
-      return net;
+    net.trained_on = read_trained_on(json.at("trained_on"));
+    const auto features = json.at("features").get<std::vector<std::string>>();
+    if (!std::ranges::equal(features, feature_names(kind)))
+      unusable_weights(
+          where_, fmt::format("network '{}' has other features than this version", net_name(kind)));
     const size_t width = feature_names(kind).size();
     for (const std::vector<float>* list : {&net.mean, &net.scale, &net.minimum, &net.maximum}) {
       if (list->size() != width)
         unusable_weights(where_,
-                         fmt::format("network '{}' has {} features, this version expects {}",
-                                     net_name(kind), list->size(), width));
+                         fmt::format("network '{}' has {} features, but one of its lists has {}",
+                                     net_name(kind), width, list->size()));
     }
     for (float scale : net.scale) {
       if (!(scale > 0)) unusable_weights(where_, "a feature's scale is not above 0");
     }
-    net.members = read_members(json.at("members"), shared_feature_count(kind));
+    net.members = read_members(json.at("members"), net_def(kind).shared);
     for (const Json& item : json.at("corrections"))
       net.corrections.push_back(read_correction(item, width));
     for (const Correction& correction : net.corrections) {
@@ -72,6 +77,18 @@ class Reader {
         unusable_weights(where_, "a correction does not fit the others");
     }
     return net;
+  }
+
+  TrainedOn read_trained_on(const Json& json) const {
+    TrainedOn trained;
+    trained.operators = json.at("operators").get<std::vector<std::string>>();
+    trained.vendors = json.at("vendors").get<std::vector<std::string>>();
+    for (const Json& item : json.at("forms")) {
+      const std::optional<Form> form = find_form(item.get<std::string>());
+      if (!form) unusable_weights(where_, "a form of kernels is unknown");
+      trained.forms.add(*form);
+    }
+    return trained;
   }
 
   std::vector<Mlp> read_members(const Json& json, size_t inputs) {

@@ -1,3 +1,4 @@
+#include "predict/nets.h"
 #include "predict/weights.h"
 #include "predict/weights_container.h"
 
@@ -31,7 +32,13 @@ Json interval_header(const IntervalLaw& interval) {
           {"common_share", interval.common_share}};
 }
 
-Json net_header(const Net& net) {
+Json trained_on_header(const TrainedOn& trained) {
+  return {{"operators", trained.operators},
+          {"vendors", trained.vendors},
+          {"forms", form_names(trained.forms)}};
+}
+
+Json net_header(const Net& net, NetKind kind) {
   Json corrections = Json::array();
   for (const Correction& c : net.corrections)
     corrections.push_back({{"source", c.source},
@@ -42,7 +49,9 @@ Json net_header(const Net& net) {
                            {"measured", combinations_of(c.measured)},
                            {"interval", interval_header(c.interval)},
                            {"call_overhead_s", c.call_overhead_s}});
-  return {{"members", widths_of(net.members)},
+  return {{"trained_on", trained_on_header(net.trained_on)},
+          {"features", feature_names(kind)},
+          {"members", widths_of(net.members)},
           {"corrections", corrections},
           {"mean", net.mean},
           {"scale", net.scale},
@@ -67,7 +76,9 @@ std::string serialize_weights(const Weights& weights) {
   Json nets = Json::object();
   for (size_t i = 0; i < kNetCount; ++i) {
     const Net& net = weights.nets[i];
-    nets[std::string(net_name(static_cast<NetKind>(i)))] = net_header(net);
+    if (net.members.empty()) continue;
+    const auto kind = static_cast<NetKind>(i);
+    nets[std::string(net_name(kind))] = net_header(net, kind);
     const auto append = [&](const Mlp& mlp) {
       payload.append(reinterpret_cast<const char*>(mlp.parameters.data()),
                      mlp.parameters.size() * sizeof(float));

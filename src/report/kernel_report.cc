@@ -19,7 +19,13 @@ namespace tilecast {
 std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kernels) {
   std::vector<std::string> warnings;
   for (const KernelForecast& k : kernels) {
-    if (k.extrapolated)
+    if (!k.extrapolated) continue;
+    if (k.extrapolated_feature == "model")
+      warnings.push_back(fmt::format(
+          "these weights hold no model of {} {}: its time is the roofline of the data sheet; add "
+          "measurements of such kernels with 'tilecast train --data'",
+          k.op, k.dtype));
+    else
       warnings.push_back(
           fmt::format("{} {} {} is extrapolated: its {} is outside the range that "
                       "the networks were trained on",

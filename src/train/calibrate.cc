@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "predict/efficiency.h"
 #include "predict/features.h"
 #include "predict/predictor.h"
 #include "tilecast/error.h"
@@ -14,24 +15,20 @@
 namespace tilecast {
 namespace {
 
-constexpr double kCoverage = 0.8;
-
 /// Rows of one network, as its calibration sees them.
 struct CalibrationRows {
   std::vector<float> points;  ///< standardized features
-  std::vector<double> bounds, measured, forecast;
-  std::vector<double> targets;      ///< what the logit lacks
-  std::vector<double> sensitivity;  ///< change of log time by the logit
-  std::vector<double> noise;        ///< variance, in units of the model's noise
-
-  double shortest = 0;  ///< shortest_kernel_s
+  std::vector<Law> laws;
+  std::vector<double> measured, forecast;
+  std::vector<double> targets;  ///< what the logit lacks
+  std::vector<double> noise;    ///< variance, in units of the model's noise
 
   size_t count() const { return targets.size(); }
 };
 
 /// No lower than the predictor lets it be.
-double clamped_logit(double seconds, double bound, double shortest, double lowest) {
-  return std::max(logit_of(seconds, bound, shortest), lowest);
+double clamped_logit(const Law& law, double seconds) {
+  return std::max(law.logit(seconds), law.lowest_logit);
 }
 
 CalibrationRows collect(NetKind kind, const Weights& weights, const Device& device,
@@ -39,6 +36,7 @@ CalibrationRows collect(NetKind kind, const Weights& weights, const Device& devi
   std::vector<Kernel> kernels;
   std::vector<Conditions> conditions;
   std::vector<const TrainingRow*> used;
+  if (weights.net(kind).members.empty()) return {};
   for (const TrainingRow& row : all) {
     if (net_of(row.kernel) != kind) continue;
     kernels.push_back(row.kernel);
@@ -48,26 +46,24 @@ CalibrationRows collect(NetKind kind, const Weights& weights, const Device& devi
   std::vector<KernelTime> times(kernels.size());
   predict_each(*make_learned_predictor(weights), kernels, conditions, device, times);
   const Net& net = weights.net(kind);
-  const double lowest = lowest_logit(kind);
+  const size_t width = net.mean.size();
   CalibrationRows rows;
-  rows.shortest = shortest_kernel_s(kind, device);
+  rows.points.resize(kernels.size() * width);
   for (size_t i = 0; i < kernels.size(); ++i) {
     const Bound bound = physical_bound(kernels[i], device);
     const Tile tile = times[i].tile.value_or(Tile{});
     const Features f = make_features(kernels[i], device, conditions[i], bound, tile);
-    for (size_t j = 0; j < feature_names(kind).size(); ++j)
-      rows.points.push_back((std::clamp(f[j], net.minimum[j], net.maximum[j]) - net.mean[j]) /
-                            net.scale[j]);
-    const double now = clamped_logit(times[i].seconds, bound.law_s, rows.shortest, lowest);
-    const double loss = bound.law_s * std::exp(-now);
-    rows.bounds.push_back(bound.law_s);
+    standardize(net, f, &rows.points[i * width]);
+    const Law law = law_of(kind, bound, device);
+    rows.laws.push_back(law);
     rows.measured.push_back(used[i]->seconds);
     rows.forecast.push_back(times[i].seconds);
-    rows.targets.push_back(clamped_logit(used[i]->seconds, bound.law_s, rows.shortest, lowest) -
-                           now);
-    rows.sensitivity.push_back(loss / (rows.shortest + bound.law_s + loss));
-    // A logit says little of the time where its share in it is small, and a short call is noisy.
-    const double share = std::max(0.05, rows.sensitivity.back());
+    const double now = clamped_logit(law, times[i].seconds);
+    rows.targets.push_back(clamped_logit(law, used[i]->seconds) - now);
+    // The change of log time by the logit. A logit says little of the time where its share in it is
+    // small, and a short call is noisy.
+    const double loss = law.bound_s * law.loss(now);
+    const double share = std::max(0.05, loss / (law.shortest_s + law.bound_s + loss));
     rows.noise.push_back(1 / (share * share * std::max(0.05f, used[i]->weight)));
   }
   return rows;
@@ -81,15 +77,14 @@ struct Fit {
   double error = 0;            ///< mean |log time| of the rows, unseen
 };
 
-double log_time_error(const CalibrationRows& rows, size_t i, double correction, double lowest) {
-  const double logit = std::max(
-      clamped_logit(rows.forecast[i], rows.bounds[i], rows.shortest, lowest) + correction, lowest);
-  const double time = rows.shortest + rows.bounds[i] * (1 + std::exp(-logit));
-  return std::log(time / rows.measured[i]);
+double log_time_error(const CalibrationRows& rows, size_t i, double correction) {
+  const Law& law = rows.laws[i];
+  const double logit = clamped_logit(law, rows.forecast[i]) + correction;
+  return std::log(law.seconds(logit) / rows.measured[i]);
 }
 
 Fit fit(const CalibrationRows& rows, const Eigen::MatrixXd& distances, double length,
-        double amplitude, double noise, double lowest) {
+        double amplitude, double noise) {
   const auto n = static_cast<Eigen::Index>(rows.count());
   const double width = -0.5 / (length * length);
   Eigen::MatrixXd covariance = (amplitude * amplitude) * (distances.array() * width).exp().matrix();
@@ -107,7 +102,7 @@ Fit fit(const CalibrationRows& rows, const Eigen::MatrixXd& distances, double le
     const auto r = static_cast<size_t>(i);
     // Leave-one-out, ch. 5.4.2 there.
     result.unseen.push_back(y(i) - result.weights(i) / inverse(i, i));
-    result.error += std::abs(log_time_error(rows, r, result.unseen.back(), lowest));
+    result.error += std::abs(log_time_error(rows, r, result.unseen.back()));
   }
   result.error /= static_cast<double>(n);
   // As the predictor adds them up: exponentials without the amplitude.
@@ -128,14 +123,13 @@ Eigen::MatrixXd squared_distances(const CalibrationRows& rows, size_t width) {
 }
 
 CalibrationNet learn(const CalibrationRows& rows, NetKind kind) {
-  const double lowest = lowest_logit(kind);
   const size_t width = feature_names(kind).size();
   const Eigen::MatrixXd distances = squared_distances(rows, width);
   std::optional<Fit> best;
   for (const double length : {1.0, 2.0, 4.0, 8.0}) {
     for (const double amplitude : {0.3, 0.7, 1.5}) {
       for (const double noise : {0.03, 0.1, 0.3}) {
-        Fit found = fit(rows, distances, length, amplitude, noise, lowest);
+        Fit found = fit(rows, distances, length, amplitude, noise);
         if (!best || found.error < best->error) best = std::move(found);
       }
     }
@@ -148,7 +142,7 @@ CalibrationNet learn(const CalibrationRows& rows, NetKind kind) {
   std::vector<double> errors;
   for (size_t i = 0; i < rows.count(); ++i) {
     net.weights.push_back(static_cast<float>(best->weights(static_cast<Eigen::Index>(i))));
-    errors.push_back(log_time_error(rows, i, best->unseen[i], lowest));
+    errors.push_back(log_time_error(rows, i, best->unseen[i]));
     net.error_before_percent += 100 * std::abs(rows.forecast[i] / rows.measured[i] - 1);
     net.error_after_percent += 100 * std::abs(std::exp(errors.back()) - 1);
   }

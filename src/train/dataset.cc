@@ -12,8 +12,9 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "devices/registry.h"
+#include "predict/bound.h"
+#include "predict/near.h"
 #include "predict/power.h"
-#include "predict/predictor.h"
 #include "tilecast/error.h"
 #include "train/processor.h"
 
@@ -41,9 +42,9 @@ double quantile(std::vector<double> values, double q) {
   return values[at];
 }
 
-/// Attention and experts are learned from replays, whose operands lie in L2 as far as they fit.
+/// Whether kernels are learned from replays, whose operands lie in L2 as far as they fit.
 bool is_learned_warm(const Kernel& kernel) {
-  return kernel.is<Attention>() || kernel.is<Experts>();
+  return net_def(net_of(kernel)).caches == MeasuredCaches::kReplayed;
 }
 
 /// What a measurement says of the law: the predictor adds to a cold kernel of those what its
@@ -62,10 +63,12 @@ class Preparer {
   TrainingData run(const std::vector<MeasurementSet>& sets) {
     for (const MeasurementSet& set : sets) {
       for (const std::string& line : set.unmatched) data_.report.push_back("left out " + line);
-      size_t convolutions = 0, warm = 0;
+      size_t convolutions = 0, warm = 0, others = 0;
       for (const KernelMeasurement& m : set.kernels) {
         if (m.kernel.is<Convolution>()) {
           ++convolutions;
+        } else if (!find_net(m.kernel)) {
+          ++others;
         } else if (m.conditions.caches == Caches::kWarm && !is_learned_warm(m.kernel)) {
           ++warm;
         } else {
@@ -75,6 +78,9 @@ class Preparer {
       if (convolutions > 0)
         data_.report.push_back(
             fmt::format("left out {} convolutions: they are forecast as products", convolutions));
+      if (others > 0)
+        data_.report.push_back(
+            fmt::format("left out {} rows of kernels that have no learned model", others));
       if (warm > 0)
         data_.report.push_back(fmt::format(
             "left out {} rows measured with a warm L2: the laws of products and of rows "
@@ -248,7 +254,7 @@ class Preparer {
       ++number;
       // Faster than the device's memory: found in a cache that is taken to be cold, or less work
       // than the row says.
-      if (net_def(net_of(row.kernel)).by_layer &&
+      if (net_def(net_of(row.kernel)).learning.drops_rows_below_bound &&
           row.seconds < physical_bound(row.kernel, data_.devices[row.device]).law_s) {
         ++warm;
         continue;

@@ -9,8 +9,9 @@
 #include <tuple>
 
 #include "base/rng.h"
+#include "predict/efficiency.h"
+#include "predict/learned.h"
 #include "predict/power.h"
-#include "predict/predictor.h"
 #include "train/tile_growth.h"
 
 namespace tilecast {
@@ -42,7 +43,7 @@ struct Table {
 /// Rows that are held out together. Whole layers are measured at many batches and lengths: single
 /// rows would be found among their neighbours.
 uint64_t held_out_key(const Kernel& kernel, size_t row) {
-  if (!net_def(net_of(kernel)).by_layer) return row;
+  if (!net_def(net_of(kernel)).learning.keeps_layers) return row;
   uint64_t key = 0;
   const auto mix = [&](std::initializer_list<int64_t> values) {
     for (const int64_t value : values) key = key * 1000003 + static_cast<uint64_t>(value);
@@ -83,23 +84,20 @@ void fit_scales(Net& net, const Table& table, const std::vector<bool>& use, size
 
 }  // namespace
 
-void append_kernel(FoldPart& part, const Weights& weights, const Kernel& kernel,
+void append_kernel(FoldPart& part, const Weights& weights, NetKind kind, const Kernel& kernel,
                    const Features& features, const Device& device) {
-  const Net& net = weights.net(net_of(kernel));
-  for (size_t j = 0; j < part.rows.width; ++j) {
-    const float v = std::clamp(features[j], net.minimum[j], net.maximum[j]);
-    part.rows.inputs.push_back((v - net.mean[j]) / net.scale[j]);
-  }
+  std::vector<float>& inputs = part.rows.inputs;
+  inputs.resize(inputs.size() + part.rows.width);
+  standardize(weights.net(kind), features, &inputs[inputs.size() - part.rows.width]);
   const Bound bound = physical_bound(kernel, device);
-  part.rows.bounds.push_back(
-      static_cast<float>(bound.law_s / shortest_kernel_s(net_of(kernel), device)));
+  part.rows.bounds.push_back(static_cast<float>(law_of(kind, bound, device).size()));
   part.caps.push_back(power_cap_logit(kernel, device, bound, weights.vector_pj_per_flop));
 }
 
-Features features_of(const Weights& weights, const Kernel& kernel, const Device& device,
-                     const Conditions& conditions) {
-  const Tile tile = kernel.is_product() ? tile_of(weights, kernel, device) : Tile{};
-  return make_features(kernel, device, conditions, physical_bound(kernel, device), tile);
+Features features_of(const Weights& weights, NetKind kind, const Kernel& kernel,
+                     const Device& device, const Conditions& conditions) {
+  return net_def(kind).make(kernel, device, conditions, physical_bound(kernel, device),
+                            tile_of(weights, kind, kernel, device));
 }
 
 NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use) {
@@ -187,11 +185,12 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
   std::array<Table, kNetCount> tables;
   for (size_t i = 0; i < count; ++i) {
     const TrainingRow& row = data.rows[i];
-    const auto n = static_cast<size_t>(net_of(row.kernel));
+    const NetKind kind = net_of(row.kernel);
+    const auto n = static_cast<size_t>(kind);
     if (!needed[n]) continue;
     Table& table = tables[n];
     table.features.push_back(
-        features_of(fold.weights, row.kernel, data.devices[row.device], row.conditions));
+        features_of(fold.weights, kind, row.kernel, data.devices[row.device], row.conditions));
     table.index.push_back(i);
   }
   for (size_t n = 0; n < kNetCount; ++n) {
@@ -204,7 +203,7 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
     fit_scales(net, tables[n], use, width);
     for (FoldPart* part : {&rows.train, &rows.held_out, &rows.left, &rows.smaller, &rows.larger}) {
       part->rows.width = width;
-      part->rows.lowest_logit = lowest_logit(kind);
+      part->rows.lowest_logit = net_def(kind).lowest_logit;
     }
     for (size_t r = 0; r < tables[n].index.size(); ++r) {
       const size_t i = tables[n].index[r];
@@ -212,7 +211,7 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
           Rng(seed ^ (held_out_key(data.rows[i].kernel, i) * 0x9e37ull)).below(kHeldOutShare) == 0;
       FoldPart& part = !use[i] ? rows.left : held ? rows.held_out : rows.train;
       const TrainingRow& row = data.rows[i];
-      append_kernel(part, fold.weights, row.kernel, tables[n].features[r],
+      append_kernel(part, fold.weights, kind, row.kernel, tables[n].features[r],
                     data.devices[row.device]);
       part.device.push_back(row.device);
       part.rows.log_times.push_back(static_cast<float>(
@@ -221,25 +220,28 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
       part.index.push_back(i);
     }
     fill_all_pairs(fold, kind, data, seed);
-    const size_t shared = shared_feature_count(kind);
+    const size_t shared = net_def(kind).shared;
     std::vector<bool> learn = shows_utilization(rows.train);
-    if (net_def(kind).by_layer) thin(learn, rows.train, data);
+    if (net_def(kind).learning.thins_law) thin(learn, rows.train, data);
     rows.shared_train = narrowed(rows.train.rows, shared, learn);
     balance_devices(rows.shared_train, rows.train, learn, data.devices.size());
     rows.shared_held_out = narrowed(rows.held_out.rows, shared, shows_utilization(rows.held_out));
   }
 }
 
+namespace {
+
+InputRows inputs_of(const NetRows& rows) { return {rows.inputs.data(), rows.width, rows.count()}; }
+
+}  // namespace
+
 void apply_shared_law(Fold& fold) {
   for (size_t n = 0; n < kNetCount; ++n) {
     FoldNet& rows = fold.nets[n];
     for (FoldPart* part : {&rows.train, &rows.held_out, &rows.left, &rows.smaller, &rows.larger}) {
-      const std::vector<bool> every(part->device.size(), true);
-      const NetRows shared =
-          narrowed(part->rows, shared_feature_count(static_cast<NetKind>(n)), every);
-      part->rows.offsets = net_logits(fold.weights.nets[n].members, shared);
-      for (size_t r = 0; r < part->caps.size(); ++r)
-        part->rows.offsets[r] = std::min(part->rows.offsets[r], part->caps[r]);
+      std::vector<float>& logits = part->rows.offsets;
+      logits.resize(part->rows.count());
+      shared_logits(fold.weights.nets[n], inputs_of(part->rows), part->caps, logits);
     }
   }
 }
@@ -276,29 +278,29 @@ void solve_kriging(Net& net) {
 
 std::vector<double> corrected_residuals(const Net& net, const FoldPart& part,
                                         const TrainingData& data) {
+  // Rows of one device and software go through its corrections together, as in a forecast.
+  std::map<std::pair<size_t, Software>, std::vector<size_t>> batches;
+  for (size_t r = 0; r < part.device.size(); ++r)
+    batches[{part.device[r], data.rows[part.index[r]].conditions.software}].push_back(r);
   std::vector<float> logits = part.rows.offsets;
-  std::vector<float> factors(logits.size(), 0.0f);
-  // [device][correction]
-  std::vector<std::vector<float>> weights;
-  for (const Device& device : data.devices) weights.push_back(correction_weights(net, device));
-  std::vector<float> delta(part.device.size());
-  for (size_t c = 0; c < net.corrections.size(); ++c) {
-    const Correction& correction = net.corrections[c];
-    if (correction.members.empty()) {
-      for (size_t r = 0; r < factors.size(); ++r) {
-        const float weight = weights[part.device[r]][c];
-        const Forest* forest = correction.forest_of(data.rows[part.index[r]].conditions.software);
-        if (weight > 0 && forest != nullptr)
-          forest_add(*forest, &part.rows.inputs[r * part.rows.width], part.rows.width, 1, weight,
-                     &factors[r]);
-      }
-      continue;
+  std::vector<float> log_factors(logits.size(), 0.0f);
+  for (const auto& [key, rows] : batches) {
+    const auto& [device, software] = key;
+    std::vector<float> inputs, own_logits, own_factors(rows.size(), 0.0f);
+    for (const size_t r : rows) {
+      const float* at = &part.rows.inputs[r * part.rows.width];
+      inputs.insert(inputs.end(), at, at + part.rows.width);
+      own_logits.push_back(logits[r]);
     }
-    ensemble_forward(correction.members, part.rows.inputs.data(), delta.size(), delta.data());
-    for (size_t r = 0; r < delta.size(); ++r) logits[r] += weights[part.device[r]][c] * delta[r];
+    add_corrections(near_corrections(net, data.devices[device]), software,
+                    {inputs.data(), part.rows.width, rows.size()}, own_logits, own_factors);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      logits[rows[i]] = own_logits[i];
+      log_factors[rows[i]] = own_factors[i];
+    }
   }
   std::vector<double> residuals = net_residuals(logits, part.rows);
-  for (size_t r = 0; r < residuals.size(); ++r) residuals[r] += static_cast<double>(factors[r]);
+  for (size_t r = 0; r < residuals.size(); ++r) residuals[r] += static_cast<double>(log_factors[r]);
   return residuals;
 }
 

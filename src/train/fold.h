@@ -63,12 +63,12 @@ ForestTask forest_task(const FoldPart& part, const TrainingData& data, size_t de
 /// for the corrections on the measured ones.
 void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t seed);
 
-/// A kernel on a device, without what was measured.
-void append_kernel(FoldPart& part, const Weights& weights, const Kernel& kernel,
+/// A kernel of the kind on a device, without what was measured.
+void append_kernel(FoldPart& part, const Weights& weights, NetKind kind, const Kernel& kernel,
                    const Features& features, const Device& device);
 
-Features features_of(const Weights& weights, const Kernel& kernel, const Device& device,
-                     const Conditions& conditions);
+Features features_of(const Weights& weights, NetKind kind, const Kernel& kernel,
+                     const Device& device, const Conditions& conditions);
 
 /// The first `width` inputs of the rows that `use` names.
 NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use);

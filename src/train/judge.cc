@@ -4,13 +4,10 @@
 #include <cmath>
 #include <map>
 
-#include "predict/predictor.h"
+#include "predict/bound.h"
 
 namespace tilecast {
 namespace {
-
-/// Share of errors that an interval holds.
-constexpr double kCoverage = 0.8;
 
 /// The interval of one size of kernels comes from at least so many rows of that size.
 constexpr size_t kFewestOfSize = 50;

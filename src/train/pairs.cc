@@ -59,9 +59,9 @@ std::vector<int64_t*> growing(std::string_view op, KernelShape& s) {
 }
 
 void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, NetKind kind,
-                const std::vector<const Device*>& devices, const std::vector<DType>& dtypes,
-                Rng rng) {
+                const std::vector<const Device*>& devices, Rng rng) {
   const std::vector<const char*>& ops = net_def(kind).pair_ops;
+  const std::vector<DType>& dtypes = net_def(kind).pair_dtypes;
   while (smaller.rows.count() < kPairsOfNet) {
     const size_t d = rng.below(devices.size());
     const DType dtype = dtypes[rng.below(dtypes.size())];
@@ -79,23 +79,17 @@ void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, Net
     const std::vector<Kernel> small = kernels_of_shape(op, dtype, shape);
     const std::vector<Kernel> large = kernels_of_shape(op, dtype, grown);
     for (size_t i = 0; i < small.size(); ++i) {
-      if (small[i] == large[i] || net_of(small[i]) != kind || net_of(large[i]) != kind) continue;
-      if (small[i].uses_matrix_units() && devices[d]->matmul_peak(small[i].multiplied()) == 0)
+      if (small[i] == large[i] || find_net(small[i]) != kind || find_net(large[i]) != kind)
         continue;
+      if (!has_unit_for(small[i], *devices[d])) continue;
       for (const auto& [part, kernel] :
            {std::pair{&smaller, &small[i]}, std::pair{&larger, &large[i]}}) {
-        append_kernel(*part, weights, *kernel, features_of(weights, *kernel, *devices[d], {}),
-                      *devices[d]);
+        append_kernel(*part, weights, kind, *kernel,
+                      features_of(weights, kind, *kernel, *devices[d], {}), *devices[d]);
         part->device.push_back(d);
       }
     }
   }
-}
-
-std::vector<DType> drawn_dtypes(NetKind kind) {
-  if (kind == NetKind::kMatmul) return {DType::kFp32};
-  if (net_def(kind).by_layer) return {DType::kBf16};
-  return {DType::kFp32, DType::kBf16, DType::kInt8};
 }
 
 }  // namespace
@@ -103,7 +97,7 @@ std::vector<DType> drawn_dtypes(NetKind kind) {
 void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t seed) {
   FoldNet& rows = fold.net(kind);
   const size_t width = feature_names(kind).size();
-  const size_t shared = shared_feature_count(kind);
+  const size_t shared = net_def(kind).shared;
   const Rng rng(seed * 31 + static_cast<uint64_t>(kind));
   const std::vector<Device> all = bundled_devices();
   std::vector<const Device*> sheets, measured;
@@ -119,16 +113,15 @@ void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t
     measured.push_back(&data.devices[d]);
     index.push_back(d);
   }
-  FoldPart smaller{.rows = {.width = width, .lowest_logit = lowest_logit(kind)}};
+  FoldPart smaller{.rows = {.width = width, .lowest_logit = net_def(kind).lowest_logit}};
   FoldPart larger = smaller;
   rows.smaller = smaller;
   rows.larger = larger;
-  const std::vector<DType> dtypes = drawn_dtypes(kind);
-  fill_pairs(smaller, larger, fold.weights, kind, sheets, dtypes, rng);
+  fill_pairs(smaller, larger, fold.weights, kind, sheets, rng);
   const std::vector<bool> every(smaller.device.size(), true);
   rows.shared_pairs = {narrowed(smaller.rows, shared, every), narrowed(larger.rows, shared, every)};
-  if (net_def(kind).by_layer) return;  // forests know no pairs
-  fill_pairs(rows.smaller, rows.larger, fold.weights, kind, measured, dtypes, rng);
+  if (net_def(kind).learning.forests) return;  // forests know no pairs
+  fill_pairs(rows.smaller, rows.larger, fold.weights, kind, measured, rng);
   for (FoldPart* part : {&rows.smaller, &rows.larger}) {
     for (size_t& d : part->device) d = index[d];
   }

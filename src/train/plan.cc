@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
-#include "predict/features.h"
-#include "predict/similarity.h"
+#include "predict/near.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -23,9 +23,6 @@ constexpr size_t kFewestForestRows = 500;
 /// A combination of software and precision counts as measured from so many rows on: some layers at
 /// several sizes.
 constexpr size_t kFewestCombinationRows = 200;
-
-/// Below this similarity a device's correction does not reach another.
-constexpr float kAlike = 0.02f;
 
 /// Seeds of different runs are this far apart, so that no two networks share one.
 constexpr uint64_t kSeedStride = 7919;
@@ -59,29 +56,35 @@ void make_folds(TrainingPlan& plan) {
   for (auto& fold : plan.folds) fill_fold(*fold, plan.data, plan.options.seed);
 }
 
-/// A forest for each software that the device has enough rows of.
-void plan_forests(Correction& correction, const FoldPart& part, const TrainingData& data,
-                  size_t device) {
-  std::map<Software, size_t> counts;
-  std::vector<std::pair<Combination, size_t>> combinations;
+/// Combinations of software and precision in the order in which the rows show them.
+using Counts = std::vector<std::pair<Combination, size_t>>;
+
+Counts count_combinations(const FoldPart& part, const TrainingData& data, size_t device) {
+  Counts counts;
   for (size_t r = 0; r < part.device.size(); ++r) {
     if (part.device[r] != device) continue;
     const TrainingRow& row = data.rows[part.index[r]];
-    counts[row.conditions.software] += 1;
     const Combination combination = combination_of(row.kernel, row.conditions);
-    const auto found = std::find_if(combinations.begin(), combinations.end(),
+    const auto found = std::find_if(counts.begin(), counts.end(),
                                     [&](const auto& c) { return c.first == combination; });
-    if (found == combinations.end()) {
-      combinations.emplace_back(combination, 1);
+    if (found == counts.end()) {
+      counts.emplace_back(combination, 1);
     } else {
       found->second += 1;
     }
   }
-  for (const auto& [software, count] : counts) {
+  return counts;
+}
+
+/// A forest for each software that the device has enough rows of.
+void plan_forests(Correction& correction, const Counts& counts) {
+  std::map<Software, size_t> by_software;
+  for (const auto& [combination, count] : counts) by_software[combination.software] += count;
+  for (const auto& [software, count] : by_software) {
     if (count >= kFewestForestRows) correction.forests.push_back({software, {}});
   }
-  for (const auto& [combination, count] : combinations) {
-    if (counts[combination.software] >= kFewestForestRows && count >= kFewestCombinationRows)
+  for (const auto& [combination, count] : counts) {
+    if (by_software[combination.software] >= kFewestForestRows && count >= kFewestCombinationRows)
       correction.measured.push_back(combination);
   }
 }
@@ -94,7 +97,7 @@ bool is_corrected(const Fold& fold, const TrainingData& data, const FoldPart& tr
   const auto rows = std::count(train.device.begin(), train.device.end(), device);
   if (static_cast<size_t>(rows) < kFewestCorrectionRows) return false;
   return !fold.left_out || similarity(signature_of(data.devices[device]),
-                                      signature_of(data.devices[*fold.left_out])) >= kAlike;
+                                      signature_of(data.devices[*fold.left_out])) >= kNegligible;
 }
 
 /// Networks of an ensemble. Folds that only measure errors do with one.
@@ -109,10 +112,12 @@ void plan_corrections(TrainingPlan& plan, Fold& fold, size_t n) {
     if (!is_corrected(fold, plan.data, train, d)) continue;
     Correction correction{.source = plan.data.devices[d].id,
                           .signature = signature_of(plan.data.devices[d])};
-    if (net_def(static_cast<NetKind>(n)).by_layer) {
-      plan_forests(correction, train, plan.data, d);
+    const Counts counts = count_combinations(train, plan.data, d);
+    if (net_def(static_cast<NetKind>(n)).learning.forests) {
+      plan_forests(correction, counts);
       if (correction.forests.empty()) continue;
     } else {
+      for (const auto& [combination, count] : counts) correction.measured.push_back(combination);
       correction.members.resize(members_of(plan, fold));
       plan.networks += correction.members.size();
     }
@@ -120,6 +125,21 @@ void plan_corrections(TrainingPlan& plan, Fold& fold, size_t n) {
     plan.correction_rows.emplace_back();
   }
   solve_kriging(net);
+}
+
+/// What a kind is learned from, as forecasts ask for it.
+TrainedOn trained_on(const TrainingPlan& plan, const Fold& fold, NetKind kind) {
+  std::set<std::string> operators, vendors;
+  TrainedOn result;
+  for (const TrainingRow& row : plan.data.rows) {
+    if (row.device == fold.left_out || net_of(row.kernel) != kind) continue;
+    operators.insert(plan.data.groups[row.group].op);
+    vendors.insert(plan.data.devices[row.device].vendor);
+    result.forms.add(forms_of(row.kernel));
+  }
+  result.operators.assign(operators.begin(), operators.end());
+  result.vendors.assign(vendors.begin(), vendors.end());
+  return result;
 }
 
 NetTask base_task(const TrainingPlan& plan, std::string name, std::vector<int> widths,
@@ -136,13 +156,12 @@ NetTask base_task(const TrainingPlan& plan, std::string name, std::vector<int> w
 
 NetTask law_task(const TrainingPlan& plan, const Fold& fold, size_t n, size_t member) {
   const FoldNet& rows = fold.nets[n];
-  // A law from whole layers of few devices is kept simple; forests hold what is each device's own.
-  const bool simple = net_def(static_cast<NetKind>(n)).by_layer;
-  const int hidden = simple ? std::max(4, plan.options.hidden / 2) : plan.options.hidden;
+  const bool small = net_def(static_cast<NetKind>(n)).learning.small_law;
+  const int hidden = small ? std::max(4, plan.options.hidden / 2) : plan.options.hidden;
   NetTask task = base_task(
       plan, fmt::format("{}-{}-{}", fold.name, net_name(static_cast<NetKind>(n)), member),
       {static_cast<int>(rows.shared_train.width), hidden, hidden, 1}, member * 104729 + n);
-  if (simple) task.epochs = std::max(1, plan.options.epochs / 5);
+  if (small) task.epochs = std::max(1, plan.options.epochs / 5);
   task.train = &rows.shared_train;
   task.held_out = &rows.shared_held_out;
   task.pairs = &rows.shared_pairs;
@@ -202,8 +221,10 @@ TrainingPlan plan_training(const TrainOptions& options, const std::filesystem::p
   for (auto& fold : plan.folds) {
     for (size_t n = 0; n < kNetCount; ++n) {
       if (!plan.learns(*fold, n)) continue;
-      fold->weights.nets[n].members.resize(members_of(plan, *fold));
-      plan.networks += fold->weights.nets[n].members.size();
+      Net& net = fold->weights.nets[n];
+      if (!fold->left_out) net.trained_on = trained_on(plan, *fold, static_cast<NetKind>(n));
+      net.members.resize(members_of(plan, *fold));
+      plan.networks += net.members.size();
       plan_corrections(plan, *fold, n);
     }
   }

@@ -14,6 +14,7 @@
 #include "predict/predictor.h"
 #include "predict/weights.h"
 #include "test_support.h"
+#include "tilecast/forecast.h"
 #include "train/calibrate.h"
 #include "train/dataset.h"
 #include "train/forest_trainer.h"
@@ -181,7 +182,7 @@ TEST(Training, FindsAKnownLawAndItsOverhead) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "weights" / "checkpoints"));
 }
 
-TEST(Training, WhatNobodyMeasuredIsRefusedNotGuessed) {
+TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
   const TemporaryFolder folder;
   write_file(folder.path() / "v100.csv", made_up_rows("V100", 2));
   const TrainResult result = train_weights({.data = {folder.path()},
@@ -195,11 +196,34 @@ TEST(Training, WhatNobodyMeasuredIsRefusedNotGuessed) {
     return line.find("too little to learn 'tensor_matmul' from: 0 usable rows") == 0;
   }));
   const Weights weights = load_weights(folder.path() / "weights");
-  const Kernel kernel = kernels_of_shape("linear", DType::kBf16, {1, 64, 64, 64})[0];
-  KernelTime time;
-  EXPECT_ERROR(
-      make_learned_predictor(weights)->predict({&kernel, 1}, find_device("A100"), {}, {&time, 1}),
-      kUnsupported, "these weights hold no network 'tensor_matmul'");
+  const Net& net = weights.net(NetKind::kMatmul);
+  EXPECT_EQ(net.trained_on.operators, std::vector<std::string>{"linear"});
+  EXPECT_EQ(net.trained_on.vendors, std::vector<std::string>{"nvidia"});
+  EXPECT_TRUE(net.trained_on.forms.empty()) << "no batched product was measured";
+  ASSERT_EQ(net.corrections.size(), 1u);
+  const Combination measured = {Software::kPyTorch, DType::kFp32, DType::kFp32, Scheme::kNone};
+  EXPECT_EQ(net.corrections[0].measured, std::vector<Combination>{measured});
+  EXPECT_TRUE(weights.net(NetKind::kTensorMatmul).members.empty());
+  const auto time_of = [&](const char* op, DType dtype, const char* gpu) {
+    const Kernel kernel = kernels_of_shape(op, dtype, {4, 64, 64, 64})[0];
+    KernelTime time;
+    make_learned_predictor(weights)->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
+    return time;
+  };
+  EXPECT_EQ(time_of("linear", DType::kBf16, "A100").predictor, "roofline");
+  EXPECT_EQ(time_of("linear", DType::kBf16, "A100").extrapolated_feature, "model");
+  EXPECT_EQ(time_of("matmul", DType::kFp32, "V100").extrapolated_feature, "batch");
+  EXPECT_EQ(time_of("linear", DType::kFp32, "MI100").extrapolated_feature, "vendor");
+  // A whole model is forecast, and a warning names what falls to the roofline.
+  const Forecast forecast = Forecaster((folder.path() / "weights").string())
+                                .forecast(load_model_ref("gpt2_large"), load_gpu_ref("A100"),
+                                          {.seq = 64, .dtype = "bf16"});
+  EXPECT_TRUE(std::any_of(
+      forecast.warnings.begin(), forecast.warnings.end(),
+      [](const std::string& warning) {
+        return warning.find("these weights hold no model of linear bf16, matmul bf16") == 0;
+      }))
+      << forecast.warnings.size();
 }
 
 TEST(TrainingData, ProductsFasterThanDramWereWarmAndAreLeftOut) {

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "predict/efficiency.h"
 
 namespace tilecast {
 namespace {
@@ -61,17 +62,6 @@ State initial_state(const NetTask& task) {
     at += weights + static_cast<size_t>(task.widths[l + 1]);
   }
   return state;
-}
-
-/// The law (predict/predictor.h): time = shortest kernel + bound (1 + exp(-logit)). Its logarithm,
-/// in shortest kernels, and the derivative of that by the logit.
-struct LogTime {
-  float value, slope;
-};
-LogTime log_time(float bound, float logit, float lowest_logit) {
-  const float loss = bound * std::exp(-std::clamp(logit, lowest_logit, 40.0f));
-  const float time = 1.0f + bound + loss;
-  return {std::log(time), -loss / time};
 }
 
 class Learner {
@@ -299,7 +289,7 @@ Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>
 
 std::vector<float> net_logits(const std::vector<Mlp>& members, const NetRows& rows) {
   std::vector<float> logits(rows.count());
-  ensemble_forward(members, rows.inputs.data(), rows.count(), logits.data());
+  ensemble_forward(members, rows.inputs.data(), rows.width, rows.count(), logits.data());
   for (size_t i = 0; i < logits.size(); ++i) logits[i] += rows.offset(i);
   return logits;
 }

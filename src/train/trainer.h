@@ -12,7 +12,7 @@ namespace tilecast {
 /// Rows of one network, ready to learn: standardized features, physical bound and measured time.
 struct NetRows {
   size_t width = 0;
-  float lowest_logit = -6.0f;    ///< see predict/features.h
+  float lowest_logit = -6.0f;    ///< see predict/nets.h
   std::vector<float> inputs;     ///< width floats a row
   std::vector<float> bounds;     ///< least time that the data sheet allows, in shortest kernels
   std::vector<float> log_times;  ///< log(measured), in shortest kernels

@@ -1,0 +1,135 @@
+#include "predict/bound.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// How much of a kernel's operands a replay finds in L2: all where they fit, nothing where they are
+/// a quarter larger, for they go through in turn and each pass evicts what the next one wants
+/// (measured on L40S: decode attention runs at up to four times the DRAM bandwidth up to 1.0 of its
+/// L2, at 0.8 from 1.2 on).
+double resident_share(double bytes, const Device& device) {
+  return std::clamp((1.25 - bytes / static_cast<double>(device.gpu().l2_bytes)) / 0.25, 0.0, 1.0);
+}
+
+double matrix_peak_of(const Kernel& kernel, const Device& device) {
+  const DType dtype = kernel.multiplied();
+  const double peak = device.matmul_peak(dtype);
+  if (peak > 0) return peak;
+  std::vector<std::string> has;
+  for (const std::string& name : dtype_names()) {
+    if (device.matmul_peak(*find_dtype(name)) > 0) has.push_back(name);
+  }
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("{} has no unit that multiplies {} matrices; it has: {}{}", device.id,
+                          dtype_name(dtype), join(has, ", "),
+                          weight_only(kernel.scheme) == kernel.scheme
+                              ? ""
+                              : fmt::format("; weights alone can be stored so ({})",
+                                            scheme_info(weight_only(kernel.scheme)).name)));
+}
+
+double tiles_of(const Gemm& gemm, Tile tile) {
+  return static_cast<double>(gemm.batch) * static_cast<double>(ceil_divide(gemm.m, tile.m)) *
+         static_cast<double>(ceil_divide(gemm.n, tile.n));
+}
+
+double tiles_of(const Attention& a) {
+  if (a.is_decode()) return static_cast<double>(a.batch) * static_cast<double>(a.kv_heads);
+  return static_cast<double>(a.batch) * static_cast<double>(a.heads) *
+         static_cast<double>(ceil_divide(a.queries, kQueryTile));
+}
+
+double tiles_of(const Experts& e) {
+  const double busy = std::max(1.0, e.busy);
+  return busy * std::ceil(std::max(1.0, e.assignments / busy) / kExpertTile) *
+         static_cast<double>(ceil_divide(e.ffn_dim, kExpertTile));
+}
+
+/// PyTorch's vectorized kernels: 128 threads of four elements a block.
+double blocks_of(int64_t elements) {
+  return static_cast<double>(ceil_divide(std::max<int64_t>(1, elements), 512));
+}
+
+struct CountTiles {
+  const Kernel& kernel;
+  Tile tile;
+
+  double operator()(const Gemm& gemm) const { return tiles_of(gemm, tile); }
+  double operator()(const Convolution&) const { return tiles_of(gemm_of(kernel), tile); }
+  double operator()(const Attention& attention) const { return tiles_of(attention); }
+  double operator()(const Experts& experts) const { return tiles_of(experts); }
+  double operator()(const Rows& rows) const { return static_cast<double>(rows.rows); }
+  double operator()(const Stream& stream) const { return blocks_of(stream.elements); }
+  double operator()(const Collective& collective) const { return blocks_of(collective.elements); }
+};
+
+}  // namespace
+
+double shortest_kernel_s(NetKind kind, const Device& device) {
+  // The smallest measured products take 2.5 us on A100 (1.41 GHz), 2.5 on H100 (1.98), 1.65 on L40S
+  // (2.52).
+  constexpr double kCycles = 3500;  // the least of the three
+  return net_def(kind).counts_cycles ? kCycles / device.gpu().boost_clock_hz : kShortestKernel;
+}
+
+Bound physical_bound(const Kernel& kernel, const Device& device) {
+  Bound bound;
+  // Everything but matrix products runs on the vector lanes; narrow types are computed wider.
+  const double peak = kernel.uses_matrix_units() ? matrix_peak_of(kernel, device)
+                                                 : std::max(device.gpu().vector_peak(kernel.dtype),
+                                                            device.gpu().vector_peak(DType::kFp32));
+  bound.compute_s = static_cast<double>(kernel.flops) / peak;
+  // At best all of L2 is warm: what exceeds it comes from DRAM, everything passes through L2.
+  const auto bytes = static_cast<double>(kernel.bytes());
+  const double beyond = std::max(0.0, bytes - static_cast<double>(device.gpu().l2_bytes));
+  bound.memory_s =
+      std::max(beyond / device.memory_bytes_per_s, bytes / device.gpu().l2_bytes_per_s());
+  bound.law_s = bound.seconds();
+  const double cold = bytes / device.memory_bytes_per_s;
+  const std::optional<NetKind> kind = find_net(kernel);
+  switch (kind ? net_def(*kind).caches : MeasuredCaches::kUnknown) {
+    case MeasuredCaches::kUnknown:
+      break;
+    case MeasuredCaches::kCold:
+      bound.law_s = std::max(bound.law_s, cold);
+      break;
+    case MeasuredCaches::kReplayed: {
+      const double resident = resident_share(bytes, device);
+      const double warm = cold * (1 - resident) + bytes / device.gpu().l2_bytes_per_s() * resident;
+      bound.law_s = std::max(bound.law_s, warm);
+      bound.cold_s = std::max(0.0, cold - warm);
+      break;
+    }
+  }
+  return bound;
+}
+
+Bound roofline_bound(const Kernel& kernel, const Device& device) {
+  Bound bound = physical_bound(kernel, device);
+  bound.memory_s = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
+  return bound;
+}
+
+bool has_unit_for(const Kernel& kernel, const Device& device) {
+  return !kernel.uses_matrix_units() || device.matmul_peak(kernel.multiplied()) > 0;
+}
+
+Waves count_waves(const Kernel& kernel, const Device& device, Tile tile) {
+  const double tiles = std::visit(CountTiles{kernel, tile}, kernel.shape);
+  const double per_wave = static_cast<double>(device.gpu().sm_count);
+  Waves result{.tiles = tiles};
+  result.waves = std::max(1.0, std::ceil(tiles / per_wave));
+  result.occupancy = tiles / (result.waves * per_wave);
+  return result;
+}
+
+}  // namespace tilecast

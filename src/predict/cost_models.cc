@@ -1,0 +1,39 @@
+#include "predict/cost_models.h"
+
+#include <array>
+
+#include "predict/collective.h"
+#include "predict/learned.h"
+#include "predict/roofline.h"
+
+namespace tilecast {
+namespace {
+
+template <NetKind kKind>
+CostModel learned() {
+  return {net_name(kKind),
+          [](const Kernel& kernel, const Device&, const Weights& weights) {
+            return net_def(kKind).covers(kernel) && !weights.net(kKind).members.empty();
+          },
+          [](const CostBatch& batch, const Weights& weights) {
+            estimate_learned(kKind, batch, weights);
+          }};
+}
+
+template <size_t... kKinds>
+std::array<CostModel, kNetCount + 2> table(std::index_sequence<kKinds...>) {
+  return {learned<static_cast<NetKind>(kKinds)>()...,
+          CostModel{"all_reduce", covers_all_reduce, estimate_all_reduce},
+          CostModel{kRoofline, [](const Kernel&, const Device&, const Weights&) { return true; },
+                    estimate_unlearned}};
+}
+
+}  // namespace
+
+std::span<const CostModel> cost_models() {
+  // The learned models in the order of NetKind, then the others.
+  static const std::array models = table(std::make_index_sequence<kNetCount>());
+  return models;
+}
+
+}  // namespace tilecast
