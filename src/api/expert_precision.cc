@@ -29,9 +29,7 @@ std::optional<std::string> slower_experts(const Graph& graph, const Program& pro
     if (!kernel.is<Experts>() || kernel.scheme == Scheme::kNone) continue;
     if (times[launch.kernel].extrapolated) continue;  // no measurement says so
     Node node = *launch.node;
-    for (Attribute& attribute : node.attributes) {
-      if (attribute.name == "scheme") attribute.values = {0};
-    }
+    node.set_attribute("scheme", Scheme::kNone);
     const size_t first = wide.size();
     lower_node(graph, node, wide);
     pairs.push_back({&launch, first, wide.size()});

@@ -18,16 +18,26 @@ std::string_view phase_name(Phase phase) {
   return "";
 }
 
-const std::vector<int64_t>* Node::attribute(std::string_view wanted) const {
-  for (const Attribute& entry : attributes) {
-    if (entry.name == wanted) return &entry.values;
-  }
-  return nullptr;
+std::string format_value(const AttributeValue& value) {
+  struct Format {
+    std::string operator()(int64_t x) const { return std::to_string(x); }
+    std::string operator()(double x) const { return fmt::format("{:#}", x); }
+    std::string operator()(const std::string& x) const { return fmt::format("\"{}\"", x); }
+    std::string operator()(DType x) const { return std::string(dtype_name(x)); }
+    std::string operator()(Scheme x) const { return std::string(scheme_info(x).name); }
+    std::string operator()(const std::vector<int64_t>& x) const { return format_shape(x); }
+  };
+  return std::visit(Format{}, value);
 }
 
-int64_t Node::attribute_or(std::string_view wanted, int64_t fallback) const {
-  const std::vector<int64_t>* values = attribute(wanted);
-  return values == nullptr || values->empty() ? fallback : values->front();
+void Node::set_attribute(std::string_view wanted, AttributeValue value) {
+  for (Attribute& entry : attributes) {
+    if (entry.name == wanted) {
+      entry.value = std::move(value);
+      return;
+    }
+  }
+  attributes.push_back({std::string(wanted), std::move(value)});
 }
 
 int64_t Graph::parameter_count() const {

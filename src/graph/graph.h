@@ -9,9 +9,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "graph/dtype.h"
+#include "graph/scheme.h"
 
 namespace tilecast {
 
@@ -46,11 +48,18 @@ struct Tensor {
 enum class Phase : uint8_t { kForward, kBackward, kOptimizer };
 std::string_view phase_name(Phase phase);
 
+/// What an attribute may hold; the operator table says which of it (AttributeDef).
+using AttributeValue =
+    std::variant<int64_t, double, std::string, DType, Scheme, std::vector<int64_t>>;
+
 struct Attribute {
   std::string name;
-  std::vector<int64_t> values;
+  AttributeValue value;
   bool operator==(const Attribute&) const = default;
 };
+
+/// As the graph notation writes it: 3, 0.5, "text", bf16, fp8_block, [1, 2].
+std::string format_value(const AttributeValue& value);
 
 struct Node {
   std::string name;
@@ -60,10 +69,15 @@ struct Node {
   std::vector<Attribute> attributes;
   Phase phase = Phase::kForward;
 
-  /// Values of an attribute; nullptr where the node has none of that name.
-  const std::vector<int64_t>* attribute(std::string_view name) const;
-  /// First value of an attribute, or `fallback`.
-  int64_t attribute_or(std::string_view name, int64_t fallback) const;
+  /// nullptr where the node has no attribute of that name; see `attribute` of ops/op_def.h for
+  /// the operator's default.
+  const AttributeValue* find_attribute(std::string_view wanted) const {
+    for (const Attribute& entry : attributes) {
+      if (entry.name == wanted) return &entry.value;
+    }
+    return nullptr;
+  }
+  void set_attribute(std::string_view name, AttributeValue value);
   bool operator==(const Node&) const = default;
 };
 

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/check.h"
 #include "base/checked.h"
-#include "base/text.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -20,19 +17,7 @@ void check_node(const OpContext& context, const OpDef& definition) {
                      : fmt::format("expected {} to {} inputs, found {}", definition.min_inputs,
                                    definition.max_inputs, count));
   }
-  for (const Attribute& attribute : context.node.attributes) {
-    const auto known = [&](const AttributeDef& d) { return d.name == attribute.name; };
-    if (std::none_of(definition.attributes.begin(), definition.attributes.end(), known)) {
-      std::vector<std::string> names;
-      for (const AttributeDef& d : definition.attributes) names.emplace_back(d.name);
-      context.fail(fmt::format("unknown attribute '{}'; known: {}", attribute.name,
-                               names.empty() ? "none" : join(names, ", ")));
-    }
-  }
-  for (const AttributeDef& attribute : definition.attributes) {
-    if (attribute.required && context.node.attribute(attribute.name) == nullptr)
-      context.fail(fmt::format("attribute '{}' is missing: {}", attribute.name, attribute.doc));
-  }
+  check_attributes(context);
 }
 
 }  // namespace

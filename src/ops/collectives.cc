@@ -1,7 +1,5 @@
 // What ranks do together.
 
-#include <fmt/format.h>
-
 #include "base/checked.h"
 #include "ops/op_def.h"
 
@@ -13,8 +11,7 @@ std::vector<TensorSpec> infer_all_reduce(const OpContext& context) {
 }
 
 void work_all_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
-  const int64_t ranks = context.node.attribute_or("ranks", 1);
-  if (ranks < 1) context.fail(fmt::format("expected at least one rank, found {}", ranks));
+  const int64_t ranks = context.integer("ranks");
   if (ranks == 1) return;
   Kernel kernel{.shape = Collective{element_count(context.input(0).shape), ranks},
                 .dtype = context.input(0).dtype};
@@ -31,7 +28,7 @@ std::vector<OpDef> collective_ops() {
        .doc = "sum over the ranks of a node",
        .aten = "c10d::allreduce_",
        .onnx = "",
-       .attributes = {{"ranks", "how many"}},
+       .attributes = {{.name = "ranks", .doc = "how many", .initial = int64_t{1}, .least = 1}},
        .infer = infer_all_reduce,
        .work = work_all_reduce,
        .example = "x: bf16[64, 256] {ranks=4}"},

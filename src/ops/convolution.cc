@@ -20,14 +20,12 @@ Sizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
         fmt::format("expected x [b, c, h, w] and a weight [o, c / groups, kh, kw], found {} "
                     "and {}",
                     format_shape(x.shape), format_shape(w.shape)));
-  const int64_t groups = context.node.attribute_or("groups", 1);
-  const int64_t stride = context.node.attribute_or("stride", 1);
-  const int64_t padding = context.node.attribute_or("padding", 0);
-  if (groups < 1 || w.shape[1] * groups != x.shape[1] || w.shape[0] % groups != 0)
+  const int64_t groups = context.integer("groups");
+  const int64_t stride = context.integer("stride");
+  const int64_t padding = context.integer("padding");
+  if (w.shape[1] * groups != x.shape[1] || w.shape[0] % groups != 0)
     context.fail(fmt::format("{} groups of a weight {} do not fit {} channels", groups,
                              format_shape(w.shape), x.shape[1]));
-  if (stride < 1 || padding < 0)
-    context.fail("expected a stride above 0 and a padding of at least 0");
   // A row of one pixel is sound: its height is neither padded nor strided.
   const auto output = [&](int64_t size, int64_t kernel) {
     if (size == 1 && kernel == 1) return int64_t{1};
@@ -120,8 +118,8 @@ void work_conv_backward(const OpContext& context, std::vector<Kernel>& kernels) 
 // group_norm: x [b, c, ...], channels in groups of which each is a row.
 std::vector<TensorSpec> infer_group_norm(const OpContext& context) {
   const Tensor& x = context.input(0);
-  const int64_t groups = context.node.attribute_or("groups", 1);
-  if (x.shape.size() < 2 || groups < 1 || x.shape[1] % groups != 0)
+  const int64_t groups = context.integer("groups");
+  if (x.shape.size() < 2 || x.shape[1] % groups != 0)
     context.fail(
         fmt::format("{} groups do not divide the channels of {}", groups, format_shape(x.shape)));
   const Shape statistics = {x.shape[0], groups};
@@ -133,7 +131,7 @@ std::vector<TensorSpec> infer_group_norm(const OpContext& context) {
 void work_group_norm(const OpContext& context, std::vector<Kernel>& kernels) {
   const Tensor& x = context.input(0);
   Rows sizes{.function = Rows::Function::kNorm};
-  sizes.rows = checked_multiply(x.shape[0], context.node.attribute_or("groups", 1));
+  sizes.rows = checked_multiply(x.shape[0], context.integer("groups"));
   sizes.columns = element_count(x.shape) / sizes.rows;
   Kernel kernel{.shape = sizes, .dtype = x.dtype};
   kernel.flops = checked_multiply(element_count(x.shape), 8);  // as layer norm
@@ -181,8 +179,10 @@ void backward_upsample(GradientBuilder& g, const Node& node) {
 
 std::vector<OpDef> convolution_ops() {
   const std::vector<AttributeDef> conv = {
-      {"stride", "in both directions"}, {"padding", "on all sides"}, {"groups", "of channels"}};
-  const AttributeDef groups{"groups", "of channels", true};
+      {.name = "stride", .doc = "in both directions", .initial = int64_t{1}, .least = 1},
+      {.name = "padding", .doc = "on all sides", .initial = int64_t{0}},
+      {.name = "groups", .doc = "of channels", .initial = int64_t{1}, .least = 1}};
+  const AttributeDef groups{.name = "groups", .doc = "of channels", .required = true, .least = 1};
   return {
       {.name = "conv2d",
        .doc = "x [b, c, h, w] convolved with a weight [o, c / groups, kh, kw], plus bias [o]",

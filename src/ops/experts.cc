@@ -24,9 +24,9 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
         fmt::format("expected x [..., hidden], up [experts, inner (gated: 2 inner), hidden] "
                     "and down [experts, hidden, inner], found {}, {} and {}",
                     format_shape(x.shape), format_shape(up), format_shape(down)));
-  const int64_t ranks = context.node.attribute_or("ranks", 1);
-  const int64_t chosen = context.node.attribute_or("chosen", 1);
-  if (ranks < 1 || chosen < 1 || chosen > checked_multiply(up[0], ranks))
+  const int64_t ranks = context.integer("ranks");
+  const int64_t chosen = context.integer("chosen");
+  if (chosen > checked_multiply(up[0], ranks))
     context.fail(fmt::format("a token cannot go to {} of {} experts", chosen, up[0] * ranks));
   return {{.shape = x.shape, .dtype = x.dtype}};
 }
@@ -39,16 +39,16 @@ void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
   sizes.hidden_dim = x.shape.back();
   sizes.tokens = sizes.hidden_dim == 0 ? 0 : element_count(x.shape) / sizes.hidden_dim;
   sizes.ffn_dim = down[2];
-  sizes.ranks = context.node.attribute_or("ranks", 1);
+  sizes.ranks = context.integer("ranks");
   sizes.num_experts = checked_multiply(up[0], sizes.ranks);
-  sizes.top_k = context.node.attribute_or("chosen", 1);
-  sizes.skew_percent = context.node.attribute_or("skew_percent", 0);
+  sizes.top_k = context.integer("chosen");
+  sizes.skew_percent = context.integer("skew_percent");
   const ExpertLoad load =
       expert_load(sizes.tokens, sizes.top_k, sizes.num_experts, sizes.ranks, sizes.skew_percent);
   sizes.busy = load.busy;
   sizes.assignments = load.assignments;
   Kernel kernel{.shape = sizes, .dtype = x.dtype};
-  kernel.scheme = static_cast<Scheme>(context.node.attribute_or("scheme", 0));
+  kernel.scheme = context.attribute<Scheme>("scheme");
   const int64_t per_expert = checked_multiply(checked_add(up[1], down[2]), sizes.hidden_dim);
   const auto busy =
       static_cast<double>(scheme_bytes(kernel.scheme, per_expert, x.dtype)) * load.busy;
@@ -96,10 +96,18 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
 
 std::vector<OpDef> expert_ops() {
   const std::vector<AttributeDef> attributes = {
-      {"chosen", "experts that a token goes to"},
-      {"ranks", "ranks that the experts are spread over"},
-      {"skew_percent", "100 times the exponent of the experts' popularity; 0: even"},
-      {"scheme", "how the weights are stored and multiplied"}};
+      {.name = "chosen", .doc = "experts that a token goes to", .initial = int64_t{1}, .least = 1},
+      {.name = "ranks",
+       .doc = "ranks that the experts are spread over",
+       .initial = int64_t{1},
+       .least = 1},
+      {.name = "skew_percent",
+       .doc = "100 times the exponent of the experts' popularity; 0: even",
+       .initial = int64_t{0}},
+      {.name = "scheme",
+       .doc = "how the weights are stored and multiplied",
+       .type = AttributeType::kScheme,
+       .initial = Scheme::kNone}};
   return {
       {.name = "experts",
        .doc =

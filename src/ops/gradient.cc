@@ -53,7 +53,7 @@ void GradientBuilder::give(TensorId id, TensorId gradient) {
   if (!wants(id)) return;
   // The autograd engine casts what does not have the tensor's type (mixed precision).
   if (tensor(gradient).dtype != tensor(id).dtype)
-    gradient = op("cast", {gradient}, {{"dtype", {static_cast<int64_t>(tensor(id).dtype)}}});
+    gradient = op("cast", {gradient}, {{"dtype", tensor(id).dtype}});
   if (tensor(id).kind == TensorKind::kWeight) {
     accumulate(id, gradient);
     return;

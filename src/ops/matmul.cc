@@ -32,7 +32,7 @@ Gemm linear_sizes(const Tensor& x, const Tensor& w, const OpContext& context) {
   if (x.shape.empty() || w.shape.size() != 2)
     context.fail(fmt::format("expected x [..., k] and a weight of two dimensions, found {} and {}",
                              format_shape(x.shape), format_shape(w.shape)));
-  const bool transposed = context.node.attribute_or("weight_layout", 0) == 1;
+  const bool transposed = context.integer("weight_layout") == 1;
   const int64_t n = transposed ? w.shape[1] : w.shape[0];
   const int64_t k = transposed ? w.shape[0] : w.shape[1];
   if (x.shape.back() != k)
@@ -63,17 +63,17 @@ void work_linear(const OpContext& context, std::vector<Kernel>& kernels) {
 void backward_linear(GradientBuilder& g, const Node& node) {
   const TensorId x = node.inputs[0];
   const TensorId w = node.inputs[1];
-  const bool transposed = node.attribute_or("weight_layout", 0) == 1;
+  const bool transposed = attribute<int64_t>(node, "weight_layout") == 1;
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
   if (g.wants(x)) {
-    const TensorId dx = g.op("gemm", {dy, w}, {{"transpose_b", {transposed ? 1 : 0}}});
+    const TensorId dx = g.op("gemm", {dy, w}, {{"transpose_b", transposed ? 1 : 0}});
     // gemm flattens; the view back to x's shape launches nothing.
     g.give(x, g.op("view", {dx}, {{"shape", g.tensor(x).shape}}));
   }
   if (g.wants(w)) {
     const TensorId left = transposed ? x : dy;
     const TensorId right = transposed ? dy : x;
-    g.give(w, g.op("gemm", {left, right}, {{"transpose_a", {1}}}));
+    g.give(w, g.op("gemm", {left, right}, {{"transpose_a", 1}}));
   }
   if (node.inputs.size() == 3 && g.wants(node.inputs[2]))
     g.give(node.inputs[2], g.reduce_to(dy, node.inputs[2]));
@@ -81,10 +81,9 @@ void backward_linear(GradientBuilder& g, const Node& node) {
 
 // quantized_linear: x [..., k], weight [n, k] as stored, its scales, bias.
 std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
-  const int64_t scheme = context.node.attribute_or("scheme", 0);
-  if (scheme < 1 || scheme >= static_cast<int64_t>(kSchemeCount))
-    context.fail(fmt::format("unknown scheme {}", scheme));
-  const DType stored = scheme_info(static_cast<Scheme>(scheme)).weight;
+  const Scheme scheme = context.attribute<Scheme>("scheme");
+  if (scheme == Scheme::kNone) context.fail("expected a scheme that stores weights in few bits");
+  const DType stored = scheme_info(scheme).weight;
   if (context.input(1).dtype != stored)
     context.fail(fmt::format("expected a weight of {}, found {}", dtype_name(stored),
                              dtype_name(context.input(1).dtype)));
@@ -98,7 +97,7 @@ std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
 /// it.
 void work_quantized_linear(const OpContext& context, std::vector<Kernel>& kernels) {
   Kernel kernel = gemm_kernel(context, linear_sizes(context.input(0), context.input(1), context));
-  kernel.scheme = static_cast<Scheme>(context.node.attribute_or("scheme", 0));
+  kernel.scheme = context.attribute<Scheme>("scheme");
   kernels.push_back(kernel);
 }
 
@@ -114,8 +113,8 @@ Flat flat(const Tensor& tensor, bool transposed) {
 }
 
 Gemm gemm_sizes(const OpContext& context) {
-  const Flat a = flat(context.input(0), context.node.attribute_or("transpose_a", 0) != 0);
-  const Flat b = flat(context.input(1), context.node.attribute_or("transpose_b", 0) != 0);
+  const Flat a = flat(context.input(0), context.integer("transpose_a") != 0);
+  const Flat b = flat(context.input(1), context.integer("transpose_b") != 0);
   if (a.columns != b.rows)
     context.fail(fmt::format("inner dimensions differ: [{}, {}] x [{}, {}] ({} != {})", a.rows,
                              a.columns, b.rows, b.columns, a.columns, b.rows));
@@ -141,8 +140,8 @@ Gemm matmul_sizes(const OpContext& context) {
                              format_shape(b)));
   int64_t batch = 1;
   for (size_t i = 0; i + 2 < a.size(); ++i) batch = checked_multiply(batch, a[i]);
-  const bool ta = context.node.attribute_or("transpose_a", 0) != 0;
-  const bool tb = context.node.attribute_or("transpose_b", 0) != 0;
+  const bool ta = context.integer("transpose_a") != 0;
+  const bool tb = context.integer("transpose_b") != 0;
   const int64_t m = a[a.size() - (ta ? 1 : 2)];
   const int64_t ka = a[a.size() - (ta ? 2 : 1)];
   const int64_t kb = b[b.size() - (tb ? 1 : 2)];
@@ -168,11 +167,11 @@ void work_matmul(const OpContext& context, std::vector<Kernel>& kernels) {
 void backward_matmul(GradientBuilder& g, const Node& node) {
   const TensorId a = node.inputs[0];
   const TensorId b = node.inputs[1];
-  const int64_t ta = node.attribute_or("transpose_a", 0);
-  const int64_t tb = node.attribute_or("transpose_b", 0);
+  const int64_t ta = attribute<int64_t>(node, "transpose_a");
+  const int64_t tb = attribute<int64_t>(node, "transpose_b");
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
   const auto product = [&](TensorId left, TensorId right, int64_t tl, int64_t tr) {
-    return g.op("matmul", {left, right}, {{"transpose_a", {tl}}, {"transpose_b", {tr}}});
+    return g.op("matmul", {left, right}, {{"transpose_a", tl}, {"transpose_b", tr}});
   };
   if (g.wants(a)) g.give(a, ta ? product(b, dy, tb, 1) : product(dy, b, 0, 1 - tb));
   if (g.wants(b)) g.give(b, tb ? product(dy, a, 1, ta) : product(a, dy, 1 - ta, 0));
@@ -181,8 +180,10 @@ void backward_matmul(GradientBuilder& g, const Node& node) {
 }  // namespace
 
 std::vector<OpDef> matmul_ops() {
-  const AttributeDef transpose_a{"transpose_a", "1: the last two dimensions of a are swapped"};
-  const AttributeDef transpose_b{"transpose_b", "1: the last two dimensions of b are swapped"};
+  const AttributeDef transpose_a =
+      flag_attribute("transpose_a", "1: the last two dimensions of a are swapped");
+  const AttributeDef transpose_b =
+      flag_attribute("transpose_b", "1: the last two dimensions of b are swapped");
   return {
       {.name = "linear",
        .doc = "x [..., k] times weight [n, k] transposed, plus bias [n]",
@@ -190,7 +191,7 @@ std::vector<OpDef> matmul_ops() {
        .onnx = "Gemm",
        .min_inputs = 2,
        .max_inputs = 3,
-       .attributes = {{"weight_layout", "0: weight is [n, k]; 1: weight is [k, n]"}},
+       .attributes = {flag_attribute("weight_layout", "0: weight is [n, k]; 1: weight is [k, n]")},
        .infer = infer_linear,
        .work = work_linear,
        .backward = backward_linear,
@@ -201,10 +202,13 @@ std::vector<OpDef> matmul_ops() {
        .onnx = "MatMulNBits",
        .min_inputs = 3,
        .max_inputs = 4,
-       .attributes = {{"scheme", "how the weight is stored and multiplied", true}},
+       .attributes = {{.name = "scheme",
+                       .doc = "how the weight is stored and multiplied",
+                       .type = AttributeType::kScheme,
+                       .required = true}},
        .infer = infer_quantized_linear,
        .work = work_quantized_linear,
-       .example = "x: bf16[4, 128, 256] w: fp8[512, 256] s: fp32[1] {scheme=1}"},
+       .example = "x: bf16[4, 128, 256] w: fp8[512, 256] s: fp32[1] {scheme=fp8}"},
       {.name = "matmul",
        .doc = "a [..., m, k] times b [..., k, n], one product per leading index",
        .aten = "aten::bmm",

@@ -21,7 +21,7 @@ Kernel memory_kernel(DType dtype, int64_t elements, int64_t read_bytes, int64_t 
 
 std::vector<TensorSpec> infer_view(const OpContext& context) {
   const Tensor& x = context.input(0);
-  const Shape& shape = *context.node.attribute("shape");
+  const Shape& shape = context.attribute<Shape>("shape");
   if (element_count(shape) != element_count(x.shape))
     context.fail(fmt::format("cannot view {} as {}: the number of elements differs",
                              format_shape(x.shape), format_shape(shape)));
@@ -35,7 +35,7 @@ void backward_view(GradientBuilder& g, const Node& node) {
 
 std::vector<TensorSpec> infer_transpose(const OpContext& context) {
   const Tensor& x = context.input(0);
-  const std::vector<int64_t>& order = *context.node.attribute("order");
+  const std::vector<int64_t>& order = context.attribute<Shape>("order");
   std::vector<int64_t> sorted = order;
   std::sort(sorted.begin(), sorted.end());
   bool valid = sorted.size() == x.shape.size();
@@ -59,7 +59,7 @@ std::vector<TensorSpec> infer_transpose(const OpContext& context) {
 }
 
 void backward_transpose(GradientBuilder& g, const Node& node) {
-  const std::vector<int64_t>& order = *node.attribute("order");
+  const std::vector<int64_t>& order = attribute<Shape>(node, "order");
   std::vector<int64_t> inverse(order.size());
   for (size_t i = 0; i < order.size(); ++i)
     inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
@@ -68,7 +68,7 @@ void backward_transpose(GradientBuilder& g, const Node& node) {
 
 std::vector<TensorSpec> infer_expand(const OpContext& context) {
   const Tensor& x = context.input(0);
-  const Shape& shape = *context.node.attribute("shape");
+  const Shape& shape = context.attribute<Shape>("shape");
   bool fits = shape.size() >= x.shape.size();
   const size_t offset = fits ? shape.size() - x.shape.size() : 0;
   for (size_t i = 0; fits && i < x.shape.size(); ++i)
@@ -86,9 +86,9 @@ void backward_expand(GradientBuilder& g, const Node& node) {
 // split: equal parts of one dimension, as views.
 std::vector<TensorSpec> infer_split(const OpContext& context) {
   const Tensor& x = context.input(0);
-  const int64_t parts = context.node.attribute_or("parts", 0);
-  const int64_t dim = context.node.attribute_or("dim", static_cast<int64_t>(x.shape.size()) - 1);
-  if (dim < 0 || dim >= static_cast<int64_t>(x.shape.size()) || parts < 1 || parts > 64 ||
+  const int64_t parts = context.integer("parts");
+  const int64_t dim = integer_or(context.node, "dim", static_cast<int64_t>(x.shape.size()) - 1);
+  if (dim < 0 || dim >= static_cast<int64_t>(x.shape.size()) || parts > 64 ||
       x.shape[static_cast<size_t>(dim)] % parts != 0)
     context.fail(fmt::format("cannot split dimension {} of {} into {} parts", dim,
                              format_shape(x.shape), parts));
@@ -109,7 +109,7 @@ void backward_split(GradientBuilder& g, const Node& node) {
     parts.push_back(g.op("fill", {parts.front()}));
   }
   const int64_t last = static_cast<int64_t>(g.tensor(node.inputs[0]).shape.size()) - 1;
-  g.give(node.inputs[0], g.op("cat", parts, {{"dim", {node.attribute_or("dim", last)}}}));
+  g.give(node.inputs[0], g.op("cat", parts, {{"dim", integer_or(node, "dim", last)}}));
 }
 
 // slice_columns and slice_rows: some of the last or first dimension, as a view; which ones makes no
@@ -117,11 +117,11 @@ void backward_split(GradientBuilder& g, const Node& node) {
 std::vector<TensorSpec> infer_slice(const OpContext& context, std::string_view attribute,
                                     bool columns) {
   const Tensor& x = context.input(0);
-  const int64_t count = context.node.attribute_or(attribute, 0);
+  const int64_t count = context.integer(attribute);
   if (x.shape.empty()) context.fail("a scalar has nothing to slice");
   TensorSpec spec{.shape = x.shape, .dtype = x.dtype, .contiguous = false, .view = true};
   int64_t& size = columns ? spec.shape.back() : spec.shape.front();
-  if (count < 1 || count > size)
+  if (count > size)
     context.fail(fmt::format("cannot take {} {} of {}", count, attribute, format_shape(x.shape)));
   spec.contiguous = x.contiguous && (!columns || count == size);
   size = count;
@@ -134,9 +134,9 @@ std::vector<TensorSpec> infer_slice_columns(const OpContext& context) {
 
 std::vector<TensorSpec> infer_slice_dim(const OpContext& context) {
   const Tensor& x = context.input(0);
-  const int64_t dim = context.node.attribute_or("dim", 0);
-  const int64_t count = context.node.attribute_or("count", 0);
-  if (dim < 0 || dim >= static_cast<int64_t>(x.shape.size()) || count < 1 ||
+  const int64_t dim = context.integer("dim");
+  const int64_t count = context.integer("count");
+  if (dim < 0 || dim >= static_cast<int64_t>(x.shape.size()) ||
       count > x.shape[static_cast<size_t>(dim)])
     context.fail(
         fmt::format("cannot take {} of dimension {} of {}", count, dim, format_shape(x.shape)));
@@ -154,26 +154,26 @@ void backward_slice_columns(GradientBuilder& g, const Node& node) {
   const int64_t all = g.tensor(node.inputs[0]).shape.back();
   const int64_t part = g.tensor(node.outputs[0]).shape.back();
   const TensorId dy = g.gradient(node.outputs[0]);
-  g.give(node.inputs[0], all == part ? dy : g.op("pad_columns", {dy}, {{"columns", {all - part}}}));
+  g.give(node.inputs[0], all == part ? dy : g.op("pad_columns", {dy}, {{"columns", all - part}}));
 }
 
 // pad_columns: rows with further columns, copied there or zero.
 std::vector<TensorSpec> infer_pad_columns(const OpContext& context) {
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
-  const int64_t count = context.node.attribute_or("columns", 0);
-  if (spec.shape.empty() || count < 1) context.fail("expected rows and at least one more column");
+  const int64_t count = context.integer("columns");
+  if (spec.shape.empty()) context.fail("expected rows, found a scalar");
   spec.shape.back() = checked_add(spec.shape.back(), count);
   return {spec};
 }
 
 void backward_pad_columns(GradientBuilder& g, const Node& node) {
   g.give(node.inputs[0], g.op("slice_columns", {g.gradient(node.outputs[0])},
-                              {{"columns", {g.tensor(node.inputs[0]).shape.back()}}}));
+                              {{"columns", g.tensor(node.inputs[0]).shape.back()}}));
 }
 
 std::vector<TensorSpec> infer_cat(const OpContext& context) {
   Shape shape = context.input(0).shape;
-  const int64_t dim = context.node.attribute_or("dim", 0);
+  const int64_t dim = context.integer("dim");
   if (dim < 0 || dim >= static_cast<int64_t>(shape.size()))
     context.fail(fmt::format("no dimension {} in {}", dim, format_shape(shape)));
   const auto d = static_cast<size_t>(dim);
@@ -200,7 +200,7 @@ void work_cat(const OpContext& context, std::vector<Kernel>& kernels) {
 }
 
 void backward_cat(GradientBuilder& g, const Node& node) {
-  const int64_t dim = node.attribute_or("dim", 0);
+  const int64_t dim = attribute<int64_t>(node, "dim");
   const auto parts = static_cast<int64_t>(node.inputs.size());
   const auto size = [&](TensorId id) { return g.tensor(id).shape[static_cast<size_t>(dim)]; };
   const bool alike = std::all_of(node.inputs.begin(), node.inputs.end(),
@@ -208,13 +208,13 @@ void backward_cat(GradientBuilder& g, const Node& node) {
   if (!alike) {
     for (TensorId id : node.inputs) {
       if (g.wants(id))
-        g.give(id, g.op("slice", {g.gradient(node.outputs[0])},
-                        {{"dim", {dim}}, {"count", {size(id)}}}));
+        g.give(id,
+               g.op("slice", {g.gradient(node.outputs[0])}, {{"dim", dim}, {"count", size(id)}}));
     }
     return;
   }
   const std::vector<TensorId> grads =
-      g.add("split", {g.gradient(node.outputs[0])}, {{"parts", {parts}}, {"dim", {dim}}});
+      g.add("split", {g.gradient(node.outputs[0])}, {{"parts", parts}, {"dim", dim}});
   for (size_t i = 0; i < node.inputs.size(); ++i) g.give(node.inputs[i], grads[i]);
 }
 
@@ -229,7 +229,7 @@ void work_fill(const OpContext& context, std::vector<Kernel>& kernels) {
 
 // empty: memory that other operators write into.
 std::vector<TensorSpec> infer_empty(const OpContext& context) {
-  return {{.shape = *context.node.attribute("shape"), .dtype = context.input(0).dtype}};
+  return {{.shape = context.attribute<Shape>("shape"), .dtype = context.input(0).dtype}};
 }
 
 // join_rows: a buffer whose rows were written part by part.
@@ -280,7 +280,7 @@ void backward_embedding(GradientBuilder& g, const Node& node) {
 }
 
 std::vector<TensorSpec> infer_embedding_backward(const OpContext& context) {
-  return {{.shape = *context.node.attribute("shape"), .dtype = context.input(0).dtype}};
+  return {{.shape = context.attribute<Shape>("shape"), .dtype = context.input(0).dtype}};
 }
 
 /// Zeros for the whole table, a sort of the ids (keys and positions, four passes of eight bits
@@ -303,8 +303,8 @@ void work_embedding_backward(const OpContext& context, std::vector<Kernel>& kern
 // gather_rows / scatter_rows: a share of a tensor's rows, picked by an index.
 std::vector<TensorSpec> infer_gather_rows(const OpContext& context) {
   const Tensor& x = context.input(0);
-  const int64_t rows = context.node.attribute_or("rows", 0);
-  if (x.shape.size() < 2 || rows < 0)
+  const int64_t rows = context.integer("rows");
+  if (x.shape.size() < 2)
     context.fail(fmt::format("cannot pick {} rows of {}", rows, format_shape(x.shape)));
   return {{.shape = {rows, x.shape.back()}, .dtype = x.dtype}};
 }
@@ -343,14 +343,22 @@ void backward_scatter_rows(GradientBuilder& g, const Node& node) {
     const Shape rows = g.tensor(node.inputs[1]).shape;
     const int64_t count = element_count(rows) / std::max<int64_t>(1, rows.back());
     g.give(node.inputs[1],
-           g.op("view", {g.op("gather_rows", {dy}, {{"rows", {count}}})}, {{"shape", rows}}));
+           g.op("view", {g.op("gather_rows", {dy}, {{"rows", count}})}, {{"shape", rows}}));
   }
+}
+
+/// A required number of at least 1.
+AttributeDef count(std::string_view name, std::string_view doc) {
+  return {.name = name, .doc = doc, .required = true, .least = 1};
 }
 
 }  // namespace
 
 std::vector<OpDef> movement_ops() {
-  const AttributeDef shape{"shape", "the shape of the output", true};
+  const AttributeDef shape{.name = "shape",
+                           .doc = "the shape of the output",
+                           .type = AttributeType::kIntegers,
+                           .required = true};
   return {
       {.name = "view",
        .doc = "the same memory in another shape; launches nothing",
@@ -364,7 +372,10 @@ std::vector<OpDef> movement_ops() {
        .doc = "the same memory with its dimensions in another order; launches nothing",
        .aten = "aten::permute",
        .onnx = "Transpose",
-       .attributes = {{"order", "which dimension comes at each place", true}},
+       .attributes = {{.name = "order",
+                       .doc = "which dimension comes at each place",
+                       .type = AttributeType::kIntegers,
+                       .required = true}},
        .infer = infer_transpose,
        .backward = backward_transpose,
        .example = "x: fp32[4, 64, 256] {order=[0, 2, 1]}"},
@@ -380,7 +391,8 @@ std::vector<OpDef> movement_ops() {
        .doc = "equal parts along a dimension, as views; launches nothing",
        .aten = "aten::split",
        .onnx = "Split",
-       .attributes = {{"parts", "how many", true}, {"dim", "default: the last"}},
+       .attributes = {count("parts", "how many"),
+                      {.name = "dim", .doc = "along which; default: the last"}},
        .infer = infer_split,
        .backward = backward_split,
        .example = "x: fp32[64, 256] {parts=2}"},
@@ -389,7 +401,7 @@ std::vector<OpDef> movement_ops() {
        .aten = "aten::cat",
        .onnx = "Concat",
        .max_inputs = 64,
-       .attributes = {{"dim", "along which", true}},
+       .attributes = {{.name = "dim", .doc = "along which", .required = true}},
        .infer = infer_cat,
        .work = work_cat,
        .backward = backward_cat,
@@ -440,7 +452,7 @@ std::vector<OpDef> movement_ops() {
        .doc = "some columns of the last dimension, a view",
        .aten = "aten::slice.Tensor",
        .onnx = "Slice",
-       .attributes = {{"columns", "how many", true}},
+       .attributes = {count("columns", "how many")},
        .infer = infer_slice_columns,
        .backward = backward_slice_columns,
        .example = "x: fp32[64, 256] {columns=128}"},
@@ -448,21 +460,22 @@ std::vector<OpDef> movement_ops() {
        .doc = "part of one dimension, a view",
        .aten = "aten::slice.Tensor",
        .onnx = "Slice",
-       .attributes = {{"dim", "which", true}, {"count", "how much of it", true}},
+       .attributes = {{.name = "dim", .doc = "which", .required = true},
+                      count("count", "how much of it")},
        .infer = infer_slice_dim,
        .example = "x: fp32[64, 256] {dim=1, count=32}"},
       {.name = "slice_rows",
        .doc = "some rows of the first dimension, a view",
        .aten = "aten::slice.Tensor",
        .onnx = "Slice",
-       .attributes = {{"rows", "how many", true}},
+       .attributes = {count("rows", "how many")},
        .infer = infer_slice_rows,
        .example = "x: fp32[64, 256] {rows=32}"},
       {.name = "pad_columns",
        .doc = "rows with further columns beside them",
        .aten = "aten::constant_pad_nd",
        .onnx = "Pad",
-       .attributes = {{"columns", "how many more", true}},
+       .attributes = {count("columns", "how many more")},
        .infer = infer_pad_columns,
        .work = work_cat,
        .backward = backward_pad_columns,
@@ -471,7 +484,7 @@ std::vector<OpDef> movement_ops() {
        .doc = "picks rows by an index (tokens of an expert)",
        .aten = "aten::index",
        .onnx = "GatherND",
-       .attributes = {{"rows", "how many", true}},
+       .attributes = {{.name = "rows", .doc = "how many", .required = true}},
        .infer = infer_gather_rows,
        .work = work_gather_rows,
        .backward = backward_gather_rows,

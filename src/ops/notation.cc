@@ -4,6 +4,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <map>
 
 #include "base/text.h"
@@ -60,6 +61,15 @@ class Cursor {
     int64_t value = 0;
     const auto [end, code] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (code != std::errc()) fail("a whole number that fits in 64 bits");
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    skip();
+    return value;
+  }
+
+  double number() {
+    double value = 0;
+    const auto [end, code] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (code != std::errc() || !std::isfinite(value)) fail("a finite number");
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     skip();
     return value;
@@ -212,16 +222,10 @@ class Parser {
     std::vector<Attribute> attributes;
     if (cursor.accept('{')) {
       while (!cursor.accept('}')) {
-        Attribute attribute{.name = cursor.word("an attribute"), .values = {}};
+        std::string attribute = cursor.word("an attribute");
         cursor.expect("=");
-        attribute.values = cursor.integers();
-        for (int64_t value : attribute.values) {
-          if (value < 0)
-            throw Error(ErrorKind::kInput,
-                        fmt::format("{}: attribute '{}': expected a number ≥ 0, found {}", line_,
-                                    shown_name(attribute.name), value));
-        }
-        attributes.push_back(std::move(attribute));
+        AttributeValue value = attribute_value(op_def(require_op(op)), attribute, cursor);
+        attributes.push_back({std::move(attribute), std::move(value)});
         if (!cursor.peek('}')) cursor.expect(",");
       }
     }
@@ -233,6 +237,32 @@ class Parser {
       throw Error(ErrorKind::kInput, fmt::format("{}: {} has {} outputs, {} are named", line_, op,
                                                  outputs.size(), names.size()));
     for (size_t i = 0; i < names.size(); ++i) define(names[i], outputs[i]);
+  }
+
+  /// Of the type that the operator declares.
+  AttributeValue attribute_value(const OpDef& op, const std::string& name, Cursor& cursor) {
+    const AttributeDef* def = find_attribute_def(op, name);
+    if (def == nullptr)
+      throw Error(ErrorKind::kInput, fmt::format("{}: {}: unknown attribute '{}'; known: {}", line_,
+                                                 op.name, shown_name(name), attribute_names(op)));
+    switch (def->type) {
+      case AttributeType::kInteger:
+        return cursor.integer();
+      case AttributeType::kNumber:
+        return cursor.number();
+      case AttributeType::kText:
+        return cursor.quoted();
+      case AttributeType::kDType:
+        return parse_dtype(cursor.word("a dtype"), line_);
+      case AttributeType::kScheme: {
+        const std::string scheme = cursor.word("a scheme");
+        return scheme == scheme_info(Scheme::kNone).name ? Scheme::kNone
+                                                         : parse_scheme(scheme, line_);
+      }
+      case AttributeType::kIntegers:
+        return cursor.integers();
+    }
+    return int64_t{0};
   }
 
   void define(const std::string& name, TensorId id) {
@@ -299,7 +329,7 @@ std::string format_graph(const Graph& graph) {
                          join(inputs, ", "));
       std::vector<std::string> attributes;
       for (const Attribute& attribute : node.attributes)
-        attributes.push_back(fmt::format("{}={}", attribute.name, format_shape(attribute.values)));
+        attributes.push_back(fmt::format("{}={}", attribute.name, format_value(attribute.value)));
       if (!attributes.empty()) out += " {" + join(attributes, ", ") + "}";
       out += fmt::format(" \"{}\"\n", node.name);
     }

@@ -15,8 +15,10 @@
 //   output o
 //
 // One statement a line; '#' starts a comment. `buffer` is a tensor that is stored but not trained.
-// Attributes follow the inputs in braces: `v = view(x) {shape=[4, 64, 2]}`. Operators with several
-// outputs name them all: `a, b = split(x) {parts=2}`. The text in quotes is the node's name.
+// Attributes follow the inputs in braces, each of the type that the operator table declares:
+// `v = view(x) {shape=[4, 64, 2]}`, `c = cast(x) {dtype=bf16}`, `{scheme=fp8_block}`. Operators
+// with several outputs name them all: `a, b = split(x) {parts=2}`. The text in quotes is the node's
+// name.
 
 #include <string>
 #include <string_view>

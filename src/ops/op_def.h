@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,15 +29,33 @@ struct OpContext {
   const Tensor& input(size_t i) const { return graph.tensor(node.inputs[i]); }
   const Tensor& output(size_t i) const { return graph.tensor(node.outputs[i]); }
   size_t input_count() const { return node.inputs.size(); }
+  /// As the free `attribute` below.
+  template <typename T>
+  const T& attribute(std::string_view name) const;
+  int64_t integer(std::string_view name) const;
   /// Throws Error{kInput} that names the node and its operator.
   [[noreturn]] void fail(const std::string& message) const;
 };
 
+/// What an attribute holds, in the order of AttributeValue's alternatives.
+enum class AttributeType : uint8_t { kInteger, kNumber, kText, kDType, kScheme, kIntegers };
+
+/// "a whole number", "a dtype", …
+std::string_view attribute_type_name(AttributeType type);
+
 struct AttributeDef {
   std::string_view name;
   std::string_view doc;
+  AttributeType type = AttributeType::kInteger;
   bool required = false;
+  /// Where a node does not have it; nullopt: it is required, or follows from the inputs' shapes.
+  std::optional<AttributeValue> initial;
+  int64_t least = 0;  ///< of whole numbers, also of those in lists
+  int64_t most = std::numeric_limits<int64_t>::max();
 };
+
+/// A switch: 0, the default, or 1.
+AttributeDef flag_attribute(std::string_view name, std::string_view doc);
 
 /// One operator: the only place that knows it.
 struct OpDef {
@@ -63,6 +82,39 @@ struct OpDef {
 const std::vector<OpDef>& op_table();
 
 const OpDef& op_def(OpId op);
+
+/// nullptr where the operator has no attribute of that name.
+const AttributeDef* find_attribute_def(const OpDef& op, std::string_view name);
+
+/// Their names, joined; "none" where there is none.
+std::string attribute_names(const OpDef& op);
+
+/// Checks that a node's attributes are known to its operator, of the declared type and range, given
+/// once, and that none is missing. Throws Error{kInput} that names the node and the attribute.
+void check_attributes(const OpContext& context);
+
+/// The default of an operator's attribute.
+const AttributeValue& attribute_default(OpId op, std::string_view name);
+
+/// A node's attribute, or its default in the table. For attributes that the operator declares, with
+/// a default or as required.
+template <typename T>
+const T& attribute(const Node& node, std::string_view name) {
+  const AttributeValue* given = node.find_attribute(name);
+  return std::get<T>(given != nullptr ? *given : attribute_default(node.op, name));
+}
+
+/// As `attribute`, for one whose default follows from the inputs' shapes.
+inline int64_t integer_or(const Node& node, std::string_view name, int64_t otherwise) {
+  const AttributeValue* given = node.find_attribute(name);
+  return given != nullptr ? std::get<int64_t>(*given) : otherwise;
+}
+
+template <typename T>
+const T& OpContext::attribute(std::string_view name) const {
+  return tilecast::attribute<T>(node, name);
+}
+inline int64_t OpContext::integer(std::string_view name) const { return attribute<int64_t>(name); }
 
 /// nullopt where there is no such operator.
 std::optional<OpId> find_op(std::string_view name);

@@ -250,6 +250,57 @@ TEST(Notation, RoundTrips) {
   EXPECT_EQ(format_graph(parse_graph(once, "again")), once);
 }
 
+TEST(Notation, AttributesAreReadAndWrittenByTheirType) {
+  const Graph graph = parse_graph(
+      "input x: bf16[4, 128]\nweight w: fp8[64, 128]\nbuffer s: fp32[1]\n"
+      "y = quantized_linear(x, w, s) {scheme=fp8_block}\nc = cast(y) {dtype=fp16}\n"
+      "v = view(c) {shape=[256]}\na, b = split(v) {parts=2}\n",
+      "g");
+  EXPECT_EQ(attribute<Scheme>(graph.nodes[0], "scheme"), Scheme::kFp8Block);
+  EXPECT_EQ(attribute<DType>(graph.nodes[1], "dtype"), DType::kFp16);
+  EXPECT_EQ(attribute<Shape>(graph.nodes[2], "shape"), Shape{256});
+  EXPECT_EQ(attribute<int64_t>(graph.nodes[3], "parts"), 2);
+  const std::string text = format_graph(graph);
+  for (const char* part : {"{scheme=fp8_block}", "{dtype=fp16}", "{shape=[256]}", "{parts=2}"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_EQ(format_graph(parse_graph(text, "again")), text);
+}
+
+TEST(Attributes, ThoseThatAreMissingHaveTheTablesDefault) {
+  const Graph graph = parse_graph(
+      "input x: fp32[1, 2, 8, 8]\nweight w: fp32[2, 2, 3, 3]\ny = conv2d(x, w) {stride=2}\n", "g");
+  EXPECT_EQ(attribute<int64_t>(graph.nodes[0], "stride"), 2);
+  EXPECT_EQ(attribute<int64_t>(graph.nodes[0], "padding"), 0);
+  EXPECT_EQ(attribute<int64_t>(graph.nodes[0], "groups"), 1);
+}
+
+TEST(Attributes, ErrorsNameNodeAttributeAndWhatWasExpected) {
+  const auto cast = [](std::vector<Attribute> attributes) {
+    Graph graph;
+    GraphBuilder b(graph);
+    b.begin_segment("main", 1);
+    b.op("cast", {b.input("x", {4}, DType::kFp32)}, "to", std::move(attributes));
+  };
+  EXPECT_NO_THROW(cast({{"dtype", DType::kBf16}}));
+  EXPECT_ERROR(cast({{"dtype", 3}}), kInput,
+               "node 'to' (cast): attribute 'dtype': expected a dtype, found 3");
+  EXPECT_ERROR(cast({}), kInput, "attribute 'dtype' is missing");
+  EXPECT_ERROR(cast({{"dtype", DType::kBf16}, {"dtype", DType::kFp16}}), kInput,
+               "attribute 'dtype' is given twice");
+  EXPECT_ERROR(cast({{"type", DType::kBf16}}), kInput, "unknown attribute 'type'; known: dtype");
+  const auto parse = [](const std::string& node) {
+    parse_graph("input x: fp32[1, 2, 8, 8]\nweight w: fp32[2, 2, 3, 3]\n" + node, "g");
+  };
+  EXPECT_ERROR(parse("y = conv2d(x, w) {stride=0}"), kInput,
+               "g:3: node 'y' (conv2d): attribute 'stride': expected a whole number ≥ 1, found 0");
+  EXPECT_ERROR(parse("y = matmul(x, x) {transpose_b=2}"), kInput,
+               "attribute 'transpose_b': expected a whole number from 0 to 1, found 2");
+  EXPECT_ERROR(parse("y = cast(x) {dtype=bf17}"), kInput, "g:3: unknown dtype 'bf17'");
+  EXPECT_ERROR(parse("y = cast(x) {dtype=3}"), kInput, "g:3: unknown dtype '3'");
+  EXPECT_ERROR(parse("y = relu(x) {slope=3}"), kInput,
+               "g:3: relu: unknown attribute 'slope'; known: none");
+}
+
 TEST(Notation, ErrorsNameTheLine) {
   EXPECT_ERROR(parse_graph("input x: fp32[4]\ny = relu(z)\n", "g"), kInput,
                "g:2: unknown tensor 'z'");

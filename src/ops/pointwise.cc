@@ -61,9 +61,7 @@ std::vector<TensorSpec> infer_compare(const OpContext& context) {
 }
 
 std::vector<TensorSpec> infer_cast(const OpContext& context) {
-  const int64_t to = context.node.attribute_or("dtype", 0);
-  if (to < 0 || to >= static_cast<int64_t>(kDTypeCount)) context.fail("unknown dtype");
-  return {pointwise_spec(context, static_cast<DType>(to))};
+  return {pointwise_spec(context, context.attribute<DType>("dtype"))};
 }
 
 std::vector<TensorSpec> infer_copy(const OpContext& context) {
@@ -84,7 +82,7 @@ void work_pointwise(const OpContext& context, std::vector<Kernel>& kernels) {
   Kernel kernel{.shape = Stream{.elements = elements}, .dtype = out.dtype};
   const std::optional<int64_t> per_element = op_def(context.node.op).pointwise_flops;
   kernel.flops = checked_multiply(
-      elements, context.node.attribute_or("flops_per_element", per_element.value_or(1)));
+      elements, integer_or(context.node, "flops_per_element", per_element.value_or(1)));
   const std::vector<TensorId>& ids = context.node.inputs;
   for (size_t i = 0; i < ids.size(); ++i) {
     // The same tensor twice is read once.
@@ -193,8 +191,7 @@ void backward_dropout(GradientBuilder& g, const Node& node) {
 
 void backward_cast(GradientBuilder& g, const Node& node) {
   const DType to = g.tensor(node.inputs[0]).dtype;
-  g.give(node.inputs[0],
-         g.op("cast", {g.gradient(node.outputs[0])}, {{"dtype", {static_cast<int64_t>(to)}}}));
+  g.give(node.inputs[0], g.op("cast", {g.gradient(node.outputs[0])}, {{"dtype", to}}));
 }
 
 OpDef pointwise(std::string_view name, std::string_view doc, std::string_view aten,
@@ -288,14 +285,17 @@ std::vector<OpDef> pointwise_ops() {
   OpDef cast = with_infer(
       pointwise("cast", "to another dtype", "aten::_to_copy", "Cast", 1, 0, backward_cast),
       infer_cast);
-  cast.attributes = {{"dtype", "the dtype to write, as a number of the dtype table", true}};
-  cast.example = "x: fp32[64, 256] {dtype=3}";
+  cast.attributes = {{.name = "dtype",
+                      .doc = "the dtype to write",
+                      .type = AttributeType::kDType,
+                      .required = true}};
+  cast.example = "x: fp32[64, 256] {dtype=bf16}";
   ops.push_back(cast);
 
   OpDef fused = pointwise("fused_pointwise", "a chain of pointwise operators in one kernel", "", "",
                           1, 1, nullptr);
   fused.max_inputs = 64;
-  fused.attributes = {{"flops_per_element", "sum over the chain", true}};
+  fused.attributes = {{.name = "flops_per_element", .doc = "sum over the chain", .required = true}};
   fused.example = "x: fp32[64, 256] y: fp32[64, 256] {flops_per_element=3}";
   ops.push_back(fused);
   return ops;

@@ -110,7 +110,7 @@ void work_layer_norm_weight_backward(const OpContext& context, std::vector<Kerne
 
 // reductions: shape says what remains; its elements must divide the input's.
 std::vector<TensorSpec> infer_reduce(const OpContext& context) {
-  const Shape& shape = *context.node.attribute("shape");
+  const Shape& shape = context.attribute<Shape>("shape");
   const int64_t from = element_count(context.input(0).shape);
   const int64_t to = element_count(shape);
   if (to <= 0 || from % to != 0)
@@ -148,7 +148,7 @@ void work_fused_rows(const OpContext& context, Rows::Function function,
   const Tensor& y = context.output(0);
   const RowSizes sizes = row_sizes(context, y);
   kernels.push_back(row_kernel(context, Rows{sizes.rows, sizes.columns, function}, y,
-                               context.node.attribute("flops_per_element")->front()));
+                               context.integer("flops_per_element")));
 }
 
 void work_fused_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -188,19 +188,23 @@ void work_sample(const OpContext& context, std::vector<Kernel>& kernels) {
 }
 
 OpDef fused_rows(std::string_view name, std::string_view doc, decltype(OpDef::work) work) {
-  return {.name = name,
-          .doc = doc,
-          .max_inputs = 64,
-          .attributes = {{"flops_per_element", "sum over the chain", true}},
-          .infer = infer_same,
-          .work = work,
-          .example = "x: fp32[64, 256] y: fp32[64, 256] {flops_per_element=7}"};
+  return {
+      .name = name,
+      .doc = doc,
+      .max_inputs = 64,
+      .attributes = {{.name = "flops_per_element", .doc = "sum over the chain", .required = true}},
+      .infer = infer_same,
+      .work = work,
+      .example = "x: fp32[64, 256] y: fp32[64, 256] {flops_per_element=7}"};
 }
 
 }  // namespace
 
 std::vector<OpDef> row_ops() {
-  const AttributeDef shape{"shape", "the shape that remains", true};
+  const AttributeDef shape{.name = "shape",
+                           .doc = "the shape that remains",
+                           .type = AttributeType::kIntegers,
+                           .required = true};
   return {
       fused_rows("fused_softmax", "a softmax, or its backward, with the pointwise chain before it",
                  work_fused_softmax),

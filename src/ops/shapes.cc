@@ -26,7 +26,7 @@ Operands convolution(GraphBuilder& b, const OpDef& op, DType dtype, const Kernel
   const TensorId x = b.input("x", {s.batch, s.k, s.n, width}, dtype);
   const TensorId w = b.input("w", {s.m, s.k / s.groups, s.window_size, window_width}, dtype);
   const std::vector<Attribute> attributes = {
-      {"stride", {s.stride}}, {"padding", {padding}}, {"groups", {s.groups}}};
+      {"stride", s.stride}, {"padding", padding}, {"groups", s.groups}};
   if (op.name == "conv2d") return {{x, w}, attributes};
   const auto output = [&](int64_t size, int64_t window) {
     const int64_t room = checked_add(size, checked_multiply(2, padding)) - window;
@@ -50,7 +50,7 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
   if (op.name == "quantized_linear") {
     const DType stored = scheme_info(s.scheme).weight;
     return {{input({s.m, s.k}, dtype), input({s.n, s.k}, stored), input({1}, DType::kFp32)},
-            {{"scheme", {static_cast<int64_t>(s.scheme)}}}};
+            {{"scheme", s.scheme}}};
   }
   if (op.name == "attention" || op.name == "attention_backward") {
     const int64_t kv_heads = s.kv_heads == 0 ? s.heads : s.kv_heads;
@@ -58,7 +58,7 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
     const auto key = [&] {
       return input({s.batch, s.n, kv_heads, s.k}, s.kv_dtype.value_or(dtype));
     };
-    Operands result{{q, key(), key()}, {{"causal", {s.causal ? 1 : 0}}, {"window", {s.window}}}};
+    Operands result{{q, key(), key()}, {{"causal", s.causal ? 1 : 0}, {"window", s.window}}};
     if (op.name == "attention_backward") {
       for (int i = 0; i < 2; ++i)
         result.inputs.push_back(input({s.batch, s.m, s.heads, s.k}, dtype));
@@ -70,7 +70,7 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
     const int64_t kv_heads = s.kv_heads == 0 ? s.heads : s.kv_heads;
     return {{input({s.batch, s.m, s.heads, s.k}, dtype),
              input({s.batch, s.n, 2 * kv_heads * s.k}, s.kv_dtype.value_or(dtype))},
-            {{"kv_heads", {kv_heads}}, {"causal", {s.causal ? 1 : 0}}, {"window", {s.window}}}};
+            {{"kv_heads", kv_heads}, {"causal", s.causal ? 1 : 0}, {"window", s.window}}};
   }
   if (op.name == "append_cache") {
     const TensorId cache = input({s.batch, s.n, s.k}, s.kv_dtype.value_or(dtype));
@@ -83,15 +83,15 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
     const int64_t own = s.experts / s.ranks;
     Operands result{{input({s.m, s.k}, dtype), input({own, (s.gated ? 2 : 1) * s.n, s.k}, dtype),
                      input({own, s.k, s.n}, dtype)},
-                    {{"chosen", {s.chosen}},
-                     {"ranks", {s.ranks}},
-                     {"skew_percent", {s.skew_percent}},
-                     {"scheme", {static_cast<int64_t>(s.scheme)}}}};
+                    {{"chosen", s.chosen},
+                     {"ranks", s.ranks},
+                     {"skew_percent", s.skew_percent},
+                     {"scheme", s.scheme}}};
     if (op.name == "experts_backward")
       result.inputs.insert(result.inputs.begin(), input({s.m, s.k}, dtype));
     return result;
   }
-  if (op.name == "all_reduce") return {{input({s.m, s.n}, dtype)}, {{"ranks", {s.ranks}}}};
+  if (op.name == "all_reduce") return {{input({s.m, s.n}, dtype)}, {{"ranks", s.ranks}}};
   if (op.name == "rms_norm") return {{input({s.m, s.n}, dtype), input({s.n}, dtype)}, {}};
   if (op.name == "add_rms_norm")
     return {{input({s.m, s.n}, dtype), input({s.m, s.n}, dtype), input({s.n}, dtype)}, {}};
@@ -104,26 +104,25 @@ Operands operands(GraphBuilder& b, const OpDef& op, DType dtype, const KernelSha
             {}};
   if (op.name == "embedding") return {{input({s.k, s.n}, dtype), input({s.m}, DType::kInt64)}, {}};
   if (op.name == "embedding_backward")
-    return {{input({s.m, s.n}, dtype), input({s.m}, DType::kInt64)}, {{"shape", {s.k, s.n}}}};
+    return {{input({s.m, s.n}, dtype), input({s.m}, DType::kInt64)}, {{"shape", Shape{s.k, s.n}}}};
   if (op.name == "where") return {{input({s.m, s.n}, DType::kBool), input({s.m, s.n}, dtype)}, {}};
-  if (op.name == "gather_rows") return {{input({s.m, s.n}, dtype)}, {{"rows", {s.m}}}};
+  if (op.name == "gather_rows") return {{input({s.m, s.n}, dtype)}, {{"rows", s.m}}};
   if (op.name.starts_with("conv2d")) return convolution(b, op, dtype, s);
-  if (op.name == "group_norm") return {{input({s.m, s.n}, dtype)}, {{"groups", {1}}}};
+  if (op.name == "group_norm") return {{input({s.m, s.n}, dtype)}, {{"groups", 1}}};
   if (op.name == "group_norm_backward")
-    return {{input({s.m, s.n}, dtype), input({s.m, s.n}, dtype)}, {{"groups", {1}}}};
+    return {{input({s.m, s.n}, dtype), input({s.m, s.n}, dtype)}, {{"groups", 1}}};
   if (op.name == "upsample") return {{input({s.batch, s.k, s.m, s.n}, dtype)}, {}};
-  if (op.name == "pad_columns") return {{input({s.m, s.n}, dtype)}, {{"columns", {s.k}}}};
+  if (op.name == "pad_columns") return {{input({s.m, s.n}, dtype)}, {{"columns", s.k}}};
   Operands result;
   for (int i = 0; i < op.min_inputs; ++i) result.inputs.push_back(input({s.m, s.n}, dtype));
-  if (op.name.starts_with("reduce_")) result.attributes = {{"shape", {s.m, 1}}};
+  if (op.name.starts_with("reduce_")) result.attributes = {{"shape", Shape{s.m, 1}}};
   if (op.name == "cat") {
     result.inputs.push_back(input({s.m, s.n}, dtype));
-    result.attributes = {{"dim", {1}}};
+    result.attributes = {{"dim", 1}};
   }
   if (op.name == "cast")
-    result.attributes = {
-        {"dtype", {static_cast<int64_t>(dtype == DType::kFp32 ? DType::kBf16 : DType::kFp32)}}};
-  if (op.name.starts_with("fused_")) result.attributes = {{"flops_per_element", {1}}};
+    result.attributes = {{"dtype", dtype == DType::kFp32 ? DType::kBf16 : DType::kFp32}};
+  if (op.name.starts_with("fused_")) result.attributes = {{"flops_per_element", 1}};
   return result;
 }
 

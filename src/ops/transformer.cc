@@ -33,9 +33,8 @@ struct Sizes {
 void check_sizes(const OpContext& context, const Sizes& s) {
   if (s.kv_heads < 1 || s.heads % s.kv_heads != 0)
     context.fail(fmt::format("{} key heads do not divide {} query heads", s.kv_heads, s.heads));
-  if (context.node.attribute_or("causal", 0) != 0 && s.queries > s.keys)
+  if (context.integer("causal") != 0 && s.queries > s.keys)
     context.fail(fmt::format("causal attention of {} queries to {} keys", s.queries, s.keys));
-  if (context.node.attribute_or("window", 0) < 0) context.fail("a window is below 0");
 }
 
 Kernel attention_kernel(const OpContext& context, const Sizes& s) {
@@ -45,8 +44,8 @@ Kernel attention_kernel(const OpContext& context, const Sizes& s) {
                         .head_dim = s.head,
                         .heads = s.heads,
                         .kv_heads = s.kv_heads,
-                        .window = context.node.attribute_or("window", 0),
-                        .causal = context.node.attribute_or("causal", 0) != 0,
+                        .window = context.integer("window"),
+                        .causal = context.integer("causal") != 0,
                         .kv_dtype = s.kv_dtype};
   Kernel kernel{.shape = sizes, .dtype = s.dtype};
   const int64_t pairs = visible_pairs(s.queries, s.keys, sizes.causal, sizes.window);
@@ -137,9 +136,9 @@ Sizes cached_sizes(const OpContext& context) {
   if (q.size() != 4 || cache.size() != 3 || q[0] != cache[0])
     context.fail(fmt::format("expected q [b, s, heads, d] and a cache [b, t, width], found {}, {}",
                              format_shape(q), format_shape(cache)));
-  const int64_t kv_heads = context.node.attribute_or("kv_heads", q[2]);
-  const int64_t value = context.node.attribute_or("value_size", q[3]);
-  const bool latent = context.node.attribute_or("latent", 0) != 0;
+  const int64_t kv_heads = integer_or(context.node, "kv_heads", q[2]);
+  const int64_t value = integer_or(context.node, "value_size", q[3]);
+  const bool latent = context.integer("latent") != 0;
   const int64_t width = latent ? q[3] : kv_heads * (q[3] + value);
   if (cache[2] != width)
     context.fail(
@@ -230,8 +229,9 @@ void work_gated_activation(const OpContext& context, std::vector<Kernel>& kernel
 }  // namespace
 
 std::vector<OpDef> transformer_ops() {
-  const AttributeDef causal{"causal", "1: a query sees no later key"};
-  const AttributeDef window{"window", "keys that a query sees at most; 0: all"};
+  const AttributeDef causal = flag_attribute("causal", "1: a query sees no later key");
+  const AttributeDef window{
+      .name = "window", .doc = "keys that a query sees at most; 0: all", .initial = int64_t{0}};
   return {
       {.name = "attention",
        .doc =
@@ -264,9 +264,11 @@ std::vector<OpDef> transformer_ops() {
        .onnx = "",
        .min_inputs = 2,
        .max_inputs = 2,
-       .attributes = {{"kv_heads", "heads of keys and values"},
-                      {"value_size", "size of a value head"},
-                      {"latent", "1: keys and values are parts of one latent vector (MLA)"},
+       .attributes = {{.name = "kv_heads",
+                       .doc = "heads of keys and values; default: as many as q's"},
+                      {.name = "value_size", .doc = "size of a value head; default: as q's"},
+                      flag_attribute("latent",
+                                     "1: keys and values are parts of one latent vector (MLA)"),
                       causal,
                       window},
        .infer = infer_cached_attention,

@@ -135,7 +135,7 @@ class Fuser {
       }
     }
     if (fused.outputs.empty()) fused.outputs.push_back(chain_.nodes.back().outputs[0]);
-    fused.attributes = {{"flops_per_element", {flops}}};
+    fused.attributes = {{"flops_per_element", flops}};
     return fused;
   }
 

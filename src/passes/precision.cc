@@ -99,7 +99,7 @@ void autocast(Graph& graph, DType narrow) {
     for (TensorId& id : inputs) {
       const Tensor& tensor = b.graph().tensor(id);
       if (leaves || !is_float(tensor.dtype) || tensor.dtype == wanted) continue;
-      const std::vector<Attribute> attributes = {{"dtype", {static_cast<int64_t>(wanted)}}};
+      const std::vector<Attribute> attributes = {{"dtype", wanted}};
       if (tensor.kind != TensorKind::kWeight) {
         id = b.op("cast", {id}, node.name + ".cast", attributes);
         continue;
@@ -132,12 +132,11 @@ std::vector<TensorId> quantized_linear(GraphBuilder& b, const Node& node,
   Tensor& weight = b.graph().tensor(inputs[1]);
   weight.dtype = scheme_info(scheme).weight;
   // GPT-2 stores its weights the other way round; quantized ones lie as everyone's.
-  if (node.attribute_or("weight_layout", 0) == 1) std::swap(weight.shape[0], weight.shape[1]);
+  if (attribute<int64_t>(node, "weight_layout") == 1) std::swap(weight.shape[0], weight.shape[1]);
   const TensorId scales =
       scales_of(b, weight.name, scheme, element_count(weight.shape), weight.segment);
   inputs.insert(inputs.begin() + 2, scales);
-  return b.add("quantized_linear", std::move(inputs), node.name,
-               {{"scheme", {static_cast<int64_t>(scheme)}}});
+  return b.add("quantized_linear", std::move(inputs), node.name, {{"scheme", scheme}});
 }
 
 std::vector<TensorId> quantized_experts(GraphBuilder& b, const Node& node,
@@ -150,9 +149,9 @@ std::vector<TensorId> quantized_experts(GraphBuilder& b, const Node& node,
   }
   const int32_t segment = b.graph().tensor(inputs[1]).segment;
   inputs.push_back(scales_of(b, node.name, scheme, elements, segment));
-  std::vector<Attribute> attributes = node.attributes;
-  attributes.push_back({"scheme", {static_cast<int64_t>(scheme)}});
-  return b.add("experts", std::move(inputs), node.name, std::move(attributes));
+  Node quantized = node;
+  quantized.set_attribute("scheme", scheme);
+  return b.add("experts", std::move(inputs), node.name, std::move(quantized.attributes));
 }
 
 }  // namespace

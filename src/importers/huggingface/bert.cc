@@ -77,7 +77,7 @@ std::vector<TensorId> heads(Layers& f, const BertConfig& c, TensorId x, TensorId
   if (!c.pooler) return outputs;
   // The first token of each sequence: a strided view that linear reads in place.
   const TensorId first =
-      f.op("gather_rows", {x}, "pooler.first_token", {{"rows", {f.request().batch}}});
+      f.op("gather_rows", {x}, "pooler.first_token", {{"rows", f.request().batch}});
   const TensorId pooled = f.op("tanh", {f.linear(first, "pooler.dense", {c.width})}, "pooler.act");
   outputs.push_back(c.labels > 0 ? f.linear(pooled, "cls.seq_relationship", {c.labels}) : pooled);
   return outputs;

@@ -64,11 +64,11 @@ class DecoderGraph {
     const TensorId places = b.input("position_ids", {1, 1, s}, DType::kFp32);
     const TensorId angles = f_.op("matmul", {frequencies, places}, "rotary_emb");
     const TensorId half = f_.transpose(angles, {0, 2, 1});
-    const TensorId both = f_.op("cat", {half, half}, "rotary_emb", {{"dim", {2}}});
+    const TensorId both = f_.op("cat", {half, half}, "rotary_emb", {{"dim", 2}});
     const auto wave = [&](const char* op) {
       TensorId t = f_.op("mul_scalar", {f_.op(op, {both}, "rotary_emb")}, "rotary_emb");
       if (request_.dtype != DType::kFp32)
-        t = f_.op("cast", {t}, "rotary_emb", {{"dtype", {static_cast<int64_t>(request_.dtype)}}});
+        t = f_.op("cast", {t}, "rotary_emb", {{"dtype", request_.dtype}});
       return f_.view(t, {1, 1, s, head});
     };
     return {wave("cos"), wave("sin")};
@@ -77,9 +77,9 @@ class DecoderGraph {
   /// x cos + rotate_half(x) sin
   TensorId rotate(TensorId x, const std::string& name) {
     if (!c_.rotary) return x;
-    const std::vector<TensorId> halves = f_.builder().add("split", {x}, name, {{"parts", {2}}});
+    const std::vector<TensorId> halves = f_.builder().add("split", {x}, name, {{"parts", 2}});
     const TensorId turned =
-        f_.op("cat", {f_.op("neg", {halves[1]}, name), halves[0]}, name, {{"dim", {3}}});
+        f_.op("cat", {f_.op("neg", {halves[1]}, name), halves[0]}, name, {{"dim", 3}});
     return f_.op("add",
                  {f_.op("mul", {x, rotary_.cos}, name), f_.op("mul", {turned, rotary_.sin}, name)},
                  name);
@@ -93,7 +93,7 @@ class DecoderGraph {
     const int64_t s = request_.seq;
     const TensorId narrow = f_.view(x, {batch, c_.kv_heads, 1, s, size});
     const TensorId wide =
-        f_.op("expand", {narrow}, name, {{"shape", {batch, c_.kv_heads, times, s, size}}});
+        f_.op("expand", {narrow}, name, {{"shape", Shape{batch, c_.kv_heads, times, s, size}}});
     return f_.view(f_.op("copy", {wide}, name), {batch, c_.heads, s, size});
   }
 
@@ -131,7 +131,7 @@ class DecoderGraph {
 
   /// Some columns of the last dimension: a view.
   TensorId slice(TensorId x, int64_t columns, const std::string& name) {
-    return f_.op("slice_columns", {x}, name, {{"columns", {columns}}});
+    return f_.op("slice_columns", {x}, name, {{"columns", columns}});
   }
 
   /// DeepSeek's latent attention, with keys and values written out per head.
@@ -153,11 +153,11 @@ class DecoderGraph {
         f_.view(slice(both, l.rotary, p + "split_rotary"), {shape[0], 1, shape[2], l.rotary}),
         p + "rotary_k");
     const TensorId wide = f_.op("expand", {shared}, p + "expand_k",
-                                {{"shape", {shape[0], c_.heads, shape[2], l.rotary}}});
+                                {{"shape", Shape{shape[0], c_.heads, shape[2], l.rotary}}});
     const TensorId k =
-        f_.op("cat", {slice(pairs, l.plain, p + "split_k"), wide}, p + "cat_k", {{"dim", {3}}});
+        f_.op("cat", {slice(pairs, l.plain, p + "split_k"), wide}, p + "cat_k", {{"dim", 3}});
     const TensorId turned = rotate(slice(q, l.rotary, p + "split_q_rotary"), p + "rotary_q");
-    q = f_.op("cat", {slice(q, l.plain, p + "split_q"), turned}, p + "cat_q", {{"dim", {3}}});
+    q = f_.op("cat", {slice(q, l.plain, p + "split_q"), turned}, p + "cat_q", {{"dim", 3}});
     return {q, k, slice(pairs, l.value, p + "split_v")};
   }
 
@@ -169,7 +169,7 @@ class DecoderGraph {
     TensorId merged;
     if (request_.fused_attention) {
       merged = f_.fused_attention(h.q, h.k, h.v, p + "attention",
-                                  {{"causal", {1}}, {"window", {layer.window}}});
+                                  {{"causal", 1}, {"window", layer.window}});
     } else {
       const bool latent = c_.is_latent();
       const TensorId k = latent ? h.k : repeat_heads(h.k, c_.head, p + "repeat_k");
@@ -221,7 +221,7 @@ class DecoderGraph {
             .add("experts",
                  {x, f_.weight(p + "experts.gate_up_proj", {e.count, 2 * e.inner, c_.width}),
                   f_.weight(p + "experts.down_proj", {e.count, c_.width, e.inner})},
-                 p + "experts", {{"chosen", {e.chosen}}})
+                 p + "experts", {{"chosen", e.chosen}})
             .front();
     if (e.shared_inner > 0)
       y = f_.op("add", {y, gated(x, p + "shared_experts.", e.shared_inner)}, p + "shared_add");

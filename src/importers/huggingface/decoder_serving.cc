@@ -53,7 +53,7 @@ class ServingStep {
     const TensorId last = normalize("norm", x, added);
     const TensorId rows = tokens_ == sequences_
                               ? last
-                              : op("gather_rows", {last}, "last_tokens", {{"rows", {sequences_}}});
+                              : op("gather_rows", {last}, "last_tokens", {{"rows", sequences_}});
     const TensorId head =
         c_.tied ? table : weight("lm_head.weight", {split(c_.vocabulary), c_.width});
     TensorId logits = op("linear", {rows, head}, "lm_head");
@@ -79,7 +79,7 @@ class ServingStep {
 
   TensorId all_reduce(TensorId x, const std::string& name) {
     if (ranks_ == 1) return x;
-    return op("all_reduce", {x}, name + ".all_reduce", {{"ranks", {ranks_}}});
+    return op("all_reduce", {x}, name + ".all_reduce", {{"ranks", ranks_}});
   }
 
   TensorId scales(const std::string& name, int64_t elements, Scheme scheme) {
@@ -103,8 +103,7 @@ class ServingStep {
     inputs.push_back(b_.weight(name + ".weight", {out, k}, scheme_info(scheme).weight));
     inputs.push_back(scales(name, out * k, scheme));
     if (bias) inputs.push_back(weight(name + ".bias", {out}));
-    return op("quantized_linear", std::move(inputs), name,
-              {{"scheme", {static_cast<int64_t>(scheme)}}});
+    return op("quantized_linear", std::move(inputs), name, {{"scheme", scheme}});
   }
 
   /// Norm of x + added; x becomes the sum.
@@ -121,7 +120,7 @@ class ServingStep {
   }
 
   TensorId slice(TensorId x, int64_t columns, const std::string& name) {
-    return op("slice_columns", {x}, name, {{"columns", {columns}}});
+    return op("slice_columns", {x}, name, {{"columns", columns}});
   }
 
   TensorId view(TensorId x, Shape shape) {
@@ -152,14 +151,14 @@ class ServingStep {
   TensorId rows_of(TensorId x, const StepRequest::Group& group, const std::string& name) {
     const int64_t rows = group.sequences * group.tokens;
     if (r_.groups.size() == 1) return x;
-    return op("slice_rows", {x}, name, {{"rows", {rows}}});
+    return op("slice_rows", {x}, name, {{"rows", rows}});
   }
 
   /// Where the groups' kernels write; their rows lie one after the other. -1 where one group fills
   /// a tensor of its own.
   TensorId buffer_like(TensorId x, int64_t width, const std::string& name) {
     if (r_.groups.size() == 1) return -1;
-    return op("empty", {x}, name, {{"shape", {tokens_, width}}});
+    return op("empty", {x}, name, {{"shape", Shape{tokens_, width}}});
   }
 
   /// All rows of the groups' results: nothing is copied.
@@ -210,10 +209,10 @@ class ServingStep {
       const TensorId kq = part(q, heads_), kk = part(k, kv_heads_), kv = part(v, kv_heads_);
       const TensorId kept = caches[outputs.size()];
       const TensorId context =
-          g.past == 0 ? op("attention", {kq, kk, kv}, p + "attention",
-                           {{"causal", {1}}, {"window", {window}}})
-                      : op("cached_attention", {kq, kept}, p + "attention",
-                           {{"kv_heads", {kv_heads_}}, {"causal", {1}}, {"window", {window}}});
+          g.past == 0
+              ? op("attention", {kq, kk, kv}, p + "attention", {{"causal", 1}, {"window", window}})
+              : op("cached_attention", {kq, kept}, p + "attention",
+                   {{"kv_heads", kv_heads_}, {"causal", 1}, {"window", window}});
       outputs.push_back(view(context, {g.sequences * g.tokens, q_width}));
     }
     const TensorId out =
@@ -272,9 +271,9 @@ class ServingStep {
           return view(slice(wide, heads_ * size, p + name), {g.sequences, g.tokens, heads_, size});
         };
         const TensorId keys =
-            op("pad_columns", {heads(l.plain, "k")}, p + "cat_k", {{"columns", {l.rotary}}});
-        const TensorId context = op("attention", {queries, keys, heads(l.value, "v")},
-                                    p + "attention", {{"causal", {1}}});
+            op("pad_columns", {heads(l.plain, "k")}, p + "cat_k", {{"columns", l.rotary}});
+        const TensorId context =
+            op("attention", {queries, keys, heads(l.value, "v")}, p + "attention", {{"causal", 1}});
         outputs.push_back(view(context, {tokens, heads_ * l.value}));
         continue;
       }
@@ -283,10 +282,10 @@ class ServingStep {
                                  slice_view(per_head, {heads_, l.plain, l.rank}, p + "w_uk")},
                                 p + "absorb_q");
       const TensorId carried =
-          op("pad_columns", {from_head(plain, g, l.rank)}, p + "cat_q", {{"columns", {l.rotary}}});
+          op("pad_columns", {from_head(plain, g, l.rank)}, p + "cat_q", {{"columns", l.rotary}});
       const TensorId context =
           op("cached_attention", {carried, kept}, p + "attention",
-             {{"kv_heads", {1}}, {"value_size", {l.rank}}, {"latent", {1}}, {"causal", {1}}});
+             {{"kv_heads", 1}, {"value_size", l.rank}, {"latent", 1}, {"causal", 1}});
       const TensorId values = op("matmul",
                                  {by_head(context, tokens, l.rank),
                                   slice_view(per_head, {heads_, l.rank, l.value}, p + "w_uv")},
@@ -307,7 +306,7 @@ class ServingStep {
                          const std::string& p) {
     if (kv_b_scales < 0) return op("linear", {latent, kv_b}, p + "kv_b_proj");
     return op("quantized_linear", {latent, kv_b, kv_b_scales}, p + "kv_b_proj",
-              {{"scheme", {static_cast<int64_t>(scheme_of(p + "kv_b_proj"))}}});
+              {{"scheme", scheme_of(p + "kv_b_proj")}});
   }
 
   /// Serving software keeps the weights that it absorbs in the activations' type.
@@ -370,9 +369,7 @@ class ServingStep {
       weight(p + "experts.down_bias", {e.count, c_.width});
     }
     TensorId y = op("experts", std::move(inputs), p + "experts",
-                    {{"chosen", {e.chosen}},
-                     {"skew_percent", {r_.skew_percent}},
-                     {"scheme", {static_cast<int64_t>(scheme)}}});
+                    {{"chosen", e.chosen}, {"skew_percent", r_.skew_percent}, {"scheme", scheme}});
     if (e.shared_inner > 0) {
       TensorId shared = mlp_of(x, p + "shared_experts.", e.shared_inner);
       if (e.shared_gate) {

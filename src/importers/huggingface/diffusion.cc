@@ -27,7 +27,7 @@ class Diffusion {
     return f_.op("conv2d",
                  {x, f_.weight(name + ".weight", {out, in, kernel, kernel}),
                   f_.weight(name + ".bias", {out})},
-                 name, {{"stride", {stride}}, {"padding", {kernel / 2}}});
+                 name, {{"stride", stride}, {"padding", kernel / 2}});
   }
 
   /// Of x [b, s, width] to `to`; queries, keys and values have no bias in the U-Net.
@@ -155,7 +155,7 @@ class Unet : public Diffusion {
       const std::string p = fmt::format("up_blocks.{}.", i);
       const size_t mirror = last - i;
       for (int64_t l = 0; l <= c_.layers_per_block; ++l) {
-        x = f_.op("cat", {x, skips.back()}, fmt::format("{}cat.{}", p, l), {{"dim", {1}}});
+        x = f_.op("cat", {x, skips.back()}, fmt::format("{}cat.{}", p, l), {{"dim", 1}});
         skips.pop_back();
         x = resnet(x, fmt::format("{}resnets.{}.", p, l), c_.channels[mirror]);
         if (c_.up_attention[i]) x = transformer(x, fmt::format("{}attentions.{}.", p, l), mirror);
@@ -174,7 +174,7 @@ class Unet : public Diffusion {
     return b()
         .add("group_norm",
              {x, f_.weight(name + ".weight", {channels}), f_.weight(name + ".bias", {channels})},
-             name, {{"groups", {c_.groups}}})
+             name, {{"groups", c_.groups}})
         .front();
   }
 
@@ -207,8 +207,7 @@ class Unet : public Diffusion {
                 q + "attn2.residual");
       // GEGLU: half of the columns through gelu, times the other half.
       const TensorId wide = f_.linear(f_.layer_norm(y, q + "norm3"), q + "ff.proj", {8 * width});
-      const std::vector<TensorId> halves =
-          b().add("split", {wide}, q + "ff.split", {{"parts", {2}}});
+      const std::vector<TensorId> halves = b().add("split", {wide}, q + "ff.split", {{"parts", 2}});
       const TensorId gated =
           f_.op("mul", {halves[0], f_.op("gelu", {halves[1]}, q + "ff.gelu")}, q + "ff.mul");
       y = f_.op("add", {y, f_.linear(gated, q + "ff.out", {width})}, q + "ff.residual");
@@ -256,7 +255,7 @@ class Dit : public Diffusion {
         f_.op("conv2d",
               {sample, f_.weight("pos_embed.proj.weight", {c_.width, c_.in, c_.patch, c_.patch}),
                f_.weight("pos_embed.proj.bias", {c_.width})},
-              "pos_embed.proj", {{"stride", {c_.patch}}});
+              "pos_embed.proj", {{"stride", c_.patch}});
     const TensorId rows = f_.transpose(f_.view(cut, {batch, c_.width, tokens}), {0, 2, 1});
     const TensorId places = b().tensor({.name = "pos_embed",
                                         .shape = {1, tokens, c_.width},
@@ -286,7 +285,7 @@ class Dit : public Diffusion {
 
   /// A row of the condition's columns for each sample, [b, 1, width].
   TensorId part(TensorId condition, const std::string& name) {
-    return f_.view(f_.op("slice_columns", {condition}, name, {{"columns", {c_.width}}}),
+    return f_.view(f_.op("slice_columns", {condition}, name, {{"columns", c_.width}}),
                    {f_.request().batch, 1, c_.width});
   }
 

@@ -34,7 +34,7 @@ TensorId attention(Layers& f, const Gpt2Config& c, TensorId x) {
   GraphBuilder& b = f.builder();
   const int64_t s = f.request().seq;
   const TensorId qkv = f.linear(x, "h.0.attn.c_attn", {3 * c.width, true, true});
-  const std::vector<TensorId> parts = b.add("split", {qkv}, "h.0.attn.split", {{"parts", {3}}});
+  const std::vector<TensorId> parts = b.add("split", {qkv}, "h.0.attn.split", {{"parts", 3}});
   const TensorId q = f.split_heads(parts[0], c.heads);
   const TensorId k = f.split_heads(parts[1], c.heads);
   const TensorId v = f.split_heads(parts[2], c.heads);
@@ -43,7 +43,7 @@ TensorId attention(Layers& f, const Gpt2Config& c, TensorId x) {
     return f.dropout(out, "h.0.attn.resid_dropout");
   };
   if (f.request().fused_attention)
-    return project(f.fused_attention(q, k, v, "h.0.attn.attention", {{"causal", {1}}}));
+    return project(f.fused_attention(q, k, v, "h.0.attn.attention", {{"causal", 1}}));
   const TensorId scores = f.matmul(q, f.transpose(k, {0, 1, 3, 2}), "h.0.attn.scores");
   const TensorId scaled = f.op("div_scalar", {scores}, "h.0.attn.scale");
   const TensorId mask = b.tensor({.name = "h.0.attn.bias",

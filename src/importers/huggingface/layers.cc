@@ -48,7 +48,7 @@ TensorId Layers::linear(TensorId x, const std::string& name, Linear options) {
   std::vector<TensorId> inputs = {x, weight(name + ".weight", shape)};
   if (options.bias) inputs.push_back(weight(name + ".bias", {options.out}));
   std::vector<Attribute> attributes;
-  if (options.weight_is_k_by_n) attributes.push_back({"weight_layout", {1}});
+  if (options.weight_is_k_by_n) attributes.push_back({"weight_layout", 1});
   return op("linear", std::move(inputs), name, std::move(attributes));
 }
 
@@ -64,8 +64,7 @@ TensorId Layers::rms_norm(TensorId x, const std::string& name, bool weighted) {
   rows.back() = 1;
   const DType dtype = request_.dtype;
   const auto cast = [&](TensorId t, DType to) {
-    return half_precision(dtype) ? op("cast", {t}, name, {{"dtype", {static_cast<int64_t>(to)}}})
-                                 : t;
+    return half_precision(dtype) ? op("cast", {t}, name, {{"dtype", to}}) : t;
   };
   const TensorId wide = cast(x, DType::kFp32);
   const TensorId squares = op("integer_pow", {wide}, name);

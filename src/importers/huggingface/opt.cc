@@ -43,10 +43,9 @@ TensorId decoder_mask(Layers& f) {
   const TensorId ones = b.input("attention_mask", {full[0], 1, 1, s}, f.request().dtype);
   const TensorId wide = f.op("expand", {ones}, "expand_mask", {{"shape", full}});
   const TensorId inverted = f.op("rsub_scalar", {wide}, "expand_mask");
-  const int64_t boolean = static_cast<int64_t>(DType::kBool);
-  const TensorId hidden = f.op("cast", {inverted}, "expand_mask", {{"dtype", {boolean}}});
+  const TensorId hidden = f.op("cast", {inverted}, "expand_mask", {{"dtype", DType::kBool}});
   const TensorId filled = f.op("where", {hidden, inverted}, "expand_mask");
-  const TensorId again = f.op("cast", {filled}, "expand_mask", {{"dtype", {boolean}}});
+  const TensorId again = f.op("cast", {filled}, "expand_mask", {{"dtype", DType::kBool}});
   return f.op("where", {again, causal}, "expand_mask");
 }
 
@@ -69,8 +68,7 @@ TensorId attention(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
   if (f.request().fused_attention) {
     const auto split = [&](TensorId t) { return f.split_heads(t, c.heads); };
     return project(f.fused_attention(split(q), split(linear(x, "k_proj")),
-                                     split(linear(x, "v_proj")), p + "attention",
-                                     {{"causal", {1}}}));
+                                     split(linear(x, "v_proj")), p + "attention", {{"causal", 1}}));
   }
   const TensorId k = heads(linear(x, "k_proj"), p + "k_copy");
   const TensorId v = heads(linear(x, "v_proj"), p + "v_copy");

@@ -93,23 +93,22 @@ class T5Builder {
     GraphBuilder& b = f_.builder();
     const std::string name = stack + ".relative_attention_bias";
     const int64_t s = f_.request().seq;
-    const int64_t i64 = static_cast<int64_t>(DType::kInt64);
     const TensorId rows = b.input(stack + ".context_position", {s, 1}, DType::kInt64);
     const TensorId columns = b.input(stack + ".memory_position", {1, s}, DType::kInt64);
     TensorId distance = f_.op("sub", {columns, rows}, name);
     if (stack == "encoder") {
       const TensorId sign =
-          f_.op("cast", {f_.op("compare", {distance}, name)}, name, {{"dtype", {i64}}});
+          f_.op("cast", {f_.op("compare", {distance}, name)}, name, {{"dtype", DType::kInt64}});
       f_.op("mul_scalar", {sign}, name);
       distance = f_.op("maximum_scalar", {distance}, name);  // the absolute value
     } else {
       distance = f_.op("neg", {f_.op("maximum_scalar", {distance}, name)}, name);
     }
     const TensorId near = f_.op("compare", {distance}, name);
-    TensorId far = f_.op("cast", {distance}, name, {{"dtype", {0}}});
+    TensorId far = f_.op("cast", {distance}, name, {{"dtype", DType::kFp32}});
     for (const char* op : {"div_scalar", "log", "div_scalar", "mul_scalar"})
       far = f_.op(op, {far}, name);
-    far = f_.op("cast", {far}, name, {{"dtype", {i64}}});
+    far = f_.op("cast", {far}, name, {{"dtype", DType::kInt64}});
     far = f_.op("maximum_scalar", {f_.op("add_scalar", {far}, name)}, name);
     const TensorId bucket =
         f_.op("add_scalar", {f_.op("where", {near, distance, far}, name)}, name);
@@ -158,13 +157,13 @@ class T5Builder {
     const TensorId probabilities = f_.op("softmax", {logits}, r + "softmax");
     f_.op("reduce_max", {probabilities}, r + "argmax", {{"shape", one}});
     const TensorId chosen = f_.op("compare", {probabilities}, r + "one_hot");
-    f_.op("cast", {chosen}, r + "capacity", {{"dtype", {static_cast<int64_t>(DType::kInt64)}}});
+    f_.op("cast", {chosen}, r + "capacity", {{"dtype", DType::kInt64}});
     const TensorId best = f_.op("reduce_max", {probabilities}, r + "max", {{"shape", one}});
     TensorId states = f_.op("copy", {x}, p + "next_states");
     const int64_t share = ceil_divide(tokens, c_.experts);
     for (int64_t i = 0; i < c_.experts; ++i) {
       const std::string e = fmt::format("{}experts.expert_{}.", p, i);
-      const TensorId own = f_.op("gather_rows", {x}, e + "gather", {{"rows", {share}}});
+      const TensorId own = f_.op("gather_rows", {x}, e + "gather", {{"rows", share}});
       states = f_.op("scatter_rows", {states, feed_forward(own, e)}, e + "scatter");
     }
     return f_.op("mul", {states, best}, p + "router_probs");

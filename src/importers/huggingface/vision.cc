@@ -51,7 +51,7 @@ TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, 
   const TensorId q = project("q_proj"), k = project("k_proj"), v = project("v_proj");
   TensorId merged;
   if (f.request().fused_attention) {
-    merged = f.fused_attention(q, k, v, p + "attention", {{"causal", {causal ? 1 : 0}}});
+    merged = f.fused_attention(q, k, v, p + "attention", {{"causal", causal ? 1 : 0}});
   } else {
     const TensorId scores = f.matmul(q, f.transpose(k, {0, 1, 3, 2}), p + "scores");
     TensorId scaled = f.op("mul_scalar", {scores}, p + "scale");
@@ -88,13 +88,12 @@ TensorId embed_image(Layers& f, const Tower& t, const std::string& p) {
   std::vector<TensorId> operands = {
       pixels, f.weight(p + "patch.weight", {t.width, t.channels, t.patch, t.patch})};
   if (!t.embedding_norm) operands.push_back(f.weight(p + "patch.bias", {t.width}));
-  const TensorId patches =
-      f.op("conv2d", std::move(operands), p + "patch", {{"stride", {t.patch}}});
+  const TensorId patches = f.op("conv2d", std::move(operands), p + "patch", {{"stride", t.patch}});
   const TensorId flat = f.view(patches, {batch, t.width, t.tokens - 1});
   const TensorId rows = f.transpose(flat, {0, 2, 1});
   const TensorId first = f.op("expand", {f.weight(p + "class_token", {1, 1, t.width})},
-                              p + "class_token", {{"shape", {batch, 1, t.width}}});
-  const TensorId all = f.op("cat", {first, rows}, p + "cat", {{"dim", {1}}});
+                              p + "class_token", {{"shape", Shape{batch, 1, t.width}}});
+  const TensorId all = f.op("cat", {first, rows}, p + "cat", {{"dim", 1}});
   const TensorId sum =
       f.op("add", {all, f.weight(p + "positions", {1, t.tokens, t.width})}, p + "add_positions");
   return t.embedding_norm ? f.layer_norm(sum, p + "pre_layernorm") : sum;
@@ -104,7 +103,7 @@ TensorId embed_image(Layers& f, const Tower& t, const std::string& p) {
 TensorId first_token(Layers& f, TensorId x, const std::string& name) {
   const Shape shape = f.builder().graph().tensor(x).shape;
   return f.op("gather_rows", {f.view(x, {shape[0] * shape[1], shape[2]})}, name,
-              {{"rows", {shape[0]}}});
+              {{"rows", shape[0]}});
 }
 
 struct VitConfig {
@@ -159,11 +158,11 @@ Graph build_clip(const ClipConfig& c, const GraphRequest& request) {
   const TensorId text = f.linear(last, "text_projection", {c.projection, false});
   const auto unit = [&](TensorId x, const std::string& name) {
     const TensorId squares = f.op("integer_pow", {x}, name);
-    const TensorId sum = f.op("reduce_sum", {squares}, name, {{"shape", {request.batch, 1}}});
+    const TensorId sum = f.op("reduce_sum", {squares}, name, {{"shape", Shape{request.batch, 1}}});
     return f.op("div", {x, f.op("sqrt", {sum}, name)}, name);
   };
   const TensorId logits = f.op("gemm", {unit(text, "text_norm"), unit(image, "image_norm")},
-                               "logits", {{"transpose_b", {1}}});
+                               "logits", {{"transpose_b", 1}});
   const TensorId scale = f.weight("logit_scale", {1});
   graph.outputs = {f.op("mul", {logits, f.op("exp", {scale}, "logit_scale")}, "logits.scale")};
   return graph;

@@ -87,7 +87,7 @@ class Whisper {
     const TensorId y = f_.op("conv2d",
                              {x, f_.weight(name + ".weight", {c_.width, in, 1, 3}),
                               f_.weight(name + ".bias", {c_.width})},
-                             name, {{"stride", {stride}}, {"padding", {1}}});
+                             name, {{"stride", stride}, {"padding", 1}});
     return f_.activation(y, "gelu", name + ".act");
   }
 
@@ -103,7 +103,7 @@ class Whisper {
     const TensorId v = f_.split_heads(f_.linear(source, p + "v_proj", {c_.width}), heads);
     TensorId merged;
     if (request_.fused_attention) {
-      merged = f_.fused_attention(q, k, v, p + "attention", {{"causal", {causal ? 1 : 0}}});
+      merged = f_.fused_attention(q, k, v, p + "attention", {{"causal", causal ? 1 : 0}});
     } else {
       TensorId scores = f_.matmul(q, f_.transpose(k, {0, 1, 3, 2}), p + "scores");
       if (causal) scores = f_.op("add", {scores, mask_}, p + "mask");

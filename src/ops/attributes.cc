@@ -1,0 +1,95 @@
+// The attributes that the operator table declares: their types, defaults and ranges.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+void check_range(const OpContext& context, const AttributeDef& def, int64_t value) {
+  if (value >= def.least && value <= def.most) return;
+  const bool open = def.most == std::numeric_limits<int64_t>::max();
+  context.fail(fmt::format(
+      "attribute '{}': expected a whole number {}, found {}", def.name,
+      open ? fmt::format("≥ {}", def.least) : fmt::format("from {} to {}", def.least, def.most),
+      value));
+}
+
+void check_value(const OpContext& context, const AttributeDef& def, const AttributeValue& value) {
+  const auto found = static_cast<AttributeType>(value.index());
+  if (found != def.type)
+    context.fail(fmt::format("attribute '{}': expected {}, found {}", def.name,
+                             attribute_type_name(def.type), format_value(value)));
+  if (const auto* number = std::get_if<int64_t>(&value)) check_range(context, def, *number);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+    for (const int64_t number : *list) check_range(context, def, number);
+  }
+}
+
+}  // namespace
+
+std::string_view attribute_type_name(AttributeType type) {
+  switch (type) {
+    case AttributeType::kInteger:
+      return "a whole number";
+    case AttributeType::kNumber:
+      return "a number";
+    case AttributeType::kText:
+      return "a text";
+    case AttributeType::kDType:
+      return "a dtype";
+    case AttributeType::kScheme:
+      return "a scheme";
+    case AttributeType::kIntegers:
+      return "a list of whole numbers";
+  }
+  return "";
+}
+
+AttributeDef flag_attribute(std::string_view name, std::string_view doc) {
+  return {.name = name, .doc = doc, .initial = int64_t{0}, .most = 1};
+}
+
+const AttributeDef* find_attribute_def(const OpDef& op, std::string_view name) {
+  for (const AttributeDef& def : op.attributes) {
+    if (def.name == name) return &def;
+  }
+  return nullptr;
+}
+
+std::string attribute_names(const OpDef& op) {
+  std::vector<std::string> names;
+  for (const AttributeDef& def : op.attributes) names.emplace_back(def.name);
+  return names.empty() ? "none" : join(names, ", ");
+}
+
+const AttributeValue& attribute_default(OpId op, std::string_view name) {
+  const AttributeDef* def = find_attribute_def(op_def(op), name);
+  TILECAST_CHECK(def != nullptr && def->initial) << op_def(op).name << " has no default " << name;
+  return *def->initial;
+}
+
+void check_attributes(const OpContext& context) {
+  const OpDef& op = op_def(context.node.op);
+  const std::vector<Attribute>& given = context.node.attributes;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const AttributeDef* def = find_attribute_def(op, given[i].name);
+    if (def == nullptr)
+      context.fail(fmt::format("unknown attribute '{}'; known: {}", shown_name(given[i].name),
+                               attribute_names(op)));
+    if (context.node.find_attribute(def->name) != &given[i].value)
+      context.fail(fmt::format("attribute '{}' is given twice", def->name));
+    check_value(context, *def, given[i].value);
+  }
+  for (const AttributeDef& def : op.attributes) {
+    if (def.required && context.node.find_attribute(def.name) == nullptr)
+      context.fail(fmt::format("attribute '{}' is missing: {}", def.name, def.doc));
+  }
+}
+
+}  // namespace tilecast
