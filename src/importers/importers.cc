@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "importers/model.h"
+#include "ops/validate.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -14,6 +15,20 @@ namespace fs = std::filesystem;
 const std::vector<ImporterDef>& importers() {
   static const std::vector<ImporterDef> table = {huggingface_importer(), graph_importer()};
   return table;
+}
+
+/// In debug builds, graphs are validated as they are built.
+static void validate_what_it_builds(Model& model) {
+  if (!kValidatesGraphs) return;
+  const auto validated = [](auto build) {
+    return [build = std::move(build)](const auto& request) {
+      Graph graph = build(request);
+      validate(graph);
+      return graph;
+    };
+  };
+  model.build = validated(std::move(model.build));
+  if (model.decoder) model.decoder->build_step = validated(std::move(model.decoder->build_step));
 }
 
 Model import_model(const ModelText& text) {
@@ -30,6 +45,7 @@ Model import_model(const ModelText& text) {
                        : path.stem().string();
     }
     model.name = shown_name(model.name);
+    validate_what_it_builds(model);
     return model;
   }
   throw Error(ErrorKind::kUnsupported,

@@ -31,6 +31,15 @@ void check_value(const OpContext& context, const AttributeDef& def, const Attrib
   }
 }
 
+void check_inputs(const OpContext& context, const OpDef& op) {
+  const int count = static_cast<int>(context.input_count());
+  if (count >= op.min_inputs && count <= op.max_inputs) return;
+  context.fail(
+      op.min_inputs == op.max_inputs
+          ? fmt::format("expected {} inputs, found {}", op.min_inputs, count)
+          : fmt::format("expected {} to {} inputs, found {}", op.min_inputs, op.max_inputs, count));
+}
+
 }  // namespace
 
 std::string_view attribute_type_name(AttributeType type) {
@@ -74,8 +83,9 @@ const AttributeValue& attribute_default(OpId op, std::string_view name) {
   return *def->initial;
 }
 
-void check_attributes(const OpContext& context) {
+void check_operands(const OpContext& context) {
   const OpDef& op = op_def(context.node.op);
+  check_inputs(context, op);
   const std::vector<Attribute>& given = context.node.attributes;
   for (size_t i = 0; i < given.size(); ++i) {
     const AttributeDef* def = find_attribute_def(op, given[i].name);

@@ -7,21 +7,6 @@
 #include "ops/op_def.h"
 
 namespace tilecast {
-namespace {
-
-void check_node(const OpContext& context, const OpDef& definition) {
-  const int count = static_cast<int>(context.input_count());
-  if (count < definition.min_inputs || count > definition.max_inputs) {
-    context.fail(definition.min_inputs == definition.max_inputs
-                     ? fmt::format("expected {} inputs, found {}", definition.min_inputs, count)
-                     : fmt::format("expected {} to {} inputs, found {}", definition.min_inputs,
-                                   definition.max_inputs, count));
-  }
-  check_attributes(context);
-}
-
-}  // namespace
-
 void GraphBuilder::begin_segment(std::string name, int64_t repeat) {
   Segment segment;
   segment.name = std::move(name);
@@ -58,6 +43,15 @@ TensorId GraphBuilder::weight(std::string name, Shape shape, DType dtype) {
                  .segment = current_segment()});
 }
 
+TensorId GraphBuilder::scales(const std::string& name, Scheme scheme, int64_t count,
+                              int32_t segment) {
+  return tensor({.name = name + ".scales",
+                 .shape = {scale_bytes(scheme, count)},
+                 .dtype = DType::kInt8,
+                 .kind = TensorKind::kBuffer,
+                 .segment = segment});
+}
+
 std::vector<TensorId> GraphBuilder::add(std::string_view op, std::vector<TensorId> inputs,
                                         std::string name, std::vector<Attribute> attributes) {
   TILECAST_CHECK(!graph_.segments.empty()) << "a node before the first segment";
@@ -69,7 +63,7 @@ std::vector<TensorId> GraphBuilder::add(std::string_view op, std::vector<TensorI
             .phase = phase_};
   const OpDef& definition = op_def(node.op);
   const OpContext context{graph_, node};
-  check_node(context, definition);
+  check_operands(context);
   std::vector<TensorSpec> specs = definition.infer(context);
   for (size_t i = 0; i < specs.size(); ++i) {
     Tensor output{.name = i == 0 ? node.name : fmt::format("{}.{}", node.name, i),

@@ -194,6 +194,7 @@ std::vector<OpDef> convolution_ops() {
        .infer = infer_conv2d,
        .work = work_conv2d,
        .backward = backward_conv2d,
+       .autocast = AutocastClass::kLowPrecision,
        .example = "x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] b: fp32[32] {padding=1}"},
       {.name = "conv2d_input_backward",
        .doc = "gradient of a convolution's input, from dy, x and the weight",
@@ -226,6 +227,7 @@ std::vector<OpDef> convolution_ops() {
        .infer = infer_group_norm,
        .work = work_group_norm,
        .backward = backward_group_norm,
+       .autocast = AutocastClass::kFp32,
        .example = "x: fp32[2, 32, 16, 16] w: fp32[32] b: fp32[32] {groups=8}"},
       {.name = "group_norm_backward",
        .doc = "gradient of a group norm's input",
@@ -244,6 +246,7 @@ std::vector<OpDef> convolution_ops() {
        .infer = infer_upsample,
        .work = work_resize,
        .backward = backward_upsample,
+       .autocast = AutocastClass::kFp32,
        .example = "x: fp32[2, 16, 8, 8]"},
   };
 }

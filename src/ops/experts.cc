@@ -61,6 +61,22 @@ void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
+std::vector<TensorId> quantize_experts(GraphBuilder& b, const Node& node,
+                                       std::vector<TensorId> inputs, Scheme scheme) {
+  int64_t elements = 0;
+  for (size_t i = 1; i < 3; ++i) {
+    Tensor& weight = b.graph().tensor(inputs[i]);
+    weight.dtype = scheme_info(scheme).weight;
+    elements = checked_add(elements, element_count(weight.shape));
+  }
+  const int32_t segment = b.graph().tensor(inputs[1]).segment;
+  inputs.resize(3);
+  inputs.push_back(b.scales(node.name, scheme, elements, segment));
+  Node quantized = node;
+  quantized.set_attribute("scheme", scheme);
+  return b.add("experts", std::move(inputs), node.name, std::move(quantized.attributes));
+}
+
 void backward_experts(GradientBuilder& g, const Node& node) {
   const std::vector<TensorId> grads =
       g.add("experts_backward",
@@ -120,6 +136,8 @@ std::vector<OpDef> expert_ops() {
        .infer = infer_experts,
        .work = work_experts,
        .backward = backward_experts,
+       .autocast = AutocastClass::kLowPrecision,
+       .quantization = WeightQuantization{{1, 2}, quantize_experts},
        .example = "x: bf16[64, 256] up: bf16[8, 1024, 256] down: bf16[8, 256, 512]"},
       {.name = "experts_backward",
        .doc = "gradients of the input and the weights of a fused expert layer",

@@ -79,6 +79,18 @@ void backward_linear(GradientBuilder& g, const Node& node) {
     g.give(node.inputs[2], g.reduce_to(dy, node.inputs[2]));
 }
 
+/// GPT-2 stores its weights the other way round; quantized ones lie as everyone's.
+std::vector<TensorId> quantize_linear(GraphBuilder& b, const Node& node,
+                                      std::vector<TensorId> inputs, Scheme scheme) {
+  Tensor& weight = b.graph().tensor(inputs[1]);
+  weight.dtype = scheme_info(scheme).weight;
+  if (attribute<int64_t>(node, "weight_layout") == 1) std::swap(weight.shape[0], weight.shape[1]);
+  const TensorId scales =
+      b.scales(weight.name, scheme, element_count(weight.shape), weight.segment);
+  inputs.insert(inputs.begin() + 2, scales);
+  return b.add("quantized_linear", std::move(inputs), node.name, {{"scheme", scheme}});
+}
+
 // quantized_linear: x [..., k], weight [n, k] as stored, its scales, bias.
 std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
   const Scheme scheme = context.attribute<Scheme>("scheme");
@@ -195,6 +207,8 @@ std::vector<OpDef> matmul_ops() {
        .infer = infer_linear,
        .work = work_linear,
        .backward = backward_linear,
+       .autocast = AutocastClass::kLowPrecision,
+       .quantization = WeightQuantization{{1}, quantize_linear},
        .example = "x: fp32[4, 128, 256] w: fp32[512, 256] b: fp32[512]"},
       {.name = "quantized_linear",
        .doc = "x [..., k] times a weight [n, k] stored in few bits, scales [groups], bias [n]",
@@ -208,6 +222,7 @@ std::vector<OpDef> matmul_ops() {
                        .required = true}},
        .infer = infer_quantized_linear,
        .work = work_quantized_linear,
+       .autocast = AutocastClass::kLowPrecision,
        .example = "x: bf16[4, 128, 256] w: fp8[512, 256] s: fp32[1] {scheme=fp8}"},
       {.name = "matmul",
        .doc = "a [..., m, k] times b [..., k, n], one product per leading index",
@@ -219,6 +234,7 @@ std::vector<OpDef> matmul_ops() {
        .infer = infer_matmul,
        .work = work_matmul,
        .backward = backward_matmul,
+       .autocast = AutocastClass::kLowPrecision,
        .example = "a: fp32[8, 128, 64] b: fp32[8, 64, 128]"},
       {.name = "gemm",
        .doc = "product of two tensors flattened to matrices (backward of linear)",
@@ -229,6 +245,7 @@ std::vector<OpDef> matmul_ops() {
        .attributes = {transpose_a, transpose_b},
        .infer = infer_gemm,
        .work = work_gemm,
+       .autocast = AutocastClass::kLowPrecision,
        .example = "a: fp32[128, 256] b: fp32[256, 64]"},
   };
 }

@@ -12,6 +12,7 @@
 namespace tilecast {
 
 class GradientBuilder;
+class GraphBuilder;
 
 /// What a node's output is to be.
 struct TensorSpec {
@@ -57,6 +58,29 @@ struct AttributeDef {
 /// A switch: 0, the default, or 1.
 AttributeDef flag_attribute(std::string_view name, std::string_view doc);
 
+/// What torch.autocast does with an operator's inputs (aten/src/ATen/autocast_mode.h,
+/// PyTorch 2.13).
+enum class AutocastClass : uint8_t {
+  kPromote,       ///< leaves them; the shape rule takes the widest type
+  kLowPrecision,  ///< casts them to bf16 or fp16 (AT_FORALL_LOWER_PRECISION_FP)
+  kFp32,          ///< casts them to fp32 (AT_FORALL_FP32, AT_FORALL_FP32_SET_OPT_DTYPE)
+};
+
+/// How an operator over rows ends a pointwise chain: each element is read when its row is, so what
+/// the chain made is never written.
+struct RowFusion {
+  std::string_view fused;         ///< the operator that stands for chain and rows
+  int64_t flops_per_element = 0;  ///< of the rows alone
+};
+
+/// How the weights of an operator are stored in few bits.
+struct WeightQuantization {
+  std::vector<size_t> weights;  ///< which inputs a scheme stores
+  /// Adds the node that reads them so, for inputs as they are now; gives its outputs.
+  std::vector<TensorId> (*rewrite)(GraphBuilder&, const Node&, std::vector<TensorId> inputs,
+                                   Scheme) = nullptr;
+};
+
 /// One operator: the only place that knows it.
 struct OpDef {
   std::string_view name;
@@ -75,6 +99,11 @@ struct OpDef {
   /// FLOPs per output element of a pointwise operator; nullopt for others. Pointwise operators can
   /// be fused.
   std::optional<int64_t> pointwise_flops;
+  std::optional<RowFusion> row_fusion;
+  /// Made by the fusion pass only: its outputs are those of the chain, not what `infer` says.
+  bool is_fused = false;
+  AutocastClass autocast = AutocastClass::kPromote;
+  std::optional<WeightQuantization> quantization;
   std::string_view example;  ///< inputs in graph notation, for the docs and the sweep tests
 };
 
@@ -89,9 +118,10 @@ const AttributeDef* find_attribute_def(const OpDef& op, std::string_view name);
 /// Their names, joined; "none" where there is none.
 std::string attribute_names(const OpDef& op);
 
-/// Checks that a node's attributes are known to its operator, of the declared type and range, given
-/// once, and that none is missing. Throws Error{kInput} that names the node and the attribute.
-void check_attributes(const OpContext& context);
+/// Checks that a node has as many inputs as its operator takes, that its attributes are known, of
+/// the declared type and range and given once, and that none is missing. Throws Error{kInput} that
+/// names the node and the attribute.
+void check_operands(const OpContext& context);
 
 /// The default of an operator's attribute.
 const AttributeValue& attribute_default(OpId op, std::string_view name);

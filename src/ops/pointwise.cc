@@ -210,6 +210,12 @@ OpDef pointwise(std::string_view name, std::string_view doc, std::string_view at
   return op;
 }
 
+/// torch.autocast runs it in fp32.
+OpDef in_fp32(OpDef op) {
+  op.autocast = AutocastClass::kFp32;
+  return op;
+}
+
 OpDef with_infer(OpDef op, std::vector<TensorSpec> (*infer)(const OpContext&)) {
   op.infer = infer;
   return op;
@@ -224,24 +230,25 @@ std::vector<OpDef> pointwise_ops() {
       pointwise("sub", "x - y", "aten::sub.Tensor", "Sub", 2, 1, backward_sub),
       pointwise("mul", "x * y", "aten::mul.Tensor", "Mul", 2, 1, backward_mul),
       pointwise("div", "x / y", "aten::div.Tensor", "Div", 2, 1, backward_div),
-      pointwise("pow", "x to the power of y: exp(y log x)", "aten::pow.Tensor_Tensor", "Pow", 2, 3,
-                nullptr),
+      in_fp32(pointwise("pow", "x to the power of y: exp(y log x)", "aten::pow.Tensor_Tensor",
+                        "Pow", 2, 3, nullptr)),
       pointwise("add_scalar", "x + c", "aten::add.Scalar", "", 1, 1, pass_on),
       pointwise("mul_scalar", "x * c", "aten::mul.Scalar", "", 1, 1, backward_scale<kMulScalar>),
       pointwise("div_scalar", "x / c", "aten::div.Scalar", "", 1, 1, backward_scale<kDivScalar>),
       pointwise("rsub_scalar", "c - x", "aten::rsub.Scalar", "", 1, 1, backward_scale<kNeg>),
-      pointwise("pow_scalar", "x to any constant power: exp(c log x)", "aten::pow.Tensor_Scalar",
-                "", 1, 3, nullptr),
-      pointwise("integer_pow", "x squared or cubed, by multiplication", "aten::pow.Tensor_Scalar",
-                "", 1, 2, backward_pow),
+      in_fp32(pointwise("pow_scalar", "x to any constant power: exp(c log x)",
+                        "aten::pow.Tensor_Scalar", "", 1, 3, nullptr)),
+      in_fp32(pointwise("integer_pow", "x squared or cubed, by multiplication",
+                        "aten::pow.Tensor_Scalar", "", 1, 2, backward_pow)),
       pointwise("maximum_scalar", "max(x, c)", "aten::maximum", "Max", 1, 1, backward_maximum),
       pointwise("neg", "-x", "aten::neg", "Neg", 1, 1, backward_scale<kNeg>),
       pointwise("sqrt", "square root", "aten::sqrt", "Sqrt", 1, 1, backward_from_output),
-      pointwise("exp", "e to the power of x", "aten::exp", "Exp", 1, 1, backward_from_output),
-      pointwise("rsqrt", "1 / square root", "aten::rsqrt", "", 1, 2, backward_rsqrt),
+      in_fp32(
+          pointwise("exp", "e to the power of x", "aten::exp", "Exp", 1, 1, backward_from_output)),
+      in_fp32(pointwise("rsqrt", "1 / square root", "aten::rsqrt", "", 1, 2, backward_rsqrt)),
       pointwise("cos", "cosine", "aten::cos", "Cos", 1, 1, nullptr),
       pointwise("sin", "sine", "aten::sin", "Sin", 1, 1, nullptr),
-      pointwise("log", "natural logarithm", "aten::log", "Log", 1, 1, nullptr),
+      in_fp32(pointwise("log", "natural logarithm", "aten::log", "Log", 1, 1, nullptr)),
       pointwise("relu", "max(x, 0)", "aten::relu", "Relu", 1, 1, backward_from_output),
       pointwise("gelu", "x/2 (1 + erf(x / sqrt 2))", "aten::gelu", "Gelu", 1, 5,
                 backward_from_input),
@@ -295,6 +302,7 @@ std::vector<OpDef> pointwise_ops() {
   OpDef fused = pointwise("fused_pointwise", "a chain of pointwise operators in one kernel", "", "",
                           1, 1, nullptr);
   fused.max_inputs = 64;
+  fused.is_fused = true;
   fused.attributes = {{.name = "flops_per_element", .doc = "sum over the chain", .required = true}};
   fused.example = "x: fp32[64, 256] y: fp32[64, 256] {flops_per_element=3}";
   ops.push_back(fused);

@@ -44,9 +44,13 @@ std::vector<TensorSpec> infer_same(const OpContext& context) {
   return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
 }
 
-// softmax: max, subtract, exp, sum, divide: five operations an element.
+// FLOPs an element. Softmax: max, subtract, exp, sum, divide. Layer norm: mean, variance (subtract,
+// square, add), normalize (subtract, multiply), scale, shift.
+constexpr int64_t kSoftmaxFlops = 5, kSoftmaxBackwardFlops = 3;
+constexpr int64_t kLayerNormFlops = 8, kLayerNormBackwardFlops = 9;
+
 void work_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(input_rows(context, Rows::Function::kSoftmax, 5));
+  kernels.push_back(input_rows(context, Rows::Function::kSoftmax, kSoftmaxFlops));
 }
 
 /// autograd multiplies dy by y in a kernel of its own, then reduces rows.
@@ -57,10 +61,9 @@ void backward_softmax(GradientBuilder& g, const Node& node) {
 }
 
 void work_softmax_backward(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(input_rows(context, Rows::Function::kSoftmax, 3));
+  kernels.push_back(input_rows(context, Rows::Function::kSoftmax, kSoftmaxBackwardFlops));
 }
 
-// layer_norm: mean, variance (subtract, square, add), normalize (subtract, multiply), scale, shift.
 std::vector<TensorSpec> infer_layer_norm(const OpContext& context) {
   const Tensor& x = context.input(0);
   if (x.shape.empty()) context.fail("expected rows of at least one dimension, found a scalar");
@@ -76,7 +79,7 @@ std::vector<TensorSpec> infer_layer_norm(const OpContext& context) {
 }
 
 void work_layer_norm(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(input_rows(context, Rows::Function::kNorm, 8));
+  kernels.push_back(input_rows(context, Rows::Function::kNorm, kLayerNormFlops));
 }
 
 void backward_layer_norm(GradientBuilder& g, const Node& node) {
@@ -94,7 +97,7 @@ void backward_layer_norm(GradientBuilder& g, const Node& node) {
 }
 
 void work_layer_norm_backward(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(input_rows(context, Rows::Function::kNorm, 9));
+  kernels.push_back(input_rows(context, Rows::Function::kNorm, kLayerNormBackwardFlops));
 }
 
 std::vector<TensorSpec> infer_layer_norm_weight_backward(const OpContext& context) {
@@ -195,6 +198,7 @@ OpDef fused_rows(std::string_view name, std::string_view doc, decltype(OpDef::wo
       .attributes = {{.name = "flops_per_element", .doc = "sum over the chain", .required = true}},
       .infer = infer_same,
       .work = work,
+      .is_fused = true,
       .example = "x: fp32[64, 256] y: fp32[64, 256] {flops_per_element=7}"};
 }
 
@@ -218,6 +222,8 @@ std::vector<OpDef> row_ops() {
        .infer = infer_same,
        .work = work_softmax,
        .backward = backward_softmax,
+       .autocast = AutocastClass::kFp32,
+       .row_fusion = RowFusion{"fused_softmax", kSoftmaxFlops},
        .example = "x: fp32[64, 256]"},
       {.name = "softmax_backward",
        .doc = "backward of softmax, from dy * y and y",
@@ -227,6 +233,7 @@ std::vector<OpDef> row_ops() {
        .max_inputs = 2,
        .infer = infer_same,
        .work = work_softmax_backward,
+       .row_fusion = RowFusion{"fused_softmax", kSoftmaxBackwardFlops},
        .example = "x: fp32[64, 256] y: fp32[64, 256]"},
       {.name = "layer_norm",
        .doc = "normalizes rows to mean 0 and variance 1, then scales and shifts",
@@ -236,6 +243,8 @@ std::vector<OpDef> row_ops() {
        .infer = infer_layer_norm,
        .work = work_layer_norm,
        .backward = backward_layer_norm,
+       .autocast = AutocastClass::kFp32,
+       .row_fusion = RowFusion{"fused_layer_norm", kLayerNormFlops},
        .example = "x: fp32[64, 256] w: fp32[256] b: fp32[256]"},
       {.name = "layer_norm_backward",
        .doc = "gradient of a layer norm's input",
@@ -245,6 +254,7 @@ std::vector<OpDef> row_ops() {
        .max_inputs = 4,
        .infer = infer_same,
        .work = work_layer_norm_backward,
+       .row_fusion = RowFusion{"fused_layer_norm", kLayerNormBackwardFlops},
        .example = "x: fp32[64, 256] y: fp32[64, 256] m: fp32[64] r: fp32[64]"},
       {.name = "layer_norm_weight_backward",
        .doc = "gradients of a layer norm's weight and bias",
@@ -263,6 +273,7 @@ std::vector<OpDef> row_ops() {
        .max_inputs = 2,
        .infer = infer_rms_norm,
        .work = work_rms_norm,
+       .autocast = AutocastClass::kFp32,
        .example = "x: bf16[64, 256] w: bf16[256]"},
       {.name = "add_rms_norm",
        .doc = "adds a residual, keeps the sum, and normalizes it as rms_norm, in one kernel",
@@ -297,6 +308,7 @@ std::vector<OpDef> row_ops() {
        .infer = infer_reduce,
        .work = work_reduce,
        .backward = backward_sum,
+       .autocast = AutocastClass::kFp32,
        .example = "x: fp32[64, 256] {shape=[256]}"},
       {.name = "reduce_max",
        .doc = "maximum (and its index) over dimensions",

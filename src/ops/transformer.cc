@@ -245,6 +245,7 @@ std::vector<OpDef> transformer_ops() {
        .infer = infer_attention,
        .work = work_attention,
        .backward = backward_attention,
+       .autocast = AutocastClass::kLowPrecision,
        .example = "q: bf16[2, 128, 8, 64] k: bf16[2, 128, 2, 64] v: bf16[2, 128, 2, 64]"},
       {.name = "attention_backward",
        .doc = "gradients of q, k and v of fused attention",

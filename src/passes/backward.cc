@@ -2,6 +2,7 @@
 
 #include "ops/gradient.h"
 #include "ops/op_def.h"
+#include "ops/validate.h"
 #include "passes/passes.h"
 #include "tilecast/error.h"
 
@@ -92,6 +93,7 @@ void add_backward(Graph& graph) {
   }
   const auto forward_segments = static_cast<int32_t>(graph.segments.size());
   for (int32_t i = forward_segments - 1; i >= 0; --i) backward_of_segment(g, i);
+  validate_if_debug(graph);
 }
 
 }  // namespace tilecast

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/op_def.h"
+#include "ops/validate.h"
 #include "passes/passes.h"
 
 namespace tilecast {
@@ -8,24 +9,6 @@ namespace {
 
 bool contains(const std::vector<TensorId>& ids, TensorId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
-
-/// An operator over rows that compilers end a pointwise chain with: each element is read when its
-/// row is, so what the chain made is never written.
-struct RowFusion {
-  std::string_view op, fused;
-  int64_t flops_per_element;  ///< as in src/ops/rows.cc
-};
-constexpr RowFusion kRowFusions[] = {{"softmax", "fused_softmax", 5},
-                                     {"softmax_backward", "fused_softmax", 3},
-                                     {"layer_norm", "fused_layer_norm", 8},
-                                     {"layer_norm_backward", "fused_layer_norm", 9}};
-
-const RowFusion* row_fusion(const Node& node) {
-  for (const RowFusion& fusion : kRowFusions) {
-    if (op_def(node.op).name == fusion.op) return &fusion;
-  }
-  return nullptr;
 }
 
 /// A chain of nodes that may become one kernel.
@@ -91,7 +74,7 @@ class Fuser {
       const bool launches = op_def(node.op).work != nullptr;
       const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
                                      [&](TensorId id) { return chain_.makes(id); });
-      if (row_fusion(node) != nullptr && reads && same_shape(node)) {
+      if (op_def(node.op).row_fusion && reads && same_shape(node)) {
         chain_.nodes.push_back(std::move(node));
         return flush();
       }
@@ -115,7 +98,7 @@ class Fuser {
   }
 
   Node fuse() const {
-    const RowFusion* rows = row_fusion(chain_.nodes.back());
+    const std::optional<RowFusion>& rows = op_def(chain_.nodes.back().op).row_fusion;
     Node fused{.name = (rows ? chain_.nodes.back() : chain_.nodes.front()).name,
                .op = require_op(rows ? rows->fused : "fused_pointwise"),
                .inputs = {},
@@ -153,6 +136,9 @@ class Fuser {
 
 }  // namespace
 
-void fuse_pointwise(Graph& graph) { Fuser(graph).run(); }
+void fuse_pointwise(Graph& graph) {
+  Fuser(graph).run();
+  validate_if_debug(graph);
+}
 
 }  // namespace tilecast

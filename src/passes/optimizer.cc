@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "ops/builder.h"
+#include "ops/validate.h"
 #include "passes/passes.h"
 
 namespace tilecast {
@@ -82,6 +83,7 @@ void add_optimizer(Graph& graph, const OptimizerStep& step) {
     if (step.scaled_gradients) steps.unscale();
     steps.run(step.optimizer);
   }
+  validate_if_debug(graph);
 }
 
 }  // namespace tilecast

@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <string_view>
 
-#include "base/checked.h"
 #include "ops/builder.h"
 #include "ops/op_def.h"
+#include "ops/validate.h"
 #include "passes/passes.h"
 
 namespace tilecast {
@@ -70,9 +69,9 @@ class Rewriter {
   std::vector<TensorId> now_;
 };
 
-template <size_t N>
-bool is_one_of(const Node& node, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), op_def(node.op).name) != names.end();
+bool is_quantized(const Node& node) {
+  const AttributeValue* scheme = node.find_attribute("scheme");
+  return scheme != nullptr && *scheme != AttributeValue(Scheme::kNone);
 }
 
 bool is_float(DType dtype) {
@@ -82,23 +81,15 @@ bool is_float(DType dtype) {
 }  // namespace
 
 void autocast(Graph& graph, DType narrow) {
-  // aten/src/ATen/autocast_mode.h (PyTorch 2.13): of the lists AT_FORALL_LOWER_PRECISION_FP,
-  // AT_FORALL_FP32 and AT_FORALL_FP32_SET_OPT_DTYPE what is an operator here. Operators of the
-  // promote list and all others take the wider type of their inputs by their own shape rules.
-  static constexpr std::array<std::string_view, 7> kNarrow = {
-      "linear", "gemm", "matmul", "attention", "experts", "quantized_linear", "conv2d"};
-  static constexpr std::array<std::string_view, 12> kWide = {
-      "softmax",    "layer_norm",  "group_norm", "rms_norm", "rsqrt",    "pow",
-      "pow_scalar", "integer_pow", "exp",        "log",      "upsample", "reduce_sum"};
   std::map<TensorId, TensorId> cached;  // a weight's copy
   const auto rule = [narrow, &cached](GraphBuilder& b, const Node& node,
                                       std::vector<TensorId> inputs) {
-    const bool narrows = is_one_of(node, kNarrow);
-    const bool leaves = !narrows && !is_one_of(node, kWide);
-    const DType wanted = narrows ? narrow : DType::kFp32;
+    const AutocastClass does = op_def(node.op).autocast;
+    const DType wanted = does == AutocastClass::kLowPrecision ? narrow : DType::kFp32;
     for (TensorId& id : inputs) {
       const Tensor& tensor = b.graph().tensor(id);
-      if (leaves || !is_float(tensor.dtype) || tensor.dtype == wanted) continue;
+      if (does == AutocastClass::kPromote || !is_float(tensor.dtype) || tensor.dtype == wanted)
+        continue;
       const std::vector<Attribute> attributes = {{"dtype", wanted}};
       if (tensor.kind != TensorKind::kWeight) {
         id = b.op("cast", {id}, node.name + ".cast", attributes);
@@ -114,47 +105,8 @@ void autocast(Graph& graph, DType narrow) {
     return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
   };
   graph = Rewriter(graph, rule).run();
+  validate_if_debug(graph);
 }
-
-namespace {
-
-TensorId scales_of(GraphBuilder& b, const std::string& name, Scheme scheme, int64_t elements,
-                   int32_t segment) {
-  return b.tensor({.name = name + ".scales",
-                   .shape = {scale_bytes(scheme, elements)},
-                   .dtype = DType::kInt8,
-                   .kind = TensorKind::kBuffer,
-                   .segment = segment});
-}
-
-std::vector<TensorId> quantized_linear(GraphBuilder& b, const Node& node,
-                                       std::vector<TensorId> inputs, Scheme scheme) {
-  Tensor& weight = b.graph().tensor(inputs[1]);
-  weight.dtype = scheme_info(scheme).weight;
-  // GPT-2 stores its weights the other way round; quantized ones lie as everyone's.
-  if (attribute<int64_t>(node, "weight_layout") == 1) std::swap(weight.shape[0], weight.shape[1]);
-  const TensorId scales =
-      scales_of(b, weight.name, scheme, element_count(weight.shape), weight.segment);
-  inputs.insert(inputs.begin() + 2, scales);
-  return b.add("quantized_linear", std::move(inputs), node.name, {{"scheme", scheme}});
-}
-
-std::vector<TensorId> quantized_experts(GraphBuilder& b, const Node& node,
-                                        std::vector<TensorId> inputs, Scheme scheme) {
-  int64_t elements = 0;
-  for (size_t i = 1; i < 3; ++i) {
-    Tensor& weight = b.graph().tensor(inputs[i]);
-    weight.dtype = scheme_info(scheme).weight;
-    elements = checked_add(elements, element_count(weight.shape));
-  }
-  const int32_t segment = b.graph().tensor(inputs[1]).segment;
-  inputs.push_back(scales_of(b, node.name, scheme, elements, segment));
-  Node quantized = node;
-  quantized.set_attribute("scheme", scheme);
-  return b.add("experts", std::move(inputs), node.name, std::move(quantized.attributes));
-}
-
-}  // namespace
 
 void quantize_linears(Graph& graph, const SchemeOf& scheme_of) {
   std::vector<int> uses(graph.tensors.size(), 0);
@@ -168,16 +120,17 @@ void quantize_linears(Graph& graph, const SchemeOf& scheme_of) {
     const bool is_output = std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId id) {
       return std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
     });
-    const std::string_view name = op_def(node.op).name;
-    const bool linear = name == "linear" && !is_output && own_weight(node.inputs[1]);
-    const bool experts = name == "experts" && node.inputs.size() == 3 &&
-                         own_weight(node.inputs[1]) && own_weight(node.inputs[2]);
-    const Scheme scheme = linear || experts ? scheme_of(node.name) : Scheme::kNone;
-    if (scheme == Scheme::kNone) return b.add(name, std::move(inputs), node.name, node.attributes);
-    return linear ? quantized_linear(b, node, std::move(inputs), scheme)
-                  : quantized_experts(b, node, std::move(inputs), scheme);
+    const OpDef& op = op_def(node.op);
+    const bool stores =
+        op.quantization && !is_output && !is_quantized(node) &&
+        std::all_of(op.quantization->weights.begin(), op.quantization->weights.end(),
+                    [&](size_t i) { return own_weight(node.inputs[i]); });
+    const Scheme scheme = stores ? scheme_of(node.name) : Scheme::kNone;
+    return scheme == Scheme::kNone ? b.add(op.name, std::move(inputs), node.name, node.attributes)
+                                   : op.quantization->rewrite(b, node, std::move(inputs), scheme);
   };
   graph = Rewriter(graph, rule).run();
+  validate_if_debug(graph);
 }
 
 }  // namespace tilecast

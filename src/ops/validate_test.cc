@@ -1,0 +1,87 @@
+#include "ops/validate.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/builder.h"
+#include "ops/notation.h"
+#include "test_support.h"
+
+namespace tilecast {
+namespace {
+
+Graph two_layers() {
+  return parse_graph(R"(graph two
+input x: fp32[4, 128]
+weight e: fp32[128, 128]
+segment layers x2
+  weight w: fp32[128, 128]
+  y = linear(x, w) "mlp.fc"
+  v = view(y) {shape=[512]}
+  z = view(v) {shape=[4, 128]}
+  carry x -> z
+segment head x1
+  o = linear(z, e) "head"
+output o
+)",
+                     "two.tcg");
+}
+
+/// Expects the message about a graph that `change` breaks to hold `part`.
+template <typename Change>
+void expect_refused(Change change, const std::string& part) {
+  Graph graph = two_layers();
+  change(graph);
+  EXPECT_ERROR(validate(graph), kInternal, part);
+}
+
+TEST(Validate, AGraphOfTheBuilderIsSound) { EXPECT_NO_THROW(validate(two_layers())); }
+
+TEST(Validate, IdsAreInRange) {
+  expect_refused([](Graph& g) { g.nodes[0].inputs[0] = 99; },
+                 "graph 'two': node 'mlp.fc': input 99 is no tensor");
+  expect_refused([](Graph& g) { g.nodes[0].op = 1000; },
+                 "node 'mlp.fc': operator 1000 is not in the table");
+  expect_refused([](Graph& g) { g.outputs = {77}; }, "output");
+  expect_refused([](Graph& g) { g.tensors[0].segment = 7; }, "segment 7 of 2");
+}
+
+TEST(Validate, ATensorIsMadeOnceAndBeforeItIsRead) {
+  expect_refused([](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); }, "before it is made");
+  expect_refused([](Graph& g) { g.nodes[3].outputs = g.nodes[0].outputs; }, "node 'head': tensor");
+}
+
+TEST(Validate, SegmentsCoverAllNodes) {
+  expect_refused([](Graph& g) { g.segments[1].node_count = 0; }, "hold 3 nodes of 4");
+  expect_refused([](Graph& g) { g.segments[1].first_node = 2; },
+                 "segment 1 'head': starts at node 2, the one before ends at 3");
+  expect_refused([](Graph& g) { g.segments[0].reverses = 0; }, "backward of no segment");
+}
+
+TEST(Validate, CarriesAgree) {
+  expect_refused([](Graph& g) { g.segments[0].carries[0].next = g.nodes[1].outputs[0]; },
+                 "segment 0 'layers': carries 'x' fp32[4, 128] to 'v' fp32[512]");
+}
+
+TEST(Validate, MemoryHasAnOwner) {
+  expect_refused([](Graph& g) { g.tensor(g.nodes[2].outputs[0]).storage = g.nodes[1].outputs[0]; },
+                 "does not own its memory");
+  expect_refused(
+      [](Graph& g) {
+        const TensorId view = g.nodes[2].outputs[0];
+        g.tensor(view).storage = view;
+      },
+      "has other memory than its input");
+}
+
+TEST(Validate, NodesKeepToTheTable) {
+  expect_refused([](Graph& g) { g.nodes[0].inputs.pop_back(); },
+                 "node 'mlp.fc' (linear): expected 2 to 3 inputs, found 1");
+  expect_refused([](Graph& g) { g.nodes[1].attributes.clear(); }, "attribute 'shape' is missing");
+  expect_refused([](Graph& g) { g.nodes[1].set_attribute("shape", Shape{2, 256}); },
+                 "view makes fp32[2, 256], the graph says fp32[512]");
+  expect_refused([](Graph& g) { g.tensor(g.nodes[3].outputs[0]).dtype = DType::kBf16; },
+                 "node 'head': linear makes fp32[4, 128], the graph says bf16[4, 128]");
+}
+
+}  // namespace
+}  // namespace tilecast

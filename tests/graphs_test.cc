@@ -1,0 +1,72 @@
+// Every bundled model, built and passed through all passes, is a sound graph.
+
+#include <gtest/gtest.h>
+
+#include "importers/model.h"
+#include "ops/validate.h"
+#include "passes/passes.h"
+
+namespace tilecast {
+namespace {
+
+class EveryModel : public testing::TestWithParam<std::string> {
+ protected:
+  Model model = load_model(GetParam());
+
+  Graph build(DType dtype, bool training, bool fused_attention = false) const {
+    return model.build({.batch = 2,
+                        .seq = model.default_seq,
+                        .dtype = dtype,
+                        .training = training,
+                        .fused_attention = fused_attention});
+  }
+};
+
+TEST_P(EveryModel, IsSoundInInference) {
+  Graph graph = build(DType::kBf16, false, model.has_fused_attention);
+  ASSERT_NO_THROW(validate(graph));
+  quantize_linears(graph, [](std::string_view) { return Scheme::kFp8Block; });
+  ASSERT_NO_THROW(validate(graph));
+  fuse_pointwise(graph);
+  EXPECT_NO_THROW(validate(graph));
+}
+
+TEST_P(EveryModel, IsSoundInTraining) {
+  for (const bool mixed : {false, true}) {
+    Graph graph = build(DType::kFp32, true);
+    ASSERT_NO_THROW(validate(graph));
+    if (mixed) autocast(graph, DType::kBf16);
+    ASSERT_NO_THROW(validate(graph));
+    add_backward(graph);
+    ASSERT_NO_THROW(validate(graph));
+    fuse_pointwise(graph);
+    ASSERT_NO_THROW(validate(graph));
+    add_optimizer(graph, {.optimizer = Optimizer::kAdamW, .scaled_gradients = mixed});
+    EXPECT_NO_THROW(validate(graph));
+  }
+}
+
+TEST_P(EveryModel, IsSoundAsAStepOfServingSoftware) {
+  if (!model.decoder) return;
+  StepRequest request;
+  for (const Scheme scheme : {Scheme::kNone, Scheme::kFp8}) {
+    request.scheme_of = [scheme](std::string_view) { return scheme; };
+    request.groups = {{.sequences = 4, .tokens = 1, .past = 100}};
+    EXPECT_NO_THROW(validate(model.decoder->build_step(request)));
+    request.groups.push_back({.sequences = 1, .tokens = 64, .past = 0});
+    EXPECT_NO_THROW(validate(model.decoder->build_step(request)));
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Bundled, EveryModel, testing::ValuesIn(bundled_models()), test_name);
+
+}  // namespace
+}  // namespace tilecast
