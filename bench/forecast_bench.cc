@@ -4,7 +4,7 @@
 
 #include "base/rng.h"
 #include "devices/registry.h"
-#include "ops/shapes.h"
+#include "ops/sizes.h"
 #include "predict/predictor.h"
 #include "tilecast/forecast.h"
 #include "tilecast/llm.h"
@@ -58,13 +58,16 @@ std::vector<tilecast::Kernel> narrow_kernels(size_t count) {
   std::vector<tilecast::Kernel> kernels;
   const auto size = [&](int64_t most) { return 1 + static_cast<int64_t>(rng.below(most)); };
   while (kernels.size() < count) {
-    tilecast::KernelShape shape{size(64), 1, size(8192), 128};
-    shape.heads = 32;
-    shape.kv_heads = 8;
+    const int64_t batch = size(64), keys = size(8192);
     const bool decode = kernels.size() % 4 == 0;
-    if (!decode) shape = {1, size(8192), 64 * size(128), 64 * size(128)};
-    kernels.push_back(tilecast::kernels_of_shape(decode ? "cached_attention" : "gemm",
-                                                 tilecast::DType::kBf16, shape)
+    tilecast::SizeList sizes = {
+        {"batch", batch}, {"keys", keys}, {"head_dim", 128}, {"heads", 32}, {"kv_heads", 8}};
+    if (!decode) {
+      const int64_t m = size(8192), n = 64 * size(128), k = 64 * size(128);
+      sizes = {{"m", m}, {"n", n}, {"k", k}};
+    }
+    kernels.push_back(tilecast::kernels_of_sizes(decode ? "cached_attention" : "gemm",
+                                                 tilecast::DType::kBf16, sizes)
                           .front());
   }
   return kernels;

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -15,44 +13,12 @@
 #include "base/rng.h"
 #include "devices/registry.h"
 #include "ops/op_def.h"
-#include "ops/shapes.h"
 #include "predict/bound.h"
 #include "predict/predictor.h"
 
 namespace {
 
 using namespace tilecast;
-
-constexpr std::array kOps = {"linear",  "matmul",           "add",        "gelu",
-                             "dropout", "softmax",          "layer_norm", "embedding",
-                             "copy",    "quantized_linear", "attention",  "cached_attention",
-                             "experts"};
-
-/// Sizes that the operators of a language model have beside the common ones.
-KernelShape with_settings(std::string_view op, KernelShape shape, Rng& rng) {
-  constexpr std::array kSchemes = {Scheme::kFp8, Scheme::kFp8Block, Scheme::kInt4WeightOnly};
-  if (op == "attention" || op == "cached_attention") {
-    shape.k = int64_t{64} << rng.below(3);
-    shape.kv_heads = int64_t{1} << rng.below(5);
-    shape.heads = shape.kv_heads << rng.below(4);
-    shape.n += shape.m;
-    if (op == "cached_attention") shape.m = 1;
-  } else if (op == "experts") {
-    shape.experts = int64_t{8} << rng.below(6);
-    shape.chosen = 1 + static_cast<int64_t>(rng.below(8));
-    if (rng.below(2) == 0) shape.scheme = kSchemes[rng.below(kSchemes.size())];
-  } else if (op == "quantized_linear") {
-    shape.scheme = kSchemes[rng.below(kSchemes.size())];
-  }
-  return shape;
-}
-
-/// Whether a dimension is one of the work's sizes, and not of a head.
-bool may_grow(std::string_view op, size_t dimension) {
-  if (op == "attention") return dimension != 3;
-  if (op == "cached_attention") return dimension == 0 || dimension == 2;
-  return true;
-}
 
 struct Falls {
   size_t pairs = 0, any = 0, above_1 = 0, above_10 = 0, above_20 = 0;
@@ -96,7 +62,10 @@ int main(int argc, char** argv) {
   const std::vector<Device> devices = bundled_devices();
   const size_t share = (wanted + devices.size() - 1) / devices.size();
   Rng rng(1);
-  const auto size = [&](int bits) { return static_cast<int64_t>(std::exp2(rng.uniform() * bits)); };
+  std::vector<const OpDef*> ops;
+  for (const OpDef& op : op_table()) {
+    if (op.random_sizes) ops.push_back(&op);
+  }
   size_t kernels = 0, below_bound = 0, low_below_bound = 0;
   std::map<std::string, Falls> falls;
   for (const Device& device : devices) {
@@ -106,19 +75,19 @@ int main(int argc, char** argv) {
     }
     std::vector<Kernel> before, after;
     while (before.size() < share) {
-      const char* op = kOps[rng.below(kOps.size())];
+      const OpDef& op = *ops[rng.below(ops.size())];
       const DType dtype = dtypes[rng.below(dtypes.size())];
-      const KernelShape shape = with_settings(op, {size(7), size(14), size(14), size(13)}, rng);
-      KernelShape grown = shape;
-      int64_t* sizes[] = {&grown.batch, &grown.m, &grown.n, &grown.k};
-      const size_t dimension = rng.below(4);
-      if (!may_grow(op, dimension)) continue;
-      int64_t& one = *sizes[dimension];
+      const SizeList sizes = draw_sizes(op, rng);
+      SizeList grown = sizes;
+      const SizeDef& dimension = op.sizes[rng.below(op.sizes.size())];
+      if (!dimension.grows) continue;
+      int64_t& one = integer_in(grown, dimension.name);
       // By one, by any factor up to eight, or to twice.
       const uint64_t how = rng.below(3);
-      one = how == 0 ? one + 1 : how == 1 ? one + 1 + size(3) * one / 2 : one * 2;
-      const std::vector<Kernel> small = kernels_of_shape(op, dtype, shape);
-      const std::vector<Kernel> large = kernels_of_shape(op, dtype, grown);
+      one = how == 0 ? one + 1 : how == 1 ? one + 1 + rng.log_uniform(3) * one / 2 : one * 2;
+      if (op.random_sizes->fit != nullptr) op.random_sizes->fit(grown);
+      const std::vector<Kernel> small = kernels_of_sizes(op.name, dtype, sizes);
+      const std::vector<Kernel> large = kernels_of_sizes(op.name, dtype, grown);
       if (!has_unit_for(small.front(), device)) continue;
       before.insert(before.end(), small.begin(), small.end());
       after.insert(after.end(), large.begin(), large.end());

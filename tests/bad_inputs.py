@@ -201,8 +201,8 @@ def bad_kernels(checker, rng, count):
         arguments = ["kernel", rng.choice(operators), "--format", "json",
                      "--gpu=" + rng.choice(("H100", "T4", "MI100", "P100")),
                      "--dtype=" + rng.choice(("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int64", "bool"))]
-        for flag in rng.sample(("--batch", "--m", "--n", "--k", "--heads", "--kv-heads", "--window", "--experts",
-                                "--chosen", "--ranks", "--skew"), rng.randint(0, 5)):
+        for flag in rng.sample(("--batch", "--m", "--n", "--k", "--heads", "--kv-heads", "--head-dim", "--window",
+                                "--num-experts", "--chosen", "--ranks", "--skew", "--padding"), rng.randint(0, 5)):
             arguments.append(f"{flag}={rng.choice(sizes)}")
         for extra in ("--scheme=fp8", "--scheme=int4_wo", "--kv-dtype=fp8", "--causal", "--warm", "--predictor=roofline"):
             if rng.random() < 0.15:

@@ -60,7 +60,7 @@ PROMPTS = [
 KERNELS = [
     "linear --gpu A100 -m 4096 -n 5120 -k 1280",
     "softmax --gpu MI100 -m 8192 -n 1024",
-    "cached_attention --gpu H100 --dtype bf16 --batch 32 -m 1 -n 2048 -k 128 --heads 32 --kv-heads 8",
+    "cached_attention --gpu H100 --dtype bf16 --batch 32 --keys 2048 --head-dim 128 --heads 32 --kv-heads 8",
     "experts --gpu L40S --dtype bf16 --scheme fp8 -m 64 -n 1536 -k 4096 --experts 128 --chosen 8",
     "linear --gpu H100 --dtype int8 -m 4096 -n 4096 -k 4096",  # extrapolated
     "all_reduce --gpu H100 --dtype bf16 -n 1000000 --ranks 4",

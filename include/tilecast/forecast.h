@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace tilecast {
@@ -73,28 +74,17 @@ void set_option(Options& options, const OptionDef<Options>& option, const std::s
 
 const std::vector<OptionDef<ForecastOptions>>& forecast_options();
 
-/// Sizes of a kernel: matmul [batch] m × n with reduction k; rows m of n; or n elements.
-struct KernelSizes {
-  int64_t batch = 1;
-  int64_t m = 1;
-  int64_t n = 1;
-  int64_t k = 1;
-  bool operator==(const KernelSizes&) const = default;
+/// A size or setting of an operator's kernel: {"m", 4096}, {"kv_dtype", "fp8"}. `OpEntry::sizes`
+/// lists those of each operator.
+struct GivenSize {
+  std::string name;
+  std::variant<int64_t, std::string> value;
 };
 
-/// What an operator has beside its sizes.
-struct KernelSettings {
-  int64_t heads = 8;     ///< of attention
-  int64_t kv_heads = 0;  ///< 0: as many as heads
-  int64_t window = 0;    ///< keys that a query sees at most; 0: all
-  bool causal = false;
-  std::string kv_dtype;  ///< of keys and values; "": as the queries
-  std::string scheme;    ///< how weights are stored and multiplied; "": as the activations
-  int64_t experts = 8;
-  int64_t chosen = 2;        ///< experts that a token goes to
-  int64_t ranks = 1;         ///< that share experts; of a collective
-  int64_t skew_percent = 0;  ///< 100 times the exponent of the experts' popularity; 0: even
-  std::string software = "pytorch";
+/// What a kernel is forecast with.
+struct KernelOptions {
+  std::string predictor = "learned";  ///< learned or roofline
+  std::string software = "pytorch";   ///< whose kernels: pytorch, vllm, sglang or trtllm
   bool warm = false;  ///< operands lie in L2 already, as when a benchmark replays the kernel
 };
 
@@ -220,11 +210,11 @@ class Forecaster {
   std::optional<int64_t> largest_batch(const ModelRef& model, const GpuRef& gpu,
                                        const ForecastOptions& options) const;
 
-  /// One operator's kernels (most launch one). Throws Error.
+  /// One operator's kernels (most launch one). Throws Error, also for sizes that the operator does
+  /// not take.
   std::vector<KernelForecast> kernel(const std::string& op, const GpuRef& gpu,
-                                     const std::string& dtype, const KernelSizes& sizes,
-                                     const std::string& predictor = "learned",
-                                     const KernelSettings& settings = {}) const;
+                                     const std::string& dtype, const std::vector<GivenSize>& sizes,
+                                     const KernelOptions& options = {}) const;
 
   /// For Tilecast's own libraries: weights and predictors.
   struct Impl;
@@ -256,9 +246,20 @@ struct ModelEntry {
   std::string note;                  ///< where the name misleads; "": nothing to say
 };
 
+/// A size or setting by which `Forecaster::kernel` takes an operator.
+struct SizeEntry {
+  std::string name, description;
+  std::vector<std::string> other_names;  ///< also read
+  std::string initial;                   ///< default, as text; "": it has to be given
+  std::vector<std::string> choices;  ///< of a text; empty: a whole number from `least` to `most`
+  int64_t least = 0, most = 0;
+  bool is_switch = false;  ///< off; 1 turns it on
+};
+
 /// An operator of the graph notation.
 struct OpEntry {
   std::string name, pytorch, onnx, description;  ///< `onnx` is "" where it has no such operator
+  std::vector<SizeEntry> sizes;                  ///< empty where it launches no kernel
 };
 
 std::vector<GpuEntry> gpu_catalog();

@@ -53,27 +53,30 @@ TEST(ForecastTest, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
 }
 
 TEST(KernelTest, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
-  const auto kernel = [](const std::string& op, KernelSizes sizes, KernelSettings settings,
-                         const std::string& predictor = "learned") {
-    return forecaster().kernel(op, load_gpu_ref("H100"), "bf16", sizes, predictor, settings);
+  const auto kernel = [](const std::string& op, const std::vector<GivenSize>& sizes,
+                         const KernelOptions& options = {}) {
+    return forecaster().kernel(op, load_gpu_ref("H100"), "bf16", sizes, options);
   };
-  EXPECT_ERROR(kernel("linear", {}, {}, "lerned"), kInput,
+  EXPECT_ERROR(kernel("linear", {}, {.predictor = "lerned"}), kInput,
                "--predictor: unknown value 'lerned'; did you mean 'learned'?");
   EXPECT_ERROR(kernel("linear", {}, {.software = "torch"}), kInput,
                "--software: unknown value 'torch'; did you mean 'pytorch'?");
-  EXPECT_ERROR(kernel("linear", {}, {.scheme = "fp5"}), kInput, "--scheme: unknown scheme 'fp5'");
-  EXPECT_ERROR(kernel("attention", {}, {.kv_dtype = "fp5"}), kInput, "--kv-dtype: unknown dtype");
-  EXPECT_ERROR(kernel("linear", {.m = 0}, {}), kInput, "linear: m must be at least 1, found 0");
-  EXPECT_ERROR(kernel("linear", {.batch = -5}, {}), kInput, "batch must be at least 1, found -5");
-  EXPECT_ERROR(kernel("attention", {}, {.heads = 0}), kInput, "heads must be at least 1");
-  EXPECT_ERROR(kernel("attention", {}, {.kv_heads = -1}), kInput, "kv_heads must be at least 0");
-  EXPECT_ERROR(kernel("attention", {}, {.kv_heads = 3}), kInput,
-               "3 kv_heads do not divide 8 heads");
-  EXPECT_ERROR(kernel("attention", {}, {.window = -1}), kInput, "window must be at least 0");
-  EXPECT_ERROR(kernel("experts", {}, {.experts = 0}), kInput, "experts must be at least 1");
-  EXPECT_ERROR(kernel("experts", {}, {.experts = 4, .chosen = 5}), kInput,
+  EXPECT_ERROR(kernel("experts", {{"scheme", "fp5"}}), kInput, "scheme: unknown scheme 'fp5'");
+  EXPECT_ERROR(kernel("attention", {{"kv_dtype", "fp5"}}), kInput, "kv_dtype: unknown dtype");
+  EXPECT_ERROR(kernel("attention", {{"heads", "many"}}), kInput,
+               "heads: expected a whole number, found 'many'");
+  EXPECT_ERROR(kernel("linear", {{"heads", 9}}), kInput, "linear takes no heads; it takes batch");
+  EXPECT_ERROR(kernel("linear", {{"m", 0}}), kInput, "linear: m must be at least 1, found 0");
+  EXPECT_ERROR(kernel("linear", {{"batch", -5}}), kInput, "batch must be at least 1, found -5");
+  EXPECT_ERROR(kernel("attention", {{"heads", 0}}), kInput, "heads must be at least 1");
+  EXPECT_ERROR(kernel("attention", {{"kv_heads", -1}}), kInput, "kv_heads must be at least 0");
+  EXPECT_ERROR(kernel("attention", {{"kv_heads", 3}}), kInput, "3 kv_heads do not divide 8 heads");
+  EXPECT_ERROR(kernel("attention", {{"window", -1}}), kInput, "window must be at least 0");
+  EXPECT_ERROR(kernel("experts", {{"num_experts", 0}}), kInput, "num_experts must be at least 1");
+  EXPECT_ERROR(kernel("experts", {{"num_experts", 4}, {"top_k", 5}}), kInput,
                "a token cannot go to 5 of 4 experts");
-  EXPECT_ERROR(kernel("experts", {}, {.skew_percent = -1}), kInput, "skew must be at least 0");
+  EXPECT_ERROR(kernel("experts", {{"skew", -1}}), kInput, "skew must be at least 0");
+  EXPECT_ERROR(kernel("view", {{"m", 1}}), kUnsupported, "view launches no kernel");
   EXPECT_ERROR(evaluate(forecaster(), "/nowhere", "foo"), kInput, "--predictor: unknown value");
 }
 

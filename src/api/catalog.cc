@@ -14,6 +14,27 @@ std::vector<std::pair<std::string, double>> rates(const std::array<double, kDTyp
   return result;
 }
 
+std::vector<std::string> choices_of(const SizeDef& size) {
+  if (!size.choices.empty()) return {size.choices.begin(), size.choices.end()};
+  if (size.type == AttributeType::kScheme) return scheme_names();
+  return size.type == AttributeType::kDType ? dtype_names() : std::vector<std::string>{};
+}
+
+std::vector<SizeEntry> size_entries(const OpDef& op) {
+  std::vector<SizeEntry> entries;
+  for (const SizeDef& size : op.sizes)
+    entries.push_back(
+        {.name = std::string(size.name),
+         .description = std::string(size.doc),
+         .other_names = {size.other_names.begin(), size.other_names.end()},
+         .initial = size.initial ? format_value(*size.initial) : std::string(size.otherwise),
+         .choices = choices_of(size),
+         .least = size.least,
+         .most = size.most,
+         .is_switch = size.is_switch()});
+  return entries;
+}
+
 }  // namespace
 
 std::vector<GpuEntry> gpu_catalog() {
@@ -53,8 +74,8 @@ std::vector<ModelEntry> model_catalog() {
 std::vector<OpEntry> op_catalog() {
   std::vector<OpEntry> entries;
   for (const OpDef& op : op_table())
-    entries.push_back(
-        {std::string(op.name), std::string(op.aten), std::string(op.onnx), std::string(op.doc)});
+    entries.push_back({std::string(op.name), std::string(op.aten), std::string(op.onnx),
+                       std::string(op.doc), size_entries(op)});
   return entries;
 }
 

@@ -80,8 +80,8 @@ void check_values(const LlmOptions& o) {
   }
 }
 
-void check_values(const KernelSettings& settings) {
-  check(forecast_options(), "software", settings.software);
+void check_values(const KernelOptions& options) {
+  check(forecast_options(), "software", options.software);
 }
 
 }  // namespace tilecast

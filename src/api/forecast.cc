@@ -18,7 +18,7 @@
 #include "devices/registry.h"
 #include "memory/plan.h"
 #include "ops/op_def.h"
-#include "ops/shapes.h"
+#include "ops/sizes.h"
 #include "passes/passes.h"
 #include "tilecast/error.h"
 
@@ -250,28 +250,32 @@ std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, cons
   return largest_fitting_batch(model, device, options, seq, precision, std::nullopt);
 }
 
+/// Texts as the values that the operator's table entry declares; unknown names are left to it.
+static SizeList size_list(const OpDef& op, const std::vector<GivenSize>& sizes) {
+  SizeList list;
+  for (const GivenSize& size : sizes) {
+    const auto* number = std::get_if<int64_t>(&size.value);
+    const SizeDef* def = find_size(op, size.name);
+    list.push_back(
+        {size.name, def == nullptr || number != nullptr
+                        ? AttributeValue(number == nullptr ? 0 : *number)
+                        : parse_value(def->type, std::get<std::string>(size.value), size.name)});
+  }
+  return list;
+}
+
 std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuRef& gpu,
-                                               const std::string& dtype, const KernelSizes& sizes,
-                                               const std::string& predictor,
-                                               const KernelSettings& settings) const {
-  check_predictor(predictor);
-  check_values(settings);
-  KernelShape shape{sizes.batch, sizes.m, sizes.n, sizes.k};
-  shape.heads = settings.heads;
-  shape.kv_heads = settings.kv_heads;
-  shape.window = settings.window;
-  shape.causal = settings.causal;
-  if (!settings.kv_dtype.empty()) shape.kv_dtype = parse_dtype(settings.kv_dtype, "--kv-dtype");
-  if (!settings.scheme.empty()) shape.scheme = parse_scheme(settings.scheme, "--scheme");
-  shape.experts = settings.experts;
-  shape.chosen = settings.chosen;
-  shape.ranks = settings.ranks;
-  shape.skew_percent = settings.skew_percent;
-  const std::vector<Kernel> kernels = kernels_of_shape(op, parse_dtype(dtype, "--dtype"), shape);
-  const Conditions conditions{.software = *find_software(settings.software),
-                              .caches = settings.warm ? Caches::kWarm : Caches::kCold};
+                                               const std::string& dtype,
+                                               const std::vector<GivenSize>& sizes,
+                                               const KernelOptions& options) const {
+  check_predictor(options.predictor);
+  check_values(options);
+  const std::vector<Kernel> kernels =
+      kernels_of_sizes(op, parse_dtype(dtype, "--dtype"), size_list(op_def(require_op(op)), sizes));
+  const Conditions conditions{.software = *find_software(options.software),
+                              .caches = options.warm ? Caches::kWarm : Caches::kCold};
   std::vector<KernelTime> times(kernels.size());
-  impl_->predictor(predictor).predict(kernels, gpu.content->device, conditions, times);
+  impl_->predictor(options.predictor).predict(kernels, gpu.content->device, conditions, times);
   std::vector<KernelForecast> rows;
   for (size_t i = 0; i < kernels.size(); ++i) {
     rows.push_back(describe(kernels[i], times[i]));

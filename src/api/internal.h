@@ -17,7 +17,7 @@ struct LlmOptions;
 void check_predictor(const std::string& name);
 void check_values(const ForecastOptions& options);
 void check_values(const LlmOptions& options);
-void check_values(const KernelSettings& settings);
+void check_values(const KernelOptions& options);
 
 struct ModelRef::Content {
   Model model;

@@ -22,8 +22,9 @@ TEST(Threads, ConstCallsOfOneForecasterGiveTheSameFromEightThreads) {
   const std::vector<std::function<std::string()>> calls = {
       [&] { return forecast_json(forecaster.forecast(bert, gpu, {.mode = Mode::kTraining}), {}); },
       [&] {
-        return kernel_json(forecaster.kernel("linear", gpu, "bf16", {.m = 64, .n = 512, .k = 512}),
-                           gpu.id());
+        return kernel_json(
+            forecaster.kernel("linear", gpu, "bf16", {{"m", 64}, {"n", 512}, {"k", 512}}),
+            gpu.id());
       },
       [&] { return std::to_string(forecaster.largest_batch(bert, gpu, {}).value_or(0)); },
       [&] { return llm_json(forecast_llm(forecaster, llama, gpu, {.prompt = 100, .output = 20})); },

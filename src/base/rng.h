@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@ class Rng {
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
   /// Uniform in [0, n); the bias of at most n/2^64 is of no consequence here.
   uint64_t below(uint64_t n) { return next() % n; }
+
+  /// A whole number from 1 to 2^bits, its logarithm uniform.
+  int64_t log_uniform(int bits) { return static_cast<int64_t>(std::exp2(uniform() * bits)); }
 
   template <typename T>
   void shuffle(std::vector<T>& items) {

@@ -1,41 +1,151 @@
+// 'tilecast kernel': flags and help of the sizes derive from the operator table.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
-#include "graph/scheme.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
 namespace {
 
-constexpr int64_t kLargest = int64_t{1} << 40;  ///< no size beyond this is meant
+using Operators = std::vector<OpEntry>;
 
-int64_t size_of(const Given& given, const std::string& key, int64_t initial, int64_t least = 1) {
-  return integer_of(given, key, initial, least, kLargest);
+/// "head_dim" as a key of the command line: "head-dim".
+std::string key_of(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+std::string flag_of(const std::string& name) { return "--" + key_of(name); }
+
+bool takes(const SizeEntry& size, const std::string& key) {
+  return key_of(size.name) == key ||
+         std::any_of(size.other_names.begin(), size.other_names.end(),
+                     [&](const std::string& other) { return key_of(other) == key; });
+}
+
+using Alike = std::vector<const OpEntry*>;  ///< operators of the same sizes
+
+/// Whether the name is the main name of some operator's size: then it has a flag of its own.
+bool is_main_name(const std::vector<Alike>& groups, const std::string& name) {
+  for (const Alike& group : groups) {
+    for (const SizeEntry& size : group.front()->sizes) {
+      if (size.name == name) return true;
+    }
+  }
+  return false;
+}
+
+CommandOption option_of(const SizeEntry& size, const std::vector<Alike>& groups) {
+  CommandOption option = {.names = flag_of(size.name), .help = size.description};
+  // One letter is enough: -m beside --m.
+  if (size.name.size() == 1) option.names = "-" + size.name + "," + option.names;
+  for (const std::string& other : size.other_names) {
+    if (!is_main_name(groups, other)) option.old_names.push_back(flag_of(other));
+  }
+  if (size.is_switch) return option;
+  option.value = size.choices.empty() ? "N" : key_of(size.name) == "scheme" ? "SCHEME" : "DTYPE";
+  option.initial = size.initial;
+  option.choices = size.choices;
+  return option;
+}
+
+bool same_sizes(const OpEntry& a, const OpEntry& b) {
+  return std::equal(a.sizes.begin(), a.sizes.end(), b.sizes.begin(), b.sizes.end(),
+                    [](const SizeEntry& x, const SizeEntry& y) {
+                      return x.name == y.name && x.description == y.description;
+                    });
+}
+
+/// One group for all operators of the same sizes; that of the most operators comes last.
+std::vector<OptionGroup> size_groups() {
+  const Operators operators = op_catalog();
+  std::vector<Alike> alike;
+  for (const OpEntry& op : operators) {
+    if (op.sizes.empty()) continue;
+    const auto found = std::find_if(alike.begin(), alike.end(), [&](const Alike& group) {
+      return same_sizes(*group.front(), op);
+    });
+    if (found == alike.end())
+      alike.push_back({&op});
+    else
+      found->push_back(&op);
+  }
+  const auto largest =
+      std::max_element(alike.begin(), alike.end(),
+                       [](const Alike& a, const Alike& b) { return a.size() < b.size(); });
+  std::rotate(largest, largest + 1, alike.end());
+  std::vector<OptionGroup> groups;
+  for (const Alike& group : alike) {
+    std::vector<std::string> names;
+    for (const OpEntry* op : group) names.push_back(op->name);
+    OptionGroup& added = groups.emplace_back();
+    added.title = "Sizes of " + (&group == &alike.back() ? "all others" : join(names, ", "));
+    for (const SizeEntry& size : group.front()->sizes)
+      added.options.push_back(option_of(size, alike));
+  }
+  return groups;
+}
+
+std::string taken(const OpEntry& op) {
+  std::vector<std::string> flags;
+  for (const SizeEntry& size : op.sizes) flags.push_back(flag_of(size.name));
+  return join(flags, ", ");
+}
+
+/// What was given of all operators' sizes, as sizes of this one. Throws UsageError where it does
+/// not take one.
+std::vector<GivenSize> sizes_of(const Given& given, const OpEntry& op, const Operators& operators) {
+  std::vector<GivenSize> sizes;
+  for (const auto& [key, values] : given) {
+    const auto is_key = [&key = key](const SizeEntry& size) { return takes(size, key); };
+    const bool is_size = std::any_of(operators.begin(), operators.end(), [&](const OpEntry& other) {
+      return std::any_of(other.sizes.begin(), other.sizes.end(), is_key);
+    });
+    if (!is_size) continue;
+    const auto size = std::find_if(op.sizes.begin(), op.sizes.end(), is_key);
+    if (size == op.sizes.end())
+      throw UsageError(
+          fmt::format("{} takes no {}; it takes {}", op.name, flag_of(key), taken(op)));
+    const bool twice = std::any_of(sizes.begin(), sizes.end(), [&](const GivenSize& before) {
+      return before.name == size->name;
+    });
+    if (twice)
+      throw UsageError(fmt::format("{} is given twice, once by another name", flag_of(size->name)));
+    if (size->is_switch)
+      sizes.push_back({size->name, 1});
+    else if (size->choices.empty())
+      sizes.push_back({size->name, integer_of(given, key, 0, size->least, size->most)});
+    else
+      sizes.push_back({size->name, values.back()});
+  }
+  return sizes;
+}
+
+/// The sizes given; none where there is no such operator, which the library tells with the nearest.
+std::vector<GivenSize> sizes_of(const Given& given, const std::string& name) {
+  const Operators operators = op_catalog();
+  for (const OpEntry& op : operators) {
+    if (op.name == name && !op.sizes.empty()) return sizes_of(given, op, operators);
+  }
+  return {};
 }
 
 void run(const Given& given) {
-  const KernelSizes sizes = {.batch = size_of(given, "batch", 1),
-                             .m = size_of(given, "m", 1),
-                             .n = size_of(given, "n", 1),
-                             .k = size_of(given, "k", 1)};
-  constexpr int64_t kMostSkew = 300;
-  const KernelSettings settings = {.heads = size_of(given, "heads", 8),
-                                   .kv_heads = size_of(given, "kv-heads", 0),
-                                   .window = size_of(given, "window", 0),
-                                   .causal = given.count("causal") > 0,
-                                   .kv_dtype = text_of(given, "kv-dtype"),
-                                   .scheme = text_of(given, "scheme"),
-                                   .experts = size_of(given, "experts", 8),
-                                   .chosen = size_of(given, "chosen", 2),
-                                   .ranks = size_of(given, "ranks", 1),
-                                   .skew_percent = integer_of(given, "skew", 0, 0, kMostSkew),
-                                   .software = text_of(given, "software", "pytorch"),
-                                   .warm = given.count("warm") > 0};
+  const std::string op = text_of(given, "OP");
+  const std::vector<GivenSize> sizes = sizes_of(given, op);
+  const KernelOptions options = {.predictor = text_of(given, "predictor", "learned"),
+                                 .software = text_of(given, "software", "pytorch"),
+                                 .warm = given.count("warm") > 0};
   const std::string output = text_of(given, "output-file");
   const GpuRef gpu = load_gpu_ref(text_of(given, "gpu"));
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
   const std::vector<KernelForecast> kernels =
-      forecaster.kernel(text_of(given, "OP"), gpu, text_of(given, "dtype", "fp32"), sizes,
-                        text_of(given, "predictor", "learned"), settings);
+      forecaster.kernel(op, gpu, text_of(given, "dtype", "fp32"), sizes, options);
   std::vector<std::string> warnings = gpu.warnings();
   for (const std::string& warning : kernel_warnings(kernels)) warnings.push_back(warning);
   if (text_of(given, "format") == "json")
@@ -43,67 +153,38 @@ void run(const Given& given) {
   emit(kernel_table(kernels, gpu.id(), output_style(output)), output, warnings);
 }
 
-CommandOption number(const std::string& names, const std::string& initial,
-                     const std::string& help) {
-  return {.names = names, .value = "N", .initial = initial, .help = help};
-}
-
 }  // namespace
 
 Command kernel_command() {
   const std::vector<std::string> dtypes = {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"};
-  const std::vector<std::string> stored = {"fp32", "bf16", "fp16", "fp8", "int8"};
-  const OptionGroup arguments = {"Arguments",
-                                 {{.names = "OP",
-                                   .help = "operator ('tilecast ops')",
-                                   .kind = ValueKind::kOperator,
-                                   .required = true}}};
-  const OptionGroup options = {
-      "Options",
-      {gpu_option(),
-       {.names = "--dtype", .initial = "fp32", .help = "of the operands", .choices = dtypes},
-       number("--batch", "1", "products of matmul, sequences of attention"),
-       number("-m,--m", "1", "rows"),
-       number("-n,--n", "1", "columns, or elements"),
-       number("-k,--k", "1", "reduction length of a product; rows of a table"),
-       {.names = "--software",
-        .initial = "pytorch",
-        .help = "whose kernels run the operator",
-        .choices = {"pytorch", "vllm", "sglang", "trtllm"}},
-       {.names = "--warm",
-        .help = "operands lie in L2 already, as when a benchmark replays the kernel"},
-       predictor_option(),
-       format_option({"table", "json"}),
-       output_option(),
-       weights_option(),
-       calibration_option()}};
-  const OptionGroup attention = {
-      "Attention",
-      {number("--heads", "8", "query heads; k is a head's size"),
-       number("--kv-heads", "as many as heads", "heads of keys and values"),
-       number("--window", "all", "keys that a query sees at most"),
-       {.names = "--causal", .help = "a query sees no later key"},
-       {.names = "--kv-dtype",
-        .initial = "as the queries",
-        .help = "of keys and values",
-        .choices = stored}}};
-  const OptionGroup layers = {
-      "Quantized layers, experts and collectives",
-      {{.names = "--scheme",
-        .value = "SCHEME",
-        .help = "how weights are stored and multiplied",
-        .choices = scheme_names()},
-       number("--experts", "8", "of a layer; n is an expert's inner width"),
-       number("--chosen", "2", "experts that a token goes to"),
-       number("--ranks", "1", "GPUs that share the experts, or of an all_reduce"),
-       number("--skew", "0: even", "100 times the exponent of the experts' popularity")}};
+  std::vector<OptionGroup> groups = {
+      {"Arguments",
+       {{.names = "OP",
+         .help = "operator ('tilecast ops')",
+         .kind = ValueKind::kOperator,
+         .required = true}}},
+      {"Options",
+       {gpu_option(),
+        {.names = "--dtype", .initial = "fp32", .help = "of the operands", .choices = dtypes},
+        {.names = "--software",
+         .initial = "pytorch",
+         .help = "whose kernels run the operator",
+         .choices = {"pytorch", "vllm", "sglang", "trtllm"}},
+        {.names = "--warm",
+         .help = "operands lie in L2 already, as when a benchmark replays the kernel"},
+        predictor_option(),
+        format_option({"table", "json"}),
+        output_option(),
+        weights_option(),
+        calibration_option()}}};
+  for (OptionGroup& group : size_groups()) groups.push_back(std::move(group));
   return {.name = "kernel",
           .help = "One operator's kernel, explained",
           .usage = {"OP --gpu GPU [options]"},
-          .groups = {arguments, options, attention, layers},
+          .groups = std::move(groups),
           .examples = {"tilecast kernel linear --gpu A100 -m 4096 -n 5120 -k 1280",
-                       "tilecast kernel cached_attention --gpu H100 --dtype bf16 --batch 64 -m 1 "
-                       "-n 4096 -k 128"},
+                       "tilecast kernel cached_attention --gpu H100 --dtype bf16 --batch 64 "
+                       "--queries 1 --keys 4096 --head-dim 128"},
           .run = run};
 }
 

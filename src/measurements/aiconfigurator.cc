@@ -105,42 +105,44 @@ class Table {
   void product(size_t row, RowFacts facts) {
     const std::optional<Precision> p = precision(row, "dtype");
     if (!p) return;
-    const KernelShape shape{
-        .m = at(row, "m"), .n = at(row, "n"), .k = at(row, "k"), .scheme = p->scheme};
-    collector_.add_kernel(table_, p->scheme == Scheme::kNone ? "gemm" : "quantized_linear",
-                          p->dtype, shape, std::move(facts));
+    SizeList sizes = {{"m", at(row, "m")}, {"n", at(row, "n")}, {"k", at(row, "k")}};
+    const bool stored = p->scheme != Scheme::kNone;
+    if (stored) sizes.push_back({"scheme", p->scheme});
+    collector_.add_kernel(table_, stored ? "quantized_linear" : "gemm", p->dtype, sizes,
+                          std::move(facts));
   }
 
-  std::optional<KernelShape> attention(size_t row, int64_t queries, int64_t keys) {
-    KernelShape shape{.batch = at(row, "batch"),
-                      .m = queries,
-                      .n = keys,
-                      .k = at(row, "head_dim"),
-                      .heads = at(row, "num_heads")};
-    if (table_.column("num_kv_heads")) shape.kv_heads = at(row, "num_kv_heads");
-    if (table_.column("window_size")) shape.window = at(row, "window_size");
+  std::optional<SizeList> attention(size_t row, int64_t queries, int64_t keys) {
+    SizeList sizes = {{"batch", at(row, "batch")},
+                      {"queries", queries},
+                      {"keys", keys},
+                      {"head_dim", at(row, "head_dim")},
+                      {"heads", at(row, "num_heads")}};
+    if (table_.column("num_kv_heads")) sizes.push_back({"kv_heads", at(row, "num_kv_heads")});
+    if (table_.column("window_size")) sizes.push_back({"window", at(row, "window_size")});
     if (table_.column("kv_dtype")) {
       const std::optional<Precision> p = precision(row, "kv_dtype");
       if (!p) return std::nullopt;
-      shape.kv_dtype = multiplied_dtype(p->scheme, p->dtype);
+      sizes.push_back({"kv_dtype", multiplied_dtype(p->scheme, p->dtype)});
     }
-    return shape;
+    return sizes;
   }
 
-  void add_attention(size_t row, const char* op, std::optional<KernelShape> shape, RowFacts facts) {
+  void add_attention(size_t row, const char* op, const std::optional<SizeList>& sizes,
+                     RowFacts facts) {
     const std::optional<Precision> p = precision(row, "dtype");
-    if (!p || !shape) return;
+    if (!p || !sizes) return;
     facts.warm = true;
-    collector_.add_kernel(table_, op, multiplied_dtype(p->scheme, p->dtype), *shape,
+    collector_.add_kernel(table_, op, multiplied_dtype(p->scheme, p->dtype), *sizes,
                           std::move(facts));
   }
 
   void prefill(size_t row, RowFacts facts) {
     const int64_t length = at(row, "seq_len");
-    std::optional<KernelShape> shape = attention(row, length, length);
+    std::optional<SizeList> sizes = attention(row, length, length);
     // Encoders name no key heads of their own.
-    if (shape) shape->causal = table_.column("num_kv_heads").has_value();
-    add_attention(row, "attention", shape, std::move(facts));
+    if (sizes && table_.column("num_kv_heads")) sizes->push_back({"causal", 1});
+    add_attention(row, "attention", sizes, std::move(facts));
   }
 
   /// kv_len are the tokens before; the new one attends to itself too.
@@ -152,38 +154,40 @@ class Table {
   void experts(size_t row, RowFacts facts) {
     const std::optional<Precision> p = precision(row, "dtype");
     if (!p) return;
-    KernelShape shape{.m = at(row, "num_tokens"),
-                      .k = at(row, "hidden_size"),
-                      .scheme = p->scheme,
-                      .experts = at(row, "num_experts"),
-                      .chosen = at(row, "topk"),
-                      .ranks = at(row, "ep")};
+    const int64_t experts = at(row, "num_experts"), ranks = at(row, "ep");
     const int64_t inner = at(row, "inter_size"), tensor_ranks = at(row, "tp");
-    if (tensor_ranks < 1 || inner % tensor_ranks != 0 || shape.ranks < 1 ||
-        shape.experts % shape.ranks != 0)
+    if (tensor_ranks < 1 || inner % tensor_ranks != 0 || ranks < 1 || experts % ranks != 0)
       return collector_.skip(table_.where, "ranks do not divide a layer of experts");
-    shape.n = inner / tensor_ranks;
+    SizeList sizes = {{"tokens", at(row, "num_tokens")},
+                      {"ffn_dim", inner / tensor_ranks},
+                      {"hidden_dim", at(row, "hidden_size")},
+                      {"num_experts", experts},
+                      {"top_k", at(row, "topk")},
+                      {"ranks", ranks},
+                      {"scheme", p->scheme},
+                      {"gated", has_no_gate(row, facts.software) ? 0 : 1}};
     const std::string& spread = table_.rows[row][table_.require_column("distribution")];
     constexpr std::string_view kPowerLaw = "power_law_";
     if (spread.starts_with(kPowerLaw)) {
-      shape.skew_percent =
-          static_cast<int64_t>(100 * std::stod(spread.substr(kPowerLaw.size())) + 0.5);
+      const double exponent = std::stod(spread.substr(kPowerLaw.size()));
+      sizes.push_back({"skew", static_cast<int64_t>(100 * exponent + 0.5)});
     } else if (spread != "balanced") {
       return collector_.skip(table_.where,
                              fmt::format("distribution '{}' is not forecast", spread));
     }
-    shape.gated = !has_no_gate(shape, inner, facts.software);
     facts.warm = true;
-    collector_.add_kernel(table_, "experts", p->dtype, shape, std::move(facts));
+    collector_.add_kernel(table_, "experts", p->dtype, sizes, std::move(facts));
   }
 
   /// The layers of Nemotron 3, whose experts are relu² without a gate; the tables do not say so,
   /// but vLLM and TensorRT-LLM run them at up to 1.3 times the DRAM bandwidth that a gate would
   /// take. SGLang's rows of the same layers stay below it: measured with a gate.
-  static bool has_no_gate(const KernelShape& s, int64_t inner, Software software) {
+  bool has_no_gate(size_t row, Software software) const {
     if (software == Software::kSglang) return false;
-    return (s.experts == 512 && s.chosen == 22) ||
-           (s.experts == 128 && s.chosen == 6 && s.k == 2688 && inner == 1856);
+    const int64_t experts = at(row, "num_experts"), top_k = at(row, "topk");
+    return (experts == 512 && top_k == 22) ||
+           (experts == 128 && top_k == 6 && at(row, "hidden_size") == 2688 &&
+            at(row, "inter_size") == 1856);
   }
 
   const CsvTable& table_;

@@ -6,7 +6,7 @@
 
 #include "base/csv.h"
 #include "measurements/measurements.h"
-#include "ops/shapes.h"
+#include "ops/sizes.h"
 
 namespace tilecast {
 
@@ -29,7 +29,7 @@ class Collector {
 
   /// Rows added from now on come from this file.
   void start_source(const std::string& path);
-  void add_kernel(const CsvTable& table, std::string_view op, DType dtype, const KernelShape& shape,
+  void add_kernel(const CsvTable& table, std::string_view op, DType dtype, const SizeList& sizes,
                   RowFacts facts);
   void add_model(ModelMeasurement measurement);
   /// Lists what can't be used; alike lines once, with their number.

@@ -71,10 +71,10 @@ void read_one(const fs::path& path, Collector& collector) {
 }
 
 /// What a row counts under.
-std::string label_of(std::string_view op, const KernelShape& shape, const RowFacts& facts) {
+std::string label_of(std::string_view op, const Kernel& kernel, const RowFacts& facts) {
   if (!facts.label.empty()) return facts.label + facts.label_note;
   // Encoders' attention is another task than decoders' prefill.
-  const bool encoder = op == "attention" && !shape.causal;
+  const bool encoder = op == "attention" && !kernel.as<Attention>()->causal;
   return std::string(op) + (encoder ? " (encoder)" : "") + facts.label_note;
 }
 
@@ -100,13 +100,13 @@ void Collector::skip(const std::string& what, const std::string& why) {
 }
 
 void Collector::add_kernel(const CsvTable& table, std::string_view op, DType dtype,
-                           const KernelShape& shape, RowFacts facts) {
+                           const SizeList& sizes, RowFacts facts) {
   if (!(facts.seconds > 0)) return skip(table.where, "a measured time is not above 0");
-  const Kernel kernel = kernels_of_shape(op, dtype, shape).front();
+  const Kernel kernel = kernels_of_sizes(op, dtype, sizes).front();
   const Conditions conditions{.software = facts.software,
                               .caches = facts.warm ? Caches::kWarm : Caches::kCold};
   set_.kernels.push_back({.gpu = std::move(facts.gpu),
-                          .op = label_of(op, shape, facts),
+                          .op = label_of(op, kernel, facts),
                           .kernel = kernel,
                           .conditions = conditions,
                           .measured_s = facts.seconds,

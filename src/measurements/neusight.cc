@@ -40,33 +40,35 @@ void read_neusight(const CsvTable& table, Collector& collector) {
       collector.skip(table.where, fmt::format("operator '{}' is not forecast", found));
       continue;
     }
-    KernelShape shape;
+    SizeList sizes;
     std::optional<Tile> tile;
     if (found == "bmm" || found == "linear") {
       if (!m || !n || !k)
         throw Error(ErrorKind::kInput, table.where + ": columns M, N, K are missing");
       // There N is the reduction and K the output's columns.
-      shape = {found == "bmm" ? table.integer(r, b) : 1, table.integer(r, *m), table.integer(r, *k),
-               table.integer(r, *n)};
-      if (found == "linear") shape.m *= table.integer(r, b);
+      sizes = {{"batch", table.integer(r, b)},
+               {"m", table.integer(r, *m)},
+               {"n", table.integer(r, *k)},
+               {"k", table.integer(r, *n)}};
       if (kernel_name) tile = tile_in_name(table.rows[r][*kernel_name]);
     } else if (found == "conv") {
       const auto at = [&](std::string_view column) {
         return table.integer(r, table.require_column(column));
       };
-      shape = {at("B"), at("Output_Channel"), at("Input_Size"), at("Input_Channel")};
-      shape.window_size = at("Kernel_Szie");  // spelt so there
-      shape.stride = at("Stride");
-      if (at("Padding") != shape.window_size / 2) {
+      const int64_t window = at("Kernel_Szie");  // spelt so there
+      if (at("Padding") != window / 2) {
         collector.skip(table.where, "a padding other than half the kernel is not forecast");
         continue;
       }
+      sizes = {{"batch", at("B")},           {"out_channels", at("Output_Channel")},
+               {"height", at("Input_Size")}, {"in_channels", at("Input_Channel")},
+               {"window_height", window},    {"stride", at("Stride")}};
     } else {
       if (!h) throw Error(ErrorKind::kInput, table.where + ": column H is missing");
-      shape = {1, table.integer(r, b), table.integer(r, *h), 1};
+      sizes = {{"rows", table.integer(r, b)}, {"columns", table.integer(r, *h)}};
     }
     collector.add_kernel(
-        table, op->op, DType::kFp32, shape,
+        table, op->op, DType::kFp32, sizes,
         {table.rows[r][device], table.number(r, latency) * 1e-3, Protocol::kSingleCall, tile});
   }
 }

@@ -71,32 +71,21 @@ std::string operator_of(const Row& row) {
   return find_op(op) && op_def(*find_op(op)).work != nullptr ? op : "";
 }
 
-KernelShape convolution_shape(const Row& row) {
-  KernelShape shape{.batch = row.integer("batch", 1),
-                    .m = row.integer("filters", 1),
-                    .n = row.integer("height", 1),
-                    .k = row.integer("channels", 1)};
-  shape.image_width = row.integer("width", 0);
-  shape.window_size = row.integer("kernel_height", 1);
-  shape.window_width = row.integer("kernel_width", 0);
-  shape.stride = row.integer("stride", 1);
-  shape.padding = row.integer("padding", 0);
-  shape.groups = row.integer("groups", 1);
-  return shape;
-}
-
-KernelShape shape_of(const Row& row, const std::string& op) {
-  if (op.starts_with("conv2d")) return convolution_shape(row);
-  KernelShape shape{row.integer("batch", 1), row.integer("m", row.integer("queries", 1)),
-                    row.integer("n", row.integer("keys", 1)),
-                    row.integer("k", row.integer("head_size", 1))};
-  shape.heads = row.integer("heads", shape.heads);
-  shape.kv_heads = row.integer("kv_heads", shape.kv_heads);
-  shape.window = row.integer("window", 0);
-  shape.causal = row.integer("causal", 0) != 0;
-  if (const std::string cached = row.text("kv_dtype"); !cached.empty())
-    shape.kv_dtype = find_dtype(cached);
-  return shape;
+/// The operator's sizes in columns of their names; what is empty or missing has its default.
+SizeList sizes_of(const Row& row, const OpDef& op) {
+  SizeList sizes;
+  for (const SizeDef& size : op.sizes) {
+    std::vector<std::string_view> columns = {size.name};
+    columns.insert(columns.end(), size.other_names.begin(), size.other_names.end());
+    const auto column = std::find_if(columns.begin(), columns.end(),
+                                     [&](std::string_view c) { return !row.text(c).empty(); });
+    if (column == columns.end()) continue;
+    sizes.push_back(
+        {std::string(size.name), size.type == AttributeType::kInteger
+                                     ? AttributeValue(row.integer(*column, 0))
+                                     : parse_value(size.type, row.text(*column), row.where())});
+  }
+  return sizes;
 }
 
 /// Why the row's kernel is not forecast; empty where it is.
@@ -117,12 +106,12 @@ void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
   if (row.text("protocol") == "single_call") facts.protocol = Protocol::kSingleCall;
   facts.tile = tile_in_name(row.text("kernel_name"));
   facts.warm = row.text("l2") == "warm";
-  const KernelShape shape = shape_of(row, op);
+  const SizeList sizes = sizes_of(row, op_def(*find_op(op)));
   if (row.text("op") == "transpose") facts.label = "transpose";
   // Products and rows were learned with a cold cache: their warm rows count for themselves.
   if (facts.warm) facts.label_note = " (warm L2)";
   try {
-    collector.add_kernel(table, op, *find_dtype(row.text("dtype")), shape, std::move(facts));
+    collector.add_kernel(table, op, *find_dtype(row.text("dtype")), sizes, std::move(facts));
   } catch (const Error& error) {
     throw Error(error.kind(), row.where() + ": " + error.what());
   }

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <charconv>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "ops/op_def.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -58,6 +59,31 @@ std::string_view attribute_type_name(AttributeType type) {
       return "a list of whole numbers";
   }
   return "";
+}
+
+AttributeValue parse_value(AttributeType type, const std::string& text, const std::string& where) {
+  const auto number = [&](auto value) {
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code != std::errc() || end != text.data() + text.size())
+      throw Error(ErrorKind::kInput, fmt::format("{}: expected {}, found '{}'", where,
+                                                 attribute_type_name(type), shown_name(text)));
+    return value;
+  };
+  switch (type) {
+    case AttributeType::kInteger:
+      return number(int64_t{0});
+    case AttributeType::kNumber:
+      return number(0.0);
+    case AttributeType::kText:
+      return text;
+    case AttributeType::kDType:
+      return parse_dtype(text, where);
+    case AttributeType::kScheme:
+      return text == scheme_info(Scheme::kNone).name ? Scheme::kNone : parse_scheme(text, where);
+    case AttributeType::kIntegers:
+      break;
+  }
+  throw Error(ErrorKind::kInput, where + ": a list is not read here");
 }
 
 AttributeDef flag_attribute(std::string_view name, std::string_view doc) {

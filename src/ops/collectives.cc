@@ -1,6 +1,7 @@
 // What ranks do together.
 
 #include "base/checked.h"
+#include "ops/builder.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -20,6 +21,16 @@ void work_all_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
+std::vector<SizeDef> collective_sizes() {
+  std::vector<SizeDef> sizes = row_sizes();
+  sizes.push_back({.name = "ranks", .doc = "that take part"});
+  return sizes;
+}
+
+Operands collective_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("x", {s["rows"], s["columns"]}, s.dtype())}, {{"ranks", s["ranks"]}}};
+}
+
 }  // namespace
 
 std::vector<OpDef> collective_ops() {
@@ -31,6 +42,8 @@ std::vector<OpDef> collective_ops() {
        .attributes = {{.name = "ranks", .doc = "how many", .initial = int64_t{1}, .least = 1}},
        .infer = infer_all_reduce,
        .work = work_all_reduce,
+       .sizes = collective_sizes(),
+       .operands = collective_operands,
        .example = "x: bf16[64, 256] {ranks=4}"},
   };
 }

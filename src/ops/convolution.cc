@@ -175,6 +175,72 @@ void backward_upsample(GradientBuilder& g, const Node& node) {
                               {{"shape", g.tensor(node.inputs[0]).shape}}));
 }
 
+std::vector<SizeDef> conv_sizes_by_name() {
+  return {{.name = "batch", .doc = "images"},
+          {.name = "in_channels", .doc = "of the images", .other_names = {"k", "channels"}},
+          {.name = "out_channels", .doc = "of the result", .other_names = {"m", "filters"}},
+          {.name = "height", .doc = "rows of an image", .other_names = {"n"}},
+          {.name = "width",
+           .doc = "columns of an image",
+           .initial = std::nullopt,
+           .otherwise = "as height"},
+          {.name = "window_height",
+           .doc = "rows of the window",
+           .other_names = {"kernel_height"},
+           .initial = int64_t{3}},
+          {.name = "window_width",
+           .doc = "columns of the window",
+           .other_names = {"kernel_width"},
+           .initial = std::nullopt,
+           .otherwise = "as window_height"},
+          {.name = "stride", .doc = "in both directions"},
+          {.name = "padding",
+           .doc = "on all sides",
+           .initial = std::nullopt,
+           .otherwise = "half of window_height",
+           .least = 0},
+          {.name = "groups", .doc = "of channels"}};
+}
+
+Operands conv_operands(GraphBuilder& b, const GivenSizes& s) {
+  const int64_t groups = s["groups"], in = s["in_channels"], out = s["out_channels"];
+  if (in % groups != 0 || out % groups != 0)
+    s.fail(fmt::format("{} groups do not divide {} and {} channels", groups, in, out));
+  const int64_t window = s["window_height"];
+  const Shape image = {s["batch"], in, s["height"], s.value_or("width", s["height"])};
+  const Shape weight = {out, in / groups, window, s.value_or("window_width", window)};
+  return {{b.input("x", image, s.dtype()), b.input("w", weight, s.dtype())},
+          {{"stride", s["stride"]},
+           {"padding", s.value_or("padding", window / 2)},
+           {"groups", groups}}};
+}
+
+/// As the forward pass, with the gradient of what that makes.
+Operands conv_backward_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = conv_operands(b, s);
+  const TensorId y = b.op("conv2d", operands.inputs, "y", operands.attributes);
+  const Shape gradient = b.graph().tensor(y).shape;
+  operands.inputs.insert(operands.inputs.begin(), b.input("dy", gradient, s.dtype()));
+  return operands;
+}
+
+Operands group_norm_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = row_operands(b, s);
+  operands.attributes = {{"groups", 1}};
+  return operands;
+}
+
+std::vector<SizeDef> upsample_sizes() {
+  return {{.name = "batch", .doc = "images"},
+          {.name = "channels", .doc = "of the images", .other_names = {"k"}},
+          {.name = "height", .doc = "rows of an image", .other_names = {"m"}},
+          {.name = "width", .doc = "columns of an image", .other_names = {"n"}}};
+}
+
+Operands upsample_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("x", {s["batch"], s["channels"], s["height"], s["width"]}, s.dtype())}, {}};
+}
+
 }  // namespace
 
 std::vector<OpDef> convolution_ops() {
@@ -195,6 +261,8 @@ std::vector<OpDef> convolution_ops() {
        .work = work_conv2d,
        .backward = backward_conv2d,
        .autocast = AutocastClass::kLowPrecision,
+       .sizes = conv_sizes_by_name(),
+       .operands = conv_operands,
        .example = "x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] b: fp32[32] {padding=1}"},
       {.name = "conv2d_input_backward",
        .doc = "gradient of a convolution's input, from dy, x and the weight",
@@ -205,6 +273,8 @@ std::vector<OpDef> convolution_ops() {
        .attributes = conv,
        .infer = infer_input_backward,
        .work = work_conv_backward,
+       .sizes = conv_sizes_by_name(),
+       .operands = conv_backward_operands,
        .example =
            "dy: fp32[2, 32, 32, 32] x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] {padding=1}"},
       {.name = "conv2d_weight_backward",
@@ -216,6 +286,8 @@ std::vector<OpDef> convolution_ops() {
        .attributes = conv,
        .infer = infer_weight_backward,
        .work = work_conv_backward,
+       .sizes = conv_sizes_by_name(),
+       .operands = conv_backward_operands,
        .example =
            "dy: fp32[2, 32, 32, 32] x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] {padding=1}"},
       {.name = "group_norm",
@@ -228,6 +300,7 @@ std::vector<OpDef> convolution_ops() {
        .work = work_group_norm,
        .backward = backward_group_norm,
        .autocast = AutocastClass::kFp32,
+       .operands = group_norm_operands,
        .example = "x: fp32[2, 32, 16, 16] w: fp32[32] b: fp32[32] {groups=8}"},
       {.name = "group_norm_backward",
        .doc = "gradient of a group norm's input",
@@ -238,6 +311,7 @@ std::vector<OpDef> convolution_ops() {
        .attributes = {groups},
        .infer = infer_same,
        .work = work_group_norm,
+       .operands = group_norm_operands,
        .example = "dy: fp32[2, 32, 16, 16] x: fp32[2, 32, 16, 16] {groups=8}"},
       {.name = "upsample",
        .doc = "each pixel four times",
@@ -247,6 +321,8 @@ std::vector<OpDef> convolution_ops() {
        .work = work_resize,
        .backward = backward_upsample,
        .autocast = AutocastClass::kFp32,
+       .sizes = upsample_sizes(),
+       .operands = upsample_operands,
        .example = "x: fp32[2, 16, 8, 8]"},
   };
 }

@@ -3,7 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/checked.h"
+#include "base/rng.h"
 #include "ops/expert_load.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
@@ -108,6 +112,81 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
   kernels.insert(kernels.end(), both.begin(), both.end());
 }
 
+std::vector<SizeDef> expert_sizes() {
+  constexpr int kDrawnTokens = 14;
+  constexpr int64_t kMostSkew = 300;  // a Zipf exponent of 3: one expert gets nearly all
+  return {
+      {.name = "tokens",
+       .doc = "of the batch",
+       .other_names = {"m"},
+       .drawn_bits = kDrawnTokens,
+       .grows = true},
+      {.name = "ffn_dim",
+       .doc = "inner width of an expert",
+       .other_names = {"n", "inner_size"},
+       .grows = true},
+      {.name = "hidden_dim",
+       .doc = "width of the layer",
+       .other_names = {"k", "hidden_size"},
+       .grows = true},
+      {.name = "num_experts",
+       .doc = "of the layer",
+       .other_names = {"experts"},
+       .initial = int64_t{8}},
+      {.name = "top_k",
+       .doc = "experts that a token goes to",
+       .other_names = {"chosen"},
+       .initial = int64_t{2}},
+      {.name = "ranks", .doc = "that share the experts"},
+      {.name = "skew",
+       .doc = "100 times the exponent of the experts' popularity; 0: even",
+       .other_names = {"skew_percent"},
+       .initial = int64_t{0},
+       .least = 0,
+       .most = kMostSkew},
+      {.name = "scheme",
+       .doc = "how the weights are stored and multiplied",
+       .type = AttributeType::kScheme,
+       .initial = Scheme::kNone},
+      {.name = "gated", .doc = "1: a gate stands beside the up projection", .least = 0, .most = 1}};
+}
+
+Operands expert_operands(GraphBuilder& b, const GivenSizes& s) {
+  const int64_t experts = s["num_experts"], ranks = s["ranks"];
+  if (experts % ranks != 0)
+    s.fail(fmt::format("{} ranks do not divide {} experts", ranks, experts));
+  if (s["top_k"] > experts)
+    s.fail(fmt::format("a token cannot go to {} of {} experts: top_k must be at most num_experts",
+                       s["top_k"], experts));
+  const int64_t own = experts / ranks, ffn = s["ffn_dim"], hidden = s["hidden_dim"];
+  const int64_t up = checked_multiply(s["gated"] != 0 ? 2 : 1, ffn);
+  return {
+      {b.input("x", {s["tokens"], hidden}, s.dtype()), b.input("up", {own, up, hidden}, s.dtype()),
+       b.input("down", {own, hidden, ffn}, s.dtype())},
+      {{"chosen", s["top_k"]},
+       {"ranks", ranks},
+       {"skew_percent", s["skew"]},
+       {"scheme", s.scheme("scheme")}}};
+}
+
+Operands expert_backward_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = expert_operands(b, s);
+  operands.inputs.insert(operands.inputs.begin(),
+                         b.input("dy", {s["tokens"], s["hidden_dim"]}, s.dtype()));
+  return operands;
+}
+
+void draw_experts(Rng& rng, SizeList& sizes) {
+  const int64_t experts = int64_t{8} << rng.below(7);
+  sizes.push_back({"num_experts", experts});
+  sizes.push_back({"top_k", std::min<int64_t>(experts, 1 + static_cast<int64_t>(rng.below(16)))});
+  sizes.push_back({"ffn_dim", 64 * rng.log_uniform(8)});
+  sizes.push_back({"hidden_dim", 1024 * (1 + static_cast<int64_t>(rng.below(8)))});
+  constexpr std::array kDrawn = {Scheme::kNone, Scheme::kFp8, Scheme::kFp8Block,
+                                 Scheme::kInt4WeightOnly};
+  sizes.push_back({"scheme", kDrawn[rng.below(kDrawn.size())]});
+}
+
 }  // namespace
 
 std::vector<OpDef> expert_ops() {
@@ -138,6 +217,9 @@ std::vector<OpDef> expert_ops() {
        .backward = backward_experts,
        .autocast = AutocastClass::kLowPrecision,
        .quantization = WeightQuantization{{1, 2}, quantize_experts},
+       .sizes = expert_sizes(),
+       .operands = expert_operands,
+       .random_sizes = RandomSizes{.draw = draw_experts, .in_training = true},
        .example = "x: bf16[64, 256] up: bf16[8, 1024, 256] down: bf16[8, 256, 512]"},
       {.name = "experts_backward",
        .doc = "gradients of the input and the weights of a fused expert layer",
@@ -148,6 +230,8 @@ std::vector<OpDef> expert_ops() {
        .attributes = attributes,
        .infer = infer_experts_backward,
        .work = work_experts_backward,
+       .sizes = expert_sizes(),
+       .operands = expert_backward_operands,
        .example =
            "dy: bf16[64, 256] x: bf16[64, 256] up: bf16[8, 1024, 256] down: bf16[8, 256, 512]"},
   };

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/checked.h"
+#include "base/rng.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
 
@@ -189,6 +191,66 @@ void backward_matmul(GradientBuilder& g, const Node& node) {
   if (g.wants(b)) g.give(b, tb ? product(dy, a, 1, ta) : product(a, dy, 1 - ta, 0));
 }
 
+// Sizes m, n, k of random kernels, in bits.
+constexpr int kDrawnBatch = 7, kDrawnRows = 14, kDrawnReduction = 13;
+
+std::vector<SizeDef> product_sizes() {
+  return {{.name = "m", .doc = "rows of the result", .drawn_bits = kDrawnRows, .grows = true},
+          {.name = "n", .doc = "columns of the result", .drawn_bits = kDrawnRows, .grows = true},
+          {.name = "k", .doc = "reduction length", .drawn_bits = kDrawnReduction, .grows = true}};
+}
+
+std::vector<SizeDef> with_batch(SizeDef batch) {
+  std::vector<SizeDef> sizes = product_sizes();
+  sizes.insert(sizes.begin(), std::move(batch));
+  return sizes;
+}
+
+std::vector<SizeDef> linear_sizes_by_name() {
+  return with_batch({.name = "batch", .doc = "inputs of m rows each"});
+}
+
+Operands linear_operands(GraphBuilder& b, const GivenSizes& s) {
+  const int64_t m = checked_multiply(s["batch"], s["m"]);
+  return {{b.input("x", {m, s["k"]}, s.dtype()), b.input("w", {s["n"], s["k"]}, s.dtype()),
+           b.input("b", {s["n"]}, s.dtype())},
+          {}};
+}
+
+Operands quantized_linear_operands(GraphBuilder& b, const GivenSizes& s) {
+  const Scheme scheme = s.scheme("scheme");
+  const int64_t m = checked_multiply(s["batch"], s["m"]);
+  return {
+      {b.input("x", {m, s["k"]}, s.dtype()),
+       b.input("w", {s["n"], s["k"]}, scheme_info(scheme).weight), b.input("s", {1}, DType::kFp32)},
+      {{"scheme", scheme}}};
+}
+
+void draw_scheme(Rng& rng, SizeList& sizes) {
+  constexpr std::array kDrawn = {Scheme::kFp8, Scheme::kFp8Block, Scheme::kInt4WeightOnly};
+  sizes.push_back({"scheme", kDrawn[rng.below(kDrawn.size())]});
+}
+
+std::vector<SizeDef> quantized_linear_sizes() {
+  std::vector<SizeDef> sizes = linear_sizes_by_name();
+  sizes.push_back({.name = "scheme",
+                   .doc = "how the weight is stored and multiplied",
+                   .type = AttributeType::kScheme,
+                   .initial = std::nullopt});
+  return sizes;
+}
+
+Operands matmul_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("a", {s["batch"], s["m"], s["k"]}, s.dtype()),
+           b.input("b", {s["batch"], s["k"], s["n"]}, s.dtype())},
+          {}};
+}
+
+Operands gemm_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("a", {s["m"], s["k"]}, s.dtype()), b.input("b", {s["k"], s["n"]}, s.dtype())},
+          {}};
+}
+
 }  // namespace
 
 std::vector<OpDef> matmul_ops() {
@@ -209,6 +271,9 @@ std::vector<OpDef> matmul_ops() {
        .backward = backward_linear,
        .autocast = AutocastClass::kLowPrecision,
        .quantization = WeightQuantization{{1}, quantize_linear},
+       .sizes = linear_sizes_by_name(),
+       .operands = linear_operands,
+       .random_sizes = RandomSizes{.in_training = true},
        .example = "x: fp32[4, 128, 256] w: fp32[512, 256] b: fp32[512]"},
       {.name = "quantized_linear",
        .doc = "x [..., k] times a weight [n, k] stored in few bits, scales [groups], bias [n]",
@@ -223,6 +288,9 @@ std::vector<OpDef> matmul_ops() {
        .infer = infer_quantized_linear,
        .work = work_quantized_linear,
        .autocast = AutocastClass::kLowPrecision,
+       .sizes = quantized_linear_sizes(),
+       .operands = quantized_linear_operands,
+       .random_sizes = RandomSizes{.draw = draw_scheme},
        .example = "x: bf16[4, 128, 256] w: fp8[512, 256] s: fp32[1] {scheme=fp8}"},
       {.name = "matmul",
        .doc = "a [..., m, k] times b [..., k, n], one product per leading index",
@@ -235,6 +303,10 @@ std::vector<OpDef> matmul_ops() {
        .work = work_matmul,
        .backward = backward_matmul,
        .autocast = AutocastClass::kLowPrecision,
+       .sizes = with_batch(
+           {.name = "batch", .doc = "products", .drawn_bits = kDrawnBatch, .grows = true}),
+       .operands = matmul_operands,
+       .random_sizes = RandomSizes{.in_training = true},
        .example = "a: fp32[8, 128, 64] b: fp32[8, 64, 128]"},
       {.name = "gemm",
        .doc = "product of two tensors flattened to matrices (backward of linear)",
@@ -246,6 +318,8 @@ std::vector<OpDef> matmul_ops() {
        .infer = infer_gemm,
        .work = work_gemm,
        .autocast = AutocastClass::kLowPrecision,
+       .sizes = product_sizes(),
+       .operands = gemm_operands,
        .example = "a: fp32[128, 256] b: fp32[256, 64]"},
   };
 }

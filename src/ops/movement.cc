@@ -347,6 +347,53 @@ void backward_scatter_rows(GradientBuilder& g, const Node& node) {
   }
 }
 
+Operands cat_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = row_operands(b, s);
+  operands.inputs.push_back(b.input("y", {s["rows"], s["columns"]}, s.dtype()));
+  operands.attributes = {{"dim", 1}};
+  return operands;
+}
+
+std::vector<SizeDef> embedding_sizes() {
+  constexpr int kDrawnTable = 13;
+  std::vector<SizeDef> sizes = row_sizes();
+  sizes.push_back({.name = "table_rows",
+                   .doc = "rows of the table, of which `rows` are picked",
+                   .other_names = {"k"},
+                   .drawn_bits = kDrawnTable});
+  return sizes;
+}
+
+Operands embedding_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("w", {s["table_rows"], s["columns"]}, s.dtype()),
+           b.input("i", {s["rows"]}, DType::kInt64)},
+          {}};
+}
+
+Operands embedding_backward_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("dy", {s["rows"], s["columns"]}, s.dtype()),
+           b.input("i", {s["rows"]}, DType::kInt64)},
+          {{"shape", Shape{s["table_rows"], s["columns"]}}}};
+}
+
+Operands gather_rows_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = row_operands(b, s);
+  operands.attributes = {{"rows", s["rows"]}};
+  return operands;
+}
+
+std::vector<SizeDef> pad_columns_sizes() {
+  std::vector<SizeDef> sizes = row_sizes();
+  sizes.push_back({.name = "more_columns", .doc = "that are added", .other_names = {"k"}});
+  return sizes;
+}
+
+Operands pad_columns_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = row_operands(b, s);
+  operands.attributes = {{"columns", s["more_columns"]}};
+  return operands;
+}
+
 /// A required number of at least 1.
 AttributeDef count(std::string_view name, std::string_view doc) {
   return {.name = name, .doc = doc, .required = true, .least = 1};
@@ -405,6 +452,7 @@ std::vector<OpDef> movement_ops() {
        .infer = infer_cat,
        .work = work_cat,
        .backward = backward_cat,
+       .operands = cat_operands,
        .example = "x: fp32[64, 256] y: fp32[64, 256] {dim=1}"},
       {.name = "fill",
        .doc = "a new tensor of the input's shape, all one value",
@@ -437,6 +485,9 @@ std::vector<OpDef> movement_ops() {
        .infer = infer_embedding,
        .work = work_embedding,
        .backward = backward_embedding,
+       .sizes = embedding_sizes(),
+       .operands = embedding_operands,
+       .random_sizes = RandomSizes{.in_training = true},
        .example = "w: fp32[1000, 64] i: int64[4, 16]"},
       {.name = "embedding_backward",
        .doc = "dense gradient of an embedding table",
@@ -447,6 +498,8 @@ std::vector<OpDef> movement_ops() {
        .attributes = {shape},
        .infer = infer_embedding_backward,
        .work = work_embedding_backward,
+       .sizes = embedding_sizes(),
+       .operands = embedding_backward_operands,
        .example = "x: fp32[4, 16, 64] i: int64[4, 16] {shape=[1000, 64]}"},
       {.name = "slice_columns",
        .doc = "some columns of the last dimension, a view",
@@ -479,6 +532,8 @@ std::vector<OpDef> movement_ops() {
        .infer = infer_pad_columns,
        .work = work_cat,
        .backward = backward_pad_columns,
+       .sizes = pad_columns_sizes(),
+       .operands = pad_columns_operands,
        .example = "x: fp32[64, 256] {columns=64}"},
       {.name = "gather_rows",
        .doc = "picks rows by an index (tokens of an expert)",
@@ -488,6 +543,7 @@ std::vector<OpDef> movement_ops() {
        .infer = infer_gather_rows,
        .work = work_gather_rows,
        .backward = backward_gather_rows,
+       .operands = gather_rows_operands,
        .example = "x: fp32[64, 256] {rows=16}"},
       {.name = "scatter_rows",
        .doc = "puts rows back in place by an index",

@@ -4,7 +4,6 @@
 
 #include <cctype>
 #include <charconv>
-#include <cmath>
 #include <map>
 
 #include "base/text.h"
@@ -61,15 +60,6 @@ class Cursor {
     int64_t value = 0;
     const auto [end, code] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (code != std::errc()) fail("a whole number that fits in 64 bits");
-    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
-    skip();
-    return value;
-  }
-
-  double number() {
-    double value = 0;
-    const auto [end, code] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    if (code != std::errc() || !std::isfinite(value)) fail("a finite number");
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     skip();
     return value;
@@ -245,24 +235,9 @@ class Parser {
     if (def == nullptr)
       throw Error(ErrorKind::kInput, fmt::format("{}: {}: unknown attribute '{}'; known: {}", line_,
                                                  op.name, shown_name(name), attribute_names(op)));
-    switch (def->type) {
-      case AttributeType::kInteger:
-        return cursor.integer();
-      case AttributeType::kNumber:
-        return cursor.number();
-      case AttributeType::kText:
-        return cursor.quoted();
-      case AttributeType::kDType:
-        return parse_dtype(cursor.word("a dtype"), line_);
-      case AttributeType::kScheme: {
-        const std::string scheme = cursor.word("a scheme");
-        return scheme == scheme_info(Scheme::kNone).name ? Scheme::kNone
-                                                         : parse_scheme(scheme, line_);
-      }
-      case AttributeType::kIntegers:
-        return cursor.integers();
-    }
-    return int64_t{0};
+    if (def->type == AttributeType::kIntegers) return cursor.integers();
+    if (def->type == AttributeType::kText) return cursor.quoted();
+    return parse_value(def->type, cursor.word(std::string(attribute_type_name(def->type))), line_);
   }
 
   void define(const std::string& name, TensorId id) {

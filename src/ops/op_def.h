@@ -1,18 +1,18 @@
 #pragma once
 
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
+#include "ops/attributes.h"
 #include "ops/kernel.h"
+#include "ops/sizes.h"
 
 namespace tilecast {
 
 class GradientBuilder;
-class GraphBuilder;
 
 /// What a node's output is to be.
 struct TensorSpec {
@@ -37,26 +37,6 @@ struct OpContext {
   /// Throws Error{kInput} that names the node and its operator.
   [[noreturn]] void fail(const std::string& message) const;
 };
-
-/// What an attribute holds, in the order of AttributeValue's alternatives.
-enum class AttributeType : uint8_t { kInteger, kNumber, kText, kDType, kScheme, kIntegers };
-
-/// "a whole number", "a dtype", …
-std::string_view attribute_type_name(AttributeType type);
-
-struct AttributeDef {
-  std::string_view name;
-  std::string_view doc;
-  AttributeType type = AttributeType::kInteger;
-  bool required = false;
-  /// Where a node does not have it; nullopt: it is required, or follows from the inputs' shapes.
-  std::optional<AttributeValue> initial;
-  int64_t least = 0;  ///< of whole numbers, also of those in lists
-  int64_t most = std::numeric_limits<int64_t>::max();
-};
-
-/// A switch: 0, the default, or 1.
-AttributeDef flag_attribute(std::string_view name, std::string_view doc);
 
 /// What torch.autocast does with an operator's inputs (aten/src/ATen/autocast_mode.h,
 /// PyTorch 2.13).
@@ -99,11 +79,16 @@ struct OpDef {
   /// FLOPs per output element of a pointwise operator; nullopt for others. Pointwise operators can
   /// be fused.
   std::optional<int64_t> pointwise_flops;
-  std::optional<RowFusion> row_fusion;
   /// Made by the fusion pass only: its outputs are those of the chain, not what `infer` says.
   bool is_fused = false;
   AutocastClass autocast = AutocastClass::kPromote;
+  std::optional<RowFusion> row_fusion;
   std::optional<WeightQuantization> quantization;
+  /// The sizes by which a kernel is asked for without a graph, and the operands that they describe.
+  /// Where an operator that launches something names none: rows and columns.
+  std::vector<SizeDef> sizes;
+  Operands (*operands)(GraphBuilder&, const GivenSizes&) = nullptr;
+  std::optional<RandomSizes> random_sizes;  ///< nullopt: kernels of it are not drawn at random
   std::string_view example;  ///< inputs in graph notation, for the docs and the sweep tests
 };
 

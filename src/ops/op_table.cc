@@ -21,6 +21,11 @@ const std::vector<OpDef>& op_table() {
                                            convolution_ops, pointwise_ops, row_ops, movement_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
+    for (OpDef& op : all) {
+      if (op.work == nullptr) continue;
+      if (op.sizes.empty()) op.sizes = row_sizes();
+      if (op.operands == nullptr) op.operands = row_operands;
+    }
     return all;
   }();
   return table;

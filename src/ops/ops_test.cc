@@ -9,7 +9,6 @@
 #include "ops/gradient.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
-#include "ops/shapes.h"
 #include "test_support.h"
 
 namespace tilecast {
@@ -126,21 +125,74 @@ TEST(Views, LaunchNothingAndShareMemory) {
   EXPECT_TRUE(kernels.empty());
 }
 
-TEST(Shapes, KernelsFollowFromSizes) {
-  const auto kernels = kernels_of_shape("matmul", DType::kFp32, {8, 128, 64, 32});
+TEST(SizesTest, KernelsFollowFromThem) {
+  const auto kernels =
+      kernels_of_sizes("matmul", DType::kFp32, {{"batch", 8}, {"m", 128}, {"n", 64}, {"k", 32}});
   EXPECT_EQ(kernels[0].flops, int64_t{2} * 8 * 128 * 64 * 32);
-  EXPECT_ERROR(kernels_of_shape("matmull", DType::kFp32, {}), kNotFound, "did you mean 'matmul'");
-  EXPECT_ERROR(kernels_of_shape("view", DType::kFp32, {}), kUnsupported, "launches no kernel");
-  EXPECT_ERROR(kernels_of_shape("linear", DType::kFp32, {1, 0, 1, 1}), kInput,
-               "at least 1, found 0");
+  EXPECT_EQ(kernels_of_sizes("linear", DType::kFp32, {{"batch", 3}, {"m", 5}}),
+            kernels_of_sizes("linear", DType::kFp32, {{"m", 15}}));
+  EXPECT_ERROR(kernels_of_sizes("matmull", DType::kFp32, {}), kNotFound, "did you mean 'matmul'");
+  EXPECT_ERROR(kernels_of_sizes("view", DType::kFp32, {}), kUnsupported, "launches no kernel");
 }
 
-TEST(Shapes, EveryOperatorThatLaunchesHasAKernelBySize) {
+TEST(SizesTest, ErrorsNameOperatorAndSize) {
+  const auto linear = [](const SizeList& sizes) {
+    return kernels_of_sizes("linear", DType::kFp32, sizes);
+  };
+  EXPECT_ERROR(linear({{"m", 0}}), kInput, "linear: m must be at least 1, found 0");
+  EXPECT_ERROR(linear({{"m", int64_t{1} << 41}}), kInput, "m must be at most 1099511627776");
+  EXPECT_ERROR(linear({{"heads", 9}}), kInput, "linear takes no heads; it takes batch, m, n, k");
+  EXPECT_ERROR(linear({{"m", 1}, {"m", 2}}), kInput, "linear: m is given twice");
+  EXPECT_ERROR(linear({{"m", DType::kBf16}}), kInput,
+               "linear: m: expected a whole number, found bf16");
+  EXPECT_ERROR(kernels_of_sizes("quantized_linear", DType::kBf16, {}), kInput,
+               "quantized_linear: scheme is needed: fp8, fp8_block");
+}
+
+TEST(SizesTest, OldNamesAreRead) {
+  EXPECT_EQ(kernels_of_sizes("experts", DType::kBf16,
+                             {{"m", 64}, {"n", 128}, {"k", 256}, {"experts", 16}, {"chosen", 4}}),
+            kernels_of_sizes("experts", DType::kBf16,
+                             {{"tokens", 64},
+                              {"ffn_dim", 128},
+                              {"hidden_dim", 256},
+                              {"num_experts", 16},
+                              {"top_k", 4}}));
+}
+
+TEST(SizesTest, EveryOperatorThatLaunchesHasAKernelByThem) {
   for (const OpDef& op : op_table()) {
+    EXPECT_EQ(op.sizes.empty(), op.work == nullptr) << op.name;
     if (op.work == nullptr) continue;
-    KernelShape shape{2, 64, 128, 32};
-    shape.scheme = Scheme::kInt4WeightOnly;
-    EXPECT_NO_THROW(kernels_of_shape(op.name, DType::kFp32, shape)) << op.name;
+    SizeList sizes;
+    std::set<std::string_view> names;
+    for (const SizeDef& size : op.sizes) {
+      EXPECT_FALSE(size.doc.empty()) << op.name << " " << size.name;
+      EXPECT_TRUE(names.insert(size.name).second) << op.name << " " << size.name;
+      for (const std::string_view other : size.other_names)
+        EXPECT_TRUE(names.insert(other).second) << op.name << " " << other;
+      if (size.type == AttributeType::kScheme)
+        sizes.push_back({std::string(size.name), Scheme::kInt4WeightOnly});
+    }
+    EXPECT_NO_THROW(kernels_of_sizes(op.name, DType::kFp32, sizes)) << op.name;
+  }
+}
+
+TEST(SizesTest, RandomOnesFitEachOtherAndSoDoGrownOnes) {
+  Rng rng(1);
+  for (const OpDef& op : op_table()) {
+    if (!op.random_sizes) continue;
+    for (int i = 0; i < 100; ++i) {
+      const SizeList sizes = draw_sizes(op, rng);
+      EXPECT_NO_THROW(kernels_of_sizes(op.name, DType::kBf16, sizes)) << op.name;
+      for (const SizeDef& size : op.sizes) {
+        if (!size.grows) continue;
+        SizeList grown = sizes;
+        integer_in(grown, size.name) *= 2;
+        if (op.random_sizes->fit != nullptr) op.random_sizes->fit(grown);
+        EXPECT_NO_THROW(kernels_of_sizes(op.name, DType::kBf16, grown)) << op.name;
+      }
+    }
   }
 }
 
@@ -155,10 +207,11 @@ int64_t counted_pairs(int64_t queries, int64_t keys, bool causal, int64_t window
   return pairs;
 }
 
-TEST(Shapes, BytesBeyond64BitsAreRefused) {
+TEST(SizesTest, BytesBeyond64BitsAreRefused) {
   // Reads and writes fit one by one, their sum does not.
-  EXPECT_ERROR(kernels_of_shape("sin", DType::kInt8, {.n = int64_t{1} << 62}), kInput,
-               "does not fit in 64 bits");
+  EXPECT_ERROR(kernels_of_sizes("sin", DType::kInt8,
+                                {{"rows", int64_t{1} << 31}, {"columns", int64_t{1} << 31}}),
+               kInput, "does not fit in 64 bits");
 }
 
 TEST(Attention, FlopsAreFourForEachPairAndElementOfAHead) {
@@ -166,12 +219,10 @@ TEST(Attention, FlopsAreFourForEachPairAndElementOfAHead) {
     for (const int64_t past : {0, 5, 200}) {
       for (const int64_t window : {0, 3, 64, 1000}) {
         for (const bool causal : {false, true}) {
-          KernelShape shape{2, queries, queries + past, 64};
-          shape.heads = 8;
-          shape.kv_heads = 2;
-          shape.window = window;
-          shape.causal = causal;
-          const Kernel kernel = kernels_of_shape("attention", DType::kBf16, shape).front();
+          const SizeList sizes = {
+              {"batch", 2}, {"queries", queries}, {"keys", queries + past}, {"head_dim", 64},
+              {"heads", 8}, {"kv_heads", 2},      {"window", window},       {"causal", causal}};
+          const Kernel kernel = kernels_of_sizes("attention", DType::kBf16, sizes).front();
           EXPECT_EQ(kernel.flops,
                     4 * 64 * 8 * 2 * counted_pairs(queries, queries + past, causal, window))
               << queries << " " << past << " " << window << " " << causal;
@@ -182,29 +233,26 @@ TEST(Attention, FlopsAreFourForEachPairAndElementOfAHead) {
 }
 
 TEST(Attention, ADecodeReadsTheCacheOnceInItsOwnType) {
-  KernelShape shape{4, 1, 1024, 128};
-  shape.heads = 32;
-  shape.kv_heads = 8;
-  shape.kv_dtype = DType::kFp8;
-  const Kernel kernel = kernels_of_shape("cached_attention", DType::kBf16, shape).front();
+  SizeList sizes = {{"batch", 4},  {"keys", 1024},  {"head_dim", 128},
+                    {"heads", 32}, {"kv_heads", 8}, {"kv_dtype", DType::kFp8}};
+  const Kernel kernel = kernels_of_sizes("cached_attention", DType::kBf16, sizes).front();
   EXPECT_TRUE(kernel.as<Attention>()->is_decode());
   EXPECT_EQ(kernel.read_bytes, 4 * 1024 * 2 * 8 * 128 + 4 * 32 * 128 * 2);
   EXPECT_EQ(kernel.write_bytes, 4 * 32 * 128 * 2);
-  shape.kv_heads = 5;
-  EXPECT_ERROR(kernels_of_shape("cached_attention", DType::kBf16, shape), kInput,
+  integer_in(sizes, "kv_heads") = 5;
+  EXPECT_ERROR(kernels_of_sizes("cached_attention", DType::kBf16, sizes), kInput,
                "5 kv_heads do not divide 32 heads");
 }
 
 TEST(Experts, ReadTheWeightsOfBusyExpertsOnly) {
-  KernelShape shape{1, 2, 512, 256};
-  shape.experts = 64;
-  shape.chosen = 4;
-  const Kernel kernel = kernels_of_shape("experts", DType::kBf16, shape).front();
+  SizeList sizes = {
+      {"tokens", 2}, {"ffn_dim", 512}, {"hidden_dim", 256}, {"num_experts", 64}, {"top_k", 4}};
+  const Kernel kernel = kernels_of_sizes("experts", DType::kBf16, sizes).front();
   EXPECT_EQ(kernel.as<Experts>()->busy, 8);
   EXPECT_EQ(kernel.flops, 2 * 8 * 3 * 512 * 256);
   EXPECT_EQ(kernel.read_bytes, 8 * 3 * 512 * 256 * 2 + 2 * 256 * 2);
-  shape.scheme = Scheme::kFp8;
-  EXPECT_EQ(kernels_of_shape("experts", DType::kBf16, shape).front().read_bytes,
+  sizes.push_back({"scheme", Scheme::kFp8});
+  EXPECT_EQ(kernels_of_sizes("experts", DType::kBf16, sizes).front().read_bytes,
             8 * 3 * 512 * 256 + 2 * 256 * 2);
 }
 

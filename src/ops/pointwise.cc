@@ -194,6 +194,25 @@ void backward_cast(GradientBuilder& g, const Node& node) {
   g.give(node.inputs[0], g.op("cast", {g.gradient(node.outputs[0])}, {{"dtype", to}}));
 }
 
+/// A mask beside the values.
+Operands where_operands(GraphBuilder& b, const GivenSizes& s) {
+  const Shape shape = {s["rows"], s["columns"]};
+  return {{b.input("m", shape, DType::kBool), b.input("x", shape, s.dtype())}, {}};
+}
+
+/// From fp32 to half of its size, from others to fp32.
+Operands cast_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = row_operands(b, s);
+  operands.attributes = {{"dtype", s.dtype() == DType::kFp32 ? DType::kBf16 : DType::kFp32}};
+  return operands;
+}
+
+Operands fused_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = row_operands(b, s);
+  operands.attributes = {{"flops_per_element", 1}};
+  return operands;
+}
+
 OpDef pointwise(std::string_view name, std::string_view doc, std::string_view aten,
                 std::string_view onnx, int inputs, int64_t flops,
                 void (*backward)(GradientBuilder&, const Node&)) {
@@ -216,6 +235,12 @@ OpDef in_fp32(OpDef op) {
   return op;
 }
 
+/// One of those that stand for all pointwise operators in training.
+OpDef in_training(OpDef op) {
+  op.random_sizes = RandomSizes{.in_training = true};
+  return op;
+}
+
 OpDef with_infer(OpDef op, std::vector<TensorSpec> (*infer)(const OpContext&)) {
   op.infer = infer;
   return op;
@@ -225,7 +250,7 @@ OpDef with_infer(OpDef op, std::vector<TensorSpec> (*infer)(const OpContext&)) {
 
 std::vector<OpDef> pointwise_ops() {
   std::vector<OpDef> ops = {
-      pointwise("add", "x + y", "aten::add.Tensor", "Add", 2, 1, pass_on),
+      in_training(pointwise("add", "x + y", "aten::add.Tensor", "Add", 2, 1, pass_on)),
       pointwise("add_", "x += y, in place", "aten::add_.Tensor", "", 2, 1, nullptr),
       pointwise("sub", "x - y", "aten::sub.Tensor", "Sub", 2, 1, backward_sub),
       pointwise("mul", "x * y", "aten::mul.Tensor", "Mul", 2, 1, backward_mul),
@@ -250,8 +275,8 @@ std::vector<OpDef> pointwise_ops() {
       pointwise("sin", "sine", "aten::sin", "Sin", 1, 1, nullptr),
       in_fp32(pointwise("log", "natural logarithm", "aten::log", "Log", 1, 1, nullptr)),
       pointwise("relu", "max(x, 0)", "aten::relu", "Relu", 1, 1, backward_from_output),
-      pointwise("gelu", "x/2 (1 + erf(x / sqrt 2))", "aten::gelu", "Gelu", 1, 5,
-                backward_from_input),
+      in_training(pointwise("gelu", "x/2 (1 + erf(x / sqrt 2))", "aten::gelu", "Gelu", 1, 5,
+                            backward_from_input)),
       pointwise("silu", "x / (1 + exp(-x))", "aten::silu", "", 1, 4, backward_from_input),
       pointwise("tanh", "hyperbolic tangent", "aten::tanh", "Tanh", 1, 1, backward_from_output),
       pointwise("sigmoid", "1 / (1 + exp(-x))", "aten::sigmoid", "Sigmoid", 1, 4,
@@ -270,9 +295,9 @@ std::vector<OpDef> pointwise_ops() {
                 nullptr),
       with_infer(pointwise("compare", "x < y and its kin", "aten::lt", "Less", 1, 1, nullptr),
                  infer_compare),
-      with_infer(pointwise("copy", "dense copy of a strided tensor", "aten::clone", "Identity", 1,
-                           0, pass_on),
-                 infer_copy),
+      in_training(with_infer(pointwise("copy", "dense copy of a strided tensor", "aten::clone",
+                                       "Identity", 1, 0, pass_on),
+                             infer_copy)),
   };
   ops[ops.size() - 2].max_inputs = 2;
 
@@ -280,12 +305,13 @@ std::vector<OpDef> pointwise_ops() {
       pointwise("dropout", "zeroes a share of the elements, scales the rest, keeps the mask",
                 "aten::native_dropout", "Dropout", 1, 2, backward_dropout),
       infer_dropout);
-  ops.push_back(dropout);
+  ops.push_back(in_training(dropout));
 
   OpDef where = with_infer(pointwise("where", "x where the mask holds, else y or a constant",
                                      "aten::where.self", "Where", 2, 0, backward_where),
                            infer_where);
   where.max_inputs = 3;
+  where.operands = where_operands;
   where.example = "m: bool[1, 256] x: fp32[64, 256]";
   ops.push_back(where);
 
@@ -296,6 +322,7 @@ std::vector<OpDef> pointwise_ops() {
                       .doc = "the dtype to write",
                       .type = AttributeType::kDType,
                       .required = true}};
+  cast.operands = cast_operands;
   cast.example = "x: fp32[64, 256] {dtype=bf16}";
   ops.push_back(cast);
 
@@ -303,6 +330,7 @@ std::vector<OpDef> pointwise_ops() {
                           1, 1, nullptr);
   fused.max_inputs = 64;
   fused.is_fused = true;
+  fused.operands = fused_operands;
   fused.attributes = {{.name = "flops_per_element", .doc = "sum over the chain", .required = true}};
   fused.example = "x: fp32[64, 256] y: fp32[64, 256] {flops_per_element=3}";
   ops.push_back(fused);

@@ -190,6 +190,46 @@ void work_sample(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(input_rows(context, Rows::Function::kSoftmax, 8));
 }
 
+/// x [rows, columns] and what a norm reads beside it: `vectors` of a row's length.
+Operands norm_operands(GraphBuilder& b, const GivenSizes& s, int tensors, int vectors) {
+  Operands operands;
+  for (int i = 0; i < tensors; ++i)
+    operands.inputs.push_back(b.input("x", {s["rows"], s["columns"]}, s.dtype()));
+  for (int i = 0; i < vectors; ++i)
+    operands.inputs.push_back(b.input("w", {s["columns"]}, s.dtype()));
+  return operands;
+}
+
+Operands layer_norm_operands(GraphBuilder& b, const GivenSizes& s) {
+  return norm_operands(b, s, 1, 2);
+}
+Operands rms_norm_operands(GraphBuilder& b, const GivenSizes& s) {
+  return norm_operands(b, s, 1, 1);
+}
+Operands add_rms_norm_operands(GraphBuilder& b, const GivenSizes& s) {
+  return norm_operands(b, s, 2, 1);
+}
+
+Operands layer_norm_backward_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = norm_operands(b, s, 2, 0);
+  for (const char* name : {"mean", "rstd"})
+    operands.inputs.push_back(b.input(name, {s["rows"]}, DType::kFp32));
+  return operands;
+}
+
+/// Each row to one number.
+Operands reduce_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = row_operands(b, s);
+  operands.attributes = {{"shape", Shape{s["rows"], 1}}};
+  return operands;
+}
+
+Operands fused_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = row_operands(b, s);
+  operands.attributes = {{"flops_per_element", 1}};
+  return operands;
+}
+
 OpDef fused_rows(std::string_view name, std::string_view doc, decltype(OpDef::work) work) {
   return {
       .name = name,
@@ -199,6 +239,7 @@ OpDef fused_rows(std::string_view name, std::string_view doc, decltype(OpDef::wo
       .infer = infer_same,
       .work = work,
       .is_fused = true,
+      .operands = fused_operands,
       .example = "x: fp32[64, 256] y: fp32[64, 256] {flops_per_element=7}"};
 }
 
@@ -224,6 +265,7 @@ std::vector<OpDef> row_ops() {
        .backward = backward_softmax,
        .autocast = AutocastClass::kFp32,
        .row_fusion = RowFusion{"fused_softmax", kSoftmaxFlops},
+       .random_sizes = RandomSizes{.in_training = true},
        .example = "x: fp32[64, 256]"},
       {.name = "softmax_backward",
        .doc = "backward of softmax, from dy * y and y",
@@ -245,6 +287,8 @@ std::vector<OpDef> row_ops() {
        .backward = backward_layer_norm,
        .autocast = AutocastClass::kFp32,
        .row_fusion = RowFusion{"fused_layer_norm", kLayerNormFlops},
+       .operands = layer_norm_operands,
+       .random_sizes = RandomSizes{.in_training = true},
        .example = "x: fp32[64, 256] w: fp32[256] b: fp32[256]"},
       {.name = "layer_norm_backward",
        .doc = "gradient of a layer norm's input",
@@ -255,6 +299,7 @@ std::vector<OpDef> row_ops() {
        .infer = infer_same,
        .work = work_layer_norm_backward,
        .row_fusion = RowFusion{"fused_layer_norm", kLayerNormBackwardFlops},
+       .operands = layer_norm_backward_operands,
        .example = "x: fp32[64, 256] y: fp32[64, 256] m: fp32[64] r: fp32[64]"},
       {.name = "layer_norm_weight_backward",
        .doc = "gradients of a layer norm's weight and bias",
@@ -264,6 +309,7 @@ std::vector<OpDef> row_ops() {
        .max_inputs = 4,
        .infer = infer_layer_norm_weight_backward,
        .work = work_layer_norm_weight_backward,
+       .operands = layer_norm_backward_operands,
        .example = "x: fp32[64, 256] y: fp32[64, 256] m: fp32[64] r: fp32[64]"},
       {.name = "rms_norm",
        .doc = "rows over the root of their mean square, times a weight, in one kernel",
@@ -274,6 +320,7 @@ std::vector<OpDef> row_ops() {
        .infer = infer_rms_norm,
        .work = work_rms_norm,
        .autocast = AutocastClass::kFp32,
+       .operands = rms_norm_operands,
        .example = "x: bf16[64, 256] w: bf16[256]"},
       {.name = "add_rms_norm",
        .doc = "adds a residual, keeps the sum, and normalizes it as rms_norm, in one kernel",
@@ -283,6 +330,7 @@ std::vector<OpDef> row_ops() {
        .max_inputs = 3,
        .infer = infer_rms_norm,
        .work = work_rms_norm,
+       .operands = add_rms_norm_operands,
        .example = "x: bf16[64, 256] r: bf16[64, 256] w: bf16[256]"},
       {.name = "sample",
        .doc = "draws a token from each row of logits",
@@ -299,6 +347,7 @@ std::vector<OpDef> row_ops() {
        .infer = infer_reduce,
        .work = work_reduce,
        .backward = backward_mean,
+       .operands = reduce_operands,
        .example = "x: fp32[64, 256] {shape=[64, 1]}"},
       {.name = "reduce_sum",
        .doc = "sum over dimensions",
@@ -309,6 +358,7 @@ std::vector<OpDef> row_ops() {
        .work = work_reduce,
        .backward = backward_sum,
        .autocast = AutocastClass::kFp32,
+       .operands = reduce_operands,
        .example = "x: fp32[64, 256] {shape=[256]}"},
       {.name = "reduce_max",
        .doc = "maximum (and its index) over dimensions",
@@ -317,6 +367,7 @@ std::vector<OpDef> row_ops() {
        .attributes = {shape},
        .infer = infer_reduce,
        .work = work_reduce,
+       .operands = reduce_operands,
        .example = "x: fp32[64, 256] {shape=[64, 1]}"},
   };
 }

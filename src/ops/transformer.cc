@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/checked.h"
+#include "base/rng.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
 
@@ -226,6 +228,131 @@ void work_gated_activation(const OpContext& context, std::vector<Kernel>& kernel
   kernels.push_back(kernel);
 }
 
+SizeDef kv_dtype_size(std::string_view otherwise) {
+  return {.name = "kv_dtype",
+          .doc = "dtype of keys and values",
+          .type = AttributeType::kDType,
+          .initial = std::nullopt,
+          .otherwise = otherwise,
+          .choices = {"fp32", "bf16", "fp16", "fp8", "int8"}};
+}
+
+std::vector<SizeDef> attention_sizes_by_name(bool decodes) {
+  constexpr int kDrawnBatch = 7, kDrawnKeys = 14;
+  return {{.name = "batch", .doc = "sequences", .drawn_bits = kDrawnBatch, .grows = true},
+          {.name = "queries", .doc = "of a sequence", .other_names = {"m"}, .grows = !decodes},
+          {.name = "keys",
+           .doc = "of a sequence, those of the queries among them",
+           .other_names = {"n"},
+           .drawn_bits = kDrawnKeys,
+           .grows = true},
+          {.name = "heads", .doc = "of queries", .initial = int64_t{8}},
+          {.name = "kv_heads",
+           .doc = "heads of keys and values",
+           .initial = std::nullopt,
+           .otherwise = "as many as heads",
+           .least = 0},
+          {.name = "head_dim", .doc = "elements of a head", .other_names = {"k", "head_size"}},
+          {.name = "window",
+           .doc = "keys that a query sees at most; 0: all",
+           .initial = int64_t{0},
+           .least = 0},
+          {.name = "causal",
+           .doc = "a query sees no later key",
+           .initial = int64_t{0},
+           .least = 0,
+           .most = 1},
+          kv_dtype_size("as the queries")};
+}
+
+/// Of keys and values, of which 0 stands for as many as of queries.
+int64_t kv_heads_of(const GivenSizes& s) {
+  const int64_t heads = s["heads"], given = s.value_or("kv_heads", heads);
+  const int64_t kv_heads = given == 0 ? heads : given;
+  if (heads % kv_heads != 0)
+    s.fail(fmt::format("{} kv_heads do not divide {} heads", kv_heads, heads));
+  return kv_heads;
+}
+
+Operands attention_operands(GraphBuilder& b, const GivenSizes& s) {
+  const Shape query = {s["batch"], s["queries"], s["heads"], s["head_dim"]};
+  const Shape key = {s["batch"], s["keys"], kv_heads_of(s), s["head_dim"]};
+  const DType kv_dtype = s.dtype_or("kv_dtype", s.dtype());
+  return {
+      {b.input("q", query, s.dtype()), b.input("k", key, kv_dtype), b.input("v", key, kv_dtype)},
+      {{"causal", s["causal"]}, {"window", s["window"]}}};
+}
+
+Operands attention_backward_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = attention_operands(b, s);
+  const Shape query = {s["batch"], s["queries"], s["heads"], s["head_dim"]};
+  for (const char* name : {"dy", "y"}) operands.inputs.push_back(b.input(name, query, s.dtype()));
+  operands.inputs.push_back(b.input("lse", {s["batch"], s["heads"], s["queries"]}, DType::kFp32));
+  return operands;
+}
+
+Operands cached_attention_operands(GraphBuilder& b, const GivenSizes& s) {
+  const int64_t kv_heads = kv_heads_of(s);
+  const int64_t width = checked_product({2, kv_heads, s["head_dim"]});
+  return {{b.input("q", {s["batch"], s["queries"], s["heads"], s["head_dim"]}, s.dtype()),
+           b.input("cache", {s["batch"], s["keys"], width}, s.dtype_or("kv_dtype", s.dtype()))},
+          {{"kv_heads", kv_heads}, {"causal", s["causal"]}, {"window", s["window"]}}};
+}
+
+/// Heads, their size and a window, for keys that were drawn.
+void draw_heads(Rng& rng, SizeList& sizes) {
+  constexpr std::array<int64_t, 4> kHeadSizes = {64, 128, 192, 256};
+  sizes.push_back({"head_dim", kHeadSizes[rng.below(kHeadSizes.size())]});
+  const int64_t kv_heads = rng.log_uniform(5);
+  sizes.push_back({"kv_heads", kv_heads});
+  sizes.push_back({"heads", kv_heads * (int64_t{1} << rng.below(5))});
+}
+
+void draw_window(Rng& rng, SizeList& sizes) {
+  if (rng.below(4) == 0) sizes.push_back({"window", int64_t{128} << rng.below(7)});
+}
+
+/// A prompt, with one key more.
+void draw_attention(Rng& rng, SizeList& sizes) {
+  draw_heads(rng, sizes);
+  sizes.push_back({"causal", static_cast<int64_t>(rng.below(2) == 0)});
+  const int64_t queries = integer_in(sizes, "keys");
+  sizes.push_back({"queries", queries});
+  integer_in(sizes, "keys") += 1;
+  draw_window(rng, sizes);
+}
+
+/// Causal queries are the last of the keys.
+void fit_attention(SizeList& sizes) {
+  int64_t& keys = integer_in(sizes, "keys");
+  if (integer_in(sizes, "causal") != 0) keys = std::max(keys, integer_in(sizes, "queries"));
+}
+
+/// One query a sequence.
+void draw_cached_attention(Rng& rng, SizeList& sizes) {
+  draw_heads(rng, sizes);
+  integer_in(sizes, "keys") += 1;
+  draw_window(rng, sizes);
+}
+
+std::vector<SizeDef> append_cache_sizes() {
+  return {{.name = "batch", .doc = "sequences"},
+          {.name = "tokens", .doc = "new ones of a sequence", .other_names = {"m"}},
+          {.name = "keys", .doc = "of a sequence in the cache", .other_names = {"n"}},
+          {.name = "width", .doc = "elements that a token leaves", .other_names = {"k"}},
+          kv_dtype_size("as the tokens")};
+}
+
+Operands append_cache_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("cache", {s["batch"], s["keys"], s["width"]}, s.dtype_or("kv_dtype", s.dtype())),
+           b.input("x", {s["batch"], s["tokens"], s["width"]}, s.dtype())},
+          {}};
+}
+
+Operands gated_activation_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("x", {s["rows"], checked_multiply(2, s["columns"])}, s.dtype())}, {}};
+}
+
 }  // namespace
 
 std::vector<OpDef> transformer_ops() {
@@ -246,6 +373,9 @@ std::vector<OpDef> transformer_ops() {
        .work = work_attention,
        .backward = backward_attention,
        .autocast = AutocastClass::kLowPrecision,
+       .sizes = attention_sizes_by_name(false),
+       .operands = attention_operands,
+       .random_sizes = RandomSizes{draw_attention, fit_attention, true},
        .example = "q: bf16[2, 128, 8, 64] k: bf16[2, 128, 2, 64] v: bf16[2, 128, 2, 64]"},
       {.name = "attention_backward",
        .doc = "gradients of q, k and v of fused attention",
@@ -256,6 +386,8 @@ std::vector<OpDef> transformer_ops() {
        .attributes = {causal, window},
        .infer = infer_attention_backward,
        .work = work_attention_backward,
+       .sizes = attention_sizes_by_name(false),
+       .operands = attention_backward_operands,
        .example =
            "q: bf16[2, 128, 8, 64] k: bf16[2, 128, 8, 64] v: bf16[2, 128, 8, 64] dy: bf16[2, "
            "128, 8, 64] y: bf16[2, 128, 8, 64] lse: fp32[2, 8, 128]"},
@@ -274,6 +406,9 @@ std::vector<OpDef> transformer_ops() {
                       window},
        .infer = infer_cached_attention,
        .work = work_cached_attention,
+       .sizes = attention_sizes_by_name(true),
+       .operands = cached_attention_operands,
+       .random_sizes = RandomSizes{.draw = draw_cached_attention, .in_training = true},
        .example = "q: bf16[2, 1, 8, 64] cache: bf16[2, 512, 1024]"},
       {.name = "append_cache",
        .doc = "writes new keys and values into a cache",
@@ -283,6 +418,8 @@ std::vector<OpDef> transformer_ops() {
        .max_inputs = 3,
        .infer = infer_append_cache,
        .work = work_append_cache,
+       .sizes = append_cache_sizes(),
+       .operands = append_cache_operands,
        .example = "cache: bf16[2, 512, 256] k: bf16[2, 1, 128] v: bf16[2, 1, 128]"},
       {.name = "gated_activation",
        .doc = "activation of the first half of each row times the second half (SwiGLU, GeGLU)",
@@ -290,6 +427,7 @@ std::vector<OpDef> transformer_ops() {
        .onnx = "",
        .infer = infer_gated_activation,
        .work = work_gated_activation,
+       .operands = gated_activation_operands,
        .example = "x: bf16[64, 512]"},
       {.name = "rotary",
        .doc = "rotary position embedding of all inputs in one kernel",

@@ -153,7 +153,6 @@ NetDef attention_net() {
           .counts_cycles = true,
           .caches = MeasuredCaches::kReplayed,
           .learning = kLearnedFromLayers,
-          .pair_ops = {"attention"},
           .pair_dtypes = {DType::kBf16},
           .make =
               [](const Kernel& kernel, const Device& device, const Conditions& conditions,
@@ -176,7 +175,6 @@ NetDef decode_attention_net() {
           .counts_cycles = true,
           .caches = MeasuredCaches::kReplayed,
           .learning = kLearnedFromLayers,
-          .pair_ops = {"cached_attention"},
           .pair_dtypes = {DType::kBf16},
           .make =
               [](const Kernel& kernel, const Device& device, const Conditions& conditions,

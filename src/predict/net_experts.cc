@@ -111,7 +111,6 @@ NetDef experts_net() {
           .counts_cycles = true,
           .caches = MeasuredCaches::kReplayed,
           .learning = kLearnedFromLayers,
-          .pair_ops = {"experts"},
           .pair_dtypes = {DType::kBf16},
           .make = [](const Kernel& kernel, const Device& device, const Conditions& conditions,
                      const Bound& bound,

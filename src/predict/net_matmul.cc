@@ -147,7 +147,6 @@ NetDef matmul_net() {
       .shared = Single::kSharedCount,
       .lowest_logit = -4.6f,  // 1 %: about one tile on a device of a hundred SMs
       .profiled_tiles = true,
-      .pair_ops = {"linear", "matmul"},
       .pair_dtypes = {DType::kFp32},
       .make =
           [](const Kernel& kernel, const Device& device, const Conditions& conditions,
@@ -168,7 +167,6 @@ NetDef tensor_matmul_net() {
       .counts_cycles = true,
       .caches = MeasuredCaches::kCold,
       .learning = kLearnedFromLayers,
-      .pair_ops = {"linear", "matmul"},
       .pair_dtypes = {DType::kBf16},
       .make =
           [](const Kernel& kernel, const Device& device, const Conditions& conditions,

@@ -70,7 +70,6 @@ NetDef elementwise_net() {
           .features = StreamTable::names(),
           .shared = StreamTable::kSharedCount,
           .lowest_logit = -6.0f,  // 0.25 %: the bound of small kernels is that of L2
-          .pair_ops = {"add", "gelu", "dropout", "embedding", "copy"},
           .pair_dtypes = {DType::kFp32, DType::kBf16, DType::kInt8},
           .make = [](const Kernel& kernel, const Device& device, const Conditions&, const Bound&,
                      Tile) { return StreamTable::values(Inputs{kernel, device}); }};
@@ -82,7 +81,6 @@ NetDef softmax_net() {
           .features = RowsTable::names(),
           .shared = RowsTable::kSharedCount,
           .lowest_logit = -5.0f,
-          .pair_ops = {"softmax"},
           .pair_dtypes = {DType::kFp32, DType::kBf16, DType::kInt8},
           .make = rows_features};
 }
@@ -93,7 +91,6 @@ NetDef layer_norm_net() {
           .features = RowsTable::names(),
           .shared = RowsTable::kSharedCount,
           .lowest_logit = -5.0f,
-          .pair_ops = {"layer_norm"},
           .pair_dtypes = {DType::kFp32, DType::kBf16, DType::kInt8},
           .make = rows_features};
 }

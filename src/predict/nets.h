@@ -114,8 +114,7 @@ struct NetDef {
   /// Whether profiles tell which tiles the library picks; else the usual one is shown.
   bool profiled_tiles = false;
   Learning learning;
-  /// Operators and types that are drawn for pairs of unmeasured kernels (train/trainer.h).
-  std::vector<const char*> pair_ops;
+  /// Types in which pairs of unmeasured kernels are drawn (train/trainer.h).
   std::vector<DType> pair_dtypes;
   Features (*make)(const Kernel&, const Device&, const Conditions&, const Bound&, Tile) = nullptr;
 };

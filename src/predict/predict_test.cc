@@ -7,7 +7,6 @@
 #include "base/rng.h"
 #include "devices/registry.h"
 #include "ops/op_def.h"
-#include "ops/shapes.h"
 #include "predict/bound.h"
 #include "predict/calibration.h"
 #include "predict/cost_models.h"
@@ -16,6 +15,7 @@
 #include "predict/power.h"
 #include "predict/predictor.h"
 #include "predict/similarity.h"
+#include "sizes.h"
 #include "test_support.h"
 
 namespace tilecast {
@@ -34,8 +34,9 @@ std::vector<Kernel> random_kernels(size_t count, uint64_t seed) {
   const auto size = [&](int bits) { return static_cast<int64_t>(std::exp2(rng.uniform() * bits)); };
   std::vector<Kernel> kernels;
   for (size_t i = 0; i < count; ++i) {
-    const KernelShape shape{size(7), size(14), size(14), size(13)};
-    for (const Kernel& k : kernels_of_shape(ops[rng.below(8)], DType::kFp32, shape))
+    const SizeList sizes = {{"batch", size(7)}, {"m", size(14)}, {"n", size(14)}, {"k", size(13)}};
+    const char* op = ops[rng.below(8)];
+    for (const Kernel& k : kernels_of_sizes(op, DType::kFp32, taken_sizes(op, sizes)))
       kernels.push_back(k);
   }
   return kernels;
@@ -86,10 +87,10 @@ TEST(Learned, MostlyGrowsWithWork) {
       const char* op = i % 2 ? "linear" : "softmax";
       // Whole multiples of 32: a dimension that gets better aligned may make a product faster.
       const auto size = [&] { return 32 * static_cast<int64_t>(std::exp2(8 * rng.uniform())); };
-      KernelShape shape{1, size(), size(), size()};
-      small.push_back(kernels_of_shape(op, DType::kFp32, shape)[0]);
-      shape.m *= 2;
-      large.push_back(kernels_of_shape(op, DType::kFp32, shape)[0]);
+      SizeList sizes = taken_sizes(op, {{"m", size()}, {"n", size()}, {"k", size()}});
+      small.push_back(kernels_of_sizes(op, DType::kFp32, sizes)[0]);
+      integer_in(sizes, "m") *= 2;
+      large.push_back(kernels_of_sizes(op, DType::kFp32, sizes)[0]);
     }
     std::vector<KernelTime> a(small.size()), b(large.size());
     predictor->predict(small, device, {}, a);
@@ -106,7 +107,8 @@ TEST(Learned, MostlyGrowsWithWork) {
 
 TEST(TensorMatmul, AVectorTimesAMatrixRunsNearTheMemorysRate) {
   // Decoding a token: 134 MB of weights through an H100's 3.35 TB/s are 40 us.
-  const Kernel kernel = kernels_of_shape("linear", DType::kBf16, {1, 1, 8192, 8192})[0];
+  const Kernel kernel =
+      kernels_of_sizes("linear", DType::kBf16, {{"m", 1}, {"n", 8192}, {"k", 8192}})[0];
   const Device device = find_device("H100");
   KernelTime time;
   make_learned_predictor(weights())->predict({&kernel, 1}, device, {}, {&time, 1});
@@ -118,7 +120,8 @@ TEST(TensorMatmul, AVectorTimesAMatrixRunsNearTheMemorysRate) {
 
 TEST(TensorMatmul, SoftwareMattersForSmallFp8) {
   // TensorRT-LLM quantizes the activations in launches of their own.
-  const Kernel kernel = kernels_of_shape("linear", DType::kFp8, {1, 16, 1024, 1024})[0];
+  const Kernel kernel =
+      kernels_of_sizes("linear", DType::kFp8, {{"m", 16}, {"n", 1024}, {"k", 1024}})[0];
   const Device device = find_device("H100");
   const auto predictor = make_learned_predictor(weights());
   KernelTime vllm, trtllm;
@@ -128,13 +131,14 @@ TEST(TensorMatmul, SoftwareMattersForSmallFp8) {
 }
 
 TEST(TensorMatmul, SaysWhatItBorrows) {
-  const auto feature_of = [](const char* op, DType dtype, const char* gpu) {
-    const Kernel kernel = kernels_of_shape(op, dtype, {8, 512, 512, 512})[0];
+  const auto feature_of = [](const char* op, DType dtype, const char* gpu, int64_t batch = 1) {
+    const Kernel kernel =
+        kernels_of_sizes(op, dtype, {{"batch", batch}, {"m", 512}, {"n", 512}, {"k", 512}})[0];
     KernelTime time;
     make_learned_predictor(weights())->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
     return std::string(time.extrapolated_feature);
   };
-  EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "batch");
+  EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100", 8), "batch");
   EXPECT_EQ(feature_of("linear", DType::kInt8, "H100"), "dtype");
   EXPECT_EQ(feature_of("linear", DType::kBf16, "MI300X"), "vendor");
   EXPECT_EQ(feature_of("linear", DType::kFp16, "P100"), "on_matrix_unit");
@@ -142,10 +146,11 @@ TEST(TensorMatmul, SaysWhatItBorrows) {
 
 TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAStranger) {
   // Experts in int4 were measured with vLLM and SGLang on H100, with TensorRT-LLM on no GPU.
-  KernelShape shape{.m = 64, .n = 8192, .k = 5120, .experts = 16, .chosen = 1};
-  shape.scheme = Scheme::kInt4WeightOnly;
+  const SizeList sizes = {{"tokens", 64},       {"ffn_dim", 8192},
+                          {"hidden_dim", 5120}, {"num_experts", 16},
+                          {"top_k", 1},         {"scheme", Scheme::kInt4WeightOnly}};
   const auto time_of = [&](Software software) {
-    const Kernel kernel = kernels_of_shape("experts", DType::kBf16, shape)[0];
+    const Kernel kernel = kernels_of_sizes("experts", DType::kBf16, sizes)[0];
     KernelTime time;
     make_learned_predictor(weights())->predict({&kernel, 1}, find_device("H100"),
                                                {.software = software}, {&time, 1});
@@ -160,7 +165,8 @@ TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAStrange
 TEST(Coverage, IsWhatTheWeightsSayTheyWereTrainedOn) {
   Weights retrained = load_weights("");
   const auto feature_of = [&](const char* op, DType dtype, const char* gpu) {
-    const Kernel kernel = kernels_of_shape(op, dtype, {8, 512, 512, 512})[0];
+    const Kernel kernel =
+        kernels_of_sizes(op, dtype, {{"batch", 8}, {"m", 512}, {"n", 512}, {"k", 512}})[0];
     KernelTime time;
     make_learned_predictor(retrained)->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
     return std::string(time.extrapolated_feature);
@@ -226,8 +232,8 @@ TEST(Kinds, NoKernelIsOfTwoAndEachFeatureHasAName) {
     EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
     EXPECT_EQ(weights().nets[n].mean.size(), names.size());
   }
-  const Kernel reduce =
-      kernels_of_shape("all_reduce", DType::kBf16, {.m = 64, .n = 64, .ranks = 2})[0];
+  const Kernel reduce = kernels_of_sizes("all_reduce", DType::kBf16,
+                                         {{"rows", 64}, {"columns", 64}, {"ranks", 2}})[0];
   EXPECT_FALSE(find_net(reduce)) << "nobody learned collectives";
 }
 
@@ -240,7 +246,8 @@ TEST(PowerLaw, LimitsCardsOfLittlePowerOnly) {
   EXPECT_FALSE(power_limited_flops_per_s(find_device("MI100"), DType::kFp32, 17.7))
       << "a matrix unit";
   EXPECT_FALSE(power_limited_flops_per_s(t4, DType::kFp32, 0)) << "not fitted";
-  const Kernel kernel = kernels_of_shape("linear", DType::kFp32, {1, 4096, 4096, 4096})[0];
+  const Kernel kernel =
+      kernels_of_sizes("linear", DType::kFp32, {{"m", 4096}, {"n", 4096}, {"k", 4096}})[0];
   const Bound bound = physical_bound(kernel, t4);
   const double utilization = 1 / (1 + std::exp(-power_cap_logit(kernel, t4, bound, 17.7)));
   EXPECT_NEAR(utilization, 3.955 / 8.1408, 1e-3);
@@ -313,7 +320,8 @@ TEST(CalibrationFile, RoundTripsAndRefusesBrokenOnes) {
 
 TEST(CalibrationFile, SharpensItsDeviceAndLeavesOthersAlone) {
   Weights weights = load_weights("");
-  const Kernel kernel = kernels_of_shape("softmax", DType::kFp32, {1, 65536, 1024})[0];
+  const Kernel kernel =
+      kernels_of_sizes("softmax", DType::kFp32, {{"rows", 65536}, {"columns", 1024}})[0];
   const auto seconds = [&](const char* gpu) {
     KernelTime time;
     make_learned_predictor(weights)->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
@@ -335,7 +343,8 @@ TEST(CalibrationFile, SharpensItsDeviceAndLeavesOthersAlone) {
 TEST(Roofline, IsTheLargerOfComputeAndMemory) {
   const auto predictor = make_roofline_predictor();
   const Device device = find_device("V100");
-  const Kernel kernel = kernels_of_shape("linear", DType::kFp32, {1, 4096, 4096, 4096})[0];
+  const Kernel kernel =
+      kernels_of_sizes("linear", DType::kFp32, {{"m", 4096}, {"n", 4096}, {"k", 4096}})[0];
   KernelTime time;
   predictor->predict({&kernel, 1}, device, {}, {&time, 1});
   EXPECT_DOUBLE_EQ(time.seconds, 2.0 * 4096 * 4096 * 4096 / device.matmul_peak(DType::kFp32));
@@ -343,7 +352,8 @@ TEST(Roofline, IsTheLargerOfComputeAndMemory) {
 }
 
 TEST(Bounds, ADtypeThatTheDeviceHasNotIsRefused) {
-  const Kernel kernel = kernels_of_shape("linear", DType::kFp8, {1, 64, 64, 64})[0];
+  const Kernel kernel =
+      kernels_of_sizes("linear", DType::kFp8, {{"m", 64}, {"n", 64}, {"k", 64}})[0];
   EXPECT_ERROR(
       physical_bound(kernel, find_device("V100")), kUnsupported,
       "nvidia-v100-pcie-32gb has no unit that multiplies fp8 matrices; it has: fp32, fp16");
@@ -351,7 +361,8 @@ TEST(Bounds, ADtypeThatTheDeviceHasNotIsRefused) {
 
 TEST(WavesTest, AreCountedByHand) {
   const Device device = find_device("V100");  // 80 SMs
-  const Kernel kernel = kernels_of_shape("matmul", DType::kFp32, {3, 200, 300, 64})[0];
+  const Kernel kernel = kernels_of_sizes("matmul", DType::kFp32,
+                                         {{"batch", 3}, {"m", 200}, {"n", 300}, {"k", 64}})[0];
   const Waves waves = count_waves(kernel, device, {128, 64});
   EXPECT_EQ(waves.tiles, 3 * 2 * 5);
   EXPECT_EQ(waves.waves, 1);
@@ -465,11 +476,10 @@ TEST(Forests, ADevicesCorrectionIsTheSoftwaresOrTheNearest) {
 
 TEST(Forests, SoftwareWithKernelsOfItsOwnHasItsOwnTimes) {
   const Device device = find_device("H100");
-  KernelShape shape{32, 1, 4096, 128};
-  shape.heads = 32;
-  shape.kv_heads = 8;
+  const SizeList sizes = {
+      {"batch", 32}, {"keys", 4096}, {"head_dim", 128}, {"heads", 32}, {"kv_heads", 8}};
   const std::vector<Kernel> kernels(
-      3, kernels_of_shape("cached_attention", DType::kBf16, shape).front());
+      3, kernels_of_sizes("cached_attention", DType::kBf16, sizes).front());
   const std::vector<Conditions> conditions = {{.software = Software::kPyTorch},
                                               {.software = Software::kTensorRtLlm},
                                               {.software = Software::kVllm}};
@@ -481,11 +491,11 @@ TEST(Forests, SoftwareWithKernelsOfItsOwnHasItsOwnTimes) {
 
 TEST(Attention, AColdCacheTakesLongerThanAWarmOne) {
   const Device device = find_device("L40S");
-  KernelShape shape{8, 1, 2048, 128};  // 67 MB of keys and values in 96 MB of L2
-  shape.heads = 32;
-  shape.kv_heads = 8;
+  // 67 MB of keys and values in 96 MB of L2.
+  const SizeList sizes = {
+      {"batch", 8}, {"keys", 2048}, {"head_dim", 128}, {"heads", 32}, {"kv_heads", 8}};
   const std::vector<Kernel> kernels(
-      2, kernels_of_shape("cached_attention", DType::kBf16, shape).front());
+      2, kernels_of_sizes("cached_attention", DType::kBf16, sizes).front());
   const std::vector<Conditions> conditions = {{.caches = Caches::kCold}, {.caches = Caches::kWarm}};
   std::vector<KernelTime> times(2);
   predict_each(*make_learned_predictor(weights()), kernels, conditions, device, times);
@@ -496,13 +506,15 @@ TEST(Attention, AColdCacheTakesLongerThanAWarmOne) {
 
 TEST(Experts, ManyTokensAreBoundByFlopsAndFewByWeights) {
   const Device device = find_device("H100");
-  KernelShape shape{1, 16384, 1536, 4096};
-  shape.experts = 128;
-  shape.chosen = 8;
-  std::vector<Kernel> kernels = kernels_of_shape("experts", DType::kBf16, shape);
-  shape.m = 64;
-  kernels.push_back(kernels_of_shape("experts", DType::kBf16, shape).front());
-  std::vector<KernelTime> times(2);
+  SizeList sizes = {{"tokens", 16384},
+                    {"ffn_dim", 1536},
+                    {"hidden_dim", 4096},
+                    {"num_experts", 128},
+                    {"top_k", 8}};
+  std::vector<Kernel> kernels = kernels_of_sizes("experts", DType::kBf16, sizes);
+  integer_in(sizes, "tokens") = 64;
+  kernels.push_back(kernels_of_sizes("experts", DType::kBf16, sizes).front());
+  for (Kernel& kernel : kernels) std::vector<KernelTime> times(2);
   make_learned_predictor(weights())->predict(kernels, device, {.software = Software::kTensorRtLlm},
                                              times);
   EXPECT_EQ(times[0].limit, Limit::kCompute);
@@ -512,9 +524,9 @@ TEST(Experts, ManyTokensAreBoundByFlopsAndFewByWeights) {
 
 TEST(Collectives, AnAllReduceTakesStartUpAndTheRingsTraffic) {
   const Device device = find_device("H100");
-  KernelShape shape{1, 4096, 8192, 1};
-  shape.ranks = 8;
-  const Kernel kernel = kernels_of_shape("all_reduce", DType::kBf16, shape).front();
+  const Kernel kernel = kernels_of_sizes("all_reduce", DType::kBf16,
+                                         {{"rows", 4096}, {"columns", 8192}, {"ranks", 8}})
+                            .front();
   KernelTime time;
   make_learned_predictor(weights())->predict({&kernel, 1}, device, {}, {&time, 1});
   EXPECT_NEAR(time.seconds, 12e-6 + 2.0 * 7 / 8 * 4096 * 8192 * 2 / 450e9, 1e-9);

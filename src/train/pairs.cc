@@ -4,7 +4,7 @@
 
 #include "base/rng.h"
 #include "devices/registry.h"
-#include "ops/shapes.h"
+#include "ops/op_def.h"
 #include "train/fold.h"
 
 // Pairs of kernels that nobody measured, of which the larger does more work.
@@ -17,67 +17,52 @@ constexpr size_t kPairsOfNet = 32768;
 
 int trailing_zeros(int64_t x) { return std::countr_zero(static_cast<uint64_t>(x)); }
 
-int64_t log_uniform(Rng& rng, int bits) {
-  return static_cast<int64_t>(std::exp2(rng.uniform() * bits));
-}
-
-/// Log-uniform sizes, wider than what is measured: they say where a law has to be sane.
-KernelShape draw_shape(std::string_view op, Rng& rng) {
-  KernelShape shape{log_uniform(rng, 7), log_uniform(rng, 14), log_uniform(rng, 14),
-                    log_uniform(rng, 13)};
-  if (op == "attention" || op == "cached_attention") {
-    constexpr std::array<int64_t, 4> kHeadSizes = {64, 128, 192, 256};
-    shape.k = kHeadSizes[rng.below(kHeadSizes.size())];
-    shape.kv_heads = log_uniform(rng, 5);
-    shape.heads = shape.kv_heads * (int64_t{1} << rng.below(5));
-    shape.causal = op == "attention" && rng.below(2) == 0;
-    shape.m = op == "attention" ? shape.n : 1;
-    shape.n += 1;
-    if (rng.below(4) == 0) shape.window = 128 << rng.below(7);
-  } else if (op == "experts") {
-    shape.experts = int64_t{8} << rng.below(7);
-    shape.chosen = std::min<int64_t>(shape.experts, 1 + static_cast<int64_t>(rng.below(16)));
-    shape.n = 64 * log_uniform(rng, 8);
-    shape.k = 1024 * (1 + static_cast<int64_t>(rng.below(8)));
-    constexpr std::array<Scheme, 4> kSchemes = {Scheme::kNone, Scheme::kFp8, Scheme::kFp8Block,
-                                                Scheme::kInt4WeightOnly};
-    shape.scheme = kSchemes[rng.below(kSchemes.size())];
-  } else if (op == "quantized_linear") {
-    constexpr std::array<Scheme, 3> kSchemes = {Scheme::kFp8, Scheme::kFp8Block,
-                                                Scheme::kInt4WeightOnly};
-    shape.scheme = kSchemes[rng.below(kSchemes.size())];
+/// The operators whose kernels a network forecasts, of those that training draws.
+std::vector<const OpDef*> drawn_operators(NetKind kind, const std::vector<DType>& dtypes) {
+  constexpr int kTried = 64, kLeast = kTried / 4;  // others' kernels may be of the kind by chance
+  std::vector<const OpDef*> drawn;
+  for (const OpDef& op : op_table()) {
+    if (!op.random_sizes || !op.random_sizes->in_training) continue;
+    Rng rng(1);
+    int of_kind = 0;
+    for (int i = 0; i < kTried; ++i) {
+      const DType dtype = dtypes[rng.below(dtypes.size())];
+      of_kind += find_net(kernels_of_sizes(op.name, dtype, draw_sizes(op, rng)).front()) == kind;
+    }
+    if (of_kind >= kLeast) drawn.push_back(&op);
   }
-  return shape;
+  return drawn;
 }
 
-/// The dimensions of which more is more work, whatever the kernel.
-std::vector<int64_t*> growing(std::string_view op, KernelShape& s) {
-  if (op == "attention") return {&s.batch, &s.m, &s.n};
-  if (op == "cached_attention") return {&s.batch, &s.n};
-  if (op == "experts") return {&s.m, &s.n, &s.k};
-  return {&s.batch, &s.m, &s.n, &s.k};
+/// The sizes of which more is more work, whatever the kernel.
+std::vector<std::string_view> growing(const OpDef& op) {
+  std::vector<std::string_view> names;
+  for (const SizeDef& size : op.sizes) {
+    if (size.grows) names.push_back(size.name);
+  }
+  return names;
 }
 
 void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, NetKind kind,
                 const std::vector<const Device*>& devices, Rng rng) {
-  const std::vector<const char*>& ops = net_def(kind).pair_ops;
   const std::vector<DType>& dtypes = net_def(kind).pair_dtypes;
+  const std::vector<const OpDef*> ops = drawn_operators(kind, dtypes);
   while (smaller.rows.count() < kPairsOfNet) {
     const size_t d = rng.below(devices.size());
     const DType dtype = dtypes[rng.below(dtypes.size())];
-    const char* op = ops[rng.below(ops.size())];
-    const KernelShape shape = draw_shape(op, rng);
-    KernelShape grown = shape;
-    const std::vector<int64_t*> sizes = growing(op, grown);
-    int64_t& one = *sizes[rng.below(sizes.size())];
+    const OpDef& op = *ops[rng.below(ops.size())];
+    const SizeList sizes = draw_sizes(op, rng);
+    SizeList grown = sizes;
+    const std::vector<std::string_view> names = growing(op);
+    int64_t& one = integer_in(grown, names[rng.below(names.size())]);
     const int before = trailing_zeros(one);
     const uint64_t how = rng.below(3);
-    one = how == 0 ? one * 2 : how == 1 ? one + 1 : one + 1 + log_uniform(rng, 3) * one / 2;
+    one = how == 0 ? one * 2 : how == 1 ? one + 1 : one + 1 + rng.log_uniform(3) * one / 2;
     // A library really may get faster where a dimension gets better aligned.
     if (how > 0 && trailing_zeros(one) > before) continue;
-    if (grown.causal && grown.m > grown.n) grown.n = grown.m;
-    const std::vector<Kernel> small = kernels_of_shape(op, dtype, shape);
-    const std::vector<Kernel> large = kernels_of_shape(op, dtype, grown);
+    if (op.random_sizes->fit != nullptr) op.random_sizes->fit(grown);
+    const std::vector<Kernel> small = kernels_of_sizes(op.name, dtype, sizes);
+    const std::vector<Kernel> large = kernels_of_sizes(op.name, dtype, grown);
     for (size_t i = 0; i < small.size(); ++i) {
       if (small[i] == large[i] || find_net(small[i]) != kind || find_net(large[i]) != kind)
         continue;

@@ -10,9 +10,9 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "devices/registry.h"
-#include "ops/shapes.h"
 #include "predict/predictor.h"
 #include "predict/weights.h"
+#include "sizes.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
 #include "train/calibrate.h"
@@ -146,12 +146,13 @@ std::string made_up_rows(const std::string& gpu, double slowdown) {
   std::string text = "gpu,op,dtype,batch,m,n,k,latency_s,protocol\n";
   for (const char* op : {"linear", "add", "softmax", "layer_norm"}) {
     for (int i = 0; i < 400; ++i) {
-      const KernelShape s{1, 16 + static_cast<int64_t>(rng.below(8192)),
-                          16 + static_cast<int64_t>(rng.below(4096)),
-                          16 + static_cast<int64_t>(rng.below(2048))};
+      const int64_t m = 16 + static_cast<int64_t>(rng.below(8192));
+      const int64_t n = 16 + static_cast<int64_t>(rng.below(4096));
+      const int64_t k = 16 + static_cast<int64_t>(rng.below(2048));
+      const SizeList sizes = taken_sizes(op, {{"m", m}, {"n", n}, {"k", k}});
       const double bound =
-          physical_bound(kernels_of_shape(op, DType::kFp32, s)[0], device).seconds();
-      text += fmt::format("{},{},fp32,1,{},{},{},{:.9g},single_call\n", gpu, op, s.m, s.n, s.k,
+          physical_bound(kernels_of_sizes(op, DType::kFp32, sizes)[0], device).seconds();
+      text += fmt::format("{},{},fp32,1,{},{},{},{:.9g},single_call\n", gpu, op, m, n, k,
                           slowdown * bound + 20e-6);
     }
   }
@@ -173,7 +174,8 @@ TEST(Training, FindsAKnownLawAndItsOverhead) {
   const Weights weights = load_weights(folder.path() / "weights");
   EXPECT_NEAR(weights.net(NetKind::kElementwise).call_overhead.seconds, 20e-6, 5e-6);
   const auto predictor = make_learned_predictor(weights);
-  const Kernel kernel = kernels_of_shape("linear", DType::kFp32, {1, 4096, 2048, 1024})[0];
+  const Kernel kernel =
+      kernels_of_sizes("linear", DType::kFp32, {{"m", 4096}, {"n", 2048}, {"k", 1024}})[0];
   KernelTime time;
   const Device device = find_device("V100");
   predictor->predict({&kernel, 1}, device, {}, {&time, 1});
@@ -205,7 +207,8 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
   EXPECT_EQ(net.corrections[0].measured, std::vector<Combination>{measured});
   EXPECT_TRUE(weights.net(NetKind::kTensorMatmul).members.empty());
   const auto time_of = [&](const char* op, DType dtype, const char* gpu) {
-    const Kernel kernel = kernels_of_shape(op, dtype, {4, 64, 64, 64})[0];
+    const Kernel kernel = kernels_of_sizes(
+        op, dtype, taken_sizes(op, {{"batch", 4}, {"m", 64}, {"n", 64}, {"k", 64}}))[0];
     KernelTime time;
     make_learned_predictor(weights)->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
     return time;
@@ -331,10 +334,10 @@ TEST(Calibrate, LearnsWhatAFewRowsShow) {
   std::vector<TrainingRow> rows;
   std::vector<Kernel> kernels;
   for (int i = 0; i < 120; ++i)
-    kernels.push_back(kernels_of_shape(
-        "linear", DType::kFp32,
-        {1, 64 + static_cast<int64_t>(rng.below(4096)), 64 + static_cast<int64_t>(rng.below(4096)),
-         64 + static_cast<int64_t>(rng.below(4096))})[0]);
+    kernels.push_back(kernels_of_sizes("linear", DType::kFp32,
+                                       {{"m", 64 + static_cast<int64_t>(rng.below(4096))},
+                                        {"n", 64 + static_cast<int64_t>(rng.below(4096))},
+                                        {"k", 64 + static_cast<int64_t>(rng.below(4096))}})[0]);
   std::vector<KernelTime> before(kernels.size()), after(kernels.size());
   make_learned_predictor(weights)->predict(kernels, device, {}, before);
   for (size_t i = 0; i < 60; ++i)

@@ -6,15 +6,15 @@
 #include <string_view>
 
 #include "devices/registry.h"
-#include "ops/shapes.h"
+#include "ops/sizes.h"
 #include "predict/predictor.h"
 #include "tilecast/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const tilecast::Device device = tilecast::find_device("L40S");
   static tilecast::Weights weights = tilecast::load_weights("");
-  static const std::vector<tilecast::Kernel> kernels =
-      tilecast::kernels_of_shape("softmax", tilecast::DType::kFp32, {1, 512, 512});
+  static const std::vector<tilecast::Kernel> kernels = tilecast::kernels_of_sizes(
+      "softmax", tilecast::DType::kFp32, {{"rows", 512}, {"columns", 512}});
   try {
     weights.calibration =
         tilecast::parse_calibration({reinterpret_cast<const char*>(data), size}, "c");

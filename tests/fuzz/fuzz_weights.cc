@@ -4,14 +4,14 @@
 #include <string_view>
 
 #include "devices/registry.h"
-#include "ops/shapes.h"
+#include "ops/sizes.h"
 #include "predict/predictor.h"
 #include "tilecast/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const tilecast::Device device = tilecast::find_device("V100");
-  static const std::vector<tilecast::Kernel> kernels =
-      tilecast::kernels_of_shape("linear", tilecast::DType::kFp32, {1, 512, 512, 512});
+  static const std::vector<tilecast::Kernel> kernels = tilecast::kernels_of_sizes(
+      "linear", tilecast::DType::kFp32, {{"m", 512}, {"n", 512}, {"k", 512}});
   try {
     const tilecast::Weights weights =
         tilecast::parse_weights({reinterpret_cast<const char*>(data), size}, "w");

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "ops/op_def.h"
+
+namespace tilecast {
+
+/// Those of the sizes that the operator takes.
+inline SizeList taken_sizes(std::string_view op, const SizeList& sizes) {
+  SizeList taken;
+  for (const Attribute& size : sizes) {
+    if (find_size(op_def(require_op(op)), size.name) != nullptr) taken.push_back(size);
+  }
+  return taken;
+}
+
+}  // namespace tilecast
