@@ -90,6 +90,10 @@ AttributeDef flag_attribute(std::string_view name, std::string_view doc) {
   return {.name = name, .doc = doc, .initial = int64_t{0}, .most = 1};
 }
 
+AttributeDef count_attribute(std::string_view name, std::string_view doc) {
+  return {.name = name, .doc = doc, .required = true, .least = 1};
+}
+
 const AttributeDef* find_attribute_def(const OpDef& op, std::string_view name) {
   for (const AttributeDef& def : op.attributes) {
     if (def.name == name) return &def;

@@ -33,5 +33,7 @@ struct AttributeDef {
 
 /// A switch: 0, the default, or 1.
 AttributeDef flag_attribute(std::string_view name, std::string_view doc);
+/// A required number of at least 1.
+AttributeDef count_attribute(std::string_view name, std::string_view doc);
 
 }  // namespace tilecast

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "ops/shapes.h"
+#include "ops/sizes.h"
 
 namespace tilecast {
 namespace {
@@ -64,17 +64,16 @@ TEST(KernelTypes, KernelsThatDifferInAnySizeAreDistinct) {
 TEST(Convolution, EveryPassIsAProductOfTheSameThreeSizes) {
   // 8 images from 16 to 32 channels, 14 x 14 pixels out of 28 x 28 by a window of 3 x 3, two
   // groups.
-  KernelShape shape{.batch = 8, .m = 32, .n = 28, .k = 16};
-  shape.stride = 2;
-  shape.groups = 2;
+  SizeList sizes = {{"batch", 8},   {"out_channels", 32}, {"in_channels", 16},
+                    {"height", 28}, {"stride", 2},        {"groups", 2}};
   const int64_t pixels = 8 * 14 * 14, window = 8 * 3 * 3, out = 16;
   const auto gemm = [&](const char* op) {
-    return gemm_of(kernels_of_shape(op, DType::kFp32, shape).front());
+    return gemm_of(kernels_of_sizes(op, DType::kFp32, sizes).front());
   };
   EXPECT_EQ(gemm("conv2d"), (Gemm{2, pixels, out, window, true}));
   EXPECT_EQ(gemm("conv2d_input_backward"), (Gemm{2, pixels, window, out, true}));
   EXPECT_EQ(gemm("conv2d_weight_backward"), (Gemm{2, out, window, pixels, true}));
-  shape.groups = 1;
+  integer_in(sizes, "groups") = 1;
   EXPECT_FALSE(gemm("conv2d").batched) << "one plain product";
 }
 

@@ -34,7 +34,8 @@ Gemm linear_sizes(const Tensor& x, const Tensor& w, const OpContext& context) {
   if (x.shape.empty() || w.shape.size() != 2)
     context.fail(fmt::format("expected x [..., k] and a weight of two dimensions, found {} and {}",
                              format_shape(x.shape), format_shape(w.shape)));
-  const bool transposed = context.integer("weight_layout") == 1;
+  // quantized_linear has no such attribute: its weights lie as everyone's.
+  const bool transposed = integer_or(context.node, "weight_layout", 0) == 1;
   const int64_t n = transposed ? w.shape[1] : w.shape[0];
   const int64_t k = transposed ? w.shape[0] : w.shape[1];
   if (x.shape.back() != k)

@@ -1,172 +1,13 @@
-// The fused kernels of a transformer layer. Attention: one kernel that never writes the scores
-// (FlashAttention; Dao et al. 2022).
+// The other fused kernels of a transformer layer.
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "base/checked.h"
-#include "base/rng.h"
-#include "ops/gradient.h"
+#include "ops/builder.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
 namespace {
-
-/// How many (query, key) pairs one head of one sequence computes: `queries` at the end of `keys`.
-int64_t visible_pairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
-  const int64_t reach = window == 0 ? keys : std::min(window, keys);
-  if (!causal) return checked_multiply(queries, reach);
-  // Query i sees min(past + i + 1, reach) keys: first a ramp, then the full reach.
-  const int64_t past = keys - queries;
-  const int64_t ramp = std::clamp<int64_t>(reach - past, 0, queries);
-  const int64_t ramp_sum =
-      checked_add(checked_multiply(ramp, past), checked_multiply(ramp, ramp + 1) / 2);
-  return checked_add(ramp_sum, checked_multiply(queries - ramp, reach));
-}
-
-struct Sizes {
-  int64_t batch, queries, keys, heads, kv_heads, head, value;
-  int64_t kv_elements;  ///< of one token
-  DType dtype, kv_dtype;
-};
-
-void check_sizes(const OpContext& context, const Sizes& s) {
-  if (s.kv_heads < 1 || s.heads % s.kv_heads != 0)
-    context.fail(fmt::format("{} key heads do not divide {} query heads", s.kv_heads, s.heads));
-  if (context.integer("causal") != 0 && s.queries > s.keys)
-    context.fail(fmt::format("causal attention of {} queries to {} keys", s.queries, s.keys));
-}
-
-Kernel attention_kernel(const OpContext& context, const Sizes& s) {
-  const Attention sizes{.batch = s.batch,
-                        .queries = s.queries,
-                        .keys = s.keys,
-                        .head_dim = s.head,
-                        .heads = s.heads,
-                        .kv_heads = s.kv_heads,
-                        .window = context.integer("window"),
-                        .causal = context.integer("causal") != 0,
-                        .kv_dtype = s.kv_dtype};
-  Kernel kernel{.shape = sizes, .dtype = s.dtype};
-  const int64_t pairs = visible_pairs(s.queries, s.keys, sizes.causal, sizes.window);
-  kernel.flops = checked_product({2, s.head + s.value, pairs, s.heads, s.batch});
-  const int64_t reach = sizes.window == 0 ? s.keys : std::min(s.keys, sizes.window + s.queries - 1);
-  constexpr int64_t kBitsPerByte = 8;
-  const int64_t kv_bytes =
-      checked_product({s.batch, reach, s.kv_elements, dtype_bits(s.kv_dtype)}) / kBitsPerByte;
-  const int64_t query_bytes = tensor_bytes(context.input(0));
-  kernel.read_bytes = checked_add(query_bytes, kv_bytes);
-  kernel.write_bytes = tensor_bytes(context.output(0));
-  return kernel;
-}
-
-// attention: q [b, s, heads, d], k [b, t, kv heads, d], v [b, t, kv heads, e] → [b, s, heads, e].
-Sizes attention_sizes(const OpContext& context) {
-  const Shape& q = context.input(0).shape;
-  const Shape& k = context.input(1).shape;
-  const Shape& v = context.input(2).shape;
-  if (q.size() != 4 || k.size() != 4 || v.size() != 4 || q[0] != k[0] || k[0] != v[0] ||
-      k[1] != v[1] || k[2] != v[2] || q[3] != k[3])
-    context.fail(
-        fmt::format("expected q [b, s, heads, d], k [b, t, kv heads, d], v [b, t, kv heads, e], "
-                    "found {}, {}, {}",
-                    format_shape(q), format_shape(k), format_shape(v)));
-  const Sizes s{q[0],
-                q[1],
-                k[1],
-                q[2],
-                k[2],
-                q[3],
-                v[3],
-                k[2] * (k[3] + v[3]),
-                context.input(0).dtype,
-                context.input(1).dtype};
-  check_sizes(context, s);
-  return s;
-}
-
-std::vector<TensorSpec> infer_attention(const OpContext& context) {
-  const Sizes s = attention_sizes(context);
-  return {{.shape = {s.batch, s.queries, s.heads, s.value}, .dtype = s.dtype},
-          {.shape = {s.batch, s.heads, s.queries}, .dtype = DType::kFp32}};
-}
-
-void work_attention(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(attention_kernel(context, attention_sizes(context)));
-}
-
-void backward_attention(GradientBuilder& g, const Node& node) {
-  std::vector<Attribute> attributes;
-  for (const Attribute& a : node.attributes) attributes.push_back(a);
-  const std::vector<TensorId> grads =
-      g.add("attention_backward",
-            {node.inputs[0], node.inputs[1], node.inputs[2], g.dense(g.gradient(node.outputs[0])),
-             node.outputs[0], node.outputs[1]},
-            std::move(attributes));
-  for (size_t i = 0; i < 3; ++i) {
-    if (g.wants(node.inputs[i])) g.give(node.inputs[i], grads[i]);
-  }
-}
-
-std::vector<TensorSpec> infer_attention_backward(const OpContext& context) {
-  attention_sizes(context);
-  std::vector<TensorSpec> specs;
-  for (size_t i = 0; i < 3; ++i)
-    specs.push_back({.shape = context.input(i).shape, .dtype = context.input(i).dtype});
-  return specs;
-}
-
-/// Five products instead of two: the scores again, and the gradients of v, scores, q and k.
-void work_attention_backward(const OpContext& context, std::vector<Kernel>& kernels) {
-  Kernel kernel = attention_kernel(context, attention_sizes(context));
-  std::get<Attention>(kernel.shape).backward = true;
-  kernel.flops = checked_multiply(kernel.flops, 5) / 2;
-  for (size_t i = 3; i < context.input_count(); ++i)
-    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
-  kernel.write_bytes = 0;
-  for (size_t i = 0; i < 3; ++i)
-    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
-  kernels.push_back(kernel);
-}
-
-// cached_attention: q [b, s, heads, d] against a cache [b, t, elements of a token].
-Sizes cached_sizes(const OpContext& context) {
-  const Shape& q = context.input(0).shape;
-  const Shape& cache = context.input(1).shape;
-  if (q.size() != 4 || cache.size() != 3 || q[0] != cache[0])
-    context.fail(fmt::format("expected q [b, s, heads, d] and a cache [b, t, width], found {}, {}",
-                             format_shape(q), format_shape(cache)));
-  const int64_t kv_heads = integer_or(context.node, "kv_heads", q[2]);
-  const int64_t value = integer_or(context.node, "value_size", q[3]);
-  const bool latent = context.integer("latent") != 0;
-  const int64_t width = latent ? q[3] : kv_heads * (q[3] + value);
-  if (cache[2] != width)
-    context.fail(
-        fmt::format("expected {} elements a token in the cache, found {}", width, cache[2]));
-  const Sizes s{q[0],
-                q[1],
-                cache[1],
-                q[2],
-                kv_heads,
-                q[3],
-                value,
-                width,
-                context.input(0).dtype,
-                context.input(1).dtype};
-  check_sizes(context, s);
-  return s;
-}
-
-std::vector<TensorSpec> infer_cached_attention(const OpContext& context) {
-  const Sizes s = cached_sizes(context);
-  return {{.shape = {s.batch, s.queries, s.heads, s.value}, .dtype = s.dtype}};
-}
-
-void work_cached_attention(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(attention_kernel(context, cached_sizes(context)));
-}
 
 /// The cache with new tokens written into its last places.
 std::vector<TensorSpec> infer_append_cache(const OpContext& context) {
@@ -228,119 +69,17 @@ void work_gated_activation(const OpContext& context, std::vector<Kernel>& kernel
   kernels.push_back(kernel);
 }
 
-SizeDef kv_dtype_size(std::string_view otherwise) {
-  return {.name = "kv_dtype",
-          .doc = "dtype of keys and values",
-          .type = AttributeType::kDType,
-          .initial = std::nullopt,
-          .otherwise = otherwise,
-          .choices = {"fp32", "bf16", "fp16", "fp8", "int8"}};
-}
-
-std::vector<SizeDef> attention_sizes_by_name(bool decodes) {
-  constexpr int kDrawnBatch = 7, kDrawnKeys = 14;
-  return {{.name = "batch", .doc = "sequences", .drawn_bits = kDrawnBatch, .grows = true},
-          {.name = "queries", .doc = "of a sequence", .other_names = {"m"}, .grows = !decodes},
-          {.name = "keys",
-           .doc = "of a sequence, those of the queries among them",
-           .other_names = {"n"},
-           .drawn_bits = kDrawnKeys,
-           .grows = true},
-          {.name = "heads", .doc = "of queries", .initial = int64_t{8}},
-          {.name = "kv_heads",
-           .doc = "heads of keys and values",
-           .initial = std::nullopt,
-           .otherwise = "as many as heads",
-           .least = 0},
-          {.name = "head_dim", .doc = "elements of a head", .other_names = {"k", "head_size"}},
-          {.name = "window",
-           .doc = "keys that a query sees at most; 0: all",
-           .initial = int64_t{0},
-           .least = 0},
-          {.name = "causal",
-           .doc = "a query sees no later key",
-           .initial = int64_t{0},
-           .least = 0,
-           .most = 1},
-          kv_dtype_size("as the queries")};
-}
-
-/// Of keys and values, of which 0 stands for as many as of queries.
-int64_t kv_heads_of(const GivenSizes& s) {
-  const int64_t heads = s["heads"], given = s.value_or("kv_heads", heads);
-  const int64_t kv_heads = given == 0 ? heads : given;
-  if (heads % kv_heads != 0)
-    s.fail(fmt::format("{} kv_heads do not divide {} heads", kv_heads, heads));
-  return kv_heads;
-}
-
-Operands attention_operands(GraphBuilder& b, const GivenSizes& s) {
-  const Shape query = {s["batch"], s["queries"], s["heads"], s["head_dim"]};
-  const Shape key = {s["batch"], s["keys"], kv_heads_of(s), s["head_dim"]};
-  const DType kv_dtype = s.dtype_or("kv_dtype", s.dtype());
-  return {
-      {b.input("q", query, s.dtype()), b.input("k", key, kv_dtype), b.input("v", key, kv_dtype)},
-      {{"causal", s["causal"]}, {"window", s["window"]}}};
-}
-
-Operands attention_backward_operands(GraphBuilder& b, const GivenSizes& s) {
-  Operands operands = attention_operands(b, s);
-  const Shape query = {s["batch"], s["queries"], s["heads"], s["head_dim"]};
-  for (const char* name : {"dy", "y"}) operands.inputs.push_back(b.input(name, query, s.dtype()));
-  operands.inputs.push_back(b.input("lse", {s["batch"], s["heads"], s["queries"]}, DType::kFp32));
-  return operands;
-}
-
-Operands cached_attention_operands(GraphBuilder& b, const GivenSizes& s) {
-  const int64_t kv_heads = kv_heads_of(s);
-  const int64_t width = checked_product({2, kv_heads, s["head_dim"]});
-  return {{b.input("q", {s["batch"], s["queries"], s["heads"], s["head_dim"]}, s.dtype()),
-           b.input("cache", {s["batch"], s["keys"], width}, s.dtype_or("kv_dtype", s.dtype()))},
-          {{"kv_heads", kv_heads}, {"causal", s["causal"]}, {"window", s["window"]}}};
-}
-
-/// Heads, their size and a window, for keys that were drawn.
-void draw_heads(Rng& rng, SizeList& sizes) {
-  constexpr std::array<int64_t, 4> kHeadSizes = {64, 128, 192, 256};
-  sizes.push_back({"head_dim", kHeadSizes[rng.below(kHeadSizes.size())]});
-  const int64_t kv_heads = rng.log_uniform(5);
-  sizes.push_back({"kv_heads", kv_heads});
-  sizes.push_back({"heads", kv_heads * (int64_t{1} << rng.below(5))});
-}
-
-void draw_window(Rng& rng, SizeList& sizes) {
-  if (rng.below(4) == 0) sizes.push_back({"window", int64_t{128} << rng.below(7)});
-}
-
-/// A prompt, with one key more.
-void draw_attention(Rng& rng, SizeList& sizes) {
-  draw_heads(rng, sizes);
-  sizes.push_back({"causal", static_cast<int64_t>(rng.below(2) == 0)});
-  const int64_t queries = integer_in(sizes, "keys");
-  sizes.push_back({"queries", queries});
-  integer_in(sizes, "keys") += 1;
-  draw_window(rng, sizes);
-}
-
-/// Causal queries are the last of the keys.
-void fit_attention(SizeList& sizes) {
-  int64_t& keys = integer_in(sizes, "keys");
-  if (integer_in(sizes, "causal") != 0) keys = std::max(keys, integer_in(sizes, "queries"));
-}
-
-/// One query a sequence.
-void draw_cached_attention(Rng& rng, SizeList& sizes) {
-  draw_heads(rng, sizes);
-  integer_in(sizes, "keys") += 1;
-  draw_window(rng, sizes);
-}
-
 std::vector<SizeDef> append_cache_sizes() {
   return {{.name = "batch", .doc = "sequences"},
           {.name = "tokens", .doc = "new ones of a sequence", .other_names = {"m"}},
           {.name = "keys", .doc = "of a sequence in the cache", .other_names = {"n"}},
           {.name = "width", .doc = "elements that a token leaves", .other_names = {"k"}},
-          kv_dtype_size("as the tokens")};
+          {.name = "kv_dtype",
+           .doc = "dtype of the cache",
+           .type = AttributeType::kDType,
+           .initial = std::nullopt,
+           .otherwise = "as the tokens",
+           .choices = {"fp32", "bf16", "fp16", "fp8", "int8"}}};
 }
 
 Operands append_cache_operands(GraphBuilder& b, const GivenSizes& s) {
@@ -356,60 +95,7 @@ Operands gated_activation_operands(GraphBuilder& b, const GivenSizes& s) {
 }  // namespace
 
 std::vector<OpDef> transformer_ops() {
-  const AttributeDef causal = flag_attribute("causal", "1: a query sees no later key");
-  const AttributeDef window{
-      .name = "window", .doc = "keys that a query sees at most; 0: all", .initial = int64_t{0}};
   return {
-      {.name = "attention",
-       .doc =
-           "fused attention of q [b, s, heads, d] to k [b, t, kv heads, d] and v; also gives the "
-           "rows' log-sum-exp",
-       .aten = "aten::_scaled_dot_product_flash_attention",
-       .onnx = "Attention",
-       .min_inputs = 3,
-       .max_inputs = 3,
-       .attributes = {causal, window},
-       .infer = infer_attention,
-       .work = work_attention,
-       .backward = backward_attention,
-       .autocast = AutocastClass::kLowPrecision,
-       .sizes = attention_sizes_by_name(false),
-       .operands = attention_operands,
-       .random_sizes = RandomSizes{draw_attention, fit_attention, true},
-       .example = "q: bf16[2, 128, 8, 64] k: bf16[2, 128, 2, 64] v: bf16[2, 128, 2, 64]"},
-      {.name = "attention_backward",
-       .doc = "gradients of q, k and v of fused attention",
-       .aten = "aten::_scaled_dot_product_flash_attention_backward",
-       .onnx = "",
-       .min_inputs = 6,
-       .max_inputs = 6,
-       .attributes = {causal, window},
-       .infer = infer_attention_backward,
-       .work = work_attention_backward,
-       .sizes = attention_sizes_by_name(false),
-       .operands = attention_backward_operands,
-       .example =
-           "q: bf16[2, 128, 8, 64] k: bf16[2, 128, 8, 64] v: bf16[2, 128, 8, 64] dy: bf16[2, "
-           "128, 8, 64] y: bf16[2, 128, 8, 64] lse: fp32[2, 8, 128]"},
-      {.name = "cached_attention",
-       .doc = "fused attention of q [b, s, heads, d] to a cache [b, t, width of a token]",
-       .aten = "",
-       .onnx = "",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .attributes = {{.name = "kv_heads",
-                       .doc = "heads of keys and values; default: as many as q's"},
-                      {.name = "value_size", .doc = "size of a value head; default: as q's"},
-                      flag_attribute("latent",
-                                     "1: keys and values are parts of one latent vector (MLA)"),
-                      causal,
-                      window},
-       .infer = infer_cached_attention,
-       .work = work_cached_attention,
-       .sizes = attention_sizes_by_name(true),
-       .operands = cached_attention_operands,
-       .random_sizes = RandomSizes{.draw = draw_cached_attention, .in_training = true},
-       .example = "q: bf16[2, 1, 8, 64] cache: bf16[2, 512, 1024]"},
       {.name = "append_cache",
        .doc = "writes new keys and values into a cache",
        .aten = "",

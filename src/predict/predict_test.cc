@@ -514,7 +514,7 @@ TEST(Experts, ManyTokensAreBoundByFlopsAndFewByWeights) {
   std::vector<Kernel> kernels = kernels_of_sizes("experts", DType::kBf16, sizes);
   integer_in(sizes, "tokens") = 64;
   kernels.push_back(kernels_of_sizes("experts", DType::kBf16, sizes).front());
-  for (Kernel& kernel : kernels) std::vector<KernelTime> times(2);
+  std::vector<KernelTime> times(2);
   make_learned_predictor(weights())->predict(kernels, device, {.software = Software::kTensorRtLlm},
                                              times);
   EXPECT_EQ(times[0].limit, Limit::kCompute);

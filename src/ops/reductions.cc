@@ -1,0 +1,94 @@
+// Reductions over dimensions.
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+// reductions: shape says what remains; its elements must divide the input's.
+std::vector<TensorSpec> infer_reduce(const OpContext& context) {
+  const Shape& shape = context.attribute<Shape>("shape");
+  const int64_t from = element_count(context.input(0).shape);
+  const int64_t to = element_count(shape);
+  if (to <= 0 || from % to != 0)
+    context.fail(fmt::format("cannot reduce {} to {}", format_shape(context.input(0).shape),
+                             format_shape(shape)));
+  return {{.shape = shape, .dtype = context.input(0).dtype}};
+}
+
+void work_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
+  const int64_t results = element_count(context.output(0).shape);
+  Kernel kernel{.shape = Stream{results, element_count(context.input(0).shape) / results},
+                .dtype = context.input(0).dtype};
+  kernel.flops = element_count(context.input(0).shape);
+  kernel.read_bytes = tensor_bytes(context.input(0));
+  kernel.write_bytes = tensor_bytes(context.output(0));
+  kernels.push_back(kernel);
+}
+
+/// The gradient of a mean is spread over the row and divided by its length: one kernel that writes
+/// the full shape. That of a sum is a view.
+void backward_mean(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]);
+  const TensorId wide = g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}});
+  g.give(node.inputs[0], g.op("div_scalar", {wide}));
+}
+
+void backward_sum(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]);
+  g.give(node.inputs[0], g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}}));
+}
+
+/// Each row to one number.
+Operands reduce_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = row_operands(b, s);
+  operands.attributes = {{"shape", Shape{s["rows"], 1}}};
+  return operands;
+}
+
+}  // namespace
+
+std::vector<OpDef> reduction_ops() {
+  const AttributeDef shape{.name = "shape",
+                           .doc = "the shape that remains",
+                           .type = AttributeType::kIntegers,
+                           .required = true};
+  return {
+      {.name = "reduce_mean",
+       .doc = "mean over dimensions",
+       .aten = "aten::mean.dim",
+       .onnx = "ReduceMean",
+       .attributes = {shape},
+       .infer = infer_reduce,
+       .work = work_reduce,
+       .backward = backward_mean,
+       .operands = reduce_operands,
+       .example = "x: fp32[64, 256] {shape=[64, 1]}"},
+      {.name = "reduce_sum",
+       .doc = "sum over dimensions",
+       .aten = "aten::sum.dim_IntList",
+       .onnx = "ReduceSum",
+       .attributes = {shape},
+       .infer = infer_reduce,
+       .work = work_reduce,
+       .backward = backward_sum,
+       .autocast = AutocastClass::kFp32,
+       .operands = reduce_operands,
+       .example = "x: fp32[64, 256] {shape=[256]}"},
+      {.name = "reduce_max",
+       .doc = "maximum (and its index) over dimensions",
+       .aten = "aten::max.dim",
+       .onnx = "ReduceMax",
+       .attributes = {shape},
+       .infer = infer_reduce,
+       .work = work_reduce,
+       .operands = reduce_operands,
+       .example = "x: fp32[64, 256] {shape=[64, 1]}"},
+  };
+}
+
+}  // namespace tilecast
