@@ -9,7 +9,7 @@
 namespace tilecast {
 namespace {
 
-class EveryModel : public testing::TestWithParam<std::string> {
+class EveryGraph : public testing::TestWithParam<std::string> {
  protected:
   Model model = load_model(GetParam());
 
@@ -22,7 +22,7 @@ class EveryModel : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(EveryModel, IsSoundInInference) {
+TEST_P(EveryGraph, IsSoundInInference) {
   Graph graph = build(DType::kBf16, false, model.has_fused_attention);
   ASSERT_NO_THROW(validate(graph));
   quantize_linears(graph, [](std::string_view) { return Scheme::kFp8Block; });
@@ -31,7 +31,7 @@ TEST_P(EveryModel, IsSoundInInference) {
   EXPECT_NO_THROW(validate(graph));
 }
 
-TEST_P(EveryModel, IsSoundInTraining) {
+TEST_P(EveryGraph, IsSoundInTraining) {
   for (const bool mixed : {false, true}) {
     Graph graph = build(DType::kFp32, true);
     ASSERT_NO_THROW(validate(graph));
@@ -46,7 +46,7 @@ TEST_P(EveryModel, IsSoundInTraining) {
   }
 }
 
-TEST_P(EveryModel, IsSoundAsAStepOfServingSoftware) {
+TEST_P(EveryGraph, IsSoundAsAStepOfServingSoftware) {
   if (!model.decoder) return;
   StepRequest request;
   for (const Scheme scheme : {Scheme::kNone, Scheme::kFp8}) {
@@ -66,7 +66,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Bundled, EveryModel, testing::ValuesIn(bundled_models()), test_name);
+INSTANTIATE_TEST_SUITE_P(Bundled, EveryGraph, testing::ValuesIn(bundled_models()), test_name);
 
 }  // namespace
 }  // namespace tilecast

@@ -124,7 +124,7 @@ std::vector<Kernel> kernels_of_sizes(std::string_view op, DType dtype, const Siz
   Operands operands = definition.operands(builder, GivenSizes(definition, dtype, sizes));
   builder.add(op, std::move(operands.inputs), std::string(op), std::move(operands.attributes));
   std::vector<Kernel> kernels;
-  lower_node(graph, graph.nodes.front(), kernels);
+  lower_node(graph, graph.nodes.back(), kernels);  // operands may have added nodes of their own
   return kernels;
 }
 
