@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <map>
@@ -49,6 +50,16 @@ class Cursor {
     while (n < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[n])) ||
                                 rest_[n] == '_' || rest_[n] == '.'))
       ++n;
+    if (n == 0) fail(what);
+    std::string result(rest_.substr(0, n));
+    rest_.remove_prefix(n);
+    skip();
+    return result;
+  }
+
+  /// All up to a comma, a closing brace or a blank: "-1", "1e-5", "bf16".
+  std::string value(const std::string& what) {
+    const size_t n = std::min(rest_.find_first_of(",} \t"), rest_.size());
     if (n == 0) fail(what);
     std::string result(rest_.substr(0, n));
     rest_.remove_prefix(n);
@@ -237,7 +248,8 @@ class Parser {
                                                  op.name, shown_name(name), attribute_names(op)));
     if (def->type == AttributeType::kIntegers) return cursor.integers();
     if (def->type == AttributeType::kText) return cursor.quoted();
-    return parse_value(def->type, cursor.word(std::string(attribute_type_name(def->type))), line_);
+    return parse_value(def->type, cursor.value(std::string(attribute_type_name(def->type))),
+                       fmt::format("{}: attribute '{}'", line_, def->name));
   }
 
   void define(const std::string& name, TensorId id) {

@@ -322,6 +322,19 @@ TEST(Attributes, ThoseThatAreMissingHaveTheTablesDefault) {
   EXPECT_EQ(attribute<int64_t>(graph.nodes[0], "groups"), 1);
 }
 
+TEST(Attributes, ValuesAreReadAsTheirTypesAreWritten) {
+  for (const AttributeValue& value :
+       {AttributeValue(int64_t{-3}), AttributeValue(0.25), AttributeValue(1e-5),
+        AttributeValue(DType::kFp8), AttributeValue(Scheme::kNone),
+        AttributeValue(Scheme::kInt4WeightOnly)})
+    EXPECT_EQ(parse_value(static_cast<AttributeType>(value.index()), format_value(value), "x"),
+              value)
+        << format_value(value);
+  EXPECT_EQ(parse_value(AttributeType::kText, "tanh", "x"), AttributeValue(std::string("tanh")));
+  EXPECT_ERROR(parse_value(AttributeType::kNumber, "0.5x", "x"), kInput,
+               "x: expected a number, found '0.5x'");
+}
+
 TEST(Attributes, ErrorsNameNodeAttributeAndWhatWasExpected) {
   const auto cast = [](std::vector<Attribute> attributes) {
     Graph graph;
@@ -343,8 +356,13 @@ TEST(Attributes, ErrorsNameNodeAttributeAndWhatWasExpected) {
                "g:3: node 'y' (conv2d): attribute 'stride': expected a whole number ≥ 1, found 0");
   EXPECT_ERROR(parse("y = matmul(x, x) {transpose_b=2}"), kInput,
                "attribute 'transpose_b': expected a whole number from 0 to 1, found 2");
-  EXPECT_ERROR(parse("y = cast(x) {dtype=bf17}"), kInput, "g:3: unknown dtype 'bf17'");
-  EXPECT_ERROR(parse("y = cast(x) {dtype=3}"), kInput, "g:3: unknown dtype '3'");
+  EXPECT_ERROR(parse("y = cast(x) {dtype=bf17}"), kInput,
+               "g:3: attribute 'dtype': unknown dtype 'bf17'");
+  EXPECT_ERROR(parse("y = cast(x) {dtype=3}"), kInput, "g:3: attribute 'dtype': unknown dtype '3'");
+  EXPECT_ERROR(parse("y = conv2d(x, w) {stride=-1}"), kInput, "≥ 1, found -1");
+  EXPECT_ERROR(parse("y = conv2d(x, w) {stride=fast}"), kInput,
+               "g:3: attribute 'stride': expected a whole number, found 'fast'");
+  EXPECT_ERROR(parse("y = conv2d(x, w) {stride=}"), kInput, "expected a whole number, found '}'");
   EXPECT_ERROR(parse("y = relu(x) {slope=3}"), kInput,
                "g:3: relu: unknown attribute 'slope'; known: none");
 }
