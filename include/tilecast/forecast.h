@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "tilecast/warning.h"
+
 namespace tilecast {
 
 enum class Mode { kInference, kTraining };
@@ -166,7 +168,7 @@ struct Forecast {
   double utilization_ratio = 0;  ///< FLOPs over latency × the device's peak for the dtype
   MemoryForecast memory;
   std::vector<KernelForecast> kernels;
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
 };
 
 /// A model that was read and checked. Cheap to copy; safe to share between threads.

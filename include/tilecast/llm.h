@@ -85,7 +85,7 @@ struct StepForecast {
   /// Shares of the kernels' time: "compute", "memory", "latency", "network"; the largest first.
   std::vector<std::pair<std::string, double>> limits;
   std::vector<KernelForecast> kernels;
-  std::string slower_experts;  ///< says so where few bits make layers of experts slower; else ""
+  std::vector<Warning> warnings;  ///< of this step; those of the forecast hold them too
 };
 
 /// Mean, median and 99th percentile over requests.
@@ -170,7 +170,7 @@ struct LlmForecast {
   };
   std::optional<Serving> serving;  ///< nullopt where not even the longest request fits
 
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
 };
 
 /// A pure function of its arguments and the forecaster's weights. What does not fit into the

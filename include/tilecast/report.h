@@ -2,9 +2,12 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tilecast/forecast.h"
 #include "tilecast/llm.h"
+#include "tilecast/warning.h"
 
 namespace tilecast {
 
@@ -14,6 +17,13 @@ struct TableStyle {
   size_t rows = 20;    ///< kernels to show
   std::optional<int64_t> largest_batch;
 };
+
+/// The sentence that a program shows.
+std::string warning_text(const Warning& warning);
+std::vector<std::string> warning_texts(const std::vector<Warning>& warnings);
+/// "extrapolated", "does_not_fit": the word that JSON has for a code.
+std::string_view warning_code_name(WarningCode code);
+std::vector<std::string> warning_code_names(const std::vector<Warning>& warnings);
 
 /// Totals first, then the operators that cost most, one line for alike kernels. Without the
 /// warnings, which a program shows where it shows its own.

@@ -1,7 +1,5 @@
 #include "api/expert_precision.h"
 
-#include <fmt/format.h>
-
 #include "ops/builder.h"
 
 namespace tilecast {
@@ -13,10 +11,10 @@ constexpr double kNoticed = 1.05;
 
 }  // namespace
 
-std::optional<std::string> slower_experts(const Graph& graph, const Program& program,
-                                          const std::vector<KernelTime>& times,
-                                          const Predictor& predictor, const Device& device,
-                                          const Conditions& conditions) {
+std::optional<Warning> slower_experts(const std::string& subject, const Graph& graph,
+                                      const Program& program, const std::vector<KernelTime>& times,
+                                      const Predictor& predictor, const Device& device,
+                                      const Conditions& conditions) {
   /// A layer of experts and the same one in 16 bits: kernels `first` to `last` of `wide`.
   struct Pair {
     const Launch* launch;
@@ -55,9 +53,14 @@ std::optional<std::string> slower_experts(const Graph& graph, const Program& pro
   }
   if (wide_s == 0) return std::nullopt;
   if (narrow_s < kNoticed * wide_s) return std::nullopt;
-  return fmt::format("experts in {} take {:.0f} % longer than in {} with {} on {}",
-                     scheme_info(found->scheme).name, 100 * (narrow_s / wide_s - 1),
-                     dtype_name(found->dtype), software_name(conditions.software), device.id);
+  const auto text = [](std::string_view name) { return std::string(name); };
+  return Warning{WarningCode::kSlowerExperts,
+                 subject,
+                 narrow_s / wide_s - 1,
+                 {{"scheme", text(scheme_info(found->scheme).name)},
+                  {"dtype", text(dtype_name(found->dtype))},
+                  {"software", text(software_name(conditions.software))},
+                  {"device", device.id}}};
 }
 
 }  // namespace tilecast

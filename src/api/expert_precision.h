@@ -6,15 +6,16 @@
 
 #include "lower/program.h"
 #include "predict/predictor.h"
+#include "tilecast/warning.h"
 
 namespace tilecast {
 
-/// Says so where layers of experts in few bits take longer than the same layers in `dtype` would:
-/// some kernels for few bits were measured slower than those in 16 bits. Layers whose time is
-/// extrapolated in one of both are passed over. nullopt where none is slower.
-std::optional<std::string> slower_experts(const Graph& graph, const Program& program,
-                                          const std::vector<KernelTime>& times,
-                                          const Predictor& predictor, const Device& device,
-                                          const Conditions& conditions);
+/// A warning about `subject` where layers of experts in few bits take longer than the same layers
+/// in `dtype` would: some kernels for few bits were measured slower than those in 16 bits. Layers
+/// whose time is extrapolated in one of both are passed over. nullopt where none is slower.
+std::optional<Warning> slower_experts(const std::string& subject, const Graph& graph,
+                                      const Program& program, const std::vector<KernelTime>& times,
+                                      const Predictor& predictor, const Device& device,
+                                      const Conditions& conditions);
 
 }  // namespace tilecast

@@ -1,10 +1,6 @@
 #include "api/fit.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "base/text.h"
 
 namespace tilecast {
 namespace {
@@ -20,19 +16,15 @@ int64_t on_the_line(int64_t limit, const BatchBytes& a, const BatchBytes& b) {
 
 }  // namespace
 
-std::string does_not_fit(const Shortage& s, const Device& device) {
-  std::string text =
-      fmt::format("does not fit: {} are missing{}; {} needed, {} has {}",
-                  format_bytes(s.needed_bytes - s.usable_bytes), s.ranks > 1 ? " on each GPU" : "",
-                  format_bytes(s.needed_bytes), device.id, format_bytes(device.memory_bytes));
-  if (s.utilization < 1)
-    text += fmt::format(", of which {} may be used (--gpu-memory-utilization {})",
-                        format_bytes(s.usable_bytes), s.utilization);
-  if (s.largest_batch)
-    text += *s.largest_batch == 0
-                ? "; not even one sequence fits"
-                : fmt::format("; the largest batch that fits is {}", *s.largest_batch);
-  return text;
+Warning does_not_fit(const Shortage& s, const Device& device) {
+  Warning warning{WarningCode::kDoesNotFit,
+                  device.id,
+                  0,
+                  {{"needed_bytes", s.needed_bytes},
+                   {"usable_bytes", s.usable_bytes},
+                   {"device_bytes", device.memory_bytes}}};
+  if (s.largest_batch) warning.facts.push_back({"largest_batch", *s.largest_batch});
+  return warning;
 }
 
 int64_t largest_within(int64_t limit, const std::function<int64_t(int64_t)>& bytes_of,

@@ -9,9 +9,9 @@
 #include "api/expert_precision.h"
 #include "api/fit.h"
 #include "api/internal.h"
-#include "api/missing_models.h"
 #include "api/precision.h"
 #include "api/timing.h"
+#include "api/warnings.h"
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -128,25 +128,6 @@ void add_totals(Forecast& forecast) {
   }
 }
 
-void add_warnings(Forecast& forecast, const Device& device) {
-  forecast.warnings.insert(forecast.warnings.end(), device.warnings.begin(), device.warnings.end());
-  double outside = 0;
-  for (const KernelForecast& row : forecast.kernels) {
-    if (row.extrapolated) outside += row.latency_s * static_cast<double>(row.count);
-  }
-  if (outside > 0.05 * forecast.kernels_s)
-    forecast.warnings.push_back(fmt::format(
-        "{:.0f} % of the time is extrapolated beyond what the networks were trained on; "
-        "the interval is widened",
-        100 * outside / forecast.kernels_s));
-  if (const auto missing = missing_models(forecast.kernels)) forecast.warnings.push_back(*missing);
-  if (forecast.host_wait_s > 0.05 * forecast.latency_s)
-    forecast.warnings.push_back(fmt::format(
-        "the GPU waits for the host {:.0f} % of the time: many short kernels; CUDA graphs or "
-        "compilation would help (--host-launch-us 0 forecasts without the host)",
-        100 * forecast.host_wait_s / forecast.latency_s));
-}
-
 }  // namespace
 
 const std::string& ModelRef::name() const { return content->model.name; }
@@ -206,9 +187,6 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   forecast.dtype = precision.name;
   forecast.dtype_source = precision.source;
   forecast.fixed_shapes = model.fixed_dtype.has_value();
-  forecast.warnings = model.warnings;
-  forecast.warnings.insert(forecast.warnings.end(), precision.warnings.begin(),
-                           precision.warnings.end());
   forecast.parameters = graph.parameter_count();
   forecast.kernels = describe_events(timeline, program, times);
   add_totals(forecast);
@@ -223,18 +201,25 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   if (forecast.latency_s > 0 && peak > 0)
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   forecast.memory = forecast_memory(graph, device);
-  if (const auto slower = slower_experts(graph, program, times, predictor, device, conditions))
-    forecast.warnings.push_back(*slower);
-  add_warnings(forecast, device);
+  std::vector<Warning>& warnings = forecast.warnings;
+  add_messages(warnings, WarningCode::kModelFile, model.name, model.warnings);
+  warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
+  add_warning(warnings, slower_experts("", graph, program, times, predictor, device, conditions));
+  add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
+  add_warning(warnings, extrapolation_warning("", timeline, times));
+  add_warning(warnings, no_model_warning("", forecast.kernels));
+  add_warning(warnings, host_wait_warning("", totals));
   if (MemoryForecast& memory = forecast.memory; !memory.fits) {
-    Shortage shortage{.needed_bytes = memory.peak_bytes, .usable_bytes = device.memory_bytes};
+    Shortage shortage{.needed_bytes = memory.peak_bytes,
+                      .usable_bytes = device.memory_bytes,
+                      .largest_batch = {}};
     // A graph file fixes its batch: there is no other to name.
     if (model.default_seq > 0) {
       memory.largest_batch = largest_fitting_batch(model, device, options, seq, precision,
                                                    BatchBytes{options.batch, memory.peak_bytes});
       shortage.largest_batch = memory.largest_batch.value_or(0);
     }
-    forecast.warnings.push_back(does_not_fit(shortage, device));
+    warnings.push_back(does_not_fit(shortage, device));
   }
   return forecast;
 }

@@ -2,17 +2,16 @@
 
 #include "tilecast/llm.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "api/llm_load.h"
 #include "api/llm_memory.h"
 #include "api/llm_server.h"
 #include "api/llm_steps.h"
-#include "api/missing_models.h"
+#include "api/warnings.h"
 #include "base/checked.h"
 #include "tilecast/error.h"
 
@@ -66,12 +65,19 @@ class Llm {
     return {a.seconds + times * b.seconds, a.low_s + times * b.low_s, a.high_s + times * b.high_s};
   }
 
-  StepForecast describe_step(const Step& s) const {
+  StepForecast describe_step(const std::string& name, const Step& s,
+                             std::vector<KernelForecast> rows) const {
     StepForecast f;
     f.time = estimate(s.totals);
     f.host_wait_s = s.totals.host_wait_s;
-    f.kernels = describe_events(s.timeline, s.program, s.times);
-    f.slower_experts = steps_.slower_experts(s).value_or("");
+    f.kernels = std::move(rows);
+    add_warning(f.warnings, extrapolation_warning(name, s.timeline, s.times));
+    add_warning(f.warnings, no_model_warning(name, f.kernels));
+    add_warning(f.warnings, steps_.slower_experts(name, s));
+    if (std::optional<Warning> wait = host_wait_warning(name, s.totals)) {
+      wait->facts.push_back({"cuda_graphs", int64_t{o_.cuda_graphs}});
+      f.warnings.push_back(*std::move(wait));
+    }
     std::map<std::string, double> shares;
     for (const KernelForecast& k : f.kernels)
       shares[k.limit] += k.latency_s * static_cast<double>(k.count);
@@ -127,8 +133,9 @@ class Llm {
   }
 
   /// Kernels of a step that runs `times` times; alike ones are one row.
-  static void add_kernels(LlmForecast& f, const Step& step, const char* phase, int64_t times) {
-    for (KernelForecast& row : describe_events(step.timeline, step.program, step.times)) {
+  static void add_kernels(LlmForecast& f, const std::vector<KernelForecast>& rows,
+                          const char* phase, int64_t times) {
+    for (KernelForecast row : rows) {
       row.phase = phase;
       row.count = checked_multiply(row.count, times);
       const auto alike =
@@ -144,26 +151,28 @@ class Llm {
     }
   }
 
+  static std::vector<KernelForecast> rows_of(const Step& s) {
+    return describe_events(s.timeline, s.program, s.times);
+  }
+
   void prefill(LlmForecast& f) const {
     const int64_t together = prefill_sequences(o_, o_.batch);
     const int64_t chunk = o_.max_num_batched_tokens;
-    const auto add = [&](const Step& s, int64_t times) {
+    const auto add = [&](const Step& s, int64_t times, bool shown) {
       f.first_token = sum(f.first_token, estimate(s.totals), static_cast<double>(times));
-      add_kernels(f, s, "prefill", times);
+      std::vector<KernelForecast> rows = rows_of(s);
+      add_kernels(f, rows, "prefill", times);
+      if (shown) f.prefill = describe_step("prefill", s, std::move(rows));
     };
     if (o_.prompt <= chunk) {
-      const Step full = steps_.step({{together, o_.prompt, 0}}, true);
-      add(full, o_.batch / together);
+      add(steps_.step({{together, o_.prompt, 0}}, true), o_.batch / together, true);
       if (const int64_t rest = o_.batch % together; rest > 0)
-        add(steps_.step({{rest, o_.prompt, 0}}, true), 1);
-      f.prefill = describe_step(full);
+        add(steps_.step({{rest, o_.prompt, 0}}, true), 1, false);
       return;
     }
-    for (int64_t past = 0; past < o_.prompt; past += chunk) {
-      const Step part = steps_.step({{1, std::min(chunk, o_.prompt - past), past}}, true);
-      add(part, o_.batch);
-      if (past + chunk >= o_.prompt || past == 0) f.prefill = describe_step(part);
-    }
+    for (int64_t past = 0; past < o_.prompt; past += chunk)
+      add(steps_.step({{1, std::min(chunk, o_.prompt - past), past}}, true), o_.batch,
+          past + chunk >= o_.prompt);
   }
 
   /// The length that stands for a part of the output, from the first to the last past: the middle,
@@ -186,8 +195,9 @@ class Llm {
       const Step s = decode_step(o_.batch, past);
       f.course.emplace_back(past, estimate(s.totals));
       total = sum(total, f.course.back().second, static_cast<double>(end - first));
-      if (o_.output > 1) add_kernels(f, s, "decode", end - first);
-      if (i == points / 2) f.decode = describe_step(s);
+      std::vector<KernelForecast> rows = rows_of(s);
+      if (o_.output > 1) add_kernels(f, rows, "decode", end - first);
+      if (i == points / 2) f.decode = describe_step("decode", s, std::move(rows));
     }
     const auto count = static_cast<double>(steps);
     f.per_token = {total.seconds / count, total.low_s / count, total.high_s / count};
@@ -217,45 +227,30 @@ class Llm {
     f.latency = f.serving->all.e2e.mean;
     f.utilization_ratio = utilization(f, f.serving->all.requests_per_s);
     if (!asked_.trace.empty() && asked_.lengths_given)
-      f.warnings.push_back("--prompt and --output are not used: the trace has its own lengths");
-    if (asked_.concurrency > f.serving->all.requests)
-      f.warnings.push_back(
-          fmt::format("{} clients, but only {} requests: the other clients send none",
-                      asked_.concurrency, f.serving->all.requests));
+      f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});
+    if (const int64_t requests = f.serving->all.requests; asked_.concurrency > requests)
+      f.warnings.push_back({WarningCode::kIdleClients,
+                            "concurrency",
+                            0,
+                            {{"clients", asked_.concurrency}, {"requests", requests}}});
   }
 
   void warn(LlmForecast& f) const {
-    for (const auto* list : {&model_.warnings, &steps_.precision().warnings})
-      f.warnings.insert(f.warnings.end(), list->begin(), list->end());
-    f.warnings.insert(f.warnings.begin(), device_.warnings.begin(), device_.warnings.end());
-    for (const auto& [name, step] : {std::pair{"prefill", &f.prefill}, {"decode", &f.decode}}) {
-      double outside = 0, all = 0;
-      for (const KernelForecast& k : step->kernels) {
-        const double seconds = k.latency_s * static_cast<double>(k.count);
-        all += seconds;
-        if (k.extrapolated) outside += seconds;
-      }
-      if (outside > 0.05 * all)
-        f.warnings.push_back(
-            fmt::format("{}: {:.0f} % of the time is extrapolated beyond what the networks were "
-                        "trained on; the interval is widened",
-                        name, 100 * outside / all));
-      if (const auto missing = missing_models(step->kernels))
-        f.warnings.push_back(fmt::format("{}: {}", name, *missing));
-      if (!step->slower_experts.empty())
-        f.warnings.push_back(fmt::format("{}: {}", name, step->slower_experts));
-      if (step->host_wait_s > 0.05 * step->time.seconds)
-        f.warnings.push_back(fmt::format("{}: the GPU waits for the host {:.0f} % of the time{}",
-                                         name, 100 * step->host_wait_s / step->time.seconds,
-                                         o_.cuda_graphs ? "" : "; CUDA graphs would help"));
+    std::vector<Warning> warnings;
+    add_messages(warnings, WarningCode::kDeviceFile, device_.id, device_.warnings);
+    warnings.insert(warnings.end(), f.warnings.begin(), f.warnings.end());
+    add_messages(warnings, WarningCode::kModelFile, model_.name, model_.warnings);
+    const std::vector<Warning>* const lists[] = {&steps_.precision().warnings, &f.prefill.warnings,
+                                                 &f.decode.warnings};
+    for (const std::vector<Warning>* list : lists)
+      warnings.insert(warnings.end(), list->begin(), list->end());
+    if (f.serving && !f.serving->keeps_up) {
+      const bool trace = f.serving->trace;
+      warnings.push_back({WarningCode::kOverloaded, trace ? "trace" : "rate", 0, {}});
+      if (!trace) warnings.back().facts.push_back({"rate", f.serving->rate});
+      warnings.back().facts.push_back({"answered", f.serving->all.requests_per_s});
     }
-    if (!f.serving) return;
-    if (!f.serving->keeps_up)
-      f.warnings.push_back(fmt::format(
-          "the server does not keep up with {}: it answers {:.3g} requests a second, and the queue "
-          "grows; waiting times follow from how long the load lasts",
-          f.serving->trace ? "the trace" : fmt::format("{:.3g} requests a second", f.serving->rate),
-          f.serving->all.requests_per_s));
+    f.warnings = std::move(warnings);
   }
 
   const LlmSteps& steps_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "api/fit.h"
 #include "api/llm_load.h"
@@ -12,10 +13,6 @@
 
 namespace tilecast {
 namespace {
-
-constexpr const char* kAdvice =
-    "more ranks (--tp), fewer bits (--dtype, --kv-dtype) or shorter sequences take less of each "
-    "GPU";
 
 int64_t usable_bytes(const LlmSteps& steps) {
   return static_cast<int64_t>(steps.options().gpu_memory_utilization *
@@ -72,13 +69,13 @@ class PrefillPlans {
 
 void warn(LlmForecast& f, const LlmSteps& steps) {
   if (f.fits) return;
-  f.warnings.push_back(does_not_fit({.needed_bytes = f.peak_bytes,
-                                     .usable_bytes = f.usable_bytes,
-                                     .utilization = steps.options().gpu_memory_utilization,
-                                     .ranks = steps.options().tp,
-                                     .largest_batch = f.largest_batch},
-                                    steps.device()) +
-                       "; " + kAdvice);
+  Warning warning = does_not_fit({.needed_bytes = f.peak_bytes,
+                                  .usable_bytes = f.usable_bytes,
+                                  .largest_batch = f.largest_batch},
+                                 steps.device());
+  warning.facts.push_back({"ranks", steps.options().tp});
+  warning.facts.push_back({"utilization", steps.options().gpu_memory_utilization});
+  f.warnings.push_back(std::move(warning));
 }
 
 }  // namespace

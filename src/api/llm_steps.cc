@@ -117,8 +117,9 @@ int64_t prefill_sequences(const LlmOptions& o, int64_t batch) {
   return std::clamp<int64_t>(o.max_num_batched_tokens / o.prompt, 1, batch);
 }
 
-std::optional<std::string> LlmSteps::slower_experts(const Step& s) const {
-  return tilecast::slower_experts(s.graph, s.program, s.times, predictor(), device_, conditions());
+std::optional<Warning> LlmSteps::slower_experts(const std::string& subject, const Step& s) const {
+  return tilecast::slower_experts(subject, s.graph, s.program, s.times, predictor(), device_,
+                                  conditions());
 }
 
 const Predictor& LlmSteps::predictor() const {

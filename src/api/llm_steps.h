@@ -36,7 +36,7 @@ class LlmSteps {
   Graph graph(std::vector<Group> groups, int64_t ranks) const;
 
   /// See expert_precision.h.
-  std::optional<std::string> slower_experts(const Step& step) const;
+  std::optional<Warning> slower_experts(const std::string& subject, const Step& step) const;
 
   /// Keys and values of one rank. Layers with a window keep no more than it.
   int64_t cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const;

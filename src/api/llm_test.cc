@@ -85,10 +85,10 @@ TEST(Llm, TheLargestBatchFitsAndTheNextDoesNot) {
   EXPECT_EQ(more.largest_batch, fits.batch);
   EXPECT_GT(more.latency.seconds, fits.latency.seconds);
   const std::string said = "; the largest batch that fits is " + std::to_string(fits.batch);
-  EXPECT_TRUE(
-      std::any_of(more.warnings.begin(), more.warnings.end(), [&](const std::string& warning) {
-        return warning.rfind("does not fit: ", 0) == 0 && warning.find(said) != std::string::npos;
-      }));
+  EXPECT_TRUE(std::any_of(more.warnings.begin(), more.warnings.end(), [&](const Warning& warning) {
+    return warning.code == WarningCode::kDoesNotFit &&
+           warning_text(warning).find(said) != std::string::npos;
+  }));
 }
 
 TEST(Llm, AWindowCapsTheCache) {
@@ -202,9 +202,8 @@ TEST(Server, MoreLoadMeansLaterAnswers) {
   const LlmForecast flooded = served("llama-3-8b", "H100", options);
   EXPECT_FALSE(flooded.serving->keeps_up);
   EXPECT_FALSE(flooded.serving->steady);
-  EXPECT_TRUE(std::any_of(
-      flooded.warnings.begin(), flooded.warnings.end(),
-      [](const std::string& w) { return w.find("does not keep up") != std::string::npos; }));
+  EXPECT_TRUE(std::any_of(flooded.warnings.begin(), flooded.warnings.end(),
+                          [](const Warning& w) { return w.code == WarningCode::kOverloaded; }));
 }
 
 TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
@@ -354,7 +353,8 @@ TEST(Server, WhatDoesNotFitIsForecastAlone) {
   EXPECT_EQ(f.largest_batch, 0);
   EXPECT_FALSE(f.serving);
   EXPECT_GT(f.latency.seconds, 0);
-  EXPECT_EQ(f.warnings.front().rfind("does not fit: ", 0), 0u) << f.warnings.front();
+  EXPECT_EQ(f.warnings.front().code, WarningCode::kDoesNotFit);
+  EXPECT_EQ(warning_text(f.warnings.front()).rfind("does not fit: ", 0), 0u);
 }
 
 TEST(Server, OptionsThatContradictEachOtherAreRefused) {
@@ -429,6 +429,7 @@ TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
                           "memory",
                           "kernels",
                           "warnings",
+                          "warning_codes",
                           "ranks",
                           "communication_s",
                           "exposed_communication_s"})

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/warnings.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 
@@ -11,6 +12,8 @@ namespace {
 constexpr const char* kAsked = "asked";
 constexpr const char* kAutocastBf16 = "amp";
 constexpr const char* kAutocastFp16 = "amp-fp16";
+
+std::string text(std::string_view name) { return std::string(name); }
 
 bool has_unit(const Device& device, DType dtype) { return device.matmul_peak(dtype) > 0; }
 
@@ -84,8 +87,11 @@ class Resolver {
     if (has_unit(device_, wanted)) return wanted;
     const DType instead =
         wanted != DType::kFp16 && has_unit(device_, DType::kFp16) ? DType::kFp16 : DType::kFp32;
-    p_.warnings.push_back(fmt::format("{} has no {} unit: forecast in {} instead", device_.id,
-                                      dtype_name(wanted), dtype_name(instead)));
+    p_.warnings.push_back(
+        {WarningCode::kDtypeReplaced,
+         device_.id,
+         0,
+         {{"wanted", text(dtype_name(wanted))}, {"taken", text(dtype_name(instead))}}});
     return instead;
   }
 
@@ -100,8 +106,7 @@ class Resolver {
       throw Error(ErrorKind::kUnsupported,
                   checkpoint_.problem + "; --dtype forecasts the model in another type");
     if (!request_.training)
-      p_.warnings.insert(p_.warnings.end(), checkpoint_.warnings.begin(),
-                         checkpoint_.warnings.end());
+      add_messages(p_.warnings, WarningCode::kCheckpoint, model_.name, checkpoint_.warnings);
     if (!checkpoint_.schemes.empty() && !request_.training) return quantized();
     DType wanted = request_.otherwise;
     p_.source = "default";
@@ -114,9 +119,12 @@ class Resolver {
     p_.dtype = supported(wanted);
     p_.name = dtype_name(p_.dtype);
     if (!checkpoint_.schemes.empty())
-      p_.warnings.push_back(
-          fmt::format("training is forecast in {}: the checkpoint's {} ({}) is for inference",
-                      p_.name, scheme_info(checkpoint_.schemes[0]).name, checkpoint_.quantization));
+      p_.warnings.push_back({WarningCode::kQuantizationIgnored,
+                             model_.name,
+                             0,
+                             {{"scheme", text(scheme_info(checkpoint_.schemes[0]).name)},
+                              {"source", checkpoint_.quantization},
+                              {"taken", p_.name}}});
   }
 
   void quantized() {
@@ -130,12 +138,16 @@ class Resolver {
       Scheme& now = used[static_cast<size_t>(scheme)];
       if (const DType dtype = multiplied_dtype(scheme, p_.dtype); !has_unit(device_, dtype)) {
         now = weight_only(scheme);
-        p_.warnings.push_back(
-            fmt::format("the checkpoint is in {} ({}), and {} has no {} unit: the weights stay in "
-                        "{} bits and the kernel converts them to {} ({}), {}",
-                        scheme_info(scheme).name, checkpoint_.quantization, device_.id,
-                        dtype_name(dtype), dtype_bits(scheme_info(now).weight),
-                        dtype_name(p_.dtype), scheme_info(now).name, who_converts()));
+        p_.warnings.push_back({WarningCode::kSchemeReplaced,
+                               device_.id,
+                               0,
+                               {{"scheme", text(scheme_info(scheme).name)},
+                                {"source", checkpoint_.quantization},
+                                {"multiplied", text(dtype_name(dtype))},
+                                {"weight_bits", dtype_bits(scheme_info(now).weight)},
+                                {"dtype", text(dtype_name(p_.dtype))},
+                                {"taken", text(scheme_info(now).name)},
+                                {"known", int64_t{has_marlin_kernels()}}}});
       }
       names.emplace_back(scheme_info(now).name);
     }
@@ -148,11 +160,9 @@ class Resolver {
 
   /// Marlin kernels are for NVIDIA's matrix units from Turing or Ampere on, by version (vLLM's
   /// documentation, "Supported Hardware" of quantization); Turing was the first with int8 in them.
-  std::string who_converts() const {
-    const bool marlin = device_.vendor == "nvidia" && device_.gpu().matrix_peak(DType::kFp16) > 0 &&
-                        device_.gpu().matrix_peak(DType::kInt8) > 0;
-    return marlin ? "as vLLM's and SGLang's Marlin kernels do"
-                  : "though no serving software is known to have such kernels for this GPU";
+  bool has_marlin_kernels() const {
+    return device_.vendor == "nvidia" && device_.gpu().matrix_peak(DType::kFp16) > 0 &&
+           device_.gpu().matrix_peak(DType::kInt8) > 0;
   }
 
   const Model& model_;
@@ -182,10 +192,12 @@ DType cache_dtype(const Model& model, const Device& device, Precision& precision
   const std::optional<DType>& wanted = model.checkpoint.kv_dtype;
   if (!wanted || precision.source == kAsked) return precision.dtype;
   if (has_unit(device, *wanted)) return *wanted;
-  precision.warnings.push_back(
-      fmt::format("the checkpoint's cache is in {} ({}), and {} has no {} unit: the cache is in {}",
-                  dtype_name(*wanted), model.checkpoint.quantization, device.id,
-                  dtype_name(*wanted), dtype_name(precision.dtype)));
+  precision.warnings.push_back({WarningCode::kCacheDtypeReplaced,
+                                device.id,
+                                0,
+                                {{"wanted", text(dtype_name(*wanted))},
+                                 {"source", model.checkpoint.quantization},
+                                 {"taken", text(dtype_name(precision.dtype))}}});
   return precision.dtype;
 }
 

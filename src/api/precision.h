@@ -10,6 +10,7 @@
 #include "devices/device.h"
 #include "importers/model.h"
 #include "passes/passes.h"
+#include "tilecast/warning.h"
 
 namespace tilecast {
 
@@ -21,7 +22,7 @@ struct Precision {
   bool autocast = false;
   std::string name;    ///< as in options and output
   std::string source;  ///< "asked", "default", "graph", or the field of the config that says so
-  std::vector<std::string> warnings;
+  std::vector<Warning> warnings;
 };
 
 struct PrecisionRequest {

@@ -43,9 +43,10 @@ constexpr const char* kFp8 =
 constexpr const char* kNvfp4 =
     R"({"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"}})";
 
-bool any_has(const std::vector<std::string>& lines, const std::string& part) {
-  return std::any_of(lines.begin(), lines.end(),
-                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
+bool any_has(const std::vector<Warning>& warnings, const std::string& part) {
+  return std::any_of(warnings.begin(), warnings.end(), [&](const Warning& warning) {
+    return warning_text(warning).find(part) != std::string::npos;
+  });
 }
 
 TEST(PrecisionTest, TheCheckpointsTypeIsTheDefault) {

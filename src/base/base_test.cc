@@ -304,5 +304,15 @@ TEST(Embedded, DataFoldersAreInTheProgram) {
   EXPECT_GE(embedded_files("models/").size(), 18u);
 }
 
+TEST(Csv, CellsAreQuotedWhereTheyMustBe) {
+  EXPECT_EQ(csv_cell("plain name"), "plain name");
+  EXPECT_EQ(csv_cell("two\nlines"), "\"two\nlines\"");
+  const std::string odd = "a,b \"c\" d";
+  EXPECT_EQ(csv_cell(odd), "\"a,b \"\"c\"\" d\"");
+  const CsvTable table = parse_csv("name,n\n" + csv_cell(odd) + ",1\n", "x.csv");
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(table.rows[0][0], odd);
+}
+
 }  // namespace
 }  // namespace tilecast

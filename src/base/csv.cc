@@ -177,4 +177,14 @@ CsvTable parse_csv(std::string_view text, const std::string& where) {
   return table;
 }
 
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string cell = "\"";
+  for (const char c : text) {
+    if (c == '"') cell += c;
+    cell += c;
+  }
+  return cell + "\"";
+}
+
 }  // namespace tilecast

@@ -37,4 +37,7 @@ struct CsvTable {
 /// Throws Error{kInput} where a row's width differs from the header, or a column is named twice.
 CsvTable parse_csv(std::string_view text, const std::string& where);
 
+/// `text` as a cell of a line: in quotes where it holds a comma, a quote or the end of a line.
+std::string csv_cell(std::string_view text);
+
 }  // namespace tilecast

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/terminal.h"
 #include "cli/values.h"
 #include "tilecast/error.h"
@@ -64,13 +62,12 @@ Options options_of(const Given& given, const std::vector<OptionDef<Options>>& kn
 }
 
 /// With --require-fit, what does not fit is an error; the forecast has been written before.
-void require_fit(const Given& given, bool fits, const std::vector<std::string>& warnings) {
-  if (!given.count("require-fit") || fits) return;
-  const auto reason = std::find_if(warnings.begin(), warnings.end(), [](const std::string& w) {
-    return w.starts_with("does not fit");
-  });
-  throw Error(ErrorKind::kUnsupported,
-              "--require-fit: " + (reason == warnings.end() ? "does not fit" : *reason));
+void require_fit(const Given& given, const std::vector<Warning>& warnings) {
+  if (!given.count("require-fit")) return;
+  for (const Warning& warning : warnings) {
+    if (warning.code == WarningCode::kDoesNotFit)
+      throw Error(ErrorKind::kUnsupported, "--require-fit: " + warning_text(warning));
+  }
 }
 
 TableStyle style_of(const Given& given, const std::string& output, int64_t rows) {
@@ -104,9 +101,9 @@ void run_llm(const Given& given) {
     emit(llm_json(forecast), output);
   } else {
     emit(format == "csv" ? llm_csv(forecast) : llm_table(forecast, style), output,
-         forecast.warnings);
+         warning_texts(forecast.warnings));
   }
-  require_fit(given, forecast.fits, forecast.warnings);
+  require_fit(given, forecast.warnings);
 }
 
 void run(const Given& given) {
@@ -123,17 +120,17 @@ void run(const Given& given) {
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
   const Forecast forecast = forecaster.forecast(model, gpu, options);
   if (format == "csv") {
-    emit(forecast_csv(forecast), output, forecast.warnings);
+    emit(forecast_csv(forecast), output, warning_texts(forecast.warnings));
   } else {
     style.largest_batch = forecast.memory.fits ? forecaster.largest_batch(model, gpu, options)
                                                : forecast.memory.largest_batch;
     if (format == "json") {
       emit(forecast_json(forecast, style.largest_batch), output);
     } else {
-      emit(forecast_table(forecast, style), output, forecast.warnings);
+      emit(forecast_table(forecast, style), output, warning_texts(forecast.warnings));
     }
   }
-  require_fit(given, forecast.memory.fits, forecast.warnings);
+  require_fit(given, forecast.warnings);
 }
 
 template <typename Options>

@@ -47,42 +47,34 @@ std::vector<Joined> join_alike(const Forecast& forecast) {
 }
 
 std::string totals(const Forecast& f, const TableStyle& style) {
-  TextTable table;
-  const auto add = [&](const std::string& name, const std::string& value, const std::string& note) {
-    table.rows.push_back({name, value, note});
-  };
-  add("latency", format_seconds(f.latency_s),
-      fmt::format("80 % interval {} to {}", format_seconds(f.latency_low_s),
-                  format_seconds(f.latency_high_s)));
+  Lines lines;
+  lines.add("latency", format_seconds(f.latency_s),
+            fmt::format("80 % interval {} to {}", format_seconds(f.latency_low_s),
+                        format_seconds(f.latency_high_s)));
   if (f.mode == "training") {
-    add("  forward", format_seconds(f.forward_s), "");
-    add("  backward", format_seconds(f.backward_s), "");
-    if (f.optimizer_s > 0) add("  optimizer", format_seconds(f.optimizer_s), "");
+    lines.add("  forward", format_seconds(f.forward_s), "");
+    lines.add("  backward", format_seconds(f.backward_s), "");
+    if (f.optimizer_s > 0) lines.add("  optimizer", format_seconds(f.optimizer_s), "");
   }
   if (f.host_wait_s > 0.001 * f.latency_s)
-    add("  host", format_seconds(f.host_wait_s), "the GPU waits for launches");
-  add("work", format_si(static_cast<double>(f.flops), "FLOP"),
-      fmt::format("{} of memory traffic; {:.0f} % of the peak FLOP/s",
-                  format_si(static_cast<double>(f.bytes), "B"), 100 * f.utilization_ratio));
-  add("parameters", format_si(static_cast<double>(f.parameters), ""), "");
+    lines.add("  host", format_seconds(f.host_wait_s), "the GPU waits for launches");
+  lines.add("work", format_si(static_cast<double>(f.flops), "FLOP"),
+            fmt::format("{} of memory traffic; {:.0f} % of the peak FLOP/s",
+                        format_si(static_cast<double>(f.bytes), "B"), 100 * f.utilization_ratio));
+  lines.add("parameters", format_si(static_cast<double>(f.parameters), ""), "");
   std::string fits = f.memory.fits ? "fits into " : "DOES NOT FIT into ";
   fits += format_bytes(f.memory.device_bytes);
   if (style.largest_batch)
     fits += fmt::format("; largest batch that fits: {}", format_integer(*style.largest_batch));
-  add("memory", format_bytes(f.memory.peak_bytes), fits);
+  lines.add("memory", format_bytes(f.memory.peak_bytes), fits);
   const std::pair<const char*, int64_t> parts[] = {
       {"  weights", f.memory.weights_bytes},     {"  gradients", f.memory.gradients_bytes},
       {"  optimizer", f.memory.optimizer_bytes}, {"  activations", f.memory.activations_bytes},
       {"  workspace", f.memory.workspace_bytes}, {"  framework", f.memory.framework_bytes}};
   for (const auto& [name, bytes] : parts) {
-    if (bytes > 0) add(name, format_bytes(bytes), "");
+    if (bytes > 0) lines.add(name, format_bytes(bytes), "");
   }
-  table.right = {false, true, false};
-  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
-  table.color = [&](size_t row, size_t column) {
-    return column == 2 ? note_color(table.rows[row][column]) : Color::kNone;
-  };
-  return format_text_table(table, style, 2);
+  return lines.text(style, true);
 }
 
 /// The name of a kernel, marked where it is not of the forward pass.
@@ -143,8 +135,6 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
 }
 
 std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batch) {
-  Json kernels = Json::array();
-  for (const KernelForecast& k : f.kernels) kernels.push_back(kernel_object(k));
   Json object = {{"schema_version", 1},
                  {"model", f.model},
                  {"gpu", f.gpu},
@@ -174,8 +164,9 @@ std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batc
                    {"framework_bytes", f.memory.framework_bytes},
                    {"device_bytes", f.memory.device_bytes},
                    {"fits", f.memory.fits}}},
-                 {"kernels", kernels},
-                 {"warnings", f.warnings}};
+                 {"kernels", kernel_list(f.kernels)},
+                 {"warnings", warning_texts(f.warnings)},
+                 {"warning_codes", warning_code_names(f.warnings)}};
   object["memory"]["largest_batch"] = largest_batch ? Json(*largest_batch) : Json(nullptr);
   return object.dump(1) + "\n";
 }

@@ -65,11 +65,11 @@ std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::
 
 std::string kernel_json(const std::vector<KernelForecast>& kernels, const std::string& gpu,
                         const std::vector<std::string>& warnings) {
-  Json list = Json::array();
-  for (const KernelForecast& k : kernels) list.push_back(kernel_object(k));
-  return Json{{"schema_version", 1}, {"gpu", gpu}, {"kernels", list}, {"warnings", warnings}}.dump(
-             1) +
-         "\n";
+  const Json object = {{"schema_version", 1},
+                       {"gpu", gpu},
+                       {"kernels", kernel_list(kernels)},
+                       {"warnings", warnings}};
+  return object.dump(1) + "\n";
 }
 
 }  // namespace tilecast

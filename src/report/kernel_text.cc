@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/csv.h"
+
 namespace tilecast {
 namespace {
 
@@ -102,7 +104,8 @@ std::string kernels_csv(const std::vector<KernelForecast>& kernels) {
       "count,latency_s,low_s,high_s,flops,bytes,limit,tile,waves,utilization_ratio,predictor,"
       "extrapolated\n";
   for (const KernelForecast& k : kernels) {
-    out += fmt::format("{},{},{},{},", k.name, k.op, k.phase, k.dtype);
+    out +=
+        fmt::format("{},{},{},{},", csv_cell(k.name), csv_cell(k.op), k.phase, csv_cell(k.dtype));
     for (const std::string_view size : sizes) {
       if (const auto value = size_named(k.shape, size)) out += fmt::to_string(*value);
       out += ',';

@@ -198,7 +198,8 @@ std::string llm_json(const LlmForecast& f) {
                  {"prefill", step_json(f.prefill)},
                  {"decode", step_json(f.decode)},
                  {"kernels", kernel_list(f.kernels)},
-                 {"warnings", f.warnings}};
+                 {"warnings", warning_texts(f.warnings)},
+                 {"warning_codes", warning_code_names(f.warnings)}};
   if (f.tp > 1) {
     object["ranks"] = f.tp;
     object["communication_s"] = f.communication_s;

@@ -74,15 +74,6 @@ Json or_null(const std::optional<T>& value) {
 
 }  // namespace
 
-std::string Lines::text(const TableStyle& style) const {
-  TextTable table = table_;
-  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
-  table.color = [&table](size_t row, size_t column) {
-    return column == 2 ? note_color(table.rows[row][column]) : Color::kNone;
-  };
-  return format_text_table(table, style, 2);
-}
-
 Json estimate_json(const Estimate& e) {
   return {{"seconds", e.seconds}, {"low_s", e.low_s}, {"high_s", e.high_s}};
 }

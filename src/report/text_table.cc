@@ -245,4 +245,14 @@ std::string format_text_table(const TextTable& table, const TableStyle& style, s
   return out;
 }
 
+std::string Lines::text(const TableStyle& style, bool right) const {
+  TextTable table = table_;
+  if (right) table.right = {false, true, false};
+  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
+  table.color = [&table](size_t row, size_t column) {
+    return column == 2 ? note_color(table.rows[row][column]) : Color::kNone;
+  };
+  return format_text_table(table, style, 2);
+}
+
 }  // namespace tilecast

@@ -60,4 +60,17 @@ std::vector<std::string> wrap_text(const std::string& text, size_t width);
 /// own below the others.
 std::string format_text_table(const TextTable& table, const TableStyle& style, size_t indent = 0);
 
+/// A table of names, values and remarks; remarks that are too long are wrapped.
+class Lines {
+ public:
+  void add(const std::string& name, const std::string& value, const std::string& more) {
+    table_.rows.push_back({name, value, more});
+  }
+  /// `right`: the values end in one column.
+  std::string text(const TableStyle& style, bool right = false) const;
+
+ private:
+  TextTable table_;
+};
+
 }  // namespace tilecast

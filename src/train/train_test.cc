@@ -15,6 +15,7 @@
 #include "sizes.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
+#include "tilecast/report.h"
 #include "train/calibrate.h"
 #include "train/dataset.h"
 #include "train/forest_trainer.h"
@@ -223,8 +224,10 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
                                           {.seq = 64, .dtype = "bf16"});
   EXPECT_TRUE(std::any_of(
       forecast.warnings.begin(), forecast.warnings.end(),
-      [](const std::string& warning) {
-        return warning.find("these weights hold no model of linear bf16, matmul bf16") == 0;
+      [](const Warning& warning) {
+        return warning.code == WarningCode::kNoModel &&
+               warning_text(warning).find(
+                   "these weights hold no model of linear bf16, matmul bf16") == 0;
       }))
       << forecast.warnings.size();
 }

@@ -1,0 +1,192 @@
+// Warnings as sentences.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+/// nullptr where the warning has no such fact.
+template <typename T>
+const T* find_fact(const Warning& warning, std::string_view name) {
+  for (const WarningFact& fact : warning.facts) {
+    if (fact.name == name) return std::get_if<T>(&fact.value);
+  }
+  return nullptr;
+}
+
+template <typename T>
+const T& fact(const Warning& warning, std::string_view name) {
+  const T* found = find_fact<T>(warning, name);
+  TILECAST_CHECK(found != nullptr) << name;
+  return *found;
+}
+
+const std::string& text(const Warning& warning, std::string_view name) {
+  return fact<std::string>(warning, name);
+}
+
+/// "prefill: "; "" for a whole pass.
+std::string step_prefix(const Warning& warning) {
+  return warning.subject.empty() ? "" : warning.subject + ": ";
+}
+
+std::string message(const Warning& w) { return text(w, "message"); }
+
+std::string dtype_replaced(const Warning& w) {
+  return fmt::format("{} has no {} unit: forecast in {} instead", w.subject, text(w, "wanted"),
+                     text(w, "taken"));
+}
+
+std::string quantization_ignored(const Warning& w) {
+  return fmt::format("training is forecast in {}: the checkpoint's {} ({}) is for inference",
+                     text(w, "taken"), text(w, "scheme"), text(w, "source"));
+}
+
+std::string scheme_replaced(const Warning& w) {
+  return fmt::format(
+      "the checkpoint is in {} ({}), and {} has no {} unit: the weights stay in {} bits and the "
+      "kernel converts them to {} ({}), {}",
+      text(w, "scheme"), text(w, "source"), w.subject, text(w, "multiplied"),
+      fact<int64_t>(w, "weight_bits"), text(w, "dtype"), text(w, "taken"),
+      fact<int64_t>(w, "known") != 0
+          ? "as vLLM's and SGLang's Marlin kernels do"
+          : "though no serving software is known to have such kernels for this GPU");
+}
+
+std::string cache_dtype_replaced(const Warning& w) {
+  return fmt::format(
+      "the checkpoint's cache is in {} ({}), and {} has no {} unit: the cache is in {}",
+      text(w, "wanted"), text(w, "source"), w.subject, text(w, "wanted"), text(w, "taken"));
+}
+
+std::string extrapolated(const Warning& w) {
+  return fmt::format(
+      "{}{:.0f} % of the time is extrapolated beyond what the networks were trained on; the "
+      "interval is widened",
+      step_prefix(w), 100 * w.share);
+}
+
+std::string no_model(const Warning& w) {
+  return fmt::format(
+      "{}these weights hold no model of {}: {:.0f} % of the time is the roofline of the data "
+      "sheet; "
+      "add measurements of such kernels with 'tilecast train --data'",
+      step_prefix(w), text(w, "kernels"), 100 * w.share);
+}
+
+std::string host_wait(const Warning& w) {
+  std::string advice;
+  if (w.subject.empty())
+    advice =
+        ": many short kernels; CUDA graphs or compilation would help (--host-launch-us 0 forecasts "
+        "without the host)";
+  else if (fact<int64_t>(w, "cuda_graphs") == 0)
+    advice = "; CUDA graphs would help";
+  return fmt::format("{}the GPU waits for the host {:.0f} % of the time{}", step_prefix(w),
+                     100 * w.share, advice);
+}
+
+std::string slower_experts(const Warning& w) {
+  return fmt::format("{}experts in {} take {:.0f} % longer than in {} with {} on {}",
+                     step_prefix(w), text(w, "scheme"), 100 * w.share, text(w, "dtype"),
+                     text(w, "software"), text(w, "device"));
+}
+
+std::string does_not_fit(const Warning& w) {
+  const auto needed = fact<int64_t>(w, "needed_bytes"), usable = fact<int64_t>(w, "usable_bytes");
+  const auto* ranks = find_fact<int64_t>(w, "ranks");  // token by token only
+  std::string result = fmt::format(
+      "does not fit: {} are missing{}; {} needed, {} has {}", format_bytes(needed - usable),
+      ranks != nullptr && *ranks > 1 ? " on each GPU" : "", format_bytes(needed), w.subject,
+      format_bytes(fact<int64_t>(w, "device_bytes")));
+  if (const auto* share = find_fact<double>(w, "utilization"); share != nullptr && *share < 1)
+    result += fmt::format(", of which {} may be used (--gpu-memory-utilization {})",
+                          format_bytes(usable), *share);
+  if (const auto* batch = find_fact<int64_t>(w, "largest_batch"))
+    result += *batch == 0 ? "; not even one sequence fits"
+                          : fmt::format("; the largest batch that fits is {}", *batch);
+  if (ranks != nullptr)
+    result +=
+        "; more ranks (--tp), fewer bits (--dtype, --kv-dtype) or shorter sequences take less of "
+        "each GPU";
+  return result;
+}
+
+std::string lengths_ignored(const Warning&) {
+  return "--prompt and --output are not used: the trace has its own lengths";
+}
+
+std::string idle_clients(const Warning& w) {
+  return fmt::format("{} clients, but only {} requests: the other clients send none",
+                     fact<int64_t>(w, "clients"), fact<int64_t>(w, "requests"));
+}
+
+std::string overloaded(const Warning& w) {
+  const std::string load = w.subject == "trace"
+                               ? "the trace"
+                               : fmt::format("{:.3g} requests a second", fact<double>(w, "rate"));
+  return fmt::format(
+      "the server does not keep up with {}: it answers {:.3g} requests a second, and the queue "
+      "grows; waiting times follow from how long the load lasts",
+      load, fact<double>(w, "answered"));
+}
+
+struct WarningDef {
+  WarningCode code;
+  std::string_view name;
+  std::string (*text)(const Warning&);
+};
+
+constexpr WarningDef kWarnings[] = {
+    {WarningCode::kModelFile, "model_file", message},
+    {WarningCode::kCheckpoint, "checkpoint", message},
+    {WarningCode::kDeviceFile, "device_file", message},
+    {WarningCode::kDtypeReplaced, "dtype_replaced", dtype_replaced},
+    {WarningCode::kQuantizationIgnored, "quantization_ignored", quantization_ignored},
+    {WarningCode::kSchemeReplaced, "scheme_replaced", scheme_replaced},
+    {WarningCode::kCacheDtypeReplaced, "cache_dtype_replaced", cache_dtype_replaced},
+    {WarningCode::kExtrapolated, "extrapolated", extrapolated},
+    {WarningCode::kNoModel, "no_model", no_model},
+    {WarningCode::kHostWait, "host_wait", host_wait},
+    {WarningCode::kSlowerExperts, "slower_experts", slower_experts},
+    {WarningCode::kDoesNotFit, "does_not_fit", does_not_fit},
+    {WarningCode::kLengthsIgnored, "lengths_ignored", lengths_ignored},
+    {WarningCode::kIdleClients, "idle_clients", idle_clients},
+    {WarningCode::kOverloaded, "overloaded", overloaded}};
+
+const WarningDef& def_of(WarningCode code) {
+  const auto* found =
+      std::find_if(std::begin(kWarnings), std::end(kWarnings),
+                   [code](const WarningDef& definition) { return definition.code == code; });
+  TILECAST_CHECK(found != std::end(kWarnings)) << static_cast<int>(code);
+  return *found;
+}
+
+}  // namespace
+
+std::string_view warning_code_name(WarningCode code) { return def_of(code).name; }
+
+std::string warning_text(const Warning& warning) { return def_of(warning.code).text(warning); }
+
+std::vector<std::string> warning_texts(const std::vector<Warning>& warnings) {
+  std::vector<std::string> texts;
+  texts.reserve(warnings.size());
+  for (const Warning& warning : warnings) texts.push_back(warning_text(warning));
+  return texts;
+}
+
+std::vector<std::string> warning_code_names(const std::vector<Warning>& warnings) {
+  std::vector<std::string> names;
+  names.reserve(warnings.size());
+  for (const Warning& warning : warnings) names.emplace_back(warning_code_name(warning.code));
+  return names;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+using Facts = std::vector<WarningFact>;
+
+TEST(WarningText, ACodeIsAWordAndASentenceOfItsFacts) {
+  EXPECT_EQ(warning_text({WarningCode::kDtypeReplaced, "nvidia-t4", 0,
+                          Facts{{"wanted", "bf16"}, {"taken", "fp16"}}}),
+            "nvidia-t4 has no bf16 unit: forecast in fp16 instead");
+  EXPECT_EQ(warning_code_name(WarningCode::kDtypeReplaced), "dtype_replaced");
+  EXPECT_EQ(warning_text({WarningCode::kDeviceFile, "mine", 0, Facts{{"message", "mine.json: x"}}}),
+            "mine.json: x");
+  EXPECT_EQ(warning_text({WarningCode::kIdleClients, "concurrency", 0,
+                          Facts{{"clients", int64_t{9}}, {"requests", int64_t{4}}}}),
+            "9 clients, but only 4 requests: the other clients send none");
+}
+
+TEST(WarningText, OfAStepItNamesTheStep) {
+  const std::string pass = warning_text({WarningCode::kExtrapolated, "", 0.384, {}});
+  EXPECT_EQ(pass.rfind("38 % of the time is extrapolated", 0), 0u) << pass;
+  const std::string step = warning_text({WarningCode::kExtrapolated, "decode", 0.384, {}});
+  EXPECT_EQ(step, "decode: " + pass);
+  const Facts launched = {{"cuda_graphs", int64_t{0}}}, replayed = {{"cuda_graphs", int64_t{1}}};
+  const std::string wait = "decode: the GPU waits for the host 50 % of the time";
+  EXPECT_EQ(warning_text({WarningCode::kHostWait, "decode", 0.5, replayed}), wait);
+  EXPECT_EQ(warning_text({WarningCode::kHostWait, "decode", 0.5, launched}),
+            wait + "; CUDA graphs would help");
+}
+
+TEST(WarningText, AShortageSaysWhatIsKnownOfIt) {
+  Warning warning{WarningCode::kDoesNotFit, "nvidia-t4", 0,
+                  Facts{{"needed_bytes", int64_t{20} << 30},
+                        {"usable_bytes", int64_t{16} << 30},
+                        {"device_bytes", int64_t{16} << 30}}};
+  const std::string plain =
+      "does not fit: 4.00 GiB are missing; 20.0 GiB needed, nvidia-t4 has 16.0 GiB";
+  EXPECT_EQ(warning_text(warning), plain);
+  warning.facts.push_back({"largest_batch", int64_t{0}});
+  EXPECT_EQ(warning_text(warning), plain + "; not even one sequence fits");
+  warning.facts.push_back({"ranks", int64_t{2}});
+  EXPECT_NE(warning_text(warning).find("are missing on each GPU;"), std::string::npos);
+  EXPECT_NE(warning_text(warning).find("; more ranks (--tp)"), std::string::npos);
+}
+
+TEST(WarningText, TextsAndCodesAreInTheOrderOfTheWarnings) {
+  const std::vector<Warning> warnings = {{WarningCode::kExtrapolated, "", 0.5, {}},
+                                         {WarningCode::kLengthsIgnored, "trace", 0, {}}};
+  EXPECT_EQ(warning_code_names(warnings),
+            (std::vector<std::string>{"extrapolated", "lengths_ignored"}));
+  EXPECT_EQ(warning_texts(warnings)[1],
+            "--prompt and --output are not used: the trace has its own lengths");
+}
+
+}  // namespace
+}  // namespace tilecast
