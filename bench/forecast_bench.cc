@@ -18,12 +18,9 @@ void whole_model(benchmark::State& state, const char* model_name, tilecast::Mode
   const Forecaster forecaster;
   const auto model = tilecast::load_model_ref(model_name);
   const auto gpu = tilecast::load_gpu_ref("H100");
-  tilecast::ForecastOptions options;
-  options.mode = mode;
-  options.batch = 4;
-  options.seq = seq;
+  const tilecast::Request request{.batch = 4, .mode = mode, .seq = seq};
   for (auto _ : state) {
-    benchmark::DoNotOptimize(forecaster.forecast(model, gpu, options));
+    benchmark::DoNotOptimize(forecaster.forecast(model, gpu, request));
   }
 }
 
@@ -92,9 +89,13 @@ void language_model(benchmark::State& state, const char* name, int64_t ranks) {
   const tilecast::Forecaster forecaster;
   const tilecast::ModelRef model = tilecast::load_model_ref(name);
   const tilecast::GpuRef gpu = tilecast::load_gpu_ref("H100");
-  const tilecast::LlmOptions options{.prompt = 1024, .output = 256, .batch = 16, .tp = ranks};
+  const tilecast::Request request{.kind = tilecast::RequestKind::kGenerate,
+                                  .batch = 16,
+                                  .prompt = 1024,
+                                  .output = 256,
+                                  .execution = {.tp = ranks}};
   for (auto _ : state)
-    benchmark::DoNotOptimize(tilecast::forecast_llm(forecaster, model, gpu, options).tokens_per_s);
+    benchmark::DoNotOptimize(tilecast::forecast_llm(forecaster, model, gpu, request).tokens_per_s);
 }
 
 BENCHMARK_CAPTURE(whole_model, gpt3_27_training, "gpt3_27", tilecast::Mode::kTraining, 2048)

@@ -7,15 +7,17 @@ tilecast_layer(passes ops)
 tilecast_layer(importers ops)
 tilecast_layer(devices graph)
 tilecast_layer(predict ops devices)
+tilecast_layer(request graph)
 tilecast_layer(lower ops)
 tilecast_layer(sim lower)
 tilecast_layer(measurements predict)
 tilecast_layer(train measurements)
 tilecast_layer(memory graph)
-tilecast_layer(report base)
-tilecast_layer(api importers passes lower predict sim memory)
+tilecast_layer(report request)
+tilecast_layer(api importers passes lower predict sim memory request)
 tilecast_layer(evaluate api measurements)
 tilecast_layer(cli evaluate report train)
 
-# The folders that may include the headers of include/tilecast; all may include tilecast/error.h.
-tilecast_sees_facade(api evaluate report cli)
+# The folders that may include the headers of include/tilecast; all may include tilecast/error.h
+# and tilecast/choices.h.
+tilecast_sees_facade(request api evaluate report cli)

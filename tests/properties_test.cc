@@ -22,7 +22,7 @@
 namespace tilecast {
 namespace {
 
-constexpr int kPassRequests = 1400;
+constexpr int kDraws = 1400;
 constexpr int kPromptRequests = 600;
 
 /// Sums of many doubles in two orders differ by less than this.
@@ -160,31 +160,38 @@ void check_roofline(const Forecast& learned, const Forecast& roofline, const std
   }
 }
 
-struct PassRequest {
+/// The options of a request that differ from their defaults.
+std::string options_text(const Request& request) {
+  std::string text;
+  for (const OptionDef& option : request_options()) {
+    const std::string value = option.access.get(request, option);
+    if (option.applies_to(request.kind) && !value.empty() && value != option.initial)
+      text += fmt::format(" --{} {}", option.name, value);
+  }
+  return text;
+}
+
+struct Draw {
   std::string model, gpu;
-  ForecastOptions options;
+  Request options;
   std::string text() const {
-    return fmt::format(
-        "forecast {} --gpu {} --mode {} --batch {} --seq {} --dtype {} --attention {} "
-        "--fusion {} --optimizer {}",
-        model, gpu, options.mode == Mode::kTraining ? "training" : "inference", options.batch,
-        options.seq.value_or(0), options.dtype, options.attention, options.fusion,
-        options.optimizer);
+    return fmt::format("forecast {} --gpu {}{}", model, gpu, options_text(options));
   }
 };
 
-PassRequest draw_pass(Rng& rng, const std::vector<std::string>& models,
-                      const std::vector<std::string>& gpus) {
-  PassRequest request{pick(rng, models), pick(rng, gpus), {}};
-  ForecastOptions& o = request.options;
+Draw draw_pass(Rng& rng, const std::vector<std::string>& models,
+               const std::vector<std::string>& gpus) {
+  Draw request{pick(rng, models), pick(rng, gpus), {}};
+  Request& o = request.options;
   o.mode = rng.below(2) == 0 ? Mode::kInference : Mode::kTraining;
   o.batch = static_cast<int64_t>(1 + rng.below(uint64_t{1} << rng.below(7)));
   o.seq = static_cast<int64_t>(16 + rng.below(uint64_t{1} << (4 + rng.below(8))));
-  o.dtype = pick<std::string>(rng, {"fp32", "fp32", "tf32", "bf16", "fp16", "amp"});
-  o.attention = rng.below(2) == 0 ? "eager" : "flash";
-  o.fusion = rng.below(3) == 0 ? "pointwise" : "none";
+  o.execution.dtype = pick<std::string>(rng, {"fp32", "fp32", "tf32", "bf16", "fp16", "amp"});
+  o.execution.attention = rng.below(2) == 0 ? AttentionKind::kEager : AttentionKind::kFlash;
+  o.execution.fusion = rng.below(3) == 0 ? Fusion::kPointwise : Fusion::kNone;
   if (o.mode == Mode::kTraining)
-    o.optimizer = pick<std::string>(rng, {"none", "sgd", "adam", "adamw"});
+    o.optimizer = pick<Optimizer>(
+        rng, {Optimizer::kNone, Optimizer::kSgd, Optimizer::kAdam, Optimizer::kAdamW});
   return request;
 }
 
@@ -194,15 +201,15 @@ TEST(Properties, OfPassesHoldForRandomRequests) {
   Exceptions batch{"a larger batch takes no less time"},
       length{"longer sequences take no less time"};
   int done = 0, refusals = 0;
-  while (done < kPassRequests && !HasFatalFailure()) {
-    const PassRequest request = draw_pass(rng, models, gpus);
+  while (done < kDraws && !HasFatalFailure()) {
+    const Draw request = draw_pass(rng, models, gpus);
     const std::string what = request.text();
-    const auto forecast = [&](const ForecastOptions& options) {
+    const auto forecast = [&](const Request& options) {
       return forecaster().forecast(model(request.model), gpu(request.gpu), options);
     };
     Forecast f;
     if (refused([&] { f = forecast(request.options); })) {
-      ASSERT_LT(++refusals, 4 * kPassRequests) << "most requests are refused";
+      ASSERT_LT(++refusals, 4 * kDraws) << "most requests are refused";
       continue;
     }
     ++done;
@@ -210,8 +217,8 @@ TEST(Properties, OfPassesHoldForRandomRequests) {
     EXPECT_EQ(forecast_json(f, std::nullopt),
               forecast_json(forecast(request.options), std::nullopt))
         << what;
-    ForecastOptions options = request.options;
-    options.predictor = "roofline";
+    Request options = request.options;
+    options.execution.predictor = PredictorKind::kRoofline;
     check_roofline(f, forecast(options), what);
     options = request.options;
     options.batch *= 2;
@@ -231,29 +238,19 @@ TEST(Properties, OfPassesHoldForRandomRequests) {
   length.expect_few();
 }
 
-struct PromptRequest {
-  std::string model, gpu;
-  LlmOptions options;
-  std::string text() const {
-    return fmt::format(
-        "forecast {} --gpu {} --prompt {} --output {} --batch {} --tp {} --dtype '{}' "
-        "--kv-dtype '{}' --software {}",
-        model, gpu, options.prompt, options.output, options.batch, options.tp, options.dtype,
-        options.kv_dtype, options.software);
-  }
-};
-
-PromptRequest draw_prompt(Rng& rng, const std::vector<std::string>& models,
-                          const std::vector<std::string>& gpus) {
-  PromptRequest request{pick(rng, models), pick(rng, gpus), {}};
-  LlmOptions& o = request.options;
+Draw draw_prompt(Rng& rng, const std::vector<std::string>& models,
+                 const std::vector<std::string>& gpus) {
+  Draw request{pick(rng, models), pick(rng, gpus), {}};
+  Request& o = request.options;
+  o.kind = RequestKind::kGenerate;
   o.prompt = static_cast<int64_t>(1 + rng.below(uint64_t{1} << (4 + rng.below(9))));
   o.output = static_cast<int64_t>(1 + rng.below(uint64_t{1} << rng.below(10)));
   o.batch = static_cast<int64_t>(1 + rng.below(uint64_t{1} << rng.below(8)));
-  o.tp = int64_t{1} << rng.below(4);
-  o.dtype = pick<std::string>(rng, {"", "", "bf16", "fp16", "fp8", "int4_wo", "int8"});
-  o.kv_dtype = pick<std::string>(rng, {"", "", "fp8"});
-  o.software = pick<std::string>(rng, {"vllm", "sglang", "trtllm"});
+  o.execution.tp = int64_t{1} << rng.below(4);
+  o.execution.dtype = pick<std::string>(rng, {"", "", "bf16", "fp16", "fp8", "int4_wo", "int8"});
+  o.execution.kv_dtype = pick<std::string>(rng, {"", "", "fp8"});
+  o.execution.software =
+      pick<Software>(rng, {Software::kVllm, Software::kSglang, Software::kTensorRtLlm});
   return request;
 }
 
@@ -274,9 +271,9 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
       length{"a longer prompt takes no less time"};
   int done = 0, refusals = 0;
   while (done < kPromptRequests && !HasFatalFailure()) {
-    const PromptRequest request = draw_prompt(rng, models, gpus);
+    const Draw request = draw_prompt(rng, models, gpus);
     const std::string what = request.text();
-    const auto forecast = [&](const LlmOptions& options) {
+    const auto forecast = [&](const Request& options) {
       return forecast_llm(forecaster(), model(request.model), gpu(request.gpu), options);
     };
     LlmForecast f;
@@ -287,7 +284,7 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
     ++done;
     check_prompt(f, what);
     EXPECT_EQ(llm_json(f), llm_json(forecast(request.options))) << what;
-    LlmOptions options = request.options;
+    Request options = request.options;
     options.batch *= 2;
     if (LlmForecast more; !refused([&] { more = forecast(options); })) {
       batch.compare(f.request.seconds, more.request.seconds, what);
@@ -300,7 +297,7 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
       EXPECT_GE(more.peak_bytes, f.peak_bytes) << what;
     }
     options = request.options;
-    options.tp *= 2;
+    options.execution.tp *= 2;
     if (LlmForecast shared; !refused([&] { shared = forecast(options); })) {
       EXPECT_LT(shared.peak_bytes, f.peak_bytes) << what;
     }

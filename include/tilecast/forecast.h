@@ -10,71 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "tilecast/request.h"
 #include "tilecast/warning.h"
 
 namespace tilecast {
-
-enum class Mode { kInference, kTraining };
-
-/// What a forecast is asked for. Names, defaults and help texts: `forecast_options()`.
-struct ForecastOptions {
-  Mode mode = Mode::kInference;
-  int64_t batch = 1;           ///< sequences, of all ranks together
-  std::optional<int64_t> seq;  ///< tokens a sequence; default: what the model was made for
-  /// Of weights and activations ("fp32", "tf32", "bf16", "fp16"), torch.autocast around fp32
-  /// weights ("amp": bf16, "amp-fp16"), or how weights are stored and multiplied ("fp8", "int4_wo",
-  /// …: inference only). "": as the checkpoint says, else fp32.
-  std::string dtype;
-  std::string attention = "eager";    ///< eager
-  std::string fusion = "none";        ///< none or pointwise
-  std::string optimizer = "none";     ///< none, sgd, adam or adamw; training only
-  std::string predictor = "learned";  ///< learned or roofline
-  std::string software = "pytorch";   ///< whose kernels: pytorch, vllm, sglang or trtllm
-  /// What the host takes to launch a kernel; 0: launches cost nothing (CUDA graphs).
-  /// 5 us: a guess until the measurement kit has seen a host; PyTorch's eager dispatch of small
-  /// operators is usually put at 4 to 10 us.
-  double host_launch_s = 5e-6;
-  int64_t dp = 1;  ///< ranks; only 1 so far, as for the three below
-  int64_t tp = 1;
-  int64_t pp = 1;
-  int64_t microbatches = 1;
-};
-
-/// One option of a forecast: flag, checks, help, completion and manual page derive from this.
-template <typename Options>
-struct OptionDef {
-  std::string name;
-  /// What stands for the value in help; "" where `choices` says it. "FILE" and "FOLDER" are paths:
-  /// what is wrong with their content is no error of the command line.
-  std::string value;
-  std::string initial;  ///< default, as text
-  std::string help;
-  /// Called by `set_option`. Throws Error{kInput} naming the option where the text does not fit.
-  void (*set)(Options&, const std::string& text) = nullptr;
-  std::vector<std::string>
-      choices;  ///< the closed list of values; empty: any text that `set` takes
-  std::vector<std::string> excludes;  ///< names of options that may not be given beside this one
-  /// "name=value" of another option, without which a value other than the default has no meaning.
-  std::string needs;
-  std::vector<std::string> old_names;  ///< still read, but not shown
-};
-
-/// nullptr where there is none of that name.
-template <typename Options>
-const OptionDef<Options>* find_option(const std::vector<OptionDef<Options>>& options,
-                                      const std::string& name) {
-  for (const OptionDef<Options>& option : options) {
-    if (option.name == name) return &option;
-  }
-  return nullptr;
-}
-
-/// Sets one option from text. Throws Error{kInput} where the text is none of the choices or does
-/// not fit.
-template <typename Options>
-void set_option(Options& options, const OptionDef<Options>& option, const std::string& text);
-
-const std::vector<OptionDef<ForecastOptions>>& forecast_options();
 
 /// A size or setting of an operator's kernel: {"m", 4096}, {"kv_dtype", "fp8"}. `OpEntry::sizes`
 /// lists those of each operator.
@@ -169,6 +108,7 @@ struct Forecast {
   MemoryForecast memory;
   std::vector<KernelForecast> kernels;
   std::vector<Warning> warnings;
+  Request used;  ///< the request as it was used: what was left open is filled in
 };
 
 /// A model that was read and checked. Cheap to copy; safe to share between threads.
@@ -191,8 +131,13 @@ class GpuRef {
 
 /// A config.json (or its folder), a graph file, or a bundled model's name. Throws Error.
 ModelRef load_model_ref(const std::string& name_or_path);
+/// The text of such a file; `name` stands for its path in messages, and names the model where the
+/// text does not. Throws Error.
+ModelRef model_from_text(const std::string& text, const std::string& name);
 /// A device's id or alias, or the path of a device file. Throws Error.
 GpuRef load_gpu_ref(const std::string& name_or_path);
+/// The text of a device file; `name` stands for its path in messages. Throws Error.
+GpuRef gpu_from_text(const std::string& text, const std::string& name);
 
 /// Forecasts with one set of weights. Const calls are safe from any number of threads.
 class Forecaster {
@@ -204,13 +149,13 @@ class Forecaster {
   Forecaster(const Forecaster&) = delete;
   Forecaster& operator=(const Forecaster&) = delete;
 
-  /// A pure function of its arguments and the weights. Throws Error.
-  Forecast forecast(const ModelRef& model, const GpuRef& gpu, const ForecastOptions& options) const;
+  /// One pass: a pure function of its arguments and the weights. Throws Error.
+  Forecast forecast(const ModelRef& model, const GpuRef& gpu, const Request& request) const;
 
   /// The largest batch whose peak fits into the device; nullopt where not even one sequence does,
   /// or where the graph fixes its batch.
   std::optional<int64_t> largest_batch(const ModelRef& model, const GpuRef& gpu,
-                                       const ForecastOptions& options) const;
+                                       const Request& request) const;
 
   /// One operator's kernels (most launch one). Throws Error, also for sizes that the operator does
   /// not take.

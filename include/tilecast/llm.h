@@ -10,69 +10,6 @@
 
 namespace tilecast {
 
-/// A request of a recorded load.
-struct TraceRequest {
-  double arrival_s = 0;
-  int64_t prompt = 0, output = 0;  ///< tokens
-};
-
-/// Reads a CSV file with the columns arrival_s, prompt and output (seconds, tokens, tokens), sorted
-/// by arrival. Throws Error{kIo, kNotFound} where it cannot be read, Error{kInput} with file and
-/// line where it is wrong.
-std::vector<TraceRequest> read_trace(const std::string& path);
-
-/// Sequences that a server runs at once when nothing is said. Source: vLLM, engine/arg_utils.py
-/// (default_max_num_seqs), for GPUs with less than 70 GiB; for larger ones newer releases take
-/// 1024.
-inline constexpr int64_t kDefaultMaxNumSeqs = 256;
-
-/// Requests of one simulation at most.
-inline constexpr int64_t kMostServedRequests = 100'000;
-
-/// What is asked of a language model that answers prompts.
-struct LlmOptions {
-  int64_t prompt = 1024;  ///< tokens
-  int64_t output = 256;   ///< tokens, the first included
-  int64_t batch = 1;      ///< sequences of a static batch
-  /// Of weights and activations ("bf16", "fp16", "fp32"), or how weights are stored and multiplied
-  /// beside activations in 16 bits ("fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo",
-  /// "fp4", "fp8_wo", "nvfp4_wo"); "": as the checkpoint says, else bf16.
-  std::string dtype;
-  std::string kv_dtype;  ///< of the cache; "": as the checkpoint says, else as the activations
-  int64_t tp = 1;        ///< ranks that share each layer
-  std::string software = "vllm";
-  std::string predictor = "learned";
-  bool cuda_graphs = true;  ///< of decode steps; a prefill is launched kernel by kernel
-  double host_launch_s = 5e-6;
-  /// Tokens of one step at most, prompts and decodes together. Source: vLLM, engine/arg_utils.py
-  /// (default_max_num_batched_tokens of the server) for GPUs with 70 GiB or more; 2048 for others.
-  int64_t max_num_batched_tokens = 8192;
-  double gpu_memory_utilization = 0.9;  ///< share of the device's memory that may be used
-  int64_t skew_percent = 0;  ///< 100 times the exponent of the experts' popularity; 0: even
-
-  // A server that batches continuously; else one batch runs from its prompts to its last tokens.
-  bool continuous = false;
-  double rate = 0;  ///< requests a second of a Poisson process; 0: not asked
-  int64_t concurrency =
-      0;  ///< clients that send their next request when one is answered; 0: not asked
-  std::vector<TraceRequest> trace;  ///< requests at their own times; empty: not asked
-  int64_t requests = 0;             ///< to simulate; 0: see the output
-  /// Lengths are drawn evenly from `prompt` to `prompt_most`, and from `output` to `output_most`;
-  /// 0: all are alike.
-  int64_t prompt_most = 0, output_most = 0;
-  bool lengths_given = false;           ///< someone named a length, which a trace makes useless
-  std::optional<int64_t> max_num_seqs;  ///< sequences that run at once; default: kDefaultMaxNumSeqs
-  double prefix_hit_rate = 0;    ///< share of each prompt that is in the cache before it arrives
-  double server_overhead_s = 0;  ///< HTTP and tokenizer, before the scheduler sees a request
-  std::optional<double> ttft_s, tpot_s;  ///< limits that goodput counts by
-};
-
-const std::vector<OptionDef<LlmOptions>>& llm_options();
-
-/// Throws Error{kInput} where a value is not known or options contradict each other; `forecast_llm`
-/// begins with it.
-void check_llm_options(const LlmOptions& options);
-
 /// A time with its 80 % interval, seconds.
 struct Estimate {
   double seconds = 0, low_s = 0, high_s = 0;
@@ -171,14 +108,15 @@ struct LlmForecast {
   std::optional<Serving> serving;  ///< nullopt where not even the longest request fits
 
   std::vector<Warning> warnings;
+  Request used;  ///< the request as it was used: what was left open is filled in
 };
 
-/// A pure function of its arguments and the forecaster's weights. What does not fit into the
-/// device's memory is forecast, with `fits` false and a warning. Throws Error: kUnsupported for a
-/// model that does not write token by token or a precision that the device has not, kInput for a
-/// request that does not fit the model's positions or its heads, and for options that contradict
-/// each other.
+/// What a request of the kinds kGenerate and kServe gets; a pure function of its arguments and the
+/// forecaster's weights. What does not fit into the device's memory is forecast, with `fits` false
+/// and a warning. Throws Error: kUnsupported for a model that does not write token by token or a
+/// precision that the device has not, kInput for a request that does not fit the model's positions
+/// or its heads, and for options that contradict each other.
 LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                         const LlmOptions& options);
+                         const Request& request);
 
 }  // namespace tilecast

@@ -22,34 +22,60 @@ const Forecaster& forecaster() {
   return instance;
 }
 
-Forecast forecast(const std::string& model, const std::string& gpu,
-                  const ForecastOptions& options) {
-  return forecaster().forecast(load_model_ref(model), load_gpu_ref(gpu), options);
+Forecast forecast(const std::string& model, const std::string& gpu, const Request& request) {
+  return forecaster().forecast(load_model_ref(model), load_gpu_ref(gpu), request);
 }
 
 TEST(ForecastTest, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
   const auto with = [](auto set) {
-    ForecastOptions options;
-    set(options);
-    return forecast("gpt2_large", "V100", options);
+    Request request;
+    set(request);
+    return forecast("gpt2_large", "V100", request);
   };
-  EXPECT_ERROR(with([](auto& o) { o.predictor = "foo"; }), kInput,
-               "--predictor: unknown value 'foo'; known: learned, roofline");
-  EXPECT_ERROR(with([](auto& o) { o.software = "vlm"; }), kInput,
-               "--software: unknown value 'vlm'; did you mean 'vllm'?");
-  EXPECT_ERROR(with([](auto& o) { o.optimizer = "adamx"; }), kInput, "--optimizer: unknown value");
-  EXPECT_ERROR(with([](auto& o) { o.attention = "paged"; }), kInput, "--attention: unknown value");
-  EXPECT_ERROR(with([](auto& o) { o.fusion = ""; }), kInput, "--fusion: unknown value ''");
-  EXPECT_ERROR(with([](auto& o) { o.dtype = "fp33"; }), kInput, "--dtype: unknown value 'fp33'");
-  EXPECT_ERROR(with([](auto& o) { o.batch = 0; }), kInput, "--batch: expected a whole number");
-  EXPECT_ERROR(with([](auto& o) { o.seq = -1; }), kInput, "--seq: expected a whole number");
-  EXPECT_ERROR(with([](auto& o) { o.dp = 0; }), kInput, "--dp: expected a whole number");
-  EXPECT_ERROR(with([](auto& o) { o.host_launch_s = -1; }), kInput, "--host-launch-us: expected");
-  EXPECT_ERROR(with([](auto& o) { o.host_launch_s = NAN; }), kInput, "--host-launch-us: expected");
-  EXPECT_ERROR(with([](auto& o) { o.predictor = "\x1b[2J"; }), kInput, "'\\x1b[2J'");
-  EXPECT_ERROR(forecaster().largest_batch(load_model_ref("gpt2_large"), load_gpu_ref("V100"),
-                                          {.attention = "paged"}),
-               kInput, "--attention: unknown value");
+  EXPECT_ERROR(with([](auto& r) { r.execution.dtype = "fp33"; }), kInput,
+               "`dtype`: unknown value 'fp33'");
+  EXPECT_ERROR(with([](auto& r) { r.execution.dtype = "\x1b[2J"; }), kInput, "'\\x1b[2J'");
+  EXPECT_ERROR(with([](auto& r) { r.batch = 0; }), kInput, "`batch`: expected a whole number");
+  EXPECT_ERROR(with([](auto& r) { r.seq = -1; }), kInput, "`seq`: expected a whole number");
+  EXPECT_ERROR(with([](auto& r) { r.execution.dp = 0; }), kInput, "`dp`: expected a whole number");
+  EXPECT_ERROR(with([](auto& r) { r.execution.host_launch_s = -1; }), kInput,
+               "`host-launch-us`: expected");
+  EXPECT_ERROR(with([](auto& r) { r.execution.host_launch_s = NAN; }), kInput,
+               "`host-launch-us`: expected");
+  EXPECT_ERROR(
+      forecaster().largest_batch(load_model_ref("gpt2_large"), load_gpu_ref("V100"), {.batch = -1}),
+      kInput, "`batch`: expected");
+}
+
+TEST(ForecastTest, RequestsOfAnotherKindAreRefused) {
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.kind = RequestKind::kGenerate}), kInput,
+               "expected a request for one pass");
+  EXPECT_ERROR(forecast_llm(forecaster(), load_model_ref("llama-3-8b"), load_gpu_ref("H100"), {}),
+               kInput, "expected a request for prompts");
+}
+
+TEST(ForecastTest, ModelsAndDevicesAreReadFromText) {
+  const ModelRef bundled = load_model_ref("gpt2_large");
+  const ModelRef model = model_from_text(R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4,
+      "n_layer": 2, "n_positions": 128, "vocab_size": 1000})",
+                                         "small.json");
+  EXPECT_EQ(model.name(), "small");
+  const GpuRef gpu = load_gpu_ref("V100");
+  EXPECT_LT(forecaster().forecast(model, gpu, {}).latency_s,
+            forecaster().forecast(bundled, gpu, {}).latency_s);
+  EXPECT_ERROR(model_from_text("{", "mine.json"), kInput, "mine.json");
+  EXPECT_ERROR(gpu_from_text("{}", "card.json"), kInput, "card.json");
+}
+
+TEST(ForecastTest, TheRequestIsShownAsItWasUsed) {
+  const Forecast f = forecast("gpt2_large", "H100", {.batch = 2});
+  const Json options = parse_json(forecast_json(f, std::nullopt), "out").at("options");
+  EXPECT_EQ(options.at("batch"), 2);
+  EXPECT_EQ(options.at("seq"), 1024);
+  EXPECT_EQ(options.at("dtype"), "fp32");
+  EXPECT_EQ(options.at("software"), "pytorch");
+  EXPECT_EQ(options.at("host_launch_us"), 5);
+  EXPECT_FALSE(options.contains("prompt"));
 }
 
 TEST(KernelTest, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
@@ -58,9 +84,9 @@ TEST(KernelTest, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
     return forecaster().kernel(op, load_gpu_ref("H100"), "bf16", sizes, options);
   };
   EXPECT_ERROR(kernel("linear", {}, {.predictor = "lerned"}), kInput,
-               "--predictor: unknown value 'lerned'; did you mean 'learned'?");
+               "`predictor`: unknown value 'lerned'; did you mean 'learned'?");
   EXPECT_ERROR(kernel("linear", {}, {.software = "torch"}), kInput,
-               "--software: unknown value 'torch'; did you mean 'pytorch'?");
+               "`software`: unknown value 'torch'; did you mean 'pytorch'?");
   EXPECT_ERROR(kernel("experts", {{"scheme", "fp5"}}), kInput, "scheme: unknown scheme 'fp5'");
   EXPECT_ERROR(kernel("attention", {{"kv_dtype", "fp5"}}), kInput, "kv_dtype: unknown dtype");
   EXPECT_ERROR(kernel("attention", {{"heads", "many"}}), kInput,
@@ -77,12 +103,12 @@ TEST(KernelTest, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
                "a token cannot go to 5 of 4 experts");
   EXPECT_ERROR(kernel("experts", {{"skew", -1}}), kInput, "skew must be at least 0");
   EXPECT_ERROR(kernel("view", {{"m", 1}}), kUnsupported, "view launches no kernel");
-  EXPECT_ERROR(evaluate(forecaster(), "/nowhere", "foo"), kInput, "--predictor: unknown value");
+  EXPECT_ERROR(evaluate(forecaster(), "/nowhere", "foo"), kInput, "`predictor`: unknown value");
 }
 
 TEST(ForecastTest, TotalsAreTheSumOfTheKernels) {
   const Forecast f =
-      forecast("gpt2_large", "V100", {.mode = Mode::kTraining, .batch = 2, .seq = 512});
+      forecast("gpt2_large", "V100", {.batch = 2, .mode = Mode::kTraining, .seq = 512});
   double seconds = 0;
   int64_t flops = 0;
   for (const KernelForecast& k : f.kernels) {
@@ -112,9 +138,9 @@ TEST(ForecastTest, ErrorsOfASumCancelInPart) {
 }
 
 TEST(ForecastTest, ShortKernelsRunAtTheHostsPace) {
-  ForecastOptions options{.seq = 1};
+  Request options{.seq = 1};
   const Forecast eager = forecast("gpt2_large", "H100", options);
-  options.host_launch_s = 0;
+  options.execution.host_launch_s = 0;
   const Forecast graphs = forecast("gpt2_large", "H100", options);
   EXPECT_NEAR(graphs.host_wait_s, 0, 1e-12);
   EXPECT_NEAR(graphs.latency_s, eager.kernels_s, 1e-9);
@@ -144,9 +170,9 @@ TEST(ForecastTest, JsonHoldsTheContract) {
 }
 
 TEST(ForecastTest, TheOptimizerAddsItsStepAndItsStates) {
-  const ForecastOptions plain{.mode = Mode::kTraining, .seq = 128};
-  ForecastOptions adam = plain;
-  adam.optimizer = "adamw";
+  const Request plain{.mode = Mode::kTraining, .seq = 128};
+  Request adam = plain;
+  adam.optimizer = Optimizer::kAdamW;
   const Forecast a = forecast("gpt2_med", "A100", plain);
   const Forecast b = forecast("gpt2_med", "A100", adam);
   EXPECT_EQ(a.optimizer_s, 0);
@@ -156,7 +182,7 @@ TEST(ForecastTest, TheOptimizerAddsItsStepAndItsStates) {
 }
 
 TEST(ForecastTest, FusionSavesTime) {
-  EXPECT_LT(forecast("gpt2_large", "V100", {.fusion = "pointwise"}).latency_s,
+  EXPECT_LT(forecast("gpt2_large", "V100", {.execution = {.fusion = Fusion::kPointwise}}).latency_s,
             forecast("gpt2_large", "V100", {}).latency_s);
 }
 
@@ -166,42 +192,22 @@ TEST(ForecastTest, TheLargestBatchIsTheLast) {
   const auto largest = forecaster().largest_batch(model, gpu, {.mode = Mode::kTraining});
   ASSERT_TRUE(largest);
   EXPECT_TRUE(
-      forecaster().forecast(model, gpu, {.mode = Mode::kTraining, .batch = *largest}).memory.fits);
+      forecaster().forecast(model, gpu, {.batch = *largest, .mode = Mode::kTraining}).memory.fits);
   EXPECT_FALSE(forecaster()
-                   .forecast(model, gpu, {.mode = Mode::kTraining, .batch = *largest + 1})
+                   .forecast(model, gpu, {.batch = *largest + 1, .mode = Mode::kTraining})
                    .memory.fits);
   EXPECT_FALSE(forecaster().largest_batch(load_model_ref("llama-3-8b"), load_gpu_ref("P4"), {}));
 }
 
 TEST(BadRequests, SayWhatToDo) {
   EXPECT_ERROR(forecast("gpt2_large", "V100", {.seq = 2048}), kInput,
-               "2048 tokens is longer than the model's 1024 positions; use --seq 1024 or less");
-  EXPECT_ERROR(forecast("gpt2_large", "V100", {.dtype = "bf16"}), kUnsupported,
+               "2048 tokens is longer than the model's 1024 positions; use `seq` 1024 or less");
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.execution = {.dtype = "bf16"}}), kUnsupported,
                "no unit that multiplies bf16");
-  EXPECT_ERROR(forecast("gpt2_large", "V100", {.optimizer = "sgd"}), kInput,
-               "needs --mode training");
-  EXPECT_ERROR(forecast("gpt2_large", "V100", {.tp = 4}), kUnsupported, "not available yet");
-  ForecastOptions options;
-  for (const OptionDef<ForecastOptions>& option : forecast_options()) {
-    if (option.name == "batch")
-      EXPECT_ERROR(option.set(options, "-3"), kInput, "--batch: expected a whole number from 1");
-    if (option.name == "dtype")
-      EXPECT_ERROR(set_option(options, option, "fp31"), kInput, "did you mean 'fp32'");
-  }
-}
-
-TEST(Options, DefaultsInHelpAreThoseOfTheStruct) {
-  ForecastOptions set;
-  for (const OptionDef<ForecastOptions>& option : forecast_options()) {
-    if (!option.initial.empty()) option.set(set, option.initial);
-  }
-  const ForecastOptions fresh;
-  EXPECT_EQ(set.mode, fresh.mode);
-  EXPECT_EQ(set.batch, fresh.batch);
-  EXPECT_EQ(set.dtype, fresh.dtype);
-  EXPECT_EQ(set.fusion, fresh.fusion);
-  EXPECT_EQ(set.optimizer, fresh.optimizer);
-  EXPECT_EQ(set.predictor, fresh.predictor);
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.optimizer = Optimizer::kSgd}), kInput,
+               "needs `mode` training");
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.execution = {.tp = 4}}), kUnsupported,
+               "not available yet");
 }
 
 TEST(EvaluateTest, ListsErrorsAndWhatItCouldNotUse) {
@@ -229,41 +235,10 @@ TEST(Table, FitsATerminal) {
 }
 
 TEST(Table, ColorsLimitsAndWhatDoesNotFit) {
-  const Forecast f = forecast("gpt2_large", "T4", {.mode = Mode::kTraining, .batch = 64});
+  const Forecast f = forecast("gpt2_large", "T4", {.batch = 64, .mode = Mode::kTraining});
   const std::string table = forecast_table(f, {.color = true});
   EXPECT_NE(table.find("\x1b[31mDOES NOT FIT into 16.0 GiB"), std::string::npos) << table;
   EXPECT_NE(table.find("\x1b[32mcompute\x1b[0m"), std::string::npos);
-}
-
-TEST(Options, EveryDefaultIsAChoiceAndEveryNameKnown) {
-  const auto check = [](const auto& options) {
-    const auto known = [&](const std::string& name) {
-      return std::any_of(options.begin(), options.end(),
-                         [&](const auto& o) { return o.name == name; });
-    };
-    for (const auto& o : options) {
-      EXPECT_FALSE(o.value.empty() && o.choices.empty()) << o.name;
-      if (!o.initial.empty() && !o.choices.empty()) {
-        EXPECT_NE(std::find(o.choices.begin(), o.choices.end(), o.initial), o.choices.end())
-            << o.name;
-      }
-      for (const std::string& other : o.excludes) EXPECT_TRUE(known(other)) << other;
-      EXPECT_TRUE(o.needs.empty() || known(o.needs.substr(0, o.needs.find('=')))) << o.needs;
-    }
-  };
-  check(forecast_options());
-  check(llm_options());
-}
-
-TEST(Options, EveryChoiceIsTakenAndNothingElse) {
-  for (const auto& option : llm_options()) {
-    LlmOptions options;
-    for (const std::string& choice : option.choices)
-      EXPECT_NO_THROW(set_option(options, option, choice)) << option.name << " " << choice;
-    if (!option.choices.empty()) {
-      EXPECT_THROW(set_option(options, option, "bf61"), Error);
-    }
-  }
 }
 
 }  // namespace

@@ -20,66 +20,67 @@
 #include "ops/op_def.h"
 #include "ops/sizes.h"
 #include "passes/passes.h"
+#include "request/access.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-Optimizer optimizer_of(const ForecastOptions& options) {
-  if (options.optimizer == "sgd") return Optimizer::kSgd;
-  if (options.optimizer == "adam") return Optimizer::kAdam;
-  if (options.optimizer == "adamw") return Optimizer::kAdamW;
-  return Optimizer::kNone;
-}
-
-PrecisionRequest precision_request(const ForecastOptions& options) {
-  return {.asked = options.dtype,
+PrecisionRequest precision_request(const Request& request) {
+  return {.asked = request.execution.dtype,
           .otherwise = DType::kFp32,  // as the published labels of whole models are
-          .training = options.mode == Mode::kTraining};
+          .training = request.mode == Mode::kTraining};
 }
 
-void check_options(const Model& model, const ForecastOptions& options, int64_t seq) {
-  if (options.dp != 1 || options.tp != 1 || options.pp != 1 || options.microbatches != 1)
-    throw Error(ErrorKind::kUnsupported,
-                "forecasts over several GPUs are not available yet; leave --dp, --tp, --pp and "
-                "--microbatches at 1");
-  if (options.optimizer != "none" && options.mode != Mode::kTraining)
-    throw Error(ErrorKind::kInput, "--optimizer needs --mode training");
-  if (model.fixed_dtype && (options.seq || options.batch != 1))
+void check_pass(const Request& request) {
+  if (request.kind != RequestKind::kPass)
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: a graph file fixes its shapes; leave --batch and --seq out, or "
+                "expected a request for one pass; forecast_llm takes those for prompts");
+  check_request(request);
+}
+
+void check_model(const Model& model, const Request& request, int64_t seq) {
+  const Execution& e = request.execution;
+  if (e.dp != 1 || e.tp != 1 || e.pp != 1 || e.microbatches != 1)
+    throw Error(ErrorKind::kUnsupported,
+                "forecasts over several GPUs are not available yet; leave `dp`, `tp`, `pp` and "
+                "`microbatches` at 1");
+  if (model.fixed_dtype && (request.seq || request.batch != 1))
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: a graph file fixes its shapes; leave `batch` and `seq` out, or "
                             "change the shapes in the file",
                             model.name));
-  if (options.attention == "flash" && !model.has_fused_attention)
+  if (e.attention == AttentionKind::kFlash && !model.has_fused_attention)
     throw Error(ErrorKind::kUnsupported,
-                fmt::format("--attention flash: '{}' is forecast with eager attention only",
+                fmt::format("`attention` flash: '{}' is forecast with eager attention only",
                             model.family.empty() ? model.format : model.family));
-  if (model.fixed_seq && options.seq && seq != model.default_seq)
+  if (model.fixed_seq && request.seq && seq != model.default_seq)
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: the config fixes the length at {} tokens; leave --seq out",
+                fmt::format("{}: the config fixes the length at {} tokens; leave `seq` out",
                             model.name, model.default_seq));
   if (model.max_positions && seq > *model.max_positions)
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: a sequence of {} tokens is longer than the model's {} positions; "
-                            "use --seq {} or less",
+                            "use `seq` {} or less",
                             model.name, seq, *model.max_positions, *model.max_positions));
 }
 
-Graph build_graph(const Model& model, const ForecastOptions& options, int64_t seq,
+Graph build_graph(const Model& model, const Request& request, int64_t seq,
                   const Precision& precision) {
-  const bool training = options.mode == Mode::kTraining;
-  Graph graph = model.build({.batch = options.batch,
-                             .seq = seq,
-                             .dtype = precision.autocast ? DType::kFp32 : precision.dtype,
-                             .training = training,
-                             .fused_attention = options.attention == "flash"});
+  const bool training = request.mode == Mode::kTraining;
+  Graph graph =
+      model.build({.batch = request.batch,
+                   .seq = seq,
+                   .dtype = precision.autocast ? DType::kFp32 : precision.dtype,
+                   .training = training,
+                   .fused_attention = request.execution.attention == AttentionKind::kFlash});
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) quantize_linears(graph, precision.scheme_of);
   if (training) add_backward(graph);
-  if (options.fusion == "pointwise") fuse_pointwise(graph);
+  if (request.execution.fusion == Fusion::kPointwise) fuse_pointwise(graph);
   // fp16's gradients are kept from vanishing by a GradScaler; bf16 needs none.
-  add_optimizer(graph, {.optimizer = optimizer_of(options),
+  add_optimizer(graph, {.optimizer = request.optimizer,
                         .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16});
   return graph;
 }
@@ -103,13 +104,13 @@ MemoryForecast forecast_memory(const Graph& graph, const Device& device) {
 
 /// nullopt where not even one sequence fits.
 std::optional<int64_t> largest_fitting_batch(const Model& model, const Device& device,
-                                             ForecastOptions options, int64_t seq,
+                                             Request request, int64_t seq,
                                              const Precision& precision,
                                              std::optional<BatchBytes> too_many) {
   const auto peak_bytes = [&](int64_t batch) {
-    options.batch = batch;
+    request.batch = batch;
     try {
-      return forecast_memory(build_graph(model, options, seq, precision), device).peak_bytes;
+      return forecast_memory(build_graph(model, request, seq, precision), device).peak_bytes;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kInput) throw;
       return std::numeric_limits<int64_t>::max();  // beyond 64 bits
@@ -134,17 +135,40 @@ const std::string& ModelRef::name() const { return content->model.name; }
 const std::string& GpuRef::id() const { return content->device.id; }
 const std::vector<std::string>& GpuRef::warnings() const { return content->device.warnings; }
 
-ModelRef load_model_ref(const std::string& name_or_path) {
+namespace {
+
+ModelRef ref_of(Model model) {
   ModelRef ref;
-  ref.content =
-      std::make_shared<const ModelRef::Content>(ModelRef::Content{load_model(name_or_path)});
+  ref.content = std::make_shared<const ModelRef::Content>(ModelRef::Content{std::move(model)});
   return ref;
 }
 
-GpuRef load_gpu_ref(const std::string& name_or_path) {
+GpuRef ref_of(Device device) {
   GpuRef ref;
-  ref.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{find_device(name_or_path)});
+  ref.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{std::move(device)});
   return ref;
+}
+
+}  // namespace
+
+ModelRef load_model_ref(const std::string& name_or_path) {
+  return ref_of(load_model(name_or_path));
+}
+
+ModelRef model_from_text(const std::string& text, const std::string& name) {
+  return ref_of(import_model(text, printable(name)));
+}
+
+GpuRef load_gpu_ref(const std::string& name_or_path) { return ref_of(find_device(name_or_path)); }
+
+GpuRef gpu_from_text(const std::string& text, const std::string& name) {
+  return ref_of(parse_device(text, printable(name)));
+}
+
+PredictorKind parse_predictor(const std::string& name) {
+  Request request;
+  set_option(request, *find_option("predictor", RequestKind::kPass), name);
+  return request.execution.predictor;
 }
 
 Forecaster::Forecaster(const std::string& weights_folder, const std::string& calibration)
@@ -159,35 +183,42 @@ Forecaster::Forecaster(const std::string& weights_folder, const std::string& cal
 Forecaster::~Forecaster() = default;
 
 Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
-                              const ForecastOptions& options) const {
+                              const Request& request) const {
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
-  check_values(options);
-  const int64_t seq = options.seq.value_or(std::max<int64_t>(1, model.default_seq));
-  check_options(model, options, seq);
-  const Precision precision = resolve_precision(model, device, precision_request(options));
-  const Graph graph = build_graph(model, options, seq, precision);
+  check_pass(request);
+  Execution execution = request.execution;
+  execution.software = execution.software.value_or(Software::kPyTorch);
+  const int64_t seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
+  check_model(model, request, seq);
+  const Precision precision = resolve_precision(model, device, precision_request(request));
+  const Graph graph = build_graph(model, request, seq, precision);
   const Program program = lower(graph);
-  const Conditions conditions{.software = *find_software(options.software)};
-  const Predictor& predictor = impl_->predictor(options.predictor);
+  const Conditions conditions{.software = *execution.software};
+  const Predictor& predictor = impl_->predictor(execution.predictor);
   std::vector<KernelTime> times(program.kernels.size());
   predictor.predict(program.kernels, device, conditions, times);
   // The baseline is the data sheet alone.
   const Timeline timeline =
-      run_program(program, times, options.predictor == "roofline" ? 0 : options.host_launch_s);
+      run_program(program, times,
+                  execution.predictor == PredictorKind::kRoofline ? 0 : execution.host_launch_s);
   const Totals totals = totals_of(timeline, program.kernel_counts(), times);
 
   Forecast forecast;
   forecast.model = model.name;
   forecast.gpu = device.id;
   forecast.gpu_name = device.name;
-  forecast.mode = options.mode == Mode::kTraining ? "training" : "inference";
-  forecast.batch = options.batch;
+  forecast.mode = choice_name(request.mode);
+  forecast.batch = request.batch;
   forecast.seq = seq;
   forecast.dtype = precision.name;
   forecast.dtype_source = precision.source;
   forecast.fixed_shapes = model.fixed_dtype.has_value();
   forecast.parameters = graph.parameter_count();
+  forecast.used = request;
+  forecast.used.seq = seq;
+  forecast.used.execution = execution;
+  forecast.used.execution.dtype = precision.name;
   forecast.kernels = describe_events(timeline, program, times);
   add_totals(forecast);
   forecast.latency_s = totals.seconds;
@@ -215,8 +246,8 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
                       .largest_batch = {}};
     // A graph file fixes its batch: there is no other to name.
     if (model.default_seq > 0) {
-      memory.largest_batch = largest_fitting_batch(model, device, options, seq, precision,
-                                                   BatchBytes{options.batch, memory.peak_bytes});
+      memory.largest_batch = largest_fitting_batch(model, device, request, seq, precision,
+                                                   BatchBytes{request.batch, memory.peak_bytes});
       shortage.largest_batch = memory.largest_batch.value_or(0);
     }
     warnings.push_back(does_not_fit(shortage, device));
@@ -225,14 +256,14 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
 }
 
 std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, const GpuRef& gpu,
-                                                 const ForecastOptions& options) const {
+                                                 const Request& request) const {
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
-  check_values(options);
+  check_pass(request);
   if (model.default_seq == 0) return std::nullopt;
-  const int64_t seq = options.seq.value_or(model.default_seq);
-  const Precision precision = resolve_precision(model, device, precision_request(options));
-  return largest_fitting_batch(model, device, options, seq, precision, std::nullopt);
+  const int64_t seq = request.seq.value_or(model.default_seq);
+  const Precision precision = resolve_precision(model, device, precision_request(request));
+  return largest_fitting_batch(model, device, request, seq, precision, std::nullopt);
 }
 
 /// Texts as the values that the operator's table entry declares; unknown names are left to it.
@@ -253,14 +284,15 @@ std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuR
                                                const std::string& dtype,
                                                const std::vector<GivenSize>& sizes,
                                                const KernelOptions& options) const {
-  check_predictor(options.predictor);
-  check_values(options);
+  Request named;
+  set_option(named, *find_option("software", RequestKind::kPass), options.software);
+  const Predictor& predictor = impl_->predictor(parse_predictor(options.predictor));
   const std::vector<Kernel> kernels =
       kernels_of_sizes(op, parse_dtype(dtype, "--dtype"), size_list(op_def(require_op(op)), sizes));
-  const Conditions conditions{.software = *find_software(options.software),
+  const Conditions conditions{.software = *named.execution.software,
                               .caches = options.warm ? Caches::kWarm : Caches::kCold};
   std::vector<KernelTime> times(kernels.size());
-  impl_->predictor(options.predictor).predict(kernels, gpu.content->device, conditions, times);
+  predictor.predict(kernels, gpu.content->device, conditions, times);
   std::vector<KernelForecast> rows;
   for (size_t i = 0; i < kernels.size(); ++i) {
     rows.push_back(describe(kernels[i], times[i]));

@@ -11,13 +11,8 @@
 
 namespace tilecast {
 
-struct LlmOptions;
-
-/// Throw Error{kInput} where a field holds what its option would refuse on the command line.
-void check_predictor(const std::string& name);
-void check_values(const ForecastOptions& options);
-void check_values(const LlmOptions& options);
-void check_values(const KernelOptions& options);
+/// Throws Error{kInput} where the name is of no predictor.
+PredictorKind parse_predictor(const std::string& name);
 
 struct ModelRef::Content {
   Model model;
@@ -32,8 +27,8 @@ struct Forecaster::Impl {
   std::unique_ptr<Predictor> learned;
   std::unique_ptr<Predictor> roofline;
 
-  const Predictor& predictor(const std::string& name) const {
-    return name == "roofline" ? *roofline : *learned;
+  const Predictor& predictor(PredictorKind kind) const {
+    return kind == PredictorKind::kRoofline ? *roofline : *learned;
   }
 };
 

@@ -13,6 +13,7 @@
 #include "api/llm_steps.h"
 #include "api/warnings.h"
 #include "base/checked.h"
+#include "request/access.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -23,13 +24,13 @@ constexpr int64_t kCoursePoints = 5;
 
 class Llm {
  public:
-  /// `asked`: the options as they came; those of `steps` have the lengths of one typical request.
-  Llm(const LlmSteps& steps, const LlmOptions& asked)
+  /// `asked`: the request as it came; that of `steps` has the lengths of one typical request.
+  Llm(const LlmSteps& steps, const Request& asked)
       : steps_(steps),
         model_(steps.model()),
         decoder_(steps.decoder()),
         device_(steps.device()),
-        o_(steps.options()),
+        o_(steps.asked()),
         asked_(asked) {}
 
   LlmForecast run() {
@@ -43,7 +44,7 @@ class Llm {
     add_totals(f);
     f.latency = f.request;
     f.utilization_ratio = utilization(f, 1 / f.request.seconds);
-    if (o_.continuous) {
+    if (f.continuous) {
       serve(f);
     } else {
       add_batch_memory(f, steps_);
@@ -56,7 +57,7 @@ class Llm {
   using Step = LlmSteps::Step;
 
   Step decode_step(int64_t sequences, int64_t past) const {
-    return steps_.step({{sequences, 1, past}}, !o_.cuda_graphs);
+    return steps_.step({{sequences, 1, past}}, !o_.execution.cuda_graphs);
   }
 
   static Estimate estimate(const Totals& t) { return {t.seconds, t.low_s, t.high_s}; }
@@ -75,7 +76,7 @@ class Llm {
     add_warning(f.warnings, no_model_warning(name, f.kernels));
     add_warning(f.warnings, steps_.slower_experts(name, s));
     if (std::optional<Warning> wait = host_wait_warning(name, s.totals)) {
-      wait->facts.push_back({"cuda_graphs", int64_t{o_.cuda_graphs}});
+      wait->facts.push_back({"cuda_graphs", int64_t{o_.execution.cuda_graphs}});
       f.warnings.push_back(*std::move(wait));
     }
     std::map<std::string, double> shares;
@@ -95,14 +96,18 @@ class Llm {
     f.dtype = steps_.precision().name;
     f.dtype_source = steps_.precision().source;
     f.kv_dtype = dtype_name(steps_.kv_dtype());
-    f.software = o_.software;
+    f.software = choice_name(*o_.execution.software);
     f.prompt = o_.prompt;
     f.output = o_.output;
     f.batch = o_.batch;
-    f.tp = o_.tp;
-    f.continuous = o_.continuous;
-    f.lengths_vary = !asked_.trace.empty() || asked_.prompt_most > asked_.prompt ||
-                     asked_.output_most > asked_.output;
+    f.tp = o_.execution.tp;
+    f.continuous = o_.kind == RequestKind::kServe;
+    f.used = asked_;
+    f.used.execution.software = o_.execution.software;
+    f.used.execution.dtype = f.dtype;
+    f.used.execution.kv_dtype = f.kv_dtype;
+    f.lengths_vary = !asked_.load.trace.empty() || asked_.load.prompt_most > asked_.prompt ||
+                     asked_.load.output_most > asked_.output;
   }
 
   /// What the model is, whoever runs it: one rank, one sequence.
@@ -157,7 +162,7 @@ class Llm {
 
   void prefill(LlmForecast& f) const {
     const int64_t together = prefill_sequences(o_, o_.batch);
-    const int64_t chunk = o_.max_num_batched_tokens;
+    const int64_t chunk = o_.execution.max_num_batched_tokens;
     const auto add = [&](const Step& s, int64_t times, bool shown) {
       f.first_token = sum(f.first_token, estimate(s.totals), static_cast<double>(times));
       std::vector<KernelForecast> rows = rows_of(s);
@@ -224,15 +229,17 @@ class Llm {
     add_server_memory(f, steps_, load, limits);
     if (!f.fits) return;
     f.serving = forecast_server(steps_, load, limits, f);
+    f.used.load.requests = static_cast<int64_t>(load.requests.size());
+    f.used.load.max_num_seqs = limits.max_num_seqs;
     f.latency = f.serving->all.e2e.mean;
     f.utilization_ratio = utilization(f, f.serving->all.requests_per_s);
-    if (!asked_.trace.empty() && asked_.lengths_given)
+    if (!asked_.load.trace.empty() && asked_.load.lengths_given)
       f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});
-    if (const int64_t requests = f.serving->all.requests; asked_.concurrency > requests)
+    if (const int64_t requests = f.serving->all.requests; asked_.load.concurrency > requests)
       f.warnings.push_back({WarningCode::kIdleClients,
                             "concurrency",
                             0,
-                            {{"clients", asked_.concurrency}, {"requests", requests}}});
+                            {{"clients", asked_.load.concurrency}, {"requests", requests}}});
   }
 
   void warn(LlmForecast& f) const {
@@ -257,23 +264,21 @@ class Llm {
   const Model& model_;
   const Decoder& decoder_;
   const Device& device_;
-  const LlmOptions& o_;
-  const LlmOptions& asked_;
+  const Request& o_;
+  const Request& asked_;
 };
 
 }  // namespace
 
-void check_llm_options(const LlmOptions& options) {
-  check_values(options);
-  check_load_options(options);
-}
-
 LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                         const LlmOptions& options) {
-  check_llm_options(options);
-  const LlmOptions typical = typical_request(options);
+                         const Request& request) {
+  if (request.kind == RequestKind::kPass)
+    throw Error(ErrorKind::kInput,
+                "expected a request for prompts; Forecaster::forecast takes those for one pass");
+  check_request(request);
+  const Request typical = typical_request(request);
   const LlmSteps steps(forecaster, model, gpu, typical);
-  return Llm(steps, options).run();
+  return Llm(steps, request).run();
 }
 
 }  // namespace tilecast

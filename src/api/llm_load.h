@@ -1,38 +1,24 @@
 #pragma once
 
-// From the options of a continuously batching server to what its scheduler sees.
+// From the request for a continuously batching server to what its scheduler sees.
 
 #include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/serving.h"
-#include "tilecast/llm.h"
+#include "tilecast/request.h"
 
 namespace tilecast {
 
-/// The requests of a trace in the order of their arrival. `text` is CSV with the columns `arrival`
-/// (or `arrival_s`, seconds), `prompt` and `output` (tokens); `path` is named in messages.
-/// Throws Error{kInput} with path and line where a value is none, or where there is no request.
-std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& path);
-
-/// Throws Error{kInput} where options contradict each other or would have no effect.
-void check_load_options(const LlmOptions& options);
-
-/// The options with one prompt and one output: the means of what is asked. For a static batch they
-/// are as they were.
-LlmOptions typical_request(const LlmOptions& options);
+/// The request with one prompt and one output, the means of what is asked, and with the software
+/// that runs it. The lengths of a static batch are as they were.
+Request typical_request(const Request& request);
 
 /// Tokens of the longest request, prompt and output together.
-int64_t longest_request(const LlmOptions& options);
+int64_t longest_request(const Request& request);
 
-/// Requests that are simulated: as asked, else all of a trace, else enough for a steady part.
-int64_t request_count(const LlmOptions& options);
-
-ServingLoad make_load(const LlmOptions& options);
+ServingLoad make_load(const Request& request);
 
 /// All but the blocks of the cache.
-ServerLimits make_limits(const LlmOptions& options);
+ServerLimits make_limits(const Request& request);
 
 }  // namespace tilecast

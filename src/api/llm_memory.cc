@@ -15,14 +15,14 @@ namespace tilecast {
 namespace {
 
 int64_t usable_bytes(const LlmSteps& steps) {
-  return static_cast<int64_t>(steps.options().gpu_memory_utilization *
+  return static_cast<int64_t>(steps.asked().execution.gpu_memory_utilization *
                               static_cast<double>(steps.device().memory_bytes));
 }
 
 /// Weights and activations of a step are what counts of its plan; caches are those of whole
 /// sequences.
 MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> groups) {
-  return plan_memory(steps.graph(std::move(groups), steps.options().tp));
+  return plan_memory(steps.graph(std::move(groups), steps.asked().execution.tp));
 }
 
 int64_t peak_bytes(const MemoryPlan& step, int64_t cache_bytes) {
@@ -43,8 +43,8 @@ void add_totals(LlmForecast& f, const LlmSteps& steps, const MemoryPlan& step) {
 }
 
 int64_t batch_cache_bytes(const LlmSteps& steps, int64_t batch) {
-  const LlmOptions& o = steps.options();
-  return steps.cache_bytes(batch, o.prompt + o.output, o.tp);
+  const Request& r = steps.asked();
+  return steps.cache_bytes(batch, r.prompt + r.output, r.execution.tp);
 }
 
 /// The step that takes prompts of a static batch, whole or in part. Batches beyond what fills the
@@ -53,12 +53,12 @@ class PrefillPlans {
  public:
   explicit PrefillPlans(const LlmSteps& steps) : steps_(steps) {}
   const MemoryPlan& of(int64_t batch) {
-    const LlmOptions& o = steps_.options();
-    const int64_t sequences = prefill_sequences(o, batch);
+    const Request& r = steps_.asked();
+    const int64_t sequences = prefill_sequences(r, batch);
     const auto [plan, fresh] = plans_.try_emplace(sequences);
     if (fresh)
-      plan->second =
-          step_memory(steps_, {{sequences, std::min(o.prompt, o.max_num_batched_tokens), 0}});
+      plan->second = step_memory(
+          steps_, {{sequences, std::min(r.prompt, r.execution.max_num_batched_tokens), 0}});
     return plan->second;
   }
 
@@ -73,15 +73,15 @@ void warn(LlmForecast& f, const LlmSteps& steps) {
                                   .usable_bytes = f.usable_bytes,
                                   .largest_batch = f.largest_batch},
                                  steps.device());
-  warning.facts.push_back({"ranks", steps.options().tp});
-  warning.facts.push_back({"utilization", steps.options().gpu_memory_utilization});
+  warning.facts.push_back({"ranks", steps.asked().execution.tp});
+  warning.facts.push_back({"utilization", steps.asked().execution.gpu_memory_utilization});
   f.warnings.push_back(std::move(warning));
 }
 
 }  // namespace
 
 void add_batch_memory(LlmForecast& f, const LlmSteps& steps) {
-  const int64_t batch = steps.options().batch;
+  const int64_t batch = steps.asked().batch;
   PrefillPlans plans(steps);
   f.cache_bytes = batch_cache_bytes(steps, batch);
   add_totals(f, steps, plans.of(batch));
@@ -102,8 +102,8 @@ void add_server_memory(LlmForecast& f, const LlmSteps& steps, const ServingLoad&
   const MemoryPlan step = step_memory(steps, std::move(groups));
   add_totals(f, steps, step);
   // Layers with a window keep less of long sequences: a token's bytes are those of the longest.
-  const int64_t longest = longest_request(steps.options());
-  const int64_t per_sequence = steps.cache_bytes(1, longest, steps.options().tp);
+  const int64_t longest = longest_request(steps.asked());
+  const int64_t per_sequence = steps.cache_bytes(1, longest, steps.asked().execution.tp);
   const double block_bytes = static_cast<double>(per_sequence) / static_cast<double>(longest) *
                              static_cast<double>(limits.block_tokens);
   const auto room = static_cast<double>(std::max<int64_t>(0, f.usable_bytes - f.peak_bytes));

@@ -30,10 +30,10 @@ ServedPart part(const RequestSummary& s, const LlmForecast& alone) {
 }
 
 /// Sizes of steps that come often: there nothing is interpolated.
-std::vector<int64_t> usual_sizes(const LlmOptions& o, const ServerLimits& limits) {
+std::vector<int64_t> usual_sizes(const Request& r, const ServerLimits& limits) {
   std::vector<int64_t> sizes = {limits.max_num_batched_tokens, limits.max_num_seqs};
-  if (o.prompt_most <= o.prompt && o.trace.empty()) sizes.push_back(o.prompt);
-  if (o.concurrency > 0) sizes.push_back(std::min(o.concurrency, limits.max_num_seqs));
+  if (r.load.prompt_most <= r.prompt && r.load.trace.empty()) sizes.push_back(r.prompt);
+  if (r.load.concurrency > 0) sizes.push_back(std::min(r.load.concurrency, limits.max_num_seqs));
   return sizes;
 }
 
@@ -41,14 +41,14 @@ std::vector<int64_t> usual_sizes(const LlmOptions& o, const ServerLimits& limits
 
 LlmForecast::Serving forecast_server(const LlmSteps& steps, const ServingLoad& load,
                                      const ServerLimits& limits, const LlmForecast& alone) {
-  const LlmOptions& o = steps.options();
-  StepCosts costs(steps, usual_sizes(o, limits));
+  const Load& asked = steps.asked().load;
+  StepCosts costs(steps, usual_sizes(steps.asked(), limits));
   const ServingResult s = simulate_serving(
       load, limits, [&](const ServingBatch& batch) { return costs.seconds(batch); });
   LlmForecast::Serving result;
-  result.rate = o.rate;
-  result.concurrency = o.concurrency;
-  result.trace = !o.trace.empty();
+  result.rate = asked.rate;
+  result.concurrency = asked.concurrency;
+  result.trace = !asked.trace.empty();
   result.max_num_seqs = limits.max_num_seqs;
   result.max_num_batched_tokens = limits.max_num_batched_tokens;
   result.cache_tokens = limits.cache_blocks * limits.block_tokens;
@@ -56,9 +56,10 @@ LlmForecast::Serving forecast_server(const LlmSteps& steps, const ServingLoad& l
   result.most_in_flight = s.most_in_flight;
   result.all = part(s.all, alone);
   if (s.steady) result.steady = part(*s.steady, alone);
-  result.ttft_limit_s = o.ttft_s;
-  result.tpot_limit_s = o.tpot_s;
-  if (o.ttft_s || o.tpot_s) result.goodput_requests_per_s = goodput(s, o.ttft_s, o.tpot_s);
+  result.ttft_limit_s = asked.ttft_s;
+  result.tpot_limit_s = asked.tpot_s;
+  if (asked.ttft_s || asked.tpot_s)
+    result.goodput_requests_per_s = goodput(s, asked.ttft_s, asked.tpot_s);
   result.mean_batch = s.mean_batch;
   result.busy_share = s.busy_share;
   result.cache_use = s.cache_use;

@@ -13,14 +13,14 @@
 namespace tilecast {
 
 LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                   const LlmOptions& options)
+                   const Request& request)
     : forecaster_(forecaster),
       model_(model.content->model),
       device_(gpu.content->device),
-      options_(options) {
+      asked_(request) {
   if (!model_.decoder)
     throw Error(ErrorKind::kUnsupported,
-                fmt::format("{}: '{}' is not forecast token by token; --prompt is for decoder-only "
+                fmt::format("{}: '{}' is not forecast token by token; `prompt` is for decoder-only "
                             "language models of a Hugging Face config.json",
                             model_.name, model_.family));
   read_precision();
@@ -28,42 +28,44 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
 }
 
 void LlmSteps::read_precision() {
-  request_.tensor_ranks = options_.tp;
-  request_.skew_percent = options_.skew_percent;
-  precision_ =
-      resolve_precision(model_, device_, {.asked = options_.dtype, .otherwise = DType::kBf16});
+  request_.tensor_ranks = asked_.execution.tp;
+  request_.skew_percent = asked_.execution.skew_percent;
+  precision_ = resolve_precision(model_, device_,
+                                 {.asked = asked_.execution.dtype, .otherwise = DType::kBf16});
   request_.dtype = precision_.dtype;
   request_.scheme_of = precision_.scheme_of;
-  request_.kv_dtype = options_.kv_dtype.empty() ? cache_dtype(model_, device_, precision_)
-                                                : parse_dtype(options_.kv_dtype, "--kv-dtype");
+  request_.kv_dtype = asked_.execution.kv_dtype.empty()
+                          ? cache_dtype(model_, device_, precision_)
+                          : parse_dtype(asked_.execution.kv_dtype, "`kv-dtype`");
 }
 
 void LlmSteps::check() const {
   const auto refuse = [&](const std::string& message) {
     throw Error(ErrorKind::kInput, fmt::format("{}: {}", model_.name, message));
   };
-  const int64_t longest = longest_request(options_);
+  const int64_t longest = longest_request(asked_);
   if (model_.max_positions && longest > *model_.max_positions &&
-      longest > options_.prompt + options_.output)
+      longest > asked_.prompt + asked_.output)
     refuse(
         fmt::format("requests of up to {} tokens are longer than the model's {} positions; "
                     "shorten them by {}",
                     longest, *model_.max_positions, longest - *model_.max_positions));
-  if (model_.max_positions && options_.prompt + options_.output > *model_.max_positions)
+  if (model_.max_positions && asked_.prompt + asked_.output > *model_.max_positions)
     refuse(
         fmt::format("a prompt of {} and an output of {} tokens are longer than the model's {} "
                     "positions; shorten them by {}",
-                    options_.prompt, options_.output, *model_.max_positions,
-                    options_.prompt + options_.output - *model_.max_positions));
+                    asked_.prompt, asked_.output, *model_.max_positions,
+                    asked_.prompt + asked_.output - *model_.max_positions));
   const auto divides = [&](int64_t size, const char* what) {
-    if (size % options_.tp != 0)
-      refuse(fmt::format("--tp {} does not divide the {} {}", options_.tp, size, what));
+    if (size % asked_.execution.tp != 0)
+      refuse(fmt::format("`tp` {} does not divide the {} {}", asked_.execution.tp, size, what));
   };
   divides(decoder().heads, "attention heads");
   divides(decoder().inner, "inner columns of the MLP");
   if (decoder().expert_inner > 0) divides(decoder().expert_inner, "inner columns of an expert");
-  if (decoder().kv_heads % options_.tp != 0 && options_.tp % decoder().kv_heads != 0)
-    refuse(fmt::format("--tp {} and the {} key heads do not divide each other", options_.tp,
+  if (decoder().kv_heads % asked_.execution.tp != 0 &&
+      asked_.execution.tp % decoder().kv_heads != 0)
+    refuse(fmt::format("`tp` {} and the {} key heads do not divide each other", asked_.execution.tp,
                        decoder().kv_heads));
   const bool storable = request_.kv_dtype == request_.dtype || request_.kv_dtype == DType::kFp8 ||
                         request_.kv_dtype == DType::kInt8;
@@ -81,11 +83,11 @@ Graph LlmSteps::graph(std::vector<Group> groups, int64_t ranks) const {
 
 LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
   Step s;
-  s.graph = graph(std::move(groups), options_.tp);
+  s.graph = graph(std::move(groups), asked_.execution.tp);
   s.program = lower(s.graph);
   s.times.resize(s.program.kernels.size());
   predictor().predict(s.program.kernels, device_, conditions(), s.times);
-  s.timeline = run_program(s.program, s.times, launched ? options_.host_launch_s : 0);
+  s.timeline = run_program(s.program, s.times, launched ? asked_.execution.host_launch_s : 0);
   s.totals = totals_of(s.timeline, s.program.kernel_counts(), s.times);
   return s;
 }
@@ -93,7 +95,7 @@ LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
 double LlmSteps::kernel_seconds(
     std::vector<Group> groups,
     const std::function<bool(const Program&, const Launch&)>& wanted) const {
-  const Graph built = graph(std::move(groups), options_.tp);
+  const Graph built = graph(std::move(groups), asked_.execution.tp);
   const Program program = lower(built);
   std::vector<double> counts(program.kernels.size(), 0);
   for (const Launch& launch : program.launches) {
@@ -113,8 +115,8 @@ double LlmSteps::kernel_seconds(
   return seconds;
 }
 
-int64_t prefill_sequences(const LlmOptions& o, int64_t batch) {
-  return std::clamp<int64_t>(o.max_num_batched_tokens / o.prompt, 1, batch);
+int64_t prefill_sequences(const Request& request, int64_t batch) {
+  return std::clamp<int64_t>(request.execution.max_num_batched_tokens / request.prompt, 1, batch);
 }
 
 std::optional<Warning> LlmSteps::slower_experts(const std::string& subject, const Step& s) const {
@@ -123,10 +125,10 @@ std::optional<Warning> LlmSteps::slower_experts(const std::string& subject, cons
 }
 
 const Predictor& LlmSteps::predictor() const {
-  return forecaster_.impl().predictor(options_.predictor);
+  return forecaster_.impl().predictor(asked_.execution.predictor);
 }
 
-Conditions LlmSteps::conditions() const { return {.software = *find_software(options_.software)}; }
+Conditions LlmSteps::conditions() const { return {.software = *asked_.execution.software}; }
 
 int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const {
   // Fewer key heads than ranks are held several times; a latent vector by every rank.

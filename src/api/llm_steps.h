@@ -16,10 +16,10 @@ class LlmSteps {
  public:
   using Group = StepRequest::Group;
 
-  /// Throws Error where the model is none that writes token by token, or the options, whose values
-  /// are checked before, do not fit it.
+  /// Throws Error where the model is none that writes token by token, or the request, whose
+  /// values are checked before, does not fit it. `request` must outlive it.
   LlmSteps(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-           const LlmOptions& options);
+           const Request& request);
 
   struct Step {
     Graph graph;  ///< what the launches point into
@@ -44,7 +44,8 @@ class LlmSteps {
   const Model& model() const { return model_; }
   const Decoder& decoder() const { return *model_.decoder; }
   const Device& device() const { return device_; }
-  const LlmOptions& options() const { return options_; }
+  /// With the lengths of one typical request and the software that runs it.
+  const Request& asked() const { return asked_; }
   /// Of weights and activations: as asked, else as the checkpoint.
   const Precision& precision() const { return precision_; }
   DType dtype() const { return request_.dtype; }
@@ -59,12 +60,12 @@ class LlmSteps {
   const Forecaster& forecaster_;
   const Model& model_;
   const Device& device_;
-  const LlmOptions& options_;
+  const Request& asked_;
   StepRequest request_;
   Precision precision_;
 };
 
 /// Prompts of a static batch that one step takes together.
-int64_t prefill_sequences(const LlmOptions& options, int64_t batch);
+int64_t prefill_sequences(const Request& request, int64_t batch);
 
 }  // namespace tilecast

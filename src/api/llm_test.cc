@@ -18,8 +18,9 @@ const Forecaster& forecaster() {
   return instance;
 }
 
-LlmForecast forecast(const std::string& model, const std::string& gpu, const LlmOptions& options) {
-  return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), options);
+LlmForecast forecast(const std::string& model, const std::string& gpu, Request request) {
+  if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
+  return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
 }
 
 /// Parameters as the model cards or the checkpoints' indices state them.
@@ -30,7 +31,8 @@ TEST(Llm, ParametersAreThoseOfTheModelCards) {
       {"phi-3-mini", 3821079552},   {"falcon-7b", 6921720704},      {"gpt-oss-20b", 20914757184},
       {"deepseek-v3", 671026419200}};
   for (const auto& [model, parameters] : cards) {
-    const LlmForecast f = forecast(model, "B200", {.prompt = 128, .output = 8, .tp = 1});
+    const LlmForecast f =
+        forecast(model, "B200", {.prompt = 128, .output = 8, .execution = {.tp = 1}});
     EXPECT_EQ(f.parameters, parameters) << model;
   }
 }
@@ -50,31 +52,33 @@ TEST(Llm, CacheBytesOfATokenAreKnown) {
   // Layers x 2 x key heads x head size x 2 bytes; DeepSeek: layers x (512 + 64) x 2 bytes.
   EXPECT_EQ(forecast("llama-3-8b", "H100", {}).kv_bytes_per_token, 32 * 2 * 8 * 128 * 2);
   EXPECT_EQ(forecast("qwen3-32b", "H200", {}).kv_bytes_per_token, 64 * 2 * 8 * 128 * 2);
-  EXPECT_EQ(forecast("deepseek-v3", "B200", {.tp = 8}).kv_bytes_per_token, 61 * 576 * 2);
-  EXPECT_EQ(forecast("llama-3-8b", "H100", {.kv_dtype = "fp8"}).kv_bytes_per_token,
+  EXPECT_EQ(forecast("deepseek-v3", "B200", {.execution = {.tp = 8}}).kv_bytes_per_token,
+            61 * 576 * 2);
+  EXPECT_EQ(forecast("llama-3-8b", "H100", {.execution = {.kv_dtype = "fp8"}}).kv_bytes_per_token,
             32 * 2 * 8 * 128);
 }
 
 TEST(Llm, FewerBitsMoreRanksAndShorterContextsAreFaster) {
-  const LlmOptions base{.prompt = 2048, .output = 128, .batch = 16};
+  const Request base{.batch = 16, .prompt = 2048, .output = 128};
   const LlmForecast plain = forecast("llama-3-8b", "H100", base);
   const auto with = [&](auto change) {
-    LlmOptions options = base;
+    Request options = base;
     change(options);
     return forecast("llama-3-8b", "H100", options);
   };
-  EXPECT_LT(with([](LlmOptions& o) { o.dtype = "fp8"; }).per_token.seconds,
+  EXPECT_LT(with([](Request& o) { o.execution.dtype = "fp8"; }).per_token.seconds,
             plain.per_token.seconds);
-  EXPECT_LT(with([](LlmOptions& o) { o.tp = 2; }).per_token.seconds, plain.per_token.seconds);
-  EXPECT_LT(with([](LlmOptions& o) { o.prompt = 128; }).first_token.seconds,
+  EXPECT_LT(with([](Request& o) { o.execution.tp = 2; }).per_token.seconds,
+            plain.per_token.seconds);
+  EXPECT_LT(with([](Request& o) { o.prompt = 128; }).first_token.seconds,
             0.2 * plain.first_token.seconds);
-  EXPECT_GT(with([](LlmOptions& o) { o.cuda_graphs = false; }).per_token.seconds,
+  EXPECT_GT(with([](Request& o) { o.execution.cuda_graphs = false; }).per_token.seconds,
             0.999 * plain.per_token.seconds);
   EXPECT_LT(plain.course.front().second.seconds, plain.course.back().second.seconds);
 }
 
 TEST(Llm, TheLargestBatchFitsAndTheNextDoesNot) {
-  LlmOptions options{.prompt = 4096, .output = 512};
+  Request options{.prompt = 4096, .output = 512};
   options.batch = forecast("llama-3-8b", "L40S", options).largest_batch;
   ASSERT_GT(options.batch, 1);
   const LlmForecast fits = forecast("llama-3-8b", "L40S", options);
@@ -99,57 +103,58 @@ TEST(Llm, AWindowCapsTheCache) {
 
 TEST(Llm, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
   const auto with = [](auto set) {
-    LlmOptions options;
+    Request options{.kind = RequestKind::kServe};
     set(options);
     return forecast("llama-3-8b", "H100", options);
   };
-  EXPECT_ERROR(with([](auto& o) { o.software = "vlm"; }), kInput,
-               "--software: unknown value 'vlm'; did you mean 'vllm'?");
-  EXPECT_ERROR(with([](auto& o) { o.predictor = "foo"; }), kInput, "--predictor: unknown value");
-  EXPECT_ERROR(with([](auto& o) { o.kv_dtype = "fp5"; }), kInput, "--kv-dtype: unknown dtype");
-  EXPECT_ERROR(with([](auto& o) { o.prompt = 0; }), kInput, "--prompt: expected a whole number");
-  EXPECT_ERROR(with([](auto& o) { o.output = -1; }), kInput, "--output: expected a whole number");
-  EXPECT_ERROR(with([](auto& o) { o.batch = 0; }), kInput, "--batch: expected a whole number");
-  EXPECT_ERROR(with([](auto& o) { o.tp = 0; }), kInput, "--tp: expected a whole number");
-  EXPECT_ERROR(with([](auto& o) { o.max_num_batched_tokens = 0; }), kInput,
-               "--max-num-batched-tokens: expected a whole number");
-  EXPECT_ERROR(with([](auto& o) { o.gpu_memory_utilization = 2; }), kInput,
-               "--gpu-memory-utilization: expected");
-  EXPECT_ERROR(with([](auto& o) { o.prompt_most = 1; }), kInput,
-               "--prompt: expected a whole number");
-  EXPECT_ERROR(with([](auto& o) { o.max_num_seqs = 0; }), kInput, "--max-num-seqs: expected");
-  EXPECT_ERROR(with([](auto& o) { o.ttft_s = -1; }), kInput, "--ttft-s: expected a number");
-  EXPECT_ERROR(with([](auto& o) { o.trace = {{0, 0, 1}}; }), kInput, "trace: expected arrivals");
-  EXPECT_ERROR(with([](auto& o) { o.skew_percent = -1; }), kInput, "--skew: expected a number");
-  EXPECT_ERROR(with([](auto& o) { o.rate = -1; }), kInput, "--rate: expected a number");
-  EXPECT_ERROR(with([](auto& o) { o.concurrency = -1; }), kInput, "--concurrency: expected");
+  EXPECT_ERROR(with([](auto& o) { o.execution.kv_dtype = "fp5"; }), kInput,
+               "`kv-dtype`: unknown value");
+  EXPECT_ERROR(with([](auto& o) { o.prompt = 0; }), kInput, "`prompt`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.output = -1; }), kInput, "`output`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.batch = 0; }), kInput, "`batch`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.execution.tp = 0; }), kInput, "`tp`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.execution.max_num_batched_tokens = 0; }), kInput,
+               "`max-num-batched-tokens`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.execution.gpu_memory_utilization = 2; }), kInput,
+               "`gpu-memory-utilization`: expected");
+  EXPECT_ERROR(with([](auto& o) { o.load.prompt_most = 1; }), kInput,
+               "`prompt`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.load.max_num_seqs = 0; }), kInput, "`max-num-seqs`: expected");
+  EXPECT_ERROR(with([](auto& o) { o.load.ttft_s = -1; }), kInput, "`ttft-s`: expected a number");
+  EXPECT_ERROR(with([](auto& o) { o.load.trace = {{0, 0, 1}}; }), kInput,
+               "`trace`: expected arrivals");
+  EXPECT_ERROR(with([](auto& o) { o.execution.skew_percent = -1; }), kInput,
+               "`skew`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.load.rate = -1; }), kInput, "`rate`: expected a number");
+  EXPECT_ERROR(with([](auto& o) { o.load.concurrency = -1; }), kInput, "`concurrency`: expected");
 }
 
 TEST(Llm, BadRequestsSayWhatToDo) {
   EXPECT_ERROR(forecast("llama-3-8b", "H100", {.prompt = 8000, .output = 1000}), kInput,
                "longer than the model's 8192 positions; shorten them by 808");
-  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.tp = 3}), kInput,
-               "--tp 3 does not divide the 32 attention heads");
-  EXPECT_ERROR(forecast("llama-3-8b", "A100", {.dtype = "fp8"}), kUnsupported,
+  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.execution = {.tp = 3}}), kInput,
+               "`tp` 3 does not divide the 32 attention heads");
+  EXPECT_ERROR(forecast("llama-3-8b", "A100", {.execution = {.dtype = "fp8"}}), kUnsupported,
                "no unit that multiplies fp8 matrices");
-  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.dtype = "fp4"}), kUnsupported,
+  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.execution = {.dtype = "fp4"}}), kUnsupported,
                "no unit that multiplies fp4 matrices");
-  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.dtype = "fp7"}), kInput, "unknown value 'fp7'");
-  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.kv_dtype = "fp32"}), kInput,
+  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.execution = {.dtype = "fp7"}}), kInput,
+               "unknown value 'fp7'");
+  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.execution = {.kv_dtype = "fp32"}}), kInput,
                "a cache in fp32 is not known");
   EXPECT_ERROR(forecast("bert_large", "H100", {}), kUnsupported, "is not forecast token by token");
 }
 
 TEST(Llm, WhatIsStoredInFourBitsRunsEverywhere) {
-  const LlmForecast f = forecast("llama-3-8b", "A100", {.dtype = "int4_wo"});
+  const LlmForecast f = forecast("llama-3-8b", "A100", {.execution = {.dtype = "int4_wo"}});
   EXPECT_LT(f.weights_bytes, forecast("llama-3-8b", "A100", {}).weights_bytes / 2);
   EXPECT_TRUE(std::any_of(f.decode.kernels.begin(), f.decode.kernels.end(),
                           [](const KernelForecast& k) { return k.extrapolated; }));
 }
 
 TEST(Llm, TotalsAreThoseOfTheKernels) {
-  const LlmForecast f =
-      forecast("mixtral-8x7b", "H100", {.prompt = 1000, .output = 100, .batch = 20, .tp = 2});
+  const LlmForecast f = forecast(
+      "mixtral-8x7b", "H100", {.batch = 20, .prompt = 1000, .output = 100, .execution = {.tp = 2}});
   double seconds = 0, communication = 0;
   int64_t flops = 0, bytes = 0, decode_attention = 0;
   for (const KernelForecast& k : f.kernels) {
@@ -173,7 +178,7 @@ TEST(Llm, TotalsAreThoseOfTheKernels) {
 TEST(Llm, FlopsAreThoseOfAllTokens) {
   // Products of a token are 2 x the multiplied parameters; the output layer runs once a sequence
   // and step, so that of the prompts' tokens only the last goes through it.
-  const LlmForecast f = forecast("llama-3-8b", "H100", {.prompt = 512, .output = 65, .batch = 4});
+  const LlmForecast f = forecast("llama-3-8b", "H100", {.batch = 4, .prompt = 512, .output = 65});
   const double head = 2.0 * 128256 * 4096;
   const double token = 2.0 * static_cast<double>(f.multiplied_parameters);
   const double products = 4 * (512 + 64) * (token - head) + 4 * 65 * head;
@@ -182,23 +187,23 @@ TEST(Llm, FlopsAreThoseOfAllTokens) {
   EXPECT_NEAR(static_cast<double>(f.flops) / (products + pairs * 4 * 4096 * 32), 1, 0.005);
 }
 
-LlmForecast served(const std::string& model, const std::string& gpu, LlmOptions options) {
-  options.continuous = true;
+LlmForecast served(const std::string& model, const std::string& gpu, Request options) {
+  options.kind = RequestKind::kServe;
   return forecast(model, gpu, options);
 }
 
 TEST(Server, MoreLoadMeansLaterAnswers) {
-  LlmOptions options{.prompt = 1024, .output = 128};
-  options.rate = 1;
+  Request options{.prompt = 1024, .output = 128};
+  options.load.rate = 1;
   const LlmForecast calm = served("llama-3-8b", "H100", options);
-  options.rate = 15;
+  options.load.rate = 15;
   const LlmForecast busy = served("llama-3-8b", "H100", options);
   ASSERT_TRUE(calm.serving && busy.serving && calm.serving->steady && busy.serving->steady);
   EXPECT_LT(calm.serving->steady->tpot.median.seconds, busy.serving->steady->tpot.median.seconds);
   EXPECT_LT(calm.serving->mean_batch, busy.serving->mean_batch);
   EXPECT_NEAR(calm.serving->all.requests_per_s, 1, 0.15);
   EXPECT_TRUE(calm.serving->keeps_up && busy.serving->keeps_up);
-  options.rate = 1000;
+  options.load.rate = 1000;
   const LlmForecast flooded = served("llama-3-8b", "H100", options);
   EXPECT_FALSE(flooded.serving->keeps_up);
   EXPECT_FALSE(flooded.serving->steady);
@@ -208,10 +213,10 @@ TEST(Server, MoreLoadMeansLaterAnswers) {
 
 TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
   for (const int64_t clients : {1, 8, 64, 256}) {
-    LlmOptions options{.prompt = 64, .output = 64, .batch = clients};
+    Request options{.batch = clients, .prompt = 64, .output = 64};
     const LlmForecast batch = forecast("llama-3-8b", "H100", options);
     options.batch = 1;
-    options.concurrency = clients;
+    options.load.concurrency = clients;
     const LlmForecast server = served("llama-3-8b", "H100", options);
     ASSERT_TRUE(server.serving && server.serving->steady);
     EXPECT_NEAR(server.serving->steady->output_tokens_per_s / batch.tokens_per_s, 1, 0.15)
@@ -221,11 +226,11 @@ TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
 }
 
 TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
-  LlmOptions options{.prompt = 1024, .output = 256, .max_num_seqs = 4096};
+  Request options{.prompt = 1024, .output = 256, .load = {.max_num_seqs = 4096}};
   double before = 0;
   int64_t fit = 0;
   for (const int64_t clients : {1, 4, 16, 64, 256}) {
-    options.concurrency = clients;
+    options.load.concurrency = clients;
     const LlmForecast f = served("llama-3-8b", "H100", options);
     fit = f.largest_batch;
     ASSERT_LT(clients, fit);
@@ -233,25 +238,28 @@ TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
     EXPECT_EQ(f.serving->preemptions, 0) << clients;
     before = f.serving->all.output_tokens_per_s;
   }
-  options.concurrency = 2 * fit;
+  options.load.concurrency = 2 * fit;
   const LlmForecast full = served("llama-3-8b", "H100", options);
   EXPECT_GT(full.serving->preemptions, 0);
   EXPECT_GT(full.serving->cache_use, 0.8);
 }
 
 TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
-  for (const char* software : {"vllm", "sglang", "trtllm"}) {
-    LlmOptions options{.prompt = 1000, .output = 50, .software = software};
-    options.rate = 0.001;
-    options.requests = 20;
+  for (const Software software : {Software::kVllm, Software::kSglang, Software::kTensorRtLlm}) {
+    Request options{.prompt = 1000, .output = 50, .execution = {.software = software}};
+    options.load.rate = 0.001;
+    options.load.requests = 20;
     const LlmForecast f = served("llama-3-8b", "H100", options);
-    EXPECT_NEAR(f.serving->all.ttft.p99.seconds / f.first_token.seconds, 1, 0.01) << software;
-    EXPECT_NEAR(f.serving->all.tpot.p99.seconds / f.per_token.seconds, 1, 0.01) << software;
+    EXPECT_NEAR(f.serving->all.ttft.p99.seconds / f.first_token.seconds, 1, 0.01)
+        << static_cast<int>(software);
+    EXPECT_NEAR(f.serving->all.tpot.p99.seconds / f.per_token.seconds, 1, 0.01)
+        << static_cast<int>(software);
   }
 }
 
 TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
-  const LlmOptions options{.max_num_batched_tokens = 4096};
+  const Request options{.kind = RequestKind::kGenerate,
+                        .execution = {.software = Software::kVllm, .max_num_batched_tokens = 4096}};
   const ModelRef model = load_model_ref("llama-3-8b");
   const GpuRef gpu = load_gpu_ref("H100");
   const LlmSteps steps(forecaster(), model, gpu, options);
@@ -276,18 +284,18 @@ TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
 }
 
 TEST(Server, RangesAndTracesGiveLengths) {
-  LlmOptions options{.prompt = 800, .output = 100};
-  options.prompt_most = 1000;
-  options.output_most = 200;
-  options.concurrency = 8;
+  Request options{.prompt = 800, .output = 100};
+  options.load.prompt_most = 1000;
+  options.load.output_most = 200;
+  options.load.concurrency = 8;
   const LlmForecast range = served("llama-3-8b", "H100", options);
   EXPECT_EQ(range.prompt, 900);
   EXPECT_EQ(range.output, 150);
   EXPECT_EQ(range.serving->all.requests, 200);
   EXPECT_GT(range.serving->all.e2e.p99.seconds, 1.1 * range.serving->all.e2e.median.seconds);
 
-  LlmOptions traced;
-  traced.trace = {{0, 100, 10}, {0.5, 300, 30}};
+  Request traced;
+  traced.load.trace = {{0, 100, 10}, {0.5, 300, 30}};
   const LlmForecast trace = served("llama-3-8b", "H100", traced);
   EXPECT_EQ(trace.prompt, 200);
   EXPECT_EQ(trace.output, 20);
@@ -323,31 +331,31 @@ TEST(Server, ATraceIsReadFromAFile) {
 }
 
 TEST(Server, LimitsShapeWhatItDoes) {
-  LlmOptions options{.prompt = 1000, .output = 100};
-  options.concurrency = 32;
+  Request options{.prompt = 1000, .output = 100};
+  options.load.concurrency = 32;
   const auto with = [&](auto change) {
-    LlmOptions o = options;
+    Request o = options;
     change(o);
     return *served("llama-3-8b", "H100", o).serving;
   };
   const LlmForecast::Serving plain = *served("llama-3-8b", "H100", options).serving;
-  const auto few = with([](LlmOptions& o) { o.max_num_seqs = 8; });
+  const auto few = with([](Request& o) { o.load.max_num_seqs = 8; });
   EXPECT_LT(few.all.output_tokens_per_s, plain.all.output_tokens_per_s);
   EXPECT_GT(few.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
   EXPECT_LE(few.mean_batch, 8);
-  const auto hit = with([](LlmOptions& o) { o.prefix_hit_rate = 0.8; });
+  const auto hit = with([](Request& o) { o.load.prefix_hit_rate = 0.8; });
   EXPECT_LT(hit.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
-  const auto slow = with([](LlmOptions& o) { o.server_overhead_s = 0.1; });
+  const auto slow = with([](Request& o) { o.load.server_overhead_s = 0.1; });
   EXPECT_GT(slow.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
-  const auto good = with([](LlmOptions& o) { o.tpot_s = 1; });
+  const auto good = with([](Request& o) { o.load.tpot_s = 1; });
   EXPECT_NEAR(*good.goodput_requests_per_s, plain.all.requests_per_s, 1e-9);
-  EXPECT_EQ(*with([](LlmOptions& o) { o.tpot_s = 1e-6; }).goodput_requests_per_s, 0);
+  EXPECT_EQ(*with([](Request& o) { o.load.tpot_s = 1e-6; }).goodput_requests_per_s, 0);
   EXPECT_FALSE(plain.goodput_requests_per_s);
 }
 
 TEST(Server, WhatDoesNotFitIsForecastAlone) {
-  LlmOptions options{.prompt = 1000, .output = 100};
-  options.concurrency = 4;
+  Request options{.prompt = 1000, .output = 100};
+  options.load.concurrency = 4;
   const LlmForecast f = served("llama-3.1-70b", "H100", options);
   EXPECT_FALSE(f.fits);
   EXPECT_EQ(f.largest_batch, 0);
@@ -359,46 +367,46 @@ TEST(Server, WhatDoesNotFitIsForecastAlone) {
 
 TEST(Server, OptionsThatContradictEachOtherAreRefused) {
   const auto with = [](auto change) {
-    LlmOptions options{.prompt = 100, .output = 10};
+    Request options{.prompt = 100, .output = 10};
     change(options);
     return forecast("llama-3-8b", "H100", options);
   };
-  EXPECT_ERROR(with([](LlmOptions& o) { o.continuous = true; }), kInput,
-               "--schedule continuous needs one of --rate, --concurrency and --trace");
-  EXPECT_ERROR(with([](LlmOptions& o) {
-                 o.continuous = true;
-                 o.rate = 1;
-                 o.concurrency = 1;
+  EXPECT_ERROR(with([](Request& o) { o.kind = RequestKind::kServe; }), kInput,
+               "`schedule` continuous needs one of `rate`, `concurrency` and `trace`");
+  EXPECT_ERROR(with([](Request& o) {
+                 o.kind = RequestKind::kServe;
+                 o.load.rate = 1;
+                 o.load.concurrency = 1;
                }),
                kInput, "found more than one");
-  EXPECT_ERROR(with([](LlmOptions& o) { o.rate = 1; }), kInput,
-               "--rate needs --schedule continuous");
-  EXPECT_ERROR(with([](LlmOptions& o) { o.ttft_s = 1; }), kInput, "--ttft-s needs");
-  EXPECT_ERROR(with([](LlmOptions& o) { o.prompt_most = 200; }), kInput,
-               "--prompt 100:200: all sequences of a static batch are alike");
-  EXPECT_ERROR(with([](LlmOptions& o) {
-                 o.continuous = true;
-                 o.rate = 1;
-                 o.software = "pytorch";
+  EXPECT_ERROR(with([](Request& o) { o.load.rate = 1; }), kInput,
+               "`rate` needs `schedule` continuous");
+  EXPECT_ERROR(with([](Request& o) { o.load.ttft_s = 1; }), kInput, "`ttft-s` needs");
+  EXPECT_ERROR(with([](Request& o) { o.load.prompt_most = 200; }), kInput,
+               "`prompt` 100:200: all sequences of a static batch are alike");
+  EXPECT_ERROR(with([](Request& o) {
+                 o.kind = RequestKind::kServe;
+                 o.load.rate = 1;
+                 o.execution.software = Software::kPyTorch;
                }),
                kInput, "PyTorch has no scheduler of requests");
-  EXPECT_ERROR(with([](LlmOptions& o) {
-                 o.continuous = true;
-                 o.rate = 1;
+  EXPECT_ERROR(with([](Request& o) {
+                 o.kind = RequestKind::kServe;
+                 o.load.rate = 1;
                  o.batch = 4;
                }),
-               kInput, "--batch does not go with --schedule continuous");
-  EXPECT_ERROR(with([](LlmOptions& o) {
-                 o.continuous = true;
-                 o.rate = 1;
+               kInput, "`batch` does not go with `schedule` continuous");
+  EXPECT_ERROR(with([](Request& o) {
+                 o.kind = RequestKind::kServe;
+                 o.load.rate = 1;
                  o.prompt = 8000;
-                 o.prompt_most = 9000;
+                 o.load.prompt_most = 9000;
                }),
                kInput, "requests of up to 9010 tokens are longer than the model's 8192 positions");
 }
 
 TEST(Llm, JsonHoldsWhatTheTableSays) {
-  const LlmForecast f = forecast("mixtral-8x7b", "H100", {.batch = 4, .tp = 2});
+  const LlmForecast f = forecast("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
   const Json json = Json::parse(llm_json(f));
   EXPECT_EQ(json.at("time_to_first_token").at("seconds").get<double>(), f.first_token.seconds);
   EXPECT_EQ(json.at("memory").at("largest_batch").get<int64_t>(), f.largest_batch);
@@ -407,7 +415,7 @@ TEST(Llm, JsonHoldsWhatTheTableSays) {
 }
 
 TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
-  const LlmForecast f = forecast("mixtral-8x7b", "H100", {.batch = 4, .tp = 2});
+  const LlmForecast f = forecast("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
   const Json json = Json::parse(llm_json(f));
   // Those of the contract (docs/serving.md), as forecasts of one pass have them.
   for (const char* key : {"schema_version",
@@ -447,7 +455,8 @@ TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
                 m.at("framework_bytes").get<int64_t>());
   const std::string csv = llm_csv(f);
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), static_cast<int64_t>(f.kernels.size()) + 1);
-  LlmOptions options{.prompt = 100, .output = 10, .continuous = true, .concurrency = 4};
+  Request options{
+      .kind = RequestKind::kServe, .prompt = 100, .output = 10, .load = {.concurrency = 4}};
   const LlmForecast s = forecast("llama-3-8b", "H100", options);
   EXPECT_EQ(Json::parse(llm_json(s)).at("latency_s").get<double>(),
             s.serving->all.e2e.mean.seconds);

@@ -44,7 +44,7 @@ class Resolver {
     if (model_.fixed_dtype && asked != dtype_name(*model_.fixed_dtype))
       throw Error(
           ErrorKind::kUnsupported,
-          fmt::format("{}: a graph file gives its own types (here {}); leave --dtype {} out "
+          fmt::format("{}: a graph file gives its own types (here {}); leave `dtype` {} out "
                       "or change the file",
                       model_.name, dtype_name(*model_.fixed_dtype), asked));
     if (asked == kAutocastBf16 || asked == kAutocastFp16) {
@@ -59,9 +59,9 @@ class Resolver {
   void autocast_in(DType dtype) {
     if (!has_unit(device_, dtype))
       throw Error(ErrorKind::kUnsupported,
-                  fmt::format("--dtype {}: {} has no {} unit{}", request_.asked, device_.id,
+                  fmt::format("`dtype` {}: {} has no {} unit{}", request_.asked, device_.id,
                               dtype_name(dtype),
-                              has_unit(device_, DType::kFp16) ? "; use --dtype amp-fp16" : ""));
+                              has_unit(device_, DType::kFp16) ? "; use `dtype` amp-fp16" : ""));
     p_.dtype = dtype;
     p_.autocast = true;
   }
@@ -69,7 +69,7 @@ class Resolver {
   void scheme_for_all(Scheme scheme) {
     if (request_.training)
       throw Error(ErrorKind::kUnsupported,
-                  fmt::format("--dtype {}: training in few bits is not forecast; use amp, "
+                  fmt::format("`dtype` {}: training in few bits is not forecast; use amp, "
                               "amp-fp16, bf16, fp16, tf32 or fp32",
                               request_.asked));
     p_.scheme = scheme;
@@ -104,7 +104,7 @@ class Resolver {
     }
     if (!checkpoint_.problem.empty())
       throw Error(ErrorKind::kUnsupported,
-                  checkpoint_.problem + "; --dtype forecasts the model in another type");
+                  checkpoint_.problem + "; `dtype` forecasts the model in another type");
     if (!request_.training)
       add_messages(p_.warnings, WarningCode::kCheckpoint, model_.name, checkpoint_.warnings);
     if (!checkpoint_.schemes.empty() && !request_.training) return quantized();
@@ -173,15 +173,6 @@ class Resolver {
 };
 
 }  // namespace
-
-std::vector<std::string> precision_names(bool autocast_known) {
-  std::vector<std::string> names = {"fp32"};
-  if (autocast_known) names.emplace_back("tf32");
-  names.insert(names.end(), {"bf16", "fp16"});
-  if (autocast_known) names.insert(names.end(), {kAutocastBf16, kAutocastFp16});
-  for (const std::string& scheme : scheme_names()) names.push_back(scheme);
-  return names;
-}
 
 Precision resolve_precision(const Model& model, const Device& device,
                             const PrecisionRequest& request) {

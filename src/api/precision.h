@@ -31,9 +31,6 @@ struct PrecisionRequest {
   bool training = false;
 };
 
-/// Names that may be asked for; "amp", "amp-fp16" and "tf32" only with autocast.
-std::vector<std::string> precision_names(bool autocast_known);
-
 /// Throws Error{kUnsupported} where the device, the model's file or training does not allow what is
 /// asked, or where the checkpoint's types are not known.
 Precision resolve_precision(const Model& model, const Device& device,

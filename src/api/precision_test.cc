@@ -17,12 +17,13 @@ const Forecaster& forecaster() {
   return instance;
 }
 
-Forecast forecast(const ModelRef& model, const std::string& gpu, const ForecastOptions& options) {
+Forecast forecast(const ModelRef& model, const std::string& gpu, const Request& options) {
   return forecaster().forecast(model, load_gpu_ref(gpu), options);
 }
 
-LlmForecast answer(const ModelRef& model, const std::string& gpu, const LlmOptions& options) {
-  return forecast_llm(forecaster(), model, load_gpu_ref(gpu), options);
+LlmForecast answer(const ModelRef& model, const std::string& gpu, Request request) {
+  request.kind = RequestKind::kGenerate;
+  return forecast_llm(forecaster(), model, load_gpu_ref(gpu), request);
 }
 
 /// A small Llama with further fields, and ModelOpt's file beside it.
@@ -50,7 +51,7 @@ bool any_has(const std::vector<Warning>& warnings, const std::string& part) {
 }
 
 TEST(PrecisionTest, TheCheckpointsTypeIsTheDefault) {
-  const LlmOptions prompt{.prompt = 64, .output = 8};
+  const Request prompt{.prompt = 64, .output = 8};
   const Forecast none = forecast(llama(""), "H100", {.seq = 64});
   EXPECT_EQ(none.dtype, "fp32");
   EXPECT_EQ(none.dtype_source, "default");
@@ -61,7 +62,8 @@ TEST(PrecisionTest, TheCheckpointsTypeIsTheDefault) {
   EXPECT_EQ(bf16.dtype_source, "torch_dtype");
   // The angles of the rotary embedding (64 numbers) stay in fp32.
   EXPECT_EQ((bf16.memory.weights_bytes - 4 * 64) * 2, none.memory.weights_bytes - 4 * 64);
-  const Forecast asked = forecast(llama(kBf16), "H100", {.seq = 64, .dtype = "fp16"});
+  const Forecast asked =
+      forecast(llama(kBf16), "H100", {.seq = 64, .execution = {.dtype = "fp16"}});
   EXPECT_EQ(asked.dtype, "fp16");
   EXPECT_EQ(asked.dtype_source, "asked");
   EXPECT_NE(forecast_table(bf16, {.width = 200}).find("bf16 (torch_dtype)"), std::string::npos);
@@ -77,8 +79,8 @@ TEST(PrecisionTest, WhatTheDeviceHasNotIsReplacedWithAWarning) {
   EXPECT_TRUE(any_has(p4.warnings, "forecast in fp32 instead"));
   EXPECT_EQ(answer(llama(""), "V100", {.prompt = 64, .output = 8}).dtype, "fp16");
   // What was asked for is not replaced.
-  EXPECT_ERROR(forecast(llama(kBf16), "T4", {.seq = 64, .dtype = "bf16"}), kUnsupported,
-               "no unit that multiplies bf16");
+  EXPECT_ERROR(forecast(llama(kBf16), "T4", {.seq = 64, .execution = {.dtype = "bf16"}}),
+               kUnsupported, "no unit that multiplies bf16");
 }
 
 TEST(PrecisionTest, QuantizedCheckpointsAreForecastAsStored) {
@@ -97,7 +99,7 @@ TEST(PrecisionTest, QuantizedCheckpointsAreForecastAsStored) {
 }
 
 TEST(PrecisionTest, FewBitsAreConvertedByTheKernelWhereTheDeviceHasNoUnit) {
-  const LlmOptions prompt{.prompt = 64, .output = 8};
+  const Request prompt{.prompt = 64, .output = 8};
   const LlmForecast a100 = answer(llama(kFp8), "A100", prompt);
   EXPECT_EQ(a100.dtype, "fp8_wo");
   EXPECT_TRUE(any_has(a100.warnings,
@@ -115,7 +117,7 @@ TEST(PrecisionTest, FewBitsAreConvertedByTheKernelWhereTheDeviceHasNoUnit) {
 }
 
 TEST(PrecisionTest, TheCacheIsAsTheCheckpointSays) {
-  const LlmOptions prompt{.prompt = 64, .output = 8};
+  const Request prompt{.prompt = 64, .output = 8};
   EXPECT_EQ(answer(llama(kBf16, kNvfp4), "B200", prompt).kv_dtype, "fp8");
   EXPECT_EQ(answer(llama(kBf16), "B200", prompt).kv_dtype, "bf16");
   const LlmForecast a100 = answer(llama(kBf16, kNvfp4), "A100", prompt);
@@ -131,8 +133,8 @@ TEST(PrecisionTest, TheCacheIsAsTheCheckpointSays) {
       llama(kBf16, R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "NVFP4"}})"),
       "H100", prompt);
   EXPECT_TRUE(any_has(unknown.warnings, "the checkpoint's cache is in 'nvfp4'"));
-  LlmOptions asked = prompt;
-  asked.dtype = "bf16";
+  Request asked = prompt;
+  asked.execution.dtype = "bf16";
   EXPECT_EQ(answer(llama(kBf16, kNvfp4), "B200", asked).kv_dtype, "bf16");
 }
 
@@ -141,7 +143,8 @@ TEST(PrecisionTest, TrainingRunsInTheCheckpointsBaseType) {
   EXPECT_EQ(f.dtype, "bf16");
   EXPECT_TRUE(
       any_has(f.warnings, "the checkpoint's fp8_block (quantization_config) is for inference"));
-  EXPECT_ERROR(forecast(llama(kFp8), "H100", {.mode = Mode::kTraining, .seq = 64, .dtype = "fp8"}),
+  EXPECT_ERROR(forecast(llama(kFp8), "H100",
+                        {.mode = Mode::kTraining, .seq = 64, .execution = {.dtype = "fp8"}}),
                kUnsupported, "training in few bits is not forecast");
 }
 
@@ -149,17 +152,22 @@ TEST(PrecisionTest, UnknownSchemesAndNamesAreRefused) {
   const ModelRef odd = llama(R"(, "quantization_config": {"quant_method": "squeezellm"})");
   EXPECT_ERROR(forecast(odd, "H100", {.seq = 64}), kUnsupported,
                "unknown quantization scheme 'squeezellm'");
-  EXPECT_EQ(forecast(odd, "H100", {.seq = 64, .dtype = "bf16"}).dtype, "bf16");
-  EXPECT_ERROR(forecast(llama(""), "H100", {.seq = 64, .dtype = "bf61"}), kInput,
-               "--dtype: unknown value 'bf61'; did you mean 'bf16'");
-  EXPECT_ERROR(forecast(llama(""), "H100", {.seq = 64, .dtype = "int64"}), kInput, "unknown value");
-  EXPECT_ERROR(answer(llama(""), "H100", {.dtype = "amp"}), kInput, "unknown value 'amp'");
+  EXPECT_EQ(forecast(odd, "H100", {.seq = 64, .execution = {.dtype = "bf16"}}).dtype, "bf16");
+  EXPECT_ERROR(forecast(llama(""), "H100", {.seq = 64, .execution = {.dtype = "bf61"}}), kInput,
+               "`dtype`: unknown value 'bf61'; did you mean 'bf16'");
+  EXPECT_ERROR(forecast(llama(""), "H100", {.seq = 64, .execution = {.dtype = "int64"}}), kInput,
+               "unknown value");
+  EXPECT_ERROR(answer(llama(""), "H100", {.execution = {.dtype = "amp"}}), kInput,
+               "unknown value 'amp'");
 }
 
 TEST(PrecisionTest, OptimizerStatesFollowTheParameters) {
   const auto step = [](const char* dtype) {
     return forecast(load_model_ref("gpt2_large"), "H100",
-                    {.mode = Mode::kTraining, .seq = 128, .dtype = dtype, .optimizer = "adamw"});
+                    {.mode = Mode::kTraining,
+                     .seq = 128,
+                     .optimizer = Optimizer::kAdamW,
+                     .execution = {.dtype = dtype}});
   };
   const Forecast fp32 = step("fp32"), bf16 = step("bf16"), amp = step("amp");
   EXPECT_EQ(fp32.memory.optimizer_bytes, 8 * fp32.parameters);
@@ -175,18 +183,18 @@ TEST(PrecisionTest, OptimizerStatesFollowTheParameters) {
 
 TEST(PrecisionTest, AutocastComesInBothTypes) {
   const ModelRef model = load_model_ref("gpt2_med");
-  const ForecastOptions training{.mode = Mode::kTraining, .seq = 128, .optimizer = "sgd"};
+  const Request training{.mode = Mode::kTraining, .seq = 128, .optimizer = Optimizer::kSgd};
   const auto with = [&](const char* gpu, const char* dtype) {
-    ForecastOptions options = training;
-    options.dtype = dtype;
+    Request options = training;
+    options.execution.dtype = dtype;
     return forecast(model, gpu, options);
   };
-  EXPECT_ERROR(with("T4", "amp"), kUnsupported, "nvidia-t4 has no bf16 unit; use --dtype amp-fp16");
+  EXPECT_ERROR(with("T4", "amp"), kUnsupported, "nvidia-t4 has no bf16 unit; use `dtype` amp-fp16");
   const Forecast fp16 = with("T4", "amp-fp16"), fp32 = with("T4", "fp32");
   EXPECT_LT(fp16.latency_s, fp32.latency_s);
   EXPECT_GT(fp16.optimizer_s, 1.2 * fp32.optimizer_s) << "unscaling reads and writes the gradients";
   // In inference the copies of the weights live to the end of the pass.
-  ForecastOptions inference{.seq = 128, .dtype = "amp"};
+  Request inference{.seq = 128, .execution = {.dtype = "amp"}};
   const Forecast copies = forecast(model, "H100", inference);
   EXPECT_GT(copies.memory.activations_bytes, copies.memory.weights_bytes / 3);
 }
@@ -205,11 +213,11 @@ double expert_seconds(const StepForecast& step) {
 TEST(PrecisionTest, ExpertsThatFewBitsMakeSlowerAreSaid) {
   const ModelRef model = load_model_ref("qwen3-30b-a3b");
   for (const char* dtype : {"fp8", "fp8_block", "int4_wo"}) {
-    for (const char* software : {"vllm", "trtllm"}) {
-      LlmOptions options{.prompt = 512, .output = 8, .batch = 8, .software = software};
-      options.dtype = "bf16";
+    for (const Software software : {Software::kVllm, Software::kTensorRtLlm}) {
+      Request options{.batch = 8, .prompt = 512, .output = 8, .execution = {.software = software}};
+      options.execution.dtype = "bf16";
       const LlmForecast wide = answer(model, "H200", options);
-      options.dtype = dtype;
+      options.execution.dtype = dtype;
       const LlmForecast narrow = answer(model, "H200", options);
       const auto check = [&](const char* name, const StepForecast& w, const StepForecast& n) {
         // Nothing is said where one of both was never measured.
@@ -217,7 +225,8 @@ TEST(PrecisionTest, ExpertsThatFewBitsMakeSlowerAreSaid) {
         const bool slower = expert_seconds(n) >= 1.05 * expert_seconds(w);
         EXPECT_EQ(any_has(narrow.warnings, std::string(name) + ": experts in " + dtype),
                   slower && both)
-            << dtype << " " << software << " " << expert_seconds(n) / expert_seconds(w);
+            << dtype << " " << static_cast<int>(software) << " "
+            << expert_seconds(n) / expert_seconds(w);
       };
       check("prefill", wide.prefill, narrow.prefill);
       check("decode", wide.decode, narrow.decode);
@@ -236,13 +245,13 @@ TEST(PrecisionTest, AGraphFileFixesShapesAndTypes) {
   EXPECT_EQ(f.dtype_source, "graph");
   EXPECT_EQ(forecast_table(f, {}).find("seq"), std::string::npos);
   EXPECT_ERROR(forecast(model, "V100", {.batch = 4096}), kInput, "a graph file fixes its shapes");
-  EXPECT_ERROR(forecast(model, "V100", {.seq = 4096}), kInput, "leave --batch and --seq out");
-  EXPECT_ERROR(forecast(model, "V100", {.dtype = "fp32"}), kUnsupported,
+  EXPECT_ERROR(forecast(model, "V100", {.seq = 4096}), kInput, "leave `batch` and `seq` out");
+  EXPECT_ERROR(forecast(model, "V100", {.execution = {.dtype = "fp32"}}), kUnsupported,
                "a graph file gives its own types (here fp16)");
   for (const char* dtype : {"amp", "amp-fp16", "fp8", "int4_wo", "tf32"})
-    EXPECT_ERROR(forecast(model, "H100", {.dtype = dtype}), kUnsupported,
+    EXPECT_ERROR(forecast(model, "H100", {.execution = {.dtype = dtype}}), kUnsupported,
                  "a graph file gives its own types (here fp16)");
-  const Forecast asked = forecast(model, "V100", {.dtype = "fp16"});
+  const Forecast asked = forecast(model, "V100", {.execution = {.dtype = "fp16"}});
   EXPECT_EQ(asked.dtype_source, "asked");
   EXPECT_TRUE(asked.fixed_shapes);
   EXPECT_EQ(forecast_table(asked, {}).find("seq"), std::string::npos);

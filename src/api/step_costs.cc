@@ -70,7 +70,7 @@ StepCosts::StepCosts(const LlmSteps& steps, const std::vector<int64_t>& named)
   const LlmSteps::Step step = steps_.step({{1, 1, 1}}, false);
   double launches = 0;
   for (const double count : step.program.kernel_counts()) launches += count;
-  launch_s_ = launches * steps_.options().host_launch_s;
+  launch_s_ = launches * steps_.asked().execution.host_launch_s;
 }
 
 double StepCosts::part_s(const StepRequest::Group& group, Part part) const {
@@ -106,7 +106,7 @@ double StepCosts::seconds(const ServingBatch& batch) {
   if (batch.decoding > 0) seconds += decode_.at({decoding, batch.decode_context + 1});
   seconds += prompts_s(batch.prompts, true) + prompts_s(batch.prompts, false);
   // As in a static batch: decode steps are replayed as CUDA graphs, prompts are launched.
-  const bool graphs = steps_.options().cuda_graphs && batch.prompts.empty();
+  const bool graphs = steps_.asked().execution.cuda_graphs && batch.prompts.empty();
   return graphs ? seconds : std::max(seconds, launch_s_);
 }
 

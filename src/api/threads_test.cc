@@ -27,12 +27,16 @@ TEST(Threads, ConstCallsOfOneForecasterGiveTheSameFromEightThreads) {
             gpu.id());
       },
       [&] { return std::to_string(forecaster.largest_batch(bert, gpu, {}).value_or(0)); },
-      [&] { return llm_json(forecast_llm(forecaster, llama, gpu, {.prompt = 100, .output = 20})); },
       [&] {
-        LlmOptions options = {.prompt = 50, .output = 10, .continuous = true};
-        options.concurrency = 3;
-        options.requests = 6;
-        return llm_json(forecast_llm(forecaster, llama, gpu, options));
+        return llm_json(forecast_llm(
+            forecaster, llama, gpu, {.kind = RequestKind::kGenerate, .prompt = 100, .output = 20}));
+      },
+      [&] {
+        const Request request = {.kind = RequestKind::kServe,
+                                 .prompt = 50,
+                                 .output = 10,
+                                 .load = {.concurrency = 3, .requests = 6}};
+        return llm_json(forecast_llm(forecaster, llama, gpu, request));
       },
       [] { return load_model_ref("gpt2_large").name() + load_gpu_ref("A100").id(); },
       [] { return gpus_json(gpu_catalog()) + models_json(model_catalog()); },

@@ -314,5 +314,12 @@ TEST(Csv, CellsAreQuotedWhereTheyMustBe) {
   EXPECT_EQ(table.rows[0][0], odd);
 }
 
+TEST(Text, OptionsInBackquotesBecomeFlags) {
+  EXPECT_EQ(options_as_flags("`batch`: expected 1; use `max-num-seqs` 4"),
+            "--batch: expected 1; use --max-num-seqs 4");
+  EXPECT_EQ(options_as_flags("no option"), "no option");
+  EXPECT_EQ(options_as_flags("a ` b `` c `Not one` d `"), "a ` b `` c `Not one` d `");
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -167,6 +167,26 @@ std::string shown_name(std::string_view text, size_t most) {
   return rest.empty() ? shown : escaped(text, false, most - 3) + "...";
 }
 
+std::string options_as_flags(std::string_view message) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  std::string result;
+  for (size_t at = 0; at < message.size();) {
+    const size_t open = message.find('`', at);
+    result += message.substr(at, open - at);
+    if (open == std::string_view::npos) break;
+    const size_t end = message.find_first_not_of(kLetters, open + 1);
+    if (end == std::string_view::npos || message[end] != '`' || end == open + 1) {
+      result += '`';
+      at = open + 1;
+      continue;
+    }
+    result += "--";
+    result += message.substr(open + 1, end - open - 1);
+    at = end + 1;
+  }
+  return result;
+}
+
 std::string format_integer(int64_t value) {
   std::string digits = fmt::format("{}", value);
   const size_t first = value < 0 ? 1 : 0;

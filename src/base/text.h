@@ -39,6 +39,10 @@ std::string printable_lines(std::string_view text);
 /// rest of a longer one is left out ("aaa...").
 std::string shown_name(std::string_view text, size_t most = 80);
 
+/// A message of the library as the command line words it: options in backquotes (`batch`) become
+/// flags (--batch).
+std::string options_as_flags(std::string_view message);
+
 /// "17,042".
 std::string format_integer(int64_t value);
 

@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "cli/values.h"
@@ -28,15 +29,15 @@ const std::vector<Command>& commands() {
 
 std::vector<CommandOption> distinct_options(const Command& command) {
   std::vector<CommandOption> distinct;
+  std::unordered_map<std::string, size_t> index;  // by key
   for (const OptionGroup& group : command.groups) {
     for (const CommandOption& option : group.options) {
-      const auto same = std::find_if(distinct.begin(), distinct.end(), [&](const CommandOption& o) {
-        return o.key() == option.key();
-      });
-      if (same == distinct.end()) {
+      const auto [it, fresh] = index.emplace(option.key(), distinct.size());
+      if (fresh) {
         distinct.push_back(option);
         continue;
       }
+      CommandOption* same = &distinct[it->second];
       if (same->help != option.help) same->help += "; or: " + option.help;
       if (same->choices.empty() != option.choices.empty()) same->choices.clear();
       if (same->choices.empty()) continue;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
 #include "tilecast/error.h"
@@ -10,18 +11,12 @@ namespace {
 
 constexpr int64_t kMostRows = 1000000;
 
-/// A value called "FILE…" or "FOLDER…" is a path.
-template <typename Options>
-ValueKind kind_of(const OptionDef<Options>& option) {
-  if (option.value.starts_with("FILE")) return ValueKind::kFile;
-  if (option.value.starts_with("FOLDER")) return ValueKind::kFolder;
-  return ValueKind::kText;
+ValueKind kind_of(const OptionDef& option) {
+  return option.access.type == OptionType::kFile ? ValueKind::kFile : ValueKind::kText;
 }
 
 /// Options that contradict each other, or that mean nothing without another.
-template <typename Options>
-void check_together(const Given& given, const std::vector<OptionDef<Options>>& known,
-                    const OptionDef<Options>& option) {
+void check_together(const Given& given, RequestKind kind, const OptionDef& option) {
   for (const std::string& other : option.excludes) {
     if (given.count(other))
       throw UsageError(fmt::format("--{} and --{} exclude each other", option.name, other));
@@ -29,36 +24,53 @@ void check_together(const Given& given, const std::vector<OptionDef<Options>>& k
   if (option.needs.empty() || given.at(option.name).back() == option.initial) return;
   const size_t equals = option.needs.find('=');
   const std::string name = option.needs.substr(0, equals);
-  const OptionDef<Options>* needed = find_option(known, name);
+  const OptionDef* needed = find_option(name, kind);
   if (text_of(given, name, needed == nullptr ? "" : needed->initial) !=
       option.needs.substr(equals + 1))
     throw UsageError(
         fmt::format("--{} needs --{} {}", option.name, name, option.needs.substr(equals + 1)));
 }
 
-/// Sets what was given; refuses what only the other kind of forecast knows.
-template <typename Options, typename Others>
-Options options_of(const Given& given, const std::vector<OptionDef<Options>>& known,
-                   const std::vector<OptionDef<Others>>& others, const std::string& refusal) {
-  Options options;
+/// What the command line asks for, by the options that make it a request token by token.
+RequestKind kind_of(const Given& given) {
+  if (!given.count("prompt") && !given.count("trace")) return RequestKind::kPass;
+  return text_of(given, "schedule") == "continuous" ? RequestKind::kServe : RequestKind::kGenerate;
+}
+
+/// The option of that name; nullptr where it is none of a request or has its default, which any
+/// request may have. Throws UsageError where requests of this kind do not have it.
+const OptionDef* option_of(const Given& given, const std::string& name, RequestKind kind) {
+  if (const OptionDef* option = find_option(name, kind)) return option;
+  for (const OptionDef& option : request_options()) {
+    if (option.name != name) continue;
+    const bool server_only =
+        kind == RequestKind::kGenerate && option.applies_to(RequestKind::kServe);
+    if (server_only) check_together(given, kind, option);
+    if (server_only && given.at(name).back() == option.initial) return nullptr;
+    const std::string help =
+        server_only || kind == RequestKind::kPass ? "" : "; see 'tilecast forecast --help'";
+    throw UsageError(options_as_flags(why_not(option, kind)) + help);
+  }
+  return nullptr;
+}
+
+/// Sets what was given; refuses what requests of another kind have.
+Request request_of(const Given& given) {
+  Request request{.kind = kind_of(given)};
   for (const auto& [name, values] : given) {
-    const OptionDef<Options>* option = find_option(known, name);
-    if (option == nullptr) {
-      if (find_option(others, name) != nullptr)
-        throw UsageError(fmt::format("--{} {}", name, refusal));
-      continue;
-    }
-    check_together(given, known, *option);
+    const OptionDef* option = option_of(given, name, request.kind);
+    if (option == nullptr) continue;
+    check_together(given, request.kind, *option);
     try {
-      set_option(options, *option, values.back());
+      set_option(request, *option, values.back());
     } catch (const Error& error) {
       // What an option says of its own text is seen on the command line alone; not so a file.
-      const bool path = kind_of(*option) != ValueKind::kText;
-      if (error.kind() == ErrorKind::kInput && !path) throw UsageError(error.what());
+      if (error.kind() == ErrorKind::kInput && kind_of(*option) == ValueKind::kText)
+        throw UsageError(options_as_flags(error.what()));
       throw;
     }
   }
-  return options;
+  return request;
 }
 
 /// With --require-fit, what does not fit is an error; the forecast has been written before.
@@ -78,25 +90,23 @@ TableStyle style_of(const Given& given, const std::string& output, int64_t rows)
   return style;
 }
 
-void run_llm(const Given& given) {
-  const LlmOptions options =
-      options_of(given, llm_options(), forecast_options(),
-                 "does not go with --prompt; see 'tilecast forecast --help'");
+void run_tokens(const Given& given, const Request& request) {
   const std::string format = text_of(given, "format", "table");
   const std::string output = text_of(given, "output-file");
   constexpr int64_t kRows = 8;  // of each of two steps
   const TableStyle style = style_of(given, output, kRows);
   try {
-    check_llm_options(options);
+    check_request(request);
   } catch (const Error& error) {
     // The command line alone shows it, unless a trace has a part in it.
-    if (error.kind() == ErrorKind::kInput && options.trace.empty()) throw UsageError(error.what());
+    if (error.kind() == ErrorKind::kInput && request.load.trace.empty())
+      throw UsageError(options_as_flags(error.what()));
     throw;
   }
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
   const GpuRef gpu = load_gpu_ref(text_of(given, "gpu"));
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
-  const LlmForecast forecast = forecast_llm(forecaster, model, gpu, options);
+  const LlmForecast forecast = forecast_llm(forecaster, model, gpu, request);
   if (format == "json") {
     emit(llm_json(forecast), output);
   } else {
@@ -107,10 +117,8 @@ void run_llm(const Given& given) {
 }
 
 void run(const Given& given) {
-  if (given.count("prompt") || given.count("trace")) return run_llm(given);
-  const ForecastOptions options =
-      options_of(given, forecast_options(), llm_options(),
-                 "needs --prompt (or --trace): it is of a forecast token by token");
+  const Request request = request_of(given);
+  if (request.kind != RequestKind::kPass) return run_tokens(given, request);
   const std::string format = text_of(given, "format", "table");
   const std::string output = text_of(given, "output-file");
   constexpr int64_t kRows = 20;
@@ -118,11 +126,11 @@ void run(const Given& given) {
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
   const GpuRef gpu = load_gpu_ref(text_of(given, "gpu"));
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
-  const Forecast forecast = forecaster.forecast(model, gpu, options);
+  const Forecast forecast = forecaster.forecast(model, gpu, request);
   if (format == "csv") {
     emit(forecast_csv(forecast), output, warning_texts(forecast.warnings));
   } else {
-    style.largest_batch = forecast.memory.fits ? forecaster.largest_batch(model, gpu, options)
+    style.largest_batch = forecast.memory.fits ? forecaster.largest_batch(model, gpu, request)
                                                : forecast.memory.largest_batch;
     if (format == "json") {
       emit(forecast_json(forecast, style.largest_batch), output);
@@ -133,8 +141,7 @@ void run(const Given& given) {
   require_fit(given, forecast.warnings);
 }
 
-template <typename Options>
-CommandOption shown(const OptionDef<Options>& option) {
+CommandOption shown(const OptionDef& option) {
   std::vector<std::string> old_names;
   for (const std::string& old : option.old_names) old_names.push_back("--" + old);
   return {.names = "--" + option.name,
@@ -146,24 +153,17 @@ CommandOption shown(const OptionDef<Options>& option) {
           .old_names = old_names};
 }
 
-template <typename A, typename B>
-bool alike(const OptionDef<A>& a, const OptionDef<B>& b) {
-  return a.value == b.value && a.initial == b.initial && a.help == b.help && a.choices == b.choices;
-}
-
-/// Options that mean the same in both kinds of forecast stand in a group of their own; those that
-/// share no more than the name stand in both kinds' groups.
+/// Options of all requests stand in a group of their own; those that share no more than the name
+/// stand in both kinds' groups.
 std::vector<OptionGroup> option_groups() {
   OptionGroup common{"Options", {gpu_option()}};
   OptionGroup pass{"One pass or training step (without --prompt)", {}};
   OptionGroup tokens{"Token by token (with --prompt)", {}};
-  for (const auto& option : forecast_options()) {
-    const OptionDef<LlmOptions>* other = find_option(llm_options(), option.name);
-    (other != nullptr && alike(option, *other) ? common : pass).options.push_back(shown(option));
-  }
-  for (const auto& option : llm_options()) {
-    const OptionDef<ForecastOptions>* other = find_option(forecast_options(), option.name);
-    if (other == nullptr || !alike(option, *other)) tokens.options.push_back(shown(option));
+  for (const OptionDef& option : request_options()) {
+    OptionGroup& group = option.kinds == kAllKinds ? common
+                         : option.kinds == kPasses ? pass
+                                                   : tokens;
+    group.options.push_back(shown(option));
   }
   common.options.push_back(format_option({"table", "json", "csv"}));
   common.options.push_back({.names = "--rows",

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "tilecast/error.h"
@@ -18,7 +19,7 @@ int main(int argc, char** argv) {
     tilecast::print_error(error.what());
     return 2;
   } catch (const tilecast::Error& error) {
-    tilecast::print_error(error.what());
+    tilecast::print_error(tilecast::options_as_flags(error.what()));
     return 1;
   } catch (const std::bad_alloc&) {
     tilecast::print_error("out of memory");

@@ -46,7 +46,7 @@ EvaluationRow summarize(const std::vector<Sample>& samples) {
 
 class Evaluator {
  public:
-  Evaluator(const Forecaster& forecaster, const std::string& predictor)
+  Evaluator(const Forecaster& forecaster, PredictorKind predictor)
       : forecaster_(forecaster), predictor_(predictor) {}
 
   Evaluation run(const MeasurementSet& set) {
@@ -102,7 +102,8 @@ class Evaluator {
       for (size_t i = 0; i < rows.size(); ++i) {
         CallOverhead overhead;
         const std::optional<NetKind> kind = find_net(kernels[i]);
-        if (kind && rows[i]->protocol == Protocol::kSingleCall && predictor_ != "roofline")
+        if (kind && rows[i]->protocol == Protocol::kSingleCall &&
+            predictor_ != PredictorKind::kRoofline)
           overhead = overheads[static_cast<size_t>(*kind)];
         samples[{found->id, rows[i]->op, precision_name(kernels[i]),
                  std::string(software_name(conditions[i].software))}]
@@ -140,16 +141,16 @@ class Evaluator {
       const ModelRef ref = model_of(m);
       GpuRef gpu;
       gpu.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{*device(m.gpu)});
-      ForecastOptions options;
-      options.mode = m.mode == "training" ? Mode::kTraining : Mode::kInference;
-      options.batch = m.batch;
-      options.seq = m.seq;
-      options.fusion = m.option == "fusion" ? "pointwise" : "none";
-      options.attention = fused ? "flash" : "eager";
-      options.dtype = m.dtype.empty() ? "fp32" : m.dtype;  // not the checkpoint's
-      options.optimizer = m.optimizer;
-      options.predictor = predictor_;
-      const Forecast f = forecaster_.forecast(ref, gpu, options);
+      Request request;
+      request.mode = m.mode == "training" ? Mode::kTraining : Mode::kInference;
+      request.batch = m.batch;
+      request.seq = m.seq;
+      request.execution.fusion = m.option == "fusion" ? Fusion::kPointwise : Fusion::kNone;
+      if (fused) request.execution.attention = AttentionKind::kFlash;
+      request.execution.dtype = m.dtype.empty() ? "fp32" : m.dtype;  // not the checkpoint's
+      set_option(request, *find_option("optimizer", request.kind), m.optimizer);
+      request.execution.predictor = predictor_;
+      const Forecast f = forecaster_.forecast(ref, gpu, request);
       result_.models.push_back({f.gpu, m.model, m.mode, m.seq, m.batch, m.dtype, m.option,
                                 m.measured_s, f.latency_s, f.latency_low_s, f.latency_high_s,
                                 100 * std::abs(f.latency_s / m.measured_s - 1)});
@@ -159,7 +160,7 @@ class Evaluator {
   }
 
   const Forecaster& forecaster_;
-  const std::string predictor_;
+  const PredictorKind predictor_;
   Evaluation result_;
   std::map<std::string, std::optional<Device>> devices_;
   std::map<std::string, int> skipped_;
@@ -169,8 +170,7 @@ class Evaluator {
 
 Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
                     const std::string& predictor) {
-  check_predictor(predictor);
-  return Evaluator(forecaster, predictor).run(read_measurements(path));
+  return Evaluator(forecaster, parse_predictor(predictor)).run(read_measurements(path));
 }
 
 }  // namespace tilecast

@@ -14,6 +14,7 @@
 #include "graph/dtype.h"
 #include "graph/graph.h"
 #include "graph/scheme.h"
+#include "graph/software.h"
 
 namespace tilecast {
 

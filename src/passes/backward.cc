@@ -82,7 +82,7 @@ void add_backward(Graph& graph) {
     throw Error(ErrorKind::kUnsupported,
                 graph.name +
                     ": no weight leads to the model's output, so there is nothing to "
-                    "train; use --mode inference");
+                    "train; use `mode` inference");
   for (const TensorId id : graph.outputs) {
     if (!g.wants(id)) continue;
     const Tensor output = graph.tensor(id);

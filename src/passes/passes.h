@@ -5,10 +5,9 @@
 
 #include "graph/graph.h"
 #include "graph/scheme.h"
+#include "tilecast/choices.h"
 
 namespace tilecast {
-
-enum class Optimizer { kNone, kSgd, kAdam, kAdamW };
 
 /// Appends what autograd launches for the gradient of every weight, accumulation into the stored
 /// gradients included. The gradients of the model's outputs are taken as given (no loss).

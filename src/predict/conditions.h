@@ -1,20 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+
+#include "graph/software.h"
 
 namespace tilecast {
-
-/// Whose kernels run the operators.
-enum class Software : uint8_t { kPyTorch, kVllm, kSglang, kTensorRtLlm };
-
-/// "pytorch", "vllm", "sglang", "trtllm".
-const std::vector<std::string>& software_names();
-std::string_view software_name(Software software);
-std::optional<Software> find_software(std::string_view name);
 
 /// Where a kernel's operands lie when it starts.
 enum class Caches : uint8_t {

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "report/kernel_text.h"
+#include "report/options_json.h"
 #include "report/text_table.h"
 #include "tilecast/report.h"
 
@@ -165,6 +166,7 @@ std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batc
                    {"device_bytes", f.memory.device_bytes},
                    {"fits", f.memory.fits}}},
                  {"kernels", kernel_list(f.kernels)},
+                 {"options", options_json(f.used)},
                  {"warnings", warning_texts(f.warnings)},
                  {"warning_codes", warning_code_names(f.warnings)}};
   object["memory"]["largest_batch"] = largest_batch ? Json(*largest_batch) : Json(nullptr);

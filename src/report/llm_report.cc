@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "report/kernel_text.h"
+#include "report/options_json.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
 #include "tilecast/report.h"
@@ -198,6 +199,7 @@ std::string llm_json(const LlmForecast& f) {
                  {"prefill", step_json(f.prefill)},
                  {"decode", step_json(f.decode)},
                  {"kernels", kernel_list(f.kernels)},
+                 {"options", options_json(f.used)},
                  {"warnings", warning_texts(f.warnings)},
                  {"warning_codes", warning_code_names(f.warnings)}};
   if (f.tp > 1) {

@@ -125,8 +125,8 @@ class Server {
       throw Error(
           ErrorKind::kUnsupported,
           fmt::format("the simulation takes too many steps: {} of {} requests are answered; ask "
-                      "for fewer (--requests), or for steps of more tokens "
-                      "(--max-num-batched-tokens)",
+                      "for fewer (`requests`), or for steps of more tokens "
+                      "(`max-num-batched-tokens`)",
                       done_, times_.size()));
   }
 
@@ -189,7 +189,7 @@ void check(const ServingLoad& load, const ServerLimits& limits) {
     if (r.prompt > limits.max_num_batched_tokens)
       throw Error(ErrorKind::kInput,
                   fmt::format("a prompt of {} tokens is longer than a step of {} "
-                              "(--max-num-batched-tokens), and TensorRT-LLM cuts no prompts unless "
+                              "(`max-num-batched-tokens`), and TensorRT-LLM cuts no prompts unless "
                               "chunked context is on, which is not modelled",
                               r.prompt, limits.max_num_batched_tokens));
   }

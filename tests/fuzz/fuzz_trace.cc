@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "api/llm_load.h"
+#include "request/load.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 

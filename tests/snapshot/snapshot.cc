@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
 #include "tilecast/llm.h"
@@ -61,8 +62,8 @@ struct Numbers {
 };
 
 std::string pass_line(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                      const ForecastOptions& options) {
-  const Forecast f = forecaster.forecast(model, gpu, options);
+                      const Request& request) {
+  const Forecast f = forecaster.forecast(model, gpu, request);
   Numbers n;
   n.add(f.kernels);
   const MemoryForecast& m = f.memory;
@@ -79,8 +80,8 @@ std::string pass_line(const Forecaster& forecaster, const ModelRef& model, const
 }
 
 std::string llm_line(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                     const LlmOptions& options) {
-  const LlmForecast f = forecast_llm(forecaster, model, gpu, options);
+                     const Request& request) {
+  const LlmForecast f = forecast_llm(forecaster, model, gpu, request);
   Numbers n;
   n.add(f.kernels);
   for (const int64_t x :
@@ -113,30 +114,33 @@ const Kind kKinds[] = {
                      const GpuRef& g) { return pass_line(f, m, g, {.batch = 2}); }},
     {"training",
      [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
-       return pass_line(f, m, g, {.mode = Mode::kTraining, .batch = 2, .optimizer = "adamw"});
+       return pass_line(f, m, g,
+                        {.batch = 2, .mode = Mode::kTraining, .optimizer = Optimizer::kAdamW});
      }},
     {"amp",
      [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
-       return pass_line(f, m, g, {.mode = Mode::kTraining, .dtype = "amp", .fusion = "pointwise"});
+       return pass_line(
+           f, m, g,
+           {.mode = Mode::kTraining, .execution = {.dtype = "amp", .fusion = Fusion::kPointwise}});
      }},
     {"flash",
      [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
-       return pass_line(f, m, g, {.dtype = "bf16", .attention = "flash"});
+       return pass_line(f, m, g,
+                        {.execution = {.dtype = "bf16", .attention = AttentionKind::kFlash}});
      }},
     {"prompt",
      [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
-       return llm_line(f, m, g, {.prompt = 384, .output = 48, .batch = 4});
+       return llm_line(f, m, g,
+                       {.kind = RequestKind::kGenerate, .batch = 4, .prompt = 384, .output = 48});
      }},
     {"server",
      [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
        return llm_line(f, m, g,
-                       {.prompt = 200,
+                       {.kind = RequestKind::kServe,
+                        .prompt = 200,
                         .output = 24,
-                        .tp = 2,
-                        .continuous = true,
-                        .concurrency = 4,
-                        .requests = 12,
-                        .max_num_seqs = 4});
+                        .load = {.concurrency = 4, .requests = 12, .max_num_seqs = 4},
+                        .execution = {.tp = 2}});
      }},
 };
 
@@ -155,7 +159,7 @@ std::vector<std::string> all_lines() {
           line = kind.line(forecaster, model, gpu);
         } catch (const Error& error) {
           if (error.kind() == ErrorKind::kInternal) throw;
-          line = fmt::format("refused: {}", error.what());
+          line = "refused: " + options_as_flags(error.what());
         }
         lines.push_back(fmt::format("{} {} {} {}", entry.name, gpu.id(), kind.name, line));
       }

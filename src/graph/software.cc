@@ -1,4 +1,4 @@
-#include "predict/conditions.h"
+#include "graph/software.h"
 
 #include <algorithm>
 

@@ -1,0 +1,122 @@
+#pragma once
+
+// How options read and write the fields of a request.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "request/values.h"
+#include "tilecast/request.h"
+
+namespace tilecast {
+
+/// Words of a closed list, in the order of its values. Defined for the lists of choices.h.
+template <typename Choice>
+const std::vector<std::string>& choice_names();
+
+template <typename Choice>
+const std::string& choice_name(Choice choice) {
+  return choice_names<Choice>()[static_cast<size_t>(choice)];
+}
+
+/// Names that `--dtype` takes; "amp", "amp-fp16" and "tf32" only with autocast.
+std::vector<std::string> precision_names(bool autocast);
+
+namespace internal {
+
+template <typename T>
+struct Plain {
+  using type = T;
+};
+template <typename T>
+struct Plain<std::optional<T>> {
+  using type = T;
+};
+
+template <typename T>
+T parse(const OptionDef& option, const std::string& text) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return text == "on";
+  } else if constexpr (std::is_enum_v<T>) {
+    const std::vector<std::string>& names = choice_names<T>();  // holds it: checked before
+    return static_cast<T>(std::find(names.begin(), names.end(), text) - names.begin());
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    return whole_value(option, text);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return number_value(option, text) / option.per_unit;
+  } else {
+    return text;
+  }
+}
+
+template <typename T>
+std::string text_of(const OptionDef& option, const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "on" : "off";
+  } else if constexpr (std::is_enum_v<T>) {
+    return choice_name(value);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return value;
+  } else if (value == 0 && option.initial.empty()) {
+    return "";  // 0 of an option without a default: it was not given
+  } else if constexpr (std::is_same_v<T, double>) {
+    return number_text(value * option.per_unit);
+  } else {
+    return number_text(value);
+  }
+}
+
+}  // namespace internal
+
+/// Of the field that `Field` picks from a request: an enum, bool ("on", "off"), string, whole
+/// number or number, or an optional of them.
+template <auto Field>
+OptionAccess field() {
+  using Stored = std::remove_cvref_t<decltype(Field(std::declval<Request&>()))>;
+  using T = typename internal::Plain<Stored>::type;
+  OptionAccess access;
+  if (std::is_same_v<T, int64_t>) access.type = OptionType::kWhole;
+  if (std::is_same_v<T, double>) access.type = OptionType::kNumber;
+  access.set = [](Request& request, const OptionDef& option, const std::string& text) {
+    Field(request) = internal::parse<T>(option, text);
+  };
+  access.get = [](const Request& request, const OptionDef& option) -> std::string {
+    const Stored& value = Field(request);
+    if constexpr (std::is_same_v<Stored, T>) {
+      return internal::text_of(option, value);
+    } else {
+      return value ? internal::text_of(option, *value) : "";
+    }
+  };
+  return access;
+}
+
+/// Of two fields: "800", or "800:1000" for a server. Asks for an answer token by token.
+template <auto Low, auto High>
+OptionAccess length_range() {
+  OptionAccess access;
+  access.set = [](Request& request, const OptionDef& option, const std::string& text) {
+    std::tie(Low(request), High(request)) = range_value(option, text);
+    request.load.lengths_given = true;
+    if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
+  };
+  access.get = [](const Request& request, const OptionDef&) -> std::string {
+    if (request.kind == RequestKind::kPass) return "";
+    const int64_t low = Low(request), high = High(request);  // high: 0 where all are alike
+    return high == 0 || high == low ? number_text(low) : number_text(low) + ":" + number_text(high);
+  };
+  return access;
+}
+
+/// "static" or "continuous": the kind of a request token by token.
+OptionAccess schedule();
+
+/// A trace of requests, which is read when it is set.
+OptionAccess trace_file();
+
+}  // namespace tilecast

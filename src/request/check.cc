@@ -1,0 +1,114 @@
+// What requests may hold: the same as their options take from text, which the setters check, and
+// only options that the request's kind has.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "request/load.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorKind::kInput, message); }
+
+/// "name=value": whether the request has that value.
+void check_needs(const Request& request, const OptionDef& option) {
+  const size_t equals = option.needs.find('=');
+  const std::string name = option.needs.substr(0, equals), value = option.needs.substr(equals + 1);
+  const OptionDef* needed = find_option(name, request.kind);
+  if (needed == nullptr || needed->access.get(request, *needed) != value)
+    refuse(fmt::format("`{}` needs `{}` {}", option.name, name, value));
+}
+
+void check_values(const Request& request) {
+  Request scratch;
+  for (const OptionDef& option : request_options()) {
+    const std::string text = option.access.get(request, option);
+    if (text.empty()) continue;  // not given
+    if (!option.applies_to(request.kind)) {
+      if (text != option.initial && find_option(option.name, request.kind) == nullptr)
+        refuse(why_not(option, request.kind));
+      continue;
+    }
+    if (option.access.type != OptionType::kFile) set_option(scratch, option, text);
+    if (!option.needs.empty() && text != option.initial) check_needs(request, option);
+  }
+}
+
+void check_static(const Request& r) {
+  const auto check = [](const char* name, int64_t low, int64_t high) {
+    if (high > low)
+      refuse(
+          fmt::format("`{}` {}:{}: all sequences of a static batch are alike; give one number, or "
+                      "use `schedule` continuous",
+                      name, low, high));
+  };
+  check("prompt", r.prompt, r.load.prompt_most);
+  check("output", r.output, r.load.output_most);
+}
+
+void check_server(const Request& r) {
+  const Load& load = r.load;
+  for (const TraceRequest& t : load.trace) {
+    if (!(t.arrival_s >= 0) || !std::isfinite(t.arrival_s) || t.prompt < 1 || t.output < 1)
+      refuse("`trace`: expected arrivals of 0 s or more and lengths of 1 token or more");
+  }
+  const int loads =
+      (load.rate > 0 ? 1 : 0) + (load.concurrency > 0 ? 1 : 0) + (load.trace.empty() ? 0 : 1);
+  if (loads != 1)
+    refuse(fmt::format("`schedule` continuous needs one of `rate`, `concurrency` and `trace`{}",
+                       loads == 0 ? "" : ", found more than one"));
+  if (r.batch != 1)
+    refuse(
+        "`batch` does not go with `schedule` continuous, whose batches follow from the load; use "
+        "`concurrency`");
+  if (r.execution.software == Software::kPyTorch)
+    refuse(
+        "`schedule` continuous: PyTorch has no scheduler of requests; use `software` vllm, sglang "
+        "or trtllm, or `schedule` static");
+  if (const auto all = static_cast<int64_t>(load.trace.size()); all > 0 && load.requests > all)
+    refuse(fmt::format("`requests` {}: the trace has {}", load.requests, all));
+  if (request_count(load) > kMostServedRequests)
+    refuse(
+        fmt::format("{} requests are too many to simulate; ask for the first ones with `requests`, "
+                    "{} at most",
+                    request_count(load), kMostServedRequests));
+}
+
+}  // namespace
+
+const OptionDef* find_option(const std::string& name, RequestKind kind) {
+  for (const OptionDef& option : request_options()) {
+    if (option.applies_to(kind) && option.name == name) return &option;
+  }
+  return nullptr;
+}
+
+void set_option(Request& request, const OptionDef& option, const std::string& text) {
+  const std::vector<std::string>& choices = option.choices;
+  if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end())
+    refuse(fmt::format("`{}`: unknown value '{}'{}; known: {}", option.name, shown_name(text),
+                       did_you_mean(text, choices), join(choices, ", ")));
+  option.access.set(request, option, text);
+}
+
+std::string why_not(const OptionDef& option, RequestKind kind) {
+  if (kind == RequestKind::kPass)
+    return fmt::format("`{}` needs `prompt` (or `trace`): it is of a forecast token by token",
+                       option.name);
+  if (option.applies_to(RequestKind::kServe))
+    return fmt::format("`{}` needs `schedule` continuous", option.name);
+  return fmt::format("`{}` does not go with `prompt`", option.name);
+}
+
+void check_request(const Request& request) {
+  check_values(request);
+  if (request.kind == RequestKind::kGenerate) check_static(request);
+  if (request.kind == RequestKind::kServe) check_server(request);
+}
+
+}  // namespace tilecast

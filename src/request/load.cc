@@ -1,0 +1,74 @@
+#include "request/load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+
+std::vector<TraceRequest> read_trace(const std::string& path) {
+  return parse_trace(read_file(path), path);
+}
+
+std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& path) {
+  const CsvTable table = parse_csv(text, path);
+  const auto column = [&](std::string_view name, std::string_view other) {
+    const std::optional<size_t> found = table.column(other);
+    return found ? *found : table.require_column(name);
+  };
+  const size_t arrival = column("arrival_s", "arrival"), prompt = table.require_column("prompt"),
+               output = table.require_column("output");
+  std::vector<TraceRequest> trace;
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    const auto fail = [&](size_t at, const char* expected) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}:{}: '{}': expected {}, found '{}'", path, table.lines[row],
+                              table.header[at], expected, shown_name(table.rows[row][at])));
+    };
+    const auto number = [&](size_t at, const char* expected, double least, double most) {
+      double value = least - 1;
+      try {
+        value = table.number(row, at);
+      } catch (const Error&) {
+        fail(at, expected);
+      }
+      if (value < least || value > most) fail(at, expected);
+      return value;
+    };
+    constexpr double kMost = 1e9;
+    const auto tokens = [&](size_t at) {
+      constexpr const char* kExpected = "a whole number of tokens, 1 or more";
+      const double value = number(at, kExpected, 1, kMost);
+      if (value != std::floor(value)) fail(at, kExpected);
+      return static_cast<int64_t>(value);
+    };
+    trace.push_back(
+        {number(arrival, "seconds, 0 or more", 0, kMost), tokens(prompt), tokens(output)});
+  }
+  if (trace.empty())
+    throw Error(ErrorKind::kInput,
+                path + ": expected a line for each request after the header, found none");
+  std::stable_sort(trace.begin(), trace.end(), [](const TraceRequest& a, const TraceRequest& b) {
+    return a.arrival_s < b.arrival_s;
+  });
+  return trace;
+}
+
+int64_t request_count(const Load& load) {
+  if (load.requests > 0) return load.requests;
+  if (!load.trace.empty()) return static_cast<int64_t>(load.trace.size());
+  // A closed loop: four rounds between the first and the last. An open one: enough that the 99th
+  // percentile is the mean of ten requests.
+  constexpr int64_t kRounds = 6, kFewest = 200, kMost = 20000, kOpen = 1000;
+  return load.rate > 0 ? kOpen
+                       : std::clamp(kRounds * std::min(load.concurrency, kMost), kFewest, kMost);
+}
+
+}  // namespace tilecast

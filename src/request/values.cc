@@ -1,0 +1,61 @@
+#include "request/values.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "base/text.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// nullopt where the text is no number of the type from the option's least to its most.
+template <typename T>
+std::optional<T> find_number(const OptionDef& option, std::string_view text) {
+  T value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  const auto number = static_cast<double>(value);
+  if (!(number >= option.least && number <= option.most)) return std::nullopt;
+  return value;
+}
+
+[[noreturn]] void refuse(const OptionDef& option, const std::string& expected,
+                         const std::string& text) {
+  throw Error(ErrorKind::kInput, fmt::format("`{}`: expected {}, found '{}'", option.name, expected,
+                                             shown_name(text)));
+}
+
+std::string whole_number(const OptionDef& option) {
+  return fmt::format("a whole number from {:.0f} to {:.0f}", option.least, option.most);
+}
+
+}  // namespace
+
+int64_t whole_value(const OptionDef& option, const std::string& text) {
+  if (const std::optional<int64_t> value = find_number<int64_t>(option, text)) return *value;
+  refuse(option, whole_number(option), text);
+}
+
+std::pair<int64_t, int64_t> range_value(const OptionDef& option, const std::string& text) {
+  const std::string_view all = text;
+  const size_t colon = all.find(':');
+  const std::optional<int64_t> low = find_number<int64_t>(option, all.substr(0, colon));
+  const std::optional<int64_t> high =
+      colon == std::string::npos ? low : find_number<int64_t>(option, all.substr(colon + 1));
+  if (low && high && *low <= *high) return {*low, *high};
+  refuse(option, whole_number(option) + ", or a range LOW:HIGH of two", text);
+}
+
+double number_value(const OptionDef& option, const std::string& text) {
+  if (const std::optional<double> value = find_number<double>(option, text)) return *value;
+  refuse(option, fmt::format("a number from {} to {}", option.least, option.most), text);
+}
+
+std::string number_text(int64_t value) { return std::to_string(value); }
+
+std::string number_text(double value) { return fmt::format("{}", value); }
+
+}  // namespace tilecast
