@@ -24,6 +24,17 @@ void whole_model(benchmark::State& state, const char* model_name, tilecast::Mode
   }
 }
 
+/// What a cache of forecasts pays for each answer.
+void copy_forecast(benchmark::State& state, const char* model_name) {
+  const Forecaster forecaster;
+  const tilecast::Forecast forecast = forecaster.forecast(
+      tilecast::load_model_ref(model_name), tilecast::load_gpu_ref("H100"), {.batch = 4});
+  for (auto _ : state) {
+    tilecast::Forecast copy = forecast;
+    benchmark::DoNotOptimize(copy);
+  }
+}
+
 /// Kernels that differ from each other, in the mix of a training graph: half matrix products.
 std::vector<tilecast::Kernel> distinct_kernels(size_t count) {
   tilecast::Rng rng(1);
@@ -104,6 +115,7 @@ BENCHMARK_CAPTURE(whole_model, gpt2_large_inference, "gpt2_large", tilecast::Mod
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(whole_model, llama_3_8b_training, "llama-3-8b", tilecast::Mode::kTraining, 2048)
     ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_forecast, diffusion, "stable-diffusion-1.5")->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(kernel_batch, fp32, distinct_kernels, tilecast::Conditions{})
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(kernel_batch, bf16, narrow_kernels,

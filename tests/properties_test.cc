@@ -113,7 +113,7 @@ void expect_interval(double low, double middle, double high, const std::string& 
 
 void expect_kernels(const std::vector<KernelForecast>& kernels, const std::string& what) {
   for (const KernelForecast& k : kernels) {
-    const std::string kernel = what + ": " + k.name + " " + k.op;
+    const std::string kernel = fmt::format("{}: {} {}", what, k.name, k.op);
     expect_interval(k.low_s, k.latency_s, k.high_s, kernel);
     // Time over the least that the data sheet allows is at least 1.
     EXPECT_LE(k.utilization_ratio, 1 + kRounding) << kernel;

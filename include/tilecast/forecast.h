@@ -43,12 +43,14 @@ struct NamedSizes {
   }
 };
 
-/// Kernels that are alike, e.g. one per layer. Times are of one; `count` says how many.
+/// Kernels that are alike, e.g. one per layer. Times are of one; `count` says how many. The name
+/// points into storage that the forecast and its copies share; the other texts are constants. So
+/// rows are cheap to copy, and one that outlives its forecast must not be asked for its name.
 struct KernelForecast {
-  std::string name;
-  std::string op;
-  std::string phase;  ///< "forward", "backward" or "optimizer"
-  std::string dtype;
+  std::string_view name;
+  std::string_view op;
+  std::string_view phase;  ///< "forward", "backward", "optimizer", "prefill" or "decode"
+  std::string_view dtype;
   NamedSizes shape;
   int64_t count = 1;
   double latency_s = 0;
@@ -56,14 +58,14 @@ struct KernelForecast {
   double high_s = 0;
   int64_t flops = 0;
   int64_t bytes = 0;
-  std::string limit;  ///< "compute", "memory" or "latency"
+  std::string_view limit;  ///< "compute", "memory" or "latency"
   std::optional<std::pair<int64_t, int64_t>> tile;
   double waves = 0;
   double utilization_ratio = 0;  ///< least time that the data sheet allows over the forecast
-  std::string predictor;
+  std::string_view predictor;
   bool extrapolated = false;
   /// What is furthest outside the training range: a feature of docs/accuracy.md, or "dtype".
-  std::string extrapolated_feature;
+  std::string_view extrapolated_feature;
 };
 
 /// Bytes of one rank at the peak.
@@ -107,6 +109,7 @@ struct Forecast {
   double utilization_ratio = 0;  ///< FLOPs over latency × the device's peak for the dtype
   MemoryForecast memory;
   std::vector<KernelForecast> kernels;
+  std::shared_ptr<const void> names;  ///< what the names of the kernels point into
   std::vector<Warning> warnings;
   Request used;  ///< the request as it was used: what was left open is filled in
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,6 +62,7 @@ struct LlmForecast {
   /// All kernels of one rank, "prefill" or "decode" in `phase`; decode steps at the middles of up
   /// to five parts of the output, each counted for all steps of its part.
   std::vector<KernelForecast> kernels;
+  std::shared_ptr<const void> names;  ///< what the names of all kernels point into
   /// FLOPs over latency and the device's peak for what is multiplied. Server: FLOPs of a request
   /// times the requests answered in a second over that peak.
   double utilization_ratio = 0;

@@ -15,7 +15,6 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "devices/registry.h"
 #include "memory/plan.h"
 #include "ops/op_def.h"
 #include "ops/sizes.h"
@@ -120,50 +119,61 @@ std::optional<int64_t> largest_fitting_batch(const Model& model, const Device& d
   return largest == 0 ? std::nullopt : std::optional(largest);
 }
 
-void add_totals(Forecast& forecast) {
+/// A pass on its way to a forecast: the graph and what became of it. May be moved, not copied: the
+/// program points into the graph.
+struct TimedPass {
+  Graph graph;
+  Program program;
+  std::vector<KernelTime> times;  ///< of the program's kernels
+  Timeline timeline;
+  Totals totals;
+};
+
+TimedPass time_pass(Graph graph, const Execution& execution, const Predictor& predictor,
+                    const Device& device, const Conditions& conditions) {
+  TimedPass pass{.graph = std::move(graph)};
+  pass.program = lower(pass.graph);
+  pass.times.resize(pass.program.kernels.size());
+  predictor.predict(pass.program.kernels, device, conditions, pass.times);
+  // The baseline is the data sheet alone.
+  const bool baseline = execution.predictor == PredictorKind::kRoofline;
+  pass.timeline = run_program(pass.program, pass.times, baseline ? 0 : execution.host_launch_s);
+  pass.totals = totals_of(pass.timeline, pass.program.kernel_counts(), pass.times);
+  return pass;
+}
+
+/// Rows, times and work.
+void add_times(Forecast& forecast, const TimedPass& pass) {
+  const auto names = std::make_shared<TextArena>();
+  forecast.kernels = describe_events(pass.timeline, pass.program, pass.times, *names);
+  forecast.names = names;
   for (const KernelForecast& row : forecast.kernels) {
     const auto count = static_cast<double>(row.count);
     forecast.kernels_s += row.latency_s * count;
     forecast.flops = checked_add(forecast.flops, checked_multiply(row.flops, row.count));
     forecast.bytes = checked_add(forecast.bytes, checked_multiply(row.bytes, row.count));
   }
+  forecast.latency_s = pass.totals.seconds;
+  forecast.latency_low_s = pass.totals.low_s;
+  forecast.latency_high_s = pass.totals.high_s;
+  forecast.host_wait_s = pass.totals.host_wait_s;
+  forecast.forward_s = pass.timeline.phase_s(Phase::kForward);
+  forecast.backward_s = pass.timeline.phase_s(Phase::kBackward);
+  forecast.optimizer_s = pass.timeline.phase_s(Phase::kOptimizer);
+}
+
+/// What was asked, and what it came to mean.
+void describe_request(Forecast& forecast, const Request& used, const Precision& precision) {
+  forecast.mode = choice_name(used.mode);
+  forecast.batch = used.batch;
+  forecast.seq = *used.seq;
+  forecast.dtype = precision.name;
+  forecast.dtype_source = precision.source;
+  forecast.used = used;
+  forecast.used.execution.dtype = precision.name;
 }
 
 }  // namespace
-
-const std::string& ModelRef::name() const { return content->model.name; }
-const std::string& GpuRef::id() const { return content->device.id; }
-const std::vector<std::string>& GpuRef::warnings() const { return content->device.warnings; }
-
-namespace {
-
-ModelRef ref_of(Model model) {
-  ModelRef ref;
-  ref.content = std::make_shared<const ModelRef::Content>(ModelRef::Content{std::move(model)});
-  return ref;
-}
-
-GpuRef ref_of(Device device) {
-  GpuRef ref;
-  ref.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{std::move(device)});
-  return ref;
-}
-
-}  // namespace
-
-ModelRef load_model_ref(const std::string& name_or_path) {
-  return ref_of(load_model(name_or_path));
-}
-
-ModelRef model_from_text(const std::string& text, const std::string& name) {
-  return ref_of(import_model(text, printable(name)));
-}
-
-GpuRef load_gpu_ref(const std::string& name_or_path) { return ref_of(find_device(name_or_path)); }
-
-GpuRef gpu_from_text(const std::string& text, const std::string& name) {
-  return ref_of(parse_device(text, printable(name)));
-}
 
 PredictorKind parse_predictor(const std::string& name) {
   Request request;
@@ -187,66 +197,43 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
   check_pass(request);
-  Execution execution = request.execution;
-  execution.software = execution.software.value_or(Software::kPyTorch);
-  const int64_t seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
-  check_model(model, request, seq);
+  Request used = request;
+  used.execution.software = used.execution.software.value_or(Software::kPyTorch);
+  used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
+  check_model(model, request, *used.seq);
   const Precision precision = resolve_precision(model, device, precision_request(request));
-  const Graph graph = build_graph(model, request, seq, precision);
-  const Program program = lower(graph);
-  const Conditions conditions{.software = *execution.software};
-  const Predictor& predictor = impl_->predictor(execution.predictor);
-  std::vector<KernelTime> times(program.kernels.size());
-  predictor.predict(program.kernels, device, conditions, times);
-  // The baseline is the data sheet alone.
-  const Timeline timeline =
-      run_program(program, times,
-                  execution.predictor == PredictorKind::kRoofline ? 0 : execution.host_launch_s);
-  const Totals totals = totals_of(timeline, program.kernel_counts(), times);
-
+  const Predictor& predictor = impl_->predictor(used.execution.predictor);
+  const Conditions conditions{.software = *used.execution.software};
+  const TimedPass pass = time_pass(build_graph(model, request, *used.seq, precision),
+                                   used.execution, predictor, device, conditions);
   Forecast forecast;
   forecast.model = model.name;
   forecast.gpu = device.id;
   forecast.gpu_name = device.name;
-  forecast.mode = choice_name(request.mode);
-  forecast.batch = request.batch;
-  forecast.seq = seq;
-  forecast.dtype = precision.name;
-  forecast.dtype_source = precision.source;
   forecast.fixed_shapes = model.fixed_dtype.has_value();
-  forecast.parameters = graph.parameter_count();
-  forecast.used = request;
-  forecast.used.seq = seq;
-  forecast.used.execution = execution;
-  forecast.used.execution.dtype = precision.name;
-  forecast.kernels = describe_events(timeline, program, times);
-  add_totals(forecast);
-  forecast.latency_s = totals.seconds;
-  forecast.forward_s = timeline.phase_s(Phase::kForward);
-  forecast.backward_s = timeline.phase_s(Phase::kBackward);
-  forecast.optimizer_s = timeline.phase_s(Phase::kOptimizer);
-  forecast.host_wait_s = totals.host_wait_s;
-  forecast.latency_low_s = totals.low_s;
-  forecast.latency_high_s = totals.high_s;
+  forecast.parameters = pass.graph.parameter_count();
+  describe_request(forecast, used, precision);
+  add_times(forecast, pass);
   const double peak = device.matmul_peak(multiplied_dtype(precision.scheme, precision.dtype));
   if (forecast.latency_s > 0 && peak > 0)
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
-  forecast.memory = forecast_memory(graph, device);
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name, model.warnings);
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
-  add_warning(warnings, slower_experts("", graph, program, times, predictor, device, conditions));
+  add_warning(warnings, slower_experts("", pass.graph, pass.program, pass.times, predictor, device,
+                                       conditions));
   add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
-  add_warning(warnings, extrapolation_warning("", timeline, times));
+  add_warning(warnings, extrapolation_warning("", pass.timeline, pass.times));
   add_warning(warnings, no_model_warning("", forecast.kernels));
-  add_warning(warnings, host_wait_warning("", totals));
+  add_warning(warnings, host_wait_warning("", pass.totals));
+  forecast.memory = forecast_memory(pass.graph, device);
   if (MemoryForecast& memory = forecast.memory; !memory.fits) {
     Shortage shortage{.needed_bytes = memory.peak_bytes,
                       .usable_bytes = device.memory_bytes,
                       .largest_batch = {}};
     // A graph file fixes its batch: there is no other to name.
     if (model.default_seq > 0) {
-      memory.largest_batch = largest_fitting_batch(model, device, request, seq, precision,
+      memory.largest_batch = largest_fitting_batch(model, device, request, *used.seq, precision,
                                                    BatchBytes{request.batch, memory.peak_bytes});
       shortage.largest_batch = memory.largest_batch.value_or(0);
     }
@@ -296,7 +283,7 @@ std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuR
   std::vector<KernelForecast> rows;
   for (size_t i = 0; i < kernels.size(); ++i) {
     rows.push_back(describe(kernels[i], times[i]));
-    rows.back().name = op;
+    rows.back().name = rows.back().op;
     rows.back().phase = "forward";
   }
   return rows;

@@ -79,7 +79,7 @@ class Llm {
       wait->facts.push_back({"cuda_graphs", int64_t{o_.execution.cuda_graphs}});
       f.warnings.push_back(*std::move(wait));
     }
-    std::map<std::string, double> shares;
+    std::map<std::string_view, double> shares;
     for (const KernelForecast& k : f.kernels)
       shares[k.limit] += k.latency_s * static_cast<double>(k.count);
     for (const auto& [limit, seconds] : shares)
@@ -91,6 +91,7 @@ class Llm {
 
   void describe_request(LlmForecast& f) const {
     f.model = model_.name;
+    f.names = names_;
     f.gpu = device_.id;
     f.gpu_name = device_.name;
     f.dtype = steps_.precision().name;
@@ -156,8 +157,8 @@ class Llm {
     }
   }
 
-  static std::vector<KernelForecast> rows_of(const Step& s) {
-    return describe_events(s.timeline, s.program, s.times);
+  std::vector<KernelForecast> rows_of(const Step& s) const {
+    return describe_events(s.timeline, s.program, s.times, *names_);
   }
 
   void prefill(LlmForecast& f) const {
@@ -260,6 +261,7 @@ class Llm {
     f.warnings = std::move(warnings);
   }
 
+  std::shared_ptr<TextArena> names_ = std::make_shared<TextArena>();
   const LlmSteps& steps_;
   const Model& model_;
   const Decoder& decoder_;

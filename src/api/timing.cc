@@ -70,13 +70,14 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
 }
 
 std::vector<KernelForecast> describe_events(const Timeline& timeline, const Program& program,
-                                            const std::vector<KernelTime>& times) {
+                                            const std::vector<KernelTime>& times,
+                                            TextArena& names) {
   std::vector<KernelForecast> rows;
   rows.reserve(timeline.events.size());
   for (const Event& event : timeline.events) {
     const Node& node = *program.launches[event.launch].node;
     KernelForecast row = describe(program.kernels[event.kernel], times[event.kernel]);
-    row.name = node.name;
+    row.name = names.add(node.name);
     row.phase = phase_name(node.phase);
     row.count = event.count;
     rows.push_back(std::move(row));

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/text_arena.h"
 #include "lower/program.h"
 #include "predict/predictor.h"
 #include "sim/timeline.h"
@@ -37,8 +38,8 @@ Totals totals_of(const Timeline& timeline, const std::vector<double>& kernel_cou
 
 KernelForecast describe(const Kernel& kernel, const KernelTime& time);
 
-/// One row for each event of the timeline, with its node's name.
+/// One row for each event of the timeline, with its node's name, which is put into `names`.
 std::vector<KernelForecast> describe_events(const Timeline& timeline, const Program& program,
-                                            const std::vector<KernelTime>& times);
+                                            const std::vector<KernelTime>& times, TextArena& names);
 
 }  // namespace tilecast

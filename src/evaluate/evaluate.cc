@@ -105,7 +105,7 @@ class Evaluator {
         if (kind && rows[i]->protocol == Protocol::kSingleCall &&
             predictor_ != PredictorKind::kRoofline)
           overhead = overheads[static_cast<size_t>(*kind)];
-        samples[{found->id, rows[i]->op, precision_name(kernels[i]),
+        samples[{found->id, rows[i]->op, std::string(precision_name(kernels[i])),
                  std::string(software_name(conditions[i].software))}]
             .push_back({rows[i]->measured_s, times[i].seconds + overhead.seconds,
                         times[i].low_s + overhead.low_s, times[i].high_s + overhead.high_s});

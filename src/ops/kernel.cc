@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/checked.h"
@@ -90,13 +91,24 @@ size_t KernelHash::operator()(const Kernel& kernel) const {
   return hash;
 }
 
-std::string precision_name(const Kernel& kernel) {
-  if (kernel.scheme != Scheme::kNone) return std::string(scheme_info(kernel.scheme).name);
-  std::string name(dtype_name(kernel.dtype));
+/// "bf16/fp8": all pairs of types, so that names are constants.
+static const std::string& pair_name(DType first, DType second) {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < kDTypeCount * kDTypeCount; ++i)
+      all.push_back(fmt::format("{}/{}", dtype_name(static_cast<DType>(i / kDTypeCount)),
+                                dtype_name(static_cast<DType>(i % kDTypeCount))));
+    return all;
+  }();
+  return names[static_cast<size_t>(first) * kDTypeCount + static_cast<size_t>(second)];
+}
+
+std::string_view precision_name(const Kernel& kernel) {
+  if (kernel.scheme != Scheme::kNone) return scheme_info(kernel.scheme).name;
   const Attention* attention = kernel.as<Attention>();
   if (attention != nullptr && attention->kv_dtype != kernel.dtype)
-    name += fmt::format("/{}", dtype_name(attention->kv_dtype));
-  return name;
+    return pair_name(kernel.dtype, attention->kv_dtype);
+  return dtype_name(kernel.dtype);
 }
 
 }  // namespace tilecast

@@ -231,6 +231,6 @@ struct KernelHash {
 
 /// "bf16", "fp8_block": the scheme of the weights where there is one; for attention that of queries
 /// and of the cache ("bf16/fp8").
-std::string precision_name(const Kernel& kernel);
+std::string_view precision_name(const Kernel& kernel);
 
 }  // namespace tilecast

@@ -43,7 +43,7 @@ Weights load_weights(const std::filesystem::path& folder) {
   }
   const std::vector<EmbeddedFile> files = embedded_files("weights/" + std::string(kWeightsFile));
   if (files.empty())
-    throw Error(ErrorKind::kNotFound, "this build holds no weights; give a folder with --weights");
+    throw Error(ErrorKind::kNotFound, "this build holds no weights; give a folder with `weights`");
   return parse_weights(files.front().content, "embedded weights", Checksum::kTrust);
 }
 

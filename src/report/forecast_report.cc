@@ -30,7 +30,7 @@ struct Joined {
 };
 
 std::vector<Joined> join_alike(const Forecast& forecast) {
-  using Key = std::tuple<std::string, std::string, std::string_view,
+  using Key = std::tuple<std::string_view, std::string_view, std::string_view,
                          std::array<int64_t, NamedSizes::kMost>, int64_t>;
   std::map<Key, size_t> index;
   std::vector<Joined> joined;
@@ -80,8 +80,9 @@ std::string totals(const Forecast& f, const TableStyle& style) {
 
 /// The name of a kernel, marked where it is not of the forward pass.
 std::string marked_name(const KernelForecast& kernel) {
-  if (kernel.phase == "forward" || kernel.name.starts_with(kernel.phase)) return kernel.name;
-  return (kernel.phase == "backward" ? "bwd" : kernel.phase) + " " + kernel.name;
+  if (kernel.phase == "forward" || kernel.name.starts_with(kernel.phase))
+    return std::string(kernel.name);
+  return fmt::format("{} {}", kernel.phase == "backward" ? "bwd" : kernel.phase, kernel.name);
 }
 
 /// The kernels that take most of the time.
@@ -101,7 +102,8 @@ TextTable kernels_table(const std::vector<Joined>& joined, const Forecast& f,
     table.rows.push_back(
         {marked_name(j.row), fmt::format("{:.1f} %", 100 * j.seconds / f.latency_s),
          format_seconds(j.seconds / static_cast<double>(j.count)) + mark, format_integer(j.count),
-         j.row.limit, fmt::format("{:.0f} %", 100 * j.row.utilization_ratio), j.row.op, sizes});
+         std::string(j.row.limit), fmt::format("{:.0f} %", 100 * j.row.utilization_ratio),
+         std::string(j.row.op), sizes});
   }
   constexpr size_t kBound = 4;
   table.color = [&joined](size_t row, size_t column) {

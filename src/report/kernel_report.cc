@@ -47,11 +47,11 @@ std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::
          fmt::format("80 % interval {} to {}", format_seconds(k.low_s), format_seconds(k.high_s))},
         {"work", format_si(static_cast<double>(k.flops), "FLOP"),
          format_si(static_cast<double>(k.bytes), "B") + " of memory traffic"},
-        {"bound", k.limit,
+        {"bound", std::string(k.limit),
          fmt::format("{:.0f} % of what the data sheet allows", 100 * k.utilization_ratio)},
         {"waves", format_integer(static_cast<int64_t>(k.waves)),
          k.tile ? fmt::format("tiles of {}x{}", k.tile->first, k.tile->second) : ""},
-        {"predictor", k.predictor, k.extrapolated ? "extrapolated" : ""}};
+        {"predictor", std::string(k.predictor), k.extrapolated ? "extrapolated" : ""}};
     table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
     table.color = [&](size_t row, size_t column) {
       if (row == 2 && column == 1) return limit_color(k.limit);

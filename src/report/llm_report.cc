@@ -50,10 +50,11 @@ std::string step_table(const StepForecast& step, const std::string& title,
   for (size_t i = 0; i < std::min(style.rows, rows.size()); ++i) {
     const KernelForecast& k = *rows[i];
     table.rows.push_back(
-        {k.name, fmt::format("{:.1f} %", 100 * seconds(k) / all),
+        {std::string(k.name), fmt::format("{:.1f} %", 100 * seconds(k) / all),
          format_seconds(k.latency_s) + (k.extrapolated ? "*" : " "), format_integer(k.count),
-         k.limit, fmt::format("{:.0f} %", 100 * k.utilization_ratio), k.op,
-         sizes_text(k.shape) + (style.width >= kRoomForMore ? " " + k.dtype : "")});
+         std::string(k.limit), fmt::format("{:.0f} %", 100 * k.utilization_ratio),
+         std::string(k.op),
+         sizes_text(k.shape) + (style.width >= kRoomForMore ? fmt::format(" {}", k.dtype) : "")});
   }
   return format_text_table(table, style);
 }

@@ -245,8 +245,8 @@ class Preparer {
     size_t tiny = 0, warm = 0, thinned = 0;
     std::map<std::tuple<size_t, std::string, std::string, Software>, uint64_t> counts;
     const auto key_of = [&](const TrainingRow& row) {
-      return std::make_tuple(row.device, data_.groups[row.group].op, precision_name(row.kernel),
-                             row.conditions.software);
+      return std::make_tuple(row.device, data_.groups[row.group].op,
+                             std::string(precision_name(row.kernel)), row.conditions.software);
     };
     for (const TrainingRow& row : data_.rows) counts[key_of(row)] += 1;
     uint64_t number = 0;

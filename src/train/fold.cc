@@ -138,7 +138,7 @@ void thin(std::vector<bool>& use, const FoldPart& part, const TrainingData& data
   std::map<std::tuple<size_t, size_t, std::string, Software>, uint64_t> counts;
   const auto key_of = [&](size_t r) {
     const TrainingRow& row = data.rows[part.index[r]];
-    return std::make_tuple(row.device, row.group, precision_name(row.kernel),
+    return std::make_tuple(row.device, row.group, std::string(precision_name(row.kernel)),
                            row.conditions.software);
   };
   for (size_t r = 0; r < use.size(); ++r) counts[key_of(r)] += 1;

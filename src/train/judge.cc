@@ -97,7 +97,7 @@ void collect(const Net& net, const FoldPart& part, const TrainingData& data, Err
     const double call_s = row.seconds + group.call_overhead_s;
     // Errors are those of the measured call, its overhead included, as published ones are.
     const double error = (std::exp(residuals[r]) - 1) * row.seconds / call_s;
-    Summary& summary = errors[{device.id, group.op, precision_name(row.kernel),
+    Summary& summary = errors[{device.id, group.op, std::string(precision_name(row.kernel)),
                                std::string(software_name(row.conditions.software))}];
     summary.errors.push_back(100 * std::abs(error));
     const double roofline = roofline_bound(row.kernel, device).seconds();

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "request/load.h"
 #include "base/text.h"
+#include "request/load.h"
 #include "tilecast/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
