@@ -62,8 +62,6 @@ std::string text_of(const OptionDef& option, const T& value) {
     return choice_name(value);
   } else if constexpr (std::is_same_v<T, std::string>) {
     return value;
-  } else if (value == 0 && option.initial.empty()) {
-    return "";  // 0 of an option without a default: it was not given
   } else if constexpr (std::is_same_v<T, double>) {
     return number_text(value * option.per_unit);
   } else {
@@ -88,7 +86,9 @@ OptionAccess field() {
   access.get = [](const Request& request, const OptionDef& option) -> std::string {
     const Stored& value = Field(request);
     if constexpr (std::is_same_v<Stored, T>) {
-      return internal::text_of(option, value);
+      // 0 of a number without a default: it was not given.
+      const bool left_out = option.initial.empty() && value == Stored{} && !std::is_enum_v<T>;
+      return left_out ? "" : internal::text_of(option, value);
     } else {
       return value ? internal::text_of(option, *value) : "";
     }

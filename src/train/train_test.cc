@@ -221,14 +221,14 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
   // A whole model is forecast, and a warning names what falls to the roofline.
   const Forecast forecast = Forecaster((folder.path() / "weights").string())
                                 .forecast(load_model_ref("gpt2_large"), load_gpu_ref("A100"),
-                                          {.seq = 64, .dtype = "bf16"});
-  EXPECT_TRUE(std::any_of(
-      forecast.warnings.begin(), forecast.warnings.end(),
-      [](const Warning& warning) {
-        return warning.code == WarningCode::kNoModel &&
-               warning_text(warning).find(
-                   "these weights hold no model of linear bf16, matmul bf16") == 0;
-      }))
+                                          {.seq = 64, .execution = {.dtype = "bf16"}});
+  EXPECT_TRUE(std::any_of(forecast.warnings.begin(), forecast.warnings.end(),
+                          [](const Warning& warning) {
+                            return warning.code == WarningCode::kNoModel &&
+                                   warning_text(warning).find(
+                                       "these weights hold no model of linear bf16, matmul bf16") ==
+                                       0;
+                          }))
       << forecast.warnings.size();
 }
 
