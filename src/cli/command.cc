@@ -27,10 +27,17 @@ const std::vector<Command>& commands() {
   return all;
 }
 
+std::vector<OptionGroup> all_groups(const Command& command) {
+  std::vector<OptionGroup> groups = command.groups;
+  if (command.derived_groups == nullptr) return groups;
+  for (OptionGroup& group : command.derived_groups()) groups.push_back(std::move(group));
+  return groups;
+}
+
 std::vector<CommandOption> distinct_options(const Command& command) {
   std::vector<CommandOption> distinct;
   std::unordered_map<std::string, size_t> index;  // by key
-  for (const OptionGroup& group : command.groups) {
+  for (const OptionGroup& group : all_groups(command)) {
     for (const CommandOption& option : group.options) {
       const auto [it, fresh] = index.emplace(option.key(), distinct.size());
       if (fresh) {

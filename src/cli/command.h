@@ -54,9 +54,14 @@ struct Command {
   std::string name, help;
   std::vector<std::string> usage;  ///< what follows the name: "MODEL --gpu GPU [options]"
   std::vector<OptionGroup> groups;
+  /// Groups behind these that take time to make: not for every start of the program; may be null.
+  std::vector<OptionGroup> (*derived_groups)() = nullptr;
   std::vector<std::string> examples;
   std::function<void(const Given&)> run;
 };
+
+/// The groups of a command, the derived ones too.
+std::vector<OptionGroup> all_groups(const Command& command);
 
 /// The options of all groups, each once; choices and help of those that stand in several groups are
 /// joined.

@@ -65,7 +65,7 @@ std::string command_help(const Command& command) {
         fmt::format("{}tilecast {}{}{}\n", before, command.name, usage.empty() ? "" : " ", usage);
     before = "       ";
   }
-  for (const OptionGroup& group : command.groups) {
+  for (const OptionGroup& group : all_groups(command)) {
     if (group.options.empty()) continue;
     out += "\n" + paint(group.title + ":", Color::kBold, style) + "\n";
     for (const CommandOption& option : group.options) out += option_entry(option, width);

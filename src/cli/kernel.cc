@@ -157,7 +157,7 @@ void run(const Given& given) {
 
 Command kernel_command() {
   const std::vector<std::string> dtypes = {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"};
-  std::vector<OptionGroup> groups = {
+  const std::vector<OptionGroup> groups = {
       {"Arguments",
        {{.names = "OP",
          .help = "operator ('tilecast ops')",
@@ -177,11 +177,11 @@ Command kernel_command() {
         output_option(),
         weights_option(),
         calibration_option()}}};
-  for (OptionGroup& group : size_groups()) groups.push_back(std::move(group));
   return {.name = "kernel",
           .help = "One operator's kernel, explained",
           .usage = {"OP --gpu GPU [options]"},
-          .groups = std::move(groups),
+          .groups = groups,
+          .derived_groups = size_groups,
           .examples = {"tilecast kernel linear --gpu A100 -m 4096 -n 5120 -k 1280",
                        "tilecast kernel cached_attention --gpu H100 --dtype bf16 --batch 64 "
                        "--queries 1 --keys 4096 --head-dim 128"},

@@ -23,13 +23,13 @@ struct Target {
   std::deque<bool> switches;
 };
 
-void add_command(CLI::App& program, const Command& command, Target& target) {
+void add_command(CLI::App& program, const Command& command, bool with_options, Target& target) {
   target.command = &command;
   target.app = program.add_subcommand(command.name, command.help);
   target.app->set_help_flag("");
   target.app->allow_extras();  // reported here, with the nearest flag
   target.app->add_flag("-h,--help", target.help);
-  target.options = distinct_options(command);
+  if (with_options) target.options = distinct_options(command);
   for (const CommandOption& option : target.options) {
     target.values.emplace_back();
     target.switches.push_back(false);
@@ -151,7 +151,12 @@ void run_command_line(int argc, char** argv) {
   program.add_flag("-h,--help", help);
   program.add_flag("-V,--version", version);
   std::deque<Target> targets;
-  for (const Command& command : commands()) add_command(program, command, targets.emplace_back());
+  for (const Command& command : commands()) {
+    // Most of a start would be spent on the options of commands that are not asked for.
+    const bool named =
+        std::find(argv + std::min(argc, 1), argv + argc, command.name) != argv + argc;
+    add_command(program, command, named, targets.emplace_back());
+  }
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
