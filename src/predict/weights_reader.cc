@@ -14,6 +14,7 @@ namespace {
 // Trees lie in the file as they lie in memory.
 static_assert(sizeof(Forest::Tree) == 3 * (Forest::kInner + 1) + 2 * Forest::kLeaves);
 static_assert(sizeof(Forest::Tree) % sizeof(float) == 0);
+static_assert(sizeof(TileTree::Node) == 6 * sizeof(int32_t));
 
 std::vector<float> float_list(const Json& json) {
   std::vector<float> values;
@@ -36,11 +37,11 @@ class Reader {
       const auto found = nets.find(std::string(net_name(kind)));
       if (found != nets.end()) weights.nets[i] = read_net(*found, kind);
     }
-    if (!rest_.empty())
-      unusable_weights(where_, "there are more parameters than the networks need");
     weights.vector_pj_per_flop = header.at("vector_pj_per_flop").get<double>();
     if (!(weights.vector_pj_per_flop >= 0)) unusable_weights(where_, "an energy is below 0");
     for (const Json& tree : header.at("tiles")) weights.tiles.push_back(read_tree(tree));
+    if (!rest_.empty())
+      unusable_weights(where_, "there are more parameters than the networks need");
     return weights;
   }
 
@@ -181,26 +182,22 @@ class Reader {
   }
 
   TileTree read_tree(const Json& json) {
-    TileTree tree;
-    tree.library = json.at("library").get<std::string>();
-    for (const Json& item : json.at("nodes")) {
-      TileTree::Node node{item.at(0).get<int32_t>(),
-                          item.at(1).get<float>(),
-                          item.at(2).get<int32_t>(),
-                          item.at(3).get<int32_t>(),
-                          {item.at(4).get<int32_t>(), item.at(5).get<int32_t>()}};
-      const auto index = static_cast<int32_t>(tree.nodes.size());
-      const auto size = static_cast<int32_t>(json.at("nodes").size());
+    const size_t count = json.at("nodes").get<size_t>();
+    if (count < 1 || count > rest_.size() / sizeof(TileTree::Node))
+      unusable_weights(where_, "it is truncated");
+    TileTree tree{json.at("library").get<std::string>(), std::vector<TileTree::Node>(count)};
+    std::memcpy(tree.nodes.data(), rest_.data(), count * sizeof(TileTree::Node));
+    rest_.remove_prefix(count * sizeof(TileTree::Node));
+    const auto size = static_cast<int32_t>(count);
+    for (int32_t i = 0; i < size; ++i) {
+      const TileTree::Node& node = tree.nodes[static_cast<size_t>(i)];
       // Children come after their parent, so a walk always ends.
       const bool inner = node.feature >= 0 && node.feature < static_cast<int32_t>(kTileFeatures) &&
-                         node.left > index && node.left < size && node.right > index &&
-                         node.right < size;
+                         node.left > i && node.left < size && node.right > i && node.right < size;
       const bool leaf = node.feature == -1 && node.tile.m >= 1 && node.tile.m <= 4096 &&
                         node.tile.n >= 1 && node.tile.n <= 4096;
       if (!inner && !leaf) unusable_weights(where_, "a tile tree is broken");
-      tree.nodes.push_back(node);
     }
-    if (tree.nodes.empty()) unusable_weights(where_, "a tile tree is empty");
     return tree;
   }
 

@@ -62,13 +62,6 @@ Json net_header(const Net& net, NetKind kind) {
            {net.call_overhead.seconds, net.call_overhead.low_s, net.call_overhead.high_s}}};
 }
 
-Json tree_header(const TileTree& tree) {
-  Json nodes = Json::array();
-  for (const TileTree::Node& n : tree.nodes)
-    nodes.push_back({n.feature, n.threshold, n.left, n.right, n.tile.m, n.tile.n});
-  return {{"library", tree.library}, {"nodes", nodes}};
-}
-
 }  // namespace
 
 std::string serialize_weights(const Weights& weights) {
@@ -92,7 +85,11 @@ std::string serialize_weights(const Weights& weights) {
     }
   }
   Json tiles = Json::array();
-  for (const TileTree& tree : weights.tiles) tiles.push_back(tree_header(tree));
+  for (const TileTree& tree : weights.tiles) {
+    tiles.push_back({{"library", tree.library}, {"nodes", tree.nodes.size()}});
+    payload.append(reinterpret_cast<const char*>(tree.nodes.data()),
+                   tree.nodes.size() * sizeof(TileTree::Node));
+  }
   const Json provenance =
       weights.provenance.empty() ? Json::object() : Json::parse(weights.provenance);
   return write_container({{"nets", nets},
