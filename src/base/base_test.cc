@@ -90,6 +90,9 @@ TEST(JsonReader, DeepNestingIsRefusedBeforeItMeetsTheStack) {
   // What stands behind a zero byte is not dropped silently.
   EXPECT_ERROR(parse_json(std::string_view("{}\n\0{\"a\": 1}", 12), "x.json"), kInput,
                "x.json:2:1: not JSON: expected text, found a zero byte");
+  for (const char* text : {"7.7e113", "-1", "11", "2.5", "18446744073709551615", "\"3\"", "null"})
+    EXPECT_EQ(whole_number(parse_json(text, "x.json"), 0, 10), std::nullopt) << text;
+  EXPECT_EQ(whole_number(parse_json("10", "x.json"), 0, 10), 10);
   EXPECT_ERROR(parse_json(std::string(100000, '['), "x.json"), kInput, "nested deeper than 64");
 }
 

@@ -26,6 +26,14 @@ bool is_not_finite(const Json& value) {
   return !text.empty() && text.front() == kNotFinite;
 }
 
+std::optional<int64_t> whole_number(const Json& value, int64_t minimum, int64_t maximum) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+    return std::nullopt;
+  const auto number = value.get<int64_t>();
+  return number >= minimum && number <= maximum ? std::optional(number) : std::nullopt;
+}
+
 JsonObject::JsonObject(const Json& json, std::string where)
     : json_(&json), where_(std::move(where)) {
   if (!json.is_object())
@@ -67,13 +75,11 @@ std::optional<int64_t> JsonObject::optional_integer(const std::vector<std::strin
   std::string key;
   const Json* value = find(keys, &key);
   if (value == nullptr) return std::nullopt;
-  const bool too_large =
-      value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
-  if (!value->is_number_integer() || too_large || value->get<int64_t>() < minimum ||
-      value->get<int64_t>() > maximum)
+  const std::optional<int64_t> number = whole_number(*value, minimum, maximum);
+  if (!number)
     fail(key, fmt::format("expected an integer from {} to {}, found {}", minimum, maximum,
                           excerpt(*value)));
-  return value->get<int64_t>();
+  return number;
 }
 
 int64_t JsonObject::integer(const std::vector<std::string>& keys, int64_t minimum,

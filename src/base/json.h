@@ -23,6 +23,10 @@ Json parse_json(std::string_view text, const std::string& where);
 inline constexpr char kNotFinite = '\0';
 bool is_not_finite(const Json& value);
 
+/// The value as a whole number in [minimum, maximum]; nullopt where it is none. nlohmann converts
+/// any number to any type, and what does not fit is undefined.
+std::optional<int64_t> whole_number(const Json& value, int64_t minimum, int64_t maximum);
+
 /// Reads the fields of one JSON object with messages that say where, what was expected and what
 /// was found. Does not own the object.
 class JsonObject {

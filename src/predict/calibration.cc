@@ -18,7 +18,10 @@ namespace {
 
 CalibrationNet read_net(const Json& json, NetKind kind, const std::string& where) {
   CalibrationNet net;
-  net.rows = json.at("rows").get<size_t>();
+  constexpr int64_t kMostRows = 1'000'000;
+  const std::optional<int64_t> rows = whole_number(json.at("rows"), 0, kMostRows);
+  if (!rows) broken(where, fmt::format("'{}': rows is no count of rows", net_name(kind)));
+  net.rows = static_cast<size_t>(*rows);
   net.offset = json.at("offset").get<double>();
   net.length = json.at("length").get<double>();
   net.points = json.at("points").get<std::vector<float>>();
@@ -57,7 +60,7 @@ double CalibrationNet::at(const float* x, size_t width) const {
 Calibration parse_calibration(std::string_view content, const std::string& where) {
   const Json json = parse_json(content, where);
   try {
-    if (json.at("schema_version").get<int>() != 1) broken(where, "unknown schema_version");
+    if (!whole_number(json.at("schema_version"), 1, 1)) broken(where, "unknown schema_version");
     Calibration calibration;
     calibration.gpu = json.at("gpu").get<std::string>();
     calibration.signature = json.at("signature").get<Signature>();

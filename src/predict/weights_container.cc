@@ -59,13 +59,15 @@ WeightsContainer read_container(std::string_view content, const std::string& whe
   if (rest.size() < length) unusable_weights(where, "it is truncated");
   WeightsContainer container{parse_json(rest.substr(0, length), where), rest.substr(length)};
   const Json& header = container.header;
-  if (header.at("schema_version").get<int>() != kSchemaVersion)
+  if (!whole_number(header.at("schema_version"), kSchemaVersion, kSchemaVersion))
     unusable_weights(where, "unknown schema_version");
-  const size_t bytes = container.payload.size(), count = header.at("float_count").get<size_t>();
-  if (count > bytes / sizeof(float) || bytes != count * sizeof(float))
-    unusable_weights(where, fmt::format("expected {} parameters, found {} bytes", count, bytes));
-  if (checksum == Checksum::kVerify &&
-      checksum_of(container.payload) != header.at("checksum").get<uint64_t>())
+  const auto bytes = static_cast<int64_t>(container.payload.size());
+  const std::optional<int64_t> count =
+      whole_number(header.at("float_count"), 0, bytes / static_cast<int64_t>(sizeof(float)));
+  if (!count || bytes != *count * static_cast<int64_t>(sizeof(float)))
+    unusable_weights(where, fmt::format("expected {} parameters, found {} bytes",
+                                        header.at("float_count").dump(), bytes));
+  if (checksum == Checksum::kVerify && header.at("checksum") != checksum_of(container.payload))
     unusable_weights(where, "the checksum of the parameters differs");
   return container;
 }

@@ -128,12 +128,18 @@ class Reader {
     return {*software, *dtype, *kv_dtype, *found};
   }
 
+  /// How many parts of `size` bytes come next.
+  size_t count_of(const Json& json, size_t size) const {
+    const std::optional<int64_t> count =
+        whole_number(json, 1, static_cast<int64_t>(rest_.size() / size));
+    if (!count) unusable_weights(where_, "it is truncated");
+    return static_cast<size_t>(*count);
+  }
+
   SoftwareForest read_forest(const Json& json, size_t width) {
     const std::optional<Software> software = find_software(json.at("software").get<std::string>());
     if (!software) unusable_weights(where_, "a forest is of unknown software");
-    const size_t count = json.at("trees").get<size_t>();
-    if (count < 1 || count > rest_.size() / sizeof(Forest::Tree))
-      unusable_weights(where_, "it is truncated");
+    const size_t count = count_of(json.at("trees"), sizeof(Forest::Tree));
     return {*software, take_forest(count, width)};
   }
 
@@ -165,10 +171,12 @@ class Reader {
 
   Mlp read_mlp(const Json& widths, size_t inputs) {
     Mlp mlp;
-    mlp.widths = widths.get<std::vector<int>>();
+    constexpr int64_t kWidest = 4096;
+    for (const Json& width : widths)
+      mlp.widths.push_back(static_cast<int>(whole_number(width, 1, kWidest).value_or(0)));
     bool valid = mlp.widths.size() >= 2 && mlp.widths.size() <= 16 &&
                  mlp.widths.front() == static_cast<int>(inputs) && mlp.widths.back() == 1;
-    for (int w : mlp.widths) valid = valid && w >= 1 && w <= 4096;
+    for (int w : mlp.widths) valid = valid && w > 0;
     if (!valid) unusable_weights(where_, "a network has impossible layers");
     const size_t bytes = mlp_parameter_count(mlp.widths) * sizeof(float);
     if (rest_.size() < bytes) unusable_weights(where_, "it is truncated");
@@ -182,9 +190,7 @@ class Reader {
   }
 
   TileTree read_tree(const Json& json) {
-    const size_t count = json.at("nodes").get<size_t>();
-    if (count < 1 || count > rest_.size() / sizeof(TileTree::Node))
-      unusable_weights(where_, "it is truncated");
+    const size_t count = count_of(json.at("nodes"), sizeof(TileTree::Node));
     TileTree tree{json.at("library").get<std::string>(), std::vector<TileTree::Node>(count)};
     std::memcpy(tree.nodes.data(), rest_.data(), count * sizeof(TileTree::Node));
     rest_.remove_prefix(count * sizeof(TileTree::Node));
