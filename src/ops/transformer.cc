@@ -63,7 +63,7 @@ std::vector<TensorSpec> infer_gated_activation(const OpContext& context) {
 void work_gated_activation(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t elements = element_count(context.output(0).shape);
   Kernel kernel{.shape = Stream{.elements = elements}, .dtype = context.input(0).dtype};
-  kernel.flops = checked_multiply(elements, 5);  // negate, exp, add, divide; times the other half
+  kernel.flops = checked_multiply(elements, context.integer("flops_per_element"));
   kernel.read_bytes = tensor_bytes(context.input(0));
   kernel.write_bytes = tensor_bytes(context.output(0));
   kernels.push_back(kernel);
@@ -111,6 +111,10 @@ std::vector<OpDef> transformer_ops() {
        .doc = "activation of the first half of each row times the second half (SwiGLU, GeGLU)",
        .aten = "",
        .onnx = "",
+       .attributes = {{.name = "flops_per_element",
+                       .doc = "of the activation and the product",
+                       // SwiGLU: negate, exp, add, divide; times the other half
+                       .initial = int64_t{5}}},
        .infer = infer_gated_activation,
        .work = work_gated_activation,
        .operands = gated_activation_operands,

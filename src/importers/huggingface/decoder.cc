@@ -216,16 +216,21 @@ class DecoderGraph {
       f_.weight(p + "experts.gate_up_bias", {e.count, 2 * e.inner});
       f_.weight(p + "experts.down_bias", {e.count, c_.width});
     }
-    TensorId y =
+    const TensorId y =
         f_.builder()
             .add("experts",
                  {x, f_.weight(p + "experts.gate_up_proj", {e.count, 2 * e.inner, c_.width}),
                   f_.weight(p + "experts.down_proj", {e.count, c_.width, e.inner})},
                  p + "experts", {{"chosen", e.chosen}})
             .front();
-    if (e.shared_inner > 0)
-      y = f_.op("add", {y, gated(x, p + "shared_experts.", e.shared_inner)}, p + "shared_add");
-    return y;
+    if (e.shared_inner == 0) return y;
+    TensorId shared = gated(x, p + "shared_experts.", e.shared_inner);
+    if (e.shared_gate) {
+      const std::string name = p + "shared_expert_gate";
+      const TensorId weight = f_.op("sigmoid", {f_.linear(x, name, {1, false})}, name);
+      shared = f_.op("mul", {weight, shared}, p + "shared_mul");
+    }
+    return f_.op("add", {y, shared}, p + "shared_add");
   }
 
   TensorId layer(TensorId x, size_t index) {

@@ -69,6 +69,9 @@ struct LayerRun {
 };
 std::vector<LayerRun> layer_runs(const std::vector<DecoderConfig::Layer>& layers);
 
+/// Values of `model_type` that read_decoder_config knows.
+std::vector<std::string> decoder_types();
+
 DecoderConfig read_decoder_config(const JsonObject& config);
 
 /// `positions` as the config's scaling of rotary positions extends them. Throws Error{kInput} for a

@@ -290,6 +290,12 @@ std::vector<LayerRun> layer_runs(const std::vector<Layer>& layers) {
   return runs;
 }
 
+std::vector<std::string> decoder_types() {
+  std::vector<std::string> types = {"falcon"};
+  for (const Variant& variant : kVariants) types.emplace_back(variant.model_type);
+  return types;
+}
+
 DecoderConfig read_decoder_config(const JsonObject& json) {
   const std::string type = json.string("model_type");
   if (type == "falcon") return read_falcon(json);

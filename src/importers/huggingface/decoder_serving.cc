@@ -9,6 +9,7 @@
 
 #include "importers/huggingface/decoder.h"
 #include "ops/builder.h"
+#include "ops/op_def.h"
 
 namespace tilecast {
 namespace {
@@ -35,6 +36,7 @@ class ServingStep {
     const TensorId table = weight("embed_tokens.weight", {split(c_.vocabulary), c_.width});
     TensorId x =
         op("embedding", {table, b_.input("input_ids", {tokens_}, DType::kInt64)}, "embed_tokens");
+    if (c_.scaled_embedding) x = op("mul_scalar", {x}, "embed_tokens.scale");
     x = all_reduce(x, "embed_tokens");
     // What the layer before adds is summed up in the next norm. Before the first layer there is
     // nothing to add; it is taken to be as the others.
@@ -57,6 +59,10 @@ class ServingStep {
     const TensorId head =
         c_.tied ? table : weight("lm_head.weight", {split(c_.vocabulary), c_.width});
     TensorId logits = op("linear", {rows, head}, "lm_head");
+    if (c_.logit_cap) {  // cap tanh(x / cap); that of attention is part of its kernel
+      for (const char* step : {"div_scalar", "tanh", "mul_scalar"})
+        logits = op(step, {logits}, "lm_head.cap");
+    }
     logits = all_reduce(logits, "lm_head");  // stands for the gathering of each rank's share
     graph.outputs = {op("sample", {logits}, "sample")};
   }
@@ -338,14 +344,23 @@ class ServingStep {
     return view(transpose(x, {1, 0, 2}), {g.sequences, g.tokens, heads_, size});
   }
 
+  /// One kernel whatever the function; the forms of gelu cost the same.
+  std::string_view activation() const {
+    if (c_.activation == "swish") return "silu";
+    if (c_.activation == "relu" || c_.activation == "silu" || c_.activation == "tanh")
+      return c_.activation;
+    return "gelu";
+  }
+
   TensorId mlp_of(TensorId x, const std::string& p, int64_t inner) {
     const int64_t own = inner / ranks_;
     TensorId y;
     if (c_.gated) {
+      const int64_t flops = op_def(require_op(activation())).pointwise_flops.value_or(0);
       y = op("gated_activation", {linear(x, p + "gate_up_proj", 2 * own, c_.mlp_bias)},
-             p + "act_fn");
+             p + "act_fn", {{"flops_per_element", flops + 1}});
     } else {
-      y = op("gelu", {linear(x, p + "up_proj", own, c_.mlp_bias)}, p + "act_fn");
+      y = op(activation(), {linear(x, p + "up_proj", own, c_.mlp_bias)}, p + "act_fn");
     }
     return linear(y, p + "down_proj", c_.width, c_.mlp_bias);
   }
@@ -375,8 +390,9 @@ class ServingStep {
       if (e.shared_gate) {
         const TensorId gate =
             op("linear", {x, weight(p + "shared_expert_gate.weight", {1, c_.width})},
-               p + "shared_gate");
-        shared = op("mul", {shared, op("sigmoid", {gate}, p + "shared_gate")}, p + "shared_mul");
+               p + "shared_expert_gate");
+        shared =
+            op("mul", {shared, op("sigmoid", {gate}, p + "shared_expert_gate")}, p + "shared_mul");
       }
       y = op("add", {y, shared}, p + "shared_add");
     }

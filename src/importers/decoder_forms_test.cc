@@ -1,0 +1,160 @@
+// The two forms of a decoder, as eager PyTorch runs it and as serving software does, are one model:
+// same parameters, same matrix products.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "importers/huggingface/decoder.h"
+#include "importers/model.h"
+#include "ops/builder.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+constexpr int64_t kBatch = 3, kSeq = 16, kWidth = 64, kVocabulary = 96;
+
+/// A config that has the fields of all families; each reads its own.
+Json config_of(const std::string& type) {
+  return {{"model_type", type},
+          {"hidden_size", kWidth},
+          {"num_attention_heads", 4},
+          {"num_key_value_heads", 2},
+          {"head_dim", 16},
+          {"num_hidden_layers", 5},
+          {"intermediate_size", 128},
+          {"intermediate_size_mlp", 112},
+          {"moe_intermediate_size", 32},
+          {"shared_expert_intermediate_size", 48},
+          {"max_position_embeddings", 128},
+          {"vocab_size", kVocabulary},
+          {"num_experts", 8},
+          {"num_local_experts", 8},
+          {"n_routed_experts", 8},
+          {"n_shared_experts", 2},
+          {"num_experts_per_tok", 2},
+          {"first_k_dense_replace", 1},
+          {"sliding_window", 8},
+          {"attn_logit_softcapping", 50.0},
+          {"final_logit_softcapping", 30.0},
+          {"use_qk_norm", true},
+          {"use_routing_bias", true},
+          {"kv_lora_rank", 24},
+          {"q_lora_rank", 40},
+          {"qk_nope_head_dim", 16},
+          {"qk_rope_head_dim", 8},
+          {"v_head_dim", 12}};
+}
+
+bool is_output_layer(const Node& node) { return node.name == "lm_head"; }
+
+/// FLOPs of the matrix products of all layers; those of a table of angles are left out, for serving
+/// software makes it once and for all.
+int64_t product_flops(const Graph& graph) {
+  int64_t total = 0;
+  for (const Segment& segment : graph.segments) {
+    for (int32_t i = 0; i < segment.node_count; ++i) {
+      const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
+      std::vector<Kernel> kernels;
+      lower_node(graph, node, kernels);
+      for (const Kernel& k : kernels) {
+        if (k.uses_matrix_units() && node.name != "rotary_emb" && !is_output_layer(node))
+          total += k.flops * segment.repeat;
+      }
+    }
+  }
+  return total;
+}
+
+/// How often an operator runs.
+int64_t count_of(const Graph& graph, std::string_view op) {
+  int64_t count = 0;
+  for (const Segment& segment : graph.segments) {
+    for (int32_t i = 0; i < segment.node_count; ++i) {
+      const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
+      if (op_def(node.op).name == op) count += segment.repeat;
+    }
+  }
+  return count;
+}
+
+Graph eager(const Model& model) {
+  return model.build(
+      {.batch = kBatch, .seq = kSeq, .dtype = DType::kBf16, .fused_attention = true});
+}
+
+Graph step(const Model& model, std::vector<StepRequest::Group> groups) {
+  return model.decoder->build_step({.groups = std::move(groups)});
+}
+
+Model import(const Json& config) { return import_model(config.dump(), "config.json"); }
+
+class EveryDecoder : public testing::TestWithParam<std::string> {
+ protected:
+  void expect_one_model(const Json& config) {
+    const Model model = import(config);
+    const Graph whole = eager(model), prompts = step(model, {{kBatch, kSeq, 0}});
+    EXPECT_EQ(prompts.parameter_count(), whole.parameter_count());
+    EXPECT_EQ(step(model, {{2, 1, 8}, {1, 8, 0}}).parameter_count(), whole.parameter_count());
+    EXPECT_EQ(product_flops(prompts), product_flops(whole));
+    for (const char* op : {"sigmoid", "tanh", "gelu", "relu", "experts", "softmax", "layer_norm"})
+      EXPECT_EQ(count_of(prompts, op), count_of(whole, op)) << op;
+  }
+};
+
+TEST_P(EveryDecoder, IsTheSameModelEagerAndServed) {
+  Json config = config_of(GetParam());
+  expect_one_model(config);
+  for (const char* key : {"tie_word_embeddings", "attention_bias", "mlp_bias", "alibi"}) {
+    config[key] = true;
+    SCOPED_TRACE(key);
+    expect_one_model(config);
+  }
+  config["q_lora_rank"] = nullptr;
+  expect_one_model(config);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, EveryDecoder, testing::ValuesIn(decoder_types()),
+                         [](const auto& info) { return info.param; });
+
+TEST(Decoder, BothFormsHaveTheGateOfSharedExperts) {
+  const Model model = import(config_of("qwen2_moe"));
+  for (const Graph& graph : {eager(model), step(model, {{2, 1, 8}})})
+    EXPECT_EQ(count_of(graph, "sigmoid"), 4);  // the first layer is dense
+}
+
+TEST(Decoder, ServingScalesTheEmbeddingAndCapsTheLogits) {
+  const Graph graph = step(import(config_of("gemma2")), {{2, 1, 8}});
+  EXPECT_EQ(count_of(graph, "tanh"), 1);
+  EXPECT_EQ(count_of(graph, "mul_scalar"), 2);
+}
+
+TEST(Decoder, ServingRunsTheActivationOfTheConfig) {
+  Json config = config_of("falcon");
+  for (const char* function : {"relu", "gelu", "silu", "tanh"}) {
+    config["activation"] = function;
+    EXPECT_EQ(count_of(step(import(config), {{2, 1, 8}}), function), 5) << function;
+  }
+}
+
+TEST(Decoder, AGateCostsWhatItsActivationDoes) {
+  const auto flops = [](const char* function) {
+    Json config = config_of("llama");
+    config["hidden_act"] = function;
+    const Graph graph = step(import(config), {{2, 1, 8}});
+    for (const Node& node : graph.nodes) {
+      std::vector<Kernel> kernels;
+      if (op_def(node.op).name != "gated_activation") continue;
+      lower_node(graph, node, kernels);
+      return kernels.front().flops;
+    }
+    return int64_t{0};
+  };
+  EXPECT_EQ(flops("silu"), 2 * 128 * 5);
+  EXPECT_EQ(flops("gelu"), 2 * 128 * 6);
+  EXPECT_EQ(flops("relu"), 2 * 128 * 2);
+}
+
+}  // namespace
+}  // namespace tilecast
