@@ -5,6 +5,7 @@
 #include "importers/model.h"
 #include "ops/validate.h"
 #include "passes/passes.h"
+#include "passes/serving.h"
 
 namespace tilecast {
 namespace {
@@ -14,11 +15,9 @@ class EveryGraph : public testing::TestWithParam<std::string> {
   Model model = load_model(GetParam());
 
   Graph build(DType dtype, bool training, bool fused_attention = false) const {
-    return model.build({.batch = 2,
-                        .seq = model.default_seq,
-                        .dtype = dtype,
-                        .training = training,
-                        .fused_attention = fused_attention});
+    Graph graph = model.build({.batch = 2, .seq = model.default_seq, .dtype = dtype});
+    validate(graph);
+    return decompose(std::move(graph), {.fused_attention = fused_attention, .training = training});
   }
 };
 
@@ -48,13 +47,15 @@ TEST_P(EveryGraph, IsSoundInTraining) {
 
 TEST_P(EveryGraph, IsSoundAsAStepOfServingSoftware) {
   if (!model.decoder) return;
+  const Graph modules = model.build({.dtype = DType::kBf16}), share = shard(modules, 2);
+  EXPECT_NO_THROW(validate(share));
   StepRequest request;
   for (const Scheme scheme : {Scheme::kNone, Scheme::kFp8}) {
     request.scheme_of = [scheme](std::string_view) { return scheme; };
     request.groups = {{.sequences = 4, .tokens = 1, .past = 100}};
-    EXPECT_NO_THROW(validate(model.decoder->build_step(request)));
+    EXPECT_NO_THROW(validate(fuse(modules, request)));
     request.groups.push_back({.sequences = 1, .tokens = 64, .past = 0});
-    EXPECT_NO_THROW(validate(model.decoder->build_step(request)));
+    EXPECT_NO_THROW(validate(fuse(share, request)));
   }
 }
 

@@ -67,12 +67,13 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
 Graph build_graph(const Model& model, const Request& request, int64_t seq,
                   const Precision& precision) {
   const bool training = request.mode == Mode::kTraining;
-  Graph graph =
-      model.build({.batch = request.batch,
-                   .seq = seq,
-                   .dtype = precision.autocast ? DType::kFp32 : precision.dtype,
-                   .training = training,
-                   .fused_attention = request.execution.attention == AttentionKind::kFlash});
+  Graph graph = model.build({.batch = request.batch,
+                             .seq = seq,
+                             .dtype = precision.autocast ? DType::kFp32 : precision.dtype});
+  if (model.has_modules)
+    graph = decompose(std::move(graph),
+                      {.fused_attention = request.execution.attention == AttentionKind::kFlash,
+                       .training = training});
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) quantize_linears(graph, precision.scheme_of);

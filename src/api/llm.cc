@@ -113,7 +113,7 @@ class Llm {
 
   /// What the model is, whoever runs it: one rank, one sequence.
   void facts(LlmForecast& f) const {
-    const Graph graph = steps_.graph({{1, 1, o_.prompt}}, 1);
+    const Graph graph = steps_.whole_graph({{1, 1, o_.prompt}});
     f.parameters = graph.parameter_count();
     f.active_parameters = f.parameters;
     const Program program = lower(graph);
@@ -132,9 +132,7 @@ class Llm {
       f.active_parameters -=
           held / experts->num_experts * (experts->num_experts - experts->top_k) * count;
     }
-    // The embedding table is looked up, not multiplied, unless it is the output layer too.
-    f.multiplied_parameters =
-        f.active_parameters - (decoder_.tied ? 0 : decoder_.vocabulary * decoder_.width);
+    f.multiplied_parameters = f.active_parameters - decoder_.looked_up_parameters;
     f.kv_bytes_per_token = steps_.cache_bytes(1, 1, 1);
   }
 

@@ -22,7 +22,7 @@ int64_t usable_bytes(const LlmSteps& steps) {
 /// Weights and activations of a step are what counts of its plan; caches are those of whole
 /// sequences.
 MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> groups) {
-  return plan_memory(steps.graph(std::move(groups), steps.asked().execution.tp));
+  return plan_memory(steps.graph(std::move(groups)));
 }
 
 int64_t peak_bytes(const MemoryPlan& step, int64_t cache_bytes) {

@@ -25,14 +25,14 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
                             model_.name, model_.family));
   read_precision();
   check();
+  modules_ = model_.build({.dtype = dtype()});
+  share_ = shard(modules_, asked_.execution.tp);
 }
 
 void LlmSteps::read_precision() {
-  request_.tensor_ranks = asked_.execution.tp;
   request_.skew_percent = asked_.execution.skew_percent;
   precision_ = resolve_precision(model_, device_,
                                  {.asked = asked_.execution.dtype, .otherwise = DType::kBf16});
-  request_.dtype = precision_.dtype;
   request_.scheme_of = precision_.scheme_of;
   request_.kv_dtype = asked_.execution.kv_dtype.empty()
                           ? cache_dtype(model_, device_, precision_)
@@ -67,23 +67,22 @@ void LlmSteps::check() const {
       asked_.execution.tp % decoder().kv_heads != 0)
     refuse(fmt::format("`tp` {} and the {} key heads do not divide each other", asked_.execution.tp,
                        decoder().kv_heads));
-  const bool storable = request_.kv_dtype == request_.dtype || request_.kv_dtype == DType::kFp8 ||
+  const bool storable = request_.kv_dtype == dtype() || request_.kv_dtype == DType::kFp8 ||
                         request_.kv_dtype == DType::kInt8;
   if (!storable)
     refuse(fmt::format("a cache in {} is not known; known: {}, fp8, int8",
-                       dtype_name(request_.kv_dtype), dtype_name(request_.dtype)));
+                       dtype_name(request_.kv_dtype), dtype_name(dtype())));
 }
 
-Graph LlmSteps::graph(std::vector<Group> groups, int64_t ranks) const {
+Graph LlmSteps::fused(const Graph& modules, std::vector<Group> groups) const {
   StepRequest request = request_;
   request.groups = std::move(groups);
-  request.tensor_ranks = ranks;
-  return decoder().build_step(request);
+  return fuse(modules, request);
 }
 
 LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
   Step s;
-  s.graph = graph(std::move(groups), asked_.execution.tp);
+  s.graph = graph(std::move(groups));
   s.program = lower(s.graph);
   s.times.resize(s.program.kernels.size());
   predictor().predict(s.program.kernels, device_, conditions(), s.times);
@@ -95,7 +94,7 @@ LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
 double LlmSteps::kernel_seconds(
     std::vector<Group> groups,
     const std::function<bool(const Program&, const Launch&)>& wanted) const {
-  const Graph built = graph(std::move(groups), asked_.execution.tp);
+  const Graph built = graph(std::move(groups));
   const Program program = lower(built);
   std::vector<double> counts(program.kernels.size(), 0);
   for (const Launch& launch : program.launches) {

@@ -8,6 +8,7 @@
 #include "api/internal.h"
 #include "api/precision.h"
 #include "api/timing.h"
+#include "passes/serving.h"
 #include "tilecast/llm.h"
 
 namespace tilecast {
@@ -33,7 +34,10 @@ class LlmSteps {
   /// Seconds of those kernels of a step that are wanted; only they are forecast.
   double kernel_seconds(std::vector<Group> groups,
                         const std::function<bool(const Program&, const Launch&)>& wanted) const;
-  Graph graph(std::vector<Group> groups, int64_t ranks) const;
+  /// What one rank runs.
+  Graph graph(std::vector<Group> groups) const { return fused(share_, std::move(groups)); }
+  /// The same on one rank alone.
+  Graph whole_graph(std::vector<Group> groups) const { return fused(modules_, std::move(groups)); }
 
   /// See expert_precision.h.
   std::optional<Warning> slower_experts(const std::string& subject, const Step& step) const;
@@ -48,7 +52,7 @@ class LlmSteps {
   const Request& asked() const { return asked_; }
   /// Of weights and activations: as asked, else as the checkpoint.
   const Precision& precision() const { return precision_; }
-  DType dtype() const { return request_.dtype; }
+  DType dtype() const { return precision_.dtype; }
   DType kv_dtype() const { return request_.kv_dtype; }
 
  private:
@@ -56,6 +60,7 @@ class LlmSteps {
   void check() const;
   const Predictor& predictor() const;
   Conditions conditions() const;
+  Graph fused(const Graph& modules, std::vector<Group> groups) const;
 
   const Forecaster& forecaster_;
   const Model& model_;
@@ -63,6 +68,7 @@ class LlmSteps {
   const Request& asked_;
   StepRequest request_;
   Precision precision_;
+  Graph modules_, share_;  ///< the whole model; one rank's share
 };
 
 /// Prompts of a static batch that one step takes together.

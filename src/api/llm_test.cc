@@ -26,10 +26,10 @@ LlmForecast forecast(const std::string& model, const std::string& gpu, Request r
 /// Parameters as the model cards or the checkpoints' indices state them.
 TEST(Llm, ParametersAreThoseOfTheModelCards) {
   const std::pair<const char*, int64_t> cards[] = {
-      {"llama-3-8b", 8030261248},   {"llama-3.1-70b", 70553706496}, {"mixtral-8x7b", 46702792704},
-      {"qwen3-32b", 32762123264},   {"gemma-2-9b", 9241705984},     {"gemma-3-1b", 999885952},
-      {"phi-3-mini", 3821079552},   {"falcon-7b", 6921720704},      {"gpt-oss-20b", 20914757184},
-      {"deepseek-v3", 671026419200}};
+      {"llama-3-8b", 8030261248},    {"llama-3.1-70b", 70553706496}, {"mixtral-8x7b", 46702792704},
+      {"qwen3-32b", 32762123264},    {"gemma-2-9b", 9241705984},     {"gemma-3-1b", 999885952},
+      {"phi-3-mini", 3821079552},    {"falcon-7b", 6921720704},      {"gpt-oss-20b", 20914757184},
+      {"deepseek-v3", 671026419200}, {"gpt2_large", 774030080},      {"opt_13", 1315758080}};
   for (const auto& [model, parameters] : cards) {
     const LlmForecast f =
         forecast(model, "B200", {.prompt = 128, .output = 8, .execution = {.tp = 1}});
@@ -39,7 +39,7 @@ TEST(Llm, ParametersAreThoseOfTheModelCards) {
 
 TEST(Llm, ATokensFlopsAreTwoForEachMultipliedParameter) {
   for (const char* model : {"llama-3-8b", "qwen3-32b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-20b",
-                            "gemma-2-9b", "falcon-7b", "phi-4", "glm-4-9b"}) {
+                            "gemma-2-9b", "falcon-7b", "phi-4", "glm-4-9b", "opt_13"}) {
     const LlmForecast f = forecast(model, "B200", {.prompt = 1024, .output = 8});
     const auto expected = 2.0 * static_cast<double>(f.multiplied_parameters);
     EXPECT_NEAR(static_cast<double>(f.flops_per_token - f.attention_flops_per_token) / expected, 1,

@@ -74,12 +74,10 @@ StepCosts::StepCosts(const LlmSteps& steps, const std::vector<int64_t>& named)
 }
 
 double StepCosts::part_s(const StepRequest::Group& group, Part part) const {
-  return steps_.kernel_seconds({group}, [part](const Program& program, const Launch& launch) {
+  return steps_.kernel_seconds({group}, [part](const Program&, const Launch& launch) {
     const std::string& name = launch.node->name;
-    // The last segment is the output layer and the norm before it, which works on all tokens.
-    const bool last = program.blocks[launch.block].segment == program.blocks.back().segment;
     if (is_group_work(name)) return part == Part::kGroup;
-    return part == (last && name.rfind("norm", 0) != 0 ? Part::kHead : Part::kRest);
+    return part == (is_output_work(name) ? Part::kHead : Part::kRest);
   });
 }
 

@@ -5,6 +5,7 @@
 // Ruled out: one node per layer (a forecast of a deep model would cost its depth in time), and
 // pointers between nodes (ids survive copies).
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -102,12 +103,24 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
+/// How tensor parallelism divides a weight: `parts` of one dimension, in units that stay together
+/// (the rows of a head), are each spread over the ranks. A part with fewer units than ranks is held
+/// several times.
+struct WeightSplit {
+  TensorId weight = -1;
+  size_t dim = 0;
+  int64_t unit = 1;
+  std::array<int64_t, 3> parts{};  ///< units of each; queries, keys and values where they are one
+  bool operator==(const WeightSplit&) const = default;
+};
+
 struct Graph {
   std::string name;
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
   std::vector<Segment> segments;  ///< in order of execution, covering all nodes
   std::vector<TensorId> outputs;
+  std::vector<WeightSplit> splits;  ///< of a graph of modules; other weights every rank holds
 
   const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
   Tensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }

@@ -6,6 +6,7 @@
 
 #include "importers/huggingface/quantization.h"
 #include "importers/model.h"
+#include "passes/serving.h"
 #include "test_support.h"
 
 namespace tilecast {
@@ -144,7 +145,8 @@ TEST(Checkpoint, SeveralSchemesAreHonouredLayerByLayer) {
   const Checkpoint& c = model.checkpoint;
   EXPECT_EQ(c.schemes, (std::vector<Scheme>{Scheme::kNvfp4WeightOnly, Scheme::kFp8}));
   // Layers that differ are not taken for repetitions of one.
-  const Graph graph = model.decoder->build_step({.groups = {{1, 8, 0}}, .scheme_of = c.scheme_of});
+  const Graph graph =
+      fuse(model.build({.dtype = DType::kBf16}), {.groups = {{1, 8, 0}}, .scheme_of = c.scheme_of});
   int fp8 = 0, fp4 = 0;
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind != TensorKind::kWeight) continue;

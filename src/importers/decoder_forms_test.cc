@@ -9,6 +9,7 @@
 #include "importers/model.h"
 #include "ops/builder.h"
 #include "ops/op_def.h"
+#include "passes/serving.h"
 
 namespace tilecast {
 namespace {
@@ -38,6 +39,10 @@ Json config_of(const std::string& type) {
           {"sliding_window", 8},
           {"attn_logit_softcapping", 50.0},
           {"final_logit_softcapping", 30.0},
+          {"ffn_dim", 144},
+          {"new_decoder_architecture", true},
+          {"num_kv_heads", 2},
+          {"activation_function", "relu"},
           {"use_qk_norm", true},
           {"use_routing_bias", true},
           {"kv_lora_rank", 24},
@@ -80,12 +85,12 @@ int64_t count_of(const Graph& graph, std::string_view op) {
 }
 
 Graph eager(const Model& model) {
-  return model.build(
-      {.batch = kBatch, .seq = kSeq, .dtype = DType::kBf16, .fused_attention = true});
+  return decompose(model.build({.batch = kBatch, .seq = kSeq, .dtype = DType::kBf16}),
+                   {.fused_attention = true});
 }
 
 Graph step(const Model& model, std::vector<StepRequest::Group> groups) {
-  return model.decoder->build_step({.groups = std::move(groups)});
+  return fuse(model.build({.dtype = DType::kBf16}), {.groups = std::move(groups)});
 }
 
 Model import(const Json& config) { return import_model(config.dump(), "config.json"); }
@@ -112,10 +117,50 @@ TEST_P(EveryDecoder, IsTheSameModelEagerAndServed) {
     expect_one_model(config);
   }
   config["q_lora_rank"] = nullptr;
+  config["word_embed_proj_dim"] = 32;
+  config["do_layer_norm_before"] = false;
   expect_one_model(config);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, EveryDecoder, testing::ValuesIn(decoder_types()),
+/// Heads, inner columns and words of the configs above are even: two ranks do half of each product,
+/// but for what every rank makes whole.
+TEST_P(EveryDecoder, IsDividedByTwoRanks) {
+  const Model model = import(config_of(GetParam()));
+  const Graph modules = model.build({.batch = kBatch, .seq = kSeq, .dtype = DType::kBf16});
+  const Graph half = shard(modules, 2);
+  const StepRequest request{.groups = {{kBatch, kSeq, 0}, {2, 1, 5}}};
+  int64_t less = 0;
+  for (const WeightSplit& split : modules.splits) {
+    const Tensor& whole = modules.tensor(split.weight);
+    less += element_count(whole.shape) / 2 * modules.repeat_of(whole.segment);
+  }
+  EXPECT_EQ(half.parameter_count(), modules.parameter_count() - less);
+  EXPECT_EQ(fuse(half, request).parameter_count(), half.parameter_count());
+  const Graph eager_half = decompose(half, {.fused_attention = true});
+  EXPECT_EQ(eager_half.parameter_count(), half.parameter_count());
+  EXPECT_EQ(product_flops(eager_half), product_flops(fuse(half, {.groups = {{kBatch, kSeq, 0}}})));
+  int64_t undivided = 0;  // products whose weight every rank holds
+  for (const Segment& segment : modules.segments) {
+    for (int32_t i = 0; i < segment.node_count; ++i) {
+      const Node& node = modules.nodes[static_cast<size_t>(segment.first_node + i)];
+      const auto is_weight = [&](const WeightSplit& s) { return s.weight == node.inputs[1]; };
+      if (op_def(node.op).name != "linear" ||
+          std::any_of(modules.splits.begin(), modules.splits.end(), is_weight))
+        continue;
+      undivided +=
+          2 * kBatch * kSeq * element_count(modules.tensor(node.inputs[1]).shape) * segment.repeat;
+    }
+  }
+  EXPECT_EQ(2 * product_flops(eager_half), product_flops(eager(model)) + undivided);
+}
+
+std::vector<std::string> all_types() {
+  std::vector<std::string> types = {"gpt2", "opt"};
+  for (const DecoderFamily& family : decoder_families()) types.emplace_back(family.model_type);
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, EveryDecoder, testing::ValuesIn(all_types()),
                          [](const auto& info) { return info.param; });
 
 TEST(Decoder, BothFormsHaveTheGateOfSharedExperts) {

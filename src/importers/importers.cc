@@ -20,15 +20,11 @@ const std::vector<ImporterDef>& importers() {
 /// In debug builds, graphs are validated as they are built.
 static void validate_what_it_builds(Model& model) {
   if (!kValidatesGraphs) return;
-  const auto validated = [](auto build) {
-    return [build = std::move(build)](const auto& request) {
-      Graph graph = build(request);
-      validate(graph);
-      return graph;
-    };
+  model.build = [build = std::move(model.build)](const GraphRequest& request) {
+    Graph graph = build(request);
+    validate(graph);
+    return graph;
   };
-  model.build = validated(std::move(model.build));
-  if (model.decoder) model.decoder->build_step = validated(std::move(model.decoder->build_step));
 }
 
 Model import_model(const ModelText& text) {

@@ -1,11 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/embedded.h"
 #include "base/file.h"
 #include "importers/model.h"
 #include "memory/plan.h"
 #include "ops/builder.h"
+#include "ops/op_def.h"
 #include "passes/passes.h"
+#include "passes/serving.h"
 #include "test_support.h"
 
 namespace tilecast {
@@ -17,21 +21,41 @@ TEST_P(EveryModel, BuildsForInferenceAndTraining) {
   const Model model = load_model(GetParam());
   for (const bool training : {false, true}) {
     for (const int64_t batch : {1, 3}) {
-      Graph graph = model.build({.batch = batch, .seq = 64, .training = training});
+      Graph graph = decompose(model.build({.batch = batch, .seq = 64}), {.training = training});
       EXPECT_GT(graph.parameter_count(), 0);
       if (training) add_backward(graph);
     }
   }
 }
 
+TEST_P(EveryModel, IsDividedOverRanks) {
+  const Graph modules = load_model(GetParam()).build({.batch = 2, .seq = 64});
+  const Graph half = shard(modules, 2);
+  int64_t least = modules.parameter_count();
+  for (const WeightSplit& split : modules.splits) {
+    const Tensor& whole = modules.tensor(split.weight);
+    least -= element_count(whole.shape) / 2 * modules.repeat_of(whole.segment);
+  }
+  EXPECT_GE(half.parameter_count(), least);  // what does not divide evenly is rounded up
+  EXPECT_EQ(half.parameter_count() < modules.parameter_count(), !modules.splits.empty());
+  const Graph graph = decompose(half, {});
+  const OpId all_reduce = require_op("all_reduce");
+  const bool sums = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                [&](const Node& node) { return node.op == all_reduce; });
+  EXPECT_EQ(sums, !modules.splits.empty());
+}
+
+Graph step_of(const Model& model, std::vector<StepRequest::Group> groups) {
+  return fuse(model.build({.dtype = DType::kBf16}), {.groups = std::move(groups)});
+}
+
 TEST_P(EveryModel, HasTheSameParametersServedAsTrained) {
   const Model model = load_model(GetParam());
   if (!model.decoder) return;
   const int64_t trained = model.build({.seq = 16}).parameter_count();
-  EXPECT_EQ(model.decoder->build_step({.groups = {{2, 8, 0}}}).parameter_count(), trained);
-  EXPECT_EQ(model.decoder->build_step({.groups = {{2, 1, 8}}}).parameter_count(), trained);
-  EXPECT_EQ(model.decoder->build_step({.groups = {{2, 1, 8}, {1, 8, 0}, {3, 4, 0}, {1, 4, 4}}})
-                .parameter_count(),
+  EXPECT_EQ(step_of(model, {{2, 8, 0}}).parameter_count(), trained);
+  EXPECT_EQ(step_of(model, {{2, 1, 8}}).parameter_count(), trained);
+  EXPECT_EQ(step_of(model, {{2, 1, 8}, {1, 8, 0}, {3, 4, 0}, {1, 4, 4}}).parameter_count(),
             trained);
 }
 
@@ -51,7 +75,7 @@ StepWork work_of(const Graph& graph) {
       std::vector<Kernel> kernels;
       lower_node(graph, node, kernels);
       for (const Kernel& k : kernels) {
-        const bool head = &segment == &graph.segments.back() && node.name.rfind("norm", 0) != 0;
+        const bool head = is_output_work(node.name);
         const bool group = is_group_work(node.name);
         (head    ? work.head_flops
          : group ? work.group_flops
@@ -70,7 +94,7 @@ TEST_P(EveryModel, AMixedStepIsTheSumOfItsGroups) {
   const Model model = load_model(GetParam());
   if (!model.decoder) return;
   const auto step = [&](std::vector<StepRequest::Group> groups) {
-    return model.decoder->build_step({.groups = std::move(groups)});
+    return step_of(model, std::move(groups));
   };
   const std::vector<StepRequest::Group> groups = {{32, 1, 500}, {2, 96, 0}, {1, 64, 128}};
   const Graph mixed = step(groups);
@@ -186,7 +210,7 @@ TEST(SwitchTransformers, TrainsWithExpertsInAnyPattern) {
           "num_decoder_layers": 9, "num_experts": 3, "num_heads": 4, "num_sparse_decoder_layers": 2,
           "num_sparse_encoder_layers": 3, "vocab_size": 100})",
       "switch.json");
-  Graph graph = model.build({.batch = 2, .seq = 16, .training = true});
+  Graph graph = decompose(model.build({.batch = 2, .seq = 16}), {.training = true});
   add_backward(graph);
   EXPECT_GT(graph.nodes.size(), 100u);
 }

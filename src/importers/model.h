@@ -17,30 +17,7 @@ struct GraphRequest {
   int64_t batch = 1;
   int64_t seq = 1;
   DType dtype = DType::kFp32;
-  bool training = false;
-  bool fused_attention = false;
 };
-
-/// One step of a model that is served on one rank of `tensor_ranks`.
-struct StepRequest {
-  /// Sequences that do the same in this step.
-  struct Group {
-    int64_t sequences = 1;
-    int64_t tokens = 1;  ///< new ones, of each
-    int64_t past = 0;    ///< tokens of each in the cache
-  };
-  std::vector<Group> groups;
-  DType dtype = DType::kBf16;
-  DType kv_dtype = DType::kBf16;
-  /// How a linear layer or the experts, named as in the graph, are stored; none: as `dtype`.
-  std::function<Scheme(std::string_view module)> scheme_of;
-  int64_t tensor_ranks = 1;
-  int64_t skew_percent = 0;  ///< of the experts' popularity
-};
-
-/// Whether a node of a serving step works on one group's sequences (attention and what prepares it
-/// for one group); all other nodes work on all tokens of the step.
-bool is_group_work(std::string_view node_name);
 
 /// What a language model that writes token by token is, as far as serving depends on it.
 struct Decoder {
@@ -50,12 +27,10 @@ struct Decoder {
   bool latent = false;  ///< keys and values are one vector that every rank holds whole
   int64_t inner = 0;
   int64_t expert_inner = 0;  ///< 0: no experts
-  int64_t vocabulary = 0;
-  int64_t width = 0;
-  bool tied = false;             ///< the embedding table is the output layer too
+  /// Of tables that tokens or positions are looked up in; not of one that is the output layer too.
+  int64_t looked_up_parameters = 0;
   int64_t cache_width = 0;       ///< elements that a token leaves in one layer's cache
   std::vector<int64_t> windows;  ///< of each layer; 0: attention reaches all tokens
-  std::function<Graph(const StepRequest&)> build_step;
 };
 
 /// What a config says of the types of its checkpoint.
@@ -80,10 +55,14 @@ struct Model {
   std::string family;       ///< "gpt2", "llama", …
   int64_t default_seq = 0;  ///< when the user names no length; 0 where the graph fixes it
   std::optional<int64_t> max_positions;
+  /// The graph of a forward pass.
   std::function<Graph(const GraphRequest&)> build;
+  /// Its operators are modules: `decompose` (src/passes) writes what PyTorch launches, `fuse` what
+  /// serving software does. Else they are what is launched (graph notation).
+  bool has_modules = false;
   std::optional<Decoder> decoder;    ///< of language models that write token by token
   bool fixed_seq = false;            ///< the length follows from the config (images)
-  bool has_fused_attention = false;  ///< GraphRequest::fused_attention is known
+  bool has_fused_attention = false;  ///< EagerForm::fused_attention is known
   /// Batch, length and types are those of the file (graph notation).
   std::optional<DType> fixed_dtype;
   Checkpoint checkpoint;

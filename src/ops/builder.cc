@@ -88,7 +88,11 @@ TensorId GraphBuilder::op(std::string_view op, std::vector<TensorId> inputs, std
 
 void lower_node(const Graph& graph, const Node& node, std::vector<Kernel>& kernels) {
   const OpDef& definition = op_def(node.op);
-  if (definition.work == nullptr) return;
+  if (definition.work == nullptr) {
+    if (definition.decompose != nullptr)
+      OpContext{graph, node}.fail("a module launches nothing before it is decomposed or fused");
+    return;
+  }
   const size_t first = kernels.size();
   definition.work({graph, node}, kernels);
   for (size_t i = first; i < kernels.size(); ++i) {

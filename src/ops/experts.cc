@@ -220,6 +220,7 @@ std::vector<OpDef> expert_ops() {
        .sizes = expert_sizes(),
        .operands = expert_operands,
        .random_sizes = RandomSizes{.draw = draw_experts, .in_training = true},
+       .shard = shard_experts,
        .example = "x: bf16[64, 256] up: bf16[8, 1024, 256] down: bf16[8, 256, 512]"},
       {.name = "experts_backward",
        .doc = "gradients of the input and the weights of a fused expert layer",

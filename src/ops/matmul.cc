@@ -275,6 +275,7 @@ std::vector<OpDef> matmul_ops() {
        .sizes = linear_sizes_by_name(),
        .operands = linear_operands,
        .random_sizes = RandomSizes{.in_training = true},
+       .shard = shard_linear,
        .example = "x: fp32[4, 128, 256] w: fp32[512, 256] b: fp32[512]"},
       {.name = "quantized_linear",
        .doc = "x [..., k] times a weight [n, k] stored in few bits, scales [groups], bias [n]",

@@ -269,6 +269,7 @@ std::vector<OpDef> movement_ops() {
        .sizes = embedding_sizes(),
        .operands = embedding_operands,
        .random_sizes = RandomSizes{.in_training = true},
+       .shard = shard_embedding,
        .example = "w: fp32[1000, 64] i: int64[4, 16]"},
       {.name = "embedding_backward",
        .doc = "dense gradient of an embedding table",

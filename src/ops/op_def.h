@@ -7,7 +7,9 @@
 
 #include "graph/graph.h"
 #include "ops/attributes.h"
+#include "ops/decompose.h"
 #include "ops/kernel.h"
+#include "ops/sharding.h"
 #include "ops/sizes.h"
 
 namespace tilecast {
@@ -89,6 +91,11 @@ struct OpDef {
   std::vector<SizeDef> sizes;
   Operands (*operands)(GraphBuilder&, const GivenSizes&) = nullptr;
   std::optional<RandomSizes> random_sizes;  ///< nullopt: kernels of it are not drawn at random
+  /// Writes what eager PyTorch launches for a module; null for what it launches itself.
+  Decompose decompose = nullptr;
+  /// What tensor-parallel ranks compute. Null: element by element for pointwise operators, all of
+  /// it for others.
+  Shard shard = nullptr;
   std::string_view example;  ///< inputs in graph notation, for the docs and the sweep tests
 };
 
@@ -149,5 +156,6 @@ std::vector<OpDef> row_ops();
 std::vector<OpDef> reduction_ops();
 std::vector<OpDef> view_ops();
 std::vector<OpDef> movement_ops();
+std::vector<OpDef> module_ops();
 
 }  // namespace tilecast

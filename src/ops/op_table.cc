@@ -19,7 +19,7 @@ const std::vector<OpDef>& op_table() {
     std::vector<OpDef> all;
     for (std::vector<OpDef> (*family)() :
          {matmul_ops, attention_ops, transformer_ops, expert_ops, collective_ops, convolution_ops,
-          pointwise_ops, row_ops, reduction_ops, view_ops, movement_ops}) {
+          pointwise_ops, row_ops, reduction_ops, view_ops, movement_ops, module_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     for (OpDef& op : all) {

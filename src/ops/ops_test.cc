@@ -52,12 +52,36 @@ TEST_P(EveryOp, HasAnExampleThatBuildsAndWorkThatAddsUp) {
   EXPECT_FALSE(op.doc.empty());
   const Graph graph = example_graph(op);
   std::vector<Kernel> kernels;
+  if (op.decompose != nullptr && op.work == nullptr) {
+    EXPECT_ERROR(lower_node(graph, graph.nodes.front(), kernels), kInput,
+                 "a module launches nothing before it is decomposed or fused");
+    return;
+  }
   lower_node(graph, graph.nodes.front(), kernels);
   EXPECT_EQ(kernels.empty(), op.work == nullptr);
   for (const Kernel& kernel : kernels) {
     EXPECT_GE(kernel.flops, 0);
     EXPECT_GT(kernel.write_bytes, 0);
     EXPECT_EQ(op_def(kernel.op).name, op.name);
+  }
+}
+
+TEST_P(EveryOp, GivesTheSameWhenItIsDecomposed) {
+  const OpDef& op = op_table()[GetParam()];
+  if (op.decompose == nullptr) return;  // what PyTorch launches itself
+  SCOPED_TRACE(op.name);
+  for (const bool fused : {false, true}) {
+    Graph graph = example_graph(op);
+    GraphBuilder b(graph);
+    const Node node = graph.nodes.front();
+    const std::vector<TensorId> outputs =
+        op.decompose(b, node, {.fused_attention = fused, .training = true});
+    ASSERT_EQ(outputs.size(), node.outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] < 0) continue;  // not needed in this form
+      EXPECT_EQ(graph.tensor(outputs[i]).shape, graph.tensor(node.outputs[i]).shape);
+      EXPECT_EQ(graph.tensor(outputs[i]).dtype, graph.tensor(node.outputs[i]).dtype);
+    }
   }
 }
 

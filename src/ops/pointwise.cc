@@ -241,6 +241,11 @@ OpDef in_training(OpDef op) {
   return op;
 }
 
+OpDef as_module(OpDef op, Decompose rule) {
+  op.decompose = rule;
+  return op;
+}
+
 OpDef with_infer(OpDef op, std::vector<TensorSpec> (*infer)(const OpContext&)) {
   op.infer = infer;
   return op;
@@ -277,6 +282,11 @@ std::vector<OpDef> pointwise_ops() {
       pointwise("relu", "max(x, 0)", "aten::relu", "Relu", 1, 1, backward_from_output),
       in_training(pointwise("gelu", "x/2 (1 + erf(x / sqrt 2))", "aten::gelu", "Gelu", 1, 5,
                             backward_from_input)),
+      as_module(
+          pointwise("gelu_new", "gelu by tanh", "aten::gelu", "Gelu", 1, 9, backward_from_input),
+          decompose_gelu_new),
+      as_module(pointwise("quick_gelu", "x sigmoid(1.702 x)", "", "", 1, 6, backward_from_input),
+                decompose_quick_gelu),
       pointwise("silu", "x / (1 + exp(-x))", "aten::silu", "", 1, 4, backward_from_input),
       pointwise("tanh", "hyperbolic tangent", "aten::tanh", "Tanh", 1, 1, backward_from_output),
       pointwise("sigmoid", "1 / (1 + exp(-x))", "aten::sigmoid", "Sigmoid", 1, 4,
@@ -305,7 +315,7 @@ std::vector<OpDef> pointwise_ops() {
       pointwise("dropout", "zeroes a share of the elements, scales the rest, keeps the mask",
                 "aten::native_dropout", "Dropout", 1, 2, backward_dropout),
       infer_dropout);
-  ops.push_back(in_training(dropout));
+  ops.push_back(in_training(as_module(dropout, decompose_dropout)));
 
   OpDef where = with_infer(pointwise("where", "x where the mask holds, else y or a constant",
                                      "aten::where.self", "Where", 2, 0, backward_where),

@@ -132,7 +132,8 @@ void work_fused_layer_norm(const OpContext& context, std::vector<Kernel>& kernel
 std::vector<TensorSpec> infer_rms_norm(const OpContext& context) {
   const Tensor& x = context.input(0);
   const Tensor& weight = context.input(context.input_count() - 1);
-  if (x.shape.empty() || element_count(weight.shape) != x.shape.back())
+  const bool weighted = context.input_count() > 1;
+  if (x.shape.empty() || (weighted && element_count(weight.shape) != x.shape.back()))
     context.fail(fmt::format("weight {} does not fit rows of {}", format_shape(weight.shape),
                              format_shape(x.shape)));
   std::vector<TensorSpec> specs = {{.shape = x.shape, .dtype = x.dtype}};
@@ -244,6 +245,7 @@ std::vector<OpDef> row_ops() {
        .row_fusion = RowFusion{"fused_layer_norm", kLayerNormFlops},
        .operands = layer_norm_operands,
        .random_sizes = RandomSizes{.in_training = true},
+       .shard = shard_rows,
        .example = "x: fp32[64, 256] w: fp32[256] b: fp32[256]"},
       {.name = "layer_norm_backward",
        .doc = "gradient of a layer norm's input",
@@ -267,15 +269,18 @@ std::vector<OpDef> row_ops() {
        .operands = layer_norm_backward_operands,
        .example = "x: fp32[64, 256] y: fp32[64, 256] m: fp32[64] r: fp32[64]"},
       {.name = "rms_norm",
-       .doc = "rows over the root of their mean square, times a weight, in one kernel",
+       .doc =
+           "rows over the root of their mean square, times a weight if there is one, in one kernel",
        .aten = "aten::rms_norm",
        .onnx = "RMSNormalization",
-       .min_inputs = 2,
+       .min_inputs = 1,
        .max_inputs = 2,
        .infer = infer_rms_norm,
        .work = work_rms_norm,
        .autocast = AutocastClass::kFp32,
        .operands = rms_norm_operands,
+       .decompose = decompose_rms_norm,
+       .shard = shard_rows,
        .example = "x: bf16[64, 256] w: bf16[256]"},
       {.name = "add_rms_norm",
        .doc = "adds a residual, keeps the sum, and normalizes it as rms_norm, in one kernel",

@@ -5,9 +5,18 @@
 
 #include "graph/graph.h"
 #include "graph/scheme.h"
+#include "ops/decompose.h"
 #include "tilecast/choices.h"
 
 namespace tilecast {
+
+/// Writes what eager PyTorch launches for a graph of modules.
+Graph decompose(Graph modules, const EagerForm& form);
+
+/// One rank's share of a graph of modules, of `ranks` that divide it tensor by tensor; they divide
+/// heads and inner columns. Where operators need the whole of what ranks have shares of, all-reduces
+/// come in.
+Graph shard(const Graph& modules, int64_t ranks);
 
 /// Appends what autograd launches for the gradient of every weight, accumulation into the stored
 /// gradients included. The gradients of the model's outputs are taken as given (no loss).

@@ -1,4 +1,4 @@
-// BERT (transformers/models/bert/modeling_bert.py, eager attention).
+// BERT (transformers/models/bert/modeling_bert.py).
 
 #include <algorithm>
 
@@ -44,23 +44,20 @@ BertConfig read_config(const JsonObject& c) {
 
 TensorId attention(Layers& f, const BertConfig& c, TensorId x, TensorId mask) {
   const std::string p = "encoder.layer.0.attention.";
-  const TensorId q = f.split_heads(f.linear(x, p + "self.query", {c.width}), c.heads);
-  const TensorId k = f.split_heads(f.linear(x, p + "self.key", {c.width}), c.heads);
-  const TensorId v = f.split_heads(f.linear(x, p + "self.value", {c.width}), c.heads);
-  const auto project = [&](TensorId merged) {
-    const TensorId out =
-        f.dropout(f.linear(merged, p + "output.dense", {c.width}), p + "output.dropout");
-    return f.layer_norm(f.op("add", {out, x}, p + "output.residual"), p + "output.LayerNorm");
+  const int64_t size = c.width / c.heads;
+  const auto project = [&](const char* name) {
+    const Layers::Linear options = {c.width, true, f.outputs(size, {c.heads})};
+    return f.split_heads(f.linear(x, p + name, options), c.heads);
   };
-  if (f.request().fused_attention)
-    return project(f.fused_attention(q, k, v, p + "self.attention", {}));
-  const TensorId scores = f.matmul(q, f.transpose(k, {0, 1, 3, 2}), p + "self.scores");
-  const TensorId scaled = f.op("div_scalar", {scores}, p + "self.scale");
-  const TensorId masked = f.op("add", {scaled, mask}, p + "self.mask");
-  const TensorId weights = f.op("softmax", {masked}, p + "self.softmax");
-  const TensorId dropped = f.dropout(weights, p + "self.dropout");
-  const TensorId context = f.matmul(dropped, v, p + "self.context");
-  return project(f.merge_heads(context, p + "self.merge"));
+  const TensorId q = project("self.query");
+  const TensorId k = project("self.key");
+  const TensorId v = project("self.value");
+  const TensorId context =
+      f.attention(q, k, v, p + "self.attention", {{"scale", "div"}, {"dropout", 1}}, {mask});
+  const TensorId out =
+      f.dropout(f.linear(context, p + "output.dense", {c.width, true, f.inputs(size, c.heads)}),
+                p + "output.dropout");
+  return f.layer_norm(f.op("add", {out, x}, p + "output.residual"), p + "output.LayerNorm");
 }
 
 std::vector<TensorId> heads(Layers& f, const BertConfig& c, TensorId x, TensorId table) {
@@ -70,7 +67,7 @@ std::vector<TensorId> heads(Layers& f, const BertConfig& c, TensorId x, TensorId
     const TensorId dense = f.linear(x, p + "transform.dense", {c.width});
     const TensorId active = f.activation(dense, c.activation, p + "transform.act");
     const TensorId normal = f.layer_norm(active, p + "transform.LayerNorm");
-    const TensorId bias = f.weight(p + "bias", {c.vocabulary});
+    const TensorId bias = f.weight(p + "bias", {c.vocabulary}, 0, f.outputs(1, {c.vocabulary}));
     outputs.push_back(f.op("linear", {normal, table, bias}, p + "decoder"));
   }
   if (!c.vocabulary_head && c.labels == 0) outputs.push_back(x);
@@ -98,7 +95,8 @@ Graph build(const BertConfig& c, const GraphRequest& request) {
   const TensorId seen = f.op("fill", {like}, "attention_mask");
   const TensorId mask =
       f.op("mul_scalar", {f.op("rsub_scalar", {seen}, "extended_mask")}, "extended_mask");
-  const TensorId table = f.weight("embeddings.word_embeddings.weight", {c.vocabulary, c.width});
+  const TensorId table =
+      f.vocabulary_table("embeddings.word_embeddings.weight", c.vocabulary, c.width);
   const TensorId words =
       f.embedding(table, f.ids("input_ids", {batch, s}), "embeddings.word_embeddings");
   const TensorId types =
@@ -112,14 +110,16 @@ Graph build(const BertConfig& c, const GraphRequest& request) {
   const TensorId start = f.dropout(f.layer_norm(sum, "embeddings.LayerNorm"), "embeddings.dropout");
 
   b.begin_segment("encoder.layer", c.layers);
+  const std::string p = "encoder.layer.0.";
   const TensorId attended = attention(f, c, start, mask);
-  const TensorId wide = f.linear(attended, "encoder.layer.0.intermediate.dense", {c.inner});
-  const TensorId active = f.activation(wide, c.activation, "encoder.layer.0.intermediate.act");
-  const TensorId narrow = f.dropout(f.linear(active, "encoder.layer.0.output.dense", {c.width}),
-                                    "encoder.layer.0.output.dropout");
+  const TensorId narrow = f.dropout(f.feed_forward(attended, {.up = p + "intermediate.dense",
+                                                              .act = p + "intermediate.act",
+                                                              .down = p + "output.dense",
+                                                              .activation = c.activation,
+                                                              .inner = c.inner}),
+                                    p + "output.dropout");
   const TensorId end =
-      f.layer_norm(f.op("add", {narrow, attended}, "encoder.layer.0.output.residual"),
-                   "encoder.layer.0.output.LayerNorm");
+      f.layer_norm(f.op("add", {narrow, attended}, p + "output.residual"), p + "output.LayerNorm");
   b.carry(start, end);
 
   b.begin_segment("head", 1);

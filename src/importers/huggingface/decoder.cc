@@ -1,7 +1,7 @@
-// Decoder-only models as transformers launches them (transformers/models/llama/modeling_llama.py
-// and its kin): RMSNorm, rotary embedding, grouped-query heads, SwiGLU, step by step. Experts are
-// taken as one fused operator. Not told apart: which half of a head a partial rotary embedding
-// leaves alone.
+// Decoder-only models at the level of modules (transformers/models/llama/modeling_llama.py and its
+// kin): one description, of which passes make what eager PyTorch launches and what serving software
+// does. Experts are taken as one fused operator. Not told apart: which half of a head a partial
+// rotary embedding leaves alone.
 
 #include "importers/huggingface/decoder.h"
 
@@ -12,10 +12,6 @@
 namespace tilecast {
 namespace {
 
-struct Rotary {
-  TensorId cos = -1, sin = -1;
-};
-
 class DecoderGraph {
  public:
   DecoderGraph(Graph& graph, const DecoderConfig& config, const GraphRequest& request)
@@ -24,12 +20,15 @@ class DecoderGraph {
   void build() {
     GraphBuilder& b = f_.builder();
     b.begin_segment("embeddings", 1);
-    const TensorId table = f_.weight("embed_tokens.weight", {c_.vocabulary, c_.width});
+    const TensorId table = f_.vocabulary_table("embed_tokens.weight", c_.vocabulary, c_.width);
     TensorId x =
         f_.embedding(table, f_.ids("input_ids", {request_.batch, request_.seq}), "embed_tokens");
     if (c_.scaled_embedding) x = f_.op("mul_scalar", {x}, "embed_tokens.scale");
-    if (!request_.fused_attention) mask_ = f_.causal_mask("causal_mask");
-    if (c_.rotary) rotary_ = rotary_table();
+    mask_ = f_.causal_mask(x, "causal_mask");
+    if (c_.rotary) {
+      const int64_t size = c_.is_latent() ? c_.latent.rotary : c_.head;
+      angles_ = b.add("rotary_table", {x}, "rotary_emb", {{"size", size}});
+    }
     for (const LayerRun& run : layer_runs(c_.layers)) {
       b.begin_segment(run.first == 0 ? "layers" : fmt::format("layers.{}", run.first), run.repeat);
       const TensorId start = x;
@@ -39,8 +38,12 @@ class DecoderGraph {
     b.begin_segment("head", 1);
     const TensorId last = norm(x, "norm");
     TensorId logits = c_.tied ? f_.op("linear", {last, table}, "lm_head")
-                              : f_.linear(last, "lm_head", {c_.vocabulary, false});
-    if (c_.logit_cap) logits = cap(logits, "lm_head.cap");
+                              : f_.linear(last, "lm_head",
+                                          {c_.vocabulary, false, f_.outputs(1, {c_.vocabulary})});
+    if (c_.logit_cap) {  // cap tanh(x / cap)
+      for (const char* step : {"div_scalar", "tanh", "mul_scalar"})
+        logits = f_.op(step, {logits}, "lm_head.cap");
+    }
     graph_.outputs = {logits};
   }
 
@@ -49,160 +52,102 @@ class DecoderGraph {
     return c_.norm == DecoderConfig::Norm::kRms ? f_.rms_norm(x, name) : f_.layer_norm(x, name);
   }
 
-  /// cap tanh(x / cap)
-  TensorId cap(TensorId x, const std::string& name) {
-    return f_.op("mul_scalar", {f_.op("tanh", {f_.op("div_scalar", {x}, name)}, name)}, name);
-  }
-
-  /// Angles of every position, [1, s, head], once a forward pass.
-  Rotary rotary_table() {
-    GraphBuilder& b = f_.builder();
-    const int64_t s = request_.seq;
-    const int64_t head = c_.is_latent() ? c_.latent.rotary : c_.head;
-    const TensorId frequencies = b.tensor(
-        {.name = "rotary_emb.inv_freq", .shape = {1, head / 2, 1}, .kind = TensorKind::kBuffer});
-    const TensorId places = b.input("position_ids", {1, 1, s}, DType::kFp32);
-    const TensorId angles = f_.op("matmul", {frequencies, places}, "rotary_emb");
-    const TensorId half = f_.transpose(angles, {0, 2, 1});
-    const TensorId both = f_.op("cat", {half, half}, "rotary_emb", {{"dim", 2}});
-    const auto wave = [&](const char* op) {
-      TensorId t = f_.op("mul_scalar", {f_.op(op, {both}, "rotary_emb")}, "rotary_emb");
-      if (request_.dtype != DType::kFp32)
-        t = f_.op("cast", {t}, "rotary_emb", {{"dtype", request_.dtype}});
-      return f_.view(t, {1, 1, s, head});
-    };
-    return {wave("cos"), wave("sin")};
-  }
-
-  /// x cos + rotate_half(x) sin
   TensorId rotate(TensorId x, const std::string& name) {
-    if (!c_.rotary) return x;
-    const std::vector<TensorId> halves = f_.builder().add("split", {x}, name, {{"parts", 2}});
-    const TensorId turned =
-        f_.op("cat", {f_.op("neg", {halves[1]}, name), halves[0]}, name, {{"dim", 3}});
-    return f_.op("add",
-                 {f_.op("mul", {x, rotary_.cos}, name), f_.op("mul", {turned, rotary_.sin}, name)},
-                 name);
-  }
-
-  /// Each key and value head serves several query heads: expanded by a copy.
-  TensorId repeat_heads(TensorId x, int64_t size, const std::string& name) {
-    const int64_t times = c_.heads / c_.kv_heads;
-    if (times == 1) return x;
-    const int64_t batch = request_.batch;
-    const int64_t s = request_.seq;
-    const TensorId narrow = f_.view(x, {batch, c_.kv_heads, 1, s, size});
-    const TensorId wide =
-        f_.op("expand", {narrow}, name, {{"shape", Shape{batch, c_.kv_heads, times, s, size}}});
-    return f_.view(f_.op("copy", {wide}, name), {batch, c_.heads, s, size});
+    return c_.rotary ? f_.op("apply_rotary", {x, angles_[0], angles_[1]}, name) : x;
   }
 
   /// Heads of queries and keys, [b, heads, s, size], normalized where the family does.
   TensorId heads_of(TensorId x, int64_t heads, const std::string& norm_name) {
     if (!c_.query_norm || norm_name.empty()) return f_.split_heads(x, heads);
-    const Shape shape = graph_.tensor(x).shape;
-    const TensorId wide = f_.view(x, {shape[0], shape[1], heads, shape[2] / heads});
-    return f_.transpose(f_.rms_norm(wide, norm_name, c_.query_norm_weight), {0, 2, 1, 3});
-  }
-
-  struct Heads {
-    TensorId q, k, v;  ///< [b, heads, s, size], rotated
-  };
-
-  Heads project(TensorId x, const std::string& p) {
-    const int64_t kv_width = c_.kv_heads * c_.head;
-    TensorId q, k, v;
-    if (c_.fused_qkv) {
-      const TensorId all =
-          f_.linear(x, p + "qkv_proj", {c_.heads * c_.head + 2 * kv_width, c_.qkv_bias});
-      q = slice(all, c_.heads * c_.head, p + "split_q");
-      k = slice(all, kv_width, p + "split_k");
-      v = slice(all, kv_width, p + "split_v");
-    } else {
-      q = f_.linear(x, p + "q_proj", {c_.heads * c_.head, c_.qkv_bias});
-      k = f_.linear(x, p + "k_proj", {kv_width, c_.qkv_bias});
-      v = f_.linear(x, p + "v_proj", {kv_width, c_.qkv_bias});
-    }
-    q = heads_of(q, c_.heads, p + "q_norm");
-    k = heads_of(k, c_.kv_heads, p + "k_norm");
-    v = heads_of(v, c_.kv_heads, "");
-    return {rotate(q, p + "rotary_q"), rotate(k, p + "rotary_k"), v};
-  }
-
-  /// Some columns of the last dimension: a view.
-  TensorId slice(TensorId x, int64_t columns, const std::string& name) {
-    return f_.op("slice_columns", {x}, name, {{"columns", columns}});
-  }
-
-  /// DeepSeek's latent attention, with keys and values written out per head.
-  Heads project_latent(TensorId x, const std::string& p) {
-    const DecoderConfig::Latent& l = c_.latent;
-    const int64_t width = l.plain + l.rotary;
-    TensorId q = x;
-    if (l.query_rank > 0)
-      q = f_.rms_norm(f_.linear(q, p + "q_a_proj", {l.query_rank, c_.qkv_bias}),
-                      p + "q_a_layernorm");
-    q = f_.split_heads(f_.linear(q, p + "q_b_proj", {c_.heads * width, false}), c_.heads);
-    const TensorId both = f_.linear(x, p + "kv_a_proj_with_mqa", {l.rank + l.rotary, c_.qkv_bias});
-    const TensorId latent =
-        f_.rms_norm(slice(both, l.rank, p + "split_latent"), p + "kv_a_layernorm");
-    const TensorId pairs = f_.split_heads(
-        f_.linear(latent, p + "kv_b_proj", {c_.heads * (l.plain + l.value), false}), c_.heads);
-    const Shape shape = graph_.tensor(pairs).shape;
-    const TensorId shared = rotate(
-        f_.view(slice(both, l.rotary, p + "split_rotary"), {shape[0], 1, shape[2], l.rotary}),
-        p + "rotary_k");
-    const TensorId wide = f_.op("expand", {shared}, p + "expand_k",
-                                {{"shape", Shape{shape[0], c_.heads, shape[2], l.rotary}}});
-    const TensorId k =
-        f_.op("cat", {slice(pairs, l.plain, p + "split_k"), wide}, p + "cat_k", {{"dim", 3}});
-    const TensorId turned = rotate(slice(q, l.rotary, p + "split_q_rotary"), p + "rotary_q");
-    q = f_.op("cat", {slice(q, l.plain, p + "split_q"), turned}, p + "cat_q", {{"dim", 3}});
-    return {q, k, slice(pairs, l.value, p + "split_v")};
+    const TensorId wide = f_.view(x, {request_.batch, request_.seq, heads, c_.head});
+    return f_.split_heads(f_.rms_norm(wide, norm_name, c_.query_norm_weight), heads);
   }
 
   TensorId attention(TensorId x, size_t index) {
     const std::string p = fmt::format("layers.{}.self_attn.", index);
-    if (c_.sinks) f_.weight(p + "sinks", {c_.heads});
-    const Heads h = c_.is_latent() ? project_latent(x, p) : project(x, p);
-    const DecoderConfig::Layer& layer = c_.layers[index];
-    TensorId merged;
-    if (request_.fused_attention) {
-      merged = f_.fused_attention(h.q, h.k, h.v, p + "attention",
-                                  {{"causal", 1}, {"window", layer.window}});
+    std::vector<TensorId> further = {mask_};
+    if (c_.sinks)
+      further.push_back(f_.weight(p + "sinks", {c_.heads}, 0, f_.outputs(1, {c_.heads})));
+    const TensorId context =
+        c_.is_latent() ? latent_attention(x, p) : head_attention(x, p, index, std::move(further));
+    return f_.linear(context, p + "o_proj",
+                     {c_.width, c_.out_bias, f_.inputs(c_.value_width(), c_.heads)});
+  }
+
+  TensorId head_attention(TensorId x, const std::string& p, size_t index,
+                          std::vector<TensorId> further) {
+    const int64_t q_width = c_.heads * c_.head, kv_width = c_.kv_heads * c_.head;
+    const Layers::Split by_kv_head = f_.outputs(c_.head, {c_.kv_heads});
+    TensorId q, k, v;
+    if (c_.fused_qkv) {
+      const TensorId all = f_.linear(x, p + "qkv_proj",
+                                     {q_width + 2 * kv_width, c_.qkv_bias,
+                                      f_.outputs(c_.head, {c_.heads, c_.kv_heads, c_.kv_heads})});
+      q = f_.slice(all, q_width, p + "split_q");
+      k = f_.slice(all, kv_width, p + "split_k");
+      v = f_.slice(all, kv_width, p + "split_v");
     } else {
-      const bool latent = c_.is_latent();
-      const TensorId k = latent ? h.k : repeat_heads(h.k, c_.head, p + "repeat_k");
-      const TensorId v = latent ? h.v : repeat_heads(h.v, c_.head, p + "repeat_v");
-      const TensorId scores = f_.matmul(h.q, f_.transpose(k, {0, 1, 3, 2}), p + "scores");
-      TensorId scaled = f_.op("mul_scalar", {scores}, p + "scale");
-      if (c_.attention_cap) scaled = cap(scaled, p + "cap");
-      const TensorId masked = f_.op("add", {scaled, mask_}, p + "mask");
-      const TensorId weights = f_.op("softmax", {masked}, p + "softmax");
-      const TensorId dropped = f_.dropout(weights, p + "dropout", c_.attention_dropout);
-      merged = f_.merge_heads(f_.matmul(dropped, v, p + "context"), p + "merge");
+      q = f_.linear(x, p + "q_proj", {q_width, c_.qkv_bias, f_.outputs(c_.head, {c_.heads})});
+      k = f_.linear(x, p + "k_proj", {kv_width, c_.qkv_bias, by_kv_head});
+      v = f_.linear(x, p + "v_proj", {kv_width, c_.qkv_bias, by_kv_head});
     }
-    return f_.linear(merged, p + "o_proj", {c_.width, c_.out_bias});
+    q = heads_of(q, c_.heads, p + "q_norm");
+    k = heads_of(k, c_.kv_heads, p + "k_norm");
+    v = heads_of(v, c_.kv_heads, "");
+    q = rotate(q, p + "rotary_q");
+    k = rotate(k, p + "rotary_k");
+    std::vector<Attribute> attributes = {{"causal", 1}, {"window", c_.layers[index].window}};
+    if (c_.attention_cap) attributes.push_back({"cap", 1});
+    if (c_.attention_dropout) attributes.push_back({"dropout", 1});
+    if (c_.sinks) attributes.push_back({"sinks", 1});
+    return f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(further));
+  }
+
+  /// DeepSeek's latent attention. Every rank makes both latent vectors whole.
+  TensorId latent_attention(TensorId x, const std::string& p) {
+    const DecoderConfig::Latent& l = c_.latent;
+    TensorId q = x;
+    if (l.query_rank > 0)
+      q = f_.rms_norm(f_.linear(q, p + "q_a_proj", {l.query_rank, c_.qkv_bias}),
+                      p + "q_a_layernorm");
+    const int64_t size = c_.query_width();
+    q = f_.split_heads(
+        f_.linear(q, p + "q_b_proj", {c_.heads * size, false, f_.outputs(size, {c_.heads})}),
+        c_.heads);
+    const TensorId both = f_.linear(x, p + "kv_a_proj_with_mqa", {l.rank + l.rotary, c_.qkv_bias});
+    const TensorId latent =
+        f_.rms_norm(f_.slice(both, l.rank, p + "split_latent"), p + "kv_a_layernorm");
+    const TensorId kv_b =
+        f_.weight(p + "kv_b_proj.weight", {c_.heads * (l.plain + l.value), l.rank}, 0,
+                  f_.outputs(l.plain + l.value, {c_.heads}));
+    std::vector<Attribute> attributes = {{"causal", 1}, {"rotary", l.rotary}};
+    if (c_.attention_dropout) attributes.push_back({"dropout", 1});
+    return f_.op("latent_attention", {q, latent, both, kv_b, angles_[0], angles_[1], mask_},
+                 p + "attention", std::move(attributes));
   }
 
   TensorId gated(TensorId x, const std::string& p, int64_t inner) {
-    if (!c_.gated) {
-      const TensorId up = f_.linear(x, p + "up_proj", {inner, c_.mlp_bias});
-      return f_.linear(f_.activation(up, c_.activation, p + "act_fn"), p + "down_proj",
-                       {c_.width, c_.mlp_bias});
-    }
+    if (!c_.gated)
+      return f_.feed_forward(x, {.up = p + "up_proj",
+                                 .act = p + "act_fn",
+                                 .down = p + "down_proj",
+                                 .activation = c_.activation,
+                                 .inner = inner,
+                                 .bias = c_.mlp_bias});
+    const Layers::Split columns = f_.outputs(1, {inner});
     TensorId gate, up;
     if (c_.fused_gate) {
-      const TensorId both = f_.linear(x, p + "gate_up_proj", {2 * inner, c_.mlp_bias});
-      gate = f_.activation(slice(both, inner, p + "split_gate"), c_.activation, p + "act_fn");
-      up = slice(both, inner, p + "split_up");
+      const TensorId both =
+          f_.linear(x, p + "gate_up_proj", {2 * inner, c_.mlp_bias, f_.outputs(1, {inner, inner})});
+      gate = f_.activation(f_.slice(both, inner, p + "split_gate"), c_.activation, p + "act_fn");
+      up = f_.slice(both, inner, p + "split_up");
     } else {
-      gate = f_.activation(f_.linear(x, p + "gate_proj", {inner, c_.mlp_bias}), c_.activation,
-                           p + "act_fn");
-      up = f_.linear(x, p + "up_proj", {inner, c_.mlp_bias});
+      gate = f_.activation(f_.linear(x, p + "gate_proj", {inner, c_.mlp_bias, columns}),
+                           c_.activation, p + "act_fn");
+      up = f_.linear(x, p + "up_proj", {inner, c_.mlp_bias, columns});
     }
     const TensorId product = f_.op("mul", {gate, up}, p + "mul");
-    return f_.linear(product, p + "down_proj", {c_.width, c_.mlp_bias});
+    return f_.linear(product, p + "down_proj", {c_.width, c_.mlp_bias, f_.inputs(1, inner)});
   }
 
   TensorId mlp(TensorId x, size_t index) {
@@ -211,18 +156,18 @@ class DecoderGraph {
     const DecoderConfig::Experts& e = c_.experts;
     const TensorId logits = f_.linear(x, p + "gate", {e.count, e.bias});
     f_.op("softmax", {logits}, p + "gate.softmax");
+    const Layers::Split by_gate = f_.outputs(1, {e.inner, e.inner});
+    // Counted with the weights; their traffic is nothing beside them.
     if (e.balanced) f_.weight(p + "gate.e_score_correction_bias", {e.count});
     if (e.bias) {
-      f_.weight(p + "experts.gate_up_bias", {e.count, 2 * e.inner});
+      f_.weight(p + "experts.gate_up_bias", {e.count, 2 * e.inner}, 1, by_gate);
       f_.weight(p + "experts.down_bias", {e.count, c_.width});
     }
-    const TensorId y =
-        f_.builder()
-            .add("experts",
-                 {x, f_.weight(p + "experts.gate_up_proj", {e.count, 2 * e.inner, c_.width}),
-                  f_.weight(p + "experts.down_proj", {e.count, c_.width, e.inner})},
-                 p + "experts", {{"chosen", e.chosen}})
-            .front();
+    const TensorId up =
+        f_.weight(p + "experts.gate_up_proj", {e.count, 2 * e.inner, c_.width}, 1, by_gate);
+    const TensorId down = f_.weight(p + "experts.down_proj", {e.count, c_.width, e.inner}, 2,
+                                    f_.outputs(1, {e.inner}));
+    const TensorId y = f_.op("experts", {x, up, down}, p + "experts", {{"chosen", e.chosen}});
     if (e.shared_inner == 0) return y;
     TensorId shared = gated(x, p + "shared_experts.", e.shared_inner);
     if (e.shared_gate) {
@@ -254,7 +199,7 @@ class DecoderGraph {
   const DecoderConfig& c_;
   const GraphRequest& request_;
   TensorId mask_ = -1;
-  Rotary rotary_;
+  std::vector<TensorId> angles_;  ///< cosines and sines
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
 #pragma once
 
-// Decoder-only language models: Llama and what followed it. One description for all families;
-// graphs of it as transformers runs them (decoder.cc) and as serving software does
-// (decoder_serving.cc).
+// Decoder-only language models: Llama and what followed it. One description for all families
+// (decoder_config.cc) and one graph of modules (decoder.cc).
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "importers/huggingface/family.h"
@@ -69,8 +70,13 @@ struct LayerRun {
 };
 std::vector<LayerRun> layer_runs(const std::vector<DecoderConfig::Layer>& layers);
 
-/// Values of `model_type` that read_decoder_config knows.
-std::vector<std::string> decoder_types();
+/// A family of decoders; the fields are those of FamilyDef.
+struct DecoderFamily {
+  std::string_view model_type, architecture, doc;
+  /// Reads what is the family's own, after what all have.
+  void (*read)(const JsonObject&, DecoderConfig&);
+};
+std::span<const DecoderFamily> decoder_families();
 
 DecoderConfig read_decoder_config(const JsonObject& config);
 
@@ -83,11 +89,7 @@ int64_t scaled_positions(const JsonObject& config, int64_t positions);
 /// where it has no other. `where` names the config in it.
 void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpoint& checkpoint);
 
-/// A forward pass as transformers launches it, all logits computed.
+/// A forward pass at the level of modules, all logits computed.
 Graph build_decoder(const DecoderConfig& config, const GraphRequest& request);
-
-/// One step of serving software on one rank: fused kernels, a cache, logits of each sequence's last
-/// token.
-Graph build_serving_step(const DecoderConfig& config, const StepRequest& request);
 
 }  // namespace tilecast

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "importers/huggingface/decoder.h"
 #include "importers/huggingface/layers.h"
-#include "importers/huggingface/quantization.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -218,8 +217,7 @@ void llama4(const JsonObject& c, DecoderConfig& config) {
 }
 
 /// Falcon names its fields differently.
-DecoderConfig read_falcon(const JsonObject& c) {
-  DecoderConfig config{};
+void falcon(const JsonObject& c, DecoderConfig& config) {
   config.width = c.integer({"hidden_size"}, 1, kLargestSize);
   config.heads = c.integer({"num_attention_heads", "n_head"}, 1, kLargestSize);
   config.head = head_size(c, "hidden_size", config.width, "num_attention_heads", config.heads);
@@ -247,24 +245,30 @@ DecoderConfig read_falcon(const JsonObject& c) {
   config.rotary = !c.boolean("alibi", false);
   config.qkv_bias = config.out_bias = config.mlp_bias = c.boolean("bias", false);
   config.tied = c.boolean("tie_word_embeddings", true);
-  return config;
 }
 
-struct Variant {
-  std::string_view model_type;
-  void (*read)(const JsonObject&, DecoderConfig&);
-};
-constexpr Variant kVariants[] = {
-    {"llama", llama},           {"mistral", mistral},
-    {"mixtral", mixtral},       {"qwen2", qwen2},
-    {"qwen2_moe", qwen2_moe},   {"qwen3", qwen3},
-    {"qwen3_moe", qwen3_moe},   {"gemma2", gemma2},
-    {"gemma3_text", gemma3},    {"phi3", phi3},
-    {"gpt_oss", gpt_oss},       {"glm4", glm4},
-    {"glm4_moe", glm4_moe},     {"deepseek_v2", deepseek},
-    {"deepseek_v3", deepseek},  {"llama4_text", llama4},
-    {"minimax_m2", minimax_m2}, {"mimo", qwen2},
-    {"qwen3_vl_text", qwen3},   {"qwen3_vl_moe_text", qwen3_moe},
+constexpr DecoderFamily kVariants[] = {
+    {"llama", "Llama", "Llama 1, 2, 3", llama},
+    {"llama4_text", "Llama4", "Llama 4, text part", llama4},
+    {"mistral", "Mistral", "Mistral", mistral},
+    {"mixtral", "Mixtral", "Mixtral", mixtral},
+    {"qwen2", "Qwen2", "Qwen2 and 2.5", qwen2},
+    {"qwen2_moe", "Qwen2Moe", "Qwen2 with experts", qwen2_moe},
+    {"qwen3", "Qwen3", "Qwen3", qwen3},
+    {"qwen3_moe", "Qwen3Moe", "Qwen3 with experts", qwen3_moe},
+    {"qwen3_vl_text", "", "Qwen3-VL, text part", qwen3},
+    {"qwen3_vl_moe_text", "", "Qwen3-VL with experts, text part", qwen3_moe},
+    {"mimo", "MiMo", "MiMo: a Qwen2", qwen2},
+    {"gemma2", "Gemma2", "Gemma 2", gemma2},
+    {"gemma3_text", "Gemma3", "Gemma 3, text part", gemma3},
+    {"phi3", "Phi3", "Phi-3 and Phi-4", phi3},
+    {"gpt_oss", "GptOss", "gpt-oss", gpt_oss},
+    {"falcon", "Falcon", "Falcon", falcon},
+    {"deepseek_v2", "DeepseekV2", "DeepSeek-V2", deepseek},
+    {"deepseek_v3", "DeepseekV3", "DeepSeek-V3 and R1, Kimi K2", deepseek},
+    {"minimax_m2", "MiniMaxM2", "MiniMax M2", minimax_m2},
+    {"glm4", "Glm4", "GLM-4", glm4},
+    {"glm4_moe", "Glm4Moe", "GLM-4.5 with experts", glm4_moe},
 };
 
 }  // namespace
@@ -290,139 +294,20 @@ std::vector<LayerRun> layer_runs(const std::vector<Layer>& layers) {
   return runs;
 }
 
-std::vector<std::string> decoder_types() {
-  std::vector<std::string> types = {"falcon"};
-  for (const Variant& variant : kVariants) types.emplace_back(variant.model_type);
-  return types;
-}
+std::span<const DecoderFamily> decoder_families() { return kVariants; }
 
 DecoderConfig read_decoder_config(const JsonObject& json) {
   const std::string type = json.string("model_type");
-  if (type == "falcon") return read_falcon(json);
   DecoderConfig config{};
-  read_common(json, config);
-  for (const Variant& variant : kVariants) {
-    if (variant.model_type != type) continue;
-    variant.read(json, config);
+  for (const DecoderFamily& family : kVariants) {
+    if (family.model_type != type) continue;
+    if (family.read != falcon) read_common(json, config);
+    family.read(json, config);
     return config;
   }
   throw Error(
       ErrorKind::kUnsupported,
       fmt::format("{}: 'model_type': '{}' is no decoder that is known", json.where(), type));
-}
-
-namespace {
-
-/// A scheme that the config gives to modules which the model has not is no silent full width.
-void note_unused_schemes(const std::vector<Scheme>& given, const std::string& where,
-                         Checkpoint& checkpoint) {
-  std::vector<std::string> unused;
-  for (const Scheme scheme : given) {
-    const auto& used = checkpoint.schemes;
-    if (std::find(used.begin(), used.end(), scheme) == used.end())
-      unused.emplace_back(scheme_info(scheme).name);
-  }
-  if (unused.empty()) return;
-  if (checkpoint.schemes.empty()) {
-    checkpoint.problem = fmt::format(
-        "{}: '{}': stores weights in {}, but no layer of the model is among the modules "
-        "that it names",
-        where, checkpoint.quantization, join(unused, ", "));
-  } else {
-    checkpoint.warnings.push_back(
-        fmt::format("{}: no layer of the model is among the modules that are stored in {}",
-                    checkpoint.quantization, join(unused, ", ")));
-  }
-}
-
-}  // namespace
-
-void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpoint& checkpoint) {
-  if (!checkpoint.scheme_of) return;
-  const auto ask = [&](size_t index, const std::string& part, std::vector<std::string> modules) {
-    for (const std::string& module : modules) {
-      const Scheme scheme =
-          checkpoint.scheme_of(fmt::format("layers.{}.{}.{}", index, part, module));
-      config.layers[index].schemes.push_back(scheme);
-    }
-  };
-  // No published model has more layers; what is beyond is as the last of these.
-  constexpr size_t kMostAsked = 2048;
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    if (i >= kMostAsked) {
-      config.layers[i].schemes = config.layers[kMostAsked - 1].schemes;
-      continue;
-    }
-    // What holds the most weights first.
-    if (config.layers[i].experts) ask(i, "mlp", {"experts"});
-    const bool shared = config.layers[i].experts && config.experts.shared_inner > 0;
-    if (shared) ask(i, "mlp.shared_experts", {"down_proj", "gate_proj", "up_proj"});
-    if (!config.layers[i].experts) ask(i, "mlp", {"down_proj", "gate_proj", "up_proj"});
-    ask(i, "self_attn", {"o_proj"});
-    if (config.is_latent()) {
-      ask(i, "self_attn", {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"});
-    } else {
-      ask(i, "self_attn", {"q_proj", "k_proj", "v_proj"});
-    }
-  }
-  const std::vector<Scheme> given = std::exchange(checkpoint.schemes, {});
-  // The last layer stands for most: the first ones are often dense or left as they are.
-  for (auto layer = config.layers.rbegin(); layer != config.layers.rend(); ++layer) {
-    for (const Scheme scheme : layer->schemes) {
-      const auto& known = checkpoint.schemes;
-      if (scheme != Scheme::kNone && std::find(known.begin(), known.end(), scheme) == known.end())
-        checkpoint.schemes.push_back(scheme);
-    }
-  }
-  note_unused_schemes(given, where, checkpoint);
-}
-
-Json multimodal_text(const JsonObject& json, const std::string& key) {
-  const JsonObject given = json.object(key);
-  Json text = Json::object();
-  // Published Gemma 3 configs leave out what equals transformers' defaults (Gemma3TextConfig).
-  if (json.optional_string({"model_type"}).value_or("") == "gemma3")
-    text = {{"model_type", "gemma3_text"},
-            {"num_attention_heads", 8},
-            {"num_key_value_heads", 4},
-            {"head_dim", 256},
-            {"vocab_size", 262208},
-            {"max_position_embeddings", 131072},
-            {"hidden_activation", "gelu_pytorch_tanh"}};
-  text.update(given.json());
-  // What holds for the whole stands outside.
-  for (const char* field :
-       {"quantization_config", kBesideConfig, "torch_dtype", "dtype", "tie_word_embeddings"}) {
-    if (!given.has(field) && json.has(field)) text[field] = json.json()[field];
-  }
-  return text;
-}
-
-Model read_decoder(const JsonObject& json) {
-  DecoderConfig config = read_decoder_config(json);
-  Checkpoint checkpoint = read_checkpoint(json);
-  read_layer_schemes(config, json.where(), checkpoint);
-  Model model = make_model(config, std::min<int64_t>(2048, config.positions), config.positions,
-                           build_decoder);
-  model.has_fused_attention = true;
-  Decoder decoder;
-  decoder.layers = static_cast<int64_t>(config.layers.size());
-  decoder.heads = config.heads;
-  decoder.kv_heads = config.is_latent() ? 1 : config.kv_heads;
-  decoder.latent = config.is_latent();
-  decoder.inner = config.inner;
-  decoder.expert_inner = config.experts.inner;
-  decoder.vocabulary = config.vocabulary;
-  decoder.width = config.width;
-  decoder.tied = config.tied;
-  decoder.cache_width = config.cache_width();
-  model.checkpoint = std::move(checkpoint);
-  for (const Layer& layer : config.layers) decoder.windows.push_back(layer.window);
-  decoder.build_step = [config](const StepRequest& request) {
-    return build_serving_step(config, request);
-  };
-  model.decoder = std::move(decoder);
-  return model;
 }
 
 }  // namespace tilecast

@@ -37,16 +37,8 @@ class Diffusion {
       return f_.split_heads(f_.linear(from, p + name, {width, bias}), heads);
     };
     const TensorId q = project(x, "to_q"), k = project(to, "to_k"), v = project(to, "to_v");
-    TensorId merged;
-    if (f_.request().fused_attention) {
-      merged = f_.fused_attention(q, k, v, p + "attention", {});
-    } else {
-      const TensorId scores = f_.matmul(q, f_.transpose(k, {0, 1, 3, 2}), p + "scores");
-      const TensorId scaled = f_.op("mul_scalar", {scores}, p + "scale");
-      const TensorId weights = f_.op("softmax", {scaled}, p + "softmax");
-      merged = f_.merge_heads(f_.matmul(weights, v, p + "context"), p + "merge");
-    }
-    return f_.linear(merged, p + "to_out", {width});
+    const TensorId context = f_.attention(q, k, v, p + "attention", {});
+    return f_.linear(context, p + "to_out", {width});
   }
 
   /// Sines and cosines of the step, through two linear layers.

@@ -24,9 +24,6 @@ Model read_gpt2(const JsonObject& config);
 Model read_bert(const JsonObject& config);
 Model read_opt(const JsonObject& config);
 Model read_decoder(const JsonObject& config);
-/// The language model of a config that holds one beside a vision tower, with what the outer config
-/// says of both.
-Json multimodal_text(const JsonObject& config, const std::string& key);
 Model read_t5(const JsonObject& config);
 Model read_vit(const JsonObject& config);
 Model read_clip(const JsonObject& config);
@@ -46,6 +43,7 @@ Model make_model(const Config& config, int64_t default_seq, std::optional<int64_
   model.default_seq = default_seq;
   model.max_positions = max_positions;
   model.build = [config, build](const GraphRequest& request) { return build(config, request); };
+  model.has_modules = true;
   return model;
 }
 

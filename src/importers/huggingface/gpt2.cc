@@ -1,4 +1,4 @@
-// GPT-2 (transformers/models/gpt2/modeling_gpt2.py, eager attention): also the GPT-3 sizes.
+// GPT-2 (transformers/models/gpt2/modeling_gpt2.py): also the GPT-3 sizes.
 
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/layers.h"
@@ -31,31 +31,21 @@ Gpt2Config read_config(const JsonObject& c) {
 }
 
 TensorId attention(Layers& f, const Gpt2Config& c, TensorId x) {
-  GraphBuilder& b = f.builder();
-  const int64_t s = f.request().seq;
-  const TensorId qkv = f.linear(x, "h.0.attn.c_attn", {3 * c.width, true, true});
-  const std::vector<TensorId> parts = b.add("split", {qkv}, "h.0.attn.split", {{"parts", 3}});
+  const int64_t size = c.width / c.heads;
+  const TensorId qkv =
+      f.linear(x, "h.0.attn.c_attn",
+               {3 * c.width, true, f.outputs(size, {c.heads, c.heads, c.heads}), true});
+  const std::vector<TensorId> parts =
+      f.builder().add("split", {qkv}, "h.0.attn.split", {{"parts", 3}});
   const TensorId q = f.split_heads(parts[0], c.heads);
   const TensorId k = f.split_heads(parts[1], c.heads);
   const TensorId v = f.split_heads(parts[2], c.heads);
-  const auto project = [&](TensorId merged) {
-    const TensorId out = f.linear(merged, "h.0.attn.c_proj", {c.width, true, true});
-    return f.dropout(out, "h.0.attn.resid_dropout");
-  };
-  if (f.request().fused_attention)
-    return project(f.fused_attention(q, k, v, "h.0.attn.attention", {{"causal", 1}}));
-  const TensorId scores = f.matmul(q, f.transpose(k, {0, 1, 3, 2}), "h.0.attn.scores");
-  const TensorId scaled = f.op("div_scalar", {scores}, "h.0.attn.scale");
-  const TensorId mask = b.tensor({.name = "h.0.attn.bias",
-                                  .shape = {1, 1, s, s},
-                                  .dtype = DType::kBool,
-                                  .kind = TensorKind::kBuffer,
-                                  .segment = b.current_segment()});
-  const TensorId masked = f.op("where", {mask, scaled}, "h.0.attn.mask");
-  const TensorId weights = f.op("softmax", {masked}, "h.0.attn.softmax");
-  const TensorId dropped = f.dropout(weights, "h.0.attn.attn_dropout");
-  const TensorId context = f.matmul(dropped, v, "h.0.attn.context");
-  return project(f.merge_heads(context, "h.0.attn.merge"));
+  const TensorId context =
+      f.attention(q, k, v, "h.0.attn.attention",
+                  {{"causal", 1}, {"scale", "div"}, {"stored_mask", 1}, {"dropout", 1}});
+  const TensorId out =
+      f.linear(context, "h.0.attn.c_proj", {c.width, true, f.inputs(size, c.heads), true});
+  return f.dropout(out, "h.0.attn.resid_dropout");
 }
 
 Graph build(const Gpt2Config& c, const GraphRequest& request) {
@@ -63,7 +53,7 @@ Graph build(const Gpt2Config& c, const GraphRequest& request) {
   Layers f(graph, request);
   GraphBuilder& b = f.builder();
   b.begin_segment("embeddings", 1);
-  const TensorId table = f.weight("wte.weight", {c.vocabulary, c.width});
+  const TensorId table = f.vocabulary_table("wte.weight", c.vocabulary, c.width);
   const TensorId tokens =
       f.embedding(table, f.ids("input_ids", {request.batch, request.seq}), "wte");
   const TensorId places = f.embedding(f.weight("wpe.weight", {c.positions, c.width}),
@@ -73,10 +63,13 @@ Graph build(const Gpt2Config& c, const GraphRequest& request) {
   b.begin_segment("h", c.layers);
   const TensorId attended = attention(f, c, f.layer_norm(start, "h.0.ln_1"));
   const TensorId middle = f.op("add", {attended, start}, "h.0.attn.residual");
-  const TensorId wide =
-      f.linear(f.layer_norm(middle, "h.0.ln_2"), "h.0.mlp.c_fc", {c.inner, true, true});
-  const TensorId active = f.activation(wide, c.activation, "h.0.mlp.act");
-  const TensorId narrow = f.linear(active, "h.0.mlp.c_proj", {c.width, true, true});
+  const TensorId narrow =
+      f.feed_forward(f.layer_norm(middle, "h.0.ln_2"), {.up = "h.0.mlp.c_fc",
+                                                        .act = "h.0.mlp.act",
+                                                        .down = "h.0.mlp.c_proj",
+                                                        .activation = c.activation,
+                                                        .inner = c.inner,
+                                                        .weight_is_k_by_n = true});
   const TensorId end =
       f.op("add", {middle, f.dropout(narrow, "h.0.mlp.dropout")}, "h.0.mlp.residual");
   b.carry(start, end);
@@ -94,6 +87,16 @@ Model read_gpt2(const JsonObject& json) {
   const Gpt2Config config = read_config(json);
   Model model = make_model(config, config.positions, config.positions, build);
   model.has_fused_attention = true;
+  if (!config.has_head) return model;
+  Decoder decoder;
+  decoder.layers = config.layers;
+  decoder.heads = decoder.kv_heads = config.heads;
+  decoder.inner = config.inner;
+  decoder.looked_up_parameters =
+      config.positions * config.width;  // the words' table is the output layer too
+  decoder.cache_width = 2 * config.width;
+  decoder.windows.assign(static_cast<size_t>(config.layers), 0);
+  model.decoder = std::move(decoder);
   return model;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "importers/huggingface/decoder.h"
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/quantization.h"
 #include "tilecast/error.h"
@@ -15,40 +16,23 @@ namespace tilecast {
 namespace {
 
 const std::vector<FamilyDef>& families() {
-  static const std::vector<FamilyDef> table = {
-      {"gpt2", "GPT2", "GPT-2 and GPT-3 sizes", read_gpt2},
-      {"bert", "Bert", "BERT encoders", read_bert},
-      {"opt", "OPT", "OPT decoders", read_opt},
-      {"llama", "Llama", "Llama 1, 2, 3", read_decoder},
-      {"llama4_text", "Llama4", "Llama 4, text part", read_decoder},
-      {"mistral", "Mistral", "Mistral", read_decoder},
-      {"mixtral", "Mixtral", "Mixtral", read_decoder},
-      {"qwen2", "Qwen2", "Qwen2 and 2.5", read_decoder},
-      {"qwen2_moe", "Qwen2Moe", "Qwen2 with experts", read_decoder},
-      {"qwen3", "Qwen3", "Qwen3", read_decoder},
-      {"qwen3_moe", "Qwen3Moe", "Qwen3 with experts", read_decoder},
-      {"qwen3_vl_text", "", "Qwen3-VL, text part", read_decoder},
-      {"qwen3_vl_moe_text", "", "Qwen3-VL with experts, text part", read_decoder},
-      {"mimo", "MiMo", "MiMo: a Qwen2", read_decoder},
-      {"gemma2", "Gemma2", "Gemma 2", read_decoder},
-      {"gemma3_text", "Gemma3", "Gemma 3, text part", read_decoder},
-      {"phi3", "Phi3", "Phi-3 and Phi-4", read_decoder},
-      {"gpt_oss", "GptOss", "gpt-oss", read_decoder},
-      {"falcon", "Falcon", "Falcon", read_decoder},
-      {"deepseek_v2", "DeepseekV2", "DeepSeek-V2", read_decoder},
-      {"deepseek_v3", "DeepseekV3", "DeepSeek-V3 and R1, Kimi K2", read_decoder},
-      {"minimax_m2", "MiniMaxM2", "MiniMax M2", read_decoder},
-      {"glm4", "Glm4", "GLM-4", read_decoder},
-      {"glm4_moe", "Glm4Moe", "GLM-4.5 with experts", read_decoder},
-      {"vit", "ViT", "Vision transformers", read_vit},
-      {"clip", "CLIP", "CLIP, both towers", read_clip},
-      {"whisper", "Whisper", "Whisper", read_whisper},
-      {"UNet2DConditionModel", "", "Stable Diffusion's U-Net (diffusers)", read_unet},
-      {"DiTTransformer2DModel", "", "diffusion transformers (diffusers)", read_dit},
-      {"t5", "T5", "T5 encoder-decoders", read_t5},
-      {"switch_transformers", "SwitchTransformers", "Switch Transformers: T5 with experts",
-       read_t5},
-  };
+  static const std::vector<FamilyDef> table = [] {
+    std::vector<FamilyDef> all = {{"gpt2", "GPT2", "GPT-2 and GPT-3 sizes", read_gpt2},
+                                  {"bert", "Bert", "BERT encoders", read_bert},
+                                  {"opt", "OPT", "OPT decoders", read_opt}};
+    for (const DecoderFamily& family : decoder_families())
+      all.push_back({family.model_type, family.architecture, family.doc, read_decoder});
+    all.insert(all.end(),
+               {{"vit", "ViT", "Vision transformers", read_vit},
+                {"clip", "CLIP", "CLIP, both towers", read_clip},
+                {"whisper", "Whisper", "Whisper", read_whisper},
+                {"UNet2DConditionModel", "", "Stable Diffusion's U-Net (diffusers)", read_unet},
+                {"DiTTransformer2DModel", "", "diffusion transformers (diffusers)", read_dit},
+                {"t5", "T5", "T5 encoder-decoders", read_t5},
+                {"switch_transformers", "SwitchTransformers",
+                 "Switch Transformers: T5 with experts", read_t5}});
+    return all;
+  }();
   return table;
 }
 
@@ -166,6 +150,29 @@ std::string text_field(const JsonObject& config) {
     if (config.has(key)) return key;
   }
   return "";
+}
+
+/// The language model of a config that holds one beside a vision tower, with what the outer config
+/// says of both.
+Json multimodal_text(const JsonObject& json, const std::string& key) {
+  const JsonObject given = json.object(key);
+  Json text = Json::object();
+  // Published Gemma 3 configs leave out what equals transformers' defaults (Gemma3TextConfig).
+  if (json.optional_string({"model_type"}).value_or("") == "gemma3")
+    text = {{"model_type", "gemma3_text"},
+            {"num_attention_heads", 8},
+            {"num_key_value_heads", 4},
+            {"head_dim", 256},
+            {"vocab_size", 262208},
+            {"max_position_embeddings", 131072},
+            {"hidden_activation", "gelu_pytorch_tanh"}};
+  text.update(given.json());
+  // What holds for the whole stands outside.
+  for (const char* field :
+       {"quantization_config", kBesideConfig, "torch_dtype", "dtype", "tie_word_embeddings"}) {
+    if (!given.has(field) && json.has(field)) text[field] = json.json()[field];
+  }
+  return text;
 }
 
 Model read_any(const Json& json, const std::string& where) {

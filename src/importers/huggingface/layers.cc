@@ -10,14 +10,15 @@
 namespace tilecast {
 namespace {
 
-bool half_precision(DType dtype) { return dtype_bits(dtype) < 32; }
-
-const std::vector<std::string>& activations() {
-  static const std::vector<std::string> names = {
-      "relu", "gelu",  "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "quick_gelu",
-      "silu", "swish", "tanh"};
-  return names;
-}
+/// An activation's Hugging Face name and operator.
+struct Activation {
+  std::string_view name, op;
+};
+constexpr Activation kActivations[] = {{"relu", "relu"},          {"gelu", "gelu"},
+                                       {"gelu_new", "gelu_new"},  {"gelu_pytorch_tanh", "gelu"},
+                                       {"gelu_fast", "gelu_new"}, {"quick_gelu", "quick_gelu"},
+                                       {"silu", "silu"},          {"swish", "silu"},
+                                       {"tanh", "tanh"}};
 
 }  // namespace
 
@@ -27,6 +28,12 @@ TensorId Layers::ids(const std::string& name, Shape shape) {
 
 TensorId Layers::weight(const std::string& name, Shape shape) {
   return builder_.weight(name, std::move(shape), request_.dtype);
+}
+
+TensorId Layers::weight(const std::string& name, Shape shape, size_t dim, const Split& split) {
+  const TensorId id = weight(name, std::move(shape));
+  if (split.parts[0] > 0) builder_.graph().splits.push_back({id, dim, split.unit, split.parts});
+  return id;
 }
 
 TensorId Layers::op(std::string_view op, std::vector<TensorId> inputs, const std::string& name,
@@ -42,14 +49,20 @@ TensorId Layers::transpose(TensorId x, std::vector<int64_t> order) {
   return op("transpose", {x}, "transpose", {{"order", std::move(order)}});
 }
 
-TensorId Layers::linear(TensorId x, const std::string& name, Linear options) {
+TensorId Layers::slice(TensorId x, int64_t columns, const std::string& name) {
+  return op("slice_columns", {x}, name, {{"columns", columns}});
+}
+
+TensorId Layers::linear(TensorId x, const std::string& name, const Linear& o) {
   const int64_t k = builder_.graph().tensor(x).shape.back();
-  const Shape shape = options.weight_is_k_by_n ? Shape{k, options.out} : Shape{options.out, k};
-  std::vector<TensorId> inputs = {x, weight(name + ".weight", shape)};
-  if (options.bias) inputs.push_back(weight(name + ".bias", {options.out}));
+  const Shape shape = o.weight_is_k_by_n ? Shape{k, o.out} : Shape{o.out, k};
+  const size_t dim = o.split.inputs != o.weight_is_k_by_n ? 1 : 0;
+  std::vector<TensorId> operands = {x, weight(name + ".weight", shape, dim, o.split)};
+  if (o.bias)
+    operands.push_back(weight(name + ".bias", {o.out}, 0, o.split.inputs ? Split{} : o.split));
   std::vector<Attribute> attributes;
-  if (options.weight_is_k_by_n) attributes.push_back({"weight_layout", 1});
-  return op("linear", std::move(inputs), name, std::move(attributes));
+  if (o.weight_is_k_by_n) attributes.push_back({"weight_layout", 1});
+  return op("linear", std::move(operands), name, std::move(attributes));
 }
 
 TensorId Layers::layer_norm(TensorId x, const std::string& name) {
@@ -59,24 +72,13 @@ TensorId Layers::layer_norm(TensorId x, const std::string& name) {
 }
 
 TensorId Layers::rms_norm(TensorId x, const std::string& name, bool weighted) {
-  const Shape shape = builder_.graph().tensor(x).shape;
-  Shape rows = shape;
-  rows.back() = 1;
-  const DType dtype = request_.dtype;
-  const auto cast = [&](TensorId t, DType to) {
-    return half_precision(dtype) ? op("cast", {t}, name, {{"dtype", to}}) : t;
-  };
-  const TensorId wide = cast(x, DType::kFp32);
-  const TensorId squares = op("integer_pow", {wide}, name);
-  const TensorId mean = op("reduce_mean", {squares}, name, {{"shape", rows}});
-  const TensorId scale = op("rsqrt", {op("add_scalar", {mean}, name)}, name);
-  const TensorId normal = cast(op("mul", {wide, scale}, name), dtype);
-  if (!weighted) return normal;
-  return op("mul", {normal, weight(name + ".weight", {shape.back()})}, name);
+  if (!weighted) return op("rms_norm", {x}, name);
+  return op("rms_norm", {x, weight(name + ".weight", {builder_.graph().tensor(x).shape.back()})},
+            name);
 }
 
 TensorId Layers::dropout(TensorId x, const std::string& name, bool active) {
-  if (!request_.training || !active) return x;
+  if (!active) return x;
   return builder_.add("dropout", {x}, name).front();
 }
 
@@ -84,77 +86,49 @@ TensorId Layers::embedding(TensorId table, TensorId ids, const std::string& name
   return op("embedding", {table, ids}, name);
 }
 
+TensorId Layers::vocabulary_table(const std::string& name, int64_t rows, int64_t width) {
+  return weight(name, {rows, width}, 0, outputs(1, {rows}));
+}
+
 TensorId Layers::split_heads(TensorId x, int64_t heads) {
-  const Shape shape = builder_.graph().tensor(x).shape;
-  const TensorId wide = view(x, {shape[0], shape[1], heads, shape[2] / heads});
-  return transpose(wide, {0, 2, 1, 3});
+  return op("split_heads", {x}, "split_heads", {{"heads", heads}});
 }
 
-TensorId Layers::merge_heads(TensorId x, const std::string& name) {
-  const Shape shape = builder_.graph().tensor(x).shape;
-  const TensorId swapped = transpose(x, {0, 2, 1, 3});
-  const bool dense = builder_.graph().tensor(swapped).contiguous;
-  const TensorId copied = dense ? swapped : op("copy", {swapped}, name);
-  return view(copied, {shape[0], shape[2], shape[1] * shape[3]});
-}
-
-TensorId Layers::matmul(TensorId a, TensorId b, const std::string& name) {
-  const auto operand = [&](TensorId t) {
-    const Tensor& tensor = builder_.graph().tensor(t);
-    const bool flat = tensor.contiguous || tensor.shape[0] == 1;
-    return flat ? t : op("copy", {t}, name);
-  };
-  const TensorId left = operand(a);
-  const TensorId right = operand(b);
-  return op("matmul", {left, right}, name);
-}
-
-TensorId Layers::fused_attention(TensorId q, TensorId k, TensorId v, const std::string& name,
-                                 std::vector<Attribute> attributes) {
-  const auto rows = [&](TensorId t) { return transpose(t, {0, 2, 1, 3}); };
-  const TensorId context =
-      builder_.add("attention", {rows(q), rows(k), rows(v)}, name, std::move(attributes)).front();
-  const Shape shape = builder_.graph().tensor(context).shape;
-  return view(context, {shape[0], shape[1], shape[2] * shape[3]});
+TensorId Layers::attention(TensorId q, TensorId k, TensorId v, const std::string& name,
+                           std::vector<Attribute> attributes,
+                           std::vector<TensorId> mask_and_sinks) {
+  mask_and_sinks.insert(mask_and_sinks.begin(), {q, k, v});
+  return op("sdpa", std::move(mask_and_sinks), name, std::move(attributes));
 }
 
 TensorId Layers::activation(TensorId x, const std::string& function, const std::string& name) {
-  if (function == "gelu_new" || function == "gelu_fast") {
-    // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))), step by step as transformers computes it.
-    const TensorId half = op("mul_scalar", {x}, name);
-    const TensorId cube = op("integer_pow", {x}, name);
-    const TensorId sum = op("add", {x, op("mul_scalar", {cube}, name)}, name);
-    const TensorId curve = op("tanh", {op("mul_scalar", {sum}, name)}, name);
-    return op("mul", {half, op("add_scalar", {curve}, name)}, name);
-  }
-  if (function == "quick_gelu") {  // x sigmoid(1.702 x)
-    const TensorId curve = op("sigmoid", {op("mul_scalar", {x}, name)}, name);
-    return op("mul", {x, curve}, name);
-  }
-  if (function == "gelu_pytorch_tanh") return op("gelu", {x}, name);
-  if (function == "swish") return op("silu", {x}, name);
-  return op(function, {x}, name);
+  const auto* known = std::find_if(std::begin(kActivations), std::end(kActivations),
+                                   [&](const Activation& a) { return a.name == function; });
+  return op(known == std::end(kActivations) ? function : known->op, {x}, name);
 }
 
-TensorId Layers::causal_mask(const std::string& name) {
-  const int64_t s = request_.seq;
-  const TensorId like = builder_.tensor({.name = name,
-                                         .shape = {1, 1, s, s},
-                                         .dtype = request_.dtype,
-                                         .kind = TensorKind::kReference});
-  const TensorId lowest = op("fill", {like}, name);
-  const TensorId later = op("compare", {lowest}, name);
-  return op("where", {later, lowest}, name);
+TensorId Layers::feed_forward(TensorId x, const FeedForward& o) {
+  const int64_t width = builder_.graph().tensor(x).shape.back();
+  const TensorId wide =
+      linear(x, o.up, {o.inner, o.bias, outputs(1, {o.inner}), o.weight_is_k_by_n});
+  return linear(activation(wide, o.activation, o.act), o.down,
+                {width, o.bias, inputs(1, o.inner), o.weight_is_k_by_n});
+}
+
+TensorId Layers::causal_mask(TensorId x, const std::string& name) {
+  return op("causal_mask", {x}, name);
 }
 
 void check_activation(const JsonObject& config, const std::string& key,
                       const std::string& function) {
-  const auto& known = activations();
-  if (std::find(known.begin(), known.end(), function) == known.end())
-    throw Error(
-        ErrorKind::kUnsupported,
-        fmt::format("{}: '{}': unknown activation '{}'{}; known: {}", config.where(), key,
-                    shown_name(function), did_you_mean(function, known), join(known, ", ")));
+  std::vector<std::string> known;
+  for (const Activation& a : kActivations) {
+    if (a.name == function) return;
+    known.emplace_back(a.name);
+  }
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("{}: '{}': unknown activation '{}'{}; known: {}", config.where(), key,
+                          shown_name(function), did_you_mean(function, known), join(known, ", ")));
 }
 
 }  // namespace tilecast

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -8,7 +9,8 @@
 
 namespace tilecast {
 
-/// The building blocks that the model families share, each emitting what PyTorch launches for it.
+/// The building blocks that the model families share: modules, of which `decompose` makes what
+/// PyTorch launches and `shard` the share of one rank.
 class Layers {
  public:
   Layers(Graph& graph, const GraphRequest& request) : builder_(graph), request_(request) {}
@@ -16,45 +18,65 @@ class Layers {
   GraphBuilder& builder() { return builder_; }
   const GraphRequest& request() const { return request_; }
 
+  /// How tensor parallelism divides a weight: its rows or columns, by parts in units that stay
+  /// together (WeightSplit). No parts: every rank holds the whole.
+  struct Split {
+    bool inputs = false;  ///< what the layer is given is divided; else what it gives
+    int64_t unit = 1;
+    std::array<int64_t, 3> parts{};
+  };
+  static Split outputs(int64_t unit, std::array<int64_t, 3> parts) { return {false, unit, parts}; }
+  static Split inputs(int64_t unit, int64_t count) { return {true, unit, {count}}; }
+
   TensorId ids(const std::string& name, Shape shape);
   TensorId weight(const std::string& name, Shape shape);
+  /// A weight of which dimension `dim` is divided.
+  TensorId weight(const std::string& name, Shape shape, size_t dim, const Split& split);
   TensorId op(std::string_view op, std::vector<TensorId> inputs, const std::string& name,
               std::vector<Attribute> attributes = {});
   TensorId view(TensorId x, Shape shape);
   TensorId transpose(TensorId x, std::vector<int64_t> order);
+  /// Some columns of the last dimension: a view.
+  TensorId slice(TensorId x, int64_t columns, const std::string& name);
 
   struct Linear {
     int64_t out = 0;
     bool bias = true;
+    Split split = {};
     bool weight_is_k_by_n = false;  ///< GPT-2's Conv1D
   };
-  TensorId linear(TensorId x, const std::string& name, Linear options);
+  TensorId linear(TensorId x, const std::string& name, const Linear& options);
   TensorId layer_norm(TensorId x, const std::string& name);
-  /// pow, mean, add, rsqrt, mul, mul; casts around it in half precision.
   TensorId rms_norm(TensorId x, const std::string& name, bool weighted = true);
-  /// Nothing in inference or with probability 0.
+  /// With probability 0, nothing.
   TensorId dropout(TensorId x, const std::string& name, bool active = true);
   TensorId embedding(TensorId table, TensorId ids, const std::string& name);
+  /// A table of which each rank holds some rows.
+  TensorId vocabulary_table(const std::string& name, int64_t rows, int64_t width);
 
-  /// [b, s, heads · size] → [b, heads, s, size], a view.
+  /// [b, s, heads · size] (or with heads apart) → [b, heads, s, size].
   TensorId split_heads(TensorId x, int64_t heads);
-  /// [b, heads, s, size] → [b, s, heads · size]: one copy.
-  TensorId merge_heads(TensorId x, const std::string& name);
-  /// torch.matmul of four-dimensional operands: those that cannot be flattened to [b · heads, …]
-  /// without a copy (batch > 1 and strided) are copied first.
-  TensorId matmul(TensorId a, TensorId b, const std::string& name);
 
-  /// Fused attention of [b, heads, s, size] operands: [b, s, heads · size]. Scaling, mask and
-  /// dropout are part of the kernel.
-  TensorId fused_attention(TensorId q, TensorId k, TensorId v, const std::string& name,
-                           std::vector<Attribute> attributes);
+  /// Attention of [b, heads, s, size] operands: [b, s, heads · size]. `attributes` are those of the
+  /// operator sdpa.
+  TensorId attention(TensorId q, TensorId k, TensorId v, const std::string& name,
+                     std::vector<Attribute> attributes, std::vector<TensorId> mask_and_sinks = {});
 
-  /// One activation by its Hugging Face name; the composed ones ("gelu_new") launch each step.
-  /// Throws Error{kUnsupported} for an unknown name.
+  /// One activation by its Hugging Face name. Throws Error{kUnsupported} for an unknown name.
   TensorId activation(TensorId x, const std::string& function, const std::string& name);
 
-  /// A causal mask [1, 1, s, s] of the activations' dtype, made on the device.
-  TensorId causal_mask(const std::string& name);
+  /// Names of a feed-forward layer's parts: linear, activation, linear.
+  struct FeedForward {
+    std::string up, act, down;
+    std::string activation;
+    int64_t inner = 0;
+    bool bias = true;
+    bool weight_is_k_by_n = false;
+  };
+  TensorId feed_forward(TensorId x, const FeedForward& options);
+
+  /// A causal mask [1, 1, s, s] for activations [b, s, width], made on the device.
+  TensorId causal_mask(TensorId x, const std::string& name);
 
  private:
   GraphBuilder builder_;

@@ -1,4 +1,4 @@
-// OPT (transformers/models/opt/modeling_opt.py, eager attention).
+// OPT (transformers/models/opt/modeling_opt.py).
 
 #include <algorithm>
 
@@ -34,54 +34,25 @@ OptConfig read_config(const JsonObject& c) {
   return config;
 }
 
-/// The causal mask joined with the (all ones) padding mask, [b, 1, s, s], as the decoder makes it.
-TensorId decoder_mask(Layers& f) {
-  GraphBuilder& b = f.builder();
-  const int64_t s = f.request().seq;
-  const Shape full = {f.request().batch, 1, s, s};
-  const TensorId causal = f.causal_mask("causal_mask");
-  const TensorId ones = b.input("attention_mask", {full[0], 1, 1, s}, f.request().dtype);
-  const TensorId wide = f.op("expand", {ones}, "expand_mask", {{"shape", full}});
-  const TensorId inverted = f.op("rsub_scalar", {wide}, "expand_mask");
-  const TensorId hidden = f.op("cast", {inverted}, "expand_mask", {{"dtype", DType::kBool}});
-  const TensorId filled = f.op("where", {hidden, inverted}, "expand_mask");
-  const TensorId again = f.op("cast", {filled}, "expand_mask", {{"dtype", DType::kBool}});
-  return f.op("where", {again, causal}, "expand_mask");
-}
-
 TensorId attention(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
   const std::string p = "decoder.layers.0.self_attn.";
   const int64_t size = c.width / c.heads;
-  const int64_t batch = f.request().batch;
-  const int64_t s = f.request().seq;
-  const auto heads = [&](TensorId t, const std::string& name) {
-    const TensorId dense = f.op("copy", {f.split_heads(t, c.heads)}, name);
-    return f.view(dense, {batch * c.heads, s, size});
+  const auto project = [&](const char* name) {
+    return f.linear(x, p + name, {c.width, c.bias, f.outputs(size, {c.heads})});
   };
-  const auto linear = [&](TensorId t, const char* name) {
-    return f.linear(t, p + name, {c.width, c.bias});
+  const auto heads = [&](TensorId t, const char* name) {
+    return f.op("split_heads", {t}, p + name, {{"heads", c.heads}, {"copied", 1}});
   };
-  const auto project = [&](TensorId merged) {
-    return f.dropout(linear(merged, "out_proj"), "decoder.layers.0.dropout", c.dropout);
-  };
-  const TensorId q = f.op("mul_scalar", {linear(x, "q_proj")}, p + "scale");
-  if (f.request().fused_attention) {
-    const auto split = [&](TensorId t) { return f.split_heads(t, c.heads); };
-    return project(f.fused_attention(split(q), split(linear(x, "k_proj")),
-                                     split(linear(x, "v_proj")), p + "attention", {{"causal", 1}}));
-  }
-  const TensorId k = heads(linear(x, "k_proj"), p + "k_copy");
-  const TensorId v = heads(linear(x, "v_proj"), p + "v_copy");
-  const TensorId scores =
-      f.op("matmul", {heads(q, p + "q_copy"), f.transpose(k, {0, 2, 1})}, p + "scores");
-  const TensorId wide = f.view(scores, {batch, c.heads, s, s});
-  const TensorId masked = f.op("add", {wide, mask}, p + "mask");
-  const TensorId clamped = f.op("maximum_scalar", {masked}, p + "clamp");
-  const TensorId weights =
-      f.op("softmax", {f.view(clamped, {batch * c.heads, s, s})}, p + "softmax");
-  const TensorId dropped = f.dropout(weights, p + "dropout", c.attention_dropout);
-  const TensorId context = f.op("matmul", {dropped, v}, p + "context");
-  return project(f.merge_heads(f.view(context, {batch, c.heads, s, size}), p + "merge"));
+  const TensorId scaled = f.op("mul_scalar", {project("q_proj")}, p + "scale");
+  const TensorId k = heads(project("k_proj"), "k_copy");
+  const TensorId v = heads(project("v_proj"), "v_copy");
+  const TensorId q = heads(scaled, "q_copy");
+  std::vector<Attribute> attributes = {{"causal", 1}, {"scale", "none"}};
+  if (c.attention_dropout) attributes.push_back({"dropout", 1});
+  const TensorId context = f.attention(q, k, v, p + "attention", std::move(attributes), {mask});
+  const TensorId out =
+      f.linear(context, p + "out_proj", {c.width, c.bias, f.inputs(size, c.heads)});
+  return f.dropout(out, "decoder.layers.0.dropout", c.dropout);
 }
 
 TensorId layer(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
@@ -95,10 +66,13 @@ TensorId layer(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
   const TensorId attended = attention(f, c, before(x, p + "self_attn_layer_norm"), mask);
   const TensorId middle =
       after(f.op("add", {x, attended}, p + "self_attn.residual"), p + "self_attn_layer_norm");
-  const TensorId wide =
-      f.linear(before(middle, p + "final_layer_norm"), p + "fc1", {c.inner, c.bias});
   const TensorId narrow =
-      f.linear(f.activation(wide, c.activation, p + "activation_fn"), p + "fc2", {c.width, c.bias});
+      f.feed_forward(before(middle, p + "final_layer_norm"), {.up = p + "fc1",
+                                                              .act = p + "activation_fn",
+                                                              .down = p + "fc2",
+                                                              .activation = c.activation,
+                                                              .inner = c.inner,
+                                                              .bias = c.bias});
   const TensorId dropped = f.dropout(narrow, p + "fc_dropout", c.dropout);
   return after(f.op("add", {middle, dropped}, p + "residual"), p + "final_layer_norm");
 }
@@ -108,10 +82,11 @@ Graph build(const OptConfig& c, const GraphRequest& request) {
   Layers f(graph, request);
   GraphBuilder& b = f.builder();
   b.begin_segment("embeddings", 1);
-  const TensorId table = f.weight("decoder.embed_tokens.weight", {c.vocabulary, c.embedding});
+  const TensorId table =
+      f.vocabulary_table("decoder.embed_tokens.weight", c.vocabulary, c.embedding);
   TensorId tokens =
       f.embedding(table, f.ids("input_ids", {request.batch, request.seq}), "decoder.embed_tokens");
-  const TensorId mask = decoder_mask(f);
+  const TensorId mask = f.op("causal_mask", {tokens}, "causal_mask", {{"padding", 1}});
   // The table has two rows more than positions (an offset that OPT inherited from fairseq).
   const TensorId places =
       f.embedding(f.weight("decoder.embed_positions.weight", {c.positions + 2, c.width}),
@@ -137,6 +112,14 @@ Model read_opt(const JsonObject& json) {
   const OptConfig config = read_config(json);
   Model model = make_model(config, config.positions, config.positions, build);
   model.has_fused_attention = true;
+  Decoder decoder;
+  decoder.layers = config.layers;
+  decoder.heads = decoder.kv_heads = config.heads;
+  decoder.inner = config.inner;
+  decoder.looked_up_parameters = (config.positions + 2) * config.width;  // as of GPT-2
+  decoder.cache_width = 2 * config.width;
+  decoder.windows.assign(static_cast<size_t>(config.layers), 0);
+  model.decoder = std::move(decoder);
   return model;
 }
 

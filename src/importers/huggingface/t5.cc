@@ -73,7 +73,7 @@ class T5Builder {
 
   void build() {
     f_.builder().begin_segment("encoder.embed", 1);
-    const TensorId table = f_.weight("shared.weight", {c_.vocabulary, c_.width});
+    const TensorId table = f_.vocabulary_table("shared.weight", c_.vocabulary, c_.width);
     const TensorId encoded = stack("encoder", table, {});
     f_.builder().begin_segment("decoder.embed", 1);
     TensorId x = stack("decoder", table, encoded);
@@ -81,8 +81,9 @@ class T5Builder {
     x = f_.rms_norm(x, "decoder.final_layer_norm");
     x = dropout(x, "decoder.dropout");
     if (c_.tied) x = f_.op("mul_scalar", {x}, "lm_head.scale");
-    graph_.outputs = {c_.tied ? f_.op("linear", {x, table}, "lm_head")
-                              : f_.linear(x, "lm_head", {c_.vocabulary, false})};
+    graph_.outputs = {
+        c_.tied ? f_.op("linear", {x, table}, "lm_head")
+                : f_.linear(x, "lm_head", {c_.vocabulary, false, f_.outputs(1, {c_.vocabulary})})};
   }
 
  private:
@@ -112,8 +113,9 @@ class T5Builder {
     far = f_.op("maximum_scalar", {f_.op("add_scalar", {far}, name)}, name);
     const TensorId bucket =
         f_.op("add_scalar", {f_.op("where", {near, distance, far}, name)}, name);
-    const TensorId values =
-        f_.embedding(f_.weight(name + ".weight", {c_.buckets, c_.heads}), bucket, name);
+    const TensorId table =
+        f_.weight(name + ".weight", {c_.buckets, c_.heads}, 1, f_.outputs(1, {c_.heads}));
+    const TensorId values = f_.embedding(table, bucket, name);
     const TensorId bias = f_.view(f_.transpose(values, {2, 0, 1}), {1, c_.heads, s, s});
     const TensorId mask =
         b.input(stack + ".attention_mask", {f_.request().batch, 1, stack == "encoder" ? 1 : s, s},
@@ -122,28 +124,27 @@ class T5Builder {
   }
 
   TensorId attention(TensorId x, TensorId memory, TensorId bias, const std::string& p) {
-    const int64_t inner = c_.heads * c_.head;
-    const TensorId q = f_.split_heads(f_.linear(x, p + "q", {inner, false}), c_.heads);
-    const TensorId k = f_.split_heads(f_.linear(memory, p + "k", {inner, false}), c_.heads);
-    const TensorId v = f_.split_heads(f_.linear(memory, p + "v", {inner, false}), c_.heads);
-    const TensorId scores = f_.matmul(q, f_.transpose(k, {0, 1, 3, 2}), p + "scores");
-    const TensorId biased = f_.op("add", {scores, bias}, p + "bias");
-    const TensorId weights = dropout(f_.op("softmax", {biased}, p + "softmax"), p + "dropout");
-    const TensorId context = f_.matmul(weights, v, p + "context");
-    return f_.linear(f_.merge_heads(context, p + "merge"), p + "o", {c_.width, false});
+    const auto project = [&](TensorId from, const char* name) {
+      const Layers::Linear options = {c_.heads * c_.head, false, f_.outputs(c_.head, {c_.heads})};
+      return f_.split_heads(f_.linear(from, p + name, options), c_.heads);
+    };
+    const TensorId q = project(x, "q"), k = project(memory, "k"), v = project(memory, "v");
+    std::vector<Attribute> attributes = {{"scale", "none"}};
+    if (c_.dropout) attributes.push_back({"dropout", 1});
+    const TensorId context = f_.attention(q, k, v, p + "attention", std::move(attributes), {bias});
+    return f_.linear(context, p + "o", {c_.width, false, f_.inputs(c_.head, c_.heads)});
   }
 
-  TensorId feed_forward(TensorId x, const std::string& p) {
-    if (!c_.gated) {
-      const TensorId wide =
-          f_.activation(f_.linear(x, p + "wi", {c_.inner, false}), c_.activation, p + "act");
-      return f_.linear(dropout(wide, p + "dropout"), p + "wo", {c_.width, false});
-    }
-    const TensorId gate =
-        f_.activation(f_.linear(x, p + "wi_0", {c_.inner, false}), c_.activation, p + "act");
-    const TensorId up = f_.linear(x, p + "wi_1", {c_.inner, false});
-    const TensorId product = dropout(f_.op("mul", {gate, up}, p + "mul"), p + "dropout");
-    return f_.linear(product, p + "wo", {c_.width, false});
+  /// Every rank holds the whole of each expert.
+  TensorId feed_forward(TensorId x, const std::string& p, bool expert = false) {
+    const Layers::Split columns = expert ? Layers::Split{} : f_.outputs(1, {c_.inner});
+    const auto wide = [&](const char* name) {
+      return f_.linear(x, p + name, {c_.inner, false, columns});
+    };
+    TensorId y = f_.activation(wide(c_.gated ? "wi_0" : "wi"), c_.activation, p + "act");
+    if (c_.gated) y = f_.op("mul", {y, wide("wi_1")}, p + "mul");
+    return f_.linear(dropout(y, p + "dropout"), p + "wo",
+                     {c_.width, false, expert ? Layers::Split{} : f_.inputs(1, c_.inner)});
   }
 
   /// Top-1 routing: each expert takes its tokens out, transforms them and puts them back.
@@ -164,7 +165,7 @@ class T5Builder {
     for (int64_t i = 0; i < c_.experts; ++i) {
       const std::string e = fmt::format("{}experts.expert_{}.", p, i);
       const TensorId own = f_.op("gather_rows", {x}, e + "gather", {{"rows", share}});
-      states = f_.op("scatter_rows", {states, feed_forward(own, e)}, e + "scatter");
+      states = f_.op("scatter_rows", {states, feed_forward(own, e, true)}, e + "scatter");
     }
     return f_.op("mul", {states, best}, p + "router_probs");
   }

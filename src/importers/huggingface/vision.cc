@@ -43,37 +43,40 @@ void read_image(const JsonObject& c, Tower& t) {
   t.tokens = side * side + 1;
 }
 
-TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, bool causal,
-                   TensorId mask) {
+/// Causal where there is a mask.
+TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, TensorId mask) {
+  const int64_t size = t.width / t.heads;
   const auto project = [&](const char* name) {
-    return f.split_heads(f.linear(x, p + name, {t.width, t.qkv_bias}), t.heads);
+    const Layers::Linear options = {t.width, t.qkv_bias, f.outputs(size, {t.heads})};
+    return f.split_heads(f.linear(x, p + name, options), t.heads);
   };
   const TensorId q = project("q_proj"), k = project("k_proj"), v = project("v_proj");
-  TensorId merged;
-  if (f.request().fused_attention) {
-    merged = f.fused_attention(q, k, v, p + "attention", {{"causal", causal ? 1 : 0}});
-  } else {
-    const TensorId scores = f.matmul(q, f.transpose(k, {0, 1, 3, 2}), p + "scores");
-    TensorId scaled = f.op("mul_scalar", {scores}, p + "scale");
-    if (causal) scaled = f.op("add", {scaled, mask}, p + "mask");
-    const TensorId weights = f.op("softmax", {scaled}, p + "softmax");
-    merged = f.merge_heads(f.matmul(weights, v, p + "context"), p + "merge");
+  std::vector<Attribute> attributes;
+  std::vector<TensorId> masks;
+  if (mask >= 0) {
+    attributes.push_back({"causal", 1});
+    masks.push_back(mask);
   }
-  return f.linear(merged, p + "out_proj", {t.width});
+  const TensorId context =
+      f.attention(q, k, v, p + "attention", std::move(attributes), std::move(masks));
+  return f.linear(context, p + "out_proj", {t.width, true, f.inputs(size, t.heads)});
 }
 
 /// Layers with the norm before each block.
-TensorId encode(Layers& f, const Tower& t, TensorId start, const std::string& name, bool causal,
-                TensorId mask) {
+TensorId encode(Layers& f, const Tower& t, TensorId start, const std::string& name,
+                TensorId mask = -1) {
   GraphBuilder& b = f.builder();
   b.begin_segment(name, t.layers);
   const std::string p = name + ".0.";
   const TensorId attended =
-      attention(f, t, f.layer_norm(start, p + "layer_norm1"), p + "attn.", causal, mask);
+      attention(f, t, f.layer_norm(start, p + "layer_norm1"), p + "attn.", mask);
   const TensorId middle = f.op("add", {start, attended}, p + "attn.residual");
-  const TensorId wide = f.linear(f.layer_norm(middle, p + "layer_norm2"), p + "mlp.fc1", {t.inner});
   const TensorId narrow =
-      f.linear(f.activation(wide, t.activation, p + "mlp.act"), p + "mlp.fc2", {t.width});
+      f.feed_forward(f.layer_norm(middle, p + "layer_norm2"), {.up = p + "mlp.fc1",
+                                                               .act = p + "mlp.act",
+                                                               .down = p + "mlp.fc2",
+                                                               .activation = t.activation,
+                                                               .inner = t.inner});
   const TensorId end = f.op("add", {middle, narrow}, p + "mlp.residual");
   b.carry(start, end);
   return end;
@@ -116,7 +119,7 @@ Graph build_vit(const VitConfig& c, const GraphRequest& request) {
   Layers f(graph, request);
   f.builder().begin_segment("embeddings", 1);
   const TensorId start = embed_image(f, c.tower, "embeddings.");
-  const TensorId end = encode(f, c.tower, start, "encoder.layer", false, -1);
+  const TensorId end = encode(f, c.tower, start, "encoder.layer");
   f.builder().begin_segment("head", 1);
   const TensorId token = first_token(f, f.layer_norm(end, "layernorm"), "class_token");
   graph.outputs = {
@@ -137,21 +140,21 @@ Graph build_clip(const ClipConfig& c, const GraphRequest& request) {
   GraphBuilder& b = f.builder();
   b.begin_segment("vision_model.embeddings", 1);
   const TensorId pixels = embed_image(f, c.image, "vision_model.embeddings.");
-  const TensorId seen = encode(f, c.image, pixels, "vision_model.layers", false, -1);
+  const TensorId seen = encode(f, c.image, pixels, "vision_model.layers");
   b.begin_segment("text_model.embeddings", 1);
   const TensorId pooled =
       f.layer_norm(first_token(f, seen, "vision_model.class_token"), "vision_model.post_layernorm");
   const TensorId image = f.linear(pooled, "visual_projection", {c.projection, false});
   const int64_t s = request.seq;
   const TensorId words =
-      f.embedding(f.weight("text_model.token_embedding", {c.text.vocabulary, c.text.width}),
+      f.embedding(f.vocabulary_table("text_model.token_embedding", c.text.vocabulary, c.text.width),
                   f.ids("input_ids", {request.batch, s}), "text_model.token_embedding");
   const TensorId places =
       f.embedding(f.weight("text_model.position_embedding", {c.text.tokens, c.text.width}),
                   f.ids("position_ids", {1, s}), "text_model.position_embedding");
   const TensorId start = f.op("add", {words, places}, "text_model.add_positions");
-  const TensorId mask = request.fused_attention ? -1 : f.causal_mask("text_model.causal_mask");
-  const TensorId read = encode(f, c.text, start, "text_model.layers", true, mask);
+  const TensorId mask = f.causal_mask(start, "text_model.causal_mask");
+  const TensorId read = encode(f, c.text, start, "text_model.layers", mask);
   b.begin_segment("head", 1);
   const TensorId last =
       first_token(f, f.layer_norm(read, "text_model.final_layer_norm"), "text_model.end_token");

@@ -52,14 +52,14 @@ class Whisper {
     b.carry(first, sound);
     b.begin_segment("decoder.embeddings", 1);
     memory_ = f_.layer_norm(sound, "encoder.layer_norm");
-    const TensorId table = f_.weight("decoder.embed_tokens", {c_.vocabulary, c_.width});
+    const TensorId table = f_.vocabulary_table("decoder.embed_tokens", c_.vocabulary, c_.width);
     const TensorId words = f_.embedding(
         table, f_.ids("decoder_input_ids", {request_.batch, request_.seq}), "decoder.embed_tokens");
     const TensorId places =
         f_.embedding(f_.weight("decoder.embed_positions", {c_.text_tokens, c_.width}),
                      f_.ids("position_ids", {1, request_.seq}), "decoder.embed_positions");
     const TensorId start = f_.op("add", {words, places}, "decoder.add_positions");
-    if (!request_.fused_attention) mask_ = f_.causal_mask("decoder.causal_mask");
+    mask_ = f_.causal_mask(start, "decoder.causal_mask");
     b.begin_segment("decoder.layers", c_.decoder_layers);
     const std::string p = "decoder.layers.0.";
     TensorId x = attend(start, start, p + "self_attn.", c_.decoder_heads, true, true);
@@ -96,27 +96,34 @@ class Whisper {
                   bool self) {
     const TensorId normal = f_.layer_norm(x, p + "layer_norm");
     const TensorId source = self ? normal : to;
-    const TensorId scaled =
-        f_.op("mul_scalar", {f_.linear(normal, p + "q_proj", {c_.width})}, p + "scale");
+    const int64_t size = c_.width / heads;
+    const auto project = [&](TensorId from, const char* name, bool bias) {
+      return f_.linear(from, p + name, {c_.width, bias, f_.outputs(size, {heads})});
+    };
+    const TensorId scaled = f_.op("mul_scalar", {project(normal, "q_proj", true)}, p + "scale");
     const TensorId q = f_.split_heads(scaled, heads);
-    const TensorId k = f_.split_heads(f_.linear(source, p + "k_proj", {c_.width, false}), heads);
-    const TensorId v = f_.split_heads(f_.linear(source, p + "v_proj", {c_.width}), heads);
-    TensorId merged;
-    if (request_.fused_attention) {
-      merged = f_.fused_attention(q, k, v, p + "attention", {{"causal", causal ? 1 : 0}});
-    } else {
-      TensorId scores = f_.matmul(q, f_.transpose(k, {0, 1, 3, 2}), p + "scores");
-      if (causal) scores = f_.op("add", {scores, mask_}, p + "mask");
-      const TensorId weights = f_.op("softmax", {scores}, p + "softmax");
-      merged = f_.merge_heads(f_.matmul(weights, v, p + "context"), p + "merge");
+    const TensorId k = f_.split_heads(project(source, "k_proj", false), heads);
+    const TensorId v = f_.split_heads(project(source, "v_proj", true), heads);
+    std::vector<Attribute> attributes = {{"scale", "none"}};
+    std::vector<TensorId> masks;
+    if (causal) {
+      attributes.push_back({"causal", 1});
+      masks.push_back(mask_);
     }
-    return f_.op("add", {x, f_.linear(merged, p + "out_proj", {c_.width})}, p + "residual");
+    const TensorId context =
+        f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(masks));
+    const TensorId out =
+        f_.linear(context, p + "out_proj", {c_.width, true, f_.inputs(size, heads)});
+    return f_.op("add", {x, out}, p + "residual");
   }
 
   TensorId feed(TensorId x, const std::string& p, int64_t inner) {
-    const TensorId wide = f_.linear(f_.layer_norm(x, p + "final_layer_norm"), p + "fc1", {inner});
     const TensorId narrow =
-        f_.linear(f_.activation(wide, c_.activation, p + "act"), p + "fc2", {c_.width});
+        f_.feed_forward(f_.layer_norm(x, p + "final_layer_norm"), {.up = p + "fc1",
+                                                                   .act = p + "act",
+                                                                   .down = p + "fc2",
+                                                                   .activation = c_.activation,
+                                                                   .inner = inner});
     return f_.op("add", {x, narrow}, p + "residual");
   }
 

@@ -1,0 +1,101 @@
+// A decoder of a Hugging Face config: its graph, how the checkpoint stores each layer, and what
+// serving depends on.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "importers/huggingface/decoder.h"
+
+namespace tilecast {
+namespace {
+
+/// A scheme that the config gives to modules which the model has not is no silent full width.
+void note_unused_schemes(const std::vector<Scheme>& given, const std::string& where,
+                         Checkpoint& checkpoint) {
+  std::vector<std::string> unused;
+  for (const Scheme scheme : given) {
+    const auto& used = checkpoint.schemes;
+    if (std::find(used.begin(), used.end(), scheme) == used.end())
+      unused.emplace_back(scheme_info(scheme).name);
+  }
+  if (unused.empty()) return;
+  if (checkpoint.schemes.empty()) {
+    checkpoint.problem = fmt::format(
+        "{}: '{}': stores weights in {}, but no layer of the model is among the modules "
+        "that it names",
+        where, checkpoint.quantization, join(unused, ", "));
+  } else {
+    checkpoint.warnings.push_back(
+        fmt::format("{}: no layer of the model is among the modules that are stored in {}",
+                    checkpoint.quantization, join(unused, ", ")));
+  }
+}
+
+}  // namespace
+
+void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpoint& checkpoint) {
+  if (!checkpoint.scheme_of) return;
+  const auto ask = [&](size_t index, const std::string& part, std::vector<std::string> modules) {
+    for (const std::string& module : modules) {
+      const Scheme scheme =
+          checkpoint.scheme_of(fmt::format("layers.{}.{}.{}", index, part, module));
+      config.layers[index].schemes.push_back(scheme);
+    }
+  };
+  // No published model has more layers; what is beyond is as the last of these.
+  constexpr size_t kMostAsked = 2048;
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (i >= kMostAsked) {
+      config.layers[i].schemes = config.layers[kMostAsked - 1].schemes;
+      continue;
+    }
+    // What holds the most weights first.
+    if (config.layers[i].experts) ask(i, "mlp", {"experts"});
+    const bool shared = config.layers[i].experts && config.experts.shared_inner > 0;
+    if (shared) ask(i, "mlp.shared_experts", {"down_proj", "gate_proj", "up_proj"});
+    if (!config.layers[i].experts) ask(i, "mlp", {"down_proj", "gate_proj", "up_proj"});
+    ask(i, "self_attn", {"o_proj"});
+    if (config.is_latent()) {
+      ask(i, "self_attn", {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"});
+    } else {
+      ask(i, "self_attn", {"q_proj", "k_proj", "v_proj"});
+    }
+  }
+  const std::vector<Scheme> given = std::exchange(checkpoint.schemes, {});
+  // The last layer stands for most: the first ones are often dense or left as they are.
+  for (auto layer = config.layers.rbegin(); layer != config.layers.rend(); ++layer) {
+    for (const Scheme scheme : layer->schemes) {
+      const auto& known = checkpoint.schemes;
+      if (scheme != Scheme::kNone && std::find(known.begin(), known.end(), scheme) == known.end())
+        checkpoint.schemes.push_back(scheme);
+    }
+  }
+  note_unused_schemes(given, where, checkpoint);
+}
+
+Model read_decoder(const JsonObject& json) {
+  DecoderConfig config = read_decoder_config(json);
+  Checkpoint checkpoint = read_checkpoint(json);
+  read_layer_schemes(config, json.where(), checkpoint);
+  Model model = make_model(config, std::min<int64_t>(2048, config.positions), config.positions,
+                           build_decoder);
+  model.has_fused_attention = true;
+  Decoder decoder;
+  decoder.layers = static_cast<int64_t>(config.layers.size());
+  decoder.heads = config.heads;
+  decoder.kv_heads = config.is_latent() ? 1 : config.kv_heads;
+  decoder.latent = config.is_latent();
+  decoder.inner = config.inner;
+  decoder.expert_inner = config.experts.inner;
+  decoder.looked_up_parameters = config.tied ? 0 : config.vocabulary * config.width;
+  decoder.cache_width = config.cache_width();
+  model.checkpoint = std::move(checkpoint);
+  for (const DecoderConfig::Layer& layer : config.layers) decoder.windows.push_back(layer.window);
+  model.decoder = std::move(decoder);
+  return model;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,46 @@
+#pragma once
+
+// Modules are operators that stand for several kernels: a norm, attention with its mask, a rotary
+// embedding. A graph of modules is what a model is; the pass `decompose` (src/passes) writes what
+// eager PyTorch launches for each, by these rules of the operator table.
+
+#include <string>
+#include <vector>
+
+#include "ops/builder.h"
+
+namespace tilecast {
+
+/// What eager PyTorch is asked to run.
+struct EagerForm {
+  bool fused_attention = false;  ///< attention by one kernel that never writes the scores
+  bool training = false;         ///< dropout is active
+};
+
+/// A decomposition rule. `node` has its inputs in the new graph; gives what stands for its outputs
+/// there, -1 for what is not needed.
+using Decompose = std::vector<TensorId> (*)(GraphBuilder&, const Node& node, const EagerForm&);
+
+std::vector<TensorId> decompose_rms_norm(GraphBuilder& b, const Node& node, const EagerForm& form);
+std::vector<TensorId> decompose_dropout(GraphBuilder& b, const Node& node, const EagerForm& form);
+/// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))), step by step as transformers computes it.
+std::vector<TensorId> decompose_gelu_new(GraphBuilder& b, const Node& node, const EagerForm& form);
+/// x sigmoid(1.702 x)
+std::vector<TensorId> decompose_quick_gelu(GraphBuilder& b, const Node& node,
+                                           const EagerForm& form);
+std::vector<TensorId> decompose_split_heads(GraphBuilder& b, const Node& node,
+                                            const EagerForm& form);
+std::vector<TensorId> decompose_causal_mask(GraphBuilder& b, const Node& node,
+                                            const EagerForm& form);
+std::vector<TensorId> decompose_rotary_table(GraphBuilder& b, const Node& node,
+                                             const EagerForm& form);
+std::vector<TensorId> decompose_apply_rotary(GraphBuilder& b, const Node& node,
+                                             const EagerForm& form);
+std::vector<TensorId> decompose_sdpa(GraphBuilder& b, const Node& node, const EagerForm& form);
+std::vector<TensorId> decompose_latent_attention(GraphBuilder& b, const Node& node,
+                                                 const EagerForm& form);
+
+/// "layers.0.attn.attention" → "layers.0.attn."
+std::string name_prefix(const std::string& name);
+
+}  // namespace tilecast

@@ -1,0 +1,155 @@
+// Modules without a kernel of their own: what models are made of before it is decided who runs
+// them. Modules that one kernel may run as well (a norm, an activation) stand with the kernels.
+
+#include <fmt/format.h>
+
+#include "ops/decompose.h"
+#include "ops/op_def.h"
+#include "ops/sharding.h"
+
+namespace tilecast {
+namespace {
+
+[[noreturn]] void expected(const OpContext& context, std::string_view what) {
+  std::string found;
+  for (size_t i = 0; i < context.input_count(); ++i)
+    found += (i == 0 ? "" : ", ") + format_shape(context.input(i).shape);
+  context.fail(fmt::format("expected {}, found {}", what, found));
+}
+
+std::vector<TensorSpec> infer_split_heads(const OpContext& context) {
+  const Shape& x = context.input(0).shape;
+  const int64_t heads = context.integer("heads");
+  const bool flat = x.size() == 3 && x[2] % heads == 0;
+  if (!flat && (x.size() != 4 || x[2] != heads))
+    expected(context, fmt::format("[b, s, {} heads · size] or [b, s, heads, size]", heads));
+  const int64_t size = flat ? x[2] / heads : x[3];
+  return {{.shape = {x[0], heads, x[1], size},
+           .dtype = context.input(0).dtype,
+           .contiguous = false,
+           .view = true}};
+}
+
+std::vector<TensorSpec> infer_causal_mask(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  if (x.shape.size() != 3) expected(context, "activations [b, s, width]");
+  const int64_t batch = context.integer("padding") != 0 ? x.shape[0] : 1;
+  return {{.shape = {batch, 1, x.shape[1], x.shape[1]}, .dtype = x.dtype}};
+}
+
+std::vector<TensorSpec> infer_rotary_table(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  if (x.shape.size() != 3) expected(context, "activations [b, s, width]");
+  const TensorSpec wave{.shape = {1, 1, x.shape[1], context.integer("size")}, .dtype = x.dtype};
+  return {wave, wave};
+}
+
+std::vector<TensorSpec> infer_apply_rotary(const OpContext& context) {
+  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
+}
+
+std::vector<TensorSpec> infer_sdpa(const OpContext& context) {
+  const Shape& q = context.input(0).shape;
+  const Shape& k = context.input(1).shape;
+  const Shape& v = context.input(2).shape;
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4 || q[0] != k[0] || k[0] != v[0] ||
+      k[1] != v[1] || k[2] != v[2] || q[3] != k[3] || k[1] < 1 || q[1] % k[1] != 0)
+    expected(context, "q [b, heads, s, d], k [b, kv heads, t, d], v [b, kv heads, t, e]");
+  return {{.shape = {q[0], q[2], q[1] * v[3]}, .dtype = context.input(0).dtype}};
+}
+
+std::vector<TensorSpec> infer_latent_attention(const OpContext& context) {
+  const Shape& q = context.input(0).shape;
+  const Shape& latent = context.input(1).shape;
+  const Shape& both = context.input(2).shape;
+  const Shape& kv_b = context.input(3).shape;
+  const int64_t rotary = context.integer("rotary");
+  if (q.size() != 4 || latent.size() != 3 || both.size() != 3 || kv_b.size() != 2 ||
+      kv_b[1] != latent[2] || both[2] != latent[2] + rotary || q[3] <= rotary ||
+      kv_b[0] % q[1] != 0 || kv_b[0] / q[1] <= q[3] - rotary)
+    expected(context,
+             "q [b, heads, s, plain + rotary], latent [b, s, rank], latent and rotary "
+             "part [b, s, rank + rotary], kv_b [heads · (plain + value), rank]");
+  const int64_t value = kv_b[0] / q[1] - (q[3] - rotary);
+  return {{.shape = {q[0], q[2], q[1] * value}, .dtype = context.input(0).dtype}};
+}
+
+}  // namespace
+
+std::vector<OpDef> module_ops() {
+  const AttributeDef window{
+      .name = "window", .doc = "keys that a query sees at most; 0: all", .initial = int64_t{0}};
+  const std::vector<AttributeDef> attention = {
+      flag_attribute("causal", "1: a query sees no later key"),
+      window,
+      AttributeDef{.name = "scale",
+                   .doc = "how eager code scales scores: mul, div, or none where queries are",
+                   .type = AttributeType::kText,
+                   .initial = std::string("mul")},
+      flag_attribute("cap", "1: scores are capped, c tanh(x / c)"),
+      flag_attribute("dropout", "1: dropout of the weights in training"),
+      flag_attribute("stored_mask", "1: a stored buffer is the mask (GPT-2)"),
+      flag_attribute("sinks",
+                     "1: the last input is a number for each head, added to the "
+                     "softmax's sum")};
+  std::vector<OpDef> ops = {
+      {.name = "split_heads",
+       .doc = "[b, s, heads · size] or [b, s, heads, size] as [b, heads, s, size]",
+       .attributes = {{.name = "heads", .doc = "how many", .required = true, .least = 1},
+                      flag_attribute("copied", "1: eager code copies each head's rows together")},
+       .infer = infer_split_heads,
+       .decompose = decompose_split_heads,
+       .shard = shard_split_heads,
+       .example = "x: bf16[2, 128, 512] {heads=8}"},
+      {.name = "causal_mask",
+       .doc = "mask of later keys for activations [b, s, width]",
+       .attributes = {flag_attribute("padding", "1: joined with a padding mask")},
+       .infer = infer_causal_mask,
+       .decompose = decompose_causal_mask,
+       .shard = shard_sizes,
+       .example = "x: bf16[2, 128, 512]"},
+      {.name = "rotary_table",
+       .doc = "cosines and sines of rotary positions for activations [b, s, width]",
+       .attributes =
+           {{.name = "size", .doc = "of a head's rotated part", .required = true, .least = 1}},
+       .infer = infer_rotary_table,
+       .decompose = decompose_rotary_table,
+       .shard = shard_sizes,
+       .example = "x: bf16[2, 128, 512] {size=64}"},
+      {.name = "apply_rotary",
+       .doc = "rotary position embedding of x [b, heads, s, size] by cosines and sines",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_apply_rotary,
+       .decompose = decompose_apply_rotary,
+       .shard = shard_like_first,
+       .example = "x: bf16[2, 8, 128, 64] cos: bf16[1, 1, 128, 64] sin: bf16[1, 1, 128, 64]"},
+      {.name = "sdpa",
+       .doc = "scaled dot-product attention of q [b, heads, s, d] to k [b, kv heads, t, d] and v, "
+              "optional mask and sinks: [b, s, heads · e]",
+       .aten = "aten::scaled_dot_product_attention",
+       .min_inputs = 3,
+       .max_inputs = 5,
+       .attributes = attention,
+       .infer = infer_sdpa,
+       .decompose = decompose_sdpa,
+       .shard = shard_heads,
+       .example = "q: bf16[2, 8, 128, 64] k: bf16[2, 2, 128, 64] v: bf16[2, 2, 128, 64]"},
+      {.name = "latent_attention",
+       .doc = "attention of q [b, heads, s, plain + rotary] to keys and values made of a latent "
+              "vector (MLA): latent, latent with the rotary part, kv_b, cos, sin, mask",
+       .min_inputs = 7,
+       .max_inputs = 7,
+       .attributes = attention,
+       .infer = infer_latent_attention,
+       .decompose = decompose_latent_attention,
+       .shard = shard_heads,
+       .example = "q: bf16[2, 8, 128, 48] latent: bf16[2, 128, 64] both: bf16[2, 128, 80] w: "
+                  "bf16[512, 64] cos: bf16[1, 1, 128, 16] sin: bf16[1, 1, 128, 16] mask: bf16[1, "
+                  "1, 128, 128] {rotary=16}"}};
+  ops.back().attributes.push_back(
+      {.name = "rotary", .doc = "rotated elements of a head", .required = true, .least = 1});
+  return ops;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,159 @@
+#include "ops/sharding.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/checked.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+using Kind = Placement::Kind;
+
+size_t last_dim(const Shape& shape) { return shape.size() - 1; }
+
+}  // namespace
+
+const Shape& ShardedNode::shape_before(size_t input) const {
+  return before.tensor(whole.inputs[input]).shape;
+}
+
+const Shape& ShardedNode::shape(size_t input) const {
+  return builder.graph().tensor(node.inputs[input]).shape;
+}
+
+void ShardedNode::make_whole(size_t input) {
+  if (inputs[input].kind == Kind::kWhole) return;
+  const std::string name = builder.graph().tensor(node.inputs[input]).name + ".all_reduce";
+  node.inputs[input] = builder.op("all_reduce", {node.inputs[input]}, name, {{"ranks", ranks}});
+  inputs[input] = {};
+}
+
+int64_t share_of(const WeightSplit& split, int64_t ranks) {
+  int64_t share = 0;
+  for (const int64_t units : split.parts)
+    share = checked_add(share, checked_multiply(ceil_divide(units, ranks), split.unit));
+  return share;
+}
+
+Placement shard_whole(ShardedNode& n) {
+  for (size_t i = 0; i < n.inputs.size(); ++i) {
+    TILECAST_CHECK(n.inputs[i].kind != Kind::kShare)
+        << "node '" << n.node.name << "' needs the whole of a tensor of which ranks have shares";
+    n.make_whole(i);
+  }
+  return {};
+}
+
+Placement shard_pointwise(ShardedNode& n) {
+  const auto has = [&](Kind kind) {
+    return std::any_of(n.inputs.begin(), n.inputs.end(),
+                       [&](const Placement& p) { return p.kind == kind; });
+  };
+  if (has(Kind::kShare)) {
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      if (n.inputs[i].kind == Kind::kTerm) n.make_whole(i);
+    }
+    return *std::find_if(n.inputs.begin(), n.inputs.end(),
+                         [](const Placement& p) { return p.kind == Kind::kShare; });
+  }
+  if (!has(Kind::kTerm)) return {};
+  const std::string_view op = op_def(n.node.op).name;
+  const bool sum = op == "add" && !has(Kind::kWhole);
+  const bool scaled = op == "mul" && has(Kind::kWhole);
+  if (sum || scaled || op == "mul_scalar" || op == "div_scalar") return {.kind = Kind::kTerm};
+  for (size_t i = 0; i < n.inputs.size(); ++i) n.make_whole(i);
+  return {};
+}
+
+Placement shard_sizes(ShardedNode&) { return {}; }
+
+Placement shard_linear(ShardedNode& n) {
+  const WeightSplit* split = n.splits[1];
+  if (split == nullptr) return shard_whole(n);
+  const size_t columns = attribute<int64_t>(n.whole, "weight_layout") == 1 ? 1 : 0;
+  if (split->dim != columns) return {.kind = Kind::kTerm};
+  n.make_whole(0);
+  if (n.shape(1) == n.shape_before(1)) return {};  // a single key head: every rank holds it
+  return {.kind = Kind::kShare, .dim = last_dim(n.shape_before(0)), .split = split};
+}
+
+Placement shard_embedding(ShardedNode& n) {
+  const WeightSplit* split = n.splits[0];
+  if (split == nullptr) return {};
+  if (split->dim == 0) return {.kind = Kind::kTerm};  // a rank finds its rows only
+  return {.kind = Kind::kShare, .dim = n.shape_before(1).size(), .split = split};
+}
+
+Placement shard_experts(ShardedNode& n) {
+  n.make_whole(0);
+  return n.splits[1] == nullptr ? Placement{} : Placement{.kind = Kind::kTerm};
+}
+
+Placement shard_rows(ShardedNode& n) {
+  const Placement& x = n.inputs[0];
+  if (x.kind == Kind::kShare && x.dim != last_dim(n.shape_before(0))) return x;
+  return shard_whole(n);
+}
+
+Placement shard_view(ShardedNode& n) {
+  Placement x = n.inputs[0];
+  if (x.kind != Kind::kShare) return x;
+  // The divided dimension begins where as many elements lie before it as in the input.
+  const Shape& from = n.shape_before(0);
+  const auto elements_before = [](const Shape& shape, size_t dim) {
+    return element_count(Shape(shape.begin(), shape.begin() + static_cast<int64_t>(dim)));
+  };
+  Shape to = attribute<Shape>(n.whole, "shape");
+  size_t dim = 0;
+  while (dim < to.size() &&
+         (to[dim] == 1 || elements_before(to, dim) != elements_before(from, x.dim)))
+    ++dim;
+  TILECAST_CHECK(dim < to.size()) << "view '" << n.node.name << "' of shares";
+  to[dim] = checked_multiply(to[dim], n.shape(0)[x.dim]) / from[x.dim];
+  n.node.set_attribute("shape", to);
+  x.dim = dim;
+  return x;
+}
+
+Placement shard_transpose(ShardedNode& n) {
+  Placement x = n.inputs[0];
+  const auto& order = attribute<Shape>(n.whole, "order");
+  const auto moved = std::find(order.begin(), order.end(), static_cast<int64_t>(x.dim));
+  if (x.kind == Kind::kShare) x.dim = static_cast<size_t>(moved - order.begin());
+  return x;
+}
+
+Placement shard_slice_columns(ShardedNode& n) {
+  const Placement& x = n.inputs[0];
+  if (x.kind != Kind::kShare || x.dim != last_dim(n.shape_before(0))) return x;
+  const auto columns = attribute<int64_t>(n.whole, "columns");
+  const auto& parts = x.split->parts;
+  const auto part = std::find(parts.begin(), parts.end(), columns / x.split->unit);
+  TILECAST_CHECK(part != parts.end()) << "node '" << n.node.name << "' slices across parts";
+  n.node.set_attribute("columns", ceil_divide(*part, n.ranks) * x.split->unit);
+  return x;
+}
+
+Placement shard_split(ShardedNode& n) { return n.inputs[0]; }
+
+Placement shard_split_heads(ShardedNode& n) {
+  Placement x = n.inputs[0];
+  if (x.kind != Kind::kShare) return x;
+  const int64_t heads = attribute<int64_t>(n.whole, "heads");
+  n.node.set_attribute("heads", heads * n.shape(0)[x.dim] / n.shape_before(0)[x.dim]);
+  x.dim = 1;
+  return x;
+}
+
+Placement shard_like_first(ShardedNode& n) { return n.inputs[0]; }
+
+Placement shard_heads(ShardedNode& n) {
+  Placement x = n.inputs[0];
+  if (x.kind != Kind::kShare) return shard_whole(n);
+  x.dim = 2;  // [b, s, heads · size]
+  return x;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,76 @@
+#include <utility>
+
+#include "ops/op_def.h"
+#include "ops/validate.h"
+#include "passes/passes.h"
+
+namespace tilecast {
+namespace {
+
+/// Takes a graph apart and writes it anew: nodes that PyTorch launches as they are move over, for
+/// copying them would cost as much as building them again.
+class Decomposer {
+ public:
+  Decomposer(Graph from, const EagerForm& form)
+      : from_(std::move(from)), form_(form), b_(to_), now_(from_.tensors.size(), -1) {}
+
+  Graph run() {
+    to_.name = std::move(from_.name);
+    to_.tensors.reserve(2 * from_.tensors.size());
+    to_.nodes.reserve(2 * from_.nodes.size());
+    std::vector<bool> made(from_.tensors.size(), false);
+    for (const Node& node : from_.nodes) {
+      for (const TensorId id : node.outputs) made[static_cast<size_t>(id)] = true;
+    }
+    for (size_t id = 0; id < made.size(); ++id) {
+      if (!made[id]) move_tensor(static_cast<TensorId>(id));
+    }
+    for (Segment& segment : from_.segments) {
+      b_.begin_segment(std::move(segment.name), segment.repeat);
+      for (int32_t i = 0; i < segment.node_count; ++i)
+        rewrite(from_.nodes[static_cast<size_t>(segment.first_node + i)]);
+      for (const Carry& carry : segment.carries) b_.carry(now(carry.initial), now(carry.next));
+    }
+    for (const TensorId id : from_.outputs) to_.outputs.push_back(now(id));
+    return std::move(to_);
+  }
+
+ private:
+  TensorId now(TensorId id) const { return id < 0 ? -1 : now_[static_cast<size_t>(id)]; }
+
+  TensorId move_tensor(TensorId id) {
+    Tensor tensor = std::move(from_.tensor(id));
+    // A view shares the memory of what stands for its base now.
+    tensor.storage = tensor.storage == id ? -1 : to_.tensor(now(tensor.storage)).storage;
+    return now_[static_cast<size_t>(id)] = b_.tensor(std::move(tensor));
+  }
+
+  void rewrite(Node& node) {
+    for (TensorId& id : node.inputs) id = now(id);
+    if (const Decompose rule = op_def(node.op).decompose) {
+      const std::vector<TensorId> outputs = rule(b_, node, form_);
+      for (size_t i = 0; i < node.outputs.size(); ++i)
+        now_[static_cast<size_t>(node.outputs[i])] = outputs[i];
+      return;
+    }
+    for (TensorId& id : node.outputs) id = move_tensor(id);
+    to_.segments.back().node_count += 1;
+    to_.nodes.push_back(std::move(node));
+  }
+
+  Graph from_;
+  const EagerForm& form_;
+  Graph to_;
+  GraphBuilder b_;
+  std::vector<TensorId> now_;
+};
+
+}  // namespace
+
+Graph decompose(Graph graph, const EagerForm& form) {
+  Graph result = Decomposer(std::move(graph), form).run();
+  validate_if_debug(result);
+  return result;
+}
+
+}  // namespace tilecast

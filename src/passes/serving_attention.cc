@@ -1,0 +1,200 @@
+// Attention of a step: keys and values go to a cache, and each group of sequences that share past
+// and length has kernels of its own.
+
+#include <algorithm>
+
+#include "ops/decompose.h"
+#include "ops/op_def.h"
+#include "passes/serving_step.h"
+
+namespace tilecast {
+
+struct ServingStep::Latent {
+  std::string p;  ///< prefix of names
+  int64_t heads, plain, rotary, value, rank;
+  TensorId q, latent;
+  TensorId kv_b, kv_b_scales, per_head;  ///< -1 where no group needs it
+  Scheme scheme;
+};
+
+/// Rows of a group's tokens: a view.
+TensorId ServingStep::rows_of(TensorId x, const StepRequest::Group& group,
+                              const std::string& name) {
+  if (request_.groups.size() == 1) return x;
+  return op("slice_rows", {x}, name, {{"rows", group.sequences * group.tokens}});
+}
+
+/// Where the groups' kernels write; their rows lie one after the other. -1 where one group fills a
+/// tensor of its own.
+TensorId ServingStep::buffer_like(TensorId x, int64_t width, const std::string& name) {
+  if (request_.groups.size() == 1) return -1;
+  return op("empty", {x}, name, {{"shape", Shape{tokens_, width}}});
+}
+
+/// All rows of the groups' results: nothing is copied.
+TensorId ServingStep::join(TensorId buffer, std::vector<TensorId> parts, const std::string& name) {
+  if (parts.size() == 1) return parts.front();
+  for (const TensorId part : parts) {
+    const TensorId own = to_.tensor(part).storage;
+    for (Tensor& tensor : to_.tensors) {
+      if (tensor.storage == own) tensor.storage = to_.tensor(buffer).storage;
+    }
+  }
+  parts.insert(parts.begin(), buffer);
+  return op("join_rows", std::move(parts), name);
+}
+
+/// One kernel writes the keys and values of all tokens; gives each group's cache.
+std::vector<TensorId> ServingStep::append_cache(const std::string& p, int64_t width,
+                                                std::vector<TensorId> added) {
+  std::vector<TensorId> caches;
+  for (const StepRequest::Group& g : request_.groups)
+    caches.push_back(b_.tensor({.name = p + "cache",
+                                .shape = {g.sequences, g.past + g.tokens, width},
+                                .dtype = request_.kv_dtype,
+                                .kind = TensorKind::kCache,
+                                .segment = b_.current_segment()}));
+  added.insert(added.begin(), caches.front());
+  caches.front() = op("append_cache", std::move(added), p + "cache");
+  return caches;
+}
+
+void ServingStep::attention(int32_t index) {
+  const Node& node = node_at(index);
+  const std::string p = name_prefix(node.name);
+  // [b, heads, s, size]
+  const Shape &qs = module_shape(node.inputs[0]), &ks = module_shape(node.inputs[1]),
+              &vs = module_shape(node.inputs[2]);
+  const int64_t heads = qs[1], kv_heads = ks[1], size = qs[3], value_size = vs[3];
+  TensorId q = get(node.inputs[0]), k = get(node.inputs[1]);
+  const TensorId v = get(node.inputs[2]);
+  const int32_t maker = plan_.producer[static_cast<size_t>(node.inputs[0])];
+  if (op_def(node_at(maker).op).name == "apply_rotary") {
+    const std::vector<TensorId> turned = b_.add("rotary", {q, k}, p + "rotary");
+    q = turned[0];
+    k = turned[1];
+  }
+  if (attribute<int64_t>(node, "sinks") != 0) get(node.inputs.back());
+  const auto window = attribute<int64_t>(node, "window");
+  const std::vector<TensorId> caches = append_cache(p, kv_heads * (size + value_size), {k, v});
+  const TensorId buffer = buffer_like(q, heads * value_size, p + "outputs");
+  std::vector<TensorId> outputs;
+  for (const StepRequest::Group& g : request_.groups) {
+    const auto part = [&](TensorId t, int64_t count, int64_t width) {
+      return view(rows_of(t, g, p + "rows"), {g.sequences, g.tokens, count, width});
+    };
+    const TensorId queries = part(q, heads, size);
+    TensorId context;
+    if (g.past == 0) {
+      const TensorId keys = part(k, kv_heads, size), values = part(v, kv_heads, value_size);
+      context = op("attention", {queries, keys, values}, p + "attention",
+                   {{"causal", 1}, {"window", window}});
+    } else {
+      context = op(
+          "cached_attention", {queries, caches[outputs.size()]}, p + "attention",
+          {{"kv_heads", kv_heads}, {"value_size", value_size}, {"causal", 1}, {"window", window}});
+    }
+    outputs.push_back(view(context, {g.sequences * g.tokens, heads * value_size}));
+  }
+  set(node.outputs[0], join(buffer, std::move(outputs), p + "joined"));
+}
+
+/// A prompt's keys and values are written out per head; with a past, queries are carried into the
+/// latent space instead and attend to the cache as one key head.
+void ServingStep::latent_attention(int32_t index) {
+  const Node& node = node_at(index);
+  const Shape &qs = module_shape(node.inputs[0]), &ws = module_shape(node.inputs[3]);
+  const Tensor& weight = from_.tensor(node.inputs[3]);
+  Latent l{.p = name_prefix(node.name), .heads = qs[1]};
+  l.rotary = attribute<int64_t>(node, "rotary");
+  l.plain = qs[3] - l.rotary;
+  l.value = ws[0] / l.heads - l.plain;
+  l.rank = ws[1];
+  l.q = get(node.inputs[0]);
+  l.latent = get(node.inputs[1]);
+  const TensorId down = get(node.inputs[2]);
+  const TensorId q_part = slice(l.q, l.heads * l.rotary, l.p + "q_rotary");
+  const TensorId turned =
+      b_.add("rotary", {q_part, slice(down, l.rotary, l.p + "k_rotary")}, l.p + "rotary")[1];
+  l.scheme = scheme_of(l.p + "kv_b_proj");
+  l.kv_b = get(node.inputs[3]);
+  if (l.scheme != Scheme::kNone) to_.tensor(l.kv_b).dtype = scheme_info(l.scheme).weight;
+  const std::vector<TensorId> caches = append_cache(l.p, l.rank + l.rotary, {l.latent, turned});
+  const TensorId buffer = buffer_like(l.q, l.heads * l.value, l.p + "outputs");
+  // What the groups share is made once.
+  const auto is_fresh = [](const StepRequest::Group& g) { return g.past == 0; };
+  const auto& groups = request_.groups;
+  const bool fresh = std::any_of(groups.begin(), groups.end(), is_fresh);
+  l.kv_b_scales = fresh && l.scheme != Scheme::kNone
+                      ? scales(l.p + "kv_b_proj", element_count(ws), l.scheme)
+                      : -1;
+  l.per_head = l.kv_b;
+  // Serving software keeps the weights that it absorbs in the activations' type.
+  if (l.scheme != Scheme::kNone && !std::all_of(groups.begin(), groups.end(), is_fresh))
+    l.per_head = b_.tensor({.name = l.p + "kv_b_absorbed",
+                            .shape = ws,
+                            .dtype = weight.dtype,
+                            .kind = TensorKind::kBuffer,
+                            .segment = b_.current_segment()});
+  std::vector<TensorId> outputs;
+  for (const StepRequest::Group& g : groups)
+    outputs.push_back(is_fresh(g) ? fresh_latent(g, l)
+                                  : cached_latent(g, l, caches[outputs.size()]));
+  set(node.outputs[0], join(buffer, std::move(outputs), l.p + "joined"));
+}
+
+TensorId ServingStep::fresh_latent(const StepRequest::Group& g, const Latent& l) {
+  const TensorId queries =
+      view(rows_of(l.q, g, l.p + "rows"), {g.sequences, g.tokens, l.heads, l.plain + l.rotary});
+  std::vector<TensorId> inputs = {rows_of(l.latent, g, l.p + "rows"), l.kv_b};
+  if (l.kv_b_scales >= 0) inputs.push_back(l.kv_b_scales);
+  const TensorId wide = l.kv_b_scales < 0 ? op("linear", std::move(inputs), l.p + "kv_b_proj")
+                                          : op("quantized_linear", std::move(inputs),
+                                               l.p + "kv_b_proj", {{"scheme", l.scheme}});
+  const auto heads = [&](int64_t size, const char* name) {
+    return view(slice(wide, l.heads * size, l.p + name), {g.sequences, g.tokens, l.heads, size});
+  };
+  const TensorId keys =
+      op("pad_columns", {heads(l.plain, "k")}, l.p + "cat_k", {{"columns", l.rotary}});
+  const TensorId context =
+      op("attention", {queries, keys, heads(l.value, "v")}, l.p + "attention", {{"causal", 1}});
+  return view(context, {g.sequences * g.tokens, l.heads * l.value});
+}
+
+TensorId ServingStep::cached_latent(const StepRequest::Group& g, const Latent& l, TensorId cache) {
+  const int64_t tokens = g.sequences * g.tokens;
+  // [b, s, heads, size] → [heads, tokens, size], read through strides.
+  const auto transpose = [&](TensorId x) {
+    return op("transpose", {x}, "transpose", {{"order", Shape{1, 0, 2}}});
+  };
+  const auto by_head = [&](TensorId x, int64_t size) {
+    return transpose(view(x, {tokens, l.heads, size}));
+  };
+  const TensorId queries =
+      view(rows_of(l.q, g, l.p + "rows"), {g.sequences, g.tokens, l.heads, l.plain + l.rotary});
+  const TensorId own = by_head(slice(queries, l.plain, l.p + "q_plain"), l.plain);
+  const TensorId plain =
+      op("matmul", {own, weight_part(l.per_head, {l.heads, l.plain, l.rank}, l.p + "w_uk")},
+         l.p + "absorb_q");
+  const TensorId wide = view(transpose(plain), {g.sequences, g.tokens, l.heads, l.rank});
+  const TensorId carried = op("pad_columns", {wide}, l.p + "cat_q", {{"columns", l.rotary}});
+  const TensorId context =
+      op("cached_attention", {carried, cache}, l.p + "attention",
+         {{"kv_heads", 1}, {"value_size", l.rank}, {"latent", 1}, {"causal", 1}});
+  const TensorId values = op(
+      "matmul",
+      {by_head(context, l.rank), weight_part(l.per_head, {l.heads, l.rank, l.value}, l.p + "w_uv")},
+      l.p + "absorb_v");
+  return view(op("copy", {transpose(values)}, l.p + "merge"), {tokens, l.heads * l.value});
+}
+
+/// Part of a weight in another shape: no kernel.
+TensorId ServingStep::weight_part(TensorId whole, Shape shape, const std::string& name) {
+  Tensor part = to_.tensor(whole);
+  part.name = name;
+  part.shape = std::move(shape);
+  part.kind = TensorKind::kReference;
+  return b_.tensor(std::move(part));
+}
+
+}  // namespace tilecast

@@ -1,0 +1,139 @@
+#include "passes/serving_plan.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "ops/decompose.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+class Planner {
+ public:
+  explicit Planner(const Graph& graph) : g_(graph) {
+    p_.producer.assign(graph.tensors.size(), -1);
+    p_.deferred.assign(graph.tensors.size(), false);
+    p_.read.assign(graph.tensors.size(), false);
+    p_.member.assign(graph.nodes.size(), -1);
+    p_.first.assign(graph.nodes.size(), -1);
+    p_.gates.assign(graph.nodes.size(), -1);
+    p_.absorbed.assign(graph.nodes.size(), false);
+  }
+
+  ServingPlan run() {
+    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+      const Node& node = g_.nodes[i];
+      for (const TensorId id : node.outputs) p_.producer[at(id)] = static_cast<int32_t>(i);
+      for (const TensorId id : node.inputs) p_.read[at(id)] = true;
+      const std::string_view op = op_def(node.op).name;
+      if (op == "sdpa") merge_projections(node);
+      if (op == "latent_attention") merge_latent(node);
+      if (op == "mul") merge_gate(static_cast<int32_t>(i));
+      if (op == "rms_norm" || op == "layer_norm") defer(node.inputs[0]);
+    }
+    for (const Segment& segment : g_.segments) {
+      for (const Carry& carry : segment.carries) defer(carry.next);
+    }
+    find_output_layer();
+    return std::move(p_);
+  }
+
+ private:
+  static size_t at(int32_t id) { return static_cast<size_t>(id); }
+  std::string_view op_of(int32_t node) const {
+    return node < 0 ? std::string_view() : op_def(g_.nodes[at(node)].op).name;
+  }
+  int32_t maker(TensorId id) const { return p_.producer[at(id)]; }
+  int32_t maker_of_input(int32_t node) const { return maker(g_.nodes[at(node)].inputs[0]); }
+  TensorId input_of(int32_t node) const { return g_.nodes[at(node)].inputs[0]; }
+
+  /// The linear layer that queries, keys or values come from; -1 where they are parts of one. How
+  /// queries are scaled is part of attention.
+  int32_t projection(TensorId id) {
+    int32_t node = maker(id);
+    for (;; node = maker_of_input(node)) {
+      const std::string_view op = op_of(node);
+      if (op == "mul_scalar") p_.absorbed[at(node)] = true;
+      if (op != "split_heads" && op != "apply_rotary" && op != "rms_norm" && op != "view" &&
+          op != "mul_scalar" && op != "dropout")
+        return op == "linear" ? node : -1;
+    }
+  }
+
+  void merge(std::string name, std::vector<int32_t> linears, int32_t first, bool sliced) {
+    const auto index = static_cast<int32_t>(p_.merges.size());
+    for (const int32_t linear : linears) p_.member[at(linear)] = index;
+    p_.first[at(first)] = index;
+    p_.merges.push_back({std::move(name), std::move(linears), sliced});
+  }
+
+  void merge_projections(const Node& node) {
+    const int32_t q = projection(node.inputs[0]), k = projection(node.inputs[1]),
+                  v = projection(node.inputs[2]);
+    if (q < 0 || k < 0 || v < 0 || input_of(q) != input_of(k) || input_of(k) != input_of(v)) return;
+    merge(name_prefix(node.name) + "qkv_proj", {q, k, v}, q, true);
+  }
+
+  /// Both latent vectors are one product, of what the layer is given.
+  void merge_latent(const Node& node) {
+    const int32_t kv_a = maker(node.inputs[2]), q_b = projection(node.inputs[0]);
+    if (op_of(kv_a) != "linear" || q_b < 0) return;
+    const std::string name = name_prefix(node.name) + "qkv_a_proj";
+    const int32_t norm = maker_of_input(q_b);
+    const int32_t q_a = op_of(norm) == "rms_norm" ? maker_of_input(norm) : -1;
+    if (op_of(q_a) == "linear" && input_of(q_a) == input_of(kv_a)) {
+      merge(name, {q_a, kv_a}, q_a, true);
+    } else {
+      merge(name, {kv_a}, std::min(q_b, kv_a), true);
+    }
+  }
+
+  /// act(gate) · up, where both are linear layers of one input, or parts of one.
+  void merge_gate(int32_t product) {
+    const Node& node = g_.nodes[at(product)];
+    const int32_t act = maker(node.inputs[0]), up = maker(node.inputs[1]);
+    if (act < 0 || up < 0) return;
+    const OpDef& function = op_def(g_.nodes[at(act)].op);
+    if (!function.pointwise_flops || function.max_inputs != 1) return;
+    const int32_t gate = maker_of_input(act);
+    if (gate < 0 || op_of(gate) != op_of(up) || input_of(gate) != input_of(up)) return;
+    if (op_of(gate) == "linear") {
+      merge(name_prefix(node.name) + "gate_up_proj", {gate, up}, gate, false);
+    } else if (op_of(gate) == "slice_columns") {
+      p_.absorbed[at(gate)] = p_.absorbed[at(up)] = true;
+    } else {
+      return;
+    }
+    p_.absorbed[at(act)] = true;
+    p_.gates[at(product)] = act;
+  }
+
+  void defer(TensorId id) {
+    const int32_t node = maker(id);
+    if (op_of(node) != "add") return;
+    const std::vector<TensorId>& inputs = g_.nodes[at(node)].inputs;
+    p_.deferred[at(id)] = g_.tensor(inputs[0]).shape == g_.tensor(inputs[1]).shape;
+  }
+
+  /// Behind what is done to the logits one by one.
+  void find_output_layer() {
+    int32_t node = maker(g_.outputs.front());
+    const auto on_logits = [&] {
+      return op_of(node) == "all_reduce" ||
+             (node >= 0 && op_def(g_.nodes[at(node)].op).pointwise_flops.has_value());
+    };
+    while (on_logits()) node = maker_of_input(node);
+    TILECAST_CHECK(op_of(node) == "linear") << "'" << g_.name << "' has no output layer to serve";
+    p_.output_layer = node;
+  }
+
+  const Graph& g_;
+  ServingPlan p_;
+};
+
+}  // namespace
+
+ServingPlan plan_serving(const Graph& modules) { return Planner(modules).run(); }
+
+}  // namespace tilecast

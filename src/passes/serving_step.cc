@@ -1,0 +1,277 @@
+#include "passes/serving_step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/checked.h"
+#include "ops/op_def.h"
+#include "ops/validate.h"
+
+namespace tilecast {
+
+ServingStep::Rule ServingStep::rule_of(OpId op) {
+  struct Entry {
+    std::string_view op;
+    Rule rule;
+  };
+  static const Entry kEntries[] = {{"causal_mask", &ServingStep::leave_out},
+                                   {"rotary_table", &ServingStep::leave_out},
+                                   {"dropout", &ServingStep::pass_on},
+                                   {"apply_rotary", &ServingStep::pass_on},
+                                   {"split_heads", &ServingStep::split_heads},
+                                   {"view", &ServingStep::view_heads},
+                                   {"mul", &ServingStep::multiply},
+                                   {"rms_norm", &ServingStep::norm},
+                                   {"layer_norm", &ServingStep::norm},
+                                   {"add", &ServingStep::add},
+                                   {"linear", &ServingStep::linear},
+                                   {"experts", &ServingStep::experts},
+                                   {"sdpa", &ServingStep::attention},
+                                   {"latent_attention", &ServingStep::latent_attention}};
+  static const std::vector<Rule> rules = [] {
+    std::vector<Rule> all(op_table().size(), &ServingStep::same);
+    for (const Entry& entry : kEntries) all[static_cast<size_t>(require_op(entry.op))] = entry.rule;
+    return all;
+  }();
+  return rules[static_cast<size_t>(op)];
+}
+
+ServingStep::ServingStep(const Graph& from, const StepRequest& request)
+    : from_(from),
+      request_(request),
+      plan_(plan_serving(from)),
+      b_(to_),
+      values_(from.tensors.size()),
+      products_(plan_.merges.size(), -1) {
+  for (const StepRequest::Group& group : request.groups) {
+    tokens_ = checked_add(tokens_, checked_multiply(group.sequences, group.tokens));
+    sequences_ = checked_add(sequences_, group.sequences);
+  }
+}
+
+Graph ServingStep::run() {
+  to_.name = from_.name;
+  for (const Segment& segment : from_.segments) {
+    begin(segment);
+    std::vector<Value> starts;
+    for (const Carry& carry : segment.carries) starts.push_back(value(carry.initial));
+    for (int32_t i = 0; i < segment.node_count; ++i) take(segment.first_node + i);
+    for (size_t i = 0; i < starts.size(); ++i) {
+      const Value& next = value(segment.carries[i].next);
+      b_.carry(starts[i].id, next.id);
+      if (next.added >= 0) b_.carry(starts[i].added, next.added);
+    }
+  }
+  to_.outputs = {op("sample", {get(from_.outputs.front())}, "sample")};
+  return std::move(to_);
+}
+
+void ServingStep::begin(const Segment& segment) {
+  for (const Carry& carry : segment.carries) {
+    Value& start = value(carry.initial);
+    if (!plan_.deferred[static_cast<size_t>(carry.next)]) {
+      get(carry.initial);
+    } else if (start.added < 0) {
+      // What a layer adds is summed up in the next norm. Before the first layer there is nothing to
+      // add; it is taken to be as the others.
+      const Tensor& x = to_.tensor(get(carry.initial));
+      start.added = b_.tensor(
+          {.name = "nothing", .shape = x.shape, .dtype = x.dtype, .kind = TensorKind::kReference});
+    }
+  }
+  b_.begin_segment(segment.name, segment.repeat);
+  // Weights that no kernel of its own reads (biases of experts): counted with the others.
+  const auto index = static_cast<int32_t>(&segment - from_.segments.data());
+  for (size_t id = 0; id < from_.tensors.size(); ++id) {
+    const Tensor& tensor = from_.tensors[id];
+    if (tensor.kind == TensorKind::kWeight && tensor.segment == index && !plan_.read[id])
+      given(static_cast<TensorId>(id));
+  }
+}
+
+void ServingStep::take(int32_t node) {
+  if (const int32_t merge = plan_.first[static_cast<size_t>(node)]; merge >= 0) {
+    const Merge& m = plan_.merges[static_cast<size_t>(merge)];
+    products_[static_cast<size_t>(merge)] = product(m.name, m.linears);
+  }
+  if (plan_.absorbed[static_cast<size_t>(node)]) return pass_on(node);
+  (this->*rule_of(node_at(node).op))(node);
+}
+
+TensorId ServingStep::given(TensorId module) {
+  Tensor tensor = from_.tensor(module);
+  if (tensor.kind == TensorKind::kInput) {
+    set(module, b_.input(tensor.name, {tokens_}, tensor.dtype));
+  } else {
+    tensor.storage = -1;
+    if (tensor.segment >= 0) tensor.segment = b_.current_segment();
+    set(module, b_.tensor(std::move(tensor)));
+  }
+  return value(module).id;
+}
+
+TensorId ServingStep::get(TensorId module) {
+  const Value v = value(module);
+  if (v.id < 0) return given(module);
+  if (v.added >= 0) set(module, op("add", {v.id, v.added}, from_.tensor(module).name));
+  return value(module).id;
+}
+
+void ServingStep::same(int32_t index) {
+  const Node& node = node_at(index);
+  std::vector<TensorId> inputs;
+  for (const TensorId id : node.inputs) inputs.push_back(get(id));
+  const std::vector<TensorId> outputs =
+      b_.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
+  for (size_t i = 0; i < outputs.size(); ++i) set(node.outputs[i], outputs[i]);
+}
+
+void ServingStep::pass_on(int32_t index) {
+  const Node& node = node_at(index);
+  value(node.outputs[0]) = value(node.inputs[0]);
+}
+
+/// Heads lie side by side in a row.
+void ServingStep::split_heads(int32_t index) {
+  const Node& node = node_at(index);
+  const Shape& s = module_shape(node.outputs[0]);
+  const TensorId x = get(node.inputs[0]);
+  set(node.outputs[0],
+      module_shape(node.inputs[0]).size() == 4 ? view(x, {tokens_, s[1] * s[3]}) : x);
+}
+
+/// [b, s, heads · size] → [b, s, heads, size], for a norm of each head.
+void ServingStep::view_heads(int32_t index) {
+  const Node& node = node_at(index);
+  const Shape& s = module_shape(node.outputs[0]);
+  set(node.outputs[0], view(get(node.inputs[0]), {tokens_, s[2], s[3]}));
+}
+
+void ServingStep::multiply(int32_t index) {
+  const int32_t gate = plan_.gates[static_cast<size_t>(index)];
+  if (gate < 0) return same(index);
+  const Node& node = node_at(index);
+  const Node& act = node_at(gate);
+  const int32_t source = plan_.producer[static_cast<size_t>(act.inputs[0])];
+  const int32_t merge = plan_.member[static_cast<size_t>(source)];
+  const TensorId both =
+      merge < 0 ? get(node_at(source).inputs[0]) : products_[static_cast<size_t>(merge)];
+  const int64_t flops = op_def(act.op).pointwise_flops.value_or(0) + 1;
+  set(node.outputs[0], op("gated_activation", {both}, act.name, {{"flops_per_element", flops}}));
+}
+
+void ServingStep::add(int32_t index) {
+  const Node& node = node_at(index);
+  if (!plan_.deferred[static_cast<size_t>(node.outputs[0])]) return same(index);
+  const TensorId x = get(node.inputs[0]);
+  value(node.outputs[0]) = {x, get(node.inputs[1])};
+}
+
+void ServingStep::norm(int32_t index) {
+  const Node& node = node_at(index);
+  const TensorId source = node.inputs[0];
+  const bool rms = op_def(node.op).name == "rms_norm";
+  if (!rms && value(source).added >= 0) {
+    const Value sum = value(source);
+    set(source, op("add", {sum.id, sum.added}, node.name + ".add"));
+  }
+  std::vector<TensorId> inputs = {rms && value(source).added >= 0 ? value(source).id : get(source)};
+  const bool adds = value(source).added >= 0;
+  if (adds) inputs.push_back(value(source).added);
+  for (size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(get(node.inputs[i]));
+  if (node.inputs.size() == 1) {
+    const Tensor& x = to_.tensor(inputs[0]);
+    inputs.push_back(b_.tensor({.name = node.name + ".one",
+                                .shape = {x.shape.back()},
+                                .dtype = x.dtype,
+                                .kind = TensorKind::kReference}));
+  }
+  if (!adds) return set(node.outputs[0], op(op_def(node.op).name, std::move(inputs), node.name));
+  const std::vector<TensorId> both = b_.add("add_rms_norm", std::move(inputs), node.name);
+  set(node.outputs[0], both[0]);
+  set(source, both[1]);
+}
+
+TensorId ServingStep::scales(const std::string& name, int64_t elements, Scheme scheme) {
+  // In bytes: scales come in several widths.
+  return b_.tensor({.name = name + ".scales",
+                    .shape = {scale_bytes(scheme, elements)},
+                    .dtype = DType::kInt8,
+                    .kind = TensorKind::kBuffer,
+                    .segment = b_.current_segment()});
+}
+
+TensorId ServingStep::product(const std::string& name, const std::vector<int32_t>& linears) {
+  const Node& first = node_at(linears[0]);
+  const bool is_output = linears[0] == plan_.output_layer;
+  TensorId x = get(first.inputs[0]);
+  if (is_output) x = last_tokens(x);
+  int64_t out = 0;
+  for (const int32_t linear : linears)
+    out = checked_add(out, module_shape(node_at(linear).outputs[0]).back());
+  const int64_t k = module_shape(first.inputs[0]).back();
+  const Tensor& weight = from_.tensor(first.inputs[1]);
+  const Scheme scheme = is_output ? Scheme::kNone : scheme_of(name);
+  std::vector<TensorId> inputs = {x};
+  if (scheme == Scheme::kNone && weight.shape == Shape{out, k}) {
+    inputs.push_back(get(first.inputs[1]));  // may be the embedding table too
+  } else {
+    const DType stored = scheme == Scheme::kNone ? weight.dtype : scheme_info(scheme).weight;
+    inputs.push_back(b_.weight(name + ".weight", {out, k}, stored));
+  }
+  if (scheme != Scheme::kNone) inputs.push_back(scales(name, checked_multiply(out, k), scheme));
+  if (first.inputs.size() > 2) inputs.push_back(b_.weight(name + ".bias", {out}, weight.dtype));
+  if (scheme == Scheme::kNone) return op("linear", std::move(inputs), name);
+  return op("quantized_linear", std::move(inputs), name, {{"scheme", scheme}});
+}
+
+TensorId ServingStep::last_tokens(TensorId x) {
+  if (tokens_ == sequences_) return x;
+  return op("gather_rows", {x}, "last_tokens", {{"rows", sequences_}});
+}
+
+void ServingStep::linear(int32_t index) {
+  const Node& node = node_at(index);
+  const int32_t merge = plan_.member[static_cast<size_t>(index)];
+  if (merge < 0) return set(node.outputs[0], product(node.name, {index}));
+  if (!plan_.merges[static_cast<size_t>(merge)].sliced) return;
+  set(node.outputs[0], slice(products_[static_cast<size_t>(merge)],
+                             module_shape(node.outputs[0]).back(), node.name));
+}
+
+void ServingStep::experts(int32_t index) {
+  const Node& node = node_at(index);
+  const Scheme scheme = scheme_of(node.name);
+  std::vector<TensorId> inputs = {get(node.inputs[0])};
+  int64_t elements = 0;
+  for (size_t i = 1; i < 3; ++i) {
+    inputs.push_back(get(node.inputs[i]));
+    Tensor& weight = to_.tensor(inputs.back());
+    elements = checked_add(elements, element_count(weight.shape));
+    if (scheme != Scheme::kNone) weight.dtype = scheme_info(scheme).weight;
+  }
+  if (scheme != Scheme::kNone) inputs.push_back(scales(node.name, elements, scheme));
+  Node fused = node;
+  fused.set_attribute("skew_percent", request_.skew_percent);
+  fused.set_attribute("scheme", scheme);
+  set(node.outputs[0], op("experts", std::move(inputs), node.name, std::move(fused.attributes)));
+}
+
+Graph fuse(const Graph& modules, const StepRequest& request) {
+  Graph result = ServingStep(modules, request).run();
+  validate_if_debug(result);
+  return result;
+}
+
+bool is_group_work(std::string_view node_name) {
+  constexpr std::string_view kNames[] = {"attention", "kv_b_proj", "cat_k", "absorb_q",
+                                         "cat_q",     "absorb_v",  "merge"};
+  const std::string_view last = node_name.substr(node_name.rfind('.') + 1);
+  return std::find(std::begin(kNames), std::end(kNames), last) != std::end(kNames);
+}
+
+bool is_output_work(std::string_view node_name) {
+  return node_name.starts_with("lm_head") || node_name == "last_tokens" || node_name == "sample";
+}
+
+}  // namespace tilecast

@@ -1,0 +1,93 @@
+#pragma once
+
+// One step of serving software, made of a graph of modules; `fuse` (serving.h) is what others call.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/builder.h"
+#include "passes/serving.h"
+#include "passes/serving_plan.h"
+
+namespace tilecast {
+
+class ServingStep {
+ public:
+  ServingStep(const Graph& from, const StepRequest& request);
+  Graph run();
+
+ private:
+  /// What stands for a tensor of the modules; activations are [tokens, width].
+  struct Value {
+    TensorId id = -1;
+    TensorId added = -1;  ///< the next norm adds this; -1: nothing
+  };
+  /// Writes what a module becomes.
+  using Rule = void (ServingStep::*)(int32_t node);
+  static Rule rule_of(OpId op);
+
+  // serving_step.cc
+  void begin(const Segment& segment);
+  void take(int32_t node);
+  void same(int32_t node);     ///< the operator itself
+  void pass_on(int32_t node);  ///< the input: nothing is launched
+  void leave_out(int32_t) {}
+  void split_heads(int32_t node);
+  void view_heads(int32_t node);
+  void multiply(int32_t node);
+  void norm(int32_t node);
+  void add(int32_t node);
+  void linear(int32_t node);
+  void experts(int32_t node);
+  // serving_attention.cc
+  void attention(int32_t node);
+  void latent_attention(int32_t node);
+
+  const Node& node_at(int32_t index) const { return from_.nodes[static_cast<size_t>(index)]; }
+  const Shape& module_shape(TensorId id) const { return from_.tensor(id).shape; }
+  Value& value(TensorId id) { return values_[static_cast<size_t>(id)]; }
+  void set(TensorId module, TensorId id) { value(module) = {id, -1}; }
+  /// The tensor; summed up, or made where it is a weight or an input.
+  TensorId get(TensorId module);
+  TensorId given(TensorId module);
+
+  TensorId op(std::string_view name, std::vector<TensorId> inputs, const std::string& node,
+              std::vector<Attribute> attributes = {}) {
+    return b_.op(name, std::move(inputs), node, std::move(attributes));
+  }
+  TensorId view(TensorId x, Shape shape) {
+    return op("view", {x}, "view", {{"shape", std::move(shape)}});
+  }
+  TensorId slice(TensorId x, int64_t columns, const std::string& name) {
+    return op("slice_columns", {x}, name, {{"columns", columns}});
+  }
+  Scheme scheme_of(const std::string& module) const {
+    return request_.scheme_of ? request_.scheme_of(module) : Scheme::kNone;
+  }
+  TensorId scales(const std::string& name, int64_t elements, Scheme scheme);
+  /// x · weightᵀ, of one or more linear layers of the modules.
+  TensorId product(const std::string& name, const std::vector<int32_t>& linears);
+  TensorId last_tokens(TensorId x);
+
+  struct Latent;  // serving_attention.cc: one attention over a latent vector
+  std::vector<TensorId> append_cache(const std::string& p, int64_t width,
+                                     std::vector<TensorId> added);
+  TensorId rows_of(TensorId x, const StepRequest::Group& group, const std::string& name);
+  TensorId buffer_like(TensorId x, int64_t width, const std::string& name);
+  TensorId join(TensorId buffer, std::vector<TensorId> parts, const std::string& name);
+  TensorId fresh_latent(const StepRequest::Group& group, const Latent& l);
+  TensorId cached_latent(const StepRequest::Group& group, const Latent& l, TensorId cache);
+  TensorId weight_part(TensorId whole, Shape shape, const std::string& name);
+
+  const Graph& from_;
+  const StepRequest& request_;
+  ServingPlan plan_;
+  Graph to_;
+  GraphBuilder b_;
+  std::vector<Value> values_;
+  std::vector<TensorId> products_;  ///< by merge of the plan
+  int64_t tokens_ = 0, sequences_ = 0;
+};
+
+}  // namespace tilecast
