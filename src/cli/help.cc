@@ -67,7 +67,8 @@ std::string command_help(const Command& command) {
   }
   for (const OptionGroup& group : all_groups(command)) {
     if (group.options.empty()) continue;
-    out += "\n" + paint(group.title + ":", Color::kBold, style) + "\n";
+    out +=
+        "\n" + paint(join(wrap_text(group.title + ":", width), "\n"), Color::kBold, style) + "\n";
     for (const CommandOption& option : group.options) out += option_entry(option, width);
     if (group.title == "Options") out += entry("-h, --help", "this text", width);
   }

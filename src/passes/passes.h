@@ -14,8 +14,8 @@ namespace tilecast {
 Graph decompose(Graph modules, const EagerForm& form);
 
 /// One rank's share of a graph of modules, of `ranks` that divide it tensor by tensor; they divide
-/// heads and inner columns. Where operators need the whole of what ranks have shares of, all-reduces
-/// come in.
+/// heads and inner columns. Where operators need the whole of what ranks have shares of,
+/// all-reduces come in.
 Graph shard(const Graph& modules, int64_t ranks);
 
 /// Appends what autograd launches for the gradient of every weight, accumulation into the stored

@@ -17,13 +17,13 @@ struct BertConfig {
 
 BertConfig read_config(const JsonObject& c) {
   BertConfig config{};
-  config.width = c.integer({"hidden_size"}, 1, kLargestSize);
-  config.heads = c.integer({"num_attention_heads"}, 1, kLargestSize);
+  config.width = c.integer({"hidden_size"}, 1, kLargestConfigSize);
+  config.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
   config.layers = c.integer({"num_hidden_layers"}, 1, 100000);
-  config.inner = c.integer({"intermediate_size"}, 1, kLargestSize);
-  config.positions = c.integer({"max_position_embeddings"}, 1, kLargestSize);
-  config.types = c.optional_integer({"type_vocab_size"}, 1, kLargestSize).value_or(2);
-  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
+  config.inner = c.integer({"intermediate_size"}, 1, kLargestConfigSize);
+  config.positions = c.integer({"max_position_embeddings"}, 1, kLargestConfigSize);
+  config.types = c.optional_integer({"type_vocab_size"}, 1, kLargestConfigSize).value_or(2);
+  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.activation = c.optional_string({"hidden_act"}).value_or("gelu");
   check_activation(c, "hidden_act", config.activation);
   head_size(c, "hidden_size", config.width, "num_attention_heads", config.heads);
@@ -37,7 +37,7 @@ BertConfig read_config(const JsonObject& c) {
   const bool pair = name == "BertForPreTraining" || name == "BertForNextSentencePrediction";
   const bool classes = name == "BertForSequenceClassification";
   config.labels = pair      ? 2
-                  : classes ? c.optional_integer({"num_labels"}, 1, kLargestSize).value_or(2)
+                  : classes ? c.optional_integer({"num_labels"}, 1, kLargestConfigSize).value_or(2)
                             : 0;
   return config;
 }

@@ -19,14 +19,14 @@ constexpr int64_t kMostLayers = 100000;
 using Layer = DecoderConfig::Layer;
 
 void read_attention(const JsonObject& c, DecoderConfig& config) {
-  config.width = c.integer({"hidden_size"}, 1, kLargestSize);
-  config.heads = c.integer({"num_attention_heads"}, 1, kLargestSize);
+  config.width = c.integer({"hidden_size"}, 1, kLargestConfigSize);
+  config.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
   config.kv_heads =
-      c.optional_integer({"num_key_value_heads"}, 1, kLargestSize).value_or(config.heads);
+      c.optional_integer({"num_key_value_heads"}, 1, kLargestConfigSize).value_or(config.heads);
   if (config.heads % config.kv_heads != 0)
     c.fail("num_key_value_heads",
            fmt::format("{} does not divide the {} attention heads", config.kv_heads, config.heads));
-  const std::optional<int64_t> head = c.optional_integer({"head_dim"}, 1, kLargestSize);
+  const std::optional<int64_t> head = c.optional_integer({"head_dim"}, 1, kLargestConfigSize);
   config.head =
       head ? *head : head_size(c, "hidden_size", config.width, "num_attention_heads", config.heads);
   if (config.head % 2 != 0)
@@ -39,9 +39,10 @@ void read_attention(const JsonObject& c, DecoderConfig& config) {
 void read_common(const JsonObject& c, DecoderConfig& config) {
   read_attention(c, config);
   config.layers.assign(static_cast<size_t>(c.integer({"num_hidden_layers"}, 1, kMostLayers)), {});
-  config.inner = c.integer({"intermediate_size"}, 1, kLargestSize);
-  config.positions = scaled_positions(c, c.integer({"max_position_embeddings"}, 1, kLargestSize));
-  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
+  config.inner = c.integer({"intermediate_size"}, 1, kLargestConfigSize);
+  config.positions =
+      scaled_positions(c, c.integer({"max_position_embeddings"}, 1, kLargestConfigSize));
+  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.activation = c.optional_string({"hidden_act", "hidden_activation"}).value_or("silu");
   check_activation(c, c.has("hidden_act") ? "hidden_act" : "hidden_activation", config.activation);
   config.mlp_bias = c.boolean("mlp_bias", false);
@@ -51,7 +52,7 @@ void read_common(const JsonObject& c, DecoderConfig& config) {
 /// Layers that attend to a window: named one by one, or each but every `pattern`-th.
 void read_windows(const JsonObject& c, DecoderConfig& config, const std::string& key,
                   int64_t pattern) {
-  const std::optional<int64_t> window = c.optional_integer({key}, 0, kLargestSize);
+  const std::optional<int64_t> window = c.optional_integer({key}, 0, kLargestConfigSize);
   if (!window || *window == 0) return;
   if (c.has("layer_types")) {
     const std::vector<std::string> types = c.strings("layer_types");
@@ -84,7 +85,7 @@ void read_experts(const JsonObject& c, DecoderConfig& config,
   if (e.chosen > e.count)
     c.fail("num_experts_per_tok",
            fmt::format("{} is more than the {} experts ('{}')", e.chosen, e.count, count_keys[0]));
-  e.inner = c.integer({inner_key}, 1, kLargestSize);
+  e.inner = c.integer({inner_key}, 1, kLargestConfigSize);
   const int64_t step =
       c.optional_integer({"decoder_sparse_step", "interleave_moe_layer_step"}, 1, kMostLayers)
           .value_or(1);
@@ -104,11 +105,11 @@ void read_experts(const JsonObject& c, DecoderConfig& config,
 
 void read_latent(const JsonObject& c, DecoderConfig& config) {
   DecoderConfig::Latent& l = config.latent;
-  l.query_rank = c.optional_integer({"q_lora_rank"}, 0, kLargestSize).value_or(0);
-  l.rank = c.integer({"kv_lora_rank"}, 1, kLargestSize);
-  l.rotary = c.integer({"qk_rope_head_dim"}, 2, kLargestSize);
-  l.plain = c.integer({"qk_nope_head_dim"}, 1, kLargestSize);
-  l.value = c.integer({"v_head_dim"}, 1, kLargestSize);
+  l.query_rank = c.optional_integer({"q_lora_rank"}, 0, kLargestConfigSize).value_or(0);
+  l.rank = c.integer({"kv_lora_rank"}, 1, kLargestConfigSize);
+  l.rotary = c.integer({"qk_rope_head_dim"}, 2, kLargestConfigSize);
+  l.plain = c.integer({"qk_nope_head_dim"}, 1, kLargestConfigSize);
+  l.value = c.integer({"v_head_dim"}, 1, kLargestConfigSize);
 }
 
 void llama(const JsonObject&, DecoderConfig&) {}
@@ -132,7 +133,8 @@ void mixtral(const JsonObject& c, DecoderConfig& config) {
 void qwen2_moe(const JsonObject& c, DecoderConfig& config) {
   config.qkv_bias = c.boolean("qkv_bias", true);
   read_experts(c, config, {"num_experts", "num_local_experts"}, "moe_intermediate_size");
-  config.experts.shared_inner = c.integer({"shared_expert_intermediate_size"}, 0, kLargestSize);
+  config.experts.shared_inner =
+      c.integer({"shared_expert_intermediate_size"}, 0, kLargestConfigSize);
   config.experts.shared_gate = true;
 }
 
@@ -210,7 +212,7 @@ void minimax_m2(const JsonObject& c, DecoderConfig& config) {
 void llama4(const JsonObject& c, DecoderConfig& config) {
   read_experts(c, config, {"num_local_experts"}, "intermediate_size");
   config.experts.shared_inner = config.experts.inner;
-  config.inner = c.integer({"intermediate_size_mlp"}, 1, kLargestSize);
+  config.inner = c.integer({"intermediate_size_mlp"}, 1, kLargestConfigSize);
   config.query_norm = c.boolean("use_qk_norm", true);
   config.query_norm_weight = false;
   read_windows(c, config, "attention_chunk_size", 4);
@@ -218,11 +220,11 @@ void llama4(const JsonObject& c, DecoderConfig& config) {
 
 /// Falcon names its fields differently.
 void falcon(const JsonObject& c, DecoderConfig& config) {
-  config.width = c.integer({"hidden_size"}, 1, kLargestSize);
-  config.heads = c.integer({"num_attention_heads", "n_head"}, 1, kLargestSize);
+  config.width = c.integer({"hidden_size"}, 1, kLargestConfigSize);
+  config.heads = c.integer({"num_attention_heads", "n_head"}, 1, kLargestConfigSize);
   config.head = head_size(c, "hidden_size", config.width, "num_attention_heads", config.heads);
   const bool grouped = c.boolean("new_decoder_architecture", false);
-  config.kv_heads = grouped ? c.integer({"num_kv_heads", "n_head_kv"}, 1, kLargestSize)
+  config.kv_heads = grouped ? c.integer({"num_kv_heads", "n_head_kv"}, 1, kLargestConfigSize)
                     : c.boolean("multi_query", true) ? 1
                                                      : config.heads;
   if (config.heads % config.kv_heads != 0)
@@ -231,11 +233,11 @@ void falcon(const JsonObject& c, DecoderConfig& config) {
   config.layers.assign(
       static_cast<size_t>(c.integer({"num_hidden_layers", "n_layer"}, 1, kMostLayers)), {});
   config.inner =
-      c.optional_integer({"ffn_hidden_size"}, 1, kLargestSize).value_or(4 * config.width);
+      c.optional_integer({"ffn_hidden_size"}, 1, kLargestConfigSize).value_or(4 * config.width);
   config.positions =
-      c.optional_integer({"max_position_embeddings"}, 1, kLargestSize).value_or(2048);
+      c.optional_integer({"max_position_embeddings"}, 1, kLargestConfigSize).value_or(2048);
   config.positions = scaled_positions(c, config.positions);
-  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
+  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.activation = c.optional_string({"activation"}).value_or("gelu");
   check_activation(c, "activation", config.activation);
   config.norm = DecoderConfig::Norm::kLayer;

@@ -76,11 +76,11 @@ std::vector<int64_t> per_block(const JsonObject& c, const std::string& key, size
 UnetConfig read_unet_config(const JsonObject& c) {
   UnetConfig u{};
   u.side = c.integer({"sample_size"}, 1, kLargestSide);
-  u.in = c.integer({"in_channels"}, 1, kLargestSize);
-  u.out = c.integer({"out_channels"}, 1, kLargestSize);
-  u.groups = c.optional_integer({"norm_num_groups"}, 1, kLargestSize).value_or(32);
+  u.in = c.integer({"in_channels"}, 1, kLargestConfigSize);
+  u.out = c.integer({"out_channels"}, 1, kLargestConfigSize);
+  u.groups = c.optional_integer({"norm_num_groups"}, 1, kLargestConfigSize).value_or(32);
   u.layers_per_block = c.optional_integer({"layers_per_block"}, 1, 64).value_or(2);
-  u.context = c.integer({"cross_attention_dim"}, 1, kLargestSize);
+  u.context = c.integer({"cross_attention_dim"}, 1, kLargestConfigSize);
   const std::vector<std::string> down = c.strings("down_block_types"),
                                  up = c.strings("up_block_types");
   if (down.empty() || down.size() != up.size())
@@ -220,13 +220,13 @@ struct DitConfig {
 DitConfig read_dit_config(const JsonObject& c) {
   DitConfig d{};
   d.side = c.integer({"sample_size"}, 1, kLargestSide);
-  d.in = c.integer({"in_channels"}, 1, kLargestSize);
-  d.out = c.optional_integer({"out_channels"}, 1, kLargestSize).value_or(2 * d.in);
+  d.in = c.integer({"in_channels"}, 1, kLargestConfigSize);
+  d.out = c.optional_integer({"out_channels"}, 1, kLargestConfigSize).value_or(2 * d.in);
   d.patch = c.integer({"patch_size"}, 1, kLargestSide);
-  d.heads = c.integer({"num_attention_heads"}, 1, kLargestSize);
+  d.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
   d.width = d.heads * c.integer({"attention_head_dim"}, 1, 1 << 16);
   d.layers = c.integer({"num_layers"}, 1, 100000);
-  d.classes = c.optional_integer({"num_embeds_ada_norm"}, 1, kLargestSize).value_or(1000);
+  d.classes = c.optional_integer({"num_embeds_ada_norm"}, 1, kLargestConfigSize).value_or(1000);
   if (d.side % d.patch != 0)
     c.fail("patch_size", fmt::format("{} does not divide the sample's {} pixels", d.patch, d.side));
   return d;

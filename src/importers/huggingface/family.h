@@ -48,7 +48,7 @@ Model make_model(const Config& config, int64_t default_seq, std::optional<int64_
 }
 
 /// Largest size that a config may name; beyond it is a typing mistake.
-inline constexpr int64_t kLargestSize = int64_t{1} << 31;
+inline constexpr int64_t kLargestConfigSize = int64_t{1} << 31;
 
 /// heads × head size must be the width. Throws Error{kInput} naming both fields.
 int64_t head_size(const JsonObject& config, std::string_view width_key, int64_t width,

@@ -14,13 +14,13 @@ struct Gpt2Config {
 
 Gpt2Config read_config(const JsonObject& c) {
   Gpt2Config config{};
-  config.width = c.integer({"n_embd", "hidden_size"}, 1, kLargestSize);
-  config.heads = c.integer({"n_head", "num_attention_heads"}, 1, kLargestSize);
+  config.width = c.integer({"n_embd", "hidden_size"}, 1, kLargestConfigSize);
+  config.heads = c.integer({"n_head", "num_attention_heads"}, 1, kLargestConfigSize);
   config.layers = c.integer({"n_layer", "num_hidden_layers"}, 1, 100000);
-  config.inner = c.optional_integer({"n_inner"}, 1, kLargestSize).value_or(4 * config.width);
+  config.inner = c.optional_integer({"n_inner"}, 1, kLargestConfigSize).value_or(4 * config.width);
   config.positions =
-      c.integer({"n_positions", "n_ctx", "max_position_embeddings"}, 1, kLargestSize);
-  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
+      c.integer({"n_positions", "n_ctx", "max_position_embeddings"}, 1, kLargestConfigSize);
+  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.activation = c.optional_string({"activation_function"}).value_or("gelu_new");
   check_activation(c, "activation_function", config.activation);
   head_size(c, "n_embd", config.width, "n_head", config.heads);

@@ -16,14 +16,14 @@ struct OptConfig {
 
 OptConfig read_config(const JsonObject& c) {
   OptConfig config{};
-  config.width = c.integer({"hidden_size"}, 1, kLargestSize);
-  config.heads = c.integer({"num_attention_heads"}, 1, kLargestSize);
+  config.width = c.integer({"hidden_size"}, 1, kLargestConfigSize);
+  config.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
   config.layers = c.integer({"num_hidden_layers"}, 1, 100000);
-  config.inner = c.integer({"ffn_dim"}, 1, kLargestSize);
-  config.positions = c.integer({"max_position_embeddings"}, 1, kLargestSize);
-  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
+  config.inner = c.integer({"ffn_dim"}, 1, kLargestConfigSize);
+  config.positions = c.integer({"max_position_embeddings"}, 1, kLargestConfigSize);
+  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.embedding =
-      c.optional_integer({"word_embed_proj_dim"}, 1, kLargestSize).value_or(config.width);
+      c.optional_integer({"word_embed_proj_dim"}, 1, kLargestConfigSize).value_or(config.width);
   config.activation = c.optional_string({"activation_function"}).value_or("relu");
   check_activation(c, "activation_function", config.activation);
   config.norm_first = c.boolean("do_layer_norm_before", true);

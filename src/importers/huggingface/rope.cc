@@ -60,10 +60,10 @@ int64_t scaled_positions(const JsonObject& config, int64_t positions) {
                                     kMostFactor, factor));
   int64_t from = positions;
   if (known->reach == Reach::kOriginal)
-    from = rope.optional_integer({"original_max_position_embeddings"}, 1, kLargestSize)
+    from = rope.optional_integer({"original_max_position_embeddings"}, 1, kLargestConfigSize)
                .value_or(positions);
   const double scaled = static_cast<double>(from) * factor;
-  return static_cast<int64_t>(std::clamp(scaled, 1.0, static_cast<double>(kLargestSize)));
+  return static_cast<int64_t>(std::clamp(scaled, 1.0, static_cast<double>(kLargestConfigSize)));
 }
 
 }  // namespace tilecast

@@ -29,16 +29,16 @@ struct T5Config {
 
 T5Config read_config(const JsonObject& c) {
   T5Config config{};
-  config.width = c.integer({"d_model"}, 1, kLargestSize);
-  config.heads = c.integer({"num_heads"}, 1, kLargestSize);
-  config.head = c.integer({"d_kv"}, 1, kLargestSize);
-  config.inner = c.integer({"d_ff"}, 1, kLargestSize);
+  config.width = c.integer({"d_model"}, 1, kLargestConfigSize);
+  config.heads = c.integer({"num_heads"}, 1, kLargestConfigSize);
+  config.head = c.integer({"d_kv"}, 1, kLargestConfigSize);
+  config.inner = c.integer({"d_ff"}, 1, kLargestConfigSize);
   config.layers = c.integer({"num_layers"}, 1, kMostLayers);
   config.decoder_layers =
       c.optional_integer({"num_decoder_layers"}, 1, kMostLayers).value_or(config.layers);
-  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
+  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.buckets =
-      c.optional_integer({"relative_attention_num_buckets"}, 1, kLargestSize).value_or(32);
+      c.optional_integer({"relative_attention_num_buckets"}, 1, kLargestConfigSize).value_or(32);
   const std::string projection = c.optional_string({"feed_forward_proj"}).value_or("relu");
   config.gated = projection.starts_with("gated-");
   config.activation = config.gated ? projection.substr(6) : projection;

@@ -22,11 +22,11 @@ struct Tower {
 
 Tower read_tower(const JsonObject& c) {
   Tower t{};
-  t.width = c.integer({"hidden_size"}, 1, kLargestSize);
-  t.heads = c.integer({"num_attention_heads"}, 1, kLargestSize);
+  t.width = c.integer({"hidden_size"}, 1, kLargestConfigSize);
+  t.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
   head_size(c, "hidden_size", t.width, "num_attention_heads", t.heads);
   t.layers = c.integer({"num_hidden_layers"}, 1, 100000);
-  t.inner = c.integer({"intermediate_size"}, 1, kLargestSize);
+  t.inner = c.integer({"intermediate_size"}, 1, kLargestConfigSize);
   t.activation = c.optional_string({"hidden_act"}).value_or("gelu");
   check_activation(c, "hidden_act", t.activation);
   return t;
@@ -182,7 +182,7 @@ Model read_vit(const JsonObject& json) {
       json.strings("architectures")[0] == "ViTForImageClassification") {
     const Json labels = json.json().value("id2label", Json::object());
     config.labels = std::max<int64_t>(
-        2, json.optional_integer({"num_labels"}, 1, kLargestSize)
+        2, json.optional_integer({"num_labels"}, 1, kLargestConfigSize)
                .value_or(labels.is_object() ? static_cast<int64_t>(labels.size()) : 0));
   }
   Model model = make_model(config, config.tower.tokens, std::nullopt, build_vit);
@@ -198,9 +198,9 @@ Model read_clip(const JsonObject& json) {
   read_image(vision, config.image);
   config.image.embedding_norm = true;
   config.text = read_tower(text);
-  config.text.tokens = text.integer({"max_position_embeddings"}, 1, kLargestSize);
-  config.text.vocabulary = text.integer({"vocab_size"}, 1, kLargestSize);
-  config.projection = json.integer({"projection_dim"}, 1, kLargestSize);
+  config.text.tokens = text.integer({"max_position_embeddings"}, 1, kLargestConfigSize);
+  config.text.vocabulary = text.integer({"vocab_size"}, 1, kLargestConfigSize);
+  config.projection = json.integer({"projection_dim"}, 1, kLargestConfigSize);
   Model model = make_model(config, config.text.tokens, config.text.tokens, build_clip);
   model.has_fused_attention = true;
   return model;

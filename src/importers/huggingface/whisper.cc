@@ -18,17 +18,17 @@ struct WhisperConfig {
 
 WhisperConfig read_config(const JsonObject& c) {
   WhisperConfig w{};
-  w.width = c.integer({"d_model"}, 1, kLargestSize);
-  w.mels = c.integer({"num_mel_bins"}, 1, kLargestSize);
-  w.vocabulary = c.integer({"vocab_size"}, 1, kLargestSize);
-  w.sound_tokens = c.integer({"max_source_positions"}, 1, kLargestSize);
-  w.text_tokens = c.integer({"max_target_positions"}, 1, kLargestSize);
+  w.width = c.integer({"d_model"}, 1, kLargestConfigSize);
+  w.mels = c.integer({"num_mel_bins"}, 1, kLargestConfigSize);
+  w.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
+  w.sound_tokens = c.integer({"max_source_positions"}, 1, kLargestConfigSize);
+  w.text_tokens = c.integer({"max_target_positions"}, 1, kLargestConfigSize);
   w.encoder_layers = c.integer({"encoder_layers"}, 1, 100000);
-  w.encoder_heads = c.integer({"encoder_attention_heads"}, 1, kLargestSize);
-  w.encoder_inner = c.integer({"encoder_ffn_dim"}, 1, kLargestSize);
+  w.encoder_heads = c.integer({"encoder_attention_heads"}, 1, kLargestConfigSize);
+  w.encoder_inner = c.integer({"encoder_ffn_dim"}, 1, kLargestConfigSize);
   w.decoder_layers = c.integer({"decoder_layers"}, 1, 100000);
-  w.decoder_heads = c.integer({"decoder_attention_heads"}, 1, kLargestSize);
-  w.decoder_inner = c.integer({"decoder_ffn_dim"}, 1, kLargestSize);
+  w.decoder_heads = c.integer({"decoder_attention_heads"}, 1, kLargestConfigSize);
+  w.decoder_inner = c.integer({"decoder_ffn_dim"}, 1, kLargestConfigSize);
   head_size(c, "d_model", w.width, "encoder_attention_heads", w.encoder_heads);
   head_size(c, "d_model", w.width, "decoder_attention_heads", w.decoder_heads);
   w.activation = c.optional_string({"activation_function"}).value_or("gelu");
