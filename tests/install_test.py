@@ -58,11 +58,20 @@ def check_manual(page: Path) -> None:
         assert word in text, word
 
 
+def cached(build: str, name: str) -> str:
+    """A variable of the build's CMake cache; "" where it has none of that name."""
+    lines = (Path(build) / "CMakeCache.txt").read_text().splitlines()
+    return next((line.split("=", 1)[1] for line in lines if line.startswith(name + ":")), "")
+
+
 def check_package(prefix: Path, folder: Path) -> None:
     """Programs of a few lines are built against the installed libraries and give the program's own numbers."""
     build = folder / "uses"
     source = Path(__file__).resolve().parent / "package"
-    run("cmake", "-S", str(source), "-B", str(build), f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    # A library that was built with sanitizers must be linked with them.
+    flags = cached(sys.argv[1], "CMAKE_CXX_FLAGS")
+    run("cmake", "-S", str(source), "-B", str(build), f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_CXX_FLAGS={flags}")
     run("cmake", "--build", str(build))
     forecast = [str(prefix / "bin/tilecast"), "forecast", "gpt2_large", "--gpu", "H100", "--batch", "4"]
     expected = json.loads(run(*forecast, "--format", "json").stdout)["latency_s"]
