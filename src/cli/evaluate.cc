@@ -29,7 +29,7 @@ Command evaluate_command() {
           .usage = {"PATH [options]"},
           .groups = {{"Arguments", {path}},
                      {"Options",
-                      {format_option({"table", "json"}), predictor_option(), output_option(),
+                      {format_option({"table", "json"}), pass_option("predictor"), output_option(),
                        weights_option(), calibration_option()}}},
           .examples = {"tilecast evaluate neusight/scripts/asplos/label"},
           .run = run};

@@ -11,24 +11,12 @@ namespace {
 
 constexpr int64_t kMostRows = 1000000;
 
-ValueKind kind_of(const OptionDef& option) {
-  return option.access.type == OptionType::kFile ? ValueKind::kFile : ValueKind::kText;
-}
-
-/// Options that contradict each other, or that mean nothing without another.
-void check_together(const Given& given, RequestKind kind, const OptionDef& option) {
+/// Options that contradict each other.
+void check_excludes(const Given& given, const OptionDef& option) {
   for (const std::string& other : option.excludes) {
     if (given.count(other))
       throw UsageError(fmt::format("--{} and --{} exclude each other", option.name, other));
   }
-  if (option.needs.empty() || given.at(option.name).back() == option.initial) return;
-  const size_t equals = option.needs.find('=');
-  const std::string name = option.needs.substr(0, equals);
-  const OptionDef* needed = find_option(name, kind);
-  if (text_of(given, name, needed == nullptr ? "" : needed->initial) !=
-      option.needs.substr(equals + 1))
-    throw UsageError(
-        fmt::format("--{} needs --{} {}", option.name, name, option.needs.substr(equals + 1)));
 }
 
 /// What the command line asks for, by the options that make it a request token by token.
@@ -45,7 +33,7 @@ const OptionDef* option_of(const Given& given, const std::string& name, RequestK
     if (option.name != name) continue;
     const bool server_only =
         kind == RequestKind::kGenerate && option.applies_to(RequestKind::kServe);
-    if (server_only) check_together(given, kind, option);
+    if (server_only) check_excludes(given, option);
     if (server_only && given.at(name).back() == option.initial) return nullptr;
     const std::string help =
         server_only || kind == RequestKind::kPass ? "" : "; see 'tilecast forecast --help'";
@@ -60,15 +48,23 @@ Request request_of(const Given& given) {
   for (const auto& [name, values] : given) {
     const OptionDef* option = option_of(given, name, request.kind);
     if (option == nullptr) continue;
-    check_together(given, request.kind, *option);
+    check_excludes(given, *option);
     try {
       set_option(request, *option, values.back());
     } catch (const Error& error) {
       // What an option says of its own text is seen on the command line alone; not so a file.
-      if (error.kind() == ErrorKind::kInput && kind_of(*option) == ValueKind::kText)
+      if (error.kind() == ErrorKind::kInput && option->access.type != OptionType::kFile)
         throw UsageError(options_as_flags(error.what()));
       throw;
     }
+  }
+  try {
+    check_request(request);
+  } catch (const Error& error) {
+    // The command line alone shows it, unless a trace has a part in it.
+    if (error.kind() == ErrorKind::kInput && request.load.trace.empty())
+      throw UsageError(options_as_flags(error.what()));
+    throw;
   }
   return request;
 }
@@ -95,14 +91,6 @@ void run_tokens(const Given& given, const Request& request) {
   const std::string output = text_of(given, "output-file");
   constexpr int64_t kRows = 8;  // of each of two steps
   const TableStyle style = style_of(given, output, kRows);
-  try {
-    check_request(request);
-  } catch (const Error& error) {
-    // The command line alone shows it, unless a trace has a part in it.
-    if (error.kind() == ErrorKind::kInput && request.load.trace.empty())
-      throw UsageError(options_as_flags(error.what()));
-    throw;
-  }
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
   const GpuRef gpu = load_gpu_ref(text_of(given, "gpu"));
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
@@ -141,18 +129,6 @@ void run(const Given& given) {
   require_fit(given, forecast.warnings);
 }
 
-CommandOption shown(const OptionDef& option) {
-  std::vector<std::string> old_names;
-  for (const std::string& old : option.old_names) old_names.push_back("--" + old);
-  return {.names = "--" + option.name,
-          .value = option.value,
-          .initial = option.initial,
-          .help = option.help,
-          .choices = option.choices,
-          .kind = kind_of(option),
-          .old_names = old_names};
-}
-
 /// Options of all requests stand in a group of their own; those that share no more than the name
 /// stand in both kinds' groups.
 std::vector<OptionGroup> option_groups() {
@@ -163,7 +139,7 @@ std::vector<OptionGroup> option_groups() {
     OptionGroup& group = option.kinds == kAllKinds ? common
                          : option.kinds == kPasses ? pass
                                                    : tokens;
-    group.options.push_back(shown(option));
+    group.options.push_back(command_option(option));
   }
   common.options.push_back(format_option({"table", "json", "csv"}));
   common.options.push_back({.names = "--rows",

@@ -18,11 +18,21 @@ CommandOption format_option(const std::vector<std::string>& choices) {
   return {.names = "--format", .initial = "table", .help = "of the output", .choices = choices};
 }
 
-CommandOption predictor_option() {
-  return {.names = "--predictor",
-          .initial = "learned",
-          .help = "roofline is the baseline: data sheet only",
-          .choices = {"learned", "roofline"}};
+CommandOption command_option(const OptionDef& option) {
+  std::vector<std::string> old_names;
+  for (const std::string& old : option.old_names) old_names.push_back("--" + old);
+  const bool file = option.access.type == OptionType::kFile;
+  return {.names = "--" + option.name,
+          .value = option.value,
+          .initial = option.initial,
+          .help = option.help,
+          .choices = option.choices,
+          .kind = file ? ValueKind::kFile : ValueKind::kText,
+          .old_names = old_names};
+}
+
+CommandOption pass_option(const std::string& name) {
+  return command_option(*find_option(name, RequestKind::kPass));
 }
 
 CommandOption output_option() {

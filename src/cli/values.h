@@ -5,13 +5,18 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "tilecast/request.h"
 
 namespace tilecast {
+
+/// The flag of a request's option.
+CommandOption command_option(const OptionDef& option);
+/// That of a pass; the name must be of one.
+CommandOption pass_option(const std::string& name);
 
 // Options that several commands have.
 CommandOption gpu_option();
 CommandOption format_option(const std::vector<std::string>& choices);
-CommandOption predictor_option();
 CommandOption output_option();
 CommandOption weights_option();
 CommandOption calibration_option();
