@@ -305,8 +305,9 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
       // fit, and the step's activations are smaller; all else grows.
       EXPECT_GE(more.peak_bytes - more.activations_bytes, f.peak_bytes - f.activations_bytes)
           << what;
-      if (prefill_tokens(options) >= prefill_tokens(request.options))
+      if (prefill_tokens(options) >= prefill_tokens(request.options)) {
         EXPECT_GE(more.peak_bytes, f.peak_bytes) << what;
+      }
     }
     options = request.options;
     options.execution.tp *= 2;

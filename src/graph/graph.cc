@@ -50,6 +50,14 @@ int64_t Graph::parameter_count() const {
   return total;
 }
 
+std::vector<bool> made_tensors(const Graph& graph) {
+  std::vector<bool> made(graph.tensors.size(), false);
+  for (const Node& node : graph.nodes) {
+    for (const TensorId id : node.outputs) made[static_cast<size_t>(id)] = true;
+  }
+  return made;
+}
+
 int64_t element_count(const Shape& shape) {
   int64_t count = 1;
   for (int64_t dimension : shape) count = checked_multiply(count, dimension);

@@ -134,6 +134,9 @@ struct Graph {
   bool operator==(const Graph&) const = default;
 };
 
+/// By tensor: whether a node makes it; else it is given (inputs, weights, buffers).
+std::vector<bool> made_tensors(const Graph& graph);
+
 /// Product of the dimensions, 1 for a scalar. Throws Error{kInput} on overflow.
 int64_t element_count(const Shape& shape);
 

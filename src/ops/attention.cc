@@ -98,13 +98,11 @@ void work_attention(const OpContext& context, std::vector<Kernel>& kernels) {
 }
 
 void backward_attention(GradientBuilder& g, const Node& node) {
-  std::vector<Attribute> attributes;
-  for (const Attribute& a : node.attributes) attributes.push_back(a);
   const std::vector<TensorId> grads =
       g.add("attention_backward",
             {node.inputs[0], node.inputs[1], node.inputs[2], g.dense(g.gradient(node.outputs[0])),
              node.outputs[0], node.outputs[1]},
-            std::move(attributes));
+            node.attributes);
   for (size_t i = 0; i < 3; ++i) {
     if (g.wants(node.inputs[i])) g.give(node.inputs[i], grads[i]);
   }
@@ -168,15 +166,6 @@ void work_cached_attention(const OpContext& context, std::vector<Kernel>& kernel
   kernels.push_back(attention_kernel(context, cached_sizes(context)));
 }
 
-SizeDef kv_dtype_size() {
-  return {.name = "kv_dtype",
-          .doc = "dtype of keys and values",
-          .type = AttributeType::kDType,
-          .initial = std::nullopt,
-          .otherwise = "as the queries",
-          .choices = {"fp32", "bf16", "fp16", "fp8", "int8"}};
-}
-
 std::vector<SizeDef> attention_sizes_by_name(bool decodes) {
   constexpr int kDrawnBatch = 7, kDrawnKeys = 14;
   return {{.name = "batch", .doc = "sequences", .drawn_bits = kDrawnBatch, .grows = true},
@@ -202,7 +191,7 @@ std::vector<SizeDef> attention_sizes_by_name(bool decodes) {
            .initial = int64_t{0},
            .least = 0,
            .most = 1},
-          kv_dtype_size()};
+          kv_dtype_size("dtype of keys and values", "as the queries")};
 }
 
 /// Of keys and values, of which 0 stands for as many as of queries.
@@ -278,9 +267,7 @@ void draw_cached_attention(Rng& rng, SizeList& sizes) {
 }  // namespace
 
 std::vector<OpDef> attention_ops() {
-  const AttributeDef causal = flag_attribute("causal", "1: a query sees no later key");
-  const AttributeDef window{
-      .name = "window", .doc = "keys that a query sees at most; 0: all", .initial = int64_t{0}};
+  const AttributeDef causal = causal_attribute(), window = window_attribute();
   return {
       {.name = "attention",
        .doc =

@@ -94,6 +94,12 @@ AttributeDef count_attribute(std::string_view name, std::string_view doc) {
   return {.name = name, .doc = doc, .required = true, .least = 1};
 }
 
+AttributeDef causal_attribute() { return flag_attribute("causal", "1: a query sees no later key"); }
+
+AttributeDef window_attribute() {
+  return {.name = "window", .doc = "keys that a query sees at most; 0: all", .initial = int64_t{0}};
+}
+
 const AttributeDef* find_attribute_def(const OpDef& op, std::string_view name) {
   for (const AttributeDef& def : op.attributes) {
     if (def.name == name) return &def;

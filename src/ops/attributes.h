@@ -35,5 +35,8 @@ struct AttributeDef {
 AttributeDef flag_attribute(std::string_view name, std::string_view doc);
 /// A required number of at least 1.
 AttributeDef count_attribute(std::string_view name, std::string_view doc);
+/// What attention lets a query see: "causal" and "window".
+AttributeDef causal_attribute();
+AttributeDef window_attribute();
 
 }  // namespace tilecast

@@ -1,15 +1,10 @@
 // What ranks do together.
 
-#include "base/checked.h"
 #include "ops/builder.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
 namespace {
-
-std::vector<TensorSpec> infer_all_reduce(const OpContext& context) {
-  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
-}
 
 void work_all_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t ranks = context.integer("ranks");
@@ -40,7 +35,7 @@ std::vector<OpDef> collective_ops() {
        .aten = "c10d::allreduce_",
        .onnx = "",
        .attributes = {{.name = "ranks", .doc = "how many", .initial = int64_t{1}, .least = 1}},
-       .infer = infer_all_reduce,
+       .infer = infer_same,
        .work = work_all_reduce,
        .sizes = collective_sizes(),
        .operands = collective_operands,

@@ -67,13 +67,6 @@ Kernel conv_kernel(const Sizes& s, DType dtype, Convolution::Pass pass) {
   return kernel;
 }
 
-void add_traffic(Kernel& kernel, const OpContext& context) {
-  for (size_t i = 0; i < context.input_count(); ++i)
-    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
-  for (size_t i = 0; i < context.node.outputs.size(); ++i)
-    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
-}
-
 void work_conv2d(const OpContext& context, std::vector<Kernel>& kernels) {
   Kernel kernel = conv_kernel(conv_sizes(context, context.input(0), context.input(1)),
                               context.output(0).dtype, Convolution::Pass::kForward);
@@ -147,10 +140,6 @@ void backward_group_norm(GradientBuilder& g, const Node& node) {
     if (g.wants(node.inputs[i]))
       g.give(node.inputs[i], g.op("reduce_sum", {dy}, {{"shape", g.tensor(node.inputs[i]).shape}}));
   }
-}
-
-std::vector<TensorSpec> infer_same(const OpContext& context) {
-  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
 }
 
 // upsample: each pixel four times, nearest neighbour.
@@ -248,7 +237,7 @@ std::vector<OpDef> convolution_ops() {
       {.name = "stride", .doc = "in both directions", .initial = int64_t{1}, .least = 1},
       {.name = "padding", .doc = "on all sides", .initial = int64_t{0}},
       {.name = "groups", .doc = "of channels", .initial = int64_t{1}, .least = 1}};
-  const AttributeDef groups{.name = "groups", .doc = "of channels", .required = true, .least = 1};
+  const AttributeDef groups = count_attribute("groups", "of channels");
   return {
       {.name = "conv2d",
        .doc = "x [b, c, h, w] convolved with a weight [o, c / groups, kh, kw], plus bias [o]",

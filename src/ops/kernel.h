@@ -6,9 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
-#include <type_traits>
 #include <variant>
 
 #include "graph/dtype.h"

@@ -23,9 +23,7 @@ int64_t flat_rows(const Shape& shape) {
 Kernel gemm_kernel(const OpContext& context, const Gemm& sizes) {
   Kernel kernel{.shape = sizes, .dtype = context.output(0).dtype};
   kernel.flops = checked_product({2, sizes.batch, sizes.m, sizes.n, sizes.k});
-  for (size_t i = 0; i < context.input_count(); ++i)
-    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
-  kernel.write_bytes = tensor_bytes(context.output(0));
+  add_traffic(kernel, context);
   return kernel;
 }
 

@@ -44,10 +44,6 @@ std::vector<TensorSpec> infer_rotary_table(const OpContext& context) {
   return {wave, wave};
 }
 
-std::vector<TensorSpec> infer_apply_rotary(const OpContext& context) {
-  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
-}
-
 std::vector<TensorSpec> infer_sdpa(const OpContext& context) {
   const Shape& q = context.input(0).shape;
   const Shape& k = context.input(1).shape;
@@ -77,11 +73,9 @@ std::vector<TensorSpec> infer_latent_attention(const OpContext& context) {
 }  // namespace
 
 std::vector<OpDef> module_ops() {
-  const AttributeDef window{
-      .name = "window", .doc = "keys that a query sees at most; 0: all", .initial = int64_t{0}};
   const std::vector<AttributeDef> attention = {
-      flag_attribute("causal", "1: a query sees no later key"),
-      window,
+      causal_attribute(),
+      window_attribute(),
       AttributeDef{.name = "scale",
                    .doc = "how eager code scales scores: mul, div, or none where queries are",
                    .type = AttributeType::kText,
@@ -95,7 +89,7 @@ std::vector<OpDef> module_ops() {
   std::vector<OpDef> ops = {
       {.name = "split_heads",
        .doc = "[b, s, heads · size] or [b, s, heads, size] as [b, heads, s, size]",
-       .attributes = {{.name = "heads", .doc = "how many", .required = true, .least = 1},
+       .attributes = {count_attribute("heads", "how many"),
                       flag_attribute("copied", "1: eager code copies each head's rows together")},
        .infer = infer_split_heads,
        .decompose = decompose_split_heads,
@@ -110,8 +104,7 @@ std::vector<OpDef> module_ops() {
        .example = "x: bf16[2, 128, 512]"},
       {.name = "rotary_table",
        .doc = "cosines and sines of rotary positions for activations [b, s, width]",
-       .attributes =
-           {{.name = "size", .doc = "of a head's rotated part", .required = true, .least = 1}},
+       .attributes = {count_attribute("size", "of a head's rotated part")},
        .infer = infer_rotary_table,
        .decompose = decompose_rotary_table,
        .shard = shard_sizes,
@@ -120,7 +113,7 @@ std::vector<OpDef> module_ops() {
        .doc = "rotary position embedding of x [b, heads, s, size] by cosines and sines",
        .min_inputs = 3,
        .max_inputs = 3,
-       .infer = infer_apply_rotary,
+       .infer = infer_same,
        .decompose = decompose_apply_rotary,
        .shard = shard_like_first,
        .example = "x: bf16[2, 8, 128, 64] cos: bf16[1, 1, 128, 64] sin: bf16[1, 1, 128, 64]"},
@@ -147,8 +140,7 @@ std::vector<OpDef> module_ops() {
        .example = "q: bf16[2, 8, 128, 48] latent: bf16[2, 128, 64] both: bf16[2, 128, 80] w: "
                   "bf16[512, 64] cos: bf16[1, 1, 128, 16] sin: bf16[1, 1, 128, 16] mask: bf16[1, "
                   "1, 128, 128] {rotary=16}"}};
-  ops.back().attributes.push_back(
-      {.name = "rotary", .doc = "rotated elements of a head", .required = true, .least = 1});
+  ops.back().attributes.push_back(count_attribute("rotary", "rotated elements of a head"));
   return ops;
 }
 

@@ -80,10 +80,6 @@ void backward_cat(GradientBuilder& g, const Node& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) g.give(node.inputs[i], grads[i]);
 }
 
-std::vector<TensorSpec> infer_same(const OpContext& context) {
-  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
-}
-
 void work_fill(const OpContext& context, std::vector<Kernel>& kernels) {
   const Tensor& out = context.output(0);
   kernels.push_back(memory_kernel(out.dtype, element_count(out.shape), 0, tensor_bytes(out)));

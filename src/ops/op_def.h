@@ -104,6 +104,12 @@ const std::vector<OpDef>& op_table();
 
 const OpDef& op_def(OpId op);
 
+/// Shape rule: one output of the first input's shape and dtype.
+std::vector<TensorSpec> infer_same(const OpContext& context);
+
+/// Every input is read once, every output written once.
+void add_traffic(Kernel& kernel, const OpContext& context);
+
 /// nullptr where the operator has no attribute of that name.
 const AttributeDef* find_attribute_def(const OpDef& op, std::string_view name);
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <unordered_map>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "ops/op_def.h"
 #include "tilecast/error.h"
@@ -12,6 +12,17 @@ namespace tilecast {
 void OpContext::fail(const std::string& message) const {
   throw Error(ErrorKind::kInput, fmt::format("node '{}' ({}): {}", shown_name(node.name),
                                              op_def(node.op).name, message));
+}
+
+std::vector<TensorSpec> infer_same(const OpContext& context) {
+  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
+}
+
+void add_traffic(Kernel& kernel, const OpContext& context) {
+  for (size_t i = 0; i < context.input_count(); ++i)
+    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
+  for (size_t i = 0; i < context.node.outputs.size(); ++i)
+    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
 }
 
 const std::vector<OpDef>& op_table() {

@@ -64,10 +64,6 @@ std::vector<TensorSpec> infer_cast(const OpContext& context) {
   return {pointwise_spec(context, context.attribute<DType>("dtype"))};
 }
 
-std::vector<TensorSpec> infer_copy(const OpContext& context) {
-  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
-}
-
 /// Dropout writes its mask beside its output.
 std::vector<TensorSpec> infer_dropout(const OpContext& context) {
   const TensorSpec spec = pointwise_spec(context, context.input(0).dtype);
@@ -307,7 +303,7 @@ std::vector<OpDef> pointwise_ops() {
                  infer_compare),
       in_training(with_infer(pointwise("copy", "dense copy of a strided tensor", "aten::clone",
                                        "Identity", 1, 0, pass_on),
-                             infer_copy)),
+                             infer_same)),
   };
   ops[ops.size() - 2].max_inputs = 2;
 

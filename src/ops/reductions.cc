@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/checked.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
 
@@ -25,8 +24,7 @@ void work_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
   Kernel kernel{.shape = Stream{results, element_count(context.input(0).shape) / results},
                 .dtype = context.input(0).dtype};
   kernel.flops = element_count(context.input(0).shape);
-  kernel.read_bytes = tensor_bytes(context.input(0));
-  kernel.write_bytes = tensor_bytes(context.output(0));
+  add_traffic(kernel, context);
   kernels.push_back(kernel);
 }
 

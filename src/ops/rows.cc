@@ -26,10 +26,7 @@ Kernel row_kernel(const OpContext& context, KernelVariant shape, const Tensor& x
                   int64_t flops_per_element) {
   Kernel kernel{.shape = shape, .dtype = x.dtype};
   kernel.flops = checked_multiply(element_count(x.shape), flops_per_element);
-  for (size_t i = 0; i < context.input_count(); ++i)
-    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
-  for (size_t i = 0; i < context.node.outputs.size(); ++i)
-    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
+  add_traffic(kernel, context);
   return kernel;
 }
 
@@ -38,10 +35,6 @@ Kernel input_rows(const OpContext& context, Rows::Function function, int64_t flo
   const RowSizes sizes = row_sizes(context, context.input(0));
   return row_kernel(context, Rows{sizes.rows, sizes.columns, function}, context.input(0),
                     flops_per_element);
-}
-
-std::vector<TensorSpec> infer_same(const OpContext& context) {
-  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
 }
 
 // FLOPs an element. Softmax: max, subtract, exp, sum, divide. Layer norm: mean, variance (subtract,

@@ -136,8 +136,6 @@ Placement shard_slice_columns(ShardedNode& n) {
   return x;
 }
 
-Placement shard_split(ShardedNode& n) { return n.inputs[0]; }
-
 Placement shard_split_heads(ShardedNode& n) {
   Placement x = n.inputs[0];
   if (x.kind != Kind::kShare) return x;

@@ -57,8 +57,6 @@ Placement shard_view(ShardedNode& n);
 Placement shard_transpose(ShardedNode& n);
 /// Columns of a weight's part: the rank's share of that part.
 Placement shard_slice_columns(ShardedNode& n);
-/// Equal parts of the last dimension.
-Placement shard_split(ShardedNode& n);
 Placement shard_split_heads(ShardedNode& n);
 /// As the first input.
 Placement shard_like_first(ShardedNode& n);

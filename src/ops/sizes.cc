@@ -96,6 +96,15 @@ std::vector<SizeDef> row_sizes() {
            .grows = true}};
 }
 
+SizeDef kv_dtype_size(std::string_view doc, std::string_view otherwise) {
+  return {.name = "kv_dtype",
+          .doc = doc,
+          .type = AttributeType::kDType,
+          .initial = std::nullopt,
+          .otherwise = otherwise,
+          .choices = {"fp32", "bf16", "fp16", "fp8", "int8"}};
+}
+
 Operands row_operands(GraphBuilder& b, const GivenSizes& s) {
   Operands operands;
   for (int i = 0; i < s.op().min_inputs; ++i)

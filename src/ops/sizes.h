@@ -89,6 +89,8 @@ struct RandomSizes {
 
 /// `rows` of `columns` elements (also: m, n), which most operators work on.
 std::vector<SizeDef> row_sizes();
+/// The dtype of keys and values in a cache; `otherwise` says what stands for it.
+SizeDef kv_dtype_size(std::string_view doc, std::string_view otherwise);
 /// As many such tensors as the operator takes at least.
 Operands row_operands(GraphBuilder& b, const GivenSizes& sizes);
 

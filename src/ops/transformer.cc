@@ -64,8 +64,7 @@ void work_gated_activation(const OpContext& context, std::vector<Kernel>& kernel
   const int64_t elements = element_count(context.output(0).shape);
   Kernel kernel{.shape = Stream{.elements = elements}, .dtype = context.input(0).dtype};
   kernel.flops = checked_multiply(elements, context.integer("flops_per_element"));
-  kernel.read_bytes = tensor_bytes(context.input(0));
-  kernel.write_bytes = tensor_bytes(context.output(0));
+  add_traffic(kernel, context);
   kernels.push_back(kernel);
 }
 
@@ -74,12 +73,7 @@ std::vector<SizeDef> append_cache_sizes() {
           {.name = "tokens", .doc = "new ones of a sequence", .other_names = {"m"}},
           {.name = "keys", .doc = "of a sequence in the cache", .other_names = {"n"}},
           {.name = "width", .doc = "elements that a token leaves", .other_names = {"k"}},
-          {.name = "kv_dtype",
-           .doc = "dtype of the cache",
-           .type = AttributeType::kDType,
-           .initial = std::nullopt,
-           .otherwise = "as the tokens",
-           .choices = {"fp32", "bf16", "fp16", "fp8", "int8"}}};
+          kv_dtype_size("dtype of the cache", "as the tokens")};
 }
 
 Operands append_cache_operands(GraphBuilder& b, const GivenSizes& s) {

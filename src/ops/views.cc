@@ -219,7 +219,7 @@ std::vector<OpDef> view_ops() {
                       {.name = "dim", .doc = "along which; default: the last"}},
        .infer = infer_split,
        .backward = backward_split,
-       .shard = shard_split,
+       .shard = shard_like_first,
        .example = "x: fp32[64, 256] {parts=2}"},
       {.name = "empty",
        .doc = "memory of the input's type that later operators write into; launches nothing",

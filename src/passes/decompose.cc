@@ -18,10 +18,7 @@ class Decomposer {
     to_.name = std::move(from_.name);
     to_.tensors.reserve(2 * from_.tensors.size());
     to_.nodes.reserve(2 * from_.nodes.size());
-    std::vector<bool> made(from_.tensors.size(), false);
-    for (const Node& node : from_.nodes) {
-      for (const TensorId id : node.outputs) made[static_cast<size_t>(id)] = true;
-    }
+    const std::vector<bool> made = made_tensors(from_);
     for (size_t id = 0; id < made.size(); ++id) {
       if (!made[id]) move_tensor(static_cast<TensorId>(id));
     }

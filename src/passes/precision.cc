@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <string_view>
 
 #include "ops/builder.h"
 #include "ops/op_def.h"
@@ -41,10 +40,7 @@ class Rewriter {
 
   /// What no node makes: inputs, weights, buffers.
   void copy_given() {
-    std::vector<bool> made(from_.tensors.size(), false);
-    for (const Node& node : from_.nodes) {
-      for (TensorId id : node.outputs) made[static_cast<size_t>(id)] = true;
-    }
+    const std::vector<bool> made = made_tensors(from_);
     for (size_t id = 0; id < made.size(); ++id) {
       if (made[id]) continue;
       Tensor tensor = from_.tensors[id];

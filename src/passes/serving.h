@@ -2,7 +2,6 @@
 
 // What serving software (vLLM, SGLang, TensorRT-LLM) launches for one step of a decoder.
 
-#include <functional>
 #include <string_view>
 #include <vector>
 

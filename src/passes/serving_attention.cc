@@ -125,9 +125,10 @@ void ServingStep::latent_attention(int32_t index) {
   const auto is_fresh = [](const StepRequest::Group& g) { return g.past == 0; };
   const auto& groups = request_.groups;
   const bool fresh = std::any_of(groups.begin(), groups.end(), is_fresh);
-  l.kv_b_scales = fresh && l.scheme != Scheme::kNone
-                      ? scales(l.p + "kv_b_proj", element_count(ws), l.scheme)
-                      : -1;
+  l.kv_b_scales =
+      fresh && l.scheme != Scheme::kNone
+          ? b_.scales(l.p + "kv_b_proj", l.scheme, element_count(ws), b_.current_segment())
+          : -1;
   l.per_head = l.kv_b;
   // Serving software keeps the weights that it absorbs in the activations' type.
   if (l.scheme != Scheme::kNone && !std::all_of(groups.begin(), groups.end(), is_fresh))
@@ -148,9 +149,7 @@ TensorId ServingStep::fresh_latent(const StepRequest::Group& g, const Latent& l)
       view(rows_of(l.q, g, l.p + "rows"), {g.sequences, g.tokens, l.heads, l.plain + l.rotary});
   std::vector<TensorId> inputs = {rows_of(l.latent, g, l.p + "rows"), l.kv_b};
   if (l.kv_b_scales >= 0) inputs.push_back(l.kv_b_scales);
-  const TensorId wide = l.kv_b_scales < 0 ? op("linear", std::move(inputs), l.p + "kv_b_proj")
-                                          : op("quantized_linear", std::move(inputs),
-                                               l.p + "kv_b_proj", {{"scheme", l.scheme}});
+  const TensorId wide = linear_of(std::move(inputs), l.scheme, l.p + "kv_b_proj");
   const auto heads = [&](int64_t size, const char* name) {
     return view(slice(wide, l.heads * size, l.p + name), {g.sequences, g.tokens, l.heads, size});
   };

@@ -14,7 +14,6 @@ class Planner {
   explicit Planner(const Graph& graph) : g_(graph) {
     p_.producer.assign(graph.tensors.size(), -1);
     p_.deferred.assign(graph.tensors.size(), false);
-    p_.read.assign(graph.tensors.size(), false);
     p_.member.assign(graph.nodes.size(), -1);
     p_.first.assign(graph.nodes.size(), -1);
     p_.gates.assign(graph.nodes.size(), -1);
@@ -22,10 +21,11 @@ class Planner {
   }
 
   ServingPlan run() {
+    std::vector<bool> read(g_.tensors.size(), false);
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       const Node& node = g_.nodes[i];
       for (const TensorId id : node.outputs) p_.producer[at(id)] = static_cast<int32_t>(i);
-      for (const TensorId id : node.inputs) p_.read[at(id)] = true;
+      for (const TensorId id : node.inputs) read[at(id)] = true;
       const std::string_view op = op_def(node.op).name;
       if (op == "sdpa") merge_projections(node);
       if (op == "latent_attention") merge_latent(node);
@@ -36,6 +36,7 @@ class Planner {
       for (const Carry& carry : segment.carries) defer(carry.next);
     }
     find_output_layer();
+    find_unread(read);
     return std::move(p_);
   }
 
@@ -126,6 +127,15 @@ class Planner {
     while (on_logits()) node = maker_of_input(node);
     TILECAST_CHECK(op_of(node) == "linear") << "'" << g_.name << "' has no output layer to serve";
     p_.output_layer = node;
+  }
+
+  void find_unread(const std::vector<bool>& read) {
+    p_.unread.resize(g_.segments.size());
+    for (size_t id = 0; id < read.size(); ++id) {
+      const Tensor& tensor = g_.tensors[id];
+      if (tensor.kind == TensorKind::kWeight && tensor.segment >= 0 && !read[id])
+        p_.unread[at(tensor.segment)].push_back(static_cast<TensorId>(id));
+    }
   }
 
   const Graph& g_;

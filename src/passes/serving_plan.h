@@ -24,8 +24,9 @@ struct ServingPlan {
   std::vector<int32_t> gates;     ///< by node: for products of a gate, the gate's activation
   std::vector<bool> absorbed;     ///< by node: part of a kernel that is written elsewhere
   std::vector<bool> deferred;     ///< by tensor: a sum that the next norm adds up
-  std::vector<bool> read;         ///< by tensor: some node reads it
-  int32_t output_layer = -1;      ///< the linear layer that makes the logits
+  /// By segment: weights that no node reads.
+  std::vector<std::vector<TensorId>> unread;
+  int32_t output_layer = -1;  ///< the linear layer that makes the logits
 };
 
 ServingPlan plan_serving(const Graph& modules);

@@ -81,12 +81,8 @@ void ServingStep::begin(const Segment& segment) {
   }
   b_.begin_segment(segment.name, segment.repeat);
   // Weights that no kernel of its own reads (biases of experts): counted with the others.
-  const auto index = static_cast<int32_t>(&segment - from_.segments.data());
-  for (size_t id = 0; id < from_.tensors.size(); ++id) {
-    const Tensor& tensor = from_.tensors[id];
-    if (tensor.kind == TensorKind::kWeight && tensor.segment == index && !plan_.read[id])
-      given(static_cast<TensorId>(id));
-  }
+  const auto index = static_cast<size_t>(&segment - from_.segments.data());
+  for (const TensorId id : plan_.unread[index]) given(id);
 }
 
 void ServingStep::take(int32_t node) {
@@ -171,19 +167,18 @@ void ServingStep::norm(int32_t index) {
   const Node& node = node_at(index);
   const TensorId source = node.inputs[0];
   const bool rms = op_def(node.op).name == "rms_norm";
-  if (!rms && value(source).added >= 0) {
-    const Value sum = value(source);
+  if (const Value sum = value(source); !rms && sum.added >= 0)
     set(source, op("add", {sum.id, sum.added}, node.name + ".add"));
-  }
-  std::vector<TensorId> inputs = {rms && value(source).added >= 0 ? value(source).id : get(source)};
-  const bool adds = value(source).added >= 0;
-  if (adds) inputs.push_back(value(source).added);
+  const Value x = value(source);
+  const bool adds = x.added >= 0;
+  std::vector<TensorId> inputs = {adds ? x.id : get(source)};
+  if (adds) inputs.push_back(x.added);
   for (size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(get(node.inputs[i]));
   if (node.inputs.size() == 1) {
-    const Tensor& x = to_.tensor(inputs[0]);
+    const Tensor& input = to_.tensor(inputs[0]);
     inputs.push_back(b_.tensor({.name = node.name + ".one",
-                                .shape = {x.shape.back()},
-                                .dtype = x.dtype,
+                                .shape = {input.shape.back()},
+                                .dtype = input.dtype,
                                 .kind = TensorKind::kReference}));
   }
   if (!adds) return set(node.outputs[0], op(op_def(node.op).name, std::move(inputs), node.name));
@@ -192,13 +187,10 @@ void ServingStep::norm(int32_t index) {
   set(source, both[1]);
 }
 
-TensorId ServingStep::scales(const std::string& name, int64_t elements, Scheme scheme) {
-  // In bytes: scales come in several widths.
-  return b_.tensor({.name = name + ".scales",
-                    .shape = {scale_bytes(scheme, elements)},
-                    .dtype = DType::kInt8,
-                    .kind = TensorKind::kBuffer,
-                    .segment = b_.current_segment()});
+TensorId ServingStep::linear_of(std::vector<TensorId> inputs, Scheme scheme,
+                                const std::string& name) {
+  if (scheme == Scheme::kNone) return op("linear", std::move(inputs), name);
+  return op("quantized_linear", std::move(inputs), name, {{"scheme", scheme}});
 }
 
 TensorId ServingStep::product(const std::string& name, const std::vector<int32_t>& linears) {
@@ -219,10 +211,10 @@ TensorId ServingStep::product(const std::string& name, const std::vector<int32_t
     const DType stored = scheme == Scheme::kNone ? weight.dtype : scheme_info(scheme).weight;
     inputs.push_back(b_.weight(name + ".weight", {out, k}, stored));
   }
-  if (scheme != Scheme::kNone) inputs.push_back(scales(name, checked_multiply(out, k), scheme));
+  if (scheme != Scheme::kNone)
+    inputs.push_back(b_.scales(name, scheme, checked_multiply(out, k), b_.current_segment()));
   if (first.inputs.size() > 2) inputs.push_back(b_.weight(name + ".bias", {out}, weight.dtype));
-  if (scheme == Scheme::kNone) return op("linear", std::move(inputs), name);
-  return op("quantized_linear", std::move(inputs), name, {{"scheme", scheme}});
+  return linear_of(std::move(inputs), scheme, name);
 }
 
 TensorId ServingStep::last_tokens(TensorId x) {
@@ -242,19 +234,15 @@ void ServingStep::linear(int32_t index) {
 void ServingStep::experts(int32_t index) {
   const Node& node = node_at(index);
   const Scheme scheme = scheme_of(node.name);
-  std::vector<TensorId> inputs = {get(node.inputs[0])};
-  int64_t elements = 0;
-  for (size_t i = 1; i < 3; ++i) {
-    inputs.push_back(get(node.inputs[i]));
-    Tensor& weight = to_.tensor(inputs.back());
-    elements = checked_add(elements, element_count(weight.shape));
-    if (scheme != Scheme::kNone) weight.dtype = scheme_info(scheme).weight;
-  }
-  if (scheme != Scheme::kNone) inputs.push_back(scales(node.name, elements, scheme));
+  std::vector<TensorId> inputs;
+  for (size_t i = 0; i < 3; ++i) inputs.push_back(get(node.inputs[i]));
   Node fused = node;
   fused.set_attribute("skew_percent", request_.skew_percent);
-  fused.set_attribute("scheme", scheme);
-  set(node.outputs[0], op("experts", std::move(inputs), node.name, std::move(fused.attributes)));
+  const auto rewrite = op_def(node.op).quantization->rewrite;
+  set(node.outputs[0],
+      scheme == Scheme::kNone
+          ? op("experts", std::move(inputs), node.name, std::move(fused.attributes))
+          : rewrite(b_, fused, std::move(inputs), scheme).front());
 }
 
 Graph fuse(const Graph& modules, const StepRequest& request) {

@@ -65,7 +65,8 @@ class ServingStep {
   Scheme scheme_of(const std::string& module) const {
     return request_.scheme_of ? request_.scheme_of(module) : Scheme::kNone;
   }
-  TensorId scales(const std::string& name, int64_t elements, Scheme scheme);
+  /// x · weightᵀ of inputs in the order of linear, or of quantized_linear where there is a scheme.
+  TensorId linear_of(std::vector<TensorId> inputs, Scheme scheme, const std::string& name);
   /// x · weightᵀ, of one or more linear layers of the modules.
   TensorId product(const std::string& name, const std::vector<int32_t>& linears);
   TensorId last_tokens(TensorId x);

@@ -47,10 +47,7 @@ class Sharder {
 
   /// What no node makes; of divided weights the rank's share.
   void copy_given() {
-    std::vector<bool> made(from_.tensors.size(), false);
-    for (const Node& node : from_.nodes) {
-      for (const TensorId id : node.outputs) made[index(id)] = true;
-    }
+    const std::vector<bool> made = made_tensors(from_);
     for (size_t id = 0; id < made.size(); ++id) {
       if (made[id]) continue;
       Tensor tensor = from_.tensors[id];

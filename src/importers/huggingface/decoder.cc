@@ -110,7 +110,7 @@ class DecoderGraph {
     if (l.query_rank > 0)
       q = f_.rms_norm(f_.linear(q, p + "q_a_proj", {l.query_rank, c_.qkv_bias}),
                       p + "q_a_layernorm");
-    const int64_t size = c_.query_width();
+    const int64_t size = l.plain + l.rotary;
     q = f_.split_heads(
         f_.linear(q, p + "q_b_proj", {c_.heads * size, false, f_.outputs(size, {c_.heads})}),
         c_.heads);

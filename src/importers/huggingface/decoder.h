@@ -55,7 +55,6 @@ struct DecoderConfig {
   bool tied = false, attention_dropout = false;
 
   bool is_latent() const { return latent.rank > 0; }
-  int64_t query_width() const { return is_latent() ? latent.plain + latent.rotary : head; }
   int64_t value_width() const { return is_latent() ? latent.value : head; }
   /// Elements that a token leaves in one layer's cache.
   int64_t cache_width() const {

@@ -1,7 +1,5 @@
 // OPT (transformers/models/opt/modeling_opt.py).
 
-#include <algorithm>
-
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/layers.h"
 

@@ -1,8 +1,6 @@
 // Whisper (transformers/models/whisper/modeling_whisper.py): mel spectrograms through two
 // convolutions and an encoder, text through a decoder that attends to it.
 
-#include <fmt/format.h>
-
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/layers.h"
 
