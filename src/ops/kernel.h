@@ -100,6 +100,27 @@ struct Attention {
   bool operator==(const Attention&) const = default;
 };
 
+/// A linear recurrence over tokens: each head's state of [head_dim, state_dim] is updated and read
+/// at every token.
+struct Scan {
+  int64_t batch = 1;  ///< sequences
+  int64_t tokens = 1;
+  int64_t heads = 1;
+  int64_t head_dim = 1;
+  int64_t state_dim = 1;
+  bool backward = false;
+
+  static constexpr std::string_view kName = "scan";
+  static constexpr std::string_view kText = "{batch} x [{tokens}x{heads}x{head_dim}x{state_dim}]";
+  static constexpr auto sizes() {
+    return std::array{SizeOf<Scan>{"batch", &Scan::batch}, SizeOf<Scan>{"tokens", &Scan::tokens},
+                      SizeOf<Scan>{"heads", &Scan::heads},
+                      SizeOf<Scan>{"head_dim", &Scan::head_dim},
+                      SizeOf<Scan>{"state_dim", &Scan::state_dim}};
+  }
+  bool operator==(const Scan&) const = default;
+};
+
 /// A fused layer of experts, one rank's share of it.
 struct Experts {
   int64_t tokens = 1;
@@ -125,6 +146,23 @@ struct Experts {
                       SizeOf<E>{"skew_percent", &E::skew_percent}};
   }
   bool operator==(const Experts&) const = default;
+};
+
+/// Sums of rows of a table: `bags` sums of `pooling` rows each.
+struct EmbeddingBag {
+  int64_t bags = 1;
+  int64_t pooling = 1;
+  int64_t dim = 1;  ///< elements of a row
+  int64_t table_rows = 1;
+
+  static constexpr std::string_view kName = "embedding_bag";
+  static constexpr std::string_view kText = "[{bags}x{pooling}x{dim}]";
+  static constexpr auto sizes() {
+    using E = EmbeddingBag;
+    return std::array{SizeOf<E>{"bags", &E::bags}, SizeOf<E>{"pooling", &E::pooling},
+                      SizeOf<E>{"dim", &E::dim}, SizeOf<E>{"table_rows", &E::table_rows}};
+  }
+  bool operator==(const EmbeddingBag&) const = default;
 };
 
 /// Whole rows are read, reduced and written again.
@@ -171,8 +209,9 @@ struct Collective {
   bool operator==(const Collective&) const = default;
 };
 
-/// The types of kernels. Each says all about itself that is no cost model's business.
-using KernelVariant = std::variant<Gemm, Convolution, Attention, Experts, Rows, Stream, Collective>;
+/// The types of kernels.
+using KernelVariant = std::variant<Gemm, Convolution, Attention, Scan, Experts, EmbeddingBag, Rows,
+                                   Stream, Collective>;
 
 /// The work of one launch: arithmetic, exact, no time in here.
 struct Kernel {

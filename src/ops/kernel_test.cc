@@ -76,5 +76,32 @@ TEST(Convolution, EveryPassIsAProductOfTheSameThreeSizes) {
   EXPECT_FALSE(gemm("conv2d").batched) << "one plain product";
 }
 
+TEST(Scan, UpdatesAndReadsEveryElementOfTheStateAtEveryToken) {
+  SizeList sizes = {{"batch", 2},     {"tokens", 100},    {"heads", 16},
+                    {"head_dim", 64}, {"state_dim", 128}, {"groups", 4}};
+  const int64_t steps = int64_t{2} * 100 * 16;
+  const Kernel plain = kernels_of_sizes("linear_scan", DType::kBf16, sizes).front();
+  EXPECT_EQ(plain.shape, KernelVariant(Scan{2, 100, 16, 64, 128}));
+  EXPECT_EQ(plain.flops, 5 * steps * 64 * 128);
+  // Values, keys and queries of four groups, decay in fp32; the output.
+  EXPECT_EQ(plain.read_bytes, 2 * (steps * 64 + 2 * 2 * 100 * 4 * 128) + 4 * steps);
+  EXPECT_EQ(plain.write_bytes, 2 * steps * 64);
+  const Kernel backward = kernels_of_sizes("linear_scan_backward", DType::kBf16, sizes).front();
+  EXPECT_TRUE(backward.as<Scan>()->backward);
+  EXPECT_EQ(backward.flops, 14 * steps * 64 * 128);
+  sizes.push_back({"delta", 1});
+  EXPECT_EQ(kernels_of_sizes("linear_scan", DType::kBf16, sizes).front().flops,
+            7 * steps * 64 * 128);
+}
+
+TEST(EmbeddingBag, ReadsEveryPickedRowAndWritesTheirSums) {
+  const SizeList sizes = {{"bags", 32}, {"pooling", 20}, {"dim", 64}, {"table_rows", 1000}};
+  const Kernel kernel = kernels_of_sizes("embedding_bag", DType::kFp32, sizes).front();
+  EXPECT_EQ(kernel.shape, KernelVariant(EmbeddingBag{32, 20, 64, 1000}));
+  EXPECT_EQ(kernel.flops, 32 * 19 * 64);
+  EXPECT_EQ(kernel.read_bytes, 4 * 32 * 20 * 64 + 8 * 32 * 20);
+  EXPECT_EQ(kernel.write_bytes, 4 * 32 * 64);
+}
+
 }  // namespace
 }  // namespace tilecast

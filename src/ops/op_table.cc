@@ -29,8 +29,9 @@ const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
     for (std::vector<OpDef> (*family)() :
-         {matmul_ops, attention_ops, transformer_ops, expert_ops, collective_ops, convolution_ops,
-          pointwise_ops, row_ops, reduction_ops, view_ops, movement_ops, module_ops}) {
+         {matmul_ops, attention_ops, transformer_ops, scan_ops, expert_ops, embedding_bag_ops,
+          collective_ops, convolution_ops, pointwise_ops, row_ops, reduction_ops, view_ops,
+          movement_ops, module_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     for (OpDef& op : all) {

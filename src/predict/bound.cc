@@ -66,7 +66,12 @@ struct CountTiles {
   double operator()(const Gemm& gemm) const { return tiles_of(gemm, tile); }
   double operator()(const Convolution&) const { return tiles_of(gemm_of(kernel), tile); }
   double operator()(const Attention& attention) const { return tiles_of(attention); }
+  /// A head's state stays with one block.
+  double operator()(const Scan& scan) const {
+    return static_cast<double>(scan.batch) * static_cast<double>(scan.heads);
+  }
   double operator()(const Experts& experts) const { return tiles_of(experts); }
+  double operator()(const EmbeddingBag& bag) const { return blocks_of(bag.bags * bag.dim); }
   double operator()(const Rows& rows) const { return static_cast<double>(rows.rows); }
   double operator()(const Stream& stream) const { return blocks_of(stream.elements); }
   double operator()(const Collective& collective) const { return blocks_of(collective.elements); }

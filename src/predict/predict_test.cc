@@ -533,5 +533,23 @@ TEST(Collectives, AnAllReduceTakesStartUpAndTheRingsTraffic) {
   EXPECT_EQ(time.limit, Limit::kNetwork);
 }
 
+TEST(Unmeasured, ATypeThatNoNetworkLearnedFallsToTheRooflineAndSaysSo) {
+  const Device device = find_device("H100");
+  const std::vector<Kernel> kernels = {
+      kernels_of_sizes("linear_scan", DType::kBf16, {{"tokens", 4096}, {"head_dim", 64}}).front(),
+      kernels_of_sizes("embedding_bag", DType::kFp32, {{"bags", 65536}, {"dim", 128}}).front()};
+  std::vector<KernelTime> learned(2), roofline(2);
+  make_learned_predictor(weights())->predict(kernels, device, {}, learned);
+  make_roofline_predictor()->predict(kernels, device, {}, roofline);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    EXPECT_EQ(learned[i].predictor, "roofline");
+    EXPECT_TRUE(learned[i].extrapolated);
+    EXPECT_EQ(learned[i].extrapolated_feature, "model");
+    EXPECT_EQ(learned[i].low_s, roofline[i].seconds);
+    EXPECT_DOUBLE_EQ(learned[i].seconds, 2e-6 + roofline[i].seconds);
+    EXPECT_GT(learned[i].high_s, learned[i].seconds);
+  }
+}
+
 }  // namespace
 }  // namespace tilecast

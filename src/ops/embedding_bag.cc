@@ -1,0 +1,87 @@
+// Embedding bags: the sums of rows of a table that recommendation models take (Naumov et al. 2019).
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+// embedding_bag: weight [rows, dim], ids [bags, pooling] → [bags, dim].
+EmbeddingBag bag_sizes(const OpContext& context) {
+  const Tensor& weight = context.input(0);
+  const Tensor& ids = context.input(1);
+  if (weight.shape.size() != 2 || ids.shape.size() != 2)
+    context.fail(
+        fmt::format("expected a table [rows, dim] and ids [bags, pooling], found {} and {}",
+                    format_shape(weight.shape), format_shape(ids.shape)));
+  if (ids.dtype != DType::kInt64 && ids.dtype != DType::kInt32)
+    context.fail(fmt::format("expected whole-number ids, found {}", dtype_name(ids.dtype)));
+  return {.bags = ids.shape[0],
+          .pooling = ids.shape[1],
+          .dim = weight.shape[1],
+          .table_rows = weight.shape[0]};
+}
+
+std::vector<TensorSpec> infer_bag(const OpContext& context) {
+  const EmbeddingBag sizes = bag_sizes(context);
+  return {{.shape = {sizes.bags, sizes.dim}, .dtype = context.input(0).dtype}};
+}
+
+/// Every picked row is read; those that repeat and lie in a cache are not modelled.
+void work_bag(const OpContext& context, std::vector<Kernel>& kernels) {
+  const EmbeddingBag sizes = bag_sizes(context);
+  const Tensor& out = context.output(0);
+  Kernel kernel{.shape = sizes, .dtype = out.dtype};
+  kernel.flops = checked_product({sizes.bags, sizes.pooling - 1, sizes.dim});
+  const int64_t rows = checked_multiply(tensor_bytes(out), sizes.pooling);
+  kernel.read_bytes = checked_add(rows, tensor_bytes(context.input(1)));
+  kernel.write_bytes = tensor_bytes(out);
+  kernels.push_back(kernel);
+}
+
+/// A bag's gradient is that of each of its rows: the dense backward of an embedding.
+void backward_bag(GradientBuilder& g, const Node& node) {
+  const TensorId weight = node.inputs[0], ids = node.inputs[1];
+  if (!g.wants(weight)) return;
+  // By value: adding nodes moves the vector that holds the tensors.
+  const Shape bags = g.tensor(ids).shape, table = g.tensor(weight).shape;
+  const TensorId dy = g.dense(g.gradient(node.outputs[0]));
+  const TensorId single = g.op("view", {dy}, {{"shape", Shape{bags[0], 1, table[1]}}});
+  const TensorId each = g.op("expand", {single}, {{"shape", Shape{bags[0], bags[1], table[1]}}});
+  g.give(weight, g.op("embedding_backward", {each, ids}, {{"shape", table}}));
+}
+
+std::vector<SizeDef> bag_size_defs() {
+  return {{.name = "bags", .doc = "sums that are taken", .other_names = {"m"}},
+          {.name = "pooling", .doc = "rows of a sum"},
+          {.name = "dim", .doc = "elements of a row", .other_names = {"n"}},
+          {.name = "table_rows", .doc = "rows of the table", .other_names = {"k"}}};
+}
+
+Operands bag_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("w", {s["table_rows"], s["dim"]}, s.dtype()),
+           b.input("i", {s["bags"], s["pooling"]}, DType::kInt64)},
+          {}};
+}
+
+}  // namespace
+
+std::vector<OpDef> embedding_bag_ops() {
+  return {{.name = "embedding_bag",
+           .doc = "sums of rows of a table, picked by ids",
+           .aten = "aten::embedding_bag",
+           .onnx = "",
+           .min_inputs = 2,
+           .max_inputs = 2,
+           .infer = infer_bag,
+           .work = work_bag,
+           .backward = backward_bag,
+           .sizes = bag_size_defs(),
+           .operands = bag_operands,
+           .example = "w: fp32[1000, 64] i: int64[16, 8]"}};
+}
+
+}  // namespace tilecast

@@ -1,0 +1,157 @@
+// Recurrences over tokens: the layers of state-space models (Mamba-2; Dao, Gu 2024) and gated delta
+// nets (Yang et al. 2024). Each head holds a state of [head_dim, state_dim] that decays, takes in a
+// value times a key at every token, and is read by a query.
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "ops/gradient.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+// linear_scan: values [b, s, heads, d], keys and queries [b, s, groups, n], decay [b, s, heads].
+Scan scan_sizes(const OpContext& context, size_t first_input) {
+  const Shape& values = context.input(first_input).shape;
+  const Shape& keys = context.input(first_input + 1).shape;
+  const Shape& queries = context.input(first_input + 2).shape;
+  const Shape& decay = context.input(first_input + 3).shape;
+  if (values.size() != 4 || keys.size() != 4 || keys != queries || keys[0] != values[0] ||
+      keys[1] != values[1] || decay != Shape(values.begin(), values.end() - 1))
+    context.fail(fmt::format(
+        "expected values [b, s, heads, d], keys and queries [b, s, groups, n] "
+        "and a decay [b, s, heads], found {}, {}, {} and {}",
+        format_shape(values), format_shape(keys), format_shape(queries), format_shape(decay)));
+  if (keys[2] < 1 || values[2] % keys[2] != 0)
+    context.fail(fmt::format("{} groups of keys do not divide {} heads", keys[2], values[2]));
+  return {.batch = values[0],
+          .tokens = values[1],
+          .heads = values[2],
+          .head_dim = values[3],
+          .state_dim = keys[3]};
+}
+
+std::vector<TensorSpec> infer_scan(const OpContext& context) {
+  scan_sizes(context, 0);
+  return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
+}
+
+/// The state stays on the chip: the recurrence, token by token. Kernels that take tokens in chunks
+/// do more FLOPs, on matrix units; they are not modelled.
+Kernel scan_kernel(const OpContext& context, const Scan& sizes, int64_t flops_per_state) {
+  Kernel kernel{.shape = sizes, .dtype = context.input(0).dtype};
+  kernel.flops = checked_product(
+      {flops_per_state, sizes.batch, sizes.tokens, sizes.heads, sizes.head_dim, sizes.state_dim});
+  for (size_t i = 0; i < context.input_count(); ++i)
+    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
+  for (size_t i = 0; i < context.node.outputs.size(); ++i)
+    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
+  return kernel;
+}
+
+bool is_delta(const OpContext& context) { return context.integer("delta") != 0; }
+
+void work_scan(const OpContext& context, std::vector<Kernel>& kernels) {
+  // An element of the state: decay 1, update 2, read-out 2; the delta rule subtracts from the value
+  // what the state holds for the key: 2.
+  const int64_t flops = is_delta(context) ? 7 : 5;
+  kernels.push_back(scan_kernel(context, scan_sizes(context, 0), flops));
+}
+
+void backward_scan(GradientBuilder& g, const Node& node) {
+  std::vector<TensorId> inputs = {g.dense(g.gradient(node.outputs[0]))};
+  inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.end());
+  const std::vector<TensorId> grads = g.add("linear_scan_backward", inputs, node.attributes);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (g.wants(node.inputs[i])) g.give(node.inputs[i], grads[i]);
+  }
+}
+
+std::vector<TensorSpec> infer_scan_backward(const OpContext& context) {
+  scan_sizes(context, 1);
+  std::vector<TensorSpec> specs;
+  for (size_t i = 1; i < context.input_count(); ++i)
+    specs.push_back({.shape = context.input(i).shape, .dtype = context.input(i).dtype});
+  return specs;
+}
+
+void work_scan_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  Scan sizes = scan_sizes(context, 1);
+  sizes.backward = true;
+  // An element of the state: computed again 3, its gradient backwards in time 3, and one sum of
+  // products (2) for each of the gradients of value, key, query and decay. The delta rule adds its
+  // own to the first (2), to the second (2) and to the key's (2).
+  const int64_t flops = is_delta(context) ? 20 : 14;
+  kernels.push_back(scan_kernel(context, sizes, flops));
+}
+
+std::vector<SizeDef> scan_size_defs() {
+  return {{.name = "batch", .doc = "sequences"},
+          {.name = "tokens", .doc = "of a sequence", .other_names = {"m"}},
+          {.name = "heads", .doc = "each with a state of its own", .initial = int64_t{8}},
+          {.name = "head_dim", .doc = "elements of a value", .other_names = {"k"}},
+          {.name = "state_dim", .doc = "elements of a key and a query", .other_names = {"n"}},
+          {.name = "groups", .doc = "of heads that share keys and queries"},
+          {.name = "delta",
+           .doc = "a value is taken in less what the state holds for its key",
+           .initial = int64_t{0},
+           .least = 0,
+           .most = 1}};
+}
+
+Operands scan_operands(GraphBuilder& b, const GivenSizes& s) {
+  const int64_t batch = s["batch"], tokens = s["tokens"], heads = s["heads"];
+  const Shape key = {batch, tokens, s["groups"], s["state_dim"]};
+  return {
+      {b.input("v", {batch, tokens, heads, s["head_dim"]}, s.dtype()), b.input("k", key, s.dtype()),
+       b.input("q", key, s.dtype()), b.input("a", {batch, tokens, heads}, DType::kFp32)},
+      {{"delta", s["delta"]}}};
+}
+
+Operands scan_backward_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = scan_operands(b, s);
+  const Shape output = {s["batch"], s["tokens"], s["heads"], s["head_dim"]};
+  operands.inputs.insert(operands.inputs.begin(), b.input("dy", output, s.dtype()));
+  return operands;
+}
+
+}  // namespace
+
+std::vector<OpDef> scan_ops() {
+  const AttributeDef delta = flag_attribute(
+      "delta", "1: a value is taken in less what the state holds for its key (gated delta rule)");
+  return {
+      {.name = "linear_scan",
+       .doc =
+           "a state per head that decays, takes in value times key, and is read by a query, token "
+           "by token (Mamba-2, gated delta net)",
+       .aten = "",
+       .onnx = "",
+       .min_inputs = 4,
+       .max_inputs = 4,
+       .attributes = {delta},
+       .infer = infer_scan,
+       .work = work_scan,
+       .backward = backward_scan,
+       .sizes = scan_size_defs(),
+       .operands = scan_operands,
+       .example = "v: fp32[2, 128, 8, 64] k: fp32[2, 128, 2, 128] q: fp32[2, 128, 2, 128] a: "
+                  "fp32[2, 128, 8]"},
+      {.name = "linear_scan_backward",
+       .doc = "gradients of the inputs of linear_scan, after the output's gradient",
+       .aten = "",
+       .onnx = "",
+       .min_inputs = 5,
+       .max_inputs = 5,
+       .attributes = {delta},
+       .infer = infer_scan_backward,
+       .work = work_scan_backward,
+       .sizes = scan_size_defs(),
+       .operands = scan_backward_operands,
+       .example = "dy: bf16[2, 128, 8, 64] v: bf16[2, 128, 8, 64] k: bf16[2, 128, 2, 128] q: "
+                  "bf16[2, 128, 2, 128] a: fp32[2, 128, 8]"},
+  };
+}
+
+}  // namespace tilecast
