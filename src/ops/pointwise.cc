@@ -278,9 +278,8 @@ std::vector<OpDef> pointwise_ops() {
       pointwise("relu", "max(x, 0)", "aten::relu", "Relu", 1, 1, backward_from_output),
       in_training(pointwise("gelu", "x/2 (1 + erf(x / sqrt 2))", "aten::gelu", "Gelu", 1, 5,
                             backward_from_input)),
-      as_module(
-          pointwise("gelu_new", "gelu by tanh", "aten::gelu", "Gelu", 1, 9, backward_from_input),
-          decompose_gelu_new),
+      as_module(pointwise("gelu_new", "gelu by tanh", "", "", 1, 9, backward_from_input),
+                decompose_gelu_new),
       as_module(pointwise("quick_gelu", "x sigmoid(1.702 x)", "", "", 1, 6, backward_from_input),
                 decompose_quick_gelu),
       pointwise("silu", "x / (1 + exp(-x))", "aten::silu", "", 1, 4, backward_from_input),
