@@ -13,6 +13,10 @@ float log2_of(double x) { return std::log2(static_cast<float>(std::max(x, 1e-30)
 
 float log2_of(int64_t x) { return log2_of(static_cast<double>(x)); }
 
+float log2_bytes_per_l2(const Kernel& kernel, const Device& device) {
+  return log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.gpu().l2_bytes));
+}
+
 float alignment(int64_t x, int limit) {
   int bits = 0;
   while (bits < limit && x > 0 && (x >> bits) % 2 == 0) ++bits;

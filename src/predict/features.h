@@ -19,6 +19,9 @@ float flag(bool value);
 float log2_of(double x);
 float log2_of(int64_t x);
 
+/// log2 of a kernel's traffic over the size of the device's L2.
+float log2_bytes_per_l2(const Kernel& kernel, const Device& device);
+
 /// log2 of the largest power of two up to 2^limit that divides x, as a share of limit.
 float alignment(int64_t x, int limit = 5);
 

@@ -48,17 +48,13 @@ Inputs inputs_of(NetKind kind, const Kernel& kernel, const Device& device,
   x.serial =
       std::max(block_flops / per_sm * std::max(1.0, std::floor(x.blocks_per_sm)), bound.compute_s);
   x.group = static_cast<double>(a.heads) / static_cast<double>(a.kv_heads);
-  x.bytes_per_l2 =
-      log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.gpu().l2_bytes));
+  x.bytes_per_l2 = log2_bytes_per_l2(kernel, device);
   return x;
 }
 
 using F = Feature<Inputs>;
 
 float is_trtllm(const Inputs& x) { return flag(x.conditions.software == Software::kTensorRtLlm); }
-float window_binds(const Inputs& x) { return flag(x.a.window > 0 && x.a.window < x.a.keys); }
-/// Whether it binds or not: on L40S vLLM has another kernel for it, up to 50 times slower.
-float has_window(const Inputs& x) { return flag(x.a.window > 0); }
 
 constexpr auto kPrefillShared = std::to_array<F>({
     {"log2_serial_bound",
@@ -86,15 +82,22 @@ constexpr auto kPrefillOwn = std::to_array<F>({
     {"log2_bytes_per_l2", [](const Inputs& x) { return x.bytes_per_l2; }},
     {"log2_batch", [](const Inputs& x) { return log2_of(x.a.batch); }},
     {"log2_queries", [](const Inputs& x) { return log2_of(x.a.queries); }},
+});
+
+constexpr auto kSizes = std::to_array<F>({
     {"log2_keys", [](const Inputs& x) { return log2_of(x.a.keys); }},
     {"log2_heads", [](const Inputs& x) { return log2_of(x.a.heads); }},
     {"log2_kv_heads", [](const Inputs& x) { return log2_of(x.a.kv_heads); }},
     {"log2_reach", [](const Inputs& x) { return log2_of(x.reach); }},
     {"log2_blocks_per_sm", [](const Inputs& x) { return log2_of(x.blocks_per_sm); }},
     {"log2_full_bound", [](const Inputs& x) { return log2_of(x.bound.law_s / x.shortest); }},
+});
+
+constexpr auto kKeys = std::to_array<F>({
     {"align_keys", [](const Inputs& x) { return alignment(x.a.keys, 7); }},
-    {"window_binds", window_binds},
-    {"has_window", has_window},
+    {"window_binds", [](const Inputs& x) { return flag(x.a.window > 0 && x.a.window < x.a.keys); }},
+    // Whether it binds or not: on L40S vLLM has another kernel for it, up to 50 times slower.
+    {"has_window", [](const Inputs& x) { return flag(x.a.window > 0); }},
 });
 
 constexpr auto kDecodeShared = std::to_array<F>({
@@ -123,65 +126,42 @@ constexpr auto kDecodeOwn = std::to_array<F>({
      }},
     {"log2_bytes_per_l2", [](const Inputs& x) { return x.bytes_per_l2; }},
     {"log2_batch", [](const Inputs& x) { return log2_of(x.a.batch); }},
-    {"log2_keys", [](const Inputs& x) { return log2_of(x.a.keys); }},
-    {"log2_heads", [](const Inputs& x) { return log2_of(x.a.heads); }},
-    {"log2_kv_heads", [](const Inputs& x) { return log2_of(x.a.kv_heads); }},
-    {"log2_reach", [](const Inputs& x) { return log2_of(x.reach); }},
-    {"log2_blocks_per_sm", [](const Inputs& x) { return log2_of(x.blocks_per_sm); }},
-    {"log2_full_bound", [](const Inputs& x) { return log2_of(x.bound.law_s / x.shortest); }},
-    {"log2_group", [](const Inputs& x) { return log2_of(x.group); }},
-    {"align_keys", [](const Inputs& x) { return alignment(x.a.keys, 7); }},
-    {"window_binds", window_binds},
-    {"has_window", has_window},
 });
 
-using Prefill = FeatureTable<kPrefillShared, kPrefillOwn>;
-using Decode = FeatureTable<kDecodeShared, kDecodeOwn>;
+constexpr auto kGroup = std::to_array<F>({
+    {"log2_group", [](const Inputs& x) { return log2_of(x.group); }},
+});
+
+using Prefill = FeatureTable<kPrefillShared, kPrefillOwn, kSizes, kKeys>;
+using Decode = FeatureTable<kDecodeShared, kDecodeOwn, kSizes, kGroup, kKeys>;
+
+/// What prefill and decode have in common.
+template <NetKind kKind, class Table>
+NetDef net(std::string_view name) {
+  return {.name = name,
+          .covers =
+              [](const Kernel& kernel) {
+                constexpr bool kDecode = kKind == NetKind::kDecodeAttention;
+                const Attention* attention = kernel.as<Attention>();
+                return attention != nullptr && attention->is_decode() == kDecode;
+              },
+          .features = Table::names(),
+          .shared = Table::kSharedCount,
+          .lowest_logit = -12.0f,
+          .counts_cycles = true,
+          .caches = MeasuredCaches::kReplayed,
+          .learning = kLearnedFromLayers,
+          .pair_dtypes = {DType::kBf16},
+          .make = [](const Kernel& kernel, const Device& device, const Conditions& conditions,
+                     const Bound& bound, Tile) {
+            return Table::values(inputs_of(kKind, kernel, device, conditions, bound));
+          }};
+}
 
 }  // namespace
 
-NetDef attention_net() {
-  return {.name = "attention",
-          .covers =
-              [](const Kernel& kernel) {
-                const Attention* attention = kernel.as<Attention>();
-                return attention != nullptr && !attention->is_decode();
-              },
-          .features = Prefill::names(),
-          .shared = Prefill::kSharedCount,
-          .lowest_logit = -12.0f,
-          .counts_cycles = true,
-          .caches = MeasuredCaches::kReplayed,
-          .learning = kLearnedFromLayers,
-          .pair_dtypes = {DType::kBf16},
-          .make =
-              [](const Kernel& kernel, const Device& device, const Conditions& conditions,
-                 const Bound& bound, Tile) {
-                return Prefill::values(
-                    inputs_of(NetKind::kAttention, kernel, device, conditions, bound));
-              }};
-}
+NetDef attention_net() { return net<NetKind::kAttention, Prefill>("attention"); }
 
-NetDef decode_attention_net() {
-  return {.name = "decode_attention",
-          .covers =
-              [](const Kernel& kernel) {
-                const Attention* attention = kernel.as<Attention>();
-                return attention != nullptr && attention->is_decode();
-              },
-          .features = Decode::names(),
-          .shared = Decode::kSharedCount,
-          .lowest_logit = -12.0f,
-          .counts_cycles = true,
-          .caches = MeasuredCaches::kReplayed,
-          .learning = kLearnedFromLayers,
-          .pair_dtypes = {DType::kBf16},
-          .make =
-              [](const Kernel& kernel, const Device& device, const Conditions& conditions,
-                 const Bound& bound, Tile) {
-                return Decode::values(
-                    inputs_of(NetKind::kDecodeAttention, kernel, device, conditions, bound));
-              }};
-}
+NetDef decode_attention_net() { return net<NetKind::kDecodeAttention, Decode>("decode_attention"); }
 
 }  // namespace tilecast

@@ -32,9 +32,8 @@ Inputs inputs_of(const Kernel& kernel, const Device& device, const Conditions& c
   x.waves = count_waves(kernel, device, {});
   x.tiles_per_sm = x.waves.tiles / static_cast<double>(device.gpu().sm_count);
   x.shortest = shortest_kernel_s(NetKind::kExperts, device);
-  const auto bytes = static_cast<double>(kernel.bytes());
-  x.memory = bytes / device.memory_bytes_per_s;
-  x.bytes_per_l2 = log2_of(bytes / static_cast<double>(device.gpu().l2_bytes));
+  x.memory = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
+  x.bytes_per_l2 = log2_bytes_per_l2(kernel, device);
   x.weight_bits =
       dtype_bits(x.scheme == Scheme::kNone ? kernel.dtype : scheme_info(x.scheme).weight);
   return x;

@@ -33,7 +33,7 @@ Inputs inputs_of(const Kernel& kernel, const Device& device, const Conditions& c
   const auto bytes = static_cast<double>(kernel.bytes());
   x.tiles_per_sm = log2_of(x.waves.tiles / static_cast<double>(device.gpu().sm_count));
   x.intensity = log2_of(bound.compute_s / (std::max(1.0, bytes) / device.memory_bytes_per_s));
-  x.bytes_per_l2 = log2_of(bytes / static_cast<double>(device.gpu().l2_bytes));
+  x.bytes_per_l2 = log2_bytes_per_l2(kernel, device);
   return x;
 }
 
@@ -73,9 +73,7 @@ constexpr auto kSingleShared = std::to_array<F>({
 
 // How sizes beyond the tile and the library's entry point matter differs in ways that no data sheet
 // tells (P100's linear products fall to a third of its rate with size, its batched ones do not).
-constexpr auto kSingleOwn = std::to_array<F>({
-    {"log2_tile_m", [](const Inputs& x) { return log2_of(static_cast<double>(x.tile.m)); }},
-    {"log2_tile_n", [](const Inputs& x) { return log2_of(static_cast<double>(x.tile.n)); }},
+constexpr auto kSizes = std::to_array<F>({
     {"log2_tiles_per_sm", [](const Inputs& x) { return x.tiles_per_sm; }},
     {"log2_intensity", [](const Inputs& x) { return x.intensity; }},
     {"log2_m", [](const Inputs& x) { return log2_of(x.gemm.m); }},
@@ -84,6 +82,14 @@ constexpr auto kSingleOwn = std::to_array<F>({
     {"log2_bytes_per_l2", [](const Inputs& x) { return x.bytes_per_l2; }},
     {"stride_n", [](const Inputs& x) { return alignment(x.gemm.n, kStrideBits); }},
     {"stride_k", [](const Inputs& x) { return alignment(x.gemm.k, kStrideBits); }},
+});
+
+constexpr auto kTileSizes = std::to_array<F>({
+    {"log2_tile_m", [](const Inputs& x) { return log2_of(static_cast<double>(x.tile.m)); }},
+    {"log2_tile_n", [](const Inputs& x) { return log2_of(static_cast<double>(x.tile.n)); }},
+});
+
+constexpr auto kEntryPoint = std::to_array<F>({
     {"is_linear", [](const Inputs& x) { return flag(!x.gemm.batched); }},
 });
 
@@ -122,19 +128,8 @@ constexpr auto kNarrowShared = std::to_array<F>({
     {"is_block_scaled", [](const Inputs& x) { return flag(x.kernel.scheme == Scheme::kFp8Block); }},
 });
 
-constexpr auto kNarrowOwn = std::to_array<F>({
-    {"log2_tiles_per_sm", [](const Inputs& x) { return x.tiles_per_sm; }},
-    {"log2_intensity", [](const Inputs& x) { return x.intensity; }},
-    {"log2_m", [](const Inputs& x) { return log2_of(x.gemm.m); }},
-    {"log2_n", [](const Inputs& x) { return log2_of(x.gemm.n); }},
-    {"log2_k", [](const Inputs& x) { return log2_of(x.gemm.k); }},
-    {"log2_bytes_per_l2", [](const Inputs& x) { return x.bytes_per_l2; }},
-    {"stride_n", [](const Inputs& x) { return alignment(x.gemm.n, kStrideBits); }},
-    {"stride_k", [](const Inputs& x) { return alignment(x.gemm.k, kStrideBits); }},
-});
-
-using Single = FeatureTable<kSingleShared, kSingleOwn>;
-using Narrow = FeatureTable<kNarrowShared, kNarrowOwn>;
+using Single = FeatureTable<kSingleShared, kTileSizes, kSizes, kEntryPoint>;
+using Narrow = FeatureTable<kNarrowShared, kSizes>;
 
 }  // namespace
 

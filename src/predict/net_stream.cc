@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "predict/features.h"
+#include "predict/power.h"
 
 namespace tilecast {
 namespace {
@@ -17,15 +18,10 @@ using F = Feature<Inputs>;
 /// Newer NVIDIA devices come nearer to their bandwidth in kernels that go over rows twice; the
 /// process node stands for the generation. AMD's kernels are others: one level for all.
 float generation(const Inputs& x) {
-  constexpr double kUnknownNode = 5;  // of current data-center GPUs
-  return x.device.vendor == "amd" ? 4.0f
-                                  : log2_of(x.device.gpu().process_nm.value_or(kUnknownNode));
+  return x.device.vendor == "amd" ? 4.0f : log2_of(process_node_nm(x.device));
 }
 
-float bytes_per_l2(const Inputs& x) {
-  return log2_of(static_cast<double>(x.kernel.bytes()) /
-                 static_cast<double>(x.device.gpu().l2_bytes));
-}
+float bytes_per_l2(const Inputs& x) { return log2_bytes_per_l2(x.kernel, x.device); }
 
 // These kernels come in more kinds than were measured: no two features here may be tied to each
 // other in the measured ones, or the networks could say anything where the tie is broken.
@@ -46,20 +42,23 @@ constexpr auto kRows = std::to_array<F>({
     {"is_amd", [](const Inputs& x) { return flag(x.device.vendor == "amd"); }},
 });
 
-constexpr std::array<F, 0> kNone{};
-
-using StreamTable = FeatureTable<kStream, kNone>;
-using RowsTable = FeatureTable<kRows, kNone>;
+using StreamTable = FeatureTable<kStream>;
+using RowsTable = FeatureTable<kRows>;
 
 template <Rows::Function kFunction>
-bool is_rows(const Kernel& kernel) {
-  const Rows* rows = kernel.as<Rows>();
-  return rows != nullptr && rows->function == kFunction;
-}
-
-Features rows_features(const Kernel& kernel, const Device& device, const Conditions&, const Bound&,
-                       Tile) {
-  return RowsTable::values(Inputs{kernel, device});
+NetDef rows_net(std::string_view name) {
+  return {.name = name,
+          .covers =
+              [](const Kernel& kernel) {
+                const Rows* rows = kernel.as<Rows>();
+                return rows != nullptr && rows->function == kFunction;
+              },
+          .features = RowsTable::names(),
+          .shared = RowsTable::kSharedCount,
+          .lowest_logit = -5.0f,
+          .pair_dtypes = {DType::kFp32, DType::kBf16, DType::kInt8},
+          .make = [](const Kernel& kernel, const Device& device, const Conditions&, const Bound&,
+                     Tile) { return RowsTable::values(Inputs{kernel, device}); }};
 }
 
 }  // namespace
@@ -75,24 +74,8 @@ NetDef elementwise_net() {
                      Tile) { return StreamTable::values(Inputs{kernel, device}); }};
 }
 
-NetDef softmax_net() {
-  return {.name = "softmax",
-          .covers = is_rows<Rows::Function::kSoftmax>,
-          .features = RowsTable::names(),
-          .shared = RowsTable::kSharedCount,
-          .lowest_logit = -5.0f,
-          .pair_dtypes = {DType::kFp32, DType::kBf16, DType::kInt8},
-          .make = rows_features};
-}
+NetDef softmax_net() { return rows_net<Rows::Function::kSoftmax>("softmax"); }
 
-NetDef layer_norm_net() {
-  return {.name = "layer_norm",
-          .covers = is_rows<Rows::Function::kNorm>,
-          .features = RowsTable::names(),
-          .shared = RowsTable::kSharedCount,
-          .lowest_logit = -5.0f,
-          .pair_dtypes = {DType::kFp32, DType::kBf16, DType::kInt8},
-          .make = rows_features};
-}
+NetDef layer_norm_net() { return rows_net<Rows::Function::kNorm>("layer_norm"); }
 
 }  // namespace tilecast

@@ -46,31 +46,37 @@ struct Feature {
 };
 
 /// The features of a kind: those that the law shared by all devices sees, then those that only
-/// corrections of single devices see. Both are constexpr arrays, so the calls are direct.
-template <const auto& kShared, const auto& kOwn>
+/// corrections of single devices see, in one list or several. All are constexpr arrays, so the calls
+/// are direct.
+template <const auto& kShared, const auto&... kOwn>
 struct FeatureTable {
   static constexpr size_t kSharedCount = kShared.size();
-  static_assert(kShared.size() + kOwn.size() <= kMaxFeatures);
+  static_assert((kShared.size() + ... + kOwn.size()) <= kMaxFeatures);
 
   static std::vector<std::string_view> names() {
     std::vector<std::string_view> all;
-    for (const auto& feature : kShared) all.push_back(feature.name);
-    for (const auto& feature : kOwn) all.push_back(feature.name);
+    const auto append = [&](const auto& features) {
+      for (const auto& feature : features) all.push_back(feature.name);
+    };
+    append(kShared);
+    (append(kOwn), ...);
     return all;
   }
   template <class Inputs>
   static Features values(const Inputs& x) {
     Features all{};
-    fill<kShared>(x, all.data(), std::make_index_sequence<kShared.size()>());
-    fill<kOwn>(x, all.data() + kShared.size(), std::make_index_sequence<kOwn.size()>());
+    float* out = all.data();
+    fill<kShared>(x, out, std::make_index_sequence<kShared.size()>());
+    (fill<kOwn>(x, out, std::make_index_sequence<kOwn.size()>()), ...);
     return all;
   }
 
  private:
+  /// Writes the features of one list and moves `out` behind them.
   template <const auto& kFeatures, class Inputs, size_t... I>
-  static void fill([[maybe_unused]] const Inputs& x, [[maybe_unused]] float* out,
-                   std::index_sequence<I...>) {
+  static void fill(const Inputs& x, float*& out, std::index_sequence<I...>) {
     ((out[I] = kFeatures[I].value(x)), ...);
+    out += sizeof...(I);
   }
 };
 

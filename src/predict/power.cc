@@ -4,14 +4,18 @@
 
 namespace tilecast {
 
+double process_node_nm(const Device& device) {
+  constexpr double kUnknown = 5;  // of current data-center GPUs
+  return device.gpu().process_nm.value_or(kUnknown);
+}
+
 double process_energy_ratio(const Device& device) {
   // TSMC's 12 nm is a variant of its 16 nm process, and T4 needs what P4 needs. Below, energy is
   // taken to fall with the node's name (guess: TSMC states -65 % from 16 to 7 nm and -30 % from 7
   // to 5 nm at like speed, of which designs spend some on speed; a card that is limited by its
   // power at 5 nm, such as an L4, would settle it).
   constexpr double kClass16 = 16;
-  constexpr double kUnknownNode = 5;  // of current data-center GPUs
-  const double node = device.gpu().process_nm.value_or(kUnknownNode);
+  const double node = process_node_nm(device);
   return node >= 12 ? 1.0 : node / kClass16;
 }
 

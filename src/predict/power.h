@@ -25,6 +25,9 @@ std::optional<double> power_limited_flops_per_s(const Device& device, DType dtyp
 float power_cap_logit(const Kernel& kernel, const Device& device, const Bound& bound,
                       double vector_pj_per_flop);
 
+/// The device's process node; that of current data-center GPUs where its file does not say.
+double process_node_nm(const Device& device);
+
 /// Energy of a FLOP in the device's process over that in the 16 nm class.
 double process_energy_ratio(const Device& device);
 
