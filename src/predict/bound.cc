@@ -37,6 +37,15 @@ double matrix_peak_of(const Kernel& kernel, const Device& device) {
                                             scheme_info(weight_only(kernel.scheme)).name)));
 }
 
+/// Everything but matrix products runs on the vector lanes; types that they lack are computed in
+/// FP32.
+double compute_s(const Kernel& kernel, const Device& device) {
+  const double peak = kernel.uses_matrix_units() ? matrix_peak_of(kernel, device)
+                                                 : std::max(device.gpu().vector_peak(kernel.dtype),
+                                                            device.gpu().vector_peak(DType::kFp32));
+  return static_cast<double>(kernel.flops) / peak;
+}
+
 double tiles_of(const Gemm& gemm, Tile tile) {
   return static_cast<double>(gemm.batch) * static_cast<double>(ceil_divide(gemm.m, tile.m)) *
          static_cast<double>(ceil_divide(gemm.n, tile.n));
@@ -86,13 +95,8 @@ double shortest_kernel_s(NetKind kind, const Device& device) {
   return net_def(kind).counts_cycles ? kCycles / device.gpu().boost_clock_hz : kShortestKernel;
 }
 
-Bound physical_bound(const Kernel& kernel, const Device& device) {
-  Bound bound;
-  // Everything but matrix products runs on the vector lanes; narrow types are computed wider.
-  const double peak = kernel.uses_matrix_units() ? matrix_peak_of(kernel, device)
-                                                 : std::max(device.gpu().vector_peak(kernel.dtype),
-                                                            device.gpu().vector_peak(DType::kFp32));
-  bound.compute_s = static_cast<double>(kernel.flops) / peak;
+Bound physical_bound(const Kernel& kernel, const Device& device, MeasuredCaches caches) {
+  Bound bound{.compute_s = compute_s(kernel, device)};
   // At best all of L2 is warm: what exceeds it comes from DRAM, everything passes through L2.
   const auto bytes = static_cast<double>(kernel.bytes());
   const double beyond = std::max(0.0, bytes - static_cast<double>(device.gpu().l2_bytes));
@@ -100,8 +104,7 @@ Bound physical_bound(const Kernel& kernel, const Device& device) {
       std::max(beyond / device.memory_bytes_per_s, bytes / device.gpu().l2_bytes_per_s());
   bound.law_s = bound.seconds();
   const double cold = bytes / device.memory_bytes_per_s;
-  const std::optional<NetKind> kind = find_net(kernel);
-  switch (kind ? net_def(*kind).caches : MeasuredCaches::kUnknown) {
+  switch (caches) {
     case MeasuredCaches::kUnknown:
       break;
     case MeasuredCaches::kCold:
@@ -118,9 +121,15 @@ Bound physical_bound(const Kernel& kernel, const Device& device) {
   return bound;
 }
 
+Bound physical_bound(const Kernel& kernel, const Device& device) {
+  const std::optional<NetKind> kind = find_net(kernel);
+  return physical_bound(kernel, device, kind ? net_def(*kind).caches : MeasuredCaches::kUnknown);
+}
+
 Bound roofline_bound(const Kernel& kernel, const Device& device) {
-  Bound bound = physical_bound(kernel, device);
-  bound.memory_s = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
+  Bound bound{.compute_s = compute_s(kernel, device),
+              .memory_s = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s};
+  bound.law_s = bound.seconds();
   return bound;
 }
 

@@ -24,7 +24,10 @@ struct Bound {
   double cold_s = 0;
 };
 
-/// Throws Error{kUnsupported} where the device has no unit for the kernel's dtype.
+/// `caches`: as they were when such kernels were measured. Throws Error{kUnsupported} where the
+/// device has no unit for the kernel's dtype.
+Bound physical_bound(const Kernel& kernel, const Device& device, MeasuredCaches caches);
+/// That of the kind that learns the kernel.
 Bound physical_bound(const Kernel& kernel, const Device& device);
 
 /// The classic roofline (Williams, Waterman, Patterson 2009), which knows DRAM only. Throws as

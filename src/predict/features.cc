@@ -27,9 +27,4 @@ float fill_of(int64_t size, int64_t block) {
   return static_cast<float>(size) / static_cast<float>(ceil_divide(size, block) * block);
 }
 
-Features make_features(const Kernel& kernel, const Device& device, const Conditions& conditions,
-                       const Bound& bound, Tile tile) {
-  return net_def(net_of(kernel)).make(kernel, device, conditions, bound, tile);
-}
-
 }  // namespace tilecast

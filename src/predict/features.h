@@ -5,12 +5,8 @@
 
 namespace tilecast {
 
-/// Ratios and logarithms that describe a kernel on a device; never its name. `tile` is read for
-/// matrix products only. The kernel must be of a kind that is learned.
-Features make_features(const Kernel& kernel, const Device& device, const Conditions& conditions,
-                       const Bound& bound, Tile tile);
-
-// What the features of several kinds are made of.
+// What the features of several kinds are made of: ratios and logarithms that describe a kernel on a
+// device, never its name.
 
 /// 1 where it holds.
 float flag(bool value);

@@ -25,8 +25,14 @@ struct Row {
   std::string_view feature;  ///< which is furthest outside
 };
 
-/// The batch's kernels, described: what all models of efficiency see.
-struct Described {
+/// What the profiles of the vendor's library tell of the tile that it picks.
+Tile profiled_tile(const Weights& weights, const Kernel& kernel, const Device& device) {
+  const TileTree* tree = weights.tiles_of(device.vendor);
+  return tree == nullptr ? Tile{} : choose_tile(*tree, tile_features(kernel, device));
+}
+
+/// The batch's kernels: what all models of efficiency see.
+struct Batch {
   std::vector<Row> rows;
   std::vector<float> inputs;  ///< standardized features, `width` a row
   std::vector<float> caps;    ///< logits that the board's power allows
@@ -35,25 +41,22 @@ struct Described {
   InputRows input_rows() const { return {inputs.data(), width, rows.size()}; }
 };
 
-Described describe(NetKind kind, const CostBatch& batch, const Weights& weights) {
+Batch describe_all(NetKind kind, const CostBatch& batch, const Weights& weights) {
   const Net& net = weights.net(kind);
-  const NetDef& def = net_def(kind);
-  Described d{.width = net.mean.size()};
-  d.rows.reserve(batch.rows.size());
-  d.caps.reserve(batch.rows.size());
-  d.inputs.resize(batch.rows.size() * d.width);
+  Batch all{.width = net.mean.size()};
+  all.rows.reserve(batch.rows.size());
+  all.caps.reserve(batch.rows.size());
+  all.inputs.resize(batch.rows.size() * all.width);
   for (const size_t i : batch.rows) {
     const Kernel& kernel = batch.kernels[i];
-    Bound bound = physical_bound(kernel, batch.device);
-    if (batch.conditions.caches == Caches::kWarm) bound.cold_s = 0;
-    const Tile tile = tile_of(weights, kind, kernel, batch.device);
-    const Features features = def.make(kernel, batch.device, batch.conditions, bound, tile);
-    const Outside outside = standardize(net, features, &d.inputs[d.rows.size() * d.width]);
-    d.caps.push_back(power_cap_logit(kernel, batch.device, bound, weights.vector_pj_per_flop));
-    d.rows.push_back({&kernel, bound, law_of(kind, bound, batch.device), tile, outside.excess,
-                      outside.excess > 0 ? def.features[outside.feature] : ""});
+    const auto [bound, tile, features] =
+        describe(weights, kind, kernel, batch.device, batch.conditions);
+    const Outside outside = standardize(net, features, &all.inputs[all.rows.size() * all.width]);
+    all.caps.push_back(power_cap_logit(kernel, batch.device, bound, weights.vector_pj_per_flop));
+    all.rows.push_back({&kernel, bound, law_of(kind, bound, batch.device), tile, outside.excess,
+                        outside.excess > 0 ? feature_names(kind)[outside.feature] : ""});
   }
-  return d;
+  return all;
 }
 
 /// What a device's calibration adds, as far as the device is the one that was calibrated.
@@ -70,17 +73,17 @@ Calibrated calibration_of(NetKind kind, const Weights& weights, const Device& de
 }
 
 /// A calibration acts on the logit: a factor on the time becomes part of it.
-void calibrate_logits(const Calibrated& calibrated, const Described& d, std::vector<float>& logits,
+void calibrate_logits(const Calibrated& calibrated, const Batch& batch, std::vector<float>& logits,
                       std::vector<float>& log_factors) {
-  for (size_t r = 0; r < d.rows.size(); ++r) {
-    const Law& law = d.rows[r].law;
+  for (size_t r = 0; r < batch.rows.size(); ++r) {
+    const Law& law = batch.rows[r].law;
     if (log_factors[r] != 0) {
       const double seconds = law.seconds(logits[r]) * std::exp(log_factors[r]);
       logits[r] = static_cast<float>(law.logit(seconds));
       log_factors[r] = 0;
     }
-    logits[r] +=
-        calibrated.weight * static_cast<float>(calibrated.net->at(&d.inputs[r * d.width], d.width));
+    const float* inputs = &batch.inputs[r * batch.width];
+    logits[r] += calibrated.weight * static_cast<float>(calibrated.net->at(inputs, batch.width));
   }
 }
 
@@ -127,16 +130,16 @@ KernelTime finish(NetKind kind, const Row& row, const Device& device, double law
 
 void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weights) {
   const Net& net = weights.net(kind);
-  Described d = describe(kind, batch, weights);
+  Batch all = describe_all(kind, batch, weights);
   const std::vector<Near> near = near_corrections(net, batch.device);
-  std::vector<float> logits(d.rows.size()), log_factors(d.rows.size(), 0.0f);
-  shared_logits(net, d.input_rows(), d.caps, logits);
-  add_corrections(near, batch.conditions.software, d.input_rows(), logits, log_factors);
+  std::vector<float> logits(all.rows.size()), log_factors(all.rows.size(), 0.0f);
+  shared_logits(net, all.input_rows(), all.caps, logits);
+  add_corrections(near, batch.conditions.software, all.input_rows(), logits, log_factors);
   const Calibrated calibrated = calibration_of(kind, weights, batch.device);
-  if (calibrated.weight > 0) calibrate_logits(calibrated, d, logits, log_factors);
+  if (calibrated.weight > 0) calibrate_logits(calibrated, all, logits, log_factors);
   Coverages coverages(net, near, batch.device);
-  for (size_t r = 0; r < d.rows.size(); ++r) {
-    Row& row = d.rows[r];
+  for (size_t r = 0; r < all.rows.size(); ++r) {
+    Row& row = all.rows[r];
     const Coverage& coverage = coverages.of(combination_of(*row.kernel, batch.conditions));
     const std::string_view missing = coverages.unmeasured(*row.kernel, coverage);
     if (!missing.empty()) {
@@ -150,10 +153,13 @@ void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weigh
   }
 }
 
-Tile tile_of(const Weights& weights, NetKind kind, const Kernel& kernel, const Device& device) {
-  if (!net_def(kind).profiled_tiles) return {};
-  const TileTree* tree = weights.tiles_of(device.vendor);
-  return tree == nullptr ? Tile{} : choose_tile(*tree, tile_features(kernel, device));
+Described describe(const Weights& weights, NetKind kind, const Kernel& kernel, const Device& device,
+                   const Conditions& conditions) {
+  const NetDef& def = net_def(kind);
+  Bound bound = physical_bound(kernel, device, def.caches);
+  if (conditions.caches == Caches::kWarm) bound.cold_s = 0;
+  const Tile tile = def.profiled_tiles ? profiled_tile(weights, kernel, device) : Tile{};
+  return {bound, tile, def.make(kernel, device, conditions, bound, tile)};
 }
 
 }  // namespace tilecast

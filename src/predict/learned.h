@@ -1,5 +1,6 @@
 #pragma once
 
+#include "predict/bound.h"
 #include "predict/cost_models.h"
 #include "predict/nets.h"
 
@@ -9,8 +10,13 @@ namespace tilecast {
 /// interval that held-out measurements show (coverage.h). The weights must hold the kind's model.
 void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weights);
 
-/// The tile that the vendor's library is taken to pick for a kernel of the kind; the usual one
-/// where nothing tells.
-Tile tile_of(const Weights& weights, NetKind kind, const Kernel& kernel, const Device& device);
+/// A kernel as its kind's model sees it.
+struct Described {
+  Bound bound;
+  Tile tile;  ///< that the vendor's library is taken to pick; the usual one where nothing tells
+  Features features;
+};
+Described describe(const Weights& weights, NetKind kind, const Kernel& kernel, const Device& device,
+                   const Conditions& conditions);
 
 }  // namespace tilecast

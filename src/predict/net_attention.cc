@@ -152,10 +152,11 @@ NetDef net(std::string_view name) {
           .caches = MeasuredCaches::kReplayed,
           .learning = kLearnedFromLayers,
           .pair_dtypes = {DType::kBf16},
-          .make = [](const Kernel& kernel, const Device& device, const Conditions& conditions,
-                     const Bound& bound, Tile) {
-            return Table::values(inputs_of(kKind, kernel, device, conditions, bound));
-          }};
+          .make =
+              [](const Kernel& kernel, const Device& device, const Conditions& conditions,
+                 const Bound& bound, Tile) {
+                return Table::values(inputs_of(kKind, kernel, device, conditions, bound));
+              }};
 }
 
 }  // namespace

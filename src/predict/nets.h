@@ -46,8 +46,8 @@ struct Feature {
 };
 
 /// The features of a kind: those that the law shared by all devices sees, then those that only
-/// corrections of single devices see, in one list or several. All are constexpr arrays, so the calls
-/// are direct.
+/// corrections of single devices see, in one list or several. All are constexpr arrays, so the
+/// calls are direct.
 template <const auto& kShared, const auto&... kOwn>
 struct FeatureTable {
   static constexpr size_t kSharedCount = kShared.size();

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "predict/efficiency.h"
-#include "predict/features.h"
+#include "predict/learned.h"
 #include "predict/predictor.h"
 #include "tilecast/error.h"
 
@@ -50,11 +50,9 @@ CalibrationRows collect(NetKind kind, const Weights& weights, const Device& devi
   CalibrationRows rows;
   rows.points.resize(kernels.size() * width);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    const Bound bound = physical_bound(kernels[i], device);
-    const Tile tile = times[i].tile.value_or(Tile{});
-    const Features f = make_features(kernels[i], device, conditions[i], bound, tile);
-    standardize(net, f, &rows.points[i * width]);
-    const Law law = law_of(kind, bound, device);
+    const Described described = describe(weights, kind, kernels[i], device, conditions[i]);
+    standardize(net, described.features, &rows.points[i * width]);
+    const Law law = law_of(kind, described.bound, device);
     rows.laws.push_back(law);
     rows.measured.push_back(used[i]->seconds);
     rows.forecast.push_back(times[i].seconds);

@@ -10,7 +10,6 @@
 
 #include "base/rng.h"
 #include "predict/efficiency.h"
-#include "predict/learned.h"
 #include "predict/power.h"
 #include "train/tile_growth.h"
 
@@ -34,10 +33,10 @@ constexpr float kPowerLimited = 10;
 /// features are few. Corrections learn from all.
 constexpr uint64_t kSharedRows = 6000;
 
-/// Features of one network's rows.
+/// One network's rows, described.
 struct Table {
-  std::vector<Features> features;
-  std::vector<size_t> index;
+  std::vector<Described> rows;
+  std::vector<size_t> index;  ///< into TrainingData::rows
 };
 
 /// Rows that are held out together. Whole layers are measured at many batches and lengths: single
@@ -64,9 +63,9 @@ void fit_scales(Net& net, const Table& table, const std::vector<bool>& use, size
   for (size_t j = 0; j < width; ++j) {
     double sum = 0, squares = 0, used = 0;
     float low = std::numeric_limits<float>::max(), high = std::numeric_limits<float>::lowest();
-    for (size_t r = 0; r < table.features.size(); ++r) {
+    for (size_t r = 0; r < table.rows.size(); ++r) {
       if (!use[table.index[r]]) continue;
-      const float v = table.features[r][j];
+      const float v = table.rows[r].features[j];
       sum += v;
       squares += static_cast<double>(v) * v;
       used += 1;
@@ -84,20 +83,18 @@ void fit_scales(Net& net, const Table& table, const std::vector<bool>& use, size
 
 }  // namespace
 
-void append_kernel(FoldPart& part, const Weights& weights, NetKind kind, const Kernel& kernel,
-                   const Features& features, const Device& device) {
-  std::vector<float>& inputs = part.rows.inputs;
-  inputs.resize(inputs.size() + part.rows.width);
-  standardize(weights.net(kind), features, &inputs[inputs.size() - part.rows.width]);
-  const Bound bound = physical_bound(kernel, device);
-  part.rows.bounds.push_back(static_cast<float>(law_of(kind, bound, device).size()));
-  part.caps.push_back(power_cap_logit(kernel, device, bound, weights.vector_pj_per_flop));
+FoldPart empty_part(NetKind kind) {
+  return {
+      .rows = {.width = feature_names(kind).size(), .lowest_logit = net_def(kind).lowest_logit}};
 }
 
-Features features_of(const Weights& weights, NetKind kind, const Kernel& kernel,
-                     const Device& device, const Conditions& conditions) {
-  return net_def(kind).make(kernel, device, conditions, physical_bound(kernel, device),
-                            tile_of(weights, kind, kernel, device));
+void append_kernel(FoldPart& part, const Weights& weights, NetKind kind, const Kernel& kernel,
+                   const Described& described, const Device& device) {
+  std::vector<float>& inputs = part.rows.inputs;
+  inputs.resize(inputs.size() + part.rows.width);
+  standardize(weights.net(kind), described.features, &inputs[inputs.size() - part.rows.width]);
+  part.rows.bounds.push_back(static_cast<float>(law_of(kind, described.bound, device).size()));
+  part.caps.push_back(power_cap_logit(kernel, device, described.bound, weights.vector_pj_per_flop));
 }
 
 NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use) {
@@ -189,29 +186,25 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
     const auto n = static_cast<size_t>(kind);
     if (!needed[n]) continue;
     Table& table = tables[n];
-    table.features.push_back(
-        features_of(fold.weights, kind, row.kernel, data.devices[row.device], row.conditions));
+    table.rows.push_back(
+        describe(fold.weights, kind, row.kernel, data.devices[row.device], row.conditions));
     table.index.push_back(i);
   }
   for (size_t n = 0; n < kNetCount; ++n) {
     const auto kind = static_cast<NetKind>(n);
-    const size_t width = feature_names(kind).size();
     Net& net = fold.weights.nets[n];
     FoldNet& rows = fold.nets[n];
     const auto usable = [&](size_t i) { return use[i]; };
     if (std::none_of(tables[n].index.begin(), tables[n].index.end(), usable)) continue;
-    fit_scales(net, tables[n], use, width);
-    for (FoldPart* part : {&rows.train, &rows.held_out, &rows.left, &rows.smaller, &rows.larger}) {
-      part->rows.width = width;
-      part->rows.lowest_logit = net_def(kind).lowest_logit;
-    }
+    fit_scales(net, tables[n], use, feature_names(kind).size());
+    rows.train = rows.held_out = rows.left = empty_part(kind);
     for (size_t r = 0; r < tables[n].index.size(); ++r) {
       const size_t i = tables[n].index[r];
       const bool held =
           Rng(seed ^ (held_out_key(data.rows[i].kernel, i) * 0x9e37ull)).below(kHeldOutShare) == 0;
       FoldPart& part = !use[i] ? rows.left : held ? rows.held_out : rows.train;
       const TrainingRow& row = data.rows[i];
-      append_kernel(part, fold.weights, kind, row.kernel, tables[n].features[r],
+      append_kernel(part, fold.weights, kind, row.kernel, tables[n].rows[r],
                     data.devices[row.device]);
       part.device.push_back(row.device);
       part.rows.log_times.push_back(static_cast<float>(

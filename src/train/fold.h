@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "predict/learned.h"
 #include "predict/weights.h"
 #include "train/dataset.h"
 #include "train/forest_trainer.h"
@@ -63,12 +64,12 @@ ForestTask forest_task(const FoldPart& part, const TrainingData& data, size_t de
 /// for the corrections on the measured ones.
 void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t seed);
 
-/// A kernel of the kind on a device, without what was measured.
-void append_kernel(FoldPart& part, const Weights& weights, NetKind kind, const Kernel& kernel,
-                   const Features& features, const Device& device);
+/// A part of a kind without rows.
+FoldPart empty_part(NetKind kind);
 
-Features features_of(const Weights& weights, NetKind kind, const Kernel& kernel,
-                     const Device& device, const Conditions& conditions);
+/// A kernel of the kind on a device, as the weights describe it, without what was measured.
+void append_kernel(FoldPart& part, const Weights& weights, NetKind kind, const Kernel& kernel,
+                   const Described& described, const Device& device);
 
 /// The first `width` inputs of the rows that `use` names.
 NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use);

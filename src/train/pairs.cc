@@ -70,7 +70,7 @@ void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, Net
       for (const auto& [part, kernel] :
            {std::pair{&smaller, &small[i]}, std::pair{&larger, &large[i]}}) {
         append_kernel(*part, weights, kind, *kernel,
-                      features_of(weights, kind, *kernel, *devices[d], {}), *devices[d]);
+                      describe(weights, kind, *kernel, *devices[d], {}), *devices[d]);
         part->device.push_back(d);
       }
     }
@@ -81,7 +81,6 @@ void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, Net
 
 void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t seed) {
   FoldNet& rows = fold.net(kind);
-  const size_t width = feature_names(kind).size();
   const size_t shared = net_def(kind).shared;
   const Rng rng(seed * 31 + static_cast<uint64_t>(kind));
   const std::vector<Device> all = bundled_devices();
@@ -98,10 +97,8 @@ void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t
     measured.push_back(&data.devices[d]);
     index.push_back(d);
   }
-  FoldPart smaller{.rows = {.width = width, .lowest_logit = net_def(kind).lowest_logit}};
-  FoldPart larger = smaller;
-  rows.smaller = smaller;
-  rows.larger = larger;
+  FoldPart smaller = empty_part(kind), larger = smaller;
+  rows.smaller = rows.larger = smaller;
   fill_pairs(smaller, larger, fold.weights, kind, sheets, rng);
   const std::vector<bool> every(smaller.device.size(), true);
   rows.shared_pairs = {narrowed(smaller.rows, shared, every), narrowed(larger.rows, shared, every)};
