@@ -20,10 +20,6 @@ double all_reduce_s(const Kernel& kernel, const Device& device) {
   return kStart + kPerRank * n + 2 * (n - 1) / n * static_cast<double>(kernel.read_bytes) / link;
 }
 
-bool covers_all_reduce(const Kernel& kernel, const Device&, const Weights&) {
-  return kernel.is<Collective>();
-}
-
 void estimate_all_reduce(const CostBatch& batch, const Weights&) {
   for (const size_t i : batch.rows) {
     KernelTime time;
@@ -33,7 +29,6 @@ void estimate_all_reduce(const CostBatch& batch, const Weights&) {
     time.high_s = time.seconds * 2;
     time.limit = Limit::kNetwork;
     time.utilization_ratio = 1;
-    time.predictor = "all_reduce";
     batch.times[i] = time;
   }
 }

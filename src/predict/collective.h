@@ -12,7 +12,6 @@ namespace tilecast {
 double all_reduce_s(const Kernel& kernel, const Device& device);
 
 /// The cost model of collectives.
-bool covers_all_reduce(const Kernel& kernel, const Device& device, const Weights& weights);
 void estimate_all_reduce(const CostBatch& batch, const Weights& weights);
 
 }  // namespace tilecast

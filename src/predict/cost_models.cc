@@ -12,8 +12,9 @@ namespace {
 template <NetKind kKind>
 CostModel learned() {
   return {net_name(kKind),
-          [](const Kernel& kernel, const Device&, const Weights& weights) {
-            return net_def(kKind).covers(kernel) && !weights.net(kKind).members.empty();
+          [](const Kernel& kernel, const Device& device, const Weights& weights) {
+            return device.as_gpu() != nullptr && !weights.net(kKind).members.empty() &&
+                   net_def(kKind).covers(kernel);
           },
           [](const CostBatch& batch, const Weights& weights) {
             estimate_learned(kKind, batch, weights);
@@ -23,7 +24,11 @@ CostModel learned() {
 template <size_t... kKinds>
 std::array<CostModel, kNetCount + 2> table(std::index_sequence<kKinds...>) {
   return {learned<static_cast<NetKind>(kKinds)>()...,
-          CostModel{"all_reduce", covers_all_reduce, estimate_all_reduce},
+          CostModel{"all_reduce",
+                    [](const Kernel& kernel, const Device&, const Weights&) {
+                      return kernel.is<Collective>();
+                    },
+                    estimate_all_reduce},
           CostModel{kRoofline, [](const Kernel&, const Device&, const Weights&) { return true; },
                     estimate_unlearned}};
 }

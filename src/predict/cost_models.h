@@ -21,10 +21,10 @@ struct CostBatch {
 };
 
 struct CostModel {
-  std::string_view name;  ///< KernelTime::predictor
+  std::string_view name;
   /// Whether the model forecasts the kernel on the device with these weights.
   bool (*covers)(const Kernel& kernel, const Device& device, const Weights& weights);
-  /// Sets the times of the batch's rows.
+  /// Sets the times of the batch's rows, all but KernelTime::predictor.
   void (*estimate)(const CostBatch& batch, const Weights& weights);
 };
 

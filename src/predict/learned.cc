@@ -103,8 +103,7 @@ Limit limit_of(const Bound& bound, double reference, double seconds) {
   return bound.compute_s >= bound.memory_s ? Limit::kCompute : Limit::kMemory;
 }
 
-KernelTime finish(NetKind kind, const Row& row, const Device& device, double law_s,
-                  const Spread& spread) {
+KernelTime finish(const Row& row, const Device& device, double law_s, const Spread& spread) {
   const double bound = row.bound.seconds();
   KernelTime time;
   time.seconds = std::max(law_s, bound) + row.bound.cold_s;
@@ -120,7 +119,6 @@ KernelTime finish(NetKind kind, const Row& row, const Device& device, double law
   const double reference = row.bound.law_s + row.bound.cold_s;
   time.utilization_ratio = std::min(1.0, reference / time.seconds);
   time.limit = limit_of(row.bound, reference, time.seconds);
-  time.predictor = net_name(kind);
   time.extrapolated = row.excess > kExtrapolates;
   if (time.extrapolated) time.extrapolated_feature = row.feature;
   return time;
@@ -149,7 +147,7 @@ void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weigh
     Spread spread = spread_of(net, near, coverage, row.law.size());
     if (calibrated.weight > 0) calibrate_spread(calibrated, spread);
     const double law_s = row.law.seconds(logits[r]) * std::exp(log_factors[r]);
-    batch.times[batch.rows[r]] = finish(kind, row, batch.device, law_s, spread);
+    batch.times[batch.rows[r]] = finish(row, batch.device, law_s, spread);
   }
 }
 

@@ -208,6 +208,24 @@ TEST(CostModels, TheFirstThatCoversForecastsAndTheLastCoversAll) {
   EXPECT_TRUE(cost_models().back().covers(kernels[0], device, Weights{}));
 }
 
+TEST(CostModels, HaveNamesOfTheirOwnAndTheLearnedOnesAreOfGpus) {
+  const Kernel kernel = random_kernels(1, 4).front();
+  Device device = find_device("V100");
+  const auto covering = [&] {
+    std::set<std::string_view> names;
+    for (const CostModel& model : cost_models()) {
+      if (model.covers(kernel, device, weights())) names.insert(model.name);
+    }
+    return names;
+  };
+  EXPECT_EQ(covering().size(), 2u) << "a learned one and the roofline";
+  device.chip = Accelerator{};
+  EXPECT_EQ(covering(), std::set<std::string_view>{"roofline"});
+  std::set<std::string_view> all;
+  for (const CostModel& model : cost_models()) all.insert(model.name);
+  EXPECT_EQ(all.size(), cost_models().size());
+}
+
 TEST(Efficiency, TrainingAndForecastsHaveOneLaw) {
   const Law law{.shortest_s = 2e-6, .bound_s = 1e-4, .lowest_logit = -5};
   for (const float logit : {-9.0f, -5.0f, -1.0f, 0.0f, 3.0f, 60.0f}) {

@@ -28,7 +28,9 @@ class LearnedPredictor : public Predictor {
     for (size_t i = 0; i < kernels.size(); ++i) rows[next[chosen[i]]++] = i;
     for (size_t m = 0; m < models.size(); ++m) {
       const auto own = std::span(rows).subspan(ends[m], ends[m + 1] - ends[m]);
-      if (!own.empty()) models[m].estimate({kernels, own, device, conditions, times}, weights_);
+      if (own.empty()) continue;
+      models[m].estimate({kernels, own, device, conditions, times}, weights_);
+      for (const size_t i : own) times[i].predictor = models[m].name;
     }
   }
 
@@ -41,13 +43,13 @@ class RooflinePredictor : public Predictor {
   void predict(std::span<const Kernel> kernels, const Device& device, const Conditions&,
                std::span<KernelTime> times) const override {
     for (size_t i = 0; i < kernels.size(); ++i) {
-      if (!kernels[i].is<Collective>()) {
+      if (kernels[i].is<Collective>()) {
+        times[i].seconds = all_reduce_s(kernels[i], device);
+        times[i].low_s = times[i].high_s = times[i].seconds;
+        times[i].limit = Limit::kNetwork;
+      } else {
         times[i] = roofline_time(kernels[i], device);
-        continue;
       }
-      times[i].seconds = all_reduce_s(kernels[i], device);
-      times[i].low_s = times[i].high_s = times[i].seconds;
-      times[i].limit = Limit::kNetwork;
       times[i].predictor = kRoofline;
     }
   }

@@ -27,7 +27,7 @@ struct KernelTime {
   std::optional<Tile> tile;  ///< matrix products only
   double waves = 0;
   double utilization_ratio = 0;  ///< least time that the data sheet allows, over the forecast
-  std::string_view predictor;    ///< the cost model
+  std::string_view predictor;    ///< CostModel::name, or "roofline"
   /// Of the interval's square, the share that all kernels of `predictor` have in common.
   double common_share = 1;
   bool extrapolated = false;

@@ -13,7 +13,6 @@ KernelTime roofline_time(const Kernel& kernel, const Device& device) {
   time.limit = bound.compute_s >= bound.memory_s ? Limit::kCompute : Limit::kMemory;
   time.waves = count_waves(kernel, device, {}).waves;
   time.utilization_ratio = 1.0;
-  time.predictor = kRoofline;
   return time;
 }
 
