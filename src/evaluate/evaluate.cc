@@ -8,8 +8,6 @@
 
 #include "api/internal.h"
 #include "base/text.h"
-#include "devices/registry.h"
-#include "importers/model.h"
 #include "measurements/measurements.h"
 #include "predict/bound.h"
 #include "predict/near.h"
@@ -60,13 +58,14 @@ class Evaluator {
   }
 
  private:
-  const Device* device(const std::string& name) {
-    const auto [it, fresh] = devices_.emplace(name, std::nullopt);
+  /// nullptr where no device has the name: the caller lists the measurement as not evaluated.
+  const GpuRef* gpu(const std::string& name) {
+    const auto [it, fresh] = gpus_.emplace(name, std::nullopt);
     if (fresh) {
       try {
-        it->second = find_device(name);
+        it->second = load_gpu_ref(name);
       } catch (const Error&) {
-        // Stays empty; the caller lists the measurement as not evaluated.
+        // Stays empty.
       }
     }
     return it->second ? &*it->second : nullptr;
@@ -75,14 +74,14 @@ class Evaluator {
   void kernels(const MeasurementSet& set) {
     std::map<const Device*, std::vector<const KernelMeasurement*>> by_device;
     for (const KernelMeasurement& m : set.kernels) {
-      const Device* found = device(m.gpu);
+      const GpuRef* found = gpu(m.gpu);
       if (found == nullptr) {
         skipped_[set.sources[m.source] + ": unknown GPU '" + shown_name(m.gpu) + "'"] += 1;
-      } else if (!has_unit_for(m.kernel, *found)) {
-        skipped_[fmt::format("{}: {} has no {} unit", set.sources[m.source], found->id,
+      } else if (!has_unit_for(m.kernel, found->content->device)) {
+        skipped_[fmt::format("{}: {} has no {} unit", set.sources[m.source], found->id(),
                              dtype_name(m.kernel.multiplied()))] += 1;
       } else {
-        by_device[found].push_back(&m);
+        by_device[&found->content->device].push_back(&m);
       }
     }
     using Key = std::tuple<std::string, std::string, std::string, std::string>;
@@ -118,12 +117,9 @@ class Evaluator {
     }
   }
 
-  ModelRef model_of(const ModelMeasurement& m) {
-    if (m.config_text.empty()) return load_model_ref(m.config.empty() ? m.model : m.config);
-    ModelRef ref;
-    ref.content = std::make_shared<const ModelRef::Content>(
-        ModelRef::Content{import_model(m.config_text, m.model + "/config.json")});
-    return ref;
+  static ModelRef model_of(const ModelMeasurement& m) {
+    if (!m.config_text.empty()) return model_from_text(m.config_text, m.model + "/config.json");
+    return load_model_ref(m.config.empty() ? m.model : m.config);
   }
 
   void model(const ModelMeasurement& m) {
@@ -133,14 +129,12 @@ class Evaluator {
       skipped_[m.source + ": option '" + m.option + "' is not forecast"] += 1;
       return;
     }
-    if (device(m.gpu) == nullptr) {
+    const GpuRef* found = gpu(m.gpu);
+    if (found == nullptr) {
       skipped_[m.source + ": unknown GPU '" + shown_name(m.gpu) + "'"] += 1;
       return;
     }
     try {
-      const ModelRef ref = model_of(m);
-      GpuRef gpu;
-      gpu.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{*device(m.gpu)});
       Request request;
       request.mode = m.mode == "training" ? Mode::kTraining : Mode::kInference;
       request.batch = m.batch;
@@ -150,7 +144,7 @@ class Evaluator {
       request.execution.dtype = m.dtype.empty() ? "fp32" : m.dtype;  // not the checkpoint's
       set_option(request, *find_option("optimizer", request.kind), m.optimizer);
       request.execution.predictor = predictor_;
-      const Forecast f = forecaster_.forecast(ref, gpu, request);
+      const Forecast f = forecaster_.forecast(model_of(m), *found, request);
       result_.models.push_back({f.gpu, m.model, m.mode, m.seq, m.batch, m.dtype, m.option,
                                 m.measured_s, f.latency_s, f.latency_low_s, f.latency_high_s,
                                 100 * std::abs(f.latency_s / m.measured_s - 1)});
@@ -162,7 +156,7 @@ class Evaluator {
   const Forecaster& forecaster_;
   const PredictorKind predictor_;
   Evaluation result_;
-  std::map<std::string, std::optional<Device>> devices_;
+  std::map<std::string, std::optional<GpuRef>> gpus_;
   std::map<std::string, int> skipped_;
 };
 
