@@ -121,8 +121,9 @@ void plan_corrections(TrainingPlan& plan, Fold& fold, size_t n) {
       correction.members.resize(members_of(plan, fold));
       plan.networks += correction.members.size();
     }
+    plan.corrections.push_back(
+        {.fold = &fold, .net = n, .index = net.corrections.size(), .device = d});
     net.corrections.push_back(std::move(correction));
-    plan.correction_rows.emplace_back();
   }
   solve_kriging(net);
 }
@@ -174,33 +175,38 @@ Job net_job(NetTask task, Mlp* result) {
   };
 }
 
-void add_forest_jobs(const TrainingPlan& plan, Fold& fold, size_t n, Correction& correction,
-                     size_t device, std::vector<Job>& jobs) {
-  for (SoftwareForest& f : correction.forests) {
-    jobs.push_back([&plan, &fold, &f, n, device](const ReportEpoch&) {
-      ForestTask task = forest_task(fold.nets[n].train, plan.data, device, f.software);
-      task.seed = plan.options.seed * kSeedStride + n;
+void add_forest_jobs(const TrainingPlan& plan, const PlannedCorrection& planned,
+                     std::vector<Job>& jobs) {
+  for (SoftwareForest& f : planned.correction().forests) {
+    jobs.push_back([&plan, &planned, &f](const ReportEpoch&) {
+      ForestTask task =
+          forest_task(planned.fold->nets[planned.net].train, plan.data, planned.device, f.software);
+      task.seed = plan.options.seed * kSeedStride + planned.net;
       f.forest = train_forest(task);
     });
   }
 }
 
-void add_network_jobs(const TrainingPlan& plan, const Fold& fold, size_t n, Correction& correction,
-                      size_t device, CorrectionRows& rows, std::vector<Job>& jobs) {
-  const FoldNet& parts = fold.nets[n];
-  rows.train = rows_of_device(parts.train, device);
-  rows.held_out = rows_of_device(parts.held_out, device);
-  rows.pairs = {rows_of_device(parts.smaller, device), rows_of_device(parts.larger, device)};
-  const auto width = static_cast<int>(rows.train.width);
+void add_network_jobs(const TrainingPlan& plan, PlannedCorrection& planned,
+                      std::vector<Job>& jobs) {
+  Correction& correction = planned.correction();
+  if (correction.members.empty()) return;
+  const FoldNet& parts = planned.fold->nets[planned.net];
+  planned.train = rows_of_device(parts.train, planned.device);
+  planned.held_out = rows_of_device(parts.held_out, planned.device);
+  planned.pairs = {rows_of_device(parts.smaller, planned.device),
+                   rows_of_device(parts.larger, planned.device)};
+  const auto width = static_cast<int>(planned.train.width);
   const int hidden = plan.options.hidden;
   for (size_t m = 0; m < correction.members.size(); ++m) {
-    NetTask task = base_task(plan,
-                             fmt::format("{}-{}-{}-{}", fold.name,
-                                         net_name(static_cast<NetKind>(n)), correction.source, m),
-                             {width, hidden, hidden, 1}, 977 + n + m * 104729);
-    task.train = &rows.train;
-    task.held_out = &rows.held_out;
-    task.pairs = &rows.pairs;
+    NetTask task =
+        base_task(plan,
+                  fmt::format("{}-{}-{}-{}", planned.fold->name,
+                              net_name(static_cast<NetKind>(planned.net)), correction.source, m),
+                  {width, hidden, hidden, 1}, 977 + planned.net + m * 104729);
+    task.train = &planned.train;
+    task.held_out = &planned.held_out;
+    task.pairs = &planned.pairs;
     jobs.push_back(net_job(std::move(task), &correction.members[m]));
   }
 }
@@ -244,20 +250,11 @@ std::vector<Job> law_jobs(TrainingPlan& plan) {
 }
 
 std::vector<Job> correction_jobs(TrainingPlan& plan) {
+  for (auto& fold : plan.folds) apply_shared_law(*fold);
   std::vector<Job> jobs;
-  auto rows = plan.correction_rows.begin();
-  for (auto& fold : plan.folds) {
-    apply_shared_law(*fold);
-    for (size_t n = 0; n < kNetCount; ++n) {
-      for (Correction& correction : fold->weights.nets[n].corrections) {
-        size_t device = 0;
-        while (plan.data.devices[device].id != correction.source) ++device;
-        add_forest_jobs(plan, *fold, n, correction, device, jobs);
-        if (!correction.members.empty())
-          add_network_jobs(plan, *fold, n, correction, device, *rows, jobs);
-        ++rows;
-      }
-    }
+  for (PlannedCorrection& planned : plan.corrections) {
+    add_forest_jobs(plan, planned, jobs);
+    add_network_jobs(plan, planned, jobs);
   }
   return jobs;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -12,10 +11,17 @@
 
 namespace tilecast {
 
-/// Rows of one device that a correction's networks learn from.
-struct CorrectionRows {
+/// A correction to learn: of a device, in a fold's network.
+struct PlannedCorrection {
+  Fold* fold = nullptr;
+  size_t net = 0;
+  size_t index = 0;   ///< into Net::corrections
+  size_t device = 0;  ///< into TrainingData::devices
+  /// What its networks learn from; set when the laws are learned.
   NetRows train, held_out;
   GrowingPairs pairs;
+
+  Correction& correction() const { return fold->weights.nets[net].corrections[index]; }
 };
 
 /// What a training run learns: folds of the rows, and in each the laws that all devices share and
@@ -27,7 +33,7 @@ struct TrainingPlan {
   std::array<bool, kNetCount> enough{};  ///< whether there are rows to learn each network from
   /// The first leaves no GPU out: its weights are the result. The others only measure errors.
   std::vector<std::unique_ptr<Fold>> folds;
-  std::deque<CorrectionRows> correction_rows;  ///< of each correction, in the folds' order
+  std::vector<PlannedCorrection> corrections;  ///< in the folds' order
   size_t networks = 0;                         ///< to learn
 
   /// A fold learns what it is judged on: the networks that its left-out device has rows of.
