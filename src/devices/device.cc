@@ -80,14 +80,13 @@ std::vector<Link> read_links(const JsonObject& parent) {
 }
 
 /// Fields that every device has, and those of a GPU alone.
-const std::vector<std::string> kDeviceFields = {
-    "schema_version",     "kind", "id", "name", "vendor", "aliases", "notes", "memory_bytes",
-    "memory_bytes_per_s", "links"};
-const std::vector<std::string> kGpuFields = {
-    "sm_count",          "lanes_per_sm",           "base_clock_hz",        "boost_clock_hz",
-    "l2_bytes",          "last_level_cache_bytes", "on_chip_bytes_per_sm", "register_bytes_per_sm",
-    "threads_per_sm",    "board_power_w",          "process_nm",           "vector_flops_per_s",
-    "matrix_flops_per_s"};
+constexpr auto kDeviceFields =
+    std::to_array<const char*>({"schema_version", "kind", "id", "name", "vendor", "aliases",
+                                "notes", "memory_bytes", "memory_bytes_per_s", "links"});
+constexpr auto kGpuFields = std::to_array<const char*>(
+    {"sm_count", "lanes_per_sm", "base_clock_hz", "boost_clock_hz", "l2_bytes",
+     "last_level_cache_bytes", "on_chip_bytes_per_sm", "register_bytes_per_sm", "threads_per_sm",
+     "board_power_w", "process_nm", "vector_flops_per_s", "matrix_flops_per_s"});
 
 /// Optional numbers of a GPU: taken from the file, or a stated stand-in with a warning.
 class OptionalNumbers {
@@ -163,7 +162,7 @@ Device parse_device(std::string_view json_text, const std::string& where) {
   const Json json = parse_json(json_text, where);
   const JsonObject file(json, where);
   const bool is_gpu = is_gpu_file(file);
-  std::vector<std::string> known = kDeviceFields;
+  std::vector<std::string> known(kDeviceFields.begin(), kDeviceFields.end());
   if (is_gpu) known.insert(known.end(), kGpuFields.begin(), kGpuFields.end());
   file.reject_unknown(known);
   file.integer({"schema_version"}, 1, 1);

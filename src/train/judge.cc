@@ -166,7 +166,7 @@ void set_intervals(Net& net, const Spreads& spreads, bool left_out, size_t devic
 
 }  // namespace
 
-Judgement judge(TrainingPlan& plan) {
+TrainResult judge(TrainingPlan& plan) {
   const TrainingData& data = plan.data;
   ErrorMap held_out, left_out;
   for (size_t n = 0; n < kNetCount; ++n) {
@@ -190,7 +190,7 @@ Judgement judge(TrainingPlan& plan) {
     set_intervals(net, spreads, plan.folds.size() > 1, data.devices.size());
     set_call_overheads(net, static_cast<NetKind>(n), data);
   }
-  return {table(held_out), table(left_out)};
+  return {data.report, table(held_out), table(left_out)};
 }
 
 }  // namespace tilecast

@@ -14,9 +14,7 @@ TrainResult train_weights(const TrainOptions& options, const ShowProgress& progr
   JobRunner runner(options.threads, static_cast<int>(plan.networks) * options.epochs, progress);
   runner.run(law_jobs(plan));
   runner.run(correction_jobs(plan));
-  Judgement judgement = judge(plan);
-  const TrainResult result{plan.data.report, std::move(judgement.held_out),
-                           std::move(judgement.left_out)};
+  TrainResult result = judge(plan);
   write_training(options.output, plan, runner.history(), result);
   folder.remove_checkpoints();
   return result;

@@ -50,13 +50,14 @@ std::string curves(const TrainingHistory& history) {
 void write_training(const std::filesystem::path& folder, TrainingPlan& plan,
                     const TrainingHistory& history, const TrainResult& result) {
   write_file(folder / "held_out.csv", curves(history));
-  const Json errors = {{"provenance", provenance(plan)},
+  const Json source = provenance(plan);
+  const Json errors = {{"provenance", source},
                        {"held_out", error_rows(result.held_out)},
                        {"left_out", error_rows(result.left_out)},
                        {"left_out_rows", result.report}};
   write_file(folder / "errors.json", errors.dump(1) + "\n");
   Weights& weights = plan.folds.front()->weights;
-  weights.provenance = provenance(plan).dump();
+  weights.provenance = source.dump();
   write_file(folder / kWeightsFile, serialize_weights(weights));
 }
 

@@ -182,18 +182,6 @@ std::string math_fingerprint() {
   return "math " + hash.text();
 }
 
-std::vector<std::string> words(const std::string& line) {
-  std::vector<std::string> found(1);
-  for (const char c : line) {
-    if (c == ' ') {
-      found.emplace_back();
-    } else {
-      found.back() += c;
-    }
-  }
-  return found;
-}
-
 /// Whether two words are the same text, or name the same number to 9 digits ("s=1.25", "[0.5").
 bool alike(const std::string& a, const std::string& b) {
   if (a == b) return true;
@@ -210,7 +198,7 @@ bool alike(const std::string& a, const std::string& b) {
 /// Lines are alike but for the hash of the times, and for the last digits of numbers.
 bool alike_elsewhere(const std::string& a, const std::string& b) {
   constexpr size_t kTimes = 4;  // model, device, kind, work, times
-  const std::vector<std::string> x = words(a), y = words(b);
+  const std::vector<std::string> x = split(a, ' '), y = split(b, ' ');
   if (x.size() != y.size()) return false;
   for (size_t i = 0; i < x.size(); ++i) {
     if (i != kTimes && !alike(x[i], y[i])) return false;
