@@ -182,7 +182,7 @@ TEST(OwnLayout, WarmRowsAreWarmKernelsAndCountForThemselves) {
 TEST(OwnLayout, WhatIsLeftOutIsCountedByReason) {
   const MeasurementSet set = kit_rows(
       "gpu,op,dtype,m,n,latency_s,status\n"
-      "T4,top_k,fp32,64,128,1e-5,ok\nT4,top_k,fp32,64,128,1e-5,ok\nT4,embedding_bag,fp32,1,1,1,ok\n"
+      "T4,top_k,fp32,64,128,1e-5,ok\nT4,top_k,fp32,64,128,1e-5,ok\nT4,sort,fp32,64,128,1,ok\n"
       "T4,softmax,fp64,64,128,1e-5,ok\nT4,softmax,fp32,64,128,,failed\nT4,softmax,fp32,64,128,,\n"
       "T4,softmax,fp32,64,128,,\nT4,\x1b[2Jevil,fp32,64,128,1,\n");
   EXPECT_TRUE(set.kernels.empty());
@@ -191,7 +191,7 @@ TEST(OwnLayout, WhatIsLeftOutIsCountedByReason) {
   for (const std::string& line : set.unmatched) all += line.substr(line.find(": ")) + "\n";
   EXPECT_EQ(all,
             ": operator 'top_k' is not forecast (2 rows)\n"
-            ": operator 'embedding_bag' is not forecast\n"
+            ": operator 'sort' is not forecast\n"
             ": dtype 'fp64' is not forecast\n"
             ": no time was measured (failed)\n"
             ": latency_s is empty (2 rows)\n"
