@@ -24,7 +24,7 @@ class EveryGraph : public testing::TestWithParam<std::string> {
 TEST_P(EveryGraph, IsSoundInInference) {
   Graph graph = build(DType::kBf16, false, model.has_fused_attention);
   ASSERT_NO_THROW(validate(graph));
-  quantize_linears(graph, [](std::string_view) { return Scheme::kFp8Block; });
+  quantize_linears(graph, [](std::string_view) { return QuantScheme::kFp8Block; });
   ASSERT_NO_THROW(validate(graph));
   fuse_pointwise(graph);
   EXPECT_NO_THROW(validate(graph));
@@ -50,7 +50,7 @@ TEST_P(EveryGraph, IsSoundAsAStepOfServingSoftware) {
   const Graph modules = model.build({.dtype = DType::kBf16}), share = shard(modules, 2);
   EXPECT_NO_THROW(validate(share));
   StepRequest request;
-  for (const Scheme scheme : {Scheme::kNone, Scheme::kFp8}) {
+  for (const QuantScheme scheme : {QuantScheme::kNone, QuantScheme::kFp8}) {
     request.scheme_of = [scheme](std::string_view) { return scheme; };
     request.groups = {{.sequences = 4, .tokens = 1, .past = 100}};
     EXPECT_NO_THROW(validate(fuse(modules, request)));

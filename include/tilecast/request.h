@@ -35,7 +35,7 @@ std::vector<TraceRequest> read_trace(const std::string& path);
 inline constexpr int64_t kDefaultMaxNumSeqs = 256;
 
 /// Requests of one simulation at most.
-inline constexpr int64_t kMostServedRequests = 100'000;
+inline constexpr int64_t kMaxServedRequests = 100'000;
 
 /// The load of a server and what bounds its answers. One of rate, concurrency and trace is given.
 struct Load {

@@ -24,10 +24,10 @@ std::optional<Warning> slower_experts(const std::string& subject, const Graph& g
   std::vector<Pair> pairs;
   for (const Launch& launch : program.launches) {
     const Kernel& kernel = program.kernels[launch.kernel];
-    if (!kernel.is<Experts>() || kernel.scheme == Scheme::kNone) continue;
+    if (!kernel.is<Experts>() || kernel.scheme == QuantScheme::kNone) continue;
     if (times[launch.kernel].extrapolated) continue;  // no measurement says so
     Node node = *launch.node;
-    node.set_attribute("scheme", Scheme::kNone);
+    node.set_attribute("scheme", QuantScheme::kNone);
     const size_t first = wide.size();
     lower_node(graph, node, wide);
     pairs.push_back({&launch, first, wide.size()});

@@ -215,7 +215,7 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   forecast.parameters = pass.graph.parameter_count();
   describe_request(forecast, used, precision);
   add_times(forecast, pass);
-  const double peak = device.matmul_peak(multiplied_dtype(precision.scheme, precision.dtype));
+  const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
   if (forecast.latency_s > 0 && peak > 0)
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   std::vector<Warning>& warnings = forecast.warnings;

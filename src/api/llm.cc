@@ -218,7 +218,7 @@ class Llm {
 
   double utilization(const LlmForecast& f, double times_per_s) const {
     const double peak =
-        device_.matmul_peak(multiplied_dtype(steps_.precision().scheme, steps_.dtype()));
+        device_.matmul_peak(compute_dtype(steps_.precision().scheme, steps_.dtype()));
     return peak > 0 ? static_cast<double>(f.flops) * times_per_s / peak : 0;
   }
 

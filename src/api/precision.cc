@@ -18,8 +18,9 @@ std::string text(std::string_view name) { return std::string(name); }
 bool has_unit(const Device& device, DType dtype) { return device.matmul_peak(dtype) > 0; }
 
 /// All linear layers and experts alike, but for routers.
-SchemeOf uniform(Scheme scheme) {
-  return [scheme](std::string_view module) { return is_router(module) ? Scheme::kNone : scheme; };
+SchemeOf uniform(QuantScheme scheme) {
+  return
+      [scheme](std::string_view module) { return is_router(module) ? QuantScheme::kNone : scheme; };
 }
 
 class Resolver {
@@ -49,7 +50,7 @@ class Resolver {
                       model_.name, dtype_name(*model_.fixed_dtype), asked));
     if (asked == kAutocastBf16 || asked == kAutocastFp16) {
       autocast_in(asked == kAutocastBf16 ? DType::kBf16 : DType::kFp16);
-    } else if (const std::optional<Scheme> scheme = find_scheme(asked)) {
+    } else if (const std::optional<QuantScheme> scheme = find_scheme(asked)) {
       scheme_for_all(*scheme);
     } else {
       p_.dtype = *find_dtype(asked);
@@ -66,7 +67,7 @@ class Resolver {
     p_.autocast = true;
   }
 
-  void scheme_for_all(Scheme scheme) {
+  void scheme_for_all(QuantScheme scheme) {
     if (request_.training)
       throw Error(ErrorKind::kUnsupported,
                   fmt::format("`dtype` {}: training in few bits is not forecast; use amp, "
@@ -132,11 +133,11 @@ class Resolver {
     p_.source = checkpoint_.quantization;
     std::vector<std::string> names;
     // Which scheme stands for which.
-    std::array<Scheme, kSchemeCount> used{};
-    for (size_t i = 0; i < kSchemeCount; ++i) used[i] = static_cast<Scheme>(i);
-    for (const Scheme scheme : checkpoint_.schemes) {
-      Scheme& now = used[static_cast<size_t>(scheme)];
-      if (const DType dtype = multiplied_dtype(scheme, p_.dtype); !has_unit(device_, dtype)) {
+    std::array<QuantScheme, kSchemeCount> used{};
+    for (size_t i = 0; i < kSchemeCount; ++i) used[i] = static_cast<QuantScheme>(i);
+    for (const QuantScheme scheme : checkpoint_.schemes) {
+      QuantScheme& now = used[static_cast<size_t>(scheme)];
+      if (const DType dtype = compute_dtype(scheme, p_.dtype); !has_unit(device_, dtype)) {
         now = weight_only(scheme);
         p_.warnings.push_back({WarningCode::kSchemeReplaced,
                                device_.id,
@@ -144,7 +145,7 @@ class Resolver {
                                {{"scheme", text(scheme_info(scheme).name)},
                                 {"source", checkpoint_.quantization},
                                 {"multiplied", text(dtype_name(dtype))},
-                                {"weight_bits", dtype_bits(scheme_info(now).weight)},
+                                {"weight_bits", dtype_bits(scheme_info(now).weight_dtype)},
                                 {"dtype", text(dtype_name(p_.dtype))},
                                 {"taken", text(scheme_info(now).name)},
                                 {"known", int64_t{has_marlin_kernels()}}}});

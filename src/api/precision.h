@@ -17,8 +17,8 @@ namespace tilecast {
 struct Precision {
   /// Of weights and activations; with autocast, of matrix products, convolutions and attention.
   DType dtype = DType::kFp32;
-  SchemeOf scheme_of;             ///< null: nothing is in few bits
-  Scheme scheme = Scheme::kNone;  ///< of most weights
+  SchemeOf scheme_of;                       ///< null: nothing is in few bits
+  QuantScheme scheme = QuantScheme::kNone;  ///< of most weights
   bool autocast = false;
   std::string name;    ///< as in options and output
   std::string source;  ///< "asked", "default", "graph", or the field of the config that says so

@@ -9,12 +9,12 @@ namespace tilecast {
 
 /// No model, device file, calibration or checkpoint is near this size: the largest published
 /// config.json has some 100 kB, and graphs of whole models a few MB.
-inline constexpr uint64_t kMostFileBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
 
 /// Whole content of a regular file of at most `most_bytes`. Pipes, devices and sockets are refused
 /// without reading from them: they may never end. Throws Error{kNotFound}, Error{kIo}, or
 /// Error{kInput} for a file that is too large.
-std::string read_file(const std::filesystem::path& path, uint64_t most_bytes = kMostFileBytes);
+std::string read_file(const std::filesystem::path& path, uint64_t most_bytes = kMaxFileBytes);
 
 /// Writes `content` to `path`, whole or not at all: a part file beside it is renamed at the end. A
 /// link stays a link, its target is replaced; a file that is there keeps its permissions. Devices

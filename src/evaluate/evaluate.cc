@@ -79,7 +79,7 @@ class Evaluator {
         skipped_[set.sources[m.source] + ": unknown GPU '" + shown_name(m.gpu) + "'"] += 1;
       } else if (!has_unit_for(m.kernel, found->content->device)) {
         skipped_[fmt::format("{}: {} has no {} unit", set.sources[m.source], found->id(),
-                             dtype_name(m.kernel.multiplied()))] += 1;
+                             dtype_name(m.kernel.compute_dtype()))] += 1;
       } else {
         by_device[&found->content->device].push_back(&m);
       }

@@ -24,7 +24,7 @@ std::string format_value(const AttributeValue& value) {
     std::string operator()(double x) const { return fmt::format("{:#}", x); }
     std::string operator()(const std::string& x) const { return fmt::format("\"{}\"", x); }
     std::string operator()(DType x) const { return std::string(dtype_name(x)); }
-    std::string operator()(Scheme x) const { return std::string(scheme_info(x).name); }
+    std::string operator()(QuantScheme x) const { return std::string(scheme_info(x).name); }
     std::string operator()(const std::vector<int64_t>& x) const { return format_shape(x); }
   };
   return std::visit(Format{}, value);

@@ -51,7 +51,7 @@ std::string_view phase_name(Phase phase);
 
 /// What an attribute may hold; the operator table says which of it (AttributeDef).
 using AttributeValue =
-    std::variant<int64_t, double, std::string, DType, Scheme, std::vector<int64_t>>;
+    std::variant<int64_t, double, std::string, DType, QuantScheme, std::vector<int64_t>>;
 
 struct Attribute {
   std::string name;

@@ -12,7 +12,7 @@ namespace {
 // Groups and scales: DeepSeek-V3 report (fp8 blocks of 128 x 128, fp32 scales); GPTQ and AWQ's
 // usual 128 with half-precision scale and 4-bit zero point; OCP Microscaling v1.0 (32, 8-bit
 // scales); NVIDIA's NVFP4 (16, 8-bit scales).
-constexpr SchemeInfo kSchemes[kSchemeCount] = {
+constexpr QuantSchemeInfo kSchemes[kSchemeCount] = {
     {"none", DType::kBf16, std::nullopt, 0, 0},
     {"fp8", DType::kFp8, DType::kFp8, 0, 0},
     {"fp8_block", DType::kFp8, DType::kFp8, 128 * 128, 32},
@@ -28,13 +28,17 @@ constexpr SchemeInfo kSchemes[kSchemeCount] = {
 constexpr int64_t kBitsPerByte = 8;
 
 /// Of all groups' scales.
-int64_t scale_bits(const SchemeInfo& info, int64_t count) {
-  return info.group == 0 ? 0 : checked_multiply(ceil_divide(count, info.group), info.scale_bits);
+int64_t scale_bits(const QuantSchemeInfo& info, int64_t count) {
+  return info.group_size == 0
+             ? 0
+             : checked_multiply(ceil_divide(count, info.group_size), info.scale_bits);
 }
 
 }  // namespace
 
-const SchemeInfo& scheme_info(Scheme scheme) { return kSchemes[static_cast<size_t>(scheme)]; }
+const QuantSchemeInfo& scheme_info(QuantScheme scheme) {
+  return kSchemes[static_cast<size_t>(scheme)];
+}
 
 std::vector<std::string> scheme_names() {
   std::vector<std::string> names;
@@ -42,48 +46,48 @@ std::vector<std::string> scheme_names() {
   return names;
 }
 
-std::optional<Scheme> find_scheme(std::string_view name) {
+std::optional<QuantScheme> find_scheme(std::string_view name) {
   for (size_t i = 1; i < kSchemeCount; ++i) {
-    if (kSchemes[i].name == name) return static_cast<Scheme>(i);
+    if (kSchemes[i].name == name) return static_cast<QuantScheme>(i);
   }
   return std::nullopt;
 }
 
-Scheme parse_scheme(std::string_view name, const std::string& where) {
-  if (const std::optional<Scheme> found = find_scheme(name)) return *found;
+QuantScheme parse_scheme(std::string_view name, const std::string& where) {
+  if (const std::optional<QuantScheme> found = find_scheme(name)) return *found;
   throw Error(ErrorKind::kInput, fmt::format("{}: unknown scheme '{}'; known: {}", where,
                                              shown_name(name), join(scheme_names(), ", ")));
 }
 
-int64_t scheme_bytes(Scheme scheme, int64_t count, DType activations) {
-  const SchemeInfo& info = scheme_info(scheme);
-  const int64_t bits =
-      checked_multiply(count, dtype_bits(scheme == Scheme::kNone ? activations : info.weight));
+int64_t scheme_bytes(QuantScheme scheme, int64_t count, DType activations) {
+  const QuantSchemeInfo& info = scheme_info(scheme);
+  const int64_t bits = checked_multiply(
+      count, dtype_bits(scheme == QuantScheme::kNone ? activations : info.weight_dtype));
   return ceil_divide(checked_add(bits, scale_bits(info, count)), kBitsPerByte);
 }
 
-int64_t scale_bytes(Scheme scheme, int64_t count) {
-  const SchemeInfo& info = scheme_info(scheme);
-  if (info.group == 0) return 4;
+int64_t scale_bytes(QuantScheme scheme, int64_t count) {
+  const QuantSchemeInfo& info = scheme_info(scheme);
+  if (info.group_size == 0) return 4;
   return ceil_divide(scale_bits(info, count), kBitsPerByte);
 }
 
-Scheme weight_only(Scheme scheme) {
+QuantScheme weight_only(QuantScheme scheme) {
   switch (scheme) {
-    case Scheme::kFp8:
-    case Scheme::kFp8Block:
-      return Scheme::kFp8WeightOnly;
-    case Scheme::kInt8:
-      return Scheme::kInt8WeightOnly;
-    case Scheme::kFp4:
-      return Scheme::kNvfp4WeightOnly;
+    case QuantScheme::kFp8:
+    case QuantScheme::kFp8Block:
+      return QuantScheme::kFp8WeightOnly;
+    case QuantScheme::kInt8:
+      return QuantScheme::kInt8WeightOnly;
+    case QuantScheme::kFp4:
+      return QuantScheme::kNvfp4WeightOnly;
     default:
       return scheme;
   }
 }
 
-DType multiplied_dtype(Scheme scheme, DType activations) {
-  return scheme_info(scheme).multiplied.value_or(activations);
+DType compute_dtype(QuantScheme scheme, DType activations) {
+  return scheme_info(scheme).compute_dtype.value_or(activations);
 }
 
 }  // namespace tilecast

@@ -43,33 +43,33 @@ TEST(Checkpoint, TypesAreReadFromBothFields) {
 }
 
 TEST(Checkpoint, EveryWayToSayAScheme) {
-  const std::pair<const char*, Scheme> rows[] = {
-      {R"({"quant_method": "fp8"})", Scheme::kFp8},
-      {R"({"quant_method": "fp8", "weight_block_size": [128, 128]})", Scheme::kFp8Block},
-      {R"({"quant_method": "awq"})", Scheme::kInt4WeightOnly},
-      {R"({"quant_method": "gptq", "bits": 8})", Scheme::kInt8WeightOnly},
-      {R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})", Scheme::kFp4},
-      {R"({"quant_algo": "FP8"})", Scheme::kFp8},
+  const std::pair<const char*, QuantScheme> rows[] = {
+      {R"({"quant_method": "fp8"})", QuantScheme::kFp8},
+      {R"({"quant_method": "fp8", "weight_block_size": [128, 128]})", QuantScheme::kFp8Block},
+      {R"({"quant_method": "awq"})", QuantScheme::kInt4WeightOnly},
+      {R"({"quant_method": "gptq", "bits": 8})", QuantScheme::kInt8WeightOnly},
+      {R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})", QuantScheme::kFp4},
+      {R"({"quant_algo": "FP8"})", QuantScheme::kFp8},
       {R"({"quant_method": "compressed-tensors", "format": "pack-quantized"})",
-       Scheme::kInt4WeightOnly},
+       QuantScheme::kInt4WeightOnly},
       {R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"targets": ["Linear"],
            "weights": {"num_bits": 8, "type": "int"},
            "input_activations": {"num_bits": 8, "type": "int"}}}})",
-       Scheme::kInt8},
+       QuantScheme::kInt8},
       {R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"targets": ["Linear"],
            "weights": {"num_bits": 8, "type": "float"}}}})",
-       Scheme::kFp8WeightOnly},
+       QuantScheme::kFp8WeightOnly},
       {R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"targets": ["Linear"],
            "weights": {"num_bits": 4, "type": "float", "group_size": 16}, "input_activations": null}}})",
-       Scheme::kNvfp4WeightOnly},
-      {R"({"quant_method": "bitsandbytes", "load_in_4bit": true})", Scheme::kInt4WeightOnly}};
+       QuantScheme::kNvfp4WeightOnly},
+      {R"({"quant_method": "bitsandbytes", "load_in_4bit": true})", QuantScheme::kInt4WeightOnly}};
   for (const auto& [config, scheme] : rows) {
     const Checkpoint c = quantized(config).checkpoint;
     ASSERT_EQ(c.schemes.size(), 1u) << config << c.problem;
     EXPECT_EQ(c.schemes[0], scheme) << config;
     EXPECT_EQ(c.quantization, "quantization_config");
     EXPECT_EQ(c.scheme_of("layers.1.self_attn.qkv_proj"), scheme) << config;
-    EXPECT_EQ(c.scheme_of("lm_head"), Scheme::kNone) << config;
+    EXPECT_EQ(c.scheme_of("lm_head"), QuantScheme::kNone) << config;
   }
 }
 
@@ -80,8 +80,8 @@ TEST(Checkpoint, ModelOptsFileBesideTheConfigCounts) {
   const Checkpoint& c = model.checkpoint;
   EXPECT_EQ(c.quantization, "hf_quant_config.json");
   EXPECT_EQ(c.kv_dtype, DType::kFp8);
-  EXPECT_EQ(c.scheme_of("layers.0.mlp.down_proj"), Scheme::kNone);
-  EXPECT_EQ(c.scheme_of("layers.2.mlp.down_proj"), Scheme::kFp4);
+  EXPECT_EQ(c.scheme_of("layers.0.mlp.down_proj"), QuantScheme::kNone);
+  EXPECT_EQ(c.scheme_of("layers.2.mlp.down_proj"), QuantScheme::kFp4);
 }
 
 TEST(Checkpoint, GroupsOfAnotherSizeAreSaid) {
@@ -101,32 +101,35 @@ TEST(Checkpoint, ModulesThatAreLeftOutKeepTheirType) {
   struct Row {
     const char* names;
     const char* module;
-    Scheme scheme;
+    QuantScheme scheme;
   };
   const Row rows[] = {
-      {R"(["model.layers.*.self_attn"])", "layers.7.self_attn.q_proj", Scheme::kNone},
-      {R"(["model.layers.*.self_attn"])", "layers.7.mlp.up_proj", Scheme::kFp8},
-      {R"(["re:.*self_attn.*"])", "layers.7.self_attn.o_proj", Scheme::kNone},
-      {R"(["re:.*mlp\\.(gate|up|gate_up|down)_proj.*"])", "layers.0.mlp.down_proj", Scheme::kNone},
-      {R"(["re:.*mlp\\.(gate|up|gate_up|down)_proj.*"])", "layers.0.mlp.experts", Scheme::kFp8},
-      {R"(["gate"])", "layers.0.mlp.gate_proj", Scheme::kFp8},
-      {R"(["q_proj"])", "layers.0.self_attn.qkv_proj", Scheme::kNone},
-      {R"(["model.layers.1*"])", "layers.12.mlp.up_proj", Scheme::kNone},
-      {R"(["model.layers.1.*"])", "layers.12.mlp.up_proj", Scheme::kFp8},
+      {R"(["model.layers.*.self_attn"])", "layers.7.self_attn.q_proj", QuantScheme::kNone},
+      {R"(["model.layers.*.self_attn"])", "layers.7.mlp.up_proj", QuantScheme::kFp8},
+      {R"(["re:.*self_attn.*"])", "layers.7.self_attn.o_proj", QuantScheme::kNone},
+      {R"(["re:.*mlp\\.(gate|up|gate_up|down)_proj.*"])", "layers.0.mlp.down_proj",
+       QuantScheme::kNone},
+      {R"(["re:.*mlp\\.(gate|up|gate_up|down)_proj.*"])", "layers.0.mlp.experts",
+       QuantScheme::kFp8},
+      {R"(["gate"])", "layers.0.mlp.gate_proj", QuantScheme::kFp8},
+      {R"(["q_proj"])", "layers.0.self_attn.qkv_proj", QuantScheme::kNone},
+      {R"(["model.layers.1*"])", "layers.12.mlp.up_proj", QuantScheme::kNone},
+      {R"(["model.layers.1.*"])", "layers.12.mlp.up_proj", QuantScheme::kFp8},
       {R"(["language_model.model.layers.1.mlp.shared_experts*"])",
-       "layers.1.mlp.shared_experts.gate_up_proj", Scheme::kNone},
+       "layers.1.mlp.shared_experts.gate_up_proj", QuantScheme::kNone},
       {R"(["model.layers.1.mlp.shared_expert"])", "layers.1.mlp.shared_experts.down_proj",
-       Scheme::kNone},
-      {R"(["model.layers.1.block_sparse_moe.experts"])", "layers.1.mlp.experts", Scheme::kNone},
-      {R"(["re:.*layers.[0-1].*"])", "layers.0.mlp.up_proj", Scheme::kNone},
-      {R"(["re:.*layers.[0-1].*"])", "layers.2.mlp.up_proj", Scheme::kFp8},
-      {R"(["re:.*mlp.gate$"])", "layers.2.mlp.gate_proj", Scheme::kFp8},
-      {R"(["re:model\\.layers\\.\\d+\\.mlp\\.*"])", "layers.12.mlp.up_proj", Scheme::kNone},
+       QuantScheme::kNone},
+      {R"(["model.layers.1.block_sparse_moe.experts"])", "layers.1.mlp.experts",
+       QuantScheme::kNone},
+      {R"(["re:.*layers.[0-1].*"])", "layers.0.mlp.up_proj", QuantScheme::kNone},
+      {R"(["re:.*layers.[0-1].*"])", "layers.2.mlp.up_proj", QuantScheme::kFp8},
+      {R"(["re:.*mlp.gate$"])", "layers.2.mlp.gate_proj", QuantScheme::kFp8},
+      {R"(["re:model\\.layers\\.\\d+\\.mlp\\.*"])", "layers.12.mlp.up_proj", QuantScheme::kNone},
       {R"(["re:^language_model.model.layers.1{1,2}\\..*"])", "layers.11.mlp.up_proj",
-       Scheme::kNone},
+       QuantScheme::kNone},
       // From the start, as Python's re.match.
-      {R"(["re:mlp.*"])", "layers.1.mlp.up_proj", Scheme::kFp8},
-      {R"(["self_attn.k_proj", "mtp*"])", "layers.1.self_attn.o_proj", Scheme::kFp8},
+      {R"(["re:mlp.*"])", "layers.1.mlp.up_proj", QuantScheme::kFp8},
+      {R"(["self_attn.k_proj", "mtp*"])", "layers.1.self_attn.o_proj", QuantScheme::kFp8},
   };
   for (const Row& row : rows) {
     const Model model = quantized(
@@ -143,7 +146,8 @@ TEST(Checkpoint, SeveralSchemesAreHonouredLayerByLayer) {
           "model.layers.1.mlp.up_proj": {"quant_algo": "W4A16_NVFP4"},
           "model.layers.1.mlp.down_proj": {"quant_algo": "W4A16_NVFP4"}}})");
   const Checkpoint& c = model.checkpoint;
-  EXPECT_EQ(c.schemes, (std::vector<Scheme>{Scheme::kNvfp4WeightOnly, Scheme::kFp8}));
+  EXPECT_EQ(c.schemes,
+            (std::vector<QuantScheme>{QuantScheme::kNvfp4WeightOnly, QuantScheme::kFp8}));
   // Layers that differ are not taken for repetitions of one.
   const Graph graph =
       fuse(model.build({.dtype = DType::kBf16}), {.groups = {{1, 8, 0}}, .scheme_of = c.scheme_of});
@@ -166,23 +170,23 @@ std::string one_group(const std::string& targets, const std::string& more = "") 
 TEST(Checkpoint, PatternsNameTheModulesOfAScheme) {
   const Model model = quantized(one_group(R"(["re:model.layers.\\d+.mlp.*"])"));
   const Checkpoint& c = model.checkpoint;
-  EXPECT_EQ(c.schemes, std::vector<Scheme>{Scheme::kInt4WeightOnly});
+  EXPECT_EQ(c.schemes, std::vector<QuantScheme>{QuantScheme::kInt4WeightOnly});
   EXPECT_EQ(c.problem, "");
-  EXPECT_EQ(c.scheme_of("layers.1.mlp.down_proj"), Scheme::kInt4WeightOnly);
-  EXPECT_EQ(c.scheme_of("layers.1.self_attn.o_proj"), Scheme::kNone);
+  EXPECT_EQ(c.scheme_of("layers.1.mlp.down_proj"), QuantScheme::kInt4WeightOnly);
+  EXPECT_EQ(c.scheme_of("layers.1.self_attn.o_proj"), QuantScheme::kNone);
   const Model experts = import_model(
       std::string(R"({"model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2,
                       "moe_intermediate_size": 64, "quantization_config": )") +
           one_group(R"(["re:.*mlp\\.experts\\.\\d+\\..*"])") + ", " + kSizes + "}",
       "config.json");
-  EXPECT_EQ(experts.checkpoint.scheme_of("layers.1.mlp.experts"), Scheme::kInt4WeightOnly);
+  EXPECT_EQ(experts.checkpoint.scheme_of("layers.1.mlp.experts"), QuantScheme::kInt4WeightOnly);
 }
 
 TEST(Checkpoint, WhatIsLeftOutCountsBeforeWhatIsNamed) {
   const Model model =
       quantized(one_group(R"(["re:.*proj$"])", R"(, "ignore": ["re:.*self_attn.*", "lm_head"])"));
-  EXPECT_EQ(model.checkpoint.scheme_of("layers.1.mlp.up_proj"), Scheme::kInt4WeightOnly);
-  EXPECT_EQ(model.checkpoint.scheme_of("layers.1.self_attn.o_proj"), Scheme::kNone);
+  EXPECT_EQ(model.checkpoint.scheme_of("layers.1.mlp.up_proj"), QuantScheme::kInt4WeightOnly);
+  EXPECT_EQ(model.checkpoint.scheme_of("layers.1.self_attn.o_proj"), QuantScheme::kNone);
 }
 
 TEST(Checkpoint, PatternsThatCannotBeReadAreSaid) {
@@ -197,7 +201,7 @@ TEST(Checkpoint, PatternsThatCannotBeReadAreSaid) {
   // Would take hours where a matcher goes back.
   EXPECT_EQ(
       quantized(R"({"quant_method": "fp8", "ignore": ["re:(.*.*.*.*.*.*)*z"]})").checkpoint.schemes,
-      std::vector<Scheme>{Scheme::kFp8});
+      std::vector<QuantScheme>{QuantScheme::kFp8});
 }
 
 TEST(Checkpoint, SchemesThatNoLayerHasAreSaid) {
@@ -220,7 +224,7 @@ TEST(Checkpoint, SchemesOfNamedModulesCountWithoutALanguageModel) {
       std::string(R"({"model_type": "bert", "type_vocab_size": 2, "quantization_config": )") +
           one_group(R"(["re:.*proj$"])") + ", " + kSizes + "}",
       "config.json");
-  EXPECT_EQ(bert.checkpoint.schemes, std::vector<Scheme>{Scheme::kInt4WeightOnly});
+  EXPECT_EQ(bert.checkpoint.schemes, std::vector<QuantScheme>{QuantScheme::kInt4WeightOnly});
 }
 
 TEST(Checkpoint, ACacheOfAnotherTypeIsSaid) {

@@ -39,9 +39,9 @@ struct Checkpoint {
   std::string dtype_field;     ///< where it stands: "torch_dtype" or "dtype"
   std::string quantization;    ///< "quantization_config" or "hf_quant_config.json"; "": none
   /// Schemes in use, that of the most weights first; empty where nothing is quantized.
-  std::vector<Scheme> schemes;
+  std::vector<QuantScheme> schemes;
   /// How a linear layer or the experts, named as in the graph, are stored. Set with `schemes`.
-  std::function<Scheme(std::string_view module)> scheme_of;
+  std::function<QuantScheme(std::string_view module)> scheme_of;
   std::optional<DType> kv_dtype;      ///< of the cache
   std::vector<std::string> warnings;  ///< of the quantization
   /// Why the types could not be read; a forecast in a type that is asked for is possible.

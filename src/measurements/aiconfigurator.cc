@@ -17,22 +17,22 @@ namespace {
 
 struct Precision {
   DType dtype = DType::kBf16;
-  Scheme scheme = Scheme::kNone;
+  QuantScheme scheme = QuantScheme::kNone;
 };
 
 /// How the tables name what a layer's weights are stored and multiplied in; activations outside are
 /// bfloat16.
 std::optional<Precision> find_precision(const std::string& name) {
   static const std::map<std::string, Precision> kNames = {
-      {"bfloat16", {DType::kBf16, Scheme::kNone}},
-      {"float16", {DType::kFp16, Scheme::kNone}},
-      {"fp8", {DType::kBf16, Scheme::kFp8}},
-      {"fp8_block", {DType::kBf16, Scheme::kFp8Block}},
-      {"int8_wo", {DType::kBf16, Scheme::kInt8WeightOnly}},
-      {"int4_wo", {DType::kBf16, Scheme::kInt4WeightOnly}},
-      {"sq", {DType::kBf16, Scheme::kInt8}},  // SmoothQuant: weights and activations in int8
-      {"w4a16_mxfp4", {DType::kBf16, Scheme::kFp4WeightOnly}},
-      {"nvfp4", {DType::kBf16, Scheme::kFp4}}};
+      {"bfloat16", {DType::kBf16, QuantScheme::kNone}},
+      {"float16", {DType::kFp16, QuantScheme::kNone}},
+      {"fp8", {DType::kBf16, QuantScheme::kFp8}},
+      {"fp8_block", {DType::kBf16, QuantScheme::kFp8Block}},
+      {"int8_wo", {DType::kBf16, QuantScheme::kInt8WeightOnly}},
+      {"int4_wo", {DType::kBf16, QuantScheme::kInt4WeightOnly}},
+      {"sq", {DType::kBf16, QuantScheme::kInt8}},  // SmoothQuant: weights and activations in int8
+      {"w4a16_mxfp4", {DType::kBf16, QuantScheme::kFp4WeightOnly}},
+      {"nvfp4", {DType::kBf16, QuantScheme::kFp4}}};
   const auto found = kNames.find(name);
   if (found == kNames.end()) return std::nullopt;
   return found->second;
@@ -106,7 +106,7 @@ class Table {
     const std::optional<Precision> p = precision(row, "dtype");
     if (!p) return;
     SizeList sizes = {{"m", at(row, "m")}, {"n", at(row, "n")}, {"k", at(row, "k")}};
-    const bool stored = p->scheme != Scheme::kNone;
+    const bool stored = p->scheme != QuantScheme::kNone;
     if (stored) sizes.push_back({"scheme", p->scheme});
     collector_.add_kernel(table_, stored ? "quantized_linear" : "gemm", p->dtype, sizes,
                           std::move(facts));
@@ -123,7 +123,7 @@ class Table {
     if (table_.column("kv_dtype")) {
       const std::optional<Precision> p = precision(row, "kv_dtype");
       if (!p) return std::nullopt;
-      sizes.push_back({"kv_dtype", multiplied_dtype(p->scheme, p->dtype)});
+      sizes.push_back({"kv_dtype", compute_dtype(p->scheme, p->dtype)});
     }
     return sizes;
   }
@@ -133,8 +133,7 @@ class Table {
     const std::optional<Precision> p = precision(row, "dtype");
     if (!p || !sizes) return;
     facts.warm = true;
-    collector_.add_kernel(table_, op, multiplied_dtype(p->scheme, p->dtype), *sizes,
-                          std::move(facts));
+    collector_.add_kernel(table_, op, compute_dtype(p->scheme, p->dtype), *sizes, std::move(facts));
   }
 
   void prefill(size_t row, RowFacts facts) {

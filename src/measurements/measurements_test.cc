@@ -254,7 +254,7 @@ TEST(Aiconfigurator, TablesAndTypesThatAreNotForecastAreListedWithTheirRows) {
              "nvidia-l40s,vllm 0.24.0,bfloat16,bfloat16,1,16,1,0.01,x\n");
   const MeasurementSet set = read_measurements(folder.path());
   ASSERT_EQ(set.kernels.size(), 2u);
-  EXPECT_EQ(set.kernels[1].kernel.scheme, Scheme::kInt8);
+  EXPECT_EQ(set.kernels[1].kernel.scheme, QuantScheme::kInt8);
   ASSERT_EQ(set.unmatched.size(), 3u);
   EXPECT_NE(set.unmatched[0].find("1 rows of a table of this kind"), std::string::npos);
   EXPECT_TRUE(set.unmatched[1].ends_with("dtype 'int3' is not forecast (2 rows)"));
@@ -303,9 +303,9 @@ TEST(Aiconfigurator, ATableIsToldByItsColumns) {
   EXPECT_EQ(set.kernels[1].op, "attention (encoder)");
   EXPECT_FALSE(set.kernels[1].kernel.as<Attention>()->causal);
   EXPECT_EQ(set.kernels[2].conditions.caches, Caches::kCold);
-  EXPECT_EQ(set.kernels[3].kernel.scheme, Scheme::kFp8Block);
+  EXPECT_EQ(set.kernels[3].kernel.scheme, QuantScheme::kFp8Block);
   EXPECT_EQ(set.kernels[3].kernel.dtype, DType::kBf16);
-  EXPECT_EQ(set.kernels[4].kernel.scheme, Scheme::kFp4WeightOnly);
+  EXPECT_EQ(set.kernels[4].kernel.scheme, QuantScheme::kFp4WeightOnly);
   const Experts& experts = *set.kernels[4].kernel.as<Experts>();
   EXPECT_EQ(experts.ffn_dim, 1440);
   EXPECT_EQ(experts.ranks, 4);

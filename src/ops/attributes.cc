@@ -79,7 +79,8 @@ AttributeValue parse_value(AttributeType type, const std::string& text, const st
     case AttributeType::kDType:
       return parse_dtype(text, where);
     case AttributeType::kScheme:
-      return text == scheme_info(Scheme::kNone).name ? Scheme::kNone : parse_scheme(text, where);
+      return text == scheme_info(QuantScheme::kNone).name ? QuantScheme::kNone
+                                                          : parse_scheme(text, where);
     case AttributeType::kIntegers:
       break;
   }

@@ -43,7 +43,7 @@ TensorId GraphBuilder::weight(std::string name, Shape shape, DType dtype) {
                  .segment = current_segment()});
 }
 
-TensorId GraphBuilder::scales(const std::string& name, Scheme scheme, int64_t count,
+TensorId GraphBuilder::scales(const std::string& name, QuantScheme scheme, int64_t count,
                               int32_t segment) {
   return tensor({.name = name + ".scales",
                  .shape = {scale_bytes(scheme, count)},

@@ -30,7 +30,7 @@ class GraphBuilder {
   TensorId weight(std::string name, Shape shape, DType dtype);
   TensorId tensor(Tensor tensor);
   /// The scales of so many weights that a scheme stores, a buffer of a segment.
-  TensorId scales(const std::string& name, Scheme scheme, int64_t count, int32_t segment);
+  TensorId scales(const std::string& name, QuantScheme scheme, int64_t count, int32_t segment);
 
   /// Adds a node; returns its outputs. Throws Error where arity, attributes or shapes do not fit.
   std::vector<TensorId> add(std::string_view op, std::vector<TensorId> inputs, std::string name,

@@ -52,7 +52,7 @@ void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
   sizes.busy = load.busy;
   sizes.assignments = load.assignments;
   Kernel kernel{.shape = sizes, .dtype = x.dtype};
-  kernel.scheme = context.attribute<Scheme>("scheme");
+  kernel.scheme = context.attribute<QuantScheme>("scheme");
   const int64_t per_expert = checked_multiply(checked_add(up[1], down[2]), sizes.hidden_dim);
   const auto busy =
       static_cast<double>(scheme_bytes(kernel.scheme, per_expert, x.dtype)) * load.busy;
@@ -66,11 +66,11 @@ void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
 }
 
 std::vector<TensorId> quantize_experts(GraphBuilder& b, const Node& node,
-                                       std::vector<TensorId> inputs, Scheme scheme) {
+                                       std::vector<TensorId> inputs, QuantScheme scheme) {
   int64_t elements = 0;
   for (size_t i = 1; i < 3; ++i) {
     Tensor& weight = b.graph().tensor(inputs[i]);
-    weight.dtype = scheme_info(scheme).weight;
+    weight.dtype = scheme_info(scheme).weight_dtype;
     elements = checked_add(elements, element_count(weight.shape));
   }
   const int32_t segment = b.graph().tensor(inputs[1]).segment;
@@ -147,7 +147,7 @@ std::vector<SizeDef> expert_sizes() {
       {.name = "scheme",
        .doc = "how the weights are stored and multiplied",
        .type = AttributeType::kScheme,
-       .initial = Scheme::kNone},
+       .initial = QuantScheme::kNone},
       {.name = "gated", .doc = "1: a gate stands beside the up projection", .least = 0, .most = 1}};
 }
 
@@ -182,8 +182,8 @@ void draw_experts(Rng& rng, SizeList& sizes) {
   sizes.push_back({"top_k", std::min<int64_t>(experts, 1 + static_cast<int64_t>(rng.below(16)))});
   sizes.push_back({"ffn_dim", 64 * rng.log_uniform(8)});
   sizes.push_back({"hidden_dim", 1024 * (1 + static_cast<int64_t>(rng.below(8)))});
-  constexpr std::array kDrawn = {Scheme::kNone, Scheme::kFp8, Scheme::kFp8Block,
-                                 Scheme::kInt4WeightOnly};
+  constexpr std::array kDrawn = {QuantScheme::kNone, QuantScheme::kFp8, QuantScheme::kFp8Block,
+                                 QuantScheme::kInt4WeightOnly};
   sizes.push_back({"scheme", kDrawn[rng.below(kDrawn.size())]});
 }
 
@@ -202,7 +202,7 @@ std::vector<OpDef> expert_ops() {
       {.name = "scheme",
        .doc = "how the weights are stored and multiplied",
        .type = AttributeType::kScheme,
-       .initial = Scheme::kNone}};
+       .initial = QuantScheme::kNone}};
   return {
       {.name = "experts",
        .doc =

@@ -29,7 +29,7 @@ constexpr auto type_table(std::index_sequence<I...>) {
 constexpr auto kTypes = type_table(std::make_index_sequence<std::variant_size_v<KernelVariant>>{});
 
 static_assert(std::ranges::all_of(kTypes,
-                                  [](const auto& t) { return t.sizes.size() <= kMostSizes; }));
+                                  [](const auto& t) { return t.sizes.size() <= kMaxSizes; }));
 
 Gemm implicit_gemm(const Convolution& c) {
   const int64_t pixels = checked_product({c.batch, c.out_height, c.out_width});
@@ -63,8 +63,8 @@ std::span<const KernelTypeInfo> kernel_types() { return kTypes; }
 
 const KernelTypeInfo& type_info(const Kernel& kernel) { return kTypes[kernel.shape.index()]; }
 
-std::array<int64_t, kMostSizes> sizes_of(const Kernel& kernel) {
-  std::array<int64_t, kMostSizes> values{};
+std::array<int64_t, kMaxSizes> sizes_of(const Kernel& kernel) {
+  std::array<int64_t, kMaxSizes> values{};
   std::visit(
       [&]<class T>(const T& shape) {
         size_t i = 0;
@@ -104,7 +104,7 @@ static const std::string& pair_name(DType first, DType second) {
 }
 
 std::string_view precision_name(const Kernel& kernel) {
-  if (kernel.scheme != Scheme::kNone) return scheme_info(kernel.scheme).name;
+  if (kernel.scheme != QuantScheme::kNone) return scheme_info(kernel.scheme).name;
   const Attention* attention = kernel.as<Attention>();
   if (attention != nullptr && attention->kv_dtype != kernel.dtype)
     return pair_name(kernel.dtype, attention->kv_dtype);

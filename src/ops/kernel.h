@@ -218,10 +218,10 @@ struct Kernel {
   KernelVariant shape = Stream{};
   OpId op = 0;
   DType dtype = DType::kFp32;
-  Scheme scheme = Scheme::kNone;  ///< of the weights; of products and experts
-  int64_t flops = 0;              ///< multiply and add count as two
-  int64_t read_bytes = 0;         ///< every input once
-  int64_t write_bytes = 0;        ///< every output once
+  QuantScheme scheme = QuantScheme::kNone;  ///< of the weights; of products and experts
+  int64_t flops = 0;                        ///< multiply and add count as two
+  int64_t read_bytes = 0;                   ///< every input once
+  int64_t write_bytes = 0;                  ///< every output once
 
   int64_t bytes() const { return read_bytes + write_bytes; }
   template <class T>
@@ -236,7 +236,7 @@ struct Kernel {
   /// Whether gemm_of says what it multiplies.
   bool is_product() const { return is<Gemm>() || is<Convolution>(); }
   /// What the matrix units multiply.
-  DType multiplied() const { return multiplied_dtype(scheme, dtype); }
+  DType compute_dtype() const { return tilecast::compute_dtype(scheme, dtype); }
   bool uses_matrix_units() const { return is_product() || is<Attention>() || is<Experts>(); }
   bool operator==(const Kernel&) const = default;
 };
@@ -246,7 +246,7 @@ struct Kernel {
 Gemm gemm_of(const Kernel& kernel);
 
 /// Most sizes that a type has.
-inline constexpr size_t kMostSizes = 8;
+inline constexpr size_t kMaxSizes = 8;
 
 /// What a type of kernel and its sizes are called.
 struct KernelTypeInfo {
@@ -259,7 +259,7 @@ const KernelTypeInfo& type_info(const Kernel& kernel);
 std::span<const KernelTypeInfo> kernel_types();
 
 /// The sizes of a kernel in the order of its type's names; 0 behind them.
-std::array<int64_t, kMostSizes> sizes_of(const Kernel& kernel);
+std::array<int64_t, kMaxSizes> sizes_of(const Kernel& kernel);
 
 /// For tables of distinct kernels: of the type, the sizes, dtype, operator and bytes.
 struct KernelHash {

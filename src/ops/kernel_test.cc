@@ -16,7 +16,7 @@ TEST(KernelTypes, NameTheirSizesOnceAndShowNoOther) {
     EXPECT_TRUE(types.insert(type.name).second) << type.name;
     const std::set<std::string_view> names(type.sizes.begin(), type.sizes.end());
     EXPECT_EQ(names.size(), type.sizes.size()) << type.name;
-    EXPECT_LE(names.size(), kMostSizes);
+    EXPECT_LE(names.size(), kMaxSizes);
     size_t shown = 0;
     for (size_t at = type.text.find('{'); at != std::string_view::npos;
          at = type.text.find('{', at + 1), ++shown) {

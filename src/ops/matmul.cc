@@ -82,9 +82,9 @@ void backward_linear(GradientBuilder& g, const Node& node) {
 
 /// GPT-2 stores its weights the other way round; quantized ones lie as everyone's.
 std::vector<TensorId> quantize_linear(GraphBuilder& b, const Node& node,
-                                      std::vector<TensorId> inputs, Scheme scheme) {
+                                      std::vector<TensorId> inputs, QuantScheme scheme) {
   Tensor& weight = b.graph().tensor(inputs[1]);
-  weight.dtype = scheme_info(scheme).weight;
+  weight.dtype = scheme_info(scheme).weight_dtype;
   if (attribute<int64_t>(node, "weight_layout") == 1) std::swap(weight.shape[0], weight.shape[1]);
   const TensorId scales =
       b.scales(weight.name, scheme, element_count(weight.shape), weight.segment);
@@ -94,9 +94,10 @@ std::vector<TensorId> quantize_linear(GraphBuilder& b, const Node& node,
 
 // quantized_linear: x [..., k], weight [n, k] as stored, its scales, bias.
 std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
-  const Scheme scheme = context.attribute<Scheme>("scheme");
-  if (scheme == Scheme::kNone) context.fail("expected a scheme that stores weights in few bits");
-  const DType stored = scheme_info(scheme).weight;
+  const QuantScheme scheme = context.attribute<QuantScheme>("scheme");
+  if (scheme == QuantScheme::kNone)
+    context.fail("expected a scheme that stores weights in few bits");
+  const DType stored = scheme_info(scheme).weight_dtype;
   if (context.input(1).dtype != stored)
     context.fail(fmt::format("expected a weight of {}, found {}", dtype_name(stored),
                              dtype_name(context.input(1).dtype)));
@@ -110,7 +111,7 @@ std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
 /// it.
 void work_quantized_linear(const OpContext& context, std::vector<Kernel>& kernels) {
   Kernel kernel = gemm_kernel(context, linear_sizes(context.input(0), context.input(1), context));
-  kernel.scheme = context.attribute<Scheme>("scheme");
+  kernel.scheme = context.attribute<QuantScheme>("scheme");
   kernels.push_back(kernel);
 }
 
@@ -217,16 +218,17 @@ Operands linear_operands(GraphBuilder& b, const GivenSizes& s) {
 }
 
 Operands quantized_linear_operands(GraphBuilder& b, const GivenSizes& s) {
-  const Scheme scheme = s.scheme("scheme");
+  const QuantScheme scheme = s.scheme("scheme");
   const int64_t m = checked_multiply(s["batch"], s["m"]);
-  return {
-      {b.input("x", {m, s["k"]}, s.dtype()),
-       b.input("w", {s["n"], s["k"]}, scheme_info(scheme).weight), b.input("s", {1}, DType::kFp32)},
-      {{"scheme", scheme}}};
+  return {{b.input("x", {m, s["k"]}, s.dtype()),
+           b.input("w", {s["n"], s["k"]}, scheme_info(scheme).weight_dtype),
+           b.input("s", {1}, DType::kFp32)},
+          {{"scheme", scheme}}};
 }
 
 void draw_scheme(Rng& rng, SizeList& sizes) {
-  constexpr std::array kDrawn = {Scheme::kFp8, Scheme::kFp8Block, Scheme::kInt4WeightOnly};
+  constexpr std::array kDrawn = {QuantScheme::kFp8, QuantScheme::kFp8Block,
+                                 QuantScheme::kInt4WeightOnly};
   sizes.push_back({"scheme", kDrawn[rng.below(kDrawn.size())]});
 }
 

@@ -60,7 +60,7 @@ struct WeightQuantization {
   std::vector<size_t> weights;  ///< which inputs a scheme stores
   /// Adds the node that reads them so, for inputs as they are now; gives its outputs.
   std::vector<TensorId> (*rewrite)(GraphBuilder&, const Node&, std::vector<TensorId> inputs,
-                                   Scheme) = nullptr;
+                                   QuantScheme) = nullptr;
 };
 
 /// One operator: the only place that knows it.

@@ -196,7 +196,7 @@ TEST(SizesTest, EveryOperatorThatLaunchesHasAKernelByThem) {
       for (const std::string_view other : size.other_names)
         EXPECT_TRUE(names.insert(other).second) << op.name << " " << other;
       if (size.type == AttributeType::kScheme)
-        sizes.push_back({std::string(size.name), Scheme::kInt4WeightOnly});
+        sizes.push_back({std::string(size.name), QuantScheme::kInt4WeightOnly});
     }
     EXPECT_NO_THROW(kernels_of_sizes(op.name, DType::kFp32, sizes)) << op.name;
   }
@@ -275,7 +275,7 @@ TEST(Experts, ReadTheWeightsOfBusyExpertsOnly) {
   EXPECT_EQ(kernel.as<Experts>()->busy, 8);
   EXPECT_EQ(kernel.flops, 2 * 8 * 3 * 512 * 256);
   EXPECT_EQ(kernel.read_bytes, 8 * 3 * 512 * 256 * 2 + 2 * 256 * 2);
-  sizes.push_back({"scheme", Scheme::kFp8});
+  sizes.push_back({"scheme", QuantScheme::kFp8});
   EXPECT_EQ(kernels_of_sizes("experts", DType::kBf16, sizes).front().read_bytes,
             8 * 3 * 512 * 256 + 2 * 256 * 2);
 }
@@ -292,12 +292,12 @@ TEST(Experts, ASkewedLoadLeavesSomeIdleAndFillsOneRank) {
 }
 
 TEST(Schemes, BytesHoldTheScales) {
-  EXPECT_EQ(scheme_bytes(Scheme::kNone, 1024, DType::kBf16), 2048);
-  EXPECT_EQ(scheme_bytes(Scheme::kFp8, 1024, DType::kBf16), 1024);
-  EXPECT_EQ(scheme_bytes(Scheme::kInt4WeightOnly, 1024, DType::kBf16), 512 + 8 * 20 / 8);
-  EXPECT_EQ(scheme_bytes(Scheme::kFp4WeightOnly, 1024, DType::kBf16), 512 + 32);
-  EXPECT_EQ(multiplied_dtype(Scheme::kInt4WeightOnly, DType::kBf16), DType::kBf16);
-  EXPECT_EQ(multiplied_dtype(Scheme::kFp8Block, DType::kBf16), DType::kFp8);
+  EXPECT_EQ(scheme_bytes(QuantScheme::kNone, 1024, DType::kBf16), 2048);
+  EXPECT_EQ(scheme_bytes(QuantScheme::kFp8, 1024, DType::kBf16), 1024);
+  EXPECT_EQ(scheme_bytes(QuantScheme::kInt4WeightOnly, 1024, DType::kBf16), 512 + 8 * 20 / 8);
+  EXPECT_EQ(scheme_bytes(QuantScheme::kFp4WeightOnly, 1024, DType::kBf16), 512 + 32);
+  EXPECT_EQ(compute_dtype(QuantScheme::kInt4WeightOnly, DType::kBf16), DType::kBf16);
+  EXPECT_EQ(compute_dtype(QuantScheme::kFp8Block, DType::kBf16), DType::kFp8);
 }
 
 constexpr const char* kTwoLayers = R"(graph two
@@ -328,7 +328,7 @@ TEST(Notation, AttributesAreReadAndWrittenByTheirType) {
       "y = quantized_linear(x, w, s) {scheme=fp8_block}\nc = cast(y) {dtype=fp16}\n"
       "v = view(c) {shape=[256]}\na, b = split(v) {parts=2}\n",
       "g");
-  EXPECT_EQ(attribute<Scheme>(graph.nodes[0], "scheme"), Scheme::kFp8Block);
+  EXPECT_EQ(attribute<QuantScheme>(graph.nodes[0], "scheme"), QuantScheme::kFp8Block);
   EXPECT_EQ(attribute<DType>(graph.nodes[1], "dtype"), DType::kFp16);
   EXPECT_EQ(attribute<Shape>(graph.nodes[2], "shape"), Shape{256});
   EXPECT_EQ(attribute<int64_t>(graph.nodes[3], "parts"), 2);
@@ -349,8 +349,8 @@ TEST(Attributes, ThoseThatAreMissingHaveTheTablesDefault) {
 TEST(Attributes, ValuesAreReadAsTheirTypesAreWritten) {
   for (const AttributeValue& value :
        {AttributeValue(int64_t{-3}), AttributeValue(0.25), AttributeValue(1e-5),
-        AttributeValue(DType::kFp8), AttributeValue(Scheme::kNone),
-        AttributeValue(Scheme::kInt4WeightOnly)})
+        AttributeValue(DType::kFp8), AttributeValue(QuantScheme::kNone),
+        AttributeValue(QuantScheme::kInt4WeightOnly)})
     EXPECT_EQ(parse_value(static_cast<AttributeType>(value.index()), format_value(value), "x"),
               value)
         << format_value(value);

@@ -55,7 +55,7 @@ class GivenSizes {
 
   /// A whole number, given or by default.
   int64_t operator[](std::string_view name) const { return std::get<int64_t>(*find(name)); }
-  Scheme scheme(std::string_view name) const { return std::get<Scheme>(*find(name)); }
+  QuantScheme scheme(std::string_view name) const { return std::get<QuantScheme>(*find(name)); }
   /// Of sizes whose default follows from others.
   int64_t value_or(std::string_view name, int64_t otherwise) const;
   DType dtype_or(std::string_view name, DType otherwise) const;

@@ -30,7 +30,7 @@ void add_backward(Graph& graph);
 void autocast(Graph& graph, DType narrow);
 
 /// How a linear layer or a layer of experts is stored, by the name of its node.
-using SchemeOf = std::function<Scheme(std::string_view node)>;
+using SchemeOf = std::function<QuantScheme(std::string_view node)>;
 
 /// Stores the weights of linear layers and experts in few bits, for inference. The output layer and
 /// tables that are looked up keep their type, as in the usual checkpoints.

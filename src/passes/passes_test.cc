@@ -357,14 +357,14 @@ output b
 )",
                             "test");
   quantize_linears(graph, [](std::string_view node) {
-    return node == "e" ? Scheme::kFp4WeightOnly : Scheme::kInt8;
+    return node == "e" ? QuantScheme::kFp4WeightOnly : QuantScheme::kInt8;
   });
   EXPECT_EQ(count_of(graph, "quantized_linear", DType::kBf16), 1);
   const MemoryPlan plan = plan_memory(graph);
   const int64_t experts = 8 * (64 * 256 + 256 * 32);
-  EXPECT_EQ(plan.weights_bytes, scheme_bytes(Scheme::kInt8, 128 * 256, DType::kBf16) + 4 +
-                                    scheme_bytes(Scheme::kFp4WeightOnly, experts, DType::kBf16) +
-                                    2 * 64 * 256);
+  EXPECT_EQ(plan.weights_bytes,
+            scheme_bytes(QuantScheme::kInt8, 128 * 256, DType::kBf16) + 4 +
+                scheme_bytes(QuantScheme::kFp4WeightOnly, experts, DType::kBf16) + 2 * 64 * 256);
 }
 
 TEST(QuantizeLinears, StoresAllButTheOutputLayer) {
@@ -372,7 +372,7 @@ TEST(QuantizeLinears, StoresAllButTheOutputLayer) {
       "graph x\ninput x: bf16[4, 128]\nweight w: bf16[256, 128]\nweight v: bf16[64, 256]\n"
       "a = linear(x, w)\nb = linear(a, v)\noutput b\n",
       "test");
-  quantize_linears(graph, [](std::string_view) { return Scheme::kInt4WeightOnly; });
+  quantize_linears(graph, [](std::string_view) { return QuantScheme::kInt4WeightOnly; });
   EXPECT_EQ(count_of(graph, "quantized_linear", DType::kBf16), 1);
   EXPECT_EQ(count_of(graph, "linear", DType::kBf16), 1);
   int64_t bytes = 0;
@@ -380,7 +380,8 @@ TEST(QuantizeLinears, StoresAllButTheOutputLayer) {
     if (tensor.kind == TensorKind::kWeight || tensor.kind == TensorKind::kBuffer)
       bytes += tensor_bytes(tensor);
   }
-  EXPECT_EQ(bytes, scheme_bytes(Scheme::kInt4WeightOnly, 256 * 128, DType::kBf16) + 64 * 256 * 2);
+  EXPECT_EQ(bytes,
+            scheme_bytes(QuantScheme::kInt4WeightOnly, 256 * 128, DType::kBf16) + 64 * 256 * 2);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ class Rewriter {
 
 bool is_quantized(const Node& node) {
   const AttributeValue* scheme = node.find_attribute("scheme");
-  return scheme != nullptr && *scheme != AttributeValue(Scheme::kNone);
+  return scheme != nullptr && *scheme != AttributeValue(QuantScheme::kNone);
 }
 
 bool is_float(DType dtype) {
@@ -121,9 +121,10 @@ void quantize_linears(Graph& graph, const SchemeOf& scheme_of) {
         op.quantization && !is_output && !is_quantized(node) &&
         std::all_of(op.quantization->weights.begin(), op.quantization->weights.end(),
                     [&](size_t i) { return own_weight(node.inputs[i]); });
-    const Scheme scheme = stores ? scheme_of(node.name) : Scheme::kNone;
-    return scheme == Scheme::kNone ? b.add(op.name, std::move(inputs), node.name, node.attributes)
-                                   : op.quantization->rewrite(b, node, std::move(inputs), scheme);
+    const QuantScheme scheme = stores ? scheme_of(node.name) : QuantScheme::kNone;
+    return scheme == QuantScheme::kNone
+               ? b.add(op.name, std::move(inputs), node.name, node.attributes)
+               : op.quantization->rewrite(b, node, std::move(inputs), scheme);
   };
   graph = Rewriter(graph, rule).run();
   validate_if_debug(graph);

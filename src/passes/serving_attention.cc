@@ -14,7 +14,7 @@ struct ServingStep::Latent {
   int64_t heads, plain, rotary, value, rank;
   TensorId q, latent;
   TensorId kv_b, kv_b_scales, per_head;  ///< -1 where no group needs it
-  Scheme scheme;
+  QuantScheme scheme;
 };
 
 /// Rows of a group's tokens: a view.
@@ -118,7 +118,7 @@ void ServingStep::latent_attention(int32_t index) {
       b_.add("rotary", {q_part, slice(down, l.rotary, l.p + "k_rotary")}, l.p + "rotary")[1];
   l.scheme = scheme_of(l.p + "kv_b_proj");
   l.kv_b = get(node.inputs[3]);
-  if (l.scheme != Scheme::kNone) to_.tensor(l.kv_b).dtype = scheme_info(l.scheme).weight;
+  if (l.scheme != QuantScheme::kNone) to_.tensor(l.kv_b).dtype = scheme_info(l.scheme).weight_dtype;
   const std::vector<TensorId> caches = append_cache(l.p, l.rank + l.rotary, {l.latent, turned});
   const TensorId buffer = buffer_like(l.q, l.heads * l.value, l.p + "outputs");
   // What the groups share is made once.
@@ -126,12 +126,12 @@ void ServingStep::latent_attention(int32_t index) {
   const auto& groups = request_.groups;
   const bool fresh = std::any_of(groups.begin(), groups.end(), is_fresh);
   l.kv_b_scales =
-      fresh && l.scheme != Scheme::kNone
+      fresh && l.scheme != QuantScheme::kNone
           ? b_.scales(l.p + "kv_b_proj", l.scheme, element_count(ws), b_.current_segment())
           : -1;
   l.per_head = l.kv_b;
   // Serving software keeps the weights that it absorbs in the activations' type.
-  if (l.scheme != Scheme::kNone && !std::all_of(groups.begin(), groups.end(), is_fresh))
+  if (l.scheme != QuantScheme::kNone && !std::all_of(groups.begin(), groups.end(), is_fresh))
     l.per_head = b_.tensor({.name = l.p + "kv_b_absorbed",
                             .shape = ws,
                             .dtype = weight.dtype,

@@ -187,9 +187,9 @@ void ServingStep::norm(int32_t index) {
   set(source, both[1]);
 }
 
-TensorId ServingStep::linear_of(std::vector<TensorId> inputs, Scheme scheme,
+TensorId ServingStep::linear_of(std::vector<TensorId> inputs, QuantScheme scheme,
                                 const std::string& name) {
-  if (scheme == Scheme::kNone) return op("linear", std::move(inputs), name);
+  if (scheme == QuantScheme::kNone) return op("linear", std::move(inputs), name);
   return op("quantized_linear", std::move(inputs), name, {{"scheme", scheme}});
 }
 
@@ -203,15 +203,16 @@ TensorId ServingStep::product(const std::string& name, const std::vector<int32_t
     out = checked_add(out, module_shape(node_at(linear).outputs[0]).back());
   const int64_t k = module_shape(first.inputs[0]).back();
   const Tensor& weight = from_.tensor(first.inputs[1]);
-  const Scheme scheme = is_output ? Scheme::kNone : scheme_of(name);
+  const QuantScheme scheme = is_output ? QuantScheme::kNone : scheme_of(name);
   std::vector<TensorId> inputs = {x};
-  if (scheme == Scheme::kNone && weight.shape == Shape{out, k}) {
+  if (scheme == QuantScheme::kNone && weight.shape == Shape{out, k}) {
     inputs.push_back(get(first.inputs[1]));  // may be the embedding table too
   } else {
-    const DType stored = scheme == Scheme::kNone ? weight.dtype : scheme_info(scheme).weight;
+    const DType stored =
+        scheme == QuantScheme::kNone ? weight.dtype : scheme_info(scheme).weight_dtype;
     inputs.push_back(b_.weight(name + ".weight", {out, k}, stored));
   }
-  if (scheme != Scheme::kNone)
+  if (scheme != QuantScheme::kNone)
     inputs.push_back(b_.scales(name, scheme, checked_multiply(out, k), b_.current_segment()));
   if (first.inputs.size() > 2) inputs.push_back(b_.weight(name + ".bias", {out}, weight.dtype));
   return linear_of(std::move(inputs), scheme, name);
@@ -233,14 +234,14 @@ void ServingStep::linear(int32_t index) {
 
 void ServingStep::experts(int32_t index) {
   const Node& node = node_at(index);
-  const Scheme scheme = scheme_of(node.name);
+  const QuantScheme scheme = scheme_of(node.name);
   std::vector<TensorId> inputs;
   for (size_t i = 0; i < 3; ++i) inputs.push_back(get(node.inputs[i]));
   Node fused = node;
   fused.set_attribute("skew_percent", request_.skew_percent);
   const auto rewrite = op_def(node.op).quantization->rewrite;
   set(node.outputs[0],
-      scheme == Scheme::kNone
+      scheme == QuantScheme::kNone
           ? op("experts", std::move(inputs), node.name, std::move(fused.attributes))
           : rewrite(b_, fused, std::move(inputs), scheme).front());
 }

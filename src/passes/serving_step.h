@@ -62,11 +62,11 @@ class ServingStep {
   TensorId slice(TensorId x, int64_t columns, const std::string& name) {
     return op("slice_columns", {x}, name, {{"columns", columns}});
   }
-  Scheme scheme_of(const std::string& module) const {
-    return request_.scheme_of ? request_.scheme_of(module) : Scheme::kNone;
+  QuantScheme scheme_of(const std::string& module) const {
+    return request_.scheme_of ? request_.scheme_of(module) : QuantScheme::kNone;
   }
   /// x · weightᵀ of inputs in the order of linear, or of quantized_linear where there is a scheme.
-  TensorId linear_of(std::vector<TensorId> inputs, Scheme scheme, const std::string& name);
+  TensorId linear_of(std::vector<TensorId> inputs, QuantScheme scheme, const std::string& name);
   /// x · weightᵀ, of one or more linear layers of the modules.
   TensorId product(const std::string& name, const std::vector<int32_t>& linears);
   TensorId last_tokens(TensorId x);

@@ -21,7 +21,7 @@ double resident_share(double bytes, const Device& device) {
 }
 
 double matrix_peak_of(const Kernel& kernel, const Device& device) {
-  const DType dtype = kernel.multiplied();
+  const DType dtype = kernel.compute_dtype();
   const double peak = device.matmul_peak(dtype);
   if (peak > 0) return peak;
   std::vector<std::string> has;
@@ -134,7 +134,7 @@ Bound roofline_bound(const Kernel& kernel, const Device& device) {
 }
 
 bool has_unit_for(const Kernel& kernel, const Device& device) {
-  return !kernel.uses_matrix_units() || device.matmul_peak(kernel.multiplied()) > 0;
+  return !kernel.uses_matrix_units() || device.matmul_peak(kernel.compute_dtype()) > 0;
 }
 
 Waves count_waves(const Kernel& kernel, const Device& device, Tile tile) {

@@ -26,7 +26,7 @@ Coverage coverage_of(const Combination& combination, const Net& net, std::span<c
     if (n.weight >= kItself && !coverage.by_near.back()) here = false;
   }
   if (!precision) {
-    coverage.missing = combination.scheme == Scheme::kNone ? "dtype" : "scheme";
+    coverage.missing = combination.scheme == QuantScheme::kNone ? "dtype" : "scheme";
   } else if (!anywhere) {
     coverage.missing = "software";
   } else if (!here) {

@@ -12,7 +12,7 @@ struct Inputs {
   const Experts& e;
   const Conditions& conditions;
   const Bound& bound;
-  Scheme scheme;
+  QuantScheme scheme;
   double busy;    ///< experts that get a token, at least one
   double tokens;  ///< of a busy expert
   Waves waves;
@@ -34,8 +34,8 @@ Inputs inputs_of(const Kernel& kernel, const Device& device, const Conditions& c
   x.shortest = shortest_kernel_s(NetKind::kExperts, device);
   x.memory = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
   x.bytes_per_l2 = log2_bytes_per_l2(kernel, device);
-  x.weight_bits =
-      dtype_bits(x.scheme == Scheme::kNone ? kernel.dtype : scheme_info(x.scheme).weight);
+  x.weight_bits = dtype_bits(x.scheme == QuantScheme::kNone ? kernel.dtype
+                                                            : scheme_info(x.scheme).weight_dtype);
   return x;
 }
 
@@ -62,10 +62,10 @@ constexpr auto kShared = std::to_array<F>({
     {"is_trtllm",
      [](const Inputs& x) { return flag(x.conditions.software == Software::kTensorRtLlm); }},
     {"log2_weight_bits", [](const Inputs& x) { return log2_of(x.weight_bits); }},
-    {"is_block_scaled", [](const Inputs& x) { return flag(x.scheme == Scheme::kFp8Block); }},
+    {"is_block_scaled", [](const Inputs& x) { return flag(x.scheme == QuantScheme::kFp8Block); }},
     {"is_weight_only",
      [](const Inputs& x) {
-       return flag(x.scheme != Scheme::kNone && !scheme_info(x.scheme).multiplied);
+       return flag(x.scheme != QuantScheme::kNone && !scheme_info(x.scheme).compute_dtype);
      }},
     {"is_skewed", [](const Inputs& x) { return flag(x.e.skew_percent > 0); }},
     {"log2_own_experts",
@@ -76,7 +76,7 @@ constexpr auto kShared = std::to_array<F>({
 });
 
 constexpr auto kOwn = std::to_array<F>({
-    {"is_fp4", [](const Inputs& x) { return flag(x.scheme == Scheme::kFp4WeightOnly); }},
+    {"is_fp4", [](const Inputs& x) { return flag(x.scheme == QuantScheme::kFp4WeightOnly); }},
     {"log2_bytes_per_l2", [](const Inputs& x) { return x.bytes_per_l2; }},
     {"fill",
      [](const Inputs& x) { return static_cast<float>(std::min(1.0, x.tokens / kExpertTile)); }},

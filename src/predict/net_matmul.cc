@@ -38,7 +38,7 @@ Inputs inputs_of(const Kernel& kernel, const Device& device, const Conditions& c
 }
 
 bool is_single_precision(const Kernel& kernel) {
-  return kernel.multiplied() == DType::kFp32 && kernel.scheme == Scheme::kNone;
+  return kernel.compute_dtype() == DType::kFp32 && kernel.scheme == QuantScheme::kNone;
 }
 
 /// Share of the tiles' outputs that are outputs of the product.
@@ -112,7 +112,7 @@ constexpr auto kNarrowShared = std::to_array<F>({
     {"log2_low_m", [](const Inputs& x) { return log2_of(std::min<int64_t>(x.gemm.m, 256)); }},
     {"log2_element_bytes",
      [](const Inputs& x) {
-       return log2_of(static_cast<double>(dtype_bits(x.kernel.multiplied())) / 8);
+       return log2_of(static_cast<double>(dtype_bits(x.kernel.compute_dtype())) / 8);
      }},
     {"log2_bound",
      [](const Inputs& x) {
@@ -120,12 +120,15 @@ constexpr auto kNarrowShared = std::to_array<F>({
        return std::clamp(log2_of(x.bound.law_s / shortest), -12.0f, 8.0f);
      }},
     {"on_matrix_unit",
-     [](const Inputs& x) { return flag(x.device.gpu().matrix_peak(x.kernel.multiplied()) > 0); }},
+     [](const Inputs& x) {
+       return flag(x.device.gpu().matrix_peak(x.kernel.compute_dtype()) > 0);
+     }},
     {"is_amd", [](const Inputs& x) { return flag(x.device.vendor == "amd"); }},
     // vLLM, SGLang and PyTorch call the same library (cuBLAS).
     {"is_trtllm",
      [](const Inputs& x) { return flag(x.conditions.software == Software::kTensorRtLlm); }},
-    {"is_block_scaled", [](const Inputs& x) { return flag(x.kernel.scheme == Scheme::kFp8Block); }},
+    {"is_block_scaled",
+     [](const Inputs& x) { return flag(x.kernel.scheme == QuantScheme::kFp8Block); }},
 });
 
 using Single = FeatureTable<kSingleShared, kTileSizes, kSizes, kEntryPoint>;

@@ -148,7 +148,7 @@ TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAStrange
   // Experts in int4 were measured with vLLM and SGLang on H100, with TensorRT-LLM on no GPU.
   const SizeList sizes = {{"tokens", 64},       {"ffn_dim", 8192},
                           {"hidden_dim", 5120}, {"num_experts", 16},
-                          {"top_k", 1},         {"scheme", Scheme::kInt4WeightOnly}};
+                          {"top_k", 1},         {"scheme", QuantScheme::kInt4WeightOnly}};
   const auto time_of = [&](Software software) {
     const Kernel kernel = kernels_of_sizes("experts", DType::kBf16, sizes)[0];
     KernelTime time;

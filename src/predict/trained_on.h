@@ -20,7 +20,7 @@ struct Combination {
   Software software = Software::kPyTorch;
   DType dtype = DType::kBf16;
   DType kv_dtype = DType::kBf16;  ///< of attention; else as dtype
-  Scheme scheme = Scheme::kNone;
+  QuantScheme scheme = QuantScheme::kNone;
 
   bool operator==(const Combination&) const = default;
 };

@@ -121,8 +121,8 @@ class Reader {
     const std::optional<DType> dtype = find_dtype(json.at(1).get<std::string>());
     const std::optional<DType> kv_dtype = find_dtype(json.at(2).get<std::string>());
     const std::string scheme = json.at(3).get<std::string>();
-    const bool none = scheme == scheme_info(Scheme::kNone).name;
-    const std::optional<Scheme> found = none ? Scheme::kNone : find_scheme(scheme);
+    const bool none = scheme == scheme_info(QuantScheme::kNone).name;
+    const std::optional<QuantScheme> found = none ? QuantScheme::kNone : find_scheme(scheme);
     if (!software || !dtype || !kv_dtype || !found)
       unusable_weights(where_, "a measured combination is unknown");
     return {*software, *dtype, *kv_dtype, *found};

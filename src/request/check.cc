@@ -72,11 +72,11 @@ void check_server(const Request& r) {
         "or trtllm, or `schedule` static");
   if (const auto all = static_cast<int64_t>(load.trace.size()); all > 0 && load.requests > all)
     refuse(fmt::format("`requests` {}: the trace has {}", load.requests, all));
-  if (request_count(load) > kMostServedRequests)
+  if (request_count(load) > kMaxServedRequests)
     refuse(
         fmt::format("{} requests are too many to simulate; ask for the first ones with `requests`, "
                     "{} at most",
-                    request_count(load), kMostServedRequests));
+                    request_count(load), kMaxServedRequests));
 }
 
 }  // namespace

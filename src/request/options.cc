@@ -192,7 +192,7 @@ std::vector<OptionDef> token_options() {
        .access = field<[](auto& r) -> auto& { return r.load.requests; }>(),
        .value = "N",
        .help = "requests to simulate; default: 1000 at a rate, 6 for each client, all of a trace",
-       .most = kMostServedRequests},
+       .most = kMaxServedRequests},
       {.name = "max-num-seqs",
        .kinds = kServers,
        .access = field<[](auto& r) -> auto& { return r.load.max_num_seqs; }>(),

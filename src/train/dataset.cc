@@ -269,7 +269,7 @@ class Preparer {
         continue;
       }
       data_.groups[row.group].count += 1;
-      const std::array<int64_t, kMostSizes> sizes = sizes_of(row.kernel);
+      const std::array<int64_t, kMaxSizes> sizes = sizes_of(row.kernel);
       mix(sizes.data(), sizeof sizes);
       mix(&row.seconds, sizeof row.seconds);
       mix(data_.devices[row.device].id.data(), data_.devices[row.device].id.size());

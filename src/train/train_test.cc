@@ -204,7 +204,7 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
   EXPECT_EQ(net.trained_on.vendors, std::vector<std::string>{"nvidia"});
   EXPECT_TRUE(net.trained_on.forms.empty()) << "no batched product was measured";
   ASSERT_EQ(net.corrections.size(), 1u);
-  const Combination measured = {Software::kPyTorch, DType::kFp32, DType::kFp32, Scheme::kNone};
+  const Combination measured = {Software::kPyTorch, DType::kFp32, DType::kFp32, QuantScheme::kNone};
   EXPECT_EQ(net.corrections[0].measured, std::vector<Combination>{measured});
   EXPECT_TRUE(weights.net(NetKind::kTensorMatmul).members.empty());
   const auto time_of = [&](const char* op, DType dtype, const char* gpu) {

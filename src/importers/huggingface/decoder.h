@@ -18,7 +18,8 @@ struct DecoderConfig {
   struct Layer {
     int64_t window = 0;  ///< tokens that attention reaches back; 0: all
     bool experts = false;
-    std::vector<Scheme> schemes = {};  ///< of its linear layers, where the checkpoint is quantized
+    std::vector<QuantScheme> schemes =
+        {};  ///< of its linear layers, where the checkpoint is quantized
     bool operator==(const Layer&) const = default;
   };
   /// A layer of experts.

@@ -13,10 +13,10 @@ namespace tilecast {
 namespace {
 
 /// A scheme that the config gives to modules which the model has not is no silent full width.
-void note_unused_schemes(const std::vector<Scheme>& given, const std::string& where,
+void note_unused_schemes(const std::vector<QuantScheme>& given, const std::string& where,
                          Checkpoint& checkpoint) {
   std::vector<std::string> unused;
-  for (const Scheme scheme : given) {
+  for (const QuantScheme scheme : given) {
     const auto& used = checkpoint.schemes;
     if (std::find(used.begin(), used.end(), scheme) == used.end())
       unused.emplace_back(scheme_info(scheme).name);
@@ -40,7 +40,7 @@ void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpo
   if (!checkpoint.scheme_of) return;
   const auto ask = [&](size_t index, const std::string& part, std::vector<std::string> modules) {
     for (const std::string& module : modules) {
-      const Scheme scheme =
+      const QuantScheme scheme =
           checkpoint.scheme_of(fmt::format("layers.{}.{}.{}", index, part, module));
       config.layers[index].schemes.push_back(scheme);
     }
@@ -64,12 +64,13 @@ void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpo
       ask(i, "self_attn", {"q_proj", "k_proj", "v_proj"});
     }
   }
-  const std::vector<Scheme> given = std::exchange(checkpoint.schemes, {});
+  const std::vector<QuantScheme> given = std::exchange(checkpoint.schemes, {});
   // The last layer stands for most: the first ones are often dense or left as they are.
   for (auto layer = config.layers.rbegin(); layer != config.layers.rend(); ++layer) {
-    for (const Scheme scheme : layer->schemes) {
+    for (const QuantScheme scheme : layer->schemes) {
       const auto& known = checkpoint.schemes;
-      if (scheme != Scheme::kNone && std::find(known.begin(), known.end(), scheme) == known.end())
+      if (scheme != QuantScheme::kNone &&
+          std::find(known.begin(), known.end(), scheme) == known.end())
         checkpoint.schemes.push_back(scheme);
     }
   }

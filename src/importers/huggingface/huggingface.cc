@@ -260,7 +260,7 @@ Checkpoint read_checkpoint(const JsonObject& config) {
     checkpoint.quantization = read->source;
     checkpoint.kv_dtype = read->kv_dtype;
     checkpoint.warnings = read->warnings;
-    if (read->scheme != Scheme::kNone) checkpoint.schemes.push_back(read->scheme);
+    if (read->scheme != QuantScheme::kNone) checkpoint.schemes.push_back(read->scheme);
     for (const auto& [scheme, names] : read->named) {
       if (scheme != read->scheme) checkpoint.schemes.push_back(scheme);
     }

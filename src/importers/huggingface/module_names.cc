@@ -175,15 +175,15 @@ bool ModuleNames::match(std::string_view module) const {
   return false;
 }
 
-Scheme Quantization::of(std::string_view module) const {
+QuantScheme Quantization::of(std::string_view module) const {
   // What is left out counts first, as in vLLM 0.10 (compressed_tensors.py, get_scheme).
-  if (excluded.match(module)) return Scheme::kNone;
+  if (excluded.match(module)) return QuantScheme::kNone;
   for (const auto& [own, names] : named) {
     if (names.match(module)) return own;
   }
   const bool expert = module.ends_with(".experts");
   const bool plain = module == "lm_head" || is_router(module) || module.starts_with("embed");
-  if (plain || (experts_only && !expert)) return Scheme::kNone;
+  if (plain || (experts_only && !expert)) return QuantScheme::kNone;
   return scheme;
 }
 

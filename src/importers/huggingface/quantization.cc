@@ -17,25 +17,25 @@ namespace {
 
 struct Algorithm {
   std::string_view name;
-  Scheme scheme;
+  QuantScheme scheme;
 };
 
 /// ModelOpt's `quant_algo` (nvidia-modelopt 0.45, modelopt/torch/export/model_config.py).
-constexpr Algorithm kAlgorithms[] = {{"FP8", Scheme::kFp8},
-                                     {"FP8_PER_CHANNEL_PER_TOKEN", Scheme::kFp8},
-                                     {"FP8_PB_WO", Scheme::kFp8WeightOnly},
-                                     {"FP8_BLOCK_SCALES", Scheme::kFp8Block},
-                                     {"NVFP4", Scheme::kFp4},
-                                     {"NVFP4_AWQ", Scheme::kFp4},
-                                     {"W4A16_NVFP4", Scheme::kNvfp4WeightOnly},
-                                     {"W4A16_AWQ", Scheme::kInt4WeightOnly},
-                                     {"W4A16", Scheme::kInt4WeightOnly},
-                                     {"W8A16", Scheme::kInt8WeightOnly},
-                                     {"INT4_AWQ", Scheme::kInt4WeightOnly},
-                                     {"W8A8_SQ_PER_CHANNEL", Scheme::kInt8},
-                                     {"INT8_SQ", Scheme::kInt8}};
+constexpr Algorithm kAlgorithms[] = {{"FP8", QuantScheme::kFp8},
+                                     {"FP8_PER_CHANNEL_PER_TOKEN", QuantScheme::kFp8},
+                                     {"FP8_PB_WO", QuantScheme::kFp8WeightOnly},
+                                     {"FP8_BLOCK_SCALES", QuantScheme::kFp8Block},
+                                     {"NVFP4", QuantScheme::kFp4},
+                                     {"NVFP4_AWQ", QuantScheme::kFp4},
+                                     {"W4A16_NVFP4", QuantScheme::kNvfp4WeightOnly},
+                                     {"W4A16_AWQ", QuantScheme::kInt4WeightOnly},
+                                     {"W4A16", QuantScheme::kInt4WeightOnly},
+                                     {"W8A16", QuantScheme::kInt8WeightOnly},
+                                     {"INT4_AWQ", QuantScheme::kInt4WeightOnly},
+                                     {"W8A8_SQ_PER_CHANNEL", QuantScheme::kInt8},
+                                     {"INT8_SQ", QuantScheme::kInt8}};
 
-Scheme scheme_of_algorithm(const JsonObject& q, const std::string& algorithm) {
+QuantScheme scheme_of_algorithm(const JsonObject& q, const std::string& algorithm) {
   std::vector<std::string> names;
   for (const Algorithm& known : kAlgorithms) {
     if (normalized_name(known.name) == normalized_name(algorithm)) return known.scheme;
@@ -54,29 +54,29 @@ void add_name(const std::string& name, ModuleNames& names, Quantization& result)
                   shown_name(name), result.source));
 }
 
-Scheme weight_only_bits(const JsonObject& q, const std::string& key, int64_t bits) {
-  if (bits == 4) return Scheme::kInt4WeightOnly;
-  if (bits == 8) return Scheme::kInt8WeightOnly;
+QuantScheme weight_only_bits(const JsonObject& q, const std::string& key, int64_t bits) {
+  if (bits == 4) return QuantScheme::kInt4WeightOnly;
+  if (bits == 8) return QuantScheme::kInt8WeightOnly;
   unknown(q, key, fmt::format("weights of {} bits are not forecast; known: 4, 8", bits));
 }
 
 /// One group of compressed-tensors: types of weights and activations.
-Scheme scheme_of_group(const JsonObject& group) {
+QuantScheme scheme_of_group(const JsonObject& group) {
   const JsonObject weights = group.object("weights");
   const int64_t bits = weights.integer({"num_bits"}, 1, 64);
   const bool floats = weights.optional_string({"type"}).value_or("int") == "float";
   const bool alone = !group.has("input_activations");
   if (floats && bits == 8) {
-    if (alone) return Scheme::kFp8WeightOnly;
-    return weights.optional_string({"strategy"}).value_or("") == "block" ? Scheme::kFp8Block
-                                                                         : Scheme::kFp8;
+    if (alone) return QuantScheme::kFp8WeightOnly;
+    return weights.optional_string({"strategy"}).value_or("") == "block" ? QuantScheme::kFp8Block
+                                                                         : QuantScheme::kFp8;
   }
   if (floats && bits == 4) {
     const int64_t size = weights.optional_integer({"group_size"}, 1, 1 << 20).value_or(16);
-    if (alone) return size == 32 ? Scheme::kFp4WeightOnly : Scheme::kNvfp4WeightOnly;
-    return Scheme::kFp4;
+    if (alone) return size == 32 ? QuantScheme::kFp4WeightOnly : QuantScheme::kNvfp4WeightOnly;
+    return QuantScheme::kFp4;
   }
-  if (!floats && bits == 8 && !alone) return Scheme::kInt8;
+  if (!floats && bits == 8 && !alone) return QuantScheme::kInt8;
   if (!floats && alone) return weight_only_bits(weights, "num_bits", bits);
   unknown(weights, "num_bits",
           fmt::format("{} weights of {} bits with quantized activations are not forecast",
@@ -84,8 +84,8 @@ Scheme scheme_of_group(const JsonObject& group) {
 }
 
 /// A scheme has one size of groups; others differ in the bytes of their scales.
-void note_group(const JsonObject& q, Scheme scheme, Quantization& result) {
-  const int64_t taken = scheme_info(scheme).group;
+void note_group(const JsonObject& q, QuantScheme scheme, Quantization& result) {
+  const int64_t taken = scheme_info(scheme).group_size;
   const std::optional<int64_t> said =
       q.optional_integer({"group_size", "q_group_size"}, -1, 1 << 20);
   if (!said || *said <= 0 || taken == 0 || *said == taken) return;
@@ -99,7 +99,7 @@ void read_groups(const JsonObject& q, Quantization& result) {
   const JsonObject groups = q.object("config_groups");
   for (const auto& item : groups.json().items()) {
     const JsonObject group = groups.object(item.key());
-    const Scheme scheme = scheme_of_group(group);
+    const QuantScheme scheme = scheme_of_group(group);
     note_group(group.object("weights"), scheme, result);
     std::vector<std::string> targets = {"Linear"};
     if (group.has("targets")) targets = group.strings("targets");
@@ -117,7 +117,7 @@ void read_quantized_layers(const JsonObject& q, Quantization& result) {
   const JsonObject layers = q.object("quantized_layers");
   for (const auto& item : layers.json().items()) {
     const JsonObject layer = layers.object(item.key());
-    const Scheme scheme = scheme_of_algorithm(layer, layer.string("quant_algo"));
+    const QuantScheme scheme = scheme_of_algorithm(layer, layer.string("quant_algo"));
     add_name(item.key(), result.named[scheme], result);
   }
 }
@@ -134,13 +134,14 @@ void read_modelopt(const JsonObject& q, Quantization& result) {
     return;
   }
   const std::string format = q.optional_string({"format"}).value_or("");
-  static const std::map<std::string, Scheme> known = {{"fp8", Scheme::kFp8},
-                                                      {"floatquantized", Scheme::kFp8},
-                                                      {"naivequantized", Scheme::kFp8},
-                                                      {"intquantized", Scheme::kInt8},
-                                                      {"packquantized", Scheme::kInt4WeightOnly},
-                                                      {"nvfp4", Scheme::kFp4},
-                                                      {"nvfp4packquantized", Scheme::kFp4}};
+  static const std::map<std::string, QuantScheme> known = {
+      {"fp8", QuantScheme::kFp8},
+      {"floatquantized", QuantScheme::kFp8},
+      {"naivequantized", QuantScheme::kFp8},
+      {"intquantized", QuantScheme::kInt8},
+      {"packquantized", QuantScheme::kInt4WeightOnly},
+      {"nvfp4", QuantScheme::kFp4},
+      {"nvfp4packquantized", QuantScheme::kFp4}};
   const auto found = known.find(normalized_name(format));
   if (found == known.end())
     unknown(q, "format",
@@ -157,18 +158,19 @@ void read_method(const JsonObject& q, Quantization& result) {
       lower == "compressedtensors")
     return read_modelopt(q, result);
   if (lower == "fp8" || lower == "fbgemmfp8") {
-    result.scheme = q.has("weight_block_size") ? Scheme::kFp8Block : Scheme::kFp8;
+    result.scheme = q.has("weight_block_size") ? QuantScheme::kFp8Block : QuantScheme::kFp8;
   } else if (lower == "gptq" || lower == "awq" || lower == "autoround") {
     result.scheme =
         weight_only_bits(q, "bits", q.optional_integer({"bits", "w_bit"}, 1, 16).value_or(4));
     note_group(q, result.scheme, result);
   } else if (lower == "mxfp4") {
-    result.scheme = Scheme::kFp4WeightOnly;
+    result.scheme = QuantScheme::kFp4WeightOnly;
     result.experts_only = true;
   } else if (lower == "nvfp4") {
-    result.scheme = Scheme::kFp4;
+    result.scheme = QuantScheme::kFp4;
   } else if (lower == "bitsandbytes") {
-    result.scheme = q.boolean("load_in_4bit", false) ? Scheme::kInt4WeightOnly : Scheme::kInt8;
+    result.scheme =
+        q.boolean("load_in_4bit", false) ? QuantScheme::kInt4WeightOnly : QuantScheme::kInt8;
   } else {
     unknown(q, "quant_method",
             fmt::format("unknown quantization scheme '{}'; known: fp8, fbgemm_fp8, gptq, awq, "

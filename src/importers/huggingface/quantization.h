@@ -37,18 +37,19 @@ class ModuleNames {
 };
 
 struct Quantization {
-  std::string source;             ///< "quantization_config" or "hf_quant_config.json"
-  Scheme scheme = Scheme::kNone;  ///< of linear layers and experts that nothing below names
+  std::string source;  ///< "quantization_config" or "hf_quant_config.json"
+  QuantScheme scheme =
+      QuantScheme::kNone;  ///< of linear layers and experts that nothing below names
   bool experts_only = false;
   ModuleNames excluded;
-  std::map<Scheme, ModuleNames> named;  ///< modules with a scheme of their own
+  std::map<QuantScheme, ModuleNames> named;  ///< modules with a scheme of their own
   std::optional<DType> kv_dtype;
   std::vector<std::string> warnings;  ///< what is forecast otherwise than it says
 
   /// How a linear layer or the experts are stored, by the name of its node in a graph
   /// ("layers.3.self_attn.q_proj", "layers.3.mlp.experts"). Routers, tables and the output layer
   /// keep their type unless they are named.
-  Scheme of(std::string_view module) const;
+  QuantScheme of(std::string_view module) const;
 };
 
 /// nullopt where the config says nothing. Throws Error{kUnsupported} for a scheme that is not
