@@ -104,7 +104,7 @@ void backward_attention(GradientBuilder& g, const Node& node) {
              node.outputs[0], node.outputs[1]},
             node.attributes);
   for (size_t i = 0; i < 3; ++i) {
-    if (g.wants(node.inputs[i])) g.give(node.inputs[i], grads[i]);
+    if (g.requires_grad(node.inputs[i])) g.add_gradient(node.inputs[i], grads[i]);
   }
 }
 

@@ -77,13 +77,14 @@ void work_conv2d(const OpContext& context, std::vector<Kernel>& kernels) {
 void backward_conv2d(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
   const std::vector<TensorId> operands = {dy, node.inputs[0], node.inputs[1]};
-  if (g.wants(node.inputs[0]))
-    g.give(node.inputs[0], g.op("conv2d_input_backward", operands, node.attributes));
-  if (g.wants(node.inputs[1]))
-    g.give(node.inputs[1], g.op("conv2d_weight_backward", operands, node.attributes));
-  if (node.inputs.size() == 3 && g.wants(node.inputs[2])) {
+  if (g.requires_grad(node.inputs[0]))
+    g.add_gradient(node.inputs[0], g.op("conv2d_input_backward", operands, node.attributes));
+  if (g.requires_grad(node.inputs[1]))
+    g.add_gradient(node.inputs[1], g.op("conv2d_weight_backward", operands, node.attributes));
+  if (node.inputs.size() == 3 && g.requires_grad(node.inputs[2])) {
     // The sum over all but the channels.
-    g.give(node.inputs[2], g.op("reduce_sum", {dy}, {{"shape", g.tensor(node.inputs[2]).shape}}));
+    g.add_gradient(node.inputs[2],
+                   g.op("reduce_sum", {dy}, {{"shape", g.tensor(node.inputs[2]).shape}}));
   }
 }
 
@@ -135,10 +136,11 @@ void work_group_norm(const OpContext& context, std::vector<Kernel>& kernels) {
 void backward_group_norm(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
   const TensorId x = node.inputs[0];
-  if (g.wants(x)) g.give(x, g.op("group_norm_backward", {dy, x}, node.attributes));
+  if (g.requires_grad(x)) g.add_gradient(x, g.op("group_norm_backward", {dy, x}, node.attributes));
   for (size_t i = 1; i < node.inputs.size(); ++i) {
-    if (g.wants(node.inputs[i]))
-      g.give(node.inputs[i], g.op("reduce_sum", {dy}, {{"shape", g.tensor(node.inputs[i]).shape}}));
+    if (g.requires_grad(node.inputs[i]))
+      g.add_gradient(node.inputs[i],
+                     g.op("reduce_sum", {dy}, {{"shape", g.tensor(node.inputs[i]).shape}}));
   }
 }
 
@@ -160,8 +162,8 @@ void work_resize(const OpContext& context, std::vector<Kernel>& kernels) {
 }
 
 void backward_upsample(GradientBuilder& g, const Node& node) {
-  g.give(node.inputs[0], g.op("reduce_sum", {g.gradient(node.outputs[0])},
-                              {{"shape", g.tensor(node.inputs[0]).shape}}));
+  g.add_gradient(node.inputs[0], g.op("reduce_sum", {g.gradient(node.outputs[0])},
+                                      {{"shape", g.tensor(node.inputs[0]).shape}}));
 }
 
 std::vector<SizeDef> conv_sizes_by_name() {

@@ -45,13 +45,13 @@ void work_bag(const OpContext& context, std::vector<Kernel>& kernels) {
 /// A bag's gradient is that of each of its rows: the dense backward of an embedding.
 void backward_bag(GradientBuilder& g, const Node& node) {
   const TensorId weight = node.inputs[0], ids = node.inputs[1];
-  if (!g.wants(weight)) return;
+  if (!g.requires_grad(weight)) return;
   // By value: adding nodes moves the vector that holds the tensors.
   const Shape bags = g.tensor(ids).shape, table = g.tensor(weight).shape;
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
   const TensorId single = g.op("view", {dy}, {{"shape", Shape{bags[0], 1, table[1]}}});
   const TensorId each = g.op("expand", {single}, {{"shape", Shape{bags[0], bags[1], table[1]}}});
-  g.give(weight, g.op("embedding_backward", {each, ids}, {{"shape", table}}));
+  g.add_gradient(weight, g.op("embedding_backward", {each, ids}, {{"shape", table}}));
 }
 
 std::vector<SizeDef> bag_size_defs() {

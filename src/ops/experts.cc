@@ -87,7 +87,7 @@ void backward_experts(GradientBuilder& g, const Node& node) {
             {g.dense(g.gradient(node.outputs[0])), node.inputs[0], node.inputs[1], node.inputs[2]},
             node.attributes);
   for (size_t i = 0; i < 3; ++i) {
-    if (g.wants(node.inputs[i])) g.give(node.inputs[i], grads[i]);
+    if (g.requires_grad(node.inputs[i])) g.add_gradient(node.inputs[i], grads[i]);
   }
 }
 

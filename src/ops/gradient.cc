@@ -8,10 +8,10 @@ GradientBuilder::GradientBuilder(Graph& graph) : graph_(graph), builder_(graph) 
   builder_.set_phase(Phase::kBackward);
 }
 
-void GradientBuilder::mark_wanted() {
-  wanted_.assign(graph_.tensors.size(), false);
+void GradientBuilder::mark_requires_grad() {
+  requires_grad_.assign(graph_.tensors.size(), false);
   for (size_t i = 0; i < graph_.tensors.size(); ++i)
-    wanted_[i] = graph_.tensors[i].kind == TensorKind::kWeight;
+    requires_grad_[i] = graph_.tensors[i].kind == TensorKind::kWeight;
   // What a repetition hands on is read in place of the segment's first input, which wants a
   // gradient then even where it is an input of the model; each round of this reaches one segment
   // further.
@@ -20,37 +20,38 @@ void GradientBuilder::mark_wanted() {
     changed = false;
     for (const Node& node : graph_.nodes) {
       if (op_def(node.op).backward == nullptr) continue;
-      bool wanted = false;
-      for (TensorId id : node.inputs) wanted = wanted || wanted_[static_cast<size_t>(id)];
-      if (!wanted) continue;
-      for (TensorId id : node.outputs) wanted_[static_cast<size_t>(id)] = true;
+      bool needed = false;
+      for (TensorId id : node.inputs) needed = needed || requires_grad_[static_cast<size_t>(id)];
+      if (!needed) continue;
+      for (TensorId id : node.outputs) requires_grad_[static_cast<size_t>(id)] = true;
     }
     for (const Segment& segment : graph_.segments) {
       for (const Carry& carry : segment.carries) {
-        if (segment.repeat == 1 || !wants(carry.next) || wants(carry.initial)) continue;
-        wanted_[static_cast<size_t>(carry.initial)] = true;
+        if (segment.repeat == 1 || !requires_grad(carry.next) || requires_grad(carry.initial))
+          continue;
+        requires_grad_[static_cast<size_t>(carry.initial)] = true;
         changed = true;
       }
     }
   }
 }
 
-bool GradientBuilder::wants(TensorId id) const {
-  return static_cast<size_t>(id) < wanted_.size() && wanted_[static_cast<size_t>(id)];
+bool GradientBuilder::requires_grad(TensorId id) const {
+  return static_cast<size_t>(id) < requires_grad_.size() && requires_grad_[static_cast<size_t>(id)];
 }
 
 TensorId GradientBuilder::gradient(TensorId id) const {
   return static_cast<size_t>(id) < gradients_.size() ? gradients_[static_cast<size_t>(id)] : -1;
 }
 
-void GradientBuilder::set(TensorId id, TensorId gradient) {
+void GradientBuilder::set_gradient(TensorId id, TensorId gradient) {
   if (gradients_.size() <= static_cast<size_t>(id))
     gradients_.resize(static_cast<size_t>(id) + 1, -1);
   gradients_[static_cast<size_t>(id)] = gradient;
 }
 
-void GradientBuilder::give(TensorId id, TensorId gradient) {
-  if (!wants(id)) return;
+void GradientBuilder::add_gradient(TensorId id, TensorId gradient) {
+  if (!requires_grad(id)) return;
   // The autograd engine casts what does not have the tensor's type (mixed precision).
   if (tensor(gradient).dtype != tensor(id).dtype)
     gradient = op("cast", {gradient}, {{"dtype", tensor(id).dtype}});
@@ -59,7 +60,7 @@ void GradientBuilder::give(TensorId id, TensorId gradient) {
     return;
   }
   const TensorId before = this->gradient(id);
-  set(id, before < 0 ? gradient : op("add", {before, gradient}));
+  set_gradient(id, before < 0 ? gradient : op("add", {before, gradient}));
 }
 
 TensorId GradientBuilder::op(std::string_view name, std::vector<TensorId> inputs,

@@ -19,16 +19,16 @@ class GradientBuilder {
   const Graph& graph() const { return graph_; }
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
   /// Whether a gradient flows to this tensor (a weight lies upstream).
-  bool wants(TensorId id) const;
+  bool requires_grad(TensorId id) const;
   /// Marks which tensors want a gradient: weights, and what is computed from them.
-  void mark_wanted();
+  void mark_requires_grad();
 
   /// Gradient of an output of the node at hand; -1 where none arrived.
   TensorId gradient(TensorId id) const;
   /// Hands a gradient to a tensor: adds it where there is one already.
-  void give(TensorId id, TensorId gradient);
+  void add_gradient(TensorId id, TensorId gradient);
   /// Replaces the gradient of a tensor (entering a repeated segment).
-  void set(TensorId id, TensorId gradient);
+  void set_gradient(TensorId id, TensorId gradient);
 
   /// Adds a node of the backward phase.
   TensorId op(std::string_view op, std::vector<TensorId> inputs,
@@ -49,7 +49,7 @@ class GradientBuilder {
   Graph& graph_;
   GraphBuilder builder_;
   std::vector<TensorId> gradients_;  // by tensor; -1 for none
-  std::vector<bool> wanted_;
+  std::vector<bool> requires_grad_;
   std::string name_;
 };
 

@@ -66,18 +66,18 @@ void backward_linear(GradientBuilder& g, const Node& node) {
   const TensorId w = node.inputs[1];
   const bool transposed = attribute<int64_t>(node, "weight_layout") == 1;
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
-  if (g.wants(x)) {
+  if (g.requires_grad(x)) {
     const TensorId dx = g.op("gemm", {dy, w}, {{"transpose_b", transposed ? 1 : 0}});
     // gemm flattens; the view back to x's shape launches nothing.
-    g.give(x, g.op("view", {dx}, {{"shape", g.tensor(x).shape}}));
+    g.add_gradient(x, g.op("view", {dx}, {{"shape", g.tensor(x).shape}}));
   }
-  if (g.wants(w)) {
+  if (g.requires_grad(w)) {
     const TensorId left = transposed ? x : dy;
     const TensorId right = transposed ? dy : x;
-    g.give(w, g.op("gemm", {left, right}, {{"transpose_a", 1}}));
+    g.add_gradient(w, g.op("gemm", {left, right}, {{"transpose_a", 1}}));
   }
-  if (node.inputs.size() == 3 && g.wants(node.inputs[2]))
-    g.give(node.inputs[2], g.reduce_to(dy, node.inputs[2]));
+  if (node.inputs.size() == 3 && g.requires_grad(node.inputs[2]))
+    g.add_gradient(node.inputs[2], g.reduce_to(dy, node.inputs[2]));
 }
 
 /// GPT-2 stores its weights the other way round; quantized ones lie as everyone's.
@@ -187,8 +187,8 @@ void backward_matmul(GradientBuilder& g, const Node& node) {
   const auto product = [&](TensorId left, TensorId right, int64_t tl, int64_t tr) {
     return g.op("matmul", {left, right}, {{"transpose_a", tl}, {"transpose_b", tr}});
   };
-  if (g.wants(a)) g.give(a, ta ? product(b, dy, tb, 1) : product(dy, b, 0, 1 - tb));
-  if (g.wants(b)) g.give(b, tb ? product(dy, a, 1, ta) : product(a, dy, 1 - ta, 0));
+  if (g.requires_grad(a)) g.add_gradient(a, ta ? product(b, dy, tb, 1) : product(dy, b, 0, 1 - tb));
+  if (g.requires_grad(b)) g.add_gradient(b, tb ? product(dy, a, 1, ta) : product(a, dy, 1 - ta, 0));
 }
 
 // Sizes m, n, k of random kernels, in bits.

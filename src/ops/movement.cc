@@ -29,8 +29,8 @@ std::vector<TensorSpec> infer_pad_columns(const OpContext& context) {
 }
 
 void backward_pad_columns(GradientBuilder& g, const Node& node) {
-  g.give(node.inputs[0], g.op("slice_columns", {g.gradient(node.outputs[0])},
-                              {{"columns", g.tensor(node.inputs[0]).shape.back()}}));
+  g.add_gradient(node.inputs[0], g.op("slice_columns", {g.gradient(node.outputs[0])},
+                                      {{"columns", g.tensor(node.inputs[0]).shape.back()}}));
 }
 
 std::vector<TensorSpec> infer_cat(const OpContext& context) {
@@ -69,15 +69,15 @@ void backward_cat(GradientBuilder& g, const Node& node) {
                                  [&](TensorId id) { return size(id) == size(node.inputs[0]); });
   if (!alike) {
     for (TensorId id : node.inputs) {
-      if (g.wants(id))
-        g.give(id,
-               g.op("slice", {g.gradient(node.outputs[0])}, {{"dim", dim}, {"count", size(id)}}));
+      if (g.requires_grad(id))
+        g.add_gradient(
+            id, g.op("slice", {g.gradient(node.outputs[0])}, {{"dim", dim}, {"count", size(id)}}));
     }
     return;
   }
   const std::vector<TensorId> grads =
       g.add("split", {g.gradient(node.outputs[0])}, {{"parts", parts}, {"dim", dim}});
-  for (size_t i = 0; i < node.inputs.size(); ++i) g.give(node.inputs[i], grads[i]);
+  for (size_t i = 0; i < node.inputs.size(); ++i) g.add_gradient(node.inputs[i], grads[i]);
 }
 
 void work_fill(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -107,8 +107,9 @@ void work_embedding(const OpContext& context, std::vector<Kernel>& kernels) {
 
 void backward_embedding(GradientBuilder& g, const Node& node) {
   const TensorId weight = node.inputs[0];
-  if (!g.wants(weight)) return;
-  g.give(weight, g.op("embedding_backward", {g.dense(g.gradient(node.outputs[0])), node.inputs[1]},
+  if (!g.requires_grad(weight)) return;
+  g.add_gradient(weight,
+                 g.op("embedding_backward", {g.dense(g.gradient(node.outputs[0])), node.inputs[1]},
                       {{"shape", g.tensor(weight).shape}}));
 }
 
@@ -151,7 +152,7 @@ void work_gather_rows(const OpContext& context, std::vector<Kernel>& kernels) {
 /// Zeros of the source's size, then the rows are put back.
 void backward_gather_rows(GradientBuilder& g, const Node& node) {
   const TensorId zeros = g.op("fill", {node.inputs[0]});
-  g.give(node.inputs[0], g.op("scatter_rows", {zeros, g.gradient(node.outputs[0])}));
+  g.add_gradient(node.inputs[0], g.op("scatter_rows", {zeros, g.gradient(node.outputs[0])}));
 }
 
 std::vector<TensorSpec> infer_scatter_rows(const OpContext& context) {
@@ -170,13 +171,13 @@ void work_scatter_rows(const OpContext& context, std::vector<Kernel>& kernels) {
 
 void backward_scatter_rows(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
-  g.give(node.inputs[0], dy);
-  if (g.wants(node.inputs[1])) {
+  g.add_gradient(node.inputs[0], dy);
+  if (g.requires_grad(node.inputs[1])) {
     // By value: adding nodes moves the vector that holds the tensors.
     const Shape rows = g.tensor(node.inputs[1]).shape;
     const int64_t count = element_count(rows) / std::max<int64_t>(1, rows.back());
-    g.give(node.inputs[1],
-           g.op("view", {g.op("gather_rows", {dy}, {{"rows", count}})}, {{"shape", rows}}));
+    g.add_gradient(node.inputs[1],
+                   g.op("view", {g.op("gather_rows", {dy}, {{"rows", count}})}, {{"shape", rows}}));
   }
 }
 

@@ -95,12 +95,12 @@ TEST_P(EveryOp, GivesEveryTrainedInputAGradientOfItsShape) {
       tensor.kind = TensorKind::kWeight;
   }
   GradientBuilder g(graph);
-  g.mark_wanted();
+  g.mark_requires_grad();
   g.builder().begin_segment("backward", 1);
   const Node node = graph.nodes.front();
   for (TensorId id : node.outputs) {
     const Tensor output = graph.tensor(id);
-    g.set(id, g.builder().input("dy", output.shape, output.dtype));
+    g.set_gradient(id, g.builder().input("dy", output.shape, output.dtype));
   }
   op.backward(g, node);
   std::multiset<std::string> accumulated;

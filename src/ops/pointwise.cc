@@ -101,22 +101,24 @@ void work_pointwise(const OpContext& context, std::vector<Kernel>& kernels) {
 void pass_on(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
   for (TensorId input : node.inputs) {
-    if (g.wants(input)) g.give(input, g.reduce_to(dy, input));
+    if (g.requires_grad(input)) g.add_gradient(input, g.reduce_to(dy, input));
   }
 }
 
 void backward_sub(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
-  if (g.wants(node.inputs[0])) g.give(node.inputs[0], g.reduce_to(dy, node.inputs[0]));
-  if (g.wants(node.inputs[1]))
-    g.give(node.inputs[1], g.reduce_to(g.op("neg", {dy}), node.inputs[1]));
+  if (g.requires_grad(node.inputs[0]))
+    g.add_gradient(node.inputs[0], g.reduce_to(dy, node.inputs[0]));
+  if (g.requires_grad(node.inputs[1]))
+    g.add_gradient(node.inputs[1], g.reduce_to(g.op("neg", {dy}), node.inputs[1]));
 }
 
 void backward_mul(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
   for (size_t i : {size_t{0}, size_t{1}}) {
     const TensorId input = node.inputs[i];
-    if (g.wants(input)) g.give(input, g.reduce_to(g.op("mul", {dy, node.inputs[1 - i]}), input));
+    if (g.requires_grad(input))
+      g.add_gradient(input, g.reduce_to(g.op("mul", {dy, node.inputs[1 - i]}), input));
   }
 }
 
@@ -124,17 +126,17 @@ void backward_div(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
   const TensorId a = node.inputs[0];
   const TensorId b = node.inputs[1];
-  if (g.wants(a)) g.give(a, g.reduce_to(g.op("div", {dy, b}), a));
-  if (g.wants(b)) {
+  if (g.requires_grad(a)) g.add_gradient(a, g.reduce_to(g.op("div", {dy, b}), a));
+  if (g.requires_grad(b)) {
     const TensorId ratio = g.op("div", {g.op("div", {a, b}), b});
-    g.give(b, g.reduce_to(g.op("mul", {g.op("neg", {dy}), ratio}), b));
+    g.add_gradient(b, g.reduce_to(g.op("mul", {g.op("neg", {dy}), ratio}), b));
   }
 }
 
 /// dy times a constant: the backward of mul_scalar and div_scalar.
 template <const char* kOp>
 void backward_scale(GradientBuilder& g, const Node& node) {
-  g.give(node.inputs[0], g.op(kOp, {g.gradient(node.outputs[0])}));
+  g.add_gradient(node.inputs[0], g.op(kOp, {g.gradient(node.outputs[0])}));
 }
 constexpr char kMulScalar[] = "mul_scalar";
 constexpr char kDivScalar[] = "div_scalar";
@@ -144,31 +146,31 @@ constexpr char kNeg[] = "neg";
 void backward_pow(GradientBuilder& g, const Node& node) {
   const TensorId power = g.op("integer_pow", {node.inputs[0]});
   const TensorId scaled = g.op("mul_scalar", {power});
-  g.give(node.inputs[0], g.op("mul", {g.gradient(node.outputs[0]), scaled}));
+  g.add_gradient(node.inputs[0], g.op("mul", {g.gradient(node.outputs[0]), scaled}));
 }
 
 /// -0.5 · grad · y³
 void backward_rsqrt(GradientBuilder& g, const Node& node) {
   const TensorId cube = g.op("integer_pow", {node.outputs[0]});
   const TensorId scaled = g.op("mul_scalar", {g.gradient(node.outputs[0])});
-  g.give(node.inputs[0], g.op("mul", {scaled, cube}));
+  g.add_gradient(node.inputs[0], g.op("mul", {scaled, cube}));
 }
 
 /// One fused kernel of the gradient and the operator's saved output.
 void backward_from_output(GradientBuilder& g, const Node& node) {
-  g.give(node.inputs[0],
-         g.op("activation_backward", {g.gradient(node.outputs[0]), node.outputs[0]}));
+  g.add_gradient(node.inputs[0],
+                 g.op("activation_backward", {g.gradient(node.outputs[0]), node.outputs[0]}));
 }
 
 /// One fused kernel of the gradient and the operator's input.
 void backward_from_input(GradientBuilder& g, const Node& node) {
-  g.give(node.inputs[0],
-         g.op("activation_backward", {g.gradient(node.outputs[0]), node.inputs[0]}));
+  g.add_gradient(node.inputs[0],
+                 g.op("activation_backward", {g.gradient(node.outputs[0]), node.inputs[0]}));
 }
 
 void backward_where(GradientBuilder& g, const Node& node) {
-  if (g.wants(node.inputs[1]))
-    g.give(node.inputs[1], g.op("where", {node.inputs[0], g.gradient(node.outputs[0])}));
+  if (g.requires_grad(node.inputs[1]))
+    g.add_gradient(node.inputs[1], g.op("where", {node.inputs[0], g.gradient(node.outputs[0])}));
 }
 
 /// Halves the gradient where both are equal, drops it where the other is larger.
@@ -178,16 +180,17 @@ void backward_maximum(GradientBuilder& g, const Node& node) {
   const TensorId half = g.op("div_scalar", {dy});
   const TensorId kept = g.op("where", {equal, half, dy});
   const TensorId less = g.op("compare", {node.inputs[0]});
-  g.give(node.inputs[0], g.op("where", {less, kept}));
+  g.add_gradient(node.inputs[0], g.op("where", {less, kept}));
 }
 
 void backward_dropout(GradientBuilder& g, const Node& node) {
-  g.give(node.inputs[0], g.op("dropout_backward", {g.gradient(node.outputs[0]), node.outputs[1]}));
+  g.add_gradient(node.inputs[0],
+                 g.op("dropout_backward", {g.gradient(node.outputs[0]), node.outputs[1]}));
 }
 
 void backward_cast(GradientBuilder& g, const Node& node) {
   const DType to = g.tensor(node.inputs[0]).dtype;
-  g.give(node.inputs[0], g.op("cast", {g.gradient(node.outputs[0])}, {{"dtype", to}}));
+  g.add_gradient(node.inputs[0], g.op("cast", {g.gradient(node.outputs[0])}, {{"dtype", to}}));
 }
 
 /// A mask beside the values.

@@ -33,12 +33,12 @@ void work_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
 void backward_mean(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
   const TensorId wide = g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}});
-  g.give(node.inputs[0], g.op("div_scalar", {wide}));
+  g.add_gradient(node.inputs[0], g.op("div_scalar", {wide}));
 }
 
 void backward_sum(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
-  g.give(node.inputs[0], g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}}));
+  g.add_gradient(node.inputs[0], g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}}));
 }
 
 /// Each row to one number.

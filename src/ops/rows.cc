@@ -50,7 +50,7 @@ void work_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
 void backward_softmax(GradientBuilder& g, const Node& node) {
   const TensorId y = node.outputs[0];
   const TensorId product = g.op("mul", {g.gradient(y), y});
-  g.give(node.inputs[0], g.op("softmax_backward", {product, y}));
+  g.add_gradient(node.inputs[0], g.op("softmax_backward", {product, y}));
 }
 
 void work_softmax_backward(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -78,14 +78,14 @@ void work_layer_norm(const OpContext& context, std::vector<Kernel>& kernels) {
 void backward_layer_norm(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
   const TensorId x = node.inputs[0];
-  if (g.wants(x)) {
-    g.give(x, g.op("layer_norm_backward", {dy, x, node.outputs[1], node.outputs[2]}));
+  if (g.requires_grad(x)) {
+    g.add_gradient(x, g.op("layer_norm_backward", {dy, x, node.outputs[1], node.outputs[2]}));
   }
   // One kernel makes the gradients of weight and bias together.
-  if (node.inputs.size() > 1 && g.wants(node.inputs[1])) {
+  if (node.inputs.size() > 1 && g.requires_grad(node.inputs[1])) {
     const std::vector<TensorId> grads =
         g.add("layer_norm_weight_backward", {dy, x, node.outputs[1], node.outputs[2]});
-    for (size_t i = 1; i < node.inputs.size(); ++i) g.give(node.inputs[i], grads[i - 1]);
+    for (size_t i = 1; i < node.inputs.size(); ++i) g.add_gradient(node.inputs[i], grads[i - 1]);
   }
 }
 

@@ -64,7 +64,7 @@ void backward_scan(GradientBuilder& g, const Node& node) {
   inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.end());
   const std::vector<TensorId> grads = g.add("linear_scan_backward", inputs, node.attributes);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (g.wants(node.inputs[i])) g.give(node.inputs[i], grads[i]);
+    if (g.requires_grad(node.inputs[i])) g.add_gradient(node.inputs[i], grads[i]);
   }
 }
 

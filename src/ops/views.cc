@@ -22,7 +22,7 @@ std::vector<TensorSpec> infer_view(const OpContext& context) {
 
 void backward_view(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
-  g.give(node.inputs[0], g.op("view", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}}));
+  g.add_gradient(node.inputs[0], g.op("view", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}}));
 }
 
 std::vector<TensorSpec> infer_transpose(const OpContext& context) {
@@ -55,7 +55,8 @@ void backward_transpose(GradientBuilder& g, const Node& node) {
   std::vector<int64_t> inverse(order.size());
   for (size_t i = 0; i < order.size(); ++i)
     inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  g.give(node.inputs[0], g.op("transpose", {g.gradient(node.outputs[0])}, {{"order", inverse}}));
+  g.add_gradient(node.inputs[0],
+                 g.op("transpose", {g.gradient(node.outputs[0])}, {{"order", inverse}}));
 }
 
 std::vector<TensorSpec> infer_expand(const OpContext& context) {
@@ -72,7 +73,7 @@ std::vector<TensorSpec> infer_expand(const OpContext& context) {
 }
 
 void backward_expand(GradientBuilder& g, const Node& node) {
-  g.give(node.inputs[0], g.reduce_to(g.gradient(node.outputs[0]), node.inputs[0]));
+  g.add_gradient(node.inputs[0], g.reduce_to(g.gradient(node.outputs[0]), node.inputs[0]));
 }
 
 // split: equal parts of one dimension, as views.
@@ -101,7 +102,7 @@ void backward_split(GradientBuilder& g, const Node& node) {
     parts.push_back(g.op("fill", {parts.front()}));
   }
   const int64_t last = static_cast<int64_t>(g.tensor(node.inputs[0]).shape.size()) - 1;
-  g.give(node.inputs[0], g.op("cat", parts, {{"dim", integer_or(node, "dim", last)}}));
+  g.add_gradient(node.inputs[0], g.op("cat", parts, {{"dim", integer_or(node, "dim", last)}}));
 }
 
 // slice_columns and slice_rows: some of the last or first dimension, as a view; which ones makes no
@@ -146,7 +147,8 @@ void backward_slice_columns(GradientBuilder& g, const Node& node) {
   const int64_t all = g.tensor(node.inputs[0]).shape.back();
   const int64_t part = g.tensor(node.outputs[0]).shape.back();
   const TensorId dy = g.gradient(node.outputs[0]);
-  g.give(node.inputs[0], all == part ? dy : g.op("pad_columns", {dy}, {{"columns", all - part}}));
+  g.add_gradient(node.inputs[0],
+                 all == part ? dy : g.op("pad_columns", {dy}, {{"columns", all - part}}));
 }
 
 // empty: memory that other operators write into.

@@ -29,10 +29,10 @@ void backward_of_body(GradientBuilder& g, const Segment& segment) {
     const Node node = g.graph().nodes[static_cast<size_t>(segment.first_node + i)];
     if (op_def(node.op).backward == nullptr) continue;
     bool reached = false;
-    bool wanted = false;
+    bool needed = false;
     for (TensorId id : node.outputs) reached = reached || g.gradient(id) >= 0;
-    for (TensorId id : node.inputs) wanted = wanted || g.wants(id);
-    if (!reached || !wanted) continue;
+    for (TensorId id : node.inputs) needed = needed || g.requires_grad(id);
+    if (!reached || !needed) continue;
     g.set_name(node.name);
     op_def(node.op).backward(g, node);
   }
@@ -49,11 +49,11 @@ void backward_of_segment(GradientBuilder& g, int32_t index) {
     for (TensorId id : outer_inputs(g.graph(), index)) {
       const bool carried = std::any_of(segment.carries.begin(), segment.carries.end(),
                                        [&](const Carry& carry) { return carry.initial == id; });
-      if (carried || !g.wants(id)) continue;
+      if (carried || !g.requires_grad(id)) continue;
       if (g.gradient(id) < 0) {
         g.builder().begin_segment(segment.name, 1);
         g.set_name(g.tensor(id).name);
-        g.set(id, g.op("fill", {id}));
+        g.set_gradient(id, g.op("fill", {id}));
       }
       shared.emplace_back(id, g.gradient(id));
     }
@@ -77,19 +77,19 @@ void backward_of_segment(GradientBuilder& g, int32_t index) {
 
 void add_backward(Graph& graph) {
   GradientBuilder g(graph);
-  g.mark_wanted();
-  if (graph.outputs.empty() || !g.wants(graph.outputs.front()))
+  g.mark_requires_grad();
+  if (graph.outputs.empty() || !g.requires_grad(graph.outputs.front()))
     throw Error(ErrorKind::kUnsupported,
                 graph.name +
                     ": no weight leads to the model's output, so there is nothing to "
                     "train; use `mode` inference");
   for (const TensorId id : graph.outputs) {
-    if (!g.wants(id)) continue;
+    if (!g.requires_grad(id)) continue;
     const Tensor output = graph.tensor(id);
-    g.set(id, g.builder().tensor({.name = output.name + ".grad",
-                                  .shape = output.shape,
-                                  .dtype = output.dtype,
-                                  .kind = TensorKind::kInput}));
+    g.set_gradient(id, g.builder().tensor({.name = output.name + ".grad",
+                                           .shape = output.shape,
+                                           .dtype = output.dtype,
+                                           .kind = TensorKind::kInput}));
   }
   const auto forward_segments = static_cast<int32_t>(graph.segments.size());
   for (int32_t i = forward_segments - 1; i >= 0; --i) backward_of_segment(g, i);
