@@ -27,7 +27,7 @@ int64_t visible_pairs(int64_t queries, int64_t keys, bool causal, int64_t window
 }
 
 struct Sizes {
-  int64_t batch, queries, keys, heads, kv_heads, head, value;
+  int64_t batch, queries, keys, heads, kv_heads, head_dim, v_head_dim;
   int64_t kv_elements;  ///< of one token
   DType dtype, kv_dtype;
 };
@@ -43,7 +43,7 @@ Kernel attention_kernel(const OpContext& context, const Sizes& s) {
   const Attention sizes{.batch = s.batch,
                         .queries = s.queries,
                         .keys = s.keys,
-                        .head_dim = s.head,
+                        .head_dim = s.head_dim,
                         .heads = s.heads,
                         .kv_heads = s.kv_heads,
                         .window = context.integer("window"),
@@ -51,7 +51,7 @@ Kernel attention_kernel(const OpContext& context, const Sizes& s) {
                         .kv_dtype = s.kv_dtype};
   Kernel kernel{.shape = sizes, .dtype = s.dtype};
   const int64_t pairs = visible_pairs(s.queries, s.keys, sizes.causal, sizes.window);
-  kernel.flops = checked_product({2, s.head + s.value, pairs, s.heads, s.batch});
+  kernel.flops = checked_product({2, s.head_dim + s.v_head_dim, pairs, s.heads, s.batch});
   const int64_t reach = sizes.window == 0 ? s.keys : std::min(s.keys, sizes.window + s.queries - 1);
   constexpr int64_t kBitsPerByte = 8;
   const int64_t kv_bytes =
@@ -89,7 +89,7 @@ Sizes attention_sizes(const OpContext& context) {
 
 std::vector<TensorSpec> infer_attention(const OpContext& context) {
   const Sizes s = attention_sizes(context);
-  return {{.shape = {s.batch, s.queries, s.heads, s.value}, .dtype = s.dtype},
+  return {{.shape = {s.batch, s.queries, s.heads, s.v_head_dim}, .dtype = s.dtype},
           {.shape = {s.batch, s.heads, s.queries}, .dtype = DType::kFp32}};
 }
 
@@ -137,20 +137,20 @@ Sizes cached_sizes(const OpContext& context) {
     context.fail(fmt::format("expected q [b, s, heads, d] and a cache [b, t, width], found {}, {}",
                              format_shape(q), format_shape(cache)));
   const int64_t kv_heads = integer_or(context.node, "kv_heads", q[2]);
-  const int64_t value = integer_or(context.node, "value_size", q[3]);
+  const int64_t v_head_dim = integer_or(context.node, "v_head_dim", q[3]);
   const bool latent = context.integer("latent") != 0;
-  const int64_t width = latent ? q[3] : kv_heads * (q[3] + value);
-  if (cache[2] != width)
-    context.fail(
-        fmt::format("expected {} elements a token in the cache, found {}", width, cache[2]));
+  const int64_t token_elements = latent ? q[3] : kv_heads * (q[3] + v_head_dim);
+  if (cache[2] != token_elements)
+    context.fail(fmt::format("expected {} elements a token in the cache, found {}", token_elements,
+                             cache[2]));
   const Sizes s{q[0],
                 q[1],
                 cache[1],
                 q[2],
                 kv_heads,
                 q[3],
-                value,
-                width,
+                v_head_dim,
+                token_elements,
                 context.input(0).dtype,
                 context.input(1).dtype};
   check_sizes(context, s);
@@ -159,7 +159,7 @@ Sizes cached_sizes(const OpContext& context) {
 
 std::vector<TensorSpec> infer_cached_attention(const OpContext& context) {
   const Sizes s = cached_sizes(context);
-  return {{.shape = {s.batch, s.queries, s.heads, s.value}, .dtype = s.dtype}};
+  return {{.shape = {s.batch, s.queries, s.heads, s.v_head_dim}, .dtype = s.dtype}};
 }
 
 void work_cached_attention(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -222,9 +222,10 @@ Operands attention_backward_operands(GraphBuilder& b, const GivenSizes& s) {
 
 Operands cached_attention_operands(GraphBuilder& b, const GivenSizes& s) {
   const int64_t kv_heads = kv_heads_of(s);
-  const int64_t width = checked_product({2, kv_heads, s["head_dim"]});
+  const int64_t token_elements = checked_product({2, kv_heads, s["head_dim"]});
   return {{b.input("q", {s["batch"], s["queries"], s["heads"], s["head_dim"]}, s.dtype()),
-           b.input("cache", {s["batch"], s["keys"], width}, s.dtype_or("kv_dtype", s.dtype()))},
+           b.input("cache", {s["batch"], s["keys"], token_elements},
+                   s.dtype_or("kv_dtype", s.dtype()))},
           {{"kv_heads", kv_heads}, {"causal", s["causal"]}, {"window", s["window"]}}};
 }
 
@@ -308,7 +309,9 @@ std::vector<OpDef> attention_ops() {
        .max_inputs = 2,
        .attributes = {{.name = "kv_heads",
                        .doc = "heads of keys and values; default: as many as q's"},
-                      {.name = "value_size", .doc = "size of a value head; default: as q's"},
+                      {.name = "v_head_dim",
+                       .doc = "size of a value head; default: as q's",
+                       .old_name = "value_size"},
                       flag_attribute("latent",
                                      "1: keys and values are parts of one latent vector (MLA)"),
                       causal,

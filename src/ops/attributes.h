@@ -23,6 +23,7 @@ AttributeValue parse_value(AttributeType type, const std::string& text, const st
 struct AttributeDef {
   std::string_view name;
   std::string_view doc;
+  std::string_view old_name;  ///< also read in graph notation; "": none
   AttributeType type = AttributeType::kInteger;
   bool required = false;
   /// Where a node does not have it; nullopt: it is required, or follows from the inputs' shapes.

@@ -65,9 +65,9 @@ class Steps {
   TensorId repeat_heads(TensorId x, int64_t heads, const char* name) {
     const Shape s = shape(x);
     if (s[1] == heads) return x;
-    const TensorId narrow = view(x, {s[0], s[1], 1, s[2], s[3]});
+    const TensorId grouped = view(x, {s[0], s[1], 1, s[2], s[3]});
     const TensorId wide =
-        op("expand", {narrow}, name, {{"shape", Shape{s[0], s[1], heads / s[1], s[2], s[3]}}});
+        op("expand", {grouped}, name, {{"shape", Shape{s[0], s[1], heads / s[1], s[2], s[3]}}});
     return view(op("copy", {wide}, name), {s[0], heads, s[2], s[3]});
   }
 
@@ -118,7 +118,7 @@ TensorId masked_scores(Steps& f, TensorId scores, TensorId mask) {
   TensorId x = scores;
   const auto& scale = attribute<std::string>(f.n, "scale");
   if (scale != "none") x = f.op(scale == "div" ? "div_scalar" : "mul_scalar", {x}, "scale");
-  if (f.flag("cap")) {  // cap tanh(x / cap)
+  if (f.flag("softcap")) {  // cap tanh(x / cap)
     for (const char* step : {"div_scalar", "tanh", "mul_scalar"}) x = f.op(step, {x}, "cap");
   }
   if (mask >= 0) return f.op("add", {x, mask}, "mask");
@@ -245,10 +245,10 @@ std::vector<TensorId> decompose_causal_mask(GraphBuilder& b, const Node& node,
 std::vector<TensorId> decompose_rotary_table(GraphBuilder& b, const Node& node, const EagerForm&) {
   Steps f(b, node);
   const int64_t s = f.shape(node.inputs[0])[1];
-  const auto size = attribute<int64_t>(node, "size");
+  const auto rope_dim = attribute<int64_t>(node, "rope_dim");
   const DType dtype = b.graph().tensor(node.inputs[0]).dtype;
   const TensorId frequencies = b.tensor(
-      {.name = "rotary_emb.inv_freq", .shape = {1, size / 2, 1}, .kind = TensorKind::kBuffer});
+      {.name = "rotary_emb.inv_freq", .shape = {1, rope_dim / 2, 1}, .kind = TensorKind::kBuffer});
   const TensorId places = b.input("position_ids", {1, 1, s}, DType::kFp32);
   const TensorId angles = f.own("matmul", {frequencies, places});
   const TensorId half = f.transpose(angles, {0, 2, 1});
@@ -256,7 +256,7 @@ std::vector<TensorId> decompose_rotary_table(GraphBuilder& b, const Node& node, 
   const auto wave = [&](const char* function) {
     TensorId t = f.own("mul_scalar", {f.own(function, {both})});
     if (dtype != DType::kFp32) t = f.own("cast", {t}, {{"dtype", dtype}});
-    return f.view(t, {1, 1, s, size});
+    return f.view(t, {1, 1, s, rope_dim});
   };
   const TensorId cos = wave("cos");
   return {cos, wave("sin")};
@@ -279,21 +279,23 @@ std::vector<TensorId> decompose_latent_attention(GraphBuilder& b, const Node& no
   Steps f(b, node);
   const TensorId q = node.inputs[0], latent = node.inputs[1], both = node.inputs[2];
   const TensorId kv_b = node.inputs[3], cos = node.inputs[4], sin = node.inputs[5];
-  const int64_t heads = f.shape(q)[1], width = f.shape(q)[3];
-  const auto rotary = attribute<int64_t>(node, "rotary");
-  const int64_t plain = width - rotary, value = f.shape(kv_b)[0] / heads - plain;
+  const int64_t heads = f.shape(q)[1], qk_head_dim = f.shape(q)[3];
+  const auto rope_dim = attribute<int64_t>(node, "rope_dim");
+  const int64_t nope_dim = qk_head_dim - rope_dim;
+  const int64_t v_head_dim = f.shape(kv_b)[0] / heads - nope_dim;
   const TensorId pairs = f.split_heads(f.op("linear", {latent, kv_b}, "kv_b_proj"), heads);
   const Shape s = f.shape(pairs);
-  const TensorId one = f.view(f.slice(both, rotary, "split_rotary"), {s[0], 1, s[2], rotary});
+  const TensorId one = f.view(f.slice(both, rope_dim, "split_rotary"), {s[0], 1, s[2], rope_dim});
   const TensorId shared = f.rotate(one, cos, sin, f.prefix() + "rotary_k");
   const TensorId wide =
-      f.op("expand", {shared}, "expand_k", {{"shape", Shape{s[0], heads, s[2], rotary}}});
-  const TensorId k = f.op("cat", {f.slice(pairs, plain, "split_k"), wide}, "cat_k", {{"dim", 3}});
+      f.op("expand", {shared}, "expand_k", {{"shape", Shape{s[0], heads, s[2], rope_dim}}});
+  const TensorId k =
+      f.op("cat", {f.slice(pairs, nope_dim, "split_k"), wide}, "cat_k", {{"dim", 3}});
   const TensorId turned =
-      f.rotate(f.slice(q, rotary, "split_q_rotary"), cos, sin, f.prefix() + "rotary_q");
+      f.rotate(f.slice(q, rope_dim, "split_q_rotary"), cos, sin, f.prefix() + "rotary_q");
   const TensorId queries =
-      f.op("cat", {f.slice(q, plain, "split_q"), turned}, "cat_q", {{"dim", 3}});
-  const TensorId v = f.slice(pairs, value, "split_v");
+      f.op("cat", {f.slice(q, nope_dim, "split_q"), turned}, "cat_q", {{"dim", 3}});
+  const TensorId v = f.slice(pairs, v_head_dim, "split_v");
   return {attend(f, {queries, k, v, node.inputs[6]}, form)};
 }
 

@@ -8,16 +8,16 @@
 
 namespace tilecast {
 
-ExpertLoad expert_load(int64_t tokens, int64_t chosen, int64_t experts, int64_t ranks,
+ExpertLoad expert_load(int64_t tokens, int64_t top_k, int64_t num_experts, int64_t ranks,
                        int64_t skew_percent) {
-  const double assignments = static_cast<double>(tokens) * static_cast<double>(chosen);
-  const double own = static_cast<double>(experts) / static_cast<double>(ranks);
+  const double assignments = static_cast<double>(tokens) * static_cast<double>(top_k);
+  const double own = static_cast<double>(num_experts) / static_cast<double>(ranks);
   if (skew_percent == 0) {
     const double share = assignments / static_cast<double>(ranks);
     return {std::min(own, std::max(share, std::min(1.0, assignments))), share};
   }
-  const auto count = static_cast<size_t>(experts);
-  const bool many = assignments > static_cast<double>(experts);
+  const auto count = static_cast<size_t>(num_experts);
+  const bool many = assignments > static_cast<double>(num_experts);
   const double low = many ? 1 : 0.01;
   const double high = std::max(many ? 0.8 * static_cast<double>(tokens) : 2.0, 1.001 * low);
   // The inverse of the law's distribution function. An exponent of 1 has another form; next to it
@@ -40,11 +40,11 @@ ExpertLoad expert_load(int64_t tokens, int64_t chosen, int64_t experts, int64_t 
     for (size_t i = start; i < std::min(count, start + per_rank); ++i) {
       const double own_tokens = std::min(load[i] / sum * assignments, static_cast<double>(tokens));
       rank.assignments += own_tokens;
-      rank.busy += own_tokens >= 0.5 ? 1 : 0;
+      rank.active_experts += own_tokens >= 0.5 ? 1 : 0;
     }
     if (rank.assignments > fullest.assignments) fullest = rank;
   }
-  fullest.busy = std::max(fullest.busy, std::min(1.0, assignments));
+  fullest.active_experts = std::max(fullest.active_experts, std::min(1.0, assignments));
   return fullest;
 }
 

@@ -29,9 +29,9 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
                     "and down [experts, hidden, inner], found {}, {} and {}",
                     format_shape(x.shape), format_shape(up), format_shape(down)));
   const int64_t ranks = context.integer("ranks");
-  const int64_t chosen = context.integer("chosen");
-  if (chosen > checked_multiply(up[0], ranks))
-    context.fail(fmt::format("a token cannot go to {} of {} experts", chosen, up[0] * ranks));
+  const int64_t top_k = context.integer("top_k");
+  if (top_k > checked_multiply(up[0], ranks))
+    context.fail(fmt::format("a token cannot go to {} of {} experts", top_k, up[0] * ranks));
   return {{.shape = x.shape, .dtype = x.dtype}};
 }
 
@@ -45,22 +45,22 @@ void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
   sizes.ffn_dim = down[2];
   sizes.ranks = context.integer("ranks");
   sizes.num_experts = checked_multiply(up[0], sizes.ranks);
-  sizes.top_k = context.integer("chosen");
+  sizes.top_k = context.integer("top_k");
   sizes.skew_percent = context.integer("skew_percent");
   const ExpertLoad load =
       expert_load(sizes.tokens, sizes.top_k, sizes.num_experts, sizes.ranks, sizes.skew_percent);
-  sizes.busy = load.busy;
+  sizes.active_experts = load.active_experts;
   sizes.assignments = load.assignments;
   Kernel kernel{.shape = sizes, .dtype = x.dtype};
   kernel.scheme = context.attribute<QuantScheme>("scheme");
   const int64_t per_expert = checked_multiply(checked_add(up[1], down[2]), sizes.hidden_dim);
-  const auto busy =
-      static_cast<double>(scheme_bytes(kernel.scheme, per_expert, x.dtype)) * load.busy;
+  const auto weight_bytes =
+      static_cast<double>(scheme_bytes(kernel.scheme, per_expert, x.dtype)) * load.active_experts;
   const double flops = 2 * static_cast<double>(per_expert) * load.assignments;
   constexpr double kLargest = 9e18;
-  if (!(flops < kLargest) || !(busy < kLargest)) context.fail("the work leaves 64 bits");
+  if (!(flops < kLargest) || !(weight_bytes < kLargest)) context.fail("the work leaves 64 bits");
   kernel.flops = static_cast<int64_t>(flops);
-  kernel.read_bytes = checked_add(static_cast<int64_t>(busy), tensor_bytes(x));
+  kernel.read_bytes = checked_add(static_cast<int64_t>(weight_bytes), tensor_bytes(x));
   kernel.write_bytes = tensor_bytes(context.output(0));
   kernels.push_back(kernel);
 }
@@ -163,7 +163,7 @@ Operands expert_operands(GraphBuilder& b, const GivenSizes& s) {
   return {
       {b.input("x", {s["tokens"], hidden}, s.dtype()), b.input("up", {own, up, hidden}, s.dtype()),
        b.input("down", {own, hidden, ffn}, s.dtype())},
-      {{"chosen", s["top_k"]},
+      {{"top_k", s["top_k"]},
        {"ranks", ranks},
        {"skew_percent", s["skew"]},
        {"scheme", s.scheme("scheme")}}};
@@ -191,7 +191,11 @@ void draw_experts(Rng& rng, SizeList& sizes) {
 
 std::vector<OpDef> expert_ops() {
   const std::vector<AttributeDef> attributes = {
-      {.name = "chosen", .doc = "experts that a token goes to", .initial = int64_t{1}, .least = 1},
+      {.name = "top_k",
+       .doc = "experts that a token goes to",
+       .old_name = "chosen",
+       .initial = int64_t{1},
+       .least = 1},
       {.name = "ranks",
        .doc = "ranks that the experts are spread over",
        .initial = int64_t{1},

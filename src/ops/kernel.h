@@ -126,12 +126,12 @@ struct Experts {
   int64_t tokens = 1;
   int64_t ffn_dim = 1;  ///< inner width that the rank holds of each expert
   int64_t hidden_dim = 1;
-  int64_t num_experts = 1;   ///< of the layer
-  int64_t top_k = 1;         ///< experts that a token goes to
-  int64_t ranks = 1;         ///< that the experts are spread over
-  int64_t skew_percent = 0;  ///< see expert_load.h
-  double busy = 0;           ///< experts of the rank that get a token
-  double assignments = 0;    ///< tokens times experts that the rank computes
+  int64_t num_experts = 1;    ///< of the layer
+  int64_t top_k = 1;          ///< experts that a token goes to
+  int64_t ranks = 1;          ///< that the experts are spread over
+  int64_t skew_percent = 0;   ///< see expert_load.h
+  double active_experts = 0;  ///< experts of the rank that get a token
+  double assignments = 0;     ///< tokens times experts that the rank computes
 
   static constexpr std::string_view kName = "experts";
   static constexpr std::string_view kText = "[{tokens}x{ffn_dim}x{hidden_dim}]";

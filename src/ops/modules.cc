@@ -40,7 +40,7 @@ std::vector<TensorSpec> infer_causal_mask(const OpContext& context) {
 std::vector<TensorSpec> infer_rotary_table(const OpContext& context) {
   const Tensor& x = context.input(0);
   if (x.shape.size() != 3) expected(context, "activations [b, s, width]");
-  const TensorSpec wave{.shape = {1, 1, x.shape[1], context.integer("size")}, .dtype = x.dtype};
+  const TensorSpec wave{.shape = {1, 1, x.shape[1], context.integer("rope_dim")}, .dtype = x.dtype};
   return {wave, wave};
 }
 
@@ -59,15 +59,15 @@ std::vector<TensorSpec> infer_latent_attention(const OpContext& context) {
   const Shape& latent = context.input(1).shape;
   const Shape& both = context.input(2).shape;
   const Shape& kv_b = context.input(3).shape;
-  const int64_t rotary = context.integer("rotary");
+  const int64_t rope_dim = context.integer("rope_dim");
   if (q.size() != 4 || latent.size() != 3 || both.size() != 3 || kv_b.size() != 2 ||
-      kv_b[1] != latent[2] || both[2] != latent[2] + rotary || q[3] <= rotary ||
-      kv_b[0] % q[1] != 0 || kv_b[0] / q[1] <= q[3] - rotary)
+      kv_b[1] != latent[2] || both[2] != latent[2] + rope_dim || q[3] <= rope_dim ||
+      kv_b[0] % q[1] != 0 || kv_b[0] / q[1] <= q[3] - rope_dim)
     expected(context,
              "q [b, heads, s, plain + rotary], latent [b, s, rank], latent and rotary "
              "part [b, s, rank + rotary], kv_b [heads · (plain + value), rank]");
-  const int64_t value = kv_b[0] / q[1] - (q[3] - rotary);
-  return {{.shape = {q[0], q[2], q[1] * value}, .dtype = context.input(0).dtype}};
+  const int64_t v_head_dim = kv_b[0] / q[1] - (q[3] - rope_dim);
+  return {{.shape = {q[0], q[2], q[1] * v_head_dim}, .dtype = context.input(0).dtype}};
 }
 
 }  // namespace
@@ -80,7 +80,11 @@ std::vector<OpDef> module_ops() {
                    .doc = "how eager code scales scores: mul, div, or none where queries are",
                    .type = AttributeType::kText,
                    .initial = std::string("mul")},
-      flag_attribute("cap", "1: scores are capped, c tanh(x / c)"),
+      AttributeDef{.name = "softcap",
+                   .doc = "1: scores are soft-capped, c tanh(x / c)",
+                   .old_name = "cap",
+                   .initial = int64_t{0},
+                   .most = 1},
       flag_attribute("dropout", "1: dropout of the weights in training"),
       flag_attribute("stored_mask", "1: a stored buffer is the mask (GPT-2)"),
       flag_attribute("sinks",
@@ -104,11 +108,15 @@ std::vector<OpDef> module_ops() {
        .example = "x: bf16[2, 128, 512]"},
       {.name = "rotary_table",
        .doc = "cosines and sines of rotary positions for activations [b, s, width]",
-       .attributes = {count_attribute("size", "of a head's rotated part")},
+       .attributes = {AttributeDef{.name = "rope_dim",
+                                   .doc = "rotated elements of a head",
+                                   .old_name = "size",
+                                   .required = true,
+                                   .least = 1}},
        .infer = infer_rotary_table,
        .decompose = decompose_rotary_table,
        .shard = shard_sizes,
-       .example = "x: bf16[2, 128, 512] {size=64}"},
+       .example = "x: bf16[2, 128, 512] {rope_dim=64}"},
       {.name = "apply_rotary",
        .doc = "rotary position embedding of x [b, heads, s, size] by cosines and sines",
        .min_inputs = 3,
@@ -139,8 +147,12 @@ std::vector<OpDef> module_ops() {
        .shard = shard_heads,
        .example = "q: bf16[2, 8, 128, 48] latent: bf16[2, 128, 64] both: bf16[2, 128, 80] w: "
                   "bf16[512, 64] cos: bf16[1, 1, 128, 16] sin: bf16[1, 1, 128, 16] mask: bf16[1, "
-                  "1, 128, 128] {rotary=16}"}};
-  ops.back().attributes.push_back(count_attribute("rotary", "rotated elements of a head"));
+                  "1, 128, 128] {rope_dim=16}"}};
+  ops.back().attributes.push_back({.name = "rope_dim",
+                                   .doc = "rotated elements of a head",
+                                   .old_name = "rotary",
+                                   .required = true,
+                                   .least = 1});
   return ops;
 }
 

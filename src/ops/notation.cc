@@ -223,10 +223,10 @@ class Parser {
     std::vector<Attribute> attributes;
     if (cursor.accept('{')) {
       while (!cursor.accept('}')) {
-        std::string attribute = cursor.word("an attribute");
+        const std::string attribute = cursor.word("an attribute");
+        const AttributeDef& def = attribute_named(attribute, op_def(require_op(op)));
         cursor.expect("=");
-        AttributeValue value = attribute_value(op_def(require_op(op)), attribute, cursor);
-        attributes.push_back({std::move(attribute), std::move(value)});
+        attributes.push_back({std::string(def.name), attribute_value(def, cursor)});
         if (!cursor.peek('}')) cursor.expect(",");
       }
     }
@@ -240,16 +240,21 @@ class Parser {
     for (size_t i = 0; i < names.size(); ++i) define(names[i], outputs[i]);
   }
 
-  /// Of the type that the operator declares.
-  AttributeValue attribute_value(const OpDef& op, const std::string& name, Cursor& cursor) {
-    const AttributeDef* def = find_attribute_def(op, name);
-    if (def == nullptr)
-      throw Error(ErrorKind::kInput, fmt::format("{}: {}: unknown attribute '{}'; known: {}", line_,
-                                                 op.name, shown_name(name), attribute_names(op)));
-    if (def->type == AttributeType::kIntegers) return cursor.integers();
-    if (def->type == AttributeType::kText) return cursor.quoted();
-    return parse_value(def->type, cursor.value(std::string(attribute_type_name(def->type))),
-                       fmt::format("{}: attribute '{}'", line_, def->name));
+  /// The attribute of an operator by its name or its old name.
+  const AttributeDef& attribute_named(const std::string& name, const OpDef& op) const {
+    for (const AttributeDef& def : op.attributes) {
+      if (def.name == name || (!def.old_name.empty() && def.old_name == name)) return def;
+    }
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}: unknown attribute '{}'; known: {}", line_,
+                                               op.name, shown_name(name), attribute_names(op)));
+  }
+
+  /// A value of the type that the operator declares.
+  AttributeValue attribute_value(const AttributeDef& def, Cursor& cursor) {
+    if (def.type == AttributeType::kIntegers) return cursor.integers();
+    if (def.type == AttributeType::kText) return cursor.quoted();
+    return parse_value(def.type, cursor.value(std::string(attribute_type_name(def.type))),
+                       fmt::format("{}: attribute '{}'", line_, def.name));
   }
 
   void define(const std::string& name, TensorId id) {

@@ -272,7 +272,7 @@ TEST(Experts, ReadTheWeightsOfBusyExpertsOnly) {
   SizeList sizes = {
       {"tokens", 2}, {"ffn_dim", 512}, {"hidden_dim", 256}, {"num_experts", 64}, {"top_k", 4}};
   const Kernel kernel = kernels_of_sizes("experts", DType::kBf16, sizes).front();
-  EXPECT_EQ(kernel.as<Experts>()->busy, 8);
+  EXPECT_EQ(kernel.as<Experts>()->active_experts, 8);
   EXPECT_EQ(kernel.flops, 2 * 8 * 3 * 512 * 256);
   EXPECT_EQ(kernel.read_bytes, 8 * 3 * 512 * 256 * 2 + 2 * 256 * 2);
   sizes.push_back({"scheme", QuantScheme::kFp8});
@@ -283,9 +283,9 @@ TEST(Experts, ReadTheWeightsOfBusyExpertsOnly) {
 TEST(Experts, ASkewedLoadLeavesSomeIdleAndFillsOneRank) {
   const ExpertLoad even = expert_load(256, 8, 256, 8, 0);
   const ExpertLoad skewed = expert_load(256, 8, 256, 8, 120);
-  EXPECT_EQ(even.busy, 32);
+  EXPECT_EQ(even.active_experts, 32);
   EXPECT_EQ(even.assignments, 256);
-  EXPECT_LT(skewed.busy, 32);
+  EXPECT_LT(skewed.active_experts, 32);
   EXPECT_GT(skewed.assignments, 256);
   // All ranks together do all the work.
   EXPECT_NEAR(expert_load(256, 8, 256, 1, 120).assignments, 2048, 1);
@@ -389,6 +389,18 @@ TEST(Attributes, ErrorsNameNodeAttributeAndWhatWasExpected) {
   EXPECT_ERROR(parse("y = conv2d(x, w) {stride=}"), kInput, "expected a whole number, found '}'");
   EXPECT_ERROR(parse("y = relu(x) {slope=3}"), kInput,
                "g:3: relu: unknown attribute 'slope'; known: none");
+}
+
+TEST(Notation, OldNamesOfAttributesAreRead) {
+  const auto parse = [](const std::string& attributes) {
+    return parse_graph(
+        "input x: bf16[64, 256]\nweight a: bf16[8, 1024, 256]\nweight b: bf16[8, 256, 512]\n"
+        "y = experts(x, a, b) {" +
+            attributes + "}\n",
+        "g");
+  };
+  EXPECT_EQ(parse("chosen=2"), parse("top_k=2"));
+  EXPECT_ERROR(parse("chosen=2, top_k=2"), kInput, "attribute 'top_k' is given twice");
 }
 
 TEST(Notation, ErrorsNameTheLine) {

@@ -24,10 +24,10 @@ Graph shard(const Graph& modules, int64_t ranks);
 void add_backward(Graph& graph);
 
 /// Mixed precision as torch.autocast has it, before the backward pass is added to a graph in fp32:
-/// products, convolutions and attention in `narrow`, their operands cast to it, the weights left in
-/// fp32; powers, roots, softmax and norms in fp32; the rest in what it is given. A weight is cast
-/// once, and the copy is kept to the end of the forward pass (autocast's cache).
-void autocast(Graph& graph, DType narrow);
+/// products, convolutions and attention in `low_precision`, their operands cast to it, the weights
+/// left in fp32; powers, roots, softmax and norms in fp32; the rest in what it is given. A weight
+/// is cast once, and the copy is kept to the end of the forward pass (autocast's cache).
+void autocast(Graph& graph, DType low_precision);
 
 /// How a linear layer or a layer of experts is stored, by the name of its node.
 using SchemeOf = std::function<QuantScheme(std::string_view node)>;

@@ -351,7 +351,7 @@ weight up: bf16[8, 64, 256]
 weight down: bf16[8, 256, 32]
 weight v: bf16[64, 256]
 a = linear(x, w) {weight_layout=1}
-e = experts(a, up, down) {chosen=2}
+e = experts(a, up, down) {top_k=2}
 b = linear(e, v)
 output b
 )",

@@ -76,17 +76,17 @@ bool is_float(DType dtype) {
 
 }  // namespace
 
-void autocast(Graph& graph, DType narrow) {
+void autocast(Graph& graph, DType low_precision) {
   std::map<TensorId, TensorId> cached;  // a weight's copy
-  const auto rule = [narrow, &cached](GraphBuilder& b, const Node& node,
-                                      std::vector<TensorId> inputs) {
+  const auto rule = [low_precision, &cached](GraphBuilder& b, const Node& node,
+                                             std::vector<TensorId> inputs) {
     const AutocastClass does = op_def(node.op).autocast;
-    const DType wanted = does == AutocastClass::kLowPrecision ? narrow : DType::kFp32;
+    const DType target = does == AutocastClass::kLowPrecision ? low_precision : DType::kFp32;
     for (TensorId& id : inputs) {
       const Tensor& tensor = b.graph().tensor(id);
-      if (does == AutocastClass::kPromote || !is_float(tensor.dtype) || tensor.dtype == wanted)
+      if (does == AutocastClass::kPromote || !is_float(tensor.dtype) || tensor.dtype == target)
         continue;
-      const std::vector<Attribute> attributes = {{"dtype", wanted}};
+      const std::vector<Attribute> attributes = {{"dtype", target}};
       if (tensor.kind != TensorKind::kWeight) {
         id = b.op("cast", {id}, node.name + ".cast", attributes);
         continue;

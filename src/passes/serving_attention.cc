@@ -11,7 +11,7 @@ namespace tilecast {
 
 struct ServingStep::Latent {
   std::string p;  ///< prefix of names
-  int64_t heads, plain, rotary, value, rank;
+  int64_t heads, nope_dim, rope_dim, v_head_dim, kv_lora_rank;
   TensorId q, latent;
   TensorId kv_b, kv_b_scales, per_head;  ///< -1 where no group needs it
   QuantScheme scheme;
@@ -26,9 +26,9 @@ TensorId ServingStep::rows_of(TensorId x, const StepRequest::Group& group,
 
 /// Where the groups' kernels write; their rows lie one after the other. -1 where one group fills a
 /// tensor of its own.
-TensorId ServingStep::buffer_like(TensorId x, int64_t width, const std::string& name) {
+TensorId ServingStep::buffer_like(TensorId x, int64_t columns, const std::string& name) {
   if (request_.groups.size() == 1) return -1;
-  return op("empty", {x}, name, {{"shape", Shape{tokens_, width}}});
+  return op("empty", {x}, name, {{"shape", Shape{tokens_, columns}}});
 }
 
 /// All rows of the groups' results: nothing is copied.
@@ -45,12 +45,12 @@ TensorId ServingStep::join(TensorId buffer, std::vector<TensorId> parts, const s
 }
 
 /// One kernel writes the keys and values of all tokens; gives each group's cache.
-std::vector<TensorId> ServingStep::append_cache(const std::string& p, int64_t width,
+std::vector<TensorId> ServingStep::append_cache(const std::string& p, int64_t columns,
                                                 std::vector<TensorId> added) {
   std::vector<TensorId> caches;
   for (const StepRequest::Group& g : request_.groups)
     caches.push_back(b_.tensor({.name = p + "cache",
-                                .shape = {g.sequences, g.past + g.tokens, width},
+                                .shape = {g.sequences, g.past + g.tokens, columns},
                                 .dtype = request_.kv_dtype,
                                 .kind = TensorKind::kCache,
                                 .segment = b_.current_segment()}));
@@ -65,7 +65,7 @@ void ServingStep::attention(int32_t index) {
   // [b, heads, s, size]
   const Shape &qs = module_shape(node.inputs[0]), &ks = module_shape(node.inputs[1]),
               &vs = module_shape(node.inputs[2]);
-  const int64_t heads = qs[1], kv_heads = ks[1], size = qs[3], value_size = vs[3];
+  const int64_t heads = qs[1], kv_heads = ks[1], size = qs[3], v_head_dim = vs[3];
   TensorId q = get(node.inputs[0]), k = get(node.inputs[1]);
   const TensorId v = get(node.inputs[2]);
   const int32_t maker = plan_.producer[static_cast<size_t>(node.inputs[0])];
@@ -76,25 +76,25 @@ void ServingStep::attention(int32_t index) {
   }
   if (attribute<int64_t>(node, "sinks") != 0) get(node.inputs.back());
   const auto window = attribute<int64_t>(node, "window");
-  const std::vector<TensorId> caches = append_cache(p, kv_heads * (size + value_size), {k, v});
-  const TensorId buffer = buffer_like(q, heads * value_size, p + "outputs");
+  const std::vector<TensorId> caches = append_cache(p, kv_heads * (size + v_head_dim), {k, v});
+  const TensorId buffer = buffer_like(q, heads * v_head_dim, p + "outputs");
   std::vector<TensorId> outputs;
   for (const StepRequest::Group& g : request_.groups) {
-    const auto part = [&](TensorId t, int64_t count, int64_t width) {
-      return view(rows_of(t, g, p + "rows"), {g.sequences, g.tokens, count, width});
+    const auto part = [&](TensorId t, int64_t count, int64_t dim) {
+      return view(rows_of(t, g, p + "rows"), {g.sequences, g.tokens, count, dim});
     };
     const TensorId queries = part(q, heads, size);
     TensorId context;
     if (g.past == 0) {
-      const TensorId keys = part(k, kv_heads, size), values = part(v, kv_heads, value_size);
+      const TensorId keys = part(k, kv_heads, size), values = part(v, kv_heads, v_head_dim);
       context = op("attention", {queries, keys, values}, p + "attention",
                    {{"causal", 1}, {"window", window}});
     } else {
       context = op(
           "cached_attention", {queries, caches[outputs.size()]}, p + "attention",
-          {{"kv_heads", kv_heads}, {"value_size", value_size}, {"causal", 1}, {"window", window}});
+          {{"kv_heads", kv_heads}, {"v_head_dim", v_head_dim}, {"causal", 1}, {"window", window}});
     }
-    outputs.push_back(view(context, {g.sequences * g.tokens, heads * value_size}));
+    outputs.push_back(view(context, {g.sequences * g.tokens, heads * v_head_dim}));
   }
   set(node.outputs[0], join(buffer, std::move(outputs), p + "joined"));
 }
@@ -106,21 +106,22 @@ void ServingStep::latent_attention(int32_t index) {
   const Shape &qs = module_shape(node.inputs[0]), &ws = module_shape(node.inputs[3]);
   const Tensor& weight = from_.tensor(node.inputs[3]);
   Latent l{.p = name_prefix(node.name), .heads = qs[1]};
-  l.rotary = attribute<int64_t>(node, "rotary");
-  l.plain = qs[3] - l.rotary;
-  l.value = ws[0] / l.heads - l.plain;
-  l.rank = ws[1];
+  l.rope_dim = attribute<int64_t>(node, "rope_dim");
+  l.nope_dim = qs[3] - l.rope_dim;
+  l.v_head_dim = ws[0] / l.heads - l.nope_dim;
+  l.kv_lora_rank = ws[1];
   l.q = get(node.inputs[0]);
   l.latent = get(node.inputs[1]);
   const TensorId down = get(node.inputs[2]);
-  const TensorId q_part = slice(l.q, l.heads * l.rotary, l.p + "q_rotary");
+  const TensorId q_part = slice(l.q, l.heads * l.rope_dim, l.p + "q_rotary");
   const TensorId turned =
-      b_.add("rotary", {q_part, slice(down, l.rotary, l.p + "k_rotary")}, l.p + "rotary")[1];
+      b_.add("rotary", {q_part, slice(down, l.rope_dim, l.p + "k_rotary")}, l.p + "rotary")[1];
   l.scheme = scheme_of(l.p + "kv_b_proj");
   l.kv_b = get(node.inputs[3]);
   if (l.scheme != QuantScheme::kNone) to_.tensor(l.kv_b).dtype = scheme_info(l.scheme).weight_dtype;
-  const std::vector<TensorId> caches = append_cache(l.p, l.rank + l.rotary, {l.latent, turned});
-  const TensorId buffer = buffer_like(l.q, l.heads * l.value, l.p + "outputs");
+  const std::vector<TensorId> caches =
+      append_cache(l.p, l.kv_lora_rank + l.rope_dim, {l.latent, turned});
+  const TensorId buffer = buffer_like(l.q, l.heads * l.v_head_dim, l.p + "outputs");
   // What the groups share is made once.
   const auto is_fresh = [](const StepRequest::Group& g) { return g.past == 0; };
   const auto& groups = request_.groups;
@@ -145,8 +146,8 @@ void ServingStep::latent_attention(int32_t index) {
 }
 
 TensorId ServingStep::fresh_latent(const StepRequest::Group& g, const Latent& l) {
-  const TensorId queries =
-      view(rows_of(l.q, g, l.p + "rows"), {g.sequences, g.tokens, l.heads, l.plain + l.rotary});
+  const TensorId queries = view(rows_of(l.q, g, l.p + "rows"),
+                                {g.sequences, g.tokens, l.heads, l.nope_dim + l.rope_dim});
   std::vector<TensorId> inputs = {rows_of(l.latent, g, l.p + "rows"), l.kv_b};
   if (l.kv_b_scales >= 0) inputs.push_back(l.kv_b_scales);
   const TensorId wide = linear_of(std::move(inputs), l.scheme, l.p + "kv_b_proj");
@@ -154,10 +155,10 @@ TensorId ServingStep::fresh_latent(const StepRequest::Group& g, const Latent& l)
     return view(slice(wide, l.heads * size, l.p + name), {g.sequences, g.tokens, l.heads, size});
   };
   const TensorId keys =
-      op("pad_columns", {heads(l.plain, "k")}, l.p + "cat_k", {{"columns", l.rotary}});
-  const TensorId context =
-      op("attention", {queries, keys, heads(l.value, "v")}, l.p + "attention", {{"causal", 1}});
-  return view(context, {g.sequences * g.tokens, l.heads * l.value});
+      op("pad_columns", {heads(l.nope_dim, "k")}, l.p + "cat_k", {{"columns", l.rope_dim}});
+  const TensorId context = op("attention", {queries, keys, heads(l.v_head_dim, "v")},
+                              l.p + "attention", {{"causal", 1}});
+  return view(context, {g.sequences * g.tokens, l.heads * l.v_head_dim});
 }
 
 TensorId ServingStep::cached_latent(const StepRequest::Group& g, const Latent& l, TensorId cache) {
@@ -169,22 +170,23 @@ TensorId ServingStep::cached_latent(const StepRequest::Group& g, const Latent& l
   const auto by_head = [&](TensorId x, int64_t size) {
     return transpose(view(x, {tokens, l.heads, size}));
   };
-  const TensorId queries =
-      view(rows_of(l.q, g, l.p + "rows"), {g.sequences, g.tokens, l.heads, l.plain + l.rotary});
-  const TensorId own = by_head(slice(queries, l.plain, l.p + "q_plain"), l.plain);
-  const TensorId plain =
-      op("matmul", {own, weight_part(l.per_head, {l.heads, l.plain, l.rank}, l.p + "w_uk")},
-         l.p + "absorb_q");
-  const TensorId wide = view(transpose(plain), {g.sequences, g.tokens, l.heads, l.rank});
-  const TensorId carried = op("pad_columns", {wide}, l.p + "cat_q", {{"columns", l.rotary}});
+  const TensorId queries = view(rows_of(l.q, g, l.p + "rows"),
+                                {g.sequences, g.tokens, l.heads, l.nope_dim + l.rope_dim});
+  const TensorId own = by_head(slice(queries, l.nope_dim, l.p + "q_plain"), l.nope_dim);
+  const TensorId plain = op(
+      "matmul", {own, weight_part(l.per_head, {l.heads, l.nope_dim, l.kv_lora_rank}, l.p + "w_uk")},
+      l.p + "absorb_q");
+  const TensorId wide = view(transpose(plain), {g.sequences, g.tokens, l.heads, l.kv_lora_rank});
+  const TensorId carried = op("pad_columns", {wide}, l.p + "cat_q", {{"columns", l.rope_dim}});
   const TensorId context =
       op("cached_attention", {carried, cache}, l.p + "attention",
-         {{"kv_heads", 1}, {"value_size", l.rank}, {"latent", 1}, {"causal", 1}});
-  const TensorId values = op(
-      "matmul",
-      {by_head(context, l.rank), weight_part(l.per_head, {l.heads, l.rank, l.value}, l.p + "w_uv")},
-      l.p + "absorb_v");
-  return view(op("copy", {transpose(values)}, l.p + "merge"), {tokens, l.heads * l.value});
+         {{"kv_heads", 1}, {"v_head_dim", l.kv_lora_rank}, {"latent", 1}, {"causal", 1}});
+  const TensorId values =
+      op("matmul",
+         {by_head(context, l.kv_lora_rank),
+          weight_part(l.per_head, {l.heads, l.kv_lora_rank, l.v_head_dim}, l.p + "w_uv")},
+         l.p + "absorb_v");
+  return view(op("copy", {transpose(values)}, l.p + "merge"), {tokens, l.heads * l.v_head_dim});
 }
 
 /// Part of a weight in another shape: no kernel.

@@ -72,10 +72,10 @@ class ServingStep {
   TensorId last_tokens(TensorId x);
 
   struct Latent;  // serving_attention.cc: one attention over a latent vector
-  std::vector<TensorId> append_cache(const std::string& p, int64_t width,
+  std::vector<TensorId> append_cache(const std::string& p, int64_t columns,
                                      std::vector<TensorId> added);
   TensorId rows_of(TensorId x, const StepRequest::Group& group, const std::string& name);
-  TensorId buffer_like(TensorId x, int64_t width, const std::string& name);
+  TensorId buffer_like(TensorId x, int64_t columns, const std::string& name);
   TensorId join(TensorId buffer, std::vector<TensorId> parts, const std::string& name);
   TensorId fresh_latent(const StepRequest::Group& group, const Latent& l);
   TensorId cached_latent(const StepRequest::Group& group, const Latent& l, TensorId cache);

@@ -58,7 +58,7 @@ double tiles_of(const Attention& a) {
 }
 
 double tiles_of(const Experts& e) {
-  const double busy = std::max(1.0, e.busy);
+  const double busy = std::max(1.0, e.active_experts);
   return busy * std::ceil(std::max(1.0, e.assignments / busy) / kExpertTile) *
          static_cast<double>(ceil_divide(e.ffn_dim, kExpertTile));
 }

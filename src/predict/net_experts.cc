@@ -27,7 +27,7 @@ Inputs inputs_of(const Kernel& kernel, const Device& device, const Conditions& c
                  const Bound& bound) {
   const auto& e = std::get<Experts>(kernel.shape);
   Inputs x{.e = e, .conditions = conditions, .bound = bound, .scheme = kernel.scheme};
-  x.busy = std::max(1.0, e.busy);
+  x.busy = std::max(1.0, e.active_experts);
   x.tokens = e.assignments / x.busy;
   x.waves = count_waves(kernel, device, {});
   x.tiles_per_sm = x.waves.tiles / static_cast<double>(device.gpu().sm_count);
