@@ -23,8 +23,8 @@ const Shape& ShardedNode::shape(size_t input) const {
   return builder.graph().tensor(node.inputs[input]).shape;
 }
 
-void ShardedNode::make_whole(size_t input) {
-  if (inputs[input].kind == Kind::kWhole) return;
+void ShardedNode::make_replicated(size_t input) {
+  if (inputs[input].kind == Kind::kReplicated) return;
   const std::string name = builder.graph().tensor(node.inputs[input]).name + ".all_reduce";
   node.inputs[input] = builder.op("all_reduce", {node.inputs[input]}, name, {{"ranks", ranks}});
   inputs[input] = {};
@@ -37,11 +37,11 @@ int64_t share_of(const WeightSplit& split, int64_t ranks) {
   return share;
 }
 
-Placement shard_whole(ShardedNode& n) {
+Placement shard_replicated(ShardedNode& n) {
   for (size_t i = 0; i < n.inputs.size(); ++i) {
-    TILECAST_CHECK(n.inputs[i].kind != Kind::kShare)
+    TILECAST_CHECK(n.inputs[i].kind != Kind::kSharded)
         << "node '" << n.node.name << "' needs the whole of a tensor of which ranks have shares";
-    n.make_whole(i);
+    n.make_replicated(i);
   }
   return {};
 }
@@ -51,19 +51,19 @@ Placement shard_pointwise(ShardedNode& n) {
     return std::any_of(n.inputs.begin(), n.inputs.end(),
                        [&](const Placement& p) { return p.kind == kind; });
   };
-  if (has(Kind::kShare)) {
+  if (has(Kind::kSharded)) {
     for (size_t i = 0; i < n.inputs.size(); ++i) {
-      if (n.inputs[i].kind == Kind::kTerm) n.make_whole(i);
+      if (n.inputs[i].kind == Kind::kPartialSum) n.make_replicated(i);
     }
     return *std::find_if(n.inputs.begin(), n.inputs.end(),
-                         [](const Placement& p) { return p.kind == Kind::kShare; });
+                         [](const Placement& p) { return p.kind == Kind::kSharded; });
   }
-  if (!has(Kind::kTerm)) return {};
+  if (!has(Kind::kPartialSum)) return {};
   const std::string_view op = op_def(n.node.op).name;
-  const bool sum = op == "add" && !has(Kind::kWhole);
-  const bool scaled = op == "mul" && has(Kind::kWhole);
-  if (sum || scaled || op == "mul_scalar" || op == "div_scalar") return {.kind = Kind::kTerm};
-  for (size_t i = 0; i < n.inputs.size(); ++i) n.make_whole(i);
+  const bool sum = op == "add" && !has(Kind::kReplicated);
+  const bool scaled = op == "mul" && has(Kind::kReplicated);
+  if (sum || scaled || op == "mul_scalar" || op == "div_scalar") return {.kind = Kind::kPartialSum};
+  for (size_t i = 0; i < n.inputs.size(); ++i) n.make_replicated(i);
   return {};
 }
 
@@ -71,35 +71,35 @@ Placement shard_sizes(ShardedNode&) { return {}; }
 
 Placement shard_linear(ShardedNode& n) {
   const WeightSplit* split = n.splits[1];
-  if (split == nullptr) return shard_whole(n);
+  if (split == nullptr) return shard_replicated(n);
   const size_t columns = attribute<int64_t>(n.whole, "weight_layout") == 1 ? 1 : 0;
-  if (split->dim != columns) return {.kind = Kind::kTerm};
-  n.make_whole(0);
+  if (split->dim != columns) return {.kind = Kind::kPartialSum};
+  n.make_replicated(0);
   if (n.shape(1) == n.shape_before(1)) return {};  // a single key head: every rank holds it
-  return {.kind = Kind::kShare, .dim = last_dim(n.shape_before(0)), .split = split};
+  return {.kind = Kind::kSharded, .dim = last_dim(n.shape_before(0)), .split = split};
 }
 
 Placement shard_embedding(ShardedNode& n) {
   const WeightSplit* split = n.splits[0];
   if (split == nullptr) return {};
-  if (split->dim == 0) return {.kind = Kind::kTerm};  // a rank finds its rows only
-  return {.kind = Kind::kShare, .dim = n.shape_before(1).size(), .split = split};
+  if (split->dim == 0) return {.kind = Kind::kPartialSum};  // a rank finds its rows only
+  return {.kind = Kind::kSharded, .dim = n.shape_before(1).size(), .split = split};
 }
 
 Placement shard_experts(ShardedNode& n) {
-  n.make_whole(0);
-  return n.splits[1] == nullptr ? Placement{} : Placement{.kind = Kind::kTerm};
+  n.make_replicated(0);
+  return n.splits[1] == nullptr ? Placement{} : Placement{.kind = Kind::kPartialSum};
 }
 
 Placement shard_rows(ShardedNode& n) {
   const Placement& x = n.inputs[0];
-  if (x.kind == Kind::kShare && x.dim != last_dim(n.shape_before(0))) return x;
-  return shard_whole(n);
+  if (x.kind == Kind::kSharded && x.dim != last_dim(n.shape_before(0))) return x;
+  return shard_replicated(n);
 }
 
 Placement shard_view(ShardedNode& n) {
   Placement x = n.inputs[0];
-  if (x.kind != Kind::kShare) return x;
+  if (x.kind != Kind::kSharded) return x;
   // The divided dimension begins where as many elements lie before it as in the input.
   const Shape& from = n.shape_before(0);
   const auto elements_before = [](const Shape& shape, size_t dim) {
@@ -121,13 +121,13 @@ Placement shard_transpose(ShardedNode& n) {
   Placement x = n.inputs[0];
   const auto& order = attribute<Shape>(n.whole, "order");
   const auto moved = std::find(order.begin(), order.end(), static_cast<int64_t>(x.dim));
-  if (x.kind == Kind::kShare) x.dim = static_cast<size_t>(moved - order.begin());
+  if (x.kind == Kind::kSharded) x.dim = static_cast<size_t>(moved - order.begin());
   return x;
 }
 
 Placement shard_slice_columns(ShardedNode& n) {
   const Placement& x = n.inputs[0];
-  if (x.kind != Kind::kShare || x.dim != last_dim(n.shape_before(0))) return x;
+  if (x.kind != Kind::kSharded || x.dim != last_dim(n.shape_before(0))) return x;
   const auto columns = attribute<int64_t>(n.whole, "columns");
   const auto& parts = x.split->parts;
   const auto part = std::find(parts.begin(), parts.end(), columns / x.split->unit);
@@ -138,7 +138,7 @@ Placement shard_slice_columns(ShardedNode& n) {
 
 Placement shard_split_heads(ShardedNode& n) {
   Placement x = n.inputs[0];
-  if (x.kind != Kind::kShare) return x;
+  if (x.kind != Kind::kSharded) return x;
   const int64_t heads = attribute<int64_t>(n.whole, "heads");
   n.node.set_attribute("heads", heads * n.shape(0)[x.dim] / n.shape_before(0)[x.dim]);
   x.dim = 1;
@@ -149,7 +149,7 @@ Placement shard_like_first(ShardedNode& n) { return n.inputs[0]; }
 
 Placement shard_heads(ShardedNode& n) {
   Placement x = n.inputs[0];
-  if (x.kind != Kind::kShare) return shard_whole(n);
+  if (x.kind != Kind::kSharded) return shard_replicated(n);
   x.dim = 2;  // [b, s, heads · size]
   return x;
 }

@@ -13,8 +13,8 @@ namespace tilecast {
 
 /// What a rank holds of a tensor.
 struct Placement {
-  enum class Kind : uint8_t { kWhole, kShare, kTerm };
-  Kind kind = Kind::kWhole;
+  enum class Kind : uint8_t { kReplicated, kSharded, kPartialSum };
+  Kind kind = Kind::kReplicated;
   size_t dim = 0;                      ///< of a share: the dimension that is divided
   const WeightSplit* split = nullptr;  ///< of a share: the weight that divided it
 };
@@ -30,7 +30,7 @@ struct ShardedNode {
   int64_t ranks = 1;
 
   /// Sums up the terms of an input, or gathers its shares, where it is not whole.
-  void make_whole(size_t input);
+  void make_replicated(size_t input);
   /// The input's sizes, before and on a rank.
   const Shape& shape_before(size_t input) const;
   const Shape& shape(size_t input) const;
@@ -43,7 +43,7 @@ using Shard = Placement (*)(ShardedNode&);
 int64_t share_of(const WeightSplit& split, int64_t ranks);
 
 /// Needs the whole of every input, gives the whole output: for operators without a rule.
-Placement shard_whole(ShardedNode& n);
+Placement shard_replicated(ShardedNode& n);
 /// Element by element: shares of one dimension, or sums of terms and products with a whole tensor.
 Placement shard_pointwise(ShardedNode& n);
 /// Reads sizes only.

@@ -25,18 +25,18 @@ class Sharder {
     copy_given();
     for (const Segment& segment : from_.segments) {
       // What a body is given, and what it hands on, is whole.
-      for (const Carry& carry : segment.carries) make_whole(carry.initial);
+      for (const Carry& carry : segment.carries) make_replicated(carry.initial);
       b_.begin_segment(segment.name, segment.repeat);
       for (int32_t i = 0; i < segment.node_count; ++i)
         divide(from_.nodes[static_cast<size_t>(segment.first_node + i)]);
       for (const Carry& carry : segment.carries) {
-        make_whole(carry.next);
+        make_replicated(carry.next);
         b_.carry(now_[index(carry.initial)], now_[index(carry.next)]);
       }
     }
     // Gathering the shares of logits is taken to cost as much as summing them up.
     for (const TensorId id : from_.outputs) {
-      make_whole(id);
+      make_replicated(id);
       to_.outputs.push_back(now_[index(id)]);
     }
     return std::move(to_);
@@ -70,7 +70,7 @@ class Sharder {
     const OpDef& op = op_def(node.op);
     const Shard rule = op.shard != nullptr  ? op.shard
                        : op.pointwise_flops ? shard_pointwise
-                                            : shard_whole;
+                                            : shard_replicated;
     const Placement placement = rule(n);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       now_[index(whole.inputs[i])] = node.inputs[i];
@@ -84,10 +84,10 @@ class Sharder {
     }
   }
 
-  void make_whole(TensorId id) {
+  void make_replicated(TensorId id) {
     Node reader{.inputs = {now_[index(id)]}};
     ShardedNode n{b_, from_, reader, reader, {placements_[index(id)]}, {}, ranks_};
-    n.make_whole(0);
+    n.make_replicated(0);
     now_[index(id)] = reader.inputs[0];
     placements_[index(id)] = {};
   }
