@@ -132,7 +132,7 @@ class Llm {
       f.active_parameters -=
           held / experts->num_experts * (experts->num_experts - experts->top_k) * count;
     }
-    f.multiplied_parameters = f.active_parameters - decoder_.looked_up_parameters;
+    f.multiplied_parameters = f.active_parameters - decoder_.embedding_parameters;
     f.kv_bytes_per_token = steps_.cache_bytes(1, 1, 1);
   }
 

@@ -61,8 +61,8 @@ void LlmSteps::check() const {
       refuse(fmt::format("`tp` {} does not divide the {} {}", asked_.execution.tp, size, what));
   };
   divides(decoder().heads, "attention heads");
-  divides(decoder().inner, "inner columns of the MLP");
-  if (decoder().expert_inner > 0) divides(decoder().expert_inner, "inner columns of an expert");
+  divides(decoder().ffn_dim, "inner columns of the MLP");
+  if (decoder().expert_ffn_dim > 0) divides(decoder().expert_ffn_dim, "inner columns of an expert");
   if (decoder().kv_heads % asked_.execution.tp != 0 &&
       asked_.execution.tp % decoder().kv_heads != 0)
     refuse(fmt::format("`tp` {} and the {} key heads do not divide each other", asked_.execution.tp,
@@ -134,7 +134,7 @@ int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) 
   const int64_t share = decoder().latent ? 1 : std::min(ranks, decoder().kv_heads);
   constexpr int64_t kBitsPerByte = 8;
   const int64_t per_layer =
-      decoder().cache_width / share * dtype_bits(request_.kv_dtype) / kBitsPerByte;
+      decoder().kv_cache_dim / share * dtype_bits(request_.kv_dtype) / kBitsPerByte;
   int64_t total = 0;
   for (const int64_t window : decoder().windows) {
     const int64_t kept = window == 0 ? tokens : std::min(tokens, window);

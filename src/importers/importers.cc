@@ -70,7 +70,7 @@ static Model load_config(const fs::path& path) {
                     ": a folder without config.json; expected the folder of a Hugging "
                     "Face model");
   const std::string content = read_file(path);
-  const fs::path beside = path.parent_path() / kBesideConfig;
+  const fs::path beside = path.parent_path() / kQuantConfigFile;
   std::string quantization;
   if (path.filename() == "config.json" && fs::is_regular_file(beside, code))
     quantization = read_file(beside);

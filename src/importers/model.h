@@ -25,11 +25,11 @@ struct Decoder {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   bool latent = false;  ///< keys and values are one vector that every rank holds whole
-  int64_t inner = 0;
-  int64_t expert_inner = 0;  ///< 0: no experts
+  int64_t ffn_dim = 0;
+  int64_t expert_ffn_dim = 0;  ///< 0: no experts
   /// Of tables that tokens or positions are looked up in; not of one that is the output layer too.
-  int64_t looked_up_parameters = 0;
-  int64_t cache_width = 0;       ///< elements that a token leaves in one layer's cache
+  int64_t embedding_parameters = 0;
+  int64_t kv_cache_dim = 0;      ///< elements that a token leaves in one layer's cache
   std::vector<int64_t> windows;  ///< of each layer; 0: attention reaches all tokens
 };
 
@@ -72,7 +72,7 @@ struct Model {
 
 /// The file beside a config.json in which ModelOpt says how a checkpoint is quantized; also the
 /// field of the config that import puts its content into.
-inline constexpr const char* kBesideConfig = "hf_quant_config.json";
+inline constexpr const char* kQuantConfigFile = "hf_quant_config.json";
 
 /// The text of a model file.
 struct ModelText {

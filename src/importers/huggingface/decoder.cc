@@ -20,14 +20,14 @@ class DecoderGraph {
   void build() {
     GraphBuilder& b = f_.builder();
     b.begin_segment("embeddings", 1);
-    const TensorId table = f_.vocabulary_table("embed_tokens.weight", c_.vocabulary, c_.width);
+    const TensorId table = f_.vocabulary_table("embed_tokens.weight", c_.vocab_size, c_.hidden_dim);
     TensorId x =
         f_.embedding(table, f_.ids("input_ids", {request_.batch, request_.seq}), "embed_tokens");
     if (c_.scaled_embedding) x = f_.op("mul_scalar", {x}, "embed_tokens.scale");
     mask_ = f_.causal_mask(x, "causal_mask");
     if (c_.rotary) {
-      const int64_t size = c_.is_latent() ? c_.latent.rotary : c_.head;
-      angles_ = b.add("rotary_table", {x}, "rotary_emb", {{"size", size}});
+      const int64_t rope_dim = c_.is_latent() ? c_.latent.qk_rope_head_dim : c_.head_dim;
+      angles_ = b.add("rotary_table", {x}, "rotary_emb", {{"rope_dim", rope_dim}});
     }
     for (const LayerRun& run : layer_runs(c_.layers)) {
       b.begin_segment(run.first == 0 ? "layers" : fmt::format("layers.{}", run.first), run.repeat);
@@ -37,10 +37,11 @@ class DecoderGraph {
     }
     b.begin_segment("head", 1);
     const TensorId last = norm(x, "norm");
-    TensorId logits = c_.tied ? f_.op("linear", {last, table}, "lm_head")
-                              : f_.linear(last, "lm_head",
-                                          {c_.vocabulary, false, f_.outputs(1, {c_.vocabulary})});
-    if (c_.logit_cap) {  // cap tanh(x / cap)
+    TensorId logits =
+        c_.tied_embeddings
+            ? f_.op("linear", {last, table}, "lm_head")
+            : f_.linear(last, "lm_head", {c_.vocab_size, false, f_.outputs(1, {c_.vocab_size})});
+    if (c_.logit_softcap) {  // cap tanh(x / cap)
       for (const char* step : {"div_scalar", "tanh", "mul_scalar"})
         logits = f_.op(step, {logits}, "lm_head.cap");
     }
@@ -58,9 +59,9 @@ class DecoderGraph {
 
   /// Heads of queries and keys, [b, heads, s, size], normalized where the family does.
   TensorId heads_of(TensorId x, int64_t heads, const std::string& norm_name) {
-    if (!c_.query_norm || norm_name.empty()) return f_.split_heads(x, heads);
-    const TensorId wide = f_.view(x, {request_.batch, request_.seq, heads, c_.head});
-    return f_.split_heads(f_.rms_norm(wide, norm_name, c_.query_norm_weight), heads);
+    if (!c_.qk_norm || norm_name.empty()) return f_.split_heads(x, heads);
+    const TensorId wide = f_.view(x, {request_.batch, request_.seq, heads, c_.head_dim});
+    return f_.split_heads(f_.rms_norm(wide, norm_name, c_.qk_norm_weight), heads);
   }
 
   TensorId attention(TensorId x, size_t index) {
@@ -71,23 +72,24 @@ class DecoderGraph {
     const TensorId context =
         c_.is_latent() ? latent_attention(x, p) : head_attention(x, p, index, std::move(further));
     return f_.linear(context, p + "o_proj",
-                     {c_.width, c_.out_bias, f_.inputs(c_.value_width(), c_.heads)});
+                     {c_.hidden_dim, c_.out_bias, f_.inputs(c_.v_head_dim(), c_.heads)});
   }
 
   TensorId head_attention(TensorId x, const std::string& p, size_t index,
                           std::vector<TensorId> further) {
-    const int64_t q_width = c_.heads * c_.head, kv_width = c_.kv_heads * c_.head;
-    const Layers::Split by_kv_head = f_.outputs(c_.head, {c_.kv_heads});
+    const int64_t q_width = c_.heads * c_.head_dim, kv_width = c_.kv_heads * c_.head_dim;
+    const Layers::Split by_kv_head = f_.outputs(c_.head_dim, {c_.kv_heads});
     TensorId q, k, v;
     if (c_.fused_qkv) {
-      const TensorId all = f_.linear(x, p + "qkv_proj",
-                                     {q_width + 2 * kv_width, c_.qkv_bias,
-                                      f_.outputs(c_.head, {c_.heads, c_.kv_heads, c_.kv_heads})});
+      const TensorId all =
+          f_.linear(x, p + "qkv_proj",
+                    {q_width + 2 * kv_width, c_.qkv_bias,
+                     f_.outputs(c_.head_dim, {c_.heads, c_.kv_heads, c_.kv_heads})});
       q = f_.slice(all, q_width, p + "split_q");
       k = f_.slice(all, kv_width, p + "split_k");
       v = f_.slice(all, kv_width, p + "split_v");
     } else {
-      q = f_.linear(x, p + "q_proj", {q_width, c_.qkv_bias, f_.outputs(c_.head, {c_.heads})});
+      q = f_.linear(x, p + "q_proj", {q_width, c_.qkv_bias, f_.outputs(c_.head_dim, {c_.heads})});
       k = f_.linear(x, p + "k_proj", {kv_width, c_.qkv_bias, by_kv_head});
       v = f_.linear(x, p + "v_proj", {kv_width, c_.qkv_bias, by_kv_head});
     }
@@ -97,7 +99,7 @@ class DecoderGraph {
     q = rotate(q, p + "rotary_q");
     k = rotate(k, p + "rotary_k");
     std::vector<Attribute> attributes = {{"causal", 1}, {"window", c_.layers[index].window}};
-    if (c_.attention_cap) attributes.push_back({"cap", 1});
+    if (c_.attention_softcap) attributes.push_back({"softcap", 1});
     if (c_.attention_dropout) attributes.push_back({"dropout", 1});
     if (c_.sinks) attributes.push_back({"sinks", 1});
     return f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(further));
@@ -107,69 +109,72 @@ class DecoderGraph {
   TensorId latent_attention(TensorId x, const std::string& p) {
     const DecoderConfig::Latent& l = c_.latent;
     TensorId q = x;
-    if (l.query_rank > 0)
-      q = f_.rms_norm(f_.linear(q, p + "q_a_proj", {l.query_rank, c_.qkv_bias}),
+    if (l.q_lora_rank > 0)
+      q = f_.rms_norm(f_.linear(q, p + "q_a_proj", {l.q_lora_rank, c_.qkv_bias}),
                       p + "q_a_layernorm");
-    const int64_t size = l.plain + l.rotary;
+    const int64_t qk_head_dim = l.qk_nope_head_dim + l.qk_rope_head_dim;
     q = f_.split_heads(
-        f_.linear(q, p + "q_b_proj", {c_.heads * size, false, f_.outputs(size, {c_.heads})}),
+        f_.linear(q, p + "q_b_proj",
+                  {c_.heads * qk_head_dim, false, f_.outputs(qk_head_dim, {c_.heads})}),
         c_.heads);
-    const TensorId both = f_.linear(x, p + "kv_a_proj_with_mqa", {l.rank + l.rotary, c_.qkv_bias});
+    const TensorId both =
+        f_.linear(x, p + "kv_a_proj_with_mqa", {l.kv_lora_rank + l.qk_rope_head_dim, c_.qkv_bias});
     const TensorId latent =
-        f_.rms_norm(f_.slice(both, l.rank, p + "split_latent"), p + "kv_a_layernorm");
-    const TensorId kv_b =
-        f_.weight(p + "kv_b_proj.weight", {c_.heads * (l.plain + l.value), l.rank}, 0,
-                  f_.outputs(l.plain + l.value, {c_.heads}));
-    std::vector<Attribute> attributes = {{"causal", 1}, {"rotary", l.rotary}};
+        f_.rms_norm(f_.slice(both, l.kv_lora_rank, p + "split_latent"), p + "kv_a_layernorm");
+    const TensorId kv_b = f_.weight(
+        p + "kv_b_proj.weight", {c_.heads * (l.qk_nope_head_dim + l.v_head_dim), l.kv_lora_rank}, 0,
+        f_.outputs(l.qk_nope_head_dim + l.v_head_dim, {c_.heads}));
+    std::vector<Attribute> attributes = {{"causal", 1}, {"rope_dim", l.qk_rope_head_dim}};
     if (c_.attention_dropout) attributes.push_back({"dropout", 1});
     return f_.op("latent_attention", {q, latent, both, kv_b, angles_[0], angles_[1], mask_},
                  p + "attention", std::move(attributes));
   }
 
-  TensorId gated(TensorId x, const std::string& p, int64_t inner) {
-    if (!c_.gated)
+  TensorId gated(TensorId x, const std::string& p, int64_t ffn_dim) {
+    if (!c_.gated_mlp)
       return f_.feed_forward(x, {.up = p + "up_proj",
                                  .act = p + "act_fn",
                                  .down = p + "down_proj",
                                  .activation = c_.activation,
-                                 .inner = inner,
+                                 .ffn_dim = ffn_dim,
                                  .bias = c_.mlp_bias});
-    const Layers::Split columns = f_.outputs(1, {inner});
+    const Layers::Split columns = f_.outputs(1, {ffn_dim});
     TensorId gate, up;
     if (c_.fused_gate) {
-      const TensorId both =
-          f_.linear(x, p + "gate_up_proj", {2 * inner, c_.mlp_bias, f_.outputs(1, {inner, inner})});
-      gate = f_.activation(f_.slice(both, inner, p + "split_gate"), c_.activation, p + "act_fn");
-      up = f_.slice(both, inner, p + "split_up");
+      const TensorId both = f_.linear(
+          x, p + "gate_up_proj", {2 * ffn_dim, c_.mlp_bias, f_.outputs(1, {ffn_dim, ffn_dim})});
+      gate = f_.activation(f_.slice(both, ffn_dim, p + "split_gate"), c_.activation, p + "act_fn");
+      up = f_.slice(both, ffn_dim, p + "split_up");
     } else {
-      gate = f_.activation(f_.linear(x, p + "gate_proj", {inner, c_.mlp_bias, columns}),
+      gate = f_.activation(f_.linear(x, p + "gate_proj", {ffn_dim, c_.mlp_bias, columns}),
                            c_.activation, p + "act_fn");
-      up = f_.linear(x, p + "up_proj", {inner, c_.mlp_bias, columns});
+      up = f_.linear(x, p + "up_proj", {ffn_dim, c_.mlp_bias, columns});
     }
     const TensorId product = f_.op("mul", {gate, up}, p + "mul");
-    return f_.linear(product, p + "down_proj", {c_.width, c_.mlp_bias, f_.inputs(1, inner)});
+    return f_.linear(product, p + "down_proj", {c_.hidden_dim, c_.mlp_bias, f_.inputs(1, ffn_dim)});
   }
 
   TensorId mlp(TensorId x, size_t index) {
     const std::string p = fmt::format("layers.{}.mlp.", index);
-    if (!c_.layers[index].experts) return gated(x, p, c_.inner);
+    if (!c_.layers[index].is_moe) return gated(x, p, c_.ffn_dim);
     const DecoderConfig::Experts& e = c_.experts;
-    const TensorId logits = f_.linear(x, p + "gate", {e.count, e.bias});
+    const TensorId logits = f_.linear(x, p + "gate", {e.num_experts, e.bias});
     f_.op("softmax", {logits}, p + "gate.softmax");
-    const Layers::Split by_gate = f_.outputs(1, {e.inner, e.inner});
+    const Layers::Split by_gate = f_.outputs(1, {e.ffn_dim, e.ffn_dim});
     // Counted with the weights; their traffic is nothing beside them.
-    if (e.balanced) f_.weight(p + "gate.e_score_correction_bias", {e.count});
+    if (e.score_correction_bias) f_.weight(p + "gate.e_score_correction_bias", {e.num_experts});
     if (e.bias) {
-      f_.weight(p + "experts.gate_up_bias", {e.count, 2 * e.inner}, 1, by_gate);
-      f_.weight(p + "experts.down_bias", {e.count, c_.width});
+      f_.weight(p + "experts.gate_up_bias", {e.num_experts, 2 * e.ffn_dim}, 1, by_gate);
+      f_.weight(p + "experts.down_bias", {e.num_experts, c_.hidden_dim});
     }
-    const TensorId up =
-        f_.weight(p + "experts.gate_up_proj", {e.count, 2 * e.inner, c_.width}, 1, by_gate);
-    const TensorId down = f_.weight(p + "experts.down_proj", {e.count, c_.width, e.inner}, 2,
-                                    f_.outputs(1, {e.inner}));
-    const TensorId y = f_.op("experts", {x, up, down}, p + "experts", {{"chosen", e.chosen}});
-    if (e.shared_inner == 0) return y;
-    TensorId shared = gated(x, p + "shared_experts.", e.shared_inner);
+    const TensorId up = f_.weight(p + "experts.gate_up_proj",
+                                  {e.num_experts, 2 * e.ffn_dim, c_.hidden_dim}, 1, by_gate);
+    const TensorId down =
+        f_.weight(p + "experts.down_proj", {e.num_experts, c_.hidden_dim, e.ffn_dim}, 2,
+                  f_.outputs(1, {e.ffn_dim}));
+    const TensorId y = f_.op("experts", {x, up, down}, p + "experts", {{"top_k", e.top_k}});
+    if (e.shared_ffn_dim == 0) return y;
+    TensorId shared = gated(x, p + "shared_experts.", e.shared_ffn_dim);
     if (e.shared_gate) {
       const std::string name = p + "shared_expert_gate";
       const TensorId weight = f_.op("sigmoid", {f_.linear(x, name, {1, false})}, name);
@@ -181,17 +186,17 @@ class DecoderGraph {
   TensorId layer(TensorId x, size_t index) {
     const std::string p = fmt::format("layers.{}.", index);
     const TensorId normal = norm(x, p + "input_layernorm");
-    TensorId attended = attention(normal, index);
-    if (c_.parallel) {
-      const TensorId inner = mlp(normal, index);
-      const TensorId sum = f_.op("add", {inner, attended}, p + "parallel_add");
+    TensorId attn_out = attention(normal, index);
+    if (c_.parallel_attention) {
+      const TensorId mlp_out = mlp(normal, index);
+      const TensorId sum = f_.op("add", {mlp_out, attn_out}, p + "parallel_add");
       return f_.op("add", {x, sum}, p + "residual");
     }
-    if (c_.post_norms) attended = norm(attended, p + "post_self_attn_layernorm");
-    const TensorId middle = f_.op("add", {x, attended}, p + "self_attn.residual");
-    TensorId inner = mlp(norm(middle, p + "post_attention_layernorm"), index);
-    if (c_.post_norms) inner = norm(inner, p + "post_mlp_layernorm");
-    return f_.op("add", {middle, inner}, p + "mlp.residual");
+    if (c_.post_norms) attn_out = norm(attn_out, p + "post_self_attn_layernorm");
+    const TensorId hidden = f_.op("add", {x, attn_out}, p + "self_attn.residual");
+    TensorId mlp_out = mlp(norm(hidden, p + "post_attention_layernorm"), index);
+    if (c_.post_norms) mlp_out = norm(mlp_out, p + "post_mlp_layernorm");
+    return f_.op("add", {hidden, mlp_out}, p + "mlp.residual");
   }
 
   Graph& graph_;

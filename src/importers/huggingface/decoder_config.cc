@@ -18,19 +18,20 @@ constexpr int64_t kMostLayers = 100000;
 using Layer = DecoderConfig::Layer;
 
 void read_attention(const JsonObject& c, DecoderConfig& config) {
-  config.width = c.integer({"hidden_size"}, 1, kLargestConfigSize);
+  config.hidden_dim = c.integer({"hidden_size"}, 1, kLargestConfigSize);
   config.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
   config.kv_heads =
       c.optional_integer({"num_key_value_heads"}, 1, kLargestConfigSize).value_or(config.heads);
   if (config.heads % config.kv_heads != 0)
     c.fail("num_key_value_heads",
            fmt::format("{} does not divide the {} attention heads", config.kv_heads, config.heads));
-  const std::optional<int64_t> head = c.optional_integer({"head_dim"}, 1, kLargestConfigSize);
-  config.head =
-      head ? *head : head_size(c, "hidden_size", config.width, "num_attention_heads", config.heads);
-  if (config.head % 2 != 0)
+  const std::optional<int64_t> head_dim = c.optional_integer({"head_dim"}, 1, kLargestConfigSize);
+  config.head_dim = head_dim ? *head_dim
+                             : head_dim_of(c, "hidden_size", config.hidden_dim,
+                                           "num_attention_heads", config.heads);
+  if (config.head_dim % 2 != 0)
     c.fail("num_attention_heads",
-           fmt::format("rotary embedding needs an even head size, found {}", config.head));
+           fmt::format("rotary embedding needs an even head size, found {}", config.head_dim));
   config.attention_dropout = c.has("attention_dropout") && c.number("attention_dropout") > 0;
   config.qkv_bias = config.out_bias = c.boolean("attention_bias", false);
 }
@@ -38,14 +39,14 @@ void read_attention(const JsonObject& c, DecoderConfig& config) {
 void read_common(const JsonObject& c, DecoderConfig& config) {
   read_attention(c, config);
   config.layers.assign(static_cast<size_t>(c.integer({"num_hidden_layers"}, 1, kMostLayers)), {});
-  config.inner = c.integer({"intermediate_size"}, 1, kLargestConfigSize);
-  config.positions =
+  config.ffn_dim = c.integer({"intermediate_size"}, 1, kLargestConfigSize);
+  config.max_positions =
       scaled_positions(c, c.integer({"max_position_embeddings"}, 1, kLargestConfigSize));
-  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
+  config.vocab_size = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.activation = c.optional_string({"hidden_act", "hidden_activation"}).value_or("silu");
   check_activation(c, c.has("hidden_act") ? "hidden_act" : "hidden_activation", config.activation);
   config.mlp_bias = c.boolean("mlp_bias", false);
-  config.tied = c.boolean("tie_word_embeddings", false);
+  config.tied_embeddings = c.boolean("tie_word_embeddings", false);
 }
 
 /// Layers that attend to a window: named one by one, or each but every `pattern`-th.
@@ -79,36 +80,36 @@ void read_experts(const JsonObject& c, DecoderConfig& config,
                   const std::vector<std::string>& count_keys, const std::string& inner_key) {
   constexpr int64_t kMostExperts = 1 << 16;
   DecoderConfig::Experts& e = config.experts;
-  e.count = c.integer(count_keys, 1, kMostExperts);
-  e.chosen = c.integer({"num_experts_per_tok"}, 1, kMostExperts);
-  if (e.chosen > e.count)
-    c.fail("num_experts_per_tok",
-           fmt::format("{} is more than the {} experts ('{}')", e.chosen, e.count, count_keys[0]));
-  e.inner = c.integer({inner_key}, 1, kLargestConfigSize);
+  e.num_experts = c.integer(count_keys, 1, kMostExperts);
+  e.top_k = c.integer({"num_experts_per_tok"}, 1, kMostExperts);
+  if (e.top_k > e.num_experts)
+    c.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts ('{}')", e.top_k,
+                                              e.num_experts, count_keys[0]));
+  e.ffn_dim = c.integer({inner_key}, 1, kLargestConfigSize);
   const int64_t step =
       c.optional_integer({"decoder_sparse_step", "interleave_moe_layer_step"}, 1, kMostLayers)
           .value_or(1);
   const int64_t dense = c.optional_integer({"first_k_dense_replace"}, 0, kMostLayers).value_or(0);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
-    config.layers[i].experts = index >= dense && (index + 1) % step == 0;
+    config.layers[i].is_moe = index >= dense && (index + 1) % step == 0;
   }
   if (const Json& only = c.json().value("mlp_only_layers", Json::array()); only.is_array()) {
     for (const Json& item : only) {
       if (!item.is_number_unsigned() || item.get<size_t>() >= config.layers.size())
         c.fail("mlp_only_layers", "expected numbers of layers");
-      config.layers[item.get<size_t>()].experts = false;
+      config.layers[item.get<size_t>()].is_moe = false;
     }
   }
 }
 
 void read_latent(const JsonObject& c, DecoderConfig& config) {
   DecoderConfig::Latent& l = config.latent;
-  l.query_rank = c.optional_integer({"q_lora_rank"}, 0, kLargestConfigSize).value_or(0);
-  l.rank = c.integer({"kv_lora_rank"}, 1, kLargestConfigSize);
-  l.rotary = c.integer({"qk_rope_head_dim"}, 2, kLargestConfigSize);
-  l.plain = c.integer({"qk_nope_head_dim"}, 1, kLargestConfigSize);
-  l.value = c.integer({"v_head_dim"}, 1, kLargestConfigSize);
+  l.q_lora_rank = c.optional_integer({"q_lora_rank"}, 0, kLargestConfigSize).value_or(0);
+  l.kv_lora_rank = c.integer({"kv_lora_rank"}, 1, kLargestConfigSize);
+  l.qk_rope_head_dim = c.integer({"qk_rope_head_dim"}, 2, kLargestConfigSize);
+  l.qk_nope_head_dim = c.integer({"qk_nope_head_dim"}, 1, kLargestConfigSize);
+  l.v_head_dim = c.integer({"v_head_dim"}, 1, kLargestConfigSize);
 }
 
 void llama(const JsonObject&, DecoderConfig&) {}
@@ -122,7 +123,7 @@ void qwen2(const JsonObject&, DecoderConfig& config) {
   config.out_bias = false;
 }
 
-void qwen3(const JsonObject&, DecoderConfig& config) { config.query_norm = true; }
+void qwen3(const JsonObject&, DecoderConfig& config) { config.qk_norm = true; }
 
 void mixtral(const JsonObject& c, DecoderConfig& config) {
   read_windows(c, config, "sliding_window", 1);
@@ -132,27 +133,29 @@ void mixtral(const JsonObject& c, DecoderConfig& config) {
 void qwen2_moe(const JsonObject& c, DecoderConfig& config) {
   config.qkv_bias = c.boolean("qkv_bias", true);
   read_experts(c, config, {"num_experts", "num_local_experts"}, "moe_intermediate_size");
-  config.experts.shared_inner =
+  config.experts.shared_ffn_dim =
       c.integer({"shared_expert_intermediate_size"}, 0, kLargestConfigSize);
   config.experts.shared_gate = true;
 }
 
 void qwen3_moe(const JsonObject& c, DecoderConfig& config) {
-  config.query_norm = true;
+  config.qk_norm = true;
   read_experts(c, config, {"num_experts", "num_local_experts"}, "moe_intermediate_size");
 }
 
 void gemma2(const JsonObject& c, DecoderConfig& config) {
   config.post_norms = config.scaled_embedding = true;
-  config.tied = c.boolean("tie_word_embeddings", true);
-  config.attention_cap = c.has("attn_logit_softcapping") && c.number("attn_logit_softcapping") != 0;
-  config.logit_cap = c.has("final_logit_softcapping") && c.number("final_logit_softcapping") != 0;
+  config.tied_embeddings = c.boolean("tie_word_embeddings", true);
+  config.attention_softcap =
+      c.has("attn_logit_softcapping") && c.number("attn_logit_softcapping") != 0;
+  config.logit_softcap =
+      c.has("final_logit_softcapping") && c.number("final_logit_softcapping") != 0;
   read_windows(c, config, "sliding_window", 2);
 }
 
 void gemma3(const JsonObject& c, DecoderConfig& config) {
   gemma2(c, config);
-  config.query_norm = true;
+  config.qk_norm = true;
   for (Layer& layer : config.layers) layer.window = 0;
   const int64_t pattern =
       c.optional_integer({"sliding_window_pattern", "_sliding_window_pattern"}, 1, kMostLayers)
@@ -182,18 +185,18 @@ void glm4(const JsonObject& c, DecoderConfig& config) {
 void glm4_moe(const JsonObject& c, DecoderConfig& config) {
   config.qkv_bias = c.boolean("attention_bias", false);
   config.out_bias = false;
-  config.query_norm = c.boolean("use_qk_norm", false);
+  config.qk_norm = c.boolean("use_qk_norm", false);
   read_experts(c, config, {"n_routed_experts"}, "moe_intermediate_size");
-  config.experts.shared_inner =
-      config.experts.inner * c.optional_integer({"n_shared_experts"}, 0, 1024).value_or(0);
+  config.experts.shared_ffn_dim =
+      config.experts.ffn_dim * c.optional_integer({"n_shared_experts"}, 0, 1024).value_or(0);
 }
 
 void deepseek(const JsonObject& c, DecoderConfig& config) {
   read_latent(c, config);
-  config.experts.balanced = c.string("model_type") == "deepseek_v3";
+  config.experts.score_correction_bias = c.string("model_type") == "deepseek_v3";
   read_experts(c, config, {"n_routed_experts"}, "moe_intermediate_size");
-  config.experts.shared_inner =
-      config.experts.inner * c.optional_integer({"n_shared_experts"}, 0, 1024).value_or(0);
+  config.experts.shared_ffn_dim =
+      config.experts.ffn_dim * c.optional_integer({"n_shared_experts"}, 0, 1024).value_or(0);
 }
 
 /// Queries and keys are normalized over all heads together; the same traffic is taken per head.
@@ -203,25 +206,26 @@ void minimax_m2(const JsonObject& c, DecoderConfig& config) {
       throw Error(ErrorKind::kUnsupported,
                   c.where() + ": 'attn_type_list': linear attention is not forecast");
   }
-  config.query_norm = c.boolean("use_qk_norm", false);
+  config.qk_norm = c.boolean("use_qk_norm", false);
   read_experts(c, config, {"num_local_experts"}, "intermediate_size");
-  config.experts.balanced = c.boolean("use_routing_bias", false);
+  config.experts.score_correction_bias = c.boolean("use_routing_bias", false);
 }
 
 void llama4(const JsonObject& c, DecoderConfig& config) {
   read_experts(c, config, {"num_local_experts"}, "intermediate_size");
-  config.experts.shared_inner = config.experts.inner;
-  config.inner = c.integer({"intermediate_size_mlp"}, 1, kLargestConfigSize);
-  config.query_norm = c.boolean("use_qk_norm", true);
-  config.query_norm_weight = false;
+  config.experts.shared_ffn_dim = config.experts.ffn_dim;
+  config.ffn_dim = c.integer({"intermediate_size_mlp"}, 1, kLargestConfigSize);
+  config.qk_norm = c.boolean("use_qk_norm", true);
+  config.qk_norm_weight = false;
   read_windows(c, config, "attention_chunk_size", 4);
 }
 
 /// Falcon names its fields differently.
 void falcon(const JsonObject& c, DecoderConfig& config) {
-  config.width = c.integer({"hidden_size"}, 1, kLargestConfigSize);
+  config.hidden_dim = c.integer({"hidden_size"}, 1, kLargestConfigSize);
   config.heads = c.integer({"num_attention_heads", "n_head"}, 1, kLargestConfigSize);
-  config.head = head_size(c, "hidden_size", config.width, "num_attention_heads", config.heads);
+  config.head_dim =
+      head_dim_of(c, "hidden_size", config.hidden_dim, "num_attention_heads", config.heads);
   const bool grouped = c.boolean("new_decoder_architecture", false);
   config.kv_heads = grouped ? c.integer({"num_kv_heads", "n_head_kv"}, 1, kLargestConfigSize)
                     : c.boolean("multi_query", true) ? 1
@@ -231,21 +235,21 @@ void falcon(const JsonObject& c, DecoderConfig& config) {
            fmt::format("{} does not divide the {} attention heads", config.kv_heads, config.heads));
   config.layers.assign(
       static_cast<size_t>(c.integer({"num_hidden_layers", "n_layer"}, 1, kMostLayers)), {});
-  config.inner =
-      c.optional_integer({"ffn_hidden_size"}, 1, kLargestConfigSize).value_or(4 * config.width);
-  config.positions =
+  config.ffn_dim = c.optional_integer({"ffn_hidden_size"}, 1, kLargestConfigSize)
+                       .value_or(4 * config.hidden_dim);
+  config.max_positions =
       c.optional_integer({"max_position_embeddings"}, 1, kLargestConfigSize).value_or(2048);
-  config.positions = scaled_positions(c, config.positions);
-  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
+  config.max_positions = scaled_positions(c, config.max_positions);
+  config.vocab_size = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.activation = c.optional_string({"activation"}).value_or("gelu");
   check_activation(c, "activation", config.activation);
   config.norm = DecoderConfig::Norm::kLayer;
-  config.gated = false;
+  config.gated_mlp = false;
   config.fused_qkv = true;
-  config.parallel = c.boolean("parallel_attn", true);
+  config.parallel_attention = c.boolean("parallel_attn", true);
   config.rotary = !c.boolean("alibi", false);
   config.qkv_bias = config.out_bias = config.mlp_bias = c.boolean("bias", false);
-  config.tied = c.boolean("tie_word_embeddings", true);
+  config.tied_embeddings = c.boolean("tie_word_embeddings", true);
 }
 
 constexpr DecoderFamily kVariants[] = {

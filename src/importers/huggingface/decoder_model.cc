@@ -53,10 +53,10 @@ void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpo
       continue;
     }
     // What holds the most weights first.
-    if (config.layers[i].experts) ask(i, "mlp", {"experts"});
-    const bool shared = config.layers[i].experts && config.experts.shared_inner > 0;
+    if (config.layers[i].is_moe) ask(i, "mlp", {"experts"});
+    const bool shared = config.layers[i].is_moe && config.experts.shared_ffn_dim > 0;
     if (shared) ask(i, "mlp.shared_experts", {"down_proj", "gate_proj", "up_proj"});
-    if (!config.layers[i].experts) ask(i, "mlp", {"down_proj", "gate_proj", "up_proj"});
+    if (!config.layers[i].is_moe) ask(i, "mlp", {"down_proj", "gate_proj", "up_proj"});
     ask(i, "self_attn", {"o_proj"});
     if (config.is_latent()) {
       ask(i, "self_attn", {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"});
@@ -81,18 +81,18 @@ Model read_decoder(const JsonObject& json) {
   DecoderConfig config = read_decoder_config(json);
   Checkpoint checkpoint = read_checkpoint(json);
   read_layer_schemes(config, json.where(), checkpoint);
-  Model model = make_model(config, std::min<int64_t>(2048, config.positions), config.positions,
-                           build_decoder);
+  Model model = make_model(config, std::min<int64_t>(2048, config.max_positions),
+                           config.max_positions, build_decoder);
   model.has_fused_attention = true;
   Decoder decoder;
   decoder.layers = static_cast<int64_t>(config.layers.size());
   decoder.heads = config.heads;
   decoder.kv_heads = config.is_latent() ? 1 : config.kv_heads;
   decoder.latent = config.is_latent();
-  decoder.inner = config.inner;
-  decoder.expert_inner = config.experts.inner;
-  decoder.looked_up_parameters = config.tied ? 0 : config.vocabulary * config.width;
-  decoder.cache_width = config.cache_width();
+  decoder.ffn_dim = config.ffn_dim;
+  decoder.expert_ffn_dim = config.experts.ffn_dim;
+  decoder.embedding_parameters = config.tied_embeddings ? 0 : config.vocab_size * config.hidden_dim;
+  decoder.kv_cache_dim = config.kv_cache_dim();
   model.checkpoint = std::move(checkpoint);
   for (const DecoderConfig::Layer& layer : config.layers) decoder.windows.push_back(layer.window);
   model.decoder = std::move(decoder);

@@ -32,22 +32,22 @@ class Diffusion {
 
   /// Of x [b, s, width] to `to`; queries, keys and values have no bias in the U-Net.
   TensorId attention(TensorId x, TensorId to, const std::string& p, int64_t heads, bool bias) {
-    const int64_t width = shape_of(x).back();
+    const int64_t hidden_dim = shape_of(x).back();
     const auto project = [&](TensorId from, const char* name) {
-      return f_.split_heads(f_.linear(from, p + name, {width, bias}), heads);
+      return f_.split_heads(f_.linear(from, p + name, {hidden_dim, bias}), heads);
     };
     const TensorId q = project(x, "to_q"), k = project(to, "to_k"), v = project(to, "to_v");
     const TensorId context = f_.attention(q, k, v, p + "attention", {});
-    return f_.linear(context, p + "to_out", {width});
+    return f_.linear(context, p + "to_out", {hidden_dim});
   }
 
   /// Sines and cosines of the step, through two linear layers.
-  TensorId embed_step(int64_t channels, int64_t width, const std::string& p) {
+  TensorId embed_step(int64_t channels, int64_t hidden_dim, const std::string& p) {
     const TensorId waves =
         b().input("timestep_waves", {f_.request().batch, channels}, f_.request().dtype);
     const TensorId wide =
-        f_.activation(f_.linear(waves, p + "linear_1", {width}), "silu", p + "act");
-    return f_.linear(wide, p + "linear_2", {width});
+        f_.activation(f_.linear(waves, p + "linear_1", {hidden_dim}), "silu", p + "act");
+    return f_.linear(wide, p + "linear_2", {hidden_dim});
   }
 
   Layers f_;
@@ -184,9 +184,10 @@ class Unet : public Diffusion {
 
   TensorId transformer(TensorId x, const std::string& p, size_t block) {
     const Shape shape = shape_of(x);
-    const int64_t width = shape[1];
-    TensorId y = convolve(norm(x, p + "norm"), p + "proj_in", width, 1);
-    y = f_.op("copy", {f_.transpose(f_.view(y, {shape[0], width, shape[2] * shape[3]}), {0, 2, 1})},
+    const int64_t hidden_dim = shape[1];
+    TensorId y = convolve(norm(x, p + "norm"), p + "proj_in", hidden_dim, 1);
+    y = f_.op("copy",
+              {f_.transpose(f_.view(y, {shape[0], hidden_dim, shape[2] * shape[3]}), {0, 2, 1})},
               p + "to_rows");
     for (int64_t d = 0; d < c_.depths[block]; ++d) {
       const std::string q = fmt::format("{}transformer_blocks.{}.", p, d);
@@ -198,14 +199,15 @@ class Unet : public Diffusion {
                               false)},
                 q + "attn2.residual");
       // GEGLU: half of the columns through gelu, times the other half.
-      const TensorId wide = f_.linear(f_.layer_norm(y, q + "norm3"), q + "ff.proj", {8 * width});
+      const TensorId wide =
+          f_.linear(f_.layer_norm(y, q + "norm3"), q + "ff.proj", {8 * hidden_dim});
       const std::vector<TensorId> halves = b().add("split", {wide}, q + "ff.split", {{"parts", 2}});
       const TensorId gated =
           f_.op("mul", {halves[0], f_.op("gelu", {halves[1]}, q + "ff.gelu")}, q + "ff.mul");
-      y = f_.op("add", {y, f_.linear(gated, q + "ff.out", {width})}, q + "ff.residual");
+      y = f_.op("add", {y, f_.linear(gated, q + "ff.out", {hidden_dim})}, q + "ff.residual");
     }
     y = f_.view(f_.op("copy", {f_.transpose(y, {0, 2, 1})}, p + "to_image"), shape);
-    return f_.op("add", {x, convolve(y, p + "proj_out", width, 1)}, p + "residual");
+    return f_.op("add", {x, convolve(y, p + "proj_out", hidden_dim, 1)}, p + "residual");
   }
 
   Graph& graph_;
@@ -214,7 +216,7 @@ class Unet : public Diffusion {
 };
 
 struct DitConfig {
-  int64_t side, in, out, patch, width, heads, layers, classes;
+  int64_t side, in, out, patch, hidden_dim, heads, layers, classes;
 };
 
 DitConfig read_dit_config(const JsonObject& c) {
@@ -224,7 +226,7 @@ DitConfig read_dit_config(const JsonObject& c) {
   d.out = c.optional_integer({"out_channels"}, 1, kLargestConfigSize).value_or(2 * d.in);
   d.patch = c.integer({"patch_size"}, 1, kLargestSide);
   d.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
-  d.width = d.heads * c.integer({"attention_head_dim"}, 1, 1 << 16);
+  d.hidden_dim = d.heads * c.integer({"attention_head_dim"}, 1, 1 << 16);
   d.layers = c.integer({"num_layers"}, 1, 100000);
   d.classes = c.optional_integer({"num_embeds_ada_norm"}, 1, kLargestConfigSize).value_or(1000);
   if (d.side % d.patch != 0)
@@ -243,24 +245,24 @@ class Dit : public Diffusion {
     b().begin_segment("pos_embed", 1);
     const TensorId sample =
         b().input("hidden_states", {batch, c_.in, c_.side, c_.side}, f_.request().dtype);
-    const TensorId cut =
-        f_.op("conv2d",
-              {sample, f_.weight("pos_embed.proj.weight", {c_.width, c_.in, c_.patch, c_.patch}),
-               f_.weight("pos_embed.proj.bias", {c_.width})},
-              "pos_embed.proj", {{"stride", c_.patch}});
-    const TensorId rows = f_.transpose(f_.view(cut, {batch, c_.width, tokens}), {0, 2, 1});
-    const TensorId places = b().tensor({.name = "pos_embed",
-                                        .shape = {1, tokens, c_.width},
-                                        .dtype = f_.request().dtype,
-                                        .kind = TensorKind::kBuffer});
-    const TensorId start = f_.op("add", {rows, places}, "pos_embed.add");
+    const TensorId cut = f_.op(
+        "conv2d",
+        {sample, f_.weight("pos_embed.proj.weight", {c_.hidden_dim, c_.in, c_.patch, c_.patch}),
+         f_.weight("pos_embed.proj.bias", {c_.hidden_dim})},
+        "pos_embed.proj", {{"stride", c_.patch}});
+    const TensorId rows = f_.transpose(f_.view(cut, {batch, c_.hidden_dim, tokens}), {0, 2, 1});
+    const TensorId position_embeds = b().tensor({.name = "pos_embed",
+                                                 .shape = {1, tokens, c_.hidden_dim},
+                                                 .dtype = f_.request().dtype,
+                                                 .kind = TensorKind::kBuffer});
+    const TensorId start = f_.op("add", {rows, position_embeds}, "pos_embed.add");
     b().begin_segment("transformer_blocks", c_.layers);
     const TensorId end = block(start);
     b().carry(start, end);
     b().begin_segment("head", 1);
     const TensorId condition = embed_condition("head.");
-    const TensorId shift =
-        f_.linear(f_.activation(condition, "silu", "proj_out_1.act"), "proj_out_1", {2 * c_.width});
+    const TensorId shift = f_.linear(f_.activation(condition, "silu", "proj_out_1.act"),
+                                     "proj_out_1", {2 * c_.hidden_dim});
     const TensorId last = modulate(f_.op("layer_norm", {end}, "norm_out"), shift, 0, "norm_out");
     graph_.outputs = {f_.linear(last, "proj_out_2", {c_.patch * c_.patch * c_.out})};
   }
@@ -268,8 +270,8 @@ class Dit : public Diffusion {
  private:
   /// Each block embeds the step and the class anew (adaLN-Zero).
   TensorId embed_condition(const std::string& p) {
-    const TensorId step = embed_step(256, c_.width, p + "timestep_embedder.");
-    const TensorId table = f_.weight(p + "class_embedder", {c_.classes + 1, c_.width});
+    const TensorId step = embed_step(256, c_.hidden_dim, p + "timestep_embedder.");
+    const TensorId table = f_.weight(p + "class_embedder", {c_.classes + 1, c_.hidden_dim});
     const TensorId label =
         f_.embedding(table, f_.ids("class_labels", {f_.request().batch}), p + "class_embedder");
     return f_.op("add", {step, label}, p + "condition");
@@ -277,8 +279,8 @@ class Dit : public Diffusion {
 
   /// A row of the condition's columns for each sample, [b, 1, width].
   TensorId part(TensorId condition, const std::string& name) {
-    return f_.view(f_.op("slice_columns", {condition}, name, {{"columns", c_.width}}),
-                   {f_.request().batch, 1, c_.width});
+    return f_.view(f_.op("slice_columns", {condition}, name, {{"columns", c_.hidden_dim}}),
+                   {f_.request().batch, 1, c_.hidden_dim});
   }
 
   TensorId modulate(TensorId x, TensorId condition, int which, const std::string& name) {
@@ -290,19 +292,20 @@ class Dit : public Diffusion {
   TensorId block(TensorId x) {
     const std::string p = "transformer_blocks.0.";
     const TensorId silu = f_.activation(embed_condition(p + "norm1."), "silu", p + "norm1.act");
-    const TensorId condition = f_.linear(silu, p + "norm1.linear", {6 * c_.width});
+    const TensorId condition = f_.linear(silu, p + "norm1.linear", {6 * c_.hidden_dim});
     const TensorId first =
         modulate(f_.op("layer_norm", {x}, p + "norm1"), condition, 0, p + "norm1");
-    const TensorId attended = attention(first, first, p + "attn1.", c_.heads, true);
-    const TensorId middle =
-        f_.op("add", {x, f_.op("mul", {attended, part(condition, p + "gate1")}, p + "gate1")},
+    const TensorId attn_out = attention(first, first, p + "attn1.", c_.heads, true);
+    const TensorId hidden =
+        f_.op("add", {x, f_.op("mul", {attn_out, part(condition, p + "gate1")}, p + "gate1")},
               p + "attn1.residual");
     const TensorId second =
-        modulate(f_.op("layer_norm", {middle}, p + "norm3"), condition, 1, p + "norm3");
-    const TensorId wide = f_.activation(f_.linear(second, p + "ff.in", {4 * c_.width}),
+        modulate(f_.op("layer_norm", {hidden}, p + "norm3"), condition, 1, p + "norm3");
+    const TensorId wide = f_.activation(f_.linear(second, p + "ff.in", {4 * c_.hidden_dim}),
                                         "gelu_pytorch_tanh", p + "ff.act");
-    const TensorId narrow = f_.linear(wide, p + "ff.out", {c_.width});
-    return f_.op("add", {middle, f_.op("mul", {narrow, part(condition, p + "gate2")}, p + "gate2")},
+    const TensorId mlp_out = f_.linear(wide, p + "ff.out", {c_.hidden_dim});
+    return f_.op("add",
+                 {hidden, f_.op("mul", {mlp_out, part(condition, p + "gate2")}, p + "gate2")},
                  p + "ff.residual");
   }
 

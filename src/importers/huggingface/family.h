@@ -51,7 +51,7 @@ Model make_model(const Config& config, int64_t default_seq, std::optional<int64_
 inline constexpr int64_t kLargestConfigSize = int64_t{1} << 31;
 
 /// heads × head size must be the width. Throws Error{kInput} naming both fields.
-int64_t head_size(const JsonObject& config, std::string_view width_key, int64_t width,
-                  std::string_view heads_key, int64_t heads);
+int64_t head_dim_of(const JsonObject& config, std::string_view hidden_key, int64_t hidden_dim,
+                    std::string_view heads_key, int64_t heads);
 
 }  // namespace tilecast

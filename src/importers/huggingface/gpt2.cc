@@ -7,23 +7,24 @@ namespace tilecast {
 namespace {
 
 struct Gpt2Config {
-  int64_t width, heads, layers, inner, positions, vocabulary;
+  int64_t hidden_dim, heads, layers, ffn_dim, max_positions, vocab_size;
   std::string activation;
   bool has_head;
 };
 
 Gpt2Config read_config(const JsonObject& c) {
   Gpt2Config config{};
-  config.width = c.integer({"n_embd", "hidden_size"}, 1, kLargestConfigSize);
+  config.hidden_dim = c.integer({"n_embd", "hidden_size"}, 1, kLargestConfigSize);
   config.heads = c.integer({"n_head", "num_attention_heads"}, 1, kLargestConfigSize);
   config.layers = c.integer({"n_layer", "num_hidden_layers"}, 1, 100000);
-  config.inner = c.optional_integer({"n_inner"}, 1, kLargestConfigSize).value_or(4 * config.width);
-  config.positions =
+  config.ffn_dim =
+      c.optional_integer({"n_inner"}, 1, kLargestConfigSize).value_or(4 * config.hidden_dim);
+  config.max_positions =
       c.integer({"n_positions", "n_ctx", "max_position_embeddings"}, 1, kLargestConfigSize);
-  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
+  config.vocab_size = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.activation = c.optional_string({"activation_function"}).value_or("gelu_new");
   check_activation(c, "activation_function", config.activation);
-  head_size(c, "n_embd", config.width, "n_head", config.heads);
+  head_dim_of(c, "n_embd", config.hidden_dim, "n_head", config.heads);
   const Json& architectures = c.json().value("architectures", Json::array());
   config.has_head =
       !(architectures.is_array() && architectures.size() == 1 && architectures[0] == "GPT2Model");
@@ -31,10 +32,10 @@ Gpt2Config read_config(const JsonObject& c) {
 }
 
 TensorId attention(Layers& f, const Gpt2Config& c, TensorId x) {
-  const int64_t size = c.width / c.heads;
+  const int64_t head_dim = c.hidden_dim / c.heads;
   const TensorId qkv =
       f.linear(x, "h.0.attn.c_attn",
-               {3 * c.width, true, f.outputs(size, {c.heads, c.heads, c.heads}), true});
+               {3 * c.hidden_dim, true, f.outputs(head_dim, {c.heads, c.heads, c.heads}), true});
   const std::vector<TensorId> parts =
       f.builder().add("split", {qkv}, "h.0.attn.split", {{"parts", 3}});
   const TensorId q = f.split_heads(parts[0], c.heads);
@@ -44,7 +45,7 @@ TensorId attention(Layers& f, const Gpt2Config& c, TensorId x) {
       f.attention(q, k, v, "h.0.attn.attention",
                   {{"causal", 1}, {"scale", "div"}, {"stored_mask", 1}, {"dropout", 1}});
   const TensorId out =
-      f.linear(context, "h.0.attn.c_proj", {c.width, true, f.inputs(size, c.heads), true});
+      f.linear(context, "h.0.attn.c_proj", {c.hidden_dim, true, f.inputs(head_dim, c.heads), true});
   return f.dropout(out, "h.0.attn.resid_dropout");
 }
 
@@ -53,25 +54,27 @@ Graph build(const Gpt2Config& c, const GraphRequest& request) {
   Layers f(graph, request);
   GraphBuilder& b = f.builder();
   b.begin_segment("embeddings", 1);
-  const TensorId table = f.vocabulary_table("wte.weight", c.vocabulary, c.width);
+  const TensorId table = f.vocabulary_table("wte.weight", c.vocab_size, c.hidden_dim);
   const TensorId tokens =
       f.embedding(table, f.ids("input_ids", {request.batch, request.seq}), "wte");
-  const TensorId places = f.embedding(f.weight("wpe.weight", {c.positions, c.width}),
-                                      f.ids("position_ids", {1, request.seq}), "wpe");
-  const TensorId start = f.dropout(f.op("add", {tokens, places}, "add_embeddings"), "drop");
+  const TensorId position_embeds =
+      f.embedding(f.weight("wpe.weight", {c.max_positions, c.hidden_dim}),
+                  f.ids("position_ids", {1, request.seq}), "wpe");
+  const TensorId start =
+      f.dropout(f.op("add", {tokens, position_embeds}, "add_embeddings"), "drop");
 
   b.begin_segment("h", c.layers);
-  const TensorId attended = attention(f, c, f.layer_norm(start, "h.0.ln_1"));
-  const TensorId middle = f.op("add", {attended, start}, "h.0.attn.residual");
-  const TensorId narrow =
-      f.feed_forward(f.layer_norm(middle, "h.0.ln_2"), {.up = "h.0.mlp.c_fc",
+  const TensorId attn_out = attention(f, c, f.layer_norm(start, "h.0.ln_1"));
+  const TensorId hidden = f.op("add", {attn_out, start}, "h.0.attn.residual");
+  const TensorId mlp_out =
+      f.feed_forward(f.layer_norm(hidden, "h.0.ln_2"), {.up = "h.0.mlp.c_fc",
                                                         .act = "h.0.mlp.act",
                                                         .down = "h.0.mlp.c_proj",
                                                         .activation = c.activation,
-                                                        .inner = c.inner,
+                                                        .ffn_dim = c.ffn_dim,
                                                         .weight_is_k_by_n = true});
   const TensorId end =
-      f.op("add", {middle, f.dropout(narrow, "h.0.mlp.dropout")}, "h.0.mlp.residual");
+      f.op("add", {hidden, f.dropout(mlp_out, "h.0.mlp.dropout")}, "h.0.mlp.residual");
   b.carry(start, end);
 
   b.begin_segment("head", 1);
@@ -85,16 +88,16 @@ Graph build(const Gpt2Config& c, const GraphRequest& request) {
 
 Model read_gpt2(const JsonObject& json) {
   const Gpt2Config config = read_config(json);
-  Model model = make_model(config, config.positions, config.positions, build);
+  Model model = make_model(config, config.max_positions, config.max_positions, build);
   model.has_fused_attention = true;
   if (!config.has_head) return model;
   Decoder decoder;
   decoder.layers = config.layers;
   decoder.heads = decoder.kv_heads = config.heads;
-  decoder.inner = config.inner;
-  decoder.looked_up_parameters =
-      config.positions * config.width;  // the words' table is the output layer too
-  decoder.cache_width = 2 * config.width;
+  decoder.ffn_dim = config.ffn_dim;
+  decoder.embedding_parameters =
+      config.max_positions * config.hidden_dim;  // the words' table is the output layer too
+  decoder.kv_cache_dim = 2 * config.hidden_dim;
   decoder.windows.assign(static_cast<size_t>(config.layers), 0);
   model.decoder = std::move(decoder);
   return model;

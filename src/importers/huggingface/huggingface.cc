@@ -100,7 +100,7 @@ bool has_fields_of_a_llama(const JsonObject& config) {
                                                    "pad_token_id",
                                                    "initializer_range",
                                                    "quantization_config",
-                                                   kBesideConfig};
+                                                   kQuantConfigFile};
   const auto in = [](const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
@@ -169,7 +169,7 @@ Json multimodal_text(const JsonObject& json, const std::string& key) {
   text.update(given.json());
   // What holds for the whole stands outside.
   for (const char* field :
-       {"quantization_config", kBesideConfig, "torch_dtype", "dtype", "tie_word_embeddings"}) {
+       {"quantization_config", kQuantConfigFile, "torch_dtype", "dtype", "tie_word_embeddings"}) {
     if (!given.has(field) && json.has(field)) text[field] = json.json()[field];
   }
   return text;
@@ -215,8 +215,8 @@ Model import_config(const ModelText& text) {
   Json json = parse_json(text.content, text.where);
   JsonObject(json, text.where);  // an object, or an error
   if (!text.quantization.empty())
-    json[kBesideConfig] =
-        parse_json(text.quantization, text.where + ", " + std::string(kBesideConfig));
+    json[kQuantConfigFile] =
+        parse_json(text.quantization, text.where + ", " + std::string(kQuantConfigFile));
   Model model = read_any(json, text.where);
   model.note = JsonObject(json, text.where).optional_string({"tilecast_note"}).value_or("");
   return model;
@@ -224,12 +224,12 @@ Model import_config(const ModelText& text) {
 
 }  // namespace
 
-int64_t head_size(const JsonObject& config, std::string_view width_key, int64_t width,
-                  std::string_view heads_key, int64_t heads) {
-  if (width % heads != 0)
-    config.fail(std::string(heads_key),
-                fmt::format("{} heads do not divide the width {} ('{}')", heads, width, width_key));
-  return width / heads;
+int64_t head_dim_of(const JsonObject& config, std::string_view hidden_key, int64_t hidden_dim,
+                    std::string_view heads_key, int64_t heads) {
+  if (hidden_dim % heads != 0)
+    config.fail(std::string(heads_key), fmt::format("{} heads do not divide the width {} ('{}')",
+                                                    heads, hidden_dim, hidden_key));
+  return hidden_dim / heads;
 }
 
 Checkpoint read_checkpoint(const JsonObject& config) {

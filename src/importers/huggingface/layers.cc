@@ -66,8 +66,9 @@ TensorId Layers::linear(TensorId x, const std::string& name, const Linear& o) {
 }
 
 TensorId Layers::layer_norm(TensorId x, const std::string& name) {
-  const int64_t width = builder_.graph().tensor(x).shape.back();
-  return op("layer_norm", {x, weight(name + ".weight", {width}), weight(name + ".bias", {width})},
+  const int64_t hidden_dim = builder_.graph().tensor(x).shape.back();
+  return op("layer_norm",
+            {x, weight(name + ".weight", {hidden_dim}), weight(name + ".bias", {hidden_dim})},
             name);
 }
 
@@ -86,8 +87,8 @@ TensorId Layers::embedding(TensorId table, TensorId ids, const std::string& name
   return op("embedding", {table, ids}, name);
 }
 
-TensorId Layers::vocabulary_table(const std::string& name, int64_t rows, int64_t width) {
-  return weight(name, {rows, width}, 0, outputs(1, {rows}));
+TensorId Layers::vocabulary_table(const std::string& name, int64_t rows, int64_t hidden_dim) {
+  return weight(name, {rows, hidden_dim}, 0, outputs(1, {rows}));
 }
 
 TensorId Layers::split_heads(TensorId x, int64_t heads) {
@@ -108,11 +109,11 @@ TensorId Layers::activation(TensorId x, const std::string& function, const std::
 }
 
 TensorId Layers::feed_forward(TensorId x, const FeedForward& o) {
-  const int64_t width = builder_.graph().tensor(x).shape.back();
+  const int64_t hidden_dim = builder_.graph().tensor(x).shape.back();
   const TensorId wide =
-      linear(x, o.up, {o.inner, o.bias, outputs(1, {o.inner}), o.weight_is_k_by_n});
+      linear(x, o.up, {o.ffn_dim, o.bias, outputs(1, {o.ffn_dim}), o.weight_is_k_by_n});
   return linear(activation(wide, o.activation, o.act), o.down,
-                {width, o.bias, inputs(1, o.inner), o.weight_is_k_by_n});
+                {hidden_dim, o.bias, inputs(1, o.ffn_dim), o.weight_is_k_by_n});
 }
 
 TensorId Layers::causal_mask(TensorId x, const std::string& name) {

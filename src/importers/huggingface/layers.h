@@ -52,7 +52,7 @@ class Layers {
   TensorId dropout(TensorId x, const std::string& name, bool active = true);
   TensorId embedding(TensorId table, TensorId ids, const std::string& name);
   /// A table of which each rank holds some rows.
-  TensorId vocabulary_table(const std::string& name, int64_t rows, int64_t width);
+  TensorId vocabulary_table(const std::string& name, int64_t rows, int64_t hidden_dim);
 
   /// [b, s, heads · size] (or with heads apart) → [b, heads, s, size].
   TensorId split_heads(TensorId x, int64_t heads);
@@ -69,7 +69,7 @@ class Layers {
   struct FeedForward {
     std::string up, act, down;
     std::string activation;
-    int64_t inner = 0;
+    int64_t ffn_dim = 0;
     bool bias = true;
     bool weight_is_k_by_n = false;
   };

@@ -221,17 +221,17 @@ std::optional<Quantization> read_quantization(const JsonObject& config) {
   const auto read = [&](const JsonObject& q, const char* source) {
     result.source = source;
     // ModelOpt writes its file where the cache alone is in few bits too.
-    if (source != std::string_view(kBesideConfig) || q.has("quant_algo")) read_method(q, result);
+    if (source != std::string_view(kQuantConfigFile) || q.has("quant_algo")) read_method(q, result);
     read_excluded(q, result);
     read_cache(q, result);
     return result;
   };
   if (config.has("quantization_config"))
     return read(config.object("quantization_config"), "quantization_config");
-  if (!config.has(kBesideConfig)) return std::nullopt;
-  const JsonObject beside = config.object(kBesideConfig);
+  if (!config.has(kQuantConfigFile)) return std::nullopt;
+  const JsonObject beside = config.object(kQuantConfigFile);
   if (!beside.has("quantization")) return std::nullopt;
-  return read(beside.object("quantization"), kBesideConfig);
+  return read(beside.object("quantization"), kQuantConfigFile);
 }
 
 }  // namespace tilecast

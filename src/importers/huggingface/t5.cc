@@ -20,23 +20,23 @@ constexpr int64_t kMostExperts = 4096;
 constexpr int64_t kLargestPeriod = 16384;
 
 struct T5Config {
-  int64_t width, heads, head, inner, layers, decoder_layers, vocabulary, buckets;
-  int64_t experts, encoder_step,
+  int64_t hidden_dim, heads, head_dim, ffn_dim, layers, decoder_layers, vocab_size, buckets;
+  int64_t num_experts, encoder_step,
       decoder_step;  ///< experts 0: none; step: every n-th layer is sparse
   std::string activation;
-  bool gated, tied, dropout;
+  bool gated, tied_embeddings, dropout;
 };
 
 T5Config read_config(const JsonObject& c) {
   T5Config config{};
-  config.width = c.integer({"d_model"}, 1, kLargestConfigSize);
+  config.hidden_dim = c.integer({"d_model"}, 1, kLargestConfigSize);
   config.heads = c.integer({"num_heads"}, 1, kLargestConfigSize);
-  config.head = c.integer({"d_kv"}, 1, kLargestConfigSize);
-  config.inner = c.integer({"d_ff"}, 1, kLargestConfigSize);
+  config.head_dim = c.integer({"d_kv"}, 1, kLargestConfigSize);
+  config.ffn_dim = c.integer({"d_ff"}, 1, kLargestConfigSize);
   config.layers = c.integer({"num_layers"}, 1, kMostLayers);
   config.decoder_layers =
       c.optional_integer({"num_decoder_layers"}, 1, kMostLayers).value_or(config.layers);
-  config.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
+  config.vocab_size = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.buckets =
       c.optional_integer({"relative_attention_num_buckets"}, 1, kLargestConfigSize).value_or(32);
   const std::string projection = c.optional_string({"feed_forward_proj"}).value_or("relu");
@@ -45,10 +45,10 @@ T5Config read_config(const JsonObject& c) {
   // transformers reads "gated-gelu" as the composed form.
   if (config.gated && config.activation == "gelu") config.activation = "gelu_new";
   check_activation(c, "feed_forward_proj", config.activation);
-  config.tied = c.boolean("tie_word_embeddings", true);
+  config.tied_embeddings = c.boolean("tie_word_embeddings", true);
   config.dropout = !c.has("dropout_rate") || c.number("dropout_rate") > 0;
   if (c.string("model_type") != "switch_transformers") return config;
-  config.experts = c.integer({"num_experts"}, 1, kMostExperts);
+  config.num_experts = c.integer({"num_experts"}, 1, kMostExperts);
   const auto step = [&](const char* sparse_key, const char* step_key, int64_t layers) -> int64_t {
     if (const auto count = c.optional_integer({sparse_key}, 0, layers); count)
       return *count == 0 ? 0 : std::max<int64_t>(1, layers / *count);
@@ -58,11 +58,11 @@ T5Config read_config(const JsonObject& c) {
   config.decoder_step =
       step("num_sparse_decoder_layers", "decoder_sparse_step", config.decoder_layers);
   const int64_t period = std::max(config.encoder_step, config.decoder_step);
-  if (period * config.experts > kLargestPeriod)
+  if (period * config.num_experts > kLargestPeriod)
     c.fail("num_experts",
            fmt::format("{} experts with every {}th layer sparse make a graph that is "
                        "too large to list",
-                       config.experts, period));
+                       config.num_experts, period));
   return config;
 }
 
@@ -73,17 +73,18 @@ class T5Builder {
 
   void build() {
     f_.builder().begin_segment("encoder.embed", 1);
-    const TensorId table = f_.vocabulary_table("shared.weight", c_.vocabulary, c_.width);
+    const TensorId table = f_.vocabulary_table("shared.weight", c_.vocab_size, c_.hidden_dim);
     const TensorId encoded = stack("encoder", table, {});
     f_.builder().begin_segment("decoder.embed", 1);
     TensorId x = stack("decoder", table, encoded);
     f_.builder().begin_segment("head", 1);
     x = f_.rms_norm(x, "decoder.final_layer_norm");
     x = dropout(x, "decoder.dropout");
-    if (c_.tied) x = f_.op("mul_scalar", {x}, "lm_head.scale");
+    if (c_.tied_embeddings) x = f_.op("mul_scalar", {x}, "lm_head.scale");
     graph_.outputs = {
-        c_.tied ? f_.op("linear", {x, table}, "lm_head")
-                : f_.linear(x, "lm_head", {c_.vocabulary, false, f_.outputs(1, {c_.vocabulary})})};
+        c_.tied_embeddings
+            ? f_.op("linear", {x, table}, "lm_head")
+            : f_.linear(x, "lm_head", {c_.vocab_size, false, f_.outputs(1, {c_.vocab_size})})};
   }
 
  private:
@@ -125,26 +126,27 @@ class T5Builder {
 
   TensorId attention(TensorId x, TensorId memory, TensorId bias, const std::string& p) {
     const auto project = [&](TensorId from, const char* name) {
-      const Layers::Linear options = {c_.heads * c_.head, false, f_.outputs(c_.head, {c_.heads})};
+      const Layers::Linear options = {c_.heads * c_.head_dim, false,
+                                      f_.outputs(c_.head_dim, {c_.heads})};
       return f_.split_heads(f_.linear(from, p + name, options), c_.heads);
     };
     const TensorId q = project(x, "q"), k = project(memory, "k"), v = project(memory, "v");
     std::vector<Attribute> attributes = {{"scale", "none"}};
     if (c_.dropout) attributes.push_back({"dropout", 1});
     const TensorId context = f_.attention(q, k, v, p + "attention", std::move(attributes), {bias});
-    return f_.linear(context, p + "o", {c_.width, false, f_.inputs(c_.head, c_.heads)});
+    return f_.linear(context, p + "o", {c_.hidden_dim, false, f_.inputs(c_.head_dim, c_.heads)});
   }
 
   /// Every rank holds the whole of each expert.
   TensorId feed_forward(TensorId x, const std::string& p, bool expert = false) {
-    const Layers::Split columns = expert ? Layers::Split{} : f_.outputs(1, {c_.inner});
+    const Layers::Split columns = expert ? Layers::Split{} : f_.outputs(1, {c_.ffn_dim});
     const auto wide = [&](const char* name) {
-      return f_.linear(x, p + name, {c_.inner, false, columns});
+      return f_.linear(x, p + name, {c_.ffn_dim, false, columns});
     };
     TensorId y = f_.activation(wide(c_.gated ? "wi_0" : "wi"), c_.activation, p + "act");
     if (c_.gated) y = f_.op("mul", {y, wide("wi_1")}, p + "mul");
     return f_.linear(dropout(y, p + "dropout"), p + "wo",
-                     {c_.width, false, expert ? Layers::Split{} : f_.inputs(1, c_.inner)});
+                     {c_.hidden_dim, false, expert ? Layers::Split{} : f_.inputs(1, c_.ffn_dim)});
   }
 
   /// Top-1 routing: each expert takes its tokens out, transforms them and puts them back.
@@ -152,17 +154,17 @@ class T5Builder {
     const Shape shape = graph_.tensor(x).shape;
     const int64_t tokens = checked_multiply(shape[0], shape[1]);
     const Shape one = {shape[0], shape[1], 1};
-    const Shape each = {shape[0], shape[1], c_.experts};
+    const Shape each = {shape[0], shape[1], c_.num_experts};
     const std::string r = p + "router.";
-    const TensorId logits = f_.linear(x, r + "classifier", {c_.experts, false});
+    const TensorId logits = f_.linear(x, r + "classifier", {c_.num_experts, false});
     const TensorId probabilities = f_.op("softmax", {logits}, r + "softmax");
     f_.op("reduce_max", {probabilities}, r + "argmax", {{"shape", one}});
-    const TensorId chosen = f_.op("compare", {probabilities}, r + "one_hot");
-    f_.op("cast", {chosen}, r + "capacity", {{"dtype", DType::kInt64}});
+    const TensorId one_hot = f_.op("compare", {probabilities}, r + "one_hot");
+    f_.op("cast", {one_hot}, r + "capacity", {{"dtype", DType::kInt64}});
     const TensorId best = f_.op("reduce_max", {probabilities}, r + "max", {{"shape", one}});
     TensorId states = f_.op("copy", {x}, p + "next_states");
-    const int64_t share = ceil_divide(tokens, c_.experts);
-    for (int64_t i = 0; i < c_.experts; ++i) {
+    const int64_t share = ceil_divide(tokens, c_.num_experts);
+    for (int64_t i = 0; i < c_.num_experts; ++i) {
       const std::string e = fmt::format("{}experts.expert_{}.", p, i);
       const TensorId own = f_.op("gather_rows", {x}, e + "gather", {{"rows", share}});
       states = f_.op("scatter_rows", {states, feed_forward(own, e, true)}, e + "scatter");
@@ -202,7 +204,7 @@ class T5Builder {
           b.input("decoder.cross_mask", {ids[0], 1, 1, f_.request().seq}, f_.request().dtype);
     }
     const int64_t layers = memory ? c_.decoder_layers : c_.layers;
-    const int64_t step = c_.experts == 0 ? 0 : (memory ? c_.decoder_step : c_.encoder_step);
+    const int64_t step = c_.num_experts == 0 ? 0 : (memory ? c_.decoder_step : c_.encoder_step);
     // In each period of `step` layers the second one is sparse (layer index % step == 1).
     const int64_t period = std::max<int64_t>(1, step);
     const auto run = [&](int64_t first, int64_t count) {

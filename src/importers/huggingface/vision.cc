@@ -11,22 +11,22 @@ namespace tilecast {
 namespace {
 
 struct Tower {
-  int64_t width, heads, layers, inner;
+  int64_t hidden_dim, heads, layers, ffn_dim;
   std::string activation;
   int64_t tokens = 0;  ///< of a sequence: patches and the class token, or text
   int64_t image = 0, patch = 0, channels = 0;
-  int64_t vocabulary = 0;  ///< text only
+  int64_t vocab_size = 0;  ///< text only
   bool qkv_bias = true;
   bool embedding_norm = false;  ///< CLIP normalizes what its image tower starts from
 };
 
 Tower read_tower(const JsonObject& c) {
   Tower t{};
-  t.width = c.integer({"hidden_size"}, 1, kLargestConfigSize);
+  t.hidden_dim = c.integer({"hidden_size"}, 1, kLargestConfigSize);
   t.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
-  head_size(c, "hidden_size", t.width, "num_attention_heads", t.heads);
+  head_dim_of(c, "hidden_size", t.hidden_dim, "num_attention_heads", t.heads);
   t.layers = c.integer({"num_hidden_layers"}, 1, 100000);
-  t.inner = c.integer({"intermediate_size"}, 1, kLargestConfigSize);
+  t.ffn_dim = c.integer({"intermediate_size"}, 1, kLargestConfigSize);
   t.activation = c.optional_string({"hidden_act"}).value_or("gelu");
   check_activation(c, "hidden_act", t.activation);
   return t;
@@ -45,9 +45,9 @@ void read_image(const JsonObject& c, Tower& t) {
 
 /// Causal where there is a mask.
 TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, TensorId mask) {
-  const int64_t size = t.width / t.heads;
+  const int64_t head_dim = t.hidden_dim / t.heads;
   const auto project = [&](const char* name) {
-    const Layers::Linear options = {t.width, t.qkv_bias, f.outputs(size, {t.heads})};
+    const Layers::Linear options = {t.hidden_dim, t.qkv_bias, f.outputs(head_dim, {t.heads})};
     return f.split_heads(f.linear(x, p + name, options), t.heads);
   };
   const TensorId q = project("q_proj"), k = project("k_proj"), v = project("v_proj");
@@ -59,7 +59,7 @@ TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, 
   }
   const TensorId context =
       f.attention(q, k, v, p + "attention", std::move(attributes), std::move(masks));
-  return f.linear(context, p + "out_proj", {t.width, true, f.inputs(size, t.heads)});
+  return f.linear(context, p + "out_proj", {t.hidden_dim, true, f.inputs(head_dim, t.heads)});
 }
 
 /// Layers with the norm before each block.
@@ -68,16 +68,16 @@ TensorId encode(Layers& f, const Tower& t, TensorId start, const std::string& na
   GraphBuilder& b = f.builder();
   b.begin_segment(name, t.layers);
   const std::string p = name + ".0.";
-  const TensorId attended =
+  const TensorId attn_out =
       attention(f, t, f.layer_norm(start, p + "layer_norm1"), p + "attn.", mask);
-  const TensorId middle = f.op("add", {start, attended}, p + "attn.residual");
-  const TensorId narrow =
-      f.feed_forward(f.layer_norm(middle, p + "layer_norm2"), {.up = p + "mlp.fc1",
+  const TensorId hidden = f.op("add", {start, attn_out}, p + "attn.residual");
+  const TensorId mlp_out =
+      f.feed_forward(f.layer_norm(hidden, p + "layer_norm2"), {.up = p + "mlp.fc1",
                                                                .act = p + "mlp.act",
                                                                .down = p + "mlp.fc2",
                                                                .activation = t.activation,
-                                                               .inner = t.inner});
-  const TensorId end = f.op("add", {middle, narrow}, p + "mlp.residual");
+                                                               .ffn_dim = t.ffn_dim});
+  const TensorId end = f.op("add", {hidden, mlp_out}, p + "mlp.residual");
   b.carry(start, end);
   return end;
 }
@@ -89,16 +89,16 @@ TensorId embed_image(Layers& f, const Tower& t, const std::string& p) {
   const TensorId pixels =
       b.input("pixel_values", {batch, t.channels, t.image, t.image}, f.request().dtype);
   std::vector<TensorId> operands = {
-      pixels, f.weight(p + "patch.weight", {t.width, t.channels, t.patch, t.patch})};
-  if (!t.embedding_norm) operands.push_back(f.weight(p + "patch.bias", {t.width}));
+      pixels, f.weight(p + "patch.weight", {t.hidden_dim, t.channels, t.patch, t.patch})};
+  if (!t.embedding_norm) operands.push_back(f.weight(p + "patch.bias", {t.hidden_dim}));
   const TensorId patches = f.op("conv2d", std::move(operands), p + "patch", {{"stride", t.patch}});
-  const TensorId flat = f.view(patches, {batch, t.width, t.tokens - 1});
+  const TensorId flat = f.view(patches, {batch, t.hidden_dim, t.tokens - 1});
   const TensorId rows = f.transpose(flat, {0, 2, 1});
-  const TensorId first = f.op("expand", {f.weight(p + "class_token", {1, 1, t.width})},
-                              p + "class_token", {{"shape", Shape{batch, 1, t.width}}});
+  const TensorId first = f.op("expand", {f.weight(p + "class_token", {1, 1, t.hidden_dim})},
+                              p + "class_token", {{"shape", Shape{batch, 1, t.hidden_dim}}});
   const TensorId all = f.op("cat", {first, rows}, p + "cat", {{"dim", 1}});
-  const TensorId sum =
-      f.op("add", {all, f.weight(p + "positions", {1, t.tokens, t.width})}, p + "add_positions");
+  const TensorId sum = f.op("add", {all, f.weight(p + "positions", {1, t.tokens, t.hidden_dim})},
+                            p + "add_positions");
   return t.embedding_norm ? f.layer_norm(sum, p + "pre_layernorm") : sum;
 }
 
@@ -123,8 +123,9 @@ Graph build_vit(const VitConfig& c, const GraphRequest& request) {
   f.builder().begin_segment("head", 1);
   const TensorId token = first_token(f, f.layer_norm(end, "layernorm"), "class_token");
   graph.outputs = {
-      c.labels > 0 ? f.linear(token, "classifier", {c.labels})
-                   : f.op("tanh", {f.linear(token, "pooler.dense", {c.tower.width})}, "pooler")};
+      c.labels > 0
+          ? f.linear(token, "classifier", {c.labels})
+          : f.op("tanh", {f.linear(token, "pooler.dense", {c.tower.hidden_dim})}, "pooler")};
   return graph;
 }
 
@@ -146,13 +147,13 @@ Graph build_clip(const ClipConfig& c, const GraphRequest& request) {
       f.layer_norm(first_token(f, seen, "vision_model.class_token"), "vision_model.post_layernorm");
   const TensorId image = f.linear(pooled, "visual_projection", {c.projection, false});
   const int64_t s = request.seq;
-  const TensorId words =
-      f.embedding(f.vocabulary_table("text_model.token_embedding", c.text.vocabulary, c.text.width),
-                  f.ids("input_ids", {request.batch, s}), "text_model.token_embedding");
-  const TensorId places =
-      f.embedding(f.weight("text_model.position_embedding", {c.text.tokens, c.text.width}),
+  const TensorId token_embeds = f.embedding(
+      f.vocabulary_table("text_model.token_embedding", c.text.vocab_size, c.text.hidden_dim),
+      f.ids("input_ids", {request.batch, s}), "text_model.token_embedding");
+  const TensorId position_embeds =
+      f.embedding(f.weight("text_model.position_embedding", {c.text.tokens, c.text.hidden_dim}),
                   f.ids("position_ids", {1, s}), "text_model.position_embedding");
-  const TensorId start = f.op("add", {words, places}, "text_model.add_positions");
+  const TensorId start = f.op("add", {token_embeds, position_embeds}, "text_model.add_positions");
   const TensorId mask = f.causal_mask(start, "text_model.causal_mask");
   const TensorId read = encode(f, c.text, start, "text_model.layers", mask);
   b.begin_segment("head", 1);
@@ -199,7 +200,7 @@ Model read_clip(const JsonObject& json) {
   config.image.embedding_norm = true;
   config.text = read_tower(text);
   config.text.tokens = text.integer({"max_position_embeddings"}, 1, kLargestConfigSize);
-  config.text.vocabulary = text.integer({"vocab_size"}, 1, kLargestConfigSize);
+  config.text.vocab_size = text.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.projection = json.integer({"projection_dim"}, 1, kLargestConfigSize);
   Model model = make_model(config, config.text.tokens, config.text.tokens, build_clip);
   model.has_fused_attention = true;

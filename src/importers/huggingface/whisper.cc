@@ -8,27 +8,27 @@ namespace tilecast {
 namespace {
 
 struct WhisperConfig {
-  int64_t width, mels, vocabulary, sound_tokens, text_tokens;
-  int64_t encoder_layers, encoder_heads, encoder_inner;
-  int64_t decoder_layers, decoder_heads, decoder_inner;
+  int64_t hidden_dim, mel_bins, vocab_size, audio_tokens, text_tokens;
+  int64_t encoder_layers, encoder_heads, encoder_ffn_dim;
+  int64_t decoder_layers, decoder_heads, decoder_ffn_dim;
   std::string activation;
 };
 
 WhisperConfig read_config(const JsonObject& c) {
   WhisperConfig w{};
-  w.width = c.integer({"d_model"}, 1, kLargestConfigSize);
-  w.mels = c.integer({"num_mel_bins"}, 1, kLargestConfigSize);
-  w.vocabulary = c.integer({"vocab_size"}, 1, kLargestConfigSize);
-  w.sound_tokens = c.integer({"max_source_positions"}, 1, kLargestConfigSize);
+  w.hidden_dim = c.integer({"d_model"}, 1, kLargestConfigSize);
+  w.mel_bins = c.integer({"num_mel_bins"}, 1, kLargestConfigSize);
+  w.vocab_size = c.integer({"vocab_size"}, 1, kLargestConfigSize);
+  w.audio_tokens = c.integer({"max_source_positions"}, 1, kLargestConfigSize);
   w.text_tokens = c.integer({"max_target_positions"}, 1, kLargestConfigSize);
   w.encoder_layers = c.integer({"encoder_layers"}, 1, 100000);
   w.encoder_heads = c.integer({"encoder_attention_heads"}, 1, kLargestConfigSize);
-  w.encoder_inner = c.integer({"encoder_ffn_dim"}, 1, kLargestConfigSize);
+  w.encoder_ffn_dim = c.integer({"encoder_ffn_dim"}, 1, kLargestConfigSize);
   w.decoder_layers = c.integer({"decoder_layers"}, 1, 100000);
   w.decoder_heads = c.integer({"decoder_attention_heads"}, 1, kLargestConfigSize);
-  w.decoder_inner = c.integer({"decoder_ffn_dim"}, 1, kLargestConfigSize);
-  head_size(c, "d_model", w.width, "encoder_attention_heads", w.encoder_heads);
-  head_size(c, "d_model", w.width, "decoder_attention_heads", w.decoder_heads);
+  w.decoder_ffn_dim = c.integer({"decoder_ffn_dim"}, 1, kLargestConfigSize);
+  head_dim_of(c, "d_model", w.hidden_dim, "encoder_attention_heads", w.encoder_heads);
+  head_dim_of(c, "d_model", w.hidden_dim, "decoder_attention_heads", w.decoder_heads);
   w.activation = c.optional_string({"activation_function"}).value_or("gelu");
   check_activation(c, "activation_function", w.activation);
   return w;
@@ -42,27 +42,28 @@ class Whisper {
   void build() {
     GraphBuilder& b = f_.builder();
     b.begin_segment("encoder.embeddings", 1);
-    TensorId sound = embed_sound();
+    TensorId audio = embed_audio();
     b.begin_segment("encoder.layers", c_.encoder_layers);
-    const TensorId first = sound;
-    sound = attend(sound, sound, "encoder.layers.0.self_attn.", c_.encoder_heads, false, true);
-    sound = feed(sound, "encoder.layers.0.", c_.encoder_inner);
-    b.carry(first, sound);
+    const TensorId first = audio;
+    audio = attend(audio, audio, "encoder.layers.0.self_attn.", c_.encoder_heads, false, true);
+    audio = feed(audio, "encoder.layers.0.", c_.encoder_ffn_dim);
+    b.carry(first, audio);
     b.begin_segment("decoder.embeddings", 1);
-    memory_ = f_.layer_norm(sound, "encoder.layer_norm");
-    const TensorId table = f_.vocabulary_table("decoder.embed_tokens", c_.vocabulary, c_.width);
-    const TensorId words = f_.embedding(
+    memory_ = f_.layer_norm(audio, "encoder.layer_norm");
+    const TensorId table =
+        f_.vocabulary_table("decoder.embed_tokens", c_.vocab_size, c_.hidden_dim);
+    const TensorId token_embeds = f_.embedding(
         table, f_.ids("decoder_input_ids", {request_.batch, request_.seq}), "decoder.embed_tokens");
-    const TensorId places =
-        f_.embedding(f_.weight("decoder.embed_positions", {c_.text_tokens, c_.width}),
+    const TensorId position_embeds =
+        f_.embedding(f_.weight("decoder.embed_positions", {c_.text_tokens, c_.hidden_dim}),
                      f_.ids("position_ids", {1, request_.seq}), "decoder.embed_positions");
-    const TensorId start = f_.op("add", {words, places}, "decoder.add_positions");
+    const TensorId start = f_.op("add", {token_embeds, position_embeds}, "decoder.add_positions");
     mask_ = f_.causal_mask(start, "decoder.causal_mask");
     b.begin_segment("decoder.layers", c_.decoder_layers);
     const std::string p = "decoder.layers.0.";
     TensorId x = attend(start, start, p + "self_attn.", c_.decoder_heads, true, true);
     x = attend(x, memory_, p + "encoder_attn.", c_.decoder_heads, false, false);
-    x = feed(x, p, c_.decoder_inner);
+    x = feed(x, p, c_.decoder_ffn_dim);
     b.carry(start, x);
     b.begin_segment("head", 1);
     graph_.outputs = {f_.op("linear", {f_.layer_norm(x, "decoder.layer_norm"), table}, "proj_out")};
@@ -70,21 +71,23 @@ class Whisper {
 
  private:
   /// Two convolutions over time, the second of stride 2.
-  TensorId embed_sound() {
+  TensorId embed_audio() {
     const int64_t batch = request_.batch;
-    TensorId x = f_.builder().input("input_features", {batch, c_.mels, 1, 2 * c_.sound_tokens},
+    TensorId x = f_.builder().input("input_features", {batch, c_.mel_bins, 1, 2 * c_.audio_tokens},
                                     request_.dtype);
-    x = convolve(x, "encoder.conv1", c_.mels, 1);
-    x = convolve(x, "encoder.conv2", c_.width, 2);
-    const TensorId rows = f_.transpose(f_.view(x, {batch, c_.width, c_.sound_tokens}), {0, 2, 1});
-    return f_.op("add", {rows, f_.weight("encoder.embed_positions", {c_.sound_tokens, c_.width})},
+    x = convolve(x, "encoder.conv1", c_.mel_bins, 1);
+    x = convolve(x, "encoder.conv2", c_.hidden_dim, 2);
+    const TensorId rows =
+        f_.transpose(f_.view(x, {batch, c_.hidden_dim, c_.audio_tokens}), {0, 2, 1});
+    return f_.op("add",
+                 {rows, f_.weight("encoder.embed_positions", {c_.audio_tokens, c_.hidden_dim})},
                  "encoder.add_positions");
   }
 
   TensorId convolve(TensorId x, const std::string& name, int64_t in, int64_t stride) {
     const TensorId y = f_.op("conv2d",
-                             {x, f_.weight(name + ".weight", {c_.width, in, 1, 3}),
-                              f_.weight(name + ".bias", {c_.width})},
+                             {x, f_.weight(name + ".weight", {c_.hidden_dim, in, 1, 3}),
+                              f_.weight(name + ".bias", {c_.hidden_dim})},
                              name, {{"stride", stride}, {"padding", 1}});
     return f_.activation(y, "gelu", name + ".act");
   }
@@ -94,9 +97,9 @@ class Whisper {
                   bool self) {
     const TensorId normal = f_.layer_norm(x, p + "layer_norm");
     const TensorId source = self ? normal : to;
-    const int64_t size = c_.width / heads;
+    const int64_t head_dim = c_.hidden_dim / heads;
     const auto project = [&](TensorId from, const char* name, bool bias) {
-      return f_.linear(from, p + name, {c_.width, bias, f_.outputs(size, {heads})});
+      return f_.linear(from, p + name, {c_.hidden_dim, bias, f_.outputs(head_dim, {heads})});
     };
     const TensorId scaled = f_.op("mul_scalar", {project(normal, "q_proj", true)}, p + "scale");
     const TensorId q = f_.split_heads(scaled, heads);
@@ -111,18 +114,18 @@ class Whisper {
     const TensorId context =
         f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(masks));
     const TensorId out =
-        f_.linear(context, p + "out_proj", {c_.width, true, f_.inputs(size, heads)});
+        f_.linear(context, p + "out_proj", {c_.hidden_dim, true, f_.inputs(head_dim, heads)});
     return f_.op("add", {x, out}, p + "residual");
   }
 
-  TensorId feed(TensorId x, const std::string& p, int64_t inner) {
-    const TensorId narrow =
+  TensorId feed(TensorId x, const std::string& p, int64_t ffn_dim) {
+    const TensorId mlp_out =
         f_.feed_forward(f_.layer_norm(x, p + "final_layer_norm"), {.up = p + "fc1",
                                                                    .act = p + "act",
                                                                    .down = p + "fc2",
                                                                    .activation = c_.activation,
-                                                                   .inner = inner});
-    return f_.op("add", {x, narrow}, p + "residual");
+                                                                   .ffn_dim = ffn_dim});
+    return f_.op("add", {x, mlp_out}, p + "residual");
   }
 
   Graph& graph_;
