@@ -256,10 +256,10 @@ Draw draw_prompt(Rng& rng, const std::vector<std::string>& models,
 }
 
 void check_prompt(const LlmForecast& f, const std::string& what) {
-  expect_interval(f.first_token.low_s, f.first_token.seconds, f.first_token.high_s, what);
-  expect_interval(f.per_token.low_s, f.per_token.seconds, f.per_token.high_s, what);
+  expect_interval(f.ttft.low_s, f.ttft.seconds, f.ttft.high_s, what);
+  expect_interval(f.tpot.low_s, f.tpot.seconds, f.tpot.high_s, what);
   expect_interval(f.request.low_s, f.request.seconds, f.request.high_s, what);
-  expect_near(f.first_token.seconds + static_cast<double>(f.output - 1) * f.per_token.seconds,
+  expect_near(f.ttft.seconds + static_cast<double>(f.output - 1) * f.tpot.seconds,
               f.request.seconds, what + ": request");
   expect_kernels(f.prefill.kernels, what);
   expect_kernels(f.decode.kernels, what);

@@ -53,8 +53,8 @@ struct LlmForecast {
   Estimate latency;
 
   // A static batch. For a server: one request of mean lengths that has the server for itself.
-  Estimate first_token;          ///< from the prompts' arrival to every sequence's first token
-  Estimate per_token;            ///< mean of the tokens after the first
+  Estimate ttft;                 ///< from the prompts' arrival to every sequence's first token
+  Estimate tpot;                 ///< mean of the tokens after the first
   Estimate request;              ///< from arrival to the last token
   double tokens_per_s = 0;       ///< written, of all sequences
   int64_t flops = 0, bytes = 0;  ///< of one rank, prefill and decode steps together

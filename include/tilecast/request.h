@@ -44,9 +44,9 @@ struct Load {
       0;  ///< clients that send the next request when one is answered; 0: not asked
   std::vector<TraceRequest> trace;  ///< requests at their own times; empty: not asked
   int64_t requests = 0;  ///< to simulate; 0: 1000 at a rate, 6 for each client, all of a trace
-  /// Lengths are drawn evenly from `Request::prompt` to `prompt_most`, and from `Request::output`
-  /// to `output_most`; 0: all are alike.
-  int64_t prompt_most = 0, output_most = 0;
+  /// Lengths are drawn evenly from `Request::prompt` to `max_prompt`, and from `Request::output`
+  /// to `max_output`; 0: all are alike.
+  int64_t max_prompt = 0, max_output = 0;
   bool lengths_given = false;           ///< someone named a length, which a trace makes useless
   std::optional<int64_t> max_num_seqs;  ///< sequences that run at once; default: kDefaultMaxNumSeqs
   double prefix_hit_rate = 0;    ///< share of each prompt that is in the cache before it arrives

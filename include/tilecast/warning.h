@@ -14,14 +14,14 @@ enum class WarningCode {
   kModelFile,
   kCheckpoint,
   kDeviceFile,
-  /// The device has no unit for the type of the checkpoint. Subject: device; wanted, taken.
+  /// The device has no unit for the type of the checkpoint. Subject: device; requested, used.
   kDtypeReplaced,
-  /// Training of a checkpoint in low precision. Subject: model; scheme, source, taken.
+  /// Training of a checkpoint in low precision. Subject: model; scheme, source, used.
   kQuantizationIgnored,
   /// The device cannot multiply what the checkpoint stores. Subject: device; scheme, source,
-  /// multiplied, weight_bits, dtype, taken, known (1: serving software has such kernels).
+  /// compute_dtype, weight_bits, dtype, used, known (1: serving software has such kernels).
   kSchemeReplaced,
-  /// The same of the cache. Subject: device; wanted, source, taken.
+  /// The same of the cache. Subject: device; requested, source, used.
   kCacheDtypeReplaced,
   /// `share` of the time is outside the training range. Subject: the step, "" for a pass.
   kExtrapolated,

@@ -15,12 +15,12 @@ std::optional<Warning> slower_experts(const std::string& subject, const Graph& g
                                       const Program& program, const std::vector<KernelTime>& times,
                                       const Predictor& predictor, const Device& device,
                                       const Conditions& conditions) {
-  /// A layer of experts and the same one in 16 bits: kernels `first` to `last` of `wide`.
+  /// A layer of experts and the same one in 16 bits: kernels `first` to `last` of `reference`.
   struct Pair {
     const Launch* launch;
     size_t first, last;
   };
-  std::vector<Kernel> wide;
+  std::vector<Kernel> reference;
   std::vector<Pair> pairs;
   for (const Launch& launch : program.launches) {
     const Kernel& kernel = program.kernels[launch.kernel];
@@ -28,35 +28,35 @@ std::optional<Warning> slower_experts(const std::string& subject, const Graph& g
     if (times[launch.kernel].extrapolated) continue;  // no measurement says so
     Node node = *launch.node;
     node.set_attribute("scheme", QuantScheme::kNone);
-    const size_t first = wide.size();
-    lower_node(graph, node, wide);
-    pairs.push_back({&launch, first, wide.size()});
+    const size_t first = reference.size();
+    lower_node(graph, node, reference);
+    pairs.push_back({&launch, first, reference.size()});
   }
   if (pairs.empty()) return std::nullopt;
   const Kernel* found = &program.kernels[pairs.front().launch->kernel];
   if (device.matmul_peak(found->dtype) == 0) return std::nullopt;
-  std::vector<KernelTime> wide_times(wide.size());
-  predictor.predict(wide, device, conditions, wide_times);
-  double wide_s = 0, narrow_s = 0;
+  std::vector<KernelTime> reference_times(reference.size());
+  predictor.predict(reference, device, conditions, reference_times);
+  double reference_s = 0, low_precision_s = 0;
   for (const Pair& pair : pairs) {
     double once_s = 0;
     bool measured = true;
     for (size_t i = pair.first; i < pair.last; ++i) {
-      once_s += wide_times[i].seconds;
-      measured = measured && !wide_times[i].extrapolated;
+      once_s += reference_times[i].seconds;
+      measured = measured && !reference_times[i].extrapolated;
     }
     if (!measured) continue;
     found = &program.kernels[pair.launch->kernel];
-    wide_s += once_s * static_cast<double>(program.count(*pair.launch));
-    narrow_s +=
+    reference_s += once_s * static_cast<double>(program.count(*pair.launch));
+    low_precision_s +=
         times[pair.launch->kernel].seconds * static_cast<double>(program.count(*pair.launch));
   }
-  if (wide_s == 0) return std::nullopt;
-  if (narrow_s < kNoticed * wide_s) return std::nullopt;
+  if (reference_s == 0) return std::nullopt;
+  if (low_precision_s < kNoticed * reference_s) return std::nullopt;
   const auto text = [](std::string_view name) { return std::string(name); };
   return Warning{WarningCode::kSlowerExperts,
                  subject,
-                 narrow_s / wide_s - 1,
+                 low_precision_s / reference_s - 1,
                  {{"scheme", text(scheme_info(found->scheme).name)},
                   {"dtype", text(dtype_name(found->dtype))},
                   {"software", text(software_name(conditions.software))},

@@ -39,7 +39,7 @@ class Llm {
     facts(f);
     prefill(f);
     decode(f);
-    f.request = sum(f.first_token, f.per_token, static_cast<double>(o_.output - 1));
+    f.request = sum(f.ttft, f.tpot, static_cast<double>(o_.output - 1));
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.seconds;
     add_totals(f);
     f.latency = f.request;
@@ -107,8 +107,8 @@ class Llm {
     f.used.execution.software = o_.execution.software;
     f.used.execution.dtype = f.dtype;
     f.used.execution.kv_dtype = f.kv_dtype;
-    f.lengths_vary = !asked_.load.trace.empty() || asked_.load.prompt_most > asked_.prompt ||
-                     asked_.load.output_most > asked_.output;
+    f.lengths_vary = !asked_.load.trace.empty() || asked_.load.max_prompt > asked_.prompt ||
+                     asked_.load.max_output > asked_.output;
   }
 
   /// What the model is, whoever runs it: one rank, one sequence.
@@ -163,7 +163,7 @@ class Llm {
     const int64_t together = prefill_sequences(o_, o_.batch);
     const int64_t chunk = o_.execution.max_num_batched_tokens;
     const auto add = [&](const Step& s, int64_t times, bool shown) {
-      f.first_token = sum(f.first_token, estimate(s.totals), static_cast<double>(times));
+      f.ttft = sum(f.ttft, estimate(s.totals), static_cast<double>(times));
       std::vector<KernelForecast> rows = rows_of(s);
       add_kernels(f, rows, "prefill", times);
       if (shown) f.prefill = describe_step("prefill", s, std::move(rows));
@@ -204,7 +204,7 @@ class Llm {
       if (i == points / 2) f.decode = describe_step("decode", s, std::move(rows));
     }
     const auto count = static_cast<double>(steps);
-    f.per_token = {total.seconds / count, total.low_s / count, total.high_s / count};
+    f.tpot = {total.seconds / count, total.low_s / count, total.high_s / count};
   }
 
   static void add_totals(LlmForecast& f) {

@@ -16,8 +16,8 @@ Request typical_request(const Request& o) {
   Request typical = o;
   typical.execution.software = o.execution.software.value_or(Software::kVllm);
   if (o.kind != RequestKind::kServe) return typical;
-  typical.prompt = mean(o.prompt, o.load.prompt_most);
-  typical.output = mean(o.output, o.load.output_most);
+  typical.prompt = mean(o.prompt, o.load.max_prompt);
+  typical.output = mean(o.output, o.load.max_output);
   if (o.load.trace.empty()) return typical;
   double prompts = 0, outputs = 0;
   for (const TraceRequest& r : o.load.trace) {
@@ -35,7 +35,7 @@ int64_t longest_request(const Request& o) {
   for (const TraceRequest& r : o.load.trace) longest = std::max(longest, r.prompt + r.output);
   return longest > 0
              ? longest
-             : std::max(o.prompt, o.load.prompt_most) + std::max(o.output, o.load.output_most);
+             : std::max(o.prompt, o.load.max_prompt) + std::max(o.output, o.load.max_output);
 }
 
 ServingLoad make_load(const Request& o) {
@@ -46,9 +46,9 @@ ServingLoad make_load(const Request& o) {
     load.requests = draw_requests({.requests = count,
                                    .rate = o.load.rate,
                                    .prompt_low = o.prompt,
-                                   .prompt_high = std::max(o.prompt, o.load.prompt_most),
+                                   .prompt_high = std::max(o.prompt, o.load.max_prompt),
                                    .output_low = o.output,
-                                   .output_high = std::max(o.output, o.load.output_most)});
+                                   .output_high = std::max(o.output, o.load.max_output)});
     return load;
   }
   for (int64_t i = 0; i < count; ++i) {

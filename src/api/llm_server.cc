@@ -21,8 +21,8 @@ Distribution distribution(const LatencySummary& s, const Estimate& alone) {
 
 ServedPart part(const RequestSummary& s, const LlmForecast& alone) {
   return {.requests = s.requests,
-          .ttft = distribution(s.ttft, alone.first_token),
-          .tpot = distribution(s.tpot, alone.per_token),
+          .ttft = distribution(s.ttft, alone.ttft),
+          .tpot = distribution(s.tpot, alone.tpot),
           .e2e = distribution(s.e2e, alone.request),
           .requests_per_s = s.requests_per_s,
           .output_tokens_per_s = s.output_tokens_per_s,
@@ -32,7 +32,7 @@ ServedPart part(const RequestSummary& s, const LlmForecast& alone) {
 /// Sizes of steps that come often: there nothing is interpolated.
 std::vector<int64_t> usual_sizes(const Request& r, const ServerLimits& limits) {
   std::vector<int64_t> sizes = {limits.max_num_batched_tokens, limits.max_num_seqs};
-  if (r.load.prompt_most <= r.prompt && r.load.trace.empty()) sizes.push_back(r.prompt);
+  if (r.load.max_prompt <= r.prompt && r.load.trace.empty()) sizes.push_back(r.prompt);
   if (r.load.concurrency > 0) sizes.push_back(std::min(r.load.concurrency, limits.max_num_seqs));
   return sizes;
 }

@@ -66,14 +66,11 @@ TEST(Llm, FewerBitsMoreRanksAndShorterContextsAreFaster) {
     change(options);
     return forecast("llama-3-8b", "H100", options);
   };
-  EXPECT_LT(with([](Request& o) { o.execution.dtype = "fp8"; }).per_token.seconds,
-            plain.per_token.seconds);
-  EXPECT_LT(with([](Request& o) { o.execution.tp = 2; }).per_token.seconds,
-            plain.per_token.seconds);
-  EXPECT_LT(with([](Request& o) { o.prompt = 128; }).first_token.seconds,
-            0.2 * plain.first_token.seconds);
-  EXPECT_GT(with([](Request& o) { o.execution.cuda_graphs = false; }).per_token.seconds,
-            0.999 * plain.per_token.seconds);
+  EXPECT_LT(with([](Request& o) { o.execution.dtype = "fp8"; }).tpot.seconds, plain.tpot.seconds);
+  EXPECT_LT(with([](Request& o) { o.execution.tp = 2; }).tpot.seconds, plain.tpot.seconds);
+  EXPECT_LT(with([](Request& o) { o.prompt = 128; }).ttft.seconds, 0.2 * plain.ttft.seconds);
+  EXPECT_GT(with([](Request& o) { o.execution.cuda_graphs = false; }).tpot.seconds,
+            0.999 * plain.tpot.seconds);
   EXPECT_LT(plain.course.front().second.seconds, plain.course.back().second.seconds);
 }
 
@@ -117,7 +114,7 @@ TEST(Llm, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
                "`max-num-batched-tokens`: expected a whole number");
   EXPECT_ERROR(with([](auto& o) { o.execution.gpu_memory_utilization = 2; }), kInput,
                "`gpu-memory-utilization`: expected");
-  EXPECT_ERROR(with([](auto& o) { o.load.prompt_most = 1; }), kInput,
+  EXPECT_ERROR(with([](auto& o) { o.load.max_prompt = 1; }), kInput,
                "`prompt`: expected a whole number");
   EXPECT_ERROR(with([](auto& o) { o.load.max_num_seqs = 0; }), kInput, "`max-num-seqs`: expected");
   EXPECT_ERROR(with([](auto& o) { o.load.ttft_s = -1; }), kInput, "`ttft-s`: expected a number");
@@ -250,9 +247,9 @@ TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
     options.load.rate = 0.001;
     options.load.requests = 20;
     const LlmForecast f = served("llama-3-8b", "H100", options);
-    EXPECT_NEAR(f.serving->all.ttft.p99.seconds / f.first_token.seconds, 1, 0.01)
+    EXPECT_NEAR(f.serving->all.ttft.p99.seconds / f.ttft.seconds, 1, 0.01)
         << static_cast<int>(software);
-    EXPECT_NEAR(f.serving->all.tpot.p99.seconds / f.per_token.seconds, 1, 0.01)
+    EXPECT_NEAR(f.serving->all.tpot.p99.seconds / f.tpot.seconds, 1, 0.01)
         << static_cast<int>(software);
   }
 }
@@ -285,8 +282,8 @@ TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
 
 TEST(Server, RangesAndTracesGiveLengths) {
   Request options{.prompt = 800, .output = 100};
-  options.load.prompt_most = 1000;
-  options.load.output_most = 200;
+  options.load.max_prompt = 1000;
+  options.load.max_output = 200;
   options.load.concurrency = 8;
   const LlmForecast range = served("llama-3-8b", "H100", options);
   EXPECT_EQ(range.prompt, 900);
@@ -382,7 +379,7 @@ TEST(Server, OptionsThatContradictEachOtherAreRefused) {
   EXPECT_ERROR(with([](Request& o) { o.load.rate = 1; }), kInput,
                "`rate` needs `schedule` continuous");
   EXPECT_ERROR(with([](Request& o) { o.load.ttft_s = 1; }), kInput, "`ttft-s` needs");
-  EXPECT_ERROR(with([](Request& o) { o.load.prompt_most = 200; }), kInput,
+  EXPECT_ERROR(with([](Request& o) { o.load.max_prompt = 200; }), kInput,
                "`prompt` 100:200: all sequences of a static batch are alike");
   EXPECT_ERROR(with([](Request& o) {
                  o.kind = RequestKind::kServe;
@@ -400,7 +397,7 @@ TEST(Server, OptionsThatContradictEachOtherAreRefused) {
                  o.kind = RequestKind::kServe;
                  o.load.rate = 1;
                  o.prompt = 8000;
-                 o.load.prompt_most = 9000;
+                 o.load.max_prompt = 9000;
                }),
                kInput, "requests of up to 9010 tokens are longer than the model's 8192 positions");
 }
@@ -408,7 +405,7 @@ TEST(Server, OptionsThatContradictEachOtherAreRefused) {
 TEST(Llm, JsonHoldsWhatTheTableSays) {
   const LlmForecast f = forecast("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
   const Json json = Json::parse(llm_json(f));
-  EXPECT_EQ(json.at("time_to_first_token").at("seconds").get<double>(), f.first_token.seconds);
+  EXPECT_EQ(json.at("time_to_first_token").at("seconds").get<double>(), f.ttft.seconds);
   EXPECT_EQ(json.at("memory").at("largest_batch").get<int64_t>(), f.largest_batch);
   EXPECT_FALSE(json.at("decode").at("kernels").empty());
   EXPECT_NE(llm_table(f).find("time per output token"), std::string::npos);

@@ -84,15 +84,15 @@ class Resolver {
   }
 
   /// The type itself where the device multiplies it, else fp16, else fp32.
-  DType supported(DType wanted) {
-    if (has_unit(device_, wanted)) return wanted;
+  DType supported(DType requested) {
+    if (has_unit(device_, requested)) return requested;
     const DType instead =
-        wanted != DType::kFp16 && has_unit(device_, DType::kFp16) ? DType::kFp16 : DType::kFp32;
+        requested != DType::kFp16 && has_unit(device_, DType::kFp16) ? DType::kFp16 : DType::kFp32;
     p_.warnings.push_back(
         {WarningCode::kDtypeReplaced,
          device_.id,
          0,
-         {{"wanted", text(dtype_name(wanted))}, {"taken", text(dtype_name(instead))}}});
+         {{"requested", text(dtype_name(requested))}, {"used", text(dtype_name(instead))}}});
     return instead;
   }
 
@@ -109,15 +109,15 @@ class Resolver {
     if (!request_.training)
       add_messages(p_.warnings, WarningCode::kCheckpoint, model_.name, checkpoint_.warnings);
     if (!checkpoint_.schemes.empty() && !request_.training) return quantized();
-    DType wanted = request_.otherwise;
+    DType requested = request_.otherwise;
     p_.source = "default";
     if (checkpoint_.dtype) {
-      wanted = *checkpoint_.dtype;
+      requested = *checkpoint_.dtype;
       p_.source = checkpoint_.dtype_field;
     } else if (!checkpoint_.schemes.empty()) {
-      wanted = activations();
+      requested = activations();
     }
-    p_.dtype = supported(wanted);
+    p_.dtype = supported(requested);
     p_.name = dtype_name(p_.dtype);
     if (!checkpoint_.schemes.empty())
       p_.warnings.push_back({WarningCode::kQuantizationIgnored,
@@ -125,7 +125,7 @@ class Resolver {
                              0,
                              {{"scheme", text(scheme_info(checkpoint_.schemes[0]).name)},
                               {"source", checkpoint_.quantization},
-                              {"taken", p_.name}}});
+                              {"used", p_.name}}});
   }
 
   void quantized() {
@@ -144,10 +144,10 @@ class Resolver {
                                0,
                                {{"scheme", text(scheme_info(scheme).name)},
                                 {"source", checkpoint_.quantization},
-                                {"multiplied", text(dtype_name(dtype))},
+                                {"compute_dtype", text(dtype_name(dtype))},
                                 {"weight_bits", dtype_bits(scheme_info(now).weight_dtype)},
                                 {"dtype", text(dtype_name(p_.dtype))},
-                                {"taken", text(scheme_info(now).name)},
+                                {"used", text(scheme_info(now).name)},
                                 {"known", int64_t{has_marlin_kernels()}}}});
       }
       names.emplace_back(scheme_info(now).name);
@@ -181,15 +181,15 @@ Precision resolve_precision(const Model& model, const Device& device,
 }
 
 DType cache_dtype(const Model& model, const Device& device, Precision& precision) {
-  const std::optional<DType>& wanted = model.checkpoint.kv_dtype;
-  if (!wanted || precision.source == kAsked) return precision.dtype;
-  if (has_unit(device, *wanted)) return *wanted;
+  const std::optional<DType>& requested = model.checkpoint.kv_dtype;
+  if (!requested || precision.source == kAsked) return precision.dtype;
+  if (has_unit(device, *requested)) return *requested;
   precision.warnings.push_back({WarningCode::kCacheDtypeReplaced,
                                 device.id,
                                 0,
-                                {{"wanted", text(dtype_name(*wanted))},
+                                {{"requested", text(dtype_name(*requested))},
                                  {"source", model.checkpoint.quantization},
-                                 {"taken", text(dtype_name(precision.dtype))}}});
+                                 {"used", text(dtype_name(precision.dtype))}}});
   return precision.dtype;
 }
 

@@ -218,18 +218,18 @@ TEST(PrecisionTest, ExpertsThatFewBitsMakeSlowerAreSaid) {
       options.execution.dtype = "bf16";
       const LlmForecast wide = answer(model, "H200", options);
       options.execution.dtype = dtype;
-      const LlmForecast narrow = answer(model, "H200", options);
+      const LlmForecast low_precision = answer(model, "H200", options);
       const auto check = [&](const char* name, const StepForecast& w, const StepForecast& n) {
         // Nothing is said where one of both was never measured.
         const bool both = expert_seconds(n) > 0 && expert_seconds(w) > 0;
         const bool slower = expert_seconds(n) >= 1.05 * expert_seconds(w);
-        EXPECT_EQ(any_has(narrow.warnings, std::string(name) + ": experts in " + dtype),
+        EXPECT_EQ(any_has(low_precision.warnings, std::string(name) + ": experts in " + dtype),
                   slower && both)
             << dtype << " " << static_cast<int>(software) << " "
             << expert_seconds(n) / expert_seconds(w);
       };
-      check("prefill", wide.prefill, narrow.prefill);
-      check("decode", wide.decode, narrow.decode);
+      check("prefill", wide.prefill, low_precision.prefill);
+      check("decode", wide.decode, low_precision.decode);
       EXPECT_FALSE(any_has(wide.warnings, "experts in"));
     }
   }

@@ -84,10 +84,10 @@ std::string title(const LlmForecast& f) {
 }
 
 void add_batch_times(Lines& lines, const LlmForecast& f) {
-  lines.add("time to first token", format_seconds(f.first_token.seconds),
-            fmt::format("80 % interval {}; {}", interval(f.first_token), limits_text(f.prefill)));
-  lines.add("time per output token", format_seconds(f.per_token.seconds),
-            fmt::format("80 % interval {}; {}", interval(f.per_token), limits_text(f.decode)));
+  lines.add("time to first token", format_seconds(f.ttft.seconds),
+            fmt::format("80 % interval {}; {}", interval(f.ttft), limits_text(f.prefill)));
+  lines.add("time per output token", format_seconds(f.tpot.seconds),
+            fmt::format("80 % interval {}; {}", interval(f.tpot), limits_text(f.decode)));
   std::vector<std::string> course;
   for (const auto& [tokens, e] : f.course)
     course.push_back(fmt::format("{} at {}", format_seconds(e.seconds), format_integer(tokens)));
@@ -182,8 +182,8 @@ std::string llm_json(const LlmForecast& f) {
                  {"forward_s", f.request.seconds},
                  {"backward_s", 0.0},
                  {"optimizer_s", 0.0},
-                 {"time_to_first_token", estimate_json(f.first_token)},
-                 {"time_per_output_token", estimate_json(f.per_token)},
+                 {"time_to_first_token", estimate_json(f.ttft)},
+                 {"time_per_output_token", estimate_json(f.tpot)},
                  {"request", estimate_json(f.request)},
                  {"course", course_json(f)},
                  {"tokens_per_s", f.tokens_per_s},

@@ -40,21 +40,21 @@ std::string step_prefix(const Warning& warning) {
 std::string message(const Warning& w) { return text(w, "message"); }
 
 std::string dtype_replaced(const Warning& w) {
-  return fmt::format("{} has no {} unit: forecast in {} instead", w.subject, text(w, "wanted"),
-                     text(w, "taken"));
+  return fmt::format("{} has no {} unit: forecast in {} instead", w.subject, text(w, "requested"),
+                     text(w, "used"));
 }
 
 std::string quantization_ignored(const Warning& w) {
   return fmt::format("training is forecast in {}: the checkpoint's {} ({}) is for inference",
-                     text(w, "taken"), text(w, "scheme"), text(w, "source"));
+                     text(w, "used"), text(w, "scheme"), text(w, "source"));
 }
 
 std::string scheme_replaced(const Warning& w) {
   return fmt::format(
       "the checkpoint is in {} ({}), and {} has no {} unit: the weights stay in {} bits and the "
       "kernel converts them to {} ({}), {}",
-      text(w, "scheme"), text(w, "source"), w.subject, text(w, "multiplied"),
-      fact<int64_t>(w, "weight_bits"), text(w, "dtype"), text(w, "taken"),
+      text(w, "scheme"), text(w, "source"), w.subject, text(w, "compute_dtype"),
+      fact<int64_t>(w, "weight_bits"), text(w, "dtype"), text(w, "used"),
       fact<int64_t>(w, "known") != 0
           ? "as vLLM's and SGLang's Marlin kernels do"
           : "though no serving software is known to have such kernels for this GPU");
@@ -63,7 +63,7 @@ std::string scheme_replaced(const Warning& w) {
 std::string cache_dtype_replaced(const Warning& w) {
   return fmt::format(
       "the checkpoint's cache is in {} ({}), and {} has no {} unit: the cache is in {}",
-      text(w, "wanted"), text(w, "source"), w.subject, text(w, "wanted"), text(w, "taken"));
+      text(w, "requested"), text(w, "source"), w.subject, text(w, "requested"), text(w, "used"));
 }
 
 std::string extrapolated(const Warning& w) {

@@ -47,8 +47,8 @@ void check_static(const Request& r) {
                       "use `schedule` continuous",
                       name, low, high));
   };
-  check("prompt", r.prompt, r.load.prompt_most);
-  check("output", r.output, r.load.output_most);
+  check("prompt", r.prompt, r.load.max_prompt);
+  check("output", r.output, r.load.max_output);
 }
 
 void check_server(const Request& r) {

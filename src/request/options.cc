@@ -114,7 +114,7 @@ std::vector<OptionDef> token_options() {
       {.name = "prompt",
        .kinds = kTokens,
        .access = length_range<[](auto& r) -> auto& { return r.prompt; },
-                              [](auto& r) -> auto& { return r.load.prompt_most; }>(),
+                              [](auto& r) -> auto& { return r.load.max_prompt; }>(),
        .value = "N|LOW:HIGH",
        .unit = "tokens",
        .help = "tokens of each prompt: forecasts a language model token by token; a range for "
@@ -122,7 +122,7 @@ std::vector<OptionDef> token_options() {
       {.name = "output",
        .kinds = kTokens,
        .access = length_range<[](auto& r) -> auto& { return r.output; },
-                              [](auto& r) -> auto& { return r.load.output_most; }>(),
+                              [](auto& r) -> auto& { return r.load.max_output; }>(),
        .value = "N|LOW:HIGH",
        .unit = "tokens",
        .initial = "256",

@@ -84,7 +84,7 @@ TEST(Options, WhatIsSetIsReadBack) {
     set_option(server, o, text);
     EXPECT_EQ(o.access.get(server, o), text);
   }
-  EXPECT_EQ(server.load.prompt_most, 1000);
+  EXPECT_EQ(server.load.max_prompt, 1000);
   EXPECT_FALSE(server.execution.cuda_graphs);
 }
 

@@ -89,12 +89,11 @@ std::string llm_line(const Forecaster& forecaster, const ModelRef& model, const 
         f.flops_per_token, f.attention_flops_per_token, f.kv_bytes_per_token, f.weights_bytes,
         f.cache_bytes, f.activations_bytes, f.peak_bytes, f.usable_bytes, f.largest_batch})
     n.work.add(x);
-  for (const Estimate& e :
-       {f.latency, f.first_token, f.per_token, f.request, f.prefill.time, f.decode.time})
+  for (const Estimate& e : {f.latency, f.ttft, f.tpot, f.request, f.prefill.time, f.decode.time})
     n.add(e);
   n.headline = fmt::format("{} {} flops={} peak={} rows={} ttft={:.12g} tpot={:.12g} s={:.12g}",
                            f.dtype, f.kv_dtype, f.flops, f.peak_bytes, f.kernels.size(),
-                           f.first_token.seconds, f.per_token.seconds, f.latency.seconds);
+                           f.ttft.seconds, f.tpot.seconds, f.latency.seconds);
   if (f.serving) {
     for (const Distribution& d : {f.serving->all.ttft, f.serving->all.tpot, f.serving->all.e2e}) {
       for (const Estimate& e : {d.mean, d.median, d.p99}) n.add(e);
