@@ -166,7 +166,7 @@ std::string options_text(const Request& request) {
   std::string text;
   for (const OptionDef& option : request_options()) {
     const std::string value = option.access.get(request, option);
-    if (option.applies_to(request.kind) && !value.empty() && value != option.initial)
+    if (option.applies_to(request.kind) && !value.empty() && value != option.default_value)
       text += fmt::format(" --{} {}", option.name, value);
   }
   return text;

@@ -31,12 +31,12 @@ struct KernelOptions {
 
 /// The sizes of a kernel under the names that its type gives them: batch, m, n and k of a gemm.
 struct NamedSizes {
-  static constexpr size_t kMost = 8;  ///< that a type has
+  static constexpr size_t kMaxSizes = 8;  ///< that a type has
 
   std::string_view type;  ///< "gemm", "convolution", "attention", "experts", "rows", "stream", …
   std::string_view text;  ///< how tables show them: "{batch} x [{m}x{n}x{k}]"
   std::span<const std::string_view> names;
-  std::array<int64_t, kMost> values{};  ///< in the order of the names
+  std::array<int64_t, kMaxSizes> values{};  ///< in the order of the names
 
   bool operator==(const NamedSizes& other) const {
     return type == other.type && values == other.values;
@@ -200,9 +200,9 @@ struct ModelEntry {
 struct SizeEntry {
   std::string name, description;
   std::vector<std::string> other_names;  ///< also read
-  std::string initial;                   ///< default, as text; "": it has to be given
+  std::string default_value;             ///< default, as text; "": it has to be given
   std::vector<std::string> choices;  ///< of a text; empty: a whole number from `least` to `most`
-  int64_t least = 0, most = 0;
+  int64_t min = 0, max = 0;
   bool is_switch = false;  ///< off; 1 turns it on
 };
 

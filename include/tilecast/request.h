@@ -132,14 +132,14 @@ struct OptionDef {
   std::string name;
   RequestKinds kinds = kAllKinds;
   OptionAccess access;
-  std::string value;    ///< what stands for the value in help ("N"); "" where `choices` says it
-  std::string unit;     ///< of the text: "tokens", "us"; "" where it has none
-  std::string initial;  ///< default, as text
+  std::string value;  ///< what stands for the value in help ("N"); "" where `choices` says it
+  std::string unit;   ///< of the text: "tokens", "us"; "" where it has none
+  std::string default_value;  ///< default, as text
   std::string help;
-  std::vector<std::string> choices;    ///< the closed list of values; empty: any that `set` takes
-  double least = 1, most = 1LL << 31;  ///< of a number: no batch or length beyond 2^31 is meant
-  double per_unit = 1;                 ///< how many of the text's unit are one of the field's
-  std::vector<std::string> excludes;   ///< names of options that may not be given beside this one
+  std::vector<std::string> choices;   ///< the closed list of values; empty: any that `set` takes
+  double min = 1, max = 1LL << 31;    ///< of a number: no batch or length beyond 2^31 is meant
+  double per_unit = 1;                ///< how many of the text's unit are one of the field's
+  std::vector<std::string> excludes;  ///< names of options that may not be given beside this one
   /// "name=value" of another option, without which a value other than the default has no meaning.
   std::string needs;
   std::vector<std::string> old_names;  ///< still read, but not shown

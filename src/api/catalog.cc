@@ -23,15 +23,15 @@ std::vector<std::string> choices_of(const SizeDef& size) {
 std::vector<SizeEntry> size_entries(const OpDef& op) {
   std::vector<SizeEntry> entries;
   for (const SizeDef& size : op.sizes)
-    entries.push_back(
-        {.name = std::string(size.name),
-         .description = std::string(size.doc),
-         .other_names = {size.other_names.begin(), size.other_names.end()},
-         .initial = size.initial ? format_value(*size.initial) : std::string(size.otherwise),
-         .choices = choices_of(size),
-         .least = size.least,
-         .most = size.most,
-         .is_switch = size.is_switch()});
+    entries.push_back({.name = std::string(size.name),
+                       .description = std::string(size.doc),
+                       .other_names = {size.other_names.begin(), size.other_names.end()},
+                       .default_value = size.default_value ? format_value(*size.default_value)
+                                                           : std::string(size.default_rule),
+                       .choices = choices_of(size),
+                       .min = size.min,
+                       .max = size.max,
+                       .is_switch = size.is_switch()});
   return entries;
 }
 

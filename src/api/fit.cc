@@ -9,9 +9,9 @@ namespace {
 int64_t on_the_line(int64_t limit, const BatchBytes& a, const BatchBytes& b) {
   const double bytes_each = (static_cast<double>(b.bytes) - static_cast<double>(a.bytes)) /
                             static_cast<double>(b.batch - a.batch);
-  constexpr double kMost = 1e18;  // as an int64_t with room for one more
+  constexpr double kMax = 1e18;  // as an int64_t with room for one more
   const double more = static_cast<double>(limit - a.bytes) / bytes_each;
-  return a.batch + static_cast<int64_t>(more < kMost ? more : kMost);
+  return a.batch + static_cast<int64_t>(more < kMax ? more : kMax);
 }
 
 }  // namespace

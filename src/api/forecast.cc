@@ -27,7 +27,7 @@ namespace {
 
 PrecisionRequest precision_request(const Request& request) {
   return {.asked = request.execution.dtype,
-          .otherwise = DType::kFp32,  // as the published labels of whole models are
+          .fallback = DType::kFp32,  // as the published labels of whole models are
           .training = request.mode == Mode::kTraining};
 }
 

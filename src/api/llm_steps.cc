@@ -32,7 +32,7 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
 void LlmSteps::read_precision() {
   request_.skew_percent = asked_.execution.skew_percent;
   precision_ = resolve_precision(model_, device_,
-                                 {.asked = asked_.execution.dtype, .otherwise = DType::kBf16});
+                                 {.asked = asked_.execution.dtype, .fallback = DType::kBf16});
   request_.scheme_of = precision_.scheme_of;
   request_.kv_dtype = asked_.execution.kv_dtype.empty()
                           ? cache_dtype(model_, device_, precision_)

@@ -109,7 +109,7 @@ class Resolver {
     if (!request_.training)
       add_messages(p_.warnings, WarningCode::kCheckpoint, model_.name, checkpoint_.warnings);
     if (!checkpoint_.schemes.empty() && !request_.training) return quantized();
-    DType requested = request_.otherwise;
+    DType requested = request_.fallback;
     p_.source = "default";
     if (checkpoint_.dtype) {
       requested = *checkpoint_.dtype;

@@ -26,8 +26,8 @@ struct Precision {
 };
 
 struct PrecisionRequest {
-  std::string asked;               ///< one of `precision_names`; "": as the checkpoint says
-  DType otherwise = DType::kFp32;  ///< where the checkpoint says nothing
+  std::string asked;              ///< one of `precision_names`; "": as the checkpoint says
+  DType fallback = DType::kFp32;  ///< where the checkpoint says nothing
   bool training = false;
 };
 

@@ -27,8 +27,8 @@ double LazyGrid<D>::log_at(const std::array<size_t, D>& indices) {
     sizes[d] = knots_[indices[d]];
   }
   const auto [it, fresh] = known_.try_emplace(key, 0.0);
-  constexpr double kLeast = 1e-12;  // seconds; a logarithm needs more than 0
-  if (fresh) it->second = std::log(std::max(kLeast, value_(sizes)));
+  constexpr double kMin = 1e-12;  // seconds; a logarithm needs more than 0
+  if (fresh) it->second = std::log(std::max(kMin, value_(sizes)));
   return it->second;
 }
 

@@ -12,10 +12,10 @@
 namespace tilecast {
 namespace {
 
-constexpr size_t kMostNotFinite = 1000;
+constexpr size_t kMaxNotFinite = 1000;
 
 /// Less than a gigabyte once read; the largest config.json has some thousand values.
-constexpr size_t kMostValues = 5'000'000;
+constexpr size_t kMaxValues = 5'000'000;
 /// Bytes of a value in memory, at most: a tree's node with a key, or a list while it grows.
 constexpr size_t kBytesPerValue = 160;
 
@@ -80,10 +80,10 @@ class Scan {
   }
 
   void count_value() {
-    if (++values > kMostValues)
+    if (++values > kMaxValues)
       throw Error(
           ErrorKind::kInput,
-          fmt::format("{}: holds more than {} values; is it the right file?", where_, kMostValues));
+          fmt::format("{}: holds more than {} values; is it the right file?", where_, kMaxValues));
   }
 
   void open(size_t at) {
@@ -111,9 +111,9 @@ class Scan {
       return i == std::string_view::npos || set.find(text_[i]) != std::string_view::npos;
     };
     if (!is_one_of(before, ":[,") || !is_one_of(after, ",]}")) return 0;
-    if (not_finite.size() == kMostNotFinite)
+    if (not_finite.size() == kMaxNotFinite)
       throw Error(ErrorKind::kInput, fmt::format("{}: more than {} values are NaN or infinite",
-                                                 where_, kMostNotFinite));
+                                                 where_, kMaxNotFinite));
     not_finite.push_back({at, length, {line_, at - line_start_ + 1}});
     return end - at - 1 - (text_[at] == '-' ? 1 : 0);
   }

@@ -39,8 +39,8 @@ std::string summary(const Calibration& calibration, const TableStyle& style) {
 void run(const Given& given) {
   const std::string output = text_of(given, "output-file");
   const std::vector<std::string> measurements = texts_of(given, "measurements");
-  constexpr int64_t kMostKernels = 10000;
-  const int64_t suggested = integer_of(given, "suggest", 0, 1, kMostKernels);
+  constexpr int64_t kMaxKernels = 10000;
+  const int64_t suggested = integer_of(given, "suggest", 0, 1, kMaxKernels);
   if (suggested > 0 && !measurements.empty())
     throw UsageError("calibrate: --suggest and --measurements exclude each other");
   if (suggested == 0 && (measurements.empty() || output.empty()))

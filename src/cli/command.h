@@ -22,7 +22,7 @@ struct CommandOption {
   std::string names;
   /// What stands for the value in help; "" for a switch, or where `choices` says it.
   std::string value;
-  std::string initial;  ///< default, as text
+  std::string default_value;  ///< default, as text
   std::string help;
   std::vector<std::string> choices = {};  ///< the closed list of values
   ValueKind kind = ValueKind::kText;

@@ -9,7 +9,7 @@
 namespace tilecast {
 namespace {
 
-constexpr int64_t kMostRows = 1000000;
+constexpr int64_t kMaxRows = 1000000;
 
 /// Options that contradict each other.
 void check_excludes(const Given& given, const OptionDef& option) {
@@ -34,7 +34,7 @@ const OptionDef* option_of(const Given& given, const std::string& name, RequestK
     const bool server_only =
         kind == RequestKind::kGenerate && option.applies_to(RequestKind::kServe);
     if (server_only) check_excludes(given, option);
-    if (server_only && given.at(name).back() == option.initial) return nullptr;
+    if (server_only && given.at(name).back() == option.default_value) return nullptr;
     const std::string help =
         server_only || kind == RequestKind::kPass ? "" : "; see 'tilecast forecast --help'";
     throw UsageError(options_as_flags(why_not(option, kind)) + help);
@@ -80,7 +80,7 @@ void require_fit(const Given& given, const std::vector<Warning>& warnings) {
 
 TableStyle style_of(const Given& given, const std::string& output, int64_t rows) {
   TableStyle style = output_style(output);
-  style.rows = static_cast<size_t>(integer_of(given, "rows", rows, 0, kMostRows));
+  style.rows = static_cast<size_t>(integer_of(given, "rows", rows, 0, kMaxRows));
   if (given.count("rows") && text_of(given, "format", "table") != "table")
     throw UsageError("--rows is of the table; other formats have all kernels");
   return style;
@@ -144,7 +144,7 @@ std::vector<OptionGroup> option_groups() {
   common.options.push_back(format_option({"table", "json", "csv"}));
   common.options.push_back({.names = "--rows",
                             .value = "N",
-                            .initial = "20; with --prompt 8",
+                            .default_value = "20; with --prompt 8",
                             .help = "kernels that the table shows, of each step"});
   common.options.push_back(
       {.names = "--require-fit", .help = "exit with status 1 where the memory does not suffice"});

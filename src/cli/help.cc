@@ -30,7 +30,7 @@ std::string option_text(const CommandOption& option) {
   // A list that is too long to stand for the value stands in the text.
   if (!option.value.empty() && !option.choices.empty())
     text += " (" + join(option.choices, ", ") + ")";
-  if (!option.initial.empty()) text += " [" + option.initial + "]";
+  if (!option.default_value.empty()) text += " [" + option.default_value + "]";
   if (option.required && !option.is_argument()) text += " (required)";
   return text;
 }

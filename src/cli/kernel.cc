@@ -49,7 +49,7 @@ CommandOption option_of(const SizeEntry& size, const std::vector<Alike>& groups)
   }
   if (size.is_switch) return option;
   option.value = size.choices.empty() ? "N" : key_of(size.name) == "scheme" ? "SCHEME" : "DTYPE";
-  option.initial = size.initial;
+  option.default_value = size.default_value;
   option.choices = size.choices;
   return option;
 }
@@ -119,7 +119,7 @@ std::vector<GivenSize> sizes_of(const Given& given, const OpEntry& op, const Ope
     if (size->is_switch)
       sizes.push_back({size->name, 1});
     else if (size->choices.empty())
-      sizes.push_back({size->name, integer_of(given, key, 0, size->least, size->most)});
+      sizes.push_back({size->name, integer_of(given, key, 0, size->min, size->max)});
     else
       sizes.push_back({size->name, values.back()});
   }
@@ -165,9 +165,9 @@ Command kernel_command() {
          .required = true}}},
       {"Options",
        {gpu_option(),
-        {.names = "--dtype", .initial = "fp32", .help = "of the operands", .choices = dtypes},
+        {.names = "--dtype", .default_value = "fp32", .help = "of the operands", .choices = dtypes},
         {.names = "--software",
-         .initial = "pytorch",
+         .default_value = "pytorch",
          .help = "whose kernels run the operator",
          .choices = pass_option("software").choices},
         {.names = "--warm",

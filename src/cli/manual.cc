@@ -35,7 +35,7 @@ std::string option_page(const CommandOption& option) {
   std::string text = option.help;
   if (!option.value.empty() && !option.choices.empty())
     text += " (" + join(option.choices, ", ") + ")";
-  if (!option.initial.empty()) text += ". Default: " + option.initial;
+  if (!option.default_value.empty()) text += ". Default: " + option.default_value;
   if (option.required) text += ". Required";
   return fmt::format(".TP\n{}\n{}.\n", head, plain(text));
 }

@@ -69,9 +69,9 @@ std::string error_table(const std::string& title, const std::vector<TrainError>&
 
 TrainOptions options_of(const Given& given) {
   TrainOptions options;
-  const auto integer = [&](const std::string& key, auto& value, int64_t least, int64_t most) {
+  const auto integer = [&](const std::string& key, auto& value, int64_t min, int64_t max) {
     value = static_cast<std::remove_reference_t<decltype(value)>>(
-        integer_of(given, key, static_cast<int64_t>(value), least, most));
+        integer_of(given, key, static_cast<int64_t>(value), min, max));
   };
   for (const std::string& path : texts_of(given, "data")) options.data.emplace_back(path);
   options.output = text_of(given, "output-file");
@@ -108,14 +108,14 @@ void run(const Given& given) {
 
 /// A number with its default in the help.
 template <typename T>
-CommandOption number(const std::string& names, T initial, const std::string& help) {
-  return {.names = names, .value = "N", .initial = fmt::format("{}", initial), .help = help};
+CommandOption number(const std::string& names, T defaults, const std::string& help) {
+  return {.names = names, .value = "N", .default_value = fmt::format("{}", defaults), .help = help};
 }
 
 }  // namespace
 
 Command train_command() {
-  const TrainOptions initial;
+  const TrainOptions defaults;
   return {.name = "train",
           .help = "New weights from measurements",
           .usage = {"--data PATH... -o FOLDER [options]"},
@@ -138,13 +138,13 @@ Command train_command() {
                         .help = "leave out all rows of this GPU",
                         .kind = ValueKind::kGpu,
                         .repeated = true},
-                       number("--epochs", initial.epochs, "passes over the rows"),
-                       number("--members", initial.members, "networks an ensemble"),
-                       number("--hidden", initial.hidden, "units of a hidden layer"),
-                       number("--seed", initial.seed, "the same one gives the same bytes"),
-                       number("--threads", initial.threads, "threads"),
+                       number("--epochs", defaults.epochs, "passes over the rows"),
+                       number("--members", defaults.members, "networks an ensemble"),
+                       number("--hidden", defaults.hidden, "units of a hidden layer"),
+                       number("--seed", defaults.seed, "the same one gives the same bytes"),
+                       number("--threads", defaults.threads, "threads"),
                        {.names = "--intervals",
-                        .initial = "leave-one-out",
+                        .default_value = "leave-one-out",
                         .help = "where the 80 % intervals come from: GPUs left out in turn, or "
                                 "held-out rows",
                         .choices = {"leave-one-out", "held-out"}}}}},

@@ -15,7 +15,8 @@ CommandOption gpu_option() {
 }
 
 CommandOption format_option(const std::vector<std::string>& choices) {
-  return {.names = "--format", .initial = "table", .help = "of the output", .choices = choices};
+  return {
+      .names = "--format", .default_value = "table", .help = "of the output", .choices = choices};
 }
 
 CommandOption command_option(const OptionDef& option) {
@@ -24,7 +25,7 @@ CommandOption command_option(const OptionDef& option) {
   const bool file = option.access.type == OptionType::kFile;
   return {.names = "--" + option.name,
           .value = option.value,
-          .initial = option.initial,
+          .default_value = option.default_value,
           .help = option.help,
           .choices = option.choices,
           .kind = file ? ValueKind::kFile : ValueKind::kText,
@@ -62,21 +63,21 @@ std::vector<std::string> texts_of(const Given& given, const std::string& key) {
   return found == given.end() ? std::vector<std::string>{} : found->second;
 }
 
-std::string text_of(const Given& given, const std::string& key, const std::string& initial) {
+std::string text_of(const Given& given, const std::string& key, const std::string& default_value) {
   const auto found = given.find(key);
-  return found == given.end() ? initial : found->second.back();
+  return found == given.end() ? default_value : found->second.back();
 }
 
-int64_t integer_of(const Given& given, const std::string& key, int64_t initial, int64_t least,
-                   int64_t most) {
+int64_t integer_of(const Given& given, const std::string& key, int64_t default_value, int64_t min,
+                   int64_t max) {
   const auto found = given.find(key);
-  if (found == given.end()) return initial;
+  if (found == given.end()) return default_value;
   const std::string& text = found->second.back();
   int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || value < least || value > most)
+  if (code != std::errc() || end != text.data() + text.size() || value < min || value > max)
     throw UsageError(fmt::format("{}: expected a whole number from {} to {}, found '{}'",
-                                 key.size() == 1 ? "-" + key : "--" + key, least, most, text));
+                                 key.size() == 1 ? "-" + key : "--" + key, min, max, text));
   return value;
 }
 

@@ -22,12 +22,13 @@ CommandOption weights_option();
 CommandOption calibration_option();
 
 /// The value that was given, else `initial`.
-std::string text_of(const Given& given, const std::string& key, const std::string& initial = "");
+std::string text_of(const Given& given, const std::string& key,
+                    const std::string& default_value = "");
 std::vector<std::string> texts_of(const Given& given, const std::string& key);
 
 /// The whole number that was given, else `initial`. Throws UsageError where it is none or not from
 /// `least` to `most`.
-int64_t integer_of(const Given& given, const std::string& key, int64_t initial, int64_t least,
-                   int64_t most);
+int64_t integer_of(const Given& given, const std::string& key, int64_t default_value, int64_t min,
+                   int64_t max);
 
 }  // namespace tilecast

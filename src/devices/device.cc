@@ -94,13 +94,13 @@ class OptionalNumbers {
   OptionalNumbers(const JsonObject& file, std::vector<std::string>& warnings)
       : file_(file), warnings_(warnings) {}
 
-  int64_t whole_or(const std::string& key, const std::string& unit, int64_t otherwise,
+  int64_t whole_or(const std::string& key, const std::string& unit, int64_t fallback,
                    const std::string& what) {
-    return present(key, what) ? whole(file_, key, unit) : otherwise;
+    return present(key, what) ? whole(file_, key, unit) : fallback;
   }
-  double quantity_or(const std::string& key, const std::string& unit, double otherwise,
+  double quantity_or(const std::string& key, const std::string& unit, double fallback,
                      const std::string& what) {
-    return present(key, what) ? quantity(file_, key, unit) : otherwise;
+    return present(key, what) ? quantity(file_, key, unit) : fallback;
   }
 
  private:

@@ -140,8 +140,8 @@ TEST(DeviceFile, ImpossibleNumbersNameTheUnitThatWasProbablyMeant) {
 
 TEST(EveryDevice, LiesWithinTheRangesWithRoom) {
   for (const QuantityRange& range : quantity_ranges()) {
-    EXPECT_LT(range.least, range.usual) << range.key;
-    EXPECT_GT(range.most, range.usual) << range.key;
+    EXPECT_LT(range.min, range.typical) << range.key;
+    EXPECT_GT(range.max, range.typical) << range.key;
     EXPECT_FALSE(range.source.empty()) << range.key;
   }
   // Ten times the largest and a tenth of the smallest bundled number stay possible.

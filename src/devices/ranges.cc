@@ -35,8 +35,8 @@ std::string meant(const QuantityRange& range, double value) {
   double nearest = INFINITY;
   const auto consider = [&](const Prefix& prefix) {
     const double si = value * prefix.factor;
-    const double distance = std::abs(std::log(si / range.usual));
-    if (si < range.least || si > range.most || distance >= nearest) return;
+    const double distance = std::abs(std::log(si / range.typical));
+    if (si < range.min || si > range.max || distance >= nearest) return;
     nearest = distance;
     best = fmt::format("{:g} {}{} = {:.10g} {}", value, prefix.name, range.unit, si, range.unit);
   };
@@ -89,11 +89,11 @@ std::string implausible(std::string_view key, double value) {
   const auto range = std::find_if(ranges.begin(), ranges.end(),
                                   [&](const QuantityRange& r) { return r.key == key; });
   TILECAST_CHECK(range != ranges.end()) << key;
-  if (value >= range->least && value <= range->most) return "";
+  if (value >= range->min && value <= range->max) return "";
   const std::string unit = range->unit == "1" ? "" : " " + std::string(range->unit);
   const std::string other = meant(*range, value);
-  return fmt::format("{:g}{} is not possible: expected {:g} to {:g}{}{}", value, unit, range->least,
-                     range->most, unit,
+  return fmt::format("{:g}{} is not possible: expected {:g} to {:g}{}{}", value, unit, range->min,
+                     range->max, unit,
                      other.empty() ? "" : fmt::format("; did you mean {}?", other));
 }
 

@@ -14,8 +14,8 @@ namespace tilecast {
 struct QuantityRange {
   std::string_view key;
   std::string_view unit;
-  double least, most;
-  double usual;  ///< a usual value; decides which other unit was probably meant
+  double min, max;
+  double typical;  ///< a usual value; decides which other unit was probably meant
   std::string_view source;
 };
 

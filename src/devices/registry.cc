@@ -14,7 +14,7 @@ namespace tilecast {
 namespace {
 
 /// The bundled files have some 5 kB.
-constexpr uint64_t kMostDeviceBytes = uint64_t{1} << 20;
+constexpr uint64_t kMaxDeviceBytes = uint64_t{1} << 20;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Device find_device(const std::string& name_or_path) {
   const bool is_path =
       name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos;
   if (is_path)
-    return parse_device(read_file(name_or_path, kMostDeviceBytes), printable(name_or_path));
+    return parse_device(read_file(name_or_path, kMaxDeviceBytes), printable(name_or_path));
   std::vector<std::string> names;
   for (const Device& device : bundled_devices()) {
     names.push_back(device.id);

@@ -13,12 +13,11 @@ namespace tilecast {
 namespace {
 
 void check_range(const OpContext& context, const AttributeDef& def, int64_t value) {
-  if (value >= def.least && value <= def.most) return;
-  const bool open = def.most == std::numeric_limits<int64_t>::max();
+  if (value >= def.min && value <= def.max) return;
+  const bool open = def.max == std::numeric_limits<int64_t>::max();
   context.fail(fmt::format(
       "attribute '{}': expected a whole number {}, found {}", def.name,
-      open ? fmt::format("≥ {}", def.least) : fmt::format("from {} to {}", def.least, def.most),
-      value));
+      open ? fmt::format("≥ {}", def.min) : fmt::format("from {} to {}", def.min, def.max), value));
 }
 
 void check_value(const OpContext& context, const AttributeDef& def, const AttributeValue& value) {
@@ -88,17 +87,19 @@ AttributeValue parse_value(AttributeType type, const std::string& text, const st
 }
 
 AttributeDef flag_attribute(std::string_view name, std::string_view doc) {
-  return {.name = name, .doc = doc, .initial = int64_t{0}, .most = 1};
+  return {.name = name, .doc = doc, .default_value = int64_t{0}, .max = 1};
 }
 
 AttributeDef count_attribute(std::string_view name, std::string_view doc) {
-  return {.name = name, .doc = doc, .required = true, .least = 1};
+  return {.name = name, .doc = doc, .required = true, .min = 1};
 }
 
 AttributeDef causal_attribute() { return flag_attribute("causal", "1: a query sees no later key"); }
 
 AttributeDef window_attribute() {
-  return {.name = "window", .doc = "keys that a query sees at most; 0: all", .initial = int64_t{0}};
+  return {.name = "window",
+          .doc = "keys that a query sees at most; 0: all",
+          .default_value = int64_t{0}};
 }
 
 const AttributeDef* find_attribute_def(const OpDef& op, std::string_view name) {
@@ -116,8 +117,9 @@ std::string attribute_names(const OpDef& op) {
 
 const AttributeValue& attribute_default(OpId op, std::string_view name) {
   const AttributeDef* def = find_attribute_def(op_def(op), name);
-  TILECAST_CHECK(def != nullptr && def->initial) << op_def(op).name << " has no default " << name;
-  return *def->initial;
+  TILECAST_CHECK(def != nullptr && def->default_value)
+      << op_def(op).name << " has no default " << name;
+  return *def->default_value;
 }
 
 void check_operands(const OpContext& context) {

@@ -27,9 +27,9 @@ struct AttributeDef {
   AttributeType type = AttributeType::kInteger;
   bool required = false;
   /// Where a node does not have it; nullopt: it is required, or follows from the inputs' shapes.
-  std::optional<AttributeValue> initial;
-  int64_t least = 0;  ///< of whole numbers, also of those in lists
-  int64_t most = std::numeric_limits<int64_t>::max();
+  std::optional<AttributeValue> default_value;
+  int64_t min = 0;  ///< of whole numbers, also of those in lists
+  int64_t max = std::numeric_limits<int64_t>::max();
 };
 
 /// A switch: 0, the default, or 1.

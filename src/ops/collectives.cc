@@ -34,7 +34,7 @@ std::vector<OpDef> collective_ops() {
        .doc = "sum over the ranks of a node",
        .aten = "c10d::allreduce_",
        .onnx = "",
-       .attributes = {{.name = "ranks", .doc = "how many", .initial = int64_t{1}, .least = 1}},
+       .attributes = {{.name = "ranks", .doc = "how many", .default_value = int64_t{1}, .min = 1}},
        .infer = infer_same,
        .work = work_all_reduce,
        .sizes = collective_sizes(),

@@ -173,23 +173,23 @@ std::vector<SizeDef> conv_sizes_by_name() {
           {.name = "height", .doc = "rows of an image", .other_names = {"n"}},
           {.name = "width",
            .doc = "columns of an image",
-           .initial = std::nullopt,
-           .otherwise = "as height"},
+           .default_value = std::nullopt,
+           .default_rule = "as height"},
           {.name = "window_height",
            .doc = "rows of the window",
            .other_names = {"kernel_height"},
-           .initial = int64_t{3}},
+           .default_value = int64_t{3}},
           {.name = "window_width",
            .doc = "columns of the window",
            .other_names = {"kernel_width"},
-           .initial = std::nullopt,
-           .otherwise = "as window_height"},
+           .default_value = std::nullopt,
+           .default_rule = "as window_height"},
           {.name = "stride", .doc = "in both directions"},
           {.name = "padding",
            .doc = "on all sides",
-           .initial = std::nullopt,
-           .otherwise = "half of window_height",
-           .least = 0},
+           .default_value = std::nullopt,
+           .default_rule = "half of window_height",
+           .min = 0},
           {.name = "groups", .doc = "of channels"}};
 }
 
@@ -236,9 +236,9 @@ Operands upsample_operands(GraphBuilder& b, const GivenSizes& s) {
 
 std::vector<OpDef> convolution_ops() {
   const std::vector<AttributeDef> conv = {
-      {.name = "stride", .doc = "in both directions", .initial = int64_t{1}, .least = 1},
-      {.name = "padding", .doc = "on all sides", .initial = int64_t{0}},
-      {.name = "groups", .doc = "of channels", .initial = int64_t{1}, .least = 1}};
+      {.name = "stride", .doc = "in both directions", .default_value = int64_t{1}, .min = 1},
+      {.name = "padding", .doc = "on all sides", .default_value = int64_t{0}},
+      {.name = "groups", .doc = "of channels", .default_value = int64_t{1}, .min = 1}};
   const AttributeDef groups = count_attribute("groups", "of channels");
   return {
       {.name = "conv2d",

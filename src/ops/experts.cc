@@ -114,7 +114,7 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
 
 std::vector<SizeDef> expert_sizes() {
   constexpr int kDrawnTokens = 14;
-  constexpr int64_t kMostSkew = 300;  // a Zipf exponent of 3: one expert gets nearly all
+  constexpr int64_t kMaxSkew = 300;  // a Zipf exponent of 3: one expert gets nearly all
   return {
       {.name = "tokens",
        .doc = "of the batch",
@@ -132,23 +132,23 @@ std::vector<SizeDef> expert_sizes() {
       {.name = "num_experts",
        .doc = "of the layer",
        .other_names = {"experts"},
-       .initial = int64_t{8}},
+       .default_value = int64_t{8}},
       {.name = "top_k",
        .doc = "experts that a token goes to",
        .other_names = {"chosen"},
-       .initial = int64_t{2}},
+       .default_value = int64_t{2}},
       {.name = "ranks", .doc = "that share the experts"},
       {.name = "skew",
        .doc = "100 times the exponent of the experts' popularity; 0: even",
        .other_names = {"skew_percent"},
-       .initial = int64_t{0},
-       .least = 0,
-       .most = kMostSkew},
+       .default_value = int64_t{0},
+       .min = 0,
+       .max = kMaxSkew},
       {.name = "scheme",
        .doc = "how the weights are stored and multiplied",
        .type = AttributeType::kScheme,
-       .initial = QuantScheme::kNone},
-      {.name = "gated", .doc = "1: a gate stands beside the up projection", .least = 0, .most = 1}};
+       .default_value = QuantScheme::kNone},
+      {.name = "gated", .doc = "1: a gate stands beside the up projection", .min = 0, .max = 1}};
 }
 
 Operands expert_operands(GraphBuilder& b, const GivenSizes& s) {
@@ -194,19 +194,19 @@ std::vector<OpDef> expert_ops() {
       {.name = "top_k",
        .doc = "experts that a token goes to",
        .old_name = "chosen",
-       .initial = int64_t{1},
-       .least = 1},
+       .default_value = int64_t{1},
+       .min = 1},
       {.name = "ranks",
        .doc = "ranks that the experts are spread over",
-       .initial = int64_t{1},
-       .least = 1},
+       .default_value = int64_t{1},
+       .min = 1},
       {.name = "skew_percent",
        .doc = "100 times the exponent of the experts' popularity; 0: even",
-       .initial = int64_t{0}},
+       .default_value = int64_t{0}},
       {.name = "scheme",
        .doc = "how the weights are stored and multiplied",
        .type = AttributeType::kScheme,
-       .initial = QuantScheme::kNone}};
+       .default_value = QuantScheme::kNone}};
   return {
       {.name = "experts",
        .doc =

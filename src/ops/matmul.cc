@@ -237,7 +237,7 @@ std::vector<SizeDef> quantized_linear_sizes() {
   sizes.push_back({.name = "scheme",
                    .doc = "how the weight is stored and multiplied",
                    .type = AttributeType::kScheme,
-                   .initial = std::nullopt});
+                   .default_value = std::nullopt});
   return sizes;
 }
 

@@ -79,12 +79,12 @@ std::vector<OpDef> module_ops() {
       AttributeDef{.name = "scale",
                    .doc = "how eager code scales scores: mul, div, or none where queries are",
                    .type = AttributeType::kText,
-                   .initial = std::string("mul")},
+                   .default_value = std::string("mul")},
       AttributeDef{.name = "softcap",
                    .doc = "1: scores are soft-capped, c tanh(x / c)",
                    .old_name = "cap",
-                   .initial = int64_t{0},
-                   .most = 1},
+                   .default_value = int64_t{0},
+                   .max = 1},
       flag_attribute("dropout", "1: dropout of the weights in training"),
       flag_attribute("stored_mask", "1: a stored buffer is the mask (GPT-2)"),
       flag_attribute("sinks",
@@ -112,7 +112,7 @@ std::vector<OpDef> module_ops() {
                                    .doc = "rotated elements of a head",
                                    .old_name = "size",
                                    .required = true,
-                                   .least = 1}},
+                                   .min = 1}},
        .infer = infer_rotary_table,
        .decompose = decompose_rotary_table,
        .shard = shard_sizes,
@@ -152,7 +152,7 @@ std::vector<OpDef> module_ops() {
                                    .doc = "rotated elements of a head",
                                    .old_name = "rotary",
                                    .required = true,
-                                   .least = 1});
+                                   .min = 1});
   return ops;
 }
 

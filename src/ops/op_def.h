@@ -133,9 +133,9 @@ const T& attribute(const Node& node, std::string_view name) {
 }
 
 /// As `attribute`, for one whose default follows from the inputs' shapes.
-inline int64_t integer_or(const Node& node, std::string_view name, int64_t otherwise) {
+inline int64_t integer_or(const Node& node, std::string_view name, int64_t fallback) {
   const AttributeValue* given = node.find_attribute(name);
-  return given != nullptr ? std::get<int64_t>(*given) : otherwise;
+  return given != nullptr ? std::get<int64_t>(*given) : fallback;
 }
 
 template <typename T>

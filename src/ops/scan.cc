@@ -89,15 +89,15 @@ void work_scan_backward(const OpContext& context, std::vector<Kernel>& kernels) 
 std::vector<SizeDef> scan_size_defs() {
   return {{.name = "batch", .doc = "sequences"},
           {.name = "tokens", .doc = "of a sequence", .other_names = {"m"}},
-          {.name = "heads", .doc = "each with a state of its own", .initial = int64_t{8}},
+          {.name = "heads", .doc = "each with a state of its own", .default_value = int64_t{8}},
           {.name = "head_dim", .doc = "elements of a value", .other_names = {"k"}},
           {.name = "state_dim", .doc = "elements of a key and a query", .other_names = {"n"}},
           {.name = "groups", .doc = "of heads that share keys and queries"},
           {.name = "delta",
            .doc = "a value is taken in less what the state holds for its key",
-           .initial = int64_t{0},
-           .least = 0,
-           .most = 1}};
+           .default_value = int64_t{0},
+           .min = 0,
+           .max = 1}};
 }
 
 Operands scan_operands(GraphBuilder& b, const GivenSizes& s) {

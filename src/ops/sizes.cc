@@ -24,10 +24,10 @@ void check_value(const GivenSizes& sizes, const SizeDef& size, const AttributeVa
                            format_value(value)));
   const auto* number = std::get_if<int64_t>(&value);
   if (number == nullptr) return;
-  if (*number < size.least)
-    sizes.fail(fmt::format("{} must be at least {}, found {}", size.name, size.least, *number));
-  if (*number > size.most)
-    sizes.fail(fmt::format("{} must be at most {}, found {}", size.name, size.most, *number));
+  if (*number < size.min)
+    sizes.fail(fmt::format("{} must be at least {}, found {}", size.name, size.min, *number));
+  if (*number > size.max)
+    sizes.fail(fmt::format("{} must be at most {}, found {}", size.name, size.max, *number));
 }
 
 }  // namespace
@@ -46,8 +46,8 @@ GivenSizes::GivenSizes(const OpDef& op, DType dtype, const SizeList& given)
   }
   for (size_t i = 0; i < values_.size(); ++i) {
     const SizeDef& size = op.sizes[i];
-    if (values_[i] == nullptr && size.initial) values_[i] = &*size.initial;
-    if (values_[i] == nullptr && size.otherwise.empty())
+    if (values_[i] == nullptr && size.default_value) values_[i] = &*size.default_value;
+    if (values_[i] == nullptr && size.default_rule.empty())
       fail(fmt::format("{} is needed: {}", size.name,
                        size.type == AttributeType::kScheme ? join(scheme_names(), ", ")
                                                            : std::string(size.doc)));
@@ -60,14 +60,14 @@ const AttributeValue* GivenSizes::find(std::string_view name) const {
   return values_[static_cast<size_t>(size - op_.sizes.data())];
 }
 
-int64_t GivenSizes::value_or(std::string_view name, int64_t otherwise) const {
+int64_t GivenSizes::value_or(std::string_view name, int64_t fallback) const {
   const AttributeValue* value = find(name);
-  return value == nullptr ? otherwise : std::get<int64_t>(*value);
+  return value == nullptr ? fallback : std::get<int64_t>(*value);
 }
 
-DType GivenSizes::dtype_or(std::string_view name, DType otherwise) const {
+DType GivenSizes::dtype_or(std::string_view name, DType fallback) const {
   const AttributeValue* value = find(name);
-  return value == nullptr ? otherwise : std::get<DType>(*value);
+  return value == nullptr ? fallback : std::get<DType>(*value);
 }
 
 void GivenSizes::fail(const std::string& message) const {
@@ -96,12 +96,12 @@ std::vector<SizeDef> row_sizes() {
            .grows = true}};
 }
 
-SizeDef kv_dtype_size(std::string_view doc, std::string_view otherwise) {
+SizeDef kv_dtype_size(std::string_view doc, std::string_view default_rule) {
   return {.name = "kv_dtype",
           .doc = doc,
           .type = AttributeType::kDType,
-          .initial = std::nullopt,
-          .otherwise = otherwise,
+          .default_value = std::nullopt,
+          .default_rule = default_rule,
           .choices = {"fp32", "bf16", "fp16", "fp8", "int8"}};
 }
 

@@ -25,16 +25,16 @@ struct SizeDef {
   std::vector<std::string_view> other_names;  ///< also read: of older versions and of measurements
   AttributeType type = AttributeType::kInteger;
   /// What holds where it is not given; nullopt: `otherwise` says it, or it has to be given.
-  std::optional<AttributeValue> initial = int64_t{1};
-  std::string_view otherwise;  ///< a default that follows from other sizes, in words
-  int64_t least = 1;
-  int64_t most = kLargestSize;
+  std::optional<AttributeValue> default_value = int64_t{1};
+  std::string_view default_rule;  ///< a default that follows from other sizes, in words
+  int64_t min = 1;
+  int64_t max = kLargestSize;
   std::vector<std::string_view> choices;  ///< of dtypes: those that make sense; empty: all
   int drawn_bits = 0;  ///< random kernels have 1 to 2^drawn_bits of it; 0: the default
   bool grows = false;  ///< more of it is more work, whatever the other sizes
 
   /// Off, and on where it is given.
-  bool is_switch() const { return initial == AttributeValue(int64_t{0}) && most == 1; }
+  bool is_switch() const { return default_value == AttributeValue(int64_t{0}) && max == 1; }
 };
 
 /// The sizes of one kernel by name, as they are given.
@@ -57,8 +57,8 @@ class GivenSizes {
   int64_t operator[](std::string_view name) const { return std::get<int64_t>(*find(name)); }
   QuantScheme scheme(std::string_view name) const { return std::get<QuantScheme>(*find(name)); }
   /// Of sizes whose default follows from others.
-  int64_t value_or(std::string_view name, int64_t otherwise) const;
-  DType dtype_or(std::string_view name, DType otherwise) const;
+  int64_t value_or(std::string_view name, int64_t fallback) const;
+  DType dtype_or(std::string_view name, DType fallback) const;
 
   /// Throws Error{kInput} that names the operator.
   [[noreturn]] void fail(const std::string& message) const;
@@ -90,7 +90,7 @@ struct RandomSizes {
 /// `rows` of `columns` elements (also: m, n), which most operators work on.
 std::vector<SizeDef> row_sizes();
 /// The dtype of keys and values in a cache; `otherwise` says what stands for it.
-SizeDef kv_dtype_size(std::string_view doc, std::string_view otherwise);
+SizeDef kv_dtype_size(std::string_view doc, std::string_view default_rule);
 /// As many such tensors as the operator takes at least.
 Operands row_operands(GraphBuilder& b, const GivenSizes& sizes);
 

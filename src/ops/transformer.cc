@@ -108,7 +108,7 @@ std::vector<OpDef> transformer_ops() {
        .attributes = {{.name = "flops_per_element",
                        .doc = "of the activation and the product",
                        // SwiGLU: negate, exp, add, divide; times the other half
-                       .initial = int64_t{5}}},
+                       .default_value = int64_t{5}}},
        .infer = infer_gated_activation,
        .work = work_gated_activation,
        .operands = gated_activation_operands,

@@ -39,8 +39,8 @@ std::string gpus_table(const std::vector<GpuEntry>& gpus, const TableStyle& styl
   table.right = {false, true, true, true, true, true, true, false};
   table.fit = std::vector<Fit>(table.header.size(), Fit::kWhole);
   table.fit.back() = Fit::kEnd;
-  table.least = std::vector<size_t>(table.header.size(), 0);
-  table.least.back() = 18;  // one alias at least
+  table.min_widths = std::vector<size_t>(table.header.size(), 0);
+  table.min_widths.back() = 18;  // one alias at least
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   for (const GpuEntry& g : gpus)
     table.rows.push_back({g.id, fmt::format("{:.0f}", static_cast<double>(g.memory_bytes) / kGiB),

@@ -31,7 +31,7 @@ struct Joined {
 
 std::vector<Joined> join_alike(const Forecast& forecast) {
   using Key = std::tuple<std::string_view, std::string_view, std::string_view,
-                         std::array<int64_t, NamedSizes::kMost>, int64_t>;
+                         std::array<int64_t, NamedSizes::kMaxSizes>, int64_t>;
   std::map<Key, size_t> index;
   std::vector<Joined> joined;
   for (const KernelForecast& k : forecast.kernels) {
@@ -92,7 +92,7 @@ TextTable kernels_table(const std::vector<Joined>& joined, const Forecast& f,
   table.header = {"operator", "share", "each", "count", "bound", "use", "kernel", "sizes"};
   table.right = {false, true, true, true, false, true, false, false};
   table.fit = kernel_columns_fit();
-  table.least = kernel_columns_least();
+  table.min_widths = kernel_columns_least();
   for (size_t i = 0; i < joined.size() && i < style.rows; ++i) {
     const Joined& j = joined[i];
     std::string sizes = sizes_text(j.row.shape);

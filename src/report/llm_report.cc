@@ -40,7 +40,7 @@ std::string step_table(const StepForecast& step, const std::string& title,
   table.header = {title, "share", "each", "count", "bound", "use", "kernel", "sizes"};
   table.right = {false, true, true, true, false, true, false};
   table.fit = kernel_columns_fit();
-  table.least = kernel_columns_least();
+  table.min_widths = kernel_columns_least();
   constexpr size_t kBound = 4;
   table.color = [&rows](size_t row, size_t column) {
     return column == kBound ? limit_color(rows[row]->limit) : Color::kNone;

@@ -8,12 +8,12 @@
 namespace tilecast {
 namespace {
 
-constexpr size_t kGap = 2;          ///< blanks between columns
-constexpr size_t kHanging = 4;      ///< further blanks before a row's second line of columns
-constexpr size_t kLeastWidth = 40;  ///< of a table; narrower terminals break lines themselves
+constexpr size_t kGap = 2;        ///< blanks between columns
+constexpr size_t kHanging = 4;    ///< further blanks before a row's second line of columns
+constexpr size_t kMinWidth = 40;  ///< of a table; narrower terminals break lines themselves
 
 size_t table_width(const TableStyle& style) {
-  return std::max(kLeastWidth, static_cast<size_t>(std::max(0, style.width)));
+  return std::max(kMinWidth, static_cast<size_t>(std::max(0, style.width)));
 }
 
 using Row = std::vector<std::string>;
@@ -27,8 +27,8 @@ size_t least_width(const TextTable& table, size_t column, size_t natural) {
   constexpr size_t kName = 14, kText = 24;
   const Fit fit = fit_of(table, column);
   if (fit == Fit::kWhole) return natural;
-  if (column < table.least.size() && table.least[column] > 0)
-    return std::min(natural, table.least[column]);
+  if (column < table.min_widths.size() && table.min_widths[column] > 0)
+    return std::min(natural, table.min_widths[column]);
   return std::min(natural, fit == Fit::kMiddle ? kName : kText);
 }
 

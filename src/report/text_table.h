@@ -27,7 +27,7 @@ struct TextTable {
   std::vector<bool> right;  ///< which columns are right-aligned; missing ones are left-aligned
   std::vector<Fit> fit;     ///< missing: kWhole
   /// What a column that gives way keeps at least; missing or 0: what `Fit` says.
-  std::vector<size_t> least;
+  std::vector<size_t> min_widths;
   /// Color of a cell; empty: none.
   std::function<Color(size_t row, size_t column)> color;
 };

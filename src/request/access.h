@@ -87,7 +87,7 @@ OptionAccess field() {
     const Stored& value = Field(request);
     if constexpr (std::is_same_v<Stored, T>) {
       // 0 of a number without a default: it was not given.
-      const bool left_out = option.initial.empty() && value == Stored{} && !std::is_enum_v<T>;
+      const bool left_out = option.default_value.empty() && value == Stored{} && !std::is_enum_v<T>;
       return left_out ? "" : internal::text_of(option, value);
     } else {
       return value ? internal::text_of(option, *value) : "";

@@ -30,12 +30,12 @@ void check_values(const Request& request) {
     const std::string text = option.access.get(request, option);
     if (text.empty()) continue;  // not given
     if (!option.applies_to(request.kind)) {
-      if (text != option.initial && find_option(option.name, request.kind) == nullptr)
+      if (text != option.default_value && find_option(option.name, request.kind) == nullptr)
         refuse(why_not(option, request.kind));
       continue;
     }
     if (option.access.type != OptionType::kFile) set_option(scratch, option, text);
-    if (!option.needs.empty() && text != option.initial) check_needs(request, option);
+    if (!option.needs.empty() && text != option.default_value) check_needs(request, option);
   }
 }
 

@@ -32,25 +32,25 @@ std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& 
                   fmt::format("{}:{}: '{}': expected {}, found '{}'", path, table.lines[row],
                               table.header[at], expected, shown_name(table.rows[row][at])));
     };
-    const auto number = [&](size_t at, const char* expected, double least, double most) {
-      double value = least - 1;
+    const auto number = [&](size_t at, const char* expected, double min, double max) {
+      double value = min - 1;
       try {
         value = table.number(row, at);
       } catch (const Error&) {
         fail(at, expected);
       }
-      if (value < least || value > most) fail(at, expected);
+      if (value < min || value > max) fail(at, expected);
       return value;
     };
-    constexpr double kMost = 1e9;
+    constexpr double kMax = 1e9;
     const auto tokens = [&](size_t at) {
       constexpr const char* kExpected = "a whole number of tokens, 1 or more";
-      const double value = number(at, kExpected, 1, kMost);
+      const double value = number(at, kExpected, 1, kMax);
       if (value != std::floor(value)) fail(at, kExpected);
       return static_cast<int64_t>(value);
     };
     trace.push_back(
-        {number(arrival, "seconds, 0 or more", 0, kMost), tokens(prompt), tokens(output)});
+        {number(arrival, "seconds, 0 or more", 0, kMax), tokens(prompt), tokens(output)});
   }
   if (trace.empty())
     throw Error(ErrorKind::kInput,
@@ -66,9 +66,8 @@ int64_t request_count(const Load& load) {
   if (!load.trace.empty()) return static_cast<int64_t>(load.trace.size());
   // A closed loop: four rounds between the first and the last. An open one: enough that the 99th
   // percentile is the mean of ten requests.
-  constexpr int64_t kRounds = 6, kFewest = 200, kMost = 20000, kOpen = 1000;
-  return load.rate > 0 ? kOpen
-                       : std::clamp(kRounds * std::min(load.concurrency, kMost), kFewest, kMost);
+  constexpr int64_t kRounds = 6, kMin = 200, kMax = 20000, kOpen = 1000;
+  return load.rate > 0 ? kOpen : std::clamp(kRounds * std::min(load.concurrency, kMax), kMin, kMax);
 }
 
 }  // namespace tilecast

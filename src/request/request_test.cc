@@ -31,8 +31,8 @@ TEST(Options, EveryDefaultIsAChoiceAndEveryNameKnown) {
   for (const OptionDef& o : request_options()) {
     EXPECT_FALSE(o.value.empty() && o.choices.empty()) << o.name;
     EXPECT_TRUE(o.access.set != nullptr && o.access.get != nullptr) << o.name;
-    if (!o.initial.empty() && !o.choices.empty()) {
-      EXPECT_NE(std::find(o.choices.begin(), o.choices.end(), o.initial), o.choices.end())
+    if (!o.default_value.empty() && !o.choices.empty()) {
+      EXPECT_NE(std::find(o.choices.begin(), o.choices.end(), o.default_value), o.choices.end())
           << o.name;
     }
     for (const RequestKind kind : kKinds) {
@@ -53,7 +53,7 @@ TEST(Options, DefaultsInHelpAreThoseOfTheRequest) {
       const std::string text = o.access.get(fresh, o);
       // What is left open until the model and the kind are known has no text yet.
       if (text.empty() || o.name == "prompt") continue;
-      EXPECT_EQ(text, o.initial) << o.name;
+      EXPECT_EQ(text, o.default_value) << o.name;
     }
   }
 }

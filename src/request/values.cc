@@ -18,7 +18,7 @@ std::optional<T> find_number(const OptionDef& option, std::string_view text) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
   const auto number = static_cast<double>(value);
-  if (!(number >= option.least && number <= option.most)) return std::nullopt;
+  if (!(number >= option.min && number <= option.max)) return std::nullopt;
   return value;
 }
 
@@ -29,7 +29,7 @@ std::optional<T> find_number(const OptionDef& option, std::string_view text) {
 }
 
 std::string whole_number(const OptionDef& option) {
-  return fmt::format("a whole number from {:.0f} to {:.0f}", option.least, option.most);
+  return fmt::format("a whole number from {:.0f} to {:.0f}", option.min, option.max);
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ std::pair<int64_t, int64_t> range_value(const OptionDef& option, const std::stri
 
 double number_value(const OptionDef& option, const std::string& text) {
   if (const std::optional<double> value = find_number<double>(option, text)) return *value;
-  refuse(option, fmt::format("a number from {} to {}", option.least, option.most), text);
+  refuse(option, fmt::format("a number from {} to {}", option.min, option.max), text);
 }
 
 std::string number_text(int64_t value) { return std::to_string(value); }

@@ -13,7 +13,7 @@
 namespace tilecast {
 namespace {
 
-constexpr int64_t kMostLayers = 100000;
+constexpr int64_t kMaxLayers = 100000;
 
 using Layer = DecoderConfig::Layer;
 
@@ -38,7 +38,7 @@ void read_attention(const JsonObject& c, DecoderConfig& config) {
 
 void read_common(const JsonObject& c, DecoderConfig& config) {
   read_attention(c, config);
-  config.layers.assign(static_cast<size_t>(c.integer({"num_hidden_layers"}, 1, kMostLayers)), {});
+  config.layers.assign(static_cast<size_t>(c.integer({"num_hidden_layers"}, 1, kMaxLayers)), {});
   config.ffn_dim = c.integer({"intermediate_size"}, 1, kLargestConfigSize);
   config.max_positions =
       scaled_positions(c, c.integer({"max_position_embeddings"}, 1, kLargestConfigSize));
@@ -78,18 +78,18 @@ void read_windows(const JsonObject& c, DecoderConfig& config, const std::string&
 
 void read_experts(const JsonObject& c, DecoderConfig& config,
                   const std::vector<std::string>& count_keys, const std::string& inner_key) {
-  constexpr int64_t kMostExperts = 1 << 16;
+  constexpr int64_t kMaxExperts = 1 << 16;
   DecoderConfig::Experts& e = config.experts;
-  e.num_experts = c.integer(count_keys, 1, kMostExperts);
-  e.top_k = c.integer({"num_experts_per_tok"}, 1, kMostExperts);
+  e.num_experts = c.integer(count_keys, 1, kMaxExperts);
+  e.top_k = c.integer({"num_experts_per_tok"}, 1, kMaxExperts);
   if (e.top_k > e.num_experts)
     c.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts ('{}')", e.top_k,
                                               e.num_experts, count_keys[0]));
   e.ffn_dim = c.integer({inner_key}, 1, kLargestConfigSize);
   const int64_t step =
-      c.optional_integer({"decoder_sparse_step", "interleave_moe_layer_step"}, 1, kMostLayers)
+      c.optional_integer({"decoder_sparse_step", "interleave_moe_layer_step"}, 1, kMaxLayers)
           .value_or(1);
-  const int64_t dense = c.optional_integer({"first_k_dense_replace"}, 0, kMostLayers).value_or(0);
+  const int64_t dense = c.optional_integer({"first_k_dense_replace"}, 0, kMaxLayers).value_or(0);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
     config.layers[i].is_moe = index >= dense && (index + 1) % step == 0;
@@ -158,7 +158,7 @@ void gemma3(const JsonObject& c, DecoderConfig& config) {
   config.qk_norm = true;
   for (Layer& layer : config.layers) layer.window = 0;
   const int64_t pattern =
-      c.optional_integer({"sliding_window_pattern", "_sliding_window_pattern"}, 1, kMostLayers)
+      c.optional_integer({"sliding_window_pattern", "_sliding_window_pattern"}, 1, kMaxLayers)
           .value_or(6);
   read_windows(c, config, "sliding_window", pattern);
 }
@@ -234,7 +234,7 @@ void falcon(const JsonObject& c, DecoderConfig& config) {
     c.fail("num_kv_heads",
            fmt::format("{} does not divide the {} attention heads", config.kv_heads, config.heads));
   config.layers.assign(
-      static_cast<size_t>(c.integer({"num_hidden_layers", "n_layer"}, 1, kMostLayers)), {});
+      static_cast<size_t>(c.integer({"num_hidden_layers", "n_layer"}, 1, kMaxLayers)), {});
   config.ffn_dim = c.optional_integer({"ffn_hidden_size"}, 1, kLargestConfigSize)
                        .value_or(4 * config.hidden_dim);
   config.max_positions =

@@ -46,10 +46,10 @@ void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpo
     }
   };
   // No published model has more layers; what is beyond is as the last of these.
-  constexpr size_t kMostAsked = 2048;
+  constexpr size_t kMaxAsked = 2048;
   for (size_t i = 0; i < config.layers.size(); ++i) {
-    if (i >= kMostAsked) {
-      config.layers[i].schemes = config.layers[kMostAsked - 1].schemes;
+    if (i >= kMaxAsked) {
+      config.layers[i].schemes = config.layers[kMaxAsked - 1].schemes;
       continue;
     }
     // What holds the most weights first.

@@ -63,8 +63,8 @@ bool is_readable(std::string_view regex) {
     } else if (regex[i] == '{') {
       const size_t close = regex.find('}', i);
       const std::string_view count = regex.substr(i + 1, std::min(close, regex.size()) - i - 1);
-      constexpr size_t kMostCounts = 3, kOneOrTwoDigits = 3;  // "2" or "1,3"
-      if (++counts > kMostCounts || count.size() > kOneOrTwoDigits ||
+      constexpr size_t kMaxCounts = 3, kOneOrTwoDigits = 3;  // "2" or "1,3"
+      if (++counts > kMaxCounts || count.size() > kOneOrTwoDigits ||
           (count.size() == 2 && count[1] != ',') || (count.size() == 3 && count[1] != ','))
         return false;
     }
@@ -123,10 +123,10 @@ std::vector<std::string> names_of(std::string_view module) {
 
 bool ModuleNames::add(const std::string& name) {
   constexpr std::string_view kRegex = "re:";
-  constexpr size_t kMostPatterns = 200;  // each is tried for every layer
+  constexpr size_t kMaxPatterns = 200;  // each is tried for every layer
   if (name.starts_with(kRegex)) {
     const std::string pattern = name.substr(kRegex.size());
-    if (!is_readable(pattern) || patterns_.size() >= kMostPatterns) return false;
+    if (!is_readable(pattern) || patterns_.size() >= kMaxPatterns) return false;
     try {
       patterns_.emplace_back(pattern, kSyntax);
     } catch (const std::regex_error&) {

@@ -54,10 +54,10 @@ int64_t scaled_positions(const JsonObject& config, int64_t positions) {
   }
   if (counted || known->reach == Reach::kAsGiven || !rope.has("factor")) return positions;
   const double factor = rope.number("factor");
-  constexpr double kMostFactor = 1e6;
-  if (!(factor > 0) || factor > kMostFactor)
+  constexpr double kMaxFactor = 1e6;
+  if (!(factor > 0) || factor > kMaxFactor)
     rope.fail("factor", fmt::format("expected a number above 0 and at most {}, found {}",
-                                    kMostFactor, factor));
+                                    kMaxFactor, factor));
   int64_t from = positions;
   if (known->reach == Reach::kOriginal)
     from = rope.optional_integer({"original_max_position_embeddings"}, 1, kLargestConfigSize)

@@ -15,8 +15,8 @@ namespace {
 
 // Far above any published model (Switch-C: 2048 experts, T5: 24 layers); guards against typing
 // mistakes that would make the graph itself, which lists every expert, too large.
-constexpr int64_t kMostLayers = 2000;
-constexpr int64_t kMostExperts = 4096;
+constexpr int64_t kMaxLayers = 2000;
+constexpr int64_t kMaxExperts = 4096;
 constexpr int64_t kLargestPeriod = 16384;
 
 struct T5Config {
@@ -33,9 +33,9 @@ T5Config read_config(const JsonObject& c) {
   config.heads = c.integer({"num_heads"}, 1, kLargestConfigSize);
   config.head_dim = c.integer({"d_kv"}, 1, kLargestConfigSize);
   config.ffn_dim = c.integer({"d_ff"}, 1, kLargestConfigSize);
-  config.layers = c.integer({"num_layers"}, 1, kMostLayers);
+  config.layers = c.integer({"num_layers"}, 1, kMaxLayers);
   config.decoder_layers =
-      c.optional_integer({"num_decoder_layers"}, 1, kMostLayers).value_or(config.layers);
+      c.optional_integer({"num_decoder_layers"}, 1, kMaxLayers).value_or(config.layers);
   config.vocab_size = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   config.buckets =
       c.optional_integer({"relative_attention_num_buckets"}, 1, kLargestConfigSize).value_or(32);
@@ -48,7 +48,7 @@ T5Config read_config(const JsonObject& c) {
   config.tied_embeddings = c.boolean("tie_word_embeddings", true);
   config.dropout = !c.has("dropout_rate") || c.number("dropout_rate") > 0;
   if (c.string("model_type") != "switch_transformers") return config;
-  config.num_experts = c.integer({"num_experts"}, 1, kMostExperts);
+  config.num_experts = c.integer({"num_experts"}, 1, kMaxExperts);
   const auto step = [&](const char* sparse_key, const char* step_key, int64_t layers) -> int64_t {
     if (const auto count = c.optional_integer({sparse_key}, 0, layers); count)
       return *count == 0 ? 0 : std::max<int64_t>(1, layers / *count);
