@@ -1,25 +1,44 @@
 #pragma once
 
-// Closed lists of values, which the command line and JSON name in words (request.h).
+// Closed lists of values, and the words that the command line, JSON and files have for them, in the
+// order of the values.
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 namespace tilecast {
 
 enum class Mode : uint8_t { kInference, kTraining };
+constexpr auto choice_words(Mode) {
+  return std::array<std::string_view, 2>{"inference", "training"};
+}
 
 enum class Optimizer : uint8_t { kNone, kSgd, kAdam, kAdamW };
+constexpr auto choice_words(Optimizer) {
+  return std::array<std::string_view, 4>{"none", "sgd", "adam", "adamw"};
+}
 
 /// Each step of attention launched by itself, or all as one fused kernel.
 enum class AttentionKind : uint8_t { kEager, kFlash };
+constexpr auto choice_words(AttentionKind) {
+  return std::array<std::string_view, 2>{"eager", "flash"};
+}
 
 /// Whether chains of pointwise operators become one kernel.
 enum class Fusion : uint8_t { kNone, kPointwise };
+constexpr auto choice_words(Fusion) { return std::array<std::string_view, 2>{"none", "pointwise"}; }
 
 /// Whose kernels run the operators.
 enum class Software : uint8_t { kPyTorch, kVllm, kSglang, kTensorRtLlm };
+constexpr auto choice_words(Software) {
+  return std::array<std::string_view, 4>{"pytorch", "vllm", "sglang", "trtllm"};
+}
 
 /// Learned from measurements, or the data sheet alone.
 enum class PredictorKind : uint8_t { kLearned, kRoofline };
+constexpr auto choice_words(PredictorKind) {
+  return std::array<std::string_view, 2>{"learned", "roofline"};
+}
 
 }  // namespace tilecast

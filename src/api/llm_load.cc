@@ -59,24 +59,12 @@ ServingLoad make_load(const Request& o) {
 }
 
 ServerLimits make_limits(const Request& o) {
-  ServerLimits limits;
+  ServerLimits limits{.software = o.execution.software.value_or(Software::kVllm)};
   limits.max_num_seqs = o.load.max_num_seqs.value_or(kDefaultMaxNumSeqs);
   limits.max_num_batched_tokens = o.execution.max_num_batched_tokens;
   limits.prefix_hit_rate = o.load.prefix_hit_rate;
   limits.overhead_s = o.load.server_overhead_s;
-  // Tokens of a block: vllm/config (CacheConfig.block_size), sglang server_args.py (page_size),
-  // tensorrt_llm llmapi (KvCacheConfig.tokens_per_block).
-  constexpr int64_t kVllmBlock = 16, kSglangPage = 1, kTrtllmBlock = 32;
-  if (o.execution.software == Software::kSglang) {
-    limits.policy = SchedulerPolicy::kSglang;
-    limits.block_tokens = kSglangPage;
-  } else if (o.execution.software == Software::kTensorRtLlm) {
-    limits.policy = SchedulerPolicy::kTensorRtLlm;
-    limits.block_tokens = kTrtllmBlock;
-  } else {
-    limits.policy = SchedulerPolicy::kVllm;
-    limits.block_tokens = kVllmBlock;
-  }
+  limits.block_tokens = default_block_tokens(limits.software);
   return limits;
 }
 

@@ -3,21 +3,18 @@
 #include <algorithm>
 
 namespace tilecast {
+namespace {
 
-const std::vector<std::string>& software_names() {
-  static const std::vector<std::string> names = {"pytorch", "vllm", "sglang", "trtllm"};
-  return names;
-}
+constexpr auto kWords = choice_words(Software{});
 
-std::string_view software_name(Software software) {
-  return software_names()[static_cast<size_t>(software)];
-}
+}  // namespace
+
+std::string_view software_name(Software software) { return kWords[static_cast<size_t>(software)]; }
 
 std::optional<Software> find_software(std::string_view name) {
-  const std::vector<std::string>& names = software_names();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Software>(found - names.begin());
+  const auto* const found = std::find(kWords.begin(), kWords.end(), name);
+  if (found == kWords.end()) return std::nullopt;
+  return static_cast<Software>(found - kWords.begin());
 }
 
 }  // namespace tilecast

@@ -1,17 +1,15 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "tilecast/choices.h"
 
 namespace tilecast {
 
-/// "pytorch", "vllm", "sglang", "trtllm".
-const std::vector<std::string>& software_names();
+/// The word for it in choices.h.
 std::string_view software_name(Software software);
+/// nullopt where no software has that name.
 std::optional<Software> find_software(std::string_view name);
 
 }  // namespace tilecast

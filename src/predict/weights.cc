@@ -14,14 +14,10 @@ bool Correction::covers(const Combination& combination) const {
 }
 
 const Forest* Correction::forest_of(Software software) const {
-  // PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton; TensorRT-LLM has its own.
-  static const std::array<std::vector<Software>, 4> kNearest = {{
-      {Software::kPyTorch, Software::kVllm, Software::kSglang, Software::kTensorRtLlm},
-      {Software::kVllm, Software::kSglang, Software::kPyTorch, Software::kTensorRtLlm},
-      {Software::kSglang, Software::kVllm, Software::kPyTorch, Software::kTensorRtLlm},
-      {Software::kTensorRtLlm, Software::kVllm, Software::kSglang, Software::kPyTorch},
-  }};
-  for (const Software near : kNearest[static_cast<size_t>(software)]) {
+  // Its own, else the nearest: PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton;
+  // TensorRT-LLM has its own kernels.
+  for (const Software near :
+       {software, Software::kVllm, Software::kSglang, Software::kPyTorch, Software::kTensorRtLlm}) {
     for (const SoftwareForest& f : forests) {
       if (f.software == near) return &f.forest;
     }

@@ -1,43 +1,6 @@
 #include "request/access.h"
 
-#include "graph/software.h"
-
 namespace tilecast {
-
-template <>
-const std::vector<std::string>& choice_names<Mode>() {
-  static const std::vector<std::string> names = {"inference", "training"};
-  return names;
-}
-
-template <>
-const std::vector<std::string>& choice_names<Optimizer>() {
-  static const std::vector<std::string> names = {"none", "sgd", "adam", "adamw"};
-  return names;
-}
-
-template <>
-const std::vector<std::string>& choice_names<AttentionKind>() {
-  static const std::vector<std::string> names = {"eager", "flash"};
-  return names;
-}
-
-template <>
-const std::vector<std::string>& choice_names<Fusion>() {
-  static const std::vector<std::string> names = {"none", "pointwise"};
-  return names;
-}
-
-template <>
-const std::vector<std::string>& choice_names<PredictorKind>() {
-  static const std::vector<std::string> names = {"learned", "roofline"};
-  return names;
-}
-
-template <>
-const std::vector<std::string>& choice_names<Software>() {
-  return software_names();
-}
 
 OptionAccess schedule() {
   OptionAccess access;

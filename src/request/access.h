@@ -15,9 +15,13 @@
 
 namespace tilecast {
 
-/// Words of a closed list, in the order of its values. Defined for the lists of choices.h.
+/// Words of a closed list of choices.h, in the order of its values.
 template <typename Choice>
-const std::vector<std::string>& choice_names();
+const std::vector<std::string>& choice_names() {
+  static constexpr auto kWords = choice_words(Choice{});
+  static const std::vector<std::string> names(kWords.begin(), kWords.end());
+  return names;
+}
 
 template <typename Choice>
 const std::string& choice_name(Choice choice) {

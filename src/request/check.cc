@@ -66,10 +66,13 @@ void check_server(const Request& r) {
     refuse(
         "`batch` does not go with `schedule` continuous, whose batches follow from the load; use "
         "`concurrency`");
-  if (r.execution.software == Software::kPyTorch)
+  if (r.execution.software == Software::kPyTorch) {
+    constexpr auto kWords = choice_words(Software{});
     refuse(
-        "`schedule` continuous: PyTorch has no scheduler of requests; use `software` vllm, sglang "
-        "or trtllm, or `schedule` static");
+        fmt::format("`schedule` continuous: PyTorch has no scheduler of requests; use another "
+                    "`software` ({}), or `schedule` static",
+                    fmt::join(kWords.begin() + 1, kWords.end(), ", ")));
+  }
   if (const auto all = static_cast<int64_t>(load.trace.size()); all > 0 && load.requests > all)
     refuse(fmt::format("`requests` {}: the trace has {}", load.requests, all));
   if (request_count(load) > kMaxServedRequests)

@@ -1,7 +1,13 @@
 #include "sim/scheduler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include "graph/software.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -27,13 +33,15 @@ int64_t shared_blocks(const ServingLoad& load, const ServerLimits& limits) {
 }  // namespace
 
 ServerState::ServerState(const ServingLoad& load, const ServerLimits& server)
-    : limits(server), free_blocks(server.cache_blocks - shared_blocks(load, server)) {
+    : limits(server),
+      scheduler(scheduler_of(server.software)),
+      free_blocks(server.cache_blocks - shared_blocks(load, server)) {
   requests.reserve(load.requests.size());
   for (const RequestSpec& spec : load.requests) {
     const int64_t hit = hit_tokens(spec.prompt, server);
     requests.push_back({.spec = spec, .hit = hit, .computed = hit});
   }
-  new_token_ratio = sglang_first_ratio();
+  new_token_ratio = scheduler.first_new_token_ratio;
 }
 
 int64_t ServerState::blocks_lacking(const ServedRequest& request, int64_t tokens) const {
@@ -59,21 +67,17 @@ void ServerState::preempt(ServedRequest& request) {
   preemptions += 1;
 }
 
-std::vector<Scheduled> schedule(ServerState& state) {
-  switch (state.limits.policy) {
-    case SchedulerPolicy::kVllm:
-      return schedule_vllm(state);
-    case SchedulerPolicy::kSglang:
-      return schedule_sglang(state);
-    case SchedulerPolicy::kTensorRtLlm:
-      return schedule_trtllm(state);
+const Scheduler& scheduler_of(Software software) {
+  static constexpr std::array kSchedulers = {&kVllmScheduler, &kSglangScheduler,
+                                             &kTensorRtLlmScheduler};
+  for (const Scheduler* scheduler : kSchedulers) {
+    if (scheduler->software == software) return *scheduler;
   }
-  return {};
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("{} has no scheduler of requests", software_name(software)));
 }
 
-void note_decode_steps(ServerState& state, int64_t steps) {
-  if (state.limits.policy == SchedulerPolicy::kSglang) sglang_decay_ratio(state, steps);
-}
+int64_t default_block_tokens(Software software) { return scheduler_of(software).block_tokens; }
 
 int64_t blocks_needed(const ServingLoad& load, const ServerLimits& limits) {
   int64_t most = 0;

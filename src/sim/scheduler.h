@@ -25,8 +25,11 @@ struct ServedRequest {
   bool decodes() const { return written > 0 && remaining() == 1; }
 };
 
+struct Scheduler;
+
 struct ServerState {
   const ServerLimits& limits;
+  const Scheduler& scheduler;
   std::vector<ServedRequest> requests;
   std::deque<size_t> waiting;   ///< indices of `requests`, the first is admitted next
   std::vector<size_t> running;  ///< in the order of admission
@@ -35,6 +38,7 @@ struct ServerState {
   std::optional<size_t> chunked;  ///< SGLang: the prompt that is computed in part
   double new_token_ratio = 0;     ///< SGLang: share of the outputs that admission expects
 
+  /// Throws Error{kUnsupported} where the software has no scheduler of requests.
   ServerState(const ServingLoad& load, const ServerLimits& server);
 
   bool idle() const { return waiting.empty() && running.empty() && !chunked; }
@@ -55,17 +59,26 @@ struct Scheduled {
   int64_t tokens = 0;
 };
 
-/// Forms the next step: admits, preempts, allocates. Empty only where the server is idle.
-std::vector<Scheduled> schedule(ServerState& state);
+/// How a serving software forms its steps.
+struct Scheduler {
+  Software software = Software::kVllm;
+  int64_t block_tokens = 16;   ///< tokens of a block of the cache, by default
+  bool splits_prompts = true;  ///< a prompt may be computed in several steps
+  /// Requests that wait while all others decode are admitted only after one of those has ended.
+  bool admits_at_ends_only = true;
+  double first_new_token_ratio = 0;  ///< ServerState::new_token_ratio at the start
+  /// Forms the next step: admits, preempts, allocates. Empty only where the server is idle.
+  std::vector<Scheduled> (*schedule)(ServerState& state) = nullptr;
+  /// `steps` decode steps have run in a row without a call of `schedule` between them. May be null.
+  void (*note_decode_steps)(ServerState& state, int64_t steps) = nullptr;
+};
 
-/// `steps` decode steps have run in a row without a call of `schedule` between them.
-void note_decode_steps(ServerState& state, int64_t steps);
+/// Throws Error{kUnsupported} where the software has none.
+const Scheduler& scheduler_of(Software software);
 
-// The policies, one file each.
-std::vector<Scheduled> schedule_vllm(ServerState& state);
-std::vector<Scheduled> schedule_sglang(ServerState& state);
-std::vector<Scheduled> schedule_trtllm(ServerState& state);
-double sglang_first_ratio();
-void sglang_decay_ratio(ServerState& state, int64_t steps);
+// The schedulers, one file each; `scheduler_of` lists them.
+extern const Scheduler kVllmScheduler;
+extern const Scheduler kSglangScheduler;
+extern const Scheduler kTensorRtLlmScheduler;
 
 }  // namespace tilecast

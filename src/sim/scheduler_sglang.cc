@@ -86,6 +86,11 @@ std::vector<Scheduled> schedule_prefill(ServerState& s) {
   return step;
 }
 
+void decay_ratio(ServerState& s, int64_t steps) {
+  const double decay = (kFirstRatio - kLeastRatio) / kDecaySteps * static_cast<double>(steps);
+  s.new_token_ratio = std::max(kLeastRatio, s.new_token_ratio - decay);
+}
+
 /// Drops sequences until each of the others has room for its next token.
 void retract(ServerState& s) {
   const auto lacking = [&] {
@@ -108,7 +113,7 @@ void retract(ServerState& s) {
     s.waiting.push_back(index);
     retracted = true;
   }
-  if (!retracted) return sglang_decay_ratio(s, 1);
+  if (!retracted) return decay_ratio(s, 1);
   double written = 0, output = 0;
   for (const size_t index : s.running) {
     written += static_cast<double>(s.request(index).written);
@@ -118,16 +123,7 @@ void retract(ServerState& s) {
   s.new_token_ratio = output > 0 ? std::min(1.0, (written + ahead) / output) : kFirstRatio;
 }
 
-}  // namespace
-
-double sglang_first_ratio() { return kFirstRatio; }
-
-void sglang_decay_ratio(ServerState& s, int64_t steps) {
-  const double decay = (kFirstRatio - kLeastRatio) / kDecaySteps * static_cast<double>(steps);
-  s.new_token_ratio = std::max(kLeastRatio, s.new_token_ratio - decay);
-}
-
-std::vector<Scheduled> schedule_sglang(ServerState& s) {
+std::vector<Scheduled> schedule(ServerState& s) {
   std::vector<Scheduled> step = schedule_prefill(s);
   if (!step.empty()) return step;
   retract(s);
@@ -139,5 +135,15 @@ std::vector<Scheduled> schedule_sglang(ServerState& s) {
   }
   return step;
 }
+
+}  // namespace
+
+// Pages of one token: python/sglang/srt/server_args.py (page_size).
+const Scheduler kSglangScheduler = {.software = Software::kSglang,
+                                    .block_tokens = 1,
+                                    .admits_at_ends_only = false,
+                                    .first_new_token_ratio = kFirstRatio,
+                                    .schedule = schedule,
+                                    .note_decode_steps = decay_ratio};
 
 }  // namespace tilecast

@@ -10,8 +10,9 @@
 #include "sim/scheduler.h"
 
 namespace tilecast {
+namespace {
 
-std::vector<Scheduled> schedule_trtllm(ServerState& s) {
+std::vector<Scheduled> schedule(ServerState& s) {
   std::vector<Scheduled> step;
   int64_t budget = s.limits.max_num_batched_tokens;
   for (const size_t index : s.running) {
@@ -31,5 +32,13 @@ std::vector<Scheduled> schedule_trtllm(ServerState& s) {
   }
   return step;
 }
+
+}  // namespace
+
+// Blocks of 32 tokens: tensorrt_llm/llmapi (KvCacheConfig.tokens_per_block).
+const Scheduler kTensorRtLlmScheduler = {.software = Software::kTensorRtLlm,
+                                         .block_tokens = 32,
+                                         .splits_prompts = false,
+                                         .schedule = schedule};
 
 }  // namespace tilecast

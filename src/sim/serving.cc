@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "graph/software.h"
 #include "sim/scheduler.h"
 #include "sim/serving_stats.h"
 #include "tilecast/error.h"
@@ -36,7 +37,7 @@ class Server {
         continue;
       }
       const int64_t preempted = state_.preemptions;
-      const std::vector<Scheduled> step = schedule(state_);
+      const std::vector<Scheduled> step = state_.scheduler.schedule(state_);
       TILECAST_CHECK(!step.empty()) << "the scheduler is stuck";
       run_step(step, state_.preemptions == preempted);
     }
@@ -75,8 +76,7 @@ class Server {
   /// request.
   int64_t alike_steps(const std::vector<Scheduled>& step, const ServingBatch& batch) const {
     if (!batch.prompts.empty() || step.size() != state_.running.size() || state_.chunked) return 1;
-    // SGLang admits as its expectation falls, without a finished request.
-    if (!state_.waiting.empty() && limits_.policy == SchedulerPolicy::kSglang) return 1;
+    if (!state_.waiting.empty() && !state_.scheduler.admits_at_ends_only) return 1;
     int64_t steps = limits_.longest_jump;
     for (const Scheduled& s : step) {
       const ServedRequest& request = state_.requests[s.request];
@@ -132,7 +132,8 @@ class Server {
 
   /// The caches grow by what further steps add; `alike_steps` has found room for it.
   void grow(const std::vector<Scheduled>& step, int64_t steps) {
-    note_decode_steps(state_, steps - 1);
+    if (state_.scheduler.note_decode_steps != nullptr)
+      state_.scheduler.note_decode_steps(state_, steps - 1);
     for (const Scheduled& s : step) {
       ServedRequest& request = state_.request(s.request);
       TILECAST_CHECK(state_.allocate(request, request.computed + steps)) << "no room for a jump";
@@ -184,14 +185,15 @@ void check(const ServingLoad& load, const ServerLimits& limits) {
     throw Error(ErrorKind::kInput,
                 fmt::format("the longest request needs {} blocks of the cache, which has {}",
                             needed, limits.cache_blocks));
-  if (limits.policy != SchedulerPolicy::kTensorRtLlm) return;
+  if (scheduler_of(limits.software).splits_prompts) return;
   for (const RequestSpec& r : load.requests) {
     if (r.prompt > limits.max_num_batched_tokens)
-      throw Error(ErrorKind::kInput,
-                  fmt::format("a prompt of {} tokens is longer than a step of {} "
-                              "(`max-num-batched-tokens`), and TensorRT-LLM cuts no prompts unless "
-                              "chunked context is on, which is not modelled",
-                              r.prompt, limits.max_num_batched_tokens));
+      throw Error(
+          ErrorKind::kInput,
+          fmt::format("a prompt of {} tokens is longer than a step of {} "
+                      "(`max-num-batched-tokens`), and the scheduler of {} does not split "
+                      "prompts as it is modelled",
+                      r.prompt, limits.max_num_batched_tokens, software_name(limits.software)));
   }
 }
 

@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "tilecast/choices.h"
+
 namespace tilecast {
 
 /// A request as its client sends it.
@@ -27,16 +29,13 @@ struct ServingLoad {
   int64_t concurrency = 0;
 };
 
-/// Whose rules form the steps; see scheduler_vllm.cc, scheduler_sglang.cc, scheduler_trtllm.cc.
-enum class SchedulerPolicy : uint8_t { kVllm, kSglang, kTensorRtLlm };
-
 /// What the server may use.
 struct ServerLimits {
-  SchedulerPolicy policy = SchedulerPolicy::kVllm;
+  Software software = Software::kVllm;    ///< whose scheduler forms the steps
   int64_t max_num_seqs = 256;             ///< sequences that run at once
   int64_t max_num_batched_tokens = 8192;  ///< tokens of a step; SGLang: of a step's prompts
   int64_t cache_blocks = 0;               ///< of the key-value cache
-  int64_t block_tokens = 16;              ///< tokens of a block
+  int64_t block_tokens = 16;              ///< tokens of a block: default_block_tokens
   /// Share of each prompt that is in the cache before the request arrives, rounded down to whole
   /// blocks; at least one token is computed. All requests share these blocks, which are held once.
   double prefix_hit_rate = 0;
@@ -105,6 +104,9 @@ struct RandomLoad {
   uint64_t seed = 1;
 };
 std::vector<RequestSpec> draw_requests(const RandomLoad& load);
+
+/// Tokens of a block of the cache. Throws Error{kUnsupported} where the software has no scheduler.
+int64_t default_block_tokens(Software software);
 
 /// Blocks that the server needs to answer each of the requests alone. With fewer it cannot run.
 int64_t blocks_needed(const ServingLoad& load, const ServerLimits& limits);
