@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,18 @@ std::string llm_table(const LlmForecast& forecast, const TableStyle& style = {})
 std::string llm_json(const LlmForecast& forecast);
 /// One line per kernel, "prefill" or "decode" as its phase.
 std::string llm_csv(const LlmForecast& forecast);
+
+/// A format of forecasts, as --format names it.
+struct ForecastFormat {
+  std::string_view name;
+  std::string (*pass)(const Forecast& forecast, const TableStyle& style);
+  std::string (*tokens)(const LlmForecast& forecast, const TableStyle& style);
+  bool is_table = false;             ///< has a width and shows a part of the kernels
+  bool holds_warnings = false;       ///< else a program shows them beside it
+  bool shows_largest_batch = false;  ///< TableStyle::largest_batch is of use
+};
+/// All formats; the first is the default.
+std::span<const ForecastFormat> forecast_formats();
 
 /// One operator explained.
 std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu,

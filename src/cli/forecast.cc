@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
@@ -78,55 +81,47 @@ void require_fit(const Given& given, const std::vector<Warning>& warnings) {
   }
 }
 
-TableStyle style_of(const Given& given, const std::string& output, int64_t rows) {
-  TableStyle style = output_style(output);
+const ForecastFormat& format_of(const Given& given) {
+  const std::string name = text_of(given, "format", "table");
+  const std::span<const ForecastFormat> formats = forecast_formats();
+  return *std::find_if(formats.begin(), formats.end(),  // a choice of the option: checked before
+                       [&](const ForecastFormat& format) { return format.name == name; });
+}
+
+TableStyle style_of(const Given& given, const ForecastFormat& format, int64_t rows) {
+  TableStyle style = output_style(text_of(given, "output-file"));
   style.rows = static_cast<size_t>(integer_of(given, "rows", rows, 0, kMaxRows));
-  if (given.count("rows") && text_of(given, "format", "table") != "table")
+  if (given.count("rows") && !format.is_table)
     throw UsageError("--rows is of the table; other formats have all kernels");
   return style;
 }
 
-void run_tokens(const Given& given, const Request& request) {
-  const std::string format = text_of(given, "format", "table");
-  const std::string output = text_of(given, "output-file");
-  constexpr int64_t kRows = 8;  // of each of two steps
-  const TableStyle style = style_of(given, output, kRows);
-  const ModelRef model = load_model_ref(text_of(given, "MODEL"));
-  const GpuRef gpu = load_gpu_ref(text_of(given, "gpu"));
-  const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
-  const LlmForecast forecast = forecast_llm(forecaster, model, gpu, request);
-  if (format == "json") {
-    emit(llm_json(forecast), output);
-  } else {
-    emit(format == "csv" ? llm_csv(forecast) : llm_table(forecast, style), output,
-         warning_texts(forecast.warnings));
-  }
-  require_fit(given, forecast.warnings);
+void finish(const Given& given, const ForecastFormat& format, const std::string& text,
+            const std::vector<Warning>& warnings) {
+  const auto beside = format.holds_warnings ? std::vector<std::string>() : warning_texts(warnings);
+  emit(text, text_of(given, "output-file"), beside);
+  require_fit(given, warnings);
 }
 
 void run(const Given& given) {
   const Request request = request_of(given);
-  if (request.kind != RequestKind::kPass) return run_tokens(given, request);
-  const std::string format = text_of(given, "format", "table");
-  const std::string output = text_of(given, "output-file");
-  constexpr int64_t kRows = 20;
-  TableStyle style = style_of(given, output, kRows);
+  const ForecastFormat& format = format_of(given);
+  const bool pass = request.kind == RequestKind::kPass;
+  constexpr int64_t kRows = 20, kStepRows = 8;  // of a pass; of each of two steps
+  TableStyle style = style_of(given, format, pass ? kRows : kStepRows);
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
   const GpuRef gpu = load_gpu_ref(text_of(given, "gpu"));
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
+  if (!pass) {
+    const LlmForecast forecast = forecast_llm(forecaster, model, gpu, request);
+    finish(given, format, format.tokens(forecast, style), forecast.warnings);
+    return;
+  }
   const Forecast forecast = forecaster.forecast(model, gpu, request);
-  if (format == "csv") {
-    emit(forecast_csv(forecast), output, warning_texts(forecast.warnings));
-  } else {
+  if (format.shows_largest_batch)
     style.largest_batch = forecast.memory.fits ? forecaster.largest_batch(model, gpu, request)
                                                : forecast.memory.largest_batch;
-    if (format == "json") {
-      emit(forecast_json(forecast, style.largest_batch), output);
-    } else {
-      emit(forecast_table(forecast, style), output, warning_texts(forecast.warnings));
-    }
-  }
-  require_fit(given, forecast.warnings);
+  finish(given, format, format.pass(forecast, style), forecast.warnings);
 }
 
 /// Options of all requests stand in a group of their own; those that share no more than the name
@@ -141,7 +136,9 @@ std::vector<OptionGroup> option_groups() {
                                                    : tokens;
     group.options.push_back(command_option(option));
   }
-  common.options.push_back(format_option({"table", "json", "csv"}));
+  std::vector<std::string> formats;
+  for (const ForecastFormat& format : forecast_formats()) formats.emplace_back(format.name);
+  common.options.push_back(format_option(formats));
   common.options.push_back({.names = "--rows",
                             .value = "N",
                             .default_value = "20; with --prompt 8",

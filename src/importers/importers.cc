@@ -12,6 +12,10 @@
 namespace tilecast {
 namespace fs = std::filesystem;
 
+// The formats, one file each.
+ImporterDef huggingface_importer();
+ImporterDef graph_importer();
+
 const std::vector<ImporterDef>& importers() {
   static const std::vector<ImporterDef> table = {huggingface_importer(), graph_importer()};
   return table;

@@ -110,8 +110,4 @@ inline Model import_model(std::string_view content, const std::string& where) {
   return import_model(ModelText{content, where});
 }
 
-// The formats, one file each.
-ImporterDef huggingface_importer();
-ImporterDef graph_importer();
-
 }  // namespace tilecast

@@ -200,7 +200,7 @@ void read_aiconfigurator(const CsvTable& table, Collector& collector) {
 
 }  // namespace
 
-const LayoutDef kAiconfiguratorLayout = {
+extern const LayoutDef kAiconfiguratorLayout = {
     "aiconfigurator", {"gpu", "software", "latency_ms"}, read_aiconfigurator};
 
 }  // namespace tilecast

@@ -51,15 +51,6 @@ struct LayoutDef {
   std::vector<std::string_view> columns;  ///< a file with all of them is of this layout
   void (*read)(const CsvTable& table, Collector& collector);
 };
-extern const LayoutDef kNeusightLayout;
-extern const LayoutDef kAiconfiguratorLayout;
-extern const LayoutDef kVidurLayout;
-extern const LayoutDef kOwnKernelLayout;
-extern const LayoutDef kOwnModelLayout;
-/// Families of the measurement kit that hold facts which are not forecast: listed with the reason.
-extern const LayoutDef kOwnDeviceLayout;
-extern const LayoutDef kOwnModelKernelsLayout;
-extern const LayoutDef kOwnPairsLayout;
 
 /// A whole-model label of the neusight data set: label/<GPU>/<model>-<inf|train>-….json. Files of
 /// other names (configs and the like) are passed over.

@@ -13,6 +13,18 @@
 
 namespace tilecast {
 namespace fs = std::filesystem;
+
+// The layouts, one file each.
+extern const LayoutDef kNeusightLayout;
+extern const LayoutDef kAiconfiguratorLayout;
+extern const LayoutDef kVidurLayout;
+extern const LayoutDef kOwnKernelLayout;
+extern const LayoutDef kOwnModelLayout;
+/// Families of the measurement kit that hold facts which are not forecast: listed with the reason.
+extern const LayoutDef kOwnDeviceLayout;
+extern const LayoutDef kOwnModelKernelsLayout;
+extern const LayoutDef kOwnPairsLayout;
+
 namespace {
 
 /// Refuses to unpack more than this: no public data set is near it.

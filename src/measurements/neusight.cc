@@ -75,7 +75,8 @@ void read_neusight(const CsvTable& table, Collector& collector) {
 
 }  // namespace
 
-const LayoutDef kNeusightLayout = {"neusight", {"OPName", "Latency", "Device"}, read_neusight};
+extern const LayoutDef kNeusightLayout = {
+    "neusight", {"OPName", "Latency", "Device"}, read_neusight};
 
 namespace {
 

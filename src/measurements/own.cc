@@ -176,23 +176,23 @@ void list_rows(const CsvTable& table, Collector& collector, std::string_view why
 
 }  // namespace
 
-const LayoutDef kOwnKernelLayout = {
+extern const LayoutDef kOwnKernelLayout = {
     "own kernels", {"gpu", "op", "dtype", "latency_s"}, read_kernels};
-const LayoutDef kOwnDeviceLayout = {
+extern const LayoutDef kOwnDeviceLayout = {
     "own device", {"gpu", "op", "n", "l2", "latency_s"}, [](const CsvTable& t, Collector& c) {
       list_rows(t, c, "bandwidths and launch times of the device itself are not forecast");
     }};
-const LayoutDef kOwnModelKernelsLayout = {
+extern const LayoutDef kOwnModelKernelsLayout = {
     "own model kernels",
     {"gpu", "model", "kernel_name", "calls"},
     [](const CsvTable& t, Collector& c) {
       list_rows(t, c, "profiled kernels of whole models have no sizes to forecast from");
     }};
-const LayoutDef kOwnPairsLayout = {
+extern const LayoutDef kOwnPairsLayout = {
     "own pairs", {"gpu", "model", "other_model"}, [](const CsvTable& t, Collector& c) {
       list_rows(t, c, "two processes on one GPU are not forecast");
     }};
-const LayoutDef kOwnModelLayout = {
+extern const LayoutDef kOwnModelLayout = {
     "own models", {"gpu", "model", "mode", "dtype", "latency_s"}, read_models};
 
 }  // namespace tilecast

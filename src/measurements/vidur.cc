@@ -59,9 +59,9 @@ void read_vidur(const CsvTable& table, Collector& collector) {
 
 }  // namespace
 
-const LayoutDef kVidurLayout = {"vidur",
-                                {"num_tokens", "num_tensor_parallel_workers", "n_expanded_embd",
-                                 "time_stats.mlp_up_proj.median"},
-                                read_vidur};
+extern const LayoutDef kVidurLayout = {"vidur",
+                                       {"num_tokens", "num_tensor_parallel_workers",
+                                        "n_expanded_embd", "time_stats.mlp_up_proj.median"},
+                                       read_vidur};
 
 }  // namespace tilecast

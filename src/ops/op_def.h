@@ -150,20 +150,4 @@ std::optional<OpId> find_op(std::string_view name);
 /// Throws Error{kNotFound} with the nearest names.
 OpId require_op(std::string_view name);
 
-// The families that make up the table, one file each.
-std::vector<OpDef> matmul_ops();
-std::vector<OpDef> attention_ops();
-std::vector<OpDef> transformer_ops();
-std::vector<OpDef> scan_ops();
-std::vector<OpDef> expert_ops();
-std::vector<OpDef> embedding_bag_ops();
-std::vector<OpDef> collective_ops();
-std::vector<OpDef> convolution_ops();
-std::vector<OpDef> pointwise_ops();
-std::vector<OpDef> row_ops();
-std::vector<OpDef> reduction_ops();
-std::vector<OpDef> view_ops();
-std::vector<OpDef> movement_ops();
-std::vector<OpDef> module_ops();
-
 }  // namespace tilecast

@@ -25,6 +25,22 @@ void add_traffic(Kernel& kernel, const OpContext& context) {
     kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
 }
 
+// The families that make up the table, one file each.
+std::vector<OpDef> matmul_ops();
+std::vector<OpDef> attention_ops();
+std::vector<OpDef> transformer_ops();
+std::vector<OpDef> scan_ops();
+std::vector<OpDef> expert_ops();
+std::vector<OpDef> embedding_bag_ops();
+std::vector<OpDef> collective_ops();
+std::vector<OpDef> convolution_ops();
+std::vector<OpDef> pointwise_ops();
+std::vector<OpDef> row_ops();
+std::vector<OpDef> reduction_ops();
+std::vector<OpDef> view_ops();
+std::vector<OpDef> movement_ops();
+std::vector<OpDef> module_ops();
+
 const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;

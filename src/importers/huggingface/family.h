@@ -19,18 +19,6 @@ struct FamilyDef {
   Model (*read)(const JsonObject& config);
 };
 
-// The families, one file for each architecture.
-Model read_gpt2(const JsonObject& config);
-Model read_bert(const JsonObject& config);
-Model read_opt(const JsonObject& config);
-Model read_decoder(const JsonObject& config);
-Model read_t5(const JsonObject& config);
-Model read_vit(const JsonObject& config);
-Model read_clip(const JsonObject& config);
-Model read_whisper(const JsonObject& config);
-Model read_unet(const JsonObject& config);
-Model read_dit(const JsonObject& config);
-
 /// Types and quantization. What cannot be read of the quantization is kept as `problem`. Throws
 /// Error{kInput} for fields of a wrong type.
 Checkpoint read_checkpoint(const JsonObject& config);

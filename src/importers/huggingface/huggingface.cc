@@ -13,6 +13,19 @@
 #include "tilecast/error.h"
 
 namespace tilecast {
+
+// The families, one file for each architecture.
+Model read_gpt2(const JsonObject& config);
+Model read_bert(const JsonObject& config);
+Model read_opt(const JsonObject& config);
+Model read_decoder(const JsonObject& config);
+Model read_t5(const JsonObject& config);
+Model read_vit(const JsonObject& config);
+Model read_clip(const JsonObject& config);
+Model read_whisper(const JsonObject& config);
+Model read_unet(const JsonObject& config);
+Model read_dit(const JsonObject& config);
+
 namespace {
 
 const std::vector<FamilyDef>& families() {
