@@ -10,6 +10,12 @@
 #include "tilecast/error.h"
 
 namespace tilecast {
+
+// The schedulers, one file each.
+extern const Scheduler kVllmScheduler;
+extern const Scheduler kSglangScheduler;
+extern const Scheduler kTensorRtLlmScheduler;
+
 namespace {
 
 int64_t hit_tokens(int64_t prompt, const ServerLimits& limits) {

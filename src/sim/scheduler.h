@@ -76,9 +76,4 @@ struct Scheduler {
 /// Throws Error{kUnsupported} where the software has none.
 const Scheduler& scheduler_of(Software software);
 
-// The schedulers, one file each; `scheduler_of` lists them.
-extern const Scheduler kVllmScheduler;
-extern const Scheduler kSglangScheduler;
-extern const Scheduler kTensorRtLlmScheduler;
-
 }  // namespace tilecast

@@ -139,11 +139,11 @@ std::vector<Scheduled> schedule(ServerState& s) {
 }  // namespace
 
 // Pages of one token: python/sglang/srt/server_args.py (page_size).
-const Scheduler kSglangScheduler = {.software = Software::kSglang,
-                                    .block_tokens = 1,
-                                    .admits_at_ends_only = false,
-                                    .first_new_token_ratio = kFirstRatio,
-                                    .schedule = schedule,
-                                    .note_decode_steps = decay_ratio};
+extern const Scheduler kSglangScheduler = {.software = Software::kSglang,
+                                           .block_tokens = 1,
+                                           .admits_at_ends_only = false,
+                                           .first_new_token_ratio = kFirstRatio,
+                                           .schedule = schedule,
+                                           .note_decode_steps = decay_ratio};
 
 }  // namespace tilecast

@@ -36,9 +36,9 @@ std::vector<Scheduled> schedule(ServerState& s) {
 }  // namespace
 
 // Blocks of 32 tokens: tensorrt_llm/llmapi (KvCacheConfig.tokens_per_block).
-const Scheduler kTensorRtLlmScheduler = {.software = Software::kTensorRtLlm,
-                                         .block_tokens = 32,
-                                         .splits_prompts = false,
-                                         .schedule = schedule};
+extern const Scheduler kTensorRtLlmScheduler = {.software = Software::kTensorRtLlm,
+                                                .block_tokens = 32,
+                                                .splits_prompts = false,
+                                                .schedule = schedule};
 
 }  // namespace tilecast

@@ -60,7 +60,7 @@ std::vector<Scheduled> schedule(ServerState& s) {
 }  // namespace
 
 // Blocks of 16 tokens: vllm/config (CacheConfig.block_size).
-const Scheduler kVllmScheduler = {
+extern const Scheduler kVllmScheduler = {
     .software = Software::kVllm, .block_tokens = 16, .schedule = schedule};
 
 }  // namespace tilecast
