@@ -20,4 +20,4 @@ tilecast_layer(cli evaluate report train)
 
 # The folders that may include the headers of include/tilecast; all may include tilecast/error.h
 # and tilecast/choices.h.
-tilecast_sees_facade(request api evaluate report cli)
+tilecast_sees_facade(request api evaluate train report cli)

@@ -1,37 +1,31 @@
-#include "train/calibrate.h"
-
 #include <fmt/format.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
-#include "devices/registry.h"
 #include "report/text_table.h"
-#include "tilecast/error.h"
-#include "train/calibration_data.h"
+#include "tilecast/forecast.h"
+#include "tilecast/train.h"
 
 namespace tilecast {
 namespace {
 
-std::string summary(const Calibration& calibration, const TableStyle& style) {
+std::string summary(const CalibrateResult& result, const TableStyle& style) {
   TextTable table;
   table.header = {"kind", "rows", "error before %", "error after %"};
   table.right = {false, true, true, true};
-  for (size_t n = 0; n < kNetCount; ++n) {
-    const CalibrationNet& net = calibration.nets[n];
-    const std::string name(net_name(static_cast<NetKind>(n)));
-    if (net.rows == 0) {
-      table.rows.push_back({name, "-", "not calibrated", ""});
+  for (const CalibrateError& e : result.kinds) {
+    if (e.rows == 0) {
+      table.rows.push_back({e.kind, "-", "not calibrated", ""});
       continue;
     }
-    table.rows.push_back({name, format_integer(static_cast<int64_t>(net.rows)),
-                          fmt::format("{:.1f}", net.error_before_percent),
-                          fmt::format("{:.1f}", net.error_after_percent)});
+    table.rows.push_back({e.kind, format_integer(static_cast<int64_t>(e.rows)),
+                          fmt::format("{:.1f}", e.before_percent),
+                          fmt::format("{:.1f}", e.after_percent)});
   }
   return title_lines(
              fmt::format("Calibration of {}; after: each row by a calibration that did not see it",
-                         calibration.gpu),
+                         result.gpu),
              style) +
          "\n" + format_text_table(table, style, 2);
 }
@@ -45,19 +39,17 @@ void run(const Given& given) {
     throw UsageError("calibrate: --suggest and --measurements exclude each other");
   if (suggested == 0 && (measurements.empty() || output.empty()))
     throw UsageError("calibrate: give --measurements FILE and -o FILE, or --suggest N");
-  const Device device = find_device(text_of(given, "gpu"));
+  const std::string gpu = text_of(given, "gpu");
   if (suggested > 0)
-    return emit(suggest_kernels(device, static_cast<size_t>(suggested)), output, device.warnings);
-  const Weights weights = load_weights(text_of(given, "weights"));
-  const CalibrationData data =
-      read_calibration_data(measurements, device, text_of(given, "gpu"), weights);
-  const Calibration calibration = calibrate(weights, device, data.rows);
-  write_file(output, serialize_calibration(calibration));
-  std::vector<std::string> warnings = device.warnings;
-  warnings.insert(warnings.end(), data.report.begin(), data.report.end());
-  emit(summary(calibration, output_style("")) +
-           fmt::format("\nforecast with --calibration {}\n", output),
-       "", warnings);
+    return emit(suggest_kernels(gpu, static_cast<size_t>(suggested)), output,
+                load_gpu_ref(gpu).warnings());
+  const CalibrateResult result = calibrate({.gpu = gpu,
+                                            .measurements = measurements,
+                                            .output = output,
+                                            .weights_folder = text_of(given, "weights")});
+  emit(
+      summary(result, output_style("")) + fmt::format("\nforecast with --calibration {}\n", output),
+      "", result.warnings);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "cli/terminal.h"
 #include "cli/values.h"
 #include "report/text_table.h"
-#include "train/training.h"
+#include "tilecast/train.h"
 
 namespace tilecast {
 namespace {

@@ -42,7 +42,7 @@ void JobRunner::report(const EpochReport& epoch) {
   progress_.last = epoch;
   progress_.finished_epochs = 0;
   for (const auto& [name, epochs] : history_) progress_.finished_epochs += epochs.back().epoch;
-  show_(progress_);
+  if (show_) show_(progress_);
 }
 
 }  // namespace tilecast

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "train/training.h"
+#include "tilecast/train.h"
 
 namespace tilecast {
 

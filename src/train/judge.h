@@ -1,7 +1,7 @@
 #pragma once
 
+#include "tilecast/train.h"
 #include "train/plan.h"
-#include "train/training.h"
 
 namespace tilecast {
 

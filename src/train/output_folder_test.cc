@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "test_support.h"
-#include "train/training.h"
+#include "tilecast/train.h"
 
 namespace tilecast {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tilecast/train.h"
 #include "train/fold.h"
 #include "train/job_runner.h"
 

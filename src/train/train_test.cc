@@ -1,3 +1,5 @@
+#include "tilecast/train.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -16,10 +18,10 @@
 #include "test_support.h"
 #include "tilecast/forecast.h"
 #include "tilecast/report.h"
-#include "train/calibrate.h"
+#include "train/calibration_fit.h"
 #include "train/dataset.h"
 #include "train/forest_trainer.h"
-#include "train/training.h"
+#include "train/trainer.h"
 
 namespace tilecast {
 namespace {
@@ -346,7 +348,7 @@ TEST(Calibrate, LearnsWhatAFewRowsShow) {
   for (size_t i = 0; i < 60; ++i)
     rows.push_back(
         {.kernel = kernels[i], .seconds = before[i].seconds * 1.6 * (0.99 + 0.02 * rng.uniform())});
-  const Calibration calibration = calibrate(weights, device, rows);
+  const Calibration calibration = fit_calibration(weights, device, rows);
   const CalibrationNet& net = calibration.net(NetKind::kMatmul);
   EXPECT_EQ(net.rows, 60u);
   EXPECT_NEAR(net.error_before_percent, 37.5, 1);
@@ -359,7 +361,7 @@ TEST(Calibrate, LearnsWhatAFewRowsShow) {
     error += std::abs(after[i].seconds / (1.6 * before[i].seconds) - 1) / 60;
   EXPECT_LT(error, 0.05) << "rows that the calibration did not see";
   rows.resize(3);
-  EXPECT_ERROR(calibrate(weights, device, rows), kInput,
+  EXPECT_ERROR(fit_calibration(weights, device, rows), kInput,
                "too few measurements of nvidia-l40s to calibrate with: 3 matmul");
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "predict/mlp.h"
+#include "tilecast/train.h"
 
 namespace tilecast {
 
@@ -44,15 +45,6 @@ struct NetTask {
   const NetRows* held_out = nullptr;
   const GrowingPairs* pairs = nullptr;  ///< nullptr or empty: none
   std::filesystem::path checkpoint;     ///< "" for none
-};
-
-struct EpochReport {
-  std::string task;
-  int epoch = 0;
-  int epochs = 0;
-  double train_error = 0;     ///< mean |log(forecast / measured)|, weighted
-  double held_out_error = 0;  ///< the same on the held-out rows
-  bool resumed = false;       ///< of before an interruption, from the checkpoint
 };
 
 /// Trains one network: AdamW (Loshchilov, Hutter 2019), learning rate on a cosine from 3e-3 to 0,

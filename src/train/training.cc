@@ -1,5 +1,4 @@
-#include "train/training.h"
-
+#include "tilecast/train.h"
 #include "train/job_runner.h"
 #include "train/judge.h"
 #include "train/output_folder.h"

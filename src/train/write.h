@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
+#include "tilecast/train.h"
 #include "train/plan.h"
-#include "train/training.h"
 
 namespace tilecast {
 

@@ -1,0 +1,104 @@
+#pragma once
+
+// Learning from measurements: new weights for all GPUs, or a calibration of one. Of
+// tilecast::train.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tilecast {
+
+/// What weights are learned from, and how.
+struct TrainOptions {
+  std::vector<std::filesystem::path> data;  ///< measurement files or folders
+  std::filesystem::path output;             ///< folder to write
+  std::vector<std::string> exclude_gpus;    ///< ids or aliases: all their rows are left out
+  int epochs = 100;                         ///< passes over the rows
+  int members = 3;                          ///< networks in each ensemble
+  int hidden = 48;                          ///< units of each of the two hidden layers
+  uint64_t seed = 1;                        ///< the same one gives the same bytes
+  int threads = 2;                          ///< the result does not depend on it
+  bool leave_one_out = true;  ///< intervals from left-out GPUs; else from held-out rows
+  std::string command;        ///< kept in the weights
+};
+
+/// How one network does after one epoch.
+struct EpochReport {
+  std::string task;  ///< the network
+  int epoch = 0;
+  int epochs = 0;             ///< of this network
+  double train_error = 0;     ///< mean |log(forecast / measured)|, weighted
+  double held_out_error = 0;  ///< the same on the held-out rows
+  bool resumed = false;       ///< of before an interruption, from the checkpoint
+};
+
+/// What a caller may show while training runs. Called from several threads, one at a time.
+struct TrainProgress {
+  int finished_epochs = 0;  ///< of all networks
+  int total_epochs = 0;
+  EpochReport last;
+};
+using ShowProgress = std::function<void(const TrainProgress&)>;
+
+/// One line of the table of errors.
+struct TrainError {
+  std::string gpu;
+  std::string op;
+  std::string dtype;  ///< or the quantization scheme
+  std::string software;
+  size_t count = 0;  ///< rows
+  double mape_percent = 0;
+  double median_percent = 0;
+  double roofline_mape_percent = 0;  ///< of the baseline, on the same rows
+};
+
+struct TrainResult {
+  std::vector<std::string> report;   ///< rows left out, and why
+  std::vector<TrainError> held_out;  ///< a tenth of the rows, never trained on
+  std::vector<TrainError> left_out;  ///< each GPU by networks that never saw it
+};
+
+/// Trains all networks and writes kernels.weights, held_out.csv (errors of every tenth epoch) and
+/// errors.json into the output folder; checkpoints lie there too until the end, and a run that was
+/// killed goes on from them to the same bytes of all three files. One run at a time writes a
+/// folder. Throws Error{kInput} where the data hold nothing to learn from, Error{kIo} where the
+/// folder cannot be written or another run holds it; folders made in vain are removed.
+TrainResult train_weights(const TrainOptions& options, const ShowProgress& progress = {});
+
+/// What a GPU is calibrated with.
+struct CalibrateOptions {
+  std::string gpu;                        ///< id or alias, or the path of a device file
+  std::vector<std::string> measurements;  ///< files or folders; rows of other GPUs are left out
+  std::filesystem::path output;           ///< file to write, which `Forecaster` reads
+  std::string weights_folder;             ///< "" for the embedded weights
+};
+
+/// Errors of one kind of kernels, in percent, means of its rows.
+struct CalibrateError {
+  std::string kind;  ///< "matmul", "softmax", …
+  size_t rows = 0;   ///< 0: too few to calibrate the kind
+  double before_percent = 0;
+  double after_percent = 0;  ///< of each row by a calibration that did not see it
+};
+
+struct CalibrateResult {
+  std::string gpu;                    ///< id
+  std::vector<CalibrateError> kinds;  ///< all
+  std::vector<std::string> warnings;  ///< what the device file lacks; rows left out, and why
+};
+
+/// Learns what a GPU's measured kernels do differently from their forecasts. Throws Error{kInput}
+/// where no kind of kernels has the 8 rows that it takes at least, Error{kNotFound} for an unknown
+/// GPU, Error{kIo} where the output cannot be written.
+CalibrateResult calibrate(const CalibrateOptions& options);
+
+/// `count` kernels worth measuring first, as a CSV that `calibrate` reads once its column latency_s
+/// is filled in: products of model-like shapes from small to large, then kernels over rows and
+/// elements. Throws Error{kNotFound} for an unknown GPU.
+std::string suggest_kernels(const std::string& gpu, size_t count);
+
+}  // namespace tilecast
