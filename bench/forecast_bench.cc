@@ -61,7 +61,7 @@ std::vector<tilecast::Kernel> distinct_kernels(size_t count) {
 }
 
 /// Those of a language model in bf16: on a measured GPU forests correct them.
-std::vector<tilecast::Kernel> narrow_kernels(size_t count) {
+std::vector<tilecast::Kernel> low_precision_kernels(size_t count) {
   tilecast::Rng rng(1);
   std::vector<tilecast::Kernel> kernels;
   const auto size = [&](int64_t most) { return 1 + static_cast<int64_t>(rng.below(most)); };
@@ -118,7 +118,7 @@ BENCHMARK_CAPTURE(whole_model, llama_3_8b_training, "llama-3-8b", tilecast::Mode
 BENCHMARK_CAPTURE(copy_forecast, diffusion, "stable-diffusion-1.5")->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(kernel_batch, fp32, distinct_kernels, tilecast::Conditions{})
     ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(kernel_batch, bf16, narrow_kernels,
+BENCHMARK_CAPTURE(kernel_batch, bf16, low_precision_kernels,
                   tilecast::Conditions{.software = tilecast::Software::kVllm})
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(language_model, llama_3_8b, "llama-3-8b", 1)->Unit(benchmark::kMicrosecond);

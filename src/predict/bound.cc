@@ -88,11 +88,11 @@ struct CountTiles {
 
 }  // namespace
 
-double shortest_kernel_s(NetKind kind, const Device& device) {
+double latency_floor_s(NetKind kind, const Device& device) {
   // The smallest measured products take 2.5 us on A100 (1.41 GHz), 2.5 on H100 (1.98), 1.65 on L40S
   // (2.52).
   constexpr double kCycles = 3500;  // the least of the three
-  return net_def(kind).counts_cycles ? kCycles / device.gpu().boost_clock_hz : kShortestKernel;
+  return net_def(kind).counts_cycles ? kCycles / device.gpu().boost_clock_hz : kLatencyFloor;
 }
 
 Bound physical_bound(const Kernel& kernel, const Device& device, MeasuredCaches caches) {

@@ -4,12 +4,12 @@
 
 namespace tilecast {
 
-/// The shortest time that any kernel occupies the device: 2 us, about what profilers show for empty
-/// kernels (guess; the measurement kit's null kernel will settle it).
-inline constexpr double kShortestKernel = 2e-6;
+/// The latency floor, the least time that any kernel occupies the device: 2 us, about what
+/// profilers show for empty kernels (guess; the measurement kit's null kernel will settle it).
+inline constexpr double kLatencyFloor = 2e-6;
 
-/// That of a kind's kernels on a device.
-double shortest_kernel_s(NetKind kind, const Device& device);
+/// The latency floor of a kind's kernels on a device.
+double latency_floor_s(NetKind kind, const Device& device);
 
 /// Physics of one kernel on one device: the least time that the data sheet allows.
 struct Bound {

@@ -12,17 +12,17 @@ Coverage coverage_of(const Combination& combination, const Net& net, std::span<c
     return precision == combination;
   };
   bool precision = false, anywhere = false;
-  for (const Correction& c : net.corrections) {
+  for (const DeviceResidual& c : net.residuals) {
     precision |= !c.tells_combinations() ||
                  std::any_of(c.measured.begin(), c.measured.end(), same_precision);
     anywhere |= c.covers(combination);
   }
   Coverage coverage{combination, "", {}};
-  // A correction with this weight is that of the device itself.
+  // A residual with this weight is that of the device itself.
   constexpr float kItself = 0.5f;
   bool here = true;
   for (const Near& n : near) {
-    coverage.by_near.push_back(n.correction->covers(combination));
+    coverage.by_near.push_back(n.residual->covers(combination));
     if (n.weight >= kItself && !coverage.by_near.back()) here = false;
   }
   if (!precision) {
@@ -68,7 +68,7 @@ Spread spread_of(const Net& net, std::span<const Near> near, const Coverage& cov
     known += weight;
   };
   for (size_t i = 0; i < near.size(); ++i) {
-    if (coverage.by_near[i]) add(near[i].correction->interval, near[i].weight);
+    if (coverage.by_near[i]) add(near[i].residual->interval, near[i].weight);
   }
   if (known < 1) add(net.interval, 1 - known);
   return {spread.low / known, spread.high / known, spread.common_share / known};

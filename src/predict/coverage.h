@@ -18,7 +18,8 @@ struct Coverage {
   std::vector<bool> by_near;  ///< whether the rows of a near device hold it
 };
 
-/// Looks kernels up in what a model was trained on, for one device and the corrections near it.
+/// Looks kernels up in what a model was trained on, for one device and the device residuals near
+/// it.
 class Coverages {
  public:
   Coverages(const Net& net, std::span<const Near> near, const Device& device);
@@ -45,7 +46,7 @@ struct Spread {
 
 /// That of left-out devices, or nearer to that of a measured device the more alike the two are. A
 /// near device whose rows do not hold the combination says nothing of its errors. `bound` is in
-/// shortest kernels.
+/// latency floors.
 Spread spread_of(const Net& net, std::span<const Near> near, const Coverage& coverage,
                  double bound);
 

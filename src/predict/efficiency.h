@@ -1,8 +1,8 @@
 #pragma once
 
 // The efficiency model: how a kernel's time follows from its bound and its features.
-//   logit = min(law that all devices share, what the board's power allows) + Σ networks'
-//   corrections time  = (shortest kernel + bound · (1 + exp(-logit))) · exp(Σ forests' corrections)
+//   logit = min(base model, what the board's power allows) + Σ device residuals that are networks
+//   time  = (latency floor + bound · (1 + exp(-logit))) · exp(Σ device residuals that are forests)
 // 1 + exp(-logit) is 1 / utilization, so no time is below the bound. Forecasts, training and
 // calibration compute it here.
 
@@ -20,8 +20,8 @@ inline constexpr float kHighestLogit = 40.0f;
 
 /// The time of one kernel as a function of the logit of its utilization.
 struct Law {
-  double shortest_s = 0;  ///< shortest_kernel_s
-  double bound_s = 0;     ///< Bound::law_s
+  double floor_s = 0;  ///< latency_floor_s
+  double bound_s = 0;  ///< Bound::law_s
   double lowest_logit = 0;
 
   /// exp(-logit), the logit held between the lowest and the highest: what utilization loses, as a
@@ -31,12 +31,12 @@ struct Law {
   /// The logit at which the law takes `seconds`. Faster than the bound can't be forecast; 0.25 %
   /// above it is as near as makes sense.
   double logit(double seconds) const;
-  /// The bound in shortest kernels, which says how long a kernel is.
+  /// The bound in latency floors, which says how long a kernel is.
   double size() const;
 };
 Law law_of(NetKind kind, const Bound& bound, const Device& device);
 
-/// The law as training takes it: the logarithm of the time in shortest kernels, and its derivative
+/// The law as training takes it: the logarithm of the time in latency floors, and its derivative
 /// by the logit, in single precision.
 struct LogTime {
   float value, slope;
@@ -65,13 +65,13 @@ struct InputRows {
   size_t count = 0;
 };
 
-/// The logits of the law that all devices share, none above its row's cap (power_cap_logit).
-void shared_logits(const Net& net, InputRows inputs, std::span<const float> caps,
-                   std::span<float> logits);
+/// The logits of the base model, none above its row's cap (power_cap_logit).
+void base_logits(const Net& net, InputRows inputs, std::span<const float> caps,
+                 std::span<float> logits);
 
-/// Adds what the near devices' corrections say: networks to the logits, forests to the logarithms
+/// Adds the residuals of the near devices: networks to the logits, forests to the logarithms
 /// of factors on the time.
-void add_corrections(std::span<const Near> near, Software software, InputRows inputs,
-                     std::span<float> logits, std::span<float> log_factors);
+void add_residuals(std::span<const Near> near, Software software, InputRows inputs,
+                   std::span<float> logits, std::span<float> log_factors);
 
 }  // namespace tilecast

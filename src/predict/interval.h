@@ -12,7 +12,7 @@ inline constexpr double kCoverage = 0.8;
 /// on the forecast between which 80 % of them lie, at three sizes of the physical bound. Short
 /// kernels scatter more than long ones.
 struct IntervalLaw {
-  /// Bounds in shortest kernels: rows of up to 1, up to 10, and above stand for these.
+  /// Bounds in latency floors: rows of up to 1, up to 10, and above stand for these.
   static constexpr std::array<double, 3> kAnchors = {0.5, 3, 30};
   static size_t bin_of(double bound) { return bound < 1 ? 0 : bound < 10 ? 1 : 2; }
 
@@ -25,7 +25,7 @@ struct IntervalLaw {
   struct Logs {
     double low, high;
   };
-  /// Between the anchors linear in the logarithm of the bound (in shortest kernels).
+  /// Between the anchors linear in the logarithm of the bound (in latency floors).
   Logs at(double bound) const;
   bool valid() const;
   bool operator==(const IntervalLaw&) const = default;

@@ -96,10 +96,10 @@ void calibrate_spread(const Calibrated& calibrated, Spread& spread) {
 }
 
 Limit limit_of(const Bound& bound, double reference, double seconds) {
-  // Within twice the shortest kernel nothing but latency can be seen, and where the data sheet
+  // Within twice the latency floor nothing but latency can be seen, and where the data sheet
   // allows a tenth of the time no rate explains it.
   constexpr double kExplains = 0.1;
-  if (seconds < 2 * kShortestKernel || reference < kExplains * seconds) return Limit::kLatency;
+  if (seconds < 2 * kLatencyFloor || reference < kExplains * seconds) return Limit::kLatency;
   return bound.compute_s >= bound.memory_s ? Limit::kCompute : Limit::kMemory;
 }
 
@@ -129,10 +129,10 @@ KernelTime finish(const Row& row, const Device& device, double law_s, const Spre
 void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weights) {
   const Net& net = weights.net(kind);
   Batch all = describe_all(kind, batch, weights);
-  const std::vector<Near> near = near_corrections(net, batch.device);
+  const std::vector<Near> near = near_residuals(net, batch.device);
   std::vector<float> logits(all.rows.size()), log_factors(all.rows.size(), 0.0f);
-  shared_logits(net, all.input_rows(), all.caps, logits);
-  add_corrections(near, batch.conditions.software, all.input_rows(), logits, log_factors);
+  base_logits(net, all.input_rows(), all.caps, logits);
+  add_residuals(near, batch.conditions.software, all.input_rows(), logits, log_factors);
   const Calibrated calibrated = calibration_of(kind, weights, batch.device);
   if (calibrated.weight > 0) calibrate_logits(calibrated, all, logits, log_factors);
   Coverages coverages(net, near, batch.device);

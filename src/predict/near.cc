@@ -4,12 +4,12 @@
 
 namespace tilecast {
 
-std::vector<float> correction_weights(const Net& net, const Device& device) {
+std::vector<float> residual_weights(const Net& net, const Device& device) {
   const Signature signature = signature_of(device);
   std::vector<float> alike;
-  for (const Correction& c : net.corrections) alike.push_back(similarity(signature, c.signature));
+  for (const DeviceResidual& c : net.residuals) alike.push_back(similarity(signature, c.signature));
   std::vector<float> weights;
-  for (const Correction& c : net.corrections) {
+  for (const DeviceResidual& c : net.residuals) {
     float weight = 0;
     for (size_t i = 0; i < alike.size(); ++i) weight += c.kriging[i] * alike[i];
     weights.push_back(weight > kNegligible ? std::min(weight, 1.0f) : 0.0f);
@@ -17,21 +17,21 @@ std::vector<float> correction_weights(const Net& net, const Device& device) {
   return weights;
 }
 
-std::vector<Near> near_corrections(const Net& net, const Device& device) {
-  const std::vector<float> weights = correction_weights(net, device);
+std::vector<Near> near_residuals(const Net& net, const Device& device) {
+  const std::vector<float> weights = residual_weights(net, device);
   std::vector<Near> near;
   for (size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i] > 0) near.push_back({&net.corrections[i], weights[i]});
+    if (weights[i] > 0) near.push_back({&net.residuals[i], weights[i]});
   }
   return near;
 }
 
 CallOverhead call_overhead(const Net& net, const Device& device) {
-  const std::vector<float> weights = correction_weights(net, device);
+  const std::vector<float> weights = residual_weights(net, device);
   CallOverhead sum{0, 0, 0};
   double known = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
-    const double own = weights[i] * net.corrections[i].call_overhead_s;
+    const double own = weights[i] * net.residuals[i].call_overhead_s;
     sum = {sum.seconds + own, sum.low_s + own, sum.high_s + own};
     known += weights[i];
   }

@@ -17,8 +17,8 @@ struct Inputs {
   const Attention& a;
   const Conditions& conditions;
   const Bound& bound;
-  double shortest;  ///< shortest_kernel_s
-  double memory;    ///< seconds of all traffic from DRAM
+  double floor_s;  ///< latency_floor_s
+  double memory;   ///< seconds of all traffic from DRAM
   double blocks, occupancy, blocks_per_sm;
   double reach;  ///< keys that the last query sees
   /// Seconds of the blocks of one SM, one after the other, at its share of the peak.
@@ -32,7 +32,7 @@ Inputs inputs_of(NetKind kind, const Kernel& kernel, const Device& device,
   const auto& a = std::get<Attention>(kernel.shape);
   const bool decode = a.is_decode();
   Inputs x{.kernel = kernel, .a = a, .conditions = conditions, .bound = bound};
-  x.shortest = shortest_kernel_s(kind, device);
+  x.floor_s = latency_floor_s(kind, device);
   x.memory = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
   const Waves waves = count_waves(kernel, device, {});
   x.blocks = waves.tiles;
@@ -56,13 +56,13 @@ using F = Feature<Inputs>;
 
 float is_trtllm(const Inputs& x) { return flag(x.conditions.software == Software::kTensorRtLlm); }
 
-constexpr auto kPrefillShared = std::to_array<F>({
+constexpr auto kPrefillBase = std::to_array<F>({
     {"log2_serial_bound",
      [](const Inputs& x) {
-       return std::clamp(log2_of(std::max(x.serial, x.memory) / x.shortest), -8.0f, 10.0f);
+       return std::clamp(log2_of(std::max(x.serial, x.memory) / x.floor_s), -8.0f, 10.0f);
      }},
     {"log2_bound",
-     [](const Inputs& x) { return std::clamp(log2_of(x.bound.law_s / x.shortest), -6.0f, 8.0f); }},
+     [](const Inputs& x) { return std::clamp(log2_of(x.bound.law_s / x.floor_s), -6.0f, 8.0f); }},
     {"log2_key_steps",
      [](const Inputs& x) { return std::clamp(log2_of(x.reach / kKeyTile), 0.0f, 11.0f); }},
     {"log2_few_blocks_per_sm",
@@ -90,7 +90,7 @@ constexpr auto kSizes = std::to_array<F>({
     {"log2_kv_heads", [](const Inputs& x) { return log2_of(x.a.kv_heads); }},
     {"log2_reach", [](const Inputs& x) { return log2_of(x.reach); }},
     {"log2_blocks_per_sm", [](const Inputs& x) { return log2_of(x.blocks_per_sm); }},
-    {"log2_full_bound", [](const Inputs& x) { return log2_of(x.bound.law_s / x.shortest); }},
+    {"log2_full_bound", [](const Inputs& x) { return log2_of(x.bound.law_s / x.floor_s); }},
 });
 
 constexpr auto kKeys = std::to_array<F>({
@@ -100,9 +100,9 @@ constexpr auto kKeys = std::to_array<F>({
     {"has_window", [](const Inputs& x) { return flag(x.a.window > 0); }},
 });
 
-constexpr auto kDecodeShared = std::to_array<F>({
+constexpr auto kDecodeBase = std::to_array<F>({
     {"log2_bound",
-     [](const Inputs& x) { return std::clamp(log2_of(x.bound.law_s / x.shortest), -8.0f, 8.0f); }},
+     [](const Inputs& x) { return std::clamp(log2_of(x.bound.law_s / x.floor_s), -8.0f, 8.0f); }},
     {"log2_few_blocks_per_sm",
      [](const Inputs& x) { return std::clamp(log2_of(x.blocks_per_sm), -5.0f, 3.0f); }},
     {"log2_kib_per_block",
@@ -132,8 +132,8 @@ constexpr auto kGroup = std::to_array<F>({
     {"log2_group", [](const Inputs& x) { return log2_of(x.group); }},
 });
 
-using Prefill = FeatureTable<kPrefillShared, kPrefillOwn, kSizes, kKeys>;
-using Decode = FeatureTable<kDecodeShared, kDecodeOwn, kSizes, kGroup, kKeys>;
+using Prefill = FeatureTable<kPrefillBase, kPrefillOwn, kSizes, kKeys>;
+using Decode = FeatureTable<kDecodeBase, kDecodeOwn, kSizes, kGroup, kKeys>;
 
 /// What prefill and decode have in common.
 template <NetKind kKind, class Table>
@@ -146,7 +146,7 @@ NetDef net(std::string_view name) {
                 return attention != nullptr && attention->is_decode() == kDecode;
               },
           .features = Table::names(),
-          .shared = Table::kSharedCount,
+          .base_features = Table::kBaseCount,
           .lowest_logit = -12.0f,
           .counts_cycles = true,
           .caches = MeasuredCaches::kReplayed,

@@ -17,8 +17,8 @@ struct Inputs {
   double tokens;  ///< of a busy expert
   Waves waves;
   double tiles_per_sm;
-  double shortest;  ///< shortest_kernel_s
-  double memory;    ///< seconds of all traffic from DRAM
+  double floor_s;  ///< latency_floor_s
+  double memory;   ///< seconds of all traffic from DRAM
   float bytes_per_l2;
   int64_t weight_bits;
 };
@@ -31,7 +31,7 @@ Inputs inputs_of(const Kernel& kernel, const Device& device, const Conditions& c
   x.tokens = e.assignments / x.busy;
   x.waves = count_waves(kernel, device, {});
   x.tiles_per_sm = x.waves.tiles / static_cast<double>(device.gpu().sm_count);
-  x.shortest = shortest_kernel_s(NetKind::kExperts, device);
+  x.floor_s = latency_floor_s(NetKind::kExperts, device);
   x.memory = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s;
   x.bytes_per_l2 = log2_bytes_per_l2(kernel, device);
   x.weight_bits = dtype_bits(x.scheme == QuantScheme::kNone ? kernel.dtype
@@ -41,7 +41,7 @@ Inputs inputs_of(const Kernel& kernel, const Device& device, const Conditions& c
 
 using F = Feature<Inputs>;
 
-constexpr auto kShared = std::to_array<F>({
+constexpr auto kBase = std::to_array<F>({
     {"log2_tokens_per_expert",
      [](const Inputs& x) { return std::clamp(log2_of(x.tokens), -1.0f, 10.0f); }},
     {"log2_few_tiles_per_sm",
@@ -52,9 +52,7 @@ constexpr auto kShared = std::to_array<F>({
     {"log2_inner_size",
      [](const Inputs& x) { return std::clamp(log2_of(x.e.ffn_dim), 6.0f, 12.0f); }},
     {"log2_bound",
-     [](const Inputs& x) {
-       return std::clamp(log2_of(x.bound.law_s / x.shortest), -12.0f, 10.0f);
-     }},
+     [](const Inputs& x) { return std::clamp(log2_of(x.bound.law_s / x.floor_s), -12.0f, 10.0f); }},
     {"log2_intensity",
      [](const Inputs& x) {
        return std::clamp(log2_of(x.bound.compute_s / x.memory), -7.0f, 5.0f);
@@ -93,11 +91,11 @@ constexpr auto kOwn = std::to_array<F>({
      [](const Inputs& x) {
        return log2_of(static_cast<double>(x.e.tokens) * static_cast<double>(x.e.top_k));
      }},
-    {"log2_full_bound", [](const Inputs& x) { return log2_of(x.bound.law_s / x.shortest); }},
+    {"log2_full_bound", [](const Inputs& x) { return log2_of(x.bound.law_s / x.floor_s); }},
     {"align_inner", [](const Inputs& x) { return alignment(x.e.ffn_dim, 9); }},
 });
 
-using Table = FeatureTable<kShared, kOwn>;
+using Table = FeatureTable<kBase, kOwn>;
 
 }  // namespace
 
@@ -105,7 +103,7 @@ NetDef experts_net() {
   return {.name = "experts",
           .covers = [](const Kernel& kernel) { return kernel.is<Experts>(); },
           .features = Table::names(),
-          .shared = Table::kSharedCount,
+          .base_features = Table::kBaseCount,
           .lowest_logit = -12.0f,
           .counts_cycles = true,
           .caches = MeasuredCaches::kReplayed,

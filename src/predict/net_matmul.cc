@@ -50,9 +50,9 @@ float tile_fill(const Inputs& x) {
 
 using F = Feature<Inputs>;
 
-// Features of the shared law end where more of them changes nothing any more, so that a device with
+// Features of the base model end where more of them changes nothing any more, so that a device with
 // more of it is no unknown land.
-constexpr auto kSingleShared = std::to_array<F>({
+constexpr auto kSingleBase = std::to_array<F>({
     {"log2_tile_reuse",
      [](const Inputs& x) {
        return log2_of(static_cast<double>(x.tile.m) * x.tile.n / (x.tile.m + x.tile.n));
@@ -93,11 +93,11 @@ constexpr auto kEntryPoint = std::to_array<F>({
     {"is_linear", [](const Inputs& x) { return flag(!x.gemm.batched); }},
 });
 
-// Which tile the library picks for narrow types is not known: the fill of three usual ones stands
+// Which tile the library picks in low precision is not known: the fill of three usual ones stands
 // for it.
 constexpr Tile kUsualTile = {128, 128};
 
-constexpr auto kNarrowShared = std::to_array<F>({
+constexpr auto kLowPrecisionBase = std::to_array<F>({
     {"log2_few_tiles_per_sm",
      [](const Inputs& x) { return std::clamp(x.tiles_per_sm, -7.0f, 4.0f); }},
     {"occupancy_128", [](const Inputs& x) { return static_cast<float>(x.waves.occupancy); }},
@@ -116,8 +116,8 @@ constexpr auto kNarrowShared = std::to_array<F>({
      }},
     {"log2_bound",
      [](const Inputs& x) {
-       const double shortest = shortest_kernel_s(NetKind::kTensorMatmul, x.device);
-       return std::clamp(log2_of(x.bound.law_s / shortest), -12.0f, 8.0f);
+       const double floor_s = latency_floor_s(NetKind::kTensorMatmul, x.device);
+       return std::clamp(log2_of(x.bound.law_s / floor_s), -12.0f, 8.0f);
      }},
     {"on_matrix_unit",
      [](const Inputs& x) {
@@ -131,8 +131,8 @@ constexpr auto kNarrowShared = std::to_array<F>({
      [](const Inputs& x) { return flag(x.kernel.scheme == QuantScheme::kFp8Block); }},
 });
 
-using Single = FeatureTable<kSingleShared, kTileSizes, kSizes, kEntryPoint>;
-using Narrow = FeatureTable<kNarrowShared, kSizes>;
+using Single = FeatureTable<kSingleBase, kTileSizes, kSizes, kEntryPoint>;
+using LowPrecision = FeatureTable<kLowPrecisionBase, kSizes>;
 
 }  // namespace
 
@@ -142,7 +142,7 @@ NetDef matmul_net() {
       .covers =
           [](const Kernel& kernel) { return kernel.is_product() && is_single_precision(kernel); },
       .features = Single::names(),
-      .shared = Single::kSharedCount,
+      .base_features = Single::kBaseCount,
       .lowest_logit = -4.6f,  // 1 %: about one tile on a device of a hundred SMs
       .profiled_tiles = true,
       .pair_dtypes = {DType::kFp32},
@@ -158,8 +158,8 @@ NetDef tensor_matmul_net() {
       .name = "tensor_matmul",
       .covers =
           [](const Kernel& kernel) { return kernel.is_product() && !is_single_precision(kernel); },
-      .features = Narrow::names(),
-      .shared = Narrow::kSharedCount,
+      .features = LowPrecision::names(),
+      .base_features = LowPrecision::kBaseCount,
       // The smallest measured take microseconds for nanoseconds of traffic.
       .lowest_logit = -12.0f,
       .counts_cycles = true,
@@ -169,7 +169,7 @@ NetDef tensor_matmul_net() {
       .make =
           [](const Kernel& kernel, const Device& device, const Conditions& conditions,
              const Bound& bound, Tile) {
-            return Narrow::values(inputs_of(kernel, device, conditions, bound, kUsualTile));
+            return LowPrecision::values(inputs_of(kernel, device, conditions, bound, kUsualTile));
           }};
 }
 

@@ -54,7 +54,7 @@ NetDef rows_net(std::string_view name) {
                 return rows != nullptr && rows->function == kFunction;
               },
           .features = RowsTable::names(),
-          .shared = RowsTable::kSharedCount,
+          .base_features = RowsTable::kBaseCount,
           .lowest_logit = -5.0f,
           .pair_dtypes = {DType::kFp32, DType::kBf16, DType::kInt8},
           .make = [](const Kernel& kernel, const Device& device, const Conditions&, const Bound&,
@@ -67,7 +67,7 @@ NetDef elementwise_net() {
   return {.name = "elementwise",
           .covers = [](const Kernel& kernel) { return kernel.is<Stream>(); },
           .features = StreamTable::names(),
-          .shared = StreamTable::kSharedCount,
+          .base_features = StreamTable::kBaseCount,
           .lowest_logit = -6.0f,  // 0.25 %: the bound of small kernels is that of L2
           .pair_dtypes = {DType::kFp32, DType::kBf16, DType::kInt8},
           .make = [](const Kernel& kernel, const Device& device, const Conditions&, const Bound&,

@@ -16,7 +16,7 @@
 
 namespace tilecast {
 
-/// The learned models: one per kind of law. Matrix products in single precision share one, those
+/// The learned models: one per kind of kernel. Matrix products in single precision share one, those
 /// in other types (tensor cores) another, all kernels that only stream memory a third.
 enum class NetKind : uint8_t {
   kMatmul,
@@ -45,20 +45,19 @@ struct Feature {
   float (*value)(const Inputs&);
 };
 
-/// The features of a kind: those that the law shared by all devices sees, then those that only
-/// corrections of single devices see, in one list or several. All are constexpr arrays, so the
-/// calls are direct.
-template <const auto& kShared, const auto&... kOwn>
+/// The features of a kind: those that its base model sees, then those that only device residuals
+/// see, in one list or several. All are constexpr arrays, so the calls are direct.
+template <const auto& kBase, const auto&... kOwn>
 struct FeatureTable {
-  static constexpr size_t kSharedCount = kShared.size();
-  static_assert((kShared.size() + ... + kOwn.size()) <= kMaxFeatures);
+  static constexpr size_t kBaseCount = kBase.size();
+  static_assert((kBase.size() + ... + kOwn.size()) <= kMaxFeatures);
 
   static std::vector<std::string_view> names() {
     std::vector<std::string_view> all;
     const auto append = [&](const auto& features) {
       for (const auto& feature : features) all.push_back(feature.name);
     };
-    append(kShared);
+    append(kBase);
     (append(kOwn), ...);
     return all;
   }
@@ -66,7 +65,7 @@ struct FeatureTable {
   static Features values(const Inputs& x) {
     Features all{};
     float* out = all.data();
-    fill<kShared>(x, out, std::make_index_sequence<kShared.size()>());
+    fill<kBase>(x, out, std::make_index_sequence<kBase.size()>());
     (fill<kOwn>(x, out, std::make_index_sequence<kOwn.size()>()), ...);
     return all;
   }
@@ -80,7 +79,7 @@ struct FeatureTable {
   }
 };
 
-/// Where the operands of a kind's measured kernels lay, which is what its law means.
+/// Where the operands of a kind's measured kernels lay, which is what its model means.
 enum class MeasuredCaches : uint8_t {
   kUnknown,   ///< calls one by one: at best all of L2 is warm
   kCold,      ///< everything came from DRAM
@@ -89,28 +88,28 @@ enum class MeasuredCaches : uint8_t {
 
 /// How training learns a kind.
 struct Learning {
-  bool forests = false;       ///< corrections are forests, one for each software; else networks
-  bool small_law = false;     ///< half the units, a fifth of the epochs
-  bool thins_law = false;     ///< the law learns from a draw of the rows (fold.cc)
-  bool keeps_layers = false;  ///< rows of a layer are held out together
-  bool drops_rows_below_bound = false;  ///< rows faster than the law's bound are left out
+  bool forests = false;           ///< residuals are forests, one for each software; else networks
+  bool small_base_model = false;  ///< half the units, a fifth of the epochs
+  bool thins_base_rows = false;   ///< the base model learns from a draw of the rows (fold.cc)
+  bool keeps_layers = false;      ///< rows of a layer are held out together
+  bool drops_rows_below_bound = false;  ///< rows faster than Bound::law_s are left out
 };
-/// For what was measured in whole layers, many rows each, on few devices: the law is kept simple,
-/// and forests hold what is each device's and software's own.
+/// For what was measured in whole layers, many rows each, on few devices: the base model is kept
+/// simple, and forests hold what is each device's and software's own.
 inline constexpr Learning kLearnedFromLayers = {.forests = true,
-                                                .small_law = true,
-                                                .thins_law = true,
+                                                .small_base_model = true,
+                                                .thins_base_rows = true,
                                                 .keeps_layers = true,
                                                 .drops_rows_below_bound = true};
 
-/// What a kind of law is made of: the only place that knows it.
+/// What the model of a kind is made of: the only place that knows it.
 struct NetDef {
   std::string_view name;
   /// The kernels that it is for; the first kind in the table counts.
   bool (*covers)(const Kernel&) = nullptr;
   std::vector<std::string_view> features;
-  /// The first so many are what the law shared by all devices sees.
-  size_t shared = 0;
+  /// The first so many are what the base model, which all devices share, sees.
+  size_t base_features = 0;
   /// The lowest logit of utilization: where a network extrapolates it has no other floor.
   float lowest_logit = -5.0f;
   /// Whether what the kernels take beside their bound (launch, filling the pipeline, the first

@@ -144,7 +144,7 @@ TEST(TensorMatmul, SaysWhatItBorrows) {
   EXPECT_EQ(feature_of("linear", DType::kFp16, "P100"), "on_matrix_unit");
 }
 
-TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAStranger) {
+TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAnUnseenDevice) {
   // Experts in int4 were measured with vLLM and SGLang on H100, with TensorRT-LLM on no GPU.
   const SizeList sizes = {{"tokens", 64},       {"ffn_dim", 8192},
                           {"hidden_dim", 5120}, {"num_experts", 16},
@@ -227,15 +227,15 @@ TEST(CostModels, HaveNamesOfTheirOwnAndTheLearnedOnesAreOfGpus) {
 }
 
 TEST(Efficiency, TrainingAndForecastsHaveOneLaw) {
-  const Law law{.shortest_s = 2e-6, .bound_s = 1e-4, .lowest_logit = -5};
+  const Law law{.floor_s = 2e-6, .bound_s = 1e-4, .lowest_logit = -5};
   for (const float logit : {-9.0f, -5.0f, -1.0f, 0.0f, 3.0f, 60.0f}) {
     const LogTime time = log_time(static_cast<float>(law.size()), logit, -5.0f);
-    EXPECT_NEAR(time.value, std::log(law.seconds(logit) / law.shortest_s), 1e-5) << logit;
+    EXPECT_NEAR(time.value, std::log(law.seconds(logit) / law.floor_s), 1e-5) << logit;
     if (logit < -4 || logit > 4) continue;
     EXPECT_NEAR(law.logit(law.seconds(logit)), logit, 1e-9);
   }
   EXPECT_EQ(law.seconds(-9), law.seconds(-5)) << "held at the lowest";
-  EXPECT_EQ(law.seconds(60), law.shortest_s + law.bound_s);
+  EXPECT_EQ(law.seconds(60), law.floor_s + law.bound_s);
 }
 
 TEST(Kinds, NoKernelIsOfTwoAndEachFeatureHasAName) {
@@ -279,20 +279,19 @@ TEST(SimilarityTest, FallsWithTheDataSheetsDistance) {
   EXPECT_LT(similarity(v100, signature_of(find_device("H100"))), 0.02f);
 }
 
-TEST(Corrections, AMeasuredDeviceGetsItsOwnInFull) {
+TEST(DeviceResiduals, AMeasuredDeviceGetsItsOwnInFull) {
   const Weights weights = load_weights("");
   for (const Net& net : weights.nets) {
-    for (size_t i = 0; i < net.corrections.size(); ++i) {
-      const std::vector<float> counts =
-          correction_weights(net, find_device(net.corrections[i].source));
+    for (size_t i = 0; i < net.residuals.size(); ++i) {
+      const std::vector<float> counts = residual_weights(net, find_device(net.residuals[i].source));
       for (size_t j = 0; j < counts.size(); ++j)
-        EXPECT_NEAR(counts[j], i == j ? 1 : 0, 0.05) << net.corrections[i].source << " " << j;
+        EXPECT_NEAR(counts[j], i == j ? 1 : 0, 0.05) << net.residuals[i].source << " " << j;
     }
-    Device stranger = find_device("P4");
-    auto& chip = std::get<Gpu>(stranger.chip);
+    Device unseen = find_device("P4");
+    auto& chip = std::get<Gpu>(unseen.chip);
     chip.sm_count *= 50;
     chip.l2_bytes *= 1000;
-    const std::vector<float> unlike = correction_weights(net, stranger);
+    const std::vector<float> unlike = residual_weights(net, unseen);
     EXPECT_EQ(*std::max_element(unlike.begin(), unlike.end()), 0);
   }
 }
@@ -308,7 +307,7 @@ TEST(IntervalLawTest, IsLinearBetweenItsAnchors) {
   EXPECT_FALSE((IntervalLaw{.common_share = 1.5}).valid());
 }
 
-TEST(Corrections, AMeasuredMachinesCallOverheadIsItsOwn) {
+TEST(DeviceResiduals, AMeasuredMachinesCallOverheadIsItsOwn) {
   const Net& net = weights().net(NetKind::kElementwise);
   const CallOverhead v100 = call_overhead(net, find_device("V100-PCIE-32GB"));
   EXPECT_EQ(v100.low_s, v100.high_s);
@@ -434,9 +433,9 @@ TEST(WeightsFile, EmbeddedOnesAreWhole) {
 TEST(WeightsFile, TreesOfTrustedContentAreReadWhereTheyLie) {
   const std::string content = serialize_weights(weights());
   const auto lies_in = [&](const Weights& read) {
-    const Correction& correction = read.net(NetKind::kExperts).corrections.front();
+    const DeviceResidual& residual = read.net(NetKind::kExperts).residuals.front();
     const char* tree =
-        reinterpret_cast<const char*>(correction.forests.front().forest.trees().data());
+        reinterpret_cast<const char*>(residual.forests.front().forest.trees().data());
     return tree >= content.data() && tree < content.data() + content.size();
   };
   EXPECT_TRUE(lies_in(parse_weights(content, "w", Checksum::kTrust)));
@@ -485,11 +484,11 @@ TEST(Forests, WalkTheirTrees) {
 }
 
 TEST(Forests, ADevicesCorrectionIsTheSoftwaresOrTheNearest) {
-  Correction correction;
-  correction.forests = {{Software::kTensorRtLlm, two_splits()}, {Software::kSglang, two_splits()}};
-  EXPECT_EQ(correction.forest_of(Software::kTensorRtLlm), &correction.forests[0].forest);
-  EXPECT_EQ(correction.forest_of(Software::kVllm), &correction.forests[1].forest);
-  EXPECT_EQ(correction.forest_of(Software::kPyTorch), &correction.forests[1].forest);
+  DeviceResidual residual;
+  residual.forests = {{Software::kTensorRtLlm, two_splits()}, {Software::kSglang, two_splits()}};
+  EXPECT_EQ(residual.forest_of(Software::kTensorRtLlm), &residual.forests[0].forest);
+  EXPECT_EQ(residual.forest_of(Software::kVllm), &residual.forests[1].forest);
+  EXPECT_EQ(residual.forest_of(Software::kPyTorch), &residual.forests[1].forest);
 }
 
 TEST(Forests, SoftwareWithKernelsOfItsOwnHasItsOwnTimes) {

@@ -20,7 +20,7 @@ void estimate_unlearned(const CostBatch& batch, const Weights&) {
   constexpr double kHighest = 4;
   for (const size_t i : batch.rows) {
     KernelTime time = roofline_time(batch.kernels[i], batch.device);
-    time.seconds += kShortestKernel;
+    time.seconds += kLatencyFloor;
     time.high_s = kHighest * time.seconds;
     time.utilization_ratio = time.low_s / time.seconds;
     time.extrapolated = true;

@@ -13,7 +13,7 @@ inline constexpr std::string_view kNoModel = "model";
 /// Error{kUnsupported} where the device has no unit for the kernel's dtype.
 KernelTime roofline_time(const Kernel& kernel, const Device& device);
 
-/// The cost model of kernels that no other covers: the shortest kernel plus the roofline, flagged
+/// The cost model of kernels that no other covers: the latency floor plus the roofline, flagged
 /// as extrapolated. Its interval reaches from the bound itself to four times the forecast (guess:
 /// measured kernels mostly use a quarter to all of what the data sheet allows; a model of such
 /// kernels would settle it).

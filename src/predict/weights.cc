@@ -8,12 +8,12 @@
 
 namespace tilecast {
 
-bool Correction::covers(const Combination& combination) const {
+bool DeviceResidual::covers(const Combination& combination) const {
   return !tells_combinations() ||
          std::find(measured.begin(), measured.end(), combination) != measured.end();
 }
 
-const Forest* Correction::forest_of(Software software) const {
+const Forest* DeviceResidual::forest_of(Software software) const {
   // Its own, else the nearest: PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton;
   // TensorRT-LLM has its own kernels.
   for (const Software near :

@@ -24,22 +24,22 @@ struct CallOverhead {
   bool operator==(const CallOverhead&) const = default;
 };
 
-/// What one software's kernels on a measured device take longer than the shared law says.
+/// What one software's kernels on a measured device take longer than the base model says.
 struct SoftwareForest {
   Software software = Software::kPyTorch;
-  Forest forest;  ///< features → log(measured / shared law)
+  Forest forest;  ///< features → log(measured / base model)
 
   bool operator==(const SoftwareForest&) const = default;
 };
 
-/// What a measured device does differently from the law that all share: in full on that device,
+/// What a measured device does differently from the base model: in full on that device,
 /// less on others the less their data sheets are alike. Either networks that add to the logit, or,
 /// where whole layers were measured (Learning::forests), forests that add to the logarithm of the
 /// time.
-struct Correction {
+struct DeviceResidual {
   std::string source;  ///< the measured device; for people only
   Signature signature{};
-  std::vector<float> kriging;  ///< this one's row of the inverse of all corrections' similarities
+  std::vector<float> kriging;  ///< this one's row of the inverse of all residuals' similarities
   std::vector<Mlp> members;    ///< an ensemble on all features; the outputs are averaged
   std::vector<SoftwareForest> forests;
   std::vector<Combination> measured;  ///< that the device's rows hold
@@ -52,22 +52,22 @@ struct Correction {
   const Forest* forest_of(Software software) const;
   /// Networks know no precision and no software: what they say holds for all.
   bool tells_combinations() const { return !forests.empty(); }
-  /// Whether the correction is one for such kernels.
+  /// Whether the residual is one for such kernels.
   bool covers(const Combination& combination) const;
-  bool operator==(const Correction&) const = default;
+  bool operator==(const DeviceResidual&) const = default;
 };
 
-/// One learned law: features → logit of utilization.
+/// One learned model: features → logit of utilization.
 struct Net {
   TrainedOn trained_on;
-  std::vector<Mlp> members;  ///< an ensemble on the shared features; the logits are averaged
-  std::vector<Correction> corrections;
+  std::vector<Mlp> members;  ///< the base model: an ensemble; the logits are averaged
+  std::vector<DeviceResidual> residuals;
   std::vector<float> mean;  ///< per feature, of the training rows
   std::vector<float> scale;
   std::vector<float> minimum;  ///< outside [minimum, maximum] a forecast extrapolates
   std::vector<float> maximum;
   IntervalLaw interval;  ///< of devices left out of training
-  /// As in Correction; what the machines of the measured devices say of others.
+  /// As in DeviceResidual; what the machines of the measured devices say of others.
   CallOverhead call_overhead;
 
   bool operator==(const Net&) const = default;

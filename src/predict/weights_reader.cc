@@ -70,12 +70,12 @@ class Reader {
     for (float scale : net.scale) {
       if (!(scale > 0)) unusable_weights(where_, "a feature's scale is not above 0");
     }
-    net.members = read_members(json.at("members"), net_def(kind).shared);
+    net.members = read_members(json.at("members"), net_def(kind).base_features);
     for (const Json& item : json.at("corrections"))
-      net.corrections.push_back(read_correction(item, width));
-    for (const Correction& correction : net.corrections) {
-      if (correction.kriging.size() != net.corrections.size())
-        unusable_weights(where_, "a correction does not fit the others");
+      net.residuals.push_back(read_residual(item, width));
+    for (const DeviceResidual& residual : net.residuals) {
+      if (residual.kriging.size() != net.residuals.size())
+        unusable_weights(where_, "a device residual does not fit the others");
     }
     return net;
   }
@@ -99,21 +99,21 @@ class Reader {
     return members;
   }
 
-  Correction read_correction(const Json& json, size_t width) {
-    Correction correction;
-    correction.source = json.at("source").get<std::string>();
-    correction.signature = json.at("signature").get<Signature>();
-    correction.kriging = float_list(json.at("kriging"));
-    if (!json.at("members").empty()) correction.members = read_members(json.at("members"), width);
+  DeviceResidual read_residual(const Json& json, size_t width) {
+    DeviceResidual residual;
+    residual.source = json.at("source").get<std::string>();
+    residual.signature = json.at("signature").get<Signature>();
+    residual.kriging = float_list(json.at("kriging"));
+    if (!json.at("members").empty()) residual.members = read_members(json.at("members"), width);
     for (const Json& item : json.at("forests"))
-      correction.forests.push_back(read_forest(item, width));
+      residual.forests.push_back(read_forest(item, width));
     for (const Json& item : json.at("measured"))
-      correction.measured.push_back(read_combination(item));
-    if (correction.members.empty() == correction.forests.empty())
-      unusable_weights(where_, "a correction is neither networks nor forests");
-    correction.interval = read_interval(json.at("interval"));
-    correction.call_overhead_s = json.at("call_overhead_s").get<double>();
-    return correction;
+      residual.measured.push_back(read_combination(item));
+    if (residual.members.empty() == residual.forests.empty())
+      unusable_weights(where_, "a device residual is neither networks nor forests");
+    residual.interval = read_interval(json.at("interval"));
+    residual.call_overhead_s = json.at("call_overhead_s").get<double>();
+    return residual;
   }
 
   Combination read_combination(const Json& json) const {

@@ -39,20 +39,20 @@ Json trained_on_header(const TrainedOn& trained) {
 }
 
 Json net_header(const Net& net, NetKind kind) {
-  Json corrections = Json::array();
-  for (const Correction& c : net.corrections)
-    corrections.push_back({{"source", c.source},
-                           {"signature", c.signature},
-                           {"kriging", c.kriging},
-                           {"members", widths_of(c.members)},
-                           {"forests", forests_of(c.forests)},
-                           {"measured", combinations_of(c.measured)},
-                           {"interval", interval_header(c.interval)},
-                           {"call_overhead_s", c.call_overhead_s}});
+  Json residuals = Json::array();
+  for (const DeviceResidual& c : net.residuals)
+    residuals.push_back({{"source", c.source},
+                         {"signature", c.signature},
+                         {"kriging", c.kriging},
+                         {"members", widths_of(c.members)},
+                         {"forests", forests_of(c.forests)},
+                         {"measured", combinations_of(c.measured)},
+                         {"interval", interval_header(c.interval)},
+                         {"call_overhead_s", c.call_overhead_s}});
   return {{"trained_on", trained_on_header(net.trained_on)},
           {"features", feature_names(kind)},
           {"members", widths_of(net.members)},
-          {"corrections", corrections},
+          {"corrections", residuals},
           {"mean", net.mean},
           {"scale", net.scale},
           {"minimum", net.minimum},
@@ -77,9 +77,9 @@ std::string serialize_weights(const Weights& weights) {
                      mlp.parameters.size() * sizeof(float));
     };
     for (const Mlp& mlp : net.members) append(mlp);
-    for (const Correction& correction : net.corrections) {
-      for (const Mlp& mlp : correction.members) append(mlp);
-      for (const SoftwareForest& f : correction.forests)
+    for (const DeviceResidual& residual : net.residuals) {
+      for (const Mlp& mlp : residual.members) append(mlp);
+      for (const SoftwareForest& f : residual.forests)
         payload.append(reinterpret_cast<const char*>(f.forest.trees().data()),
                        f.forest.trees().size_bytes());
     }

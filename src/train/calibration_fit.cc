@@ -60,7 +60,7 @@ CalibrationRows collect(NetKind kind, const Weights& weights, const Device& devi
     // The change of log time by the logit. A logit says little of the time where its share in it is
     // small, and a short call is noisy.
     const double loss = law.bound_s * law.loss(now);
-    const double share = std::max(0.05, loss / (law.shortest_s + law.bound_s + loss));
+    const double share = std::max(0.05, loss / (law.floor_s + law.bound_s + loss));
     rows.noise.push_back(1 / (share * share * std::max(0.05f, used[i]->weight)));
   }
   return rows;
@@ -70,13 +70,13 @@ struct Fit {
   Eigen::VectorXd weights;
   double offset = 0;
   double length = 1;
-  std::vector<double> unseen;  ///< each row's correction by the others
+  std::vector<double> unseen;  ///< what the others add to each row's logit
   double error = 0;            ///< mean |log time| of the rows, unseen
 };
 
-double log_time_error(const CalibrationRows& rows, size_t i, double correction) {
+double log_time_error(const CalibrationRows& rows, size_t i, double added) {
   const Law& law = rows.laws[i];
-  const double logit = clamped_logit(law, rows.forecast[i]) + correction;
+  const double logit = clamped_logit(law, rows.forecast[i]) + added;
   return std::log(law.seconds(logit) / rows.measured[i]);
 }
 

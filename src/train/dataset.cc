@@ -47,9 +47,9 @@ bool is_learned_warm(const Kernel& kernel) {
   return net_def(net_of(kernel)).caches == MeasuredCaches::kReplayed;
 }
 
-/// What a measurement says of the law: the predictor adds to a cold kernel of those what its
+/// What a measurement says to training: the predictor adds to a cold kernel of those what its
 /// operands take longer from DRAM.
-double law_seconds(const KernelMeasurement& m, const Device& device) {
+double training_seconds(const KernelMeasurement& m, const Device& device) {
   if (m.conditions.caches == Caches::kWarm || !is_learned_warm(m.kernel)) return m.measured_s;
   return m.measured_s - physical_bound(m.kernel, device).cold_s;
 }
@@ -133,12 +133,12 @@ class Preparer {
                           .conditions = m.conditions,
                           .device = *device,
                           .group = it->second,
-                          .seconds = law_seconds(m, data_.devices[*device]),
+                          .seconds = training_seconds(m, data_.devices[*device]),
                           .tile = m.tile});
   }
 
   /// Single calls hold the host's overhead: the smallest excess over the physical bound that the
-  /// card shows for the operator, in any file, less the shortest kernel.
+  /// card shows for the operator, in any file, less the latency floor.
   void remove_overhead() {
     std::map<std::pair<size_t, std::string>, std::vector<double>> excess;
     std::map<std::string, NetKind> kinds;
@@ -152,7 +152,7 @@ class Preparer {
       if (!single_call_[g]) continue;
       RowGroup& group = data_.groups[g];
       const double floor = quantile(excess[{group.device, group.op}], 0.002);
-      group.call_overhead_s = std::max(0.0, floor - kShortestKernel);
+      group.call_overhead_s = std::max(0.0, floor - kLatencyFloor);
       if (known_ != nullptr)
         group.call_overhead_s = std::min(
             group.call_overhead_s,
@@ -264,7 +264,7 @@ class Preparer {
         continue;
       }
       // Within the jitter of the overhead nothing of the kernel can be seen.
-      if (row.seconds < kShortestKernel && data_.groups[row.group].call_overhead_s > 0) {
+      if (row.seconds < kLatencyFloor && data_.groups[row.group].call_overhead_s > 0) {
         ++tiny;
         continue;
       }

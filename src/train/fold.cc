@@ -24,14 +24,14 @@ constexpr uint64_t kHeldOutShare = 10;
 constexpr double kSmallestScale = 0.1;
 
 /// On a device that can't reach its peak for want of power, compute-bound products of more than
-/// so many shortest kernels say nothing about how well a kernel uses a device, only how hot it was:
-/// the shared law does not learn from them. (Not judged by the measured time: that would keep just
+/// so many latency floors say nothing about how well a kernel uses a device, only how hot it was:
+/// the base model does not learn from them. (Not judged by the measured time: that would keep just
 /// the slowest.)
 constexpr float kPowerLimited = 10;
 
-/// A shared law needs no more rows of one operator, precision, software and device than this: its
-/// features are few. Corrections learn from all.
-constexpr uint64_t kSharedRows = 6000;
+/// A base model needs no more rows of one operator, precision, software and device than this: its
+/// features are few. Device residuals learn from all.
+constexpr uint64_t kMostBaseRows = 6000;
 
 /// One network's rows, described.
 struct Table {
@@ -97,7 +97,7 @@ void append_kernel(FoldPart& part, const Weights& weights, NetKind kind, const K
   part.caps.push_back(power_cap_logit(kernel, device, described.bound, weights.vector_pj_per_flop));
 }
 
-NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use) {
+NetRows selected_rows(const NetRows& rows, size_t width, const std::vector<bool>& use) {
   NetRows out{.width = width, .lowest_logit = rows.lowest_logit};
   for (size_t r = 0; r < rows.count(); ++r) {
     if (!use[r]) continue;
@@ -113,7 +113,7 @@ NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use
 
 namespace {
 
-/// Rows that the shared law learns from: all but those at the limit of the board's power.
+/// Rows that the base model learns from: all but those at the limit of the board's power.
 std::vector<bool> shows_utilization(const FoldPart& part) {
   constexpr float kNoCap = 19;  // power_cap_logit gives 20 where power does not bind
   std::vector<bool> use(part.device.size());
@@ -128,8 +128,8 @@ bool has_window(const Kernel& kernel) {
   return attention != nullptr && attention->window > 0;
 }
 
-/// Draws at most kSharedRows of each operator, precision, software and device. Attention with a
-/// window is left to the corrections: some software has a kernel of its own for it, up to 50 times
+/// Draws at most kMostBaseRows of each operator, precision, software and device. Attention with a
+/// window is left to the residuals: some software has a kernel of its own for it, up to 50 times
 /// slower even where the window does not bind.
 void thin(std::vector<bool>& use, const FoldPart& part, const TrainingData& data) {
   std::map<std::tuple<size_t, size_t, std::string, Software>, uint64_t> counts;
@@ -140,13 +140,13 @@ void thin(std::vector<bool>& use, const FoldPart& part, const TrainingData& data
   };
   for (size_t r = 0; r < use.size(); ++r) counts[key_of(r)] += 1;
   for (size_t r = 0; r < use.size(); ++r) {
-    if (Rng(r + 1).below(counts[key_of(r)]) >= kSharedRows ||
+    if (Rng(r + 1).below(counts[key_of(r)]) >= kMostBaseRows ||
         has_window(data.rows[part.index[r]].kernel))
       use[r] = false;
   }
 }
 
-/// Every device counts alike in the shared law, however many rows it has.
+/// Every device counts alike in the base model, however many rows it has.
 void balance_devices(NetRows& rows, const FoldPart& part, const std::vector<bool>& use,
                      size_t devices) {
   std::vector<double> total(devices, 0);
@@ -208,17 +208,17 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
                     data.devices[row.device]);
       part.device.push_back(row.device);
       part.rows.log_times.push_back(static_cast<float>(
-          std::log(row.seconds / shortest_kernel_s(kind, data.devices[row.device]))));
+          std::log(row.seconds / latency_floor_s(kind, data.devices[row.device]))));
       part.rows.weights.push_back(row.weight);
       part.index.push_back(i);
     }
     fill_all_pairs(fold, kind, data, seed);
-    const size_t shared = net_def(kind).shared;
+    const size_t base = net_def(kind).base_features;
     std::vector<bool> learn = shows_utilization(rows.train);
-    if (net_def(kind).learning.thins_law) thin(learn, rows.train, data);
-    rows.shared_train = narrowed(rows.train.rows, shared, learn);
-    balance_devices(rows.shared_train, rows.train, learn, data.devices.size());
-    rows.shared_held_out = narrowed(rows.held_out.rows, shared, shows_utilization(rows.held_out));
+    if (net_def(kind).learning.thins_base_rows) thin(learn, rows.train, data);
+    rows.base_train = selected_rows(rows.train.rows, base, learn);
+    balance_devices(rows.base_train, rows.train, learn, data.devices.size());
+    rows.base_held_out = selected_rows(rows.held_out.rows, base, shows_utilization(rows.held_out));
   }
 }
 
@@ -228,13 +228,13 @@ InputRows inputs_of(const NetRows& rows) { return {rows.inputs.data(), rows.widt
 
 }  // namespace
 
-void apply_shared_law(Fold& fold) {
+void apply_base_model(Fold& fold) {
   for (size_t n = 0; n < kNetCount; ++n) {
     FoldNet& rows = fold.nets[n];
     for (FoldPart* part : {&rows.train, &rows.held_out, &rows.left, &rows.smaller, &rows.larger}) {
       std::vector<float>& logits = part->rows.offsets;
       logits.resize(part->rows.count());
-      shared_logits(fold.weights.nets[n], inputs_of(part->rows), part->caps, logits);
+      base_logits(fold.weights.nets[n], inputs_of(part->rows), part->caps, logits);
     }
   }
 }
@@ -242,7 +242,7 @@ void apply_shared_law(Fold& fold) {
 NetRows rows_of_device(const FoldPart& part, size_t device) {
   std::vector<bool> use(part.device.size());
   for (size_t r = 0; r < use.size(); ++r) use[r] = part.device[r] == device;
-  NetRows rows = narrowed(part.rows, part.rows.width, use);
+  NetRows rows = selected_rows(part.rows, part.rows.width, use);
   for (size_t r = 0; r < use.size(); ++r) {
     if (use[r]) rows.offsets.push_back(part.rows.offsets[r]);
   }
@@ -252,26 +252,26 @@ NetRows rows_of_device(const FoldPart& part, size_t device) {
 void solve_kriging(Net& net) {
   // Measurements of one device repeat to about this share of how devices differ.
   constexpr double kNoise = 1e-3;
-  const auto count = static_cast<Eigen::Index>(net.corrections.size());
+  const auto count = static_cast<Eigen::Index>(net.residuals.size());
   Eigen::MatrixXd alike(count, count);
   for (Eigen::Index i = 0; i < count; ++i) {
     for (Eigen::Index j = 0; j < count; ++j)
-      alike(i, j) = similarity(net.corrections[static_cast<size_t>(i)].signature,
-                               net.corrections[static_cast<size_t>(j)].signature) +
+      alike(i, j) = similarity(net.residuals[static_cast<size_t>(i)].signature,
+                               net.residuals[static_cast<size_t>(j)].signature) +
                     (i == j ? kNoise : 0);
   }
   const Eigen::MatrixXd inverse = alike.ldlt().solve(Eigen::MatrixXd::Identity(count, count));
   for (Eigen::Index i = 0; i < count; ++i) {
-    Correction& correction = net.corrections[static_cast<size_t>(i)];
-    correction.kriging.clear();
+    DeviceResidual& residual = net.residuals[static_cast<size_t>(i)];
+    residual.kriging.clear();
     for (Eigen::Index j = 0; j < count; ++j)
-      correction.kriging.push_back(static_cast<float>(inverse(i, j)));
+      residual.kriging.push_back(static_cast<float>(inverse(i, j)));
   }
 }
 
-std::vector<double> corrected_residuals(const Net& net, const FoldPart& part,
-                                        const TrainingData& data) {
-  // Rows of one device and software go through its corrections together, as in a forecast.
+std::vector<double> part_log_errors(const Net& net, const FoldPart& part,
+                                    const TrainingData& data) {
+  // Rows of one device and software go through its residuals together, as in a forecast.
   std::map<std::pair<size_t, Software>, std::vector<size_t>> batches;
   for (size_t r = 0; r < part.device.size(); ++r)
     batches[{part.device[r], data.rows[part.index[r]].conditions.software}].push_back(r);
@@ -285,29 +285,29 @@ std::vector<double> corrected_residuals(const Net& net, const FoldPart& part,
       inputs.insert(inputs.end(), at, at + part.rows.width);
       own_logits.push_back(logits[r]);
     }
-    add_corrections(near_corrections(net, data.devices[device]), software,
-                    {inputs.data(), part.rows.width, rows.size()}, own_logits, own_factors);
+    add_residuals(near_residuals(net, data.devices[device]), software,
+                  {inputs.data(), part.rows.width, rows.size()}, own_logits, own_factors);
     for (size_t i = 0; i < rows.size(); ++i) {
       logits[rows[i]] = own_logits[i];
       log_factors[rows[i]] = own_factors[i];
     }
   }
-  std::vector<double> residuals = net_residuals(logits, part.rows);
-  for (size_t r = 0; r < residuals.size(); ++r) residuals[r] += static_cast<double>(log_factors[r]);
-  return residuals;
+  std::vector<double> errors = log_errors(logits, part.rows);
+  for (size_t r = 0; r < errors.size(); ++r) errors[r] += static_cast<double>(log_factors[r]);
+  return errors;
 }
 
 ForestTask forest_task(const FoldPart& part, const TrainingData& data, size_t device,
                        Software software) {
   ForestTask task;
   task.width = part.rows.width;
-  const std::vector<double> residuals = net_residuals(part.rows.offsets, part.rows);
-  for (size_t r = 0; r < residuals.size(); ++r) {
+  const std::vector<double> errors = log_errors(part.rows.offsets, part.rows);
+  for (size_t r = 0; r < errors.size(); ++r) {
     if (part.device[r] != device || data.rows[part.index[r]].conditions.software != software)
       continue;
     const float* at = &part.rows.inputs[r * task.width];
     task.inputs.insert(task.inputs.end(), at, at + task.width);
-    task.targets.push_back(static_cast<float>(-residuals[r]));
+    task.targets.push_back(static_cast<float>(-errors[r]));
     task.weights.push_back(part.rows.weights[r]);
   }
   return task;

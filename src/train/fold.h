@@ -15,7 +15,7 @@ namespace tilecast {
 
 /// Rows of one network with what belongs to them.
 struct FoldPart {
-  NetRows rows;                ///< all features; offsets hold the shared law once it is trained
+  NetRows rows;                ///< all features; offsets hold the base model once it is trained
   std::vector<size_t> device;  ///< into TrainingData::devices
   std::vector<float> caps;     ///< logits that the board's power allows
   std::vector<size_t> index;   ///< into TrainingData::rows; of measured rows
@@ -23,11 +23,11 @@ struct FoldPart {
 
 /// What one network of a fold learns from and is judged on.
 struct FoldNet {
-  FoldPart train, held_out;               ///< a tenth of the rows is held out
-  FoldPart left;                          ///< of the left-out GPU
-  NetRows shared_train, shared_held_out;  ///< for the law that all devices share
-  FoldPart smaller, larger;               ///< kernels that nobody measured, and the same grown
-  GrowingPairs shared_pairs;              ///< of them, for the shared law
+  FoldPart train, held_out;           ///< a tenth of the rows is held out
+  FoldPart left;                      ///< of the left-out GPU
+  NetRows base_train, base_held_out;  ///< for the base model
+  FoldPart smaller, larger;           ///< kernels that nobody measured, and the same grown
+  GrowingPairs base_pairs;            ///< of them, for the base model
 };
 
 /// Everything but one GPU's rows, or everything.
@@ -43,25 +43,25 @@ struct Fold {
 /// Splits and standardizes the rows, grows the tile trees, fits the power law.
 void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed);
 
-/// Sets the offsets of all parts to what the trained shared law and the power law say.
-void apply_shared_law(Fold& fold);
+/// Sets the offsets of all parts to what the trained base model and the power law say.
+void apply_base_model(Fold& fold);
 
 /// Rows of a part that belong to one device, with their offsets.
 NetRows rows_of_device(const FoldPart& part, size_t device);
 
-/// Gives each correction its row of the inverse of all similarities.
+/// Gives each device residual its row of the inverse of all similarities.
 void solve_kriging(Net& net);
 
-/// log(forecast / measured) of a part's rows with all corrections, as the predictor adds them up.
-std::vector<double> corrected_residuals(const Net& net, const FoldPart& part,
-                                        const TrainingData& data);
+/// log(forecast / measured) of a part's rows with all device residuals, as the predictor adds them
+/// up.
+std::vector<double> part_log_errors(const Net& net, const FoldPart& part, const TrainingData& data);
 
-/// Rows of a device and software, with what the shared law lacks there.
+/// Rows of a device and software, with what the base model lacks there.
 ForestTask forest_task(const FoldPart& part, const TrainingData& data, size_t device,
                        Software software);
 
-/// Draws the pairs of a network: for the law that all share on every device that has a data sheet,
-/// for the corrections on the measured ones.
+/// Draws the pairs of a network: for the base model on every device that has a data sheet,
+/// for the residuals on the measured ones.
 void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t seed);
 
 /// A part of a kind without rows.
@@ -72,6 +72,6 @@ void append_kernel(FoldPart& part, const Weights& weights, NetKind kind, const K
                    const Described& described, const Device& device);
 
 /// The first `width` inputs of the rows that `use` names.
-NetRows narrowed(const NetRows& rows, size_t width, const std::vector<bool>& use);
+NetRows selected_rows(const NetRows& rows, size_t width, const std::vector<bool>& use);
 
 }  // namespace tilecast

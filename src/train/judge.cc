@@ -20,13 +20,13 @@ struct Summary {
 /// By GPU, operator, precision and software.
 using ErrorMap = std::map<std::array<std::string, 4>, Summary>;
 
-/// log(forecast / measured) of a row of unseen kernels or an unseen device.
-struct Residual {
+/// log(forecast / measured) of a row of unseen kernels or of an unseen device.
+struct LogError {
   double value, weight;
   size_t device;
   size_t bin;  ///< IntervalLaw's
 };
-using Spread = std::vector<Residual>;
+using Spread = std::vector<LogError>;
 
 double weighted_quantile(std::vector<std::pair<double, double>> values, double q) {
   std::sort(values.begin(), values.end());
@@ -43,22 +43,22 @@ double weighted_quantile(std::vector<std::pair<double, double>> values, double q
 /// Every device counts alike: the next one is a draw among devices, not among rows.
 Spread balanced(Spread spread, size_t devices) {
   std::vector<double> total(devices, 0);
-  for (const Residual& r : spread) total[r.device] += r.weight;
-  for (Residual& r : spread) r.weight /= total[r.device];
+  for (const LogError& r : spread) total[r.device] += r.weight;
+  for (LogError& r : spread) r.weight /= total[r.device];
   return spread;
 }
 
-/// residual = log(forecast / measured): the measured time is forecast · exp(-residual).
+/// value = log(forecast / measured): the measured time is forecast · exp(-value).
 IntervalLaw interval_of(const Spread& spread, size_t devices) {
   IntervalLaw interval;
   for (size_t bin = 0; bin < IntervalLaw::kAnchors.size(); ++bin) {
     Spread part;
-    for (const Residual& r : spread) {
+    for (const LogError& r : spread) {
       if (r.bin == bin) part.push_back(r);
     }
     // Too few of a size: those of all.
     std::vector<std::pair<double, double>> values;
-    for (const Residual& r : balanced(part.size() < kFewestOfSize ? spread : part, devices))
+    for (const LogError& r : balanced(part.size() < kFewestOfSize ? spread : part, devices))
       values.emplace_back(r.value, r.weight);
     interval.low_log[bin] = std::min(0.0, -weighted_quantile(values, (1 + kCoverage) / 2));
     interval.high_log[bin] = std::max(0.0, -weighted_quantile(values, (1 - kCoverage) / 2));
@@ -66,12 +66,12 @@ IntervalLaw interval_of(const Spread& spread, size_t devices) {
   return interval;
 }
 
-/// Variance of the devices' mean residuals over the variance of all.
+/// Variance of the devices' mean errors over the variance of all.
 double common_share(const Spread& spread, size_t devices) {
   std::vector<double> mean(devices, 0);
   std::vector<bool> present(devices, false);
   double all = 0, square = 0, count = 0, between = 0;
-  for (const Residual& r : balanced(spread, devices)) {
+  for (const LogError& r : balanced(spread, devices)) {
     mean[r.device] += r.weight * r.value;
     present[r.device] = true;
     all += r.weight * r.value;
@@ -89,21 +89,21 @@ double common_share(const Spread& spread, size_t devices) {
 template <typename SpreadOf>
 void collect(const Net& net, const FoldPart& part, const TrainingData& data, ErrorMap& errors,
              const SpreadOf& spread_of) {
-  const std::vector<double> residuals = corrected_residuals(net, part, data);
-  for (size_t r = 0; r < residuals.size(); ++r) {
+  const std::vector<double> log_errors = part_log_errors(net, part, data);
+  for (size_t r = 0; r < log_errors.size(); ++r) {
     const TrainingRow& row = data.rows[part.index[r]];
     const RowGroup& group = data.groups[row.group];
     const Device& device = data.devices[row.device];
     const double call_s = row.seconds + group.call_overhead_s;
     // Errors are those of the measured call, its overhead included, as published ones are.
-    const double error = (std::exp(residuals[r]) - 1) * row.seconds / call_s;
+    const double error = (std::exp(log_errors[r]) - 1) * row.seconds / call_s;
     Summary& summary = errors[{device.id, group.op, std::string(precision_name(row.kernel)),
                                std::string(software_name(row.conditions.software))}];
     summary.errors.push_back(100 * std::abs(error));
     const double roofline = roofline_bound(row.kernel, device).seconds();
     summary.roofline += 100 * std::abs(roofline / call_s - 1);
-    spread_of(device.id).push_back(
-        {residuals[r], part.rows.weights[r], row.device, IntervalLaw::bin_of(part.rows.bounds[r])});
+    spread_of(device.id).push_back({log_errors[r], part.rows.weights[r], row.device,
+                                    IntervalLaw::bin_of(part.rows.bounds[r])});
   }
 }
 
@@ -134,7 +134,7 @@ void set_call_overheads(Net& net, NetKind kind, const TrainingData& data) {
   std::vector<double> values;
   for (const auto& [device, value] : by_device) {
     values.push_back(value);
-    for (Correction& c : net.corrections) {
+    for (DeviceResidual& c : net.residuals) {
       if (c.source == data.devices[device].id) c.call_overhead_s = value;
     }
   }
@@ -158,7 +158,7 @@ void set_intervals(Net& net, const Spreads& spreads, bool left_out, size_t devic
   }
   net.interval = interval_of(unseen, devices);
   if (left_out) net.interval.common_share = common_share(unseen, devices);
-  for (Correction& c : net.corrections) {
+  for (DeviceResidual& c : net.residuals) {
     const auto own = spreads.seen.find(c.source);
     c.interval = interval_of(own == spreads.seen.end() ? Spread{} : own->second, devices);
   }

@@ -81,7 +81,7 @@ void fill_pairs(FoldPart& smaller, FoldPart& larger, const Weights& weights, Net
 
 void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t seed) {
   FoldNet& rows = fold.net(kind);
-  const size_t shared = net_def(kind).shared;
+  const size_t base = net_def(kind).base_features;
   const Rng rng(seed * 31 + static_cast<uint64_t>(kind));
   const std::vector<Device> all = bundled_devices();
   std::vector<const Device*> sheets, measured;
@@ -101,7 +101,8 @@ void fill_all_pairs(Fold& fold, NetKind kind, const TrainingData& data, uint64_t
   rows.smaller = rows.larger = smaller;
   fill_pairs(smaller, larger, fold.weights, kind, sheets, rng);
   const std::vector<bool> every(smaller.device.size(), true);
-  rows.shared_pairs = {narrowed(smaller.rows, shared, every), narrowed(larger.rows, shared, every)};
+  rows.base_pairs = {selected_rows(smaller.rows, base, every),
+                     selected_rows(larger.rows, base, every)};
   if (net_def(kind).learning.forests) return;  // forests know no pairs
   fill_pairs(rows.smaller, rows.larger, fold.weights, kind, measured, rng);
   for (FoldPart* part : {&rows.smaller, &rows.larger}) {

@@ -15,9 +15,9 @@ namespace {
 /// A kind of kernel is learned from at least so many rows.
 constexpr size_t kFewestNetRows = 100;
 
-/// A correction is learned from at least so many of its device, a forest from so many of a
+/// A device residual is learned from at least so many of its device, a forest from so many of a
 /// software.
-constexpr size_t kFewestCorrectionRows = 50;
+constexpr size_t kFewestResidualRows = 50;
 constexpr size_t kFewestForestRows = 500;
 
 /// A combination of software and precision counts as measured from so many rows on: some layers at
@@ -77,25 +77,25 @@ Counts count_combinations(const FoldPart& part, const TrainingData& data, size_t
 }
 
 /// A forest for each software that the device has enough rows of.
-void plan_forests(Correction& correction, const Counts& counts) {
+void plan_forests(DeviceResidual& residual, const Counts& counts) {
   std::map<Software, size_t> by_software;
   for (const auto& [combination, count] : counts) by_software[combination.software] += count;
   for (const auto& [software, count] : by_software) {
-    if (count >= kFewestForestRows) correction.forests.push_back({software, {}});
+    if (count >= kFewestForestRows) residual.forests.push_back({software, {}});
   }
   for (const auto& [combination, count] : counts) {
     if (by_software[combination.software] >= kFewestForestRows && count >= kFewestCombinationRows)
-      correction.measured.push_back(combination);
+      residual.measured.push_back(combination);
   }
 }
 
-/// Whether a fold learns a correction of the device: the first fold of all, the others of those
+/// Whether a fold learns a residual of the device: the first fold of all, the others of those
 /// that the left-out one resembles.
-bool is_corrected(const Fold& fold, const TrainingData& data, const FoldPart& train,
-                  size_t device) {
+bool learns_residual(const Fold& fold, const TrainingData& data, const FoldPart& train,
+                     size_t device) {
   if (device == fold.left_out) return false;
   const auto rows = std::count(train.device.begin(), train.device.end(), device);
-  if (static_cast<size_t>(rows) < kFewestCorrectionRows) return false;
+  if (static_cast<size_t>(rows) < kFewestResidualRows) return false;
   return !fold.left_out || similarity(signature_of(data.devices[device]),
                                       signature_of(data.devices[*fold.left_out])) >= kNegligible;
 }
@@ -105,25 +105,24 @@ size_t members_of(const TrainingPlan& plan, const Fold& fold) {
   return fold.left_out ? 1 : static_cast<size_t>(plan.options.members);
 }
 
-void plan_corrections(TrainingPlan& plan, Fold& fold, size_t n) {
+void plan_residuals(TrainingPlan& plan, Fold& fold, size_t n) {
   Net& net = fold.weights.nets[n];
   const FoldPart& train = fold.nets[n].train;
   for (size_t d = 0; d < plan.data.devices.size(); ++d) {
-    if (!is_corrected(fold, plan.data, train, d)) continue;
-    Correction correction{.source = plan.data.devices[d].id,
-                          .signature = signature_of(plan.data.devices[d])};
+    if (!learns_residual(fold, plan.data, train, d)) continue;
+    DeviceResidual residual{.source = plan.data.devices[d].id,
+                            .signature = signature_of(plan.data.devices[d])};
     const Counts counts = count_combinations(train, plan.data, d);
     if (net_def(static_cast<NetKind>(n)).learning.forests) {
-      plan_forests(correction, counts);
-      if (correction.forests.empty()) continue;
+      plan_forests(residual, counts);
+      if (residual.forests.empty()) continue;
     } else {
-      for (const auto& [combination, count] : counts) correction.measured.push_back(combination);
-      correction.members.resize(members_of(plan, fold));
-      plan.networks += correction.members.size();
+      for (const auto& [combination, count] : counts) residual.measured.push_back(combination);
+      residual.members.resize(members_of(plan, fold));
+      plan.networks += residual.members.size();
     }
-    plan.corrections.push_back(
-        {.fold = &fold, .net = n, .index = net.corrections.size(), .device = d});
-    net.corrections.push_back(std::move(correction));
+    plan.residuals.push_back({.fold = &fold, .net = n, .index = net.residuals.size(), .device = d});
+    net.residuals.push_back(std::move(residual));
   }
   solve_kriging(net);
 }
@@ -143,8 +142,8 @@ TrainedOn trained_on(const TrainingPlan& plan, const Fold& fold, NetKind kind) {
   return result;
 }
 
-NetTask base_task(const TrainingPlan& plan, std::string name, std::vector<int> widths,
-                  uint64_t salt) {
+NetTask network_task(const TrainingPlan& plan, std::string name, std::vector<int> widths,
+                     uint64_t salt) {
   NetTask task;
   task.name = std::move(name);
   task.widths = std::move(widths);
@@ -155,17 +154,17 @@ NetTask base_task(const TrainingPlan& plan, std::string name, std::vector<int> w
   return task;
 }
 
-NetTask law_task(const TrainingPlan& plan, const Fold& fold, size_t n, size_t member) {
+NetTask base_model_task(const TrainingPlan& plan, const Fold& fold, size_t n, size_t member) {
   const FoldNet& rows = fold.nets[n];
-  const bool small = net_def(static_cast<NetKind>(n)).learning.small_law;
+  const bool small = net_def(static_cast<NetKind>(n)).learning.small_base_model;
   const int hidden = small ? std::max(4, plan.options.hidden / 2) : plan.options.hidden;
-  NetTask task = base_task(
+  NetTask task = network_task(
       plan, fmt::format("{}-{}-{}", fold.name, net_name(static_cast<NetKind>(n)), member),
-      {static_cast<int>(rows.shared_train.width), hidden, hidden, 1}, member * 104729 + n);
+      {static_cast<int>(rows.base_train.width), hidden, hidden, 1}, member * 104729 + n);
   if (small) task.epochs = std::max(1, plan.options.epochs / 5);
-  task.train = &rows.shared_train;
-  task.held_out = &rows.shared_held_out;
-  task.pairs = &rows.shared_pairs;
+  task.train = &rows.base_train;
+  task.held_out = &rows.base_held_out;
+  task.pairs = &rows.base_pairs;
   return task;
 }
 
@@ -175,9 +174,9 @@ Job net_job(NetTask task, Mlp* result) {
   };
 }
 
-void add_forest_jobs(const TrainingPlan& plan, const PlannedCorrection& planned,
+void add_forest_jobs(const TrainingPlan& plan, const PlannedResidual& planned,
                      std::vector<Job>& jobs) {
-  for (SoftwareForest& f : planned.correction().forests) {
+  for (SoftwareForest& f : planned.residual().forests) {
     jobs.push_back([&plan, &planned, &f](const ReportEpoch&) {
       ForestTask task =
           forest_task(planned.fold->nets[planned.net].train, plan.data, planned.device, f.software);
@@ -187,10 +186,9 @@ void add_forest_jobs(const TrainingPlan& plan, const PlannedCorrection& planned,
   }
 }
 
-void add_network_jobs(const TrainingPlan& plan, PlannedCorrection& planned,
-                      std::vector<Job>& jobs) {
-  Correction& correction = planned.correction();
-  if (correction.members.empty()) return;
+void add_network_jobs(const TrainingPlan& plan, PlannedResidual& planned, std::vector<Job>& jobs) {
+  DeviceResidual& residual = planned.residual();
+  if (residual.members.empty()) return;
   const FoldNet& parts = planned.fold->nets[planned.net];
   planned.train = rows_of_device(parts.train, planned.device);
   planned.held_out = rows_of_device(parts.held_out, planned.device);
@@ -198,16 +196,16 @@ void add_network_jobs(const TrainingPlan& plan, PlannedCorrection& planned,
                    rows_of_device(parts.larger, planned.device)};
   const auto width = static_cast<int>(planned.train.width);
   const int hidden = plan.options.hidden;
-  for (size_t m = 0; m < correction.members.size(); ++m) {
+  for (size_t m = 0; m < residual.members.size(); ++m) {
     NetTask task =
-        base_task(plan,
-                  fmt::format("{}-{}-{}-{}", planned.fold->name,
-                              net_name(static_cast<NetKind>(planned.net)), correction.source, m),
-                  {width, hidden, hidden, 1}, 977 + planned.net + m * 104729);
+        network_task(plan,
+                     fmt::format("{}-{}-{}-{}", planned.fold->name,
+                                 net_name(static_cast<NetKind>(planned.net)), residual.source, m),
+                     {width, hidden, hidden, 1}, 977 + planned.net + m * 104729);
     task.train = &planned.train;
     task.held_out = &planned.held_out;
     task.pairs = &planned.pairs;
-    jobs.push_back(net_job(std::move(task), &correction.members[m]));
+    jobs.push_back(net_job(std::move(task), &residual.members[m]));
   }
 }
 
@@ -231,28 +229,28 @@ TrainingPlan plan_training(const TrainOptions& options, const std::filesystem::p
       if (!fold->left_out) net.trained_on = trained_on(plan, *fold, static_cast<NetKind>(n));
       net.members.resize(members_of(plan, *fold));
       plan.networks += net.members.size();
-      plan_corrections(plan, *fold, n);
+      plan_residuals(plan, *fold, n);
     }
   }
   return plan;
 }
 
-std::vector<Job> law_jobs(TrainingPlan& plan) {
+std::vector<Job> base_model_jobs(TrainingPlan& plan) {
   std::vector<Job> jobs;
   for (auto& fold : plan.folds) {
     for (size_t n = 0; n < kNetCount; ++n) {
       std::vector<Mlp>& members = fold->weights.nets[n].members;
       for (size_t m = 0; m < members.size(); ++m)
-        jobs.push_back(net_job(law_task(plan, *fold, n, m), &members[m]));
+        jobs.push_back(net_job(base_model_task(plan, *fold, n, m), &members[m]));
     }
   }
   return jobs;
 }
 
-std::vector<Job> correction_jobs(TrainingPlan& plan) {
-  for (auto& fold : plan.folds) apply_shared_law(*fold);
+std::vector<Job> residual_jobs(TrainingPlan& plan) {
+  for (auto& fold : plan.folds) apply_base_model(*fold);
   std::vector<Job> jobs;
-  for (PlannedCorrection& planned : plan.corrections) {
+  for (PlannedResidual& planned : plan.residuals) {
     add_forest_jobs(plan, planned, jobs);
     add_network_jobs(plan, planned, jobs);
   }

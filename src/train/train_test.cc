@@ -205,9 +205,9 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
   EXPECT_EQ(net.trained_on.operators, std::vector<std::string>{"linear"});
   EXPECT_EQ(net.trained_on.vendors, std::vector<std::string>{"nvidia"});
   EXPECT_TRUE(net.trained_on.forms.empty()) << "no batched product was measured";
-  ASSERT_EQ(net.corrections.size(), 1u);
+  ASSERT_EQ(net.residuals.size(), 1u);
   const Combination measured = {Software::kPyTorch, DType::kFp32, DType::kFp32, QuantScheme::kNone};
-  EXPECT_EQ(net.corrections[0].measured, std::vector<Combination>{measured});
+  EXPECT_EQ(net.residuals[0].measured, std::vector<Combination>{measured});
   EXPECT_TRUE(weights.net(NetKind::kTensorMatmul).members.empty());
   const auto time_of = [&](const char* op, DType dtype, const char* gpu) {
     const Kernel kernel = kernels_of_sizes(
@@ -440,9 +440,9 @@ TEST(Training, LayersAreCorrectedByForestsThatOutliveTheFile) {
   EXPECT_GT(result.held_out[0].roofline_mape_percent, 30);
   const Weights weights = load_weights(folder.path() / "w");
   const Net& net = weights.net(NetKind::kDecodeAttention);
-  ASSERT_EQ(net.corrections.size(), 1u);
-  ASSERT_EQ(net.corrections[0].forests.size(), 1u);
-  EXPECT_EQ(net.corrections[0].forests[0].software, Software::kVllm);
+  ASSERT_EQ(net.residuals.size(), 1u);
+  ASSERT_EQ(net.residuals[0].forests.size(), 1u);
+  EXPECT_EQ(net.residuals[0].forests[0].software, Software::kVllm);
   const std::string content = serialize_weights(weights);
   EXPECT_EQ(parse_weights(content, "w"), weights);
   std::string damaged = content;

@@ -252,11 +252,11 @@ bool resume(const NetTask& task, State& state) {
 }
 
 double weighted_error(const std::vector<Mlp>& members, const NetRows& rows) {
-  const std::vector<double> residuals = net_residuals(net_logits(members, rows), rows);
+  const std::vector<double> errors = log_errors(net_logits(members, rows), rows);
   double error = 0;
   double weight = 0;
-  for (size_t i = 0; i < residuals.size(); ++i) {
-    error += rows.weights[i] * std::abs(residuals[i]);
+  for (size_t i = 0; i < errors.size(); ++i) {
+    error += rows.weights[i] * std::abs(errors[i]);
     weight += rows.weights[i];
   }
   return weight > 0 ? error / weight : 0;
@@ -294,11 +294,11 @@ std::vector<float> net_logits(const std::vector<Mlp>& members, const NetRows& ro
   return logits;
 }
 
-std::vector<double> net_residuals(const std::vector<float>& logits, const NetRows& rows) {
-  std::vector<double> residuals(rows.count());
-  for (size_t i = 0; i < residuals.size(); ++i)
-    residuals[i] = log_time(rows.bounds[i], logits[i], rows.lowest_logit).value - rows.log_times[i];
-  return residuals;
+std::vector<double> log_errors(const std::vector<float>& logits, const NetRows& rows) {
+  std::vector<double> errors(rows.count());
+  for (size_t i = 0; i < errors.size(); ++i)
+    errors[i] = log_time(rows.bounds[i], logits[i], rows.lowest_logit).value - rows.log_times[i];
+  return errors;
 }
 
 }  // namespace tilecast

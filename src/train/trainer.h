@@ -15,8 +15,8 @@ struct NetRows {
   size_t width = 0;
   float lowest_logit = -6.0f;    ///< see predict/nets.h
   std::vector<float> inputs;     ///< width floats a row
-  std::vector<float> bounds;     ///< least time that the data sheet allows, in shortest kernels
-  std::vector<float> log_times;  ///< log(measured), in shortest kernels
+  std::vector<float> bounds;     ///< least time that the data sheet allows, in latency floors
+  std::vector<float> log_times;  ///< log(measured), in latency floors
   std::vector<float> weights;
   std::vector<float> offsets;  ///< added to the network's output; empty: 0
 
@@ -24,7 +24,7 @@ struct NetRows {
   size_t count() const { return bounds.size(); }
 };
 
-/// Pairs of kernels, row by row, of which the larger does more work: no law may make it faster.
+/// Pairs of kernels, row by row, of which the larger does more work: no model may make it faster.
 /// Their times are not known, so log_times and weights are empty.
 struct GrowingPairs {
   NetRows smaller, larger;
@@ -58,6 +58,6 @@ Mlp train_net(const NetTask& task, const std::function<void(const EpochReport&)>
 std::vector<float> net_logits(const std::vector<Mlp>& members, const NetRows& rows);
 
 /// log(forecast / measured) of each row.
-std::vector<double> net_residuals(const std::vector<float>& logits, const NetRows& rows);
+std::vector<double> log_errors(const std::vector<float>& logits, const NetRows& rows);
 
 }  // namespace tilecast

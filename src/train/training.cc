@@ -11,8 +11,8 @@ TrainResult train_weights(const TrainOptions& options, const ShowProgress& progr
   const OutputFolder folder(options.output);
   TrainingPlan plan = plan_training(options, folder.checkpoints());
   JobRunner runner(options.threads, static_cast<int>(plan.networks) * options.epochs, progress);
-  runner.run(law_jobs(plan));
-  runner.run(correction_jobs(plan));
+  runner.run(base_model_jobs(plan));
+  runner.run(residual_jobs(plan));
   TrainResult result = judge(plan);
   write_training(options.output, plan, runner.history(), result);
   folder.remove_checkpoints();
