@@ -1,3 +1,5 @@
+#include "tilecast/train.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,7 +11,6 @@
 #include "cli/terminal.h"
 #include "cli/values.h"
 #include "report/text_table.h"
-#include "tilecast/train.h"
 
 namespace tilecast {
 namespace {
