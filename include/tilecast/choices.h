@@ -1,7 +1,7 @@
 #pragma once
 
-// Closed lists of values, and the words that the command line, JSON and files have for them, in the
-// order of the values.
+// Options with a fixed set of values, with the words that the command line, JSON and files use for
+// them, in the order of the values.
 
 #include <array>
 #include <cstdint>
@@ -19,23 +19,23 @@ constexpr auto choice_words(Optimizer) {
   return std::array<std::string_view, 4>{"none", "sgd", "adam", "adamw"};
 }
 
-/// Each step of attention launched by itself, or all as one fused kernel.
+/// Eager: one kernel for each step of attention. Flash: one fused kernel.
 enum class AttentionKind : uint8_t { kEager, kFlash };
 constexpr auto choice_words(AttentionKind) {
   return std::array<std::string_view, 2>{"eager", "flash"};
 }
 
-/// Whether chains of pointwise operators become one kernel.
+/// Whether a chain of pointwise operators is fused into one kernel.
 enum class Fusion : uint8_t { kNone, kPointwise };
 constexpr auto choice_words(Fusion) { return std::array<std::string_view, 2>{"none", "pointwise"}; }
 
-/// Whose kernels run the operators.
+/// The software whose kernels run the operators.
 enum class Software : uint8_t { kPyTorch, kVllm, kSglang, kTensorRtLlm };
 constexpr auto choice_words(Software) {
   return std::array<std::string_view, 4>{"pytorch", "vllm", "sglang", "trtllm"};
 }
 
-/// Learned from measurements, or the data sheet alone.
+/// Predictors learned from measurements, or a roofline from the data sheet alone.
 enum class PredictorKind : uint8_t { kLearned, kRoofline };
 constexpr auto choice_words(PredictorKind) {
   return std::array<std::string_view, 2>{"learned", "roofline"};

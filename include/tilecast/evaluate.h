@@ -8,7 +8,7 @@
 
 namespace tilecast {
 
-/// Errors of one GPU × operator × dtype × software.
+/// Errors over all measurements of one GPU, operator, dtype and software.
 struct EvaluationRow {
   std::string gpu;
   std::string op;
@@ -43,15 +43,16 @@ struct Evaluation {
   std::vector<std::string> unmatched;  ///< what could not be evaluated, and why
 };
 
-/// Compares forecasts with the measurements under `path` (a file or a folder).
-/// Single calls are compared with the forecast plus the call overhead that training found.
+/// Compares forecasts with the measurements under `path` (a file or a folder). A measurement of a
+/// single call contains the host's call overhead. It is compared with the forecast plus the
+/// overhead that training estimated.
 Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
                     const std::string& predictor = "learned");
 
 std::string evaluation_table(const Evaluation& evaluation, const TableStyle& style = {});
 std::string evaluation_json(const Evaluation& evaluation);
-/// What whoever reads the errors must know beside them. In `evaluation_json`; the table leaves it
-/// out.
+/// Warnings that apply to the errors. They are part of `evaluation_json`; the table does not show
+/// them.
 std::vector<std::string> evaluation_warnings(const Evaluation& evaluation);
 
 }  // namespace tilecast

@@ -16,25 +16,26 @@
 namespace tilecast {
 
 /// A size or setting of an operator's kernel: {"m", 4096}, {"kv_dtype", "fp8"}. `OpEntry::sizes`
-/// lists those of each operator.
+/// lists the sizes of each operator.
 struct GivenSize {
   std::string name;
   std::variant<int64_t, std::string> value;
 };
 
-/// What a kernel is forecast with.
+/// Settings for the forecast of a single kernel.
 struct KernelOptions {
   std::string predictor = "learned";  ///< learned or roofline
-  std::string software = "pytorch";   ///< whose kernels: pytorch, vllm, sglang or trtllm
-  bool warm = false;  ///< operands lie in L2 already, as when a benchmark replays the kernel
+  /// pytorch, vllm, sglang or trtllm: the software whose kernel runs.
+  std::string software = "pytorch";
+  bool warm = false;  ///< the operands are already in L2, as when a benchmark replays the kernel
 };
 
-/// The sizes of a kernel under the names that its type gives them: batch, m, n and k of a gemm.
+/// The sizes of a kernel with the names of its type: batch, m, n and k of a gemm.
 struct NamedSizes {
-  static constexpr size_t kMaxSizes = 8;  ///< that a type has
+  static constexpr size_t kMaxSizes = 8;  ///< the most sizes that a type has
 
   std::string_view type;  ///< "gemm", "convolution", "attention", "experts", "rows", "stream", …
-  std::string_view text;  ///< how tables show them: "{batch} x [{m}x{n}x{k}]"
+  std::string_view text;  ///< how tables show the sizes: "{batch} x [{m}x{n}x{k}]"
   std::span<const std::string_view> names;
   std::array<int64_t, kMaxSizes> values{};  ///< in the order of the names
 
@@ -43,9 +44,10 @@ struct NamedSizes {
   }
 };
 
-/// Kernels that are alike, e.g. one per layer. Times are of one; `count` says how many. The name
-/// points into storage that the forecast and its copies share; the other texts are constants. So
-/// rows are cheap to copy, and one that outlives its forecast must not be asked for its name.
+/// A group of identical kernels, e.g. one per layer. Times are for one of them; `count` says how
+/// many there are. `name` points into storage that the forecast and its copies share: do not read
+/// it after the last of them is destroyed. The other strings are constants. So rows are cheap to
+/// copy.
 struct KernelForecast {
   std::string_view name;
   std::string_view op;
@@ -61,14 +63,15 @@ struct KernelForecast {
   std::string_view limit;  ///< "compute", "memory" or "latency"
   std::optional<std::pair<int64_t, int64_t>> tile;
   double waves = 0;
-  double utilization_ratio = 0;  ///< least time that the data sheet allows over the forecast
+  /// The shortest time that the data sheet allows, divided by the forecast.
+  double utilization_ratio = 0;
   std::string_view predictor;
   bool extrapolated = false;
-  /// What is furthest outside the training range: a feature of docs/accuracy.md, or "dtype".
+  /// What is furthest outside the training range: a feature (docs/accuracy.md), or "dtype".
   std::string_view extrapolated_feature;
 };
 
-/// Bytes of one rank at the peak.
+/// Memory of one rank, in bytes, at its peak.
 struct MemoryForecast {
   int64_t peak_bytes = 0;
   int64_t weights_bytes = 0;
@@ -79,42 +82,45 @@ struct MemoryForecast {
   int64_t framework_bytes = 0;
   int64_t device_bytes = 0;
   bool fits = true;
-  /// Where it does not fit, what `Forecaster::largest_batch` says; not worked out where it does.
+  /// The result of `Forecaster::largest_batch` if the model does not fit; nullopt if it fits.
   std::optional<int64_t> largest_batch;
 };
 
 struct Forecast {
   std::string model;
   std::string gpu;       ///< id
-  std::string gpu_name;  ///< as people say it
+  std::string gpu_name;  ///< the product name
   std::string mode;
   int64_t batch = 0;
   int64_t seq = 0;
-  std::string dtype;  ///< resolved; schemes that differ from layer to layer are joined by "+"
-  /// Why: "asked", "default", "graph" (a graph file's own), or the field or file of the checkpoint
-  /// that says so ("torch_dtype", "dtype", "quantization_config", "hf_quant_config.json").
+  /// The dtype that was used; the schemes of different layers are joined by "+".
+  std::string dtype;
+  /// Where the dtype comes from: "asked", "default", "graph" (a graph file states it), or the field
+  /// or file of the checkpoint that states it ("torch_dtype", "dtype", "quantization_config",
+  /// "hf_quant_config.json").
   std::string dtype_source;
-  bool fixed_shapes = false;  ///< a graph file's: `batch` and `seq` say nothing
+  /// The shapes come from a graph file: `batch` and `seq` have no meaning.
+  bool fixed_shapes = false;
   double latency_s = 0;
   double latency_low_s = 0;  ///< 80 % interval
   double latency_high_s = 0;
-  double kernels_s = 0;    ///< the kernels alone, end to end
-  double host_wait_s = 0;  ///< what the GPU waits for the host's launches
+  double kernels_s = 0;    ///< the kernels alone, without waiting for the host
+  double host_wait_s = 0;  ///< time that the GPU waits for the host to launch kernels
   double forward_s = 0;
   double backward_s = 0;
   double optimizer_s = 0;
   int64_t flops = 0;
   int64_t bytes = 0;
   int64_t parameters = 0;
-  double utilization_ratio = 0;  ///< FLOPs over latency × the device's peak for the dtype
+  double utilization_ratio = 0;  ///< FLOPs / (latency × the device's peak FLOP/s for the dtype)
   MemoryForecast memory;
   std::vector<KernelForecast> kernels;
-  std::shared_ptr<const void> names;  ///< what the names of the kernels point into
+  std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to
   std::vector<Warning> warnings;
-  Request used;  ///< the request as it was used: what was left open is filled in
+  Request used;  ///< the request with all defaults filled in
 };
 
-/// A model that was read and checked. Cheap to copy; safe to share between threads.
+/// A model that has been read and checked. Cheap to copy; safe to share between threads.
 class ModelRef {
  public:
   const std::string& name() const;
@@ -122,11 +128,11 @@ class ModelRef {
   std::shared_ptr<const Content> content;  ///< shared: read-only after construction
 };
 
-/// A device that was read and checked. Cheap to copy; safe to share between threads.
+/// A device that has been read and checked. Cheap to copy; safe to share between threads.
 class GpuRef {
  public:
   const std::string& id() const;
-  /// What its file left out and what was taken instead.
+  /// Fields that the device file leaves out, with the values used instead.
   const std::vector<std::string>& warnings() const;
   struct Content;
   std::shared_ptr<const Content> content;  ///< shared: read-only after construction
@@ -134,39 +140,40 @@ class GpuRef {
 
 /// A config.json (or its folder), a graph file, or a bundled model's name. Throws Error.
 ModelRef load_model_ref(const std::string& name_or_path);
-/// The text of such a file; `name` stands for its path in messages, and names the model where the
-/// text does not. Throws Error.
+/// Reads the content of such a file from memory. `name` is used in messages in place of the path,
+/// and as the model's name if the content has none. Throws Error.
 ModelRef model_from_text(const std::string& text, const std::string& name);
 /// A device's id or alias, or the path of a device file. Throws Error.
 GpuRef load_gpu_ref(const std::string& name_or_path);
-/// The text of a device file; `name` stands for its path in messages. Throws Error.
+/// Reads the content of a device file from memory. `name` is used in messages in place of the path.
+/// Throws Error.
 GpuRef gpu_from_text(const std::string& text, const std::string& name);
 
 /// Forecasts with one set of weights. Const calls are safe from any number of threads.
 class Forecaster {
  public:
-  /// Embedded weights, or those of a folder; `calibration` is a file of 'tilecast calibrate', ""
-  /// for none. Throws Error{kNotFound} or Error{kInput}.
+  /// Loads the embedded weights ("") or the weights in a folder. `calibration` is a file written by
+  /// 'tilecast calibrate'; "": none. Throws Error{kNotFound} or Error{kInput}.
   explicit Forecaster(const std::string& weights_folder = "", const std::string& calibration = "");
   ~Forecaster();
   Forecaster(const Forecaster&) = delete;
   Forecaster& operator=(const Forecaster&) = delete;
 
-  /// One pass: a pure function of its arguments and the weights. Throws Error.
+  /// Forecasts one pass. A pure function of its arguments and the weights. Throws Error.
   Forecast forecast(const ModelRef& model, const GpuRef& gpu, const Request& request) const;
 
-  /// The largest batch whose peak fits into the device; nullopt where not even one sequence does,
-  /// or where the graph fixes its batch.
+  /// The largest batch whose peak memory fits into the device; nullopt if not even one sequence
+  /// fits, or if the graph fixes the batch.
   std::optional<int64_t> largest_batch(const ModelRef& model, const GpuRef& gpu,
                                        const Request& request) const;
 
-  /// One operator's kernels (most launch one). Throws Error, also for sizes that the operator does
-  /// not take.
+  /// Forecasts the kernels of one operator; most operators launch one. Throws Error, also for sizes
+  /// that the operator does not have.
   std::vector<KernelForecast> kernel(const std::string& op, const GpuRef& gpu,
                                      const std::string& dtype, const std::vector<GivenSize>& sizes,
                                      const KernelOptions& options = {}) const;
 
-  /// For Tilecast's own libraries: weights and predictors.
+  /// Weights and predictors; used by Tilecast's own libraries only.
   struct Impl;
   const Impl& impl() const { return *impl_; }
 
@@ -174,17 +181,18 @@ class Forecaster {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A bundled device, as its data sheet says.
+/// A bundled device, with the numbers of its data sheet.
 struct GpuEntry {
   std::string id, name, vendor;
   std::vector<std::string> aliases;
   int64_t memory_bytes = 0;
   double memory_bytes_per_s = 0;
-  int64_t sm_count = 0;  ///< compute units on AMD
+  int64_t sm_count = 0;  ///< streaming multiprocessors; compute units on AMD
   double boost_clock_hz = 0;
   int64_t l2_bytes = 0;
-  double power_w = 0;  ///< of the board
-  /// Peak rates by dtype; only what the device has. Dense products, without sparsity.
+  double power_w = 0;  ///< power limit of the board
+  /// Peak rates by dtype, for the dtypes that the device supports. Dense, without structured
+  /// sparsity.
   std::vector<std::pair<std::string, double>> vector_flops_per_s, matrix_flops_per_s;
 };
 
@@ -192,24 +200,25 @@ struct GpuEntry {
 struct ModelEntry {
   std::string name, family;
   int64_t parameters = 0;
-  std::optional<int64_t> positions;  ///< tokens that it reads at most; nullopt: no such limit
-  std::string note;                  ///< where the name misleads; "": nothing to say
+  std::optional<int64_t> positions;  ///< the longest sequence in tokens; nullopt: no limit
+  std::string note;                  ///< says so if the name is misleading; else ""
 };
 
-/// A size or setting by which `Forecaster::kernel` takes an operator.
+/// A size or setting of an operator that `Forecaster::kernel` accepts.
 struct SizeEntry {
   std::string name, description;
-  std::vector<std::string> other_names;  ///< also read
-  std::string default_value;             ///< default, as text; "": it has to be given
-  std::vector<std::string> choices;  ///< of a text; empty: a whole number from `least` to `most`
+  std::vector<std::string> other_names;  ///< other accepted names
+  std::string default_value;             ///< the default as text; "": required
+  /// The accepted words; empty: a whole number from `min` to `max`.
+  std::vector<std::string> choices;
   int64_t min = 0, max = 0;
-  bool is_switch = false;  ///< off; 1 turns it on
+  bool is_switch = false;  ///< off by default; 1 turns it on
 };
 
 /// An operator of the graph notation.
 struct OpEntry {
-  std::string name, pytorch, onnx, description;  ///< `onnx` is "" where it has no such operator
-  std::vector<SizeEntry> sizes;                  ///< empty where it launches no kernel
+  std::string name, pytorch, onnx, description;  ///< `onnx` is "" if ONNX has no such operator
+  std::vector<SizeEntry> sizes;                  ///< empty if the operator launches no kernel
 };
 
 std::vector<GpuEntry> gpu_catalog();

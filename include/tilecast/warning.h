@@ -7,56 +7,63 @@
 
 namespace tilecast {
 
-/// What a warning is about, with its subject and facts. `warning_code_name` (report.h) gives the
-/// word that JSON has for it.
+/// What a warning is about. The comments list the subject and the facts of each code.
+/// `warning_code_name` (report.h) gives its name in JSON.
 enum class WarningCode {
-  /// What a reader of files takes to be so. Subject: model or device; message.
+  /// An assumption made while reading a file. Subject: model or device. Facts: message.
   kModelFile,
   kCheckpoint,
   kDeviceFile,
-  /// The device has no unit for the type of the checkpoint. Subject: device; requested, used.
+  /// The device does not support the dtype of the checkpoint. Subject: device. Facts: requested,
+  /// used.
   kDtypeReplaced,
-  /// Training of a checkpoint in low precision. Subject: model; scheme, source, used.
+  /// Training was requested for a quantized checkpoint. Subject: model. Facts: scheme, source,
+  /// used.
   kQuantizationIgnored,
-  /// The device cannot multiply what the checkpoint stores. Subject: device; scheme, source,
-  /// compute_dtype, weight_bits, dtype, used, known (1: serving software has such kernels).
+  /// The device does not support the compute dtype of the checkpoint's scheme. Subject: device.
+  /// Facts: scheme, source, compute_dtype, weight_bits, dtype, used, known (1: serving software has
+  /// kernels for the replacement).
   kSchemeReplaced,
-  /// The same of the cache. Subject: device; requested, source, used.
+  /// The device does not support the dtype of the checkpoint's KV cache. Subject: device. Facts:
+  /// requested, source, used.
   kCacheDtypeReplaced,
-  /// `share` of the time is outside the training range. Subject: the step, "" for a pass.
+  /// `share` of the time belongs to kernels outside the training range. Subject: the step; "" for a
+  /// pass.
   kExtrapolated,
-  /// The weights hold no model of some kernels: `share` of the time is the data sheet's roofline.
-  /// Subject: the step, "" for a pass; kernels.
+  /// The weights have no model for some kernels: `share` of the time comes from the roofline.
+  /// Subject: the step; "" for a pass. Facts: kernels.
   kNoModel,
-  /// `share` of the time the GPU waits for the host. Subject: the step, "" for a pass; for a step
-  /// cuda_graphs (1: in use).
+  /// The GPU waits for the host for `share` of the time. Subject: the step; "" for a pass. Facts:
+  /// for a step, cuda_graphs (1: in use).
   kHostWait,
-  /// Experts in low precision take longer by `share` than in 16 bits. Subject: the step, "" for a
-  /// pass; scheme, dtype, software, device.
+  /// Experts in low precision take longer than in 16 bits, by `share`. Subject: the step; "" for a
+  /// pass. Facts: scheme, dtype, software, device.
   kSlowerExperts,
-  /// Subject: device; needed_bytes, usable_bytes, device_bytes; largest_batch where it was asked
-  /// for (0: not even one sequence); token by token ranks and utilization.
+  /// The model does not fit into memory. Subject: device. Facts: needed_bytes, usable_bytes,
+  /// device_bytes; largest_batch if it was computed (0: not even one sequence fits); for text
+  /// generation, ranks and utilization.
   kDoesNotFit,
-  /// Lengths were given beside a trace, which has its own.
+  /// Prompt or output lengths were given together with a trace, which has its own lengths.
   kLengthsIgnored,
-  /// More clients than requests: clients, requests.
+  /// There are more clients than requests. Facts: clients, requests.
   kIdleClients,
-  /// The server does not keep up. Subject: "rate" or "trace"; rate, answered (requests a second).
+  /// The server cannot keep up with the load. Subject: "rate" or "trace". Facts: rate, answered
+  /// (requests per second).
   kOverloaded,
 };
 
-/// A detail of a warning. Units stand in the name.
+/// A detail of a warning. The name ends in the unit.
 struct WarningFact {
   std::string name;
   std::variant<int64_t, double, std::string> value;
 };
 
-/// Something that whoever reads the forecast should know. The sentence is made by `warning_text`
-/// (report.h).
+/// Something that readers of the forecast should know. `warning_text` (report.h) turns it into a
+/// sentence.
 struct Warning {
   WarningCode code = WarningCode::kModelFile;
   std::string subject;
-  double share = 0;  ///< a ratio; 0 where the code has none
+  double share = 0;  ///< a ratio; 0 if the code does not use it
   std::vector<WarningFact> facts;
 };
 

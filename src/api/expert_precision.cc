@@ -5,8 +5,8 @@
 namespace tilecast {
 namespace {
 
-/// Below this the forecast's own error decides: two programs measured on one GPU differ by 3.5 % in
-/// the median (docs/data.md).
+/// Smaller differences are within the error of the forecast: measurements of two programs on one
+/// GPU differ by 3.5 % in the median (docs/data.md).
 constexpr double kNoticed = 1.05;
 
 }  // namespace
@@ -15,7 +15,8 @@ std::optional<Warning> slower_experts(const std::string& subject, const Graph& g
                                       const Program& program, const std::vector<KernelTime>& times,
                                       const Predictor& predictor, const Device& device,
                                       const Conditions& conditions) {
-  /// A layer of experts and the same one in 16 bits: kernels `first` to `last` of `reference`.
+  /// A layer of experts, and the kernels `first` to `last` of `reference`: the same layer in 16
+  /// bits.
   struct Pair {
     const Launch* launch;
     size_t first, last;
@@ -25,7 +26,7 @@ std::optional<Warning> slower_experts(const std::string& subject, const Graph& g
   for (const Launch& launch : program.launches) {
     const Kernel& kernel = program.kernels[launch.kernel];
     if (!kernel.is<Experts>() || kernel.scheme == QuantScheme::kNone) continue;
-    if (times[launch.kernel].extrapolated) continue;  // no measurement says so
+    if (times[launch.kernel].extrapolated) continue;  // not measured
     Node node = *launch.node;
     node.set_attribute("scheme", QuantScheme::kNone);
     const size_t first = reference.size();

@@ -10,9 +10,9 @@
 
 namespace tilecast {
 
-/// A warning about `subject` where layers of experts in few bits take longer than the same layers
-/// in `dtype` would: some kernels for few bits were measured slower than those in 16 bits. Layers
-/// whose time is extrapolated in one of both are passed over. nullopt where none is slower.
+/// A warning about `subject` if quantized layers of experts take longer than the same layers in
+/// `dtype` would: some low-precision kernels were measured to be slower than those in 16 bits.
+/// Layers whose time is extrapolated in either precision are skipped. nullopt if none is slower.
 std::optional<Warning> slower_experts(const std::string& subject, const Graph& graph,
                                       const Program& program, const std::vector<KernelTime>& times,
                                       const Predictor& predictor, const Device& device,

@@ -5,11 +5,11 @@
 namespace tilecast {
 namespace {
 
-/// The last batch within `limit` if the bytes lie on a line through both points.
+/// The largest batch within `limit`, by linear extrapolation through both points.
 int64_t on_the_line(int64_t limit, const BatchBytes& a, const BatchBytes& b) {
   const double bytes_each = (static_cast<double>(b.bytes) - static_cast<double>(a.bytes)) /
                             static_cast<double>(b.batch - a.batch);
-  constexpr double kMax = 1e18;  // as an int64_t with room for one more
+  constexpr double kMax = 1e18;  // fits into an int64_t, also after adding one
   const double more = static_cast<double>(limit - a.bytes) / bytes_each;
   return a.batch + static_cast<int64_t>(more < kMax ? more : kMax);
 }
@@ -29,7 +29,7 @@ Warning does_not_fit(const Shortage& s, const Device& device) {
 
 int64_t largest_within(int64_t limit, const std::function<int64_t(int64_t)>& bytes_of,
                        std::optional<BatchBytes> too_many) {
-  constexpr int64_t kLargest = int64_t{1} << 31;  // beyond what anyone runs
+  constexpr int64_t kLargest = int64_t{1} << 31;  // larger than any real batch
   if (too_many && too_many->batch <= 1) return 0;
   BatchBytes low{1, bytes_of(1)};
   if (low.bytes > limit) return 0;
@@ -44,7 +44,7 @@ int64_t largest_within(int64_t limit, const std::function<int64_t(int64_t)>& byt
     too_many = high;
   }
   BatchBytes high = *too_many;
-  // The line's guess and the batch after it; then the middle, should the line mislead.
+  // Try the linear estimate and the batch after it; if both fail, bisect.
   for (int probe = 0; high.batch - low.batch > 1; ++probe) {
     int64_t next = low.batch + (high.batch - low.batch) / 2;
     if (probe % 3 != 2) next = on_the_line(limit, low, high);

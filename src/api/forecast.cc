@@ -1,4 +1,4 @@
-// Where everything is wired: model → graph → passes → kernels → times → totals.
+// Forecasts of one pass: model → graph → passes → kernels → times → totals.
 
 #include <fmt/format.h>
 
@@ -27,14 +27,13 @@ namespace {
 
 PrecisionRequest precision_request(const Request& request) {
   return {.asked = request.execution.dtype,
-          .fallback = DType::kFp32,  // as the published labels of whole models are
+          .fallback = DType::kFp32,  // the dtype of published whole-model measurements
           .training = request.mode == Mode::kTraining};
 }
 
 void check_pass(const Request& request) {
   if (request.kind != RequestKind::kPass)
-    throw Error(ErrorKind::kInput,
-                "expected a request for one pass; forecast_llm takes those for prompts");
+    throw Error(ErrorKind::kInput, "expected a request for one pass; use forecast_llm for prompts");
   check_request(request);
 }
 
@@ -45,18 +44,17 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
                 "forecasts over several GPUs are not available yet; leave `dp`, `tp`, `pp` and "
                 "`microbatches` at 1");
   if (model.fixed_dtype && (request.seq || request.batch != 1))
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: a graph file fixes its shapes; leave `batch` and `seq` out, or "
-                            "change the shapes in the file",
-                            model.name));
+    throw Error(ErrorKind::kInput, fmt::format("{}: a graph file fixes its shapes; omit `batch` "
+                                               "and `seq`, or change the shapes in the file",
+                                               model.name));
   if (e.attention == AttentionKind::kFlash && !model.has_fused_attention)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("`attention` flash: '{}' is forecast with eager attention only",
                             model.family.empty() ? model.format : model.family));
   if (model.fixed_seq && request.seq && seq != model.default_seq)
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: the config fixes the length at {} tokens; leave `seq` out",
-                            model.name, model.default_seq));
+                fmt::format("{}: the config fixes the length at {} tokens; omit `seq`", model.name,
+                            model.default_seq));
   if (model.max_positions && seq > *model.max_positions)
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: a sequence of {} tokens is longer than the model's {} positions; "
@@ -79,7 +77,7 @@ Graph build_graph(const Model& model, const Request& request, int64_t seq,
   if (precision.scheme_of) quantize_linears(graph, precision.scheme_of);
   if (training) add_backward(graph);
   if (request.execution.fusion == Fusion::kPointwise) fuse_pointwise(graph);
-  // fp16's gradients are kept from vanishing by a GradScaler; bf16 needs none.
+  // fp16 needs a GradScaler against underflow of gradients; bf16 does not.
   add_optimizer(graph, {.optimizer = request.optimizer,
                         .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16});
   return graph;
@@ -102,7 +100,7 @@ MemoryForecast forecast_memory(const Graph& graph, const Device& device) {
   return memory;
 }
 
-/// nullopt where not even one sequence fits.
+/// nullopt if not even one sequence fits.
 std::optional<int64_t> largest_fitting_batch(const Model& model, const Device& device,
                                              Request request, int64_t seq,
                                              const Precision& precision,
@@ -113,19 +111,19 @@ std::optional<int64_t> largest_fitting_batch(const Model& model, const Device& d
       return forecast_memory(build_graph(model, request, seq, precision), device).peak_bytes;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kInput) throw;
-      return std::numeric_limits<int64_t>::max();  // beyond 64 bits
+      return std::numeric_limits<int64_t>::max();  // overflows 64 bits
     }
   };
   const int64_t largest = largest_within(device.memory_bytes, peak_bytes, too_many);
   return largest == 0 ? std::nullopt : std::optional(largest);
 }
 
-/// A pass on its way to a forecast: the graph and what became of it. May be moved, not copied: the
+/// The graph of a pass, its program and its times. It can be moved but not copied, because the
 /// program points into the graph.
 struct TimedPass {
   Graph graph;
   Program program;
-  std::vector<KernelTime> times;  ///< of the program's kernels
+  std::vector<KernelTime> times;  ///< times of the program's kernels
   Timeline timeline;
   Totals totals;
 };
@@ -136,14 +134,14 @@ TimedPass time_pass(Graph graph, const Execution& execution, const Predictor& pr
   pass.program = lower(pass.graph);
   pass.times.resize(pass.program.kernels.size());
   predictor.predict(pass.program.kernels, device, conditions, pass.times);
-  // The baseline is the data sheet alone.
+  // The baseline uses the data sheet only.
   const bool baseline = execution.predictor == PredictorKind::kRoofline;
   pass.timeline = run_program(pass.program, pass.times, baseline ? 0 : execution.host_launch_s);
   pass.totals = totals_of(pass.timeline, pass.program.kernel_counts(), pass.times);
   return pass;
 }
 
-/// Rows, times and work.
+/// Fills in the rows, times and work.
 void add_times(Forecast& forecast, const TimedPass& pass) {
   const auto names = std::make_shared<TextArena>();
   forecast.kernels = describe_events(pass.timeline, pass.program, pass.times, *names);
@@ -163,7 +161,7 @@ void add_times(Forecast& forecast, const TimedPass& pass) {
   forecast.optimizer_s = pass.timeline.phase_s(Phase::kOptimizer);
 }
 
-/// What was asked, and what it came to mean.
+/// Fills in the request and the defaults that were used.
 void describe_request(Forecast& forecast, const Request& used, const Precision& precision) {
   forecast.mode = choice_name(used.mode);
   forecast.batch = used.batch;
@@ -232,7 +230,7 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
     Shortage shortage{.needed_bytes = memory.peak_bytes,
                       .usable_bytes = device.memory_bytes,
                       .largest_batch = {}};
-    // A graph file fixes its batch: there is no other to name.
+    // A graph file fixes its batch, so there is no largest one.
     if (model.default_seq > 0) {
       memory.largest_batch = largest_fitting_batch(model, device, request, *used.seq, precision,
                                                    BatchBytes{request.batch, memory.peak_bytes});
@@ -254,7 +252,8 @@ std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, cons
   return largest_fitting_batch(model, device, request, seq, precision, std::nullopt);
 }
 
-/// Texts as the values that the operator's table entry declares; unknown names are left to it.
+/// Converts texts to the types that the operator declares. Unknown names are kept; the operator
+/// reports them later.
 static SizeList size_list(const OpDef& op, const std::vector<GivenSize>& sizes) {
   SizeList list;
   for (const GivenSize& size : sizes) {

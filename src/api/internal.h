@@ -1,6 +1,6 @@
 #pragma once
 
-// What the façade's handles hold; shared by the sources of this folder.
+// The content of the façade's handles, shared by the sources of this folder.
 
 #include <memory>
 
@@ -11,7 +11,7 @@
 
 namespace tilecast {
 
-/// Throws Error{kInput} where the name is of no predictor.
+/// Throws Error{kInput} for an unknown predictor.
 PredictorKind parse_predictor(const std::string& name);
 
 struct ModelRef::Content {

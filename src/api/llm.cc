@@ -1,4 +1,4 @@
-// Language models as people ask for them: a prompt, an output, a batch or a load.
+// Forecasts of text generation, for a static batch or a server.
 
 #include "tilecast/llm.h"
 
@@ -19,12 +19,13 @@
 namespace tilecast {
 namespace {
 
-/// Parts of the output, in the middle of which a decode step is forecast.
+/// The output is divided into so many parts; a decode step is forecast in the middle of each.
 constexpr int64_t kCoursePoints = 5;
 
 class Llm {
  public:
-  /// `asked`: the request as it came; that of `steps` has the lengths of one typical request.
+  /// `asked` is the original request; the request of `steps` has the lengths of one typical
+  /// request.
   Llm(const LlmSteps& steps, const Request& asked)
       : steps_(steps),
         model_(steps.model()),
@@ -62,7 +63,7 @@ class Llm {
 
   static Estimate estimate(const Totals& t) { return {t.seconds, t.low_s, t.high_s}; }
   static Estimate sum(const Estimate& a, const Estimate& b, double times) {
-    // Both come from the same networks: their errors are taken to go together.
+    // Both times come from the same networks, so their errors are assumed to be fully correlated.
     return {a.seconds + times * b.seconds, a.low_s + times * b.low_s, a.high_s + times * b.high_s};
   }
 
@@ -111,7 +112,7 @@ class Llm {
                      asked_.load.max_output > asked_.output;
   }
 
-  /// What the model is, whoever runs it: one rank, one sequence.
+  /// Facts about the model that do not depend on parallelism: one rank, one sequence.
   void facts(LlmForecast& f) const {
     const Graph graph = steps_.whole_graph({{1, 1, o_.prompt}});
     f.parameters = graph.parameter_count();
@@ -136,7 +137,7 @@ class Llm {
     f.kv_bytes_per_token = steps_.cache_bytes(1, 1, 1);
   }
 
-  /// Kernels of a step that runs `times` times; alike ones are one row.
+  /// Adds the kernels of a step that runs `times` times; identical kernels share a row.
   static void add_kernels(LlmForecast& f, const std::vector<KernelForecast>& rows,
                           const char* phase, int64_t times) {
     for (KernelForecast row : rows) {
@@ -179,9 +180,9 @@ class Llm {
           past + chunk >= o_.prompt);
   }
 
-  /// The length that stands for a part of the output, from the first to the last past: the middle,
-  /// or near it where the keys, past and new, fill whole blocks of the cache, as kernels were
-  /// measured.
+  /// The number of cached tokens that represents a part of the output, from `first` to `last`: the
+  /// middle, or a value close to it for which the keys fill whole blocks of the cache, as in the
+  /// measurements.
   static int64_t middle_of(int64_t first, int64_t last) {
     constexpr int64_t kBlock = 16;
     const int64_t middle = first + (last - first) / 2;
@@ -274,7 +275,7 @@ LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, co
                          const Request& request) {
   if (request.kind == RequestKind::kPass)
     throw Error(ErrorKind::kInput,
-                "expected a request for prompts; Forecaster::forecast takes those for one pass");
+                "expected a request for prompts; use Forecaster::forecast for one pass");
   check_request(request);
   const Request typical = typical_request(request);
   const LlmSteps steps(forecaster, model, gpu, typical);

@@ -1,6 +1,6 @@
 #pragma once
 
-// From the request for a continuously batching server to what its scheduler sees.
+// Converts a request for a server into the input of its scheduler.
 
 #include <cstdint>
 
@@ -9,16 +9,16 @@
 
 namespace tilecast {
 
-/// The request with one prompt and one output, the means of what is asked, and with the software
-/// that runs it. The lengths of a static batch are as they were.
+/// The request with the mean prompt and output length and with the software filled in. The lengths
+/// of a static batch stay unchanged.
 Request typical_request(const Request& request);
 
-/// Tokens of the longest request, prompt and output together.
+/// Tokens of the longest request: prompt plus output.
 int64_t longest_request(const Request& request);
 
 ServingLoad make_load(const Request& request);
 
-/// All but the blocks of the cache.
+/// All limits except the number of cache blocks.
 ServerLimits make_limits(const Request& request);
 
 }  // namespace tilecast

@@ -19,7 +19,7 @@ int64_t usable_bytes(const LlmSteps& steps) {
                               static_cast<double>(steps.device().memory_bytes));
 }
 
-/// Weights and activations of a step are what counts of its plan; caches are those of whole
+/// Only the weights and activations of a step's plan are used; cache sizes are computed for whole
 /// sequences.
 MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> groups) {
   return plan_memory(steps.graph(std::move(groups)));
@@ -47,8 +47,8 @@ int64_t batch_cache_bytes(const LlmSteps& steps, int64_t batch) {
   return steps.cache_bytes(batch, r.prompt + r.output, r.execution.tp);
 }
 
-/// The step that takes prompts of a static batch, whole or in part. Batches beyond what fills the
-/// step share one plan.
+/// The largest prefill step of a static batch. All batches that fill the step completely share one
+/// plan.
 class PrefillPlans {
  public:
   explicit PrefillPlans(const LlmSteps& steps) : steps_(steps) {}
@@ -95,13 +95,14 @@ void add_batch_memory(LlmForecast& f, const LlmSteps& steps) {
 
 void add_server_memory(LlmForecast& f, const LlmSteps& steps, const ServingLoad& load,
                        ServerLimits& limits) {
-  // A full step: as many sequences as may run, one of them with all other tokens.
+  // A full step: the maximum number of sequences; one of them has all remaining tokens.
   const int64_t sequences = std::min(limits.max_num_seqs, limits.max_num_batched_tokens);
   std::vector<LlmSteps::Group> groups = {{1, limits.max_num_batched_tokens - sequences + 1, 0}};
   if (sequences > 1) groups.push_back({sequences - 1, 1, 1});
   const MemoryPlan step = step_memory(steps, std::move(groups));
   add_totals(f, steps, step);
-  // Layers with a window keep less of long sequences: a token's bytes are those of the longest.
+  // Layers with a sliding window store less of long sequences. Bytes per token are those of the
+  // longest request.
   const int64_t longest = longest_request(steps.asked());
   const int64_t per_sequence = steps.cache_bytes(1, longest, steps.asked().execution.tp);
   const double block_bytes = static_cast<double>(per_sequence) / static_cast<double>(longest) *

@@ -8,8 +8,8 @@
 namespace tilecast {
 namespace {
 
-/// Steps are as uncertain as those of a request alone; queues make that worse, which is not
-/// modelled.
+/// Intervals have the same relative width as those of a single request. Queues increase the
+/// uncertainty; this is not modelled.
 Estimate like(double seconds, const Estimate& alone) {
   if (alone.seconds <= 0) return {seconds, seconds, seconds};
   return {seconds, seconds * alone.low_s / alone.seconds, seconds * alone.high_s / alone.seconds};
@@ -29,7 +29,7 @@ ServedPart part(const RequestSummary& s, const LlmForecast& alone) {
           .total_tokens_per_s = s.total_tokens_per_s};
 }
 
-/// Sizes of steps that come often: there nothing is interpolated.
+/// Sizes of frequent steps, which are not interpolated.
 std::vector<int64_t> usual_sizes(const Request& r, const ServerLimits& limits) {
   std::vector<int64_t> sizes = {limits.max_num_batched_tokens, limits.max_num_seqs};
   if (r.load.max_prompt <= r.prompt && r.load.trace.empty()) sizes.push_back(r.prompt);

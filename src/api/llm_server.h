@@ -5,8 +5,8 @@
 
 namespace tilecast {
 
-/// What a server does under a load. `alone` has the times of one request by itself, which say how
-/// uncertain the steps are.
+/// Forecasts a server under a load. `alone` is the forecast of a single request; its intervals give
+/// the uncertainty.
 LlmForecast::Serving forecast_server(const LlmSteps& steps, const ServingLoad& load,
                                      const ServerLimits& limits, const LlmForecast& alone);
 

@@ -61,16 +61,17 @@ void LlmSteps::check() const {
       refuse(fmt::format("`tp` {} does not divide the {} {}", asked_.execution.tp, size, what));
   };
   divides(decoder().heads, "attention heads");
-  divides(decoder().ffn_dim, "inner columns of the MLP");
-  if (decoder().expert_ffn_dim > 0) divides(decoder().expert_ffn_dim, "inner columns of an expert");
+  divides(decoder().ffn_dim, "columns of the MLP (ffn_dim)");
+  if (decoder().expert_ffn_dim > 0)
+    divides(decoder().expert_ffn_dim, "columns of an expert (ffn_dim)");
   if (decoder().kv_heads % asked_.execution.tp != 0 &&
       asked_.execution.tp % decoder().kv_heads != 0)
-    refuse(fmt::format("`tp` {} and the {} key heads do not divide each other", asked_.execution.tp,
+    refuse(fmt::format("`tp` {} and {} key heads: one must divide the other", asked_.execution.tp,
                        decoder().kv_heads));
   const bool storable = request_.kv_dtype == dtype() || request_.kv_dtype == DType::kFp8 ||
                         request_.kv_dtype == DType::kInt8;
   if (!storable)
-    refuse(fmt::format("a cache in {} is not known; known: {}, fp8, int8",
+    refuse(fmt::format("a KV cache in {} is not supported; known: {}, fp8, int8",
                        dtype_name(request_.kv_dtype), dtype_name(dtype())));
 }
 
@@ -130,7 +131,8 @@ const Predictor& LlmSteps::predictor() const {
 Conditions LlmSteps::conditions() const { return {.software = *asked_.execution.software}; }
 
 int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const {
-  // Fewer key heads than ranks are held several times; a latent vector by every rank.
+  // If there are fewer key heads than ranks, heads are replicated; a latent vector is replicated on
+  // every rank.
   const int64_t share = decoder().latent ? 1 : std::min(ranks, decoder().kv_heads);
   constexpr int64_t kBitsPerByte = 8;
   const int64_t per_layer =

@@ -1,6 +1,6 @@
 #pragma once
 
-// One step of a language model on one rank: what every question about it is made of.
+// Graphs, times and memory of single steps of a language model on one rank.
 
 #include <functional>
 #include <vector>
@@ -17,40 +17,40 @@ class LlmSteps {
  public:
   using Group = StepRequest::Group;
 
-  /// Throws Error where the model is none that writes token by token, or the request, whose
-  /// values are checked before, does not fit it. `request` must outlive it.
+  /// Throws Error if the model does not generate text, or if the request does not fit the model.
+  /// The request's values must have been checked already. `request` must outlive this object.
   LlmSteps(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
            const Request& request);
 
   struct Step {
-    Graph graph;  ///< what the launches point into
+    Graph graph;  ///< the launches point into it
     Program program;
-    std::vector<KernelTime> times;  ///< of the program's kernels
+    std::vector<KernelTime> times;  ///< times of the program's kernels
     Timeline timeline;
     Totals totals;
   };
-  /// `launched`: kernel by kernel by the host; else by a CUDA graph.
+  /// `launched`: the host launches each kernel; else a CUDA graph does.
   Step step(std::vector<Group> groups, bool launched) const;
-  /// Seconds of those kernels of a step that are wanted; only they are forecast.
+  /// Total time of the kernels of a step for which `wanted` is true; others are not forecast.
   double kernel_seconds(std::vector<Group> groups,
                         const std::function<bool(const Program&, const Launch&)>& wanted) const;
-  /// What one rank runs.
+  /// The step on one rank.
   Graph graph(std::vector<Group> groups) const { return fused(share_, std::move(groups)); }
-  /// The same on one rank alone.
+  /// The step without tensor parallelism.
   Graph whole_graph(std::vector<Group> groups) const { return fused(modules_, std::move(groups)); }
 
   /// See expert_precision.h.
   std::optional<Warning> slower_experts(const std::string& subject, const Step& step) const;
 
-  /// Keys and values of one rank. Layers with a window keep no more than it.
+  /// KV cache of one rank in bytes. Layers with a sliding window store at most the window.
   int64_t cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const;
 
   const Model& model() const { return model_; }
   const Decoder& decoder() const { return *model_.decoder; }
   const Device& device() const { return device_; }
-  /// With the lengths of one typical request and the software that runs it.
+  /// The request with the lengths of one typical request and the software filled in.
   const Request& asked() const { return asked_; }
-  /// Of weights and activations: as asked, else as the checkpoint.
+  /// Precision of weights and activations: as requested, else the checkpoint's.
   const Precision& precision() const { return precision_; }
   DType dtype() const { return precision_.dtype; }
   DType kv_dtype() const { return request_.kv_dtype; }
@@ -71,7 +71,7 @@ class LlmSteps {
   Graph modules_, share_;  ///< the whole model; one rank's share
 };
 
-/// Prompts of a static batch that one step takes together.
+/// Number of prompts of a static batch in one prefill step.
 int64_t prefill_sequences(const Request& request, int64_t batch);
 
 }  // namespace tilecast

@@ -138,7 +138,7 @@ TEST(Llm, BadRequestsSayWhatToDo) {
   EXPECT_ERROR(forecast("llama-3-8b", "H100", {.execution = {.dtype = "fp7"}}), kInput,
                "unknown value 'fp7'");
   EXPECT_ERROR(forecast("llama-3-8b", "H100", {.execution = {.kv_dtype = "fp32"}}), kInput,
-               "a cache in fp32 is not known");
+               "a KV cache in fp32 is not supported");
   EXPECT_ERROR(forecast("bert_large", "H100", {}), kUnsupported, "is not forecast token by token");
 }
 
@@ -380,19 +380,19 @@ TEST(Server, OptionsThatContradictEachOtherAreRefused) {
                "`rate` needs `schedule` continuous");
   EXPECT_ERROR(with([](Request& o) { o.load.ttft_s = 1; }), kInput, "`ttft-s` needs");
   EXPECT_ERROR(with([](Request& o) { o.load.max_prompt = 200; }), kInput,
-               "`prompt` 100:200: all sequences of a static batch are alike");
+               "`prompt` 100:200: all sequences of a static batch have the same length");
   EXPECT_ERROR(with([](Request& o) {
                  o.kind = RequestKind::kServe;
                  o.load.rate = 1;
                  o.execution.software = Software::kPyTorch;
                }),
-               kInput, "PyTorch has no scheduler of requests");
+               kInput, "PyTorch has no request scheduler");
   EXPECT_ERROR(with([](Request& o) {
                  o.kind = RequestKind::kServe;
                  o.load.rate = 1;
                  o.batch = 4;
                }),
-               kInput, "`batch` does not go with `schedule` continuous");
+               kInput, "`batch` cannot be combined with `schedule` continuous");
   EXPECT_ERROR(with([](Request& o) {
                  o.kind = RequestKind::kServe;
                  o.load.rate = 1;

@@ -17,7 +17,7 @@ std::string text(std::string_view name) { return std::string(name); }
 
 bool has_unit(const Device& device, DType dtype) { return device.matmul_peak(dtype) > 0; }
 
-/// All linear layers and experts alike, but for routers.
+/// The same scheme for all linear layers and experts except routers.
 SchemeOf uniform(QuantScheme scheme) {
   return
       [scheme](std::string_view module) { return is_router(module) ? QuantScheme::kNone : scheme; };
@@ -45,9 +45,9 @@ class Resolver {
     if (model_.fixed_dtype && asked != dtype_name(*model_.fixed_dtype))
       throw Error(
           ErrorKind::kUnsupported,
-          fmt::format("{}: a graph file gives its own types (here {}); leave `dtype` {} out "
-                      "or change the file",
-                      model_.name, dtype_name(*model_.fixed_dtype), asked));
+          fmt::format(
+              "{}: a graph file defines its dtypes (here {}); omit `dtype` {} or change the file",
+              model_.name, dtype_name(*model_.fixed_dtype), asked));
     if (asked == kAutocastBf16 || asked == kAutocastFp16) {
       autocast_in(asked == kAutocastBf16 ? DType::kBf16 : DType::kFp16);
     } else if (const std::optional<QuantScheme> scheme = find_scheme(asked)) {
@@ -70,20 +70,20 @@ class Resolver {
   void scheme_for_all(QuantScheme scheme) {
     if (request_.training)
       throw Error(ErrorKind::kUnsupported,
-                  fmt::format("`dtype` {}: training in few bits is not forecast; use amp, "
-                              "amp-fp16, bf16, fp16, tf32 or fp32",
+                  fmt::format("`dtype` {}: training with quantized weights is not supported; use "
+                              "amp, amp-fp16, bf16, fp16, tf32 or fp32",
                               request_.asked));
     p_.scheme = scheme;
     p_.scheme_of = uniform(scheme);
     p_.dtype = supported(activations());
   }
 
-  /// Beside weights in few bits: the checkpoint's type where it has 16 bits.
+  /// Dtype of the activations of a quantized model: the checkpoint's dtype if it has 16 bits.
   DType activations() const {
     return checkpoint_.dtype == DType::kFp16 ? DType::kFp16 : DType::kBf16;
   }
 
-  /// The type itself where the device multiplies it, else fp16, else fp32.
+  /// The dtype itself if the device supports it, else fp16, else fp32.
   DType supported(DType requested) {
     if (has_unit(device_, requested)) return requested;
     const DType instead =
@@ -105,7 +105,7 @@ class Resolver {
     }
     if (!checkpoint_.problem.empty())
       throw Error(ErrorKind::kUnsupported,
-                  checkpoint_.problem + "; `dtype` forecasts the model in another type");
+                  checkpoint_.problem + "; use `dtype` to forecast the model in another dtype");
     if (!request_.training)
       add_messages(p_.warnings, WarningCode::kCheckpoint, model_.name, checkpoint_.warnings);
     if (!checkpoint_.schemes.empty() && !request_.training) return quantized();
@@ -132,7 +132,7 @@ class Resolver {
     p_.dtype = supported(activations());
     p_.source = checkpoint_.quantization;
     std::vector<std::string> names;
-    // Which scheme stands for which.
+    // The scheme that is used in place of each scheme.
     std::array<QuantScheme, kSchemeCount> used{};
     for (size_t i = 0; i < kSchemeCount; ++i) used[i] = static_cast<QuantScheme>(i);
     for (const QuantScheme scheme : checkpoint_.schemes) {
@@ -159,8 +159,9 @@ class Resolver {
     };
   }
 
-  /// Marlin kernels are for NVIDIA's matrix units from Turing or Ampere on, by version (vLLM's
-  /// documentation, "Supported Hardware" of quantization); Turing was the first with int8 in them.
+  /// Marlin kernels need NVIDIA's matrix units of Turing or Ampere and later, depending on the
+  /// version (vLLM's documentation, "Supported Hardware" of quantization). Turing's were the first
+  /// to support int8.
   bool has_marlin_kernels() const {
     return device_.vendor == "nvidia" && device_.gpu().matrix_peak(DType::kFp16) > 0 &&
            device_.gpu().matrix_peak(DType::kInt8) > 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a forecast computes in: as asked, else as the checkpoint says, else a default; as far as the
-// device can.
+// The precision of a forecast: as requested, else the checkpoint's, else a default; replaced if the
+// device does not support it.
 
 #include <functional>
 #include <string>
@@ -15,28 +15,30 @@
 namespace tilecast {
 
 struct Precision {
-  /// Of weights and activations; with autocast, of matrix products, convolutions and attention.
+  /// Dtype of weights and activations; with autocast, of matrix products, convolutions and
+  /// attention.
   DType dtype = DType::kFp32;
-  SchemeOf scheme_of;                       ///< null: nothing is in few bits
-  QuantScheme scheme = QuantScheme::kNone;  ///< of most weights
+  SchemeOf scheme_of;                       ///< null: not quantized
+  QuantScheme scheme = QuantScheme::kNone;  ///< the scheme of most weights
   bool autocast = false;
-  std::string name;    ///< as in options and output
-  std::string source;  ///< "asked", "default", "graph", or the field of the config that says so
+  std::string name;    ///< its name in options and output
+  std::string source;  ///< "asked", "default", "graph", or the field of the config that states it
   std::vector<Warning> warnings;
 };
 
 struct PrecisionRequest {
-  std::string asked;              ///< one of `precision_names`; "": as the checkpoint says
-  DType fallback = DType::kFp32;  ///< where the checkpoint says nothing
+  std::string asked;              ///< one of `precision_names`; "": not given
+  DType fallback = DType::kFp32;  ///< used if the checkpoint has no dtype
   bool training = false;
 };
 
-/// Throws Error{kUnsupported} where the device, the model's file or training does not allow what is
-/// asked, or where the checkpoint's types are not known.
+/// Throws Error{kUnsupported} if the device, the model file or training does not allow the
+/// requested precision, or if the checkpoint's dtypes are not known.
 Precision resolve_precision(const Model& model, const Device& device,
                             const PrecisionRequest& request);
 
-/// The cache's type: the checkpoint's where its types are used, else that of the activations.
+/// The dtype of the KV cache: the checkpoint's if the checkpoint's dtypes are used, else that of
+/// the activations.
 DType cache_dtype(const Model& model, const Device& device, Precision& precision);
 
 }  // namespace tilecast

@@ -73,7 +73,7 @@ TEST(PrecisionTest, TheCheckpointsTypeIsTheDefault) {
 TEST(PrecisionTest, WhatTheDeviceHasNotIsReplacedWithAWarning) {
   const Forecast t4 = forecast(llama(kBf16), "T4", {.seq = 64});
   EXPECT_EQ(t4.dtype, "fp16");
-  EXPECT_TRUE(any_has(t4.warnings, "nvidia-t4 has no bf16 unit: forecast in fp16 instead"));
+  EXPECT_TRUE(any_has(t4.warnings, "nvidia-t4 does not support bf16: forecast in fp16 instead"));
   const Forecast p4 = forecast(llama(kBf16), "P4", {.seq = 64});
   EXPECT_EQ(p4.dtype, "fp32");
   EXPECT_TRUE(any_has(p4.warnings, "forecast in fp32 instead"));
@@ -123,7 +123,7 @@ TEST(PrecisionTest, TheCacheIsAsTheCheckpointSays) {
   const LlmForecast a100 = answer(llama(kBf16, kNvfp4), "A100", prompt);
   EXPECT_EQ(a100.kv_dtype, "bf16");
   EXPECT_TRUE(any_has(a100.warnings, "the cache is in bf16"));
-  // ModelOpt's file where the cache alone is in few bits.
+  // ModelOpt's file where only the cache is quantized.
   const LlmForecast alone = answer(
       llama(kBf16, R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})"),
       "H100", prompt);
@@ -132,7 +132,7 @@ TEST(PrecisionTest, TheCacheIsAsTheCheckpointSays) {
   const LlmForecast unknown = answer(
       llama(kBf16, R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "NVFP4"}})"),
       "H100", prompt);
-  EXPECT_TRUE(any_has(unknown.warnings, "the checkpoint's cache is in 'nvfp4'"));
+  EXPECT_TRUE(any_has(unknown.warnings, "the checkpoint's KV cache is in 'nvfp4'"));
   Request asked = prompt;
   asked.execution.dtype = "bf16";
   EXPECT_EQ(answer(llama(kBf16, kNvfp4), "B200", asked).kv_dtype, "bf16");
@@ -145,7 +145,7 @@ TEST(PrecisionTest, TrainingRunsInTheCheckpointsBaseType) {
       any_has(f.warnings, "the checkpoint's fp8_block (quantization_config) is for inference"));
   EXPECT_ERROR(forecast(llama(kFp8), "H100",
                         {.mode = Mode::kTraining, .seq = 64, .execution = {.dtype = "fp8"}}),
-               kUnsupported, "training in few bits is not forecast");
+               kUnsupported, "training with quantized weights is not supported");
 }
 
 TEST(PrecisionTest, UnknownSchemesAndNamesAreRefused) {
@@ -245,12 +245,12 @@ TEST(PrecisionTest, AGraphFileFixesShapesAndTypes) {
   EXPECT_EQ(f.dtype_source, "graph");
   EXPECT_EQ(forecast_table(f, {}).find("seq"), std::string::npos);
   EXPECT_ERROR(forecast(model, "V100", {.batch = 4096}), kInput, "a graph file fixes its shapes");
-  EXPECT_ERROR(forecast(model, "V100", {.seq = 4096}), kInput, "leave `batch` and `seq` out");
+  EXPECT_ERROR(forecast(model, "V100", {.seq = 4096}), kInput, "omit `batch` and `seq`");
   EXPECT_ERROR(forecast(model, "V100", {.execution = {.dtype = "fp32"}}), kUnsupported,
-               "a graph file gives its own types (here fp16)");
+               "a graph file defines its dtypes (here fp16)");
   for (const char* dtype : {"amp", "amp-fp16", "fp8", "int4_wo", "tf32"})
     EXPECT_ERROR(forecast(model, "H100", {.execution = {.dtype = dtype}}), kUnsupported,
-                 "a graph file gives its own types (here fp16)");
+                 "a graph file defines its dtypes (here fp16)");
   const Forecast asked = forecast(model, "V100", {.execution = {.dtype = "fp16"}});
   EXPECT_EQ(asked.dtype_source, "asked");
   EXPECT_TRUE(asked.fixed_shapes);

@@ -1,4 +1,4 @@
-// Models and devices as the façade hands them out.
+// Handles of models and devices in the façade.
 
 #include "api/internal.h"
 #include "base/text.h"

@@ -27,7 +27,7 @@ double LazyGrid<D>::log_at(const std::array<size_t, D>& indices) {
     sizes[d] = knots_[indices[d]];
   }
   const auto [it, fresh] = known_.try_emplace(key, 0.0);
-  constexpr double kMin = 1e-12;  // seconds; a logarithm needs more than 0
+  constexpr double kMin = 1e-12;  // seconds; the logarithm needs a positive value
   if (fresh) it->second = std::log(std::max(kMin, value_(sizes)));
   return it->second;
 }
@@ -103,7 +103,7 @@ double StepCosts::seconds(const ServingBatch& batch) {
       rest_.at({tokens}) + head_.at({decoding + static_cast<double>(batch.prompts.size())});
   if (batch.decoding > 0) seconds += decode_.at({decoding, batch.decode_context + 1});
   seconds += prompts_s(batch.prompts, true) + prompts_s(batch.prompts, false);
-  // As in a static batch: decode steps are replayed as CUDA graphs, prompts are launched.
+  // As in a static batch: decode steps are CUDA graphs, kernels of prompts are launched one by one.
   const bool graphs = steps_.asked().execution.cuda_graphs && batch.prompts.empty();
   return graphs ? seconds : std::max(seconds, launch_s_);
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a step of a server takes. A simulation asks for thousands of different steps; a few of each
-// kind are forecast, and the others lie between them.
+// Times of a server's steps. A simulation needs thousands of different steps: some sizes are
+// forecast, all others are interpolated.
 
 #include <array>
 #include <cmath>
@@ -14,8 +14,8 @@
 
 namespace tilecast {
 
-/// A positive function of D sizes that is computed at knots (1, 2, 3, 4, 6, 8, 12, …, and those
-/// that are named) when they are first needed, and is linear in the logarithms between them.
+/// A positive function of D sizes. It is evaluated at knots (1, 2, 3, 4, 6, 8, 12, … and the given
+/// ones) when they are first needed, and interpolated between them, linearly in the logarithms.
 template <size_t D>
 class LazyGrid {
  public:
@@ -27,19 +27,19 @@ class LazyGrid {
   double log_at(const std::array<size_t, D>& indices);
 
   std::vector<int64_t> knots_;
-  std::vector<double> logs_;  ///< of the knots
+  std::vector<double> logs_;  ///< logarithms of the knots
   std::function<double(const Knots&)> value_;
-  std::unordered_map<uint64_t, double> known_;  ///< logarithms of values
+  std::unordered_map<uint64_t, double> known_;  ///< logarithms of the known values
 };
 
-/// Seconds of a step: linear layers, norms and what else works on all tokens by the number of
-/// tokens; the output layer by the number of sequences; attention by groups: the decoding sequences
-/// in one call, the prompts that begin in one, the prompts that go on in one, as variable-length
-/// kernels take them. Prompts of different lengths count as so many of one length that tokens and
-/// pairs of tokens stay the same.
+/// The time of a step in seconds is a sum: operators on all tokens (linear layers, norms and
+/// others) by the number of tokens; the output layer by the number of sequences; attention in three
+/// calls of variable-length kernels, one for the decoding sequences, one for new prompts and one
+/// for continued prompts. Prompts of different lengths are replaced by prompts of one length, such
+/// that the numbers of tokens and of pairs of tokens stay the same.
 class StepCosts {
  public:
-  /// `named`: sizes at which nothing is interpolated.
+  /// `named`: additional knots.
   StepCosts(const LlmSteps& steps, const std::vector<int64_t>& named);
   double seconds(const ServingBatch& batch);
 
@@ -50,10 +50,10 @@ class StepCosts {
 
   const LlmSteps& steps_;
   LazyGrid<1> rest_, head_;
-  LazyGrid<2> decode_;   ///< sequences, keys that each attends to: those in the cache and its own
-  LazyGrid<2> fresh_;    ///< prompts, tokens of each
-  LazyGrid<3> later_;    ///< prompts, tokens of each, tokens in the cache
-  double launch_s_ = 0;  ///< what the host takes to launch a step kernel by kernel
+  LazyGrid<2> decode_;   ///< sequences; keys of each, including the new token
+  LazyGrid<2> fresh_;    ///< prompts; tokens of each
+  LazyGrid<3> later_;    ///< prompts; new tokens and cached tokens of each
+  double launch_s_ = 0;  ///< time to launch the kernels of a step one by one
 };
 
 }  // namespace tilecast

@@ -16,9 +16,9 @@ Timeline run_program(const Program& program, const std::vector<KernelTime>& time
   return simulate(program, seconds, host_launch_s);
 }
 
-/// The interval of the sum: of each predictor's errors a share is common to all its kernels and
-/// adds up, the rest differs from kernel to kernel and partly cancels, as the errors of different
-/// predictors do.
+/// The interval of a sum of kernels. Part of a predictor's error is common to all its kernels and
+/// adds up. The rest is independent from kernel to kernel and partly cancels, as do the errors of
+/// different predictors.
 Totals totals_of(const Timeline& timeline, const std::vector<double>& kernel_counts,
                  const std::vector<KernelTime>& times) {
   struct Deviation {

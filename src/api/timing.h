@@ -1,6 +1,6 @@
 #pragma once
 
-// From a program to its timeline, totals and rows: what every kind of forecast shares.
+// Timeline, totals and rows of a program, for all kinds of forecasts.
 
 #include <vector>
 
@@ -12,24 +12,24 @@
 
 namespace tilecast {
 
-// CUDA context, library code and handles of a PyTorch process before the first tensor (guess: what
-// nvidia-smi shows for such processes is 0.3 to 0.6 GiB; the measurement kit will settle it).
+// Memory of CUDA context, library code and handles of a PyTorch process before the first tensor. A
+// guess: nvidia-smi shows 0.3 to 0.6 GiB for such processes; the measurement kit will settle it.
 inline constexpr int64_t kFrameworkBytes = int64_t{450} << 20;
 
-// cuBLAS workspace that PyTorch sets up for each handle and stream: CUBLAS_WORKSPACE_CONFIG
+// cuBLAS workspace that PyTorch allocates for each handle and stream: CUBLAS_WORKSPACE_CONFIG
 // ":4096:2:16:8" (PyTorch 2.1, aten/src/ATen/cuda/CublasHandlePool.cpp).
 inline constexpr int64_t kWorkspaceBytes = (int64_t{2} * 4096 + int64_t{8} * 16) * 1024;
 
-/// What a program comes to on one GPU. Seconds.
+/// Totals of a program on one GPU, in seconds.
 struct Totals {
   double seconds = 0;
   double low_s = 0;  ///< 80 % interval
   double high_s = 0;
-  double kernels_s = 0;    ///< without waits
-  double host_wait_s = 0;  ///< what the GPU waits for the host's launches
+  double kernels_s = 0;    ///< sum of the kernels' times
+  double host_wait_s = 0;  ///< time that the GPU waits for the host
 };
 
-/// When the program's kernels run; `times` by their index.
+/// Simulates the program; `times` holds the time of each kernel by its index.
 Timeline run_program(const Program& program, const std::vector<KernelTime>& times,
                      double host_launch_s);
 
@@ -38,7 +38,7 @@ Totals totals_of(const Timeline& timeline, const std::vector<double>& kernel_cou
 
 KernelForecast describe(const Kernel& kernel, const KernelTime& time);
 
-/// One row for each event of the timeline, with its node's name, which is put into `names`.
+/// One row for each event of the timeline. The names of the nodes are stored in `names`.
 std::vector<KernelForecast> describe_events(const Timeline& timeline, const Program& program,
                                             const std::vector<KernelTime>& times, TextArena& names);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Warnings that follow from a timeline, and those that a file's reader wrote.
+// Warnings about a timeline, and warnings from reading files.
 
 #include <optional>
 #include <string>
@@ -11,23 +11,23 @@
 
 namespace tilecast {
 
-/// Below this share of the time nothing is said.
+/// Smaller shares of the time cause no warning.
 inline constexpr double kNoticedShare = 0.05;
 
-/// The kernels' time that is outside the training range; nullopt where it is little.
+/// The share of the time outside the training range; nullopt if it is small.
 std::optional<Warning> extrapolation_warning(const std::string& subject, const Timeline& timeline,
                                              const std::vector<KernelTime>& times);
 
-/// The kernels of which the weights hold no model; nullopt where there are none.
+/// Kernels for which the weights have no model; nullopt if there are none.
 std::optional<Warning> no_model_warning(const std::string& subject,
                                         const std::vector<KernelForecast>& kernels);
 
-/// What the GPU waits for the host; nullopt where it is little.
+/// The time that the GPU waits for the host; nullopt if it is small.
 std::optional<Warning> host_wait_warning(const std::string& subject, const Totals& totals);
 
 void add_warning(std::vector<Warning>& warnings, std::optional<Warning> warning);
 
-/// Messages of a file's reader.
+/// Messages from reading a file.
 void add_messages(std::vector<Warning>& warnings, WarningCode code, const std::string& subject,
                   const std::vector<std::string>& messages);
 

@@ -24,7 +24,7 @@ std::string summary(const CalibrateResult& result, const TableStyle& style) {
                           fmt::format("{:.1f}", e.after_percent)});
   }
   return title_lines(
-             fmt::format("Calibration of {}; after: each row by a calibration that did not see it",
+             fmt::format("Calibration of {}; after: each row forecast by a calibration without it",
                          result.gpu),
              style) +
          "\n" + format_text_table(table, style, 2);
@@ -36,7 +36,7 @@ void run(const Given& given) {
   constexpr int64_t kMaxKernels = 10000;
   const int64_t suggested = integer_of(given, "suggest", 0, 1, kMaxKernels);
   if (suggested > 0 && !measurements.empty())
-    throw UsageError("calibrate: --suggest and --measurements exclude each other");
+    throw UsageError("calibrate: --suggest and --measurements are mutually exclusive");
   if (suggested == 0 && (measurements.empty() || output.empty()))
     throw UsageError("calibrate: give --measurements FILE and -o FILE, or --suggest N");
   const std::string gpu = text_of(given, "gpu");
@@ -58,7 +58,7 @@ Command calibrate_command() {
   CommandOption output = output_option();
   output.help = "calibration to write, or the suggested kernels";
   return {.name = "calibrate",
-          .help = "A GPU's forecasts, sharpened by a few measurements",
+          .help = "Calibrate the forecasts of a GPU with a few measurements",
           .usage = {"--gpu GPU --suggest N [-o FILE]", "--gpu GPU --measurements FILE... -o FILE"},
           .groups = {{"Options",
                       {gpu_option(),
@@ -69,7 +69,7 @@ Command calibrate_command() {
                         .repeated = true},
                        {.names = "--suggest",
                         .value = "N",
-                        .help = "print so many kernels worth measuring first"},
+                        .help = "list the N kernels that are most useful to measure"},
                        output,
                        weights_option()}}},
           .examples = {"tilecast calibrate --gpu L40S --suggest 100 -o few.csv   # add latency_s",

@@ -1,5 +1,5 @@
-// Completion scripts and their command. The scripts are text without a call of the program: the
-// values of closed lists, GPUs and models are written into them.
+// Completion scripts and their command. The scripts do not call the program: choices, GPUs and
+// models are part of their text.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 namespace tilecast {
 namespace {
 
-/// Names without blanks, which need no quotes in a shell.
+/// Names without spaces, which need no quotes in a shell.
 std::vector<std::string> gpu_names() {
   std::vector<std::string> names;
   for (const GpuEntry& gpu : gpu_catalog()) {
@@ -37,7 +37,7 @@ std::vector<std::string> op_names() {
   return names;
 }
 
-/// The words that a value can be; empty where any text is taken.
+/// The possible values; empty: any text.
 std::vector<std::string> words_of(const CommandOption& option) {
   static const std::vector<std::string> gpus = gpu_names(), models = model_names(),
                                         ops = op_names();
@@ -48,7 +48,7 @@ std::vector<std::string> words_of(const CommandOption& option) {
   return {};
 }
 
-/// A GPU and a model may be a file of one's own too.
+/// A GPU or a model may also be a file.
 bool takes_file(const CommandOption& option) {
   return option.kind == ValueKind::kFile || option.kind == ValueKind::kGpu ||
          option.kind == ValueKind::kModel;
@@ -69,7 +69,7 @@ std::vector<std::string> command_names() {
   return names;
 }
 
-/// `text` with a backslash before each of `special`.
+/// `text` with a backslash before each character in `special`.
 std::string escaped(const std::string& text, std::string_view special) {
   std::string out;
   for (const char c : text) {
@@ -79,14 +79,14 @@ std::string escaped(const std::string& text, std::string_view special) {
   return out;
 }
 
-/// The shell word for text with any characters: '…', a quote in it as '\''.
+/// Quotes any text for the shell: '…', with each quote in it as '\''.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
 
-/// What bash does for a value: "words='a b'", and whether it looks for files and folders.
+/// How bash completes a value: "words='a b'", and whether it suggests files and folders.
 std::string bash_action(const CommandOption& option) {
   std::string action;
   const std::vector<std::string> words = words_of(option);
@@ -250,11 +250,11 @@ std::string fish_completion() {
 
 Command completion_command() {
   return {.name = "completion",
-          .help = "A script that completes tilecast's command line, or the manual page",
+          .help = "Shell completion script, or the manual page",
           .usage = {"bash|zsh|fish|man [options]"},
           .groups = {{"Arguments",
                       {{.names = "SHELL",
-                        .help = "whose script is printed; man: the manual page (troff)",
+                        .help = "shell for which to print a script; man: the manual page (troff)",
                         .choices = {"bash", "zsh", "fish", "man"},
                         .required = true}}},
                      {"Options", {output_option()}}},

@@ -18,18 +18,19 @@ constexpr int64_t kMaxRows = 1000000;
 void check_excludes(const Given& given, const OptionDef& option) {
   for (const std::string& other : option.excludes) {
     if (given.count(other))
-      throw UsageError(fmt::format("--{} and --{} exclude each other", option.name, other));
+      throw UsageError(fmt::format("--{} and --{} are mutually exclusive", option.name, other));
   }
 }
 
-/// What the command line asks for, by the options that make it a request token by token.
+/// The kind of request, from the options for text generation.
 RequestKind kind_of(const Given& given) {
   if (!given.count("prompt") && !given.count("trace")) return RequestKind::kPass;
   return text_of(given, "schedule") == "continuous" ? RequestKind::kServe : RequestKind::kGenerate;
 }
 
-/// The option of that name; nullptr where it is none of a request or has its default, which any
-/// request may have. Throws UsageError where requests of this kind do not have it.
+/// The request's option of that name; nullptr if it is no option of a request, or if its default
+/// was given, which all requests accept. Throws UsageError if it does not apply to requests of this
+/// kind.
 const OptionDef* option_of(const Given& given, const std::string& name, RequestKind kind) {
   if (const OptionDef* option = find_option(name, kind)) return option;
   for (const OptionDef& option : request_options()) {
@@ -45,7 +46,7 @@ const OptionDef* option_of(const Given& given, const std::string& name, RequestK
   return nullptr;
 }
 
-/// Sets what was given; refuses what requests of another kind have.
+/// Sets the given options; rejects options of other kinds of requests.
 Request request_of(const Given& given) {
   Request request{.kind = kind_of(given)};
   for (const auto& [name, values] : given) {
@@ -55,7 +56,7 @@ Request request_of(const Given& given) {
     try {
       set_option(request, *option, values.back());
     } catch (const Error& error) {
-      // What an option says of its own text is seen on the command line alone; not so a file.
+      // An invalid value is an error of the command line; an invalid file is not.
       if (error.kind() == ErrorKind::kInput && option->access.type != OptionType::kFile)
         throw UsageError(options_as_flags(error.what()));
       throw;
@@ -64,7 +65,7 @@ Request request_of(const Given& given) {
   try {
     check_request(request);
   } catch (const Error& error) {
-    // The command line alone shows it, unless a trace has a part in it.
+    // An error of the command line, unless a trace is involved.
     if (error.kind() == ErrorKind::kInput && request.load.trace.empty())
       throw UsageError(options_as_flags(error.what()));
     throw;
@@ -72,7 +73,8 @@ Request request_of(const Given& given) {
   return request;
 }
 
-/// With --require-fit, what does not fit is an error; the forecast has been written before.
+/// With --require-fit, a model that does not fit is an error; the forecast has already been
+/// written.
 void require_fit(const Given& given, const std::vector<Warning>& warnings) {
   if (!given.count("require-fit")) return;
   for (const Warning& warning : warnings) {
@@ -92,7 +94,7 @@ TableStyle style_of(const Given& given, const ForecastFormat& format, int64_t ro
   TableStyle style = output_style(text_of(given, "output-file"));
   style.rows = static_cast<size_t>(integer_of(given, "rows", rows, 0, kMaxRows));
   if (given.count("rows") && !format.is_table)
-    throw UsageError("--rows is of the table; other formats have all kernels");
+    throw UsageError("--rows applies to tables; other formats contain all kernels");
   return style;
 }
 
@@ -124,12 +126,12 @@ void run(const Given& given) {
   finish(given, format, format.pass(forecast, style), forecast.warnings);
 }
 
-/// Options of all requests stand in a group of their own; those that share no more than the name
-/// stand in both kinds' groups.
+/// Options of all requests form one group. Options that only share their name are in the group of
+/// each kind.
 std::vector<OptionGroup> option_groups() {
   OptionGroup common{"Options", {gpu_option()}};
   OptionGroup pass{"One pass or training step (without --prompt)", {}};
-  OptionGroup tokens{"Token by token (with --prompt)", {}};
+  OptionGroup tokens{"Text generation (with --prompt)", {}};
   for (const OptionDef& option : request_options()) {
     OptionGroup& group = option.kinds == kAllKinds ? common
                          : option.kinds == kPasses ? pass
@@ -142,11 +144,11 @@ std::vector<OptionGroup> option_groups() {
   common.options.push_back({.names = "--rows",
                             .value = "N",
                             .default_value = "20; with --prompt 8",
-                            .help = "kernels that the table shows, of each step"});
+                            .help = "kernels in the table; with --prompt, for each step"});
   common.options.push_back(
-      {.names = "--require-fit", .help = "exit with status 1 where the memory does not suffice"});
+      {.names = "--require-fit", .help = "exit with status 1 if the memory does not suffice"});
   CommandOption file = output_option();
-  file.old_names.clear();  // --output is a number of tokens here
+  file.old_names.clear();  // here, --output is a number of tokens
   for (const CommandOption& option : {file, weights_option(), calibration_option()})
     common.options.push_back(option);
   const CommandOption model = {.names = "MODEL",
@@ -165,7 +167,7 @@ Command forecast_command() {
   return {.name = "forecast",
           .help = "Time and memory of a model on a GPU",
           .usage = {"MODEL --gpu GPU [options]             # one pass or training step",
-                    "MODEL --gpu GPU --prompt N [options]  # token by token"},
+                    "MODEL --gpu GPU --prompt N [options]  # text generation"},
           .groups = option_groups(),
           .examples = {"tilecast forecast gpt2_large --gpu H100 --mode training --batch 4",
                        "tilecast forecast llama-3-8b --gpu H100 --prompt 1024 --output 256"},

@@ -12,10 +12,11 @@ namespace {
 
 constexpr size_t kColumn = 24;  ///< where the text of an option starts
 
-/// "  --gpu GPU             id or alias …", broken at the terminal's width.
+/// "  --gpu GPU             id or alias …", wrapped to the terminal's width.
 std::string entry(const std::string& left, const std::string& text, size_t width) {
   std::string out = "  " + left;
-  // Two blanks at least between an option and its text; else the text starts on the next line.
+  // If fewer than two spaces remain between an option and its text, the text starts on the next
+  // line.
   if (out.size() + 2 > kColumn) out += "\n";
   std::string blanks(out.back() == '\n' ? kColumn : kColumn - out.size(), ' ');
   for (const std::string& line : wrap_text(text, width - kColumn)) {
@@ -27,7 +28,7 @@ std::string entry(const std::string& left, const std::string& text, size_t width
 
 std::string option_text(const CommandOption& option) {
   std::string text = option.help;
-  // A list that is too long to stand for the value stands in the text.
+  // A list of choices that is too long for the placeholder is part of the text.
   if (!option.value.empty() && !option.choices.empty())
     text += " (" + join(option.choices, ", ") + ")";
   if (!option.default_value.empty()) text += " [" + option.default_value + "]";
@@ -49,7 +50,7 @@ std::string wrapped(const std::string& text, size_t width) {
 }
 
 size_t help_width() {
-  // Long lines of text are hard to read; the tables' least width is the help's too.
+  // Long lines are hard to read. The minimum width is that of tables.
   return static_cast<size_t>(std::clamp(output_style("").width, 40, 100));
 }
 
@@ -90,11 +91,11 @@ std::string program_help() {
   for (const Command& command : commands()) out += entry(command.name, command.help, width);
   out +=
       "\n" + paint("Options:", Color::kBold, style) + "\n" +
-      entry("-h, --help", "this text, or that of a command", width) +
+      entry("-h, --help", "this help, or that of a command", width) +
       entry("-V, --version", "the version", width) + "\n" +
       paint("Exit status:", Color::kBold, style) + "\n" + entry("0", "done", width) +
-      entry("1", "a file or a look-up shows that the request cannot be fulfilled", width) +
-      entry("2", "the command line alone shows it", width) + "\n" +
+      entry("1", "the request cannot be fulfilled: bad file, unknown GPU or model", width) +
+      entry("2", "invalid command line", width) + "\n" +
       paint("Environment:", Color::kBold, style) + "\n" +
       entry("COLUMNS", "width of tables; default: the terminal's, 80 in pipes and files", width) +
       entry("NO_COLOR", "no colors; so does CLICOLOR=0", width) +

@@ -1,4 +1,4 @@
-// 'tilecast kernel': flags and help of the sizes derive from the operator table.
+// 'tilecast kernel': flags and help of the sizes are derived from the operator table.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using Operators = std::vector<OpEntry>;
 
-/// "head_dim" as a key of the command line: "head-dim".
+/// The key of a size on the command line: "head_dim" → "head-dim".
 std::string key_of(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
@@ -28,9 +28,9 @@ bool takes(const SizeEntry& size, const std::string& key) {
                      [&](const std::string& other) { return key_of(other) == key; });
 }
 
-using Alike = std::vector<const OpEntry*>;  ///< operators of the same sizes
+using Alike = std::vector<const OpEntry*>;  ///< operators with the same sizes
 
-/// Whether the name is the main name of some operator's size: then it has a flag of its own.
+/// Whether the name is the main name of a size of any operator, and so has its own flag.
 bool is_main_name(const std::vector<Alike>& groups, const std::string& name) {
   for (const Alike& group : groups) {
     for (const SizeEntry& size : group.front()->sizes) {
@@ -42,7 +42,7 @@ bool is_main_name(const std::vector<Alike>& groups, const std::string& name) {
 
 CommandOption option_of(const SizeEntry& size, const std::vector<Alike>& groups) {
   CommandOption option = {.names = flag_of(size.name), .help = size.description};
-  // One letter is enough: -m beside --m.
+  // A name of one letter gets both -m and --m.
   if (size.name.size() == 1) option.names = "-" + size.name + "," + option.names;
   for (const std::string& other : size.other_names) {
     if (!is_main_name(groups, other)) option.old_names.push_back(flag_of(other));
@@ -61,7 +61,7 @@ bool same_sizes(const OpEntry& a, const OpEntry& b) {
                     });
 }
 
-/// One group for all operators of the same sizes; that of the most operators comes last.
+/// One group for all operators with the same sizes; the group with the most operators comes last.
 std::vector<OptionGroup> size_groups() {
   const Operators operators = op_catalog();
   std::vector<Alike> alike;
@@ -97,8 +97,7 @@ std::string taken(const OpEntry& op) {
   return join(flags, ", ");
 }
 
-/// What was given of all operators' sizes, as sizes of this one. Throws UsageError where it does
-/// not take one.
+/// The given sizes, for this operator. Throws UsageError for a size that it does not have.
 std::vector<GivenSize> sizes_of(const Given& given, const OpEntry& op, const Operators& operators) {
   std::vector<GivenSize> sizes;
   for (const auto& [key, values] : given) {
@@ -126,7 +125,8 @@ std::vector<GivenSize> sizes_of(const Given& given, const OpEntry& op, const Ope
   return sizes;
 }
 
-/// The sizes given; none where there is no such operator, which the library tells with the nearest.
+/// The given sizes; empty for an unknown operator, which the library reports later with similar
+/// names.
 std::vector<GivenSize> sizes_of(const Given& given, const std::string& name) {
   const Operators operators = op_catalog();
   for (const OpEntry& op : operators) {
@@ -171,7 +171,7 @@ Command kernel_command() {
          .help = "whose kernels run the operator",
          .choices = pass_option("software").choices},
         {.names = "--warm",
-         .help = "operands lie in L2 already, as when a benchmark replays the kernel"},
+         .help = "operands are already in L2, as when a benchmark replays the kernel"},
         pass_option("predictor"),
         format_option({"table", "json"}),
         output_option(),

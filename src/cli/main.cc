@@ -9,7 +9,8 @@
 #include "tilecast/error.h"
 
 int main(int argc, char** argv) {
-  // A closed pipe and a file that grows beyond its limit are errors of a write, which are handled.
+  // With these signals ignored, a closed pipe or a file that exceeds its size limit is a write
+  // error, which is handled.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   tilecast::remove_part_files_on_signals();

@@ -10,8 +10,7 @@
 namespace tilecast {
 namespace {
 
-/// Text in which troff sees no request: a dot or a quote at the start of a line, a backslash, and a
-/// hyphen that stands for itself.
+/// Escapes text for troff: a dot or a quote at the start of a line, backslashes and hyphens.
 std::string plain(const std::string& text) {
   std::string out = text.starts_with(".") || text.starts_with("'") ? "\\&" : "";
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// The command line is read by CLI11; what it means, and all messages, follow from the tables.
+// CLI11 splits the command line. The tables of options define its meaning and all messages.
 
 #include <fmt/format.h>
 
@@ -13,13 +13,14 @@
 namespace tilecast {
 namespace {
 
-/// Where CLI11 leaves what it read for one command.
+/// What CLI11 has read for one command.
 struct Target {
   const Command* command = nullptr;
   CLI::App* app = nullptr;
   bool help = false;
   std::vector<CommandOption> options;
-  std::deque<std::vector<std::string>> values;  ///< of each option; a deque: they do not move
+  /// Values of each option; a deque, because CLI11 keeps references.
+  std::deque<std::vector<std::string>> values;
   std::deque<bool> switches;
 };
 
@@ -27,7 +28,7 @@ void add_command(CLI::App& program, const Command& command, bool with_options, T
   target.command = &command;
   target.app = program.add_subcommand(command.name, command.help);
   target.app->set_help_flag("");
-  target.app->allow_extras();  // reported here, with the nearest flag
+  target.app->allow_extras();  // reported below, with similar flags
   target.app->add_flag("-h,--help", target.help);
   if (with_options) target.options = distinct_options(command);
   for (const CommandOption& option : target.options) {
@@ -41,8 +42,7 @@ void add_command(CLI::App& program, const Command& command, bool with_options, T
     }
     CLI::Option* added = target.app->add_option(names, target.values.back());
     if (option.repeated) continue;
-    // One value each time, but all times are kept: what is given twice is told and not decided in
-    // silence.
+    // Keep all values of an option that is given twice, to report it as an error.
     added->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     added->allow_extra_args(false);
   }
@@ -68,7 +68,7 @@ std::string see_help(const Command& command) {
                                did_you_mean(flag, known), see_help(command)));
 }
 
-/// What the table says of one option: given once, a value, one of the choices.
+/// Checks one option: it has a value, is not repeated, and is one of the choices.
 void check(const Target& target, const CommandOption& option,
            const std::vector<std::string>& values) {
   const std::string flag = option.flags().back();
@@ -96,7 +96,7 @@ void check(const Target& target, const CommandOption& option,
 
 Given given_of(const Target& target) {
   std::vector<std::string> extras = target.app->remaining();
-  std::erase(extras, "--");  // CLI11 keeps the mark after which all is an argument
+  std::erase(extras, "--");  // CLI11 keeps the separator "--"
   const auto flag = std::find_if(extras.begin(), extras.end(), [](const std::string& extra) {
     return extra.size() > 1 && extra.front() == '-';
   });
@@ -126,8 +126,8 @@ Given given_of(const Target& target) {
                                did_you_mean(extras.front(), names), join(names, ", ")));
 }
 
-/// In the words of the other messages. CLI11's are "--gpu: 1 required TEXT missing" and "Could not
-/// convert: --causal = x"; what else it refuses is told in its own.
+/// Rephrases CLI11's messages "--gpu: 1 required TEXT missing" and "Could not convert: --causal =
+/// x" like our other messages; returns any other message unchanged.
 std::string message_of(const CLI::ParseError& error) {
   const std::string message = error.what();
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
@@ -152,7 +152,7 @@ void run_command_line(int argc, char** argv) {
   program.add_flag("-V,--version", version);
   std::deque<Target> targets;
   for (const Command& command : commands()) {
-    // Most of a start would be spent on the options of commands that are not asked for.
+    // Options of other commands are not created: that would take most of the start-up time.
     const bool named =
         std::find(argv + std::min(argc, 1), argv + argc, command.name) != argv + argc;
     add_command(program, command, named, targets.emplace_back());

@@ -7,18 +7,18 @@
 
 namespace tilecast {
 
-/// How tables are written to `path`, or to standard output where it is "". Width: COLUMNS, else
-/// the terminal's, else 80. Colors: on a terminal; NO_COLOR and CLICOLOR=0 take them away,
-/// CLICOLOR_FORCE brings them into pipes. Files have none.
+/// The style of tables written to `path`, or to standard output if it is "". Width: COLUMNS, else
+/// the terminal's, else 80. Colors: on terminals; NO_COLOR and CLICOLOR=0 turn them off,
+/// CLICOLOR_FORCE turns them on for pipes. Never in files.
 TableStyle output_style(const std::string& path);
 
-/// Writes to the file, or to standard output where the path is "" or "-", then the warnings to
-/// standard error, a line each. Throws Error{kIo}. A reader that has gone ("| head") ends the
-/// program silently with status 0.
+/// Writes to the file, or to standard output if the path is "" or "-", then the warnings to
+/// standard error, one per line. Throws Error{kIo}. If the reader of a pipe has exited ("| head"),
+/// the program ends silently with status 0.
 void emit(const std::string& text, const std::string& path,
           const std::vector<std::string>& warnings = {});
 
-/// "tilecast: message" on standard error.
+/// Writes "tilecast: message" to standard error.
 void print_error(const std::string& message);
 
 }  // namespace tilecast

@@ -15,14 +15,14 @@
 namespace tilecast {
 namespace {
 
-/// A bar with the epoch's errors and an estimate of the rest; a line per tenth where standard error
-/// is no terminal.
+/// A progress bar with the epoch's errors and the estimated remaining time; one line for each tenth
+/// if standard error is not a terminal.
 class Bar {
  public:
   void show(const TrainProgress& p) {
     const double share = static_cast<double>(p.finished_epochs) / p.total_epochs;
     const auto now = std::chrono::steady_clock::now();
-    // Reading took its time before the first epoch and says nothing of the rest.
+    // The time before the first epoch was spent reading, so it is not part of the estimate.
     if (!first_) first_ = {now, share};
     const double elapsed = std::chrono::duration<double>(now - first_->at).count();
     const double done = share - first_->share;
@@ -107,7 +107,7 @@ void run(const Given& given) {
        "", result.report);
 }
 
-/// A number with its default in the help.
+/// An option with a number, whose default is shown in help.
 template <typename T>
 CommandOption number(const std::string& names, T defaults, const std::string& help) {
   return {.names = names, .value = "N", .default_value = fmt::format("{}", defaults), .help = help};
@@ -117,41 +117,42 @@ CommandOption number(const std::string& names, T defaults, const std::string& he
 
 Command train_command() {
   const TrainOptions defaults;
-  return {.name = "train",
-          .help = "New weights from measurements",
-          .usage = {"--data PATH... -o FOLDER [options]"},
-          .groups = {{"Options",
-                      {{.names = "--data",
-                        .value = "PATH",
-                        .help = "measurement files or folders",
-                        .kind = ValueKind::kFile,
-                        .required = true,
-                        .repeated = true},
-                       {.names = "-o,--output-file",
-                        .value = "FOLDER",
-                        .help = "folder to write; an interrupted run goes on from the checkpoints "
-                                "in it",
-                        .kind = ValueKind::kFolder,
-                        .required = true,
-                        .old_names = {"--output"}},
-                       {.names = "--exclude-gpu",
-                        .value = "GPU",
-                        .help = "leave out all rows of this GPU",
-                        .kind = ValueKind::kGpu,
-                        .repeated = true},
-                       number("--epochs", defaults.epochs, "passes over the rows"),
-                       number("--members", defaults.members, "networks an ensemble"),
-                       number("--hidden", defaults.hidden, "units of a hidden layer"),
-                       number("--seed", defaults.seed, "the same one gives the same bytes"),
-                       number("--threads", defaults.threads, "threads"),
-                       {.names = "--intervals",
-                        .default_value = "leave-one-out",
-                        .help = "where the 80 % intervals come from: GPUs left out in turn, or "
-                                "held-out rows",
-                        .choices = {"leave-one-out", "held-out"}}}}},
-          .examples = {"tilecast train --data neusight/scripts/asplos/data --exclude-gpu V100 -o "
-                       "weights"},
-          .run = run};
+  return {
+      .name = "train",
+      .help = "New weights from measurements",
+      .usage = {"--data PATH... -o FOLDER [options]"},
+      .groups = {{"Options",
+                  {{.names = "--data",
+                    .value = "PATH",
+                    .help = "measurement files or folders",
+                    .kind = ValueKind::kFile,
+                    .required = true,
+                    .repeated = true},
+                   {.names = "-o,--output-file",
+                    .value = "FOLDER",
+                    .help = "folder to write; an interrupted run goes on from the checkpoints "
+                            "in it",
+                    .kind = ValueKind::kFolder,
+                    .required = true,
+                    .old_names = {"--output"}},
+                   {.names = "--exclude-gpu",
+                    .value = "GPU",
+                    .help = "leave out all rows of this GPU",
+                    .kind = ValueKind::kGpu,
+                    .repeated = true},
+                   number("--epochs", defaults.epochs, "passes over the rows"),
+                   number("--members", defaults.members, "networks an ensemble"),
+                   number("--hidden", defaults.hidden, "units of a hidden layer"),
+                   number("--seed", defaults.seed,
+                          "random seed; the same seed gives the same bytes"),
+                   number("--threads", defaults.threads, "threads"),
+                   {.names = "--intervals",
+                    .default_value = "leave-one-out",
+                    .help = "source of the 80 % intervals: GPUs left out in turn, or held-out rows",
+                    .choices = {"leave-one-out", "held-out"}}}}},
+      .examples = {"tilecast train --data neusight/scripts/asplos/data --exclude-gpu V100 -o "
+                   "weights"},
+      .run = run};
 }
 
 }  // namespace tilecast

@@ -47,7 +47,7 @@ CommandOption output_option() {
 CommandOption weights_option() {
   return {.names = "--weights",
           .value = "FOLDER",
-          .help = "other weights ('tilecast train')",
+          .help = "folder of other weights ('tilecast train')",
           .kind = ValueKind::kFolder};
 }
 

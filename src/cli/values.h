@@ -9,25 +9,25 @@
 
 namespace tilecast {
 
-/// The flag of a request's option.
+/// The command-line option for an option of a request.
 CommandOption command_option(const OptionDef& option);
-/// That of a pass; the name must be of one.
+/// The same for an option of a pass; the name must exist.
 CommandOption pass_option(const std::string& name);
 
-// Options that several commands have.
+// Options shared by several commands.
 CommandOption gpu_option();
 CommandOption format_option(const std::vector<std::string>& choices);
 CommandOption output_option();
 CommandOption weights_option();
 CommandOption calibration_option();
 
-/// The value that was given, else `initial`.
+/// The given value, else `default_value`.
 std::string text_of(const Given& given, const std::string& key,
                     const std::string& default_value = "");
 std::vector<std::string> texts_of(const Given& given, const std::string& key);
 
-/// The whole number that was given, else `initial`. Throws UsageError where it is none or not from
-/// `least` to `most`.
+/// The given whole number, else `default_value`. Throws UsageError if it is not a whole number from
+/// `min` to `max`.
 int64_t integer_of(const Given& given, const std::string& key, int64_t default_value, int64_t min,
                    int64_t max);
 

@@ -25,8 +25,8 @@ std::string name_of(const JsonObject& file, const std::string& key) {
   return name;
 }
 
-/// {"value": number, "unit": "B/s", "source": "…"} under `key`, in SI units. `range` names the
-/// entry of quantity_ranges(); "": as the key.
+/// The number of {"value": number, "unit": "B/s", "source": "…"} under `key`, in SI units. `range`
+/// is its key in quantity_ranges(); "": same as `key`.
 double quantity(const JsonObject& parent, const std::string& key, const std::string& unit,
                 std::string_view range = "") {
   const JsonObject entry = parent.object(key);
@@ -35,7 +35,7 @@ double quantity(const JsonObject& parent, const std::string& key, const std::str
   if (const std::string found = entry.string("unit"); found != unit)
     entry.fail("unit", fmt::format("expected \"{}\", found \"{}\"", unit, shown_name(found)));
   if (entry.string("source").empty())
-    entry.fail("source", "is empty; say where the number is from");
+    entry.fail("source", "is empty; state where the number comes from");
   if (!std::isfinite(value) || value <= 0 || value > 1e19)
     entry.fail("value", fmt::format("expected a number above 0 and at most 1e19, found {}", value));
   if (const std::string why = implausible(range.empty() ? key : range, value); !why.empty())
@@ -50,7 +50,7 @@ int64_t whole(const JsonObject& parent, const std::string& key, const std::strin
   return static_cast<int64_t>(value);
 }
 
-/// Rates by dtype name; those of dtypes that the core does not know are checked and left out.
+/// Rates by dtype name. Rates of dtypes that Tilecast does not know are checked and ignored.
 std::array<double, kDTypeCount> rates(const JsonObject& parent, const std::string& key) {
   static const std::vector<std::string> kOthers = {"fp64", "fp6"};
   std::array<double, kDTypeCount> result{};
@@ -79,7 +79,7 @@ std::vector<Link> read_links(const JsonObject& parent) {
   return links;
 }
 
-/// Fields that every device has, and those of a GPU alone.
+/// Fields of all devices, and fields of GPUs only.
 constexpr auto kDeviceFields =
     std::to_array<const char*>({"schema_version", "kind", "id", "name", "vendor", "aliases",
                                 "notes", "memory_bytes", "memory_bytes_per_s", "links"});
@@ -88,7 +88,7 @@ constexpr auto kGpuFields = std::to_array<const char*>(
      "last_level_cache_bytes", "on_chip_bytes_per_sm", "register_bytes_per_sm", "threads_per_sm",
      "board_power_w", "process_nm", "vector_flops_per_s", "matrix_flops_per_s"});
 
-/// Optional numbers of a GPU: taken from the file, or a stated stand-in with a warning.
+/// Optional numbers of a GPU: read from the file, or replaced by a default with a warning.
 class OptionalNumbers {
  public:
   OptionalNumbers(const JsonObject& file, std::vector<std::string>& warnings)
@@ -106,7 +106,7 @@ class OptionalNumbers {
  private:
   bool present(const std::string& key, const std::string& what) {
     if (file_.has(key)) return true;
-    warnings_.push_back(fmt::format("{}: '{}' is missing; taking {}", file_.where(), key, what));
+    warnings_.push_back(fmt::format("{}: '{}' is missing; using {}", file_.where(), key, what));
     return false;
   }
 
@@ -120,10 +120,10 @@ Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
   gpu.boost_clock_hz = quantity(file, "boost_clock_hz", "Hz");
   gpu.vector_flops_per_s = rates(file, "vector_flops_per_s");
   const double fp32 = gpu.vector_peak(DType::kFp32);
-  if (fp32 == 0) file.fail("vector_flops_per_s", "the rate of fp32 is missing");
+  if (fp32 == 0) file.fail("vector_flops_per_s", "the fp32 rate is missing");
   if (file.has("matrix_flops_per_s")) gpu.matrix_flops_per_s = rates(file, "matrix_flops_per_s");
 
-  // The stand-ins are those of current data-center GPUs (NVIDIA H100 whitepaper).
+  // The defaults are those of current data-center GPUs (NVIDIA H100 whitepaper).
   OptionalNumbers optional(file, warnings);
   gpu.lanes_per_sm = optional.whole_or("lanes_per_sm", "1", 128, "128 lanes");
   gpu.l2_bytes = optional.whole_or("l2_bytes", "B", 32 << 20, "32 MiB");
@@ -139,7 +139,7 @@ Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
   return gpu;
 }
 
-/// Whether the file is of a GPU, as files are that do not say.
+/// Whether the file describes a GPU, which is the default.
 bool is_gpu_file(const JsonObject& file) {
   if (!file.has("kind")) return true;
   const std::string kind = file.string("kind");
@@ -154,7 +154,7 @@ bool is_gpu_file(const JsonObject& file) {
 void Device::refuse() const {
   throw Error(ErrorKind::kUnsupported,
               fmt::format("{} is an accelerator: times are forecast for GPUs only; 'tilecast gpus' "
-                          "lists those that are known",
+                          "lists the known GPUs",
                           id));
 }
 

@@ -15,11 +15,11 @@ namespace tilecast {
 
 struct Link {
   std::string kind;          ///< "nvlink", "pcie", "infinity-fabric", …
-  double bytes_per_s = 0.0;  ///< one direction, all lanes of the device
+  double bytes_per_s = 0.0;  ///< in one direction, over all lanes of the device
   bool operator==(const Link&) const = default;
 };
 
-/// What a data sheet says of a GPU's chip; "SM" stands for a compute unit on AMD.
+/// The numbers of a GPU's data sheet. "SM" means a compute unit on AMD GPUs.
 struct Gpu {
   int64_t sm_count = 0;
   int64_t lanes_per_sm = 0;
@@ -32,23 +32,23 @@ struct Gpu {
   int64_t threads_per_sm = 0;
   double board_power_w = 0;
   std::optional<double> process_nm;
-  /// Peak FLOP/s by dtype; 0 where the device has no such unit.
+  /// Peak FLOP/s by dtype; 0: not supported.
   std::array<double, kDTypeCount> vector_flops_per_s{};
   std::array<double, kDTypeCount> matrix_flops_per_s{};
 
   double vector_peak(DType dtype) const { return vector_flops_per_s[static_cast<size_t>(dtype)]; }
   double matrix_peak(DType dtype) const { return matrix_flops_per_s[static_cast<size_t>(dtype)]; }
-  /// The faster unit that multiplies matrices of this dtype; 0 where there is none.
+  /// Peak FLOP/s of the faster unit that multiplies matrices of this dtype; 0: not supported.
   double matmul_peak(DType dtype) const { return std::max(vector_peak(dtype), matrix_peak(dtype)); }
-  /// Most bytes per second that the SMs can take from L2: 64 bytes a clock and SM, the width of
-  /// that path since Volta (NVIDIA V100 whitepaper; AMD CDNA whitepaper: 64 B/clk per CU).
+  /// Peak L2 bandwidth of all SMs: 64 bytes per clock and SM, the width of that path since Volta
+  /// (NVIDIA V100 whitepaper; AMD CDNA whitepaper: 64 B/clk per CU).
   double l2_bytes_per_s() const { return 64.0 * static_cast<double>(sm_count) * boost_clock_hz; }
 };
 
-/// A device that is no GPU. Nothing beside its memory and links is known of it.
+/// A device that is not a GPU. Only its memory and links are known.
 struct Accelerator {};
 
-/// What a data sheet says. Immutable once read.
+/// A device with the numbers of its data sheet. Immutable after reading.
 struct Device {
   std::string id;
   std::string name;
@@ -59,26 +59,27 @@ struct Device {
   double memory_bytes_per_s = 0;
   std::vector<Link> links;
   std::variant<Gpu, Accelerator> chip;
-  /// What the file left out and what was taken instead.
+  /// Fields that the file leaves out, with the values used instead.
   std::vector<std::string> warnings;
 
-  /// nullptr where the device is no GPU.
+  /// nullptr if the device is not a GPU.
   const Gpu* as_gpu() const { return std::get_if<Gpu>(&chip); }
-  /// What cost models of GPUs read. Throws Error{kUnsupported} where the device is no GPU.
+  /// The GPU's numbers, for the cost models of GPUs. Throws Error{kUnsupported} if the device is
+  /// not a GPU.
   const Gpu& gpu() const {
     if (const Gpu* found = as_gpu()) return *found;
     refuse();
   }
-  /// Peak FLOP/s of matrix products of this dtype; 0 where the device has no unit for them. Throws
-  /// Error{kUnsupported} where no cost model knows the device's units.
+  /// Peak FLOP/s of matrix products of this dtype; 0: not supported. Throws Error{kUnsupported} if
+  /// no cost model supports the device.
   double matmul_peak(DType dtype) const { return gpu().matmul_peak(dtype); }
 
  private:
   [[noreturn]] void refuse() const;
 };
 
-/// Reads a device file. `where` names it in messages. Throws Error{kInput} for a unit, field or
-/// value that is wrong, unknown or without a source.
+/// Reads a device file. `where` names it in messages. Throws Error{kInput} for an unknown field, a
+/// wrong unit or value, or a missing source.
 Device parse_device(std::string_view json_text, const std::string& where);
 
 }  // namespace tilecast

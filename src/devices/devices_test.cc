@@ -79,7 +79,7 @@ TEST(DeviceFile, OptionalFieldsAreReplacedWithAWarning) {
   json.erase("links");
   const Device d = parse_device(json.dump(), "mine.json");
   ASSERT_EQ(d.warnings.size(), 1u);
-  EXPECT_EQ(d.warnings[0], "mine.json: 'l2_bytes' is missing; taking 32 MiB");
+  EXPECT_EQ(d.warnings[0], "mine.json: 'l2_bytes' is missing; using 32 MiB");
 }
 
 TEST(DeviceFile, WrongUnitsFieldsAndSourcesAreRefused) {

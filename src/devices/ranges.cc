@@ -12,8 +12,8 @@
 namespace tilecast {
 namespace {
 
-/// A unit that files give where the one of the field is meant: decimal prefixes, binary ones for
-/// bytes.
+/// A unit that files use by mistake instead of the field's unit: with decimal prefixes, for bytes
+/// also binary ones.
 struct Prefix {
   std::string_view name;
   double factor;
@@ -29,7 +29,7 @@ constexpr std::array<Prefix, 8> kDecimal = {{{"k", 1e3},
 constexpr std::array<Prefix, 4> kBinary = {
     {{"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}}};
 
-/// "3350 GB/s = 3.35e+12 B/s": the unit that brings the value nearest to the usual one.
+/// "3350 GB/s = 3.35e+12 B/s": the unit with which the value is closest to the typical one.
 std::string meant(const QuantityRange& range, double value) {
   std::string best;
   double nearest = INFINITY;
@@ -54,7 +54,7 @@ std::string meant(const QuantityRange& range, double value) {
 }  // namespace
 
 const std::vector<QuantityRange>& quantity_ranges() {
-  // The sources name the smallest and the largest product known; the limits leave room beyond them.
+  // The sources name the smallest and the largest known product; the limits are wider.
   static const std::vector<QuantityRange> ranges = {
       {"memory_bytes", "B", 0x1p20, 1e15, 0x1p35,
        "Edge TPU: 8 MB on chip (Coral data sheet); DGX GH200: 144 TB (NVIDIA)"},
@@ -101,7 +101,7 @@ std::vector<std::string> contradictions(const Device& device, const std::string&
   if (device.as_gpu() == nullptr) return {};
   const Gpu& d = device.gpu();
   std::vector<std::string> found;
-  // Two FLOPs a lane and clock, as in every bundled file; four where lanes issue two products.
+  // Two FLOPs per lane and clock, as in every bundled file; four if a lane issues two products.
   const double lanes = static_cast<double>(d.sm_count) * static_cast<double>(d.lanes_per_sm);
   const double formula = 2 * lanes * d.boost_clock_hz;
   const double fp32 = d.vector_peak(DType::kFp32);
@@ -121,7 +121,7 @@ std::vector<std::string> contradictions(const Device& device, const std::string&
                                 format_bytes(d.l2_bytes), format_bytes(device.memory_bytes)));
   if (device.memory_bytes_per_s > d.l2_bytes_per_s())
     found.push_back(fmt::format(
-        "{}: memory_bytes_per_s, {}, is more than the {} that {} SMs take from L2 at {}", where,
+        "{}: memory_bytes_per_s, {}, is more than the L2 bandwidth of {} for {} SMs at {}", where,
         format_si(device.memory_bytes_per_s, "B/s"), format_si(d.l2_bytes_per_s(), "B/s"),
         d.sm_count, format_si(d.boost_clock_hz, "Hz")));
   return found;

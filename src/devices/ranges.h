@@ -8,25 +8,25 @@
 
 namespace tilecast {
 
-/// What a number of a device file can be, in its unit. The limits are wide: they hold every
-/// accelerator that was ever sold and what may come, and only tell a number in another unit (GB/s
-/// for B/s) or a slip of a power of ten from one that is meant.
+/// The range of a number of a device file, in its unit. Ranges are wide: they include every
+/// accelerator sold so far and future ones. They only detect numbers in a wrong unit (GB/s instead
+/// of B/s) or wrong by powers of ten.
 struct QuantityRange {
   std::string_view key;
   std::string_view unit;
   double min, max;
-  double typical;  ///< a usual value; decides which other unit was probably meant
+  double typical;  ///< a typical value, to guess which other unit was meant
   std::string_view source;
 };
 
-/// Of each numeric field; those of all dtypes and of all links share one.
+/// The range of each numeric field. All dtypes share one range, and so do all links.
 const std::vector<QuantityRange>& quantity_ranges();
 
-/// "" where `value` is possible, else what is wrong and which unit was probably meant.
-/// `key` is one of quantity_ranges().
+/// "" if `value` is possible, else an explanation with the unit that was probably meant. `key` is
+/// one of quantity_ranges().
 std::string implausible(std::string_view key, double value);
 
-/// What in a device's numbers contradicts itself, for people; empty where nothing does.
+/// Contradictions between a device's numbers, as sentences; empty if there are none.
 std::vector<std::string> contradictions(const Device& device, const std::string& where);
 
 }  // namespace tilecast

@@ -13,7 +13,7 @@
 namespace tilecast {
 namespace {
 
-/// The bundled files have some 5 kB.
+/// The bundled files are about 5 kB each.
 constexpr uint64_t kMaxDeviceBytes = uint64_t{1} << 20;
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace tilecast {
 
-/// All devices of data/devices, in order of id. Read once, on first use.
+/// All devices of data/devices, sorted by id. Read once, on first use.
 const std::vector<Device>& bundled_devices();
 
 /// Whether `name` is the device's id, name or an alias; case and punctuation are ignored.

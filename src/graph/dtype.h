@@ -9,7 +9,7 @@
 
 namespace tilecast {
 
-/// Element types. kTf32 is fp32 in memory, multiplied with ten mantissa bits by matrix units.
+/// Element types. kTf32: stored as fp32, multiplied by matrix units with ten mantissa bits.
 enum class DType : uint8_t {
   kFp32,
   kTf32,
@@ -28,13 +28,13 @@ inline constexpr size_t kDTypeCount = 11;
 /// Bits of one element in memory.
 int64_t dtype_bits(DType dtype);
 
-/// The name in data, options and output: "fp32", "bf16", …
+/// The name used in data, options and output: "fp32", "bf16", …
 std::string_view dtype_name(DType dtype);
 
-/// nullopt where no dtype has that name.
+/// nullopt if no dtype has that name.
 std::optional<DType> find_dtype(std::string_view name);
 
-/// Throws Error{kInput} with the known names.
+/// Throws Error{kInput} that lists the known names.
 DType parse_dtype(std::string_view name, const std::string& where);
 
 /// All names, in the order of the enumeration.

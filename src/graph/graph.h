@@ -1,9 +1,10 @@
 #pragma once
 
-// The typed graph of one rank. Goals: cheap to build and walk (dense ids into vectors), layers that
-// repeat are held once. Non-goals: general control flow; a segment's body may only be repeated.
-// Ruled out: one node per layer (a forecast of a deep model would cost its depth in time), and
-// pointers between nodes (ids survive copies).
+// The typed graph of one rank. Goals: it is cheap to build and to walk (dense ids into vectors),
+// and layers that repeat are stored once. Non-goals: general control flow; a segment can only be
+// repeated. Alternatives ruled out: a node for every layer, because the time of a forecast would
+// grow with the model's depth; pointers between nodes, because ids stay valid when a graph is
+// copied.
 
 #include <array>
 #include <cstdint>
@@ -27,10 +28,10 @@ enum class TensorKind : uint8_t {
   kWeight,      ///< trained parameter
   kBuffer,      ///< persistent, not trained (masks, scales)
   kCache,       ///< keys and values of earlier tokens
-  kActivation,  ///< made by a node
+  kActivation,  ///< computed by a node
   kGradient,    ///< a parameter's accumulated gradient
   kOptimizer,   ///< optimizer state
-  kReference,   ///< another name for memory that is counted elsewhere
+  kReference,   ///< refers to memory that is counted elsewhere
 };
 
 struct Tensor {
@@ -39,9 +40,9 @@ struct Tensor {
   DType dtype = DType::kFp32;
   TensorKind kind = TensorKind::kActivation;
   bool contiguous = true;
-  TensorId storage = -1;  ///< the tensor that owns the memory: itself, or the base of a view
-  int32_t segment = -1;   ///< the segment whose body makes it; -1 for inputs, weights, buffers
-  bool cached = false;    ///< autocast's copy of a weight: kept to the end of the forward pass
+  TensorId storage = -1;  ///< the tensor that owns the memory: this one, or the base of a view
+  int32_t segment = -1;   ///< the segment that it belongs to; -1: outside of all segments
+  bool cached = false;    ///< autocast's cached copy of a weight, kept until the forward pass ends
 
   bool operator==(const Tensor&) const = default;
 };
@@ -49,7 +50,8 @@ struct Tensor {
 enum class Phase : uint8_t { kForward, kBackward, kOptimizer };
 std::string_view phase_name(Phase phase);
 
-/// What an attribute may hold; the operator table says which of it (AttributeDef).
+/// The value of an attribute. The operator table declares the type of each attribute
+/// (AttributeDef).
 using AttributeValue =
     std::variant<int64_t, double, std::string, DType, QuantScheme, std::vector<int64_t>>;
 
@@ -59,7 +61,7 @@ struct Attribute {
   bool operator==(const Attribute&) const = default;
 };
 
-/// As the graph notation writes it: 3, 0.5, "text", bf16, fp8_block, [1, 2].
+/// The value as text in graph notation: 3, 0.5, "text", bf16, fp8_block, [1, 2].
 std::string format_value(const AttributeValue& value);
 
 struct Node {
@@ -70,8 +72,8 @@ struct Node {
   std::vector<Attribute> attributes;
   Phase phase = Phase::kForward;
 
-  /// nullptr where the node has no attribute of that name; see `attribute` of ops/op_def.h for
-  /// the operator's default.
+  /// nullptr if the node has no such attribute; `attribute` in ops/op_def.h also looks up the
+  /// operator's default.
   const AttributeValue* find_attribute(std::string_view wanted) const {
     for (const Attribute& entry : attributes) {
       if (entry.name == wanted) return &entry.value;
@@ -82,35 +84,34 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-/// From the second repetition on, the body reads `next` of the one before where the first reads
-/// `initial`.
+/// A tensor that is carried between repetitions of a segment: the first repetition reads `initial`,
+/// each later one reads `next` of the repetition before it.
 struct Carry {
   TensorId initial = -1;
   TensorId next = -1;
   bool operator==(const Carry&) const = default;
 };
 
-/// A run of consecutive nodes that executes `repeat` times (a transformer's layers).
+/// Consecutive nodes, the body, that are executed `repeat` times (the layers of a transformer).
 struct Segment {
   std::string name;
   int32_t first_node = 0;
   int32_t node_count = 0;
   int64_t repeat = 1;
   std::vector<Carry> carries;
-  /// For a backward segment: the forward segment that it walks from the last repetition to the
-  /// first.
+  /// For a segment of the backward pass: the forward segment that it processes in reverse order.
   std::optional<int32_t> reverses;
   bool operator==(const Segment&) const = default;
 };
 
-/// How tensor parallelism divides a weight: `parts` of one dimension, in units that stay together
-/// (the rows of a head), are each spread over the ranks. A part with fewer units than ranks is held
-/// several times.
+/// How tensor parallelism divides one dimension of a weight. The dimension consists of up to three
+/// parts (e.g. queries, keys and values), and each part is divided over the ranks. A unit (e.g. the
+/// rows of one head) is never divided; a part with fewer units than ranks is replicated.
 struct WeightSplit {
   TensorId weight = -1;
   size_t dim = 0;
   int64_t unit = 1;
-  std::array<int64_t, 3> parts{};  ///< units of each; queries, keys and values where they are one
+  std::array<int64_t, 3> parts{};  ///< number of units in each part
   bool operator==(const WeightSplit&) const = default;
 };
 
@@ -118,14 +119,14 @@ struct Graph {
   std::string name;
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
-  std::vector<Segment> segments;  ///< in order of execution, covering all nodes
+  std::vector<Segment> segments;  ///< in order of execution; together they cover all nodes
   std::vector<TensorId> outputs;
-  std::vector<WeightSplit> splits;  ///< of a graph of modules; other weights every rank holds
+  std::vector<WeightSplit> splits;  ///< of a graph of modules; all other weights are replicated
 
   const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
   Tensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }
 
-  /// How often weights and other tensors of a segment's body exist: its repeat; 1 outside.
+  /// How many instances of a segment's tensors exist: its repeat; 1 outside of segments.
   int64_t repeat_of(int32_t segment) const {
     return segment < 0 ? 1 : segments[static_cast<size_t>(segment)].repeat;
   }
@@ -134,7 +135,7 @@ struct Graph {
   bool operator==(const Graph&) const = default;
 };
 
-/// By tensor: whether a node makes it; else it is given (inputs, weights, buffers).
+/// For each tensor, whether a node computes it; inputs, weights and buffers are not computed.
 std::vector<bool> made_tensors(const Graph& graph);
 
 /// Product of the dimensions, 1 for a scalar. Throws Error{kInput} on overflow.

@@ -9,9 +9,9 @@
 namespace tilecast {
 namespace {
 
-// Groups and scales: DeepSeek-V3 report (fp8 blocks of 128 x 128, fp32 scales); GPTQ and AWQ's
-// usual 128 with half-precision scale and 4-bit zero point; OCP Microscaling v1.0 (32, 8-bit
-// scales); NVIDIA's NVFP4 (16, 8-bit scales).
+// Sources of group sizes and scales: DeepSeek-V3 report (fp8 blocks of 128 x 128, fp32 scales);
+// GPTQ and AWQ's usual 128 with half-precision scale and 4-bit zero point; OCP Microscaling v1.0
+// (32, 8-bit scales); NVIDIA's NVFP4 (16, 8-bit scales).
 constexpr QuantSchemeInfo kSchemes[kSchemeCount] = {
     {"none", DType::kBf16, std::nullopt, 0, 0},
     {"fp8", DType::kFp8, DType::kFp8, 0, 0},
@@ -27,7 +27,7 @@ constexpr QuantSchemeInfo kSchemes[kSchemeCount] = {
 
 constexpr int64_t kBitsPerByte = 8;
 
-/// Of all groups' scales.
+/// Bits of the scales of all groups.
 int64_t scale_bits(const QuantSchemeInfo& info, int64_t count) {
   return info.group_size == 0
              ? 0

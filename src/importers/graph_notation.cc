@@ -1,4 +1,4 @@
-// Tilecast's own graph notation as a model file; batch and sequence length are what it says.
+// Imports Tilecast's own graph notation. Batch and sequence length are fixed by the file.
 
 #include "base/text.h"
 #include "importers/model.h"
@@ -15,7 +15,7 @@ bool sniff(std::string_view file_name, std::string_view content) {
 Model import_graph(const ModelText& text) {
   const Graph graph = parse_graph(text.content, text.where);
   Model model;
-  // The result's type stands for the whole in what is printed.
+  // The dtype of the result is shown as the model's dtype.
   model.fixed_dtype = graph.outputs.empty() ? DType::kFp32 : graph.tensor(graph.outputs[0]).dtype;
   model.name = graph.name;
   model.family = "graph";

@@ -65,7 +65,7 @@ std::vector<std::string> bundled_models() {
   return names;
 }
 
-/// A config.json with what ModelOpt wrote beside it.
+/// A config.json and ModelOpt's file in the same folder.
 static Model load_config(const fs::path& path) {
   std::error_code code;
   if (path.filename() == "config.json" && !fs::exists(path, code))
@@ -86,7 +86,7 @@ Model load_model(const std::string& name_or_path) {
   const fs::path path(name_or_path);
   if (fs::is_directory(path, code)) return load_config(path / "config.json");
   if (fs::exists(path, code)) return load_config(path);
-  // "gpt2_large.json" means the bundled model too, where no such file lies here.
+  // "gpt2_large.json" also means the bundled model if there is no such file.
   const std::string wanted =
       normalized_name(path.extension() == ".json" ? path.stem().string() : name_or_path);
   for (const EmbeddedFile& file : embedded_files("models/")) {

@@ -187,7 +187,7 @@ TEST(BadConfig, IsRefusedWithTheFieldNamed) {
   EXPECT_ERROR(import_model(R"({"model_type": "gpt3"})", "c.json"), kUnsupported,
                "unknown family 'gpt3'; did you mean 'gpt2'");
   EXPECT_ERROR(import_model(config(R"("n_head": 7)"), "c.json"), kInput,
-               "7 heads do not divide the width 768");
+               "7 heads do not divide the hidden size 768");
   EXPECT_ERROR(import_model(config(R"("n_layer": -1)"), "c.json"), kInput, "found -1");
   EXPECT_ERROR(import_model(config(R"("vocab_size": 1e30)"), "c.json"), kInput, "'vocab_size'");
   EXPECT_ERROR(import_model(config(R"("activation_function": "gellu")"), "c.json"), kUnsupported,

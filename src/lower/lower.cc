@@ -6,7 +6,7 @@
 namespace tilecast {
 namespace {
 
-/// Appends launches; a block ends with its segment or phase.
+/// Appends launches; a new segment or phase starts a new block.
 class Lowering {
  public:
   explicit Lowering(const Graph& graph) : graph_(graph) { index_.reserve(2 * graph.nodes.size()); }
@@ -47,7 +47,7 @@ class Lowering {
   const Graph& graph_;
   Program program_;
   std::unordered_map<Kernel, size_t, KernelHash> index_;
-  std::vector<Kernel> kernels_;  ///< of one node
+  std::vector<Kernel> kernels_;  ///< kernels of one node
 };
 
 }  // namespace

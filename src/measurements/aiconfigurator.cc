@@ -8,9 +8,9 @@
 #include "tilecast/error.h"
 
 // The tables of aiconfigurator: gemm, attention_prefill, attention_decode, attention_encoder, moe.
-// The columns of a file tell which table it is; other tables are listed as not forecast. Attention
-// and expert layers are replayed with the same operands: what fits L2 is warm. Weights of products
-// rotate: cold.
+// A table is recognized by its columns; other tables are listed as not forecast. Attention and
+// experts were measured by replays with the same operands: operands that fit into L2 are warm. For
+// matrix products the weights alternate, so the cache is cold.
 
 namespace tilecast {
 namespace {
@@ -20,7 +20,7 @@ struct Precision {
   QuantScheme scheme = QuantScheme::kNone;
 };
 
-/// How the tables name what a layer's weights are stored and multiplied in; activations outside are
+/// The tables' names of dtypes and quantization schemes; activations outside of a layer are
 /// bfloat16.
 std::optional<Precision> find_precision(const std::string& name) {
   static const std::map<std::string, Precision> kNames = {
@@ -38,7 +38,7 @@ std::optional<Precision> find_precision(const std::string& name) {
   return found->second;
 }
 
-/// One table's columns and how a row becomes a kernel.
+/// One kind of table: its columns, and how a row is converted to a kernel.
 class Table {
  public:
   Table(const CsvTable& table, Collector& collector)
@@ -49,7 +49,7 @@ class Table {
         latency_(table.require_column("latency_ms")) {}
 
   void read() {
-    // A table is the first kind all of whose columns it has.
+    // The first kind whose columns all exist.
     static const Kind kKinds[] = {
         {{"dtype", "m", "n", "k"}, &Table::product},
         {{"dtype", "num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "tp", "ep",
@@ -78,7 +78,7 @@ class Table {
 
   void each(RowReader reader) {
     for (size_t r = 0; r < table_.rows.size(); ++r) {
-      // "vllm 0.24.0": the version counts as the newest.
+      // "vllm 0.24.0": the version is ignored.
       const std::string& name = table_.rows[r][software_];
       const auto known = find_software(name.substr(0, name.find(' ')));
       if (!known) {
@@ -139,12 +139,12 @@ class Table {
   void prefill(size_t row, RowFacts facts) {
     const int64_t length = at(row, "seq_len");
     std::optional<SizeList> sizes = attention(row, length, length);
-    // Encoders name no key heads of their own.
+    // Tables of encoders have no column for key heads.
     if (sizes && table_.column("num_kv_heads")) sizes->push_back({"causal", 1});
     add_attention(row, "attention", sizes, std::move(facts));
   }
 
-  /// kv_len are the tokens before; the new one attends to itself too.
+  /// kv_len counts the cached tokens; the new token attends to itself too.
   void decode(size_t row, RowFacts facts) {
     add_attention(row, "cached_attention", attention(row, 1, at(row, "kv_len") + 1),
                   std::move(facts));
@@ -178,7 +178,7 @@ class Table {
     collector_.add_kernel(table_, "experts", p->dtype, sizes, std::move(facts));
   }
 
-  /// The layers of Nemotron 3, whose experts are relu² without a gate; the tables do not say so,
+  /// The layers of Nemotron 3, whose experts use relu² without a gate. The tables do not state it,
   /// but vLLM and TensorRT-LLM run them at up to 1.3 times the DRAM bandwidth that a gate would
   /// take. SGLang's rows of the same layers stay below it: measured with a gate.
   bool has_no_gate(size_t row, Software software) const {

@@ -10,7 +10,7 @@
 
 namespace tilecast {
 
-/// What a measurement row says beside its kernel.
+/// The fields of a measurement other than its kernel.
 struct RowFacts {
   std::string gpu;
   double seconds = 0;
@@ -18,21 +18,21 @@ struct RowFacts {
   std::optional<Tile> tile;
   Software software = Software::kPyTorch;
   bool warm = false;       ///< see Caches
-  std::string label;       ///< what the row counts under; "": its operator
-  std::string label_note;  ///< goes behind it
+  std::string label;       ///< name of its group in tables of errors; "": its operator
+  std::string label_note;  ///< appended to the label
 };
 
-/// Where the layouts' readers put what they find.
+/// Collects the measurements that the readers of layouts find.
 class Collector {
  public:
   explicit Collector(MeasurementSet& set) : set_(set) {}
 
-  /// Rows added from now on come from this file.
+  /// Sets the file of the rows that are added from now on.
   void start_source(const std::string& path);
   void add_kernel(const CsvTable& table, std::string_view op, DType dtype, const SizeList& sizes,
                   RowFacts facts);
   void add_model(ModelMeasurement measurement);
-  /// Lists what can't be used; alike lines once, with their number.
+  /// Lists a row that cannot be used; equal lines are listed once with their number.
   void skip(const std::string& what, const std::string& why);
 
  private:
@@ -48,12 +48,12 @@ class Collector {
 /// One CSV layout: recognized by its columns.
 struct LayoutDef {
   std::string_view name;
-  std::vector<std::string_view> columns;  ///< a file with all of them is of this layout
+  std::vector<std::string_view> columns;  ///< a file with all of these columns has this layout
   void (*read)(const CsvTable& table, Collector& collector);
 };
 
-/// A whole-model label of the neusight data set: label/<GPU>/<model>-<inf|train>-….json. Files of
-/// other names (configs and the like) are passed over.
+/// A whole-model label of the neusight data set: label/<GPU>/<model>-<inf|train>-….json. Files with
+/// other names (e.g. configs) are skipped.
 void read_neusight_label(const std::filesystem::path& path, Collector& collector);
 
 }  // namespace tilecast

@@ -27,7 +27,7 @@ extern const LayoutDef kOwnPairsLayout;
 
 namespace {
 
-/// Refuses to unpack more than this: no public data set is near it.
+/// Limit for decompressed files; no public data set is close to it.
 constexpr uint64_t kLargestFile = uint64_t{1} << 31;
 
 std::string unpack_xz(const std::string& packed, const std::string& where) {
@@ -63,7 +63,8 @@ const LayoutDef* const kLayouts[] = {
 
 void read_csv(const fs::path& path, Collector& collector) {
   const std::string text = read_text(path);
-  // The per-operator files beside whole-model labels are graphs with times, not kernels.
+  // Files with operators in the folders of whole-model labels are graphs with times, not
+  // measurements of kernels.
   if (text.substr(0, text.find('\n')).find("fw_latency") != std::string::npos) return;
   const CsvTable table = parse_csv(text, printable(path.string()));
   collector.start_source(path.string());
@@ -82,10 +83,10 @@ void read_one(const fs::path& path, Collector& collector) {
   if (name.ends_with(".json")) return read_neusight_label(path, collector);
 }
 
-/// What a row counts under.
+/// The name of the row's group in tables of errors.
 std::string label_of(std::string_view op, const Kernel& kernel, const RowFacts& facts) {
   if (!facts.label.empty()) return facts.label + facts.label_note;
-  // Encoders' attention is another task than decoders' prefill.
+  // Attention of encoders is counted separately from the prefill of decoders.
   const bool encoder = op == "attention" && !kernel.as<Attention>()->causal;
   return std::string(op) + (encoder ? " (encoder)" : "") + facts.label_note;
 }

@@ -11,15 +11,15 @@
 
 namespace tilecast {
 
-/// How a time was taken, which decides what it is compared with.
+/// How a time was measured.
 enum class Protocol : uint8_t {
-  kSingleCall,  ///< one call on an idle device: the host's call overhead is in it
-  kBackToBack,  ///< kernels follow each other: the kernel's time alone
+  kSingleCall,  ///< one call on an idle device: includes the host's call overhead
+  kBackToBack,  ///< consecutive launches: the time of the kernel alone
 };
 
 /// One measured operator.
 struct KernelMeasurement {
-  std::string gpu;  ///< as the source spells it
+  std::string gpu;  ///< as spelled in the source
   std::string op;   ///< Tilecast's operator
   Kernel kernel;
   Conditions conditions;
@@ -33,8 +33,8 @@ struct KernelMeasurement {
 struct ModelMeasurement {
   std::string gpu;
   std::string model;
-  std::string config;       ///< path of the model's config where the data set brings it, else ""
-  std::string config_text;  ///< the config itself where the row holds it, else ""
+  std::string config;       ///< path of the model's config if the data set has it, else ""
+  std::string config_text;  ///< the config itself if the row contains it, else ""
   std::string mode;         ///< "inference" or "training"
   int64_t seq = 0;
   int64_t batch = 0;
@@ -49,17 +49,17 @@ struct MeasurementSet {
   std::vector<std::string> sources;  ///< files
   std::vector<KernelMeasurement> kernels;
   std::vector<ModelMeasurement> models;
-  /// What was found but cannot be used, with the reason; never dropped silently.
+  /// Measurements that cannot be used, with the reason.
   std::vector<std::string> unmatched;
 };
 
-/// Reads a file or walks a folder (in order of path) for the layouts that Tilecast knows: its own
-/// CSV, the NeuSight repository's, aiconfigurator's. Files may be .xz. Throws Error{kNotFound},
-/// Error{kIo}, Error{kInput} for a file of a known layout that is broken.
+/// Reads a file, or all files of a folder in the order of their paths. Known layouts: Tilecast's
+/// own CSV, NeuSight, aiconfigurator, Vidur. Files may be .xz. Throws Error{kNotFound}, Error{kIo},
+/// Error{kInput} for a malformed file of a known layout.
 MeasurementSet read_measurements(const std::filesystem::path& path);
 
-/// The tile in a BLAS kernel's name ("volta_sgemm_128x64_tn", "…_MT128x64x32_…"); nullopt where the
-/// name tells none.
+/// The tile in a BLAS kernel's name ("volta_sgemm_128x64_tn", "…_MT128x64x32_…"); nullopt if the
+/// name contains none.
 std::optional<Tile> tile_in_name(std::string_view kernel_name);
 
 }  // namespace tilecast

@@ -12,7 +12,7 @@
 namespace tilecast {
 namespace {
 
-/// The neusight data set's operators: its name, ours, and how its columns map.
+/// Operators of the neusight data set: its name, Tilecast's name, and the columns of the sizes.
 struct NeusightOp {
   std::string_view name;
   std::string_view op;
@@ -45,7 +45,7 @@ void read_neusight(const CsvTable& table, Collector& collector) {
     if (found == "bmm" || found == "linear") {
       if (!m || !n || !k)
         throw Error(ErrorKind::kInput, table.where + ": columns M, N, K are missing");
-      // There N is the reduction and K the output's columns.
+      // In these files, N is the reduction and K the number of output columns.
       sizes = {{"batch", table.integer(r, b)},
                {"m", table.integer(r, *m)},
                {"n", table.integer(r, *k)},
@@ -55,7 +55,7 @@ void read_neusight(const CsvTable& table, Collector& collector) {
       const auto at = [&](std::string_view column) {
         return table.integer(r, table.require_column(column));
       };
-      const int64_t window = at("Kernel_Szie");  // spelt so there
+      const int64_t window = at("Kernel_Szie");  // misspelled in the data set
       if (at("Padding") != window / 2) {
         collector.skip(table.where, "a padding other than half the kernel is not forecast");
         continue;
@@ -80,8 +80,8 @@ extern const LayoutDef kNeusightLayout = {
 
 namespace {
 
-/// Whether the traced graph beside the label ends in a classifier. The configs name a language
-/// model's head, which the inference runs of BERT did not have: it is a tenth of the work.
+/// Whether the traced graph next to the label ends in a classifier. The configs name a
+/// language-model head, a tenth of the work, which the inference runs of BERT did not have.
 bool traced_a_classifier(const std::filesystem::path& label, const std::smatch& name) {
   const std::filesystem::path trace =
       label.parent_path() /
@@ -91,7 +91,7 @@ bool traced_a_classifier(const std::filesystem::path& label, const std::smatch& 
   return read_file(trace).find("\ncall_module,classifier,") != std::string::npos;
 }
 
-/// The config with BERT's classifier for its head.
+/// The config with a classifier as BERT's head.
 std::string with_classifier(const std::string& config) {
   Json json = parse_json(read_file(config), config);
   if (!json.is_object() || json.value("model_type", "") != "bert") return "";
@@ -106,7 +106,7 @@ void read_neusight_label(const std::filesystem::path& path, Collector& collector
   static const std::regex kName(R"(^(.+)-(inf|train)-(\d{1,9})-(\d{1,9})(?:-(.+))?$)");
   const std::string stem = path.stem().string();
   std::smatch match;
-  if (!std::regex_match(stem, match, kName)) return;  // configs and the like
+  if (!std::regex_match(stem, match, kName)) return;  // configs and other files
   const Json json = parse_json(read_file(path), printable(path.string()));
   const JsonObject object(json, printable(path.string()));
   if (!object.has("e2e_latency")) return collector.skip(path.string(), "'e2e_latency' is missing");

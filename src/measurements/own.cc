@@ -7,12 +7,12 @@
 #include "ops/op_def.h"
 #include "tilecast/error.h"
 
-// The CSVs that measure/ writes (docs/data.md defines them), and shorter ones of the same columns.
+// CSV files written by measure/ (defined in docs/data.md), and files with fewer of these columns.
 
 namespace tilecast {
 namespace {
 
-/// Cells of one row by column name; a missing column reads as empty.
+/// Cells of one row by column name; a missing column is an empty cell.
 class Row {
  public:
   Row(const CsvTable& table, size_t row) : table_(table), row_(row) {}
@@ -35,13 +35,13 @@ class Row {
   size_t row_;
 };
 
-/// The dry run of the kit writes made-up times.
+/// A dry run of the kit writes simulated times.
 bool is_simulated(const CsvTable& table) {
   return std::any_of(table.comments.begin(), table.comments.end(),
                      [](const std::string& line) { return line.starts_with("simulated"); });
 }
 
-/// Why the row holds no time; empty where it does.
+/// Why the row has no time; "": it has one.
 std::string without_time(const Row& row) {
   const std::string status = row.text("status");
   if (!status.empty() && status != "ok")
@@ -49,8 +49,8 @@ std::string without_time(const Row& row) {
   return row.text("latency_s").empty() ? "latency_s is empty" : "";
 }
 
-/// The kit names convolutions as cuDNN does; a transposition in memory is Tilecast's copy (its own
-/// 'transpose' is a view).
+/// The kit uses cuDNN's names of convolutions. Its 'transpose' moves data, which is Tilecast's
+/// 'copy' (Tilecast's 'transpose' is a view).
 struct KitOp {
   std::string_view name, op;
 };
@@ -59,19 +59,20 @@ constexpr KitOp kKitOps[] = {{"conv_forward", "conv2d"},
                              {"conv_backward_weight", "conv2d_weight_backward"},
                              {"transpose", "copy"}};
 
-/// The operator that forecasts a row; "" where none does.
+/// The operator of a row; "": not forecast.
 std::string operator_of(const Row& row) {
   std::string op = row.text("op");
   for (const KitOp& known : kKitOps) {
     if (known.name == op) return std::string(known.op);
   }
-  // One query of each sequence against its cache is a decode step, whatever the library calls it.
+  // Attention with one query per sequence is decode attention.
   if (op == "attention" && row.integer("queries", 1) == 1 && row.integer("keys", 1) > 1)
     return "cached_attention";
   return find_op(op) && op_def(*find_op(op)).work != nullptr ? op : "";
 }
 
-/// The operator's sizes in columns of their names; what is empty or missing has its default.
+/// The operator's sizes, from the columns with their names; empty or missing cells mean the
+/// default.
 SizeList sizes_of(const Row& row, const OpDef& op) {
   SizeList sizes;
   for (const SizeDef& size : op.sizes) {
@@ -88,7 +89,7 @@ SizeList sizes_of(const Row& row, const OpDef& op) {
   return sizes;
 }
 
-/// Why the row's kernel is not forecast; empty where it is.
+/// Why the row's kernel is not forecast; "": it is.
 std::string not_forecast(const Row& row, const std::string& op) {
   if (op.empty()) return fmt::format("operator '{}' is not forecast", shown_name(row.text("op")));
   for (const std::string_view column : {"dtype", "kv_dtype"}) {
@@ -108,7 +109,8 @@ void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
   facts.warm = row.text("l2") == "warm";
   const SizeList sizes = sizes_of(row, op_def(*find_op(op)));
   if (row.text("op") == "transpose") facts.label = "transpose";
-  // Products and rows were learned with a cold cache: their warm rows count for themselves.
+  // Products and operators over rows were trained on cold caches, so rows with a warm cache are
+  // counted separately.
   if (facts.warm) facts.label_note = " (warm L2)";
   try {
     collector.add_kernel(table, op, *find_dtype(row.text("dtype")), sizes, std::move(facts));
@@ -132,7 +134,7 @@ void read_kernels(const CsvTable& table, Collector& collector) {
   }
 }
 
-/// What of the software's settings a forecast does not know; empty where it knows all.
+/// Settings of the software that a forecast does not support; "": none.
 std::string option_of(const Row& row) {
   if (row.integer("compiled", 0) != 0) return "compiled";
   if (row.integer("checkpointing", 0) != 0) return "checkpointing";

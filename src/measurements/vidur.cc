@@ -7,8 +7,8 @@
 #include "tilecast/error.h"
 
 // The Vidur repository's profiles of transformer layers:
-// data/profiling/compute/<gpu>/<org>/<model>/ mlp.csv, FP16, PyTorch. Of its columns the four
-// matrix products are read; the kernels' own time, ms.
+// data/profiling/compute/<gpu>/<org>/<model>/ mlp.csv, FP16, PyTorch. Only the columns of the four
+// matrix products are read: the time of the kernels in ms.
 
 namespace tilecast {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 std::string gpu_of(const std::string& where) {
   bool next = false;
   for (const std::filesystem::path& part : std::filesystem::path(where)) {
-    if (next) return part.string();  // "a40", "a100", "h100": aliases of the cards they mean
+    if (next) return part.string();  // "a40", "a100", "h100": aliases of the GPUs
     next = part == "compute";
   }
   return "";

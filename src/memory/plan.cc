@@ -8,8 +8,8 @@
 namespace tilecast {
 namespace {
 
-/// The graph with its repetitions written out: each tensor of a repeated body has one instance per
-/// repetition. Times are positions in the order of execution.
+/// Lifetimes of tensors in the graph with all repetitions expanded: each tensor of a repeated body
+/// has one instance per repetition. Times are positions in the order of execution.
 class Lifetimes {
  public:
   explicit Lifetimes(const Graph& graph) : graph_(graph) {
@@ -43,7 +43,7 @@ class Lifetimes {
     last_use_[instance(graph_.tensor(id).storage, repetition)] = time_;
   }
 
-  /// The instance that the body of `segment` means by `id` in a repetition.
+  /// The instance of tensor `id` that the body of `segment` reads in a repetition.
   void read(const Segment& segment, int32_t index, TensorId id, int64_t repetition) {
     const int32_t home = graph_.tensor(id).segment;
     if (home == index) return touch(id, repetition);
@@ -57,11 +57,11 @@ class Lifetimes {
         if (carry.initial == id && mirrored > 0) return touch(carry.next, mirrored - 1);
       }
     }
-    // A tensor of another body: what its last repetition left.
+    // A tensor of another segment: the instance of its last repetition.
     touch(id, graph_.repeat_of(home) - 1);
   }
 
-  /// Autocast's copies of weights are kept until the forward pass has ended.
+  /// Autocast keeps its copies of weights until the forward pass ends.
   void touch_cached() {
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
       if (!graph_.tensors[t].cached) continue;

@@ -14,11 +14,13 @@
 namespace tilecast {
 namespace {
 
-/// How many (query, key) pairs one head of one sequence computes: `queries` at the end of `keys`.
+/// Number of (query, key) pairs that one head of one sequence computes. Queries are the last tokens
+/// of the keys.
 int64_t visible_pairs(int64_t queries, int64_t keys, bool causal, int64_t window) {
   const int64_t reach = window == 0 ? keys : std::min(window, keys);
   if (!causal) return checked_multiply(queries, reach);
-  // Query i sees min(past + i + 1, reach) keys: first a ramp, then the full reach.
+  // Query i sees min(past + i + 1, reach) keys: the number first grows by 1 per query, then stays
+  // at reach.
   const int64_t past = keys - queries;
   const int64_t ramp = std::clamp<int64_t>(reach - past, 0, queries);
   const int64_t ramp_sum =
@@ -28,7 +30,7 @@ int64_t visible_pairs(int64_t queries, int64_t keys, bool causal, int64_t window
 
 struct Sizes {
   int64_t batch, queries, keys, heads, kv_heads, head_dim, v_head_dim;
-  int64_t kv_elements;  ///< of one token
+  int64_t kv_elements;  ///< elements of keys and values per token
   DType dtype, kv_dtype;
 };
 
@@ -116,7 +118,8 @@ std::vector<TensorSpec> infer_attention_backward(const OpContext& context) {
   return specs;
 }
 
-/// Five products instead of two: the scores again, and the gradients of v, scores, q and k.
+/// Five products instead of two: the scores are recomputed, then come the gradients of v, scores, q
+/// and k.
 void work_attention_backward(const OpContext& context, std::vector<Kernel>& kernels) {
   Kernel kernel = attention_kernel(context, attention_sizes(context));
   std::get<Attention>(kernel.shape).backward = true;
@@ -134,15 +137,16 @@ Sizes cached_sizes(const OpContext& context) {
   const Shape& q = context.input(0).shape;
   const Shape& cache = context.input(1).shape;
   if (q.size() != 4 || cache.size() != 3 || q[0] != cache[0])
-    context.fail(fmt::format("expected q [b, s, heads, d] and a cache [b, t, width], found {}, {}",
-                             format_shape(q), format_shape(cache)));
+    context.fail(fmt::format(
+        "expected q [b, s, heads, d] and a cache [b, t, elements of a token], found {}, {}",
+        format_shape(q), format_shape(cache)));
   const int64_t kv_heads = integer_or(context.node, "kv_heads", q[2]);
   const int64_t v_head_dim = integer_or(context.node, "v_head_dim", q[3]);
   const bool latent = context.integer("latent") != 0;
   const int64_t token_elements = latent ? q[3] : kv_heads * (q[3] + v_head_dim);
   if (cache[2] != token_elements)
-    context.fail(fmt::format("expected {} elements a token in the cache, found {}", token_elements,
-                             cache[2]));
+    context.fail(fmt::format("expected {} elements per token in the cache, found {}",
+                             token_elements, cache[2]));
   const Sizes s{q[0],
                 q[1],
                 cache[1],
@@ -171,7 +175,7 @@ std::vector<SizeDef> attention_sizes_by_name(bool decodes) {
   return {{.name = "batch", .doc = "sequences", .drawn_bits = kDrawnBatch, .grows = true},
           {.name = "queries", .doc = "of a sequence", .other_names = {"m"}, .grows = !decodes},
           {.name = "keys",
-           .doc = "of a sequence, those of the queries among them",
+           .doc = "keys per sequence, including those of the queries",
            .other_names = {"n"},
            .drawn_bits = kDrawnKeys,
            .grows = true},
@@ -181,20 +185,20 @@ std::vector<SizeDef> attention_sizes_by_name(bool decodes) {
            .default_value = std::nullopt,
            .default_rule = "as many as heads",
            .min = 0},
-          {.name = "head_dim", .doc = "elements of a head", .other_names = {"k", "head_size"}},
+          {.name = "head_dim", .doc = "elements per head", .other_names = {"k", "head_size"}},
           {.name = "window",
-           .doc = "keys that a query sees at most; 0: all",
+           .doc = "maximum number of keys per query (sliding window); 0: all",
            .default_value = int64_t{0},
            .min = 0},
           {.name = "causal",
-           .doc = "a query sees no later key",
+           .doc = "causal mask: a query attends to no later key",
            .default_value = int64_t{0},
            .min = 0,
            .max = 1},
           kv_dtype_size("dtype of keys and values", "as the queries")};
 }
 
-/// Of keys and values, of which 0 stands for as many as of queries.
+/// Number of key and value heads; 0 means as many as query heads.
 int64_t kv_heads_of(const GivenSizes& s) {
   const int64_t heads = s["heads"], given = s.value_or("kv_heads", heads);
   const int64_t kv_heads = given == 0 ? heads : given;
@@ -229,7 +233,7 @@ Operands cached_attention_operands(GraphBuilder& b, const GivenSizes& s) {
           {{"kv_heads", kv_heads}, {"causal", s["causal"]}, {"window", s["window"]}}};
 }
 
-/// Heads, their size and a window, for keys that were drawn.
+/// Draws the numbers of heads and the head size.
 void draw_heads(Rng& rng, SizeList& sizes) {
   constexpr std::array<int64_t, 4> kHeadSizes = {64, 128, 192, 256};
   sizes.push_back({"head_dim", kHeadSizes[rng.below(kHeadSizes.size())]});
@@ -242,7 +246,7 @@ void draw_window(Rng& rng, SizeList& sizes) {
   if (rng.below(4) == 0) sizes.push_back({"window", int64_t{128} << rng.below(7)});
 }
 
-/// A prompt, with one key more.
+/// A prompt, with one more key than queries.
 void draw_attention(Rng& rng, SizeList& sizes) {
   draw_heads(rng, sizes);
   sizes.push_back({"causal", static_cast<int64_t>(rng.below(2) == 0)});
@@ -252,13 +256,13 @@ void draw_attention(Rng& rng, SizeList& sizes) {
   draw_window(rng, sizes);
 }
 
-/// Causal queries are the last of the keys.
+/// Causal attention needs at least as many keys as queries.
 void fit_attention(SizeList& sizes) {
   int64_t& keys = integer_in(sizes, "keys");
   if (integer_in(sizes, "causal") != 0) keys = std::max(keys, integer_in(sizes, "queries"));
 }
 
-/// One query a sequence.
+/// One query per sequence.
 void draw_cached_attention(Rng& rng, SizeList& sizes) {
   draw_heads(rng, sizes);
   integer_in(sizes, "keys") += 1;
@@ -302,13 +306,12 @@ std::vector<OpDef> attention_ops() {
            "q: bf16[2, 128, 8, 64] k: bf16[2, 128, 8, 64] v: bf16[2, 128, 8, 64] dy: bf16[2, "
            "128, 8, 64] y: bf16[2, 128, 8, 64] lse: fp32[2, 8, 128]"},
       {.name = "cached_attention",
-       .doc = "fused attention of q [b, s, heads, d] to a cache [b, t, width of a token]",
+       .doc = "fused attention of q [b, s, heads, d] to a cache [b, t, elements of a token]",
        .aten = "",
        .onnx = "",
        .min_inputs = 2,
        .max_inputs = 2,
-       .attributes = {{.name = "kv_heads",
-                       .doc = "heads of keys and values; default: as many as q's"},
+       .attributes = {{.name = "kv_heads", .doc = "key and value heads; default: as many as q's"},
                       {.name = "v_head_dim",
                        .doc = "size of a value head; default: as q's",
                        .old_name = "value_size"},

@@ -94,11 +94,13 @@ AttributeDef count_attribute(std::string_view name, std::string_view doc) {
   return {.name = name, .doc = doc, .required = true, .min = 1};
 }
 
-AttributeDef causal_attribute() { return flag_attribute("causal", "1: a query sees no later key"); }
+AttributeDef causal_attribute() {
+  return flag_attribute("causal", "1: causal mask, a query attends to no later key");
+}
 
 AttributeDef window_attribute() {
   return {.name = "window",
-          .doc = "keys that a query sees at most; 0: all",
+          .doc = "maximum number of keys per query (sliding window); 0: all",
           .default_value = int64_t{0}};
 }
 

@@ -10,33 +10,35 @@
 
 namespace tilecast {
 
-/// What an attribute holds, in the order of AttributeValue's alternatives.
+/// The type of an attribute, in the order of AttributeValue's alternatives.
 enum class AttributeType : uint8_t { kInteger, kNumber, kText, kDType, kScheme, kIntegers };
 
-/// "a whole number", "a dtype", …
+/// The type in words: "a whole number", "a dtype", …
 std::string_view attribute_type_name(AttributeType type);
 
-/// A value of a type from text. Throws Error{kInput} that starts with `where`; lists are not read.
+/// Parses a value of this type. Throws Error{kInput} that starts with `where`; does not parse
+/// lists.
 AttributeValue parse_value(AttributeType type, const std::string& text, const std::string& where);
 
-/// One attribute of an operator's nodes.
+/// Declares one attribute of an operator.
 struct AttributeDef {
   std::string_view name;
   std::string_view doc;
   std::string_view old_name;  ///< also read in graph notation; "": none
   AttributeType type = AttributeType::kInteger;
   bool required = false;
-  /// Where a node does not have it; nullopt: it is required, or follows from the inputs' shapes.
+  /// Used if a node does not have the attribute. nullopt: it is required, or it follows from the
+  /// shapes of the inputs.
   std::optional<AttributeValue> default_value;
-  int64_t min = 0;  ///< of whole numbers, also of those in lists
+  int64_t min = 0;  ///< range of whole numbers and of the elements of lists
   int64_t max = std::numeric_limits<int64_t>::max();
 };
 
-/// A switch: 0, the default, or 1.
+/// A flag: 0 (the default) or 1.
 AttributeDef flag_attribute(std::string_view name, std::string_view doc);
-/// A required number of at least 1.
+/// A required whole number of at least 1.
 AttributeDef count_attribute(std::string_view name, std::string_view doc);
-/// What attention lets a query see: "causal" and "window".
+/// Which keys a query attends to: "causal" and "window".
 AttributeDef causal_attribute();
 AttributeDef window_attribute();
 

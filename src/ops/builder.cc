@@ -73,7 +73,7 @@ std::vector<TensorId> GraphBuilder::add(std::string_view op, std::vector<TensorI
                   .contiguous = specs[i].contiguous,
                   .storage = specs[i].view ? graph_.tensor(node.inputs[0]).storage : -1,
                   .segment = current_segment()};
-    element_count(output.shape);  // refuses sizes beyond 64 bits here, where the node is known
+    element_count(output.shape);  // throws on overflow while the node is still known
     node.outputs.push_back(tensor(std::move(output)));
   }
   graph_.segments.back().node_count += 1;
@@ -90,14 +90,15 @@ void lower_node(const Graph& graph, const Node& node, std::vector<Kernel>& kerne
   const OpDef& definition = op_def(node.op);
   if (definition.work == nullptr) {
     if (definition.decompose != nullptr)
-      OpContext{graph, node}.fail("a module launches nothing before it is decomposed or fused");
+      OpContext{graph, node}.fail("a module has no kernels until it is decomposed or fused");
     return;
   }
   const size_t first = kernels.size();
   definition.work({graph, node}, kernels);
   for (size_t i = first; i < kernels.size(); ++i) {
     kernels[i].op = node.op;
-    checked_add(kernels[i].read_bytes, kernels[i].write_bytes);  // Kernel::bytes is their plain sum
+    // Kernel::bytes adds without a check.
+    checked_add(kernels[i].read_bytes, kernels[i].write_bytes);
   }
 }
 

@@ -1,4 +1,4 @@
-// What ranks do together.
+// Collective operations between ranks.
 
 #include "ops/builder.h"
 #include "ops/op_def.h"

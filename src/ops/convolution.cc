@@ -1,4 +1,4 @@
-// Operators of images and sound: convolutions as implicit matrix products, group norm, resizing.
+// Operators on images and audio: convolutions as implicit matrix products, group norm, resizing.
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ Sizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
   if (w.shape[1] * groups != x.shape[1] || w.shape[0] % groups != 0)
     context.fail(fmt::format("{} groups of a weight {} do not fit {} channels", groups,
                              format_shape(w.shape), x.shape[1]));
-  // A row of one pixel is sound: its height is neither padded nor strided.
+  // An input of height 1 is audio: padding and stride apply to the width only.
   const auto output = [&](int64_t size, int64_t kernel) {
     if (size == 1 && kernel == 1) return int64_t{1};
     const int64_t room = checked_add(size, 2 * padding) - kernel;
@@ -82,7 +82,7 @@ void backward_conv2d(GradientBuilder& g, const Node& node) {
   if (g.requires_grad(node.inputs[1]))
     g.add_gradient(node.inputs[1], g.op("conv2d_weight_backward", operands, node.attributes));
   if (node.inputs.size() == 3 && g.requires_grad(node.inputs[2])) {
-    // The sum over all but the channels.
+    // The bias gradient is the sum over all dimensions but the channels.
     g.add_gradient(node.inputs[2],
                    g.op("reduce_sum", {dy}, {{"shape", g.tensor(node.inputs[2]).shape}}));
   }
@@ -96,7 +96,7 @@ std::vector<TensorSpec> infer_weight_backward(const OpContext& context) {
   return {{.shape = context.input(2).shape, .dtype = context.input(0).dtype}};
 }
 
-/// Each gradient multiplies as much as the forward pass.
+/// Each gradient has as many FLOPs as the forward pass.
 void work_conv_backward(const OpContext& context, std::vector<Kernel>& kernels) {
   using Pass = Convolution::Pass;
   const bool of_weight = op_def(context.node.op).name == "conv2d_weight_backward";
@@ -109,7 +109,7 @@ void work_conv_backward(const OpContext& context, std::vector<Kernel>& kernels) 
   kernels.push_back(kernel);
 }
 
-// group_norm: x [b, c, ...], channels in groups of which each is a row.
+// group_norm: x [b, c, ...], each group of channels is normalized as one row.
 std::vector<TensorSpec> infer_group_norm(const OpContext& context) {
   const Tensor& x = context.input(0);
   const int64_t groups = context.integer("groups");
@@ -144,7 +144,7 @@ void backward_group_norm(GradientBuilder& g, const Node& node) {
   }
 }
 
-// upsample: each pixel four times, nearest neighbour.
+// upsample: doubles height and width, nearest neighbour.
 std::vector<TensorSpec> infer_upsample(const OpContext& context) {
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
   if (spec.shape.size() != 4)
@@ -206,7 +206,7 @@ Operands conv_operands(GraphBuilder& b, const GivenSizes& s) {
            {"groups", groups}}};
 }
 
-/// As the forward pass, with the gradient of what that makes.
+/// The operands of the forward pass and the gradient of its output.
 Operands conv_backward_operands(GraphBuilder& b, const GivenSizes& s) {
   Operands operands = conv_operands(b, s);
   const TensorId y = b.op("conv2d", operands.inputs, "y", operands.attributes);
@@ -282,7 +282,7 @@ std::vector<OpDef> convolution_ops() {
        .example =
            "dy: fp32[2, 32, 32, 32] x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] {padding=1}"},
       {.name = "group_norm",
-       .doc = "groups of channels to mean 0 and variance 1, then scaled and shifted",
+       .doc = "normalizes groups of channels to mean 0 and variance 1, then scales and shifts",
        .aten = "aten::native_group_norm",
        .onnx = "GroupNormalization",
        .max_inputs = 3,
@@ -305,7 +305,7 @@ std::vector<OpDef> convolution_ops() {
        .operands = group_norm_operands,
        .example = "dy: fp32[2, 32, 16, 16] x: fp32[2, 32, 16, 16] {groups=8}"},
       {.name = "upsample",
-       .doc = "each pixel four times",
+       .doc = "doubles height and width, nearest neighbour",
        .aten = "aten::upsample_nearest2d",
        .onnx = "Resize",
        .infer = infer_upsample,

@@ -1,4 +1,5 @@
-// What eager PyTorch launches for a module (transformers' model files, eager attention).
+// The kernels that eager PyTorch launches for a module. Source: the model files of transformers,
+// with eager attention.
 
 #include "ops/decompose.h"
 
@@ -13,12 +14,12 @@ class Steps {
   Steps(GraphBuilder& builder, const Node& node)
       : b(builder), n(node), prefix_(name_prefix(node.name)) {}
 
-  /// A step that has the module's name.
+  /// A step named like the module.
   TensorId own(std::string_view op, std::vector<TensorId> inputs,
                std::vector<Attribute> attributes = {}) {
     return b.op(op, std::move(inputs), n.name, std::move(attributes));
   }
-  /// A step with a name of its own beside the module's.
+  /// A step with its own name under the module's prefix.
   TensorId op(std::string_view op, std::vector<TensorId> inputs, const char* name,
               std::vector<Attribute> attributes = {}) {
     return b.op(op, std::move(inputs), prefix_ + name, std::move(attributes));
@@ -32,7 +33,7 @@ class Steps {
   TensorId slice(TensorId x, int64_t columns, const char* name) {
     return op("slice_columns", {x}, name, {{"columns", columns}});
   }
-  /// By value: a new tensor moves those that there are.
+  /// Returns a copy: adding a tensor may move the existing ones.
   Shape shape(TensorId id) const { return b.graph().tensor(id).shape; }
   bool flag(std::string_view name) const { return attribute<int64_t>(n, name) != 0; }
 
@@ -42,7 +43,7 @@ class Steps {
     return transpose(view(x, {s[0], s[1], heads, s[2] / heads}), {0, 2, 1, 3});
   }
 
-  /// [b, heads, s, size] → [b, s, heads · size]: one copy.
+  /// [b, heads, s, size] → [b, s, heads · size], one copy.
   TensorId merge_heads(TensorId x) {
     const Shape s = shape(x);
     const TensorId swapped = transpose(x, {0, 2, 1, 3});
@@ -50,8 +51,8 @@ class Steps {
     return view(dense ? swapped : op("copy", {swapped}, "merge"), {s[0], s[2], s[1] * s[3]});
   }
 
-  /// torch.matmul of four-dimensional operands: those that cannot be flattened to [b · heads, …]
-  /// without a copy (batch > 1 and strided) are copied first.
+  /// torch.matmul of four-dimensional operands. It copies operands that cannot be flattened to [b ·
+  /// heads, …] as views (batch > 1 and strided).
   TensorId matmul(TensorId left, TensorId right, const char* name) {
     const auto operand = [&](TensorId t) {
       const Tensor& tensor = b.graph().tensor(t);
@@ -61,7 +62,7 @@ class Steps {
     return op("matmul", {a, operand(right)}, name);
   }
 
-  /// Each key and value head serves several query heads: expanded by a copy.
+  /// Grouped-query attention: key and value heads are repeated by a copy, once per query head.
   TensorId repeat_heads(TensorId x, int64_t heads, const char* name) {
     const Shape s = shape(x);
     if (s[1] == heads) return x;
@@ -94,14 +95,13 @@ class Steps {
   std::string prefix_;
 };
 
-/// What attention is of, [b, heads, s, size] each; OPT's queries, keys and values [b · heads, s,
-/// size].
+/// The operands of attention, [b, heads, s, size] each; for OPT, [b · heads, s, size].
 struct Heads {
   TensorId q, k, v;
   TensorId mask;  ///< -1: none
 };
 
-/// One kernel: scaling, mask, cap and dropout are part of it.
+/// Attention as one kernel, which includes scaling, mask, softcap and dropout.
 TensorId fused_attention(Steps& f, const Heads& h) {
   const auto rows = [&](TensorId t) { return f.transpose(t, {0, 2, 1, 3}); };
   const TensorId q = rows(h.q), k = rows(h.k);
@@ -113,7 +113,7 @@ TensorId fused_attention(Steps& f, const Heads& h) {
   return f.view(context, {s[0], s[1], s[2] * s[3]});
 }
 
-/// Scores, scaled, capped and masked, as the softmax takes them.
+/// Scales, caps and masks the scores.
 TensorId masked_scores(Steps& f, TensorId scores, TensorId mask) {
   TensorId x = scores;
   const auto& scale = attribute<std::string>(f.n, "scale");
@@ -141,7 +141,7 @@ TensorId eager_attention(Steps& f, const Heads& h, const EagerForm& form) {
   return f.merge_heads(f.matmul(f.dropout(weights, form), v, "context"));
 }
 
-/// OPT's: batched products of three dimensions; scores are kept from falling below the lowest
+/// Attention of OPT: three-dimensional batched products; scores are clamped to the lowest finite
 /// number.
 TensorId flat_attention(Steps& f, const Heads& h, const EagerForm& form) {
   const Shape q = f.shape(h.q), mask = f.shape(h.mask);
@@ -163,7 +163,7 @@ TensorId attend(Steps& f, const Heads& h, const EagerForm& form) {
 
 std::string name_prefix(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
 
-/// pow, mean, add, rsqrt, mul, mul; casts around it in half precision.
+/// pow, mean, add, rsqrt, mul, mul; in half precision with casts to and from fp32.
 std::vector<TensorId> decompose_rms_norm(GraphBuilder& b, const Node& node, const EagerForm&) {
   Steps f(b, node);
   const TensorId x = node.inputs[0];
@@ -230,7 +230,7 @@ std::vector<TensorId> decompose_causal_mask(GraphBuilder& b, const Node& node,
   const TensorId later = f.own("compare", {lowest});
   const TensorId causal = f.own("where", {later, lowest});
   if (!padding) return {causal};
-  // Joined with the padding mask, all ones, which is expanded to [b, 1, s, s].
+  // The padding mask, all ones, is expanded to [b, 1, s, s] and combined with the causal mask.
   const TensorId ones = b.input("attention_mask", {x[0], 1, 1, x[1]}, dtype);
   const TensorId wide =
       f.op("expand", {ones}, "expand_mask", {{"shape", Shape{x[0], 1, x[1], x[1]}}});
@@ -241,7 +241,7 @@ std::vector<TensorId> decompose_causal_mask(GraphBuilder& b, const Node& node,
   return {f.op("where", {again, causal}, "expand_mask")};
 }
 
-/// Angles of every position, [1, 1, s, size], once a forward pass.
+/// Cosines and sines for each position, [1, 1, s, rope_dim]; computed once per forward pass.
 std::vector<TensorId> decompose_rotary_table(GraphBuilder& b, const Node& node, const EagerForm&) {
   Steps f(b, node);
   const int64_t s = f.shape(node.inputs[0])[1];
@@ -273,7 +273,7 @@ std::vector<TensorId> decompose_sdpa(GraphBuilder& b, const Node& node, const Ea
   return {attend(f, {node.inputs[0], node.inputs[1], node.inputs[2], mask}, form)};
 }
 
-/// Keys and values are written out for each head.
+/// The latent vector is expanded to keys and values for each head.
 std::vector<TensorId> decompose_latent_attention(GraphBuilder& b, const Node& node,
                                                  const EagerForm& form) {
   Steps f(b, node);

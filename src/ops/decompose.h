@@ -1,8 +1,9 @@
 #pragma once
 
 // Modules are operators that stand for several kernels: a norm, attention with its mask, a rotary
-// embedding. A graph of modules is what a model is; the pass `decompose` (src/passes) writes what
-// eager PyTorch launches for each, by these rules of the operator table.
+// embedding. Importers describe a model as a graph of modules. The pass `decompose` (src/passes)
+// replaces each module by the operators that eager PyTorch launches; the operator table names these
+// rules.
 
 #include <string>
 #include <vector>
@@ -11,14 +12,14 @@
 
 namespace tilecast {
 
-/// What eager PyTorch is asked to run.
+/// How eager PyTorch runs the model.
 struct EagerForm {
-  bool fused_attention = false;  ///< attention by one kernel that never writes the scores
+  bool fused_attention = false;  ///< attention is one fused kernel (FlashAttention)
   bool training = false;         ///< dropout is active
 };
 
-/// A decomposition rule. `node` has its inputs in the new graph; gives what stands for its outputs
-/// there, -1 for what is not needed.
+/// A decomposition rule. The inputs of `node` are tensors of the new graph. Returns the tensors
+/// that replace its outputs; -1 for an output that is not needed.
 using Decompose = std::vector<TensorId> (*)(GraphBuilder&, const Node& node, const EagerForm&);
 
 std::vector<TensorId> decompose_rms_norm(GraphBuilder& b, const Node& node, const EagerForm& form);
@@ -40,7 +41,7 @@ std::vector<TensorId> decompose_sdpa(GraphBuilder& b, const Node& node, const Ea
 std::vector<TensorId> decompose_latent_attention(GraphBuilder& b, const Node& node,
                                                  const EagerForm& form);
 
-/// "layers.0.attn.attention" → "layers.0.attn."
+/// The name up to its last dot: "layers.0.attn.attention" → "layers.0.attn."
 std::string name_prefix(const std::string& name);
 
 }  // namespace tilecast

@@ -1,4 +1,4 @@
-// Embedding bags: the sums of rows of a table that recommendation models take (Naumov et al. 2019).
+// Embedding bags of recommendation models: sums of rows of a table (Naumov et al. 2019).
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ std::vector<TensorSpec> infer_bag(const OpContext& context) {
   return {{.shape = {sizes.bags, sizes.dim}, .dtype = context.input(0).dtype}};
 }
 
-/// Every picked row is read; those that repeat and lie in a cache are not modelled.
+/// Every selected row is read from memory; cache hits of repeated rows are not modelled.
 void work_bag(const OpContext& context, std::vector<Kernel>& kernels) {
   const EmbeddingBag sizes = bag_sizes(context);
   const Tensor& out = context.output(0);
@@ -42,11 +42,11 @@ void work_bag(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-/// A bag's gradient is that of each of its rows: the dense backward of an embedding.
+/// Each row of a bag gets the bag's gradient; the rest is the dense backward of an embedding.
 void backward_bag(GradientBuilder& g, const Node& node) {
   const TensorId weight = node.inputs[0], ids = node.inputs[1];
   if (!g.requires_grad(weight)) return;
-  // By value: adding nodes moves the vector that holds the tensors.
+  // A copy: adding nodes may move the tensors.
   const Shape bags = g.tensor(ids).shape, table = g.tensor(weight).shape;
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
   const TensorId single = g.op("view", {dy}, {{"shape", Shape{bags[0], 1, table[1]}}});
@@ -71,7 +71,7 @@ Operands bag_operands(GraphBuilder& b, const GivenSizes& s) {
 
 std::vector<OpDef> embedding_bag_ops() {
   return {{.name = "embedding_bag",
-           .doc = "sums of rows of a table, picked by ids",
+           .doc = "sums of rows of a table, selected by ids",
            .aten = "aten::embedding_bag",
            .onnx = "",
            .min_inputs = 2,

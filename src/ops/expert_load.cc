@@ -20,8 +20,8 @@ ExpertLoad expert_load(int64_t tokens, int64_t top_k, int64_t num_experts, int64
   const bool many = assignments > static_cast<double>(num_experts);
   const double low = many ? 1 : 0.01;
   const double high = std::max(many ? 0.8 * static_cast<double>(tokens) : 2.0, 1.001 * low);
-  // The inverse of the law's distribution function. An exponent of 1 has another form; next to it
-  // the two agree.
+  // Inverse of the power law's distribution function. The formula does not hold for an exponent of
+  // exactly 1; a value close to 1 gives the same result.
   const double exponent = std::max(1e-3, std::abs(1 - static_cast<double>(skew_percent) / 100)) *
                           (skew_percent < 100 ? 1 : -1);
   const double from = std::pow(low, exponent), to = std::pow(high, exponent);

@@ -15,8 +15,8 @@
 namespace tilecast {
 namespace {
 
-// experts: x [..., hidden], up [own experts, inner or 2 inner, hidden], down [own experts, hidden,
-// inner].
+// experts: x [..., hidden_dim], up [experts of the rank, ffn_dim (gated: 2 ffn_dim), hidden_dim],
+// down [experts of the rank, hidden_dim, ffn_dim].
 std::vector<TensorSpec> infer_experts(const OpContext& context) {
   const Tensor& x = context.input(0);
   const Shape& up = context.input(1).shape;
@@ -25,8 +25,8 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
       up[2] != x.shape.back() || down[1] != x.shape.back() ||
       (up[1] != down[2] && up[1] != 2 * down[2]))
     context.fail(
-        fmt::format("expected x [..., hidden], up [experts, inner (gated: 2 inner), hidden] "
-                    "and down [experts, hidden, inner], found {}, {} and {}",
+        fmt::format("expected x [..., hidden_dim], up [experts, ffn_dim (gated: 2 ffn_dim), "
+                    "hidden_dim] and down [experts, hidden_dim, ffn_dim], found {}, {} and {}",
                     format_shape(x.shape), format_shape(up), format_shape(down)));
   const int64_t ranks = context.integer("ranks");
   const int64_t top_k = context.integer("top_k");
@@ -58,7 +58,7 @@ void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
       static_cast<double>(scheme_bytes(kernel.scheme, per_expert, x.dtype)) * load.active_experts;
   const double flops = 2 * static_cast<double>(per_expert) * load.assignments;
   constexpr double kLargest = 9e18;
-  if (!(flops < kLargest) || !(weight_bytes < kLargest)) context.fail("the work leaves 64 bits");
+  if (!(flops < kLargest) || !(weight_bytes < kLargest)) context.fail("the work overflows 64 bits");
   kernel.flops = static_cast<int64_t>(flops);
   kernel.read_bytes = checked_add(static_cast<int64_t>(weight_bytes), tensor_bytes(x));
   kernel.write_bytes = tensor_bytes(context.output(0));
@@ -98,8 +98,8 @@ std::vector<TensorSpec> infer_experts_backward(const OpContext& context) {
   return specs;
 }
 
-/// As the forward pass twice: once for the inputs' gradients, once for the weights', which are
-/// written whole.
+/// Twice the forward pass: once for the gradient of the input, once for the gradients of the
+/// weights, which are written completely.
 void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernels) {
   Node forward = context.node;
   forward.inputs.erase(forward.inputs.begin());
@@ -114,41 +114,40 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
 
 std::vector<SizeDef> expert_sizes() {
   constexpr int kDrawnTokens = 14;
-  constexpr int64_t kMaxSkew = 300;  // a Zipf exponent of 3: one expert gets nearly all
-  return {
-      {.name = "tokens",
-       .doc = "of the batch",
-       .other_names = {"m"},
-       .drawn_bits = kDrawnTokens,
-       .grows = true},
-      {.name = "ffn_dim",
-       .doc = "inner width of an expert",
-       .other_names = {"n", "inner_size"},
-       .grows = true},
-      {.name = "hidden_dim",
-       .doc = "width of the layer",
-       .other_names = {"k", "hidden_size"},
-       .grows = true},
-      {.name = "num_experts",
-       .doc = "of the layer",
-       .other_names = {"experts"},
-       .default_value = int64_t{8}},
-      {.name = "top_k",
-       .doc = "experts that a token goes to",
-       .other_names = {"chosen"},
-       .default_value = int64_t{2}},
-      {.name = "ranks", .doc = "that share the experts"},
-      {.name = "skew",
-       .doc = "100 times the exponent of the experts' popularity; 0: even",
-       .other_names = {"skew_percent"},
-       .default_value = int64_t{0},
-       .min = 0,
-       .max = kMaxSkew},
-      {.name = "scheme",
-       .doc = "how the weights are stored and multiplied",
-       .type = AttributeType::kScheme,
-       .default_value = QuantScheme::kNone},
-      {.name = "gated", .doc = "1: a gate stands beside the up projection", .min = 0, .max = 1}};
+  constexpr int64_t kMaxSkew = 300;  // an exponent of 3: one expert gets nearly all tokens
+  return {{.name = "tokens",
+           .doc = "of the batch",
+           .other_names = {"m"},
+           .drawn_bits = kDrawnTokens,
+           .grows = true},
+          {.name = "ffn_dim",
+           .doc = "FFN dimension of an expert",
+           .other_names = {"n", "inner_size"},
+           .grows = true},
+          {.name = "hidden_dim",
+           .doc = "hidden dimension of the layer",
+           .other_names = {"k", "hidden_size"},
+           .grows = true},
+          {.name = "num_experts",
+           .doc = "of the layer",
+           .other_names = {"experts"},
+           .default_value = int64_t{8}},
+          {.name = "top_k",
+           .doc = "experts per token",
+           .other_names = {"chosen"},
+           .default_value = int64_t{2}},
+          {.name = "ranks", .doc = "that share the experts"},
+          {.name = "skew",
+           .doc = "100 times the exponent of the power law of the experts' load; 0: uniform",
+           .other_names = {"skew_percent"},
+           .default_value = int64_t{0},
+           .min = 0,
+           .max = kMaxSkew},
+          {.name = "scheme",
+           .doc = "quantization scheme of the weights",
+           .type = AttributeType::kScheme,
+           .default_value = QuantScheme::kNone},
+          {.name = "gated", .doc = "1: with a gate projection", .min = 0, .max = 1}};
 }
 
 Operands expert_operands(GraphBuilder& b, const GivenSizes& s) {
@@ -192,7 +191,7 @@ void draw_experts(Rng& rng, SizeList& sizes) {
 std::vector<OpDef> expert_ops() {
   const std::vector<AttributeDef> attributes = {
       {.name = "top_k",
-       .doc = "experts that a token goes to",
+       .doc = "experts per token",
        .old_name = "chosen",
        .default_value = int64_t{1},
        .min = 1},
@@ -201,16 +200,16 @@ std::vector<OpDef> expert_ops() {
        .default_value = int64_t{1},
        .min = 1},
       {.name = "skew_percent",
-       .doc = "100 times the exponent of the experts' popularity; 0: even",
+       .doc = "100 times the exponent of the power law of the experts' load; 0: uniform",
        .default_value = int64_t{0}},
       {.name = "scheme",
-       .doc = "how the weights are stored and multiplied",
+       .doc = "quantization scheme of the weights",
        .type = AttributeType::kScheme,
        .default_value = QuantScheme::kNone}};
   return {
       {.name = "experts",
-       .doc =
-           "fused expert layer: each token through its chosen experts, results weighted and summed",
+       .doc = "fused layer of experts: each token through its top_k experts, results weighted and "
+              "summed",
        .aten = "",
        .onnx = "",
        .min_inputs = 3,

@@ -12,9 +12,9 @@ void GradientBuilder::mark_requires_grad() {
   requires_grad_.assign(graph_.tensors.size(), false);
   for (size_t i = 0; i < graph_.tensors.size(); ++i)
     requires_grad_[i] = graph_.tensors[i].kind == TensorKind::kWeight;
-  // What a repetition hands on is read in place of the segment's first input, which wants a
-  // gradient then even where it is an input of the model; each round of this reaches one segment
-  // further.
+  // From the second repetition on, a carried tensor replaces the segment's first input. If the
+  // carried tensor requires a gradient, so does that input, even if it is an input of the model.
+  // Each iteration propagates this by one segment.
   bool changed = true;
   while (changed) {
     changed = false;
@@ -52,7 +52,7 @@ void GradientBuilder::set_gradient(TensorId id, TensorId gradient) {
 
 void GradientBuilder::add_gradient(TensorId id, TensorId gradient) {
   if (!requires_grad(id)) return;
-  // The autograd engine casts what does not have the tensor's type (mixed precision).
+  // The autograd engine casts a gradient to the tensor's dtype (mixed precision).
   if (tensor(gradient).dtype != tensor(id).dtype)
     gradient = op("cast", {gradient}, {{"dtype", tensor(id).dtype}});
   if (tensor(id).kind == TensorKind::kWeight) {
@@ -74,7 +74,7 @@ std::vector<TensorId> GradientBuilder::add(std::string_view name, std::vector<Te
 }
 
 void GradientBuilder::accumulate(TensorId weight, TensorId gradient) {
-  // By value: adding tensors moves the vector that holds them.
+  // A copy: adding tensors may move them.
   const Tensor parameter = tensor(weight);
   const TensorId total = builder_.tensor({.name = parameter.name + ".grad",
                                           .shape = parameter.shape,

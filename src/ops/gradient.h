@@ -9,23 +9,22 @@
 
 namespace tilecast {
 
-/// What an operator's backward rule writes with: it reads the gradient of the node's output and
-/// gives gradients to the node's inputs. Several gradients of one tensor are added, as autograd
-/// does.
+/// The interface for backward rules. A rule reads the gradient of a node's output and adds
+/// gradients to the node's inputs. Several gradients of one tensor are summed, as in autograd.
 class GradientBuilder {
  public:
   explicit GradientBuilder(Graph& graph);
 
   const Graph& graph() const { return graph_; }
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
-  /// Whether a gradient flows to this tensor (a weight lies upstream).
+  /// Whether the tensor requires a gradient: it is a weight or computed from one.
   bool requires_grad(TensorId id) const;
-  /// Marks which tensors want a gradient: weights, and what is computed from them.
+  /// Determines which tensors require a gradient: weights, and tensors computed from them.
   void mark_requires_grad();
 
-  /// Gradient of an output of the node at hand; -1 where none arrived.
+  /// Gradient of an output of the current node; -1 if there is none.
   TensorId gradient(TensorId id) const;
-  /// Hands a gradient to a tensor: adds it where there is one already.
+  /// Adds to the gradient of a tensor.
   void add_gradient(TensorId id, TensorId gradient);
   /// Replaces the gradient of a tensor (entering a repeated segment).
   void set_gradient(TensorId id, TensorId gradient);
@@ -35,11 +34,11 @@ class GradientBuilder {
               std::vector<Attribute> attributes = {});
   std::vector<TensorId> add(std::string_view op, std::vector<TensorId> inputs,
                             std::vector<Attribute> attributes = {});
-  /// Gives the gradient of a weight: one more kernel adds it to what earlier steps left.
+  /// Adds the gradient of a weight to the stored gradient, with a kernel of its own.
   void accumulate(TensorId weight, TensorId gradient);
-  /// The gradient in the shape of `like`: summed over broadcast dimensions.
+  /// Sums a gradient over broadcast dimensions, to the shape of `like`.
   TensorId reduce_to(TensorId gradient, TensorId like);
-  /// Copies where the memory layout is not dense, as reshape does.
+  /// Copies the gradient if its memory layout is not dense, as reshape does.
   TensorId dense(TensorId gradient);
 
   void set_name(std::string name) { name_ = std::move(name); }
@@ -48,7 +47,7 @@ class GradientBuilder {
  private:
   Graph& graph_;
   GraphBuilder builder_;
-  std::vector<TensorId> gradients_;  // by tensor; -1 for none
+  std::vector<TensorId> gradients_;  // by tensor id; -1: none
   std::vector<bool> requires_grad_;
   std::string name_;
 };

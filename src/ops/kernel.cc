@@ -91,7 +91,7 @@ size_t KernelHash::operator()(const Kernel& kernel) const {
   return hash;
 }
 
-/// "bf16/fp8": all pairs of types, so that names are constants.
+/// Names of all pairs of dtypes ("bf16/fp8"), so that a name is a constant.
 static const std::string& pair_name(DType first, DType second) {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;

@@ -1,7 +1,7 @@
 #pragma once
 
-// A kernel launch as work: its type with the sizes, FLOPs and bytes. No time and no device in here:
-// the same work is forecast for any device, under any conditions (predict/conditions.h).
+// The work of one kernel launch: type, sizes, FLOPs and bytes. It contains no time and no device:
+// cost models forecast the same work for any device and any conditions (predict/conditions.h).
 
 #include <array>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tilecast {
 
-/// A size of a type of kernel: its name in JSON, CSV and tables, and the member that holds it.
+/// One size of a kernel type: its name in JSON, CSV and tables, and the member that holds it.
 template <class T>
 struct SizeOf {
   std::string_view name;
@@ -29,7 +29,7 @@ struct Gemm {
   int64_t m = 1;
   int64_t n = 1;
   int64_t k = 1;
-  /// Runs in the library's batched routine, as torch.bmm does even where the batch is 1.
+  /// Runs in the library's batched routine. torch.bmm uses it even for a batch of 1.
   bool batched = false;
 
   static constexpr std::string_view kName = "gemm";
@@ -41,14 +41,14 @@ struct Gemm {
   bool operator==(const Gemm&) const = default;
 };
 
-/// A convolution of `batch` images, or one of its gradients. A sound is an image of height 1.
+/// A convolution of `batch` images, or one of its gradients. Audio is an image of height 1.
 struct Convolution {
   enum class Pass : uint8_t { kForward, kInputGradient, kWeightGradient };
 
   int64_t batch = 1;
   int64_t in_channels = 1;
   int64_t out_channels = 1;
-  int64_t out_height = 1;  ///< pixels of the forward pass' output
+  int64_t out_height = 1;  ///< output size of the forward pass
   int64_t out_width = 1;
   int64_t window_height = 1;
   int64_t window_width = 1;
@@ -80,12 +80,12 @@ struct Attention {
   int64_t head_dim = 1;
   int64_t heads = 1;
   int64_t kv_heads = 1;
-  int64_t window = 0;  ///< keys that a query sees at most; 0: all
+  int64_t window = 0;  ///< maximum number of keys per query; 0: all
   bool causal = false;
   bool backward = false;
   DType kv_dtype = DType::kBf16;
 
-  /// One query a sequence against a cache: other kernels than for prompts.
+  /// Decode: one query per sequence against a cache. Libraries have separate kernels for it.
   bool is_decode() const { return queries == 1 && keys > 1 && !backward; }
 
   static constexpr std::string_view kName = "attention";
@@ -121,17 +121,17 @@ struct Scan {
   bool operator==(const Scan&) const = default;
 };
 
-/// A fused layer of experts, one rank's share of it.
+/// One rank's share of a fused layer of experts.
 struct Experts {
   int64_t tokens = 1;
-  int64_t ffn_dim = 1;  ///< inner width that the rank holds of each expert
+  int64_t ffn_dim = 1;  ///< the rank's share of each expert's ffn_dim
   int64_t hidden_dim = 1;
-  int64_t num_experts = 1;    ///< of the layer
+  int64_t num_experts = 1;    ///< of the layer, on all ranks
   int64_t top_k = 1;          ///< experts that a token goes to
-  int64_t ranks = 1;          ///< that the experts are spread over
+  int64_t ranks = 1;          ///< ranks that share the experts
   int64_t skew_percent = 0;   ///< see expert_load.h
   double active_experts = 0;  ///< experts of the rank that get a token
-  double assignments = 0;     ///< tokens times experts that the rank computes
+  double assignments = 0;     ///< (token, expert) pairs that the rank computes
 
   static constexpr std::string_view kName = "experts";
   static constexpr std::string_view kText = "[{tokens}x{ffn_dim}x{hidden_dim}]";
@@ -148,7 +148,7 @@ struct Experts {
   bool operator==(const Experts&) const = default;
 };
 
-/// Sums of rows of a table: `bags` sums of `pooling` rows each.
+/// Sums of table rows: `bags` sums of `pooling` rows each.
 struct EmbeddingBag {
   int64_t bags = 1;
   int64_t pooling = 1;
@@ -165,7 +165,7 @@ struct EmbeddingBag {
   bool operator==(const EmbeddingBag&) const = default;
 };
 
-/// Whole rows are read, reduced and written again.
+/// Reads, reduces and writes whole rows: softmax and norms.
 struct Rows {
   enum class Function : uint8_t { kSoftmax, kNorm };
 
@@ -181,10 +181,10 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-/// Memory is passed over once: pointwise operators, copies, gathers, reductions.
+/// Streams through memory once: pointwise operators, copies, gathers, reductions.
 struct Stream {
-  int64_t rows = 1;      ///< of a reduction; else 1
-  int64_t elements = 1;  ///< of each row: what a reduction reads, what others write
+  int64_t rows = 1;      ///< rows of a reduction; else 1
+  int64_t elements = 1;  ///< per row: elements read by a reduction, else elements written
 
   static constexpr std::string_view kName = "stream";
   static constexpr std::string_view kText = "{rows} x [{elements}]";
@@ -195,7 +195,7 @@ struct Stream {
   bool operator==(const Stream&) const = default;
 };
 
-/// What the ranks of a node do together: all-reduce.
+/// A collective operation between the ranks of a node: all-reduce.
 struct Collective {
   int64_t elements = 1;
   int64_t ranks = 1;
@@ -209,46 +209,48 @@ struct Collective {
   bool operator==(const Collective&) const = default;
 };
 
-/// The types of kernels.
+/// All types of kernels.
 using KernelVariant = std::variant<Gemm, Convolution, Attention, Scan, Experts, EmbeddingBag, Rows,
                                    Stream, Collective>;
 
-/// The work of one launch: arithmetic, exact, no time in here.
+/// The exact work of one kernel launch.
 struct Kernel {
   KernelVariant shape = Stream{};
   OpId op = 0;
   DType dtype = DType::kFp32;
-  QuantScheme scheme = QuantScheme::kNone;  ///< of the weights; of products and experts
-  int64_t flops = 0;                        ///< multiply and add count as two
-  int64_t read_bytes = 0;                   ///< every input once
-  int64_t write_bytes = 0;                  ///< every output once
+  /// Quantization of the weights, for products and experts.
+  QuantScheme scheme = QuantScheme::kNone;
+  int64_t flops = 0;        ///< multiply and add count as two
+  int64_t read_bytes = 0;   ///< every input once
+  int64_t write_bytes = 0;  ///< every output once
 
   int64_t bytes() const { return read_bytes + write_bytes; }
   template <class T>
   bool is() const {
     return std::holds_alternative<T>(shape);
   }
-  /// nullptr where the kernel is of another type.
+  /// nullptr if the kernel is of another type.
   template <class T>
   const T* as() const {
     return std::get_if<T>(&shape);
   }
-  /// Whether gemm_of says what it multiplies.
+  /// Whether it is a matrix product or a convolution, see gemm_of.
   bool is_product() const { return is<Gemm>() || is<Convolution>(); }
-  /// What the matrix units multiply.
+  /// The dtype that the matrix units multiply.
   DType compute_dtype() const { return tilecast::compute_dtype(scheme, dtype); }
   bool uses_matrix_units() const { return is_product() || is<Attention>() || is<Experts>(); }
   bool operator==(const Kernel&) const = default;
 };
 
-/// The matrix product that a Gemm is or a convolution amounts to (implicit GEMM: the first matrix,
-/// gathered from the images, is never written). The kernel must be one of these.
+/// The matrix product of a Gemm, or the equivalent product of a Convolution (implicit GEMM: the
+/// first matrix is gathered from the images and never written to memory). The kernel must be one of
+/// these two.
 Gemm gemm_of(const Kernel& kernel);
 
-/// Most sizes that a type has.
+/// The largest number of sizes of a type.
 inline constexpr size_t kMaxSizes = 8;
 
-/// What a type of kernel and its sizes are called.
+/// The names of a kernel type and of its sizes.
 struct KernelTypeInfo {
   std::string_view name;
   std::string_view text;  ///< the sizes as tables show them, "[{rows}x{columns}]"
@@ -258,16 +260,16 @@ const KernelTypeInfo& type_info(const Kernel& kernel);
 /// All types, in the order of KernelVariant.
 std::span<const KernelTypeInfo> kernel_types();
 
-/// The sizes of a kernel in the order of its type's names; 0 behind them.
+/// The sizes of a kernel in the order of its type's names, padded with 0.
 std::array<int64_t, kMaxSizes> sizes_of(const Kernel& kernel);
 
-/// For tables of distinct kernels: of the type, the sizes, dtype, operator and bytes.
+/// A hash over type, sizes, dtype, operator and bytes, for tables of distinct kernels.
 struct KernelHash {
   size_t operator()(const Kernel& kernel) const;
 };
 
-/// "bf16", "fp8_block": the scheme of the weights where there is one; for attention that of queries
-/// and of the cache ("bf16/fp8").
+/// The precision as shown to users: the dtype ("bf16") or the quantization scheme ("fp8_block");
+/// for attention, the dtypes of queries and cache ("bf16/fp8").
 std::string_view precision_name(const Kernel& kernel);
 
 }  // namespace tilecast

@@ -1,4 +1,4 @@
-// Matrix products: what a BLAS library runs.
+// Matrix products, which a BLAS library runs.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 namespace tilecast {
 namespace {
 
-/// Rows of a tensor flattened to two dimensions: the product of all but the last.
+/// Rows of a tensor flattened to two dimensions: the product of all dimensions but the last.
 int64_t flat_rows(const Shape& shape) {
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows = checked_multiply(rows, shape[i]);
@@ -32,7 +32,7 @@ Gemm linear_sizes(const Tensor& x, const Tensor& w, const OpContext& context) {
   if (x.shape.empty() || w.shape.size() != 2)
     context.fail(fmt::format("expected x [..., k] and a weight of two dimensions, found {} and {}",
                              format_shape(x.shape), format_shape(w.shape)));
-  // quantized_linear has no such attribute: its weights lie as everyone's.
+  // quantized_linear has no such attribute: its weights are always [n, k].
   const bool transposed = integer_or(context.node, "weight_layout", 0) == 1;
   const int64_t n = transposed ? w.shape[1] : w.shape[0];
   const int64_t k = transposed ? w.shape[0] : w.shape[1];
@@ -68,7 +68,7 @@ void backward_linear(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
   if (g.requires_grad(x)) {
     const TensorId dx = g.op("gemm", {dy, w}, {{"transpose_b", transposed ? 1 : 0}});
-    // gemm flattens; the view back to x's shape launches nothing.
+    // gemm returns two dimensions; the view back to the shape of x launches no kernel.
     g.add_gradient(x, g.op("view", {dx}, {{"shape", g.tensor(x).shape}}));
   }
   if (g.requires_grad(w)) {
@@ -80,7 +80,7 @@ void backward_linear(GradientBuilder& g, const Node& node) {
     g.add_gradient(node.inputs[2], g.reduce_to(dy, node.inputs[2]));
 }
 
-/// GPT-2 stores its weights the other way round; quantized ones lie as everyone's.
+/// GPT-2 stores weights as [k, n]; quantized weights are [n, k] as usual.
 std::vector<TensorId> quantize_linear(GraphBuilder& b, const Node& node,
                                       std::vector<TensorId> inputs, QuantScheme scheme) {
   Tensor& weight = b.graph().tensor(inputs[1]);
@@ -95,8 +95,7 @@ std::vector<TensorId> quantize_linear(GraphBuilder& b, const Node& node,
 // quantized_linear: x [..., k], weight [n, k] as stored, its scales, bias.
 std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
   const QuantScheme scheme = context.attribute<QuantScheme>("scheme");
-  if (scheme == QuantScheme::kNone)
-    context.fail("expected a scheme that stores weights in few bits");
+  if (scheme == QuantScheme::kNone) context.fail("expected a quantization scheme");
   const DType stored = scheme_info(scheme).weight_dtype;
   if (context.input(1).dtype != stored)
     context.fail(fmt::format("expected a weight of {}, found {}", dtype_name(stored),
@@ -107,15 +106,14 @@ std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
   return {spec};
 }
 
-/// The whole layer as libraries run it: activations are quantized on the way where the scheme wants
-/// it.
+/// The whole layer as libraries run it: it quantizes the activations if the scheme requires it.
 void work_quantized_linear(const OpContext& context, std::vector<Kernel>& kernels) {
   Kernel kernel = gemm_kernel(context, linear_sizes(context.input(0), context.input(1), context));
   kernel.scheme = context.attribute<QuantScheme>("scheme");
   kernels.push_back(kernel);
 }
 
-// gemm: both operands flattened to two dimensions, each read transposed or not.
+// gemm: both operands flattened to two dimensions, each optionally transposed.
 struct Flat {
   int64_t rows, columns;
 };
@@ -207,7 +205,7 @@ std::vector<SizeDef> with_batch(SizeDef batch) {
 }
 
 std::vector<SizeDef> linear_sizes_by_name() {
-  return with_batch({.name = "batch", .doc = "inputs of m rows each"});
+  return with_batch({.name = "batch", .doc = "number of inputs, of m rows each"});
 }
 
 Operands linear_operands(GraphBuilder& b, const GivenSizes& s) {
@@ -235,7 +233,7 @@ void draw_scheme(Rng& rng, SizeList& sizes) {
 std::vector<SizeDef> quantized_linear_sizes() {
   std::vector<SizeDef> sizes = linear_sizes_by_name();
   sizes.push_back({.name = "scheme",
-                   .doc = "how the weight is stored and multiplied",
+                   .doc = "quantization scheme of the weight",
                    .type = AttributeType::kScheme,
                    .default_value = std::nullopt});
   return sizes;
@@ -278,13 +276,13 @@ std::vector<OpDef> matmul_ops() {
        .shard = shard_linear,
        .example = "x: fp32[4, 128, 256] w: fp32[512, 256] b: fp32[512]"},
       {.name = "quantized_linear",
-       .doc = "x [..., k] times a weight [n, k] stored in few bits, scales [groups], bias [n]",
+       .doc = "x [..., k] times a quantized weight [n, k], scales [groups], bias [n]",
        .aten = "",
        .onnx = "MatMulNBits",
        .min_inputs = 3,
        .max_inputs = 4,
        .attributes = {{.name = "scheme",
-                       .doc = "how the weight is stored and multiplied",
+                       .doc = "quantization scheme of the weight",
                        .type = AttributeType::kScheme,
                        .required = true}},
        .infer = infer_quantized_linear,

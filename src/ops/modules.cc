@@ -1,5 +1,6 @@
-// Modules without a kernel of their own: what models are made of before it is decided who runs
-// them. Modules that one kernel may run as well (a norm, an activation) stand with the kernels.
+// Modules that no single kernel implements: importers build models from them, before it is decided
+// whether PyTorch or serving software runs the model. Modules that may also be a single kernel (a
+// norm, an activation) are declared with the kernels.
 
 #include <fmt/format.h>
 
@@ -32,14 +33,14 @@ std::vector<TensorSpec> infer_split_heads(const OpContext& context) {
 
 std::vector<TensorSpec> infer_causal_mask(const OpContext& context) {
   const Tensor& x = context.input(0);
-  if (x.shape.size() != 3) expected(context, "activations [b, s, width]");
+  if (x.shape.size() != 3) expected(context, "activations [b, s, hidden_dim]");
   const int64_t batch = context.integer("padding") != 0 ? x.shape[0] : 1;
   return {{.shape = {batch, 1, x.shape[1], x.shape[1]}, .dtype = x.dtype}};
 }
 
 std::vector<TensorSpec> infer_rotary_table(const OpContext& context) {
   const Tensor& x = context.input(0);
-  if (x.shape.size() != 3) expected(context, "activations [b, s, width]");
+  if (x.shape.size() != 3) expected(context, "activations [b, s, hidden_dim]");
   const TensorSpec wave{.shape = {1, 1, x.shape[1], context.integer("rope_dim")}, .dtype = x.dtype};
   return {wave, wave};
 }
@@ -64,8 +65,8 @@ std::vector<TensorSpec> infer_latent_attention(const OpContext& context) {
       kv_b[1] != latent[2] || both[2] != latent[2] + rope_dim || q[3] <= rope_dim ||
       kv_b[0] % q[1] != 0 || kv_b[0] / q[1] <= q[3] - rope_dim)
     expected(context,
-             "q [b, heads, s, plain + rotary], latent [b, s, rank], latent and rotary "
-             "part [b, s, rank + rotary], kv_b [heads · (plain + value), rank]");
+             "q [b, heads, s, nope + rope], latent [b, s, rank], latent and rope part [b, s, rank "
+             "+ rope], kv_b [heads · (nope + v), rank]");
   const int64_t v_head_dim = kv_b[0] / q[1] - (q[3] - rope_dim);
   return {{.shape = {q[0], q[2], q[1] * v_head_dim}, .dtype = context.input(0).dtype}};
 }
@@ -76,10 +77,11 @@ std::vector<OpDef> module_ops() {
   const std::vector<AttributeDef> attention = {
       causal_attribute(),
       window_attribute(),
-      AttributeDef{.name = "scale",
-                   .doc = "how eager code scales scores: mul, div, or none where queries are",
-                   .type = AttributeType::kText,
-                   .default_value = std::string("mul")},
+      AttributeDef{
+          .name = "scale",
+          .doc = "how eager code scales scores: mul, div, or none if queries are scaled instead",
+          .type = AttributeType::kText,
+          .default_value = std::string("mul")},
       AttributeDef{.name = "softcap",
                    .doc = "1: scores are soft-capped, c tanh(x / c)",
                    .old_name = "cap",
@@ -88,28 +90,28 @@ std::vector<OpDef> module_ops() {
       flag_attribute("dropout", "1: dropout of the weights in training"),
       flag_attribute("stored_mask", "1: a stored buffer is the mask (GPT-2)"),
       flag_attribute("sinks",
-                     "1: the last input is a number for each head, added to the "
-                     "softmax's sum")};
+                     "1: attention sinks, the last input has a number per head that is added to "
+                     "the sum of the softmax")};
   std::vector<OpDef> ops = {
       {.name = "split_heads",
        .doc = "[b, s, heads · size] or [b, s, heads, size] as [b, heads, s, size]",
        .attributes = {count_attribute("heads", "how many"),
-                      flag_attribute("copied", "1: eager code copies each head's rows together")},
+                      flag_attribute("copied", "1: eager code copies heads to contiguous memory")},
        .infer = infer_split_heads,
        .decompose = decompose_split_heads,
        .shard = shard_split_heads,
        .example = "x: bf16[2, 128, 512] {heads=8}"},
       {.name = "causal_mask",
-       .doc = "mask of later keys for activations [b, s, width]",
-       .attributes = {flag_attribute("padding", "1: joined with a padding mask")},
+       .doc = "causal mask for activations [b, s, hidden_dim]",
+       .attributes = {flag_attribute("padding", "1: combined with a padding mask")},
        .infer = infer_causal_mask,
        .decompose = decompose_causal_mask,
        .shard = shard_sizes,
        .example = "x: bf16[2, 128, 512]"},
       {.name = "rotary_table",
-       .doc = "cosines and sines of rotary positions for activations [b, s, width]",
+       .doc = "cosines and sines of rotary positions for activations [b, s, hidden_dim]",
        .attributes = {AttributeDef{.name = "rope_dim",
-                                   .doc = "rotated elements of a head",
+                                   .doc = "rotated elements per head",
                                    .old_name = "size",
                                    .required = true,
                                    .min = 1}},
@@ -137,8 +139,8 @@ std::vector<OpDef> module_ops() {
        .shard = shard_heads,
        .example = "q: bf16[2, 8, 128, 64] k: bf16[2, 2, 128, 64] v: bf16[2, 2, 128, 64]"},
       {.name = "latent_attention",
-       .doc = "attention of q [b, heads, s, plain + rotary] to keys and values made of a latent "
-              "vector (MLA): latent, latent with the rotary part, kv_b, cos, sin, mask",
+       .doc = "attention of q [b, heads, s, nope + rope] to keys and values expanded from a latent "
+              "vector (MLA): latent, latent with the rope part, kv_b, cos, sin, mask",
        .min_inputs = 7,
        .max_inputs = 7,
        .attributes = attention,
@@ -149,7 +151,7 @@ std::vector<OpDef> module_ops() {
                   "bf16[512, 64] cos: bf16[1, 1, 128, 16] sin: bf16[1, 1, 128, 16] mask: bf16[1, "
                   "1, 128, 128] {rope_dim=16}"}};
   ops.back().attributes.push_back({.name = "rope_dim",
-                                   .doc = "rotated elements of a head",
+                                   .doc = "rotated elements per head",
                                    .old_name = "rotary",
                                    .required = true,
                                    .min = 1});

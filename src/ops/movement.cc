@@ -1,4 +1,4 @@
-// Operators that move data: gathers, scatters and concatenations copy.
+// Operators that move data: gathers, scatters, concatenations, copies.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ Kernel memory_kernel(DType dtype, int64_t elements, int64_t read_bytes, int64_t 
           .write_bytes = write_bytes};
 }
 
-// pad_columns: rows with further columns, copied there or zero.
+// pad_columns: appends columns to each row, as PyTorch's cat or pad does.
 std::vector<TensorSpec> infer_pad_columns(const OpContext& context) {
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
   const int64_t count = context.integer("columns");
@@ -117,8 +117,8 @@ std::vector<TensorSpec> infer_embedding_backward(const OpContext& context) {
   return {{.shape = context.attribute<Shape>("shape"), .dtype = context.input(0).dtype}};
 }
 
-/// Zeros for the whole table, a sort of the ids (keys and positions, four passes of eight bits
-/// read and write both), then one addition per gathered row.
+/// Fills the table's gradient with zeros, sorts the ids (four radix passes of eight bits, each of
+/// which reads and writes keys and positions), then adds one row per id.
 void work_embedding_backward(const OpContext& context, std::vector<Kernel>& kernels) {
   const Tensor& dy = context.input(0);
   const Tensor& out = context.output(0);
@@ -134,12 +134,12 @@ void work_embedding_backward(const OpContext& context, std::vector<Kernel>& kern
   kernels.back().flops = element_count(dy.shape);
 }
 
-// gather_rows / scatter_rows: a share of a tensor's rows, picked by an index.
+// gather_rows / scatter_rows: some rows of a tensor, selected by an index.
 std::vector<TensorSpec> infer_gather_rows(const OpContext& context) {
   const Tensor& x = context.input(0);
   const int64_t rows = context.integer("rows");
   if (x.shape.size() < 2)
-    context.fail(fmt::format("cannot pick {} rows of {}", rows, format_shape(x.shape)));
+    context.fail(fmt::format("cannot select {} rows of {}", rows, format_shape(x.shape)));
   return {{.shape = {rows, x.shape.back()}, .dtype = x.dtype}};
 }
 
@@ -149,7 +149,7 @@ void work_gather_rows(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(memory_kernel(out.dtype, element_count(out.shape), bytes, bytes));
 }
 
-/// Zeros of the source's size, then the rows are put back.
+/// Fills zeros of the source's shape, then writes the rows back.
 void backward_gather_rows(GradientBuilder& g, const Node& node) {
   const TensorId zeros = g.op("fill", {node.inputs[0]});
   g.add_gradient(node.inputs[0], g.op("scatter_rows", {zeros, g.gradient(node.outputs[0])}));
@@ -173,7 +173,7 @@ void backward_scatter_rows(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
   g.add_gradient(node.inputs[0], dy);
   if (g.requires_grad(node.inputs[1])) {
-    // By value: adding nodes moves the vector that holds the tensors.
+    // A copy: adding nodes may move the tensors.
     const Shape rows = g.tensor(node.inputs[1]).shape;
     const int64_t count = element_count(rows) / std::max<int64_t>(1, rows.back());
     g.add_gradient(node.inputs[1],
@@ -192,7 +192,7 @@ std::vector<SizeDef> embedding_sizes() {
   constexpr int kDrawnTable = 13;
   std::vector<SizeDef> sizes = row_sizes();
   sizes.push_back({.name = "table_rows",
-                   .doc = "rows of the table, of which `rows` are picked",
+                   .doc = "rows of the table, of which `rows` are selected",
                    .other_names = {"k"},
                    .drawn_bits = kDrawnTable});
   return sizes;
@@ -248,14 +248,14 @@ std::vector<OpDef> movement_ops() {
        .operands = cat_operands,
        .example = "x: fp32[64, 256] y: fp32[64, 256] {dim=1}"},
       {.name = "fill",
-       .doc = "a new tensor of the input's shape, all one value",
+       .doc = "a new tensor of the input's shape, filled with one value",
        .aten = "aten::zeros_like",
        .onnx = "ConstantOfShape",
        .infer = infer_same,
        .work = work_fill,
        .example = "x: fp32[64, 256]"},
       {.name = "embedding",
-       .doc = "rows of a table, picked by ids",
+       .doc = "rows of a table, selected by ids",
        .aten = "aten::embedding",
        .onnx = "Gather",
        .min_inputs = 2,
@@ -281,7 +281,7 @@ std::vector<OpDef> movement_ops() {
        .operands = embedding_backward_operands,
        .example = "x: fp32[4, 16, 64] i: int64[4, 16] {shape=[1000, 64]}"},
       {.name = "pad_columns",
-       .doc = "rows with further columns beside them",
+       .doc = "appends columns to each row",
        .aten = "aten::constant_pad_nd",
        .onnx = "Pad",
        .attributes = {count_attribute("columns", "how many more")},
@@ -292,7 +292,7 @@ std::vector<OpDef> movement_ops() {
        .operands = pad_columns_operands,
        .example = "x: fp32[64, 256] {columns=64}"},
       {.name = "gather_rows",
-       .doc = "picks rows by an index (tokens of an expert)",
+       .doc = "gathers rows by an index (tokens of an expert)",
        .aten = "aten::index",
        .onnx = "GatherND",
        .attributes = {{.name = "rows", .doc = "how many", .required = true}},
@@ -302,7 +302,7 @@ std::vector<OpDef> movement_ops() {
        .operands = gather_rows_operands,
        .example = "x: fp32[64, 256] {rows=16}"},
       {.name = "scatter_rows",
-       .doc = "puts rows back in place by an index",
+       .doc = "scatters rows by an index",
        .aten = "aten::index_put_",
        .onnx = "ScatterND",
        .min_inputs = 2,

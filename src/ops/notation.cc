@@ -15,7 +15,7 @@
 namespace tilecast {
 namespace {
 
-/// Reads tokens of one line.
+/// Reads the tokens of one line.
 class Cursor {
  public:
   Cursor(std::string_view line, std::string where) : rest_(line), where_(std::move(where)) {
@@ -57,7 +57,7 @@ class Cursor {
     return result;
   }
 
-  /// All up to a comma, a closing brace or a blank: "-1", "1e-5", "bf16".
+  /// Text up to a comma, a closing brace or a blank: "-1", "1e-5", "bf16".
   std::string value(const std::string& what) {
     const size_t n = std::min(rest_.find_first_of(",} \t"), rest_.size());
     if (n == 0) fail(what);

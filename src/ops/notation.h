@@ -14,11 +14,10 @@
 //     o = linear(z, w)
 //   output o
 //
-// One statement a line; '#' starts a comment. `buffer` is a tensor that is stored but not trained.
-// Attributes follow the inputs in braces, each of the type that the operator table declares:
-// `v = view(x) {shape=[4, 64, 2]}`, `c = cast(x) {dtype=bf16}`, `{scheme=fp8_block}`. Operators
-// with several outputs name them all: `a, b = split(x) {parts=2}`. The text in quotes is the node's
-// name.
+// One statement per line; '#' starts a comment. A `buffer` is a stored tensor that is not trained.
+// Attributes follow the inputs in braces; the operator table declares their types: `v = view(x)
+// {shape=[4, 64, 2]}`, `c = cast(x) {dtype=bf16}`, `{scheme=fp8_block}`. Operators with several
+// outputs name them all: `a, b = split(x) {parts=2}`. The quoted text is the node's name.
 
 #include <string>
 #include <string_view>

@@ -16,7 +16,7 @@ namespace tilecast {
 
 class GradientBuilder;
 
-/// What a node's output is to be.
+/// Shape and dtype of a node's output.
 struct TensorSpec {
   Shape shape;
   DType dtype = DType::kFp32;
@@ -24,7 +24,7 @@ struct TensorSpec {
   bool view = false;  ///< shares the memory of the first input
 };
 
-/// A node under construction: what shape rules and work functions see.
+/// The node that a shape rule or a work function is called for.
 struct OpContext {
   const Graph& graph;
   const Node& node;
@@ -32,7 +32,7 @@ struct OpContext {
   const Tensor& input(size_t i) const { return graph.tensor(node.inputs[i]); }
   const Tensor& output(size_t i) const { return graph.tensor(node.outputs[i]); }
   size_t input_count() const { return node.inputs.size(); }
-  /// As the free `attribute` below.
+  /// Same as the function `attribute` below.
   template <typename T>
   const T& attribute(std::string_view name) const;
   int64_t integer(std::string_view name) const;
@@ -43,27 +43,27 @@ struct OpContext {
 /// What torch.autocast does with an operator's inputs (aten/src/ATen/autocast_mode.h,
 /// PyTorch 2.13).
 enum class AutocastClass : uint8_t {
-  kPromote,       ///< leaves them; the shape rule takes the widest type
+  kPromote,       ///< leaves them unchanged; the output has the widest dtype
   kLowPrecision,  ///< casts them to bf16 or fp16 (AT_FORALL_LOWER_PRECISION_FP)
   kFp32,          ///< casts them to fp32 (AT_FORALL_FP32, AT_FORALL_FP32_SET_OPT_DTYPE)
 };
 
-/// How an operator over rows ends a pointwise chain: each element is read when its row is, so what
-/// the chain made is never written.
+/// Fusion of a pointwise chain into the operator over rows that follows it: the chain's result
+/// stays on chip and is never written to memory.
 struct RowFusion {
-  std::string_view fused;         ///< the operator that stands for chain and rows
-  int64_t flops_per_element = 0;  ///< of the rows alone
+  std::string_view fused;         ///< the operator that replaces chain and rows
+  int64_t flops_per_element = 0;  ///< of the operator over rows alone
 };
 
-/// How the weights of an operator are stored in few bits.
+/// How the weights of an operator are quantized.
 struct WeightQuantization {
-  std::vector<size_t> weights;  ///< which inputs a scheme stores
-  /// Adds the node that reads them so, for inputs as they are now; gives its outputs.
+  std::vector<size_t> weights;  ///< indices of the inputs that are quantized
+  /// Adds the node with quantized weights, given its inputs in the new graph; returns its outputs.
   std::vector<TensorId> (*rewrite)(GraphBuilder&, const Node&, std::vector<TensorId> inputs,
                                    QuantScheme) = nullptr;
 };
 
-/// One operator: the only place that knows it.
+/// One operator. All that Tilecast knows about an operator is in its entry.
 struct OpDef {
   std::string_view name;
   std::string_view doc;
@@ -74,29 +74,29 @@ struct OpDef {
   std::vector<AttributeDef> attributes;
   /// Shapes and dtypes of the outputs; throws Error{kInput} where the inputs do not fit.
   std::vector<TensorSpec> (*infer)(const OpContext&) = nullptr;
-  /// Appends the kernels that PyTorch launches; none for views. May be null (nothing launched).
+  /// Appends the kernels that PyTorch launches; none for views. May be null: no kernel.
   void (*work)(const OpContext&, std::vector<Kernel>&) = nullptr;
-  /// Appends the nodes that autograd runs; null where no gradient flows.
+  /// Appends the nodes that autograd runs; null: no gradient.
   void (*backward)(GradientBuilder&, const Node&) = nullptr;
   /// FLOPs per output element of a pointwise operator; nullopt for others. Pointwise operators can
   /// be fused.
   std::optional<int64_t> pointwise_flops;
-  /// Made by the fusion pass only: its outputs are those of the chain, not what `infer` says.
+  /// Created by the fusion pass only. Its outputs are those of the chain; `infer` does not apply.
   bool is_fused = false;
   AutocastClass autocast = AutocastClass::kPromote;
   std::optional<RowFusion> row_fusion;
   std::optional<WeightQuantization> quantization;
-  /// The sizes by which a kernel is asked for without a graph, and the operands that they describe.
-  /// Where an operator that launches something names none: rows and columns.
+  /// The sizes that describe a single kernel without a graph, and the operands that they stand for.
+  /// Default for operators that launch a kernel: rows and columns.
   std::vector<SizeDef> sizes;
   Operands (*operands)(GraphBuilder&, const GivenSizes&) = nullptr;
-  std::optional<RandomSizes> random_sizes;  ///< nullopt: kernels of it are not drawn at random
-  /// Writes what eager PyTorch launches for a module; null for what it launches itself.
+  std::optional<RandomSizes> random_sizes;  ///< nullopt: no random kernels
+  /// Replaces a module by the operators that eager PyTorch launches; null: not a module.
   Decompose decompose = nullptr;
-  /// What tensor-parallel ranks compute. Null: element by element for pointwise operators, all of
-  /// it for others.
+  /// The tensor-parallel rule. Null: shard_pointwise for pointwise operators, shard_replicated for
+  /// others.
   Shard shard = nullptr;
-  std::string_view example;  ///< inputs in graph notation, for the docs and the sweep tests
+  std::string_view example;  ///< inputs in graph notation, for the tests that visit all operators
 };
 
 /// All operators, in the order of the documentation.
@@ -110,29 +110,30 @@ std::vector<TensorSpec> infer_same(const OpContext& context);
 /// Every input is read once, every output written once.
 void add_traffic(Kernel& kernel, const OpContext& context);
 
-/// nullptr where the operator has no attribute of that name.
+/// nullptr if the operator has no attribute of that name.
 const AttributeDef* find_attribute_def(const OpDef& op, std::string_view name);
 
-/// Their names, joined; "none" where there is none.
+/// The names of all attributes, joined; "none" if there are none.
 std::string attribute_names(const OpDef& op);
 
-/// Checks that a node has as many inputs as its operator takes, that its attributes are known, of
-/// the declared type and range and given once, and that none is missing. Throws Error{kInput} that
+/// Checks the number of a node's inputs, and that its attributes are known, have the declared type
+/// and range, are not repeated, and that no required one is missing. Throws Error{kInput} that
 /// names the node and the attribute.
 void check_operands(const OpContext& context);
 
 /// The default of an operator's attribute.
 const AttributeValue& attribute_default(OpId op, std::string_view name);
 
-/// A node's attribute, or its default in the table. For attributes that the operator declares, with
-/// a default or as required.
+/// A node's attribute, or the default from the operator table. The attribute must have a default or
+/// be required.
 template <typename T>
 const T& attribute(const Node& node, std::string_view name) {
   const AttributeValue* given = node.find_attribute(name);
   return std::get<T>(given != nullptr ? *given : attribute_default(node.op, name));
 }
 
-/// As `attribute`, for one whose default follows from the inputs' shapes.
+/// A node's attribute, or `fallback`; for attributes whose default follows from the shapes of the
+/// inputs.
 inline int64_t integer_or(const Node& node, std::string_view name, int64_t fallback) {
   const AttributeValue* given = node.find_attribute(name);
   return given != nullptr ? std::get<int64_t>(*given) : fallback;
@@ -144,7 +145,7 @@ const T& OpContext::attribute(std::string_view name) const {
 }
 inline int64_t OpContext::integer(std::string_view name) const { return attribute<int64_t>(name); }
 
-/// nullopt where there is no such operator.
+/// nullopt if there is no such operator.
 std::optional<OpId> find_op(std::string_view name);
 
 /// Throws Error{kNotFound} with the nearest names.

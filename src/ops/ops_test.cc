@@ -54,7 +54,7 @@ TEST_P(EveryOp, HasAnExampleThatBuildsAndWorkThatAddsUp) {
   std::vector<Kernel> kernels;
   if (op.decompose != nullptr && op.work == nullptr) {
     EXPECT_ERROR(lower_node(graph, graph.nodes.front(), kernels), kInput,
-                 "a module launches nothing before it is decomposed or fused");
+                 "a module has no kernels until it is decomposed or fused");
     return;
   }
   lower_node(graph, graph.nodes.front(), kernels);

@@ -33,7 +33,7 @@ Shape broadcast(const OpContext& context) {
   return result;
 }
 
-/// As TensorIterator: the layout follows the inputs of full size, first among them.
+/// As in PyTorch's TensorIterator: the layout is that of the first input of full size.
 TensorSpec pointwise_spec(const OpContext& context, DType dtype) {
   TensorSpec spec{.shape = broadcast(context), .dtype = dtype};
   for (size_t i = 0; i < context.input_count(); ++i) {
@@ -64,7 +64,7 @@ std::vector<TensorSpec> infer_cast(const OpContext& context) {
   return {pointwise_spec(context, context.attribute<DType>("dtype"))};
 }
 
-/// Dropout writes its mask beside its output.
+/// Dropout also writes its mask.
 std::vector<TensorSpec> infer_dropout(const OpContext& context) {
   const TensorSpec spec = pointwise_spec(context, context.input(0).dtype);
   TensorSpec mask = spec;
@@ -81,11 +81,11 @@ void work_pointwise(const OpContext& context, std::vector<Kernel>& kernels) {
       elements, integer_or(context.node, "flops_per_element", per_element.value_or(1)));
   const std::vector<TensorId>& ids = context.node.inputs;
   for (size_t i = 0; i < ids.size(); ++i) {
-    // The same tensor twice is read once.
+    // A tensor that is used twice is read once.
     if (std::find(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(i), ids[i]) !=
         ids.begin() + static_cast<std::ptrdiff_t>(i))
       continue;
-    // An expanded view is read from the smaller memory behind it.
+    // Reading an expanded view only touches the smaller tensor behind it.
     const Tensor& input = context.input(i);
     kernel.read_bytes = checked_add(
         kernel.read_bytes,
@@ -156,13 +156,13 @@ void backward_rsqrt(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0], g.op("mul", {scaled, cube}));
 }
 
-/// One fused kernel of the gradient and the operator's saved output.
+/// One fused kernel that reads the gradient and the saved output.
 void backward_from_output(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0],
                  g.op("activation_backward", {g.gradient(node.outputs[0]), node.outputs[0]}));
 }
 
-/// One fused kernel of the gradient and the operator's input.
+/// One fused kernel that reads the gradient and the input.
 void backward_from_input(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0],
                  g.op("activation_backward", {g.gradient(node.outputs[0]), node.inputs[0]}));
@@ -173,7 +173,7 @@ void backward_where(GradientBuilder& g, const Node& node) {
     g.add_gradient(node.inputs[1], g.op("where", {node.inputs[0], g.gradient(node.outputs[0])}));
 }
 
-/// Halves the gradient where both are equal, drops it where the other is larger.
+/// The gradient is halved for equal values and dropped where the other input is larger.
 void backward_maximum(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
   const TensorId equal = g.op("compare", {node.inputs[0]});
@@ -193,13 +193,13 @@ void backward_cast(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0], g.op("cast", {g.gradient(node.outputs[0])}, {{"dtype", to}}));
 }
 
-/// A mask beside the values.
+/// A mask in addition to the values.
 Operands where_operands(GraphBuilder& b, const GivenSizes& s) {
   const Shape shape = {s["rows"], s["columns"]};
   return {{b.input("m", shape, DType::kBool), b.input("x", shape, s.dtype())}, {}};
 }
 
-/// From fp32 to half of its size, from others to fp32.
+/// fp32 is cast to bf16, all others to fp32.
 Operands cast_operands(GraphBuilder& b, const GivenSizes& s) {
   Operands operands = row_operands(b, s);
   operands.attributes = {{"dtype", s.dtype() == DType::kFp32 ? DType::kBf16 : DType::kFp32}};
@@ -234,7 +234,7 @@ OpDef in_fp32(OpDef op) {
   return op;
 }
 
-/// One of those that stand for all pointwise operators in training.
+/// One of the operators that represent all pointwise operators in training.
 OpDef in_training(OpDef op) {
   op.random_sizes = RandomSizes{.in_training = true};
   return op;
@@ -290,8 +290,7 @@ std::vector<OpDef> pointwise_ops() {
       pointwise("sigmoid", "1 / (1 + exp(-x))", "aten::sigmoid", "Sigmoid", 1, 4,
                 backward_from_output),
       pointwise("activation_backward",
-                "gradient of an activation: one kernel of dy and what the "
-                "forward saved",
+                "gradient of an activation from dy and the saved tensor, in one kernel",
                 "aten::tanh_backward", "", 2, 3, nullptr),
       pointwise("dropout_backward", "dy * mask * scale", "aten::native_dropout_backward", "", 2, 2,
                 nullptr),
@@ -301,8 +300,9 @@ std::vector<OpDef> pointwise_ops() {
                 nullptr),
       pointwise("addcdiv", "x + c y / z, in place (optimizer)", "aten::_foreach_addcdiv_", "", 3, 3,
                 nullptr),
-      with_infer(pointwise("compare", "x < y and its kin", "aten::lt", "Less", 1, 1, nullptr),
-                 infer_compare),
+      with_infer(
+          pointwise("compare", "x < y and other comparisons", "aten::lt", "Less", 1, 1, nullptr),
+          infer_compare),
       in_training(with_infer(pointwise("copy", "dense copy of a strided tensor", "aten::clone",
                                        "Identity", 1, 0, pass_on),
                              infer_same)),
@@ -315,7 +315,7 @@ std::vector<OpDef> pointwise_ops() {
       infer_dropout);
   ops.push_back(in_training(as_module(dropout, decompose_dropout)));
 
-  OpDef where = with_infer(pointwise("where", "x where the mask holds, else y or a constant",
+  OpDef where = with_infer(pointwise("where", "x where the mask is true, else y or a constant",
                                      "aten::where.self", "Where", 2, 0, backward_where),
                            infer_where);
   where.max_inputs = 3;

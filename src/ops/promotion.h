@@ -4,8 +4,8 @@
 
 namespace tilecast {
 
-/// The widest of the inputs' floating types from the `first` on, as PyTorch promotes them inside a
-/// kernel (fp16 beside bf16: fp32).
+/// The widest floating-point dtype among the inputs from index `first` on, by PyTorch's promotion
+/// rules (fp16 with bf16: fp32).
 DType promoted_dtype(const OpContext& context, size_t first = 0);
 
 }  // namespace tilecast

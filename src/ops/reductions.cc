@@ -8,7 +8,7 @@
 namespace tilecast {
 namespace {
 
-// reductions: shape says what remains; its elements must divide the input's.
+// reductions: `shape` is the shape of the result; its element count must divide the input's.
 std::vector<TensorSpec> infer_reduce(const OpContext& context) {
   const Shape& shape = context.attribute<Shape>("shape");
   const int64_t from = element_count(context.input(0).shape);
@@ -28,8 +28,8 @@ void work_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-/// The gradient of a mean is spread over the row and divided by its length: one kernel that writes
-/// the full shape. That of a sum is a view.
+/// The gradient of a mean is expanded to the input's shape and divided by the length of a row, in
+/// one kernel. The gradient of a sum is a view.
 void backward_mean(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
   const TensorId wide = g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}});
@@ -41,7 +41,7 @@ void backward_sum(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0], g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}}));
 }
 
-/// Each row to one number.
+/// Reduces each row to one number.
 Operands reduce_operands(GraphBuilder& b, const GivenSizes& s) {
   Operands operands = row_operands(b, s);
   operands.attributes = {{"shape", Shape{s["rows"], 1}}};
@@ -52,7 +52,7 @@ Operands reduce_operands(GraphBuilder& b, const GivenSizes& s) {
 
 std::vector<OpDef> reduction_ops() {
   const AttributeDef shape{.name = "shape",
-                           .doc = "the shape that remains",
+                           .doc = "the shape of the result",
                            .type = AttributeType::kIntegers,
                            .required = true};
   return {

@@ -9,7 +9,7 @@
 namespace tilecast {
 namespace {
 
-/// Rows of a tensor and their length.
+/// Number and length of the rows of a tensor.
 struct RowSizes {
   int64_t rows, columns;
 };
@@ -46,7 +46,7 @@ void work_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(input_rows(context, Rows::Function::kSoftmax, kSoftmaxFlops));
 }
 
-/// autograd multiplies dy by y in a kernel of its own, then reduces rows.
+/// autograd multiplies dy by y in a separate kernel, then reduces the rows.
 void backward_softmax(GradientBuilder& g, const Node& node) {
   const TensorId y = node.outputs[0];
   const TensorId product = g.op("mul", {g.gradient(y), y});
@@ -81,7 +81,7 @@ void backward_layer_norm(GradientBuilder& g, const Node& node) {
   if (g.requires_grad(x)) {
     g.add_gradient(x, g.op("layer_norm_backward", {dy, x, node.outputs[1], node.outputs[2]}));
   }
-  // One kernel makes the gradients of weight and bias together.
+  // One kernel computes the gradients of weight and bias.
   if (node.inputs.size() > 1 && g.requires_grad(node.inputs[1])) {
     const std::vector<TensorId> grads =
         g.add("layer_norm_weight_backward", {dy, x, node.outputs[1], node.outputs[2]});
@@ -104,7 +104,7 @@ void work_layer_norm_weight_backward(const OpContext& context, std::vector<Kerne
   kernels.push_back(row_kernel(context, Stream{sizes.rows, sizes.columns}, context.input(0), 4));
 }
 
-/// A fused kernel's rows are its first output's: the inputs may be smaller (masks, biases).
+/// The rows of a fused kernel are those of its first output; inputs may be smaller (masks, biases).
 void work_fused_rows(const OpContext& context, Rows::Function function,
                      std::vector<Kernel>& kernels) {
   const Tensor& y = context.output(0);
@@ -121,7 +121,8 @@ void work_fused_layer_norm(const OpContext& context, std::vector<Kernel>& kernel
   work_fused_rows(context, Rows::Function::kNorm, kernels);
 }
 
-// rms_norm and add_rms_norm: square, sum, scale, weigh in one kernel, as serving software has them.
+// rms_norm and add_rms_norm: square, sum, scale and multiply by the weight in one kernel, as in
+// serving software.
 std::vector<TensorSpec> infer_rms_norm(const OpContext& context) {
   const Tensor& x = context.input(0);
   const Tensor& weight = context.input(context.input_count() - 1);
@@ -130,7 +131,7 @@ std::vector<TensorSpec> infer_rms_norm(const OpContext& context) {
     context.fail(fmt::format("weight {} does not fit rows of {}", format_shape(weight.shape),
                              format_shape(x.shape)));
   std::vector<TensorSpec> specs = {{.shape = x.shape, .dtype = x.dtype}};
-  if (context.input_count() == 3) specs.push_back(specs.front());  // the sum is kept
+  if (context.input_count() == 3) specs.push_back(specs.front());  // the sum is an output too
   return specs;
 }
 
@@ -138,7 +139,7 @@ void work_rms_norm(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(input_rows(context, Rows::Function::kNorm, context.input_count() == 3 ? 5 : 4));
 }
 
-// sample: one token a row from logits: scale, softmax, prefix sum, compare.
+// sample: one token per row of logits: scale, softmax, prefix sum, compare.
 std::vector<TensorSpec> infer_sample(const OpContext& context) {
   Shape shape = context.input(0).shape;
   if (shape.empty()) context.fail("expected rows of logits, found a scalar");
@@ -150,7 +151,7 @@ void work_sample(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(input_rows(context, Rows::Function::kSoftmax, 8));
 }
 
-/// x [rows, columns] and what a norm reads beside it: `vectors` of a row's length.
+/// x [rows, columns] and `vectors` vectors of the length of a row.
 Operands norm_operands(GraphBuilder& b, const GivenSizes& s, int tensors, int vectors) {
   Operands operands;
   for (int i = 0; i < tensors; ++i)
@@ -262,8 +263,7 @@ std::vector<OpDef> row_ops() {
        .operands = layer_norm_backward_operands,
        .example = "x: fp32[64, 256] y: fp32[64, 256] m: fp32[64] r: fp32[64]"},
       {.name = "rms_norm",
-       .doc =
-           "rows over the root of their mean square, times a weight if there is one, in one kernel",
+       .doc = "divides rows by their root mean square, times an optional weight, in one kernel",
        .aten = "aten::rms_norm",
        .onnx = "RMSNormalization",
        .min_inputs = 1,
@@ -276,7 +276,7 @@ std::vector<OpDef> row_ops() {
        .shard = shard_rows,
        .example = "x: bf16[64, 256] w: bf16[256]"},
       {.name = "add_rms_norm",
-       .doc = "adds a residual, keeps the sum, and normalizes it as rms_norm, in one kernel",
+       .doc = "adds a residual; returns the sum and its rms_norm, in one kernel",
        .aten = "",
        .onnx = "",
        .min_inputs = 3,

@@ -37,8 +37,8 @@ std::vector<TensorSpec> infer_scan(const OpContext& context) {
   return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
 }
 
-/// The state stays on the chip: the recurrence, token by token. Kernels that take tokens in chunks
-/// do more FLOPs, on matrix units; they are not modelled.
+/// The recurrence is computed token by token, and the state stays on chip. Chunked kernels do more
+/// FLOPs on matrix units; they are not modelled.
 Kernel scan_kernel(const OpContext& context, const Scan& sizes, int64_t flops_per_state) {
   Kernel kernel{.shape = sizes, .dtype = context.input(0).dtype};
   kernel.flops = checked_product(
@@ -53,8 +53,8 @@ Kernel scan_kernel(const OpContext& context, const Scan& sizes, int64_t flops_pe
 bool is_delta(const OpContext& context) { return context.integer("delta") != 0; }
 
 void work_scan(const OpContext& context, std::vector<Kernel>& kernels) {
-  // An element of the state: decay 1, update 2, read-out 2; the delta rule subtracts from the value
-  // what the state holds for the key: 2.
+  // FLOPs per element of the state: decay 1, update 2, read-out 2. The delta rule first subtracts
+  // the state's current value for the key: 2 more.
   const int64_t flops = is_delta(context) ? 7 : 5;
   kernels.push_back(scan_kernel(context, scan_sizes(context, 0), flops));
 }
@@ -79,9 +79,9 @@ std::vector<TensorSpec> infer_scan_backward(const OpContext& context) {
 void work_scan_backward(const OpContext& context, std::vector<Kernel>& kernels) {
   Scan sizes = scan_sizes(context, 1);
   sizes.backward = true;
-  // An element of the state: computed again 3, its gradient backwards in time 3, and one sum of
-  // products (2) for each of the gradients of value, key, query and decay. The delta rule adds its
-  // own to the first (2), to the second (2) and to the key's (2).
+  // FLOPs per element of the state: recomputing it 3, its gradient backwards in time 3, and one sum
+  // of products (2) for each of the gradients of value, key, query and decay. The delta rule adds 2
+  // each to the recomputation, to the gradient of the state and to that of the key.
   const int64_t flops = is_delta(context) ? 20 : 14;
   kernels.push_back(scan_kernel(context, sizes, flops));
 }
@@ -89,12 +89,12 @@ void work_scan_backward(const OpContext& context, std::vector<Kernel>& kernels) 
 std::vector<SizeDef> scan_size_defs() {
   return {{.name = "batch", .doc = "sequences"},
           {.name = "tokens", .doc = "of a sequence", .other_names = {"m"}},
-          {.name = "heads", .doc = "each with a state of its own", .default_value = int64_t{8}},
+          {.name = "heads", .doc = "heads, each with its own state", .default_value = int64_t{8}},
           {.name = "head_dim", .doc = "elements of a value", .other_names = {"k"}},
           {.name = "state_dim", .doc = "elements of a key and a query", .other_names = {"n"}},
           {.name = "groups", .doc = "of heads that share keys and queries"},
           {.name = "delta",
-           .doc = "a value is taken in less what the state holds for its key",
+           .doc = "delta rule: subtracts the state's value for the key from each value first",
            .default_value = int64_t{0},
            .min = 0,
            .max = 1}};
@@ -119,13 +119,13 @@ Operands scan_backward_operands(GraphBuilder& b, const GivenSizes& s) {
 }  // namespace
 
 std::vector<OpDef> scan_ops() {
-  const AttributeDef delta = flag_attribute(
-      "delta", "1: a value is taken in less what the state holds for its key (gated delta rule)");
+  const AttributeDef delta = flag_attribute("delta",
+                                            "1: delta rule, subtracts the state's value for the "
+                                            "key from each value first (gated delta net)");
   return {
       {.name = "linear_scan",
-       .doc =
-           "a state per head that decays, takes in value times key, and is read by a query, token "
-           "by token (Mamba-2, gated delta net)",
+       .doc = "linear recurrence: a state per head decays, adds value times key and is read by a "
+              "query, token by token (Mamba-2, gated delta net)",
        .aten = "",
        .onnx = "",
        .min_inputs = 4,

@@ -40,7 +40,7 @@ int64_t share_of(const WeightSplit& split, int64_t ranks) {
 Placement shard_replicated(ShardedNode& n) {
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     TILECAST_CHECK(n.inputs[i].kind != Kind::kSharded)
-        << "node '" << n.node.name << "' needs the whole of a tensor of which ranks have shares";
+        << "node '" << n.node.name << "' needs a replicated input, but it is sharded";
     n.make_replicated(i);
   }
   return {};
@@ -75,14 +75,15 @@ Placement shard_linear(ShardedNode& n) {
   const size_t columns = attribute<int64_t>(n.whole, "weight_layout") == 1 ? 1 : 0;
   if (split->dim != columns) return {.kind = Kind::kPartialSum};
   n.make_replicated(0);
-  if (n.shape(1) == n.shape_before(1)) return {};  // a single key head: every rank holds it
+  if (n.shape(1) == n.shape_before(1)) return {};  // a single key head is replicated
   return {.kind = Kind::kSharded, .dim = last_dim(n.shape_before(0)), .split = split};
 }
 
 Placement shard_embedding(ShardedNode& n) {
   const WeightSplit* split = n.splits[0];
   if (split == nullptr) return {};
-  if (split->dim == 0) return {.kind = Kind::kPartialSum};  // a rank finds its rows only
+  // Each rank looks up the rows that it holds.
+  if (split->dim == 0) return {.kind = Kind::kPartialSum};
   return {.kind = Kind::kSharded, .dim = n.shape_before(1).size(), .split = split};
 }
 
@@ -100,7 +101,7 @@ Placement shard_rows(ShardedNode& n) {
 Placement shard_view(ShardedNode& n) {
   Placement x = n.inputs[0];
   if (x.kind != Kind::kSharded) return x;
-  // The divided dimension begins where as many elements lie before it as in the input.
+  // The divided dimension of the view is the one with as many elements before it as in the input.
   const Shape& from = n.shape_before(0);
   const auto elements_before = [](const Shape& shape, size_t dim) {
     return element_count(Shape(shape.begin(), shape.begin() + static_cast<int64_t>(dim)));

@@ -1,9 +1,9 @@
 #pragma once
 
-// How operators work on the shares of tensor-parallel ranks. Weights say how they are divided
-// (Graph::splits); an operator's rule says what a rank then has of the output: all of it, a share
-// of one dimension, or a term of a sum over the ranks. The pass `shard` (src/passes) applies the
-// rules in the order of the nodes and sums terms up where an operator needs the whole.
+// Tensor parallelism. Graph::splits says how each weight is divided over the ranks. From that, an
+// operator's rule derives the placement of its output: replicated, sharded along one dimension, or
+// a partial sum. The pass `shard` (src/passes) applies the rules node by node and inserts
+// all-reduces where an operator needs a replicated input.
 
 #include <vector>
 
@@ -11,56 +11,59 @@
 
 namespace tilecast {
 
-/// What a rank holds of a tensor.
+/// How a tensor is distributed over the ranks.
 struct Placement {
   enum class Kind : uint8_t { kReplicated, kSharded, kPartialSum };
   Kind kind = Kind::kReplicated;
-  size_t dim = 0;                      ///< of a share: the dimension that is divided
-  const WeightSplit* split = nullptr;  ///< of a share: the weight that divided it
+  size_t dim = 0;  ///< if sharded: the dimension that is divided
+  /// If sharded: the weight split that the division comes from.
+  const WeightSplit* split = nullptr;
 };
 
-/// A node that is divided: what a sharding rule reads and changes.
+/// The node that a sharding rule is applied to.
 struct ShardedNode {
   GraphBuilder& builder;
-  const Graph& before;  ///< undivided
-  const Node& whole;    ///< the node in it
-  Node& node;           ///< inputs are of the new graph; a rule adapts the attributes
+  const Graph& before;  ///< the graph of the whole model
+  const Node& whole;    ///< the node in that graph
+  Node& node;           ///< the node of one rank; a rule may change its attributes
   std::vector<Placement> inputs;
-  std::vector<const WeightSplit*> splits;  ///< of the inputs that are weights; nullptr: not divided
+  /// For each input that is a weight; nullptr: not divided.
+  std::vector<const WeightSplit*> splits;
   int64_t ranks = 1;
 
-  /// Sums up the terms of an input, or gathers its shares, where it is not whole.
+  /// Makes an input replicated: sums partial sums or gathers shards.
   void make_replicated(size_t input);
-  /// The input's sizes, before and on a rank.
+  /// The shape of an input in the whole model, and on one rank.
   const Shape& shape_before(size_t input) const;
   const Shape& shape(size_t input) const;
 };
 
-/// A rule; gives what a rank has of all outputs.
+/// A sharding rule; returns the placement of the outputs.
 using Shard = Placement (*)(ShardedNode&);
 
-/// Elements of the divided dimension that one rank holds.
+/// Elements of the divided dimension on one rank.
 int64_t share_of(const WeightSplit& split, int64_t ranks);
 
-/// Needs the whole of every input, gives the whole output: for operators without a rule.
+/// Makes all inputs replicated; the output is replicated. For operators without a rule.
 Placement shard_replicated(ShardedNode& n);
-/// Element by element: shares of one dimension, or sums of terms and products with a whole tensor.
+/// Pointwise operators: shards of the same dimension, sums of partial sums, and products of a
+/// partial sum with a replicated tensor.
 Placement shard_pointwise(ShardedNode& n);
-/// Reads sizes only.
+/// For operators that only read the shape of their input.
 Placement shard_sizes(ShardedNode& n);
 Placement shard_linear(ShardedNode& n);
 Placement shard_embedding(ShardedNode& n);
 Placement shard_experts(ShardedNode& n);
-/// Row by row: any dimension but the last may be divided.
+/// Operators over rows: any dimension but the last may be divided.
 Placement shard_rows(ShardedNode& n);
 Placement shard_view(ShardedNode& n);
 Placement shard_transpose(ShardedNode& n);
-/// Columns of a weight's part: the rank's share of that part.
+/// Slices one part of a divided dimension; takes the rank's share of that part.
 Placement shard_slice_columns(ShardedNode& n);
 Placement shard_split_heads(ShardedNode& n);
-/// As the first input.
+/// The placement of the first input.
 Placement shard_like_first(ShardedNode& n);
-/// Attention: heads are independent of each other.
+/// Attention: divided by heads, which are independent of each other.
 Placement shard_heads(ShardedNode& n);
 
 }  // namespace tilecast

@@ -133,7 +133,7 @@ std::vector<Kernel> kernels_of_sizes(std::string_view op, DType dtype, const Siz
   Operands operands = definition.operands(builder, GivenSizes(definition, dtype, sizes));
   builder.add(op, std::move(operands.inputs), std::string(op), std::move(operands.attributes));
   std::vector<Kernel> kernels;
-  lower_node(graph, graph.nodes.back(), kernels);  // operands may have added nodes of their own
+  lower_node(graph, graph.nodes.back(), kernels);  // creating the operands may have added nodes
   return kernels;
 }
 

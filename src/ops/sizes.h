@@ -14,49 +14,50 @@ struct OpDef;
 class GraphBuilder;
 class Rng;
 
-/// No size beyond this is meant.
+/// Upper limit for all sizes.
 inline constexpr int64_t kLargestSize = int64_t{1} << 40;
 
-/// One size or setting by which an operator's kernel is asked for without a graph. Flags and help
-/// of `tilecast kernel`, the façade and the readers of measurements derive from it.
+/// One size or setting that describes a kernel without a graph. The flags and help of `tilecast
+/// kernel`, `Forecaster::kernel` and the readers of measurements are derived from it.
 struct SizeDef {
   std::string_view name;
   std::string_view doc;
-  std::vector<std::string_view> other_names;  ///< also read: of older versions and of measurements
+  /// Also accepted: older names and names in measurements.
+  std::vector<std::string_view> other_names;
   AttributeType type = AttributeType::kInteger;
-  /// What holds where it is not given; nullopt: `otherwise` says it, or it has to be given.
+  /// The default. nullopt: `default_rule` describes it, or the size is required.
   std::optional<AttributeValue> default_value = int64_t{1};
-  std::string_view default_rule;  ///< a default that follows from other sizes, in words
+  std::string_view default_rule;  ///< a default that depends on other sizes, in words
   int64_t min = 1;
   int64_t max = kLargestSize;
-  std::vector<std::string_view> choices;  ///< of dtypes: those that make sense; empty: all
-  int drawn_bits = 0;  ///< random kernels have 1 to 2^drawn_bits of it; 0: the default
-  bool grows = false;  ///< more of it is more work, whatever the other sizes
+  std::vector<std::string_view> choices;  ///< for dtypes: the allowed ones; empty: all
+  int drawn_bits = 0;                     ///< random kernels draw 1 to 2^drawn_bits; 0: the default
+  bool grows = false;                     ///< a larger size always means more work
 
-  /// Off, and on where it is given.
+  /// A switch: off by default.
   bool is_switch() const { return default_value == AttributeValue(int64_t{0}) && max == 1; }
 };
 
-/// The sizes of one kernel by name, as they are given.
+/// The sizes of one kernel by name.
 using SizeList = std::vector<Attribute>;
 
-/// A whole number in a list that has it.
+/// A whole number in a list; it must be there.
 int64_t& integer_in(SizeList& sizes, std::string_view name);
 
-/// Sizes that were checked, with the operator's defaults.
+/// Checked sizes, completed by the operator's defaults.
 class GivenSizes {
  public:
-  /// Throws Error{kInput} that names the operator and the size where one is unknown, given twice,
-  /// missing, or of another type or range. `given` must outlive this.
+  /// Throws Error{kInput} that names the operator and the size if one is unknown, repeated,
+  /// missing, or of the wrong type or range. `given` must outlive this.
   GivenSizes(const OpDef& op, DType dtype, const SizeList& given);
 
   const OpDef& op() const { return op_; }
-  DType dtype() const { return dtype_; }  ///< of the operands
+  DType dtype() const { return dtype_; }  ///< dtype of the operands
 
-  /// A whole number, given or by default.
+  /// A whole number, or its default.
   int64_t operator[](std::string_view name) const { return std::get<int64_t>(*find(name)); }
   QuantScheme scheme(std::string_view name) const { return std::get<QuantScheme>(*find(name)); }
-  /// Of sizes whose default follows from others.
+  /// For sizes whose default depends on others.
   int64_t value_or(std::string_view name, int64_t fallback) const;
   DType dtype_or(std::string_view name, DType fallback) const;
 
@@ -68,41 +69,44 @@ class GivenSizes {
 
   const OpDef& op_;
   DType dtype_;
-  std::vector<const AttributeValue*> values_;  ///< of op_.sizes; nullptr: neither given nor default
+  /// By index in op_.sizes; nullptr: not given and no default.
+  std::vector<const AttributeValue*> values_;
 };
 
-/// What the builder adds a node with.
+/// Inputs and attributes of a node.
 struct Operands {
   std::vector<TensorId> inputs;
   std::vector<Attribute> attributes;
 };
 
-/// How random sizes that fit each other are drawn.
+/// How to draw random sizes that are consistent with each other.
 struct RandomSizes {
-  /// Completes what was drawn by `drawn_bits`; null: nothing depends on another size.
+  /// Adds the sizes that depend on others; null: none do.
   void (*draw)(Rng&, SizeList&) = nullptr;
-  /// Mends the others after one has grown; may be null.
+  /// Adjusts the other sizes after one was increased; may be null.
   void (*fit)(SizeList&) = nullptr;
-  /// Whether training draws pairs of it, of which the larger may not be forecast faster.
+  /// Whether training draws pairs of kernels, of which the larger must not be forecast to be
+  /// faster.
   bool in_training = false;
 };
 
-/// `rows` of `columns` elements (also: m, n), which most operators work on.
+/// `rows` and `columns` (also: m, n), the sizes of most operators.
 std::vector<SizeDef> row_sizes();
-/// The dtype of keys and values in a cache; `otherwise` says what stands for it.
+/// The dtype of keys and values in a cache; `default_rule` describes the default.
 SizeDef kv_dtype_size(std::string_view doc, std::string_view default_rule);
-/// As many such tensors as the operator takes at least.
+/// As many [rows, columns] tensors as the operator needs.
 Operands row_operands(GraphBuilder& b, const GivenSizes& sizes);
 
-/// By name or other name; nullptr where the operator takes no such size.
+/// Looks up a size by its name or another accepted name; nullptr if the operator has no such size.
 const SizeDef* find_size(const OpDef& op, std::string_view name);
 
-/// Kernels that the operator launches on operands of a dtype and of these sizes. Throws
-/// Error{kNotFound} for an unknown operator, Error{kInput} for sizes that it does not take or that
-/// do not fit each other, Error{kUnsupported} for an operator that launches nothing.
+/// The kernels that an operator launches for these sizes and this dtype. Throws Error{kNotFound}
+/// for an unknown operator, Error{kInput} for sizes that it does not have or that contradict each
+/// other, Error{kUnsupported} for an operator that launches no kernel.
 std::vector<Kernel> kernels_of_sizes(std::string_view op, DType dtype, const SizeList& sizes);
 
-/// Log-uniform sizes, wider than what is measured: they say where a law has to be sane.
+/// Draws log-uniform sizes from a wider range than that of the measurements, to check forecasts
+/// outside of it.
 SizeList draw_sizes(const OpDef& op, Rng& rng);
 
 }  // namespace tilecast

@@ -1,4 +1,4 @@
-// The other fused kernels of a transformer layer.
+// Further fused kernels of a transformer layer.
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 namespace tilecast {
 namespace {
 
-/// The cache with new tokens written into its last places.
+/// append_cache: writes new tokens to the end of the cache.
 std::vector<TensorSpec> infer_append_cache(const OpContext& context) {
   return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype, .view = true}};
 }
@@ -29,7 +29,7 @@ void work_append_cache(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-/// Rotary embedding of queries and keys in one kernel.
+/// rotary: rotary embedding of queries and keys in one kernel.
 std::vector<TensorSpec> infer_rotary(const OpContext& context) {
   std::vector<TensorSpec> specs;
   for (size_t i = 0; i < context.input_count(); ++i)
@@ -50,7 +50,7 @@ void work_rotary(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-/// act(gate) * up of rows that hold gate and up side by side, in one kernel.
+/// gated_activation: act(gate) * up in one kernel, for rows that hold gate and up side by side.
 std::vector<TensorSpec> infer_gated_activation(const OpContext& context) {
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
   if (spec.shape.empty() || spec.shape.back() % 2 != 0)
@@ -70,9 +70,9 @@ void work_gated_activation(const OpContext& context, std::vector<Kernel>& kernel
 
 std::vector<SizeDef> append_cache_sizes() {
   return {{.name = "batch", .doc = "sequences"},
-          {.name = "tokens", .doc = "new ones of a sequence", .other_names = {"m"}},
-          {.name = "keys", .doc = "of a sequence in the cache", .other_names = {"n"}},
-          {.name = "width", .doc = "elements that a token leaves", .other_names = {"k"}},
+          {.name = "tokens", .doc = "new tokens per sequence", .other_names = {"m"}},
+          {.name = "keys", .doc = "tokens per sequence in the cache", .other_names = {"n"}},
+          {.name = "width", .doc = "elements per token in the cache", .other_names = {"k"}},
           kv_dtype_size("dtype of the cache", "as the tokens")};
 }
 

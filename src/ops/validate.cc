@@ -28,7 +28,8 @@ class Validator {
     check_segments();
     for (size_t s = 0; s < graph_.segments.size(); ++s) check_body(static_cast<int32_t>(s));
     for (const TensorId id : graph_.outputs)
-      require(exists(id) && made_[static_cast<size_t>(id)], "output", "is made by no node");
+      require(exists(id) && made_[static_cast<size_t>(id)], "output",
+              "is not computed by any node");
   }
 
  private:
@@ -44,7 +45,7 @@ class Validator {
     return id >= 0 && static_cast<size_t>(id) < graph_.tensors.size();
   }
 
-  /// What is there before the first node.
+  /// Tensors that exist before the first node.
   void mark_given() {
     for (size_t i = 0; i < made_.size(); ++i)
       made_[i] = graph_.tensors[i].kind != TensorKind::kActivation;
@@ -56,12 +57,13 @@ class Validator {
     const auto segments = static_cast<int32_t>(graph_.segments.size());
     require(tensor.segment >= -1 && tensor.segment < segments, what,
             fmt::format("segment {} of {}", tensor.segment, segments));
-    require(exists(tensor.storage), what, fmt::format("storage {} is no tensor", tensor.storage));
+    require(exists(tensor.storage), what,
+            fmt::format("storage {} is not a tensor", tensor.storage));
     require(graph_.tensor(tensor.storage).storage == tensor.storage, what,
             fmt::format("its storage, tensor {}, does not own its memory", tensor.storage));
     for (const int64_t dimension : tensor.shape)
       require(dimension >= 0, what, "a dimension is below 0: " + format_shape(tensor.shape));
-    tensor_bytes(tensor);  // refuses sizes beyond 64 bits
+    tensor_bytes(tensor);  // throws on overflow
   }
 
   void check_segments() const {
@@ -69,17 +71,17 @@ class Validator {
     for (size_t i = 0; i < graph_.segments.size(); ++i) {
       const Segment& segment = graph_.segments[i];
       const std::string what = fmt::format("segment {} '{}'", i, segment.name);
-      require(
-          segment.first_node == next && segment.node_count >= 0, what,
-          fmt::format("starts at node {}, the one before ends at {}", segment.first_node, next));
+      require(segment.first_node == next && segment.node_count >= 0, what,
+              fmt::format("starts at node {}, but the previous one ends at {}", segment.first_node,
+                          next));
       require(segment.repeat >= 1, what, fmt::format("repeats {} times", segment.repeat));
       require(!segment.reverses ||
                   (*segment.reverses >= 0 && *segment.reverses < static_cast<int32_t>(i)),
-              what, "is the backward of no segment before it");
+              what, "does not reverse an earlier segment");
       next += segment.node_count;
     }
     require(static_cast<size_t>(next) == graph_.nodes.size(), "segments",
-            fmt::format("hold {} nodes of {}", next, graph_.nodes.size()));
+            fmt::format("cover {} of {} nodes", next, graph_.nodes.size()));
   }
 
   void check_body(int32_t index) {
@@ -87,12 +89,12 @@ class Validator {
     const std::string what = fmt::format("segment {} '{}'", index, segment.name);
     for (const Carry& carry : segment.carries)
       require(exists(carry.initial) && made_[static_cast<size_t>(carry.initial)], what,
-              "carries from a tensor that is not made before it");
+              "carries from a tensor that is not computed before it");
     for (int32_t i = 0; i < segment.node_count; ++i)
       check_node(graph_.nodes[static_cast<size_t>(segment.first_node + i)], index);
     for (const Carry& carry : segment.carries) {
       require(exists(carry.next) && made_[static_cast<size_t>(carry.next)], what,
-              "carries to a tensor that is not made");
+              "carries to a tensor that is not computed");
       const Tensor& from = graph_.tensor(carry.initial);
       const Tensor& to = graph_.tensor(carry.next);
       require(from.shape == to.shape && from.dtype == to.dtype, what,
@@ -107,17 +109,19 @@ class Validator {
     require(node.op >= 0 && static_cast<size_t>(node.op) < op_table().size(), what,
             fmt::format("operator {} is not in the table", node.op));
     for (const TensorId id : node.inputs) {
-      require(exists(id), what, fmt::format("input {} is no tensor", id));
-      require(made_[static_cast<size_t>(id)], what,
-              fmt::format("reads tensor {} '{}' before it is made", id, graph_.tensor(id).name));
+      require(exists(id), what, fmt::format("input {} is not a tensor", id));
+      require(
+          made_[static_cast<size_t>(id)], what,
+          fmt::format("reads tensor {} '{}' before it is computed", id, graph_.tensor(id).name));
     }
     for (const TensorId id : node.outputs) {
-      require(exists(id), what, fmt::format("output {} is no tensor", id));
+      require(exists(id), what, fmt::format("output {} is not a tensor", id));
       const Tensor& output = graph_.tensor(id);
       require(output.kind == TensorKind::kReference || !made_[static_cast<size_t>(id)], what,
-              fmt::format("tensor {} '{}' is made twice or given", id, output.name));
+              fmt::format("tensor {} '{}' is computed twice, or is an input", id, output.name));
       require(output.segment == segment, what,
-              fmt::format("its output says segment {}, it is of {}", output.segment, segment));
+              fmt::format("its output is in segment {}, but the node is in {}", output.segment,
+                          segment));
       made_[static_cast<size_t>(id)] = true;
     }
     check_outputs(node, what);
@@ -130,7 +134,7 @@ class Validator {
       if (definition.is_fused) return require(!node.outputs.empty(), what, "makes nothing");
       const std::vector<TensorSpec> specs = definition.infer({graph_, node});
       require(specs.size() == node.outputs.size(), what,
-              fmt::format("has {} outputs, {} makes {}", node.outputs.size(), definition.name,
+              fmt::format("has {} outputs, but {} has {}", node.outputs.size(), definition.name,
                           specs.size()));
       for (size_t i = 0; i < specs.size(); ++i)
         check_spec(specs[i], graph_.tensor(node.outputs[i]), node, what);
@@ -143,13 +147,13 @@ class Validator {
   void check_spec(const TensorSpec& spec, const Tensor& found, const Node& node,
                   const std::string& what) const {
     require(spec.shape == found.shape && spec.dtype == found.dtype, what,
-            fmt::format("{} makes {}{}, the graph says {}{}", op_def(node.op).name,
+            fmt::format("{} computes {}{}, but the graph has {}{}", op_def(node.op).name,
                         dtype_name(spec.dtype), format_shape(spec.shape), dtype_name(found.dtype),
                         format_shape(found.shape)));
-    require(spec.contiguous == found.contiguous, what, "its output is dense where it may not be");
+    require(spec.contiguous == found.contiguous, what, "its output is marked as dense but is not");
     if (spec.view)
       require(found.storage == graph_.tensor(node.inputs[0]).storage, what,
-              "its output, a view, has other memory than its input");
+              "its output is a view but does not share the memory of its input");
   }
 
   const Graph& graph_;

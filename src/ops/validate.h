@@ -4,17 +4,17 @@
 
 namespace tilecast {
 
-/// Checks all that a graph promises: ids are in range, tensors are made once and before they are
-/// read, segments cover all nodes in order, carried tensors agree in shape and dtype, memory has an
-/// owner, and nodes keep to the operator table (inputs, attributes, shapes of what they make).
-/// Throws Error{kInternal} that names the graph and the node, segment or tensor.
+/// Checks the invariants of a graph: ids are in range; each tensor is computed once, before it is
+/// read; segments cover all nodes in order; carried tensors agree in shape and dtype; memory has an
+/// owner; inputs, attributes and output shapes of each node agree with the operator table. Throws
+/// Error{kInternal} that names the graph and the node, segment or tensor.
 void validate(const Graph& graph);
 
-/// Whether importers and passes call `validate` on what they make: in builds without NDEBUG or with
+/// Whether importers and passes call `validate` on their results: in builds without NDEBUG or with
 /// the CMake option TILECAST_VALIDATE.
 extern const bool kValidatesGraphs;
 
-/// `validate` where kValidatesGraphs holds; else nothing.
+/// Calls `validate` if kValidatesGraphs is true.
 inline void validate_if_debug(const Graph& graph) {
   if (kValidatesGraphs) validate(graph);
 }

@@ -38,7 +38,7 @@ TEST(Validate, AGraphOfTheBuilderIsSound) { EXPECT_NO_THROW(validate(two_layers(
 
 TEST(Validate, IdsAreInRange) {
   expect_refused([](Graph& g) { g.nodes[0].inputs[0] = 99; },
-                 "graph 'two': node 'mlp.fc': input 99 is no tensor");
+                 "graph 'two': node 'mlp.fc': input 99 is not a tensor");
   expect_refused([](Graph& g) { g.nodes[0].op = 1000; },
                  "node 'mlp.fc': operator 1000 is not in the table");
   expect_refused([](Graph& g) { g.outputs = {77}; }, "output");
@@ -46,15 +46,16 @@ TEST(Validate, IdsAreInRange) {
 }
 
 TEST(Validate, ATensorIsMadeOnceAndBeforeItIsRead) {
-  expect_refused([](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); }, "before it is made");
+  expect_refused([](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); }, "before it is computed");
   expect_refused([](Graph& g) { g.nodes[3].outputs = g.nodes[0].outputs; }, "node 'head': tensor");
 }
 
 TEST(Validate, SegmentsCoverAllNodes) {
-  expect_refused([](Graph& g) { g.segments[1].node_count = 0; }, "hold 3 nodes of 4");
+  expect_refused([](Graph& g) { g.segments[1].node_count = 0; }, "cover 3 of 4 nodes");
   expect_refused([](Graph& g) { g.segments[1].first_node = 2; },
-                 "segment 1 'head': starts at node 2, the one before ends at 3");
-  expect_refused([](Graph& g) { g.segments[0].reverses = 0; }, "backward of no segment");
+                 "segment 1 'head': starts at node 2, but the previous one ends at 3");
+  expect_refused([](Graph& g) { g.segments[0].reverses = 0; },
+                 "does not reverse an earlier segment");
 }
 
 TEST(Validate, CarriesAgree) {
@@ -70,7 +71,7 @@ TEST(Validate, MemoryHasAnOwner) {
         const TensorId view = g.nodes[2].outputs[0];
         g.tensor(view).storage = view;
       },
-      "has other memory than its input");
+      "does not share the memory of its input");
 }
 
 TEST(Validate, NodesKeepToTheTable) {
@@ -78,9 +79,9 @@ TEST(Validate, NodesKeepToTheTable) {
                  "node 'mlp.fc' (linear): expected 2 to 3 inputs, found 1");
   expect_refused([](Graph& g) { g.nodes[1].attributes.clear(); }, "attribute 'shape' is missing");
   expect_refused([](Graph& g) { g.nodes[1].set_attribute("shape", Shape{2, 256}); },
-                 "view makes fp32[2, 256], the graph says fp32[512]");
+                 "view computes fp32[2, 256], but the graph has fp32[512]");
   expect_refused([](Graph& g) { g.tensor(g.nodes[3].outputs[0]).dtype = DType::kBf16; },
-                 "node 'head': linear makes fp32[4, 128], the graph says bf16[4, 128]");
+                 "node 'head': linear computes fp32[4, 128], but the graph has bf16[4, 128]");
 }
 
 }  // namespace

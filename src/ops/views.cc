@@ -1,4 +1,4 @@
-// Operators that reinterpret memory: they launch nothing.
+// Operators that reinterpret memory and launch no kernel.
 
 #include <fmt/format.h>
 
@@ -33,10 +33,10 @@ std::vector<TensorSpec> infer_transpose(const OpContext& context) {
   bool valid = sorted.size() == x.shape.size();
   for (size_t i = 0; valid && i < sorted.size(); ++i) valid = sorted[i] == static_cast<int64_t>(i);
   if (!valid)
-    context.fail(fmt::format("order [{}] is no permutation of the dimensions of {}",
+    context.fail(fmt::format("order [{}] is not a permutation of the dimensions of {}",
                              fmt::join(order, ", "), format_shape(x.shape)));
   TensorSpec spec{.dtype = x.dtype, .contiguous = false, .view = true};
-  // Dimensions of size 1 do not count: moving only them keeps the layout dense.
+  // Moving dimensions of size 1 keeps the layout dense.
   int64_t previous = -1;
   bool dense = true;
   for (int64_t dimension : order) {
@@ -45,7 +45,7 @@ std::vector<TensorSpec> infer_transpose(const OpContext& context) {
     dense = dense && dimension > previous;
     previous = dimension;
   }
-  // A second transposition is taken to undo the first, which is what models do.
+  // A second transposition is assumed to undo the first, as in the models that we know.
   spec.contiguous = x.contiguous ? dense : !dense;
   return {spec};
 }
@@ -68,7 +68,7 @@ std::vector<TensorSpec> infer_expand(const OpContext& context) {
     fits = x.shape[i] == 1 || x.shape[i] == shape[offset + i];
   if (!fits)
     context.fail(fmt::format("cannot expand {} to {}", format_shape(x.shape), format_shape(shape)));
-  // Dense, so that a kernel that reads it writes a dense output; its own bytes stay those of x.
+  // Marked as dense, so that a kernel that reads it has a dense output; its memory is that of x.
   return {{.shape = shape, .dtype = x.dtype, .contiguous = false, .view = true}};
 }
 
@@ -76,7 +76,7 @@ void backward_expand(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0], g.reduce_to(g.gradient(node.outputs[0]), node.inputs[0]));
 }
 
-// split: equal parts of one dimension, as views.
+// split: divides one dimension into equal parts, as views.
 std::vector<TensorSpec> infer_split(const OpContext& context) {
   const Tensor& x = context.input(0);
   const int64_t parts = context.integer("parts");
@@ -90,7 +90,7 @@ std::vector<TensorSpec> infer_split(const OpContext& context) {
   return std::vector<TensorSpec>(static_cast<size_t>(parts), part);
 }
 
-/// Gradients of the parts are joined by one kernel.
+/// One kernel concatenates the gradients of the parts.
 void backward_split(GradientBuilder& g, const Node& node) {
   std::vector<TensorId> parts;
   for (TensorId output : node.outputs) {
@@ -98,15 +98,15 @@ void backward_split(GradientBuilder& g, const Node& node) {
   }
   if (parts.empty()) return;
   while (parts.size() < node.outputs.size()) {
-    // A part without a gradient counts as zeros, which autograd fills first.
+    // For a part without a gradient, autograd first fills a tensor with zeros.
     parts.push_back(g.op("fill", {parts.front()}));
   }
   const int64_t last = static_cast<int64_t>(g.tensor(node.inputs[0]).shape.size()) - 1;
   g.add_gradient(node.inputs[0], g.op("cat", parts, {{"dim", integer_or(node, "dim", last)}}));
 }
 
-// slice_columns and slice_rows: some of the last or first dimension, as a view; which ones makes no
-// difference.
+// slice_columns and slice_rows: a part of the last or first dimension, as a view. The position of
+// the part has no effect on times.
 std::vector<TensorSpec> infer_slice(const OpContext& context, std::string_view attribute,
                                     bool columns) {
   const Tensor& x = context.input(0);
@@ -142,7 +142,7 @@ std::vector<TensorSpec> infer_slice_rows(const OpContext& context) {
   return infer_slice(context, "rows", false);
 }
 
-/// autograd fills zeros and copies the part in: one more pass over the whole.
+/// autograd fills the whole tensor with zeros and copies the part into it.
 void backward_slice_columns(GradientBuilder& g, const Node& node) {
   const int64_t all = g.tensor(node.inputs[0]).shape.back();
   const int64_t part = g.tensor(node.outputs[0]).shape.back();
@@ -151,12 +151,12 @@ void backward_slice_columns(GradientBuilder& g, const Node& node) {
                  all == part ? dy : g.op("pad_columns", {dy}, {{"columns", all - part}}));
 }
 
-// empty: memory that other operators write into.
+// empty: uninitialized memory that other operators write to.
 std::vector<TensorSpec> infer_empty(const OpContext& context) {
   return {{.shape = context.attribute<Shape>("shape"), .dtype = context.input(0).dtype}};
 }
 
-// join_rows: a buffer whose rows were written part by part.
+// join_rows: a buffer after kernels have written parts of its rows.
 std::vector<TensorSpec> infer_join_rows(const OpContext& context) {
   const Tensor& buffer = context.input(0);
   if (buffer.shape.empty()) context.fail("a scalar has no rows");
@@ -198,7 +198,7 @@ std::vector<OpDef> view_ops() {
        .aten = "aten::permute",
        .onnx = "Transpose",
        .attributes = {{.name = "order",
-                       .doc = "which dimension comes at each place",
+                       .doc = "the input's dimension at each position",
                        .type = AttributeType::kIntegers,
                        .required = true}},
        .infer = infer_transpose,
@@ -218,20 +218,20 @@ std::vector<OpDef> view_ops() {
        .aten = "aten::split",
        .onnx = "Split",
        .attributes = {count_attribute("parts", "how many"),
-                      {.name = "dim", .doc = "along which; default: the last"}},
+                      {.name = "dim", .doc = "dimension to split; default: the last"}},
        .infer = infer_split,
        .backward = backward_split,
        .shard = shard_like_first,
        .example = "x: fp32[64, 256] {parts=2}"},
       {.name = "empty",
-       .doc = "memory of the input's type that later operators write into; launches nothing",
+       .doc = "uninitialized memory of the input's dtype; launches nothing",
        .aten = "aten::empty.memory_format",
        .onnx = "",
        .attributes = {shape},
        .infer = infer_empty,
        .example = "x: fp32[64, 256] {shape=[64, 128]}"},
       {.name = "join_rows",
-       .doc = "a buffer whose rows other operators have written, part by part; launches nothing",
+       .doc = "a buffer whose rows other operators have written; launches nothing",
        .aten = "aten::alias",
        .onnx = "",
        .min_inputs = 2,
@@ -252,7 +252,7 @@ std::vector<OpDef> view_ops() {
        .aten = "aten::slice.Tensor",
        .onnx = "Slice",
        .attributes = {{.name = "dim", .doc = "which", .required = true},
-                      count_attribute("count", "how much of it")},
+                      count_attribute("count", "length of the part")},
        .infer = infer_slice_dim,
        .example = "x: fp32[64, 256] {dim=1, count=32}"},
       {.name = "slice_rows",

@@ -25,7 +25,7 @@ std::vector<TensorId> outer_inputs(const Graph& graph, int32_t index) {
 
 void backward_of_body(GradientBuilder& g, const Segment& segment) {
   for (int32_t i = segment.node_count - 1; i >= 0; --i) {
-    // By value: adding nodes moves the vector that holds them.
+    // A copy: adding nodes may move them.
     const Node node = g.graph().nodes[static_cast<size_t>(segment.first_node + i)];
     if (op_def(node.op).backward == nullptr) continue;
     bool reached = false;
@@ -39,11 +39,11 @@ void backward_of_body(GradientBuilder& g, const Segment& segment) {
 }
 
 void backward_of_segment(GradientBuilder& g, int32_t index) {
-  // By value: a new segment moves the vector that holds them.
+  // A copy: adding a segment may move them.
   const Segment segment = g.graph().segments[static_cast<size_t>(index)];
   const bool repeats = segment.repeat > 1;
 
-  // Gradients that several repetitions add to need a start value before the first.
+  // A gradient that several repetitions add to needs an initial value before the first one.
   std::vector<std::pair<TensorId, TensorId>> shared;  // outer tensor, its gradient on entry
   if (repeats) {
     for (TensorId id : outer_inputs(g.graph(), index)) {
@@ -79,10 +79,9 @@ void add_backward(Graph& graph) {
   GradientBuilder g(graph);
   g.mark_requires_grad();
   if (graph.outputs.empty() || !g.requires_grad(graph.outputs.front()))
-    throw Error(ErrorKind::kUnsupported,
-                graph.name +
-                    ": no weight leads to the model's output, so there is nothing to "
-                    "train; use `mode` inference");
+    throw Error(ErrorKind::kUnsupported, graph.name +
+                                             ": the model's output depends on no weight, so there "
+                                             "is nothing to train; use `mode` inference");
   for (const TensorId id : graph.outputs) {
     if (!g.requires_grad(id)) continue;
     const Tensor output = graph.tensor(id);

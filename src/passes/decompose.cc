@@ -7,8 +7,8 @@
 namespace tilecast {
 namespace {
 
-/// Takes a graph apart and writes it anew: nodes that PyTorch launches as they are move over, for
-/// copying them would cost as much as building them again.
+/// Builds the new graph from the parts of the old one. Nodes that PyTorch launches as they are get
+/// moved: copying them would cost as much as building them again.
 class Decomposer {
  public:
   Decomposer(Graph from, const EagerForm& form)
@@ -37,7 +37,7 @@ class Decomposer {
 
   TensorId move_tensor(TensorId id) {
     Tensor tensor = std::move(from_.tensor(id));
-    // A view shares the memory of what stands for its base now.
+    // A view shares the memory of the tensor that replaces its base.
     tensor.storage = tensor.storage == id ? -1 : to_.tensor(now(tensor.storage)).storage;
     return now_[static_cast<size_t>(id)] = b_.tensor(std::move(tensor));
   }

@@ -11,7 +11,7 @@ bool contains(const std::vector<TensorId>& ids, TensorId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-/// A chain of nodes that may become one kernel.
+/// A chain of nodes that can become one kernel.
 struct Chain {
   std::vector<Node> nodes;
 
@@ -27,12 +27,12 @@ class Fuser {
     for (const Node& node : graph.nodes) {
       for (TensorId id : node.inputs) uses_[static_cast<size_t>(id)] += 1;
     }
-    // What leaves the graph or a repetition must be written.
+    // Outputs of the graph and carried tensors must be written.
     for (TensorId id : graph.outputs) uses_[static_cast<size_t>(id)] += 1;
     for (const Segment& segment : graph.segments) {
       for (const Carry& carry : segment.carries) uses_[static_cast<size_t>(carry.next)] += 1;
     }
-    // A view keeps the memory behind it alive.
+    // A view needs the memory of its base.
     for (const Tensor& tensor : graph.tensors) {
       const auto own = static_cast<size_t>(&tensor - graph.tensors.data());
       if (static_cast<size_t>(tensor.storage) != own)
@@ -69,8 +69,7 @@ class Fuser {
 
   void take(Node node) {
     if (!op_def(node.op).pointwise_flops) {
-      // Views between pointwise operators launch nothing and do not break a chain that they do
-      // not read.
+      // A view launches no kernel, so it does not end a chain unless it reads the chain.
       const bool launches = op_def(node.op).work != nullptr;
       const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
                                      [&](TensorId id) { return chain_.makes(id); });
@@ -106,7 +105,7 @@ class Fuser {
                .attributes = {},
                .phase = chain_.nodes.front().phase};
     int64_t flops = rows ? rows->flops_per_element : 0;
-    // A kernel over rows has the shape of its first output.
+    // The shape of a kernel over rows is that of its first output.
     if (rows) fused.outputs = chain_.nodes.back().outputs;
     for (const Node& node : chain_.nodes) {
       flops += op_def(node.op).pointwise_flops.value_or(0);

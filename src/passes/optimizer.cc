@@ -9,10 +9,10 @@ namespace tilecast {
 
 namespace {
 
-/// Steps of PyTorch's default on a GPU, the multi-tensor ("foreach") implementation: each
-/// arithmetic step is one launch over all parameters of one type (torch/optim/adam.py and sgd.py,
-/// _multi_tensor_*, 2.1; torch/utils/_foreach_utils.py groups by device and type). States are made
-/// by zeros_like(parameter): they have the parameter's type.
+/// PyTorch's default implementation on GPUs, multi-tensor ("foreach"): each arithmetic step is one
+/// launch over all parameters of one dtype (torch/optim/adam.py and sgd.py, _multi_tensor_*, 2.1;
+/// torch/utils/_foreach_utils.py groups by device and dtype). States are created by
+/// zeros_like(parameter), so they have the parameter's dtype.
 class OptimizerSteps {
  public:
   OptimizerSteps(Graph& graph, DType dtype, int64_t count)
@@ -36,7 +36,7 @@ class OptimizerSteps {
     step("lerp", {mean, gradients_});
     step("mul_scalar", {square});
     step("addcmul", {square, gradients_});
-    // The denominator is a temporary of the parameters' size.
+    // The denominator is a temporary as large as the parameters.
     const TensorId root = builder_.op("sqrt", {square}, "optimizer.step");
     step("div_scalar", {root});
     step("add_scalar", {root});
@@ -60,7 +60,7 @@ class OptimizerSteps {
   TensorId parameters_, gradients_;
 };
 
-/// How many parameters there are of each type, repetitions included; in the order of the types.
+/// Number of parameters of each dtype, repetitions included, in the order of the dtypes.
 std::map<DType, int64_t> parameters_by_dtype(const Graph& graph) {
   std::map<DType, int64_t> counts;
   for (const Tensor& tensor : graph.tensors) {

@@ -10,10 +10,10 @@
 namespace tilecast {
 namespace {
 
-/// Writes a graph anew, node by node; types of what nodes make follow from their inputs.
+/// Rewrites a graph node by node; the dtypes of outputs follow from the new inputs.
 class Rewriter {
  public:
-  /// Adds the new form of a node; its inputs are given as they are now. Returns its outputs.
+  /// Adds the replacement of a node, given its inputs in the new graph. Returns its outputs.
   using Rule =
       std::function<std::vector<TensorId>(GraphBuilder&, const Node&, std::vector<TensorId>)>;
 
@@ -38,7 +38,7 @@ class Rewriter {
  private:
   TensorId now(TensorId id) const { return now_[static_cast<size_t>(id)]; }
 
-  /// What no node makes: inputs, weights, buffers.
+  /// Copies tensors that no node computes: inputs, weights, buffers.
   void copy_given() {
     const std::vector<bool> made = made_tensors(from_);
     for (size_t id = 0; id < made.size(); ++id) {
@@ -77,7 +77,7 @@ bool is_float(DType dtype) {
 }  // namespace
 
 void autocast(Graph& graph, DType low_precision) {
-  std::map<TensorId, TensorId> cached;  // a weight's copy
+  std::map<TensorId, TensorId> cached;  // the cast copy of each weight
   const auto rule = [low_precision, &cached](GraphBuilder& b, const Node& node,
                                              std::vector<TensorId> inputs) {
     const AutocastClass does = op_def(node.op).autocast;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What serving software (vLLM, SGLang, TensorRT-LLM) launches for one step of a decoder.
+// One step of a decoder as serving software (vLLM, SGLang, TensorRT-LLM) runs it.
 
 #include <string_view>
 #include <vector>
@@ -12,32 +12,34 @@ namespace tilecast {
 
 /// One step of a served model.
 struct StepRequest {
-  /// Sequences that do the same in this step.
+  /// Sequences with the same number of new and cached tokens.
   struct Group {
     int64_t sequences = 1;
-    int64_t tokens = 1;  ///< new ones, of each
-    int64_t past = 0;    ///< tokens of each in the cache
+    int64_t tokens = 1;  ///< new tokens per sequence
+    int64_t past = 0;    ///< cached tokens per sequence
   };
   std::vector<Group> groups;
   DType kv_dtype = DType::kBf16;
-  /// How a linear layer or the experts, named as in the graph, are stored; none: as in the graph.
+  /// The quantization scheme of each linear layer and layer of experts, by its name in the graph;
+  /// null: not quantized.
   SchemeOf scheme_of;
-  int64_t skew_percent = 0;  ///< of the experts' popularity
+  int64_t skew_percent = 0;  ///< of the experts' load, see expert_load.h
 };
 
-/// One step, from a decoder's graph of modules (of any batch and length; where ranks share the
-/// model, one rank's, as `shard` gives it): all tokens of the step in one batch, projections of q,
-/// k and v in one product, gate and up in one, norms with the sum before them, a cache of keys and
-/// values, attention for each group, logits of each sequence's last token. Throws Error{kInput}
-/// where sizes overflow.
+/// Builds the graph of one step from a decoder's graph of modules, of any batch and length. With
+/// tensor parallelism, `modules` is the graph of one rank (see `shard`). All tokens of the step
+/// form one batch. The projections of q, k and v are one product, and so are gate and up. Each norm
+/// includes the residual sum before it. Attention reads and writes a KV cache, with separate
+/// kernels for each group. Logits are computed for the last token of each sequence. Throws
+/// Error{kInput} if sizes overflow.
 Graph fuse(const Graph& modules, const StepRequest& request);
 
-/// Whether a node of a step works on one group's sequences (attention and what prepares it for one
-/// group).
+/// Whether a node of a step processes a single group: attention and the operators that prepare its
+/// inputs.
 bool is_group_work(std::string_view node_name);
 
-/// Whether a node of a step works on the last token of each sequence (the output layer); all others
-/// that are no group's work on all tokens of the step.
+/// Whether a node of a step processes the last token of each sequence (the output layer). Nodes
+/// that are neither of both process all tokens of the step.
 bool is_output_work(std::string_view node_name);
 
 }  // namespace tilecast

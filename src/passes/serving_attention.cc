@@ -1,5 +1,5 @@
-// Attention of a step: keys and values go to a cache, and each group of sequences that share past
-// and length has kernels of its own.
+// Attention of a serving step: keys and values are written to a cache, and each group of sequences
+// has its own kernels.
 
 #include <algorithm>
 
@@ -10,28 +10,28 @@
 namespace tilecast {
 
 struct ServingStep::Latent {
-  std::string p;  ///< prefix of names
+  std::string p;  ///< prefix of node names
   int64_t heads, nope_dim, rope_dim, v_head_dim, kv_lora_rank;
   TensorId q, latent;
-  TensorId kv_b, kv_b_scales, per_head;  ///< -1 where no group needs it
+  TensorId kv_b, kv_b_scales, per_head;  ///< -1: not needed by any group
   QuantScheme scheme;
 };
 
-/// Rows of a group's tokens: a view.
+/// The rows of a group's tokens, as a view.
 TensorId ServingStep::rows_of(TensorId x, const StepRequest::Group& group,
                               const std::string& name) {
   if (request_.groups.size() == 1) return x;
   return op("slice_rows", {x}, name, {{"rows", group.sequences * group.tokens}});
 }
 
-/// Where the groups' kernels write; their rows lie one after the other. -1 where one group fills a
-/// tensor of its own.
+/// The buffer that the kernels of all groups write their rows to; -1 if there is a single group,
+/// which has its own output tensor.
 TensorId ServingStep::buffer_like(TensorId x, int64_t columns, const std::string& name) {
   if (request_.groups.size() == 1) return -1;
   return op("empty", {x}, name, {{"shape", Shape{tokens_, columns}}});
 }
 
-/// All rows of the groups' results: nothing is copied.
+/// The results of all groups as one tensor, without a copy.
 TensorId ServingStep::join(TensorId buffer, std::vector<TensorId> parts, const std::string& name) {
   if (parts.size() == 1) return parts.front();
   for (const TensorId part : parts) {
@@ -44,7 +44,7 @@ TensorId ServingStep::join(TensorId buffer, std::vector<TensorId> parts, const s
   return op("join_rows", std::move(parts), name);
 }
 
-/// One kernel writes the keys and values of all tokens; gives each group's cache.
+/// Writes the keys and values of all tokens in one kernel; returns the cache of each group.
 std::vector<TensorId> ServingStep::append_cache(const std::string& p, int64_t columns,
                                                 std::vector<TensorId> added) {
   std::vector<TensorId> caches;
@@ -99,8 +99,9 @@ void ServingStep::attention(int32_t index) {
   set(node.outputs[0], join(buffer, std::move(outputs), p + "joined"));
 }
 
-/// A prompt's keys and values are written out per head; with a past, queries are carried into the
-/// latent space instead and attend to the cache as one key head.
+/// For new prompts, the latent vector is expanded to keys and values of each head. With cached
+/// tokens, queries are projected into the latent space instead and attend to the cache as a single
+/// key head (weight absorption).
 void ServingStep::latent_attention(int32_t index) {
   const Node& node = node_at(index);
   const Shape &qs = module_shape(node.inputs[0]), &ws = module_shape(node.inputs[3]);
@@ -122,7 +123,7 @@ void ServingStep::latent_attention(int32_t index) {
   const std::vector<TensorId> caches =
       append_cache(l.p, l.kv_lora_rank + l.rope_dim, {l.latent, turned});
   const TensorId buffer = buffer_like(l.q, l.heads * l.v_head_dim, l.p + "outputs");
-  // What the groups share is made once.
+  // Tensors that several groups need are created once.
   const auto is_fresh = [](const StepRequest::Group& g) { return g.past == 0; };
   const auto& groups = request_.groups;
   const bool fresh = std::any_of(groups.begin(), groups.end(), is_fresh);
@@ -131,7 +132,7 @@ void ServingStep::latent_attention(int32_t index) {
           ? b_.scales(l.p + "kv_b_proj", l.scheme, element_count(ws), b_.current_segment())
           : -1;
   l.per_head = l.kv_b;
-  // Serving software keeps the weights that it absorbs in the activations' type.
+  // Serving software keeps the absorbed weights in the activations' dtype.
   if (l.scheme != QuantScheme::kNone && !std::all_of(groups.begin(), groups.end(), is_fresh))
     l.per_head = b_.tensor({.name = l.p + "kv_b_absorbed",
                             .shape = ws,
@@ -189,7 +190,7 @@ TensorId ServingStep::cached_latent(const StepRequest::Group& g, const Latent& l
   return view(op("copy", {transpose(values)}, l.p + "merge"), {tokens, l.heads * l.v_head_dim});
 }
 
-/// Part of a weight in another shape: no kernel.
+/// A part of a weight in another shape, without a kernel.
 TensorId ServingStep::weight_part(TensorId whole, Shape shape, const std::string& name) {
   Tensor part = to_.tensor(whole);
   part.name = name;

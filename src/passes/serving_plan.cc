@@ -49,8 +49,8 @@ class Planner {
   int32_t maker_of_input(int32_t node) const { return maker(g_.nodes[at(node)].inputs[0]); }
   TensorId input_of(int32_t node) const { return g_.nodes[at(node)].inputs[0]; }
 
-  /// The linear layer that queries, keys or values come from; -1 where they are parts of one. How
-  /// queries are scaled is part of attention.
+  /// The linear layer that computes queries, keys or values; -1 if they are parts of a fused one.
+  /// The scaling of queries is part of the attention kernel.
   int32_t projection(TensorId id) {
     int32_t node = maker(id);
     for (;; node = maker_of_input(node)) {
@@ -76,7 +76,7 @@ class Planner {
     merge(name_prefix(node.name) + "qkv_proj", {q, k, v}, q, true);
   }
 
-  /// Both latent vectors are one product, of what the layer is given.
+  /// The projections to both latent vectors become one product.
   void merge_latent(const Node& node) {
     const int32_t kv_a = maker(node.inputs[2]), q_b = projection(node.inputs[0]);
     if (op_of(kv_a) != "linear" || q_b < 0) return;
@@ -90,7 +90,7 @@ class Planner {
     }
   }
 
-  /// act(gate) · up, where both are linear layers of one input, or parts of one.
+  /// Finds act(gate) · up, with gate and up from linear layers of the same input or parts of one.
   void merge_gate(int32_t product) {
     const Node& node = g_.nodes[at(product)];
     const int32_t act = maker(node.inputs[0]), up = maker(node.inputs[1]);
@@ -117,7 +117,7 @@ class Planner {
     p_.deferred[at(id)] = g_.tensor(inputs[0]).shape == g_.tensor(inputs[1]).shape;
   }
 
-  /// Behind what is done to the logits one by one.
+  /// Follows pointwise operators on the logits back to the output layer.
   void find_output_layer() {
     int32_t node = maker(g_.outputs.front());
     const auto on_logits = [&] {

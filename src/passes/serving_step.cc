@@ -72,15 +72,15 @@ void ServingStep::begin(const Segment& segment) {
     if (!plan_.deferred[static_cast<size_t>(carry.next)]) {
       get(carry.initial);
     } else if (start.added < 0) {
-      // What a layer adds is summed up in the next norm. Before the first layer there is nothing to
-      // add; it is taken to be as the others.
+      // The residual sum is part of the next norm. The first layer has nothing to add, but is
+      // modelled like the others.
       const Tensor& x = to_.tensor(get(carry.initial));
       start.added = b_.tensor(
           {.name = "nothing", .shape = x.shape, .dtype = x.dtype, .kind = TensorKind::kReference});
     }
   }
   b_.begin_segment(segment.name, segment.repeat);
-  // Weights that no kernel of its own reads (biases of experts): counted with the others.
+  // Weights without a kernel of their own (biases of experts) count as weights too.
   const auto index = static_cast<size_t>(&segment - from_.segments.data());
   for (const TensorId id : plan_.unread[index]) given(id);
 }
@@ -127,7 +127,7 @@ void ServingStep::pass_on(int32_t index) {
   value(node.outputs[0]) = value(node.inputs[0]);
 }
 
-/// Heads lie side by side in a row.
+/// The heads of a token are adjacent in memory.
 void ServingStep::split_heads(int32_t index) {
   const Node& node = node_at(index);
   const Shape& s = module_shape(node.outputs[0]);
@@ -206,7 +206,7 @@ TensorId ServingStep::product(const std::string& name, const std::vector<int32_t
   const QuantScheme scheme = is_output ? QuantScheme::kNone : scheme_of(name);
   std::vector<TensorId> inputs = {x};
   if (scheme == QuantScheme::kNone && weight.shape == Shape{out, k}) {
-    inputs.push_back(get(first.inputs[1]));  // may be the embedding table too
+    inputs.push_back(get(first.inputs[1]));  // may also be the embedding table
   } else {
     const DType stored =
         scheme == QuantScheme::kNone ? weight.dtype : scheme_info(scheme).weight_dtype;

@@ -1,6 +1,6 @@
 #pragma once
 
-// One step of serving software, made of a graph of modules; `fuse` (serving.h) is what others call.
+// Builds one step of serving software from a graph of modules. The interface is `fuse` (serving.h).
 
 #include <string>
 #include <string_view>
@@ -18,20 +18,21 @@ class ServingStep {
   Graph run();
 
  private:
-  /// What stands for a tensor of the modules; activations are [tokens, width].
+  /// The tensor of the step that replaces a tensor of the modules; activations are [tokens,
+  /// hidden_dim].
   struct Value {
     TensorId id = -1;
-    TensorId added = -1;  ///< the next norm adds this; -1: nothing
+    TensorId added = -1;  ///< the next norm adds this tensor; -1: none
   };
-  /// Writes what a module becomes.
+  /// Writes the operators that replace a module.
   using Rule = void (ServingStep::*)(int32_t node);
   static Rule rule_of(OpId op);
 
   // serving_step.cc
   void begin(const Segment& segment);
   void take(int32_t node);
-  void same(int32_t node);     ///< the operator itself
-  void pass_on(int32_t node);  ///< the input: nothing is launched
+  void same(int32_t node);     ///< keeps the operator
+  void pass_on(int32_t node);  ///< returns the input; launches no kernel
   void leave_out(int32_t) {}
   void split_heads(int32_t node);
   void view_heads(int32_t node);
@@ -48,7 +49,7 @@ class ServingStep {
   const Shape& module_shape(TensorId id) const { return from_.tensor(id).shape; }
   Value& value(TensorId id) { return values_[static_cast<size_t>(id)]; }
   void set(TensorId module, TensorId id) { value(module) = {id, -1}; }
-  /// The tensor; summed up, or made where it is a weight or an input.
+  /// The replacement of a tensor: adds a pending sum; creates weights and inputs on first use.
   TensorId get(TensorId module);
   TensorId given(TensorId module);
 
@@ -65,13 +66,14 @@ class ServingStep {
   QuantScheme scheme_of(const std::string& module) const {
     return request_.scheme_of ? request_.scheme_of(module) : QuantScheme::kNone;
   }
-  /// x · weightᵀ of inputs in the order of linear, or of quantized_linear where there is a scheme.
+  /// x · weightᵀ; `inputs` are those of the operator linear, or quantized_linear if there is a
+  /// scheme.
   TensorId linear_of(std::vector<TensorId> inputs, QuantScheme scheme, const std::string& name);
-  /// x · weightᵀ, of one or more linear layers of the modules.
+  /// x · weightᵀ for one or several merged linear layers.
   TensorId product(const std::string& name, const std::vector<int32_t>& linears);
   TensorId last_tokens(TensorId x);
 
-  struct Latent;  // serving_attention.cc: one attention over a latent vector
+  struct Latent;  // serving_attention.cc: one latent attention
   std::vector<TensorId> append_cache(const std::string& p, int64_t columns,
                                      std::vector<TensorId> added);
   TensorId rows_of(TensorId x, const StepRequest::Group& group, const std::string& name);
@@ -87,7 +89,7 @@ class ServingStep {
   Graph to_;
   GraphBuilder b_;
   std::vector<Value> values_;
-  std::vector<TensorId> products_;  ///< by merge of the plan
+  std::vector<TensorId> products_;  ///< the product of each merge
   int64_t tokens_ = 0, sequences_ = 0;
 };
 

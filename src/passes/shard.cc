@@ -24,7 +24,7 @@ class Sharder {
     to_.name = from_.name;
     copy_given();
     for (const Segment& segment : from_.segments) {
-      // What a body is given, and what it hands on, is whole.
+      // Tensors carried between repetitions are replicated.
       for (const Carry& carry : segment.carries) make_replicated(carry.initial);
       b_.begin_segment(segment.name, segment.repeat);
       for (int32_t i = 0; i < segment.node_count; ++i)
@@ -34,7 +34,7 @@ class Sharder {
         b_.carry(now_[index(carry.initial)], now_[index(carry.next)]);
       }
     }
-    // Gathering the shares of logits is taken to cost as much as summing them up.
+    // Gathering the shards of logits is modelled as an all-reduce.
     for (const TensorId id : from_.outputs) {
       make_replicated(id);
       to_.outputs.push_back(now_[index(id)]);
@@ -45,7 +45,7 @@ class Sharder {
  private:
   static size_t index(TensorId id) { return static_cast<size_t>(id); }
 
-  /// What no node makes; of divided weights the rank's share.
+  /// Copies tensors that no node computes; of a divided weight, the rank's shard.
   void copy_given() {
     const std::vector<bool> made = made_tensors(from_);
     for (size_t id = 0; id < made.size(); ++id) {

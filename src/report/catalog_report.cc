@@ -1,4 +1,4 @@
-// The lists of 'tilecast gpus', 'models' and 'ops'.
+// The output of 'tilecast gpus', 'models' and 'ops'.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using Rates = std::vector<std::pair<std::string, double>>;
 
-/// The faster unit that multiplies matrices of this dtype, in TFLOP/s; "-" where there is none.
+/// Peak TFLOP/s of the faster unit that multiplies matrices of this dtype; "-": not supported.
 std::string tera(const GpuEntry& gpu, const std::string& dtype) {
   double best = 0;
   for (const Rates* rates : {&gpu.vector_flops_per_s, &gpu.matrix_flops_per_s}) {
@@ -40,7 +40,7 @@ std::string gpus_table(const std::vector<GpuEntry>& gpus, const TableStyle& styl
   table.fit = std::vector<Fit>(table.header.size(), Fit::kWhole);
   table.fit.back() = Fit::kEnd;
   table.min_widths = std::vector<size_t>(table.header.size(), 0);
-  table.min_widths.back() = 18;  // one alias at least
+  table.min_widths.back() = 18;  // room for at least one alias
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   for (const GpuEntry& g : gpus)
     table.rows.push_back({g.id, fmt::format("{:.0f}", static_cast<double>(g.memory_bytes) / kGiB),

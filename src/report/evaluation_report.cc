@@ -14,7 +14,7 @@ namespace {
 
 std::string percent(double value) { return fmt::format("{:.1f}", value); }
 
-/// Mean error per GPU, mode and option.
+/// Mean errors by GPU, mode and option.
 TextTable model_means(const Evaluation& evaluation) {
   std::map<std::array<std::string, 4>, std::pair<double, int>> means;
   for (const EvaluationModel& m : evaluation.models) {

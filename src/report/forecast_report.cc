@@ -22,7 +22,7 @@
 namespace tilecast {
 namespace {
 
-/// Alike kernels of one phase, joined for the table.
+/// Identical kernels of one phase, joined for the table.
 struct Joined {
   KernelForecast row;
   int64_t count = 0;
@@ -78,14 +78,14 @@ std::string totals(const Forecast& f, const TableStyle& style) {
   return lines.text(style, true);
 }
 
-/// The name of a kernel, marked where it is not of the forward pass.
+/// The name of a kernel, with a prefix if it is not part of the forward pass.
 std::string marked_name(const KernelForecast& kernel) {
   if (kernel.phase == "forward" || kernel.name.starts_with(kernel.phase))
     return std::string(kernel.name);
   return fmt::format("{} {}", kernel.phase == "backward" ? "bwd" : kernel.phase, kernel.name);
 }
 
-/// The kernels that take most of the time.
+/// The kernels that take the most time.
 TextTable kernels_table(const std::vector<Joined>& joined, const Forecast& f,
                         const TableStyle& style) {
   TextTable table;

@@ -16,7 +16,7 @@ Json sizes_json(const NamedSizes& shape) {
   return object;
 }
 
-/// nullopt where the kernel's type has no such size.
+/// nullopt if the kernel's type has no such size.
 std::optional<int64_t> size_named(const NamedSizes& shape, std::string_view name) {
   for (size_t i = 0; i < shape.names.size(); ++i) {
     if (shape.names[i] == name) return shape.values[i];
@@ -24,7 +24,7 @@ std::optional<int64_t> size_named(const NamedSizes& shape, std::string_view name
   return std::nullopt;
 }
 
-/// The names of all sizes that the kernels have, in the order of the kernels.
+/// The names of all sizes of the kernels, in order of first use.
 std::vector<std::string_view> all_size_names(const std::vector<KernelForecast>& kernels) {
   std::vector<std::string_view> names;
   for (const KernelForecast& k : kernels) {
@@ -48,7 +48,7 @@ std::string sizes_text(const NamedSizes& shape) {
     out += fmt::to_string(size_named(shape, shape.text.substr(i + 1, end - i - 1)).value_or(0));
     i = end;
   }
-  // One of something goes without saying.
+  // A batch of 1 is not shown.
   constexpr std::string_view kOnce = "1 x ";
   return out.starts_with(kOnce) ? out.substr(kOnce.size()) : out;
 }
@@ -63,7 +63,7 @@ std::vector<Fit> kernel_columns_fit() {
 }
 
 std::vector<size_t> kernel_columns_least() {
-  // Together with the numbers 80 columns, which is what pipes and files get.
+  // With the columns of numbers, this makes 80 columns, the width for pipes and files.
   constexpr size_t kName = 12, kOperator = 6, kSizes = 17;
   return {kName, 0, 0, 0, 0, 0, kOperator, kSizes};
 }

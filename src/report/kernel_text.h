@@ -9,26 +9,26 @@
 
 namespace tilecast {
 
-/// Sizes of a kernel as its type writes them: "8 x [128x64x128]"; "1 x" is left out.
+/// The sizes of a kernel in the format of its type: "8 x [128x64x128]"; "1 x" is omitted.
 std::string sizes_text(const NamedSizes& shape);
 
-/// "bf16 (torch_dtype)": the type and, where it was not asked for, who says so.
+/// The dtype and, if it was not requested, where it comes from: "bf16 (torch_dtype)".
 std::string dtype_text(const std::string& dtype, const std::string& source);
 
-/// Columns from which on a table of kernels has tiles and dtypes beside the sizes.
+/// Minimum width of a table of kernels that shows tiles and dtypes.
 inline constexpr int kRoomForMore = 100;
 
-/// How the columns of a table of kernels give way: name, share, each, count, bound, use, operator,
-/// sizes.
+/// How the columns of a table of kernels are shortened: name, share, each, count, bound, use,
+/// operator, sizes.
 std::vector<Fit> kernel_columns_fit();
 std::vector<size_t> kernel_columns_least();
 
-/// The object of the contract's "kernels" list.
+/// An object of the list "kernels" in JSON.
 Json kernel_object(const KernelForecast& kernel);
 Json kernel_list(const std::vector<KernelForecast>& kernels);
 
-/// One line per kernel under a header. Its columns of sizes are those that the kernels have; a
-/// kernel whose type has no such size leaves it empty.
+/// CSV with a header and one line per kernel. There is a column for each size that any of the
+/// kernels has; it is empty for kernels without that size.
 std::string kernels_csv(const std::vector<KernelForecast>& kernels);
 
 }  // namespace tilecast

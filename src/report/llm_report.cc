@@ -25,7 +25,7 @@ std::string limits_text(const StepForecast& step) {
   return join(parts, ", ");
 }
 
-/// The operators that a step spends most on.
+/// The operators that take the most time of a step.
 std::string step_table(const StepForecast& step, const std::string& title,
                        const TableStyle& style) {
   std::vector<const KernelForecast*> rows;
@@ -70,7 +70,7 @@ Json step_json(const StepForecast& step) {
           {"kernels", kernel_list(step.kernels)}};
 }
 
-/// What is forecast.
+/// The title of the forecast.
 std::string title(const LlmForecast& f) {
   const char* mean = f.lengths_vary ? "mean " : "";
   return fmt::format("{} on {}{}: {}prompt {}, {}output {}, {}{}{}, {}", f.model,
@@ -91,11 +91,11 @@ void add_batch_times(Lines& lines, const LlmForecast& f) {
   std::vector<std::string> course;
   for (const auto& [tokens, e] : f.course)
     course.push_back(fmt::format("{} at {}", format_seconds(e.seconds), format_integer(tokens)));
-  lines.add("  over the cache's length", "", join(course, ", "));
+  lines.add("  by length of the cache", "", join(course, ", "));
   lines.add("whole request", format_seconds(f.request.seconds),
             fmt::format("80 % interval {}", interval(f.request)));
   lines.add("throughput", format_count(f.tokens_per_s) + " tokens/s",
-            f.continuous ? "written" : "written, of all sequences");
+            f.continuous ? "written" : "output tokens of all sequences");
 }
 
 void add_memory(Lines& lines, const LlmForecast& f) {
@@ -146,7 +146,7 @@ Json course_json(const LlmForecast& f) {
 std::string llm_table(const LlmForecast& f, const TableStyle& style) {
   std::string out = title_lines(title(f), style) + "\n";
   if (f.serving) out += serving_text(*f.serving, style);
-  if (f.continuous) out += "  one request that has the server for itself\n";
+  if (f.continuous) out += "  a single request on an idle server\n";
   Lines lines;
   add_batch_times(lines, f);
   add_memory(lines, f);

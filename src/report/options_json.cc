@@ -13,7 +13,7 @@ Json options_json(const Request& request) {
     const bool number =
         option.access.type == OptionType::kWhole || option.access.type == OptionType::kNumber;
     std::string key = option.name;
-    std::replace(key.begin(), key.end(), '-', '_');  // as the other keys
+    std::replace(key.begin(), key.end(), '-', '_');  // like all keys
     values[key] = number ? Json::parse(text) : Json(text);
   }
   return values;

@@ -5,8 +5,8 @@
 
 namespace tilecast {
 
-/// The values of a request by the names of their options ("kv_dtype"); an option without a value is
-/// left out.
+/// The options of a request with their values, by name ("kv_dtype"). Options without a value are
+/// omitted.
 Json options_json(const Request& request);
 
 }  // namespace tilecast

@@ -16,7 +16,7 @@ std::string load_text(const LlmForecast::Serving& s) {
                      s.concurrency == 1 ? "" : "s", format_integer(s.all.requests));
 }
 
-/// What clients see: over all requests, and over the steady part.
+/// The metrics of clients over all requests and in the steady state.
 std::string served_table(const LlmForecast::Serving& s, const TableStyle& style) {
   TextTable table;
   table.header = {"", "all requests", "steady part"};
@@ -91,14 +91,13 @@ std::string serving_text(const LlmForecast::Serving& s, const TableStyle& style)
   if (s.goodput_requests_per_s)
     lines.add("goodput", format_count(*s.goodput_requests_per_s) + " requests/s", limits_text(s));
   const std::string steady =
-      s.steady ? fmt::format(
-                     "all but the first and the last {} to arrive, as many as were in flight "
-                     "at once",
-                     s.most_in_flight)
-               : fmt::format(
-                     "none: {} were in flight at once, and {} are too few to leave out as "
-                     "many at both ends",
-                     s.most_in_flight, s.all.requests);
+      s.steady
+          ? fmt::format("all but the first and last {} to arrive, the maximum number in flight",
+                        s.most_in_flight)
+          : fmt::format(
+                "none: up to {} requests were in flight, and {} requests are too few to leave out "
+                "as many at both ends",
+                s.most_in_flight, s.all.requests);
   TextTable note;
   note.rows = {{"steady part", steady}};
   note.fit = {Fit::kWhole, Fit::kWrap};

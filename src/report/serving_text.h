@@ -1,6 +1,6 @@
 #pragma once
 
-// What is shown of a server under load.
+// Tables and JSON of a server under load.
 
 #include <string>
 
@@ -12,7 +12,8 @@ namespace tilecast {
 
 Json estimate_json(const Estimate& estimate);
 
-/// The load, what clients see over all requests and over the steady part, and what that part is.
+/// The load, the metrics of clients over all requests and in the steady state, and a note that
+/// explains the steady state.
 std::string serving_text(const LlmForecast::Serving& serving, const TableStyle& style);
 Json serving_json(const LlmForecast::Serving& serving);
 

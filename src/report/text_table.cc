@@ -8,9 +8,10 @@
 namespace tilecast {
 namespace {
 
-constexpr size_t kGap = 2;        ///< blanks between columns
-constexpr size_t kHanging = 4;    ///< further blanks before a row's second line of columns
-constexpr size_t kMinWidth = 40;  ///< of a table; narrower terminals break lines themselves
+constexpr size_t kGap = 2;      ///< spaces between columns
+constexpr size_t kHanging = 4;  ///< additional indent of the further lines of a row
+/// Minimum width of a table; narrower terminals wrap lines themselves.
+constexpr size_t kMinWidth = 40;
 
 size_t table_width(const TableStyle& style) {
   return std::max(kMinWidth, static_cast<size_t>(std::max(0, style.width)));
@@ -22,7 +23,7 @@ Fit fit_of(const TextTable& table, size_t column) {
   return column < table.fit.size() ? table.fit[column] : Fit::kWhole;
 }
 
-/// What a column keeps at least. Guesses of what is still worth reading.
+/// Minimum width of a column. The values are guesses of what is still readable.
 size_t least_width(const TextTable& table, size_t column, size_t natural) {
   constexpr size_t kName = 14, kText = 24;
   const Fit fit = fit_of(table, column);
@@ -38,7 +39,7 @@ size_t longest_word(const std::string& text) {
   return longest;
 }
 
-/// Where each column stands: its width and the line of its row.
+/// The width of each column, and the line of the row that it is on.
 struct Layout {
   std::vector<size_t> widths;
   std::vector<size_t> lines;
@@ -49,7 +50,8 @@ size_t total(const std::vector<size_t>& widths) {
          kGap * (widths.empty() ? 0 : widths.size() - 1);
 }
 
-/// Takes from the column that has most beyond its least until the table fits or none has any.
+/// Shrinks the column that exceeds its minimum most, until the table fits or all columns have their
+/// minimum.
 void narrow(const TextTable& table, const std::vector<size_t>& natural, size_t room,
             std::vector<size_t>& widths) {
   const auto beyond = [&](size_t c) { return widths[c] - least_width(table, c, natural[c]); };
@@ -61,12 +63,13 @@ void narrow(const TextTable& table, const std::vector<size_t>& natural, size_t r
   }
 }
 
-/// A cell's text in a column of that width; sentences are broken elsewhere.
+/// Shortens the text of a cell to a width. Cells that wrap are handled elsewhere.
 std::string shortened(Fit fit, const std::string& text, size_t width) {
   return fit == Fit::kMiddle ? shorten_middle(text, width) : shorten_end(text, width);
 }
 
-/// Names cut at a dot often end before their column does: what they leave goes to the others.
+/// Names that are cut at a dot often do not fill their column; gives the unused width to other
+/// columns.
 void share_spare(const TextTable& table, const std::vector<size_t>& natural, size_t room,
                  std::vector<size_t>& widths) {
   for (size_t c = 0; c < widths.size(); ++c) {
@@ -85,7 +88,8 @@ void share_spare(const TextTable& table, const std::vector<size_t>& natural, siz
   }
 }
 
-/// Puts columns that do not fit on further lines, and gives each line's room to its columns.
+/// Moves columns that do not fit to further lines, and distributes the width of each line over its
+/// columns.
 void fold(const std::vector<size_t>& natural, size_t room, Layout& layout) {
   std::vector<size_t> used = {0};
   const auto room_of = [&](size_t line) { return room - (line > 0 ? kHanging : 0); };
@@ -117,7 +121,7 @@ Layout lay_out(const TextTable& table, size_t room) {
     natural[c] = std::max(natural[c], display_width(table.header[c]));
   Layout layout{natural, std::vector<size_t>(columns, 0)};
   if (total(natural) <= room) return layout;
-  // Headers of several words are the first to give way: they go on several lines.
+  // First, wrap headers of several words.
   for (size_t c = 0; c < table.header.size(); ++c)
     natural[c] = std::max(cells[c], longest_word(table.header[c]));
   layout.widths = natural;
@@ -168,7 +172,7 @@ class RowWriter {
       const bool empty = std::all_of(cells.begin() + static_cast<std::ptrdiff_t>(first),
                                      cells.begin() + static_cast<std::ptrdiff_t>(end),
                                      [](const Row& c) { return c.size() == 1 && c[0].empty(); });
-      // A row's first line is there even where it is blank, its others are not.
+      // The first line of a row is always written, further lines only if they are not empty.
       if (!empty || layout_.lines[first] == 0) {
         for (size_t h = 0; h < height; ++h)
           out += line(cells, {first, end}, {h, height}, bottom, color_of);
@@ -178,7 +182,8 @@ class RowWriter {
     return out;
   }
 
-  /// Line `at.first` of `at.second` of the columns from `columns.first` to before the second.
+  /// Line number `at.first` of `at.second` lines, for the columns [`columns.first`,
+  /// `columns.second`).
   template <typename ColorOf>
   std::string line(const std::vector<Row>& cells, std::pair<size_t, size_t> columns,
                    std::pair<size_t, size_t> at, bool bottom, const ColorOf& color_of) const {

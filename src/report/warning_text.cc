@@ -40,19 +40,19 @@ std::string step_prefix(const Warning& warning) {
 std::string message(const Warning& w) { return text(w, "message"); }
 
 std::string dtype_replaced(const Warning& w) {
-  return fmt::format("{} has no {} unit: forecast in {} instead", w.subject, text(w, "requested"),
-                     text(w, "used"));
+  return fmt::format("{} does not support {}: forecast in {} instead", w.subject,
+                     text(w, "requested"), text(w, "used"));
 }
 
 std::string quantization_ignored(const Warning& w) {
-  return fmt::format("training is forecast in {}: the checkpoint's {} ({}) is for inference",
+  return fmt::format("training is forecast in {}: the checkpoint's {} ({}) is for inference only",
                      text(w, "used"), text(w, "scheme"), text(w, "source"));
 }
 
 std::string scheme_replaced(const Warning& w) {
   return fmt::format(
-      "the checkpoint is in {} ({}), and {} has no {} unit: the weights stay in {} bits and the "
-      "kernel converts them to {} ({}), {}",
+      "the checkpoint is in {} ({}), but {} does not support {}: the weights stay in {} bits and "
+      "the kernel converts them to {} ({}), {}",
       text(w, "scheme"), text(w, "source"), w.subject, text(w, "compute_dtype"),
       fact<int64_t>(w, "weight_bits"), text(w, "dtype"), text(w, "used"),
       fact<int64_t>(w, "known") != 0
@@ -62,22 +62,20 @@ std::string scheme_replaced(const Warning& w) {
 
 std::string cache_dtype_replaced(const Warning& w) {
   return fmt::format(
-      "the checkpoint's cache is in {} ({}), and {} has no {} unit: the cache is in {}",
+      "the checkpoint's KV cache is in {} ({}), but {} does not support {}: the cache is in {}",
       text(w, "requested"), text(w, "source"), w.subject, text(w, "requested"), text(w, "used"));
 }
 
 std::string extrapolated(const Warning& w) {
   return fmt::format(
-      "{}{:.0f} % of the time is extrapolated beyond what the networks were trained on; the "
-      "interval is widened",
+      "{}{:.0f} % of the time is extrapolated outside the training range; the interval is widened",
       step_prefix(w), 100 * w.share);
 }
 
 std::string no_model(const Warning& w) {
   return fmt::format(
-      "{}these weights hold no model of {}: {:.0f} % of the time is the roofline of the data "
-      "sheet; "
-      "add measurements of such kernels with 'tilecast train --data'",
+      "{}the weights have no model for {}: {:.0f} % of the time comes from the roofline of the "
+      "data sheet; add measurements of such kernels with 'tilecast train --data'",
       step_prefix(w), text(w, "kernels"), 100 * w.share);
 }
 
@@ -101,7 +99,7 @@ std::string slower_experts(const Warning& w) {
 
 std::string does_not_fit(const Warning& w) {
   const auto needed = fact<int64_t>(w, "needed_bytes"), usable = fact<int64_t>(w, "usable_bytes");
-  const auto* ranks = find_fact<int64_t>(w, "ranks");  // token by token only
+  const auto* ranks = find_fact<int64_t>(w, "ranks");  // for text generation only
   std::string result = fmt::format(
       "does not fit: {} are missing{}; {} needed, {} has {}", format_bytes(needed - usable),
       ranks != nullptr && *ranks > 1 ? " on each GPU" : "", format_bytes(needed), w.subject,
@@ -114,8 +112,8 @@ std::string does_not_fit(const Warning& w) {
                           : fmt::format("; the largest batch that fits is {}", *batch);
   if (ranks != nullptr)
     result +=
-        "; more ranks (--tp), fewer bits (--dtype, --kv-dtype) or shorter sequences take less of "
-        "each GPU";
+        "; more ranks (--tp), lower precision (--dtype, --kv-dtype) or shorter sequences need less "
+        "memory on each GPU";
   return result;
 }
 
@@ -134,7 +132,7 @@ std::string overloaded(const Warning& w) {
                                : fmt::format("{:.3g} requests a second", fact<double>(w, "rate"));
   return fmt::format(
       "the server does not keep up with {}: it answers {:.3g} requests a second, and the queue "
-      "grows; waiting times follow from how long the load lasts",
+      "grows; waiting times depend on how long the load lasts",
       load, fact<double>(w, "answered"));
 }
 

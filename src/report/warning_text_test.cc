@@ -10,7 +10,7 @@ using Facts = std::vector<WarningFact>;
 TEST(WarningText, ACodeIsAWordAndASentenceOfItsFacts) {
   EXPECT_EQ(warning_text({WarningCode::kDtypeReplaced, "nvidia-t4", 0,
                           Facts{{"requested", "bf16"}, {"used", "fp16"}}}),
-            "nvidia-t4 has no bf16 unit: forecast in fp16 instead");
+            "nvidia-t4 does not support bf16: forecast in fp16 instead");
   EXPECT_EQ(warning_code_name(WarningCode::kDtypeReplaced), "dtype_replaced");
   EXPECT_EQ(warning_text({WarningCode::kDeviceFile, "mine", 0, Facts{{"message", "mine.json: x"}}}),
             "mine.json: x");

@@ -1,4 +1,4 @@
-// Text that fits into columns of a terminal: shortened names, broken lines.
+// Fits text into columns of a terminal: shortens names and wraps lines.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ constexpr const char* kEllipsis = "…";
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-/// The first `count` characters; UTF-8 is never cut inside one.
+/// The first `count` characters of UTF-8 text.
 std::string first_characters(const std::string& text, size_t count) {
   size_t end = 0;
   while (end < text.size() && count > 0) {
@@ -32,7 +32,7 @@ std::string last_characters(const std::string& text, size_t count) {
   return text.substr(start);
 }
 
-/// The longest end of `text` that follows a dot and takes `most` columns; "" where none does.
+/// The longest suffix of `text` that follows a dot and is at most `most` columns wide; "": none.
 std::string last_parts(const std::string& text, size_t most) {
   std::string result;
   for (size_t dot = text.rfind('.'); dot != std::string::npos; dot = text.rfind('.', dot - 1)) {
@@ -55,12 +55,12 @@ std::string shorten_middle(const std::string& text, size_t width) {
   if (display_width(text) <= width) return text;
   if (width < 4) return first_characters(text, width);
   const size_t room = width - 1;
-  // The last part tells names apart: it is kept whole where it fits at all.
+  // The last part distinguishes names, so it is kept completely if it fits.
   std::string tail = last_parts(text, 2 * room / 3);
   if (tail.empty()) tail = last_parts(text, room);
   if (display_width(tail) < 3) tail = last_characters(text, room / 2);
   std::string head = first_characters(text, room - display_width(tail));
-  // "layers.0." says as much as "layers.0.se".
+  // Cut at a dot: "layers.0." instead of "layers.0.se".
   const size_t stop = head.find_last_of(". ");
   if (stop != std::string::npos && 2 * (stop + 1) >= head.size()) head.resize(stop + 1);
   return head + kEllipsis + tail;
@@ -70,7 +70,7 @@ std::string shorten_end(const std::string& text, size_t width) {
   if (display_width(text) <= width) return text;
   if (width < 2) return first_characters(text, width);
   std::string head = first_characters(text, width - 1);
-  // A cut between words keeps all of the last one.
+  // If the cut is between words, the last word is complete.
   const bool inside = text[head.size()] != ' ';
   const size_t stop = head.rfind(' ');
   if (inside && stop != std::string::npos && 3 * stop >= 2 * head.size()) head.resize(stop);

@@ -15,7 +15,7 @@
 
 namespace tilecast {
 
-/// Words of a closed list of choices.h, in the order of its values.
+/// The names of an enum of choices.h, in the order of its values.
 template <typename Choice>
 const std::vector<std::string>& choice_names() {
   static constexpr auto kWords = choice_words(Choice{});
@@ -28,7 +28,7 @@ const std::string& choice_name(Choice choice) {
   return choice_names<Choice>()[static_cast<size_t>(choice)];
 }
 
-/// Names that `--dtype` takes; "amp", "amp-fp16" and "tf32" only with autocast.
+/// The values of `--dtype`; "amp", "amp-fp16" and "tf32" only if `autocast` is true.
 std::vector<std::string> precision_names(bool autocast);
 
 namespace internal {
@@ -47,7 +47,7 @@ T parse(const OptionDef& option, const std::string& text) {
   if constexpr (std::is_same_v<T, bool>) {
     return text == "on";
   } else if constexpr (std::is_enum_v<T>) {
-    const std::vector<std::string>& names = choice_names<T>();  // holds it: checked before
+    const std::vector<std::string>& names = choice_names<T>();  // contains it: checked before
     return static_cast<T>(std::find(names.begin(), names.end(), text) - names.begin());
   } else if constexpr (std::is_same_v<T, int64_t>) {
     return whole_value(option, text);
@@ -75,8 +75,8 @@ std::string text_of(const OptionDef& option, const T& value) {
 
 }  // namespace internal
 
-/// Of the field that `Field` picks from a request: an enum, bool ("on", "off"), string, whole
-/// number or number, or an optional of them.
+/// Access to the field of a request that `Field` returns: an enum, bool ("on", "off"), string or
+/// number, or an optional of one.
 template <auto Field>
 OptionAccess field() {
   using Stored = std::remove_cvref_t<decltype(Field(std::declval<Request&>()))>;
@@ -90,7 +90,7 @@ OptionAccess field() {
   access.get = [](const Request& request, const OptionDef& option) -> std::string {
     const Stored& value = Field(request);
     if constexpr (std::is_same_v<Stored, T>) {
-      // 0 of a number without a default: it was not given.
+      // A number without a default is 0 if it was not given.
       const bool left_out = option.default_value.empty() && value == Stored{} && !std::is_enum_v<T>;
       return left_out ? "" : internal::text_of(option, value);
     } else {
@@ -100,7 +100,8 @@ OptionAccess field() {
   return access;
 }
 
-/// Of two fields: "800", or "800:1000" for a server. Asks for an answer token by token.
+/// Access to a length in two fields: "800", or "800:1000" for a server. Setting it makes the
+/// request one for text generation.
 template <auto Low, auto High>
 OptionAccess length_range() {
   OptionAccess access;
@@ -111,16 +112,16 @@ OptionAccess length_range() {
   };
   access.get = [](const Request& request, const OptionDef&) -> std::string {
     if (request.kind == RequestKind::kPass) return "";
-    const int64_t low = Low(request), high = High(request);  // high: 0 where all are alike
+    const int64_t low = Low(request), high = High(request);  // high: 0 if all lengths are equal
     return high == 0 || high == low ? number_text(low) : number_text(low) + ":" + number_text(high);
   };
   return access;
 }
 
-/// "static" or "continuous": the kind of a request token by token.
+/// "static" or "continuous": the kind of a request for text generation.
 OptionAccess schedule();
 
-/// A trace of requests, which is read when it is set.
+/// The file of a trace, which is read when the option is set.
 OptionAccess trace_file();
 
 }  // namespace tilecast

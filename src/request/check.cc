@@ -1,5 +1,5 @@
-// What requests may hold: the same as their options take from text, which the setters check, and
-// only options that the request's kind has.
+// Checks requests: each value must be one that its option accepts as text, and each option must
+// apply to the kind of request.
 
 #include <fmt/format.h>
 
@@ -43,8 +43,8 @@ void check_static(const Request& r) {
   const auto check = [](const char* name, int64_t low, int64_t high) {
     if (high > low)
       refuse(
-          fmt::format("`{}` {}:{}: all sequences of a static batch are alike; give one number, or "
-                      "use `schedule` continuous",
+          fmt::format("`{}` {}:{}: all sequences of a static batch have the same length; give one "
+                      "number, or use `schedule` continuous",
                       name, low, high));
   };
   check("prompt", r.prompt, r.load.max_prompt);
@@ -64,12 +64,12 @@ void check_server(const Request& r) {
                        loads == 0 ? "" : ", found more than one"));
   if (r.batch != 1)
     refuse(
-        "`batch` does not go with `schedule` continuous, whose batches follow from the load; use "
-        "`concurrency`");
+        "`batch` cannot be combined with `schedule` continuous, where batches result from the "
+        "load; use `concurrency`");
   if (r.execution.software == Software::kPyTorch) {
     constexpr auto kWords = choice_words(Software{});
     refuse(
-        fmt::format("`schedule` continuous: PyTorch has no scheduler of requests; use another "
+        fmt::format("`schedule` continuous: PyTorch has no request scheduler; use another "
                     "`software` ({}), or `schedule` static",
                     fmt::join(kWords.begin() + 1, kWords.end(), ", ")));
   }
@@ -101,11 +101,11 @@ void set_option(Request& request, const OptionDef& option, const std::string& te
 
 std::string why_not(const OptionDef& option, RequestKind kind) {
   if (kind == RequestKind::kPass)
-    return fmt::format("`{}` needs `prompt` (or `trace`): it is of a forecast token by token",
+    return fmt::format("`{}` needs `prompt` (or `trace`): it applies to text generation only",
                        option.name);
   if (option.applies_to(RequestKind::kServe))
     return fmt::format("`{}` needs `schedule` continuous", option.name);
-  return fmt::format("`{}` does not go with `prompt`", option.name);
+  return fmt::format("`{}` cannot be combined with `prompt`", option.name);
 }
 
 void check_request(const Request& request) {

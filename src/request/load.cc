@@ -64,8 +64,8 @@ std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& 
 int64_t request_count(const Load& load) {
   if (load.requests > 0) return load.requests;
   if (!load.trace.empty()) return static_cast<int64_t>(load.trace.size());
-  // A closed loop: four rounds between the first and the last. An open one: enough that the 99th
-  // percentile is the mean of ten requests.
+  // With clients: four requests per client between the first and the last. With a rate: enough that
+  // ten requests are slower than the 99th percentile.
   constexpr int64_t kRounds = 6, kMin = 200, kMax = 20000, kOpen = 1000;
   return load.rate > 0 ? kOpen : std::clamp(kRounds * std::min(load.concurrency, kMax), kMin, kMax);
 }

@@ -10,12 +10,12 @@
 
 namespace tilecast {
 
-/// The requests of a trace in the order of their arrival. `text` is CSV with the columns `arrival`
-/// (or `arrival_s`, seconds), `prompt` and `output` (tokens); `path` is named in messages.
-/// Throws Error{kInput} with path and line where a value is none, or where there is no request.
+/// Parses a trace and sorts it by arrival. `text` is CSV with the columns `arrival` (or
+/// `arrival_s`, seconds), `prompt` and `output` (tokens); `path` is its name in messages. Throws
+/// Error{kInput} with path and line for a bad value, or if there are no requests.
 std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& path);
 
-/// Requests that are simulated: as asked, else all of a trace, else enough for a steady part.
+/// How many requests are simulated: as given, else all of a trace, else enough for a steady state.
 int64_t request_count(const Load& load);
 
 }  // namespace tilecast

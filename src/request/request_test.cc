@@ -108,7 +108,7 @@ TEST(Options, EveryChoiceIsTakenAndNothingElse) {
 
 TEST(Requests, OptionsOfOtherKindsAreRefused) {
   EXPECT_ERROR(check_request({.kind = RequestKind::kGenerate, .mode = Mode::kTraining}), kInput,
-               "`mode` does not go with `prompt`");
+               "`mode` cannot be combined with `prompt`");
   EXPECT_ERROR(check_request({.kind = RequestKind::kGenerate, .load = {.concurrency = 3}}), kInput,
                "`concurrency` needs `schedule` continuous");
   EXPECT_ERROR(check_request({.execution = {.cuda_graphs = false}}), kInput,

@@ -11,7 +11,7 @@
 namespace tilecast {
 namespace {
 
-/// nullopt where the text is no number of the type from the option's least to its most.
+/// nullopt if the text is not a number of the type within the option's range.
 template <typename T>
 std::optional<T> find_number(const OptionDef& option, std::string_view text) {
   T value = 0;

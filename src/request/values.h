@@ -1,6 +1,7 @@
 #pragma once
 
-// Numbers of options as text. What reads them throws Error{kInput} naming the option in backquotes.
+// Numbers of options as text. The parsing functions throw Error{kInput} that names the option in
+// backquotes.
 
 #include <cstdint>
 #include <string>
@@ -10,16 +11,16 @@
 
 namespace tilecast {
 
-/// A whole number from the option's least to its most.
+/// A whole number within the option's range.
 int64_t whole_value(const OptionDef& option, const std::string& text);
 
-/// "800" or "800:1000"; one number is a range of itself.
+/// "800" or "800:1000"; a single number N means N:N.
 std::pair<int64_t, int64_t> range_value(const OptionDef& option, const std::string& text);
 
-/// A number from the option's least to its most.
+/// A number within the option's range.
 double number_value(const OptionDef& option, const std::string& text);
 
-/// The shortest text that is read back as the same number.
+/// The shortest text that parses to the same number.
 std::string number_text(int64_t value);
 std::string number_text(double value);
 

@@ -228,7 +228,7 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
                           [](const Warning& warning) {
                             return warning.code == WarningCode::kNoModel &&
                                    warning_text(warning).find(
-                                       "these weights hold no model of linear bf16, matmul bf16") ==
+                                       "the weights have no model for linear bf16, matmul bf16") ==
                                        0;
                           }))
       << forecast.warnings.size();

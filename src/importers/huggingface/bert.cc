@@ -28,7 +28,8 @@ BertConfig read_config(const JsonObject& c) {
   config.activation = c.optional_string({"hidden_act"}).value_or("gelu");
   check_activation(c, "hidden_act", config.activation);
   head_dim_of(c, "hidden_size", config.hidden_dim, "num_attention_heads", config.heads);
-  // The heads follow the class that the config names; pre-training has all of them.
+  // The class named in the config decides which heads there are; the default, pre-training, has
+  // all.
   std::string name = "BertForPreTraining";
   if (c.has("architectures") && !c.strings("architectures").empty())
     name = c.strings("architectures").front();
@@ -73,7 +74,7 @@ std::vector<TensorId> heads(Layers& f, const BertConfig& c, TensorId x, TensorId
   }
   if (!c.vocabulary_head && c.labels == 0) outputs.push_back(x);
   if (!c.pooler) return outputs;
-  // The first token of each sequence: a strided view that linear reads in place.
+  // The first token of each sequence, a strided view that linear reads in place.
   const TensorId first =
       f.op("gather_rows", {x}, "pooler.first_token", {{"rows", f.request().batch}});
   const TensorId pooled =
@@ -89,7 +90,7 @@ Graph build(const BertConfig& c, const GraphRequest& request) {
   const int64_t batch = request.batch;
   const int64_t s = request.seq;
   b.begin_segment("embeddings", 1);
-  // No mask is given: the model makes one of all ones.
+  // Without an attention mask as input, the model creates one of all ones.
   const TensorId like = b.tensor({.name = "attention_mask",
                                   .shape = {batch, 1, 1, s},
                                   .dtype = request.dtype,

@@ -1,7 +1,7 @@
-// Decoder-only models at the level of modules (transformers/models/llama/modeling_llama.py and its
-// kin): one description, of which passes make what eager PyTorch launches and what serving software
-// does. Experts are taken as one fused operator. Not told apart: which half of a head a partial
-// rotary embedding leaves alone.
+// Builds decoder-only models as graphs of modules (transformers/models/llama/modeling_llama.py and
+// similar). Passes turn the graph into the kernels of eager PyTorch or of serving software. A layer
+// of experts is one fused operator. Not modelled: partial rotary embeddings, which rotate only a
+// part of each head.
 
 #include "importers/huggingface/decoder.h"
 
@@ -57,7 +57,8 @@ class DecoderGraph {
     return c_.rotary ? f_.op("apply_rotary", {x, angles_[0], angles_[1]}, name) : x;
   }
 
-  /// Heads of queries and keys, [b, heads, s, size], normalized where the family does.
+  /// Splits queries or keys into heads, [b, heads, s, head_dim], and normalizes them if the family
+  /// does.
   TensorId heads_of(TensorId x, int64_t heads, const std::string& norm_name) {
     if (!c_.qk_norm || norm_name.empty()) return f_.split_heads(x, heads);
     const TensorId wide = f_.view(x, {request_.batch, request_.seq, heads, c_.head_dim});
@@ -105,7 +106,7 @@ class DecoderGraph {
     return f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(further));
   }
 
-  /// DeepSeek's latent attention. Every rank makes both latent vectors whole.
+  /// DeepSeek's multi-head latent attention. Every rank computes both latent vectors completely.
   TensorId latent_attention(TensorId x, const std::string& p) {
     const DecoderConfig::Latent& l = c_.latent;
     TensorId q = x;
@@ -161,7 +162,7 @@ class DecoderGraph {
     const TensorId logits = f_.linear(x, p + "gate", {e.num_experts, e.bias});
     f_.op("softmax", {logits}, p + "gate.softmax");
     const Layers::Split by_gate = f_.outputs(1, {e.ffn_dim, e.ffn_dim});
-    // Counted with the weights; their traffic is nothing beside them.
+    // Counted as weights only; their memory traffic is negligible.
     if (e.score_correction_bias) f_.weight(p + "gate.e_score_correction_bias", {e.num_experts});
     if (e.bias) {
       f_.weight(p + "experts.gate_up_bias", {e.num_experts, 2 * e.ffn_dim}, 1, by_gate);

@@ -31,7 +31,7 @@ void read_attention(const JsonObject& c, DecoderConfig& config) {
                                            "num_attention_heads", config.heads);
   if (config.head_dim % 2 != 0)
     c.fail("num_attention_heads",
-           fmt::format("rotary embedding needs an even head size, found {}", config.head_dim));
+           fmt::format("rotary embedding needs an even head_dim, found {}", config.head_dim));
   config.attention_dropout = c.has("attention_dropout") && c.number("attention_dropout") > 0;
   config.qkv_bias = config.out_bias = c.boolean("attention_bias", false);
 }
@@ -49,7 +49,7 @@ void read_common(const JsonObject& c, DecoderConfig& config) {
   config.tied_embeddings = c.boolean("tie_word_embeddings", false);
 }
 
-/// Layers that attend to a window: named one by one, or each but every `pattern`-th.
+/// Which layers have a sliding window: `layer_types` lists them, else all but every `pattern`-th.
 void read_windows(const JsonObject& c, DecoderConfig& config, const std::string& key,
                   int64_t pattern) {
   const std::optional<int64_t> window = c.optional_integer({key}, 0, kLargestConfigSize);
@@ -199,7 +199,8 @@ void deepseek(const JsonObject& c, DecoderConfig& config) {
       config.experts.ffn_dim * c.optional_integer({"n_shared_experts"}, 0, 1024).value_or(0);
 }
 
-/// Queries and keys are normalized over all heads together; the same traffic is taken per head.
+/// Queries and keys are normalized over all heads together; modelled as one norm per head, with the
+/// same memory traffic.
 void minimax_m2(const JsonObject& c, DecoderConfig& config) {
   for (const Json& type : c.json().value("attn_type_list", Json::array())) {
     if (type != 1)
@@ -310,9 +311,8 @@ DecoderConfig read_decoder_config(const JsonObject& json) {
     family.read(json, config);
     return config;
   }
-  throw Error(
-      ErrorKind::kUnsupported,
-      fmt::format("{}: 'model_type': '{}' is no decoder that is known", json.where(), type));
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("{}: 'model_type': '{}' is not a known decoder", json.where(), type));
 }
 
 }  // namespace tilecast

@@ -1,5 +1,5 @@
-// A decoder of a Hugging Face config: its graph, how the checkpoint stores each layer, and what
-// serving depends on.
+// Reads a decoder's Hugging Face config: its graph, how the checkpoint stores each layer, and the
+// facts that serving needs.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,8 @@
 namespace tilecast {
 namespace {
 
-/// A scheme that the config gives to modules which the model has not is no silent full width.
+/// A scheme that applies to none of the model's modules must not be ignored silently: the weights
+/// would be forecast in full precision.
 void note_unused_schemes(const std::vector<QuantScheme>& given, const std::string& where,
                          Checkpoint& checkpoint) {
   std::vector<std::string> unused;
@@ -24,13 +25,11 @@ void note_unused_schemes(const std::vector<QuantScheme>& given, const std::strin
   if (unused.empty()) return;
   if (checkpoint.schemes.empty()) {
     checkpoint.problem = fmt::format(
-        "{}: '{}': stores weights in {}, but no layer of the model is among the modules "
-        "that it names",
-        where, checkpoint.quantization, join(unused, ", "));
+        "{}: '{}': stores weights in {}, but no layer of the model is among its modules", where,
+        checkpoint.quantization, join(unused, ", "));
   } else {
-    checkpoint.warnings.push_back(
-        fmt::format("{}: no layer of the model is among the modules that are stored in {}",
-                    checkpoint.quantization, join(unused, ", ")));
+    checkpoint.warnings.push_back(fmt::format("{}: no layer of the model is stored in {}",
+                                              checkpoint.quantization, join(unused, ", ")));
   }
 }
 
@@ -45,14 +44,14 @@ void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpo
       config.layers[index].schemes.push_back(scheme);
     }
   };
-  // No published model has more layers; what is beyond is as the last of these.
+  // No published model has more layers; further layers are treated like the last of these.
   constexpr size_t kMaxAsked = 2048;
   for (size_t i = 0; i < config.layers.size(); ++i) {
     if (i >= kMaxAsked) {
       config.layers[i].schemes = config.layers[kMaxAsked - 1].schemes;
       continue;
     }
-    // What holds the most weights first.
+    // The modules with the most weights come first.
     if (config.layers[i].is_moe) ask(i, "mlp", {"experts"});
     const bool shared = config.layers[i].is_moe && config.experts.shared_ffn_dim > 0;
     if (shared) ask(i, "mlp.shared_experts", {"down_proj", "gate_proj", "up_proj"});
@@ -65,7 +64,7 @@ void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpo
     }
   }
   const std::vector<QuantScheme> given = std::exchange(checkpoint.schemes, {});
-  // The last layer stands for most: the first ones are often dense or left as they are.
+  // Start with the last layer: the first layers are often dense or not quantized.
   for (auto layer = config.layers.rbegin(); layer != config.layers.rend(); ++layer) {
     for (const QuantScheme scheme : layer->schemes) {
       const auto& known = checkpoint.schemes;

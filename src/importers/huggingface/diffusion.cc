@@ -1,5 +1,5 @@
-// Image generators by their diffusers configs: the U-Net of Stable Diffusion (UNet2DConditionModel)
-// and the diffusion transformer (DiTTransformer2DModel). One pass: one step of denoising.
+// Reads diffusers configs of image generators: the U-Net of Stable Diffusion (UNet2DConditionModel)
+// and the diffusion transformer (DiTTransformer2DModel). One pass is one denoising step.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kLargestSide = 1 << 14;
 
-/// Blocks that both share.
+/// Blocks that both models use.
 class Diffusion {
  public:
   Diffusion(Graph& graph, const GraphRequest& request) : f_(graph, request) {}
@@ -30,7 +30,8 @@ class Diffusion {
                  name, {{"stride", stride}, {"padding", kernel / 2}});
   }
 
-  /// Of x [b, s, width] to `to`; queries, keys and values have no bias in the U-Net.
+  /// Attention of x [b, s, hidden_dim] to `to`. In the U-Net, the projections of queries, keys and
+  /// values have no bias.
   TensorId attention(TensorId x, TensorId to, const std::string& p, int64_t heads, bool bias) {
     const int64_t hidden_dim = shape_of(x).back();
     const auto project = [&](TensorId from, const char* name) {
@@ -41,7 +42,7 @@ class Diffusion {
     return f_.linear(context, p + "to_out", {hidden_dim});
   }
 
-  /// Sines and cosines of the step, through two linear layers.
+  /// Embeds the time step: sines and cosines, then two linear layers.
   TensorId embed_step(int64_t channels, int64_t hidden_dim, const std::string& p) {
     const TensorId waves =
         b().input("timestep_waves", {f_.request().batch, channels}, f_.request().dtype);
@@ -99,13 +100,13 @@ UnetConfig read_unet_config(const JsonObject& c) {
   for (const std::string& type : up)
     u.up_attention.push_back(attends("up_block_types", type, "CrossAttnUpBlock2D", "UpBlock2D"));
   u.channels = per_block(c, "block_out_channels", down.size(), 0);
-  // The field named after a head's size holds the number of heads, for old configs' sake.
+  // In old configs, the field attention_head_dim holds the number of heads.
   u.heads = per_block(c, "attention_head_dim", down.size(), 8);
   u.depths = per_block(c, "transformer_layers_per_block", down.size(), 1);
   for (size_t i = 0; i < down.size(); ++i) {
     if (u.channels[i] % u.groups != 0 || u.channels[i] % u.heads[i] != 0)
       c.fail("block_out_channels",
-             fmt::format("{} channels are not divided by {} groups and {} heads", u.channels[i],
+             fmt::format("{} channels are not divisible by {} groups and {} heads", u.channels[i],
                          u.groups, u.heads[i]));
   }
   if (u.side >> (down.size() - 1) < 1)
@@ -198,7 +199,7 @@ class Unet : public Diffusion {
                 {y, attention(f_.layer_norm(y, q + "norm2"), text_, q + "attn2.", c_.heads[block],
                               false)},
                 q + "attn2.residual");
-      // GEGLU: half of the columns through gelu, times the other half.
+      // GEGLU: gelu of one half of the columns times the other half.
       const TensorId wide =
           f_.linear(f_.layer_norm(y, q + "norm3"), q + "ff.proj", {8 * hidden_dim});
       const std::vector<TensorId> halves = b().add("split", {wide}, q + "ff.split", {{"parts", 2}});
@@ -268,7 +269,7 @@ class Dit : public Diffusion {
   }
 
  private:
-  /// Each block embeds the step and the class anew (adaLN-Zero).
+  /// Each block has its own embedding of time step and class (adaLN-Zero).
   TensorId embed_condition(const std::string& p) {
     const TensorId step = embed_step(256, c_.hidden_dim, p + "timestep_embedder.");
     const TensorId table = f_.weight(p + "class_embedder", {c_.classes + 1, c_.hidden_dim});
@@ -277,7 +278,7 @@ class Dit : public Diffusion {
     return f_.op("add", {step, label}, p + "condition");
   }
 
-  /// A row of the condition's columns for each sample, [b, 1, width].
+  /// One part of the condition for each sample, [b, 1, hidden_dim].
   TensorId part(TensorId condition, const std::string& name) {
     return f_.view(f_.op("slice_columns", {condition}, name, {{"columns", c_.hidden_dim}}),
                    {f_.request().batch, 1, c_.hidden_dim});

@@ -9,21 +9,21 @@
 
 namespace tilecast {
 
-/// One family of Hugging Face models, by the `model_type` of its config.json.
+/// One family of Hugging Face models, identified by the `model_type` of its config.json.
 struct FamilyDef {
   std::string_view model_type;
-  /// Classes in `architectures` begin with this ("Llama" of LlamaForCausalLM); it decides where the
-  /// model_type is not known. "": none.
+  /// The prefix of class names in `architectures` ("Llama" of LlamaForCausalLM), used if the
+  /// model_type is unknown. "": none.
   std::string_view architecture;
   std::string_view doc;
   Model (*read)(const JsonObject& config);
 };
 
-/// Types and quantization. What cannot be read of the quantization is kept as `problem`. Throws
+/// Reads dtypes and quantization. A quantization that cannot be read is stored as `problem`. Throws
 /// Error{kInput} for fields of a wrong type.
 Checkpoint read_checkpoint(const JsonObject& config);
 
-/// A Model that builds its graphs from a config that was read before.
+/// A Model that builds its graphs from a parsed config.
 template <typename Config>
 Model make_model(const Config& config, int64_t default_seq, std::optional<int64_t> max_positions,
                  Graph (*build)(const Config&, const GraphRequest&)) {
@@ -35,10 +35,10 @@ Model make_model(const Config& config, int64_t default_seq, std::optional<int64_
   return model;
 }
 
-/// Largest size that a config may name; beyond it is a typing mistake.
+/// Upper limit for sizes in configs; anything larger is a typing mistake.
 inline constexpr int64_t kLargestConfigSize = int64_t{1} << 31;
 
-/// heads × head size must be the width. Throws Error{kInput} naming both fields.
+/// hidden_dim / heads. Throws Error{kInput} that names both fields if it is not a whole number.
 int64_t head_dim_of(const JsonObject& config, std::string_view hidden_key, int64_t hidden_dim,
                     std::string_view heads_key, int64_t heads);
 

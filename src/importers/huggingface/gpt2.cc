@@ -96,7 +96,7 @@ Model read_gpt2(const JsonObject& json) {
   decoder.heads = decoder.kv_heads = config.heads;
   decoder.ffn_dim = config.ffn_dim;
   decoder.embedding_parameters =
-      config.max_positions * config.hidden_dim;  // the words' table is the output layer too
+      config.max_positions * config.hidden_dim;  // the token embedding is also the output layer
   decoder.kv_cache_dim = 2 * config.hidden_dim;
   decoder.windows.assign(static_cast<size_t>(config.layers), 0);
   model.decoder = std::move(decoder);

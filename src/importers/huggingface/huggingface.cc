@@ -1,4 +1,4 @@
-// Hugging Face config.json: sizes alone, no weights, no Python.
+// Imports a Hugging Face config.json. Only the sizes are read: no weights, no Python.
 
 #include <fmt/format.h>
 
@@ -62,7 +62,7 @@ const FamilyDef* family_of_type(std::string_view type) {
   return nullptr;
 }
 
-/// "LlamaForCausalLM" → "Llama"; "" where the config names no class.
+/// "LlamaForCausalLM" → "Llama"; "" if the config names no class.
 std::string architecture_of(const JsonObject& config) {
   if (!config.has("architectures")) return "";
   const std::vector<std::string> classes = config.strings("architectures");
@@ -83,8 +83,8 @@ const FamilyDef* family_of_architecture(std::string_view architecture) {
   return nullptr;
 }
 
-/// Fields of transformers' LlamaConfig and of what every config has. A family with these alone, all
-/// that shape the model among them, may be a Llama by another name.
+/// Fields of transformers' LlamaConfig and fields common to all configs. If an unknown family has
+/// all fields that define the shape of a Llama and no others, it is read as a Llama.
 bool has_fields_of_a_llama(const JsonObject& config) {
   static const std::vector<std::string> shape = {
       "hidden_size", "intermediate_size",       "num_hidden_layers", "num_attention_heads",
@@ -125,7 +125,7 @@ bool has_fields_of_a_llama(const JsonObject& config) {
 }
 
 Model read_as(const FamilyDef& family, Json json, const std::string& where) {
-  // Readers of several families ask the config which one it is.
+  // The reader of several families looks up the type in the config.
   if (!json.contains("_class_name")) json["model_type"] = family.model_type;
   const JsonObject config(json, where);
   Model model = family.read(config);
@@ -139,11 +139,11 @@ Model read_as(const FamilyDef& family, Json json, const std::string& where) {
   std::vector<std::string> names;
   for (const FamilyDef& family : families()) {
     names.emplace_back(family.model_type);
-    // The outer config of a text part, which stands in its 'text_config'.
+    // The outer config of a text model, which is in its 'text_config'.
     if (constexpr std::string_view kText = "_text"; names.back().ends_with(kText))
       names.push_back(names.back().substr(0, names.back().size() - kText.size()));
   }
-  // A DeepSeek-V3 by its architecture, and around one in its 'text_config'.
+  // Kimi K2 has the architecture of DeepSeek-V3; Kimi K2.5 has one in its 'text_config'.
   names.insert(names.end(), {"kimi_k2", "kimi_k25"});
   if (type.empty()) config.fail("model_type", "is missing; expected one of " + join(names, ", "));
   const std::string architecture = architecture_of(config);
@@ -157,7 +157,7 @@ Model read_as(const FamilyDef& family, Json json, const std::string& where) {
           did_you_mean(type, names), join(names, ", ")));
 }
 
-/// The language model of a config with several towers: the field that holds it; "" for none.
+/// For a multimodal config, the field that holds the language model; "": none.
 std::string text_field(const JsonObject& config) {
   for (const char* key : {"text_config", "llm_config", "language_config"}) {
     if (config.has(key)) return key;
@@ -165,12 +165,13 @@ std::string text_field(const JsonObject& config) {
   return "";
 }
 
-/// The language model of a config that holds one beside a vision tower, with what the outer config
-/// says of both.
+/// The config of the language model in a multimodal config, completed by fields of the outer config
+/// that apply to all parts.
 Json multimodal_text(const JsonObject& json, const std::string& key) {
   const JsonObject given = json.object(key);
   Json text = Json::object();
-  // Published Gemma 3 configs leave out what equals transformers' defaults (Gemma3TextConfig).
+  // Published Gemma 3 configs leave out fields with transformers' default values
+  // (Gemma3TextConfig).
   if (json.optional_string({"model_type"}).value_or("") == "gemma3")
     text = {{"model_type", "gemma3_text"},
             {"num_attention_heads", 8},
@@ -180,7 +181,7 @@ Json multimodal_text(const JsonObject& json, const std::string& key) {
             {"max_position_embeddings", 131072},
             {"hidden_activation", "gelu_pytorch_tanh"}};
   text.update(given.json());
-  // What holds for the whole stands outside.
+  // Fields that apply to all parts are in the outer config.
   for (const char* field :
        {"quantization_config", kQuantConfigFile, "torch_dtype", "dtype", "tie_word_embeddings"}) {
     if (!given.has(field) && json.has(field)) text[field] = json.json()[field];
@@ -190,7 +191,7 @@ Json multimodal_text(const JsonObject& json, const std::string& key) {
 
 Model read_any(const Json& json, const std::string& where) {
   const JsonObject config(json, where);
-  // diffusers name the class instead.
+  // diffusers configs name the class instead.
   const std::string key =
       config.has("model_type") || !config.has("_class_name") ? "model_type" : "_class_name";
   const std::string type = config.optional_string({key}).value_or("");
@@ -200,9 +201,8 @@ Model read_any(const Json& json, const std::string& where) {
     Model model = read_as(*family, json, where);
     if (named != nullptr && named != family && !family->architecture.empty())
       model.warnings.push_back(
-          fmt::format("the config's 'model_type' is '{}', its 'architectures' is of '{}'; read as "
-                      "'{}'",
-                      type, named->model_type, type));
+          fmt::format("'model_type' is '{}', but 'architectures' names '{}'; read as '{}'", type,
+                      named->model_type, type));
     return model;
   }
   if (const std::string text = text_field(config); !text.empty()) {
@@ -210,17 +210,18 @@ Model read_any(const Json& json, const std::string& where) {
     if (!inner.contains("model_type")) inner["model_type"] = type + "_text";
     Model model = read_any(inner, where + ": " + text);
     model.warnings.push_back(
-        fmt::format("of '{}' the language model ('{}') alone is forecast, without its other towers",
+        fmt::format("only the language model ('{1}') of '{0}' is forecast, not its other parts",
                     shown_name(type), text));
     return model;
   }
-  if (family_of_type(type + "_text") != nullptr) config.object("text_config");  // is missing
+  // throws: it is missing.
+  if (family_of_type(type + "_text") != nullptr) config.object("text_config");
   if (named != nullptr) return read_as(*named, json, where);
   if (type.empty() || !has_fields_of_a_llama(config)) unknown_family(config, key, type);
   Model model = read_as(*family_of_type("llama"), json, where);
-  model.warnings.push_back(fmt::format(
-      "the family '{}' is not known; its config has the fields of a Llama and is read as one",
-      shown_name(type)));
+  model.warnings.push_back(
+      fmt::format("unknown family '{}': its config has the fields of a Llama and is read as one",
+                  shown_name(type)));
   return model;
 }
 
@@ -240,8 +241,9 @@ Model import_config(const ModelText& text) {
 int64_t head_dim_of(const JsonObject& config, std::string_view hidden_key, int64_t hidden_dim,
                     std::string_view heads_key, int64_t heads) {
   if (hidden_dim % heads != 0)
-    config.fail(std::string(heads_key), fmt::format("{} heads do not divide the width {} ('{}')",
-                                                    heads, hidden_dim, hidden_key));
+    config.fail(std::string(heads_key),
+                fmt::format("{} heads do not divide the hidden size {} ('{}')", heads, hidden_dim,
+                            hidden_key));
   return hidden_dim / heads;
 }
 
@@ -259,7 +261,7 @@ Checkpoint read_checkpoint(const JsonObject& config) {
     const auto found = known.find(bare);
     if (found == known.end()) {
       checkpoint.problem = fmt::format(
-          "{}: '{}': a checkpoint in '{}' is not forecast; known: float32, float16, bfloat16",
+          "{}: '{}': a checkpoint in '{}' is not supported; known: float32, float16, bfloat16",
           config.where(), field, shown_name(*name));
       return checkpoint;
     }
@@ -278,7 +280,7 @@ Checkpoint read_checkpoint(const JsonObject& config) {
       if (scheme != read->scheme) checkpoint.schemes.push_back(scheme);
     }
     if (checkpoint.schemes.empty()) return checkpoint;
-    // Shared: read-only, and copied with every graph's request.
+    // Shared, because the function is copied with each request; read-only.
     const auto shared = std::make_shared<const Quantization>(std::move(*read));
     checkpoint.scheme_of = [shared](std::string_view module) { return shared->of(module); };
   } catch (const Error& error) {

@@ -10,7 +10,7 @@
 namespace tilecast {
 namespace {
 
-/// An activation's Hugging Face name and operator.
+/// The Hugging Face name of an activation and its operator.
 struct Activation {
   std::string_view name, op;
 };

@@ -9,8 +9,8 @@
 
 namespace tilecast {
 
-/// The building blocks that the model families share: modules, of which `decompose` makes what
-/// PyTorch launches and `shard` the share of one rank.
+/// Building blocks shared by the model families. They add modules, which `decompose` and `shard`
+/// transform later.
 class Layers {
  public:
   Layers(Graph& graph, const GraphRequest& request) : builder_(graph), request_(request) {}
@@ -18,10 +18,11 @@ class Layers {
   GraphBuilder& builder() { return builder_; }
   const GraphRequest& request() const { return request_; }
 
-  /// How tensor parallelism divides a weight: its rows or columns, by parts in units that stay
-  /// together (WeightSplit). No parts: every rank holds the whole.
+  /// How tensor parallelism divides a linear layer, along its inputs or its outputs; parts and
+  /// units as in WeightSplit. No parts: replicated.
   struct Split {
-    bool inputs = false;  ///< what the layer is given is divided; else what it gives
+    /// Divided along the inputs (row-parallel); else along the outputs (column-parallel).
+    bool inputs = false;
     int64_t unit = 1;
     std::array<int64_t, 3> parts{};
   };
@@ -30,13 +31,13 @@ class Layers {
 
   TensorId ids(const std::string& name, Shape shape);
   TensorId weight(const std::string& name, Shape shape);
-  /// A weight of which dimension `dim` is divided.
+  /// A weight that is divided along dimension `dim`.
   TensorId weight(const std::string& name, Shape shape, size_t dim, const Split& split);
   TensorId op(std::string_view op, std::vector<TensorId> inputs, const std::string& name,
               std::vector<Attribute> attributes = {});
   TensorId view(TensorId x, Shape shape);
   TensorId transpose(TensorId x, std::vector<int64_t> order);
-  /// Some columns of the last dimension: a view.
+  /// The next `columns` columns of the last dimension, as a view.
   TensorId slice(TensorId x, int64_t columns, const std::string& name);
 
   struct Linear {
@@ -48,24 +49,25 @@ class Layers {
   TensorId linear(TensorId x, const std::string& name, const Linear& options);
   TensorId layer_norm(TensorId x, const std::string& name);
   TensorId rms_norm(TensorId x, const std::string& name, bool weighted = true);
-  /// With probability 0, nothing.
+  /// Returns x if `active` is false (probability 0).
   TensorId dropout(TensorId x, const std::string& name, bool active = true);
   TensorId embedding(TensorId table, TensorId ids, const std::string& name);
-  /// A table of which each rank holds some rows.
+  /// An embedding table whose rows are divided over the ranks.
   TensorId vocabulary_table(const std::string& name, int64_t rows, int64_t hidden_dim);
 
-  /// [b, s, heads · size] (or with heads apart) → [b, heads, s, size].
+  /// [b, s, heads · head_dim] or [b, s, heads, head_dim] → [b, heads, s, head_dim].
   TensorId split_heads(TensorId x, int64_t heads);
 
-  /// Attention of [b, heads, s, size] operands: [b, s, heads · size]. `attributes` are those of the
-  /// operator sdpa.
+  /// Attention of [b, heads, s, head_dim] operands; returns [b, s, heads · head_dim]. `attributes`
+  /// are those of the operator sdpa.
   TensorId attention(TensorId q, TensorId k, TensorId v, const std::string& name,
                      std::vector<Attribute> attributes, std::vector<TensorId> mask_and_sinks = {});
 
-  /// One activation by its Hugging Face name. Throws Error{kUnsupported} for an unknown name.
+  /// An activation by its Hugging Face name. Throws Error{kUnsupported} for an unknown name.
   TensorId activation(TensorId x, const std::string& function, const std::string& name);
 
-  /// Names of a feed-forward layer's parts: linear, activation, linear.
+  /// A feed-forward layer: linear, activation, linear. The first three fields are the names of the
+  /// parts.
   struct FeedForward {
     std::string up, act, down;
     std::string activation;
@@ -75,7 +77,7 @@ class Layers {
   };
   TensorId feed_forward(TensorId x, const FeedForward& options);
 
-  /// A causal mask [1, 1, s, s] for activations [b, s, width], made on the device.
+  /// A causal mask [1, 1, s, s] for activations [b, s, hidden_dim], computed on the device.
   TensorId causal_mask(TensorId x, const std::string& name);
 
  private:
@@ -83,7 +85,7 @@ class Layers {
   GraphRequest request_;
 };
 
-/// Throws Error{kUnsupported} naming the field where `function` is not known to Layers::activation.
+/// Throws Error{kUnsupported} that names the field if Layers::activation does not know `function`.
 void check_activation(const JsonObject& config, const std::string& key,
                       const std::string& function);
 

@@ -1,4 +1,4 @@
-// Which modules a list in a quantization config means.
+// Decides which modules a list in a quantization config refers to.
 
 #include <algorithm>
 #include <cctype>
@@ -9,7 +9,7 @@
 namespace tilecast {
 namespace {
 
-/// "*" stands for any text, nothing included.
+/// "*" matches any text, also the empty one.
 bool glob(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {
@@ -30,8 +30,7 @@ bool glob(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-/// Whether the pattern means the module from one of its components on, to its end or to another
-/// component's.
+/// Whether the pattern matches a sequence of whole components of the module's dotted name.
 bool glob_part(const std::string& pattern, std::string_view module) {
   const std::string_view literal = std::string_view(pattern).substr(0, pattern.find('*'));
   for (size_t start = 0;; ++start) {
@@ -43,9 +42,9 @@ bool glob_part(const std::string& pattern, std::string_view module) {
   }
 }
 
-/// Whether std::regex reads the pattern as Python's `re` does and compiles it to a small automaton.
-/// Escapes of letters beyond these mean other things in Python (\A, \Z), counts of two digits
-/// multiply the states, and no published config has longer patterns.
+/// Whether std::regex interprets the pattern as Python's `re` does, with a small automaton. Other
+/// escaped letters have a different meaning in Python (\A, \Z), large counts multiply the number of
+/// states, and no published config has longer patterns.
 bool is_readable(std::string_view regex) {
   constexpr size_t kLongest = 500;
   constexpr std::string_view kEscapes = "dDwWsSbBnrtfv";
@@ -72,7 +71,7 @@ bool is_readable(std::string_view regex) {
   return true;
 }
 
-/// libstdc++ can match without going back, which bounds the time by the lengths' product.
+/// libstdc++ can match without backtracking, which bounds the time by the product of the lengths.
 constexpr auto kSyntax =
 #ifdef __GLIBCXX__
     std::regex::ECMAScript | std::regex_constants::__polynomial;
@@ -80,7 +79,7 @@ constexpr auto kSyntax =
     std::regex::ECMAScript;
 #endif
 
-/// Wrappers that checkpoints put around the layers.
+/// Prefixes that checkpoints put before the names of layers.
 std::string_view without_wrappers(std::string_view name) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -93,7 +92,7 @@ std::string_view without_wrappers(std::string_view name) {
   return name;
 }
 
-/// The names that published checkpoints have for a module of a graph.
+/// The names of a module of the graph in published checkpoints.
 std::vector<std::string> names_of(std::string_view module) {
   std::vector<std::string> names = {std::string(module)};
   const auto also = [&](std::string_view part, std::string_view other) {
@@ -104,7 +103,7 @@ std::vector<std::string> names_of(std::string_view module) {
       names.push_back(name.replace(at, part.size(), other));
     }
   };
-  // One product of several stored matrices: they share a scheme.
+  // A fused projection of several stored matrices, which share a scheme.
   also(".qkv_proj", ".q_proj");
   also(".gate_up_proj", ".gate_proj");
   also(".qkv_a_proj", ".kv_a_proj_with_mqa");
@@ -123,7 +122,7 @@ std::vector<std::string> names_of(std::string_view module) {
 
 bool ModuleNames::add(const std::string& name) {
   constexpr std::string_view kRegex = "re:";
-  constexpr size_t kMaxPatterns = 200;  // each is tried for every layer
+  constexpr size_t kMaxPatterns = 200;  // each pattern is tried for every layer
   if (name.starts_with(kRegex)) {
     const std::string pattern = name.substr(kRegex.size());
     if (!is_readable(pattern) || patterns_.size() >= kMaxPatterns) return false;
@@ -135,7 +134,7 @@ bool ModuleNames::add(const std::string& name) {
     return true;
   }
   const std::string_view bare = without_wrappers(name);
-  if (bare.empty()) return true;  // all modules: nothing that a list would name
+  if (bare.empty()) return true;  // the prefix of all modules, which a list would not name
   if (bare.find('*') == std::string_view::npos) {
     exact_.emplace(bare);
   } else {
@@ -145,7 +144,8 @@ bool ModuleNames::add(const std::string& name) {
 }
 
 bool ModuleNames::match_patterns(const std::string& name) const {
-  // The pattern means the checkpoint's whole name, from its start; the graph's has no wrappers.
+  // The pattern matches the whole name in the checkpoint from its start; names in the graph lack
+  // the prefixes.
   for (const char* wrapper : {"model.", "", "language_model.model.", "model.language_model.",
                               "language_model.", "transformer."}) {
     const std::string whole = wrapper + name;
@@ -176,7 +176,8 @@ bool ModuleNames::match(std::string_view module) const {
 }
 
 QuantScheme Quantization::of(std::string_view module) const {
-  // What is left out counts first, as in vLLM 0.10 (compressed_tensors.py, get_scheme).
+  // The list of excluded modules takes precedence, as in vLLM 0.10 (compressed_tensors.py,
+  // get_scheme).
   if (excluded.match(module)) return QuantScheme::kNone;
   for (const auto& [own, names] : named) {
     if (names.match(module)) return own;

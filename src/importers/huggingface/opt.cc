@@ -85,7 +85,7 @@ Graph build(const OptConfig& c, const GraphRequest& request) {
   TensorId tokens =
       f.embedding(table, f.ids("input_ids", {request.batch, request.seq}), "decoder.embed_tokens");
   const TensorId mask = f.op("causal_mask", {tokens}, "causal_mask", {{"padding", 1}});
-  // The table has two rows more than positions (an offset that OPT inherited from fairseq).
+  // The table has two more rows than positions, an offset that OPT inherited from fairseq.
   const TensorId position_embeds =
       f.embedding(f.weight("decoder.embed_positions.weight", {c.max_positions + 2, c.hidden_dim}),
                   f.ids("position_ids", {request.batch, request.seq}), "decoder.embed_positions");

@@ -50,17 +50,17 @@ QuantScheme scheme_of_algorithm(const JsonObject& q, const std::string& algorith
 void add_name(const std::string& name, ModuleNames& names, Quantization& result) {
   if (names.add(name)) return;
   result.warnings.push_back(
-      fmt::format("'{}' ({}) is no pattern that can be read: it is taken to name no module",
-                  shown_name(name), result.source));
+      fmt::format("'{}' ({}) is not a supported pattern; it matches no module", shown_name(name),
+                  result.source));
 }
 
 QuantScheme weight_only_bits(const JsonObject& q, const std::string& key, int64_t bits) {
   if (bits == 4) return QuantScheme::kInt4WeightOnly;
   if (bits == 8) return QuantScheme::kInt8WeightOnly;
-  unknown(q, key, fmt::format("weights of {} bits are not forecast; known: 4, 8", bits));
+  unknown(q, key, fmt::format("weights of {} bits are not supported; known: 4, 8", bits));
 }
 
-/// One group of compressed-tensors: types of weights and activations.
+/// The scheme of one group of compressed-tensors, from its dtypes of weights and activations.
 QuantScheme scheme_of_group(const JsonObject& group) {
   const JsonObject weights = group.object("weights");
   const int64_t bits = weights.integer({"num_bits"}, 1, 64);
@@ -79,19 +79,19 @@ QuantScheme scheme_of_group(const JsonObject& group) {
   if (!floats && bits == 8 && !alone) return QuantScheme::kInt8;
   if (!floats && alone) return weight_only_bits(weights, "num_bits", bits);
   unknown(weights, "num_bits",
-          fmt::format("{} weights of {} bits with quantized activations are not forecast",
+          fmt::format("{} weights of {} bits with quantized activations are not supported",
                       floats ? "floating-point" : "integer", bits));
 }
 
-/// A scheme has one size of groups; others differ in the bytes of their scales.
+/// A scheme has one group size; a different group size would change the bytes of the scales.
 void note_group(const JsonObject& q, QuantScheme scheme, Quantization& result) {
   const int64_t taken = scheme_info(scheme).group_size;
   const std::optional<int64_t> said =
       q.optional_integer({"group_size", "q_group_size"}, -1, 1 << 20);
   if (!said || *said <= 0 || taken == 0 || *said == taken) return;
   result.warnings.push_back(
-      fmt::format("the checkpoint has groups of {} weights ({}), {} is forecast with groups of {}: "
-                  "the scales' bytes differ",
+      fmt::format("the checkpoint has groups of {} weights ({}), but {} is forecast with groups of "
+                  "{}: the size of the scales differs",
                   *said, result.source, scheme_info(scheme).name, taken));
 }
 
@@ -122,13 +122,13 @@ void read_quantized_layers(const JsonObject& q, Quantization& result) {
   }
 }
 
-/// ModelOpt and compressed-tensors: one algorithm, groups, or a list of layers.
+/// Formats of ModelOpt and compressed-tensors: one algorithm, groups, or a list of layers.
 void read_modelopt(const JsonObject& q, Quantization& result) {
   const std::string algorithm = q.optional_string({"quant_algo"}).value_or("");
   const bool mixed = normalized_name(algorithm) == "mixedprecision";
   if (mixed && q.has("quantized_layers")) return read_quantized_layers(q, result);
   if (q.has("config_groups")) return read_groups(q, result);
-  if (mixed) return read_quantized_layers(q, result);  // which says that the field is missing
+  if (mixed) return read_quantized_layers(q, result);  // throws if the field is missing
   if (!algorithm.empty()) {
     result.scheme = scheme_of_algorithm(q, algorithm);
     return;
@@ -179,7 +179,7 @@ void read_method(const JsonObject& q, Quantization& result) {
   }
 }
 
-/// The cache's type: a name ("FP8") or { num_bits, type }.
+/// The dtype of the KV cache: a name ("FP8") or { num_bits, type }.
 void read_cache(const JsonObject& q, Quantization& result) {
   for (const char* key : {"kv_cache_quant_algo", "kv_cache_scheme"}) {
     if (!q.has(key)) continue;
@@ -199,8 +199,8 @@ void read_cache(const JsonObject& q, Quantization& result) {
       result.kv_dtype = DType::kInt8;
     } else if (!not_quantized.contains(name)) {
       result.warnings.push_back(
-          fmt::format("the checkpoint's cache is in '{}' ({}: {}), which is not forecast: the "
-                      "cache is in the type of the activations; known: FP8, INT8",
+          fmt::format("the checkpoint's KV cache is in '{}' ({}: {}), which is not supported: "
+                      "forecast in the activations' dtype; known: FP8, INT8",
                       shown_name(name), result.source, key));
     }
   }
@@ -220,7 +220,7 @@ std::optional<Quantization> read_quantization(const JsonObject& config) {
   Quantization result;
   const auto read = [&](const JsonObject& q, const char* source) {
     result.source = source;
-    // ModelOpt writes its file where the cache alone is in few bits too.
+    // ModelOpt also writes its file if only the KV cache is quantized.
     if (source != std::string_view(kQuantConfigFile) || q.has("quant_algo")) read_method(q, result);
     read_excluded(q, result);
     read_cache(q, result);

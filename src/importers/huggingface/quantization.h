@@ -17,14 +17,15 @@
 
 namespace tilecast {
 
-/// Names of modules as configs list them: whole or partial dotted names, "*" for any text, and
-/// "re:" before regular expressions, which match as Python's re.match: from the start of the
-/// checkpoint's name ("model.layers.3.mlp.up_proj"), not always to its end.
+/// Module names as listed in configs: complete or partial dotted names, with "*" for any text, and
+/// regular expressions with the prefix "re:". These match like Python's re.match: from the start of
+/// the name in the checkpoint ("model.layers.3.mlp.up_proj"), not necessarily to its end.
 class ModuleNames {
  public:
-  /// False where the name is a regular expression that cannot be read; it then matches nothing.
+  /// Returns false if the name is a regular expression that is not supported; it then matches
+  /// nothing.
   [[nodiscard]] bool add(const std::string& name);
-  /// Whether one of them is the module, something around it, or a dotted part of its name.
+  /// Whether one of the names matches the module, a module around it, or a dotted part of its name.
   bool match(std::string_view module) const;
   bool empty() const { return exact_.empty() && globs_.empty() && patterns_.empty(); }
 
@@ -39,21 +40,21 @@ class ModuleNames {
 struct Quantization {
   std::string source;  ///< "quantization_config" or "hf_quant_config.json"
   QuantScheme scheme =
-      QuantScheme::kNone;  ///< of linear layers and experts that nothing below names
+      QuantScheme::kNone;  ///< of linear layers and experts that are not named below
   bool experts_only = false;
   ModuleNames excluded;
-  std::map<QuantScheme, ModuleNames> named;  ///< modules with a scheme of their own
+  std::map<QuantScheme, ModuleNames> named;  ///< modules with a scheme of their own, by scheme
   std::optional<DType> kv_dtype;
-  std::vector<std::string> warnings;  ///< what is forecast otherwise than it says
+  std::vector<std::string> warnings;  ///< deviations of the forecast from the config
 
-  /// How a linear layer or the experts are stored, by the name of its node in a graph
-  /// ("layers.3.self_attn.q_proj", "layers.3.mlp.experts"). Routers, tables and the output layer
-  /// keep their type unless they are named.
+  /// The scheme of a linear layer or a layer of experts, by the name of its node in the graph
+  /// ("layers.3.self_attn.q_proj", "layers.3.mlp.experts"). Routers, embedding tables and the
+  /// output layer are not quantized unless they are named.
   QuantScheme of(std::string_view module) const;
 };
 
-/// nullopt where the config says nothing. Throws Error{kUnsupported} for a scheme that is not
-/// known, Error{kInput} for fields of a wrong type.
+/// nullopt if the config has no quantization. Throws Error{kUnsupported} for an unknown scheme,
+/// Error{kInput} for fields of a wrong type.
 std::optional<Quantization> read_quantization(const JsonObject& config);
 
 }  // namespace tilecast

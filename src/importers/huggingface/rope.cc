@@ -1,5 +1,5 @@
-// `rope_scaling` (transformers 4) or `rope_parameters` (transformers 5) of a config: it changes no
-// time, but how many positions a model can be run to.
+// `rope_scaling` (transformers 4) or `rope_parameters` (transformers 5) of a config. It changes the
+// maximum length of sequences, not times.
 
 #include <fmt/format.h>
 
@@ -12,9 +12,10 @@
 namespace tilecast {
 namespace {
 
-/// How a type changes the longest sequence: vLLM 0.10, vllm/config, _get_and_verify_max_len.
+/// How each type changes the maximum length. Source: vLLM 0.10, vllm/config,
+/// _get_and_verify_max_len.
 enum class Reach {
-  kAsGiven,   ///< max_position_embeddings counts already
+  kAsGiven,   ///< max_position_embeddings includes the scaling already
   kFactor,    ///< max_position_embeddings times the factor
   kOriginal,  ///< original_max_position_embeddings times the factor
 };
@@ -24,7 +25,7 @@ struct RopeType {
   Reach reach;
 };
 
-/// The types of transformers 4.57 and 5.0 (modeling_rope_utils.py) and older names of them.
+/// Types in transformers 4.57 and 5.0 (modeling_rope_utils.py), with their older names.
 constexpr RopeType kTypes[] = {
     {"default", Reach::kAsGiven},      {"linear", Reach::kFactor},
     {"dynamic", Reach::kFactor},       {"yarn", Reach::kOriginal},
@@ -35,13 +36,13 @@ constexpr RopeType kTypes[] = {
 }  // namespace
 
 int64_t scaled_positions(const JsonObject& config, int64_t positions) {
-  // Gemma 3's positions count the scaling already, whatever its type says (same function of vLLM).
+  // The positions of Gemma 3 include the scaling already, for any type (same function of vLLM).
   const bool counted = config.optional_string({"model_type"}).value_or("").starts_with("gemma3");
   const std::string key = config.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
   if (!config.has(key)) return positions;
   const JsonObject rope = config.object(key);
   const std::optional<std::string> type = rope.optional_string({"rope_type", "type"});
-  // Without a type nothing is scaled, or each kind of layer has an entry of its own.
+  // Without a type there is no scaling, or there is an entry for each kind of layer.
   if (!type) return positions;
   const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
                                    [&](const RopeType& t) { return t.name == *type; });

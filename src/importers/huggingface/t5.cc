@@ -13,8 +13,8 @@
 namespace tilecast {
 namespace {
 
-// Far above any published model (Switch-C: 2048 experts, T5: 24 layers); guards against typing
-// mistakes that would make the graph itself, which lists every expert, too large.
+// Limits far above any published model (Switch-C: 2048 experts, T5: 24 layers), so that a typing
+// mistake does not make the graph too large; it lists every expert.
 constexpr int64_t kMaxLayers = 2000;
 constexpr int64_t kMaxExperts = 4096;
 constexpr int64_t kLargestPeriod = 16384;
@@ -42,7 +42,7 @@ T5Config read_config(const JsonObject& c) {
   const std::string projection = c.optional_string({"feed_forward_proj"}).value_or("relu");
   config.gated = projection.starts_with("gated-");
   config.activation = config.gated ? projection.substr(6) : projection;
-  // transformers reads "gated-gelu" as the composed form.
+  // transformers interprets "gated-gelu" as gelu_new.
   if (config.gated && config.activation == "gelu") config.activation = "gelu_new";
   check_activation(c, "feed_forward_proj", config.activation);
   config.tied_embeddings = c.boolean("tie_word_embeddings", true);
@@ -60,8 +60,7 @@ T5Config read_config(const JsonObject& c) {
   const int64_t period = std::max(config.encoder_step, config.decoder_step);
   if (period * config.num_experts > kLargestPeriod)
     c.fail("num_experts",
-           fmt::format("{} experts with every {}th layer sparse make a graph that is "
-                       "too large to list",
+           fmt::format("{} experts with every {}th layer sparse make the graph too large",
                        config.num_experts, period));
   return config;
 }
@@ -90,7 +89,7 @@ class T5Builder {
  private:
   TensorId dropout(TensorId x, const std::string& name) { return f_.dropout(x, name, c_.dropout); }
 
-  /// Bias of every query-key pair by their distance, plus the mask: [b, heads, s, s].
+  /// The bias for each query-key pair by their distance, plus the mask: [b, heads, s, s].
   TensorId position_bias(const std::string& stack) {
     GraphBuilder& b = f_.builder();
     const std::string name = stack + ".relative_attention_bias";
@@ -137,7 +136,7 @@ class T5Builder {
     return f_.linear(context, p + "o", {c_.hidden_dim, false, f_.inputs(c_.head_dim, c_.heads)});
   }
 
-  /// Every rank holds the whole of each expert.
+  /// The weights of experts are replicated on every rank.
   TensorId feed_forward(TensorId x, const std::string& p, bool expert = false) {
     const Layers::Split columns = expert ? Layers::Split{} : f_.outputs(1, {c_.ffn_dim});
     const auto wide = [&](const char* name) {
@@ -149,7 +148,7 @@ class T5Builder {
                      {c_.hidden_dim, false, expert ? Layers::Split{} : f_.inputs(1, c_.ffn_dim)});
   }
 
-  /// Top-1 routing: each expert takes its tokens out, transforms them and puts them back.
+  /// Top-1 routing: for each expert, its tokens are gathered, transformed and scattered back.
   TensorId experts(TensorId x, const std::string& p) {
     const Shape shape = graph_.tensor(x).shape;
     const int64_t tokens = checked_multiply(shape[0], shape[1]);

@@ -13,11 +13,11 @@ namespace {
 struct Tower {
   int64_t hidden_dim, heads, layers, ffn_dim;
   std::string activation;
-  int64_t tokens = 0;  ///< of a sequence: patches and the class token, or text
+  int64_t tokens = 0;  ///< length of a sequence: patches and the class token, or text tokens
   int64_t image = 0, patch = 0, channels = 0;
   int64_t vocab_size = 0;  ///< text only
   bool qkv_bias = true;
-  bool embedding_norm = false;  ///< CLIP normalizes what its image tower starts from
+  bool embedding_norm = false;  ///< CLIP's image tower has a norm after the embedding
 };
 
 Tower read_tower(const JsonObject& c) {
@@ -43,7 +43,7 @@ void read_image(const JsonObject& c, Tower& t) {
   t.tokens = side * side + 1;
 }
 
-/// Causal where there is a mask.
+/// Causal if there is a mask.
 TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, TensorId mask) {
   const int64_t head_dim = t.hidden_dim / t.heads;
   const auto project = [&](const char* name) {
@@ -62,7 +62,7 @@ TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, 
   return f.linear(context, p + "out_proj", {t.hidden_dim, true, f.inputs(head_dim, t.heads)});
 }
 
-/// Layers with the norm before each block.
+/// Pre-norm transformer layers.
 TensorId encode(Layers& f, const Tower& t, TensorId start, const std::string& name,
                 TensorId mask = -1) {
   GraphBuilder& b = f.builder();
@@ -82,7 +82,7 @@ TensorId encode(Layers& f, const Tower& t, TensorId start, const std::string& na
   return end;
 }
 
-/// Patches by a convolution, the class token before them, positions added.
+/// Patch embedding by a convolution, with the class token in front and positions added.
 TensorId embed_image(Layers& f, const Tower& t, const std::string& p) {
   GraphBuilder& b = f.builder();
   const int64_t batch = f.request().batch;
@@ -102,7 +102,7 @@ TensorId embed_image(Layers& f, const Tower& t, const std::string& p) {
   return t.embedding_norm ? f.layer_norm(sum, p + "pre_layernorm") : sum;
 }
 
-/// The class token of each sequence, [b, width].
+/// The class token of each sequence, [b, hidden_dim].
 TensorId first_token(Layers& f, TensorId x, const std::string& name) {
   const Shape shape = f.builder().graph().tensor(x).shape;
   return f.op("gather_rows", {f.view(x, {shape[0] * shape[1], shape[2]})}, name,
@@ -111,7 +111,7 @@ TensorId first_token(Layers& f, TensorId x, const std::string& name) {
 
 struct VitConfig {
   Tower tower;
-  int64_t labels = 0;  ///< of a classifier; 0: the pooler
+  int64_t labels = 0;  ///< number of classes; 0: a pooler instead of a classifier
 };
 
 Graph build_vit(const VitConfig& c, const GraphRequest& request) {

@@ -92,7 +92,8 @@ class Whisper {
     return f_.activation(y, "gelu", name + ".act");
   }
 
-  /// Attention of x to `to` with the norm before and the residual after. Keys have no bias.
+  /// Attention of x to `to`, with a norm before and a residual after it. The key projection has no
+  /// bias.
   TensorId attend(TensorId x, TensorId to, const std::string& p, int64_t heads, bool causal,
                   bool self) {
     const TensorId normal = f_.layer_norm(x, p + "layer_norm");
