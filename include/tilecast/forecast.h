@@ -224,5 +224,7 @@ struct OpEntry {
 std::vector<GpuEntry> gpu_catalog();
 std::vector<ModelEntry> model_catalog();
 std::vector<OpEntry> op_catalog();
+/// Names of the dtypes that `Forecaster::kernel` takes.
+std::vector<std::string> kernel_dtypes();
 
 }  // namespace tilecast

@@ -79,4 +79,6 @@ std::vector<OpEntry> op_catalog() {
   return entries;
 }
 
+std::vector<std::string> kernel_dtypes() { return computed_dtype_names(); }
+
 }  // namespace tilecast

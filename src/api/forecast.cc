@@ -275,7 +275,7 @@ std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuR
   set_option(named, *find_option("software", RequestKind::kPass), options.software);
   const Predictor& predictor = impl_->predictor(parse_predictor(options.predictor));
   const std::vector<Kernel> kernels =
-      kernels_of_sizes(op, parse_dtype(dtype, "--dtype"), size_list(op_def(require_op(op)), sizes));
+      kernels_of_sizes(op, parse_dtype(dtype, "`dtype`"), size_list(op_def(require_op(op)), sizes));
   const Conditions conditions{.software = *named.execution.software,
                               .caches = options.warm ? Caches::kWarm : Caches::kCold};
   std::vector<KernelTime> times(kernels.size());

@@ -156,7 +156,6 @@ void run(const Given& given) {
 }  // namespace
 
 Command kernel_command() {
-  const std::vector<std::string> dtypes = {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"};
   const std::vector<OptionGroup> groups = {
       {"Arguments",
        {{.names = "OP",
@@ -165,7 +164,10 @@ Command kernel_command() {
          .required = true}}},
       {"Options",
        {gpu_option(),
-        {.names = "--dtype", .default_value = "fp32", .help = "of the operands", .choices = dtypes},
+        {.names = "--dtype",
+         .default_value = "fp32",
+         .help = "of the operands",
+         .choices = kernel_dtypes()},
         {.names = "--software",
          .default_value = "pytorch",
          .help = "whose kernels run the operator",

@@ -39,5 +39,7 @@ DType parse_dtype(std::string_view name, const std::string& where);
 
 /// All names, in the order of the enumeration.
 std::vector<std::string> dtype_names();
+/// Names of those that kernels compute in; the others are only stored.
+std::vector<std::string> computed_dtype_names();
 
 }  // namespace tilecast
