@@ -1,4 +1,4 @@
-# Libraries that come without a CMake package, as imported targets: tilecast::csv, tilecast::xgboost.
+# Libraries that come without a CMake package, as imported targets: tilecast::csv.
 # The installed package uses this file too.
 function(tilecast_find_library name)
   if(NOT TARGET tilecast::${name})

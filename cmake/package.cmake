@@ -51,7 +51,7 @@ set_target_properties(tilecast_tilecast_archive PROPERTIES OUTPUT_NAME tilecast)
 tilecast_reachable(train_folders evaluate train)
 list(REMOVE_ITEM train_folders ${forecast_folders})
 tilecast_archive(train FOLDERS ${train_folders}
-  USES tilecast_tilecast_archive LibLZMA::LibLZMA Threads::Threads tilecast::xgboost)
+  USES tilecast_tilecast_archive LibLZMA::LibLZMA Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(tilecast_train_archive PROPERTIES OUTPUT_NAME tilecast_train)
 
 install(DIRECTORY include/tilecast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

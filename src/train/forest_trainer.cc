@@ -1,5 +1,6 @@
 #include "train/forest_trainer.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <xgboost/c_api.h>
 
@@ -28,15 +29,63 @@ constexpr const char* kSettings[][2] = {{"objective", "reg:squarederror"},
                                         {"colsample_bytree", "0.7"},
                                         {"verbosity", "0"}};
 
-void check(int status) {
-  if (status != 0) throw Error(ErrorKind::kInternal, fmt::format("XGBoost: {}", XGBGetLastError()));
+/// The functions of XGBoost's C API that training calls. The library is loaded when the first
+/// forest is trained: a program that is linked with it takes 3 ms longer to start, forecasts too.
+struct XgboostApi {
+  decltype(&XGBGetLastError) last_error;
+  decltype(&XGDMatrixCreateFromMat) create_matrix;
+  decltype(&XGDMatrixSetFloatInfo) set_float_info;
+  decltype(&XGDMatrixFree) free_matrix;
+  decltype(&XGBoosterCreate) create_booster;
+  decltype(&XGBoosterSetParam) set_param;
+  decltype(&XGBoosterUpdateOneIter) update;
+  decltype(&XGBoosterDumpModelEx) dump;
+  decltype(&XGBoosterFree) free_booster;
+
+  void check(int status) const {
+    if (status != 0) throw Error(ErrorKind::kInternal, fmt::format("XGBoost: {}", last_error()));
+  }
+};
+
+template <typename Function>
+void find_symbol(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("the XGBoost library of this machine has no function {}", name));
+}
+
+XgboostApi load_xgboost() {
+  void* library = dlopen("libxgboost.so.0", RTLD_NOW | RTLD_LOCAL);  // its name on Debian
+  if (library == nullptr) library = dlopen("libxgboost.so", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("training needs XGBoost, which cannot be loaded ({}); on Debian, "
+                            "install libxgboost0",
+                            dlerror()));
+  XgboostApi api{};
+  find_symbol(library, "XGBGetLastError", api.last_error);
+  find_symbol(library, "XGDMatrixCreateFromMat", api.create_matrix);
+  find_symbol(library, "XGDMatrixSetFloatInfo", api.set_float_info);
+  find_symbol(library, "XGDMatrixFree", api.free_matrix);
+  find_symbol(library, "XGBoosterCreate", api.create_booster);
+  find_symbol(library, "XGBoosterSetParam", api.set_param);
+  find_symbol(library, "XGBoosterUpdateOneIter", api.update);
+  find_symbol(library, "XGBoosterDumpModelEx", api.dump);
+  find_symbol(library, "XGBoosterFree", api.free_booster);
+  return api;
+}
+
+const XgboostApi& xgboost() {
+  static const XgboostApi api = load_xgboost();
+  return api;
 }
 
 struct FreeMatrix {
-  void operator()(void* handle) const { XGDMatrixFree(handle); }
+  void operator()(void* handle) const { xgboost().free_matrix(handle); }
 };
 struct FreeBooster {
-  void operator()(void* handle) const { XGBoosterFree(handle); }
+  void operator()(void* handle) const { xgboost().free_booster(handle); }
 };
 
 /// Writes a node of XGBoost's dump into place `at` of the complete tree and fills all below it.
@@ -71,23 +120,23 @@ Forest train_forest(const ForestTask& task) {
   std::vector<float> inputs = task.inputs;
   for (float& x : inputs)
     x = static_cast<float>(Forest::quantized(x, Forest::kInputSteps)) / Forest::kInputSteps;
+  const XgboostApi& api = xgboost();
   DMatrixHandle raw_matrix = nullptr;
-  check(XGDMatrixCreateFromMat(inputs.data(), rows, task.width,
-                               std::numeric_limits<float>::quiet_NaN(), &raw_matrix));
+  api.check(api.create_matrix(inputs.data(), rows, task.width,
+                              std::numeric_limits<float>::quiet_NaN(), &raw_matrix));
   const std::unique_ptr<void, FreeMatrix> matrix(raw_matrix);
-  check(XGDMatrixSetFloatInfo(matrix.get(), "label", task.targets.data(), rows));
-  check(XGDMatrixSetFloatInfo(matrix.get(), "weight", task.weights.data(), rows));
+  api.check(api.set_float_info(matrix.get(), "label", task.targets.data(), rows));
+  api.check(api.set_float_info(matrix.get(), "weight", task.weights.data(), rows));
   BoosterHandle raw_booster = nullptr;
-  check(XGBoosterCreate(&raw_matrix, 1, &raw_booster));
+  api.check(api.create_booster(&raw_matrix, 1, &raw_booster));
   const std::unique_ptr<void, FreeBooster> booster(raw_booster);
-  for (const auto& [name, value] : kSettings) check(XGBoosterSetParam(booster.get(), name, value));
-  check(XGBoosterSetParam(booster.get(), "max_depth", std::to_string(Forest::kDepth).c_str()));
-  check(XGBoosterSetParam(booster.get(), "seed", std::to_string(task.seed).c_str()));
-  for (int i = 0; i < task.trees; ++i)
-    check(XGBoosterUpdateOneIter(booster.get(), i, matrix.get()));
+  for (const auto& [name, value] : kSettings) api.check(api.set_param(booster.get(), name, value));
+  api.check(api.set_param(booster.get(), "max_depth", std::to_string(Forest::kDepth).c_str()));
+  api.check(api.set_param(booster.get(), "seed", std::to_string(task.seed).c_str()));
+  for (int i = 0; i < task.trees; ++i) api.check(api.update(booster.get(), i, matrix.get()));
   bst_ulong count = 0;
   const char** dumps = nullptr;
-  check(XGBoosterDumpModelEx(booster.get(), "", 0, "json", &count, &dumps));
+  api.check(api.dump(booster.get(), "", 0, "json", &count, &dumps));
   std::vector<Forest::Tree> trees;
   for (bst_ulong i = 0; i < count; ++i) {
     Forest::Tree tree;
