@@ -60,14 +60,16 @@ struct KernelForecast {
   double high_s = 0;
   int64_t flops = 0;
   int64_t bytes = 0;
-  std::string_view limit;  ///< "compute", "memory" or "latency"
+  std::string_view limit;  ///< "compute", "memory", "latency" or "network"
   std::optional<std::pair<int64_t, int64_t>> tile;
   double waves = 0;
   /// The shortest time that the data sheet allows, divided by the forecast.
   double utilization_ratio = 0;
   std::string_view predictor;
   bool extrapolated = false;
-  /// What is furthest outside the training range: a feature (docs/accuracy.md), or "dtype".
+  /// What is outside the training data: the feature that is furthest outside its range, or "model",
+  /// "dtype", "scheme", "software", "combination", "batch", "backward", "convolution" or "vendor"
+  /// (docs/architecture.md).
   std::string_view extrapolated_feature;
 };
 
@@ -224,7 +226,7 @@ struct OpEntry {
 std::vector<GpuEntry> gpu_catalog();
 std::vector<ModelEntry> model_catalog();
 std::vector<OpEntry> op_catalog();
-/// Names of the dtypes that `Forecaster::kernel` takes.
+/// Names of the dtypes that kernels compute in: what `Forecaster::kernel` is for.
 std::vector<std::string> kernel_dtypes();
 
 }  // namespace tilecast

@@ -65,8 +65,10 @@ struct TrainResult {
 /// Trains all networks and writes kernels.weights, held_out.csv (errors of every tenth epoch) and
 /// errors.json into the output folder; checkpoints lie there too until the end, and a run that was
 /// killed goes on from them to the same bytes of all three files. One run at a time writes a
-/// folder. Throws Error{kInput} where the data hold nothing to learn from, Error{kIo} where the
-/// folder cannot be written or another run holds it; folders made in vain are removed.
+/// folder. Throws Error{kUnsupported} where XGBoost (Debian: libxgboost0) cannot be loaded or the
+/// processor lacks the instructions of this build, Error{kInput} where the data hold nothing to
+/// learn from, Error{kIo} where the folder cannot be written or another run holds it; folders made
+/// in vain are removed.
 TrainResult train_weights(const TrainOptions& options, const ShowProgress& progress = {});
 
 /// What a GPU is calibrated with.

@@ -43,10 +43,7 @@ Kernel scan_kernel(const OpContext& context, const Scan& sizes, int64_t flops_pe
   Kernel kernel{.shape = sizes, .dtype = context.input(0).dtype};
   kernel.flops = checked_product(
       {flops_per_state, sizes.batch, sizes.tokens, sizes.heads, sizes.head_dim, sizes.state_dim});
-  for (size_t i = 0; i < context.input_count(); ++i)
-    kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
-  for (size_t i = 0; i < context.node.outputs.size(); ++i)
-    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
+  add_traffic(kernel, context);
   return kernel;
 }
 

@@ -68,7 +68,7 @@ std::vector<TensorSpec> infer_expand(const OpContext& context) {
     fits = x.shape[i] == 1 || x.shape[i] == shape[offset + i];
   if (!fits)
     context.fail(fmt::format("cannot expand {} to {}", format_shape(x.shape), format_shape(shape)));
-  // Marked as dense, so that a kernel that reads it has a dense output; its memory is that of x.
+  // A view of x: several elements share one in memory, so it is not contiguous.
   return {{.shape = shape, .dtype = x.dtype, .contiguous = false, .view = true}};
 }
 

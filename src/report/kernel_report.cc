@@ -21,10 +21,9 @@ std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kern
   for (const KernelForecast& k : kernels) {
     if (!k.extrapolated) continue;
     if (k.extrapolated_feature == "model")
-      warnings.push_back(
-          fmt::format("the weights have no model for {} {}: its time is the roofline of the data "
-                      "sheet; add measurements of such kernels with 'tilecast train --data'",
-                      k.op, k.dtype));
+      warnings.push_back(fmt::format(
+          "the weights have no model for {} {}: its time is the roofline of the data sheet", k.op,
+          k.dtype));
     else
       warnings.push_back(
           fmt::format("{} {} {} is extrapolated: its {} is outside the training range", k.op,

@@ -75,7 +75,7 @@ std::string extrapolated(const Warning& w) {
 std::string no_model(const Warning& w) {
   return fmt::format(
       "{}the weights have no model for {}: {:.0f} % of the time comes from the roofline of the "
-      "data sheet; add measurements of such kernels with 'tilecast train --data'",
+      "data sheet",
       step_prefix(w), text(w, "kernels"), 100 * w.share);
 }
 

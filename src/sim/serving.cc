@@ -190,10 +190,11 @@ void check(const ServingLoad& load, const ServerLimits& limits) {
     if (r.prompt > limits.max_num_batched_tokens)
       throw Error(
           ErrorKind::kInput,
-          fmt::format("a prompt of {} tokens is longer than a step of {} "
-                      "(`max-num-batched-tokens`), and the scheduler of {} does not split "
-                      "prompts as it is modelled",
-                      r.prompt, limits.max_num_batched_tokens, software_name(limits.software)));
+          fmt::format(
+              "a prompt of {} tokens is longer than a step of {} "
+              "(`max-num-batched-tokens`), and chunked prefill of {} is not modelled; raise "
+              "`max-num-batched-tokens` or shorten the prompts",
+              r.prompt, limits.max_num_batched_tokens, software_name(limits.software)));
   }
 }
 

@@ -83,8 +83,8 @@ class Preparer {
             fmt::format("left out {} rows of kernels that have no learned model", others));
       if (warm > 0)
         data_.report.push_back(fmt::format(
-            "left out {} rows measured with a warm L2: the laws of products and of rows "
-            "are those of a cold one",
+            "left out {} rows measured with a warm L2: models of matrix products and of "
+            "operators over rows are trained on cold caches only",
             warm));
     }
     for (const auto& [gpu, why] : unknown_)

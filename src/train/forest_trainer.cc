@@ -113,6 +113,8 @@ void place(const Json& node, size_t at, Forest::Tree& tree) {
 
 }  // namespace
 
+void require_xgboost() { xgboost(); }
+
 Forest train_forest(const ForestTask& task) {
   const size_t rows = task.targets.size();
   TILECAST_CHECK(task.inputs.size() == rows * task.width && task.weights.size() == rows)

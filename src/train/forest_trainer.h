@@ -20,4 +20,7 @@ struct ForestTask {
 /// task gives the same bits. Throws Error{kInternal} where the library fails.
 Forest train_forest(const ForestTask& task);
 
+/// Loads XGBoost. Throws Error{kUnsupported} where this machine does not have it.
+void require_xgboost();
+
 }  // namespace tilecast

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "predict/near.h"
 #include "tilecast/error.h"
 
@@ -39,7 +40,7 @@ void count_kinds(TrainingPlan& plan) {
                     net_name(static_cast<NetKind>(n)), counts[n], kFewestNetRows));
   }
   if (std::count(plan.enough.begin(), plan.enough.end(), true) == 0)
-    throw Error(ErrorKind::kInput, plan.data.report.back());
+    throw Error(ErrorKind::kInput, join(plan.data.report, "; "));
 }
 
 void make_folds(TrainingPlan& plan) {

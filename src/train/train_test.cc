@@ -271,8 +271,8 @@ TEST(TrainingData, WarmAndColdRowsGoToTheLawsThatMeanThem) {
   EXPECT_EQ(data.rows[2].seconds, 2e-5);
   EXPECT_EQ(
       data.report.front(),
-      "left out 1 rows measured with a warm L2: the laws of products and of rows are those of "
-      "a cold one");
+      "left out 1 rows measured with a warm L2: models of matrix products and of operators over "
+      "rows are trained on cold caches only");
 }
 
 TEST(Training, TheNumberOfThreadsDoesNotChangeTheResult) {
