@@ -70,7 +70,7 @@ def check_package(prefix: Path, folder: Path) -> None:
     source = Path(__file__).resolve().parent / "package"
     # A library that was built with sanitizers must be linked with them.
     flags = cached(sys.argv[1], "CMAKE_CXX_FLAGS")
-    run("cmake", "-S", str(source), "-B", str(build), f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release",
+    run("cmake", "-G", "Ninja", "-S", str(source), "-B", str(build), f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_CXX_FLAGS={flags}")
     run("cmake", "--build", str(build))
     forecast = [str(prefix / "bin/tilecast"), "forecast", "gpt2_large", "--gpu", "H100", "--batch", "4"]

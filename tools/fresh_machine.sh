@@ -14,7 +14,7 @@ mkdir -p "$folder"
 command -v debootstrap > /dev/null || apt-get install -y -qq debootstrap
 
 clean() {
-  for mount in proc dev sys; do
+  for mount in proc dev/pts dev; do
     umount "$folder/first/$mount" "$folder/second/$mount" 2> /dev/null || true
   done
 }
@@ -33,6 +33,7 @@ fresh_root() {
   cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" 2> /dev/null || true
   mount -t proc proc "$root/proc"
   mount --bind /dev "$root/dev"
+  mount --bind /dev/pts "$root/dev/pts"
   git clone -q --bare "$repository" "$root/tilecast.git"
 }
 
