@@ -34,12 +34,6 @@ function(tilecast_archive name)
   target_link_libraries(tilecast_${name}_archive PRIVATE ${ARG_USES})
   install(TARGETS tilecast_${name}_archive EXPORT tilecast-${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT tilecast-${name} NAMESPACE tilecast:: FILE ${name}-targets.cmake DESTINATION ${package_folder})
-  if(compile_for_lto)
-    # Without these sections gcc links what uses the archive as it is compiled.
-    add_custom_command(TARGET tilecast_${name}_archive POST_BUILD
-      COMMAND ${CMAKE_OBJCOPY} --remove-section=.gnu.lto_* --remove-section=.gnu.debuglto_* $<TARGET_FILE:tilecast_${name}_archive>
-      VERBATIM)
-  endif()
   # Whoever builds the program can install.
   add_dependencies(tilecast tilecast_${name}_archive)
 endfunction()
