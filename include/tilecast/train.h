@@ -95,7 +95,8 @@ struct CalibrateResult {
 
 /// Learns what a GPU's measured kernels do differently from their forecasts. Throws Error{kInput}
 /// where no kind of kernels has the 8 rows that it takes at least, Error{kNotFound} for an unknown
-/// GPU, Error{kIo} where the output cannot be written.
+/// GPU, Error{kUnsupported} where the processor lacks the instructions of this build, Error{kIo}
+/// where the output cannot be written.
 CalibrateResult calibrate(const CalibrateOptions& options);
 
 /// `count` kernels worth measuring first, as a CSV that `calibrate` reads once its column latency_s

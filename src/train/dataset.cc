@@ -16,7 +16,6 @@
 #include "predict/near.h"
 #include "predict/power.h"
 #include "tilecast/error.h"
-#include "train/processor.h"
 
 namespace tilecast {
 namespace {
@@ -316,7 +315,6 @@ double fit_vector_pj_per_flop(const TrainingData& data, std::optional<size_t> le
 
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
                                    const std::vector<std::string>& exclude, const Weights* known) {
-  require_training_instructions();  // before minutes of reading
   return Preparer(exclude, known).run(sets);
 }
 
