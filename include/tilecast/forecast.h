@@ -192,7 +192,8 @@ struct GpuEntry {
   int64_t sm_count = 0;  ///< streaming multiprocessors; compute units on AMD
   double boost_clock_hz = 0;
   int64_t l2_bytes = 0;
-  double power_w = 0;  ///< power limit of the board
+  double power_w = 0;                     ///< power limit of the board
+  std::string architecture, memory_type;  ///< "hopper", "hbm3"; the words of device files
   /// Peak rates by dtype, for the dtypes that the device supports. Dense, without structured
   /// sparsity.
   std::vector<std::pair<std::string, double>> vector_flops_per_s, matrix_flops_per_s;

@@ -52,6 +52,8 @@ std::vector<GpuEntry> gpu_catalog() {
                        .boost_clock_hz = gpu->boost_clock_hz,
                        .l2_bytes = gpu->l2_bytes,
                        .power_w = gpu->board_power_w,
+                       .architecture = std::string(choice_word(gpu->architecture)),
+                       .memory_type = std::string(choice_word(gpu->memory_type)),
                        .vector_flops_per_s = rates(gpu->vector_flops_per_s),
                        .matrix_flops_per_s = rates(gpu->matrix_flops_per_s)});
   }

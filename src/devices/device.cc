@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "devices/derived.h"
 #include "devices/ranges.h"
 #include "tilecast/error.h"
 
@@ -25,6 +26,11 @@ std::string name_of(const JsonObject& file, const std::string& key) {
   return name;
 }
 
+void check_source(const JsonObject& entry) {
+  if (entry.string("source").empty())
+    entry.fail("source", "is empty; state where the value comes from");
+}
+
 /// The number of {"value": number, "unit": "B/s", "source": "…"} under `key`, in SI units. `range`
 /// is its key in quantity_ranges(); "": same as `key`.
 double quantity(const JsonObject& parent, const std::string& key, const std::string& unit,
@@ -34,8 +40,7 @@ double quantity(const JsonObject& parent, const std::string& key, const std::str
   const double value = entry.number("value");
   if (const std::string found = entry.string("unit"); found != unit)
     entry.fail("unit", fmt::format("expected \"{}\", found \"{}\"", unit, shown_name(found)));
-  if (entry.string("source").empty())
-    entry.fail("source", "is empty; state where the number comes from");
+  check_source(entry);
   if (!std::isfinite(value) || value <= 0 || value > 1e19)
     entry.fail("value", fmt::format("expected a number above 0 and at most 1e19, found {}", value));
   if (const std::string why = implausible(range.empty() ? key : range, value); !why.empty())
@@ -48,6 +53,21 @@ int64_t whole(const JsonObject& parent, const std::string& key, const std::strin
   if (value != std::floor(value) || value > 9e15)
     parent.fail(key, fmt::format("expected a whole number, found {}", value));
   return static_cast<int64_t>(value);
+}
+
+/// The word of {"value": "hbm3", "source": "…"} under `key`, one of choice_words(Choice).
+template <typename Choice>
+Choice word(const JsonObject& parent, const std::string& key) {
+  const JsonObject entry = parent.object(key);
+  entry.reject_unknown({"value", "source"});
+  check_source(entry);
+  const std::string found = entry.string("value");
+  const auto words = choice_words(Choice{});
+  const auto it = std::find(words.begin(), words.end(), found);
+  if (it == words.end())
+    entry.fail("value", fmt::format("expected one of {}; found \"{}\"",
+                                    join({words.begin(), words.end()}, ", "), shown_name(found)));
+  return static_cast<Choice>(it - words.begin());
 }
 
 /// Rates by dtype name. Rates of dtypes that Tilecast does not know are checked and ignored.
@@ -86,12 +106,14 @@ constexpr auto kDeviceFields =
 constexpr auto kGpuFields = std::to_array<const char*>(
     {"sm_count", "lanes_per_sm", "base_clock_hz", "boost_clock_hz", "l2_bytes",
      "last_level_cache_bytes", "on_chip_bytes_per_sm", "register_bytes_per_sm", "threads_per_sm",
-     "board_power_w", "process_nm", "vector_flops_per_s", "matrix_flops_per_s"});
+     "board_power_w", "process_nm", "vector_flops_per_s", "matrix_flops_per_s", "architecture",
+     "matrix_instruction", "memory_type", "exp_per_clock_per_sm", "schedulers_per_sm",
+     "issue_per_clock"});
 
-/// Optional numbers of a GPU: read from the file, or replaced by a default with a warning.
-class OptionalNumbers {
+/// Optional fields of a GPU: read from the file, or replaced by another value with a warning.
+class OptionalFields {
  public:
-  OptionalNumbers(const JsonObject& file, std::vector<std::string>& warnings)
+  OptionalFields(const JsonObject& file, std::vector<std::string>& warnings)
       : file_(file), warnings_(warnings) {}
 
   int64_t whole_or(const std::string& key, const std::string& unit, int64_t fallback,
@@ -101,6 +123,10 @@ class OptionalNumbers {
   double quantity_or(const std::string& key, const std::string& unit, double fallback,
                      const std::string& what) {
     return present(key, what) ? quantity(file_, key, unit) : fallback;
+  }
+  template <typename Choice>
+  Choice word_or(const std::string& key, Choice fallback) {
+    return present(key, std::string(choice_word(fallback))) ? word<Choice>(file_, key) : fallback;
   }
 
  private:
@@ -124,7 +150,7 @@ Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
   if (file.has("matrix_flops_per_s")) gpu.matrix_flops_per_s = rates(file, "matrix_flops_per_s");
 
   // The defaults are those of current data-center GPUs (NVIDIA H100 whitepaper).
-  OptionalNumbers optional(file, warnings);
+  OptionalFields optional(file, warnings);
   gpu.lanes_per_sm = optional.whole_or("lanes_per_sm", "1", 128, "128 lanes");
   gpu.l2_bytes = optional.whole_or("l2_bytes", "B", 32 << 20, "32 MiB");
   gpu.on_chip_bytes_per_sm = optional.whole_or("on_chip_bytes_per_sm", "B", 128 << 10, "128 KiB");
@@ -137,6 +163,26 @@ Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
   if (file.has("last_level_cache_bytes"))
     gpu.last_level_cache_bytes = whole(file, "last_level_cache_bytes", "B");
   return gpu;
+}
+
+/// The fields that are derived from the others where the file leaves them out, each also from those
+/// before it.
+void read_architecture(const JsonObject& file, Device& device) {
+  Gpu& gpu = std::get<Gpu>(device.chip);
+  OptionalFields optional(file, device.warnings);
+  gpu.architecture = optional.word_or("architecture", derived_architecture(device));
+  gpu.matrix_instruction =
+      optional.word_or("matrix_instruction", derived_matrix_instruction(device));
+  gpu.memory_type = optional.word_or("memory_type", derived_memory_type(device));
+  const double exps = derived_exp_per_clock_per_sm(gpu);
+  gpu.exp_per_clock_per_sm =
+      optional.quantity_or("exp_per_clock_per_sm", "1", exps, fmt::format("{:g}", exps));
+  const int64_t schedulers = derived_schedulers_per_sm(gpu);
+  gpu.schedulers_per_sm =
+      optional.whole_or("schedulers_per_sm", "1", schedulers, fmt::format("{}", schedulers));
+  const double issue = derived_issue_per_clock(gpu);
+  gpu.issue_per_clock =
+      optional.quantity_or("issue_per_clock", "1", issue, fmt::format("{:g}", issue));
 }
 
 /// Whether the file describes a GPU, which is the default.
@@ -176,6 +222,7 @@ Device parse_device(std::string_view json_text, const std::string& where) {
   device.memory_bytes_per_s = quantity(file, "memory_bytes_per_s", "B/s");
   if (is_gpu) {
     device.chip = read_gpu(file, device.warnings);
+    read_architecture(file, device);
   } else {
     device.chip = Accelerator{};
   }

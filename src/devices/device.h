@@ -13,6 +13,68 @@
 
 namespace tilecast {
 
+/// NVIDIA's by age, then AMD's.
+enum class Architecture : uint8_t {
+  kKepler,
+  kMaxwell,
+  kPascal,
+  kVolta,
+  kTuring,
+  kAmpere,
+  kAda,
+  kHopper,
+  kBlackwell,
+  kGcn5,
+  kCdna,
+  kCdna2,
+  kCdna3,
+  kCdna4,
+  kRdna2,
+  kRdna3,
+  kRdna4,
+};
+constexpr auto choice_words(Architecture) {
+  return std::array<std::string_view, 17>{
+      "kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada",   "hopper", "blackwell",
+      "gcn5",   "cdna",    "cdna2",  "cdna3", "cdna4",  "rdna2",  "rdna3", "rdna4"};
+}
+
+enum class MemoryType : uint8_t {
+  kGddr5,
+  kGddr5x,
+  kGddr6,
+  kGddr6x,
+  kGddr7,
+  kHbm2,
+  kHbm2e,
+  kHbm3,
+  kHbm3e,
+  kHbm4,
+  kLpddr4x,
+  kLpddr5,
+  kLpddr5x,
+};
+constexpr auto choice_words(MemoryType) {
+  return std::array<std::string_view, 13>{"gddr5",   "gddr5x", "gddr6",  "gddr6x", "gddr7",
+                                          "hbm2",    "hbm2e",  "hbm3",   "hbm3e",  "hbm4",
+                                          "lpddr4x", "lpddr5", "lpddr5x"};
+}
+constexpr bool is_hbm(MemoryType type) {
+  return type >= MemoryType::kHbm2 && type <= MemoryType::kHbm4;
+}
+
+/// The instruction that feeds the matrix units best: what kernels are written with.
+enum class MatrixInstruction : uint8_t { kNone, kMmaSync, kWgmma, kTcgen05, kMfma, kWmma };
+constexpr auto choice_words(MatrixInstruction) {
+  return std::array<std::string_view, 6>{"none", "mma.sync", "wgmma", "tcgen05", "mfma", "wmma"};
+}
+
+/// The word of a value of the enums above, in device files and in JSON.
+template <typename Choice>
+constexpr std::string_view choice_word(Choice choice) {
+  return choice_words(choice)[static_cast<size_t>(choice)];
+}
+
 struct Link {
   std::string kind;          ///< "nvlink", "pcie", "infinity-fabric", …
   double bytes_per_s = 0.0;  ///< in one direction, over all lanes of the device
@@ -32,6 +94,12 @@ struct Gpu {
   int64_t threads_per_sm = 0;
   double board_power_w = 0;
   std::optional<double> process_nm;
+  Architecture architecture{};
+  MatrixInstruction matrix_instruction{};
+  MemoryType memory_type{};
+  double exp_per_clock_per_sm = 0;  ///< base-2 exponentials in FP32
+  int64_t schedulers_per_sm = 0;    ///< SIMDs on AMD GPUs
+  double issue_per_clock = 0;       ///< instructions of a scheduler
   /// Peak FLOP/s by dtype; 0: not supported.
   std::array<double, kDTypeCount> vector_flops_per_s{};
   std::array<double, kDTypeCount> matrix_flops_per_s{};

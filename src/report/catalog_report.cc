@@ -69,6 +69,8 @@ std::string gpus_json(const std::vector<GpuEntry>& gpus) {
                     {"boost_clock_hz", g.boost_clock_hz},
                     {"l2_bytes", g.l2_bytes},
                     {"power_w", g.power_w},
+                    {"architecture", g.architecture},
+                    {"memory_type", g.memory_type},
                     {"vector_flops_per_s", rates_json(g.vector_flops_per_s)},
                     {"matrix_flops_per_s", rates_json(g.matrix_flops_per_s)}});
   return list.dump(1) + "\n";
