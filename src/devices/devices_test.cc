@@ -67,6 +67,10 @@ TEST(Lookup, TakesWhatPyTorchAndNvidiaSmiPrint) {
   EXPECT_EQ(find_device("Tesla V100-PCIE-32GB").id, "nvidia-v100-pcie-32gb");
   EXPECT_EQ(find_device("NVIDIA H100 80GB HBM3").id, "nvidia-h100-sxm5-80gb");
   EXPECT_EQ(find_device("AMD Instinct MI250").id, "amd-mi250");
+  EXPECT_EQ(find_device("NVIDIA H800").id, "nvidia-h800-sxm5-80gb");
+  EXPECT_EQ(find_device("Tesla K80").id, "nvidia-k80");
+  EXPECT_EQ(find_device("amd-mi250-gcd").id, "amd-mi250x");  // 110 CUs; MI250 has 104
+  EXPECT_EQ(find_device("amd-navi21-72cu").id, "amd-rx-6800-xt");
   EXPECT_EQ(find_device("h100").id, "nvidia-h100-sxm5-80gb");
   EXPECT_ERROR(find_device("H1000"), kNotFound, "unknown GPU 'H1000'; did you mean");
 }
@@ -165,6 +169,31 @@ TEST(DeviceFile, NumbersThatContradictEachOtherAreAWarning) {
             "mine.json: vector_flops_per_s of fp32 is 8.14 TFLOP/s, but 40 SMs of 64 lanes at 159 "
             "MHz give 814 GFLOP/s: one of these numbers is probably wrong");
   EXPECT_EQ(d.warnings[1], "mine.json: base_clock_hz, 585 MHz, is above boost_clock_hz, 159 MHz");
+}
+
+TEST(DeviceFile, WordsAreOfAClosedListAndHaveASource) {
+  Json json = sample();
+  json["memory_type"]["value"] = "hbm9";
+  EXPECT_EQ(parse_error(json),
+            "mine.json: memory_type: 'value': expected one of gddr5, gddr5x, gddr6, gddr6x, gddr7, "
+            "hbm2, hbm2e, hbm3, hbm3e, hbm4, lpddr4x, lpddr5, lpddr5x; found \"hbm9\"");
+  json = sample();
+  json["matrix_instruction"]["value"] = "MMA";
+  EXPECT_EQ(parse_error(json),
+            "mine.json: matrix_instruction: 'value': expected one of none, mma.sync, wgmma, "
+            "tcgen05, mfma, wmma; found \"MMA\"");
+  json = sample();
+  json["architecture"].erase("source");
+  EXPECT_EQ(parse_error(json), "mine.json: architecture: 'source': is missing");
+  json["architecture"]["source"] = "";
+  EXPECT_EQ(parse_error(json),
+            "mine.json: architecture: 'source': is empty; state where the value comes from");
+  json = sample();
+  json["architecture"]["unit"] = "1";
+  EXPECT_NE(parse_error(json).find("'unit': unknown field"), std::string::npos);
+  json = sample();
+  json["issue_per_clock"]["value"] = 100;
+  EXPECT_NE(parse_error(json).find("100 is not possible: expected 0.1 to 64"), std::string::npos);
 }
 
 TEST(DeviceFile, NamesArePrintable) {
