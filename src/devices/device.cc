@@ -204,6 +204,17 @@ void Device::refuse() const {
                           id));
 }
 
+Device at_clock(const Device& device, double hz) {
+  Device result = device;
+  Gpu gpu = device.gpu();
+  const double ratio = hz / gpu.boost_clock_hz;
+  gpu.boost_clock_hz = hz;
+  for (double& rate : gpu.vector_flops_per_s) rate *= ratio;
+  for (double& rate : gpu.matrix_flops_per_s) rate *= ratio;
+  result.chip = gpu;
+  return result;
+}
+
 Device parse_device(std::string_view json_text, const std::string& where) {
   const Json json = parse_json(json_text, where);
   const JsonObject file(json, where);

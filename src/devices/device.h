@@ -146,6 +146,11 @@ struct Device {
   [[noreturn]] void refuse() const;
 };
 
+/// The GPU with another clock in force than its boost clock: peak rates and L2 bandwidth scale with
+/// it, memory, links and power do not. `hz` must be above 0. Throws Error{kUnsupported} if the
+/// device is not a GPU. Not modelled: memory clocks, the voltage and so the power of that clock.
+Device at_clock(const Device& device, double hz);
+
 /// Reads a device file. `where` names it in messages. Throws Error{kInput} for an unknown field, a
 /// wrong unit or value, or a missing source.
 Device parse_device(std::string_view json_text, const std::string& where);

@@ -41,6 +41,18 @@ TEST(EveryDevice, HasItsIdAsFileNameAndAliasesOfItsOwn) {
   }
 }
 
+TEST(AtClock, RatesAndL2ScaleMemoryAndPowerStay) {
+  const Device boost = find_device("MI100");
+  const Device slow = at_clock(boost, boost.gpu().boost_clock_hz / 2);
+  EXPECT_EQ(slow.gpu().boost_clock_hz, boost.gpu().boost_clock_hz / 2);
+  EXPECT_EQ(slow.matmul_peak(DType::kFp16), boost.matmul_peak(DType::kFp16) / 2);
+  EXPECT_EQ(slow.gpu().vector_peak(DType::kFp32), boost.gpu().vector_peak(DType::kFp32) / 2);
+  EXPECT_EQ(slow.gpu().l2_bytes_per_s(), boost.gpu().l2_bytes_per_s() / 2);
+  EXPECT_EQ(slow.memory_bytes_per_s, boost.memory_bytes_per_s);
+  EXPECT_EQ(slow.gpu().board_power_w, boost.gpu().board_power_w);
+  EXPECT_EQ(slow.id, boost.id);
+}
+
 struct Published {
   const char* gpu;
   DType dtype;

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "devices/device.h"
 #include "graph/software.h"
 
 namespace tilecast {
@@ -16,7 +18,17 @@ enum class Caches : uint8_t {
 struct Conditions {
   Software software = Software::kPyTorch;
   Caches caches = Caches::kCold;
+  /// The clock in force, where it is known not to be the boost clock of the data sheet.
+  std::optional<double> clock_hz;
   bool operator==(const Conditions&) const = default;
 };
+
+/// The device as it runs under the conditions: `device` itself, or a copy at another clock that
+/// `store` holds.
+inline const Device& running_device(const Device& device, const Conditions& conditions,
+                                    std::optional<Device>& store) {
+  if (!conditions.clock_hz) return device;
+  return store.emplace(at_clock(device, *conditions.clock_hz));
+}
 
 }  // namespace tilecast

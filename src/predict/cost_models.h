@@ -15,7 +15,9 @@ namespace tilecast {
 struct CostBatch {
   std::span<const Kernel> kernels;  ///< the whole batch
   std::span<const size_t> rows;     ///< those that the model takes: at least one
-  const Device& device;
+  const Device& device;             ///< as it runs: at the clock of the conditions
+  /// As its data sheet describes it: tells which measured devices it resembles.
+  const Device& data_sheet;
   const Conditions& conditions;
   std::span<KernelTime> times;  ///< of the whole batch
 };

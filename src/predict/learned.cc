@@ -129,13 +129,13 @@ KernelTime finish(const Row& row, const Device& device, double law_s, const Spre
 void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weights) {
   const Net& net = weights.net(kind);
   Batch all = describe_all(kind, batch, weights);
-  const std::vector<Near> near = near_residuals(net, batch.device);
+  const std::vector<Near> near = near_residuals(net, batch.data_sheet);
   std::vector<float> logits(all.rows.size()), log_factors(all.rows.size(), 0.0f);
   base_logits(net, all.input_rows(), all.caps, logits);
   add_residuals(near, batch.conditions.software, all.input_rows(), logits, log_factors);
-  const Calibrated calibrated = calibration_of(kind, weights, batch.device);
+  const Calibrated calibrated = calibration_of(kind, weights, batch.data_sheet);
   if (calibrated.weight > 0) calibrate_logits(calibrated, all, logits, log_factors);
-  Coverages coverages(net, near, batch.device);
+  Coverages coverages(net, near, batch.data_sheet);
   for (size_t r = 0; r < all.rows.size(); ++r) {
     Row& row = all.rows[r];
     const Coverage& coverage = coverages.of(combination_of(*row.kernel, batch.conditions));

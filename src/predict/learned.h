@@ -16,6 +16,7 @@ struct Described {
   Tile tile;  ///< that the vendor's library is taken to pick; the usual one where nothing tells
   Features features;
 };
+/// `device`: as it runs under the conditions (running_device).
 Described describe(const Weights& weights, NetKind kind, const Kernel& kernel, const Device& device,
                    const Conditions& conditions);
 

@@ -521,6 +521,23 @@ TEST(Attention, AColdCacheTakesLongerThanAWarmOne) {
   EXPECT_LT(times[1].seconds, bytes / device.memory_bytes_per_s) << "faster than DRAM";
 }
 
+TEST(Clocks, AKernelTakesTheRatesOfTheClockInForce) {
+  const Device device = find_device("MI100");
+  const double clock_hz = 1087e6, ratio = device.gpu().boost_clock_hz / clock_hz;
+  const std::vector<Kernel> kernels(
+      2, kernels_of_sizes("gemm", DType::kFp32, {{"m", 4096}, {"n", 4096}, {"k", 4096}}).front());
+  const std::vector<Conditions> conditions = {{}, {.clock_hz = clock_hz}};
+  std::vector<KernelTime> times(2);
+  predict_each(*make_roofline_predictor(), kernels, conditions, device, times);
+  EXPECT_DOUBLE_EQ(times[1].seconds, ratio * times[0].seconds);
+  predict_each(*make_learned_predictor(weights()), kernels, conditions, device, times);
+  // A product that the matrix units hold back: its utilization hardly depends on the clock.
+  EXPECT_NEAR(times[1].seconds / times[0].seconds, ratio, 0.05 * ratio);
+  // It is still the measured device, with its own interval.
+  EXPECT_NEAR(times[1].high_s / times[1].seconds, times[0].high_s / times[0].seconds, 0.02);
+  EXPECT_FALSE(times[1].extrapolated) << times[1].extrapolated_feature;
+}
+
 TEST(Experts, ManyTokensAreBoundByFlopsAndFewByWeights) {
   const Device device = find_device("H100");
   SizeList sizes = {{"tokens", 16384},

@@ -1,6 +1,7 @@
 #include "predict/predictor.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "predict/collective.h"
@@ -16,11 +17,13 @@ class LearnedPredictor : public Predictor {
 
   void predict(std::span<const Kernel> kernels, const Device& device, const Conditions& conditions,
                std::span<KernelTime> times) const override {
+    std::optional<Device> store;
+    const Device& running = running_device(device, conditions, store);
     const std::span<const CostModel> models = cost_models();
     // The kernels of each model stand together, in the order of the models.
     std::vector<size_t> chosen(kernels.size()), ends(models.size() + 1, 0);
     for (size_t i = 0; i < kernels.size(); ++i) {
-      while (!models[chosen[i]].covers(kernels[i], device, weights_)) ++chosen[i];
+      while (!models[chosen[i]].covers(kernels[i], running, weights_)) ++chosen[i];
       ++ends[chosen[i] + 1];
     }
     for (size_t m = 0; m < models.size(); ++m) ends[m + 1] += ends[m];
@@ -29,7 +32,7 @@ class LearnedPredictor : public Predictor {
     for (size_t m = 0; m < models.size(); ++m) {
       const auto own = std::span(rows).subspan(ends[m], ends[m + 1] - ends[m]);
       if (own.empty()) continue;
-      models[m].estimate({kernels, own, device, conditions, times}, weights_);
+      models[m].estimate({kernels, own, running, device, conditions, times}, weights_);
       for (const size_t i : own) times[i].predictor = models[m].name;
     }
   }
@@ -40,15 +43,17 @@ class LearnedPredictor : public Predictor {
 
 class RooflinePredictor : public Predictor {
  public:
-  void predict(std::span<const Kernel> kernels, const Device& device, const Conditions&,
+  void predict(std::span<const Kernel> kernels, const Device& device, const Conditions& conditions,
                std::span<KernelTime> times) const override {
+    std::optional<Device> store;
+    const Device& running = running_device(device, conditions, store);
     for (size_t i = 0; i < kernels.size(); ++i) {
       if (kernels[i].is<Collective>()) {
-        times[i].seconds = all_reduce_s(kernels[i], device);
+        times[i].seconds = all_reduce_s(kernels[i], running);
         times[i].low_s = times[i].high_s = times[i].seconds;
         times[i].limit = Limit::kNetwork;
       } else {
-        times[i] = roofline_time(kernels[i], device);
+        times[i] = roofline_time(kernels[i], running);
       }
       times[i].predictor = kRoofline;
     }

@@ -5,6 +5,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "predict/efficiency.h"
 #include "predict/learned.h"
@@ -49,9 +50,11 @@ CalibrationRows collect(NetKind kind, const Weights& weights, const Device& devi
   CalibrationRows rows;
   rows.points.resize(kernels.size() * width);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    const Described described = describe(weights, kind, kernels[i], device, conditions[i]);
+    std::optional<Device> store;
+    const Device& running = running_device(device, conditions[i], store);
+    const Described described = describe(weights, kind, kernels[i], running, conditions[i]);
     standardize(net, described.features, &rows.points[i * width]);
-    const Law law = law_of(kind, described.bound, device);
+    const Law law = law_of(kind, described.bound, running);
     rows.laws.push_back(law);
     rows.measured.push_back(used[i]->seconds);
     rows.forecast.push_back(times[i].seconds);

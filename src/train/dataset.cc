@@ -128,12 +128,23 @@ class Preparer {
       data_.groups.push_back({.device = *device, .op = m.op, .source = set.sources[m.source]});
       single_call_.push_back(m.protocol == Protocol::kSingleCall);
     }
-    data_.rows.push_back({.kernel = m.kernel,
-                          .conditions = m.conditions,
-                          .device = *device,
-                          .group = it->second,
-                          .seconds = training_seconds(m, data_.devices[*device]),
-                          .tile = m.tile});
+    TrainingRow row{.kernel = m.kernel,
+                    .conditions = m.conditions,
+                    .device = *device,
+                    .at_clock = clock_index(*device, m.conditions),
+                    .group = it->second,
+                    .tile = m.tile};
+    row.seconds = training_seconds(m, data_.running(row));
+    data_.rows.push_back(std::move(row));
+  }
+
+  /// Of the device at the clock of the conditions, in TrainingData::at_clocks.
+  std::optional<size_t> clock_index(size_t device, const Conditions& conditions) {
+    if (!conditions.clock_hz) return std::nullopt;
+    const auto [it, fresh] =
+        clock_indices_.emplace(std::pair(device, *conditions.clock_hz), data_.at_clocks.size());
+    if (fresh) data_.at_clocks.push_back(at_clock(data_.devices[device], *conditions.clock_hz));
+    return it->second;
   }
 
   /// Single calls hold the host's overhead: the smallest excess over the physical bound that the
@@ -143,7 +154,7 @@ class Preparer {
     std::map<std::string, NetKind> kinds;
     for (const TrainingRow& row : data_.rows) {
       if (!single_call_[row.group]) continue;
-      const Bound bound = physical_bound(row.kernel, data_.devices[row.device]);
+      const Bound bound = physical_bound(row.kernel, data_.running(row));
       excess[{row.device, data_.groups[row.group].op}].push_back(row.seconds - bound.seconds());
       kinds[data_.groups[row.group].op] = net_of(row.kernel);
     }
@@ -171,7 +182,8 @@ class Preparer {
     std::vector<std::vector<double>> rates(data_.groups.size());
     for (const TrainingRow& row : data_.rows) {
       const Device& device = data_.devices[row.device];
-      if (!row.kernel.is_product() || row.kernel.dtype != DType::kFp32 ||
+      // Where a clock was set, it and not the power may hold the rate back.
+      if (!row.kernel.is_product() || row.kernel.dtype != DType::kFp32 || row.at_clock ||
           device.gpu().matrix_peak(DType::kFp32) > 0 || row.seconds < kSustained)
         continue;
       const Bound bound = physical_bound(row.kernel, device);
@@ -200,7 +212,7 @@ class Preparer {
     std::vector<Bins> rates(data_.groups.size());
     for (const TrainingRow& row : data_.rows) {
       if (!row.kernel.is_product() || row.seconds < kLongKernel) continue;
-      const Bound bound = physical_bound(row.kernel, data_.devices[row.device]);
+      const Bound bound = physical_bound(row.kernel, data_.running(row));
       if (bound.compute_s > bound.memory_s)
         rates[row.group][shape_bin(row.kernel)].push_back(bound.compute_s / row.seconds);
     }
@@ -254,7 +266,7 @@ class Preparer {
       // Faster than the device's memory: found in a cache that is taken to be cold, or less work
       // than the row says.
       if (net_def(net_of(row.kernel)).learning.drops_rows_below_bound &&
-          row.seconds < physical_bound(row.kernel, data_.devices[row.device]).law_s) {
+          row.seconds < physical_bound(row.kernel, data_.running(row)).law_s) {
         ++warm;
         continue;
       }
@@ -271,6 +283,7 @@ class Preparer {
       const std::array<int64_t, kMaxSizes> sizes = sizes_of(row.kernel);
       mix(sizes.data(), sizeof sizes);
       mix(&row.seconds, sizeof row.seconds);
+      if (const auto& hz = row.conditions.clock_hz) mix(&*hz, sizeof *hz);
       mix(data_.devices[row.device].id.data(), data_.devices[row.device].id.size());
       kept.push_back(std::move(row));
     }
@@ -296,6 +309,7 @@ class Preparer {
   std::map<std::string, std::optional<size_t>> indices_;
   std::map<std::string, std::string> unknown_;
   std::map<std::tuple<size_t, std::string, std::string>, size_t> group_indices_;
+  std::map<std::pair<size_t, double>, size_t> clock_indices_;
   std::vector<bool> single_call_;
 };
 

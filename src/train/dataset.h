@@ -15,7 +15,9 @@ namespace tilecast {
 struct TrainingRow {
   Kernel kernel;
   Conditions conditions;
-  size_t device = 0;   ///< index into TrainingData::devices
+  size_t device = 0;  ///< index into TrainingData::devices
+  /// Index into TrainingData::at_clocks, for a row whose conditions state a clock.
+  std::optional<size_t> at_clock;
   size_t group = 0;    ///< index into TrainingData::groups
   double seconds = 0;  ///< call overhead taken off
   float weight = 1;
@@ -33,6 +35,8 @@ struct RowGroup {
 
 struct TrainingData {
   std::vector<Device> devices;
+  /// Devices at the clocks of rows that were measured at another one than the boost clock.
+  std::vector<Device> at_clocks;
   std::vector<RowGroup> groups;
   /// Per device the FLOP/s of its vector lanes in long products, in the best state that any file
   /// shows; 0 where none does.
@@ -40,6 +44,11 @@ struct TrainingData {
   std::vector<TrainingRow> rows;
   std::vector<std::string> report;  ///< what was left out or changed, and why
   uint64_t hash = 0;                ///< of all rows, for provenance and checkpoints
+
+  /// The device as it ran when the row was measured: for bounds and features.
+  const Device& running(const TrainingRow& row) const {
+    return row.at_clock ? at_clocks[*row.at_clock] : devices[row.device];
+  }
 };
 
 /// Resolves GPUs, takes the host's call overhead off single calls, reconciles files of one card

@@ -187,7 +187,7 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
     if (!needed[n]) continue;
     Table& table = tables[n];
     table.rows.push_back(
-        describe(fold.weights, kind, row.kernel, data.devices[row.device], row.conditions));
+        describe(fold.weights, kind, row.kernel, data.running(row), row.conditions));
     table.index.push_back(i);
   }
   for (size_t n = 0; n < kNetCount; ++n) {
@@ -204,11 +204,10 @@ void fill_fold(Fold& fold, const TrainingData& data, uint64_t seed) {
           Rng(seed ^ (held_out_key(data.rows[i].kernel, i) * 0x9e37ull)).below(kHeldOutShare) == 0;
       FoldPart& part = !use[i] ? rows.left : held ? rows.held_out : rows.train;
       const TrainingRow& row = data.rows[i];
-      append_kernel(part, fold.weights, kind, row.kernel, tables[n].rows[r],
-                    data.devices[row.device]);
+      append_kernel(part, fold.weights, kind, row.kernel, tables[n].rows[r], data.running(row));
       part.device.push_back(row.device);
-      part.rows.log_times.push_back(static_cast<float>(
-          std::log(row.seconds / latency_floor_s(kind, data.devices[row.device]))));
+      part.rows.log_times.push_back(
+          static_cast<float>(std::log(row.seconds / latency_floor_s(kind, data.running(row)))));
       part.rows.weights.push_back(row.weight);
       part.index.push_back(i);
     }

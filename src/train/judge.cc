@@ -100,7 +100,7 @@ void collect(const Net& net, const FoldPart& part, const TrainingData& data, Err
     Summary& summary = errors[{device.id, group.op, std::string(precision_name(row.kernel)),
                                std::string(software_name(row.conditions.software))}];
     summary.errors.push_back(100 * std::abs(error));
-    const double roofline = roofline_bound(row.kernel, device).seconds();
+    const double roofline = roofline_bound(row.kernel, data.running(row)).seconds();
     summary.roofline += 100 * std::abs(roofline / call_s - 1);
     spread_of(device.id).push_back({log_errors[r], part.rows.weights[r], row.device,
                                     IntervalLaw::bin_of(part.rows.bounds[r])});

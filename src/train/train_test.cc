@@ -386,6 +386,29 @@ TEST(Training, ExcludedGpusLeaveNothingBehind) {
       kInput, "too little to learn");
 }
 
+TEST(TrainingData, RowsAreBoundByTheClockThatWasInForce) {
+  MeasurementSet set{.sources = {"a"}, .kernels = {}, .models = {}, .unmatched = {}};
+  const Device device = find_device("H100");
+  const double clock_hz = device.gpu().boost_clock_hz / 2;
+  const Kernel kernel =
+      kernels_of_sizes("gemm", DType::kBf16, {{"m", 8192}, {"n", 8192}, {"k", 8192}}).front();
+  const double least_s =
+      static_cast<double>(kernel.flops) / device.matmul_peak(DType::kBf16);  // at the boost clock
+  for (const double share : {1.5, 2.5}) {
+    set.kernels.push_back({.gpu = "H100",
+                           .op = "gemm",
+                           .kernel = kernel,
+                           .conditions = {.clock_hz = clock_hz},
+                           .measured_s = share * least_s,
+                           .protocol = Protocol::kBackToBack});
+  }
+  const TrainingData data = prepare_training_data({set}, {});
+  ASSERT_EQ(data.rows.size(), 1u) << "the first is faster than half the clock allows";
+  EXPECT_DOUBLE_EQ(data.rows[0].seconds, 2.5 * least_s);
+  EXPECT_EQ(data.devices[data.rows[0].device].gpu().boost_clock_hz, device.gpu().boost_clock_hz);
+  EXPECT_EQ(data.running(data.rows[0]).gpu().boost_clock_hz, clock_hz);
+}
+
 TEST(Forests, LearnStepsThatNoLineFits) {
   ForestTask task{.width = 3, .trees = 150};
   Rng rng(5);
