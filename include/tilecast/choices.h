@@ -29,11 +29,14 @@ constexpr auto choice_words(AttentionKind) {
 enum class Fusion : uint8_t { kNone, kPointwise };
 constexpr auto choice_words(Fusion) { return std::array<std::string_view, 2>{"none", "pointwise"}; }
 
-/// The software whose kernels run the operators.
-enum class Software : uint8_t { kPyTorch, kVllm, kSglang, kTensorRtLlm };
+/// The software whose kernels run the operators. The last two are libraries of matrix products
+/// whose kernels were measured alone: models are forecast with the others only.
+enum class Software : uint8_t { kPyTorch, kVllm, kSglang, kTensorRtLlm, kRocBlas, kPipeWeave };
 constexpr auto choice_words(Software) {
-  return std::array<std::string_view, 4>{"pytorch", "vllm", "sglang", "trtllm"};
+  return std::array<std::string_view, 6>{"pytorch", "vllm",    "sglang",
+                                         "trtllm",  "rocblas", "pipeweave"};
 }
+constexpr bool runs_models(Software software) { return software < Software::kRocBlas; }
 
 /// Predictors learned from measurements, or a roofline from the data sheet alone.
 enum class PredictorKind : uint8_t { kLearned, kRoofline };

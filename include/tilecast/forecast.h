@@ -25,7 +25,8 @@ struct GivenSize {
 /// Settings for the forecast of a single kernel.
 struct KernelOptions {
   std::string predictor = "learned";  ///< learned or roofline
-  /// pytorch, vllm, sglang or trtllm: the software whose kernel runs.
+  /// The software whose kernel runs: pytorch, vllm, sglang or trtllm, or a library that was
+  /// measured alone, rocblas or pipeweave.
   std::string software = "pytorch";
   bool warm = false;  ///< the operands are already in L2, as when a benchmark replays the kernel
 };
@@ -229,5 +230,7 @@ std::vector<ModelEntry> model_catalog();
 std::vector<OpEntry> op_catalog();
 /// Names of the dtypes that kernels compute in: what `Forecaster::kernel` is for.
 std::vector<std::string> kernel_dtypes();
+/// The software whose kernels `Forecaster::kernel` forecasts: KernelOptions::software.
+std::vector<std::string> kernel_software();
 
 }  // namespace tilecast

@@ -83,4 +83,6 @@ std::vector<OpEntry> op_catalog() {
 
 std::vector<std::string> kernel_dtypes() { return computed_dtype_names(); }
 
+std::vector<std::string> kernel_software() { return software_names(); }
+
 }  // namespace tilecast

@@ -271,12 +271,10 @@ std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuR
                                                const std::string& dtype,
                                                const std::vector<GivenSize>& sizes,
                                                const KernelOptions& options) const {
-  Request named;
-  set_option(named, *find_option("software", RequestKind::kPass), options.software);
   const Predictor& predictor = impl_->predictor(parse_predictor(options.predictor));
   const std::vector<Kernel> kernels =
       kernels_of_sizes(op, parse_dtype(dtype, "`dtype`"), size_list(op_def(require_op(op)), sizes));
-  const Conditions conditions{.software = *named.execution.software,
+  const Conditions conditions{.software = parse_software(options.software, "`software`"),
                               .caches = options.warm ? Caches::kWarm : Caches::kCold};
   std::vector<KernelTime> times(kernels.size());
   predictor.predict(kernels, gpu.content->device, conditions, times);

@@ -170,8 +170,9 @@ Command kernel_command() {
          .choices = kernel_dtypes()},
         {.names = "--software",
          .default_value = "pytorch",
-         .help = "whose kernels run the operator",
-         .choices = pass_option("software").choices},
+         .help = "whose kernels run the operator; rocblas and pipeweave are libraries of matrix "
+                 "products that were measured alone",
+         .choices = kernel_software()},
         {.names = "--warm",
          .help = "operands are already in L2, as when a benchmark replays the kernel"},
         pass_option("predictor"),

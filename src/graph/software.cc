@@ -1,6 +1,11 @@
 #include "graph/software.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "base/text.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -16,5 +21,15 @@ std::optional<Software> find_software(std::string_view name) {
   if (found == kWords.end()) return std::nullopt;
   return static_cast<Software>(found - kWords.begin());
 }
+
+Software parse_software(std::string_view name, const std::string& where) {
+  if (const std::optional<Software> found = find_software(name)) return *found;
+  const std::vector<std::string> known = software_names();
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: unknown value '{}'{}; known: {}", where, shown_name(name),
+                          did_you_mean(name, known), join(known, ", ")));
+}
+
+std::vector<std::string> software_names() { return {kWords.begin(), kWords.end()}; }
 
 }  // namespace tilecast

@@ -14,10 +14,10 @@ bool DeviceResidual::covers(const Combination& combination) const {
 }
 
 const Forest* DeviceResidual::forest_of(Software software) const {
-  // Its own, else the nearest: PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton;
-  // TensorRT-LLM has its own kernels.
-  for (const Software near :
-       {software, Software::kVllm, Software::kSglang, Software::kPyTorch, Software::kTensorRtLlm}) {
+  // Its own, else the nearest: PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton, on
+  // AMD devices rocBLAS; TensorRT-LLM has its own kernels.
+  for (const Software near : {software, Software::kVllm, Software::kSglang, Software::kPyTorch,
+                              Software::kRocBlas, Software::kTensorRtLlm, Software::kPipeWeave}) {
     for (const SoftwareForest& f : forests) {
       if (f.software == near) return &f.forest;
     }

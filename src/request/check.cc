@@ -67,11 +67,11 @@ void check_server(const Request& r) {
         "`batch` cannot be combined with `schedule` continuous, where batches result from the "
         "load; use `concurrency`");
   if (r.execution.software == Software::kPyTorch) {
-    constexpr auto kWords = choice_words(Software{});
+    const std::vector<std::string>& all = find_option("software", RequestKind::kServe)->choices;
     refuse(
         fmt::format("`schedule` continuous: PyTorch has no request scheduler; use another "
                     "`software` ({}), or `schedule` static",
-                    fmt::join(kWords.begin() + 1, kWords.end(), ", ")));
+                    fmt::join(all.begin() + 1, all.end(), ", ")));
   }
   if (const auto all = static_cast<int64_t>(load.trace.size()); all > 0 && load.requests > all)
     refuse(fmt::format("`requests` {}: the trace has {}", load.requests, all));

@@ -9,6 +9,14 @@
 namespace tilecast {
 namespace {
 
+std::vector<std::string> software_that_runs_models() {
+  std::vector<std::string> names;
+  for (const std::string& name : choice_names<Software>()) {
+    if (runs_models(static_cast<Software>(names.size()))) names.push_back(name);
+  }
+  return names;
+}
+
 std::vector<OptionDef> pass_options() {
   return {
       {.name = "mode",
@@ -68,7 +76,7 @@ std::vector<OptionDef> pass_options() {
        .access = field<[](auto& r) -> auto& { return r.execution.software; }>(),
        .default_value = "pytorch",
        .help = "whose kernels run the operators",
-       .choices = choice_names<Software>()},
+       .choices = software_that_runs_models()},
       {.name = "host-launch-us",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.execution.host_launch_s; }>(),
@@ -156,7 +164,7 @@ std::vector<OptionDef> token_options() {
        .access = field<[](auto& r) -> auto& { return r.execution.software; }>(),
        .default_value = "vllm",
        .help = "whose kernels run the operators",
-       .choices = choice_names<Software>()},
+       .choices = software_that_runs_models()},
       {.name = "schedule",
        .kinds = kTokens,
        .access = schedule(),
