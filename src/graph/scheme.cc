@@ -11,7 +11,8 @@ namespace {
 
 // Sources of group sizes and scales: DeepSeek-V3 report (fp8 blocks of 128 x 128, fp32 scales);
 // GPTQ and AWQ's usual 128 with half-precision scale and 4-bit zero point; OCP Microscaling v1.0
-// (32, 8-bit scales); NVIDIA's NVFP4 (16, 8-bit scales).
+// (32, 8-bit scales); NVIDIA's NVFP4 (16, 8-bit scales). Blackwell multiplies 4-bit weights with
+// 8-bit activations at its rate for fp8 (PTX ISA, tcgen05.mma.kind::mxf8f6f4).
 constexpr QuantSchemeInfo kSchemes[kSchemeCount] = {
     {"none", DType::kBf16, std::nullopt, 0, 0},
     {"fp8", DType::kFp8, DType::kFp8, 0, 0},
@@ -23,6 +24,7 @@ constexpr QuantSchemeInfo kSchemes[kSchemeCount] = {
     {"fp4", DType::kFp4, DType::kFp4, 16, 8},
     {"fp8_wo", DType::kFp8, std::nullopt, 0, 0},
     {"nvfp4_wo", DType::kFp4, std::nullopt, 16, 8},
+    {"fp4_fp8", DType::kFp4, DType::kFp8, 32, 8},
 };
 
 constexpr int64_t kBitsPerByte = 8;
@@ -81,6 +83,8 @@ QuantScheme weight_only(QuantScheme scheme) {
       return QuantScheme::kInt8WeightOnly;
     case QuantScheme::kFp4:
       return QuantScheme::kNvfp4WeightOnly;
+    case QuantScheme::kFp4Fp8:
+      return QuantScheme::kFp4WeightOnly;
     default:
       return scheme;
   }

@@ -24,8 +24,10 @@ enum class QuantScheme : uint8_t {
   kFp4,              ///< weights and activations in 4 bits, groups of 16 (NVFP4)
   kFp8WeightOnly,    ///< one scale per channel or per tensor
   kNvfp4WeightOnly,  ///< weights stored as in kFp4
+  /// Weights in 4 bits, activations in 8, both in groups of 32 (MXFP4 x MXFP8): multiplied as fp8.
+  kFp4Fp8,
 };
-inline constexpr size_t kSchemeCount = 10;
+inline constexpr size_t kSchemeCount = 11;
 
 struct QuantSchemeInfo {
   std::string_view name;
@@ -37,7 +39,8 @@ struct QuantSchemeInfo {
 };
 
 const QuantSchemeInfo& scheme_info(QuantScheme scheme);
-/// "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo".
+/// "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo",
+/// "fp4_fp8".
 std::vector<std::string> scheme_names();
 /// nullopt if no scheme has that name.
 std::optional<QuantScheme> find_scheme(std::string_view name);

@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/checked.h"
-#include "base/rng.h"
+#include "ops/attention_sizes.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
 
@@ -32,6 +31,7 @@ struct Sizes {
   int64_t batch, queries, keys, heads, kv_heads, head_dim, v_head_dim;
   int64_t kv_elements;  ///< elements of keys and values per token
   DType dtype, kv_dtype;
+  bool latent = false;
 };
 
 void check_sizes(const OpContext& context, const Sizes& s) {
@@ -46,10 +46,12 @@ Kernel attention_kernel(const OpContext& context, const Sizes& s) {
                         .queries = s.queries,
                         .keys = s.keys,
                         .head_dim = s.head_dim,
+                        .v_head_dim = s.v_head_dim,
                         .heads = s.heads,
                         .kv_heads = s.kv_heads,
                         .window = context.integer("window"),
                         .causal = context.integer("causal") != 0,
+                        .latent = s.latent,
                         .kv_dtype = s.kv_dtype};
   Kernel kernel{.shape = sizes, .dtype = s.dtype};
   const int64_t pairs = visible_pairs(s.queries, s.keys, sizes.causal, sizes.window);
@@ -156,7 +158,8 @@ Sizes cached_sizes(const OpContext& context) {
                 v_head_dim,
                 token_elements,
                 context.input(0).dtype,
-                context.input(1).dtype};
+                context.input(1).dtype,
+                latent};
   check_sizes(context, s);
   return s;
 }
@@ -168,105 +171,6 @@ std::vector<TensorSpec> infer_cached_attention(const OpContext& context) {
 
 void work_cached_attention(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(attention_kernel(context, cached_sizes(context)));
-}
-
-std::vector<SizeDef> attention_sizes_by_name(bool decodes) {
-  constexpr int kDrawnBatch = 7, kDrawnKeys = 14;
-  return {{.name = "batch", .doc = "sequences", .drawn_bits = kDrawnBatch, .grows = true},
-          {.name = "queries", .doc = "of a sequence", .other_names = {"m"}, .grows = !decodes},
-          {.name = "keys",
-           .doc = "keys per sequence, including those of the queries",
-           .other_names = {"n"},
-           .drawn_bits = kDrawnKeys,
-           .grows = true},
-          {.name = "heads", .doc = "of queries", .default_value = int64_t{8}},
-          {.name = "kv_heads",
-           .doc = "heads of keys and values",
-           .default_value = std::nullopt,
-           .default_rule = "as many as heads",
-           .min = 0},
-          {.name = "head_dim", .doc = "elements per head", .other_names = {"k", "head_size"}},
-          {.name = "window",
-           .doc = "maximum number of keys per query (sliding window); 0: all",
-           .default_value = int64_t{0},
-           .min = 0},
-          {.name = "causal",
-           .doc = "causal mask: a query attends to no later key",
-           .default_value = int64_t{0},
-           .min = 0,
-           .max = 1},
-          kv_dtype_size("dtype of keys and values", "as the queries")};
-}
-
-/// Number of key and value heads; 0 means as many as query heads.
-int64_t kv_heads_of(const GivenSizes& s) {
-  const int64_t heads = s["heads"], given = s.value_or("kv_heads", heads);
-  const int64_t kv_heads = given == 0 ? heads : given;
-  if (heads % kv_heads != 0)
-    s.fail(fmt::format("{} kv_heads do not divide {} heads", kv_heads, heads));
-  return kv_heads;
-}
-
-Operands attention_operands(GraphBuilder& b, const GivenSizes& s) {
-  const Shape query = {s["batch"], s["queries"], s["heads"], s["head_dim"]};
-  const Shape key = {s["batch"], s["keys"], kv_heads_of(s), s["head_dim"]};
-  const DType kv_dtype = s.dtype_or("kv_dtype", s.dtype());
-  return {
-      {b.input("q", query, s.dtype()), b.input("k", key, kv_dtype), b.input("v", key, kv_dtype)},
-      {{"causal", s["causal"]}, {"window", s["window"]}}};
-}
-
-Operands attention_backward_operands(GraphBuilder& b, const GivenSizes& s) {
-  Operands operands = attention_operands(b, s);
-  const Shape query = {s["batch"], s["queries"], s["heads"], s["head_dim"]};
-  for (const char* name : {"dy", "y"}) operands.inputs.push_back(b.input(name, query, s.dtype()));
-  operands.inputs.push_back(b.input("lse", {s["batch"], s["heads"], s["queries"]}, DType::kFp32));
-  return operands;
-}
-
-Operands cached_attention_operands(GraphBuilder& b, const GivenSizes& s) {
-  const int64_t kv_heads = kv_heads_of(s);
-  const int64_t token_elements = checked_product({2, kv_heads, s["head_dim"]});
-  return {{b.input("q", {s["batch"], s["queries"], s["heads"], s["head_dim"]}, s.dtype()),
-           b.input("cache", {s["batch"], s["keys"], token_elements},
-                   s.dtype_or("kv_dtype", s.dtype()))},
-          {{"kv_heads", kv_heads}, {"causal", s["causal"]}, {"window", s["window"]}}};
-}
-
-/// Draws the numbers of heads and the head size.
-void draw_heads(Rng& rng, SizeList& sizes) {
-  constexpr std::array<int64_t, 4> kHeadSizes = {64, 128, 192, 256};
-  sizes.push_back({"head_dim", kHeadSizes[rng.below(kHeadSizes.size())]});
-  const int64_t kv_heads = rng.log_uniform(5);
-  sizes.push_back({"kv_heads", kv_heads});
-  sizes.push_back({"heads", kv_heads * (int64_t{1} << rng.below(5))});
-}
-
-void draw_window(Rng& rng, SizeList& sizes) {
-  if (rng.below(4) == 0) sizes.push_back({"window", int64_t{128} << rng.below(7)});
-}
-
-/// A prompt, with one more key than queries.
-void draw_attention(Rng& rng, SizeList& sizes) {
-  draw_heads(rng, sizes);
-  sizes.push_back({"causal", static_cast<int64_t>(rng.below(2) == 0)});
-  const int64_t queries = integer_in(sizes, "keys");
-  sizes.push_back({"queries", queries});
-  integer_in(sizes, "keys") += 1;
-  draw_window(rng, sizes);
-}
-
-/// Causal attention needs at least as many keys as queries.
-void fit_attention(SizeList& sizes) {
-  int64_t& keys = integer_in(sizes, "keys");
-  if (integer_in(sizes, "causal") != 0) keys = std::max(keys, integer_in(sizes, "queries"));
-}
-
-/// One query per sequence.
-void draw_cached_attention(Rng& rng, SizeList& sizes) {
-  draw_heads(rng, sizes);
-  integer_in(sizes, "keys") += 1;
-  draw_window(rng, sizes);
 }
 
 }  // namespace
@@ -289,7 +193,7 @@ std::vector<OpDef> attention_ops() {
        .autocast = AutocastClass::kLowPrecision,
        .sizes = attention_sizes_by_name(false),
        .operands = attention_operands,
-       .random_sizes = RandomSizes{draw_attention, fit_attention, true},
+       .random_sizes = random_attention(),
        .example = "q: bf16[2, 128, 8, 64] k: bf16[2, 128, 2, 64] v: bf16[2, 128, 2, 64]"},
       {.name = "attention_backward",
        .doc = "gradients of q, k and v of fused attention",
@@ -321,9 +225,9 @@ std::vector<OpDef> attention_ops() {
                       window},
        .infer = infer_cached_attention,
        .work = work_cached_attention,
-       .sizes = attention_sizes_by_name(true),
+       .sizes = cached_attention_sizes_by_name(),
        .operands = cached_attention_operands,
-       .random_sizes = RandomSizes{.draw = draw_cached_attention, .in_training = true},
+       .random_sizes = random_cached_attention(),
        .example = "q: bf16[2, 1, 8, 64] cache: bf16[2, 512, 1024]"},
   };
 }

@@ -77,12 +77,14 @@ struct Attention {
   int64_t batch = 1;
   int64_t queries = 1;
   int64_t keys = 1;
-  int64_t head_dim = 1;
+  int64_t head_dim = 1;    ///< of queries and keys
+  int64_t v_head_dim = 1;  ///< of values and outputs
   int64_t heads = 1;
   int64_t kv_heads = 1;
   int64_t window = 0;  ///< maximum number of keys per query; 0: all
   bool causal = false;
   bool backward = false;
+  bool latent = false;  ///< a value is a part of its key: one vector per token is cached (MLA)
   DType kv_dtype = DType::kBf16;
 
   /// Decode: one query per sequence against a cache. Libraries have separate kernels for it.
@@ -92,9 +94,13 @@ struct Attention {
   static constexpr std::string_view kText = "{batch} x [{queries}x{keys}] heads of {head_dim}";
   static constexpr auto sizes() {
     using A = Attention;
-    return std::array{SizeOf<A>{"batch", &A::batch},  SizeOf<A>{"queries", &A::queries},
-                      SizeOf<A>{"keys", &A::keys},    SizeOf<A>{"head_dim", &A::head_dim},
-                      SizeOf<A>{"heads", &A::heads},  SizeOf<A>{"kv_heads", &A::kv_heads},
+    return std::array{SizeOf<A>{"batch", &A::batch},
+                      SizeOf<A>{"queries", &A::queries},
+                      SizeOf<A>{"keys", &A::keys},
+                      SizeOf<A>{"head_dim", &A::head_dim},
+                      SizeOf<A>{"v_head_dim", &A::v_head_dim},
+                      SizeOf<A>{"heads", &A::heads},
+                      SizeOf<A>{"kv_heads", &A::kv_heads},
                       SizeOf<A>{"window", &A::window}};
   }
   bool operator==(const Attention&) const = default;

@@ -94,6 +94,32 @@ TEST(Scan, UpdatesAndReadsEveryElementOfTheStateAtEveryToken) {
             7 * steps * 64 * 128);
 }
 
+TEST(Scan, ACacheOfStatesIsReadAndWrittenBack) {
+  SizeList sizes = {{"batch", 3},     {"tokens", 1},      {"heads", 16},
+                    {"head_dim", 64}, {"state_dim", 128}, {"groups", 4}};
+  const Kernel plain = kernels_of_sizes("linear_scan", DType::kBf16, sizes).front();
+  sizes.push_back({"cached", 1});
+  const Kernel cached = kernels_of_sizes("linear_scan", DType::kBf16, sizes).front();
+  const int64_t states = int64_t{4} * 3 * 16 * 64 * 128;  // fp32
+  EXPECT_EQ(cached.read_bytes, plain.read_bytes + states);
+  EXPECT_EQ(cached.write_bytes, plain.write_bytes + states);
+  EXPECT_EQ(cached.flops, plain.flops);
+  EXPECT_EQ(cached.shape, plain.shape);
+}
+
+TEST(CausalConvolution, StreamsItsTokensAndKeepsTheLastOnes) {
+  SizeList sizes = {{"batch", 2}, {"tokens", 50}, {"channels", 96}, {"width", 4}};
+  const Kernel plain = kernels_of_sizes("causal_conv1d", DType::kBf16, sizes).front();
+  EXPECT_EQ(plain.shape, KernelVariant(Stream{.elements = 2 * 50 * 96}));
+  EXPECT_EQ(plain.flops, 2 * 4 * 2 * 50 * 96);
+  EXPECT_EQ(plain.read_bytes, 2 * (2 * 50 * 96 + 96 * 4));
+  EXPECT_EQ(plain.write_bytes, 2 * 2 * 50 * 96);
+  sizes.push_back({"cached", 1});
+  const Kernel cached = kernels_of_sizes("causal_conv1d", DType::kBf16, sizes).front();
+  EXPECT_EQ(cached.read_bytes - plain.read_bytes, 2 * 2 * 96 * 3);
+  EXPECT_EQ(cached.write_bytes - plain.write_bytes, 2 * 2 * 96 * 3);
+}
+
 TEST(EmbeddingBag, ReadsEveryPickedRowAndWritesTheirSums) {
   const SizeList sizes = {{"bags", 32}, {"pooling", 20}, {"dim", 64}, {"table_rows", 1000}};
   const Kernel kernel = kernels_of_sizes("embedding_bag", DType::kFp32, sizes).front();

@@ -92,14 +92,19 @@ std::vector<TensorId> quantize_linear(GraphBuilder& b, const Node& node,
   return b.add("quantized_linear", std::move(inputs), node.name, {{"scheme", scheme}});
 }
 
-// quantized_linear: x [..., k], weight [n, k] as stored, its scales, bias.
-std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
-  const QuantScheme scheme = context.attribute<QuantScheme>("scheme");
-  if (scheme == QuantScheme::kNone) context.fail("expected a quantization scheme");
+/// The second operand must be stored as the scheme has it.
+void check_stored(const OpContext& context, QuantScheme scheme) {
   const DType stored = scheme_info(scheme).weight_dtype;
   if (context.input(1).dtype != stored)
     context.fail(fmt::format("expected a weight of {}, found {}", dtype_name(stored),
                              dtype_name(context.input(1).dtype)));
+}
+
+// quantized_linear: x [..., k], weight [n, k] as stored, its scales, bias.
+std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
+  const QuantScheme scheme = context.attribute<QuantScheme>("scheme");
+  if (scheme == QuantScheme::kNone) context.fail("expected a quantization scheme");
+  check_stored(context, scheme);
   const Gemm sizes = linear_sizes(context.input(0), context.input(1), context);
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
   spec.shape.back() = sizes.n;
@@ -166,6 +171,8 @@ Gemm matmul_sizes(const OpContext& context) {
 
 std::vector<TensorSpec> infer_matmul(const OpContext& context) {
   const Gemm sizes = matmul_sizes(context);
+  if (const auto scheme = context.attribute<QuantScheme>("scheme"); scheme != QuantScheme::kNone)
+    check_stored(context, scheme);
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
   spec.shape[spec.shape.size() - 2] = sizes.m;
   spec.shape.back() = sizes.n;
@@ -174,9 +181,11 @@ std::vector<TensorSpec> infer_matmul(const OpContext& context) {
 
 void work_matmul(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(gemm_kernel(context, matmul_sizes(context)));
+  kernels.back().scheme = context.attribute<QuantScheme>("scheme");
 }
 
 void backward_matmul(GradientBuilder& g, const Node& node) {
+  if (attribute<QuantScheme>(node, "scheme") != QuantScheme::kNone) return;  // inference only
   const TensorId a = node.inputs[0];
   const TensorId b = node.inputs[1];
   const int64_t ta = attribute<int64_t>(node, "transpose_a");
@@ -230,19 +239,27 @@ void draw_scheme(Rng& rng, SizeList& sizes) {
   sizes.push_back({"scheme", kDrawn[rng.below(kDrawn.size())]});
 }
 
-std::vector<SizeDef> quantized_linear_sizes() {
-  std::vector<SizeDef> sizes = linear_sizes_by_name();
+std::vector<SizeDef> with_scheme(std::vector<SizeDef> sizes, std::string_view doc,
+                                 std::optional<AttributeValue> default_value) {
   sizes.push_back({.name = "scheme",
-                   .doc = "quantization scheme of the weight",
+                   .doc = doc,
                    .type = AttributeType::kScheme,
-                   .default_value = std::nullopt});
+                   .default_value = std::move(default_value)});
   return sizes;
 }
 
+std::vector<SizeDef> matmul_sizes_by_name() {
+  return with_scheme(
+      with_batch({.name = "batch", .doc = "products", .drawn_bits = kDrawnBatch, .grows = true}),
+      "quantization scheme of the second operand", QuantScheme::kNone);
+}
+
 Operands matmul_operands(GraphBuilder& b, const GivenSizes& s) {
+  const QuantScheme scheme = s.scheme("scheme");
+  const DType stored = scheme == QuantScheme::kNone ? s.dtype() : scheme_info(scheme).weight_dtype;
   return {{b.input("a", {s["batch"], s["m"], s["k"]}, s.dtype()),
-           b.input("b", {s["batch"], s["k"], s["n"]}, s.dtype())},
-          {}};
+           b.input("b", {s["batch"], s["k"], s["n"]}, stored)},
+          {{"scheme", scheme}}};
 }
 
 Operands gemm_operands(GraphBuilder& b, const GivenSizes& s) {
@@ -288,7 +305,8 @@ std::vector<OpDef> matmul_ops() {
        .infer = infer_quantized_linear,
        .work = work_quantized_linear,
        .autocast = AutocastClass::kLowPrecision,
-       .sizes = quantized_linear_sizes(),
+       .sizes =
+           with_scheme(linear_sizes_by_name(), "quantization scheme of the weight", std::nullopt),
        .operands = quantized_linear_operands,
        .random_sizes = RandomSizes{.draw = draw_scheme},
        .example = "x: bf16[4, 128, 256] w: fp8[512, 256] s: fp32[1] {scheme=fp8}"},
@@ -298,13 +316,17 @@ std::vector<OpDef> matmul_ops() {
        .onnx = "MatMul",
        .min_inputs = 2,
        .max_inputs = 2,
-       .attributes = {transpose_a, transpose_b},
+       .attributes = {transpose_a,
+                      transpose_b,
+                      {.name = "scheme",
+                       .doc = "quantization scheme of b",
+                       .type = AttributeType::kScheme,
+                       .default_value = QuantScheme::kNone}},
        .infer = infer_matmul,
        .work = work_matmul,
        .backward = backward_matmul,
        .autocast = AutocastClass::kLowPrecision,
-       .sizes = with_batch(
-           {.name = "batch", .doc = "products", .drawn_bits = kDrawnBatch, .grows = true}),
+       .sizes = matmul_sizes_by_name(),
        .operands = matmul_operands,
        .random_sizes = RandomSizes{.in_training = true},
        .example = "a: fp32[8, 128, 64] b: fp32[8, 64, 128]"},

@@ -268,6 +268,54 @@ TEST(Attention, ADecodeReadsTheCacheOnceInItsOwnType) {
                "5 kv_heads do not divide 32 heads");
 }
 
+TEST(Attention, ValuesMayHaveAnotherSizeThanKeys) {
+  SizeList sizes = {{"batch", 2}, {"queries", 3},   {"keys", 10},
+                    {"heads", 4}, {"head_dim", 48}, {"v_head_dim", 32}};
+  const Kernel kernel = kernels_of_sizes("attention", DType::kBf16, sizes).front();
+  EXPECT_EQ(kernel.as<Attention>()->v_head_dim, 32);
+  EXPECT_EQ(kernel.flops, 2 * (48 + 32) * 3 * 10 * 4 * 2);
+  EXPECT_EQ(kernel.read_bytes, 2 * 2 * 4 * (3 * 48 + 10 * (48 + 32)));
+  EXPECT_EQ(kernel.write_bytes, 2 * 2 * 4 * 3 * 32);
+  const Kernel backward = kernels_of_sizes("attention_backward", DType::kBf16, sizes).front();
+  EXPECT_EQ(backward.flops, kernel.flops / 2 * 5);
+  integer_in(sizes, "v_head_dim") = 0;
+  EXPECT_EQ(kernels_of_sizes("attention", DType::kBf16, sizes).front().as<Attention>()->v_head_dim,
+            48);
+}
+
+TEST(Attention, ALatentCacheHoldsOneVectorPerTokenForAllHeads) {
+  SizeList sizes = {{"batch", 2}, {"keys", 10}, {"heads", 4}, {"head_dim", 48}, {"v_head_dim", 32}};
+  const Kernel plain = kernels_of_sizes("cached_attention", DType::kBf16, sizes).front();
+  EXPECT_FALSE(plain.as<Attention>()->latent);
+  EXPECT_EQ(plain.read_bytes, 2 * 2 * (4 * 48 + 10 * 4 * (48 + 32)));
+  sizes.push_back({"latent", 1});
+  const Kernel latent = kernels_of_sizes("cached_attention", DType::kBf16, sizes).front();
+  EXPECT_TRUE(latent.as<Attention>()->latent);
+  EXPECT_EQ(latent.as<Attention>()->kv_heads, 1);
+  EXPECT_EQ(latent.flops, plain.flops);
+  EXPECT_EQ(latent.read_bytes, 2 * 2 * (4 * 48 + 10 * 48));
+  sizes.push_back({"kv_heads", 2});
+  EXPECT_ERROR(kernels_of_sizes("cached_attention", DType::kBf16, sizes), kInput,
+               "a latent cache has 1 kv_heads and a v_head_dim of at most head_dim, found 2 and 32 "
+               "of 48");
+}
+
+TEST(Matmul, AQuantizedOperandIsStoredAsTheSchemeHasIt) {
+  SizeList sizes = {{"batch", 3}, {"m", 4}, {"n", 5}, {"k", 64}};
+  const Kernel plain = kernels_of_sizes("matmul", DType::kBf16, sizes).front();
+  EXPECT_EQ(plain.scheme, QuantScheme::kNone);
+  sizes.push_back({"scheme", QuantScheme::kFp8});
+  const Kernel kernel = kernels_of_sizes("matmul", DType::kBf16, sizes).front();
+  EXPECT_EQ(kernel.shape, plain.shape);
+  EXPECT_EQ(kernel.flops, plain.flops);
+  EXPECT_EQ(kernel.compute_dtype(), DType::kFp8);
+  EXPECT_EQ(plain.bytes() - kernel.bytes(), 3 * 64 * 5) << "a byte for each weight";
+  EXPECT_ERROR(parse_graph("input x: bf16[2, 4, 8]\ninput w: bf16[2, 8, 4]\n"
+                           "y = matmul(x, w) {scheme=fp8}\n",
+                           "a.tcg"),
+               kInput, "expected a weight of fp8, found bf16");
+}
+
 TEST(Experts, ReadTheWeightsOfBusyExpertsOnly) {
   SizeList sizes = {
       {"tokens", 2}, {"ffn_dim", 512}, {"hidden_dim", 256}, {"num_experts", 64}, {"top_k", 4}};

@@ -1,6 +1,7 @@
 // Recurrences over tokens: the layers of state-space models (Mamba-2; Dao, Gu 2024) and gated delta
 // nets (Yang et al. 2024). Each head holds a state of [head_dim, state_dim] that decays, takes in a
-// value times a key at every token, and is read by a query.
+// value times a key at every token, and is read by a query. A short convolution over tokens comes
+// before it. Serving software keeps the states of both between steps.
 
 #include <fmt/format.h>
 
@@ -32,8 +33,18 @@ Scan scan_sizes(const OpContext& context, size_t first_input) {
           .state_dim = keys[3]};
 }
 
+/// Inputs of linear_scan without the states.
+constexpr size_t kScanInputs = 4;
+
+void check_states(const OpContext& context, size_t input, const Shape& expected) {
+  if (context.input_count() <= input || context.input(input).shape == expected) return;
+  context.fail(fmt::format("expected states {}, found {}", format_shape(expected),
+                           format_shape(context.input(input).shape)));
+}
+
 std::vector<TensorSpec> infer_scan(const OpContext& context) {
-  scan_sizes(context, 0);
+  const Scan s = scan_sizes(context, 0);
+  check_states(context, kScanInputs, {s.batch, s.heads, s.head_dim, s.state_dim});
   return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype}};
 }
 
@@ -47,6 +58,12 @@ Kernel scan_kernel(const OpContext& context, const Scan& sizes, int64_t flops_pe
   return kernel;
 }
 
+/// States, where the node has them, are an input that is written back.
+void write_states(Kernel& kernel, const OpContext& context, size_t input) {
+  if (context.input_count() > input)
+    kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.input(input)));
+}
+
 bool is_delta(const OpContext& context) { return context.integer("delta") != 0; }
 
 void work_scan(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -54,9 +71,11 @@ void work_scan(const OpContext& context, std::vector<Kernel>& kernels) {
   // the state's current value for the key: 2 more.
   const int64_t flops = is_delta(context) ? 7 : 5;
   kernels.push_back(scan_kernel(context, scan_sizes(context, 0), flops));
+  write_states(kernels.back(), context, kScanInputs);
 }
 
 void backward_scan(GradientBuilder& g, const Node& node) {
+  if (node.inputs.size() > kScanInputs) return;  // states are kept for inference only
   std::vector<TensorId> inputs = {g.dense(g.gradient(node.outputs[0]))};
   inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.end());
   const std::vector<TensorId> grads = g.add("linear_scan_backward", inputs, node.attributes);
@@ -97,6 +116,20 @@ std::vector<SizeDef> scan_size_defs() {
            .max = 1}};
 }
 
+SizeDef cached_size() {
+  return {.name = "cached",
+          .doc = "the sequences' states are read from memory and written back, as in serving",
+          .default_value = int64_t{0},
+          .min = 0,
+          .max = 1};
+}
+
+std::vector<SizeDef> cached_scan_size_defs() {
+  std::vector<SizeDef> sizes = scan_size_defs();
+  sizes.push_back(cached_size());
+  return sizes;
+}
+
 Operands scan_operands(GraphBuilder& b, const GivenSizes& s) {
   const int64_t batch = s["batch"], tokens = s["tokens"], heads = s["heads"];
   const Shape key = {batch, tokens, s["groups"], s["state_dim"]};
@@ -106,10 +139,58 @@ Operands scan_operands(GraphBuilder& b, const GivenSizes& s) {
       {{"delta", s["delta"]}}};
 }
 
+/// vLLM and SGLang keep the states in fp32.
+Operands cached_scan_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = scan_operands(b, s);
+  const Shape states = {s["batch"], s["heads"], s["head_dim"], s["state_dim"]};
+  if (s["cached"] != 0) operands.inputs.push_back(b.input("states", states, DType::kFp32));
+  return operands;
+}
+
 Operands scan_backward_operands(GraphBuilder& b, const GivenSizes& s) {
   Operands operands = scan_operands(b, s);
   const Shape output = {s["batch"], s["tokens"], s["heads"], s["head_dim"]};
   operands.inputs.insert(operands.inputs.begin(), b.input("dy", output, s.dtype()));
+  return operands;
+}
+
+// causal_conv1d: x [b, s, channels], weight [channels, width], states [b, channels, width - 1].
+std::vector<TensorSpec> infer_convolution(const OpContext& context) {
+  const Shape& x = context.input(0).shape;
+  const Shape& weight = context.input(1).shape;
+  if (x.size() != 3 || weight.size() != 2 || weight[0] != x[2] || weight[1] < 2)
+    context.fail(fmt::format(
+        "expected x [b, s, channels] and a weight [channels, width] of width 2 or more, found {} "
+        "and {}",
+        format_shape(x), format_shape(weight)));
+  check_states(context, 2, {x[0], x[2], weight[1] - 1});
+  return {{.shape = x, .dtype = context.input(0).dtype}};
+}
+
+void work_convolution(const OpContext& context, std::vector<Kernel>& kernels) {
+  const int64_t elements = element_count(context.output(0).shape);
+  Kernel kernel{.shape = Stream{.elements = elements}, .dtype = context.input(0).dtype};
+  kernel.flops = checked_product({2, context.input(1).shape[1], elements});
+  add_traffic(kernel, context);
+  write_states(kernel, context, 2);
+  kernels.push_back(kernel);
+}
+
+std::vector<SizeDef> convolution_size_defs() {
+  return {{.name = "batch", .doc = "sequences"},
+          {.name = "tokens", .doc = "of a sequence", .other_names = {"m"}},
+          {.name = "channels", .doc = "elements per token", .other_names = {"n"}},
+          {.name = "width", .doc = "tokens of the window", .default_value = int64_t{4}, .min = 2},
+          cached_size()};
+}
+
+Operands convolution_operands(GraphBuilder& b, const GivenSizes& s) {
+  const int64_t channels = s["channels"], width = s["width"];
+  Operands operands{{b.input("x", {s["batch"], s["tokens"], channels}, s.dtype()),
+                     b.input("w", {channels, width}, s.dtype())},
+                    {}};
+  if (s["cached"] != 0)
+    operands.inputs.push_back(b.input("states", {s["batch"], channels, width - 1}, s.dtype()));
   return operands;
 }
 
@@ -122,17 +203,18 @@ std::vector<OpDef> scan_ops() {
   return {
       {.name = "linear_scan",
        .doc = "linear recurrence: a state per head decays, adds value times key and is read by a "
-              "query, token by token (Mamba-2, gated delta net)",
+              "query, token by token (Mamba-2, gated delta net); a fifth input holds states [b, "
+              "heads, d, n] that are read and written back",
        .aten = "",
        .onnx = "",
-       .min_inputs = 4,
-       .max_inputs = 4,
+       .min_inputs = kScanInputs,
+       .max_inputs = kScanInputs + 1,
        .attributes = {delta},
        .infer = infer_scan,
        .work = work_scan,
        .backward = backward_scan,
-       .sizes = scan_size_defs(),
-       .operands = scan_operands,
+       .sizes = cached_scan_size_defs(),
+       .operands = cached_scan_operands,
        .example = "v: fp32[2, 128, 8, 64] k: fp32[2, 128, 2, 128] q: fp32[2, 128, 2, 128] a: "
                   "fp32[2, 128, 8]"},
       {.name = "linear_scan_backward",
@@ -148,6 +230,19 @@ std::vector<OpDef> scan_ops() {
        .operands = scan_backward_operands,
        .example = "dy: bf16[2, 128, 8, 64] v: bf16[2, 128, 8, 64] k: bf16[2, 128, 2, 128] q: "
                   "bf16[2, 128, 2, 128] a: fp32[2, 128, 8]"},
+      {.name = "causal_conv1d",
+       .doc = "convolution of each channel over the last tokens: x [b, s, channels], weight "
+              "[channels, width]; a third input holds the states [b, channels, width - 1] that are "
+              "read and written back",
+       .aten = "",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .infer = infer_convolution,
+       .work = work_convolution,
+       .sizes = convolution_size_defs(),
+       .operands = convolution_operands,
+       .example = "x: bf16[2, 128, 64] w: bf16[64, 4]"},
   };
 }
 
