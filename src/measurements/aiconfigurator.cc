@@ -108,7 +108,7 @@ class Table {
     SizeList sizes = {{"m", at(row, "m")}, {"n", at(row, "n")}, {"k", at(row, "k")}};
     const bool stored = p->scheme != QuantScheme::kNone;
     if (stored) sizes.push_back({"scheme", p->scheme});
-    collector_.add_kernel(table_, stored ? "quantized_linear" : "gemm", p->dtype, sizes,
+    collector_.add_kernel({table_, row}, stored ? "quantized_linear" : "gemm", p->dtype, sizes,
                           std::move(facts));
   }
 
@@ -133,7 +133,7 @@ class Table {
     const std::optional<Precision> p = precision(row, "dtype");
     if (!p || !sizes) return;
     facts.warm = true;
-    collector_.add_kernel(table_, op, compute_dtype(p->scheme, p->dtype), *sizes, std::move(facts));
+    collector_.add_kernel({table_, row}, op, compute_dtype(p->scheme, p->dtype), *sizes, std::move(facts));
   }
 
   void prefill(size_t row, RowFacts facts) {
@@ -175,7 +175,7 @@ class Table {
                              fmt::format("distribution '{}' is not forecast", spread));
     }
     facts.warm = true;
-    collector_.add_kernel(table_, "experts", p->dtype, sizes, std::move(facts));
+    collector_.add_kernel({table_, row}, "experts", p->dtype, sizes, std::move(facts));
   }
 
   /// The layers of Nemotron 3, whose experts use relu² without a gate. The tables do not state it,

@@ -17,9 +17,16 @@ struct RowFacts {
   Protocol protocol = Protocol::kBackToBack;
   std::optional<Tile> tile;
   Software software = Software::kPyTorch;
-  bool warm = false;       ///< see Caches
-  std::string label;       ///< name of its group in tables of errors; "": its operator
-  std::string label_note;  ///< appended to the label
+  bool warm = false;               ///< see Caches
+  std::optional<double> clock_hz;  ///< see Conditions
+  std::string label;               ///< name of its group in tables of errors; "": its operator
+  std::string label_note;          ///< appended to the label
+};
+
+/// Where a measurement stands, for messages.
+struct CsvRow {
+  const CsvTable& table;
+  size_t index;
 };
 
 /// Collects the measurements that the readers of layouts find.
@@ -29,7 +36,8 @@ class Collector {
 
   /// Sets the file of the rows that are added from now on.
   void start_source(const std::string& path);
-  void add_kernel(const CsvTable& table, std::string_view op, DType dtype, const SizeList& sizes,
+  /// Throws Error{kInput} that names the row for sizes that the operator does not take.
+  void add_kernel(const CsvRow& row, std::string_view op, DType dtype, const SizeList& sizes,
                   RowFacts facts);
   void add_model(ModelMeasurement measurement);
   /// Lists a row that cannot be used; equal lines are listed once with their number.

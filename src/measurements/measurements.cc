@@ -91,6 +91,14 @@ std::string label_of(std::string_view op, const Kernel& kernel, const RowFacts& 
   return std::string(op) + (encoder ? " (encoder)" : "") + facts.label_note;
 }
 
+Kernel kernel_of(const CsvRow& row, std::string_view op, DType dtype, const SizeList& sizes) {
+  try {
+    return kernels_of_sizes(op, dtype, sizes).front();
+  } catch (const Error& error) {
+    throw Error(error.kind(), row.table.place(row.index) + ": " + error.what());
+  }
+}
+
 }  // namespace
 
 void Collector::start_source(const std::string& path) {
@@ -112,12 +120,13 @@ void Collector::skip(const std::string& what, const std::string& why) {
   if (rows > 1) set_.unmatched[skipped->second.index] = fmt::format("{} ({} rows)", line, rows);
 }
 
-void Collector::add_kernel(const CsvTable& table, std::string_view op, DType dtype,
+void Collector::add_kernel(const CsvRow& row, std::string_view op, DType dtype,
                            const SizeList& sizes, RowFacts facts) {
-  if (!(facts.seconds > 0)) return skip(table.where, "a measured time is not above 0");
-  const Kernel kernel = kernels_of_sizes(op, dtype, sizes).front();
+  if (!(facts.seconds > 0)) return skip(row.table.where, "a measured time is not above 0");
+  const Kernel kernel = kernel_of(row, op, dtype, sizes);
   const Conditions conditions{.software = facts.software,
-                              .caches = facts.warm ? Caches::kWarm : Caches::kCold};
+                              .caches = facts.warm ? Caches::kWarm : Caches::kCold,
+                              .clock_hz = facts.clock_hz};
   set_.kernels.push_back({.gpu = std::move(facts.gpu),
                           .op = label_of(op, kernel, facts),
                           .kernel = kernel,

@@ -68,7 +68,7 @@ void read_neusight(const CsvTable& table, Collector& collector) {
       sizes = {{"rows", table.integer(r, b)}, {"columns", table.integer(r, *h)}};
     }
     collector.add_kernel(
-        table, op->op, DType::kFp32, sizes,
+        {table, r}, op->op, DType::kFp32, sizes,
         {table.rows[r][device], table.number(r, latency) * 1e-3, Protocol::kSingleCall, tile});
   }
 }

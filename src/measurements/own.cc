@@ -29,6 +29,7 @@ class Row {
     return table_.number(row_, table_.require_column(column));
   }
   std::string where() const { return table_.place(row_); }
+  size_t index() const { return row_; }
 
  private:
   const CsvTable& table_;
@@ -112,11 +113,8 @@ void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
   // Products and operators over rows were trained on cold caches, so rows with a warm cache are
   // counted separately.
   if (facts.warm) facts.label_note = " (warm L2)";
-  try {
-    collector.add_kernel(table, op, *find_dtype(row.text("dtype")), sizes, std::move(facts));
-  } catch (const Error& error) {
-    throw Error(error.kind(), row.where() + ": " + error.what());
-  }
+  collector.add_kernel({table, row.index()}, op, *find_dtype(row.text("dtype")), sizes,
+                       std::move(facts));
 }
 
 void read_kernels(const CsvTable& table, Collector& collector) {

@@ -46,7 +46,7 @@ void read_vidur(const CsvTable& table, Collector& collector) {
     const int64_t queries_and_keys = h / n + 2 * std::max<int64_t>(1, g / n);
     const int64_t gates = table.rows[r][gated] == "True" ? 2 : 1;
     const auto add = [&](size_t time, int64_t columns, int64_t reduction) {
-      collector.add_kernel(table, "gemm", DType::kFp16,
+      collector.add_kernel({table, r}, "gemm", DType::kFp16,
                            {{"m", m}, {"n", columns}, {"k", reduction}},
                            {.gpu = gpu, .seconds = table.number(r, time) * 1e-3});
     };
