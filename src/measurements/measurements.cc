@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 extern const LayoutDef kNeusightLayout;
 extern const LayoutDef kAiconfiguratorLayout;
 extern const LayoutDef kVidurLayout;
+extern const LayoutDef kRocmLayout;
 extern const LayoutDef kOwnKernelLayout;
 extern const LayoutDef kOwnModelLayout;
 /// Families of the measurement kit that hold facts which are not forecast: listed with the reason.
@@ -59,7 +60,8 @@ std::string read_text(const fs::path& path) {
 /// In the order in which they are tried.
 const LayoutDef* const kLayouts[] = {
     &kNeusightLayout, &kOwnKernelLayout,       &kOwnModelLayout, &kAiconfiguratorLayout,
-    &kVidurLayout,    &kOwnModelKernelsLayout, &kOwnPairsLayout, &kOwnDeviceLayout};
+    &kVidurLayout,    &kOwnModelKernelsLayout, &kOwnPairsLayout, &kOwnDeviceLayout,
+    &kRocmLayout};
 
 void read_csv(const fs::path& path, Collector& collector) {
   const std::string text = read_text(path);

@@ -54,8 +54,8 @@ struct MeasurementSet {
 };
 
 /// Reads a file, or all files of a folder in the order of their paths. Known layouts: Tilecast's
-/// own CSV, NeuSight, aiconfigurator, Vidur. Files may be .xz. Throws Error{kNotFound}, Error{kIo},
-/// Error{kInput} for a malformed file of a known layout.
+/// own CSV, NeuSight, aiconfigurator, Vidur, rocBLAS's tuned sizes, PipeWeave. Files may be .xz.
+/// Throws Error{kNotFound}, Error{kIo}, Error{kInput} for a malformed file of a known layout.
 MeasurementSet read_measurements(const std::filesystem::path& path);
 
 /// The tile in a BLAS kernel's name ("volta_sgemm_128x64_tn", "…_MT128x64x32_…"); nullopt if the

@@ -321,6 +321,60 @@ TEST(Aiconfigurator, ATableIsToldByItsColumns) {
   EXPECT_NE(set.unmatched[0].find("distribution 'chaotic'"), std::string::npos);
 }
 
+/// Rows of one table.
+MeasurementSet table_rows(const std::string& file, const std::string& text) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / file, text);
+  return read_measurements(folder.path());
+}
+
+/// The reasons why rows are left out, without the files' names.
+std::string reasons(const MeasurementSet& set) {
+  std::string all;
+  for (const std::string& line : set.unmatched) all += line.substr(line.find(": ") + 2) + "\n";
+  return all;
+}
+
+TEST(Rocm, ProductsAreByRowsAndAtTheClockInForce) {
+  const MeasurementSet set = table_rows(
+      "gemm.csv",
+      "gpu,library,trans_a,trans_b,in,acc,out,m,n,batch,k,latency_us,tflops,tile_m,tile_n,depth_u,"
+      "split,matrix_instruction,solution,unit,clock_mhz,file,commit\n"
+      "MI100,rocblas,N,N,fp16,fp32,fp16,320,48,1,64,20,1,64,32,16,1,16x16x4x1,1,percent,1087,a,b\n"
+      "MI100,rocblas,T,N,fp32,fp32,fp32,320,48,6,64,20,1,,,16,1,,1,gflops,,a,b\n"
+      "MI100,rocblas,T,N,int8,int32,int32,320,48,1,64,20,1,64,32,16,1,,1,gflops,,a,b\n"
+      "MI100,rocblas,T,N,int8,int32,int32,320,48,2,64,20,1,64,32,16,1,,1,gflops,,a,b\n"
+      "MI100,rocblas,T,N,bf16,fp32,fp32,320,48,1,64,310,1,64,32,16,1,,1,percent_stream,1087,a,b\n"
+      "MI100,rocblas,T,N,bf16,fp32,fp32,320,48,1,64,290,1,64,32,16,1,,1,percent_stream,1087,a,b\n"
+      "MI100,rocblas,T,N,fp16,fp16,fp16,320,48,1,64,20,1,64,32,16,1,,1,gflops,,a,b\n"
+      "MI100,rocblas,T,N,fp64,fp64,fp64,320,48,1,64,20,1,64,32,16,1,,1,gflops,,a,b\n"
+      "MI100,magma,T,N,fp16,fp32,fp16,320,48,1,64,20,1,64,32,16,1,,1,gflops,,a,b\n");
+  ASSERT_EQ(set.kernels.size(), 6u);
+  const KernelMeasurement& clocked = set.kernels[0];
+  EXPECT_EQ(clocked.op, "gemm (warm L2)");
+  EXPECT_EQ(gemm_of(clocked.kernel), (Gemm{1, 48, 320, 64, false}));
+  EXPECT_EQ(clocked.kernel.dtype, DType::kFp16);
+  EXPECT_DOUBLE_EQ(clocked.measured_s, 20e-6);
+  EXPECT_EQ(
+      clocked.conditions,
+      (Conditions{.software = Software::kRocBlas, .caches = Caches::kWarm, .clock_hz = 1087e6}));
+  EXPECT_EQ(clocked.protocol, Protocol::kBackToBack);
+  EXPECT_EQ(clocked.tile, (Tile{64, 32}));
+  EXPECT_EQ(gemm_of(set.kernels[1].kernel), (Gemm{6, 48, 320, 64, true}));
+  EXPECT_FALSE(set.kernels[1].conditions.clock_hz);
+  EXPECT_FALSE(set.kernels[1].tile);
+  EXPECT_EQ(set.kernels[2].op, "quantized_linear (warm L2)");
+  EXPECT_EQ(set.kernels[2].kernel.compute_dtype(), DType::kInt8);
+  EXPECT_EQ(gemm_of(set.kernels[3].kernel), (Gemm{2, 48, 320, 64, true}));
+  EXPECT_EQ(set.kernels[3].kernel.scheme, QuantScheme::kInt8);
+  EXPECT_EQ(set.kernels[4].op, "gemm (warm L2, fp32 output)");
+  EXPECT_EQ(set.kernels[5].op, "gemm (warm L2, fp16 sums)");
+  EXPECT_EQ(reasons(set),
+            "times below 0.3 ms of the unit percent_stream hold the host's\n"
+            "dtype 'fp64' is not forecast\n"
+            "library 'magma' is unknown\n");
+}
+
 TEST(Vidur, FourProductsOfALayer) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "compute/a40/org/model";
