@@ -21,7 +21,7 @@ Command evaluate_command() {
   const CommandOption path = {.names = "PATH",
                               .help =
                                   "file or folder: Tilecast's CSV, the NeuSight repository, "
-                                  "aiconfigurator's or Vidur's CSVs",
+                                  "aiconfigurator's, Vidur's, rocBLAS's or PipeWeave's CSVs",
                               .kind = ValueKind::kFile,
                               .required = true};
   return {.name = "evaluate",

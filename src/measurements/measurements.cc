@@ -19,6 +19,7 @@ extern const LayoutDef kNeusightLayout;
 extern const LayoutDef kAiconfiguratorLayout;
 extern const LayoutDef kVidurLayout;
 extern const LayoutDef kRocmLayout;
+extern const LayoutDef kPipeWeaveLayout;
 extern const LayoutDef kOwnKernelLayout;
 extern const LayoutDef kOwnModelLayout;
 /// Families of the measurement kit that hold facts which are not forecast: listed with the reason.
@@ -61,7 +62,7 @@ std::string read_text(const fs::path& path) {
 const LayoutDef* const kLayouts[] = {
     &kNeusightLayout, &kOwnKernelLayout,       &kOwnModelLayout, &kAiconfiguratorLayout,
     &kVidurLayout,    &kOwnModelKernelsLayout, &kOwnPairsLayout, &kOwnDeviceLayout,
-    &kRocmLayout};
+    &kRocmLayout,     &kPipeWeaveLayout};
 
 void read_csv(const fs::path& path, Collector& collector) {
   const std::string text = read_text(path);

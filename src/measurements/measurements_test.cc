@@ -375,6 +375,18 @@ TEST(Rocm, ProductsAreByRowsAndAtTheClockInForce) {
             "library 'magma' is unknown\n");
 }
 
+TEST(PipeWeave, ItsProductsAreQuantizedLayers) {
+  const std::string rows = "gpu,m,n,k,latency_us\nNVIDIA H20,4,384,2048,22\n";
+  const MeasurementSet set = table_rows("gemm_fp8.csv", rows);
+  ASSERT_EQ(set.kernels.size(), 1u);
+  EXPECT_EQ(set.kernels[0].op, "quantized_linear");
+  EXPECT_EQ(gemm_of(set.kernels[0].kernel), (Gemm{1, 4, 384, 2048, false}));
+  EXPECT_EQ(set.kernels[0].kernel.scheme, QuantScheme::kFp8);
+  EXPECT_EQ(set.kernels[0].conditions, (Conditions{.software = Software::kPipeWeave}));
+  EXPECT_DOUBLE_EQ(set.kernels[0].measured_s, 22e-6);
+  EXPECT_NE(reasons(table_rows("products.csv", rows)).find("state a dtype"), std::string::npos);
+}
+
 TEST(Vidur, FourProductsOfALayer) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "compute/a40/org/model";
