@@ -37,7 +37,7 @@ COMMANDS = {
     "gpus": [[]], "models": [[]], "ops": [[]],
 }
 # These take minutes, or a file's place, not a bad value.
-LEFT_OUT = {"--help", "--epochs", "--members", "--hidden", "--requests"}
+LEFT_OUT = {"--help", "--trees", "--requests"}
 FIELD_VALUES = [None, -1, 0, 1, 3, 2 ** 31, 2 ** 62, 2 ** 64, 1.5, -0.0, 1e300, float("nan"), float("inf"), "", "x",
                 "\x1b[2J\u009b", "9" * 300, True, [], {}, [1, 2], [None] * 3, {"value": -1}]
 KEYS = ["", "x", "\x1b[2J\u009b", "\u202e", "9" * 300, "re:(", "lm_head"]

@@ -77,7 +77,7 @@ def check_no_table_is_wider_than_asked() -> None:
         rows.write_text(made_up_rows("T4", 200) + "X9,add,fp32,1,1,1000,1,0.00001,back_to_back\n")
         commands = [["gpus"], ["models"], ["ops"], ["evaluate", str(rows)],
                     ["calibrate", "--gpu", "T4", "--measurements", str(rows), "-o", folder + "/t4.json"],
-                    ["train", "--data", str(rows), "-o", folder + "/w", "--epochs", "1", "--members", "1", "--hidden", "4",
+                    ["train", "--data", str(rows), "-o", folder + "/w", "--trees", "2",
                      "--intervals", "held-out"],
                     ["kernel", "cached_attention", "--gpu", "H100", "--dtype", "bf16", "--batch", "32", "-n", "2048", "-k", "64"],
                     ["forecast", "gpt2_large", "--gpu", "T4", "--mode", "training", "--batch", "64", "--optimizer", "adamw"],
@@ -248,7 +248,7 @@ def check_exit_status_tells_usage_from_lookup() -> None:
              "forecast gpt2_large --gpu H100 --optimizer adamw", "forecast gpt2_large --gpu H100 --kv-dtype fp8",
              "forecast gpt2_large --gpu H100 --seq 4 --prompt 4", "kernel linear --gpu H100 -m 0",
              "kernel linear --gpu H100 --dtype bf61", "kernel linear --gpu H100 --causal=x", "evaluate",
-             "evaluate x --format csv", "gpus --format csv", "gpus extra", "train --data x", "train --data x -o y --epochs 0",
+             "evaluate x --format csv", "gpus --format csv", "gpus extra", "train --data x", "train --data x -o y --trees 0",
              "calibrate --gpu T4", "calibrate --gpu T4 --suggest 2 --measurements x", "completion csh"]
     choices = {"mode", "dtype", "attention", "fusion", "optimizer", "predictor", "software", "format"}
     usage += [f"forecast gpt2_large --gpu H100 --{name} wrong" for name in sorted(choices)]

@@ -29,12 +29,15 @@ constexpr int kPromptRequests = 600;
 /// Sums of many doubles in two orders differ by less than this.
 constexpr double kRounding = 1e-9;
 
-/// More work may shorten a forecast by this share: the networks are smooth, not monotone.
+/// More work may shorten a forecast by this share: laws are monotone, what is learned on top of
+/// them is not.
 constexpr double kMayShorten = 0.02;
 
 /// Share of the pairs that may break that law, with a margin over the share found in the run that
-/// the weights were committed with (printed by the test).
-constexpr double kMayBreak = 0.01;
+/// the weights were committed with (printed by the test). Most are small products on AMD's GPUs:
+/// rocBLAS is tuned size by size, and a fall by more than 3 % is measured in 5.5 % of the pairs on
+/// MI100 where k doubles.
+constexpr double kMayBreak = 0.03;
 
 const Forecaster& forecaster() {
   static const Forecaster instance;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Prints the errors of kernels as Markdown: FP32 kernels of GPUs left out of training, and kernels in low precision,
-layers held out of GPUs that were trained on and GPUs left out, with the roofline beside.
+layers held out of GPUs that were trained on, GPUs left out and architectures left out, with the roofline beside.
 
     tools/kernel_tables.py [weights folder]      default: data/weights
 
-Training writes them (errors.json): a layer's rows are held out together, and each GPU is forecast by networks that
-never saw it.
+Training writes them (errors.json): a layer's rows are held out together, and each GPU is forecast by models that
+saw no row of it, or no row of any GPU of its architecture.
 """
 import json
 import sys
@@ -28,7 +28,7 @@ def print_fp32(errors: list) -> None:
             cell = table[e["gpu"]][e["op"] if e["op"] in FP32_COLUMNS else "elementwise"]
             cell[0] += e["mape_percent"] * e["count"]
             cell[1] += e["count"]
-    print("| GPU left out | " + " | ".join(FP32_COLUMNS) + " |\n|---|" + "--:|" * len(FP32_COLUMNS))
+    print("| GPU | " + " | ".join(FP32_COLUMNS) + " |\n|---|" + "--:|" * len(FP32_COLUMNS))
     for gpu in sorted(table):
         cells = [f"{total / count:.1f} ({count})" if count else "-"
                  for total, count in (table[gpu][c] for c in FP32_COLUMNS)]
@@ -78,15 +78,19 @@ def means(errors: list, title: str) -> None:
 def main() -> int:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "data/weights"
     errors = json.loads((folder / "errors.json").read_text())
-    print("FP32 kernels of GPUs left out: mean % (rows)\n")
-    print_fp32(errors["left_out"])
-    print("\nLayers held out: mean % (median)\n")
+    left_out = {"GPUs": errors["left_out"], "Architectures": errors["left_out_architecture"]}
+    for what, rows in left_out.items():
+        print(f"FP32 kernels, {what} left out: mean % (rows)\n")
+        print_fp32(rows)
+        print()
+    print("Layers held out: mean % (median)\n")
     print_table(errors["held_out"], lambda e: f"{e['mape_percent']:.1f} ({e['median_percent']:.1f})")
     means(errors["held_out"], "Layers held out")
-    print("\nGPUs left out: mean % (median), [roofline]\n")
-    print_table(errors["left_out"], lambda e: f"{e['mape_percent']:.1f} ({e['median_percent']:.1f}) "
-                                              f"[{e['roofline_mape_percent']:.0f}]")
-    means(errors["left_out"], "GPUs left out")
+    for what, rows in left_out.items():
+        print(f"\n{what} left out: mean % (median), [roofline]\n")
+        print_table(rows, lambda e: f"{e['mape_percent']:.1f} ({e['median_percent']:.1f}) "
+                                    f"[{e['roofline_mape_percent']:.0f}]")
+        means(rows, f"{what} left out")
     return 0
 
 

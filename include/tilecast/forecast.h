@@ -69,8 +69,8 @@ struct KernelForecast {
   std::string_view predictor;
   bool extrapolated = false;
   /// What is outside the training data: the feature that is furthest outside its range, or "model",
-  /// "dtype", "scheme", "software", "combination", "batch", "backward", "convolution" or "vendor"
-  /// (docs/architecture.md).
+  /// "dtype", "scheme", "software", "architecture", "combination", "batch", "backward",
+  /// "convolution" or "vendor" (docs/architecture.md).
   std::string_view extrapolated_feature;
 };
 

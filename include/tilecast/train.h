@@ -17,30 +17,19 @@ struct TrainOptions {
   std::vector<std::filesystem::path> data;  ///< measurement files or folders
   std::filesystem::path output;             ///< folder to write
   std::vector<std::string> exclude_gpus;    ///< ids or aliases: all their rows are left out
-  int epochs = 100;                         ///< passes over the rows
-  int members = 3;                          ///< networks in each ensemble
-  int hidden = 48;                          ///< units of each of the two hidden layers
+  int trees = 170;                          ///< at most, in each forest
   uint64_t seed = 1;                        ///< the same one gives the same bytes
   int threads = 2;                          ///< the result does not depend on it
   bool leave_one_out = true;  ///< intervals from left-out GPUs; else from held-out rows
   std::string command;        ///< kept in the weights
 };
 
-/// How one network does after one epoch.
-struct EpochReport {
-  std::string task;  ///< the network
-  int epoch = 0;
-  int epochs = 0;             ///< of this network
-  double train_error = 0;     ///< mean |log(forecast / measured)|, weighted
-  double held_out_error = 0;  ///< the same on the held-out rows
-  bool resumed = false;       ///< of before an interruption, from the checkpoint
-};
-
 /// What a caller may show while training runs. Called from several threads, one at a time.
 struct TrainProgress {
-  int finished_epochs = 0;  ///< of all networks
-  int total_epochs = 0;
-  EpochReport last;
+  size_t finished_forests = 0;
+  size_t total_forests = 0;
+  std::string last;           ///< the forest that was finished last
+  double held_out_error = 0;  ///< its mean |log(forecast / measured)| on held-out rows
 };
 using ShowProgress = std::function<void(const TrainProgress&)>;
 
@@ -59,16 +48,17 @@ struct TrainError {
 struct TrainResult {
   std::vector<std::string> report;   ///< rows left out, and why
   std::vector<TrainError> held_out;  ///< a tenth of the rows, never trained on
-  std::vector<TrainError> left_out;  ///< each GPU by networks that never saw it
+  std::vector<TrainError> left_out;  ///< each GPU by models that never saw it
+  /// Each GPU by models that saw no GPU of its architecture.
+  std::vector<TrainError> left_out_architecture;
 };
 
-/// Trains all networks and writes kernels.weights, held_out.csv (errors of every tenth epoch) and
+/// Trains all forests and writes kernels.weights, held_out.csv (the errors of each forest) and
 /// errors.json into the output folder; checkpoints lie there too until the end, and a run that was
 /// killed goes on from them to the same bytes of all three files. One run at a time writes a
-/// folder. Throws Error{kUnsupported} where XGBoost (Debian: libxgboost0) cannot be loaded or the
-/// processor lacks the instructions of this build, Error{kInput} where the data hold nothing to
-/// learn from, Error{kIo} where the folder cannot be written or another run holds it; folders made
-/// in vain are removed.
+/// folder. Throws Error{kUnsupported} where XGBoost (Debian: libxgboost0) cannot be loaded,
+/// Error{kInput} where the data hold nothing to learn from, Error{kIo} where the folder cannot be
+/// written or another run holds it; folders made in vain are removed.
 TrainResult train_weights(const TrainOptions& options, const ShowProgress& progress = {});
 
 /// What a GPU is calibrated with.
@@ -95,8 +85,7 @@ struct CalibrateResult {
 
 /// Learns what a GPU's measured kernels do differently from their forecasts. Throws Error{kInput}
 /// where no kind of kernels has the 8 rows that it takes at least, Error{kNotFound} for an unknown
-/// GPU, Error{kUnsupported} where the processor lacks the instructions of this build, Error{kIo}
-/// where the output cannot be written.
+/// GPU, Error{kIo} where the output cannot be written.
 CalibrateResult calibrate(const CalibrateOptions& options);
 
 /// `count` kernels worth measuring first, as a CSV that `calibrate` reads once its column latency_s

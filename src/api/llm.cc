@@ -63,7 +63,7 @@ class Llm {
 
   static Estimate estimate(const Totals& t) { return {t.seconds, t.low_s, t.high_s}; }
   static Estimate sum(const Estimate& a, const Estimate& b, double times) {
-    // Both times come from the same networks, so their errors are assumed to be fully correlated.
+    // Both times come from the same models, so their errors are assumed to be fully correlated.
     return {a.seconds + times * b.seconds, a.low_s + times * b.low_s, a.high_s + times * b.high_s};
   }
 

@@ -15,23 +15,23 @@
 namespace tilecast {
 namespace {
 
-/// A progress bar with the epoch's errors and the estimated remaining time; one line for each tenth
-/// if standard error is not a terminal.
+/// A progress bar with the last forest's error and the estimated remaining time; one line for each
+/// tenth if standard error is not a terminal.
 class Bar {
  public:
   void show(const TrainProgress& p) {
-    const double share = static_cast<double>(p.finished_epochs) / p.total_epochs;
+    const double share =
+        static_cast<double>(p.finished_forests) / static_cast<double>(p.total_forests);
     const auto now = std::chrono::steady_clock::now();
-    // The time before the first epoch was spent reading, so it is not part of the estimate.
+    // The time before the first forest was spent reading, so it is not part of the estimate.
     if (!first_) first_ = {now, share};
     const double elapsed = std::chrono::duration<double>(now - first_->at).count();
     const double done = share - first_->share;
     const std::string rest =
         done > 0 ? fmt::format("{:.0f} s left", elapsed / done * (1 - share)) : "";
     const std::string line =
-        fmt::format("{:3.0f} %  {} epoch {}/{}  error {:.1f} %  held out {:.1f} %  {}", 100 * share,
-                    p.last.task, p.last.epoch, p.last.epochs, 100 * p.last.train_error,
-                    100 * p.last.held_out_error, rest);
+        fmt::format("{:3.0f} %  forest {}/{}  {}  held out {:.1f} %  {}", 100 * share,
+                    p.finished_forests, p.total_forests, p.last, 100 * p.held_out_error, rest);
     if (isatty(STDERR_FILENO)) {
       const int full = static_cast<int>(20 * share);
       fmt::print(stderr, "\r\x1b[K[{:=<{}}{: <{}}] {}", "", full, "", 20 - full, line);
@@ -77,15 +77,12 @@ TrainOptions options_of(const Given& given) {
   for (const std::string& path : texts_of(given, "data")) options.data.emplace_back(path);
   options.output = text_of(given, "output-file");
   options.exclude_gpus = texts_of(given, "exclude-gpu");
-  integer("epochs", options.epochs, 1, 100000);
-  integer("members", options.members, 1, 32);
-  integer("hidden", options.hidden, 4, 1024);
+  integer("trees", options.trees, 1, 10000);
   integer("seed", options.seed, 0, std::numeric_limits<int64_t>::max());
   integer("threads", options.threads, 1, 256);
   options.leave_one_out = text_of(given, "intervals", "leave-one-out") == "leave-one-out";
   options.command =
-      fmt::format("tilecast train --seed {} --epochs {} --members {} --hidden {}{}{}", options.seed,
-                  options.epochs, options.members, options.hidden,
+      fmt::format("tilecast train --seed {} --trees {}{}{}", options.seed, options.trees,
                   options.leave_one_out ? "" : " --intervals held-out",
                   options.exclude_gpus.empty()
                       ? ""
@@ -103,6 +100,7 @@ void run(const Given& given) {
   const TableStyle style = output_style("");
   emit(error_table("Held-out rows of GPUs that were trained on", result.held_out, style) +
            error_table("Left-out GPUs", result.left_out, style) +
+           error_table("Left-out architectures", result.left_out_architecture, style) +
            fmt::format("weights: {}\n", options.output.string()),
        "", result.report);
 }
@@ -140,9 +138,7 @@ Command train_command() {
                     .help = "leave out all rows of this GPU",
                     .kind = ValueKind::kGpu,
                     .repeated = true},
-                   number("--epochs", defaults.epochs, "passes over the rows"),
-                   number("--members", defaults.members, "networks an ensemble"),
-                   number("--hidden", defaults.hidden, "units of a hidden layer"),
+                   number("--trees", defaults.trees, "trees of each forest, at most"),
                    number("--seed", defaults.seed,
                           "random seed; the same seed gives the same bytes"),
                    number("--threads", defaults.threads, "threads"),

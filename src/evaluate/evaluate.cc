@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "measurements/measurements.h"
 #include "predict/bound.h"
-#include "predict/near.h"
+#include "predict/residual.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -97,7 +97,8 @@ class Evaluator {
       predict_each(forecaster_.impl().predictor(predictor_), kernels, conditions, *found, times);
       std::array<CallOverhead, kNetCount> overheads;
       for (size_t n = 0; n < kNetCount; ++n)
-        overheads[n] = call_overhead(forecaster_.impl().weights.nets[n], *found);
+        overheads[n] =
+            call_overhead(forecaster_.impl().weights.nets[n], static_cast<NetKind>(n), *found);
       for (size_t i = 0; i < rows.size(); ++i) {
         CallOverhead overhead;
         const std::optional<NetKind> kind = find_net(kernels[i]);

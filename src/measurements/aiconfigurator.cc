@@ -11,8 +11,8 @@
 // The tables of aiconfigurator: gemm, attention_prefill, attention_decode, attention_encoder, moe
 // here, mla_* and linear attention in files of their own. A table is recognized by its columns;
 // other tables are listed as not forecast. Attention and experts were measured by replays with the
-// same operands: operands that fit into L2 are warm. For matrix products the weights alternate, so
-// the cache is cold.
+// same operands: operands that fit into L2 are warm. For matrix products the weights alternate
+// between copies.
 
 namespace tilecast {
 namespace {
@@ -43,6 +43,7 @@ void read_product(AiTable& table, size_t row, RowFacts facts) {
       {"m", table.size(row, "m")}, {"n", table.size(row, "n")}, {"k", table.size(row, "k")}};
   const bool stored = p->scheme != QuantScheme::kNone;
   if (stored) sizes.push_back({"scheme", p->scheme});
+  facts.caches = Caches::kAlternating;
   table.add(row, stored ? "quantized_linear" : "gemm", p->dtype, sizes, std::move(facts));
 }
 
@@ -66,7 +67,7 @@ void add_attention(AiTable& table, size_t row, const char* op, const std::option
                    RowFacts facts) {
   const auto p = table.precision(row, "dtype");
   if (!p || !sizes) return;
-  facts.warm = true;
+  facts.caches = Caches::kWarm;
   table.add(row, op, compute_dtype(p->scheme, p->dtype), *sizes, std::move(facts));
 }
 
@@ -118,7 +119,7 @@ void read_experts(AiTable& table, size_t row, RowFacts facts) {
   } else if (spread != "balanced") {
     return table.skip(fmt::format("distribution '{}' is not forecast", spread));
   }
-  facts.warm = true;
+  facts.caches = Caches::kWarm;
   table.add(row, "experts", p->dtype, sizes, std::move(facts));
 }
 

@@ -42,7 +42,7 @@ void add_attention(AiTable& table, size_t row, const char* op, SizeList sizes, R
   sizes.push_back({"batch", table.size(row, "batch")});
   sizes.push_back({"heads", table.size(row, "num_heads")});
   sizes.push_back({"kv_dtype", compute_dtype(kv->scheme, kv->dtype)});
-  facts.warm = true;  // replays with the same operands
+  facts.caches = Caches::kWarm;  // replays with the same operands
   facts.label_note = " (latent)";
   table.add(row, op, compute_dtype(p->scheme, p->dtype), sizes, std::move(facts));
 }
@@ -90,7 +90,7 @@ void read_product(AiTable& table, size_t row, RowFacts facts) {
                           {"k", into ? kNope : kRank},
                           {"scheme", scheme}};
   // Replays with the same weights, at up to 2.8 times the DRAM bandwidth where they fit into L2.
-  facts.warm = true;
+  facts.caches = Caches::kWarm;
   facts.label_note = " (warm L2)";
   table.add(row, "matmul", p->dtype, sizes, std::move(facts));
 }

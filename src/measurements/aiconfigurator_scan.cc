@@ -21,7 +21,7 @@ void add_convolution(AiTable& table, size_t row, int64_t channels, RowFacts fact
   SizeList sizes = step_sizes(table, row);
   sizes.push_back({"channels", channels});
   sizes.push_back({"width", table.size(row, "d_conv")});
-  facts.warm = true;
+  facts.caches = Caches::kWarm;
   facts.label_note = " (warm L2)";
   table.add(row, "causal_conv1d", DType::kBf16, sizes, std::move(facts));
 }
@@ -56,7 +56,7 @@ void read_delta_net(AiTable& table, size_t row, RowFacts facts) {
   sizes.push_back({"state_dim", key_dim});
   sizes.push_back({"groups", keys});
   sizes.push_back({"delta", 1});
-  facts.warm = true;
+  facts.caches = Caches::kWarm;
   facts.label_note = table.text(row, "phase") == "generation" ? " (decode)" : "";
   table.add(row, "linear_scan", DType::kBf16, sizes, std::move(facts));
 }

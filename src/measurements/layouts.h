@@ -17,7 +17,7 @@ struct RowFacts {
   Protocol protocol = Protocol::kBackToBack;
   std::optional<Tile> tile;
   Software software = Software::kPyTorch;
-  bool warm = false;               ///< see Caches
+  Caches caches = Caches::kCold;
   std::optional<double> clock_hz;  ///< see Conditions
   std::string label;               ///< name of its group in tables of errors; "": its operator
   std::string label_note;          ///< appended to the label

@@ -7,7 +7,7 @@
 
 #include "ops/kernel.h"
 #include "predict/conditions.h"
-#include "predict/tiles.h"
+#include "predict/tile.h"
 
 namespace tilecast {
 

@@ -296,7 +296,7 @@ TEST(Aiconfigurator, ATableIsToldByItsColumns) {
   EXPECT_EQ(set.kernels[0].conditions.caches, Caches::kWarm);
   EXPECT_EQ(set.kernels[1].op, "attention (encoder)");
   EXPECT_FALSE(set.kernels[1].kernel.as<Attention>()->causal);
-  EXPECT_EQ(set.kernels[2].conditions.caches, Caches::kCold);
+  EXPECT_EQ(set.kernels[2].conditions.caches, Caches::kAlternating);
   EXPECT_EQ(set.kernels[3].kernel.scheme, QuantScheme::kFp8Block);
   EXPECT_EQ(set.kernels[3].kernel.dtype, DType::kBf16);
   EXPECT_EQ(set.kernels[4].kernel.scheme, QuantScheme::kFp4WeightOnly);

@@ -107,12 +107,11 @@ void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
   RowFacts facts{.gpu = row.text("gpu"), .seconds = row.number("latency_s")};
   if (row.text("protocol") == "single_call") facts.protocol = Protocol::kSingleCall;
   facts.tile = tile_in_name(row.text("kernel_name"));
-  facts.warm = row.text("l2") == "warm";
+  if (row.text("l2") == "warm") facts.caches = Caches::kWarm;
   const SizeList sizes = sizes_of(row, op_def(*find_op(op)));
   if (row.text("op") == "transpose") facts.label = "transpose";
-  // Products and operators over rows were trained on cold caches, so rows with a warm cache are
-  // counted separately.
-  if (facts.warm) facts.label_note = " (warm L2)";
+  // Rows with a warm cache are counted separately.
+  if (facts.caches == Caches::kWarm) facts.label_note = " (warm L2)";
   collector.add_kernel({table, row.index()}, op, *find_dtype(row.text("dtype")), sizes,
                        std::move(facts));
 }

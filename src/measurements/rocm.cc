@@ -82,7 +82,7 @@ class RocmTable {
                    .seconds = seconds(row),
                    .tile = tile(row),
                    .software = *find_software(text(row, "library")),
-                   .warm = true,
+                   .caches = Caches::kWarm,
                    .clock_hz = clock_hz(row),
                    .label_note = note(row)};
     // BLAS stores matrices by columns: its m x n result is n x m by rows.

@@ -12,14 +12,6 @@
 namespace tilecast {
 namespace {
 
-/// How much of a kernel's operands a replay finds in L2: all where they fit, nothing where they are
-/// a quarter larger, for they go through in turn and each pass evicts what the next one wants
-/// (measured on L40S: decode attention runs at up to four times the DRAM bandwidth up to 1.0 of its
-/// L2, at 0.8 from 1.2 on).
-double resident_share(double bytes, const Device& device) {
-  return std::clamp((1.25 - bytes / static_cast<double>(device.gpu().l2_bytes)) / 0.25, 0.0, 1.0);
-}
-
 double matrix_peak_of(const Kernel& kernel, const Device& device) {
   const DType dtype = kernel.compute_dtype();
   const double peak = device.matmul_peak(dtype);
@@ -88,49 +80,19 @@ struct CountTiles {
 
 }  // namespace
 
-double latency_floor_s(NetKind kind, const Device& device) {
-  // The smallest measured products take 2.5 us on A100 (1.41 GHz), 2.5 on H100 (1.98), 1.65 on L40S
-  // (2.52).
-  constexpr double kCycles = 3500;  // the least of the three
-  return net_def(kind).counts_cycles ? kCycles / device.gpu().boost_clock_hz : kLatencyFloor;
-}
-
-Bound physical_bound(const Kernel& kernel, const Device& device, MeasuredCaches caches) {
-  Bound bound{.compute_s = compute_s(kernel, device)};
-  // At best all of L2 is warm: what exceeds it comes from DRAM, everything passes through L2.
+Bound physical_bound(const Kernel& kernel, const Device& device, Caches caches) {
   const auto bytes = static_cast<double>(kernel.bytes());
-  const double beyond = std::max(0.0, bytes - static_cast<double>(device.gpu().l2_bytes));
-  bound.memory_s =
-      std::max(beyond / device.memory_bytes_per_s, bytes / device.gpu().l2_bytes_per_s());
-  bound.law_s = bound.seconds();
-  const double cold = bytes / device.memory_bytes_per_s;
-  switch (caches) {
-    case MeasuredCaches::kUnknown:
-      break;
-    case MeasuredCaches::kCold:
-      bound.law_s = std::max(bound.law_s, cold);
-      break;
-    case MeasuredCaches::kReplayed: {
-      const double resident = resident_share(bytes, device);
-      const double warm = cold * (1 - resident) + bytes / device.gpu().l2_bytes_per_s() * resident;
-      bound.law_s = std::max(bound.law_s, warm);
-      bound.cold_s = std::max(0.0, cold - warm);
-      break;
-    }
-  }
-  return bound;
-}
-
-Bound physical_bound(const Kernel& kernel, const Device& device) {
-  const std::optional<NetKind> kind = find_net(kernel);
-  return physical_bound(kernel, device, kind ? net_def(*kind).caches : MeasuredCaches::kUnknown);
+  const double beyond = caches == Caches::kCold
+                            ? bytes
+                            : std::max(0.0, bytes - static_cast<double>(device.gpu().l2_bytes));
+  return {.compute_s = compute_s(kernel, device),
+          .memory_s =
+              std::max(beyond / device.memory_bytes_per_s, bytes / device.gpu().l2_bytes_per_s())};
 }
 
 Bound roofline_bound(const Kernel& kernel, const Device& device) {
-  Bound bound{.compute_s = compute_s(kernel, device),
-              .memory_s = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s};
-  bound.law_s = bound.seconds();
-  return bound;
+  return {.compute_s = compute_s(kernel, device),
+          .memory_s = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s};
 }
 
 bool has_unit_for(const Kernel& kernel, const Device& device) {

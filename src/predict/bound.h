@@ -1,34 +1,22 @@
 #pragma once
 
-#include "predict/nets.h"
+#include "devices/device.h"
+#include "ops/kernel.h"
+#include "predict/conditions.h"
+#include "predict/tile.h"
 
 namespace tilecast {
-
-/// The latency floor, the least time that any kernel occupies the device: 2 us, about what
-/// profilers show for empty kernels (guess; the measurement kit's null kernel will settle it).
-inline constexpr double kLatencyFloor = 2e-6;
-
-/// The latency floor of a kind's kernels on a device.
-double latency_floor_s(NetKind kind, const Device& device);
 
 /// Physics of one kernel on one device: the least time that the data sheet allows.
 struct Bound {
   double compute_s = 0;  ///< FLOPs over the peak rate of the unit that runs them
   double memory_s = 0;   ///< traffic over DRAM and L2 bandwidth
   double seconds() const { return compute_s > memory_s ? compute_s : memory_s; }
-
-  /// What utilization is relative to, at least seconds(): the bound where the caches are as they
-  /// were when such kernels were measured (MeasuredCaches).
-  double law_s = 0;
-  /// What a kernel that is learned warm takes longer where its operands come from DRAM.
-  double cold_s = 0;
 };
 
-/// `caches`: as they were when such kernels were measured. Throws Error{kUnsupported} where the
-/// device has no unit for the kernel's dtype.
-Bound physical_bound(const Kernel& kernel, const Device& device, MeasuredCaches caches);
-/// That of the kind that learns the kernel.
-Bound physical_bound(const Kernel& kernel, const Device& device);
+/// With `kCold`, all traffic comes from DRAM. With warm caches, what exceeds L2 does. Throws
+/// Error{kUnsupported} where the device has no unit for the kernel's dtype.
+Bound physical_bound(const Kernel& kernel, const Device& device, Caches caches);
 
 /// The classic roofline (Williams, Waterman, Patterson 2009), which knows DRAM only. Throws as
 /// physical_bound.

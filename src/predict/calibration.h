@@ -11,9 +11,10 @@
 
 namespace tilecast {
 
-/// What a few measurements of one device add to a network's logit: a Gaussian process' mean,
+/// What a few measurements of one device add to the logarithm of a kind's times: a Gaussian
+/// process' mean,
 ///   offset + sum over points of weight · exp(-|x - point|² / (2 length²)),
-/// x being the network's standardized features. Source: Rasmussen, Williams 2006, ch. 2.
+/// x being the kind's standardized features. Source: Rasmussen, Williams 2006, ch. 2.
 struct CalibrationNet {
   size_t rows = 0;  ///< measurements learned from; 0: no calibration
   double offset = 0;

@@ -12,6 +12,9 @@ namespace tilecast {
 enum class Caches : uint8_t {
   kCold,  ///< in DRAM, as in a model, where other layers come in between
   kWarm,  ///< in L2 as far as they fit, as when a benchmark replays a kernel
+  /// A benchmark of matrix products alternates between some copies of the weight: in L2 as far as
+  /// all copies fit. vLLM and SGLang: 6 copies; TensorRT-LLM: as many as fill L2, at most 5.
+  kAlternating,
 };
 
 /// What a kernel's time depends on beside its work and the device.

@@ -13,7 +13,7 @@ template <NetKind kKind>
 CostModel learned() {
   return {net_name(kKind),
           [](const Kernel& kernel, const Device& device, const Weights& weights) {
-            return device.as_gpu() != nullptr && !weights.net(kKind).members.empty() &&
+            return device.as_gpu() != nullptr && weights.net(kKind).known() &&
                    net_def(kKind).covers(kernel);
           },
           [](const CostBatch& batch, const Weights& weights) {

@@ -5,31 +5,32 @@
 namespace tilecast {
 namespace {
 
-Coverage coverage_of(const Combination& combination, const Net& net, std::span<const Near> near) {
-  const auto same_precision = [&](const Combination& other) {
-    Combination precision = other;
-    precision.software = combination.software;
-    return precision == combination;
-  };
+bool holds(const MeasuredDevice& device, const Combination& combination) {
+  return std::find(device.measured.begin(), device.measured.end(), combination) !=
+         device.measured.end();
+}
+
+Coverage coverage_of(const Combination& combination, const Net& net, const Applied& applied) {
   bool precision = false, anywhere = false;
-  for (const DeviceResidual& c : net.residuals) {
-    precision |= !c.tells_combinations() ||
-                 std::any_of(c.measured.begin(), c.measured.end(), same_precision);
-    anywhere |= c.covers(combination);
+  for (const ClassResidual& residual : net.classes) {
+    anywhere |= residual.covers(combination);
+    for (const MeasuredDevice& device : residual.devices) {
+      for (Combination other : device.measured) {
+        other.software = combination.software;
+        precision |= other == combination;
+      }
+    }
   }
-  Coverage coverage{combination, "", {}};
-  // A residual with this weight is that of the device itself.
-  constexpr float kItself = 0.5f;
-  bool here = true;
-  for (const Near& n : near) {
-    coverage.by_near.push_back(n.residual->covers(combination));
-    if (n.weight >= kItself && !coverage.by_near.back()) here = false;
-  }
+  Coverage coverage{.combination = combination};
+  coverage.in_class = applied.own_class && applied.residual->covers(combination);
+  coverage.on_nearest = applied.nearest != nullptr && holds(*applied.nearest, combination);
   if (!precision) {
     coverage.missing = combination.scheme == QuantScheme::kNone ? "dtype" : "scheme";
   } else if (!anywhere) {
     coverage.missing = "software";
-  } else if (!here) {
+  } else if (!applied.own_class) {
+    coverage.missing = "architecture";
+  } else if (!coverage.in_class) {
     coverage.missing = "combination";
   }
   return coverage;
@@ -37,8 +38,8 @@ Coverage coverage_of(const Combination& combination, const Net& net, std::span<c
 
 }  // namespace
 
-Coverages::Coverages(const Net& net, std::span<const Near> near, const Device& device)
-    : net_(net), near_(near) {
+Coverages::Coverages(const Net& net, const Applied& applied, const Device& device)
+    : net_(net), applied_(applied) {
   const std::vector<std::string>& vendors = net.trained_on.vendors;
   knows_vendor_ = std::find(vendors.begin(), vendors.end(), device.vendor) != vendors.end();
 }
@@ -47,7 +48,7 @@ const Coverage& Coverages::of(const Combination& combination) {
   for (const Coverage& known : known_) {
     if (known.combination == combination) return known;
   }
-  return known_.emplace_back(coverage_of(combination, net_, near_));
+  return known_.emplace_back(coverage_of(combination, net_, applied_));
 }
 
 std::string_view Coverages::unmeasured(const Kernel& kernel, const Coverage& coverage) const {
@@ -56,22 +57,18 @@ std::string_view Coverages::unmeasured(const Kernel& kernel, const Coverage& cov
   return forms.empty() ? coverage.missing : last_form_name(forms);
 }
 
-Spread spread_of(const Net& net, std::span<const Near> near, const Coverage& coverage,
-                 double bound) {
-  Spread spread{0, 0, 0};
-  double known = 0;
-  const auto add = [&](const IntervalLaw& interval, double weight) {
-    const IntervalLaw::Logs logs = interval.at(bound);
-    spread.low += weight * logs.low;
-    spread.high += weight * logs.high;
-    spread.common_share += weight * interval.common_share;
-    known += weight;
-  };
-  for (size_t i = 0; i < near.size(); ++i) {
-    if (coverage.by_near[i]) add(near[i].residual->interval, near[i].weight);
-  }
-  if (known < 1) add(net.interval, 1 - known);
-  return {spread.low / known, spread.high / known, spread.common_share / known};
+Spread spread_of(const Net& net, const Applied& applied, const Coverage& coverage, double size) {
+  const IntervalLaw& unseen = coverage.in_class ? net.sibling_interval : net.interval;
+  const IntervalLaw::Logs logs = unseen.at(size);
+  Spread spread{logs.low, logs.high, unseen.common_share};
+  if (!coverage.on_nearest || applied.similarity <= kNegligible) return spread;
+  const double weight = applied.similarity;
+  const IntervalLaw& own = applied.nearest->interval;
+  const IntervalLaw::Logs own_logs = own.at(size);
+  spread.low += weight * (own_logs.low - spread.low);
+  spread.high += weight * (own_logs.high - spread.high);
+  spread.common_share += weight * (own.common_share - spread.common_share);
+  return spread;
 }
 
 }  // namespace tilecast

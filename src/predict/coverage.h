@@ -3,37 +3,37 @@
 // What the measurements behind a learned model say about one kernel: whether such a kernel was
 // measured, and how far forecasts of such kernels are off.
 
-#include <span>
 #include <string_view>
 #include <vector>
 
-#include "predict/near.h"
+#include "predict/residual.h"
 
 namespace tilecast {
 
 /// What the measurements say about a combination of software and precision on a device.
 struct Coverage {
   Combination combination;
-  std::string_view missing;   ///< what was not measured: a feature's name; "" where all was
-  std::vector<bool> by_near;  ///< whether the rows of a near device hold it
+  std::string_view missing;  ///< what was not measured: a feature's name; "" where all was
+  bool in_class = false;     ///< whether rows of the device's class hold it
+  bool on_nearest = false;   ///< whether those of the most similar device of the class do
 };
 
-/// Looks kernels up in what a model was trained on, for one device and the device residuals near
+/// Looks kernels up in what a model was trained on, for one device and the residual that counts on
 /// it.
 class Coverages {
  public:
-  Coverages(const Net& net, std::span<const Near> near, const Device& device);
+  Coverages(const Net& net, const Applied& applied, const Device& device);
 
   /// Valid until the next call. A batch of kernels holds few combinations: each is looked up once.
   const Coverage& of(const Combination& combination);
   /// What of a kernel no row of the model's training was like: the name of a feature, the last that
-  /// holds of dtype, scheme, software or combination; batch, backward or convolution; vendor. ""
-  /// where all was measured.
+  /// holds of architecture, dtype, scheme, software or combination; batch, backward or convolution;
+  /// vendor. "" where all was measured.
   std::string_view unmeasured(const Kernel& kernel, const Coverage& coverage) const;
 
  private:
   const Net& net_;
-  std::span<const Near> near_;
+  const Applied& applied_;
   bool knows_vendor_;
   std::vector<Coverage> known_;
 };
@@ -44,10 +44,8 @@ struct Spread {
   double common_share;  ///< see IntervalLaw
 };
 
-/// That of left-out devices, or nearer to that of a measured device the more alike the two are. A
-/// near device whose rows do not hold the combination says nothing of its errors. `bound` is in
-/// latency floors.
-Spread spread_of(const Net& net, std::span<const Near> near, const Coverage& coverage,
-                 double bound);
+/// That of left-out devices of a measured class or of left-out classes; nearer to that of a
+/// measured device the more alike the two are. `size` as size_of.
+Spread spread_of(const Net& net, const Applied& applied, const Coverage& coverage, double size);
 
 }  // namespace tilecast

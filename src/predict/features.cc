@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/checked.h"
-
 namespace tilecast {
 
 float flag(bool value) { return value ? 1.0f : 0.0f; }
@@ -12,10 +10,6 @@ float flag(bool value) { return value ? 1.0f : 0.0f; }
 float log2_of(double x) { return std::log2(static_cast<float>(std::max(x, 1e-30))); }
 
 float log2_of(int64_t x) { return log2_of(static_cast<double>(x)); }
-
-float log2_bytes_per_l2(const Kernel& kernel, const Device& device) {
-  return log2_of(static_cast<double>(kernel.bytes()) / static_cast<double>(device.gpu().l2_bytes));
-}
 
 float alignment(int64_t x, int limit) {
   int bits = 0;

@@ -1,12 +1,11 @@
 #pragma once
 
-#include "predict/bound.h"
+#include "base/checked.h"
 #include "predict/nets.h"
 
 namespace tilecast {
 
-// What the features of several kinds are made of: ratios and logarithms that describe a kernel on a
-// device, never its name.
+// What the features of several kinds are made of.
 
 /// 1 where it holds.
 float flag(bool value);
@@ -14,9 +13,6 @@ float flag(bool value);
 /// log2 of a number that may be 0.
 float log2_of(double x);
 float log2_of(int64_t x);
-
-/// log2 of a kernel's traffic over the size of the device's L2.
-float log2_bytes_per_l2(const Kernel& kernel, const Device& device);
 
 /// log2 of the largest power of two up to 2^limit that divides x, as a share of limit.
 float alignment(int64_t x, int limit = 5);

@@ -6,18 +6,13 @@
 
 namespace tilecast {
 
-/// Utilization learned from measurements, inside the physical bounds (efficiency.h), with the
-/// interval that held-out measurements show (coverage.h). The weights must hold the kind's model.
+/// Times by the kind's law and the residual of the device's class (residual.h), never below the
+/// physical bound, with the interval that held-out measurements show (coverage.h). The weights must
+/// hold the kind's model.
 void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weights);
 
-/// A kernel as its kind's model sees it.
-struct Described {
-  Bound bound;
-  Tile tile;  ///< that the vendor's library is taken to pick; the usual one where nothing tells
-  Features features;
-};
-/// `device`: as it runs under the conditions (running_device).
-Described describe(const Weights& weights, NetKind kind, const Kernel& kernel, const Device& device,
-                   const Conditions& conditions);
+/// The least time that the data sheet allows a kernel of the kind.
+Bound bound_of(NetKind kind, const Kernel& kernel, const Device& device,
+               const Conditions& conditions);
 
 }  // namespace tilecast

@@ -3,43 +3,31 @@
 #include <algorithm>
 
 #include "predict/features.h"
-#include "predict/power.h"
 
 namespace tilecast {
 namespace {
 
-struct Inputs {
-  const Kernel& kernel;
-  const Device& device;
-};
+using F = Feature<Kernel>;
 
-using F = Feature<Inputs>;
-
-/// Newer NVIDIA devices come nearer to their bandwidth in kernels that go over rows twice; the
-/// process node stands for the generation. AMD's kernels are others: one level for all.
-float generation(const Inputs& x) {
-  return x.device.vendor == "amd" ? 4.0f : log2_of(process_node_nm(x.device));
-}
-
-float bytes_per_l2(const Inputs& x) { return log2_bytes_per_l2(x.kernel, x.device); }
-
-// These kernels come in more kinds than were measured: no two features here may be tied to each
-// other in the measured ones, or the networks could say anything where the tie is broken.
 constexpr auto kStream = std::to_array<F>({
-    {"log2_bytes_per_l2", bytes_per_l2},
+    {"log2_bytes", [](const Kernel& x) { return log2_of(x.bytes()); }},
     {"log2_flops_per_byte",
-     [](const Inputs& x) {
-       return log2_of((1.0 + static_cast<double>(x.kernel.flops)) /
-                      std::max(1.0, static_cast<double>(x.kernel.bytes())));
+     [](const Kernel& x) {
+       return log2_of((1.0 + static_cast<double>(x.flops)) /
+                      static_cast<double>(std::max<int64_t>(1, x.bytes())));
+     }},
+    {"read_share",
+     [](const Kernel& x) {
+       return static_cast<float>(static_cast<double>(x.read_bytes) /
+                                 static_cast<double>(std::max<int64_t>(1, x.bytes())));
      }},
 });
 
 constexpr auto kRows = std::to_array<F>({
-    {"log2_bytes_per_l2", bytes_per_l2},
-    {"log2_columns",
-     [](const Inputs& x) { return log2_of(std::get<Rows>(x.kernel.shape).columns); }},
-    {"log2_process_node", generation},
-    {"is_amd", [](const Inputs& x) { return flag(x.device.vendor == "amd"); }},
+    {"log2_bytes", [](const Kernel& x) { return log2_of(x.bytes()); }},
+    {"log2_columns", [](const Kernel& x) { return log2_of(std::get<Rows>(x.shape).columns); }},
+    {"log2_rows", [](const Kernel& x) { return log2_of(std::get<Rows>(x.shape).rows); }},
+    {"align_columns", [](const Kernel& x) { return alignment(std::get<Rows>(x.shape).columns); }},
 });
 
 using StreamTable = FeatureTable<kStream>;
@@ -53,12 +41,9 @@ NetDef rows_net(std::string_view name) {
                 const Rows* rows = kernel.as<Rows>();
                 return rows != nullptr && rows->function == kFunction;
               },
+          .law = rows_law,
           .features = RowsTable::names(),
-          .base_features = RowsTable::kBaseCount,
-          .lowest_logit = -5.0f,
-          .pair_dtypes = {DType::kFp32, DType::kBf16, DType::kInt8},
-          .make = [](const Kernel& kernel, const Device& device, const Conditions&, const Bound&,
-                     Tile) { return RowsTable::values(Inputs{kernel, device}); }};
+          .make = [](const Kernel& kernel) { return RowsTable::values(kernel); }};
 }
 
 }  // namespace
@@ -66,12 +51,9 @@ NetDef rows_net(std::string_view name) {
 NetDef elementwise_net() {
   return {.name = "elementwise",
           .covers = [](const Kernel& kernel) { return kernel.is<Stream>(); },
+          .law = stream_law,
           .features = StreamTable::names(),
-          .base_features = StreamTable::kBaseCount,
-          .lowest_logit = -6.0f,  // 0.25 %: the bound of small kernels is that of L2
-          .pair_dtypes = {DType::kFp32, DType::kBf16, DType::kInt8},
-          .make = [](const Kernel& kernel, const Device& device, const Conditions&, const Bound&,
-                     Tile) { return StreamTable::values(Inputs{kernel, device}); }};
+          .make = [](const Kernel& kernel) { return StreamTable::values(kernel); }};
 }
 
 NetDef softmax_net() { return rows_net<Rows::Function::kSoftmax>("softmax"); }

@@ -9,10 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "devices/device.h"
 #include "ops/kernel.h"
-#include "predict/conditions.h"
-#include "predict/tiles.h"
+#include "predict/law.h"
 
 namespace tilecast {
 
@@ -20,53 +18,48 @@ namespace tilecast {
 /// in other types (tensor cores) another, all kernels that only stream memory a third.
 enum class NetKind : uint8_t {
   kMatmul,
+  kCausalConv,
   kElementwise,
   kSoftmax,
   kLayerNorm,
   kTensorMatmul,
   kAttention,
   kDecodeAttention,
-  kExperts
+  kExperts,
+  kScan
 };
-inline constexpr size_t kNetCount = 8;
+inline constexpr size_t kNetCount = 10;
 
-/// Most features that any network reads.
+/// Most features that any kind has.
 inline constexpr size_t kMaxFeatures = 32;
 using Features = std::array<float, kMaxFeatures>;
 
-struct Bound;
-
-/// What a feature is called, and how it is computed from what its kind prepares. Free of units, so
-/// that it carries over to devices of another size; absolute times and raw rates would name the few
-/// devices that were measured (docs/accuracy.md, what was tried).
+/// What a feature is called, and how it is computed from what its kind prepares.
 template <class Inputs>
 struct Feature {
   std::string_view name;
   float (*value)(const Inputs&);
 };
 
-/// The features of a kind: those that its base model sees, then those that only device residuals
-/// see, in one list or several. All are constexpr arrays, so the calls are direct.
-template <const auto& kBase, const auto&... kOwn>
+/// The features of a kind, in one list or several. All are constexpr arrays, so the calls are
+/// direct.
+template <const auto&... kLists>
 struct FeatureTable {
-  static constexpr size_t kBaseCount = kBase.size();
-  static_assert((kBase.size() + ... + kOwn.size()) <= kMaxFeatures);
+  static_assert((kLists.size() + ...) <= kMaxFeatures);
 
   static std::vector<std::string_view> names() {
     std::vector<std::string_view> all;
     const auto append = [&](const auto& features) {
       for (const auto& feature : features) all.push_back(feature.name);
     };
-    append(kBase);
-    (append(kOwn), ...);
+    (append(kLists), ...);
     return all;
   }
   template <class Inputs>
   static Features values(const Inputs& x) {
     Features all{};
     float* out = all.data();
-    fill<kBase>(x, out, std::make_index_sequence<kBase.size()>());
-    (fill<kOwn>(x, out, std::make_index_sequence<kOwn.size()>()), ...);
+    (fill<kLists>(x, out, std::make_index_sequence<kLists.size()>()), ...);
     return all;
   }
 
@@ -79,49 +72,32 @@ struct FeatureTable {
   }
 };
 
-/// Where the operands of a kind's measured kernels lay, which is what its model means.
-enum class MeasuredCaches : uint8_t {
-  kUnknown,   ///< calls one by one: at best all of L2 is warm
-  kCold,      ///< everything came from DRAM
-  kReplayed,  ///< what fits L2 was warm; a cold kernel takes longer
-};
-
 /// How training learns a kind.
 struct Learning {
-  bool forests = false;           ///< residuals are forests, one for each software; else networks
-  bool small_base_model = false;  ///< half the units, a fifth of the epochs
-  bool thins_base_rows = false;   ///< the base model learns from a draw of the rows (fold.cc)
-  bool keeps_layers = false;      ///< rows of a layer are held out together
-  bool drops_rows_below_bound = false;  ///< rows faster than Bound::law_s are left out
+  /// Measured in whole layers, many rows each, which are held out together; rows that are faster
+  /// than the data sheet allows are left out.
+  bool from_layers = false;
+  /// Whether a device of an architecture that was not measured takes the residual of one with the
+  /// same matrix instruction and kind of memory, if there is one: software has the same kernels for
+  /// both.
+  bool borrows = false;
 };
-/// For what was measured in whole layers, many rows each, on few devices: the base model is kept
-/// simple, and forests hold what is each device's and software's own.
-inline constexpr Learning kLearnedFromLayers = {.forests = true,
-                                                .small_base_model = true,
-                                                .thins_base_rows = true,
-                                                .keeps_layers = true,
-                                                .drops_rows_below_bound = true};
+inline constexpr Learning kLearnedFromLayers = {.from_layers = true, .borrows = true};
 
 /// What the model of a kind is made of: the only place that knows it.
 struct NetDef {
   std::string_view name;
   /// The kernels that it is for; the first kind in the table counts.
   bool (*covers)(const Kernel&) = nullptr;
+  Law law = nullptr;
+  /// Whether forecasts take all operands from DRAM; else what fits into L2 may come from there, as
+  /// it does when operators follow one another.
+  bool cold = false;
+  /// Features of the residual. They describe the kernel alone: the device counts in the law, so
+  /// that a device with more of everything is never slower than one of its class.
   std::vector<std::string_view> features;
-  /// The first so many are what the base model, which all devices share, sees.
-  size_t base_features = 0;
-  /// The lowest logit of utilization: where a network extrapolates it has no other floor.
-  float lowest_logit = -5.0f;
-  /// Whether what the kernels take beside their bound (launch, filling the pipeline, the first
-  /// loads) is counted in cycles; else in seconds.
-  bool counts_cycles = false;
-  MeasuredCaches caches = MeasuredCaches::kUnknown;
-  /// Whether profiles tell which tiles the library picks; else the usual one is shown.
-  bool profiled_tiles = false;
   Learning learning;
-  /// Types in which pairs of unmeasured kernels are drawn (train/trainer.h).
-  std::vector<DType> pair_dtypes;
-  Features (*make)(const Kernel&, const Device&, const Conditions&, const Bound&, Tile) = nullptr;
+  Features (*make)(const Kernel&) = nullptr;
 };
 
 const NetDef& net_def(NetKind kind);
@@ -142,5 +118,7 @@ NetDef layer_norm_net();
 NetDef attention_net();
 NetDef decode_attention_net();
 NetDef experts_net();
+NetDef causal_conv_net();
+NetDef scan_net();
 
 }  // namespace tilecast

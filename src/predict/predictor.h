@@ -9,7 +9,7 @@
 #include "devices/device.h"
 #include "ops/kernel.h"
 #include "predict/conditions.h"
-#include "predict/tiles.h"
+#include "predict/tile.h"
 #include "predict/weights.h"
 
 namespace tilecast {

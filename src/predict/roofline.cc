@@ -1,6 +1,7 @@
 #include "predict/roofline.h"
 
 #include "predict/bound.h"
+#include "predict/law.h"
 
 namespace tilecast {
 

@@ -14,6 +14,9 @@ using Signature = std::array<float, kSignatureSize>;
 /// power over fp32 rate.
 Signature signature_of(const Device& device);
 
+/// What is known of a device counts for another down to this similarity.
+inline constexpr float kNegligible = 0.02f;
+
 /// How far what was learned on one device holds for another: 1 for the same data sheet, falling as
 /// exp(-d² / 2l²) of the distance d in log2, l = 1/2 (a device whose sheet differs by 40 % in one
 /// figure keeps 61 %, one that differs by a factor of 4 nothing).

@@ -8,28 +8,27 @@
 
 namespace tilecast {
 
-bool DeviceResidual::covers(const Combination& combination) const {
-  return !tells_combinations() ||
-         std::find(measured.begin(), measured.end(), combination) != measured.end();
+KernelClass class_of(const Device& device) {
+  return {device.gpu().architecture, is_hbm(device.gpu().memory_type)};
 }
 
-const Forest* DeviceResidual::forest_of(Software software) const {
+bool ClassResidual::covers(const Combination& combination) const {
+  return std::any_of(devices.begin(), devices.end(), [&](const MeasuredDevice& device) {
+    return std::find(device.measured.begin(), device.measured.end(), combination) !=
+           device.measured.end();
+  });
+}
+
+const SoftwareForest* ClassResidual::forest_of(Software software) const {
   // Its own, else the nearest: PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton, on
   // AMD devices rocBLAS; TensorRT-LLM has its own kernels.
   for (const Software near : {software, Software::kVllm, Software::kSglang, Software::kPyTorch,
                               Software::kRocBlas, Software::kTensorRtLlm, Software::kPipeWeave}) {
     for (const SoftwareForest& f : forests) {
-      if (f.software == near) return &f.forest;
+      if (f.software == near) return &f;
     }
   }
   return nullptr;
-}
-
-const TileTree* Weights::tiles_of(std::string_view vendor) const {
-  for (const TileTree& tree : tiles) {
-    if (tree.library == vendor) return &tree;
-  }
-  return tiles.empty() ? nullptr : &tiles.front();
 }
 
 Weights load_weights(const std::filesystem::path& folder) {

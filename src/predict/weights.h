@@ -2,7 +2,6 @@
 
 #include <array>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,9 +9,7 @@
 #include "predict/calibration.h"
 #include "predict/forest.h"
 #include "predict/interval.h"
-#include "predict/mlp.h"
 #include "predict/similarity.h"
-#include "predict/tiles.h"
 #include "predict/trained_on.h"
 
 namespace tilecast {
@@ -24,66 +21,81 @@ struct CallOverhead {
   bool operator==(const CallOverhead&) const = default;
 };
 
-/// What one software's kernels on a measured device take longer than the base model says.
+/// GPUs for which software has the same kernels: an architecture, with HBM or with GDDR memory.
+struct KernelClass {
+  Architecture architecture{};
+  bool hbm = false;
+
+  bool operator==(const KernelClass&) const = default;
+  auto operator<=>(const KernelClass&) const = default;
+};
+KernelClass class_of(const Device& device);
+
+/// What one software's kernels take longer than the law says, on all GPUs of a class.
 struct SoftwareForest {
   Software software = Software::kPyTorch;
-  Forest forest;  ///< features → log(measured / base model)
+  Forest forest;  ///< features → log(measured / law)
+  /// Per standardized feature, the range of the rows that it was learned from: outside it the
+  /// residual fades out (residual.cc).
+  std::vector<float> minimum, maximum;
 
   bool operator==(const SoftwareForest&) const = default;
 };
 
-/// What a measured device does differently from the base model: in full on that device,
-/// less on others the less their data sheets are alike. Either networks that add to the logit, or,
-/// where whole layers were measured (Learning::forests), forests that add to the logarithm of the
-/// time.
-struct DeviceResidual {
-  std::string source;  ///< the measured device; for people only
+/// A device that a class was measured on.
+struct MeasuredDevice {
+  std::string source;  ///< its id; for people only
   Signature signature{};
-  std::vector<float> kriging;  ///< this one's row of the inverse of all residuals' similarities
-  std::vector<Mlp> members;    ///< an ensemble on all features; the outputs are averaged
-  std::vector<SoftwareForest> forests;
-  std::vector<Combination> measured;  ///< that the device's rows hold
-  IntervalLaw interval;               ///< of held-out rows of the device itself
-  /// What a single call on the device's idle machine adds to a kernel's time, in this network's
-  /// measurements; wanted to compare with such measurements, not part of a forecast.
+  std::vector<Combination> measured;  ///< that its rows hold
+  IntervalLaw interval;               ///< of its held-out rows
+  /// What a single call on the device's idle machine adds to a kernel's time in its measurements;
+  /// wanted to compare with such measurements, not part of a forecast.
   double call_overhead_s = 0;
 
-  /// The forest of the software, or of the one whose kernels are nearest to it.
-  const Forest* forest_of(Software software) const;
-  /// Networks know no precision and no software: what they say holds for all.
-  bool tells_combinations() const { return !forests.empty(); }
-  /// Whether the residual is one for such kernels.
-  bool covers(const Combination& combination) const;
-  bool operator==(const DeviceResidual&) const = default;
+  bool operator==(const MeasuredDevice&) const = default;
 };
 
-/// One learned model: features → logit of utilization.
+/// What the measured devices of a class do differently from the law. It knows nothing of the
+/// device, so the law alone ranks the devices of a class.
+struct ClassResidual {
+  KernelClass of;
+  MatrixInstruction matrix_instruction{};  ///< of the measured devices
+  std::vector<SoftwareForest> forests;
+  std::vector<MeasuredDevice> devices;
+
+  /// The forest of the software, or of the one whose kernels are nearest to it; nullptr if there is
+  /// none.
+  const SoftwareForest* forest_of(Software software) const;
+  /// Whether rows of any device hold such kernels.
+  bool covers(const Combination& combination) const;
+  bool operator==(const ClassResidual&) const = default;
+};
+
+/// The model of one kind of kernels.
 struct Net {
   TrainedOn trained_on;
-  std::vector<Mlp> members;  ///< the base model: an ensemble; the logits are averaged
-  std::vector<DeviceResidual> residuals;
+  std::vector<ClassResidual> classes;
   std::vector<float> mean;  ///< per feature, of the training rows
   std::vector<float> scale;
   std::vector<float> minimum;  ///< outside [minimum, maximum] a forecast extrapolates
   std::vector<float> maximum;
-  IntervalLaw interval;  ///< of devices left out of training
-  /// As in DeviceResidual; what the machines of the measured devices say of others.
+  IntervalLaw sibling_interval;  ///< of devices left out of training, others of the class in it
+  IntervalLaw interval;          ///< of devices of a class that was left out
+  /// As in MeasuredDevice; what the machines of the measured devices say of others.
   CallOverhead call_overhead;
 
+  /// Whether there were rows to learn the kind from.
+  bool known() const { return !mean.empty(); }
   bool operator==(const Net&) const = default;
 };
 
 struct Weights {
   std::array<Net, kNetCount> nets;
-  std::vector<TileTree> tiles;
-  double vector_pj_per_flop = 0;  ///< see predict/power.h; 0: no card showed its power limit
   /// Of one device, applied at run time; not in the weights file.
   std::optional<Calibration> calibration;
   std::string provenance;  ///< training command and data, as JSON text
 
   const Net& net(NetKind kind) const { return nets[static_cast<size_t>(kind)]; }
-  /// The tree of a vendor's library; nullptr where none was profiled.
-  const TileTree* tiles_of(std::string_view vendor) const;
   bool operator==(const Weights&) const = default;
 };
 

@@ -1,9 +1,8 @@
 #pragma once
 
 // The weights file: the magic line, the length of the header in decimal and a newline, the header
-// (JSON: shapes and all that is small), then the payload: 32-bit little-endian floats, the
-// networks' parameters, then the forests' trees and the nodes of the tile trees as they lie in
-// memory. The header holds the size of the payload and its checksum.
+// (JSON: all that is small), then the payload: the forests' trees as they lie in memory. The header
+// holds the size of the payload, in words of 32 bits, and its checksum.
 
 #include <string>
 #include <string_view>

@@ -14,7 +14,6 @@ namespace {
 // Trees lie in the file as they lie in memory.
 static_assert(sizeof(Forest::Tree) == 3 * (Forest::kInner + 1) + 2 * Forest::kLeaves);
 static_assert(sizeof(Forest::Tree) % sizeof(float) == 0);
-static_assert(sizeof(TileTree::Node) == 6 * sizeof(int32_t));
 
 std::vector<float> float_list(const Json& json) {
   std::vector<float> values;
@@ -37,11 +36,7 @@ class Reader {
       const auto found = nets.find(std::string(net_name(kind)));
       if (found != nets.end()) weights.nets[i] = read_net(*found, kind);
     }
-    weights.vector_pj_per_flop = header.at("vector_pj_per_flop").get<double>();
-    if (!(weights.vector_pj_per_flop >= 0)) unusable_weights(where_, "an energy is below 0");
-    for (const Json& tree : header.at("tiles")) weights.tiles.push_back(read_tree(tree));
-    if (!rest_.empty())
-      unusable_weights(where_, "there are more parameters than the networks need");
+    if (!rest_.empty()) unusable_weights(where_, "there are more trees than the models have");
     return weights;
   }
 
@@ -52,6 +47,7 @@ class Reader {
     net.scale = float_list(json.at("scale"));
     net.minimum = float_list(json.at("minimum"));
     net.maximum = float_list(json.at("maximum"));
+    net.sibling_interval = read_interval(json.at("sibling_interval"));
     net.interval = read_interval(json.at("interval"));
     const auto overhead = json.at("call_overhead_s").get<std::array<double, 3>>();
     net.call_overhead = {overhead[0], overhead[1], overhead[2]};
@@ -59,24 +55,18 @@ class Reader {
     const auto features = json.at("features").get<std::vector<std::string>>();
     if (!std::ranges::equal(features, feature_names(kind)))
       unusable_weights(
-          where_, fmt::format("network '{}' has other features than this version", net_name(kind)));
+          where_, fmt::format("model '{}' has other features than this version", net_name(kind)));
     const size_t width = feature_names(kind).size();
     for (const std::vector<float>* list : {&net.mean, &net.scale, &net.minimum, &net.maximum}) {
       if (list->size() != width)
         unusable_weights(where_,
-                         fmt::format("network '{}' has {} features, but one of its lists has {}",
+                         fmt::format("model '{}' has {} features, but one of its lists has {}",
                                      net_name(kind), width, list->size()));
     }
     for (float scale : net.scale) {
       if (!(scale > 0)) unusable_weights(where_, "a feature's scale is not above 0");
     }
-    net.members = read_members(json.at("members"), net_def(kind).base_features);
-    for (const Json& item : json.at("corrections"))
-      net.residuals.push_back(read_residual(item, width));
-    for (const DeviceResidual& residual : net.residuals) {
-      if (residual.kriging.size() != net.residuals.size())
-        unusable_weights(where_, "a device residual does not fit the others");
-    }
+    for (const Json& item : json.at("classes")) net.classes.push_back(read_class(item, width));
     return net;
   }
 
@@ -92,28 +82,33 @@ class Reader {
     return trained;
   }
 
-  std::vector<Mlp> read_members(const Json& json, size_t inputs) {
-    std::vector<Mlp> members;
-    for (const Json& widths : json) members.push_back(read_mlp(widths, inputs));
-    if (members.empty()) unusable_weights(where_, "a network is missing");
-    return members;
+  template <typename Choice>
+  Choice read_choice(const Json& json) const {
+    const auto words = choice_words(Choice{});
+    const auto found = std::find(words.begin(), words.end(), json.get<std::string>());
+    if (found == words.end()) unusable_weights(where_, "a word of a class is unknown");
+    return static_cast<Choice>(found - words.begin());
   }
 
-  DeviceResidual read_residual(const Json& json, size_t width) {
-    DeviceResidual residual;
-    residual.source = json.at("source").get<std::string>();
-    residual.signature = json.at("signature").get<Signature>();
-    residual.kriging = float_list(json.at("kriging"));
-    if (!json.at("members").empty()) residual.members = read_members(json.at("members"), width);
+  ClassResidual read_class(const Json& json, size_t width) {
+    ClassResidual residual{
+        .of = {read_choice<Architecture>(json.at("architecture")), json.at("hbm").get<bool>()},
+        .matrix_instruction = read_choice<MatrixInstruction>(json.at("matrix_instruction"))};
     for (const Json& item : json.at("forests"))
       residual.forests.push_back(read_forest(item, width));
-    for (const Json& item : json.at("measured"))
-      residual.measured.push_back(read_combination(item));
-    if (residual.members.empty() == residual.forests.empty())
-      unusable_weights(where_, "a device residual is neither networks nor forests");
-    residual.interval = read_interval(json.at("interval"));
-    residual.call_overhead_s = json.at("call_overhead_s").get<double>();
+    for (const Json& item : json.at("devices")) residual.devices.push_back(read_device(item));
+    if (residual.devices.empty()) unusable_weights(where_, "a class was measured on no device");
     return residual;
+  }
+
+  MeasuredDevice read_device(const Json& json) const {
+    MeasuredDevice device;
+    device.source = json.at("source").get<std::string>();
+    device.signature = json.at("signature").get<Signature>();
+    for (const Json& item : json.at("measured")) device.measured.push_back(read_combination(item));
+    device.interval = read_interval(json.at("interval"));
+    device.call_overhead_s = json.at("call_overhead_s").get<double>();
+    return device;
   }
 
   Combination read_combination(const Json& json) const {
@@ -140,7 +135,22 @@ class Reader {
     const std::optional<Software> software = find_software(json.at("software").get<std::string>());
     if (!software) unusable_weights(where_, "a forest is of unknown software");
     const size_t count = count_of(json.at("trees"), sizeof(Forest::Tree));
-    return {*software, take_forest(count, width)};
+    SoftwareForest learned{.software = *software, .forest = take_forest(count, width)};
+    learned.minimum = take_floats(width);
+    learned.maximum = take_floats(width);
+    return learned;
+  }
+
+  std::vector<float> take_floats(size_t count) {
+    const size_t bytes = count * sizeof(float);
+    if (rest_.size() < bytes) unusable_weights(where_, "it is truncated");
+    std::vector<float> values(count);
+    std::memcpy(values.data(), rest_.data(), bytes);
+    rest_.remove_prefix(bytes);
+    for (const float value : values) {
+      if (!std::isfinite(value)) unusable_weights(where_, "a range is not a number");
+    }
+    return values;
   }
 
   /// Trees of trusted content are used where they lie: copying them would be most of what the
@@ -167,44 +177,6 @@ class Reader {
     interval.common_share = json.at("common_share").get<double>();
     if (!interval.valid()) unusable_weights(where_, "an interval does not hold its forecast");
     return interval;
-  }
-
-  Mlp read_mlp(const Json& widths, size_t inputs) {
-    Mlp mlp;
-    constexpr int64_t kWidest = 4096;
-    for (const Json& width : widths)
-      mlp.widths.push_back(static_cast<int>(whole_number(width, 1, kWidest).value_or(0)));
-    bool valid = mlp.widths.size() >= 2 && mlp.widths.size() <= 16 &&
-                 mlp.widths.front() == static_cast<int>(inputs) && mlp.widths.back() == 1;
-    for (int w : mlp.widths) valid = valid && w > 0;
-    if (!valid) unusable_weights(where_, "a network has impossible layers");
-    const size_t bytes = mlp_parameter_count(mlp.widths) * sizeof(float);
-    if (rest_.size() < bytes) unusable_weights(where_, "it is truncated");
-    mlp.parameters.resize(bytes / sizeof(float));
-    std::memcpy(mlp.parameters.data(), rest_.data(), bytes);
-    rest_.remove_prefix(bytes);
-    for (float p : mlp.parameters) {
-      if (!std::isfinite(p)) unusable_weights(where_, "a parameter is not a number");
-    }
-    return mlp;
-  }
-
-  TileTree read_tree(const Json& json) {
-    const size_t count = count_of(json.at("nodes"), sizeof(TileTree::Node));
-    TileTree tree{json.at("library").get<std::string>(), std::vector<TileTree::Node>(count)};
-    std::memcpy(tree.nodes.data(), rest_.data(), count * sizeof(TileTree::Node));
-    rest_.remove_prefix(count * sizeof(TileTree::Node));
-    const auto size = static_cast<int32_t>(count);
-    for (int32_t i = 0; i < size; ++i) {
-      const TileTree::Node& node = tree.nodes[static_cast<size_t>(i)];
-      // Children come after their parent, so a walk always ends.
-      const bool inner = node.feature >= 0 && node.feature < static_cast<int32_t>(kTileFeatures) &&
-                         node.left > i && node.left < size && node.right > i && node.right < size;
-      const bool leaf = node.feature == -1 && node.tile.m >= 1 && node.tile.m <= 4096 &&
-                        node.tile.n >= 1 && node.tile.n <= 4096;
-      if (!inner && !leaf) unusable_weights(where_, "a tile tree is broken");
-    }
-    return tree;
   }
 
   std::string_view rest_;  ///< of the payload

@@ -5,12 +5,6 @@
 namespace tilecast {
 namespace {
 
-Json widths_of(const std::vector<Mlp>& members) {
-  Json list = Json::array();
-  for (const Mlp& mlp : members) list.push_back(mlp.widths);
-  return list;
-}
-
 Json forests_of(const std::vector<SoftwareForest>& forests) {
   Json list = Json::array();
   for (const SoftwareForest& f : forests)
@@ -38,25 +32,33 @@ Json trained_on_header(const TrainedOn& trained) {
           {"forms", form_names(trained.forms)}};
 }
 
+Json devices_of(const std::vector<MeasuredDevice>& devices) {
+  Json list = Json::array();
+  for (const MeasuredDevice& device : devices)
+    list.push_back({{"source", device.source},
+                    {"signature", device.signature},
+                    {"measured", combinations_of(device.measured)},
+                    {"interval", interval_header(device.interval)},
+                    {"call_overhead_s", device.call_overhead_s}});
+  return list;
+}
+
 Json net_header(const Net& net, NetKind kind) {
-  Json residuals = Json::array();
-  for (const DeviceResidual& c : net.residuals)
-    residuals.push_back({{"source", c.source},
-                         {"signature", c.signature},
-                         {"kriging", c.kriging},
-                         {"members", widths_of(c.members)},
-                         {"forests", forests_of(c.forests)},
-                         {"measured", combinations_of(c.measured)},
-                         {"interval", interval_header(c.interval)},
-                         {"call_overhead_s", c.call_overhead_s}});
+  Json classes = Json::array();
+  for (const ClassResidual& c : net.classes)
+    classes.push_back({{"architecture", choice_word(c.of.architecture)},
+                       {"hbm", c.of.hbm},
+                       {"matrix_instruction", choice_word(c.matrix_instruction)},
+                       {"forests", forests_of(c.forests)},
+                       {"devices", devices_of(c.devices)}});
   return {{"trained_on", trained_on_header(net.trained_on)},
           {"features", feature_names(kind)},
-          {"members", widths_of(net.members)},
-          {"corrections", residuals},
+          {"classes", classes},
           {"mean", net.mean},
           {"scale", net.scale},
           {"minimum", net.minimum},
           {"maximum", net.maximum},
+          {"sibling_interval", interval_header(net.sibling_interval)},
           {"interval", interval_header(net.interval)},
           {"call_overhead_s",
            {net.call_overhead.seconds, net.call_overhead.low_s, net.call_overhead.high_s}}};
@@ -69,34 +71,21 @@ std::string serialize_weights(const Weights& weights) {
   Json nets = Json::object();
   for (size_t i = 0; i < kNetCount; ++i) {
     const Net& net = weights.nets[i];
-    if (net.members.empty()) continue;
+    if (!net.known()) continue;
     const auto kind = static_cast<NetKind>(i);
     nets[std::string(net_name(kind))] = net_header(net, kind);
-    const auto append = [&](const Mlp& mlp) {
-      payload.append(reinterpret_cast<const char*>(mlp.parameters.data()),
-                     mlp.parameters.size() * sizeof(float));
-    };
-    for (const Mlp& mlp : net.members) append(mlp);
-    for (const DeviceResidual& residual : net.residuals) {
-      for (const Mlp& mlp : residual.members) append(mlp);
-      for (const SoftwareForest& f : residual.forests)
+    for (const ClassResidual& residual : net.classes) {
+      for (const SoftwareForest& f : residual.forests) {
         payload.append(reinterpret_cast<const char*>(f.forest.trees().data()),
                        f.forest.trees().size_bytes());
+        for (const std::vector<float>* list : {&f.minimum, &f.maximum})
+          payload.append(reinterpret_cast<const char*>(list->data()), list->size() * sizeof(float));
+      }
     }
-  }
-  Json tiles = Json::array();
-  for (const TileTree& tree : weights.tiles) {
-    tiles.push_back({{"library", tree.library}, {"nodes", tree.nodes.size()}});
-    payload.append(reinterpret_cast<const char*>(tree.nodes.data()),
-                   tree.nodes.size() * sizeof(TileTree::Node));
   }
   const Json provenance =
       weights.provenance.empty() ? Json::object() : Json::parse(weights.provenance);
-  return write_container({{"nets", nets},
-                          {"vector_pj_per_flop", weights.vector_pj_per_flop},
-                          {"tiles", tiles},
-                          {"provenance", provenance}},
-                         payload);
+  return write_container({{"nets", nets}, {"provenance", provenance}}, payload);
 }
 
 }  // namespace tilecast

@@ -1,3 +1,5 @@
+#include "tilecast/report.h"
+
 #include <gtest/gtest.h>
 
 #include "report/text_table.h"
@@ -37,6 +39,28 @@ TextTable sample() {
   table.right = {false, true, false};
   table.fit = {Fit::kMiddle, Fit::kWhole, Fit::kWrap};
   return table;
+}
+
+TEST(KernelWarnings, SayWhatWasNotMeasured) {
+  const auto warning = [](std::string_view feature) {
+    KernelForecast kernel;
+    kernel.op = "linear";
+    kernel.dtype = "bf16";
+    kernel.extrapolated = !feature.empty();
+    kernel.extrapolated_feature = feature;
+    return kernel_warnings({kernel});
+  };
+  const auto ends = [&](std::string_view feature, std::string_view end) {
+    const std::vector<std::string> warnings = warning(feature);
+    ASSERT_EQ(warnings.size(), 1u) << feature;
+    EXPECT_TRUE(warnings[0].ends_with(end)) << warnings[0];
+  };
+  EXPECT_TRUE(warning("").empty());
+  ends("log2_m", "is extrapolated: its log2_m is outside the training range");
+  ends("dtype", "is extrapolated: its dtype is outside the training range");
+  ends("architecture", "is extrapolated: no GPU of this architecture was measured");
+  ends("vendor", "is extrapolated: no GPU of this vendor was measured");
+  ends("model", "its time is the roofline of the data sheet");
 }
 
 TEST(TextTable, IsAsWideAsItsCellsWhereThereIsRoom) {

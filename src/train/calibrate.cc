@@ -8,12 +8,10 @@
 #include "tilecast/train.h"
 #include "train/calibration_data.h"
 #include "train/calibration_fit.h"
-#include "train/processor.h"
 
 namespace tilecast {
 
 CalibrateResult calibrate(const CalibrateOptions& options) {
-  require_training_instructions();
   const Device device = find_device(options.gpu);
   const Weights weights = load_weights(options.weights_folder);
   const CalibrationData data =

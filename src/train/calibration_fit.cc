@@ -7,36 +7,30 @@
 #include <cmath>
 #include <optional>
 
-#include "predict/efficiency.h"
-#include "predict/learned.h"
 #include "predict/predictor.h"
+#include "predict/residual.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-/// Rows of one network, as its calibration sees them.
+/// Rows of one kind, as its calibration sees them.
 struct CalibrationRows {
   std::vector<float> points;  ///< standardized features
-  std::vector<Law> laws;
   std::vector<double> measured, forecast;
-  std::vector<double> targets;  ///< what the logit lacks
+  std::vector<double> targets;  ///< log(measured / forecast)
   std::vector<double> noise;    ///< variance, in units of the model's noise
 
   size_t count() const { return targets.size(); }
 };
-
-/// No lower than the predictor lets it be.
-double clamped_logit(const Law& law, double seconds) {
-  return std::max(law.logit(seconds), law.lowest_logit);
-}
 
 CalibrationRows collect(NetKind kind, const Weights& weights, const Device& device,
                         const std::vector<TrainingRow>& all) {
   std::vector<Kernel> kernels;
   std::vector<Conditions> conditions;
   std::vector<const TrainingRow*> used;
-  if (weights.net(kind).members.empty()) return {};
+  const Net& net = weights.net(kind);
+  if (!net.known()) return {};
   for (const TrainingRow& row : all) {
     if (net_of(row.kernel) != kind) continue;
     kernels.push_back(row.kernel);
@@ -45,26 +39,15 @@ CalibrationRows collect(NetKind kind, const Weights& weights, const Device& devi
   }
   std::vector<KernelTime> times(kernels.size());
   predict_each(*make_learned_predictor(weights), kernels, conditions, device, times);
-  const Net& net = weights.net(kind);
   const size_t width = net.mean.size();
   CalibrationRows rows;
   rows.points.resize(kernels.size() * width);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    std::optional<Device> store;
-    const Device& running = running_device(device, conditions[i], store);
-    const Described described = describe(weights, kind, kernels[i], running, conditions[i]);
-    standardize(net, described.features, &rows.points[i * width]);
-    const Law law = law_of(kind, described.bound, running);
-    rows.laws.push_back(law);
+    standardize(net, net_def(kind).make(kernels[i]), &rows.points[i * width]);
     rows.measured.push_back(used[i]->seconds);
     rows.forecast.push_back(times[i].seconds);
-    const double now = clamped_logit(law, times[i].seconds);
-    rows.targets.push_back(clamped_logit(law, used[i]->seconds) - now);
-    // The change of log time by the logit. A logit says little of the time where its share in it is
-    // small, and a short call is noisy.
-    const double loss = law.bound_s * law.loss(now);
-    const double share = std::max(0.05, loss / (law.floor_s + law.bound_s + loss));
-    rows.noise.push_back(1 / (share * share * std::max(0.05f, used[i]->weight)));
+    rows.targets.push_back(std::log(used[i]->seconds / times[i].seconds));
+    rows.noise.push_back(1 / std::max(0.05f, used[i]->weight));  // a short call is noisy
   }
   return rows;
 }
@@ -73,14 +56,12 @@ struct Fit {
   Eigen::VectorXd weights;
   double offset = 0;
   double length = 1;
-  std::vector<double> unseen;  ///< what the others add to each row's logit
+  std::vector<double> unseen;  ///< what the others add to each row
   double error = 0;            ///< mean |log time| of the rows, unseen
 };
 
 double log_time_error(const CalibrationRows& rows, size_t i, double added) {
-  const Law& law = rows.laws[i];
-  const double logit = clamped_logit(law, rows.forecast[i]) + added;
-  return std::log(law.seconds(logit) / rows.measured[i]);
+  return added - rows.targets[i];
 }
 
 Fit fit(const CalibrationRows& rows, const Eigen::MatrixXd& distances, double length,

@@ -12,9 +12,8 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "devices/registry.h"
-#include "predict/bound.h"
-#include "predict/near.h"
-#include "predict/power.h"
+#include "predict/learned.h"
+#include "predict/residual.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -41,16 +40,22 @@ double quantile(std::vector<double> values, double q) {
   return values[at];
 }
 
-/// Whether kernels are learned from replays, whose operands lie in L2 as far as they fit.
-bool is_learned_warm(const Kernel& kernel) {
-  return net_def(net_of(kernel)).caches == MeasuredCaches::kReplayed;
-}
+/// A call's time by the law, and what the measurement exceeds it by.
+struct LawAndExcess {
+  double law_s, excess_s;
+};
 
-/// What a measurement says to training: the predictor adds to a cold kernel of those what its
-/// operands take longer from DRAM.
-double training_seconds(const KernelMeasurement& m, const Device& device) {
-  if (m.conditions.caches == Caches::kWarm || !is_learned_warm(m.kernel)) return m.measured_s;
-  return m.measured_s - physical_bound(m.kernel, device).cold_s;
+/// About the smallest excess of the shortest kernels. Longer ones say little of the host: a law
+/// that is off by a tenth hides its overhead.
+double smallest_excess(std::vector<LawAndExcess> calls) {
+  const size_t shortest = std::min(calls.size(), std::clamp<size_t>(calls.size() / 20, 12, 300));
+  std::nth_element(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(shortest - 1),
+                   calls.end(),
+                   [](const LawAndExcess& a, const LawAndExcess& b) { return a.law_s < b.law_s; });
+  std::vector<double> excess;
+  for (size_t i = 0; i < shortest; ++i) excess.push_back(calls[i].excess_s);
+  // The third smallest: a single lucky call does not count.
+  return quantile(excess, 2.0 / static_cast<double>(shortest));
 }
 
 class Preparer {
@@ -62,14 +67,12 @@ class Preparer {
   TrainingData run(const std::vector<MeasurementSet>& sets) {
     for (const MeasurementSet& set : sets) {
       for (const std::string& line : set.unmatched) data_.report.push_back("left out " + line);
-      size_t convolutions = 0, warm = 0, others = 0;
+      size_t convolutions = 0, others = 0;
       for (const KernelMeasurement& m : set.kernels) {
         if (m.kernel.is<Convolution>()) {
           ++convolutions;
         } else if (!find_net(m.kernel)) {
           ++others;
-        } else if (m.conditions.caches == Caches::kWarm && !is_learned_warm(m.kernel)) {
-          ++warm;
         } else {
           take(m, set);
         }
@@ -80,16 +83,12 @@ class Preparer {
       if (others > 0)
         data_.report.push_back(
             fmt::format("left out {} rows of kernels that have no learned model", others));
-      if (warm > 0)
-        data_.report.push_back(fmt::format(
-            "left out {} rows measured with a warm L2: models of matrix products and of "
-            "operators over rows are trained on cold caches only",
-            warm));
     }
     for (const auto& [gpu, why] : unknown_)
       data_.report.push_back(fmt::format("left out all rows of {}: {}", shown_name(gpu), why));
     remove_overhead();
-    find_sustained_rates();
+    // A few rows to calibrate with may all be of long kernels.
+    if (known_ == nullptr) remove_host_floors();
     reconcile_groups();
     finish();
     return std::move(data_);
@@ -133,8 +132,7 @@ class Preparer {
                     .device = *device,
                     .at_clock = clock_index(*device, m.conditions),
                     .group = it->second,
-                    .tile = m.tile};
-    row.seconds = training_seconds(m, data_.running(row));
+                    .seconds = m.measured_s};
     data_.rows.push_back(std::move(row));
   }
 
@@ -147,26 +145,29 @@ class Preparer {
     return it->second;
   }
 
-  /// Single calls hold the host's overhead: the smallest excess over the physical bound that the
-  /// card shows for the operator, in any file, less the latency floor.
+  /// Single calls hold the host's overhead: what the shortest kernels of the operator take longer
+  /// than the law, in any file of the card.
   void remove_overhead() {
-    std::map<std::pair<size_t, std::string>, std::vector<double>> excess;
+    std::map<std::pair<size_t, std::string>, std::vector<LawAndExcess>> calls;
     std::map<std::string, NetKind> kinds;
     for (const TrainingRow& row : data_.rows) {
       if (!single_call_[row.group]) continue;
-      const Bound bound = physical_bound(row.kernel, data_.running(row));
-      excess[{row.device, data_.groups[row.group].op}].push_back(row.seconds - bound.seconds());
-      kinds[data_.groups[row.group].op] = net_of(row.kernel);
+      const NetKind kind = net_of(row.kernel);
+      const Chip chip(data_.running(row));
+      const double law_s = net_def(kind).law(row.kernel, chip, row.conditions).seconds;
+      calls[{row.device, data_.groups[row.group].op}].push_back({law_s, row.seconds - law_s});
+      kinds[data_.groups[row.group].op] = kind;
     }
     for (size_t g = 0; g < data_.groups.size(); ++g) {
       if (!single_call_[g]) continue;
       RowGroup& group = data_.groups[g];
-      const double floor = quantile(excess[{group.device, group.op}], 0.002);
-      group.call_overhead_s = std::max(0.0, floor - kLatencyFloor);
+      group.call_overhead_s =
+          std::max(0.0, smallest_excess(calls[{group.device, group.op}]) - kLatencyFloor);
       if (known_ != nullptr)
         group.call_overhead_s = std::min(
-            group.call_overhead_s,
-            call_overhead(known_->net(kinds.at(group.op)), data_.devices[group.device]).seconds);
+            group.call_overhead_s, call_overhead(known_->net(kinds.at(group.op)),
+                                                 kinds.at(group.op), data_.devices[group.device])
+                                       .seconds);
     }
     for (TrainingRow& row : data_.rows) {
       row.seconds = std::max(row.seconds - data_.groups[row.group].call_overhead_s, 1e-7);
@@ -175,26 +176,46 @@ class Preparer {
     }
   }
 
-  void find_sustained_rates() {
-    // Long enough for the power limit to act, and for nothing but the rate to count.
-    constexpr double kSustained = 1e-3;
-    constexpr size_t kFewest = 20;
-    std::vector<std::vector<double>> rates(data_.groups.size());
+  Bound bound_of(const TrainingRow& row) const {
+    return tilecast::bound_of(net_of(row.kernel), row.kernel, data_.running(row), row.conditions);
+  }
+
+  /// Some layers were timed without a CUDA graph: their shortest times are the host's, and a row is
+  /// the longer of host and kernel. Rows near that floor say nothing of the kernel.
+  void remove_host_floors() {
+    constexpr double kHost = 40e-6;  // all such hosts are as slow
+    constexpr double kNear = 1.8;
+    // Of a kernel that short, the data sheet explains at most so much: rows may all be of long
+    // kernels.
+    constexpr double kExplained = 0.5;
+    struct Floor {
+      double seconds, bound_s;
+    };
+    std::map<std::tuple<size_t, std::string, std::string, Software>, Floor> floors;
+    const auto key_of = [&](const TrainingRow& row) {
+      return std::make_tuple(row.device, data_.groups[row.group].op,
+                             std::string(precision_name(row.kernel)), row.conditions.software);
+    };
+    const auto counts = [&](const TrainingRow& row) {
+      return !single_call_[row.group] && row.kernel.is<Gemm>();
+    };
     for (const TrainingRow& row : data_.rows) {
-      const Device& device = data_.devices[row.device];
-      // Where a clock was set, it and not the power may hold the rate back.
-      if (!row.kernel.is_product() || row.kernel.dtype != DType::kFp32 || row.at_clock ||
-          device.gpu().matrix_peak(DType::kFp32) > 0 || row.seconds < kSustained)
-        continue;
-      const Bound bound = physical_bound(row.kernel, device);
-      if (bound.compute_s > 2 * bound.memory_s)
-        rates[row.group].push_back(static_cast<double>(row.kernel.flops) / row.seconds);
+      if (!counts(row)) continue;
+      const Floor found{row.seconds, bound_of(row).seconds()};
+      const auto [floor, fresh] = floors.emplace(key_of(row), found);
+      if (found.seconds < floor->second.seconds) floor->second = found;
     }
-    data_.sustained_flops_per_s.assign(data_.devices.size(), 0);
-    for (size_t g = 0; g < data_.groups.size(); ++g) {
-      double& best = data_.sustained_flops_per_s[data_.groups[g].device];
-      if (rates[g].size() >= kFewest) best = std::max(best, quantile(rates[g], 0.5));
-    }
+    const size_t before = data_.rows.size();
+    std::erase_if(data_.rows, [&](const TrainingRow& row) {
+      if (!counts(row)) return false;
+      const Floor& floor = floors.at(key_of(row));
+      return floor.seconds > kHost && floor.bound_s < kExplained * floor.seconds &&
+             row.seconds < kNear * floor.seconds;
+    });
+    if (before > data_.rows.size())
+      data_.report.push_back(
+          fmt::format("left out {} rows near the floor of a host that launched without a graph",
+                      before - data_.rows.size()));
   }
 
   /// Shapes of about the same difficulty: the rates of two groups are compared within such a bin.
@@ -212,7 +233,7 @@ class Preparer {
     std::vector<Bins> rates(data_.groups.size());
     for (const TrainingRow& row : data_.rows) {
       if (!row.kernel.is_product() || row.seconds < kLongKernel) continue;
-      const Bound bound = physical_bound(row.kernel, data_.running(row));
+      const Bound bound = bound_of(row);
       if (bound.compute_s > bound.memory_s)
         rates[row.group][shape_bin(row.kernel)].push_back(bound.compute_s / row.seconds);
     }
@@ -265,8 +286,8 @@ class Preparer {
       ++number;
       // Faster than the device's memory: found in a cache that is taken to be cold, or less work
       // than the row says.
-      if (net_def(net_of(row.kernel)).learning.drops_rows_below_bound &&
-          row.seconds < physical_bound(row.kernel, data_.running(row)).law_s) {
+      if (net_def(net_of(row.kernel)).learning.from_layers &&
+          row.seconds < bound_of(row).seconds()) {
         ++warm;
         continue;
       }
@@ -314,18 +335,6 @@ class Preparer {
 };
 
 }  // namespace
-
-double fit_vector_pj_per_flop(const TrainingData& data, std::optional<size_t> left_out) {
-  double least = 0;
-  for (size_t d = 0; d < data.devices.size(); ++d) {
-    const double rate = data.sustained_flops_per_s[d];
-    if (d == left_out || rate == 0) continue;
-    const double pj =
-        1e12 * data.devices[d].gpu().board_power_w / rate / process_energy_ratio(data.devices[d]);
-    least = least == 0 ? pj : std::min(least, pj);
-  }
-  return least;
-}
 
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
                                    const std::vector<std::string>& exclude, const Weights* known) {

@@ -21,7 +21,6 @@ struct TrainingRow {
   size_t group = 0;    ///< index into TrainingData::groups
   double seconds = 0;  ///< call overhead taken off
   float weight = 1;
-  std::optional<Tile> tile;
 };
 
 /// Rows that share GPU, operator and file: taken on one day on one card.
@@ -38,9 +37,6 @@ struct TrainingData {
   /// Devices at the clocks of rows that were measured at another one than the boost clock.
   std::vector<Device> at_clocks;
   std::vector<RowGroup> groups;
-  /// Per device the FLOP/s of its vector lanes in long products, in the best state that any file
-  /// shows; 0 where none does.
-  std::vector<double> sustained_flops_per_s;
   std::vector<TrainingRow> rows;
   std::vector<std::string> report;  ///< what was left out or changed, and why
   uint64_t hash = 0;                ///< of all rows, for provenance and checkpoints
@@ -57,9 +53,5 @@ struct TrainingData {
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
                                    const std::vector<std::string>& exclude,
                                    const Weights* known = nullptr);
-
-/// See predict/power.h: the least energy of a FLOP, in the 16 nm class, that a device shows by
-/// running at that rate with its power. 0 where no device was measured.
-double fit_vector_pj_per_flop(const TrainingData& data, std::optional<size_t> left_out);
 
 }  // namespace tilecast

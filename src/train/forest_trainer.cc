@@ -23,7 +23,6 @@ constexpr const char* kSettings[][2] = {{"objective", "reg:squarederror"},
                                         {"tree_method", "hist"},
                                         {"eta", "0.2"},
                                         {"lambda", "1"},
-                                        {"min_child_weight", "5"},
                                         {"subsample", "0.8"},
                                         {"nthread", "1"},
                                         {"colsample_bytree", "0.7"},
@@ -133,7 +132,9 @@ Forest train_forest(const ForestTask& task) {
   api.check(api.create_booster(&raw_matrix, 1, &raw_booster));
   const std::unique_ptr<void, FreeBooster> booster(raw_booster);
   for (const auto& [name, value] : kSettings) api.check(api.set_param(booster.get(), name, value));
-  api.check(api.set_param(booster.get(), "max_depth", std::to_string(Forest::kDepth).c_str()));
+  api.check(api.set_param(booster.get(), "max_depth", std::to_string(task.depth).c_str()));
+  api.check(api.set_param(booster.get(), "min_child_weight",
+                          fmt::format("{}", task.leaf_weight).c_str()));
   api.check(api.set_param(booster.get(), "seed", std::to_string(task.seed).c_str()));
   for (int i = 0; i < task.trees; ++i) api.check(api.update(booster.get(), i, matrix.get()));
   bst_ulong count = 0;

@@ -13,6 +13,8 @@ struct ForestTask {
   std::vector<float> targets;
   std::vector<float> weights;
   int trees = 300;
+  int depth = Forest::kDepth;  ///< at most that
+  double leaf_weight = 5;      ///< least weight of the rows of a leaf
   uint64_t seed = 1;
 };
 

@@ -85,25 +85,38 @@ double common_share(const Spread& spread, size_t devices) {
   return variance > 0 ? std::clamp(between / variance, 0.0, 1.0) : 1.0;
 }
 
-/// Forecasts a part's rows and adds what they show to `errors` and to the spread of their device.
-template <typename SpreadOf>
-void collect(const Net& net, const FoldPart& part, const TrainingData& data, ErrorMap& errors,
-             const SpreadOf& spread_of) {
-  const std::vector<double> log_errors = part_log_errors(net, part, data);
-  for (size_t r = 0; r < log_errors.size(); ++r) {
-    const TrainingRow& row = data.rows[part.index[r]];
+/// The rows of a device, all or the held-out ones.
+std::vector<size_t> rows_of(const KindTable& table, const TrainingData& data, size_t device,
+                            bool held_out_only) {
+  std::vector<size_t> rows;
+  for (size_t r = 0; r < table.count(); ++r) {
+    if (data.rows[table.index[r]].device == device && (!held_out_only || table.held_out[r]))
+      rows.push_back(r);
+  }
+  return rows;
+}
+
+/// Forecasts rows of a device by a net and adds what they show to `errors` and `spread`.
+void collect(const TrainingPlan& plan, NetKind kind, const Net& net, size_t device,
+             bool held_out_only, ErrorMap& errors, Spread& spread) {
+  const KindTable& table = plan.tables[static_cast<size_t>(kind)];
+  const TrainingData& data = plan.data;
+  const Device& gpu = data.devices[device];
+  const std::vector<size_t> rows = rows_of(table, data, device, held_out_only);
+  const std::vector<double> found = log_errors(table, rows, data, net, kind, gpu);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const TrainingRow& row = data.rows[table.index[rows[i]]];
     const RowGroup& group = data.groups[row.group];
-    const Device& device = data.devices[row.device];
     const double call_s = row.seconds + group.call_overhead_s;
     // Errors are those of the measured call, its overhead included, as published ones are.
-    const double error = (std::exp(log_errors[r]) - 1) * row.seconds / call_s;
-    Summary& summary = errors[{device.id, group.op, std::string(precision_name(row.kernel)),
+    const double error = (std::exp(found[i]) - 1) * row.seconds / call_s;
+    Summary& summary = errors[{gpu.id, group.op, std::string(precision_name(row.kernel)),
                                std::string(software_name(row.conditions.software))}];
     summary.errors.push_back(100 * std::abs(error));
     const double roofline = roofline_bound(row.kernel, data.running(row)).seconds();
     summary.roofline += 100 * std::abs(roofline / call_s - 1);
-    spread_of(device.id).push_back({log_errors[r], part.rows.weights[r], row.device,
-                                    IntervalLaw::bin_of(part.rows.bounds[r])});
+    spread.push_back(
+        {found[i], row.weight, device, IntervalLaw::bin_of(size_of(table.law_s[rows[i]]))});
   }
 }
 
@@ -134,8 +147,10 @@ void set_call_overheads(Net& net, NetKind kind, const TrainingData& data) {
   std::vector<double> values;
   for (const auto& [device, value] : by_device) {
     values.push_back(value);
-    for (DeviceResidual& c : net.residuals) {
-      if (c.source == data.devices[device].id) c.call_overhead_s = value;
+    for (ClassResidual& residual : net.classes) {
+      for (MeasuredDevice& measured : residual.devices) {
+        if (measured.source == data.devices[device].id) measured.call_overhead_s = value;
+      }
     }
   }
   if (values.empty()) return;
@@ -143,54 +158,61 @@ void set_call_overheads(Net& net, NetKind kind, const TrainingData& data) {
   net.call_overhead = {values[values.size() / 2], values.front(), values.back()};
 }
 
-/// What one kind's held-out and left-out rows show.
-struct Spreads {
-  Spread unseen;                       ///< devices that were left out
-  std::map<std::string, Spread> seen;  ///< by device: its held-out rows
+/// Whether a net without the device still knows its class.
+bool knows_class(const Net& net, const Device& device) {
+  return std::any_of(net.classes.begin(), net.classes.end(), [&](const ClassResidual& residual) {
+    return residual.of == class_of(device);
+  });
+}
+
+/// The tables of errors of all kinds.
+struct Errors {
+  ErrorMap held_out, left_out, left_out_architecture;
 };
 
-void set_intervals(Net& net, const Spreads& spreads, bool left_out, size_t devices) {
-  Spread unseen = spreads.unseen;
+void judge_kind(TrainingPlan& plan, NetKind kind, Errors& errors) {
+  const size_t devices = plan.data.devices.size();
+  Net net = assembled(plan, kind, {});
+  Spread siblings, strangers, seen;
+  for (ClassResidual& residual : net.classes) {
+    for (MeasuredDevice& measured : residual.devices) {
+      const size_t device = plan.device_index(measured.source);
+      Spread own;
+      collect(plan, kind, net, device, true, errors.held_out, own);
+      measured.interval = interval_of(own, devices);
+      seen.insert(seen.end(), own.begin(), own.end());
+      if (!plan.options.leave_one_out) continue;
+      const Net without = assembled(plan, kind, {.device = device});
+      collect(plan, kind, without, device, false, errors.left_out,
+              knows_class(without, plan.data.devices[device]) ? siblings : strangers);
+      const Architecture architecture = residual.of.architecture;
+      Spread& unseen = strangers;
+      collect(plan, kind, assembled(plan, kind, {.architecture = architecture}), device, false,
+              errors.left_out_architecture, unseen);
+    }
+  }
   // Without left-out GPUs nothing is known of others: what is seen of these is a lower limit.
-  if (!left_out) {
-    for (const auto& [gpu, spread] : spreads.seen)
-      unseen.insert(unseen.end(), spread.begin(), spread.end());
+  if (strangers.empty()) strangers = seen;
+  if (siblings.empty()) siblings = strangers;
+  net.sibling_interval = interval_of(siblings, devices);
+  net.interval = interval_of(strangers, devices);
+  if (plan.options.leave_one_out) {
+    net.sibling_interval.common_share = common_share(siblings, devices);
+    net.interval.common_share = common_share(strangers, devices);
   }
-  net.interval = interval_of(unseen, devices);
-  if (left_out) net.interval.common_share = common_share(unseen, devices);
-  for (DeviceResidual& c : net.residuals) {
-    const auto own = spreads.seen.find(c.source);
-    c.interval = interval_of(own == spreads.seen.end() ? Spread{} : own->second, devices);
-  }
+  set_call_overheads(net, kind, plan.data);
+  plan.weights.nets[static_cast<size_t>(kind)] = std::move(net);
 }
 
 }  // namespace
 
 TrainResult judge(TrainingPlan& plan) {
-  const TrainingData& data = plan.data;
-  ErrorMap held_out, left_out;
+  Errors errors;
   for (size_t n = 0; n < kNetCount; ++n) {
-    Spreads spreads;
-    for (const auto& fold : plan.folds) {
-      if (!plan.learns(*fold, n)) continue;
-      const Net& net = fold->weights.nets[n];
-      const FoldNet& rows = fold->nets[n];
-      if (fold->left_out)
-        collect(net, rows.left, data, left_out,
-                [&](const std::string&) -> Spread& { return spreads.unseen; });
-      else
-        collect(net, rows.held_out, data, held_out,
-                [&](const std::string& gpu) -> Spread& { return spreads.seen[gpu]; });
-    }
-    Net& net = plan.folds.front()->weights.nets[n];
-    if (!plan.enough[n]) {
-      net = Net{};
-      continue;
-    }
-    set_intervals(net, spreads, plan.folds.size() > 1, data.devices.size());
-    set_call_overheads(net, static_cast<NetKind>(n), data);
+    if (plan.weights.nets[n].known()) judge_kind(plan, static_cast<NetKind>(n), errors);
   }
-  return {data.report, table(held_out), table(left_out)};
+  return {plan.data.report, table(errors.held_out), table(errors.left_out),
+          table(errors.left_out_architecture)};
 }
 
 }  // namespace tilecast

@@ -5,9 +5,9 @@
 
 namespace tilecast {
 
-/// Forecasts the rows that a trained plan did not learn from, and writes what follows into the
-/// weights of its first fold: the intervals, of left-out devices and of each measured one, and what
-/// single calls add on each machine.
+/// Forecasts the rows that a plan's forests did not learn from, and writes what follows into its
+/// weights: the forests, the intervals of measured devices, of left-out devices and of left-out
+/// architectures, and what single calls add on each machine.
 TrainResult judge(TrainingPlan& plan);
 
 }  // namespace tilecast

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <map>
 #include <set>
 
+#include "base/file.h"
 #include "base/text.h"
-#include "predict/near.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -16,124 +19,38 @@ namespace {
 /// A kind of kernel is learned from at least so many rows.
 constexpr size_t kFewestNetRows = 100;
 
-/// A device residual is learned from at least so many of its device, a forest from so many of a
-/// software.
-constexpr size_t kFewestResidualRows = 50;
-constexpr size_t kFewestForestRows = 500;
+/// A forest is learned from at least so many rows of its class and software.
+constexpr size_t kFewestForestRows = 50;
 
-/// A combination of software and precision counts as measured from so many rows on: some layers at
-/// several sizes.
-constexpr size_t kFewestCombinationRows = 200;
+/// A combination of software and precision counts as measured from so many rows on: some shapes, or
+/// some layers at several sizes.
+constexpr size_t kFewestCombinationRows = 50;
+constexpr size_t kFewestLayerRows = 200;
 
-/// Seeds of different runs are this far apart, so that no two networks share one.
-constexpr uint64_t kSeedStride = 7919;
-
-void count_kinds(TrainingPlan& plan) {
-  std::array<size_t, kNetCount> counts{};
-  for (const TrainingRow& row : plan.data.rows) counts[static_cast<size_t>(net_of(row.kernel))]++;
+void check_kinds(TrainingPlan& plan) {
+  bool any = false;
   for (size_t n = 0; n < kNetCount; ++n) {
-    plan.enough[n] = counts[n] >= kFewestNetRows;
-    if (plan.enough[n]) continue;
+    const size_t count = plan.tables[n].count();
+    if (count >= kFewestNetRows) {
+      any = true;
+      continue;
+    }
     plan.data.report.push_back(
         fmt::format("too little to learn '{}' from: {} usable rows, at least {} are needed; add "
                     "measurement folders with --data",
-                    net_name(static_cast<NetKind>(n)), counts[n], kFewestNetRows));
+                    net_name(static_cast<NetKind>(n)), count, kFewestNetRows));
+    plan.weights.nets[n] = Net{};
+    plan.tables[n] = KindTable{};
   }
-  if (std::count(plan.enough.begin(), plan.enough.end(), true) == 0)
-    throw Error(ErrorKind::kInput, join(plan.data.report, "; "));
-}
-
-void make_folds(TrainingPlan& plan) {
-  const std::vector<Device>& devices = plan.data.devices;
-  plan.folds.push_back(std::make_unique<Fold>());
-  plan.folds.back()->name = "all";
-  if (plan.options.leave_one_out && devices.size() > 2) {
-    for (size_t d = 0; d < devices.size(); ++d) {
-      plan.folds.push_back(std::make_unique<Fold>());
-      plan.folds.back()->name = devices[d].id;
-      plan.folds.back()->left_out = d;
-    }
-  }
-  for (auto& fold : plan.folds) fill_fold(*fold, plan.data, plan.options.seed);
-}
-
-/// Combinations of software and precision in the order in which the rows show them.
-using Counts = std::vector<std::pair<Combination, size_t>>;
-
-Counts count_combinations(const FoldPart& part, const TrainingData& data, size_t device) {
-  Counts counts;
-  for (size_t r = 0; r < part.device.size(); ++r) {
-    if (part.device[r] != device) continue;
-    const TrainingRow& row = data.rows[part.index[r]];
-    const Combination combination = combination_of(row.kernel, row.conditions);
-    const auto found = std::find_if(counts.begin(), counts.end(),
-                                    [&](const auto& c) { return c.first == combination; });
-    if (found == counts.end()) {
-      counts.emplace_back(combination, 1);
-    } else {
-      found->second += 1;
-    }
-  }
-  return counts;
-}
-
-/// A forest for each software that the device has enough rows of.
-void plan_forests(DeviceResidual& residual, const Counts& counts) {
-  std::map<Software, size_t> by_software;
-  for (const auto& [combination, count] : counts) by_software[combination.software] += count;
-  for (const auto& [software, count] : by_software) {
-    if (count >= kFewestForestRows) residual.forests.push_back({software, {}});
-  }
-  for (const auto& [combination, count] : counts) {
-    if (by_software[combination.software] >= kFewestForestRows && count >= kFewestCombinationRows)
-      residual.measured.push_back(combination);
-  }
-}
-
-/// Whether a fold learns a residual of the device: the first fold of all, the others of those
-/// that the left-out one resembles.
-bool learns_residual(const Fold& fold, const TrainingData& data, const FoldPart& train,
-                     size_t device) {
-  if (device == fold.left_out) return false;
-  const auto rows = std::count(train.device.begin(), train.device.end(), device);
-  if (static_cast<size_t>(rows) < kFewestResidualRows) return false;
-  return !fold.left_out || similarity(signature_of(data.devices[device]),
-                                      signature_of(data.devices[*fold.left_out])) >= kNegligible;
-}
-
-/// Networks of an ensemble. Folds that only measure errors do with one.
-size_t members_of(const TrainingPlan& plan, const Fold& fold) {
-  return fold.left_out ? 1 : static_cast<size_t>(plan.options.members);
-}
-
-void plan_residuals(TrainingPlan& plan, Fold& fold, size_t n) {
-  Net& net = fold.weights.nets[n];
-  const FoldPart& train = fold.nets[n].train;
-  for (size_t d = 0; d < plan.data.devices.size(); ++d) {
-    if (!learns_residual(fold, plan.data, train, d)) continue;
-    DeviceResidual residual{.source = plan.data.devices[d].id,
-                            .signature = signature_of(plan.data.devices[d])};
-    const Counts counts = count_combinations(train, plan.data, d);
-    if (net_def(static_cast<NetKind>(n)).learning.forests) {
-      plan_forests(residual, counts);
-      if (residual.forests.empty()) continue;
-    } else {
-      for (const auto& [combination, count] : counts) residual.measured.push_back(combination);
-      residual.members.resize(members_of(plan, fold));
-      plan.networks += residual.members.size();
-    }
-    plan.residuals.push_back({.fold = &fold, .net = n, .index = net.residuals.size(), .device = d});
-    net.residuals.push_back(std::move(residual));
-  }
-  solve_kriging(net);
+  if (!any) throw Error(ErrorKind::kInput, join(plan.data.report, "; "));
 }
 
 /// What a kind is learned from, as forecasts ask for it.
-TrainedOn trained_on(const TrainingPlan& plan, const Fold& fold, NetKind kind) {
+TrainedOn trained_on(const TrainingPlan& plan, const KindTable& table) {
   std::set<std::string> operators, vendors;
   TrainedOn result;
-  for (const TrainingRow& row : plan.data.rows) {
-    if (row.device == fold.left_out || net_of(row.kernel) != kind) continue;
+  for (const size_t i : table.index) {
+    const TrainingRow& row = plan.data.rows[i];
     operators.insert(plan.data.groups[row.group].op);
     vendors.insert(plan.data.devices[row.device].vendor);
     result.forms.add(forms_of(row.kernel));
@@ -143,77 +60,161 @@ TrainedOn trained_on(const TrainingPlan& plan, const Fold& fold, NetKind kind) {
   return result;
 }
 
-NetTask network_task(const TrainingPlan& plan, std::string name, std::vector<int> widths,
-                     uint64_t salt) {
-  NetTask task;
-  task.name = std::move(name);
-  task.widths = std::move(widths);
-  task.epochs = plan.options.epochs;
-  task.seed = plan.options.seed * kSeedStride + salt;
-  task.data_hash = plan.data.hash;
-  task.checkpoint = plan.checkpoints / (task.name + ".checkpoint");
-  return task;
+/// The device as a class's residual knows it: the combinations that enough of its rows have, in the
+/// order in which they come.
+MeasuredDevice measured_device(const TrainingPlan& plan, NetKind kind, size_t device) {
+  const KindTable& table = plan.tables[static_cast<size_t>(kind)];
+  std::vector<std::pair<Combination, size_t>> counts;
+  for (const size_t i : table.index) {
+    const TrainingRow& row = plan.data.rows[i];
+    if (row.device != device) continue;
+    const Combination combination = combination_of(row.kernel, row.conditions);
+    const auto found = std::find_if(counts.begin(), counts.end(),
+                                    [&](const auto& c) { return c.first == combination; });
+    if (found == counts.end()) {
+      counts.emplace_back(combination, 1);
+    } else {
+      found->second += 1;
+    }
+  }
+  const Device& d = plan.data.devices[device];
+  MeasuredDevice measured{.source = d.id, .signature = signature_of(d)};
+  const size_t fewest =
+      net_def(kind).learning.from_layers ? kFewestLayerRows : kFewestCombinationRows;
+  for (const auto& [combination, count] : counts) {
+    if (count >= fewest) measured.measured.push_back(combination);
+  }
+  return measured;
 }
 
-NetTask base_model_task(const TrainingPlan& plan, const Fold& fold, size_t n, size_t member) {
-  const FoldNet& rows = fold.nets[n];
-  const bool small = net_def(static_cast<NetKind>(n)).learning.small_base_model;
-  const int hidden = small ? std::max(4, plan.options.hidden / 2) : plan.options.hidden;
-  NetTask task = network_task(
-      plan, fmt::format("{}-{}-{}", fold.name, net_name(static_cast<NetKind>(n)), member),
-      {static_cast<int>(rows.base_train.width), hidden, hidden, 1}, member * 104729 + n);
-  if (small) task.epochs = std::max(1, plan.options.epochs / 5);
-  task.train = &rows.base_train;
-  task.held_out = &rows.base_held_out;
-  task.pairs = &rows.base_pairs;
-  return task;
+/// Rows of each device with each software.
+using RowCounts = std::map<std::pair<size_t, Software>, size_t>;
+
+RowCounts count_rows(const TrainingPlan& plan, const KindTable& table) {
+  RowCounts counts;
+  for (size_t r = 0; r < table.count(); ++r) {
+    const TrainingRow& row = plan.data.rows[table.index[r]];
+    if (!table.held_out[r]) counts[{row.device, row.conditions.software}] += 1;
+  }
+  return counts;
 }
 
-Job net_job(NetTask task, Mlp* result) {
-  return [task = std::move(task), result](const ReportEpoch& report) {
-    *result = train_net(task, report);
-  };
-}
-
-void add_forest_jobs(const TrainingPlan& plan, const PlannedResidual& planned,
-                     std::vector<Job>& jobs) {
-  for (SoftwareForest& f : planned.residual().forests) {
-    jobs.push_back([&plan, &planned, &f](const ReportEpoch&) {
-      ForestTask task =
-          forest_task(planned.fold->nets[planned.net].train, plan.data, planned.device, f.software);
-      task.seed = plan.options.seed * kSeedStride + planned.net;
-      f.forest = train_forest(task);
-    });
+/// Plans the forests of a class, and those that measure what they know of each device left out.
+void plan_forests(TrainingPlan& plan, NetKind kind, const ClassResidual& residual,
+                  const std::set<size_t>& devices, const RowCounts& counts) {
+  std::map<Software, size_t> by_software;
+  for (const auto& [key, count] : counts) {
+    if (devices.contains(key.first)) by_software[key.second] += count;
+  }
+  for (const auto& [software, count] : by_software) {
+    const std::string name =
+        fmt::format("{}-{}-{}-{}", net_name(kind), choice_word(residual.of.architecture),
+                    residual.of.hbm ? "hbm" : "gddr", software_name(software));
+    if (count < kFewestForestRows) continue;
+    plan.forests.push_back({.kind = kind, .of = residual.of, .software = software, .name = name});
+    if (!plan.options.leave_one_out || devices.size() < 2) continue;
+    for (const size_t device : devices) {
+      const auto own = counts.find({device, software});
+      const size_t rest = count - (own == counts.end() ? 0 : own->second);
+      if (rest < kFewestForestRows || rest == count) continue;
+      plan.forests.push_back({.kind = kind,
+                              .of = residual.of,
+                              .software = software,
+                              .left_out = device,
+                              .name = name + "-without-" + plan.data.devices[device].id});
+    }
   }
 }
 
-void add_network_jobs(const TrainingPlan& plan, PlannedResidual& planned, std::vector<Job>& jobs) {
-  DeviceResidual& residual = planned.residual();
-  if (residual.members.empty()) return;
-  const FoldNet& parts = planned.fold->nets[planned.net];
-  planned.train = rows_of_device(parts.train, planned.device);
-  planned.held_out = rows_of_device(parts.held_out, planned.device);
-  planned.pairs = {rows_of_device(parts.smaller, planned.device),
-                   rows_of_device(parts.larger, planned.device)};
-  const auto width = static_cast<int>(planned.train.width);
-  const int hidden = plan.options.hidden;
-  for (size_t m = 0; m < residual.members.size(); ++m) {
-    NetTask task =
-        network_task(plan,
-                     fmt::format("{}-{}-{}-{}", planned.fold->name,
-                                 net_name(static_cast<NetKind>(planned.net)), residual.source, m),
-                     {width, hidden, hidden, 1}, 977 + planned.net + m * 104729);
-    task.train = &planned.train;
-    task.held_out = &planned.held_out;
-    task.pairs = &planned.pairs;
-    jobs.push_back(net_job(std::move(task), &residual.members[m]));
+void plan_kind(TrainingPlan& plan, NetKind kind) {
+  const KindTable& table = plan.tables[static_cast<size_t>(kind)];
+  Net& net = plan.weights.nets[static_cast<size_t>(kind)];
+  net.trained_on = trained_on(plan, table);
+  std::map<KernelClass, std::set<size_t>> classes;
+  for (const size_t i : table.index) {
+    const size_t device = plan.data.rows[i].device;
+    classes[class_of(plan.data.devices[device])].insert(device);
   }
+  const RowCounts counts = count_rows(plan, table);
+  for (const auto& [of, devices] : classes) {
+    ClassResidual residual{
+        .of = of,
+        .matrix_instruction = plan.data.devices[*devices.begin()].gpu().matrix_instruction};
+    for (const size_t device : devices)
+      residual.devices.push_back(measured_device(plan, kind, device));
+    plan_forests(plan, kind, residual, devices, counts);
+    net.classes.push_back(std::move(residual));
+  }
+}
+
+/// Kinds with fewer features are smooth: large leaves keep the noise of single rows out.
+constexpr size_t kFewFeatures = 6;
+
+/// Trees of a forest. Few features, or few rows, need few (docs/experiments.md).
+int trees_of(const TrainOptions& options, size_t features, size_t rows) {
+  constexpr size_t kFeaturesOfAll = 12, kRowsOfAll = 4000;
+  const double share =
+      std::min({1.0, static_cast<double>(features) / static_cast<double>(kFeaturesOfAll),
+                0.2 + static_cast<double>(rows) / static_cast<double>(kRowsOfAll)});
+  return std::max(1, static_cast<int>(std::lround(options.trees * share)));
+}
+
+/// Whether a forest learns from a row, held out or not.
+bool is_of(const TrainingPlan& plan, const PlannedForest& planned, const TrainingRow& row) {
+  return row.conditions.software == planned.software && row.device != planned.left_out &&
+         class_of(plan.data.devices[row.device]) == planned.of;
+}
+
+/// A checkpoint holds the data's hash, the number of trees, then the trees.
+std::string checkpoint_header(const TrainingPlan& plan, int trees) {
+  return fmt::format("tilecast-forest {:016x} {} {}\n", plan.data.hash, plan.options.seed, trees);
+}
+
+bool read_checkpoint(const TrainingPlan& plan, const std::filesystem::path& path, int count,
+                     Forest& forest) {
+  if (!std::filesystem::exists(path)) return false;
+  const std::string content = read_file(path);
+  const std::string header = checkpoint_header(plan, count);
+  std::vector<Forest::Tree> trees(static_cast<size_t>(count));
+  const size_t size = trees.size() * sizeof(Forest::Tree);
+  if (!content.starts_with(header) || content.size() != header.size() + size) return false;
+  std::memcpy(trees.data(), content.data() + header.size(), size);
+  forest = Forest(std::move(trees));
+  return true;
+}
+
+void write_checkpoint(const TrainingPlan& plan, const std::filesystem::path& path,
+                      const Forest& forest) {
+  write_file(path, checkpoint_header(plan, static_cast<int>(forest.trees().size())) +
+                       std::string(reinterpret_cast<const char*>(forest.trees().data()),
+                                   forest.trees().size_bytes()));
+}
+
+void set_range(const ForestTask& task, SoftwareForest& learned) {
+  learned.minimum.assign(task.width, std::numeric_limits<float>::max());
+  learned.maximum.assign(task.width, std::numeric_limits<float>::lowest());
+  for (size_t i = 0; i < task.inputs.size(); ++i) {
+    const size_t j = i % task.width;
+    learned.minimum[j] = std::min(learned.minimum[j], task.inputs[i]);
+    learned.maximum[j] = std::max(learned.maximum[j], task.inputs[i]);
+  }
+}
+
+double mean_error(const Forest& forest, const ForestTask& task) {
+  std::vector<float> outputs(task.targets.size(), 0.0f);
+  forest_add(forest, task.inputs.data(), task.width, outputs.size(), 1.0f, outputs.data());
+  double sum = 0;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    sum += std::abs(static_cast<double>(outputs[i] - task.targets[i]));
+  return outputs.empty() ? 0 : sum / static_cast<double>(outputs.size());
 }
 
 }  // namespace
 
-bool TrainingPlan::learns(const Fold& fold, size_t net) const {
-  return enough[net] && (!fold.left_out || fold.nets[net].left.rows.count() > 0);
+size_t TrainingPlan::device_index(const std::string& id) const {
+  const auto found = std::find_if(data.devices.begin(), data.devices.end(),
+                                  [&](const Device& device) { return device.id == id; });
+  return static_cast<size_t>(found - data.devices.begin());
 }
 
 TrainingPlan plan_training(const TrainOptions& options, const std::filesystem::path& checkpoints) {
@@ -221,41 +222,59 @@ TrainingPlan plan_training(const TrainOptions& options, const std::filesystem::p
   std::vector<MeasurementSet> sets;
   for (const std::filesystem::path& path : options.data) sets.push_back(read_measurements(path));
   plan.data = prepare_training_data(sets, options.exclude_gpus);
-  count_kinds(plan);
-  make_folds(plan);
-  for (auto& fold : plan.folds) {
-    for (size_t n = 0; n < kNetCount; ++n) {
-      if (!plan.learns(*fold, n)) continue;
-      Net& net = fold->weights.nets[n];
-      if (!fold->left_out) net.trained_on = trained_on(plan, *fold, static_cast<NetKind>(n));
-      net.members.resize(members_of(plan, *fold));
-      plan.networks += net.members.size();
-      plan_residuals(plan, *fold, n);
-    }
+  plan.tables = make_tables(plan.data, plan.weights, options.seed);
+  check_kinds(plan);
+  for (size_t n = 0; n < kNetCount; ++n) {
+    if (plan.tables[n].count() > 0) plan_kind(plan, static_cast<NetKind>(n));
   }
   return plan;
 }
 
-std::vector<Job> base_model_jobs(TrainingPlan& plan) {
-  std::vector<Job> jobs;
-  for (auto& fold : plan.folds) {
-    for (size_t n = 0; n < kNetCount; ++n) {
-      std::vector<Mlp>& members = fold->weights.nets[n].members;
-      for (size_t m = 0; m < members.size(); ++m)
-        jobs.push_back(net_job(base_model_task(plan, *fold, n, m), &members[m]));
-    }
+void learn_forest(const TrainingPlan& plan, PlannedForest& planned) {
+  const KindTable& table = plan.tables[static_cast<size_t>(planned.kind)];
+  const auto rows = [&](bool held_out) {
+    return forest_task(table, plan.data, [&](size_t r) {
+      return table.held_out[r] == held_out && is_of(plan, planned, plan.data.rows[table.index[r]]);
+    });
+  };
+  ForestTask task = rows(false);
+  if (task.width < kFewFeatures) {
+    task.depth = 5;
+    task.leaf_weight = 10;
   }
-  return jobs;
+  task.trees = trees_of(plan.options, task.width, task.targets.size());
+  task.seed = plan.options.seed;
+  const std::filesystem::path checkpoint = plan.checkpoints / (planned.name + ".forest");
+  if (!read_checkpoint(plan, checkpoint, task.trees, planned.learned.forest)) {
+    planned.learned.forest = train_forest(task);
+    write_checkpoint(plan, checkpoint, planned.learned.forest);
+  }
+  planned.learned.software = planned.software;
+  set_range(task, planned.learned);
+  planned.rows = task.targets.size();
+  planned.train_error = mean_error(planned.learned.forest, task);
+  planned.held_out_error = mean_error(planned.learned.forest, rows(true));
 }
 
-std::vector<Job> residual_jobs(TrainingPlan& plan) {
-  for (auto& fold : plan.folds) apply_base_model(*fold);
-  std::vector<Job> jobs;
-  for (PlannedResidual& planned : plan.residuals) {
-    add_forest_jobs(plan, planned, jobs);
-    add_network_jobs(plan, planned, jobs);
+Net assembled(const TrainingPlan& plan, NetKind kind, const LeftOut& left_out) {
+  Net net = plan.weights.net(kind);
+  const std::string* gone = left_out.device ? &plan.data.devices[*left_out.device].id : nullptr;
+  const auto is_gone = [&](const MeasuredDevice& d) {
+    return gone != nullptr && d.source == *gone;
+  };
+  for (ClassResidual& residual : net.classes) {
+    const bool shrinks = std::erase_if(residual.devices, is_gone) > 0;
+    residual.forests.clear();
+    for (const PlannedForest& f : plan.forests) {
+      if (f.kind != kind || f.of != residual.of) continue;
+      if (f.left_out == (shrinks ? left_out.device : std::nullopt))
+        residual.forests.push_back(f.learned);
+    }
   }
-  return jobs;
+  std::erase_if(net.classes, [&](const ClassResidual& residual) {
+    return residual.devices.empty() || residual.of.architecture == left_out.architecture;
+  });
+  return net;
 }
 
 }  // namespace tilecast

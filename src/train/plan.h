@@ -2,54 +2,56 @@
 
 #include <array>
 #include <filesystem>
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "tilecast/train.h"
-#include "train/fold.h"
-#include "train/job_runner.h"
+#include "train/kind_table.h"
 
 namespace tilecast {
 
-/// A device residual to learn: of a device, in a fold's network.
-struct PlannedResidual {
-  Fold* fold = nullptr;
-  size_t net = 0;
-  size_t index = 0;   ///< into Net::residuals
-  size_t device = 0;  ///< into TrainingData::devices
-  /// What its networks learn from; set when the base models are learned.
-  NetRows train, held_out;
-  GrowingPairs pairs;
-
-  DeviceResidual& residual() const { return fold->weights.nets[net].residuals[index]; }
+/// A forest to learn: what a class's devices do in one kind of kernels with one software.
+struct PlannedForest {
+  NetKind kind{};
+  KernelClass of;
+  Software software{};
+  /// A device of the class whose rows are not learned from: the forest only measures errors. Else
+  /// it is part of the result.
+  std::optional<size_t> left_out;
+  std::string name;
+  SoftwareForest learned;
+  size_t rows = 0;
+  double train_error = 0;     ///< mean |log(forecast / measured)|
+  double held_out_error = 0;  ///< the same on held-out rows
 };
 
-/// What a training run learns: folds of the rows, and in each the base models and
-/// the device residuals.
+/// What a training run learns.
 struct TrainingPlan {
   TrainOptions options;
   std::filesystem::path checkpoints;  ///< folder
   TrainingData data;
-  std::array<bool, kNetCount> enough{};  ///< whether there are rows to learn each network from
-  /// The first leaves no GPU out: its weights are the result. The others only measure errors.
-  std::vector<std::unique_ptr<Fold>> folds;
-  std::vector<PlannedResidual> residuals;  ///< in the folds' order
-  size_t networks = 0;                     ///< to learn
+  Weights weights;  ///< the result; its classes get their forests from `forests` at the end
+  std::array<KindTable, kNetCount> tables;
+  std::vector<PlannedForest> forests;
 
-  /// A fold learns what it is judged on: the networks that its left-out device has rows of.
-  bool learns(const Fold& fold, size_t net) const;
+  /// Of the device with this id, which the data hold.
+  size_t device_index(const std::string& id) const;
 };
 
-/// Reads the measurements, makes the folds and decides which residuals are learned. The kinds
-/// with too few rows are named in data.report. Throws Error{kInput} where no kind has enough.
+/// Reads the measurements and decides which forests are learned. The kinds with too few rows are
+/// named in data.report. Throws Error{kInput} where no kind has enough.
 TrainingPlan plan_training(const TrainOptions& options, const std::filesystem::path& checkpoints);
 
-/// Jobs of the base models. They and those below point into the plan.
-std::vector<Job> base_model_jobs(TrainingPlan& plan);
+/// Learns a plan's forest, or reads it from its checkpoint.
+void learn_forest(const TrainingPlan& plan, PlannedForest& planned);
 
-/// Jobs of the device residuals, which learn what the base models leave: to be made when those are
-/// learned.
-std::vector<Job> residual_jobs(TrainingPlan& plan);
+/// The model of a kind with the forests of the plan: of all devices, or without one device or
+/// without one architecture, whose rows and classes it then does not know.
+struct LeftOut {
+  std::optional<size_t> device;
+  std::optional<Architecture> architecture;
+};
+Net assembled(const TrainingPlan& plan, NetKind kind, const LeftOut& left_out);
 
 }  // namespace tilecast

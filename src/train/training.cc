@@ -1,25 +1,58 @@
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
 #include "tilecast/train.h"
 #include "train/forest_trainer.h"
-#include "train/job_runner.h"
 #include "train/judge.h"
 #include "train/output_folder.h"
 #include "train/plan.h"
-#include "train/processor.h"
 #include "train/write.h"
 
 namespace tilecast {
+namespace {
+
+/// Learns the forests on several threads. Throws what learning throws; the rest is then not begun.
+void learn_forests(TrainingPlan& plan, const ShowProgress& show) {
+  std::atomic<size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex mutex;
+  TrainProgress progress{.total_forests = plan.forests.size()};
+  const auto work = [&] {
+    while (true) {
+      const size_t f = next.fetch_add(1);
+      if (f >= plan.forests.size()) return;
+      try {
+        learn_forest(plan, plan.forests[f]);
+        const std::lock_guard lock(mutex);
+        ++progress.finished_forests;
+        progress.last = plan.forests[f].name;
+        progress.held_out_error = plan.forests[f].held_out_error;
+        if (show) show(progress);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+        next = plan.forests.size();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 1; t < plan.options.threads; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
 
 TrainResult train_weights(const TrainOptions& options, const ShowProgress& progress) {
-  // Before minutes of reading and training.
-  require_training_instructions();
-  require_xgboost();
+  require_xgboost();  // before minutes of reading
   const OutputFolder folder(options.output);
   TrainingPlan plan = plan_training(options, folder.checkpoints());
-  JobRunner runner(options.threads, static_cast<int>(plan.networks) * options.epochs, progress);
-  runner.run(base_model_jobs(plan));
-  runner.run(residual_jobs(plan));
+  learn_forests(plan, progress);
   TrainResult result = judge(plan);
-  write_training(options.output, plan, runner.history(), result);
+  write_training(options.output, plan, result);
   folder.remove_checkpoints();
   return result;
 }

@@ -30,35 +30,30 @@ Json provenance(const TrainingPlan& plan) {
   for (const Device& device : plan.data.devices) gpus.push_back(device.id);
   return {{"command", plan.options.command}, {"data_hash", fmt::format("{:016x}", plan.data.hash)},
           {"rows", plan.data.rows.size()},   {"gpus", gpus},
-          {"seed", plan.options.seed},       {"epochs", plan.options.epochs}};
+          {"seed", plan.options.seed},       {"trees", plan.options.trees}};
 }
 
-std::string curves(const TrainingHistory& history) {
-  std::string csv = "task,epoch,train_error,held_out_error\n";
-  for (const auto& [name, epochs] : history) {
-    for (const EpochReport& e : epochs) {
-      // Every epoch of more than a hundred networks would be a megabyte.
-      if (e.epoch % 10 == 0 || e.epoch == e.epochs)
-        csv += fmt::format("{},{},{:.6f},{:.6f}\n", name, e.epoch, e.train_error, e.held_out_error);
-    }
-  }
+std::string forest_errors(const TrainingPlan& plan) {
+  std::string csv = "forest,rows,train_error,held_out_error\n";
+  for (const PlannedForest& f : plan.forests)
+    csv += fmt::format("{},{},{:.6f},{:.6f}\n", f.name, f.rows, f.train_error, f.held_out_error);
   return csv;
 }
 
 }  // namespace
 
 void write_training(const std::filesystem::path& folder, TrainingPlan& plan,
-                    const TrainingHistory& history, const TrainResult& result) {
-  write_file(folder / "held_out.csv", curves(history));
+                    const TrainResult& result) {
+  write_file(folder / "held_out.csv", forest_errors(plan));
   const Json source = provenance(plan);
   const Json errors = {{"provenance", source},
                        {"held_out", error_rows(result.held_out)},
                        {"left_out", error_rows(result.left_out)},
+                       {"left_out_architecture", error_rows(result.left_out_architecture)},
                        {"left_out_rows", result.report}};
   write_file(folder / "errors.json", errors.dump(1) + "\n");
-  Weights& weights = plan.folds.front()->weights;
-  weights.provenance = source.dump();
-  write_file(folder / kWeightsFile, serialize_weights(weights));
+  plan.weights.provenance = source.dump();
+  write_file(folder / kWeightsFile, serialize_weights(plan.weights));
 }
 
 }  // namespace tilecast

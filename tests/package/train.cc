@@ -11,9 +11,7 @@ int main(int argc, char** argv) {
   const tilecast::TrainResult trained = tilecast::train_weights({.data = {rows},
                                                                  .output = weights,
                                                                  .exclude_gpus = {},
-                                                                 .epochs = 2,
-                                                                 .members = 1,
-                                                                 .hidden = 8,
+                                                                 .trees = 2,
                                                                  .leave_one_out = false,
                                                                  .command = ""});
   const tilecast::CalibrateResult calibrated = tilecast::calibrate(

@@ -1,0 +1,43 @@
+#include "predict/chip.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilecast {
+namespace {
+
+/// Share of the DRAM bandwidth of the data sheet that large matrix products reach, by the type of
+/// memory (docs/law_study.md). One share for all types of HBM3, so that between two boards of one
+/// architecture only the bandwidth counts.
+double reached_share(MemoryType type) {
+  if (!is_hbm(type)) return 0.82;
+  return type >= MemoryType::kHbm3 ? 0.87 : 0.80;
+}
+
+}  // namespace
+
+Chip::Chip(const Device& of)
+    : device(of),
+      gpu(of.gpu()),
+      sms(static_cast<double>(gpu.sm_count)),
+      clock_hz(gpu.boost_clock_hz),
+      l2_bytes(static_cast<double>(gpu.l2_bytes)),
+      board_power_w(gpu.board_power_w),
+      dram_bytes_per_s(reached_share(gpu.memory_type) * of.memory_bytes_per_s),
+      hbm(is_hbm(gpu.memory_type)) {}
+
+double ramp(double x, double low, double high) {
+  return std::clamp((x - low) / (high - low), 0.0, 1.0);
+}
+
+double waves_of(double blocks_per_sm, double idle_share) {
+  if (blocks_per_sm <= 1) return 1;
+  return blocks_per_sm + idle_share * (std::ceil(blocks_per_sm) - blocks_per_sm);
+}
+
+double launch_latency_s(double microseconds, const Chip& chip) {
+  constexpr double kReferenceHz = 1.7e9;
+  return microseconds * 1e-6 * std::sqrt(kReferenceHz / chip.clock_hz);
+}
+
+}  // namespace tilecast

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "devices/device.h"
+
+namespace tilecast {
+
+/// What the laws read from a GPU's data sheet.
+struct Chip {
+  const Device& device;
+  const Gpu& gpu;
+  double sms, clock_hz, l2_bytes, board_power_w;
+  /// DRAM bandwidth that large kernels reach, bytes/s.
+  double dram_bytes_per_s;
+  bool hbm;
+
+  explicit Chip(const Device& device);
+  /// Seconds of this many clock cycles.
+  double seconds(double cycles) const { return cycles / clock_hz; }
+  /// L2 bandwidth of all SMs at so many bytes per clock and SM, bytes/s.
+  double l2_bytes_per_s(double per_clock_per_sm) const { return per_clock_per_sm * sms * clock_hz; }
+};
+
+/// 0 below `low`, 1 above `high`, linear in between.
+double ramp(double x, double low, double high);
+
+/// Blocks of equal work on the SMs: how many of them run one after the other. Below one wave it is
+/// 1. `idle_share` is the part of a partly filled last wave that counts: 0 where blocks start as
+/// soon as others end, 1 where all of a wave end together.
+double waves_of(double blocks_per_sm, double idle_share);
+
+/// Latency of a launch, given for a clock of 1.7 GHz. It neither scales with the clock nor is it
+/// constant: 2.5 us on A100 (1.41 GHz), 2.45 on H100 (1.98), 1.65 on L40S (2.52), 1.8 on B200
+/// (1.97).
+double launch_latency_s(double microseconds, const Chip& chip);
+
+}  // namespace tilecast

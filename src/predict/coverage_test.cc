@@ -1,0 +1,124 @@
+#include "predict/coverage.h"
+
+#include <gtest/gtest.h>
+
+#include "devices/registry.h"
+#include "predict/predictor.h"
+#include "random_kernels.h"
+
+namespace tilecast {
+namespace {
+
+/// A class that was measured on this device, with these combinations.
+ClassResidual measured_on(const char* gpu, std::vector<Combination> measured) {
+  const Device device = find_device(gpu);
+  return {.of = class_of(device),
+          .matrix_instruction = device.gpu().matrix_instruction,
+          .devices = {{.source = device.id,
+                       .signature = signature_of(device),
+                       .measured = std::move(measured),
+                       .interval = {.low_log = {-0.1, -0.1, -0.1}, .high_log = {0.1, 0.1, 0.1}}}}};
+}
+
+constexpr Combination kBf16 = {Software::kVllm, DType::kBf16, DType::kBf16, QuantScheme::kNone};
+constexpr Combination kFp8 = {Software::kVllm, DType::kFp8, DType::kFp8, QuantScheme::kNone};
+
+Net two_classes() {
+  Net net;
+  net.trained_on.vendors = {"nvidia"};
+  net.classes = {measured_on("A100-PCIE-40GB", {kBf16}), measured_on("H100", {kBf16, kFp8})};
+  net.sibling_interval = {.low_log = {-0.2, -0.2, -0.2}, .high_log = {0.2, 0.2, 0.2}};
+  net.interval = {.low_log = {-0.4, -0.4, -0.4}, .high_log = {0.4, 0.4, 0.4}};
+  return net;
+}
+
+TEST(Coverage, NamesWhatWasNotMeasured) {
+  const Net net = two_classes();
+  const Kernel kernel =
+      kernels_of_sizes("linear", DType::kBf16, {{"m", 64}, {"n", 64}, {"k", 64}})[0];
+  const auto missing = [&](const char* gpu, const Combination& combination) {
+    const Device device = find_device(gpu);
+    const Applied applied = applied_residual(net, NetKind::kTensorMatmul, device);
+    Coverages coverages(net, applied, device);
+    return std::string(coverages.unmeasured(kernel, coverages.of(combination)));
+  };
+  EXPECT_EQ(missing("H100", kFp8), "");
+  EXPECT_EQ(missing("H200", kFp8), "") << "of the same class";
+  EXPECT_EQ(missing("A100-PCIE-40GB", kFp8), "combination");
+  EXPECT_EQ(missing("L40S", kBf16), "architecture");
+  // V100 borrows from Ampere, and still nobody measured its own.
+  EXPECT_EQ(missing("V100", kBf16), "architecture");
+  Combination other = kBf16;
+  other.software = Software::kTensorRtLlm;
+  EXPECT_EQ(missing("H100", other), "software");
+  other = kBf16;
+  other.dtype = DType::kInt8;
+  EXPECT_EQ(missing("H100", other), "dtype");
+  other = kBf16;
+  other.scheme = QuantScheme::kInt4WeightOnly;
+  EXPECT_EQ(missing("H100", other), "scheme");
+  EXPECT_EQ(missing("MI300X", kBf16), "vendor");
+}
+
+TEST(Coverage, AnIntervalIsTheDevicesItsClassesOrThatOfALeftOutClass) {
+  const Net net = two_classes();
+  const auto high = [&](const char* gpu, const Combination& combination) {
+    const Device device = find_device(gpu);
+    const Applied applied = applied_residual(net, NetKind::kTensorMatmul, device);
+    Coverages coverages(net, applied, device);
+    return spread_of(net, applied, coverages.of(combination), 10).high;
+  };
+  EXPECT_NEAR(high("H100", kFp8), 0.1, 1e-9);
+  EXPECT_GT(high("H200", kFp8), 0.1) << "between the measured device's";
+  EXPECT_LT(high("H200", kFp8), 0.2) << "and that of unmeasured ones of the class";
+  EXPECT_NEAR(high("A100-PCIE-40GB", kFp8), 0.4, 1e-9) << "not measured in the class";
+  EXPECT_NEAR(high("L40S", kBf16), 0.4, 1e-9);
+  EXPECT_NEAR(high("V100", kBf16), 0.4, 1e-9) << "borrowed";
+}
+
+TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAnUnseenDevice) {
+  // Experts in int4 were measured with vLLM and SGLang on H100, with TensorRT-LLM on no GPU.
+  const SizeList sizes = {{"tokens", 64},       {"ffn_dim", 8192},
+                          {"hidden_dim", 5120}, {"num_experts", 16},
+                          {"top_k", 1},         {"scheme", QuantScheme::kInt4WeightOnly}};
+  const auto time_of = [&](Software software) {
+    const Kernel kernel = kernels_of_sizes("experts", DType::kBf16, sizes)[0];
+    KernelTime time;
+    make_learned_predictor(embedded_weights())
+        ->predict({&kernel, 1}, find_device("H100"), {.software = software}, {&time, 1});
+    return time;
+  };
+  const KernelTime measured = time_of(Software::kVllm), borrowed = time_of(Software::kTensorRtLlm);
+  EXPECT_NE(measured.extrapolated_feature, "software");
+  EXPECT_EQ(borrowed.extrapolated_feature, "software");
+  EXPECT_GT(borrowed.high_s / borrowed.low_s, 1.5 * measured.high_s / measured.low_s);
+}
+
+TEST(Coverage, IsWhatTheWeightsSayTheyWereTrainedOn) {
+  Weights retrained = load_weights("");
+  const auto feature_of = [&](const char* op, DType dtype, const char* gpu) {
+    const Kernel kernel =
+        kernels_of_sizes(op, dtype, {{"batch", 8}, {"m", 512}, {"n", 512}, {"k", 512}})[0];
+    KernelTime time;
+    make_learned_predictor(retrained)->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
+    return std::string(time.extrapolated_feature);
+  };
+  Net& low = retrained.nets[static_cast<size_t>(NetKind::kTensorMatmul)];
+  EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "");
+  low.trained_on.forms = {};
+  EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "batch");
+  EXPECT_EQ(feature_of("matmul", DType::kFp32, "V100"), "");
+  low.trained_on.forms.add(Form::kBatch);
+  const auto& features = feature_names(NetKind::kTensorMatmul);
+  low.maximum[static_cast<size_t>(std::find(features.begin(), features.end(), "log2_batch") -
+                                  features.begin())] = 0;
+  Net& single = retrained.nets[static_cast<size_t>(NetKind::kMatmul)];
+  single.trained_on.forms = {};
+  EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "log2_batch") << "not of such a size";
+  EXPECT_EQ(feature_of("matmul", DType::kFp32, "V100"), "batch");
+  single.trained_on.vendors = {"amd"};
+  EXPECT_EQ(feature_of("matmul", DType::kFp32, "V100"), "vendor");
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,46 @@
+#pragma once
+
+// The laws: how long a kernel takes, by its work, the data sheet and the software. Each kind of
+// kernels has one, a formula with few constants that is the same for all GPUs. Derivation, fit and
+// errors: docs/law_study.md. A law is no lower bound; forecasts multiply it by a learned residual
+// (residual.h).
+//
+// Laws fall, or stay the same, if any of these grows while the others stay the same: bandwidth, L2,
+// clock, number of SMs, rates per clock and SM, board power. They have no steps in numbers that are
+// continuous. They differ between architectures and between HBM and GDDR.
+
+#include "ops/kernel.h"
+#include "predict/chip.h"
+#include "predict/conditions.h"
+#include "predict/tile.h"
+
+namespace tilecast {
+
+struct LawTime {
+  double seconds = 0;
+  Tile tile{};  ///< of matrix products: the tile with which the law is shortest
+};
+using Law = LawTime (*)(const Kernel& kernel, const Chip& chip, const Conditions& conditions);
+
+/// The least time that any kernel occupies a device: 2 us, about what profilers show for empty
+/// kernels (guess; the measurement kit's null kernel will settle it).
+inline constexpr double kLatencyFloor = 2e-6;
+
+/// Matrix products in FP32.
+LawTime single_precision_law(const Kernel&, const Chip&, const Conditions&);
+/// Matrix products in all other types.
+LawTime low_precision_law(const Kernel&, const Chip&, const Conditions&);
+/// Fused attention of prompts and encoders.
+LawTime prefill_law(const Kernel&, const Chip&, const Conditions&);
+/// Fused attention of one query per sequence.
+LawTime decode_law(const Kernel&, const Chip&, const Conditions&);
+/// Fused layers of experts.
+LawTime experts_law(const Kernel&, const Chip&, const Conditions&);
+/// Kernels that stream memory once.
+LawTime stream_law(const Kernel&, const Chip&, const Conditions&);
+/// Linear recurrences over tokens.
+LawTime scan_law(const Kernel&, const Chip&, const Conditions&);
+/// Softmax and norms.
+LawTime rows_law(const Kernel&, const Chip&, const Conditions&);
+
+}  // namespace tilecast

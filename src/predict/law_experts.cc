@@ -1,0 +1,95 @@
+// The law of fused layers of experts: two grouped matrix products, one tile size for all experts,
+// between passes that gather the tokens and add up the results.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "predict/law.h"
+
+namespace tilecast {
+namespace {
+
+// Fitted on all public rows of A100, H100, H200, B200 and L40S (docs/experiments.md).
+constexpr double kReached = 1.53;     ///< time of a step of k over that at the data sheet's rate
+constexpr double kConversion = 1.98;  ///< of a step whose weights are converted first
+constexpr double kWarmBytes = 12.5;   ///< L2 bytes per clock and SM
+constexpr double kActivationPasses = 5.25;  ///< over the gathered tokens
+constexpr double kFillCycles = 2500, kElementCycles = 0.1, kIdleShare = 0.5;
+
+/// Launches: routing, sorting, two products, activation, sum.
+double launches_us(Software software) {
+  switch (software) {
+    case Software::kTensorRtLlm:
+      return 30;
+    case Software::kSglang:
+      return 32;
+    default:
+      return 35;
+  }
+}
+
+struct Layer {
+  const Experts& e;
+  double experts;  ///< that get a token, at least one
+  double tokens;   ///< of each
+  double weight_bytes;
+  double step_per_element;  ///< cycles of an SM for one step of k, per element of a tile
+  double power;             ///< what these grow by if all SMs are busy
+};
+
+/// Cycles of one of the grouped products: [tokens, k] x [k, n] for each expert.
+double product_cycles(const Layer& layer, double n, double k, const Chip& chip) {
+  constexpr std::array<double, 4> kRows = {16, 32, 64, 128};
+  constexpr double kColumns = 128;
+  double best = 1e30;
+  for (const double rows : kRows) {
+    const double area = rows * kColumns;
+    const double blocks = layer.experts * std::ceil(layer.tokens / rows) * std::ceil(n / kColumns);
+    const double waves = waves_of(blocks / chip.sms, kIdleShare);
+    // The mean share of the SMs that have a block is blocks / (SMs · waves).
+    const double step = layer.step_per_element * (1 + layer.power * blocks / chip.sms / waves);
+    best = std::min(best, waves * (k * step * area + kElementCycles * area));
+  }
+  return best + kFillCycles;
+}
+
+}  // namespace
+
+LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
+  const auto& e = std::get<Experts>(kernel.shape);
+  const auto hidden = static_cast<double>(e.hidden_dim), ffn = static_cast<double>(e.ffn_dim);
+  const double rate = chip.device.matmul_peak(kernel.compute_dtype());
+  const double power = (chip.hbm ? 0.25e-12 : 0.60e-12) * rate / chip.board_power_w;
+  const bool converts =
+      kernel.scheme != QuantScheme::kNone && !scheme_info(kernel.scheme).compute_dtype.has_value();
+  const double experts = std::max(1.0, e.active_experts);
+  const double io_bytes = 2.0 * static_cast<double>(kernel.write_bytes);
+  Layer layer{.e = e,
+              .experts = experts,
+              .tokens = std::max(1.0, e.assignments / experts),
+              .weight_bytes = std::max(0.0, static_cast<double>(kernel.bytes()) - io_bytes),
+              .step_per_element =
+                  2 / (rate / (chip.sms * chip.clock_hz)) * kReached * (converts ? kConversion : 1),
+              .power = power};
+  // The first product has gate and up where the experts are gated: by the FLOPs.
+  const double flops_per_pair = static_cast<double>(kernel.flops) / std::max(1e-9, e.assignments);
+  const double columns = std::max(1.0, flops_per_pair / (2 * hidden) - ffn);
+  const double warm =
+      conditions.caches == Caches::kCold
+          ? 0
+          : ramp(1.25 - static_cast<double>(kernel.bytes()) / chip.l2_bytes, 0, 0.25);
+  double seconds = launch_latency_s(launches_us(conditions.software), chip);
+  for (const auto& [n, k] : {std::pair{columns, hidden}, std::pair{hidden, ffn}}) {
+    const double share = n * k / (columns * hidden + hidden * ffn);
+    const double cold_s = 0.92 * layer.weight_bytes * share / chip.dram_bytes_per_s;
+    const double warm_s =
+        std::min(cold_s, layer.weight_bytes * share / chip.l2_bytes_per_s(kWarmBytes));
+    seconds +=
+        cold_s * (1 - warm) + warm_s * warm + chip.seconds(product_cycles(layer, n, k, chip));
+  }
+  seconds += e.assignments * hidden * 2 * kActivationPasses / chip.dram_bytes_per_s;
+  return {seconds};
+}
+
+}  // namespace tilecast

@@ -1,0 +1,65 @@
+// Laws of kernels that DRAM limits: pointwise operators, copies, reductions, softmax and norms.
+
+#include <algorithm>
+#include <cmath>
+
+#include "predict/law.h"
+
+namespace tilecast {
+namespace {
+
+/// DRAM bandwidth that streaming kernels reach, over that of the data sheet: 0.90 to 0.96 with HBM
+/// (P100, the first with it, 0.79), 0.77 to 0.83 with GDDR; on AMD's GPUs 0.77 to 0.83 with HBM.
+double stream_bytes_per_s(const Chip& chip) {
+  const bool amd = chip.gpu.architecture >= Architecture::kGcn5;
+  return (chip.hbm ? (amd ? 0.80 : 0.90) : 0.79) * chip.device.memory_bytes_per_s;
+}
+
+/// Seconds for all bytes but those that stay in L2 between the calls.
+double traffic_s(double bytes, const Chip& chip) {
+  // Writes stay in L2, less of them the more a call writes beyond its size.
+  const double l2 = std::min(chip.l2_bytes, bytes / 2.4);
+  const double kept = 1.2 * l2 * bytes / (bytes + 2 * l2);
+  return std::max((bytes - kept) / stream_bytes_per_s(chip), bytes / chip.l2_bytes_per_s(64));
+}
+
+double vector_s(const Kernel& kernel, const Chip& chip) {
+  const double peak =
+      std::max(chip.gpu.vector_peak(kernel.dtype), chip.gpu.vector_peak(DType::kFp32));
+  return static_cast<double>(kernel.flops) / peak;
+}
+
+}  // namespace
+
+LawTime stream_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
+  const double traffic = traffic_s(static_cast<double>(kernel.bytes()), chip);
+  return {kLatencyFloor + std::max(traffic, vector_s(kernel, chip))};
+}
+
+LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
+  const auto& rows = std::get<Rows>(kernel.shape);
+  const bool softmax = rows.function == Rows::Function::kSoftmax;
+  const double traffic = traffic_s(static_cast<double>(kernel.bytes()), chip);
+  const double once = kLatencyFloor + std::max(traffic, vector_s(kernel, chip));
+  // Softmax keeps rows of up to 1024 columns in registers (PyTorch's persistent kernel).
+  constexpr int64_t kInRegisters = 1024;
+  if (softmax && rows.columns <= kInRegisters) return {once};
+  // The input is read a second time: from L2, or from DRAM where the rows of all blocks in flight
+  // do not fit into L2.
+  const auto columns = static_cast<double>(rows.columns);
+  const double row_bytes =
+      static_cast<double>(kernel.read_bytes) / static_cast<double>(std::max<int64_t>(1, rows.rows));
+  const double block_threads = std::clamp(columns / 4, 32.0, 1024.0);
+  // Of a GPU with 80 SMs of 2048 threads; with the device's own number, more SMs would make a
+  // kernel slower.
+  constexpr double kThreads = 80 * 2048;
+  const double in_flight = std::max(80.0, kThreads / block_threads) * row_bytes;
+  const double fit = chip.l2_bytes / in_flight;
+  const double miss = 1 / (1 + fit * fit);
+  const auto input = static_cast<double>(kernel.read_bytes);
+  const double again =
+      input / chip.l2_bytes_per_s(16) + 0.8 * miss * input / stream_bytes_per_s(chip);
+  return {once + (softmax ? 1.3 : 1.0) * again};
+}
+
+}  // namespace tilecast

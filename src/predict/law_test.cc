@@ -1,0 +1,214 @@
+// Laws against times computed by hand.
+
+#include "predict/law.h"
+
+#include <gtest/gtest.h>
+
+#include "devices/registry.h"
+#include "ops/sizes.h"
+#include "predict/nets.h"
+
+namespace tilecast {
+namespace {
+
+Kernel kernel_of(std::string_view op, DType dtype, const SizeList& sizes) {
+  return kernels_of_sizes(op, dtype, sizes).front();
+}
+
+double law_of(const Kernel& kernel, const Device& device, const Conditions& conditions = {}) {
+  return net_def(net_of(kernel)).law(kernel, Chip(device), conditions).seconds;
+}
+
+/// Share of the peak rate at which the law runs a product.
+double reached(DType dtype, int64_t m, int64_t n, int64_t k, const char* gpu) {
+  const Device device = find_device(gpu);
+  const Kernel kernel = kernel_of("linear", dtype, {{"m", m}, {"n", n}, {"k", k}});
+  return static_cast<double>(kernel.flops) / device.matmul_peak(dtype) / law_of(kernel, device);
+}
+
+TEST(SinglePrecisionLaw, OneWarpOfLanesPerSchedulerIssuesNothingBesideFmas) {
+  // V100 has 16 lanes per scheduler: other instructions fit between the FMAs, and the lanes reach
+  // 0.97 of their rate. 80 SMs, eight tiles of 128 x 128 each.
+  const double v100 = reached(DType::kFp32, 128 * 80, 128 * 8, 65536, "V100");
+  EXPECT_LT(v100, 0.97);
+  EXPECT_GT(v100, 0.90);
+  // H100 has 32: with 0.26 other instructions per FMA no more than 1 / 1.26 of the rate.
+  const double h100 = reached(DType::kFp32, 128 * 132, 128 * 8, 65536, "H100");
+  EXPECT_LT(h100, 1 / 1.26);
+  EXPECT_GT(h100, 0.70);
+}
+
+TEST(SinglePrecisionLaw, TheBoardsPowerLimitsLongProducts) {
+  // T4: 70 W at 16.5 pJ a FLOP are 4.24 TFLOP/s, of a peak of 8.14.
+  const Device t4 = find_device("T4");
+  const Kernel kernel = kernel_of("linear", DType::kFp32, {{"m", 8192}, {"n", 8192}, {"k", 8192}});
+  const double limit_s = 2.0 * 8192 * 8192 * 8192 * 16.5e-12 / 70;
+  EXPECT_NEAR(law_of(kernel, t4) / limit_s, 1, 0.02);
+  Device stronger = t4;
+  std::get<Gpu>(stronger.chip).board_power_w = 700;
+  EXPECT_LT(law_of(kernel, stronger), 0.65 * limit_s) << "then the lanes limit it";
+}
+
+TEST(SinglePrecisionLaw, AShortProductTakesTheFirstBlocksTime) {
+  // Nothing to do: the start and end of a kernel, 5000 cycles of 1.38 GHz.
+  const Kernel kernel = kernel_of("linear", DType::kFp32, {{"m", 1}, {"n", 1}, {"k", 1}});
+  EXPECT_NEAR(law_of(kernel, find_device("V100")), 5000 / 1.38e9, 1e-6);
+}
+
+TEST(LowPrecisionLaw, PowerSlowsLongProductsMoreWithGddr) {
+  // A100-SXM4: 312 TFLOP/s at 0.25 pJ are 78 of 400 W, so no more than 1 / 1.195 of the peak.
+  const double a100 = reached(DType::kBf16, 128 * 108, 256 * 8, 32768, "A100");
+  EXPECT_LT(a100, 1 / 1.195);
+  EXPECT_GT(a100, 0.75);
+  // L40S: 362 TFLOP/s at 0.60 pJ are 217 of 350 W.
+  const double l40s = reached(DType::kBf16, 128 * 142, 256 * 8, 32768, "L40S");
+  EXPECT_LT(l40s, 1 / 1.62);
+  EXPECT_GT(l40s, 0.50);
+}
+
+TEST(LowPrecisionLaw, AVectorTimesAMatrixStreamsTheWeights) {
+  // 8192 x 28672 weights of two bytes through 0.80 of an A100-40's 1.555 TB/s.
+  const Device device = find_device("A100-PCIE-40GB");
+  const Kernel kernel = kernel_of("linear", DType::kBf16, {{"m", 1}, {"n", 28672}, {"k", 8192}});
+  const double stream_s = 2.0 * 8192 * 28672 / (0.80 * device.memory_bytes_per_s);
+  const double law_s = law_of(kernel, device);
+  EXPECT_GT(law_s, stream_s);
+  EXPECT_LT(law_s, stream_s * 1.05 + 10e-6) << "and the launch";
+}
+
+TEST(LowPrecisionLaw, SmallWeightsAreFoundInL2WhereTheBenchmarkLeavesThemThere) {
+  // 2 MB in 40 MB of L2; six copies still fit, and a cold cache has none of it.
+  const Device device = find_device("A100-PCIE-40GB");
+  const Kernel kernel = kernel_of("linear", DType::kBf16, {{"m", 1}, {"n", 1024}, {"k", 1024}});
+  const Conditions cold = {.software = Software::kVllm, .caches = Caches::kCold};
+  const Conditions warm = {.software = Software::kVllm, .caches = Caches::kWarm};
+  const Conditions alternating = {.software = Software::kVllm, .caches = Caches::kAlternating};
+  EXPECT_LT(law_of(kernel, device, warm), law_of(kernel, device, cold));
+  EXPECT_EQ(law_of(kernel, device, alternating), law_of(kernel, device, warm));
+  // 33.6 MB: one copy fits, six do not.
+  const Kernel large = kernel_of("linear", DType::kBf16, {{"m", 1}, {"n", 4096}, {"k", 4096}});
+  EXPECT_LT(law_of(large, device, warm), law_of(large, device, alternating));
+  EXPECT_EQ(law_of(large, device, alternating), law_of(large, device, cold));
+}
+
+TEST(LowPrecisionLaw, QuantizingTheActivationsTakesLaunchesOfItsOwn) {
+  const Device device = find_device("H100");
+  const Kernel kernel =
+      kernel_of("quantized_linear", DType::kBf16,
+                {{"m", 16}, {"n", 1024}, {"k", 1024}, {"scheme", QuantScheme::kFp8}});
+  // 9 us of launches with TensorRT-LLM, 3 us with the others.
+  EXPECT_NEAR(law_of(kernel, device, {.software = Software::kTensorRtLlm}) -
+                  law_of(kernel, device, {.software = Software::kVllm}),
+              6e-6, 1e-9);
+}
+
+TEST(StreamLaw, LargeOnesTakeNineTenthsOfTheBandwidth) {
+  // V100 streams 12 GB at 0.9 of 900 GB/s.
+  const Device device = find_device("V100");
+  const Kernel kernel = kernel_of("add", DType::kFp32, {{"n", 1'000'000'000}});
+  EXPECT_NEAR(law_of(kernel, device) / (12e9 / (0.9 * device.memory_bytes_per_s)), 1, 0.005);
+  // GDDR reaches less, 0.79.
+  const Device t4 = find_device("T4");
+  EXPECT_NEAR(law_of(kernel, t4) / (12e9 / (0.79 * t4.memory_bytes_per_s)), 1, 0.005);
+  const Kernel empty = kernel_of("add", DType::kFp32, {{"n", 1}});
+  EXPECT_NEAR(law_of(empty, device), kLatencyFloor, 1e-9);
+}
+
+TEST(RowsLaw, RowsBeyondTheRegistersAreReadASecondTime) {
+  const Device device = find_device("V100");
+  const auto seconds = [&](const char* op, int64_t rows, int64_t columns) {
+    return law_of(kernel_of(op, DType::kFp32, {{"rows", rows}, {"columns", columns}}), device);
+  };
+  // 512 MB read and 512 MB written once, whatever the length of the rows up to 1024.
+  const double once = seconds("softmax", 1 << 17, 1024);
+  EXPECT_NEAR(once / (8.0 * (1 << 27) / (0.9 * device.memory_bytes_per_s)), 1, 0.02);
+  EXPECT_NEAR(seconds("softmax", 1 << 20, 128), once, 1e-9);
+  EXPECT_GT(seconds("softmax", 1 << 16, 2048), 1.2 * once);
+  EXPECT_GT(seconds("layer_norm", 1 << 17, 1024), 1.2 * once);
+}
+
+TEST(PrefillLaw, LongPromptsTakeProductsExponentialsAndOtherWork) {
+  // A100-SXM4, head size 128: 512 FLOPs a pair at 2048 per clock and SM, 1.25 times as long; 0.6
+  // of an exponential at 16 per clock; 1.4 operations on 64 lanes. With 7 cycles of 312 TFLOP/s at
+  // 0.02 pJ for each 400 W, 1.6 % more.
+  const Device device = find_device("A100");
+  const Kernel kernel = kernel_of("attention", DType::kBf16,
+                                  {{"batch", 4},
+                                   {"queries", 16384},
+                                   {"keys", 16384},
+                                   {"head_dim", 128},
+                                   {"heads", 32},
+                                   {"kv_heads", 8}});
+  const double pairs = 4.0 * 32 * 16384 * 16384;
+  const double cycles = 1.25 * 512 / 2048 * (1 + 0.02e-12 * 312e12 / 400) + 0.6 / 16 + 1.4 / 64;
+  const double compute_s = pairs * cycles / 108 / 1.41e9;
+  EXPECT_NEAR(law_of(kernel, device) / compute_s, 1, 0.05);
+}
+
+TEST(PrefillLaw, ACausalMaskHalvesTheWork) {
+  const Device device = find_device("H100");
+  const auto seconds = [&](int64_t causal) {
+    return law_of(kernel_of("attention", DType::kBf16,
+                            {{"batch", 4},
+                             {"queries", 16384},
+                             {"keys", 16384},
+                             {"head_dim", 128},
+                             {"heads", 32},
+                             {"kv_heads", 8},
+                             {"causal", causal}}),
+                  device);
+  };
+  EXPECT_NEAR(seconds(1) / seconds(0), 0.5, 0.03);
+}
+
+TEST(DecodeLaw, LargeCachesAreReadAtTheMemorysRate) {
+  // 64 sequences of 8192 keys, 8 heads of 128 in two bytes, keys and values: 2.15 GB.
+  const Device device = find_device("A100");
+  const Kernel kernel =
+      kernel_of("cached_attention", DType::kBf16,
+                {{"batch", 64}, {"keys", 8192}, {"head_dim", 128}, {"heads", 32}, {"kv_heads", 8}});
+  const double stream_s = 64.0 * 8192 * 8 * 128 * 2 * 2 / device.memory_bytes_per_s;
+  const double law_s = law_of(kernel, device);
+  EXPECT_GT(law_s, stream_s);
+  EXPECT_LT(law_s, 1.35 * stream_s);
+}
+
+TEST(ExpertsLaw, FewTokensStreamTheWeightsAndManyAreBoundByFlops) {
+  const Device device = find_device("H100");
+  const auto layer = [&](int64_t tokens) {
+    return kernel_of("experts", DType::kBf16,
+                     {{"tokens", tokens},
+                      {"ffn_dim", 1536},
+                      {"hidden_dim", 4096},
+                      {"num_experts", 128},
+                      {"top_k", 8}});
+  };
+  const Kernel few = layer(256);
+  const double stream_s = static_cast<double>(few.bytes()) / device.memory_bytes_per_s;
+  EXPECT_GT(law_of(few, device), stream_s);
+  EXPECT_LT(law_of(few, device), 2.5 * stream_s);
+  // A step of k takes 1.53 times that of the data sheet, at 0.25 pJ for each of 989 TFLOP/s and
+  // 700 W another 1.353 times; 5.25 passes over the gathered tokens come on top.
+  const Kernel many = layer(65536);
+  const double passes_s = 5.25 * 65536 * 8 * 4096 * 2 / (0.87 * device.memory_bytes_per_s);
+  const double steps_s =
+      1.53 * 1.353 * static_cast<double>(many.flops) / device.matmul_peak(DType::kBf16);
+  EXPECT_GT(law_of(many, device), steps_s + passes_s);
+  EXPECT_LT(law_of(many, device), 1.15 * (steps_s + passes_s));
+}
+
+TEST(ChipTest, HelpersAreAsTheyAreDescribed) {
+  EXPECT_EQ(ramp(0.3, 0.4, 0.6), 0);
+  EXPECT_NEAR(ramp(0.45, 0.4, 0.6), 0.25, 1e-12);
+  EXPECT_EQ(ramp(0.7, 0.4, 0.6), 1);
+  EXPECT_EQ(waves_of(0.3, 1), 1);
+  EXPECT_EQ(waves_of(2.25, 0), 2.25);
+  EXPECT_EQ(waves_of(2.25, 1), 3);
+  EXPECT_NEAR(waves_of(2.25, 0.5), 2.625, 1e-12);
+  Device device = find_device("V100");
+  std::get<Gpu>(device.chip).boost_clock_hz = 4 * 1.7e9;
+  EXPECT_NEAR(launch_latency_s(3, Chip(device)), 1.5e-6, 1e-15);
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,58 @@
+// Linear attention: recurrences over tokens, and the short convolutions before them.
+
+#include "ops/op_def.h"
+#include "predict/features.h"
+
+namespace tilecast {
+namespace {
+
+using F = Feature<Kernel>;
+
+const Scan& scan_of(const Kernel& kernel) { return std::get<Scan>(kernel.shape); }
+
+constexpr auto kScanFeatures = std::to_array<F>({
+    {"log2_batch", [](const Kernel& x) { return log2_of(scan_of(x).batch); }},
+    {"log2_tokens", [](const Kernel& x) { return log2_of(scan_of(x).tokens); }},
+    {"log2_heads", [](const Kernel& x) { return log2_of(scan_of(x).heads); }},
+    {"log2_head_size", [](const Kernel& x) { return log2_of(scan_of(x).head_dim); }},
+    {"log2_state_size", [](const Kernel& x) { return log2_of(scan_of(x).state_dim); }},
+    {"log2_bytes", [](const Kernel& x) { return log2_of(x.bytes()); }},
+    {"log2_flops", [](const Kernel& x) { return log2_of(x.flops); }},
+});
+
+constexpr auto kConvFeatures = std::to_array<F>({
+    {"log2_bytes", [](const Kernel& x) { return log2_of(x.bytes()); }},
+    {"log2_flops", [](const Kernel& x) { return log2_of(x.flops); }},
+    {"log2_read_bytes", [](const Kernel& x) { return log2_of(x.read_bytes); }},
+});
+
+bool is_causal_conv(const Kernel& kernel) {
+  static const OpId op = *find_op("causal_conv1d");
+  return kernel.op == op && kernel.is<Stream>();
+}
+
+}  // namespace
+
+NetDef scan_net() {
+  return {.name = "scan",
+          .covers =
+              [](const Kernel& kernel) {
+                const Scan* scan = kernel.as<Scan>();
+                return scan != nullptr && !scan->backward;
+              },
+          .law = scan_law,
+          .features = FeatureTable<kScanFeatures>::names(),
+          .learning = kLearnedFromLayers,
+          .make = [](const Kernel& kernel) { return FeatureTable<kScanFeatures>::values(kernel); }};
+}
+
+NetDef causal_conv_net() {
+  return {.name = "causal_conv",
+          .covers = is_causal_conv,
+          .law = stream_law,
+          .features = FeatureTable<kConvFeatures>::names(),
+          .learning = kLearnedFromLayers,
+          .make = [](const Kernel& kernel) { return FeatureTable<kConvFeatures>::values(kernel); }};
+}
+
+}  // namespace tilecast

@@ -1,0 +1,85 @@
+#include "predict/residual.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilecast {
+namespace {
+
+const ClassResidual* find_residual(const Net& net, NetKind kind, const Device& device) {
+  const KernelClass own = class_of(device);
+  const ClassResidual* borrowed = nullptr;
+  for (const ClassResidual& residual : net.classes) {
+    if (residual.of == own) return &residual;
+    if (residual.of.hbm == own.hbm &&
+        residual.matrix_instruction == device.gpu().matrix_instruction &&
+        residual.matrix_instruction != MatrixInstruction::kNone &&
+        (borrowed == nullptr || residual.of.architecture > borrowed->of.architecture))
+      borrowed = &residual;
+  }
+  return net_def(kind).learning.borrows ? borrowed : nullptr;
+}
+
+/// How much of a forest's residual counts: all inside the range of the rows that it learned from,
+/// less outside, where only the law is known. A class may be measured on fewer shapes than others.
+float known_share(const SoftwareForest& learned, const float* inputs) {
+  constexpr float kHalf = 0.5f;  // standard deviations outside at which half of it counts
+  float outside = 0;
+  for (size_t j = 0; j < learned.minimum.size(); ++j)
+    outside = std::max({outside, learned.minimum[j] - inputs[j], inputs[j] - learned.maximum[j]});
+  return 1 / (1 + outside * outside / (kHalf * kHalf));
+}
+
+}  // namespace
+
+Applied applied_residual(const Net& net, NetKind kind, const Device& device) {
+  Applied applied{.residual = find_residual(net, kind, device)};
+  if (applied.residual == nullptr) return applied;
+  applied.own_class = applied.residual->of == class_of(device);
+  const Signature signature = signature_of(device);
+  for (const MeasuredDevice& measured : applied.residual->devices) {
+    const float alike = similarity(signature, measured.signature);
+    if (applied.nearest == nullptr || alike > applied.similarity) {
+      applied.similarity = alike;
+      applied.nearest = &measured;
+    }
+  }
+  if (!applied.own_class) applied.similarity = 0;
+  return applied;
+}
+
+Outside standardize(const Net& net, const Features& features, float* inputs) {
+  Outside outside;
+  for (size_t j = 0; j < net.mean.size(); ++j) {
+    const float clamped = std::clamp(features[j], net.minimum[j], net.maximum[j]);
+    const double range = std::max(1e-6f, net.maximum[j] - net.minimum[j]);
+    const double excess = std::abs(static_cast<double>(features[j] - clamped)) / range;
+    if (excess > outside.excess) outside = {excess, j};
+    inputs[j] = (clamped - net.mean[j]) / net.scale[j];
+  }
+  return outside;
+}
+
+void add_residual(const Applied& applied, Software software, InputRows inputs,
+                  std::span<float> log_factors) {
+  if (applied.residual == nullptr) return;
+  const SoftwareForest* learned = applied.residual->forest_of(software);
+  if (learned == nullptr) return;
+  std::vector<float> residuals(inputs.count, 0.0f);
+  forest_add(learned->forest, inputs.data, inputs.width, inputs.count, 1.0f, residuals.data());
+  for (size_t r = 0; r < inputs.count; ++r)
+    log_factors[r] += residuals[r] * known_share(*learned, &inputs.data[r * inputs.width]);
+}
+
+CallOverhead call_overhead(const Net& net, NetKind kind, const Device& device) {
+  // A machine is not a device: one that merely resembles a measured one says nothing of its host.
+  constexpr float kSameDevice = 0.9f;
+  const Applied applied = applied_residual(net, kind, device);
+  if (applied.nearest == nullptr || applied.similarity < kSameDevice) return net.call_overhead;
+  const double own = applied.nearest->call_overhead_s;
+  return {own, own, own};
+}
+
+double size_of(double law_s) { return law_s / kLatencyFloor; }
+
+}  // namespace tilecast

@@ -1,0 +1,51 @@
+#pragma once
+
+// Which residual counts on a device, and what the model adds to a law:
+//   time = law(kernel, device, conditions) · exp(residual of the class(kernel))
+// Forecasts, training and calibration compute it here.
+
+#include <span>
+
+#include "predict/nets.h"
+#include "predict/weights.h"
+
+namespace tilecast {
+
+/// The residual that counts on a device.
+struct Applied {
+  const ClassResidual* residual = nullptr;  ///< nullptr: none, the law alone
+  bool own_class = false;                   ///< else borrowed from another architecture
+  /// How alike the device is to the most similar measured device of the class, and which that is.
+  float similarity = 0;
+  const MeasuredDevice* nearest = nullptr;
+};
+Applied applied_residual(const Net& net, NetKind kind, const Device& device);
+
+/// How far a kernel lies outside the training range.
+struct Outside {
+  double excess = 0;   ///< in widths of that range
+  size_t feature = 0;  ///< which is furthest outside
+};
+
+/// Holds features in the training range and standardizes them: writes as many as the net has.
+Outside standardize(const Net& net, const Features& features, float* inputs);
+
+/// Standardized features of several kernels, one row after the other.
+struct InputRows {
+  const float* data = nullptr;
+  size_t width = 0;
+  size_t count = 0;
+};
+
+/// Adds the residual to the logarithms of the factors on the law.
+void add_residual(const Applied& applied, Software software, InputRows inputs,
+                  std::span<float> log_factors);
+
+/// What single calls on an idle machine add to a net's kernels: a measured device's own, or what
+/// the machines of the others say.
+CallOverhead call_overhead(const Net& net, NetKind kind, const Device& device);
+
+/// A kernel's size for intervals: its law in units of a short launch, 2 us.
+double size_of(double law_s);
+
+}  // namespace tilecast

@@ -1,0 +1,110 @@
+#include "train/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "devices/registry.h"
+#include "ops/sizes.h"
+#include "test_support.h"
+#include "train/kind_table.h"
+
+namespace tilecast {
+namespace {
+
+TEST(TrainingData, RowsFasterThanTheirBoundAreLeftOut) {
+  const TemporaryFolder folder;
+  // 4096 x 4096 weights in BF16 are 33.6 MB: 2 us of an H100's L2, where they fit. 8192 x 8192 are
+  // 134 MB, of which at least 84 come from DRAM, in 25 us.
+  write_file(folder.path() / "gemm.csv",
+             "gpu,software,dtype,m,n,k,latency_ms\n"
+             "nvidia-h100-sxm5-80gb,vllm 0.24.0,bfloat16,1,4096,4096,0.001\n"
+             "nvidia-h100-sxm5-80gb,vllm 0.24.0,bfloat16,1,4096,4096,0.014\n"
+             "nvidia-h100-sxm5-80gb,vllm 0.24.0,bfloat16,1,8192,8192,0.020\n"
+             "nvidia-h100-sxm5-80gb,trtllm 1.3.0,fp8,16,4096,4096,0.014\n");
+  const TrainingData data = prepare_training_data({read_measurements(folder.path())}, {});
+  ASSERT_EQ(data.rows.size(), 2u);
+  EXPECT_EQ(data.rows[0].seconds, 14e-6);
+  EXPECT_EQ(data.rows[0].conditions.software, Software::kVllm);
+  EXPECT_EQ(data.rows[0].conditions.caches, Caches::kAlternating);
+  EXPECT_EQ(data.rows[1].conditions.software, Software::kTensorRtLlm);
+  EXPECT_EQ(data.rows[1].weight, 1.0f) << "back to back: no call's jitter";
+  EXPECT_EQ(data.report.back(),
+            "left out 2 rows that are faster than their bound: a cache was warm, or the work less "
+            "than they say");
+}
+
+TEST(TrainingData, EveryRowMeetsTheLawUnderItsOwnConditions) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "attention.csv",
+             "gpu,op,dtype,batch,heads,kv_heads,queries,keys,head_size,causal,l2,latency_s\n"
+             "H100,attention,bf16,1,32,8,512,512,128,1,warm,9e-5\n"
+             "H100,attention,bf16,1,32,8,512,512,128,1,cold,9e-5\n");
+  write_file(folder.path() / "products.csv",
+             "gpu,op,dtype,m,n,k,l2,latency_s\n"
+             "H100,gemm,bf16,512,512,512,warm,1e-5\nH100,gemm,bf16,512,512,512,cold,1e-5\n");
+  const TrainingData data = prepare_training_data({read_measurements(folder.path())}, {});
+  ASSERT_EQ(data.rows.size(), 4u);
+  Weights weights;
+  const auto tables = make_tables(data, weights, 1);
+  for (const NetKind kind : {NetKind::kAttention, NetKind::kTensorMatmul}) {
+    const KindTable& table = tables[static_cast<size_t>(kind)];
+    ASSERT_EQ(table.count(), 2u) << net_name(kind);
+    EXPECT_EQ(data.rows[table.index[0]].conditions.caches, Caches::kWarm);
+    EXPECT_EQ(data.rows[table.index[1]].conditions.caches, Caches::kCold);
+    EXPECT_EQ(data.rows[table.index[0]].seconds, data.rows[table.index[1]].seconds);
+    EXPECT_LT(table.law_s[0], table.law_s[1]) << net_name(kind) << " with operands in L2";
+    EXPECT_GT(table.log_ratio[0], table.log_ratio[1]);
+  }
+  EXPECT_TRUE(data.report.empty());
+}
+
+TEST(TrainingData, RowsNearTheFloorOfASlowHostAreLeftOut) {
+  const TemporaryFolder folder;
+  const auto rows_of = [&](const std::string& rows) {
+    write_file(folder.path() / "gemm.csv", "gpu,software,dtype,m,n,k,latency_ms\n" + rows);
+    return prepare_training_data({read_measurements(folder.path())}, {});
+  };
+  // A small product in 60 us: the host's. All up to 108 us may be; the long one is not.
+  const TrainingData hosts = rows_of(
+      "H100,vllm 1,bfloat16,16,1024,1024,0.060\nH100,vllm 1,bfloat16,256,4096,4096,0.100\n"
+      "H100,vllm 1,bfloat16,8192,8192,8192,1.6\n");
+  ASSERT_EQ(hosts.rows.size(), 1u);
+  EXPECT_EQ(hosts.rows[0].seconds, 1.6e-3);
+  EXPECT_EQ(hosts.report.back(),
+            "left out 2 rows near the floor of a host that launched without a graph");
+  // The same with a fast small product, and without any small one.
+  EXPECT_EQ(rows_of("H100,vllm 1,bfloat16,16,1024,1024,0.006\n"
+                    "H100,vllm 1,bfloat16,256,4096,4096,0.100\n")
+                .rows.size(),
+            2u);
+  EXPECT_EQ(rows_of("H100,vllm 1,bfloat16,8192,8192,8192,1.6\n"
+                    "H100,vllm 1,bfloat16,8192,8192,8192,1.7\n")
+                .rows.size(),
+            2u);
+}
+
+TEST(TrainingData, RowsAreBoundByTheClockThatWasInForce) {
+  MeasurementSet set{.sources = {"a"}, .kernels = {}, .models = {}, .unmatched = {}};
+  const Device device = find_device("H100");
+  const double clock_hz = device.gpu().boost_clock_hz / 2;
+  const Kernel kernel =
+      kernels_of_sizes("gemm", DType::kBf16, {{"m", 8192}, {"n", 8192}, {"k", 8192}}).front();
+  const double least_s =
+      static_cast<double>(kernel.flops) / device.matmul_peak(DType::kBf16);  // at the boost clock
+  for (const double share : {1.5, 2.5}) {
+    set.kernels.push_back({.gpu = "H100",
+                           .op = "gemm",
+                           .kernel = kernel,
+                           .conditions = {.clock_hz = clock_hz},
+                           .measured_s = share * least_s,
+                           .protocol = Protocol::kBackToBack});
+  }
+  const TrainingData data = prepare_training_data({set}, {});
+  ASSERT_EQ(data.rows.size(), 1u) << "the first is faster than half the clock allows";
+  EXPECT_DOUBLE_EQ(data.rows[0].seconds, 2.5 * least_s);
+  EXPECT_EQ(data.devices[data.rows[0].device].gpu().boost_clock_hz, device.gpu().boost_clock_hz);
+  EXPECT_EQ(data.running(data.rows[0]).gpu().boost_clock_hz, clock_hz);
+}
+
+}  // namespace
+}  // namespace tilecast
