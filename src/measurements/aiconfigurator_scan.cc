@@ -34,7 +34,14 @@ bool has_other_channels(const AiTable& table, size_t row, Software software) {
   return software == Software::kTensorRtLlm || table.text(row, "software") == "sglang 0.5.10";
 }
 
+/// Of one token, the kernels for prompts take five times as long as those for generation, which a
+/// kernel's sizes do not tell apart.
+bool is_prompt_of_one(const AiTable& table, size_t row) {
+  return table.text(row, "phase") != "generation" && table.size(row, "seq_len") == 1;
+}
+
 void read_delta_net(AiTable& table, size_t row, RowFacts facts) {
+  if (is_prompt_of_one(table, row)) return table.skip("prompts of one token");
   const int64_t keys = table.size(row, "num_k_heads"), values = table.size(row, "num_v_heads");
   const int64_t key_dim = table.size(row, "head_k_dim"), value_dim = table.size(row, "head_v_dim");
   const std::string& kernel = table.text(row, "kernel");
@@ -62,6 +69,7 @@ void read_delta_net(AiTable& table, size_t row, RowFacts facts) {
 }
 
 void read_mamba(AiTable& table, size_t row, RowFacts facts) {
+  if (is_prompt_of_one(table, row)) return table.skip("prompts of one token");
   const std::string& kernel = table.text(row, "kernel");
   if (!is_convolution(kernel))
     return table.skip(fmt::format("kernel '{}' is not forecast", kernel));

@@ -30,11 +30,6 @@ double ramp(double x, double low, double high) {
   return std::clamp((x - low) / (high - low), 0.0, 1.0);
 }
 
-double waves_of(double blocks_per_sm, double idle_share) {
-  if (blocks_per_sm <= 1) return 1;
-  return blocks_per_sm + idle_share * (std::ceil(blocks_per_sm) - blocks_per_sm);
-}
-
 double launch_latency_s(double microseconds, const Chip& chip) {
   constexpr double kReferenceHz = 1.7e9;
   return microseconds * 1e-6 * std::sqrt(kReferenceHz / chip.clock_hz);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "devices/device.h"
 
 namespace tilecast {
@@ -23,10 +25,20 @@ struct Chip {
 /// 0 below `low`, 1 above `high`, linear in between.
 double ramp(double x, double low, double high);
 
+/// The least whole number that is not below x, for 0 <= x < 2^53. std::ceil is a call on processors
+/// without SSE 4.1, which builds do not require.
+inline double ceil_of(double x) {
+  const auto whole = static_cast<double>(static_cast<int64_t>(x));
+  return whole < x ? whole + 1 : whole;
+}
+
 /// Blocks of equal work on the SMs: how many of them run one after the other. Below one wave it is
 /// 1. `idle_share` is the part of a partly filled last wave that counts: 0 where blocks start as
 /// soon as others end, 1 where all of a wave end together.
-double waves_of(double blocks_per_sm, double idle_share);
+inline double waves_of(double blocks_per_sm, double idle_share) {
+  if (blocks_per_sm <= 1) return 1;
+  return blocks_per_sm + idle_share * (ceil_of(blocks_per_sm) - blocks_per_sm);
+}
 
 /// Latency of a launch, given for a clock of 1.7 GHz. It neither scales with the clock nor is it
 /// constant: 2.5 us on A100 (1.41 GHz), 2.45 on H100 (1.98), 1.65 on L40S (2.52), 1.8 on B200

@@ -26,7 +26,7 @@ void forest_add(const Forest& forest, const float* inputs, size_t width, size_t 
   // A block of inputs stays in the cache while the trees go over it; a few walk a tree in step, so
   // that one's loads hide the other's.
   constexpr size_t kBlock = 64;
-  constexpr size_t kAbreast = 4;
+  constexpr size_t kAbreast = 8;
   std::vector<int16_t> x(kBlock * width);
   for (size_t start = 0; start < count; start += kBlock) {
     const size_t used = std::min(kBlock, count - start);

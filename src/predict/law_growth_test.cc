@@ -33,15 +33,19 @@ std::vector<Growth> draw_linear_attention(size_t count, Rng& rng) {
   for (size_t i = 0; i < count; ++i) {
     const bool scan = i % 2 == 0;
     const char* op = scan ? "linear_scan" : "causal_conv1d";
-    SizeList sizes = {{"batch", size(7)}, {"tokens", 2 * size(13)}};
+    // A single token, every fourth time, has a kernel of its own: its batch or heads grow.
+    const bool step = scan && i % 4 == 0;
+    SizeList sizes = {{"batch", size(7)}, {"tokens", step ? 1 : 2 * size(13)}};
     if (scan) {
       sizes.push_back({"heads", size(6)});
       sizes.push_back({"head_dim", 128});
+      sizes.push_back({"cached", 1});
     } else {
       sizes.push_back({"channels", size(14)});
     }
     SizeList grown = sizes;
-    const std::string_view dimension = sizes[rng.below(scan ? 3 : 2)].name;
+    const std::string_view dimension =
+        sizes[step ? 2 * rng.below(2) : rng.below(scan ? 3 : 2)].name;
     integer_in(grown, dimension) *= 2;
     growths.push_back({kernels_of_sizes(op, DType::kBf16, sizes).front(),
                        kernels_of_sizes(op, DType::kBf16, grown).front(),

@@ -20,7 +20,7 @@ struct Sizes {
         m(static_cast<double>(gemm.m)),
         n(static_cast<double>(gemm.n)),
         k(static_cast<double>(gemm.k)) {}
-  double tiles(Tile tile) const { return batch * std::ceil(m / tile.m) * std::ceil(n / tile.n); }
+  double tiles(Tile tile) const { return batch * ceil_of(m / tile.m) * ceil_of(n / tile.n); }
 };
 
 /// Cycles that the blocks of an SM take beside their steps of k.
@@ -64,8 +64,12 @@ Blocks best_blocks(const Sizes& sizes, const std::array<Tile, kTiles>& tiles,
   return best;
 }
 
-double p_norm(double a, double b, double p) {
-  return std::pow(std::pow(a, p) + std::pow(b, p), 1 / p);
+// Powers without calls: a law is computed for every kernel.
+double root_of_squares(double a, double b) { return std::sqrt(a * a + b * b); }
+double power_2_5(double x) { return x * x * std::sqrt(x); }
+double power_14(double x) {
+  const double square = x * x, fourth = square * square;
+  return fourth * fourth * fourth * square;
 }
 
 // ---- Single precision.
@@ -125,14 +129,13 @@ struct TensorConstants {
   double launch_us;
   double chain;                    ///< least cycles of a step of k
   double ramp_us;                  ///< until DRAM streams at its full rate
-  double p;                        ///< how memory and compute overlap
   double l2_bytes;                 ///< per clock and SM
   double energy_hbm, energy_gddr;  ///< J per FLOP
 };
 constexpr TensorConstants k16Bit = {
-    {2300, 1050, 0, 0.03, 0.05, 64}, 1.6, 1.6, 2.8, 2.2, 5.5, 0.25e-12, 0.60e-12};
+    {2300, 1050, 0, 0.03, 0.05, 64}, 1.6, 1.6, 2.8, 5.5, 0.25e-12, 0.60e-12};
 constexpr TensorConstants k8Bit = {
-    {2500, 20000, 0, 0.10, 0.7, 64}, 1.7, 1.0, 2.3, 2.0, 5.0, 0.20e-12, 0.50e-12};
+    {2500, 20000, 0, 0.10, 0.7, 64}, 1.7, 1.0, 2.3, 5.0, 0.20e-12, 0.50e-12};
 
 /// Copies of the weight over which a benchmark of this software alternates.
 double weight_copies(const Conditions& conditions, double weight_bytes, const Chip& chip) {
@@ -189,13 +192,14 @@ LawTime single_precision_law(const Kernel& kernel, const Chip& chip, const Condi
   // Calls one after the other find small operands in L2.
   const double from_dram = 0.4 + 0.6 * ramp(bytes / chip.l2_bytes, 0.4, 0.6);
   const double memory_s = from_dram * bytes / chip.dram_bytes_per_s;
-  double seconds = p_norm(chip.seconds(best.cycles), memory_s, 2.5);
+  const double compute_s = chip.seconds(best.cycles);
+  double seconds = std::pow(power_2_5(compute_s) + power_2_5(memory_s), 1 / 2.5);
   if (!on_matrix_units) {
     const double limit_s =
         static_cast<double>(kernel.flops) * vector_energy(chip) / chip.board_power_w;
     // A sharp maximum without a corner.
     const double larger = std::max(seconds, limit_s), smaller = std::min(seconds, limit_s);
-    seconds = larger * std::pow(1 + std::pow(smaller / larger, 14), 1.0 / 14);
+    seconds = larger * std::pow(1 + power_14(smaller / larger), 1.0 / 14);
   }
   return {seconds, best.tile};
 }
@@ -232,7 +236,7 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
       cold_s * (1 - warm) + std::min(cold_s, bytes / chip.l2_bytes_per_s(c.l2_bytes)) * warm +
       c.ramp_us * 1e-6 * bytes / (bytes + chip.dram_bytes_per_s * 2e-6) * (1 - warm / 2);
   return {launch_latency_s(c.launch_us, chip) + quantization_s(sizes, kernel, conditions, chip) +
-              p_norm(memory_s, chip.seconds(best.cycles), c.p),
+              root_of_squares(memory_s, chip.seconds(best.cycles)),
           best.tile};
 }
 

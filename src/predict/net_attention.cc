@@ -40,6 +40,7 @@ constexpr auto kAttention = std::to_array<F>({
        return log2_of(static_cast<double>(x.a.batch) * static_cast<double>(x.a.kv_heads));
      }},
     {"log2_bytes", [](const Inputs& x) { return log2_of(x.kernel.bytes()); }},
+    {"log2_flops", [](const Inputs& x) { return log2_of(x.kernel.flops); }},
     {"align_keys", [](const Inputs& x) { return alignment(x.a.keys, 7); }},
     {"window_binds", [](const Inputs& x) { return flag(x.a.window > 0 && x.a.window < x.a.keys); }},
     // Whether it binds or not: on L40S vLLM has another kernel for it, up to 50 times slower.
@@ -53,7 +54,6 @@ constexpr auto kAttention = std::to_array<F>({
 constexpr auto kPrefill = std::to_array<F>({
     {"is_causal", [](const Inputs& x) { return flag(x.a.causal); }},
     {"log2_queries", [](const Inputs& x) { return log2_of(x.a.queries); }},
-    {"log2_flops", [](const Inputs& x) { return log2_of(x.kernel.flops); }},
     {"fill_m", [](const Inputs& x) { return fill_of(x.a.queries, 128); }},
     {"log2_tiles",
      [](const Inputs& x) {

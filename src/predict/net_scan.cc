@@ -1,5 +1,7 @@
 // Linear attention: recurrences over tokens, and the short convolutions before them.
 
+#include <algorithm>
+
 #include "ops/op_def.h"
 #include "predict/features.h"
 
@@ -11,9 +13,13 @@ using F = Feature<Kernel>;
 const Scan& scan_of(const Kernel& kernel) { return std::get<Scan>(kernel.shape); }
 
 constexpr auto kScanFeatures = std::to_array<F>({
-    {"log2_batch", [](const Kernel& x) { return log2_of(scan_of(x).batch); }},
+    // Few layers were measured: heads of one sequence and of several count alike.
+    {"log2_all_heads",
+     [](const Kernel& x) {
+       return log2_of(static_cast<double>(scan_of(x).batch) *
+                      static_cast<double>(scan_of(x).heads));
+     }},
     {"log2_tokens", [](const Kernel& x) { return log2_of(scan_of(x).tokens); }},
-    {"log2_heads", [](const Kernel& x) { return log2_of(scan_of(x).heads); }},
     {"log2_head_size", [](const Kernel& x) { return log2_of(scan_of(x).head_dim); }},
     {"log2_state_size", [](const Kernel& x) { return log2_of(scan_of(x).state_dim); }},
     {"log2_bytes", [](const Kernel& x) { return log2_of(x.bytes()); }},
@@ -23,7 +29,12 @@ constexpr auto kScanFeatures = std::to_array<F>({
 constexpr auto kConvFeatures = std::to_array<F>({
     {"log2_bytes", [](const Kernel& x) { return log2_of(x.bytes()); }},
     {"log2_flops", [](const Kernel& x) { return log2_of(x.flops); }},
-    {"log2_read_bytes", [](const Kernel& x) { return log2_of(x.read_bytes); }},
+    {"log2_elements", [](const Kernel& x) { return log2_of(std::get<Stream>(x.shape).elements); }},
+    {"read_share",
+     [](const Kernel& x) {
+       return static_cast<float>(static_cast<double>(x.read_bytes) /
+                                 static_cast<double>(std::max<int64_t>(1, x.bytes())));
+     }},
 });
 
 bool is_causal_conv(const Kernel& kernel) {
@@ -31,20 +42,26 @@ bool is_causal_conv(const Kernel& kernel) {
   return kernel.op == op && kernel.is<Stream>();
 }
 
-}  // namespace
-
-NetDef scan_net() {
-  return {.name = "scan",
+template <bool kStep>
+NetDef net(std::string_view name) {
+  return {.name = name,
           .covers =
               [](const Kernel& kernel) {
                 const Scan* scan = kernel.as<Scan>();
-                return scan != nullptr && !scan->backward;
+                return scan != nullptr && !scan->backward && (scan->tokens == 1) == kStep;
               },
           .law = scan_law,
           .features = FeatureTable<kScanFeatures>::names(),
           .learning = kLearnedFromLayers,
           .make = [](const Kernel& kernel) { return FeatureTable<kScanFeatures>::values(kernel); }};
 }
+
+}  // namespace
+
+NetDef scan_net() { return net<false>("scan"); }
+
+/// Software has another kernel for one token of each sequence.
+NetDef scan_step_net() { return net<true>("scan_step"); }
 
 NetDef causal_conv_net() {
   return {.name = "causal_conv",

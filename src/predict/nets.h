@@ -26,9 +26,10 @@ enum class NetKind : uint8_t {
   kAttention,
   kDecodeAttention,
   kExperts,
-  kScan
+  kScan,
+  kScanStep
 };
-inline constexpr size_t kNetCount = 10;
+inline constexpr size_t kNetCount = 11;
 
 /// Most features that any kind has.
 inline constexpr size_t kMaxFeatures = 32;
@@ -120,5 +121,6 @@ NetDef decode_attention_net();
 NetDef experts_net();
 NetDef causal_conv_net();
 NetDef scan_net();
+NetDef scan_step_net();
 
 }  // namespace tilecast
