@@ -95,16 +95,13 @@ class Evaluator {
       }
       std::vector<KernelTime> times(kernels.size());
       predict_each(forecaster_.impl().predictor(predictor_), kernels, conditions, *found, times);
-      std::array<CallOverhead, kNetCount> overheads;
-      for (size_t n = 0; n < kNetCount; ++n)
-        overheads[n] =
-            call_overhead(forecaster_.impl().weights.nets[n], static_cast<NetKind>(n), *found);
       for (size_t i = 0; i < rows.size(); ++i) {
         CallOverhead overhead;
         const std::optional<NetKind> kind = find_net(kernels[i]);
         if (kind && rows[i]->protocol == Protocol::kSingleCall &&
             predictor_ != PredictorKind::kRoofline)
-          overhead = overheads[static_cast<size_t>(*kind)];
+          overhead =
+              call_overhead(forecaster_.impl().weights.net(*kind), *kind, *found, rows[i]->op);
         samples[{found->id, rows[i]->op, std::string(precision_name(kernels[i])),
                  std::string(software_name(conditions[i].software))}]
             .push_back({rows[i]->measured_s, times[i].seconds + overhead.seconds,

@@ -71,12 +71,15 @@ void add_residual(const Applied& applied, Software software, InputRows inputs,
     log_factors[r] += residuals[r] * known_share(*learned, &inputs.data[r * inputs.width]);
 }
 
-CallOverhead call_overhead(const Net& net, NetKind kind, const Device& device) {
+CallOverhead call_overhead(const Net& net, NetKind kind, const Device& device,
+                           std::string_view op) {
   // A machine is not a device: one that merely resembles a measured one says nothing of its host.
   constexpr float kSameDevice = 0.9f;
   const Applied applied = applied_residual(net, kind, device);
   if (applied.nearest == nullptr || applied.similarity < kSameDevice) return net.call_overhead;
-  const double own = applied.nearest->call_overhead_s;
+  const auto known = applied.nearest->call_overhead_s.find(op);
+  if (known == applied.nearest->call_overhead_s.end()) return net.call_overhead;
+  const double own = known->second;
   return {own, own, own};
 }
 

@@ -41,9 +41,9 @@ struct InputRows {
 void add_residual(const Applied& applied, Software software, InputRows inputs,
                   std::span<float> log_factors);
 
-/// What single calls on an idle machine add to a net's kernels: a measured device's own, or what
-/// the machines of the others say.
-CallOverhead call_overhead(const Net& net, NetKind kind, const Device& device);
+/// What single calls of an operator on an idle machine add to a kernel: a measured device's own, or
+/// what the machines of the others say of the kind.
+CallOverhead call_overhead(const Net& net, NetKind kind, const Device& device, std::string_view op);
 
 /// A kernel's size for intervals: its law in units of a short launch, 2 us.
 double size_of(double law_s);

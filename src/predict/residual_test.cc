@@ -195,9 +195,10 @@ TEST(Learned, AForecastIsTheLawTimesTheClassesResidual) {
 TEST(MeasuredDevices, AMeasuredMachinesCallOverheadIsItsOwn) {
   const Net& net = embedded_weights().net(NetKind::kElementwise);
   const CallOverhead v100 =
-      call_overhead(net, NetKind::kElementwise, find_device("V100-PCIE-32GB"));
+      call_overhead(net, NetKind::kElementwise, find_device("V100-PCIE-32GB"), "add");
   EXPECT_EQ(v100.low_s, v100.high_s);
-  const CallOverhead unknown = call_overhead(net, NetKind::kElementwise, find_device("H100"));
+  const CallOverhead unknown =
+      call_overhead(net, NetKind::kElementwise, find_device("H100"), "add");
   EXPECT_EQ(unknown, net.call_overhead);
   EXPECT_LT(unknown.low_s, unknown.high_s);
 }

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,9 +50,9 @@ struct MeasuredDevice {
   Signature signature{};
   std::vector<Combination> measured;  ///< that its rows hold
   IntervalLaw interval;               ///< of its held-out rows
-  /// What a single call on the device's idle machine adds to a kernel's time in its measurements;
-  /// wanted to compare with such measurements, not part of a forecast.
-  double call_overhead_s = 0;
+  /// By operator, what a single call on the device's idle machine adds to a kernel's time in its
+  /// measurements; wanted to compare with such measurements, not part of a forecast.
+  std::map<std::string, double, std::less<>> call_overhead_s;
 
   bool operator==(const MeasuredDevice&) const = default;
 };

@@ -107,7 +107,8 @@ class Reader {
     device.signature = json.at("signature").get<Signature>();
     for (const Json& item : json.at("measured")) device.measured.push_back(read_combination(item));
     device.interval = read_interval(json.at("interval"));
-    device.call_overhead_s = json.at("call_overhead_s").get<double>();
+    for (const auto& [op, seconds] : json.at("call_overhead_s").items())
+      device.call_overhead_s[op] = seconds.get<double>();
     return device;
   }
 

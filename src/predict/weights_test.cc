@@ -42,7 +42,7 @@ Weights small_weights() {
                          {Software::kVllm, DType::kBf16, DType::kFp8,
                           QuantScheme::kInt4WeightOnly}},
             .interval = {.low_log = {-0.1, -0.1, -0.1}, .high_log = {0.1, 0.1, 0.1}},
-            .call_overhead_s = 2e-5}}});
+            .call_overhead_s = {{"linear", 2e-5}}}}});
   return weights;
 }
 

@@ -164,10 +164,11 @@ class Preparer {
       group.call_overhead_s =
           std::max(0.0, smallest_excess(calls[{group.device, group.op}]) - kLatencyFloor);
       if (known_ != nullptr)
-        group.call_overhead_s = std::min(
-            group.call_overhead_s, call_overhead(known_->net(kinds.at(group.op)),
-                                                 kinds.at(group.op), data_.devices[group.device])
-                                       .seconds);
+        group.call_overhead_s =
+            std::min(group.call_overhead_s,
+                     call_overhead(known_->net(kinds.at(group.op)), kinds.at(group.op),
+                                   data_.devices[group.device], group.op)
+                         .seconds);
     }
     for (TrainingRow& row : data_.rows) {
       row.seconds = std::max(row.seconds - data_.groups[row.group].call_overhead_s, 1e-7);

@@ -135,21 +135,18 @@ std::vector<TrainError> table(ErrorMap& errors) {
 }
 
 void set_call_overheads(Net& net, NetKind kind, const TrainingData& data) {
-  std::map<size_t, double> by_device;
+  std::vector<double> values;
   std::vector<bool> seen(data.groups.size(), false);
   for (const TrainingRow& row : data.rows) {
     if (net_of(row.kernel) != kind || seen[row.group]) continue;
     seen[row.group] = true;
     const RowGroup& group = data.groups[row.group];
-    if (group.call_overhead_s > 0)
-      by_device[group.device] = std::max(by_device[group.device], group.call_overhead_s);
-  }
-  std::vector<double> values;
-  for (const auto& [device, value] : by_device) {
-    values.push_back(value);
+    if (group.call_overhead_s == 0) continue;
+    values.push_back(group.call_overhead_s);
     for (ClassResidual& residual : net.classes) {
       for (MeasuredDevice& measured : residual.devices) {
-        if (measured.source == data.devices[device].id) measured.call_overhead_s = value;
+        if (measured.source == data.devices[group.device].id)
+          measured.call_overhead_s[group.op] = group.call_overhead_s;
       }
     }
   }
@@ -157,7 +154,6 @@ void set_call_overheads(Net& net, NetKind kind, const TrainingData& data) {
   std::sort(values.begin(), values.end());
   net.call_overhead = {values[values.size() / 2], values.front(), values.back()};
 }
-
 /// Whether a net without the device still knows its class.
 bool knows_class(const Net& net, const Device& device) {
   return std::any_of(net.classes.begin(), net.classes.end(), [&](const ClassResidual& residual) {
