@@ -14,7 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OPS = {"gemm": "products", "quantized_linear": "products", "attention": "attention, prefill",
-       "attention (encoder)": "attention, encoder", "cached_attention": "attention, decode", "experts": "experts"}
+       "attention (encoder)": "attention, encoder", "cached_attention": "attention, decode", "experts": "experts",
+       "attention (latent)": "latent attention, prefill", "cached_attention (latent)": "latent attention, decode",
+       "matmul (warm L2)": "latent attention, products", "linear_scan": "scans, prompts",
+       "linear_scan (decode)": "scans, steps", "causal_conv1d (warm L2)": "short convolutions"}
 
 
 FP32_COLUMNS = ["linear", "matmul", "elementwise", "softmax", "layer_norm"]
@@ -24,7 +27,7 @@ def print_fp32(errors: list) -> None:
     """Mean error (rows) by GPU; the pointwise operators are joined, weighted by rows."""
     table = defaultdict(lambda: defaultdict(lambda: [0.0, 0]))
     for e in errors:
-        if e["dtype"] == "fp32":
+        if e["dtype"] == "fp32" and e["software"] != "rocblas":
             cell = table[e["gpu"]][e["op"] if e["op"] in FP32_COLUMNS else "elementwise"]
             cell[0] += e["mape_percent"] * e["count"]
             cell[1] += e["count"]
@@ -36,7 +39,23 @@ def print_fp32(errors: list) -> None:
 
 
 def low_precision(e: dict) -> bool:
-    return e["op"] in OPS and e["dtype"] != "fp32"
+    return e["op"] in OPS and e["dtype"] != "fp32" and e["software"] != "rocblas"
+
+
+def print_rocblas(errors: list) -> None:
+    """Mean error (rows) of rocBLAS's products by GPU and precision, over all its operators."""
+    table = defaultdict(lambda: defaultdict(lambda: [0.0, 0]))
+    for e in errors:
+        if e["software"] == "rocblas":
+            cell = table[e["dtype"]][e["gpu"]]
+            cell[0] += e["mape_percent"] * e["count"]
+            cell[1] += e["count"]
+    gpus = sorted({gpu for row in table.values() for gpu in row})
+    print("| products | " + " | ".join(gpus) + " |\n|---|" + "--:|" * len(gpus))
+    for dtype in sorted(table):
+        cells = [f"{table[dtype][g][0] / table[dtype][g][1]:.1f} ({table[dtype][g][1]})" if g in table[dtype] else ""
+                 for g in gpus]
+        print(f"| {dtype} | " + " | ".join(cells) + " |")
 
 
 def short(gpu: str) -> str:
@@ -82,6 +101,10 @@ def main() -> int:
     for what, rows in left_out.items():
         print(f"FP32 kernels, {what} left out: mean % (rows)\n")
         print_fp32(rows)
+        print()
+    for what, rows in [("held out", errors["held_out"]), *((f"{w} left out", r) for w, r in left_out.items())]:
+        print(f"rocBLAS, {what}: mean % (rows)\n")
+        print_rocblas(rows)
         print()
     print("Layers held out: mean % (median)\n")
     print_table(errors["held_out"], lambda e: f"{e['mape_percent']:.1f} ({e['median_percent']:.1f})")

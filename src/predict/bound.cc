@@ -30,11 +30,13 @@ double matrix_peak_of(const Kernel& kernel, const Device& device) {
 }
 
 /// Everything but matrix products runs on the vector lanes; types that they lack are computed in
-/// FP32.
+/// FP32. Kernels of linear recurrences compute chunks of several tokens as matrix products.
 double compute_s(const Kernel& kernel, const Device& device) {
-  const double peak = kernel.uses_matrix_units() ? matrix_peak_of(kernel, device)
-                                                 : std::max(device.gpu().vector_peak(kernel.dtype),
-                                                            device.gpu().vector_peak(DType::kFp32));
+  double peak = kernel.uses_matrix_units() ? matrix_peak_of(kernel, device)
+                                           : std::max(device.gpu().vector_peak(kernel.dtype),
+                                                      device.gpu().vector_peak(DType::kFp32));
+  const Scan* scan = kernel.as<Scan>();
+  if (scan != nullptr && scan->tokens > 1) peak = std::max(peak, device.matmul_peak(kernel.dtype));
   return static_cast<double>(kernel.flops) / peak;
 }
 

@@ -10,6 +10,9 @@
 namespace tilecast {
 namespace {
 
+/// 2: it adds to the logarithm of the time; before, to a logit of utilization.
+constexpr int kSchemaVersion = 2;
+
 [[noreturn]] void broken(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kInput,
               fmt::format("{}: not a usable calibration: {}; make one with 'tilecast calibrate'",
@@ -22,6 +25,9 @@ CalibrationNet read_net(const Json& json, NetKind kind, const std::string& where
   const std::optional<int64_t> rows = whole_number(json.at("rows"), 0, kMostRows);
   if (!rows) broken(where, fmt::format("'{}': rows is no count of rows", net_name(kind)));
   net.rows = static_cast<size_t>(*rows);
+  if (json.at("features").get<std::vector<std::string>>() !=
+      std::vector<std::string>(feature_names(kind).begin(), feature_names(kind).end()))
+    broken(where, fmt::format("'{}' has other features than this version", net_name(kind)));
   net.offset = json.at("offset").get<double>();
   net.length = json.at("length").get<double>();
   net.points = json.at("points").get<std::vector<float>>();
@@ -60,7 +66,8 @@ double CalibrationNet::at(const float* x, size_t width) const {
 Calibration parse_calibration(std::string_view content, const std::string& where) {
   const Json json = parse_json(content, where);
   try {
-    if (!whole_number(json.at("schema_version"), 1, 1)) broken(where, "unknown schema_version");
+    if (!whole_number(json.at("schema_version"), kSchemaVersion, kSchemaVersion))
+      broken(where, fmt::format("it is not of version {} of the format", kSchemaVersion));
     Calibration calibration;
     calibration.gpu = json.at("gpu").get<std::string>();
     calibration.signature = json.at("signature").get<Signature>();
@@ -83,6 +90,7 @@ std::string serialize_calibration(const Calibration& calibration) {
     if (net.rows == 0) continue;
     nets[std::string(net_name(static_cast<NetKind>(n)))] = {
         {"rows", net.rows},
+        {"features", feature_names(static_cast<NetKind>(n))},
         {"offset", net.offset},
         {"length", net.length},
         {"points", net.points},
@@ -92,7 +100,7 @@ std::string serialize_calibration(const Calibration& calibration) {
         {"error_before_percent", net.error_before_percent},
         {"error_after_percent", net.error_after_percent}};
   }
-  return Json{{"schema_version", 1},
+  return Json{{"schema_version", kSchemaVersion},
               {"gpu", calibration.gpu},
               {"signature", calibration.signature},
               {"nets", nets}}

@@ -57,8 +57,9 @@ std::string_view Coverages::unmeasured(const Kernel& kernel, const Coverage& cov
   return forms.empty() ? coverage.missing : last_form_name(forms);
 }
 
-Spread spread_of(const Net& net, const Applied& applied, const Coverage& coverage, double size) {
-  const IntervalLaw& unseen = coverage.in_class ? net.sibling_interval : net.interval;
+Spread spread_of(const Applied& applied, const Coverage& coverage, double size) {
+  const IntervalLaw& unseen =
+      coverage.in_class ? applied.residual->interval : *applied.unmeasured_class;
   const IntervalLaw::Logs logs = unseen.at(size);
   Spread spread{logs.low, logs.high, unseen.common_share};
   if (!coverage.on_nearest || applied.similarity <= kNegligible) return spread;

@@ -46,6 +46,6 @@ struct Spread {
 
 /// That of left-out devices of a measured class or of left-out classes; nearer to that of a
 /// measured device the more alike the two are. `size` as size_of.
-Spread spread_of(const Net& net, const Applied& applied, const Coverage& coverage, double size);
+Spread spread_of(const Applied& applied, const Coverage& coverage, double size);
 
 }  // namespace tilecast

@@ -27,8 +27,10 @@ Net two_classes() {
   Net net;
   net.trained_on.vendors = {"nvidia"};
   net.classes = {measured_on("A100-PCIE-40GB", {kBf16}), measured_on("H100", {kBf16, kFp8})};
-  net.sibling_interval = {.low_log = {-0.2, -0.2, -0.2}, .high_log = {0.2, 0.2, 0.2}};
-  net.interval = {.low_log = {-0.4, -0.4, -0.4}, .high_log = {0.4, 0.4, 0.4}};
+  for (ClassResidual& residual : net.classes)
+    residual.interval = {.low_log = {-0.2, -0.2, -0.2}, .high_log = {0.2, 0.2, 0.2}};
+  net.vendor_intervals["nvidia"] = {.low_log = {-0.4, -0.4, -0.4}, .high_log = {0.4, 0.4, 0.4}};
+  net.interval = {.low_log = {-0.8, -0.8, -0.8}, .high_log = {0.8, 0.8, 0.8}};
   return net;
 }
 
@@ -66,7 +68,7 @@ TEST(Coverage, AnIntervalIsTheDevicesItsClassesOrThatOfALeftOutClass) {
     const Device device = find_device(gpu);
     const Applied applied = applied_residual(net, NetKind::kTensorMatmul, device);
     Coverages coverages(net, applied, device);
-    return spread_of(net, applied, coverages.of(combination), 10).high;
+    return spread_of(applied, coverages.of(combination), 10).high;
   };
   EXPECT_NEAR(high("H100", kFp8), 0.1, 1e-9);
   EXPECT_GT(high("H200", kFp8), 0.1) << "between the measured device's";

@@ -18,6 +18,7 @@ float alignment(int64_t x, int limit) {
 }
 
 float fill_of(int64_t size, int64_t block) {
+  if (size <= 0) return 0;
   return static_cast<float>(size) / static_cast<float>(ceil_divide(size, block) * block);
 }
 

@@ -165,11 +165,21 @@ LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   const double dram_time = share_of_dram_time(bytes, chip, conditions);
   const double memory_s = dram_time * bytes / chip.dram_bytes_per_s;
   const SoftwareCost software = prefill_cost(conditions.software);
-  const double pass_s =
-      software.passes * dram_time * static_cast<double>(kernel.read_bytes) / chip.dram_bytes_per_s;
+  // Queries, and keys and values of the new tokens; the rest of the cache was written before.
+  const double query_bytes = static_cast<double>(a.batch) * static_cast<double>(a.queries) *
+                             static_cast<double>(a.heads) * static_cast<double>(a.head_dim) *
+                             static_cast<double>(dtype_bits(kernel.dtype)) / 8;
+  const double cache_bytes = std::max(0.0, static_cast<double>(kernel.read_bytes) - query_bytes);
+  const double new_bytes = static_cast<double>(a.batch) * static_cast<double>(a.queries) *
+                           static_cast<double>(a.kv_heads) *
+                           static_cast<double>(a.latent ? a.head_dim : a.head_dim + a.v_head_dim) *
+                           static_cast<double>(dtype_bits(a.kv_dtype)) / 8;
+  const double pass_s = software.passes * dram_time *
+                        (query_bytes + std::min(cache_bytes, new_bytes)) / chip.dram_bytes_per_s;
   // Kernels for wgmma and tcgen05 start more slowly: they set up copies by the tensor memory
   // accelerator. With 8 bits, another launch converts queries or the cache.
-  const bool plain = chip.gpu.matrix_instruction == MatrixInstruction::kMmaSync;
+  const bool plain = chip.gpu.matrix_instruction != MatrixInstruction::kWgmma &&
+                     chip.gpu.matrix_instruction != MatrixInstruction::kTcgen05;
   const bool converts = dtype_bits(kernel.dtype) <= 8 || dtype_bits(a.kv_dtype) <= 8;
   const double launch_us =
       (plain ? kPlainLaunchUs : kLaunchUs) + software.launch_us + (converts ? kConvertUs : 0);

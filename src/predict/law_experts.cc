@@ -30,7 +30,6 @@ double launches_us(Software software) {
 }
 
 struct Layer {
-  const Experts& e;
   double experts;  ///< that get a token, at least one
   double tokens;   ///< of each
   double weight_bytes;
@@ -65,8 +64,7 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
       kernel.scheme != QuantScheme::kNone && !scheme_info(kernel.scheme).compute_dtype.has_value();
   const double experts = std::max(1.0, e.active_experts);
   const double io_bytes = 2.0 * static_cast<double>(kernel.write_bytes);
-  Layer layer{.e = e,
-              .experts = experts,
+  Layer layer{.experts = experts,
               .tokens = std::max(1.0, e.assignments / experts),
               .weight_bytes = std::max(0.0, static_cast<double>(kernel.bytes()) - io_bytes),
               .step_per_element =

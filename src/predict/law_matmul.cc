@@ -178,30 +178,43 @@ double conversion_factor(const Kernel& kernel) {
 
 }  // namespace
 
-LawTime single_precision_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
+namespace {
+
+/// With one of the units that multiply FP32; `limit_s`: the least time that the board's power
+/// allows.
+template <class StepCycles>
+LawTime single_precision_on(const Sizes& sizes, double memory_s, double limit_s, const Chip& chip,
+                            const StepCycles& step_cycles) {
   constexpr BlockCost kCost = {5000, 0, 3000, 0.0375, 0.5, 16};
   constexpr double kSplitsFrom = 128;
+  const Blocks best =
+      best_blocks(sizes, kSingleTiles, kSingleSplits, kSplitsFrom, kCost, chip.sms, step_cycles);
+  const double compute_s = chip.seconds(best.cycles);
+  const double free_s = std::pow(power_2_5(compute_s) + power_2_5(memory_s), 1 / 2.5);
+  // A sharp maximum without a corner.
+  const double larger = std::max(free_s, limit_s), smaller = std::min(free_s, limit_s);
+  return {larger * std::pow(1 + power_14(smaller / larger), 1.0 / 14), best.tile};
+}
+
+}  // namespace
+
+LawTime single_precision_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const Sizes sizes(gemm_of(kernel));
-  const bool on_matrix_units = chip.gpu.matrix_peak(DType::kFp32) > 0;
-  const Blocks best = best_blocks(sizes, kSingleTiles, kSingleSplits, kSplitsFrom, kCost, chip.sms,
-                                  [&](Tile tile, double area, double) {
-                                    return on_matrix_units ? matrix_step_cycles(chip, area)
-                                                           : vector_step_cycles(chip, tile, area);
-                                  });
   const auto bytes = static_cast<double>(kernel.bytes());
   // Calls one after the other find small operands in L2.
   const double from_dram = 0.4 + 0.6 * ramp(bytes / chip.l2_bytes, 0.4, 0.6);
   const double memory_s = from_dram * bytes / chip.dram_bytes_per_s;
-  const double compute_s = chip.seconds(best.cycles);
-  double seconds = std::pow(power_2_5(compute_s) + power_2_5(memory_s), 1 / 2.5);
-  if (!on_matrix_units) {
-    const double limit_s =
-        static_cast<double>(kernel.flops) * vector_energy(chip) / chip.board_power_w;
-    // A sharp maximum without a corner.
-    const double larger = std::max(seconds, limit_s), smaller = std::min(seconds, limit_s);
-    seconds = larger * std::pow(1 + power_14(smaller / larger), 1.0 / 14);
-  }
-  return {seconds, best.tile};
+  const double limit_s =
+      static_cast<double>(kernel.flops) * vector_energy(chip) / chip.board_power_w;
+  const LawTime lanes = single_precision_on(
+      sizes, memory_s, limit_s, chip,
+      [&](Tile tile, double area, double) { return vector_step_cycles(chip, tile, area); });
+  if (chip.gpu.matrix_peak(DType::kFp32) == 0) return lanes;
+  // The power that matrix units need for FP32 is not known: it is not taken to limit them.
+  const LawTime matrix = single_precision_on(
+      sizes, memory_s, 0, chip,
+      [&](Tile, double area, double) { return matrix_step_cycles(chip, area); });
+  return matrix.seconds < lanes.seconds ? matrix : lanes;
 }
 
 LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {

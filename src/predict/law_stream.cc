@@ -17,6 +17,7 @@ double stream_bytes_per_s(const Chip& chip) {
 
 /// Seconds for all bytes but those that stay in L2 between the calls.
 double traffic_s(double bytes, const Chip& chip) {
+  if (bytes <= 0) return 0;
   // Writes stay in L2, less of them the more a call writes beyond its size.
   const double l2 = std::min(chip.l2_bytes, bytes / 2.4);
   const double kept = 1.2 * l2 * bytes / (bytes + 2 * l2);

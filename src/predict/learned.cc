@@ -131,7 +131,7 @@ void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weigh
       row.excess = std::max(row.excess, 1.0);
       row.feature = missing;
     }
-    Spread spread = spread_of(net, applied, coverage, size_of(row.law.seconds));
+    Spread spread = spread_of(applied, coverage, size_of(row.law.seconds));
     if (calibrated.weight > 0) calibrate_spread(calibrated, spread);
     batch.times[batch.rows[r]] =
         finish(row, batch.device, row.law.seconds * std::exp(log_factors[r]), spread);

@@ -11,7 +11,7 @@ const ClassResidual* find_residual(const Net& net, NetKind kind, const Device& d
   const ClassResidual* borrowed = nullptr;
   for (const ClassResidual& residual : net.classes) {
     if (residual.of == own) return &residual;
-    if (residual.of.hbm == own.hbm &&
+    if (!residual.forests.empty() && residual.of.hbm == own.hbm &&
         residual.matrix_instruction == device.gpu().matrix_instruction &&
         residual.matrix_instruction != MatrixInstruction::kNone &&
         (borrowed == nullptr || residual.of.architecture > borrowed->of.architecture))
@@ -33,7 +33,11 @@ float known_share(const SoftwareForest& learned, const float* inputs) {
 }  // namespace
 
 Applied applied_residual(const Net& net, NetKind kind, const Device& device) {
-  Applied applied{.residual = find_residual(net, kind, device)};
+  // In FP32 the law is nearer to PyTorch than the best kernels of a tuning run are.
+  Applied applied{.residual = find_residual(net, kind, device),
+                  .libraries = net_def(kind).learning.borrows};
+  const auto vendor = net.vendor_intervals.find(device.vendor);
+  applied.unmeasured_class = vendor == net.vendor_intervals.end() ? &net.interval : &vendor->second;
   if (applied.residual == nullptr) return applied;
   applied.own_class = applied.residual->of == class_of(device);
   const Signature signature = signature_of(device);
@@ -63,7 +67,7 @@ Outside standardize(const Net& net, const Features& features, float* inputs) {
 void add_residual(const Applied& applied, Software software, InputRows inputs,
                   std::span<float> log_factors) {
   if (applied.residual == nullptr) return;
-  const SoftwareForest* learned = applied.residual->forest_of(software);
+  const SoftwareForest* learned = applied.residual->forest_of(software, applied.libraries);
   if (learned == nullptr) return;
   std::vector<float> residuals(inputs.count, 0.0f);
   forest_add(learned->forest, inputs.data, inputs.width, inputs.count, 1.0f, residuals.data());

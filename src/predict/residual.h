@@ -15,9 +15,12 @@ namespace tilecast {
 struct Applied {
   const ClassResidual* residual = nullptr;  ///< nullptr: none, the law alone
   bool own_class = false;                   ///< else borrowed from another architecture
+  bool libraries = false;                   ///< see ClassResidual::forest_of
   /// How alike the device is to the most similar measured device of the class, and which that is.
   float similarity = 0;
   const MeasuredDevice* nearest = nullptr;
+  /// Of forecasts for classes that were not measured.
+  const IntervalLaw* unmeasured_class = nullptr;
 };
 Applied applied_residual(const Net& net, NetKind kind, const Device& device);
 

@@ -80,6 +80,7 @@ ClassResidual measured_on(const char* gpu) {
   const Device device = find_device(gpu);
   return {.of = class_of(device),
           .matrix_instruction = device.gpu().matrix_instruction,
+          .forests = {{Software::kPyTorch, two_splits()}},
           .devices = {{.source = device.id, .signature = signature_of(device)}}};
 }
 
@@ -112,6 +113,10 @@ TEST(AppliedResidual, IsBorrowedForTheSameMatrixInstructionAndMemoryByKindsThatD
   const Applied borrowed = applied(NetKind::kTensorMatmul, "RTX 5090");
   EXPECT_EQ(borrowed.residual, &net.classes[1]);
   EXPECT_FALSE(borrowed.own_class);
+  net.classes[1].forests.clear();
+  EXPECT_EQ(applied(NetKind::kTensorMatmul, "RTX 5090").residual, &net.classes[0])
+      << "too few rows for a forest";
+  net.classes[1].forests = net.classes[0].forests;
   EXPECT_EQ(borrowed.similarity, 0) << "nothing of a device, only of its kernels";
   EXPECT_EQ(applied(NetKind::kTensorMatmul, "B200").residual, nullptr) << "tcgen05";
   EXPECT_EQ(applied(NetKind::kTensorMatmul, "A100").residual, nullptr) << "HBM";
@@ -128,6 +133,7 @@ TEST(AppliedResidual, IsBorrowedForTheSameMatrixInstructionAndMemoryByKindsThatD
 
 TEST(AppliedResidual, AddsItsForestToTheLogarithm) {
   ClassResidual residual = measured_on("V100");
+  residual.forests.clear();
   const std::vector<float> inputs = {0.2f, 5, 0.9f, -1, 0.9f, 1};
   const InputRows rows{inputs.data(), 2, 3};
   std::vector<float> logs = {0, 1, 2};

@@ -64,10 +64,14 @@ struct ClassResidual {
   MatrixInstruction matrix_instruction{};  ///< of the measured devices
   std::vector<SoftwareForest> forests;
   std::vector<MeasuredDevice> devices;
+  /// Of a device of the class that was not measured: each of `devices` left out in turn. With one
+  /// device: that of such devices of the other classes.
+  IntervalLaw interval;
 
   /// The forest of the software, or of the one whose kernels are nearest to it; nullptr if there is
   /// none.
-  const SoftwareForest* forest_of(Software software) const;
+  /// `libraries`: rocBLAS and PipeWeave, which were measured alone, may stand for others.
+  const SoftwareForest* forest_of(Software software, bool libraries = true) const;
   /// Whether rows of any device hold such kernels.
   bool covers(const Combination& combination) const;
   bool operator==(const ClassResidual&) const = default;
@@ -81,8 +85,9 @@ struct Net {
   std::vector<float> scale;
   std::vector<float> minimum;  ///< outside [minimum, maximum] a forecast extrapolates
   std::vector<float> maximum;
-  IntervalLaw sibling_interval;  ///< of devices left out of training, others of the class in it
-  IntervalLaw interval;          ///< of devices of a class that was left out
+  /// By vendor, of devices of a class that was not measured.
+  std::map<std::string, IntervalLaw, std::less<>> vendor_intervals;
+  IntervalLaw interval;  ///< the same of any vendor
   /// As in MeasuredDevice; what the machines of the measured devices say of others.
   CallOverhead call_overhead;
 

@@ -10,8 +10,8 @@
 namespace tilecast {
 namespace {
 
-constexpr std::string_view kMagic = "tilecast-weights 6\n";
-constexpr int kSchemaVersion = 6;
+constexpr std::string_view kMagic = "tilecast-weights 7\n";
+constexpr int kSchemaVersion = 7;
 constexpr size_t kAlignment = 16;  // as cmake/embed.cmake aligns files
 
 /// FNV-1a over words of 8 bytes, which is enough to notice damage.

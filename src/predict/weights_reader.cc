@@ -47,7 +47,8 @@ class Reader {
     net.scale = float_list(json.at("scale"));
     net.minimum = float_list(json.at("minimum"));
     net.maximum = float_list(json.at("maximum"));
-    net.sibling_interval = read_interval(json.at("sibling_interval"));
+    for (const auto& [vendor, interval] : json.at("vendor_intervals").items())
+      net.vendor_intervals[vendor] = read_interval(interval);
     net.interval = read_interval(json.at("interval"));
     const auto overhead = json.at("call_overhead_s").get<std::array<double, 3>>();
     net.call_overhead = {overhead[0], overhead[1], overhead[2]};
@@ -63,6 +64,7 @@ class Reader {
                          fmt::format("model '{}' has {} features, but one of its lists has {}",
                                      net_name(kind), width, list->size()));
     }
+    check_range(net.minimum, net.maximum);
     for (float scale : net.scale) {
       if (!(scale > 0)) unusable_weights(where_, "a feature's scale is not above 0");
     }
@@ -97,6 +99,7 @@ class Reader {
     for (const Json& item : json.at("forests"))
       residual.forests.push_back(read_forest(item, width));
     for (const Json& item : json.at("devices")) residual.devices.push_back(read_device(item));
+    residual.interval = read_interval(json.at("interval"));
     if (residual.devices.empty()) unusable_weights(where_, "a class was measured on no device");
     return residual;
   }
@@ -139,7 +142,16 @@ class Reader {
     SoftwareForest learned{.software = *software, .forest = take_forest(count, width)};
     learned.minimum = take_floats(width);
     learned.maximum = take_floats(width);
+    check_range(learned.minimum, learned.maximum);
     return learned;
+  }
+
+  void check_range(const std::vector<float>& minimum, const std::vector<float>& maximum) const {
+    for (size_t j = 0; j < minimum.size(); ++j) {
+      const bool ordered =
+          std::isfinite(minimum[j]) && std::isfinite(maximum[j]) && minimum[j] <= maximum[j];
+      if (!ordered) unusable_weights(where_, "a range of a feature is empty or not finite");
+    }
   }
 
   std::vector<float> take_floats(size_t count) {

@@ -22,7 +22,7 @@ Weights small_weights() {
   net.scale.assign(width, 2.0f);
   net.minimum.assign(width, -1.0f);
   net.maximum.assign(width, 3.0f);
-  net.sibling_interval = {.low_log = {-0.3, -0.2, -0.1}, .high_log = {0.3, 0.2, 0.1}};
+  net.vendor_intervals["nvidia"] = {.low_log = {-0.3, -0.2, -0.1}, .high_log = {0.3, 0.2, 0.1}};
   net.interval = {.low_log = {-0.6, -0.5, -0.4}, .high_log = {0.6, 0.5, 0.4}, .common_share = 0.5};
   net.call_overhead = {2e-5, 1e-5, 3e-5};
   Forest::Tree tree;
@@ -74,10 +74,10 @@ TEST(WeightsFile, AnImpossibleHeaderIsRefused) {
   const auto refused = [&](std::string_view from, std::string_view to, const char* message) {
     EXPECT_ERROR(parse_weights(with(good, from, to), "w"), kInput, message);
   };
-  refused("tilecast-weights 6", "tilecast-weights 5",
-          "it does not start with 'tilecast-weights 6'; make one with 'tilecast train'");
+  refused("tilecast-weights 7", "tilecast-weights 5",
+          "it does not start with 'tilecast-weights 7'; make one with 'tilecast train'");
   refused("\"trees\":2", "\"trees\":9", "it is truncated");
-  refused("\"trees\":2", "\"trees\":1", "there are more trees than the models have");
+  refused("\"trees\":2", "\"trees\":1", "a range of a feature is empty or not finite");
   refused("\"volta\"", "\"solta\"", "a word of a class is unknown");
   refused("mma.sync", "mma.sink", "a word of a class is unknown");
   refused("\"backward\"", "\"sideward\"", "a form of kernels is unknown");

@@ -44,12 +44,16 @@ Json devices_of(const std::vector<MeasuredDevice>& devices) {
 }
 
 Json net_header(const Net& net, NetKind kind) {
+  Json vendor_intervals = Json::object();
+  for (const auto& [vendor, interval] : net.vendor_intervals)
+    vendor_intervals[vendor] = interval_header(interval);
   Json classes = Json::array();
   for (const ClassResidual& c : net.classes)
     classes.push_back({{"architecture", choice_word(c.of.architecture)},
                        {"hbm", c.of.hbm},
                        {"matrix_instruction", choice_word(c.matrix_instruction)},
                        {"forests", forests_of(c.forests)},
+                       {"interval", interval_header(c.interval)},
                        {"devices", devices_of(c.devices)}});
   return {{"trained_on", trained_on_header(net.trained_on)},
           {"features", feature_names(kind)},
@@ -58,7 +62,7 @@ Json net_header(const Net& net, NetKind kind) {
           {"scale", net.scale},
           {"minimum", net.minimum},
           {"maximum", net.maximum},
-          {"sibling_interval", interval_header(net.sibling_interval)},
+          {"vendor_intervals", vendor_intervals},
           {"interval", interval_header(net.interval)},
           {"call_overhead_s",
            {net.call_overhead.seconds, net.call_overhead.low_s, net.call_overhead.high_s}}};

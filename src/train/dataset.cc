@@ -15,6 +15,7 @@
 #include "predict/learned.h"
 #include "predict/residual.h"
 #include "tilecast/error.h"
+#include "train/call_excess.h"
 
 namespace tilecast {
 namespace {
@@ -32,31 +33,6 @@ constexpr uint64_t kMostRows = 30000;
 
 // Jitter of one call's time in the measurements: weights fall below a few times this.
 constexpr double kCallJitter = 20e-6;
-
-double quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  const auto at = static_cast<size_t>(q * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-  return values[at];
-}
-
-/// A call's time by the law, and what the measurement exceeds it by.
-struct LawAndExcess {
-  double law_s, excess_s;
-};
-
-/// About the smallest excess of the shortest kernels. Longer ones say little of the host: a law
-/// that is off by a tenth hides its overhead.
-double smallest_excess(std::vector<LawAndExcess> calls) {
-  const size_t shortest = std::min(calls.size(), std::clamp<size_t>(calls.size() / 20, 12, 300));
-  std::nth_element(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(shortest - 1),
-                   calls.end(),
-                   [](const LawAndExcess& a, const LawAndExcess& b) { return a.law_s < b.law_s; });
-  std::vector<double> excess;
-  for (size_t i = 0; i < shortest; ++i) excess.push_back(calls[i].excess_s);
-  // The third smallest: a single lucky call does not count.
-  return quantile(excess, 2.0 / static_cast<double>(shortest));
-}
 
 class Preparer {
  public:
@@ -121,6 +97,11 @@ class Preparer {
   void take(const KernelMeasurement& m, const MeasurementSet& set) {
     const std::optional<size_t> device = device_index(m.gpu);
     if (!device) return;
+    if (!has_unit_for(m.kernel, data_.devices[*device])) {
+      unknown_[m.gpu + " in " + std::string(precision_name(m.kernel))] =
+          "by its data sheet, the GPU has no unit for it";
+      return;
+    }
     const auto key = std::make_tuple(*device, m.op, set.sources[m.source]);
     auto [it, fresh] = group_indices_.emplace(key, data_.groups.size());
     if (fresh) {
@@ -152,11 +133,9 @@ class Preparer {
     std::map<std::string, NetKind> kinds;
     for (const TrainingRow& row : data_.rows) {
       if (!single_call_[row.group]) continue;
-      const NetKind kind = net_of(row.kernel);
-      const Chip chip(data_.running(row));
-      const double law_s = net_def(kind).law(row.kernel, chip, row.conditions).seconds;
+      const double law_s = law_of(row);
       calls[{row.device, data_.groups[row.group].op}].push_back({law_s, row.seconds - law_s});
-      kinds[data_.groups[row.group].op] = kind;
+      kinds[data_.groups[row.group].op] = net_of(row.kernel);
     }
     for (size_t g = 0; g < data_.groups.size(); ++g) {
       if (!single_call_[g]) continue;
@@ -177,15 +156,22 @@ class Preparer {
     }
   }
 
+  double law_of(const TrainingRow& row) const {
+    const Chip chip(data_.running(row));
+    return net_def(net_of(row.kernel)).law(row.kernel, chip, row.conditions).seconds;
+  }
+
   Bound bound_of(const TrainingRow& row) const {
     return tilecast::bound_of(net_of(row.kernel), row.kernel, data_.running(row), row.conditions);
   }
 
   /// Some layers were timed without a CUDA graph: their shortest times are the host's, and a row is
-  /// the longer of host and kernel. Rows near that floor say nothing of the kernel.
+  /// the longer of host and kernel. Rows near that floor only say that the kernel is no longer: the
+  /// law's time is taken, so that a residual learned above the floor is not carried below it.
   void remove_host_floors() {
     constexpr double kHost = 40e-6;  // all such hosts are as slow
     constexpr double kNear = 1.8;
+    constexpr float kAssumedWeight = 0.3f;
     // Of a kernel that short, the data sheet explains at most so much: rows may all be of long
     // kernels.
     constexpr double kExplained = 0.5;
@@ -206,17 +192,22 @@ class Preparer {
       const auto [floor, fresh] = floors.emplace(key_of(row), found);
       if (found.seconds < floor->second.seconds) floor->second = found;
     }
-    const size_t before = data_.rows.size();
-    std::erase_if(data_.rows, [&](const TrainingRow& row) {
-      if (!counts(row)) return false;
+    size_t near = 0;
+    for (TrainingRow& row : data_.rows) {
+      if (!counts(row)) continue;
       const Floor& floor = floors.at(key_of(row));
-      return floor.seconds > kHost && floor.bound_s < kExplained * floor.seconds &&
-             row.seconds < kNear * floor.seconds;
-    });
-    if (before > data_.rows.size())
-      data_.report.push_back(
-          fmt::format("left out {} rows near the floor of a host that launched without a graph",
-                      before - data_.rows.size()));
+      if (floor.seconds <= kHost || floor.bound_s >= kExplained * floor.seconds ||
+          row.seconds >= kNear * floor.seconds)
+        continue;
+      row.seconds = std::min(row.seconds, law_of(row));
+      row.weight = kAssumedWeight;
+      row.assumed = true;
+      ++near;
+    }
+    if (near > 0)
+      data_.report.push_back(fmt::format(
+          "took the law's time for {} rows near the floor of a host that launched without a graph",
+          near));
   }
 
   /// Shapes of about the same difficulty: the rates of two groups are compared within such a bin.

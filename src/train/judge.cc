@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "predict/bound.h"
 
@@ -50,6 +51,7 @@ Spread balanced(Spread spread, size_t devices) {
 
 /// value = log(forecast / measured): the measured time is forecast · exp(-value).
 IntervalLaw interval_of(const Spread& spread, size_t devices) {
+  constexpr double kLeast = 0.01;  // measurements of one kernel repeat to no better than 1 %
   IntervalLaw interval;
   for (size_t bin = 0; bin < IntervalLaw::kAnchors.size(); ++bin) {
     Spread part;
@@ -60,8 +62,8 @@ IntervalLaw interval_of(const Spread& spread, size_t devices) {
     std::vector<std::pair<double, double>> values;
     for (const LogError& r : balanced(part.size() < kFewestOfSize ? spread : part, devices))
       values.emplace_back(r.value, r.weight);
-    interval.low_log[bin] = std::min(0.0, -weighted_quantile(values, (1 + kCoverage) / 2));
-    interval.high_log[bin] = std::max(0.0, -weighted_quantile(values, (1 - kCoverage) / 2));
+    interval.low_log[bin] = std::min(-kLeast, -weighted_quantile(values, (1 + kCoverage) / 2));
+    interval.high_log[bin] = std::max(kLeast, -weighted_quantile(values, (1 - kCoverage) / 2));
   }
   return interval;
 }
@@ -90,7 +92,8 @@ std::vector<size_t> rows_of(const KindTable& table, const TrainingData& data, si
                             bool held_out_only) {
   std::vector<size_t> rows;
   for (size_t r = 0; r < table.count(); ++r) {
-    if (data.rows[table.index[r]].device == device && (!held_out_only || table.held_out[r]))
+    const TrainingRow& row = data.rows[table.index[r]];
+    if (row.device == device && !row.assumed && (!held_out_only || table.held_out[r]))
       rows.push_back(r);
   }
   return rows;
@@ -166,35 +169,77 @@ struct Errors {
   ErrorMap held_out, left_out, left_out_architecture;
 };
 
+/// What the rows of a vendor's devices show.
+struct Unmeasured {
+  Spread devices;  ///< left-out devices of a known class
+  Spread classes;  ///< devices of left-out classes
+  Spread seen;     ///< held-out rows
+};
+
+void append(const Spread& from, Spread& to) { to.insert(to.end(), from.begin(), from.end()); }
+
+/// The interval of left-out rows. Without any, nothing is known of others: what is seen of measured
+/// devices is a lower limit.
+IntervalLaw unmeasured_interval(const Spread& left_out, const Spread& otherwise, size_t devices) {
+  IntervalLaw interval = interval_of(left_out.empty() ? otherwise : left_out, devices);
+  if (!left_out.empty()) interval.common_share = common_share(left_out, devices);
+  return interval;
+}
+
+void set_intervals(Net& net, const std::map<std::string, Unmeasured>& vendors,
+                   const std::map<KernelClass, Spread>& classes, size_t devices) {
+  Unmeasured all;
+  for (const auto& [vendor, found] : vendors) {
+    append(found.classes, all.classes);
+    append(found.devices, all.devices);
+    append(found.seen, all.seen);
+    net.vendor_intervals[vendor] = unmeasured_interval(found.classes, found.seen, devices);
+  }
+  net.interval = unmeasured_interval(all.classes, all.seen, devices);
+  const IntervalLaw siblings =
+      unmeasured_interval(all.devices, all.classes.empty() ? all.seen : all.classes, devices);
+  for (ClassResidual& residual : net.classes) {
+    const auto own = classes.find(residual.of);
+    residual.interval =
+        own == classes.end() ? siblings : unmeasured_interval(own->second, {}, devices);
+  }
+}
+
 void judge_kind(TrainingPlan& plan, NetKind kind, Errors& errors) {
   const size_t devices = plan.data.devices.size();
   Net net = assembled(plan, kind, {});
-  Spread siblings, strangers, seen;
+  std::map<std::string, Unmeasured> vendors;
+  std::map<KernelClass, Spread> classes;
+  std::set<std::string> few;  // devices with too few held-out rows
   for (ClassResidual& residual : net.classes) {
     for (MeasuredDevice& measured : residual.devices) {
       const size_t device = plan.device_index(measured.source);
+      const Device& gpu = plan.data.devices[device];
+      Unmeasured& vendor = vendors[gpu.vendor];
       Spread own;
       collect(plan, kind, net, device, true, errors.held_out, own);
-      measured.interval = interval_of(own, devices);
-      seen.insert(seen.end(), own.begin(), own.end());
+      const bool enough = own.size() >= kFewestOfSize;
+      if (enough) measured.interval = interval_of(own, devices);
+      if (!enough) few.insert(measured.source);
+      append(own, vendor.seen);
       if (!plan.options.leave_one_out) continue;
       const Net without = assembled(plan, kind, {.device = device});
-      collect(plan, kind, without, device, false, errors.left_out,
-              knows_class(without, plan.data.devices[device]) ? siblings : strangers);
+      const bool known = knows_class(without, gpu);
+      Spread left_out;
+      collect(plan, kind, without, device, false, errors.left_out, left_out);
+      append(left_out, known ? vendor.devices : vendor.classes);
+      if (known) append(left_out, classes[residual.of]);
       const Architecture architecture = residual.of.architecture;
-      Spread& unseen = strangers;
       collect(plan, kind, assembled(plan, kind, {.architecture = architecture}), device, false,
-              errors.left_out_architecture, unseen);
+              errors.left_out_architecture, vendor.classes);
     }
   }
-  // Without left-out GPUs nothing is known of others: what is seen of these is a lower limit.
-  if (strangers.empty()) strangers = seen;
-  if (siblings.empty()) siblings = strangers;
-  net.sibling_interval = interval_of(siblings, devices);
-  net.interval = interval_of(strangers, devices);
-  if (plan.options.leave_one_out) {
-    net.sibling_interval.common_share = common_share(siblings, devices);
-    net.interval.common_share = common_share(strangers, devices);
+  set_intervals(net, vendors, classes, devices);
+  // They take the interval of their class.
+  for (ClassResidual& residual : net.classes) {
+    for (MeasuredDevice& measured : residual.devices) {
+      if (few.contains(measured.source)) measured.interval = residual.interval;
+    }
   }
   set_call_overheads(net, kind, plan.data);
   plan.weights.nets[static_cast<size_t>(kind)] = std::move(net);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -107,21 +108,23 @@ void plan_forests(TrainingPlan& plan, NetKind kind, const ClassResidual& residua
     if (devices.contains(key.first)) by_software[key.second] += count;
   }
   for (const auto& [software, count] : by_software) {
+    if (count < kFewestForestRows) continue;
     const std::string name =
         fmt::format("{}-{}-{}-{}", net_name(kind), choice_word(residual.of.architecture),
                     residual.of.hbm ? "hbm" : "gddr", software_name(software));
-    if (count < kFewestForestRows) continue;
-    plan.forests.push_back({.kind = kind, .of = residual.of, .software = software, .name = name});
-    if (!plan.options.leave_one_out || devices.size() < 2) continue;
+    PlannedForest full{.kind = kind, .of = residual.of, .software = software, .name = name};
     for (const size_t device : devices) {
-      const auto own = counts.find({device, software});
-      const size_t rest = count - (own == counts.end() ? 0 : own->second);
-      if (rest < kFewestForestRows || rest == count) continue;
-      plan.forests.push_back({.kind = kind,
-                              .of = residual.of,
-                              .software = software,
-                              .left_out = device,
-                              .name = name + "-without-" + plan.data.devices[device].id});
+      if (counts.contains({device, software})) full.devices.insert(device);
+    }
+    plan.forests.push_back(full);
+    if (!plan.options.leave_one_out) continue;
+    for (const size_t device : full.devices) {
+      if (count - counts.at({device, software}) < kFewestForestRows) continue;
+      PlannedForest without = full;
+      without.left_out = device;
+      without.devices.erase(device);
+      without.name = name + "-without-" + plan.data.devices[device].id;
+      plan.forests.push_back(without);
     }
   }
 }
@@ -165,29 +168,48 @@ bool is_of(const TrainingPlan& plan, const PlannedForest& planned, const Trainin
          class_of(plan.data.devices[row.device]) == planned.of;
 }
 
-/// A checkpoint holds the data's hash, the number of trees, then the trees.
-std::string checkpoint_header(const TrainingPlan& plan, int trees) {
-  return fmt::format("tilecast-forest {:016x} {} {}\n", plan.data.hash, plan.options.seed, trees);
+uint64_t hash_of(std::string_view bytes, uint64_t hash = 14695981039346656037ull) {
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
 }
 
-bool read_checkpoint(const TrainingPlan& plan, const std::filesystem::path& path, int count,
-                     Forest& forest) {
+template <typename T>
+std::string_view bytes_of(std::span<const T> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+}
+
+/// Names the task that a forest was learned from and how: a checkpoint of another is not taken up.
+std::string checkpoint_header(const ForestTask& task) {
+  uint64_t hash = hash_of(forest_settings());
+  for (const std::vector<float>* values : {&task.inputs, &task.targets, &task.weights})
+    hash = hash_of(bytes_of(std::span<const float>(*values)), hash);
+  return fmt::format("tilecast-forest {:016x} {} {} {} {}\n", hash, task.seed, task.trees,
+                     task.depth, task.leaf_weight);
+}
+
+/// Header, trees, and the hash of both.
+bool read_checkpoint(const std::filesystem::path& path, const ForestTask& task, Forest& forest) {
   if (!std::filesystem::exists(path)) return false;
   const std::string content = read_file(path);
-  const std::string header = checkpoint_header(plan, count);
-  std::vector<Forest::Tree> trees(static_cast<size_t>(count));
-  const size_t size = trees.size() * sizeof(Forest::Tree);
-  if (!content.starts_with(header) || content.size() != header.size() + size) return false;
-  std::memcpy(trees.data(), content.data() + header.size(), size);
+  const std::string header = checkpoint_header(task);
+  std::vector<Forest::Tree> trees(static_cast<size_t>(task.trees));
+  const size_t end = header.size() + trees.size() * sizeof(Forest::Tree);
+  uint64_t hash = 0;
+  if (!content.starts_with(header) || content.size() != end + sizeof hash) return false;
+  std::memcpy(&hash, content.data() + end, sizeof hash);
+  if (hash != hash_of(std::string_view(content).substr(0, end))) return false;
+  std::memcpy(trees.data(), content.data() + header.size(), end - header.size());
   forest = Forest(std::move(trees));
   return true;
 }
 
-void write_checkpoint(const TrainingPlan& plan, const std::filesystem::path& path,
+void write_checkpoint(const std::filesystem::path& path, const ForestTask& task,
                       const Forest& forest) {
-  write_file(path, checkpoint_header(plan, static_cast<int>(forest.trees().size())) +
-                       std::string(reinterpret_cast<const char*>(forest.trees().data()),
-                                   forest.trees().size_bytes()));
+  std::string content = checkpoint_header(task);
+  content.append(bytes_of(forest.trees()));
+  const uint64_t hash = hash_of(content);
+  content.append(reinterpret_cast<const char*>(&hash), sizeof hash);
+  write_file(path, content);
 }
 
 void set_range(const ForestTask& task, SoftwareForest& learned) {
@@ -245,9 +267,9 @@ void learn_forest(const TrainingPlan& plan, PlannedForest& planned) {
   task.trees = trees_of(plan.options, task.width, task.targets.size());
   task.seed = plan.options.seed;
   const std::filesystem::path checkpoint = plan.checkpoints / (planned.name + ".forest");
-  if (!read_checkpoint(plan, checkpoint, task.trees, planned.learned.forest)) {
+  if (!read_checkpoint(checkpoint, task, planned.learned.forest)) {
     planned.learned.forest = train_forest(task);
-    write_checkpoint(plan, checkpoint, planned.learned.forest);
+    write_checkpoint(checkpoint, task, planned.learned.forest);
   }
   planned.learned.software = planned.software;
   set_range(task, planned.learned);
@@ -267,7 +289,9 @@ Net assembled(const TrainingPlan& plan, NetKind kind, const LeftOut& left_out) {
     residual.forests.clear();
     for (const PlannedForest& f : plan.forests) {
       if (f.kind != kind || f.of != residual.of) continue;
-      if (f.left_out == (shrinks ? left_out.device : std::nullopt))
+      // A forest that learned nothing from the left-out device stays as it is.
+      const bool changes = shrinks && (f.left_out || f.devices.contains(*left_out.device));
+      if (f.left_out == (changes ? left_out.device : std::nullopt))
         residual.forests.push_back(f.learned);
     }
   }

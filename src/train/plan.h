@@ -2,7 +2,7 @@
 
 #include <array>
 #include <filesystem>
-#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +19,7 @@ struct PlannedForest {
   /// A device of the class whose rows are not learned from: the forest only measures errors. Else
   /// it is part of the result.
   std::optional<size_t> left_out;
+  std::set<size_t> devices;  ///< that it learns from
   std::string name;
   SoftwareForest learned;
   size_t rows = 0;

@@ -37,10 +37,10 @@ void learn_forests(TrainingPlan& plan, const ShowProgress& show) {
       }
     }
   };
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int t = 1; t < plan.options.threads; ++t) threads.emplace_back(work);
   work();
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // joins them
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -136,7 +136,7 @@ TEST(Training, LeavesOutGpusAndArchitectures) {
   const Net& net = weights.net(NetKind::kMatmul);
   ASSERT_EQ(net.classes.size(), 2u);
   EXPECT_EQ(net.classes[0].devices.size(), 2u);
-  EXPECT_LT(net.sibling_interval.at(10).high, 0.02) << "of left-out GPUs of a known class";
+  EXPECT_LT(net.classes[0].interval.at(10).high, 0.02) << "of left-out GPUs of a known class";
   EXPECT_NEAR(net.interval.at(10).high, std::log(1.5), 0.01) << "of left-out classes";
   EXPECT_LT(net.classes[0].devices[0].interval.at(10).high, 0.02);
   // errors.json holds the same three tables.
@@ -276,12 +276,12 @@ TEST(Training, ACheckpointOfOtherDataOrDamagedIsNotTakenUp) {
   const PlannedForest once = learned(plan_of(1.5));
   const auto checkpoint = folder.path() / (once.name + ".forest");
   const std::string content = read_file(checkpoint);
-  // Taken up as it is: another leaf in it is another forest.
+  // Damaged, truncated, or of other rows: learned anew.
   std::string changed = content;
   changed[content.size() - sizeof(Forest::Tree) + offsetof(Forest::Tree, leaf)] ^= 1;
   write_file(checkpoint, changed);
-  EXPECT_FALSE(learned(plan_of(1.5)).learned == once.learned);
-  // Truncated, or of other rows: learned anew.
+  EXPECT_EQ(learned(plan_of(1.5)).learned, once.learned);
+  EXPECT_EQ(read_file(checkpoint), content);
   write_file(checkpoint, content.substr(0, content.size() - 1));
   EXPECT_EQ(learned(plan_of(1.5)).learned, once.learned);
   EXPECT_EQ(read_file(checkpoint), content);
