@@ -2,7 +2,7 @@
 # Errors on GPUs that the weights never saw: for each GPU, train without any of its rows and evaluate
 # on its rows of the NeuSight data set (dataset/test for NVIDIA, dataset_amd/test for AMD, and the
 # whole models). The intervals of each come from leaving out the others in turn. Writes one JSON per
-# GPU and a table in Markdown; about four minutes a GPU on two cores.
+# GPU and a table in Markdown; about a minute a GPU on two cores.
 #   tools/leave_one_out.sh <scripts/asplos of the NeuSight repository> <output folder> [train options]
 set -eu
 data=$1
