@@ -5,11 +5,6 @@
 namespace tilecast {
 namespace {
 
-bool holds(const MeasuredDevice& device, const Combination& combination) {
-  return std::find(device.measured.begin(), device.measured.end(), combination) !=
-         device.measured.end();
-}
-
 Coverage coverage_of(const Combination& combination, const Net& net, const Applied& applied) {
   bool precision = false, anywhere = false;
   for (const ClassResidual& residual : net.classes) {
@@ -23,7 +18,7 @@ Coverage coverage_of(const Combination& combination, const Net& net, const Appli
   }
   Coverage coverage{.combination = combination};
   coverage.in_class = applied.own_class && applied.residual->covers(combination);
-  coverage.on_nearest = applied.nearest != nullptr && holds(*applied.nearest, combination);
+  coverage.on_nearest = applied.nearest != nullptr && applied.nearest->covers(combination);
   if (!precision) {
     coverage.missing = combination.scheme == QuantScheme::kNone ? "dtype" : "scheme";
   } else if (!anywhere) {

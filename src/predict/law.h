@@ -26,6 +26,12 @@ using Law = LawTime (*)(const Kernel& kernel, const Chip& chip, const Conditions
 /// kernels (guess; the measurement kit's null kernel will settle it).
 inline constexpr double kLatencyFloor = 2e-6;
 
+/// Bits of a stored weight of a product or a layer of experts.
+int64_t weight_bits(const Kernel& kernel);
+/// Whether weights are stored in fewer bits than they are multiplied in: the block that multiplies
+/// converts them.
+bool converts_weights(const Kernel& kernel);
+
 /// Matrix products in FP32.
 LawTime single_precision_law(const Kernel&, const Chip&, const Conditions&);
 /// Matrix products in all other types.

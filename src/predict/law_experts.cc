@@ -60,15 +60,13 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   const auto hidden = static_cast<double>(e.hidden_dim), ffn = static_cast<double>(e.ffn_dim);
   const double rate = chip.device.matmul_peak(kernel.compute_dtype());
   const double power = (chip.hbm ? 0.25e-12 : 0.60e-12) * rate / chip.board_power_w;
-  const bool converts =
-      kernel.scheme != QuantScheme::kNone && !scheme_info(kernel.scheme).compute_dtype.has_value();
   const double experts = std::max(1.0, e.active_experts);
   const double io_bytes = 2.0 * static_cast<double>(kernel.write_bytes);
   Layer layer{.experts = experts,
               .tokens = std::max(1.0, e.assignments / experts),
               .weight_bytes = std::max(0.0, static_cast<double>(kernel.bytes()) - io_bytes),
-              .step_per_element =
-                  2 / (rate / (chip.sms * chip.clock_hz)) * kReached * (converts ? kConversion : 1),
+              .step_per_element = 2 / (rate / (chip.sms * chip.clock_hz)) * kReached *
+                                  (converts_weights(kernel) ? kConversion : 1),
               .power = power};
   // The first product has gate and up where the experts are gated: by the FLOPs.
   const double flops_per_pair = static_cast<double>(kernel.flops) / std::max(1e-9, e.assignments);

@@ -168,18 +168,6 @@ double quantization_s(const Sizes& sizes, const Kernel& kernel, const Conditions
   return launches_s + 2 * bytes * ((1 - in_l2) / chip.dram_bytes_per_s + in_l2 / l2);
 }
 
-/// Weights in fewer bits than they are multiplied in are converted by the block that multiplies:
-/// the step takes so much longer (layers of experts, docs/law_study.md).
-double conversion_factor(const Kernel& kernel) {
-  const bool converts =
-      kernel.scheme != QuantScheme::kNone && !scheme_info(kernel.scheme).compute_dtype.has_value();
-  return converts ? 1.5 : 1;
-}
-
-}  // namespace
-
-namespace {
-
 /// With one of the units that multiply FP32; `limit_s`: the least time that the board's power
 /// allows.
 template <class StepCycles>
@@ -197,6 +185,15 @@ LawTime single_precision_on(const Sizes& sizes, double memory_s, double limit_s,
 }
 
 }  // namespace
+
+int64_t weight_bits(const Kernel& kernel) {
+  return dtype_bits(kernel.scheme == QuantScheme::kNone ? kernel.dtype
+                                                        : scheme_info(kernel.scheme).weight_dtype);
+}
+
+bool converts_weights(const Kernel& kernel) {
+  return kernel.scheme != QuantScheme::kNone && !scheme_info(kernel.scheme).compute_dtype;
+}
 
 LawTime single_precision_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const Sizes sizes(gemm_of(kernel));
@@ -224,7 +221,8 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   const double rate = chip.device.matmul_peak(dtype);
   const double per_clock = rate / (chip.sms * chip.clock_hz);
   const double power = (chip.hbm ? c.energy_hbm : c.energy_gddr) * rate / chip.board_power_w;
-  const double conversion = conversion_factor(kernel);
+  // A step takes so much longer (layers of experts, docs/law_study.md).
+  const double conversion = converts_weights(kernel) ? 1.5 : 1;
   const auto step_cycles = [&](Tile, double area, double busy) {
     const double step = 2 * area / per_clock * conversion;
     return std::max(step * (1 + power * busy), c.chain + 0.1 * step);
@@ -237,11 +235,7 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
           : best_blocks(sizes, kTensorTiles, kTensorSplits, 0, c.block, chip.sms, step_cycles);
   const auto bytes = static_cast<double>(kernel.bytes());
   const double weight_bytes =
-      sizes.batch * sizes.n * sizes.k *
-      static_cast<double>(kernel.scheme == QuantScheme::kNone
-                              ? dtype_bits(kernel.dtype)
-                              : dtype_bits(scheme_info(kernel.scheme).weight_dtype)) /
-      8;
+      sizes.batch * sizes.n * sizes.k * static_cast<double>(weight_bits(kernel)) / 8;
   const double warm =
       share_in_l2(conditions, weight_bytes, std::max(0.0, bytes - weight_bytes), chip);
   const double cold_s = bytes / chip.dram_bytes_per_s;

@@ -43,19 +43,10 @@ constexpr auto kExperts = std::to_array<F>({
      }},
     {"log2_flops", [](const Inputs& x) { return log2_of(x.kernel.flops); }},
     {"log2_bytes", [](const Inputs& x) { return log2_of(x.kernel.bytes()); }},
-    {"log2_weight_bits",
-     [](const Inputs& x) {
-       return log2_of(dtype_bits(x.kernel.scheme == QuantScheme::kNone
-                                     ? x.kernel.dtype
-                                     : scheme_info(x.kernel.scheme).weight_dtype));
-     }},
+    {"log2_weight_bits", [](const Inputs& x) { return log2_of(weight_bits(x.kernel)); }},
     {"is_block_scaled",
      [](const Inputs& x) { return flag(x.kernel.scheme == QuantScheme::kFp8Block); }},
-    {"is_weight_only",
-     [](const Inputs& x) {
-       return flag(x.kernel.scheme != QuantScheme::kNone &&
-                   !scheme_info(x.kernel.scheme).compute_dtype);
-     }},
+    {"is_weight_only", [](const Inputs& x) { return flag(converts_weights(x.kernel)); }},
     {"is_fp4",
      [](const Inputs& x) { return flag(x.kernel.scheme == QuantScheme::kFp4WeightOnly); }},
     {"fill", [](const Inputs& x) { return static_cast<float>(std::min(1.0, x.tokens / 64)); }},

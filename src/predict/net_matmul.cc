@@ -56,12 +56,7 @@ constexpr auto kLowPrecision = std::to_array<F>({
      [](const Inputs& x) {
        return log2_of(static_cast<double>(dtype_bits(x.kernel.compute_dtype())) / 8);
      }},
-    {"log2_weight_bits",
-     [](const Inputs& x) {
-       return log2_of(dtype_bits(x.kernel.scheme == QuantScheme::kNone
-                                     ? x.kernel.dtype
-                                     : scheme_info(x.kernel.scheme).weight_dtype));
-     }},
+    {"log2_weight_bits", [](const Inputs& x) { return log2_of(weight_bits(x.kernel)); }},
     {"is_block_scaled",
      [](const Inputs& x) { return flag(x.kernel.scheme == QuantScheme::kFp8Block); }},
     {"log2_batch", [](const Inputs& x) { return log2_of(x.gemm.batch); }},

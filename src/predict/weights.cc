@@ -12,11 +12,13 @@ KernelClass class_of(const Device& device) {
   return {device.gpu().architecture, is_hbm(device.gpu().memory_type)};
 }
 
+bool MeasuredDevice::covers(const Combination& combination) const {
+  return std::find(measured.begin(), measured.end(), combination) != measured.end();
+}
+
 bool ClassResidual::covers(const Combination& combination) const {
-  return std::any_of(devices.begin(), devices.end(), [&](const MeasuredDevice& device) {
-    return std::find(device.measured.begin(), device.measured.end(), combination) !=
-           device.measured.end();
-  });
+  return std::any_of(devices.begin(), devices.end(),
+                     [&](const MeasuredDevice& device) { return device.covers(combination); });
 }
 
 const SoftwareForest* ClassResidual::forest_of(Software software, bool libraries) const {

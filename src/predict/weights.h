@@ -54,6 +54,7 @@ struct MeasuredDevice {
   /// measurements; wanted to compare with such measurements, not part of a forecast.
   std::map<std::string, double, std::less<>> call_overhead_s;
 
+  bool covers(const Combination& combination) const;
   bool operator==(const MeasuredDevice&) const = default;
 };
 

@@ -133,7 +133,7 @@ class Preparer {
     std::map<std::string, NetKind> kinds;
     for (const TrainingRow& row : data_.rows) {
       if (!single_call_[row.group]) continue;
-      const double law_s = law_of(row);
+      const double law_s = data_.law_s(row);
       calls[{row.device, data_.groups[row.group].op}].push_back({law_s, row.seconds - law_s});
       kinds[data_.groups[row.group].op] = net_of(row.kernel);
     }
@@ -156,9 +156,11 @@ class Preparer {
     }
   }
 
-  double law_of(const TrainingRow& row) const {
-    const Chip chip(data_.running(row));
-    return net_def(net_of(row.kernel)).law(row.kernel, chip, row.conditions).seconds;
+  /// Device, operator, precision and software.
+  using SeriesKey = std::tuple<size_t, std::string, std::string, Software>;
+  SeriesKey key_of(const TrainingRow& row) const {
+    return {row.device, data_.groups[row.group].op, std::string(precision_name(row.kernel)),
+            row.conditions.software};
   }
 
   Bound bound_of(const TrainingRow& row) const {
@@ -178,11 +180,7 @@ class Preparer {
     struct Floor {
       double seconds, bound_s;
     };
-    std::map<std::tuple<size_t, std::string, std::string, Software>, Floor> floors;
-    const auto key_of = [&](const TrainingRow& row) {
-      return std::make_tuple(row.device, data_.groups[row.group].op,
-                             std::string(precision_name(row.kernel)), row.conditions.software);
-    };
+    std::map<SeriesKey, Floor> floors;
     const auto counts = [&](const TrainingRow& row) {
       return !single_call_[row.group] && row.kernel.is<Gemm>();
     };
@@ -199,7 +197,7 @@ class Preparer {
       if (floor.seconds <= kHost || floor.bound_s >= kExplained * floor.seconds ||
           row.seconds >= kNear * floor.seconds)
         continue;
-      row.seconds = std::min(row.seconds, law_of(row));
+      row.seconds = std::min(row.seconds, data_.law_s(row));
       row.weight = kAssumedWeight;
       row.assumed = true;
       ++near;
@@ -267,11 +265,7 @@ class Preparer {
         hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 1099511628211ull;
     };
     size_t tiny = 0, warm = 0, thinned = 0;
-    std::map<std::tuple<size_t, std::string, std::string, Software>, uint64_t> counts;
-    const auto key_of = [&](const TrainingRow& row) {
-      return std::make_tuple(row.device, data_.groups[row.group].op,
-                             std::string(precision_name(row.kernel)), row.conditions.software);
-    };
+    std::map<SeriesKey, uint64_t> counts;
     for (const TrainingRow& row : data_.rows) counts[key_of(row)] += 1;
     uint64_t number = 0;
     for (TrainingRow& row : data_.rows) {
@@ -327,6 +321,11 @@ class Preparer {
 };
 
 }  // namespace
+
+double TrainingData::law_s(const TrainingRow& row) const {
+  const Chip chip(running(row));
+  return net_def(net_of(row.kernel)).law(row.kernel, chip, row.conditions).seconds;
+}
 
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
                                    const std::vector<std::string>& exclude, const Weights* known) {

@@ -40,12 +40,14 @@ struct TrainingData {
   std::vector<RowGroup> groups;
   std::vector<TrainingRow> rows;
   std::vector<std::string> report;  ///< what was left out or changed, and why
-  uint64_t hash = 0;                ///< of all rows, for provenance and checkpoints
+  uint64_t hash = 0;                ///< of all rows, for provenance
 
   /// The device as it ran when the row was measured: for bounds and features.
   const Device& running(const TrainingRow& row) const {
     return row.at_clock ? at_clocks[*row.at_clock] : devices[row.device];
   }
+  /// The law's time of a row.
+  double law_s(const TrainingRow& row) const;
 };
 
 /// Resolves GPUs, takes the host's call overhead off single calls, reconciles files of one card

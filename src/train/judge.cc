@@ -157,6 +157,7 @@ void set_call_overheads(Net& net, NetKind kind, const TrainingData& data) {
   std::sort(values.begin(), values.end());
   net.call_overhead = {values[values.size() / 2], values.front(), values.back()};
 }
+
 /// Whether a net without the device still knows its class.
 bool knows_class(const Net& net, const Device& device) {
   return std::any_of(net.classes.begin(), net.classes.end(), [&](const ClassResidual& residual) {

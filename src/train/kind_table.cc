@@ -73,8 +73,7 @@ std::array<KindTable, kNetCount> make_tables(const TrainingData& data, Weights& 
     const NetKind kind = net_of(row.kernel);
     const auto n = static_cast<size_t>(kind);
     KindTable& table = tables[n];
-    const Chip chip(data.running(row));
-    const double law_s = net_def(kind).law(row.kernel, chip, row.conditions).seconds;
+    const double law_s = data.law_s(row);
     table.index.push_back(i);
     table.law_s.push_back(law_s);
     table.log_ratio.push_back(static_cast<float>(std::log(row.seconds / law_s)));
