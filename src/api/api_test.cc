@@ -74,7 +74,7 @@ TEST(ForecastTest, TheRequestIsShownAsItWasUsed) {
   EXPECT_EQ(options.at("seq"), 1024);
   EXPECT_EQ(options.at("dtype"), "fp32");
   EXPECT_EQ(options.at("software"), "pytorch");
-  EXPECT_EQ(options.at("host_launch_us"), 5);
+  EXPECT_EQ(options.at("host_launch_us"), 20);
   EXPECT_FALSE(options.contains("prompt"));
 }
 

@@ -136,7 +136,7 @@ TimedPass time_pass(Graph graph, const Execution& execution, const Predictor& pr
   predictor.predict(pass.program.kernels, device, conditions, pass.times);
   // The baseline uses the data sheet only.
   const bool baseline = execution.predictor == PredictorKind::kRoofline;
-  pass.timeline = run_program(pass.program, pass.times, baseline ? 0 : execution.host_launch_s);
+  pass.timeline = run_program(pass.program, pass.times, baseline ? 0 : *execution.host_launch_s);
   pass.totals = totals_of(pass.timeline, pass.program.kernel_counts(), pass.times);
   return pass;
 }
@@ -197,7 +197,7 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   const Device& device = gpu.content->device;
   check_pass(request);
   Request used = request;
-  used.execution.software = used.execution.software.value_or(Software::kPyTorch);
+  complete(used.execution, Software::kPyTorch);
   used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
   check_model(model, request, *used.seq);
   const Precision precision = resolve_precision(model, device, precision_request(request));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/timing.h"
 #include "request/load.h"
 
 namespace tilecast {
@@ -14,7 +15,7 @@ int64_t mean(int64_t low, int64_t high) { return high > low ? low + (high - low)
 
 Request typical_request(const Request& o) {
   Request typical = o;
-  typical.execution.software = o.execution.software.value_or(Software::kVllm);
+  complete(typical.execution, Software::kVllm);
   if (o.kind != RequestKind::kServe) return typical;
   typical.prompt = mean(o.prompt, o.load.max_prompt);
   typical.output = mean(o.output, o.load.max_output);

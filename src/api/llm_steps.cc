@@ -87,7 +87,7 @@ LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
   s.program = lower(s.graph);
   s.times.resize(s.program.kernels.size());
   predictor().predict(s.program.kernels, device_, conditions(), s.times);
-  s.timeline = run_program(s.program, s.times, launched ? asked_.execution.host_launch_s : 0);
+  s.timeline = run_program(s.program, s.times, launched ? *asked_.execution.host_launch_s : 0);
   s.totals = totals_of(s.timeline, s.program.kernel_counts(), s.times);
   return s;
 }

@@ -70,7 +70,7 @@ StepCosts::StepCosts(const LlmSteps& steps, const std::vector<int64_t>& named)
   const LlmSteps::Step step = steps_.step({{1, 1, 1}}, false);
   double launches = 0;
   for (const double count : step.program.kernel_counts()) launches += count;
-  launch_s_ = launches * steps_.asked().execution.host_launch_s;
+  launch_s_ = launches * *steps_.asked().execution.host_launch_s;
 }
 
 double StepCosts::part_s(const StepRequest::Group& group, Part part) const {

@@ -8,6 +8,13 @@
 
 namespace tilecast {
 
+void complete(Execution& execution, Software default_software) {
+  const Software software = execution.software.value_or(default_software);
+  execution.software = software;
+  if (!execution.host_launch_s)
+    execution.host_launch_s = software == Software::kPyTorch ? 20e-6 : 5e-6;
+}
+
 Timeline run_program(const Program& program, const std::vector<KernelTime>& times,
                      double host_launch_s) {
   std::vector<double> seconds;

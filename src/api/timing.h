@@ -9,6 +9,7 @@
 #include "predict/predictor.h"
 #include "sim/timeline.h"
 #include "tilecast/forecast.h"
+#include "tilecast/request.h"
 
 namespace tilecast {
 
@@ -28,6 +29,9 @@ struct Totals {
   double kernels_s = 0;    ///< sum of the kernels' times
   double host_wait_s = 0;  ///< time that the GPU waits for the host
 };
+
+/// Fills in the software and what depends on it, where the request leaves them out.
+void complete(Execution& execution, Software default_software);
 
 /// Simulates the program; `times` holds the time of each kernel by its index.
 Timeline run_program(const Program& program, const std::vector<KernelTime>& times,

@@ -82,8 +82,10 @@ std::vector<OptionDef> pass_options() {
        .access = field<[](auto& r) -> auto& { return r.execution.host_launch_s; }>(),
        .value = "US",
        .unit = "us",
-       .default_value = "5",
-       .help = "time that the host needs to launch a kernel; 0: none, as with CUDA graphs",
+       .default_value = "20",
+       .help =
+           "time that the host needs for each kernel that it launches (5 with serving software); "
+           "0: none, as with CUDA graphs",
        .min = 0,
        .max = 1e6,
        .per_unit = 1e6},
@@ -278,7 +280,7 @@ std::vector<OptionDef> token_options() {
        .value = "US",
        .unit = "us",
        .default_value = "5",
-       .help = "time that the host needs to launch a kernel",
+       .help = "time that the host needs for each kernel that it launches (20 with PyTorch)",
        .min = 0,
        .max = 1e6,
        .per_unit = 1e6},
