@@ -21,14 +21,17 @@ OPS = {"gemm": "products", "quantized_linear": "products", "attention": "attenti
 
 
 FP32_COLUMNS = ["linear", "matmul", "elementwise", "softmax", "layer_norm"]
+POINTWISE = {"add", "add_scalar", "div", "div_scalar", "mul", "mul_scalar", "pow", "pow_scalar", "integer_pow", "relu", "gelu",
+             "silu", "tanh", "dropout", "cast", "copy", "activation_backward"}
 
 
 def print_fp32(errors: list) -> None:
     """Mean error (rows) by GPU; the pointwise operators are joined, weighted by rows."""
     table = defaultdict(lambda: defaultdict(lambda: [0.0, 0]))
     for e in errors:
-        if e["dtype"] == "fp32" and e["software"] != "rocblas":
-            cell = table[e["gpu"]][e["op"] if e["op"] in FP32_COLUMNS else "elementwise"]
+        column = "elementwise" if e["op"] in POINTWISE else e["op"]
+        if e["dtype"] == "fp32" and e["software"] != "rocblas" and column in FP32_COLUMNS:
+            cell = table[e["gpu"]][column]
             cell[0] += e["mape_percent"] * e["count"]
             cell[1] += e["count"]
     print("| GPU | " + " | ".join(FP32_COLUMNS) + " |\n|---|" + "--:|" * len(FP32_COLUMNS))
@@ -36,6 +39,18 @@ def print_fp32(errors: list) -> None:
         cells = [f"{total / count:.1f} ({count})" if count else "-"
                  for total, count in (table[gpu][c] for c in FP32_COLUMNS)]
         print(f"| {gpu} | " + " | ".join(cells) + " |")
+
+
+def print_pytorch(errors: list, gpu: str) -> None:
+    """Mean error (rows) of all kernels of PyTorch on one GPU, by operator and precision."""
+    rows = [e for e in errors if e["gpu"] == gpu and e["software"] == "pytorch"]
+    dtypes = [d for d in ("fp32", "tf32", "fp16", "bf16", "fp8", "int8") if any(e["dtype"] == d for e in rows)]
+    table = defaultdict(dict)
+    for e in rows:
+        table[e["op"]][e["dtype"]] = f"{e['mape_percent']:.1f} ({e['count']})"
+    print("| operator | " + " | ".join(dtypes) + " |\n|---|" + "--:|" * len(dtypes))
+    for op in sorted(table):
+        print(f"| {op} | " + " | ".join(table[op].get(d, "") for d in dtypes) + " |")
 
 
 def low_precision(e: dict) -> bool:
@@ -102,6 +117,9 @@ def main() -> int:
         print(f"FP32 kernels, {what} left out: mean % (rows)\n")
         print_fp32(rows)
         print()
+    print("PyTorch's kernels on H100, left out: mean % (rows)\n")
+    print_pytorch(errors["left_out"], "nvidia-h100-sxm5-80gb")
+    print()
     for what, rows in [("held out", errors["held_out"]), *((f"{w} left out", r) for w, r in left_out.items())]:
         print(f"rocBLAS, {what}: mean % (rows)\n")
         print_rocblas(rows)
