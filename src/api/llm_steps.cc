@@ -27,6 +27,13 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
   check();
   modules_ = model_.build({.dtype = dtype()});
   share_ = shard(modules_, asked_.execution.tp);
+  if (precision_.as_stored && model_.checkpoint.weights_bytes && asked_.execution.tp > 1) {
+    const auto weights = [&](const Graph& modules) {
+      return static_cast<double>(
+          weights_bytes(fuse(modules, {.groups = {{1, 1, 1}}, .scheme_of = request_.scheme_of})));
+    };
+    stored_share_ = weights(share_) / weights(modules_);
+  }
 }
 
 void LlmSteps::read_precision() {
@@ -78,7 +85,11 @@ void LlmSteps::check() const {
 Graph LlmSteps::fused(const Graph& modules, std::vector<Group> groups) const {
   StepRequest request = request_;
   request.groups = std::move(groups);
-  return fuse(modules, request);
+  Graph graph = fuse(modules, request);
+  if (precision_.as_stored)
+    store_as_in_checkpoint(graph, model_.checkpoint,
+                           &modules == &share_ ? stored_share_ : std::nullopt);
+  return graph;
 }
 
 LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {

@@ -69,6 +69,8 @@ class LlmSteps {
   StepRequest request_;
   Precision precision_;
   Graph modules_, share_;  ///< the whole model; one rank's share
+  /// The rank's share of the bytes of all weights, for checkpoints that state only the sum.
+  std::optional<double> stored_share_;
 };
 
 /// Number of prompts of a static batch in one prefill step.

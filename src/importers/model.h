@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "graph/graph.h"
 #include "graph/scheme.h"
+#include "graph/storage.h"
 
 namespace tilecast {
 
@@ -44,7 +45,11 @@ struct Checkpoint {
   /// The scheme of a linear layer or a layer of experts, by its name in the graph. Set if `schemes`
   /// is not empty.
   std::function<QuantScheme(std::string_view module)> scheme_of;
-  std::optional<DType> kv_dtype;      ///< of the KV cache
+  /// How the weights of a scheme are stored, where it is not the scheme's own way.
+  StorageTable storage;
+  std::optional<DType> kv_dtype;  ///< of the KV cache
+  /// Bytes of all weights, if the file states them tensor by tensor (GGUF).
+  std::optional<int64_t> weights_bytes;
   std::vector<std::string> warnings;  ///< about the quantization
   /// Why the dtypes could not be read; "": no problem. Forecasts with an explicit dtype are still
   /// possible.
@@ -54,7 +59,7 @@ struct Checkpoint {
 /// A model description that has been read and checked. It builds graphs for any batch and length.
 struct Model {
   std::string name;
-  std::string format;       ///< "huggingface" or "graph"
+  std::string format;       ///< "huggingface", "gguf" or "graph"
   std::string family;       ///< "gpt2", "llama", …
   int64_t default_seq = 0;  ///< used if no length is given; 0: the graph fixes the length
   std::optional<int64_t> max_positions;
@@ -92,6 +97,9 @@ struct ImporterDef {
   /// Whether a file with this name and content has this format.
   bool (*sniff)(std::string_view file_name, std::string_view content);
   Model (*import)(const ModelText& text);
+  /// For formats of which only the start is read: whether `content`, the start of a file, is
+  /// enough. May throw as `import` does. nullptr: files are read whole.
+  bool (*is_complete)(std::string_view content) = nullptr;
 };
 
 const std::vector<ImporterDef>& importers();

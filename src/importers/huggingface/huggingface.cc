@@ -274,6 +274,7 @@ Checkpoint read_checkpoint(const JsonObject& config) {
     if (!read) return checkpoint;
     checkpoint.quantization = read->source;
     checkpoint.kv_dtype = read->kv_dtype;
+    checkpoint.storage = read->storage;
     checkpoint.warnings = read->warnings;
     if (read->scheme != QuantScheme::kNone) checkpoint.schemes.push_back(read->scheme);
     for (const auto& [scheme, names] : read->named) {
