@@ -22,6 +22,9 @@ class LlmSteps {
   LlmSteps(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
            const Request& request);
 
+  /// The same model and device for another request, which must outlive this object.
+  LlmSteps(const LlmSteps& base, const Request& changed);
+
   struct Step {
     Graph graph;  ///< the launches point into it
     Program program;
@@ -56,6 +59,7 @@ class LlmSteps {
   DType kv_dtype() const { return request_.kv_dtype; }
 
  private:
+  void build();
   void read_precision();
   void check() const;
   const Predictor& predictor() const;

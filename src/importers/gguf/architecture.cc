@@ -263,7 +263,8 @@ std::vector<std::string> gguf_modules(const std::string& tensor) {
   // blk.N.PART.weight; older files have a tensor for each expert, blk.N.ffn_up.E.weight.
   constexpr size_t kWords = 4;
   const bool of_expert = words.size() == kWords + 1 && words[2] == "ffn_up" && words[3] == "0";
-  if ((words.size() != kWords && !of_expert) || words[0] != "blk" || words.back() != "weight")
+  if ((words.size() != kWords && !of_expert) || words[0] != "blk" || words.back() != "weight" ||
+      words[1].empty() || words[1].find_first_not_of("0123456789") != std::string::npos)
     return {};
   const std::string part = of_expert ? "ffn_up_exps" : words[2];
   std::vector<std::string> modules;

@@ -33,6 +33,17 @@ void note_unused_schemes(const std::vector<QuantScheme>& given, const std::strin
   }
 }
 
+void add_cache(std::vector<Decoder::Cache>& caches, Decoder::Cache cache) {
+  for (Decoder::Cache& known : caches) {
+    cache.layers = known.layers;
+    if (known != cache) continue;
+    known.layers += 1;
+    return;
+  }
+  cache.layers = 1;
+  caches.push_back(cache);
+}
+
 }  // namespace
 
 void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpoint& checkpoint) {
@@ -91,9 +102,11 @@ Model read_decoder(const JsonObject& json) {
   decoder.ffn_dim = config.ffn_dim;
   decoder.expert_ffn_dim = config.experts.ffn_dim;
   decoder.embedding_parameters = config.tied_embeddings ? 0 : config.vocab_size * config.hidden_dim;
-  decoder.kv_cache_dim = config.kv_cache_dim();
   model.checkpoint = std::move(checkpoint);
-  for (const DecoderConfig::Layer& layer : config.layers) decoder.windows.push_back(layer.window);
+  for (const DecoderConfig::Layer& layer : config.layers)
+    add_cache(decoder.caches, {.dim = config.kv_cache_dim(),
+                               .window = layer.window,
+                               .kv_heads = config.is_latent() ? 1 : config.kv_heads});
   model.decoder = std::move(decoder);
   return model;
 }
