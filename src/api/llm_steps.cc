@@ -68,6 +68,10 @@ void LlmSteps::check() const {
       asked_.execution.tp % decoder().kv_heads != 0)
     refuse(fmt::format("`tp` {} and {} key heads: one must divide the other", asked_.execution.tp,
                        decoder().kv_heads));
+  if (decoder().recurrent_heads > 0) {
+    divides(decoder().recurrent_heads, "heads of the recurrent layers");
+    divides(decoder().recurrent_groups, "key groups of the recurrent layers");
+  }
   const bool storable = request_.kv_dtype == dtype() || request_.kv_dtype == DType::kFp8 ||
                         request_.kv_dtype == DType::kInt8;
   if (!storable)
@@ -131,16 +135,17 @@ const Predictor& LlmSteps::predictor() const {
 Conditions LlmSteps::conditions() const { return {.software = *asked_.execution.software}; }
 
 int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const {
-  // If there are fewer key heads than ranks, heads are replicated; a latent vector is replicated on
-  // every rank.
-  const int64_t share = decoder().latent ? 1 : std::min(ranks, decoder().kv_heads);
   constexpr int64_t kBitsPerByte = 8;
-  const int64_t per_layer =
-      decoder().kv_cache_dim / share * dtype_bits(request_.kv_dtype) / kBitsPerByte;
-  int64_t total = 0;
-  for (const int64_t window : decoder().windows) {
-    const int64_t kept = window == 0 ? tokens : std::min(tokens, window);
-    total = checked_add(total, checked_product({sequences, kept, per_layer}));
+  int64_t total = checked_multiply(sequences, decoder().state_bytes) / ranks;
+  for (const Decoder::Cache& cache : decoder().caches) {
+    // If there are fewer key heads than ranks, heads are replicated; a latent vector is replicated
+    // on every rank.
+    const int64_t share = std::min(ranks, cache.kv_heads);
+    const int64_t entry =
+        cache.dim / share * dtype_bits(cache.dtype.value_or(request_.kv_dtype)) / kBitsPerByte;
+    const int64_t kept = cache.window == 0 ? tokens : std::min(tokens, cache.window);
+    total =
+        checked_add(total, checked_product({cache.layers, sequences, kept / cache.ratio, entry}));
   }
   return total;
 }

@@ -278,8 +278,11 @@ TEST(Multimodal, TheTextPartIsReadWithTheFamilysDefaults) {
           "vision_config": {"hidden_size": 1152}})",
       "config.json");
   EXPECT_NEAR(static_cast<double>(gemma.build({.seq = 16}).parameter_count()), 3.88e9, 0.01e9);
-  EXPECT_EQ(gemma.decoder->windows[4], 1024);
-  EXPECT_EQ(gemma.decoder->windows[5], 0);
+  ASSERT_EQ(gemma.decoder->caches.size(), 2);
+  EXPECT_EQ(gemma.decoder->caches[0].window, 1024);
+  EXPECT_EQ(gemma.decoder->caches[0].layers, 29);
+  EXPECT_EQ(gemma.decoder->caches[1].window, 0);
+  EXPECT_EQ(gemma.decoder->caches[1].layers, 5);
   EXPECT_ERROR(import_model(R"({"model_type": "llama4"})", "config.json"), kInput, "text_config");
 }
 

@@ -24,14 +24,25 @@ struct Decoder {
   int64_t layers = 0;
   int64_t heads = 0;
   int64_t kv_heads = 0;
-  /// Multi-head latent attention: the cache holds one vector per token, replicated on every rank.
-  bool latent = false;
   int64_t ffn_dim = 0;
   int64_t expert_ffn_dim = 0;  ///< 0: no experts
   /// Parameters of embedding tables, without a table that is also the output layer.
   int64_t embedding_parameters = 0;
-  int64_t kv_cache_dim = 0;      ///< elements per token in the KV cache of one layer
-  std::vector<int64_t> windows;  ///< sliding window of each layer; 0: none
+  /// What serving software keeps of the tokens of a sequence, summed over equal layers.
+  struct Cache {
+    int64_t layers = 0;
+    int64_t dim = 0;                  ///< elements per entry
+    int64_t window = 0;               ///< only the last tokens are kept; 0: all
+    int64_t ratio = 1;                ///< tokens per entry
+    int64_t kv_heads = 1;             ///< that ranks divide; a single one is replicated
+    std::optional<DType> dtype = {};  ///< if it is not that of the KV cache
+    bool operator==(const Cache&) const = default;
+  };
+  std::vector<Cache> caches;
+  /// Of recurrent layers: bytes of the states of a sequence (fp32; of convolutions: bf16), all
+  /// layers.
+  int64_t state_bytes = 0;
+  int64_t recurrent_heads = 0, recurrent_groups = 0;  ///< that ranks divide; 0: no such layers
 };
 
 /// The dtypes of a checkpoint, from its config.
