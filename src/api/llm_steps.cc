@@ -87,6 +87,10 @@ void LlmSteps::check() const {
       asked_.execution.tp % decoder().kv_heads != 0)
     refuse(fmt::format("`tp` {} and {} key heads: one must divide the other", asked_.execution.tp,
                        decoder().kv_heads));
+  if (decoder().recurrent_heads > 0) {
+    divides(decoder().recurrent_heads, "heads of the recurrent layers");
+    divides(decoder().recurrent_groups, "key groups of the recurrent layers");
+  }
   const bool storable = request_.kv_dtype == dtype() || request_.kv_dtype == DType::kFp8 ||
                         request_.kv_dtype == DType::kInt8;
   if (!storable)

@@ -113,7 +113,7 @@ struct WeightSplit {
   TensorId weight = -1;
   size_t dim = 0;
   int64_t unit = 1;
-  std::array<int64_t, 3> parts{};  ///< number of units in each part
+  std::array<int64_t, 5> parts{};  ///< number of units in each part
   bool operator==(const WeightSplit&) const = default;
 };
 

@@ -45,6 +45,7 @@ struct Decoder {
   /// layers.
   int64_t state_bytes = 0;
   int64_t recurrent_layers = 0;
+  int64_t recurrent_heads = 0, recurrent_groups = 0;  ///< that ranks divide; 0: no such layers
 };
 
 /// The dtypes of a checkpoint, from its config.

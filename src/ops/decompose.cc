@@ -204,6 +204,11 @@ std::vector<TensorId> decompose_quick_gelu(GraphBuilder& b, const Node& node, co
   return {f.own("mul", {x, curve})};
 }
 
+std::vector<TensorId> decompose_relu2(GraphBuilder& b, const Node& node, const EagerForm&) {
+  Steps f(b, node);
+  return {f.own("integer_pow", {f.own("relu", {node.inputs[0]})})};
+}
+
 std::vector<TensorId> decompose_split_heads(GraphBuilder& b, const Node& node,
                                             const EagerForm& form) {
   Steps f(b, node);

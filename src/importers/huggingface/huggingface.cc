@@ -214,8 +214,14 @@ Model read_any(const Json& json, const std::string& where) {
                     shown_name(type), text));
     return model;
   }
-  // throws: it is missing.
-  if (family_of_type(type + "_text") != nullptr) config.object("text_config");
+  if (const FamilyDef* family = family_of_type(type + "_text")) {
+    // Older configs (Qwen2.5-VL) have the fields of the language model in the outer config.
+    if (!config.has("hidden_size")) config.object("text_config");  // throws: it is missing
+    Model model = read_as(*family, json, where);
+    model.warnings.push_back(fmt::format(
+        "only the language model of '{}' is forecast, not its other parts", shown_name(type)));
+    return model;
+  }
   if (named != nullptr) return read_as(*named, json, where);
   if (type.empty() || !has_fields_of_a_llama(config)) unknown_family(config, key, type);
   Model model = read_as(*family_of_type("llama"), json, where);

@@ -18,7 +18,8 @@ constexpr Activation kActivations[] = {{"relu", "relu"},          {"gelu", "gelu
                                        {"gelu_new", "gelu_new"},  {"gelu_pytorch_tanh", "gelu"},
                                        {"gelu_fast", "gelu_new"}, {"quick_gelu", "quick_gelu"},
                                        {"silu", "silu"},          {"swish", "silu"},
-                                       {"tanh", "tanh"}};
+                                       {"tanh", "tanh"},          {"gelu_python", "gelu"},
+                                       {"relu2", "relu2"},        {"relu_squared", "relu2"}};
 
 }  // namespace
 
@@ -65,11 +66,12 @@ TensorId Layers::linear(TensorId x, const std::string& name, const Linear& o) {
   return op("linear", std::move(operands), name, std::move(attributes));
 }
 
-TensorId Layers::layer_norm(TensorId x, const std::string& name) {
+TensorId Layers::layer_norm(TensorId x, const std::string& name, const NormWeights& weights) {
   const int64_t hidden_dim = builder_.graph().tensor(x).shape.back();
-  return op("layer_norm",
-            {x, weight(name + ".weight", {hidden_dim}), weight(name + ".bias", {hidden_dim})},
-            name);
+  std::vector<TensorId> inputs = {x};
+  if (weights.weight) inputs.push_back(weight(name + ".weight", {hidden_dim}));
+  if (weights.weight && weights.bias) inputs.push_back(weight(name + ".bias", {hidden_dim}));
+  return op("layer_norm", std::move(inputs), name);
 }
 
 TensorId Layers::rms_norm(TensorId x, const std::string& name, bool weighted) {

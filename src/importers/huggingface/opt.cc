@@ -117,7 +117,7 @@ Model read_opt(const JsonObject& json) {
   decoder.ffn_dim = config.ffn_dim;
   decoder.embedding_parameters = (config.max_positions + 2) * config.hidden_dim;  // as of GPT-2
   decoder.caches = {
-      {.layers = decoder.layers, .dim = 2 * config.hidden_dim, .kv_heads = decoder.heads}};
+      {.layers = config.layers, .dim = 2 * config.hidden_dim, .kv_heads = config.heads}};
   model.decoder = std::move(decoder);
   return model;
 }
