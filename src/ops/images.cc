@@ -159,11 +159,18 @@ void backward_pad2d(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0], dy);
 }
 
-std::vector<SizeDef> image_sizes() {
+/// `smallest`: rows and columns by default.
+std::vector<SizeDef> image_sizes(int64_t smallest = 1) {
   return {{.name = "batch", .doc = "images"},
           {.name = "channels", .doc = "of the images", .other_names = {"k"}},
-          {.name = "height", .doc = "rows of an image", .other_names = {"m"}},
-          {.name = "width", .doc = "columns of an image", .other_names = {"n"}}};
+          {.name = "height",
+           .doc = "rows of an image",
+           .other_names = {"m"},
+           .default_value = smallest},
+          {.name = "width",
+           .doc = "columns of an image",
+           .other_names = {"n"},
+           .default_value = smallest}};
 }
 
 TensorId image(GraphBuilder& b, const GivenSizes& s, const char* name) {
@@ -228,10 +235,11 @@ OpDef max_pool_backward() {
 std::vector<OpDef> image_ops() {
   return {
       {.name = "batch_norm",
-       .doc = "normalizes channels by the batch's statistics in training, else by stored ones",
+       .doc = "normalizes channels by the batch's statistics in training, else by the stored mean "
+              "and variance, the last two inputs",
        .aten = "aten::native_batch_norm",
        .onnx = "BatchNormalization",
-       .min_inputs = 5,
+       .min_inputs = 3,
        .max_inputs = 5,
        .attributes = {flag_attribute("training", "1: by the statistics of the batch")},
        .infer = infer_batch_norm,
@@ -240,7 +248,7 @@ std::vector<OpDef> image_ops() {
        .sizes = image_sizes(),
        .operands = batch_norm_operands,
        .decompose = decompose_batch_norm,
-       .example = "x: fp32[2, 16, 8, 8] w: fp32[16] b: fp32[16] m: fp32[16] v: fp32[16]"},
+       .example = "x: fp32[2, 16, 8, 8] w: fp32[16] b: fp32[16]"},
       batch_norm_backward(),
       {.name = "max_pool2d",
        .doc = "the largest element of each window of an image, and its index",
@@ -256,7 +264,7 @@ std::vector<OpDef> image_ops() {
        .infer = infer_max_pool,
        .work = work_max_pool,
        .backward = backward_max_pool,
-       .sizes = image_sizes(),
+       .sizes = image_sizes(2),
        .operands = one_image,
        .example = "x: fp32[2, 16, 8, 8]"},
       max_pool_backward(),

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/fields.h"
 #include "importers/huggingface/layers.h"
@@ -72,7 +73,7 @@ void read_head(const JsonObject& c, BartConfig& config) {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{}: 'architectures': '{}' is one half of the model; only models with "
                             "encoder and decoder are supported",
-                            c.where(), name));
+                            c.where(), shown_name(name)));
   const bool classes = name.ends_with("ForSequenceClassification");
   // The class without a head is named like the family, "BartModel"; "MarianMTModel" has one.
   const bool bare = name == std::string(config.variant->architecture) + "Model";

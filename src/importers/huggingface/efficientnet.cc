@@ -19,6 +19,7 @@ struct EfficientNetConfig {
   int64_t channels, side, divisor, hidden_dim;
   double width, depth, squeeze;
   std::vector<int64_t> windows, in, out, strides, repeats, expansions;
+  std::vector<int64_t> squarely_padded;  ///< blocks whose padding is the same on all sides
   std::string activation;
   int64_t labels;
 };
@@ -55,6 +56,9 @@ EfficientNetConfig read_config(const JsonObject& c) {
              fmt::format("expected {}, the output of the stage before, found {}", e.out[i - 1],
                          e.in[i]));
   }
+  constexpr int64_t kMostBlocks = 1 << 20;
+  if (c.has("depthwise_padding") && !c.json()["depthwise_padding"].empty())
+    e.squarely_padded = integers(c, "depthwise_padding", 0, kMostBlocks);
   e.hidden_dim = c.integer({"hidden_dim"}, 1, kLargestConfigSize);
   if (rounded_width(e, kLastWidth) != e.hidden_dim)
     c.fail("hidden_dim",
@@ -87,6 +91,7 @@ class EfficientNet {
           static_cast<int64_t>(std::ceil(c_.depth * static_cast<double>(c_.repeats[i])));
       b.begin_segment(name, 1);
       x = block(x, i, out, c_.strides[i], true, name + ".0");
+      index_ += repeats;
       if (repeats == 1) continue;
       b.begin_segment(name + ".blocks", repeats - 1);
       const TensorId start = x;
@@ -112,8 +117,10 @@ class EfficientNet {
       y = net_.conv_norm(y, p + ".expansion", {.out = wide}, c_.activation);
     ConvNet::Convolution depthwise = {
         .out = wide, .window = window, .stride = stride, .groups = wide};
-    if (stride == 2) {  // padded by hand on two sides; which blocks pad one more changes no output
-      y = net_.pad(y, 2 * (window / 2) - 1, p + ".depthwise_conv_pad");
+    if (stride == 2) {  // padded by hand; most blocks have one row and column less above and left
+      const bool square = std::find(c_.squarely_padded.begin(), c_.squarely_padded.end(), index_) !=
+                          c_.squarely_padded.end();
+      y = net_.pad(y, 2 * (window / 2) - (square ? 0 : 1), p + ".depthwise_conv_pad");
       depthwise.padding = 0;
     }
     y = net_.conv_norm(y, p + ".depthwise_conv", depthwise, c_.activation);
@@ -129,6 +136,7 @@ class EfficientNet {
   Graph& graph_;
   ConvNet net_;
   const EfficientNetConfig& c_;
+  int64_t index_ = 0;  ///< of the first block of the stage
 };
 
 Graph build(const EfficientNetConfig& config, const GraphRequest& request) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "importers/huggingface/relative_bias.h"
 
 namespace tilecast {
@@ -198,6 +199,10 @@ Model read_encoder_model(const JsonObject& json) {
       make_model(config, std::min<int64_t>(512, config.max_positions), config.max_positions, build);
   // Fused kernels add no biases; transformers has no fused attention for DeBERTa.
   model.has_fused_attention = config.bias_buckets == 0 && !config.disentangled;
+  if (!config.other_class.empty())
+    model.warnings.push_back(
+        fmt::format("only the encoder of '{}' is forecast, not what follows it",
+                    shown_name(config.other_class)));
   return model;
 }
 

@@ -45,6 +45,7 @@ struct EncoderConfig {
   std::string pooler_activation;
   int64_t labels = 0;          ///< classes of the pooled token; 0: none
   int64_t token_labels = 0;    ///< classes of each token; 0: none
+  std::string other_class;     ///< a class whose head is not known; "": it is known
   bool discriminator = false;  ///< ELECTRA: whether each token was replaced
 };
 

@@ -137,6 +137,8 @@ void read_head(const JsonObject& c, const Family& family, EncoderConfig& e) {
   const bool language = head == "LMHeadModel" || head == "ForMaskedLM";
   const bool classes = head == "ForSequenceClassification";
   const bool tokens = head == "ForTokenClassification" || head == "ForQuestionAnswering";
+  const bool known = pre_training || pairs || language || classes || tokens || head == "Model";
+  if (!known) e.other_class = name;
   e.discriminator = pre_training && family.pre_training == PreTraining::kDiscriminator;
   e.vocabulary_head = language || (pre_training && !e.discriminator);
   e.pooler = pairs || classes || (family.pooler && !language && !tokens);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/fields.h"
 #include "importers/huggingface/layers.h"
@@ -34,7 +35,8 @@ std::vector<bool> read_layer_types(const JsonObject& c, int64_t layers) {
     for (size_t i = 0; i < types.size(); ++i) {
       if (types[i] != "full_attention" && types[i] != "sliding_attention")
         c.fail(fmt::format("layer_types[{}]", i),
-               "expected 'full_attention' or 'sliding_attention', found '" + types[i] + "'");
+               "expected 'full_attention' or 'sliding_attention', found '" + shown_name(types[i]) +
+                   "'");
       is_local.push_back(types[i] == "sliding_attention");
     }
     return is_local;

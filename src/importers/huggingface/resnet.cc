@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "importers/huggingface/convnet.h"
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/fields.h"
@@ -46,7 +47,7 @@ ResNetConfig read_config(const JsonObject& c) {
                                                   : std::vector<std::string>{"basic", "bottleneck"};
   if (std::find(known.begin(), known.end(), type) == known.end())
     c.fail("layer_type",
-           fmt::format("expected '{}' or '{}', found '{}'", known[0], known[1], type));
+           fmt::format("expected '{}' or '{}', found '{}'", known[0], known[1], shown_name(type)));
   r.bottleneck = type != "basic";
   r.squeeze_excite = type == "y";
   if (r.regnet) {

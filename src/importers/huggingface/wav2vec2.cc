@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/fields.h"
 #include "importers/huggingface/layers.h"
@@ -35,7 +36,7 @@ void read_convolutions(const JsonObject& c, SpeechConfig& s) {
   s.conv_bias = c.boolean("conv_bias", false);
   const std::string norm = c.optional_string({"feat_extract_norm"}).value_or("group");
   if (norm != "group" && norm != "layer")
-    c.fail("feat_extract_norm", "expected 'group' or 'layer', found '" + norm + "'");
+    c.fail("feat_extract_norm", "expected 'group' or 'layer', found '" + shown_name(norm) + "'");
   s.conv_layer_norm = norm == "layer";
   s.conv_activation = c.optional_string({"feat_extract_activation"}).value_or("gelu");
   check_activation(c, "feat_extract_activation", s.conv_activation);
@@ -56,7 +57,7 @@ void read_head(const JsonObject& c, SpeechConfig& s) {
         c.optional_integer({"classifier_proj_size"}, 1, kLargestConfigSize).value_or(256);
   }
   if (s.letters == 0 && s.labels == 0 && !name.empty() && !name.ends_with("Model"))
-    s.other_class = name;
+    s.other_class = shown_name(name);
 }
 
 SpeechConfig read_config(const JsonObject& c) {
