@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "importers/huggingface/relative_bias.h"
 
@@ -131,9 +132,9 @@ class Encoder {
   /// and so are counted once.
   TensorId shared_layers(TensorId x) {
     for (int64_t group = 0; group < c_.groups; ++group) {
-      // Layer i is in group ⌊i / (layers / groups)⌋.
-      int64_t count = 0;
-      for (int64_t i = 0; i < c_.layers; ++i) count += i * c_.groups / c_.layers == group ? 1 : 0;
+      // Layer i is in group ⌊i · groups / layers⌋.
+      const int64_t count = ceil_divide((group + 1) * c_.layers, c_.groups) -
+                            ceil_divide(group * c_.layers, c_.groups);
       f_.builder().begin_segment(fmt::format("encoder.group.{}", group), count);
       const size_t before = graph_.tensors.size();
       const TensorId start = x;

@@ -42,8 +42,14 @@ void read_distilbert(const JsonObject&, EncoderConfig& e) { e.type_vocab_size = 
 void read_albert(const JsonObject& c, EncoderConfig& e) {
   e.embed_dim = c.integer({"embedding_size"}, 1, kLargestConfigSize);
   e.groups = c.optional_integer({"num_hidden_groups"}, 1, e.layers).value_or(1);
-  constexpr int64_t kMaxInner = 1000;
-  e.inner_layers = c.optional_integer({"inner_group_num"}, 1, kMaxInner).value_or(1);
+  // The graph lists the layers of all groups.
+  constexpr int64_t kMostLayers = 1000;
+  e.inner_layers = c.optional_integer({"inner_group_num"}, 1, kMostLayers).value_or(1);
+  if (e.groups * e.inner_layers > kMostLayers)
+    c.fail("num_hidden_groups",
+           fmt::format("expected at most {} different layers, found {} groups of {} "
+                       "('inner_group_num')",
+                       kMostLayers, e.groups, e.inner_layers));
 }
 
 void read_mpnet(const JsonObject& c, EncoderConfig& e) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "importers/huggingface/family.h"
 #include "tilecast/error.h"
 
@@ -28,7 +29,8 @@ std::vector<int64_t> integers(const JsonObject& config, const std::string& key, 
     const std::optional<int64_t> value = whole_number(list[i], minimum, maximum);
     if (!value)
       config.fail(fmt::format("{}[{}]", key, i),
-                  fmt::format("expected a whole number from {} to {}", minimum, maximum));
+                  fmt::format("expected a whole number from {} to {}, found {}", minimum, maximum,
+                              shown_name(list[i].dump())));
     values.push_back(*value);
   }
   return values;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "importers/huggingface/fields.h"
 
 namespace tilecast {
@@ -12,7 +13,8 @@ TensorId patch_bias(Layers& f, const Tower& t, const std::string& name) {
   const int64_t side = 2 * (t.image / t.patch) - 1;
   const TensorId table = f.weight(name + ".relative_position_bias_table",
                                   {side * side + 3, t.heads}, 1, f.outputs(1, {t.heads}));
-  const TensorId index = f.ids(name + ".relative_position_index", {t.tokens * t.tokens});
+  const TensorId index =
+      f.ids(name + ".relative_position_index", {checked_multiply(t.tokens, t.tokens)});
   const TensorId rows = f.view(f.embedding(table, index, name), {t.tokens, t.tokens, t.heads});
   const TensorId bias = f.op("copy", {f.transpose(rows, {2, 0, 1})}, name);
   return f.view(bias, {1, t.heads, t.tokens, t.tokens});

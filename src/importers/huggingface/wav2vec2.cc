@@ -16,6 +16,7 @@ namespace {
 
 struct SpeechConfig {
   std::vector<int64_t> widths, strides, windows;  ///< of the convolutions
+  int64_t shortest = 0;                           ///< samples that one step needs
   bool conv_bias, conv_layer_norm;                ///< a layer norm in each, not one group norm
   std::string conv_activation;
   int64_t hidden_dim, heads, layers, ffn_dim, position_window, position_groups;
@@ -28,11 +29,26 @@ struct SpeechConfig {
   std::string other_class;    ///< a class whose own parts are not known
 };
 
+/// Samples that one step of the transformer needs at least.
+int64_t shortest_wave(const JsonObject& c, const SpeechConfig& s) {
+  constexpr int64_t kHour = int64_t{16000} * 3600;
+  int64_t samples = 1;
+  for (size_t i = s.windows.size(); i-- > 0;) {
+    samples = (samples - 1) * s.strides[i] + s.windows[i];
+    if (samples > kHour)
+      c.fail("conv_stride", fmt::format("one step of the transformer would need more than an hour "
+                                        "of sound ({} samples)",
+                                        kHour));
+  }
+  return samples;
+}
+
 void read_convolutions(const JsonObject& c, SpeechConfig& s) {
   s.widths = integers(c, "conv_dim", 1, kLargestConfigSize);
   constexpr int64_t kLongest = 1 << 16;
   s.strides = integers_like(c, "conv_stride", "conv_dim", s.widths.size(), kLongest);
   s.windows = integers_like(c, "conv_kernel", "conv_dim", s.widths.size(), kLongest);
+  s.shortest = shortest_wave(c, s);
   s.conv_bias = c.boolean("conv_bias", false);
   const std::string norm = c.optional_string({"feat_extract_norm"}).value_or("group");
   if (norm != "group" && norm != "layer")
@@ -87,13 +103,6 @@ SpeechConfig read_config(const JsonObject& c) {
                             c.where(), adapted ? "add_adapter" : "adapter_attn_dim"));
   read_head(c, s);
   return s;
-}
-
-/// Samples that one step of the transformer needs at least.
-int64_t shortest_wave(const SpeechConfig& c) {
-  int64_t samples = 1;
-  for (size_t i = c.windows.size(); i-- > 0;) samples = (samples - 1) * c.strides[i] + c.windows[i];
-  return samples;
 }
 
 class Speech {
@@ -259,12 +268,12 @@ class Speech {
 };
 
 Graph build(const SpeechConfig& config, const GraphRequest& request) {
-  if (request.seq < shortest_wave(config))
+  if (request.seq < config.shortest)
     throw Error(ErrorKind::kInput,
                 fmt::format("`seq`: expected {} samples or more, which the convolutions need for "
                             "one step, found {}; the length of a wave is its number of samples "
                             "(16,000 a second)",
-                            shortest_wave(config), request.seq));
+                            config.shortest, request.seq));
   Graph graph;
   Speech(graph, config, request).build();
   return graph;
@@ -276,8 +285,7 @@ Model read_wav2vec2(const JsonObject& json) {
   const SpeechConfig config = read_config(json);
   // Ten seconds at 16 kHz, the rate of all published models; no limit of positions.
   constexpr int64_t kTenSeconds = 160000;
-  Model model =
-      make_model(config, std::max(kTenSeconds, shortest_wave(config)), std::nullopt, build);
+  Model model = make_model(config, std::max(kTenSeconds, config.shortest), std::nullopt, build);
   model.has_fused_attention = true;
   if (!config.other_class.empty())
     model.warnings.push_back(fmt::format(
