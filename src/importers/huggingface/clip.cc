@@ -124,6 +124,12 @@ void read_text(const JsonObject& text, Tower& t) {
   t.vocab_size = text.integer({"vocab_size"}, 1, kLargestConfigSize);
 }
 
+/// The config of a tower, with defaults for the fields that it lacks.
+Json completed(const JsonObject& json, const std::string& key, Json defaults) {
+  defaults.update(json.object(key).json());
+  return defaults;
+}
+
 Model pair_model(const PairConfig& config) {
   Model model = make_model(config, config.text.tokens, config.text.tokens, build);
   model.has_fused_attention = true;
@@ -134,12 +140,30 @@ Model pair_model(const PairConfig& config) {
 
 Model read_clip(const JsonObject& json) {
   PairConfig config;
-  const JsonObject vision = json.object("vision_config"), text = json.object("text_config");
+  // transformers writes only the fields of the towers that differ from CLIPTextConfig and
+  // CLIPVisionConfig.
+  const Json vision_fields = completed(json, "vision_config",
+                                       {{"hidden_size", 768},
+                                        {"intermediate_size", 3072},
+                                        {"num_hidden_layers", 12},
+                                        {"num_attention_heads", 12},
+                                        {"image_size", 224},
+                                        {"patch_size", 32},
+                                        {"hidden_act", "quick_gelu"}});
+  const Json text_fields = completed(json, "text_config",
+                                     {{"hidden_size", 512},
+                                      {"intermediate_size", 2048},
+                                      {"num_hidden_layers", 12},
+                                      {"num_attention_heads", 8},
+                                      {"max_position_embeddings", 77},
+                                      {"vocab_size", 49408},
+                                      {"hidden_act", "quick_gelu"}});
+  const JsonObject vision(vision_fields, json.object("vision_config").where());
   config.image = read_tower(vision);
   config.image.embedding_norm = true;
   config.image.patch_bias = false;
   read_image(vision, config.image);
-  read_text(text, config.text);
+  read_text(JsonObject(text_fields, json.object("text_config").where()), config.text);
   config.projection = json.integer({"projection_dim"}, 1, kLargestConfigSize);
   return pair_model(config);
 }
@@ -147,7 +171,19 @@ Model read_clip(const JsonObject& json) {
 Model read_siglip(const JsonObject& json) {
   PairConfig config;
   config.siglip = true;
-  const JsonObject vision = json.object("vision_config"), text = json.object("text_config");
+  // The defaults of SiglipTextConfig and SiglipVisionConfig, and of their successors.
+  const Json layers = {{"hidden_size", 768},
+                       {"intermediate_size", 3072},
+                       {"num_hidden_layers", 12},
+                       {"num_attention_heads", 12},
+                       {"hidden_act", "gelu_pytorch_tanh"}};
+  Json image_defaults = layers, text_defaults = layers;
+  image_defaults.update({{"image_size", 224}, {"patch_size", 16}, {"num_patches", 256}});
+  text_defaults.update({{"max_position_embeddings", 64}, {"vocab_size", 32000}});
+  const Json vision_fields = completed(json, "vision_config", image_defaults);
+  const Json text_fields = completed(json, "text_config", text_defaults);
+  const JsonObject vision(vision_fields, json.object("vision_config").where());
+  const JsonObject text(text_fields, json.object("text_config").where());
   config.image = read_tower(vision);
   config.image.class_tokens = 0;
   config.pooling_head = vision.boolean("vision_use_head", true);
