@@ -187,6 +187,11 @@ std::vector<TensorId> decompose_dropout(GraphBuilder& b, const Node& node, const
   return b.add("dropout", node.inputs, node.name);
 }
 
+std::vector<TensorId> decompose_batch_norm(GraphBuilder& b, const Node& node,
+                                           const EagerForm& form) {
+  return b.add("batch_norm", node.inputs, node.name, {{"training", form.training ? 1 : 0}});
+}
+
 std::vector<TensorId> decompose_gelu_new(GraphBuilder& b, const Node& node, const EagerForm&) {
   Steps f(b, node);
   const TensorId x = node.inputs[0];

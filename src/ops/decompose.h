@@ -23,6 +23,8 @@ struct EagerForm {
 using Decompose = std::vector<TensorId> (*)(GraphBuilder&, const Node& node, const EagerForm&);
 
 std::vector<TensorId> decompose_rms_norm(GraphBuilder& b, const Node& node, const EagerForm& form);
+std::vector<TensorId> decompose_batch_norm(GraphBuilder& b, const Node& node,
+                                           const EagerForm& form);
 std::vector<TensorId> decompose_dropout(GraphBuilder& b, const Node& node, const EagerForm& form);
 /// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))), step by step as transformers computes it.
 std::vector<TensorId> decompose_gelu_new(GraphBuilder& b, const Node& node, const EagerForm& form);

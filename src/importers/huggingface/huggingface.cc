@@ -7,7 +7,9 @@
 #include <memory>
 
 #include "base/text.h"
+#include "importers/huggingface/bart.h"
 #include "importers/huggingface/decoder.h"
+#include "importers/huggingface/encoder.h"
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/quantization.h"
 #include "tilecast/error.h"
@@ -16,12 +18,19 @@ namespace tilecast {
 
 // The families, one file for each architecture.
 Model read_gpt2(const JsonObject& config);
-Model read_bert(const JsonObject& config);
 Model read_opt(const JsonObject& config);
 Model read_decoder(const JsonObject& config);
 Model read_t5(const JsonObject& config);
 Model read_vit(const JsonObject& config);
 Model read_clip(const JsonObject& config);
+Model read_siglip(const JsonObject& config);
+Model read_modernbert(const JsonObject& config);
+Model read_swin(const JsonObject& config);
+Model read_resnet(const JsonObject& config);
+Model read_mobilenet(const JsonObject& config);
+Model read_efficientnet(const JsonObject& config);
+Model read_convnext(const JsonObject& config);
+Model read_wav2vec2(const JsonObject& config);
 Model read_whisper(const JsonObject& config);
 Model read_unet(const JsonObject& config);
 Model read_dit(const JsonObject& config);
@@ -31,19 +40,41 @@ namespace {
 const std::vector<FamilyDef>& families() {
   static const std::vector<FamilyDef> table = [] {
     std::vector<FamilyDef> all = {{"gpt2", "GPT2", "GPT-2 and GPT-3 sizes", read_gpt2},
-                                  {"bert", "Bert", "BERT encoders", read_bert},
                                   {"opt", "OPT", "OPT decoders", read_opt}};
+    const auto append = [&](const std::vector<FamilyDef>& more) {
+      all.insert(all.end(), more.begin(), more.end());
+    };
+    append(encoder_families());
+    append({{"modernbert", "ModernBert", "ModernBERT", read_modernbert}});
     for (const DecoderFamily& family : decoder_families())
       all.push_back({family.model_type, family.architecture, family.doc, read_decoder});
-    all.insert(all.end(),
-               {{"vit", "ViT", "Vision transformers", read_vit},
-                {"clip", "CLIP", "CLIP, both towers", read_clip},
-                {"whisper", "Whisper", "Whisper", read_whisper},
-                {"UNet2DConditionModel", "", "Stable Diffusion's U-Net (diffusers)", read_unet},
-                {"DiTTransformer2DModel", "", "diffusion transformers (diffusers)", read_dit},
-                {"t5", "T5", "T5 encoder-decoders", read_t5},
-                {"switch_transformers", "SwitchTransformers",
-                 "Switch Transformers: T5 with experts", read_t5}});
+    append({{"t5", "T5", "T5 encoder-decoders", read_t5},
+            {"mt5", "MT5", "mT5", read_t5},
+            {"umt5", "UMT5", "UMT5: relative positions in each layer", read_t5},
+            {"switch_transformers", "SwitchTransformers", "Switch Transformers: T5 with experts",
+             read_t5}});
+    append(bart_families());
+    append({{"vit", "ViT", "Vision transformers", read_vit},
+            {"deit", "DeiT", "DeiT", read_vit},
+            {"beit", "Beit", "BEiT", read_vit},
+            {"dinov2", "Dinov2", "DINOv2", read_vit},
+            {"dinov2_with_registers", "Dinov2WithRegisters", "DINOv2 with registers", read_vit},
+            {"swin", "Swin", "Swin: attention in windows", read_swin},
+            {"clip", "CLIP", "CLIP, both towers", read_clip},
+            {"siglip", "Siglip", "SigLIP, both towers", read_siglip},
+            {"siglip2", "Siglip2", "SigLIP 2, both towers", read_siglip},
+            {"resnet", "ResNet", "ResNet", read_resnet},
+            {"regnet", "RegNet", "RegNet", read_resnet},
+            {"mobilenet_v1", "MobileNetV1", "MobileNet V1", read_mobilenet},
+            {"mobilenet_v2", "MobileNetV2", "MobileNet V2", read_mobilenet},
+            {"efficientnet", "EfficientNet", "EfficientNet", read_efficientnet},
+            {"convnext", "ConvNext", "ConvNeXt", read_convnext},
+            {"convnextv2", "ConvNextV2", "ConvNeXt V2", read_convnext},
+            {"whisper", "Whisper", "Whisper", read_whisper},
+            {"wav2vec2", "Wav2Vec2", "wav2vec 2.0", read_wav2vec2},
+            {"hubert", "Hubert", "HuBERT", read_wav2vec2},
+            {"UNet2DConditionModel", "", "Stable Diffusion's U-Net (diffusers)", read_unet},
+            {"DiTTransformer2DModel", "", "diffusion transformers (diffusers)", read_dit}});
     return all;
   }();
   return table;

@@ -55,6 +55,8 @@ class Layers {
   TensorId rms_norm(TensorId x, const std::string& name, bool weighted = true);
   /// Returns x if `active` is false (probability 0).
   TensorId dropout(TensorId x, const std::string& name, bool active = true);
+  /// The mean of the rows of each sequence: [b, n, c] → [b, c].
+  TensorId mean_of_rows(TensorId x, const std::string& name);
   TensorId embedding(TensorId table, TensorId ids, const std::string& name);
   /// An embedding table whose rows are divided over the ranks.
   TensorId vocabulary_table(const std::string& name, int64_t rows, int64_t hidden_dim);
