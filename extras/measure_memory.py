@@ -301,7 +301,10 @@ def main():
             if args.shrink:
                 case = {**case, "batch": min(case["batch"], 2), "seq": min(case["seq"], 16)}
             if facts is None and not own:
-                facts = environment(card) if args.device == "cuda" else {}
+                try:
+                    facts = environment(card) if args.device == "cuda" else {}
+                except Exception as error:  # the cases matter more
+                    facts = {"failed": f"{type(error).__name__}: {error}"}
                 with open(args.output + ".json", "w", encoding="utf-8") as note:
                     json.dump({"used_before_bytes": before, "environment": facts}, note, indent=1)
             left = args.seconds - (time.perf_counter() - begin)
