@@ -97,15 +97,21 @@ def inputs_of(model, case, device):
     def tokens():
         return ids(batch, seq, below=config.get_text_config().vocab_size)
 
+    def images():
+        vision = getattr(config, "vision_config", config)
+        side = getattr(vision, "image_size", 224)
+        return torch.randn(batch, getattr(vision, "num_channels", 3), side, side, dtype=real, device=device)
+
     if model.main_input_name == "pixel_values":
-        side = getattr(config, "image_size", 224)
-        inputs = {"pixel_values": torch.randn(batch, getattr(config, "num_channels", 3), side, side, dtype=real, device=device)}
-        return {**inputs, "labels": ids(batch, below=config.num_labels)} if training and "Classification" in name else inputs
+        labels = {"labels": ids(batch, below=config.num_labels)} if training and "Classification" in name else {}
+        return {"pixel_values": images(), **labels}
     if model.main_input_name == "input_features":
         inputs = {"input_features": torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions, dtype=real,
                                                 device=device)}
     else:
         inputs = {"input_ids": tokens()}
+    if hasattr(config, "vision_config") and hasattr(config, "text_config"):
+        inputs["pixel_values"] = images()
     if config.is_encoder_decoder:
         inputs["decoder_input_ids"] = tokens()
     if training and ("LM" in name or "PreTraining" in name or "ForConditionalGeneration" in name):
