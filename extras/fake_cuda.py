@@ -5,7 +5,7 @@ the device guard (streams and events) and the hooks that say that CUDA is there.
 (a few lines of C++ with PyTorch's own headers); `install` loads them before PyTorch, which keeps the first hooks it sees. All dispatch is
 then that of CUDA tensors. In particular torch.autocast('cuda') is PyTorch's own: its list of operators, its cache of cast weights.
 
-Two things stay with Python: `autocast` asks no driver whether it may run, and scaled_dot_product_attention, whose choice among its
+Some things stay with Python: `autocast` asks no driver whether it may run, and scaled_dot_product_attention, whose choice among its
 kernels is compiled into the CUDA library, is made here by the rules of ATen/native/transformers/cuda/sdp_utils.cpp.
 Needs g++ (or $CXX) and must be installed before the first `import torch`.
 """
@@ -82,6 +82,9 @@ def _patch():
     _library = torch.library.Library("aten", "IMPL")
     for key in ("AutogradCUDA", "CUDA"):
         _library.impl("scaled_dot_product_attention", _attention, key)
+    # Without a CUDA kernel these two would run as the several operators that they stand for, with as many results.
+    for name in ("silu_backward", "mish_backward"):
+        _library.impl(name, lambda grad, self: torch.empty_like(grad), "CUDA")
 
 
 def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):

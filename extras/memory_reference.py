@@ -177,8 +177,8 @@ def own_gradients(ledger, model):
 
 def own_states(ledger, optimizer):
     for state in optimizer.state.values():
-        for tensor in state.values():
-            if tensor.dim():  # not the number of steps
+        for name, tensor in state.items():
+            if name != "step":
                 ledger.own(tensor, "optimizer state", "optimizer")
 
 
