@@ -46,8 +46,9 @@ struct DecoderTraits {
   bool embedding_norm = false, scaled_embedding = false;
   bool final_norm = true;
   bool sinks = false;
-  bool tied_embeddings = false;  ///< default of `tie_word_embeddings`
-  int64_t ffn_per_hidden = 0;    ///< default of ffn_dim / hidden_dim; 0: none
+  bool tied_embeddings = false;   ///< default of `tie_word_embeddings`
+  int64_t ffn_per_hidden = 0;     ///< default of ffn_dim / hidden_dim; 0: none
+  int64_t default_positions = 0;  ///< where a config names no limit of positions; 0: it must
   /// All layers but every n-th have the config's sliding window; 1: all have it; 0: none, unless
   /// `layer_types` lists them.
   int64_t window_pattern = 0;

@@ -75,10 +75,11 @@ void read_common(const JsonObject& c, DecoderConfig& config) {
   const std::vector<std::string> positions = {"max_position_embeddings", "n_positions",
                                               "max_seq_len", "seq_length"};
   // Without rotary or learned positions there need not be a limit.
-  const std::optional<int64_t> given = c.optional_integer(positions, 1, kLargestConfigSize);
+  std::optional<int64_t> given = c.optional_integer(positions, 1, kLargestConfigSize);
   const bool limited = config.rotary || config.learned_positions;
-  config.max_positions = scaled_positions(c, limited ? c.integer(positions, 1, kLargestConfigSize)
-                                                     : given.value_or(kLargestConfigSize));
+  if (!given && limited && config.default_positions > 0) given = config.default_positions;
+  if (!given && limited) c.integer(positions, 1, kLargestConfigSize);  // throws: it is missing
+  config.max_positions = scaled_positions(c, given.value_or(kLargestConfigSize));
   config.vocab_size = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   const std::string activation = activation_key(c, !config.gated_mlp);
   config.activation =

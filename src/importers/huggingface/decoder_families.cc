@@ -225,6 +225,7 @@ constexpr DecoderFamily kFamilies[] = {
     {"falcon", "Falcon", "Falcon", falcon, gpt([](DecoderTraits& t) {
        t.fused_qkv = t.tied_embeddings = t.parallel_attention = true;
        t.default_activation = "gelu";
+       t.default_positions = 2048;  // FalconConfig of transformers; falcon-7b's config has no field
      })},
     {"olmo", "Olmo", "OLMo", nullptr, {.norm = Norm::kLayer, .norm_weight = false}},
     {"olmo2", "Olmo2", "OLMo 2", nullptr, kOlmo2},

@@ -79,7 +79,8 @@ TensorId DecoderGraph::mamba(TensorId x, size_t index) {
   // The norm is computed for each group of heads.
   const int64_t width = values / r.groups;
   const TensorId flat = f_.view(y, {b, s, values});
-  const TensorId gated = f_.op("mul", {f_.op("silu", {z}, p + "gate"), flat}, p + "gate_mul");
+  // In this order the product has the dense layout of `flat`, not that of z, which is a slice.
+  const TensorId gated = f_.op("mul", {flat, f_.op("silu", {z}, p + "gate")}, p + "gate_mul");
   const TensorId weight =
       f_.weight(p + "norm.weight", {r.groups, width}, 0, f_.outputs(1, {r.groups}));
   const TensorId normal =

@@ -112,8 +112,6 @@ void falcon(const JsonObject& c, DecoderConfig& config) {
       head_dim_of(c, "hidden_size", config.hidden_dim, "num_attention_heads", config.heads);
   config.ffn_dim = c.optional_integer({"ffn_hidden_size"}, 1, kLargestConfigSize)
                        .value_or(4 * config.hidden_dim);
-  config.max_positions = scaled_positions(
-      c, c.optional_integer({"max_position_embeddings"}, 1, kLargestConfigSize).value_or(2048));
   config.activation = c.optional_string({"activation"}).value_or("gelu");
   check_activation(c, "activation", config.activation);
   config.parallel_attention = grouped || c.boolean("parallel_attn", true);

@@ -174,8 +174,7 @@ Model read_as(const FamilyDef& family, Json json, const std::string& where) {
     if (constexpr std::string_view kText = "_text"; names.back().ends_with(kText))
       names.push_back(names.back().substr(0, names.back().size() - kText.size()));
   }
-  // Kimi K2 has the architecture of DeepSeek-V3; Kimi K2.5 has one in its 'text_config'.
-  names.insert(names.end(), {"kimi_k2", "kimi_k25"});
+  names.emplace_back("kimi_k25");  // which has a Kimi K2 in its 'text_config'
   if (type.empty()) config.fail("model_type", "is missing; expected one of " + join(names, ", "));
   const std::string architecture = architecture_of(config);
   throw Error(
