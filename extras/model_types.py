@@ -1,25 +1,31 @@
 #!/usr/bin/env python3
-"""The table of parameters and FLOPs that tests/model_types_test.cc compares Tilecast with.
+"""The tables of parameters and FLOPs that tests/model_types_test.cc compares Tilecast with.
 
-Each model type's default config of transformers is instantiated on PyTorch's meta device (on the CPU
-where its code looks at values); torch.utils.flop_counter counts one pass with eager attention. A line
+Each model type's default config of transformers is instantiated on PyTorch's meta device (encoders on the
+CPU where their code looks at values); torch.utils.flop_counter counts one pass with eager attention. A line
 of tests/model_types/NAME.jsonl is one type, labelled by its name, or one with other fields:
     {"label", "type", "class", "batch", "seq", "parameters", "forward_flops", "training_flops", "config"}
-`config` is what save_pretrained writes, with the class in `architectures`; `seq` 0: the config fixes
-the length. `training_flops` counts forward and backward; null: PyTorch cannot count it.
+`config` is what save_pretrained writes, with the class in `architectures` (encoders), or all fields but
+NOISE (decoders); `seq` 0: the config fixes the length.
+`training_flops` counts forward and backward. Not counted of decoders: the tables of rotary angles, and
+within recurrent layers (Mamba-2, gated delta nets) everything but their linear layers, for transformers'
+slow fallback runs other products than the libraries' kernels. `forward_flops` is null where transformers
+does other work than the model needs, `training_flops` where PyTorch cannot count it: experts and scans of
+decoders have no products in the backward pass that it counts.
 Needs torch and transformers.
 
-    extras/model_types.py encoders [TYPE...]     rewrites the table, or only the lines of some types
+    extras/model_types.py encoders|decoders [LABEL...]     rewrites a table, or only the lines of some labels
 """
 import argparse
 import json
 import math
 import sys
+import warnings
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "model_types"
 
-# type: class, kind of input, batch, seq
+# Encoders and the like. type: class, kind of input, batch, seq
 TYPES = {
     "encoders": {
         **{t: (c, "text", 2, 128) for t, c in {
@@ -101,6 +107,24 @@ VARIANTS = {
                            {"conv_pos_batch_norm": True, "feat_proj_layer_norm": False, "num_conv_pos_embeddings": 127, "num_labels": 5}),
     },
 }
+
+
+DECODERS = """afmoe arcee bamba biogpt bloom codegen cohere cohere2 cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4
+ernie4_5 ernie4_5_moe exaone4 exaone_moe falcon flex_olmo gemma gemma2 gemma3_text gemma4_text glm glm4 glm4_moe glm4_moe_lite
+glm_moe_dsa gpt2 gpt_bigcode gpt_neo gpt_neox gpt_oss gptj granite granite_swa granitemoe granitemoe_swa granitemoehybrid
+granitemoeshared helium hy_v3 jais2 llama llama4_text mamba2 mimo_v2_flash minimax_m2 ministral3 mistral mixtral mpt nanochat
+nemotron nemotron_h olmo olmo2 olmo3 olmoe opt persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_5_moe_text qwen3_5_text
+qwen3_moe qwen3_next seed_oss smollm3 solar_open stablelm starcoder2 vaultgemma xglm youtu""".split()
+# Fields that a default config lacks, or in which it contradicts itself.
+DECODER_FIELDS = {"deepseek_v2": {"num_experts_per_tok": 6}, "nemotron": {"num_key_value_heads": 8},
+                  "glm4_moe": {"head_dim": 128}}
+# Fields of all models that say nothing about their shape.
+NOISE = ("transformers_version", "_attn_implementation", "id2label", "label2id", "dtype", "_name_or_path",
+         "initializer_range", "use_cache", "bos_token_id", "eos_token_id", "pad_token_id", "problem_type",
+         "output_attentions", "output_hidden_states", "return_dict", "chunk_size_feed_forward")
+# transformers computes every expert for every token.
+DECODERS_NOT_COUNTED = ("llama4_text",)
+DECODER_BATCH, DECODER_SEQ = 2, 128
 
 
 def inputs_of(kind: str, config, batch: int, seq: int, device) -> dict:
@@ -191,28 +215,88 @@ def row(name: str, of: tuple, fields: dict, label: str) -> dict:
             "forward_flops": forward, "training_flops": training, "config": written}
 
 
+def is_recurrent(module) -> bool:
+    return hasattr(module, "conv1d") and hasattr(module, "A_log")
+
+
+def counted_decoder(model) -> int:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    # A ready mask: making one looks at values, which the meta device does not have.
+    inputs = {"input_ids": torch.zeros(DECODER_BATCH, DECODER_SEQ, dtype=torch.long, device="meta"), "use_cache": False,
+              "attention_mask": torch.zeros(DECODER_BATCH, 1, DECODER_SEQ, DECODER_SEQ, device="meta")}
+    kind = model.config.model_type
+    if kind in ("opt", "biogpt", "xglm"):  # which would count positions from the mask
+        inputs["position_ids"] = inputs["input_ids"]
+    if kind in ("bloom", "mpt", "falcon", "mamba2", "xglm"):
+        inputs["attention_mask"] = None
+    counter = FlopCounterMode(display=False)
+    with counter, torch.no_grad():
+        model(**{k: v for k, v in inputs.items() if v is not None})
+    by_module = {name: sum(ops.values()) for name, ops in counter.get_flop_counts().items()}
+    root = type(model).__name__
+    total = by_module["Global"]
+    for name, module in model.named_modules():
+        if name.endswith("rotary_emb") and "." in name:
+            total -= by_module.get(f"{root}.{name}", 0)
+        if is_recurrent(module):
+            total -= by_module.get(f"{root}.{name}", 0)
+            for part, child in module.named_children():
+                if isinstance(child, torch.nn.Linear):
+                    total += by_module.get(f"{root}.{name}.{part}", 0)
+    return total
+
+
+def decoder_row(name: str) -> dict:
+    import torch
+    import transformers
+
+    config = transformers.AutoConfig.for_model(name, **DECODER_FIELDS.get(name, {}))
+    written = {k: v for k, v in json.loads(config.to_json_string(use_diff=False)).items() if k not in NOISE}
+    config._attn_implementation = "eager"
+    config._experts_implementation = "batched_mm"
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    model.eval()
+    return {"label": name, "type": name, "class": type(model).__name__, "batch": DECODER_BATCH, "seq": DECODER_SEQ,
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "forward_flops": None if name in DECODERS_NOT_COUNTED else counted_decoder(model), "training_flops": None, "config": written}
+
+
+def rows_of(table: str) -> dict:
+    """The label of each line, and what counts it."""
+    if table == "decoders":
+        return {name: (lambda name=name: decoder_row(name)) for name in DECODERS}
+    every = {name: (name, of, {}) for name, of in TYPES[table].items()}
+    every |= {label: (of[0], of[1:5], of[5]) for label, of in VARIANTS.get(table, {}).items()}
+    return {label: (lambda label=label, of=of: row(of[0], of[1], of[2], label)) for label, of in every.items()}
+
+
+def shown(number) -> str:
+    return "not counted" if number is None else f"{number:.6e}"
+
+
 def main() -> int:
+    warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser(description="Rewrites a table of tests/model_types.")
-    parser.add_argument("table", choices=TYPES)
-    parser.add_argument("types", nargs="*")
+    parser.add_argument("table", choices=[*TYPES, "decoders"])
+    parser.add_argument("labels", nargs="*")
     given = parser.parse_args()
     path = FOLDER / f"{given.table}.jsonl"
     known = {}
     if path.exists():
         known = {r["label"]: r for r in map(json.loads, path.read_text().splitlines())}
-    every = {name: (name, of, {}) for name, of in TYPES[given.table].items()}
-    every |= {label: (of[0], of[1:5], of[5]) for label, of in VARIANTS.get(given.table, {}).items()}
-    for label, (name, of, fields) in every.items():
-        if given.types and label not in given.types:
+    every = rows_of(given.table)
+    for label, count in every.items():
+        if given.labels and label not in given.labels:
             continue
         try:
-            known[label] = row(name, of, fields, label)
-            print(f"{label:22} {known[label]['parameters']:13,} {known[label]['forward_flops']:.6e} "
-                  f"{known[label]['training_flops']:.6e}", flush=True)
+            known[label] = line = count()
+            print(f"{label:22} {line['parameters']:15,} {shown(line['forward_flops'])} {shown(line['training_flops'])}", flush=True)
         except Exception as error:  # the others are still counted
-            print(f"{label}: {type(error).__name__}: {error}", file=sys.stderr)
-    lines = [json.dumps(known[label]) for label in every if label in known]
-    path.write_text("\n".join(lines) + "\n")
+            print(f"{label}: {type(error).__name__}: {str(error)[:300]}", file=sys.stderr)
+    path.write_text("".join(json.dumps(known[label]) + "\n" for label in every if label in known))
     return 0
 
 
