@@ -12,11 +12,16 @@ from pathlib import Path
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "configs"
 
-# Names that say no total, in billions: the model cards. Mixtral's experts share everything but their MLPs; DeepSeek-R1 and Kimi K2
-# without the layer that predicts further tokens.
-PUBLISHED = {"Mixtral-8x7B": 46.7, "Mixtral-8x22B": 140.6, "DeepSeek-R1": 671, "DeepSeek-V3": 671, "Kimi-K2": 1026, "MiniMax-M2": 229}
-# MiMo-7B has 7.8 with its layer for further tokens, Qwen3-1.7B 1.72, Qwen3-8B 8.19.
-TOLERANCE = 0.10
+# Names that say no total, or a rough one, in billions: the model cards. Mixtral's experts share everything but their MLPs; DeepSeek-R1
+# and Kimi K2 without the layer that predicts further tokens; MiMo-7B has 7.8 with it; Nemotron 3's 30B is 31.6.
+PUBLISHED = {"Mixtral-8x7B": 46.7, "Mixtral-8x22B": 140.6, "DeepSeek-R1": 671, "DeepSeek-V3": 671, "DeepSeek-V4-Pro": 1600,
+             "DeepSeek-V4-Flash": 284, "Kimi-K2": 1026, "MiniMax-M2": 229, "GLM-5": 744, "Step-3.7": 196, "MiMo-7B": 7.8,
+             "Lightning-30B": 31.6}
+# Active parameters of a token where the name's number is rounded: the report on Nemotron 3 Nano has 3.2, and 3.6 with embeddings.
+ACTIVE = {"Lightning-30B": 3.2}
+TOLERANCE = 0.05
+MOST_REFUSED = 2
+REFUSED = "refused"
 
 
 def said(name: str):
@@ -25,6 +30,25 @@ def said(name: str):
             return billions
     sizes = re.findall(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[bB](?![A-Za-z])", name)
     return float(sizes[0]) if sizes else None
+
+
+def active(name: str):
+    for part, billions in ACTIVE.items():
+        if part in name:
+            return billions
+    sizes = re.findall(r"-A(\d+(?:\.\d+)?)B", name)
+    return float(sizes[0]) if sizes else None
+
+
+def active_parameters(tilecast: str, folder: Path) -> tuple:
+    """Of one token, without and with the embedding table, both of which names count: half the FLOPs of its products."""
+    config = json.loads((folder / "config.json").read_text().replace("Infinity", "0"))
+    text = config.get("text_config", config)
+    command = [tilecast, "forecast", str(folder), "--gpu", "H100", "--format", "json", "--mode", "inference", "--seq", "1",
+               "--dtype", "bf16"]
+    result = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    products = sum(k["flops"] * k["count"] for k in result["kernels"] if k["op"] in ("linear", "matmul", "experts", "grouped_linear"))
+    return products / 2e9, (products / 2 + text["vocab_size"] * text["hidden_size"]) / 1e9
 
 
 def sources_named(folder: Path) -> list:
@@ -41,9 +65,8 @@ def sources_named(folder: Path) -> list:
 def check(tilecast: str, folder: Path, form: list) -> str:
     command = [tilecast, "forecast", str(folder), "--gpu", "H100", "--format", "json"] + form
     run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode == 1:
-        refused = "unknown family" in run.stderr or "not JSON" in run.stderr
-        return "" if refused else run.stderr.strip()
+    if run.returncode == 1 and ("unknown family" in run.stderr or "is not forecast" in run.stderr):
+        return REFUSED
     if run.returncode != 0:
         return f"exit {run.returncode}: {run.stderr.strip()}"
     forecast = json.loads(run.stdout)
@@ -61,15 +84,23 @@ def main() -> int:
         print("skipped: no ../shared/data/configs")
         return 0
     folders = sorted(p for p in CONFIGS.iterdir() if (p / "config.json").exists())
-    failed = 0
+    failed, refused = 0, set()
     for folder in folders:
         for form in (["--mode", "inference", "--seq", "128"], ["--prompt", "128", "--output", "8", "--tp", "8"]):
             problem = check(sys.argv[1], folder, form)
-            if problem:
+            if problem == REFUSED:
+                refused.add(folder.name)
+            elif problem:
                 print(f"{folder.name} {' '.join(form[:2])}: {problem}")
                 failed += 1
-    print(f"{2 * len(folders) - failed} forecasts passed, {failed} failed")
-    return 1 if failed else 0
+        said_active = active(folder.name)
+        if said_active and folder.name not in refused:
+            found = active_parameters(sys.argv[1], folder)
+            if all(abs(f / said_active - 1) > TOLERANCE for f in found):
+                print(f"{folder.name}: {found[0]:.2f} to {found[1]:.2f} G active parameters, its name says {said_active}")
+                failed += 1
+    print(f"{2 * len(folders) - failed} checks passed, {failed} failed; {len(refused)} refused: {', '.join(sorted(refused)) or 'none'}")
+    return 1 if failed or len(refused) > MOST_REFUSED else 0
 
 
 if __name__ == "__main__":

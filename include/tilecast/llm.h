@@ -42,6 +42,25 @@ struct ServedPart {
   double total_tokens_per_s = 0;  ///< prompt and output tokens
 };
 
+/// The cache of a server on one rank as its software sizes it at the start (docs/serving.md).
+struct CachePool {
+  std::string rule;           ///< the software's option: "gpu_memory_utilization", …
+  double fraction = 0;        ///< its value
+  int64_t visible_bytes = 0;  ///< memory that programs see: without the driver's
+  int64_t budget_bytes = 0;   ///< what the rule allows for weights, activations and cache
+  int64_t weights_bytes = 0;
+  int64_t profile_bytes = 0;    ///< peak of activations that the software measures or assumes
+  int64_t non_torch_bytes = 0;  ///< of libraries, counted by the software
+  int64_t graphs_bytes = 0;     ///< captured CUDA graphs, beside the budget
+  int64_t fixed_bytes = 0;      ///< what the budget is spent on before the cache
+  int64_t cache_bytes = 0;      ///< what is left; 0: nothing
+  int64_t block_tokens = 0, blocks = 0;
+  int64_t tokens = 0;  ///< vLLM's "GPU KV cache size"
+  int64_t max_model_len = 0;
+  /// vLLM's "Maximum concurrency" for sequences of max_model_len.
+  double concurrency = 0;
+};
+
 struct LlmForecast {
   std::string model, gpu, gpu_name, dtype, kv_dtype, software;
   std::string dtype_source;  ///< as in Forecast
@@ -89,9 +108,11 @@ struct LlmForecast {
   /// overhead: the sum of both.
   int64_t workspace_bytes = 0, framework_bytes = 0, overhead_bytes = 0;
   int64_t peak_bytes = 0, device_bytes = 0;
-  int64_t usable_bytes = 0;   ///< device_bytes × gpu_memory_utilization
+  int64_t usable_bytes = 0;   ///< what may be used
   bool fits = true;           ///< whether the static batch fits; for a server, the longest request
   int64_t largest_batch = 0;  ///< how many sequences of full length fit
+
+  std::optional<CachePool> pool;  ///< nullopt: the software does not serve (PyTorch)
 
   /// Results for a server with continuous batching.
   struct Serving {

@@ -85,7 +85,11 @@ struct Execution {
   /// engine/arg_utils.py (default_max_num_batched_tokens of the server) for GPUs with 70 GiB or
   /// more; 2048 for others.
   int64_t max_num_batched_tokens = 8192;
-  double gpu_memory_utilization = 0.9;  ///< share of the device's memory that may be used
+  /// Share of the device's memory that the software may use, by its own rule (docs/serving.md);
+  /// nullopt: the software's default.
+  std::optional<double> gpu_memory_utilization;
+  /// The longest sequence that a server accepts; default: the model's positions.
+  std::optional<int64_t> max_model_len;
   /// 100 × the exponent of the power law of the experts' load; 0: uniform.
   int64_t skew_percent = 0;
 };

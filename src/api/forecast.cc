@@ -75,6 +75,7 @@ Graph build_graph(const Model& model, const Request& request, int64_t seq,
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) quantize_linears(graph, precision.scheme_of);
+  if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
   if (training) add_backward(graph);
   if (request.execution.fusion == Fusion::kPointwise) fuse_pointwise(graph);
   // fp16 needs a GradScaler against underflow of gradients; bf16 does not.

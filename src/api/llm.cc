@@ -134,7 +134,8 @@ class Llm {
           held / experts->num_experts * (experts->num_experts - experts->top_k) * count;
     }
     f.multiplied_parameters = f.active_parameters - decoder_.embedding_parameters;
-    f.kv_bytes_per_token = steps_.cache_bytes(1, 1, 1);
+    // Without the states of recurrent layers, which do not grow.
+    f.kv_bytes_per_token = steps_.cache_bytes(1, 1, 1) - steps_.cache_bytes(1, 0, 1);
   }
 
   /// Adds the kernels of a step that runs `times` times; identical kernels share a row.

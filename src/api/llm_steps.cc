@@ -23,10 +23,26 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
                 fmt::format("{}: '{}' is not forecast token by token; `prompt` is for decoder-only "
                             "language models of a Hugging Face config.json",
                             model_.name, model_.family));
+  build();
+}
+
+LlmSteps::LlmSteps(const LlmSteps& base, const Request& changed)
+    : forecaster_(base.forecaster_), model_(base.model_), device_(base.device_), asked_(changed) {
+  build();
+}
+
+void LlmSteps::build() {
   read_precision();
   check();
   modules_ = model_.build({.dtype = dtype()});
   share_ = shard(modules_, asked_.execution.tp);
+  if (precision_.as_stored && model_.checkpoint.weights_bytes && asked_.execution.tp > 1) {
+    const auto weights = [&](const Graph& modules) {
+      return static_cast<double>(
+          weights_bytes(fuse(modules, {.groups = {{1, 1, 1}}, .scheme_of = request_.scheme_of})));
+    };
+    stored_share_ = weights(share_) / weights(modules_);
+  }
 }
 
 void LlmSteps::read_precision() {
@@ -56,6 +72,9 @@ void LlmSteps::check() const {
                     "positions; shorten them by {}",
                     asked_.prompt, asked_.output, *model_.max_positions,
                     asked_.prompt + asked_.output - *model_.max_positions));
+  if (asked_.execution.max_model_len && longest > *asked_.execution.max_model_len)
+    refuse(fmt::format("requests of {} tokens are longer than `max-model-len` {}", longest,
+                       *asked_.execution.max_model_len));
   const auto divides = [&](int64_t size, const char* what) {
     if (size % asked_.execution.tp != 0)
       refuse(fmt::format("`tp` {} does not divide the {} {}", asked_.execution.tp, size, what));
@@ -68,6 +87,10 @@ void LlmSteps::check() const {
       asked_.execution.tp % decoder().kv_heads != 0)
     refuse(fmt::format("`tp` {} and {} key heads: one must divide the other", asked_.execution.tp,
                        decoder().kv_heads));
+  if (decoder().recurrent_heads > 0) {
+    divides(decoder().recurrent_heads, "heads of the recurrent layers");
+    divides(decoder().recurrent_groups, "key groups of the recurrent layers");
+  }
   const bool storable = request_.kv_dtype == dtype() || request_.kv_dtype == DType::kFp8 ||
                         request_.kv_dtype == DType::kInt8;
   if (!storable)
@@ -78,7 +101,11 @@ void LlmSteps::check() const {
 Graph LlmSteps::fused(const Graph& modules, std::vector<Group> groups) const {
   StepRequest request = request_;
   request.groups = std::move(groups);
-  return fuse(modules, request);
+  Graph graph = fuse(modules, request);
+  if (precision_.as_stored)
+    store_as_in_checkpoint(graph, model_.checkpoint,
+                           &modules == &share_ ? stored_share_ : std::nullopt);
+  return graph;
 }
 
 LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
@@ -131,16 +158,17 @@ const Predictor& LlmSteps::predictor() const {
 Conditions LlmSteps::conditions() const { return {.software = *asked_.execution.software}; }
 
 int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const {
-  // If there are fewer key heads than ranks, heads are replicated; a latent vector is replicated on
-  // every rank.
-  const int64_t share = decoder().latent ? 1 : std::min(ranks, decoder().kv_heads);
   constexpr int64_t kBitsPerByte = 8;
-  const int64_t per_layer =
-      decoder().kv_cache_dim / share * dtype_bits(request_.kv_dtype) / kBitsPerByte;
-  int64_t total = 0;
-  for (const int64_t window : decoder().windows) {
-    const int64_t kept = window == 0 ? tokens : std::min(tokens, window);
-    total = checked_add(total, checked_product({sequences, kept, per_layer}));
+  int64_t total = checked_multiply(sequences, decoder().state_bytes) / ranks;
+  for (const Decoder::Cache& cache : decoder().caches) {
+    // If there are fewer key heads than ranks, heads are replicated; a latent vector is replicated
+    // on every rank.
+    const int64_t share = std::min(ranks, cache.kv_heads);
+    const int64_t entry =
+        cache.dim / share * dtype_bits(cache.dtype.value_or(request_.kv_dtype)) / kBitsPerByte;
+    const int64_t kept = cache.window == 0 ? tokens : std::min(tokens, cache.window);
+    total =
+        checked_add(total, checked_product({cache.layers, sequences, kept / cache.ratio, entry}));
   }
   return total;
 }

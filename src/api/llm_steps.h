@@ -22,6 +22,9 @@ class LlmSteps {
   LlmSteps(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
            const Request& request);
 
+  /// The same model and device for another request, which must outlive this object.
+  LlmSteps(const LlmSteps& base, const Request& changed);
+
   struct Step {
     Graph graph;  ///< the launches point into it
     Program program;
@@ -56,6 +59,7 @@ class LlmSteps {
   DType kv_dtype() const { return request_.kv_dtype; }
 
  private:
+  void build();
   void read_precision();
   void check() const;
   const Predictor& predictor() const;
@@ -69,6 +73,8 @@ class LlmSteps {
   StepRequest request_;
   Precision precision_;
   Graph modules_, share_;  ///< the whole model; one rank's share
+  /// The rank's share of the bytes of all weights, for checkpoints that state only the sum.
+  std::optional<double> stored_share_;
 };
 
 /// Number of prompts of a static batch in one prefill step.

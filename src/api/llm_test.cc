@@ -7,6 +7,7 @@
 #include "api/step_costs.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "importers/model.h"
 #include "test_support.h"
 #include "tilecast/report.h"
 
@@ -29,7 +30,7 @@ TEST(Llm, ParametersAreThoseOfTheModelCards) {
       {"llama-3-8b", 8030261248},    {"llama-3.1-70b", 70553706496}, {"mixtral-8x7b", 46702792704},
       {"qwen3-32b", 32762123264},    {"gemma-2-9b", 9241705984},     {"gemma-3-1b", 999885952},
       {"phi-3-mini", 3821079552},    {"falcon-7b", 6921720704},      {"gpt-oss-20b", 20914757184},
-      {"deepseek-v3", 671026419200}, {"gpt2_large", 774030080},      {"opt_13", 1315758080}};
+      {"deepseek-v3", 671026404352}, {"gpt2_large", 774030080},      {"opt_13", 1315758080}};
   for (const auto& [model, parameters] : cards) {
     const LlmForecast f =
         forecast(model, "B200", {.prompt = 128, .output = 8, .execution = {.tp = 1}});
@@ -457,6 +458,29 @@ TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
   const LlmForecast s = forecast("llama-3-8b", "H100", options);
   EXPECT_EQ(Json::parse(llm_json(s)).at("latency_s").get<double>(),
             s.serving->all.e2e.mean.seconds);
+}
+
+/// Qwen3-Next-80B-A3B: 12 layers of attention with 2 key heads of 256, 36 recurrent layers with 32
+/// states of 128 x 128 in fp32 and 3 columns of 8,192 channels in bf16.
+TEST(Llm, StatesAreNotBytesOfAToken) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "config.json").string();
+  write_file(path, R"({"model_type": "qwen3_next", "hidden_size": 2048, "num_hidden_layers": 48,
+      "intermediate_size": 5120, "num_attention_heads": 16, "num_key_value_heads": 2,
+      "head_dim": 256, "vocab_size": 151936, "max_position_embeddings": 262144,
+      "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512,
+      "shared_expert_intermediate_size": 512, "full_attention_interval": 4,
+      "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
+      "linear_num_value_heads": 32, "linear_value_head_dim": 128, "torch_dtype": "bfloat16"})");
+  const Decoder decoder = *load_model(path).decoder;
+  EXPECT_EQ(decoder.recurrent_layers, 36);
+  EXPECT_EQ(decoder.state_bytes, 36 * (4 * 32 * 128 * 128 + 2 * 3 * 8192));
+  EXPECT_FALSE(decoder.latent);
+  EXPECT_TRUE(load_model("deepseek-v3").decoder->latent);
+  const LlmForecast f =
+      forecast(path, "H200", {.prompt = 128, .output = 8, .execution = {.tp = 2}});
+  EXPECT_EQ(f.kv_bytes_per_token, 12 * 2 * 2 * 256 * 2);
+  EXPECT_GT(f.cache_bytes, decoder.state_bytes / 2);
 }
 
 }  // namespace

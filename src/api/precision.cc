@@ -108,6 +108,7 @@ class Resolver {
                   checkpoint_.problem + "; use `dtype` to forecast the model in another dtype");
     if (!request_.training)
       add_messages(p_.warnings, WarningCode::kCheckpoint, model_.name, checkpoint_.warnings);
+    p_.as_stored = !request_.training;
     if (!checkpoint_.schemes.empty() && !request_.training) return quantized();
     DType requested = request_.fallback;
     p_.source = "default";
@@ -137,7 +138,11 @@ class Resolver {
     for (size_t i = 0; i < kSchemeCount; ++i) used[i] = static_cast<QuantScheme>(i);
     for (const QuantScheme scheme : checkpoint_.schemes) {
       QuantScheme& now = used[static_cast<size_t>(scheme)];
-      if (const DType dtype = compute_dtype(scheme, p_.dtype); !has_unit(device_, dtype)) {
+      // A checkpoint states only the weights of MXFP4. GPUs that multiply fp4 read them as they
+      // are, with activations in fp8; all others convert them.
+      if (scheme == QuantScheme::kFp4Fp8 && !has_unit(device_, DType::kFp4)) {
+        now = weight_only(scheme);
+      } else if (const DType dtype = compute_dtype(scheme, p_.dtype); !has_unit(device_, dtype)) {
         now = weight_only(scheme);
         p_.warnings.push_back({WarningCode::kSchemeReplaced,
                                device_.id,
@@ -179,6 +184,14 @@ class Resolver {
 Precision resolve_precision(const Model& model, const Device& device,
                             const PrecisionRequest& request) {
   return Resolver(model, device, request).run();
+}
+
+void store_as_in_checkpoint(Graph& graph, const Checkpoint& checkpoint,
+                            std::optional<double> share) {
+  store_weights(graph, checkpoint.storage);
+  if (checkpoint.weights_bytes)
+    set_weights_bytes(graph, static_cast<int64_t>(static_cast<double>(*checkpoint.weights_bytes) *
+                                                  share.value_or(1)));
 }
 
 DType cache_dtype(const Model& model, const Device& device, Precision& precision) {

@@ -4,6 +4,7 @@
 // device does not support it.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct Precision {
   SchemeOf scheme_of;                       ///< null: not quantized
   QuantScheme scheme = QuantScheme::kNone;  ///< the scheme of most weights
   bool autocast = false;
-  std::string name;    ///< its name in options and output
+  bool as_stored = false;  ///< the weights are those of the checkpoint, byte by byte
+  std::string name;        ///< its name in options and output
   std::string source;  ///< "asked", "default", "graph", or the field of the config that states it
   std::vector<Warning> warnings;
 };
@@ -36,6 +38,11 @@ struct PrecisionRequest {
 /// requested precision, or if the checkpoint's dtypes are not known.
 Precision resolve_precision(const Model& model, const Device& device,
                             const PrecisionRequest& request);
+
+/// Gives the weights of a graph the bytes that the checkpoint stores. `share`: the rank's share of
+/// the weights of the whole model; nullopt: all.
+void store_as_in_checkpoint(Graph& graph, const Checkpoint& checkpoint,
+                            std::optional<double> share);
 
 /// The dtype of the KV cache: the checkpoint's if the checkpoint's dtypes are used, else that of
 /// the activations.

@@ -96,6 +96,9 @@ fs::path follow_links(const fs::path& path) {
 /// Closes a descriptor at the end of its scope; where an error counts, `close` tells it.
 struct OpenFile {
   int descriptor;
+  explicit OpenFile(int opened) : descriptor(opened) {}
+  OpenFile(OpenFile&& other) noexcept : descriptor(std::exchange(other.descriptor, -1)) {}
+  OpenFile& operator=(OpenFile&&) = delete;
   ~OpenFile() {
     if (descriptor >= 0) ::close(descriptor);
   }
@@ -104,28 +107,50 @@ struct OpenFile {
 
 }  // namespace
 
-std::string read_file(const fs::path& path, uint64_t most_bytes) {
-  struct stat status{};
+/// Opens a regular file for reading; `status` is its state.
+static OpenFile open_regular(const fs::path& path, struct stat& status) {
   if (::stat(path.c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
       throw Error(ErrorKind::kNotFound, fmt::format("{}: no such file", shown(path)));
     cannot_read(path, errno);
   }
   check_kind(path, status.st_mode);
-  if (static_cast<uint64_t>(status.st_size) > most_bytes)
-    too_large(path, static_cast<uint64_t>(status.st_size), most_bytes);
   // The file may have been replaced since: opening a pipe must not wait for its writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (descriptor < 0) cannot_read(path, errno);
-  const OpenFile closer{descriptor};
+  OpenFile file{descriptor};
   if (::fstat(descriptor, &status) != 0) cannot_read(path, errno);
   check_kind(path, status.st_mode);
+  return file;
+}
+
+std::string read_file(const fs::path& path, uint64_t most_bytes) {
+  struct stat status{};
+  const OpenFile file = open_regular(path, status);
+  if (static_cast<uint64_t>(status.st_size) > most_bytes)
+    too_large(path, static_cast<uint64_t>(status.st_size), most_bytes);
   try {
-    return read_all(descriptor, static_cast<uint64_t>(status.st_size), most_bytes, path);
+    return read_all(file.descriptor, static_cast<uint64_t>(status.st_size), most_bytes, path);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorKind::kIo, fmt::format("{}: out of memory while reading {}", shown(path),
                                             format_bytes(status.st_size)));
   }
+}
+
+std::string read_file_start(const fs::path& path, uint64_t most_bytes) {
+  struct stat status{};
+  const OpenFile file = open_regular(path, status);
+  std::string content(std::min(most_bytes, static_cast<uint64_t>(status.st_size)), '\0');
+  size_t filled = 0;
+  while (filled < content.size()) {
+    const ssize_t got = ::read(file.descriptor, content.data() + filled, content.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) cannot_read(path, errno);
+    if (got == 0) break;
+    filled += static_cast<size_t>(got);
+  }
+  content.resize(filled);
+  return content;
 }
 
 void write_file(const fs::path& path, std::string_view content) {

@@ -16,6 +16,9 @@ inline constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
 /// Error{kInput} for a file that is too large.
 std::string read_file(const std::filesystem::path& path, uint64_t most_bytes = kMaxFileBytes);
 
+/// The first `most_bytes` of a regular file, or all of it if it is shorter. Errors as read_file.
+std::string read_file_start(const std::filesystem::path& path, uint64_t most_bytes);
+
 /// Writes `content` to `path`, whole or not at all: a part file beside it is renamed at the end. A
 /// link stays a link, its target is replaced; a file that is there keeps its permissions. Devices
 /// and pipes, which cannot be renamed over, are written directly. Throws Error{kIo} where the

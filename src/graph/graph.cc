@@ -72,6 +72,10 @@ int64_t tensor_bytes(const Tensor& tensor) {
                              : checked_multiply(count, bits / kBitsPerByte);
 }
 
+int64_t memory_bytes(const Tensor& tensor) {
+  return tensor.stored_bytes ? *tensor.stored_bytes : tensor_bytes(tensor);
+}
+
 std::string format_shape(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 }  // namespace tilecast

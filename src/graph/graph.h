@@ -42,7 +42,9 @@ struct Tensor {
   bool contiguous = true;
   TensorId storage = -1;  ///< the tensor that owns the memory: this one, or the base of a view
   int32_t segment = -1;   ///< the segment that it belongs to; -1: outside of all segments
-  bool cached = false;    ///< autocast's cached copy of a weight, kept until the forward pass ends
+  /// Bytes in memory, if a checkpoint stores the tensor in another way than its dtype says.
+  std::optional<int64_t> stored_bytes = {};
+  bool cached = false;  ///< autocast's cached copy of a weight, kept until the forward pass ends
 
   bool operator==(const Tensor&) const = default;
 };
@@ -111,7 +113,7 @@ struct WeightSplit {
   TensorId weight = -1;
   size_t dim = 0;
   int64_t unit = 1;
-  std::array<int64_t, 3> parts{};  ///< number of units in each part
+  std::array<int64_t, 5> parts{};  ///< number of units in each part
   bool operator==(const WeightSplit&) const = default;
 };
 
@@ -143,6 +145,9 @@ int64_t element_count(const Shape& shape);
 
 /// Elements times the dtype's size, rounded up to whole bytes. Throws Error{kInput} on overflow.
 int64_t tensor_bytes(const Tensor& tensor);
+
+/// What the tensor takes in memory: its `stored_bytes`, else `tensor_bytes`.
+int64_t memory_bytes(const Tensor& tensor);
 
 /// "[4, 1024]"
 std::string format_shape(const Shape& shape);

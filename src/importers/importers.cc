@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/embedded.h"
@@ -14,10 +15,12 @@ namespace fs = std::filesystem;
 
 // The formats, one file each.
 ImporterDef huggingface_importer();
+ImporterDef gguf_importer();
 ImporterDef graph_importer();
 
 const std::vector<ImporterDef>& importers() {
-  static const std::vector<ImporterDef> table = {huggingface_importer(), graph_importer()};
+  static const std::vector<ImporterDef> table = {gguf_importer(), huggingface_importer(),
+                                                 graph_importer()};
   return table;
 }
 
@@ -65,6 +68,23 @@ std::vector<std::string> bundled_models() {
   return names;
 }
 
+/// The content of a model file; of a format that does not need the rest, only its start. Pieces
+/// grow until the format has enough.
+static std::string read_model_file(const fs::path& path) {
+  constexpr uint64_t kFirst = uint64_t{1} << 20, kGrowth = 8;
+  const std::string where = printable(path.string());
+  for (uint64_t most = kFirst;; most *= kGrowth) {
+    most = std::min(most, kMaxFileBytes);
+    std::string start = read_file_start(path, most);
+    const auto& all = importers();
+    const auto format = std::find_if(all.begin(), all.end(), [&](const ImporterDef& importer) {
+      return importer.is_complete != nullptr && importer.sniff(where, start);
+    });
+    if (format == all.end()) return start.empty() || start.size() == most ? read_file(path) : start;
+    if (start.size() < most || most == kMaxFileBytes || format->is_complete(start)) return start;
+  }
+}
+
 /// A config.json and ModelOpt's file in the same folder.
 static Model load_config(const fs::path& path) {
   std::error_code code;
@@ -73,7 +93,7 @@ static Model load_config(const fs::path& path) {
                 printable(path.parent_path().string()) +
                     ": a folder without config.json; expected the folder of a Hugging "
                     "Face model");
-  const std::string content = read_file(path);
+  const std::string content = read_model_file(path);
   const fs::path beside = path.parent_path() / kQuantConfigFile;
   std::string quantization;
   if (path.filename() == "config.json" && fs::is_regular_file(beside, code))

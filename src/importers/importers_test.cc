@@ -278,9 +278,20 @@ TEST(Multimodal, TheTextPartIsReadWithTheFamilysDefaults) {
           "vision_config": {"hidden_size": 1152}})",
       "config.json");
   EXPECT_NEAR(static_cast<double>(gemma.build({.seq = 16}).parameter_count()), 3.88e9, 0.01e9);
-  EXPECT_EQ(gemma.decoder->windows[4], 1024);
-  EXPECT_EQ(gemma.decoder->windows[5], 0);
+  ASSERT_EQ(gemma.decoder->caches.size(), 2u);
+  EXPECT_EQ(gemma.decoder->caches[0].window, 1024);
+  EXPECT_EQ(gemma.decoder->caches[0].layers, 29);
+  EXPECT_EQ(gemma.decoder->caches[1].window, 0);
+  EXPECT_EQ(gemma.decoder->caches[1].layers, 5) << "every sixth layer";
   EXPECT_ERROR(import_model(R"({"model_type": "llama4"})", "config.json"), kInput, "text_config");
+  // As Qwen/Qwen2.5-VL-7B-Instruct has it: one object for both parts.
+  const Model qwen = import_model(
+      R"({"model_type": "qwen2_5_vl", "hidden_size": 3584, "intermediate_size": 18944,
+          "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4,
+          "vocab_size": 152064, "max_position_embeddings": 128000, "vision_config": {}})",
+      "config.json");
+  EXPECT_EQ(qwen.build({.seq = 16}).parameter_count(), 7615616512);
+  EXPECT_EQ(qwen.warnings.size(), 1);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "graph/graph.h"
 #include "graph/scheme.h"
+#include "graph/storage.h"
 
 namespace tilecast {
 
@@ -24,14 +25,27 @@ struct Decoder {
   int64_t layers = 0;
   int64_t heads = 0;
   int64_t kv_heads = 0;
-  /// Multi-head latent attention: the cache holds one vector per token, replicated on every rank.
-  bool latent = false;
   int64_t ffn_dim = 0;
   int64_t expert_ffn_dim = 0;  ///< 0: no experts
   /// Parameters of embedding tables, without a table that is also the output layer.
   int64_t embedding_parameters = 0;
-  int64_t kv_cache_dim = 0;      ///< elements per token in the KV cache of one layer
-  std::vector<int64_t> windows;  ///< sliding window of each layer; 0: none
+  /// What serving software keeps of the tokens of a sequence, summed over equal layers.
+  struct Cache {
+    int64_t layers = 0;
+    int64_t dim = 0;                  ///< elements per entry
+    int64_t window = 0;               ///< only the last tokens are kept; 0: all
+    int64_t ratio = 1;                ///< tokens per entry
+    int64_t kv_heads = 1;             ///< that ranks divide; a single one is replicated
+    std::optional<DType> dtype = {};  ///< if it is not that of the KV cache
+    bool operator==(const Cache&) const = default;
+  };
+  std::vector<Cache> caches;
+  bool latent = false;  ///< multi-head latent attention: one vector per token
+  /// Of recurrent layers: bytes of the states of a sequence (fp32; of convolutions: bf16), all
+  /// layers.
+  int64_t state_bytes = 0;
+  int64_t recurrent_layers = 0;
+  int64_t recurrent_heads = 0, recurrent_groups = 0;  ///< that ranks divide; 0: no such layers
 };
 
 /// The dtypes of a checkpoint, from its config.
@@ -44,7 +58,11 @@ struct Checkpoint {
   /// The scheme of a linear layer or a layer of experts, by its name in the graph. Set if `schemes`
   /// is not empty.
   std::function<QuantScheme(std::string_view module)> scheme_of;
-  std::optional<DType> kv_dtype;      ///< of the KV cache
+  /// How the weights of a scheme are stored, where it is not the scheme's own way.
+  StorageTable storage;
+  std::optional<DType> kv_dtype;  ///< of the KV cache
+  /// Bytes of all weights, if the file states them tensor by tensor (GGUF).
+  std::optional<int64_t> weights_bytes;
   std::vector<std::string> warnings;  ///< about the quantization
   /// Why the dtypes could not be read; "": no problem. Forecasts with an explicit dtype are still
   /// possible.
@@ -54,7 +72,7 @@ struct Checkpoint {
 /// A model description that has been read and checked. It builds graphs for any batch and length.
 struct Model {
   std::string name;
-  std::string format;       ///< "huggingface" or "graph"
+  std::string format;       ///< "huggingface", "gguf" or "graph"
   std::string family;       ///< "gpt2", "llama", …
   int64_t default_seq = 0;  ///< used if no length is given; 0: the graph fixes the length
   std::optional<int64_t> max_positions;
@@ -92,6 +110,9 @@ struct ImporterDef {
   /// Whether a file with this name and content has this format.
   bool (*sniff)(std::string_view file_name, std::string_view content);
   Model (*import)(const ModelText& text);
+  /// For formats of which only the start is read: whether `content`, the start of a file, is
+  /// enough. May throw as `import` does. nullptr: files are read whole.
+  bool (*is_complete)(std::string_view content) = nullptr;
 };
 
 const std::vector<ImporterDef>& importers();

@@ -131,7 +131,7 @@ MemoryPlan plan_memory(const Graph& graph) {
   bool trained = false;
   for (const Node& node : graph.nodes) trained = trained || node.phase != Phase::kForward;
   for (const Tensor& tensor : graph.tensors) {
-    const int64_t bytes = checked_multiply(tensor_bytes(tensor), graph.repeat_of(tensor.segment));
+    const int64_t bytes = checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment));
     const auto add = [&](int64_t& total) { total = checked_add(total, bytes); };
     switch (tensor.kind) {
       case TensorKind::kWeight:

@@ -187,6 +187,11 @@ std::vector<TensorId> decompose_dropout(GraphBuilder& b, const Node& node, const
   return b.add("dropout", node.inputs, node.name);
 }
 
+std::vector<TensorId> decompose_batch_norm(GraphBuilder& b, const Node& node,
+                                           const EagerForm& form) {
+  return b.add("batch_norm", node.inputs, node.name, {{"training", form.training ? 1 : 0}});
+}
+
 std::vector<TensorId> decompose_gelu_new(GraphBuilder& b, const Node& node, const EagerForm&) {
   Steps f(b, node);
   const TensorId x = node.inputs[0];
@@ -202,6 +207,11 @@ std::vector<TensorId> decompose_quick_gelu(GraphBuilder& b, const Node& node, co
   const TensorId x = node.inputs[0];
   const TensorId curve = f.own("sigmoid", {f.own("mul_scalar", {x})});
   return {f.own("mul", {x, curve})};
+}
+
+std::vector<TensorId> decompose_relu2(GraphBuilder& b, const Node& node, const EagerForm&) {
+  Steps f(b, node);
+  return {f.own("integer_pow", {f.own("relu", {node.inputs[0]})})};
 }
 
 std::vector<TensorId> decompose_split_heads(GraphBuilder& b, const Node& node,

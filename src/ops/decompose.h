@@ -23,12 +23,16 @@ struct EagerForm {
 using Decompose = std::vector<TensorId> (*)(GraphBuilder&, const Node& node, const EagerForm&);
 
 std::vector<TensorId> decompose_rms_norm(GraphBuilder& b, const Node& node, const EagerForm& form);
+std::vector<TensorId> decompose_batch_norm(GraphBuilder& b, const Node& node,
+                                           const EagerForm& form);
 std::vector<TensorId> decompose_dropout(GraphBuilder& b, const Node& node, const EagerForm& form);
 /// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))), step by step as transformers computes it.
 std::vector<TensorId> decompose_gelu_new(GraphBuilder& b, const Node& node, const EagerForm& form);
 /// x sigmoid(1.702 x)
 std::vector<TensorId> decompose_quick_gelu(GraphBuilder& b, const Node& node,
                                            const EagerForm& form);
+/// max(x, 0)²
+std::vector<TensorId> decompose_relu2(GraphBuilder& b, const Node& node, const EagerForm& form);
 std::vector<TensorId> decompose_split_heads(GraphBuilder& b, const Node& node,
                                             const EagerForm& form);
 std::vector<TensorId> decompose_causal_mask(GraphBuilder& b, const Node& node,
@@ -40,6 +44,12 @@ std::vector<TensorId> decompose_apply_rotary(GraphBuilder& b, const Node& node,
 std::vector<TensorId> decompose_sdpa(GraphBuilder& b, const Node& node, const EagerForm& form);
 std::vector<TensorId> decompose_latent_attention(GraphBuilder& b, const Node& node,
                                                  const EagerForm& form);
+
+std::vector<TensorId> decompose_indexer(GraphBuilder& b, const Node& node, const EagerForm& form);
+std::vector<TensorId> decompose_compressed_attention(GraphBuilder& b, const Node& node,
+                                                     const EagerForm& form);
+std::vector<TensorId> decompose_update_streams(GraphBuilder& b, const Node& node,
+                                               const EagerForm& form);
 
 /// The name up to its last dot: "layers.0.attn.attention" → "layers.0.attn."
 std::string name_prefix(const std::string& name);

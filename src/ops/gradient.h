@@ -52,4 +52,7 @@ class GradientBuilder {
   std::string name_;
 };
 
+/// The gradient of operators that only serve inference: throws Error{kInput} that says so.
+void refuse_gradient(GradientBuilder& g, const Node& node);
+
 }  // namespace tilecast

@@ -150,6 +150,9 @@ std::vector<OpDef> module_ops() {
        .example = "q: bf16[2, 8, 128, 48] latent: bf16[2, 128, 64] both: bf16[2, 128, 80] w: "
                   "bf16[512, 64] cos: bf16[1, 1, 128, 16] sin: bf16[1, 1, 128, 16] mask: bf16[1, "
                   "1, 128, 128] {rope_dim=16}"}};
+  ops.back().attributes.push_back({.name = "top_k",
+                                   .doc = "sparse attention: keys that a query sees; 0: all",
+                                   .default_value = int64_t{0}});
   ops.back().attributes.push_back({.name = "rope_dim",
                                    .doc = "rotated elements per head",
                                    .old_name = "rotary",

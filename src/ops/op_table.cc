@@ -34,20 +34,24 @@ std::vector<OpDef> expert_ops();
 std::vector<OpDef> embedding_bag_ops();
 std::vector<OpDef> collective_ops();
 std::vector<OpDef> convolution_ops();
+std::vector<OpDef> image_ops();
 std::vector<OpDef> pointwise_ops();
 std::vector<OpDef> row_ops();
 std::vector<OpDef> reduction_ops();
 std::vector<OpDef> view_ops();
 std::vector<OpDef> movement_ops();
+std::vector<OpDef> gather_ops();
 std::vector<OpDef> module_ops();
+std::vector<OpDef> sparse_attention_ops();
+std::vector<OpDef> stream_ops();
 
 const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
     for (std::vector<OpDef> (*family)() :
          {matmul_ops, attention_ops, transformer_ops, scan_ops, expert_ops, embedding_bag_ops,
-          collective_ops, convolution_ops, pointwise_ops, row_ops, reduction_ops, view_ops,
-          movement_ops, module_ops}) {
+          collective_ops, convolution_ops, image_ops, pointwise_ops, row_ops, reduction_ops,
+          view_ops, movement_ops, gather_ops, module_ops, sparse_attention_ops, stream_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     for (OpDef& op : all) {

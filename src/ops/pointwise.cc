@@ -285,6 +285,8 @@ std::vector<OpDef> pointwise_ops() {
                 decompose_gelu_new),
       as_module(pointwise("quick_gelu", "x sigmoid(1.702 x)", "", "", 1, 6, backward_from_input),
                 decompose_quick_gelu),
+      as_module(pointwise("relu2", "relu^2", "", "", 1, 2, backward_from_input), decompose_relu2),
+      pointwise("softplus", "log(1 + e^x)", "", "", 1, 4, backward_from_input),
       pointwise("silu", "x / (1 + exp(-x))", "aten::silu", "", 1, 4, backward_from_input),
       pointwise("tanh", "hyperbolic tangent", "aten::tanh", "Tanh", 1, 1, backward_from_output),
       pointwise("sigmoid", "1 / (1 + exp(-x))", "aten::sigmoid", "Sigmoid", 1, 4,

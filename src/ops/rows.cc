@@ -127,7 +127,10 @@ std::vector<TensorSpec> infer_rms_norm(const OpContext& context) {
   const Tensor& x = context.input(0);
   const Tensor& weight = context.input(context.input_count() - 1);
   const bool weighted = context.input_count() > 1;
-  if (x.shape.empty() || (weighted && element_count(weight.shape) != x.shape.back()))
+  // A weight for each row of a matrix, e.g. for each head, is allowed too.
+  const size_t n = x.shape.size();
+  const bool per_row = n > 1 && weight.shape == Shape{x.shape[n - 2], x.shape[n - 1]};
+  if (x.shape.empty() || (weighted && !per_row && element_count(weight.shape) != x.shape.back()))
     context.fail(fmt::format("weight {} does not fit rows of {}", format_shape(weight.shape),
                              format_shape(x.shape)));
   std::vector<TensorSpec> specs = {{.shape = x.shape, .dtype = x.dtype}};

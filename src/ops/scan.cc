@@ -176,6 +176,34 @@ void work_convolution(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
+void backward_convolution(GradientBuilder& g, const Node& node) {
+  if (node.inputs.size() > 2) return;  // states are kept for inference only
+  const std::vector<TensorId> grads = g.add(
+      "causal_conv1d_backward",
+      {g.dense(g.gradient(node.outputs[0])), node.inputs[0], node.inputs[1]}, node.attributes);
+  for (size_t i = 0; i < 2; ++i) {
+    if (g.requires_grad(node.inputs[i])) g.add_gradient(node.inputs[i], grads[i]);
+  }
+}
+
+std::vector<TensorSpec> infer_convolution_backward(const OpContext& context) {
+  if (context.input(0).shape != context.input(1).shape)
+    context.fail(fmt::format("expected dy of x's shape, found {} and {}",
+                             format_shape(context.input(0).shape),
+                             format_shape(context.input(1).shape)));
+  return {{.shape = context.input(1).shape, .dtype = context.input(1).dtype},
+          {.shape = context.input(2).shape, .dtype = context.input(2).dtype}};
+}
+
+/// As many FLOPs for each gradient as forward, in one kernel.
+void work_convolution_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  const int64_t elements = element_count(context.input(1).shape);
+  Kernel kernel{.shape = Stream{.elements = elements}, .dtype = context.input(1).dtype};
+  kernel.flops = checked_product({4, context.input(2).shape.back(), elements});
+  add_traffic(kernel, context);
+  kernels.push_back(kernel);
+}
+
 std::vector<SizeDef> convolution_size_defs() {
   return {{.name = "batch", .doc = "sequences"},
           {.name = "tokens", .doc = "of a sequence", .other_names = {"m"}},
@@ -192,6 +220,19 @@ Operands convolution_operands(GraphBuilder& b, const GivenSizes& s) {
   if (s["cached"] != 0)
     operands.inputs.push_back(b.input("states", {s["batch"], channels, width - 1}, s.dtype()));
   return operands;
+}
+
+Operands convolution_backward_operands(GraphBuilder& b, const GivenSizes& s) {
+  const Shape x = {s["batch"], s["tokens"], s["channels"]};
+  return {{b.input("dy", x, s.dtype()), b.input("x", x, s.dtype()),
+           b.input("w", {s["channels"], s["width"]}, s.dtype())},
+          {}};
+}
+
+std::vector<SizeDef> convolution_backward_size_defs() {
+  std::vector<SizeDef> sizes = convolution_size_defs();
+  sizes.pop_back();  // without states
+  return sizes;
 }
 
 }  // namespace
@@ -215,6 +256,7 @@ std::vector<OpDef> scan_ops() {
        .backward = backward_scan,
        .sizes = cached_scan_size_defs(),
        .operands = cached_scan_operands,
+       .shard = shard_like_first,
        .example = "v: fp32[2, 128, 8, 64] k: fp32[2, 128, 2, 128] q: fp32[2, 128, 2, 128] a: "
                   "fp32[2, 128, 8]"},
       {.name = "linear_scan_backward",
@@ -240,9 +282,20 @@ std::vector<OpDef> scan_ops() {
        .max_inputs = 3,
        .infer = infer_convolution,
        .work = work_convolution,
+       .backward = backward_convolution,
        .sizes = convolution_size_defs(),
        .operands = convolution_operands,
+       .shard = shard_convolution,
        .example = "x: bf16[2, 128, 64] w: bf16[64, 4]"},
+      {.name = "causal_conv1d_backward",
+       .doc = "gradients of x and the weight of causal_conv1d, after the output's gradient",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_convolution_backward,
+       .work = work_convolution_backward,
+       .sizes = convolution_backward_size_defs(),
+       .operands = convolution_backward_operands,
+       .example = "dy: bf16[2, 128, 64] x: bf16[2, 128, 64] w: bf16[64, 4]"},
   };
 }
 

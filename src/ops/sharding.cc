@@ -13,6 +13,23 @@ using Kind = Placement::Kind;
 
 size_t last_dim(const Shape& shape) { return shape.size() - 1; }
 
+/// The rank's share of the columns of one part, or of several parts in a row; 0 if the columns are
+/// not whole parts.
+int64_t share_of_columns(const WeightSplit& split, int64_t columns, int64_t ranks) {
+  const auto& parts = split.parts;
+  for (size_t count = 1; count <= parts.size(); ++count) {
+    for (size_t first = 0; first + count <= parts.size(); ++first) {
+      int64_t whole = 0, share = 0;
+      for (size_t i = first; i < first + count; ++i) {
+        whole = checked_add(whole, checked_multiply(parts[i], split.unit));
+        share = checked_add(share, checked_multiply(ceil_divide(parts[i], ranks), split.unit));
+      }
+      if (whole == columns) return share;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 const Shape& ShardedNode::shape_before(size_t input) const {
@@ -130,11 +147,15 @@ Placement shard_slice_columns(ShardedNode& n) {
   const Placement& x = n.inputs[0];
   if (x.kind != Kind::kSharded || x.dim != last_dim(n.shape_before(0))) return x;
   const auto columns = attribute<int64_t>(n.whole, "columns");
-  const auto& parts = x.split->parts;
-  const auto part = std::find(parts.begin(), parts.end(), columns / x.split->unit);
-  TILECAST_CHECK(part != parts.end()) << "node '" << n.node.name << "' slices across parts";
-  n.node.set_attribute("columns", ceil_divide(*part, n.ranks) * x.split->unit);
+  const int64_t share = share_of_columns(*x.split, columns, n.ranks);
+  TILECAST_CHECK(share > 0) << "node '" << n.node.name << "' slices across parts";
+  n.node.set_attribute("columns", share);
   return x;
+}
+
+Placement shard_convolution(ShardedNode& n) {
+  if (n.splits[1] == nullptr || n.inputs[0].kind != Kind::kSharded) return shard_replicated(n);
+  return {.kind = Kind::kSharded, .dim = n.inputs[0].dim, .split = n.splits[1]};
 }
 
 Placement shard_split_heads(ShardedNode& n) {

@@ -63,6 +63,8 @@ Placement shard_slice_columns(ShardedNode& n);
 Placement shard_split_heads(ShardedNode& n);
 /// The placement of the first input.
 Placement shard_like_first(ShardedNode& n);
+/// A convolution of each channel: divided like its weight.
+Placement shard_convolution(ShardedNode& n);
 /// Attention: divided by heads, which are independent of each other.
 Placement shard_heads(ShardedNode& n);
 

@@ -151,6 +151,31 @@ void backward_slice_columns(GradientBuilder& g, const Node& node) {
                  all == part ? dy : g.op("pad_columns", {dy}, {{"columns", all - part}}));
 }
 
+void backward_slice_dim(GradientBuilder& g, const Node& node) {
+  g.add_gradient(node.inputs[0],
+                 g.op("slice_backward", {g.gradient(node.outputs[0]), node.inputs[0]}));
+}
+
+std::vector<TensorSpec> infer_slice_backward(const OpContext& context) {
+  if (context.input(0).shape.size() != context.input(1).shape.size())
+    context.fail(fmt::format("{} is no part of {}", format_shape(context.input(0).shape),
+                             format_shape(context.input(1).shape)));
+  return {{.shape = context.input(1).shape, .dtype = context.input(0).dtype}};
+}
+
+/// Fills the whole tensor with zeros, then copies the part into it.
+void work_slice_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  const Tensor& dy = context.input(0);
+  const Tensor& dx = context.output(0);
+  kernels.push_back({.shape = Stream{.elements = element_count(dx.shape)},
+                     .dtype = dx.dtype,
+                     .write_bytes = tensor_bytes(dx)});
+  kernels.push_back({.shape = Stream{.elements = element_count(dy.shape)},
+                     .dtype = dx.dtype,
+                     .read_bytes = tensor_bytes(dy),
+                     .write_bytes = tensor_bytes(dy)});
+}
+
 // empty: uninitialized memory that other operators write to.
 std::vector<TensorSpec> infer_empty(const OpContext& context) {
   return {{.shape = context.attribute<Shape>("shape"), .dtype = context.input(0).dtype}};
@@ -254,7 +279,17 @@ std::vector<OpDef> view_ops() {
        .attributes = {{.name = "dim", .doc = "which", .required = true},
                       count_attribute("count", "length of the part")},
        .infer = infer_slice_dim,
+       .backward = backward_slice_dim,
        .example = "x: fp32[64, 256] {dim=1, count=32}"},
+      {.name = "slice_backward",
+       .doc = "gradient of a tensor of which `slice` took a part, from dy and the tensor",
+       .aten = "aten::slice_backward",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_slice_backward,
+       .work = work_slice_backward,
+       .example = "dy: fp32[64, 32] x: fp32[64, 256]"},
       {.name = "slice_rows",
        .doc = "some rows of the first dimension, a view",
        .aten = "aten::slice.Tensor",

@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "graph/scheme.h"
+#include "graph/storage.h"
 #include "ops/decompose.h"
 #include "tilecast/choices.h"
 
@@ -35,6 +36,16 @@ using SchemeOf = std::function<QuantScheme(std::string_view node)>;
 /// Quantizes the weights of linear layers and experts, for inference. The output layer and
 /// embedding tables are not quantized, as in common checkpoints.
 void quantize_linears(Graph& graph, const SchemeOf& scheme_of);
+
+/// Sets `Tensor::stored_bytes` of the weights of quantized layers, and of their scales, to what a
+/// checkpoint stores. The work of kernels stays that of the scheme.
+void store_weights(Graph& graph, const StorageTable& table);
+
+/// Sets `Tensor::stored_bytes` so that all weights together have `total` bytes, each by its share.
+void set_weights_bytes(Graph& graph, int64_t total);
+
+/// Bytes of all weights and buffers.
+int64_t weights_bytes(const Graph& graph);
 
 struct OptimizerStep {
   Optimizer optimizer = Optimizer::kNone;

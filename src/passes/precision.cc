@@ -6,6 +6,7 @@
 #include "ops/op_def.h"
 #include "ops/validate.h"
 #include "passes/passes.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -17,14 +18,21 @@ class Rewriter {
   using Rule =
       std::function<std::vector<TensorId>(GraphBuilder&, const Node&, std::vector<TensorId>)>;
 
-  Rewriter(const Graph& from, Rule rule) : from_(from), rule_(std::move(rule)), b_(to_) {
+  /// Called before each segment but the first; may add nodes to the segment before it. `now` maps
+  /// the tensors of the old graph to those of the new one.
+  using Before = std::function<void(GraphBuilder&, int32_t segment, std::vector<TensorId>& now)>;
+
+  Rewriter(const Graph& from, Rule rule, Before before = nullptr)
+      : from_(from), rule_(std::move(rule)), before_(std::move(before)), b_(to_) {
     now_.assign(from.tensors.size(), -1);
   }
 
   Graph run() {
     to_.name = from_.name;
     copy_given();
-    for (const Segment& segment : from_.segments) {
+    for (size_t index = 0; index < from_.segments.size(); ++index) {
+      const Segment& segment = from_.segments[index];
+      if (before_ && index > 0) before_(b_, static_cast<int32_t>(index), now_);
       b_.begin_segment(segment.name, segment.repeat);
       if (segment.reverses) b_.reverses(*segment.reverses);
       for (int32_t i = 0; i < segment.node_count; ++i)
@@ -60,6 +68,7 @@ class Rewriter {
 
   const Graph& from_;
   Rule rule_;
+  Before before_;
   Graph to_;
   GraphBuilder b_;
   std::vector<TensorId> now_;
@@ -76,32 +85,105 @@ bool is_float(DType dtype) {
 
 }  // namespace
 
-void autocast(Graph& graph, DType low_precision) {
-  std::map<TensorId, TensorId> cached;  // the cast copy of each weight
-  const auto rule = [low_precision, &cached](GraphBuilder& b, const Node& node,
-                                             std::vector<TensorId> inputs) {
-    const AutocastClass does = op_def(node.op).autocast;
-    const DType target = does == AutocastClass::kLowPrecision ? low_precision : DType::kFp32;
-    for (TensorId& id : inputs) {
-      const Tensor& tensor = b.graph().tensor(id);
-      if (does == AutocastClass::kPromote || !is_float(tensor.dtype) || tensor.dtype == target)
-        continue;
-      const std::vector<Attribute> attributes = {{"dtype", target}};
-      if (tensor.kind != TensorKind::kWeight) {
-        id = b.op("cast", {id}, node.name + ".cast", attributes);
-        continue;
-      }
-      const auto [copy, fresh] = cached.emplace(id, -1);
-      if (fresh) {
-        copy->second = b.op("cast", {id}, tensor.name + ".cast", attributes);
-        b.graph().tensor(copy->second).cached = true;
-      }
-      id = copy->second;
+namespace {
+
+/// One pass of autocast over a graph.
+class Autocast {
+ public:
+  /// The dtype that a carried tensor must have when it enters a segment, by the tensor's id.
+  using Entering = std::map<TensorId, DType>;
+
+  Autocast(const Graph& from, DType low_precision, const Entering& entering)
+      : from_(from), low_precision_(low_precision), entering_(entering) {}
+
+  Graph run() {
+    const auto rule = [this](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+      for (TensorId& id : inputs) id = converted(b, node, id);
+      return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
+    };
+    const auto before = [this](GraphBuilder& b, int32_t segment, std::vector<TensorId>& now) {
+      enter(b, segment, now);
+    };
+    return Rewriter(from_, rule, before).run();
+  }
+
+ private:
+  TensorId cast(GraphBuilder& b, TensorId id, const std::string& name, DType to) const {
+    return b.op("cast", {id}, name + ".cast", {{"dtype", to}});
+  }
+
+  /// The low-precision copy of a weight, made once.
+  TensorId copy_of(GraphBuilder& b, TensorId weight) {
+    const auto [copy, fresh] = cached_.emplace(weight, -1);
+    if (fresh) {
+      copy->second = cast(b, weight, b.graph().tensor(weight).name, low_precision_);
+      b.graph().tensor(copy->second).cached = true;
     }
-    return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
-  };
-  graph = Rewriter(graph, rule).run();
-  validate_if_debug(graph);
+    return copy->second;
+  }
+
+  TensorId converted(GraphBuilder& b, const Node& node, TensorId id) {
+    const AutocastClass does = op_def(node.op).autocast;
+    const DType target = does == AutocastClass::kLowPrecision ? low_precision_ : DType::kFp32;
+    const Tensor& tensor = b.graph().tensor(id);
+    if (does == AutocastClass::kPromote || !is_float(tensor.dtype) || tensor.dtype == target)
+      return id;
+    return tensor.kind == TensorKind::kWeight ? copy_of(b, id) : cast(b, id, node.name, target);
+  }
+
+  /// Casts before a segment what its first repetition reads: carried tensors, and weights that its
+  /// repetitions share (ALBERT), whose copies autocast makes once.
+  void enter(GraphBuilder& b, int32_t index, std::vector<TensorId>& now) {
+    const Segment& segment = from_.segments[static_cast<size_t>(index)];
+    for (const Carry& carry : segment.carries) {
+      const auto found = entering_.find(carry.initial);
+      TensorId& id = now[static_cast<size_t>(carry.initial)];
+      if (found != entering_.end() && b.graph().tensor(id).dtype != found->second)
+        id = cast(b, id, segment.name, found->second);
+    }
+    if (segment.repeat == 1) return;
+    for (int32_t i = 0; i < segment.node_count; ++i) {
+      const Node& node = from_.nodes[static_cast<size_t>(segment.first_node + i)];
+      if (op_def(node.op).autocast != AutocastClass::kLowPrecision) continue;
+      for (const TensorId id : node.inputs) {
+        const Tensor& tensor = from_.tensor(id);
+        if (tensor.kind == TensorKind::kWeight && tensor.segment != index &&
+            tensor.dtype == DType::kFp32)
+          copy_of(b, now[static_cast<size_t>(id)]);
+      }
+    }
+  }
+
+  const Graph& from_;
+  DType low_precision_;
+  const Entering& entering_;
+  std::map<TensorId, TensorId> cached_;  ///< the copy of each weight
+};
+
+}  // namespace
+
+void autocast(Graph& graph, DType low_precision) {
+  // Where the first repetition of a segment would get another dtype than the others (a linear layer
+  // before residuals in fp32), its input is cast. Each round fixes one segment at least.
+  Autocast::Entering entering;
+  for (size_t round = 0; round <= graph.segments.size(); ++round) {
+    Graph result = Autocast(graph, low_precision, entering).run();
+    bool agrees = true;
+    for (size_t i = 0; i < graph.segments.size() && agrees; ++i) {
+      for (size_t c = 0; c < graph.segments[i].carries.size(); ++c) {
+        const Carry& carry = result.segments[i].carries[c];
+        const DType next = result.tensor(carry.next).dtype;
+        if (result.tensor(carry.initial).dtype == next) continue;
+        entering[graph.segments[i].carries[c].initial] = next;
+        agrees = false;
+      }
+    }
+    if (!agrees) continue;
+    graph = std::move(result);
+    validate_if_debug(graph);
+    return;
+  }
+  throw Error(ErrorKind::kInternal, "autocast: the dtypes of a repeated part do not settle");
 }
 
 void quantize_linears(Graph& graph, const SchemeOf& scheme_of) {

@@ -14,6 +14,7 @@ struct ServingStep::Latent {
   int64_t heads, nope_dim, rope_dim, v_head_dim, kv_lora_rank;
   TensorId q, latent;
   TensorId kv_b, kv_b_scales, per_head;  ///< -1: not needed by any group
+  int64_t top_k = 0;                     ///< sparse attention: keys of a query; 0: all
   QuantScheme scheme;
 };
 
@@ -49,11 +50,9 @@ std::vector<TensorId> ServingStep::append_cache(const std::string& p, int64_t co
                                                 std::vector<TensorId> added) {
   std::vector<TensorId> caches;
   for (const StepRequest::Group& g : request_.groups)
-    caches.push_back(b_.tensor({.name = p + "cache",
-                                .shape = {g.sequences, g.past + g.tokens, columns},
-                                .dtype = request_.kv_dtype,
-                                .kind = TensorKind::kCache,
-                                .segment = b_.current_segment()}));
+    caches.push_back(
+        states(p + "cache", {g.sequences, g.past + g.tokens, columns}, request_.kv_dtype));
+  if (added.empty()) return caches;  // an earlier layer has written them
   added.insert(added.begin(), caches.front());
   caches.front() = op("append_cache", std::move(added), p + "cache");
   return caches;
@@ -66,17 +65,21 @@ void ServingStep::attention(int32_t index) {
   const Shape &qs = module_shape(node.inputs[0]), &ks = module_shape(node.inputs[1]),
               &vs = module_shape(node.inputs[2]);
   const int64_t heads = qs[1], kv_heads = ks[1], size = qs[3], v_head_dim = vs[3];
-  TensorId q = get(node.inputs[0]), k = get(node.inputs[1]);
-  const TensorId v = get(node.inputs[2]);
+  // Keys and values of an earlier layer are in its cache already.
+  const bool shared = from_.tensor(node.inputs[1]).kind == TensorKind::kReference;
+  std::vector<TensorId> qkv = {get(node.inputs[0])};
+  for (size_t i = 1; i < 3 && !shared; ++i) qkv.push_back(get(node.inputs[i]));
   const int32_t maker = plan_.producer[static_cast<size_t>(node.inputs[0])];
   if (op_def(node_at(maker).op).name == "apply_rotary") {
-    const std::vector<TensorId> turned = b_.add("rotary", {q, k}, p + "rotary");
-    q = turned[0];
-    k = turned[1];
+    std::vector<TensorId> turning(qkv.begin(), qkv.begin() + (shared ? 1 : 2));
+    const std::vector<TensorId> turned = b_.add("rotary", std::move(turning), p + "rotary");
+    std::copy(turned.begin(), turned.end(), qkv.begin());
   }
+  const TensorId q = qkv[0];
   if (attribute<int64_t>(node, "sinks") != 0) get(node.inputs.back());
   const auto window = attribute<int64_t>(node, "window");
-  const std::vector<TensorId> caches = append_cache(p, kv_heads * (size + v_head_dim), {k, v});
+  const std::vector<TensorId> caches = append_cache(
+      p, kv_heads * (size + v_head_dim), std::vector<TensorId>(qkv.begin() + 1, qkv.end()));
   const TensorId buffer = buffer_like(q, heads * v_head_dim, p + "outputs");
   std::vector<TensorId> outputs;
   for (const StepRequest::Group& g : request_.groups) {
@@ -85,8 +88,9 @@ void ServingStep::attention(int32_t index) {
     };
     const TensorId queries = part(q, heads, size);
     TensorId context;
-    if (g.past == 0) {
-      const TensorId keys = part(k, kv_heads, size), values = part(v, kv_heads, v_head_dim);
+    if (g.past == 0 && !shared) {
+      const TensorId keys = part(qkv[1], kv_heads, size),
+                     values = part(qkv[2], kv_heads, v_head_dim);
       context = op("attention", {queries, keys, values}, p + "attention",
                    {{"causal", 1}, {"window", window}});
     } else {
@@ -123,8 +127,12 @@ void ServingStep::latent_attention(int32_t index) {
   const std::vector<TensorId> caches =
       append_cache(l.p, l.kv_lora_rank + l.rope_dim, {l.latent, turned});
   const TensorId buffer = buffer_like(l.q, l.heads * l.v_head_dim, l.p + "outputs");
-  // Tensors that several groups need are created once.
-  const auto is_fresh = [](const StepRequest::Group& g) { return g.past == 0; };
+  l.top_k = attribute<int64_t>(node, "top_k");
+  // Tensors that several groups need are created once. With sparse attention, prompts longer than
+  // the number of selected keys attend to the cache too, as in SGLang.
+  const auto is_fresh = [&](const StepRequest::Group& g) {
+    return g.past == 0 && (l.top_k == 0 || g.tokens <= l.top_k);
+  };
   const auto& groups = request_.groups;
   const bool fresh = std::any_of(groups.begin(), groups.end(), is_fresh);
   l.kv_b_scales =
@@ -180,8 +188,11 @@ TensorId ServingStep::cached_latent(const StepRequest::Group& g, const Latent& l
   const TensorId wide = view(transpose(plain), {g.sequences, g.tokens, l.heads, l.kv_lora_rank});
   const TensorId carried = op("pad_columns", {wide}, l.p + "cat_q", {{"columns", l.rope_dim}});
   const TensorId context =
-      op("cached_attention", {carried, cache}, l.p + "attention",
-         {{"kv_heads", 1}, {"v_head_dim", l.kv_lora_rank}, {"latent", 1}, {"causal", 1}});
+      l.top_k > 0
+          ? op("sparse_attention", {carried, cache}, l.p + "attention",
+               {{"keys", g.past + g.tokens}, {"top_k", l.top_k}, {"v_head_dim", l.kv_lora_rank}})
+          : op("cached_attention", {carried, cache}, l.p + "attention",
+               {{"kv_heads", 1}, {"v_head_dim", l.kv_lora_rank}, {"latent", 1}, {"causal", 1}});
   const TensorId values =
       op("matmul",
          {by_head(context, l.kv_lora_rank),

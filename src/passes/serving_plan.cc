@@ -57,7 +57,7 @@ class Planner {
       const std::string_view op = op_of(node);
       if (op == "mul_scalar") p_.absorbed[at(node)] = true;
       if (op != "split_heads" && op != "apply_rotary" && op != "rms_norm" && op != "view" &&
-          op != "mul_scalar" && op != "dropout")
+          op != "mul_scalar" && op != "dropout" && op != "slice_columns")
         return op == "linear" ? node : -1;
     }
   }
@@ -73,7 +73,9 @@ class Planner {
     const int32_t q = projection(node.inputs[0]), k = projection(node.inputs[1]),
                   v = projection(node.inputs[2]);
     if (q < 0 || k < 0 || v < 0 || input_of(q) != input_of(k) || input_of(k) != input_of(v)) return;
-    merge(name_prefix(node.name) + "qkv_proj", {q, k, v}, q, true);
+    if (q == k) return;  // they are parts of one product already
+    merge(name_prefix(node.name) + "qkv_proj",
+          k == v ? std::vector<int32_t>{q, k} : std::vector<int32_t>{q, k, v}, q, true);
   }
 
   /// The projections to both latent vectors become one product.

@@ -27,6 +27,10 @@ ServingStep::Rule ServingStep::rule_of(OpId op) {
                                    {"linear", &ServingStep::linear},
                                    {"experts", &ServingStep::experts},
                                    {"sdpa", &ServingStep::attention},
+                                   {"linear_scan", &ServingStep::scan},
+                                   {"indexer", &ServingStep::indexer},
+                                   {"compressed_attention", &ServingStep::compressed_attention},
+                                   {"causal_conv1d", &ServingStep::convolution},
                                    {"latent_attention", &ServingStep::latent_attention}};
   static const std::vector<Rule> rules = [] {
     std::vector<Rule> all(op_table().size(), &ServingStep::same);
@@ -136,11 +140,13 @@ void ServingStep::split_heads(int32_t index) {
       module_shape(node.inputs[0]).size() == 4 ? view(x, {tokens_, s[1] * s[3]}) : x);
 }
 
-/// [b, s, heads · size] → [b, s, heads, size], for a norm of each head.
+/// [b, s, …] in another shape of the same tokens, e.g. [b, s, heads, size] for a norm of each head.
 void ServingStep::view_heads(int32_t index) {
   const Node& node = node_at(index);
   const Shape& s = module_shape(node.outputs[0]);
-  set(node.outputs[0], view(get(node.inputs[0]), {tokens_, s[2], s[3]}));
+  Shape shape = {tokens_};
+  shape.insert(shape.end(), s.begin() + 2, s.end());
+  set(node.outputs[0], view(get(node.inputs[0]), std::move(shape)));
 }
 
 void ServingStep::multiply(int32_t index) {
@@ -253,8 +259,8 @@ Graph fuse(const Graph& modules, const StepRequest& request) {
 }
 
 bool is_group_work(std::string_view node_name) {
-  constexpr std::string_view kNames[] = {"attention", "kv_b_proj", "cat_k", "absorb_q",
-                                         "cat_q",     "absorb_v",  "merge"};
+  constexpr std::string_view kNames[] = {"attention", "kv_b_proj", "cat_k", "absorb_q", "cat_q",
+                                         "absorb_v",  "merge",     "scan",  "conv1d",   "select"};
   const std::string_view last = node_name.substr(node_name.rfind('.') + 1);
   return std::find(std::begin(kNames), std::end(kNames), last) != std::end(kNames);
 }

@@ -41,6 +41,13 @@ class ServingStep {
   void add(int32_t node);
   void linear(int32_t node);
   void experts(int32_t node);
+  // serving_scan.cc
+  void scan(int32_t node);
+  void convolution(int32_t node);
+  TensorId states(const std::string& name, Shape shape, DType dtype);
+  // serving_sparse.cc
+  void indexer(int32_t node);
+  void compressed_attention(int32_t node);
   // serving_attention.cc
   void attention(int32_t node);
   void latent_attention(int32_t node);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/op_def.h"
 #include "predict/features.h"
 
 namespace tilecast {
@@ -65,6 +66,12 @@ constexpr auto kPrefill = std::to_array<F>({
 using Prefill = FeatureTable<kAttention, kPrefill>;
 using Decode = FeatureTable<kAttention>;
 
+/// Attention to selected keys was not measured.
+bool is_sparse(const Kernel& kernel) {
+  static const OpId ops[] = {*find_op("sparse_attention"), *find_op("index_scores")};
+  return kernel.op == ops[0] || kernel.op == ops[1];
+}
+
 }  // namespace
 
 NetDef attention_net() {
@@ -72,7 +79,7 @@ NetDef attention_net() {
           .covers =
               [](const Kernel& kernel) {
                 const Attention* attention = kernel.as<Attention>();
-                return attention != nullptr && !attention->is_decode();
+                return attention != nullptr && !attention->is_decode() && !is_sparse(kernel);
               },
           .law = prefill_law,
           .cold = true,
@@ -86,7 +93,7 @@ NetDef decode_attention_net() {
           .covers =
               [](const Kernel& kernel) {
                 const Attention* attention = kernel.as<Attention>();
-                return attention != nullptr && attention->is_decode();
+                return attention != nullptr && attention->is_decode() && !is_sparse(kernel);
               },
           .law = decode_law,
           .cold = true,

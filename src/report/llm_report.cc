@@ -98,6 +98,22 @@ void add_batch_times(Lines& lines, const LlmForecast& f) {
             f.continuous ? "written" : "output tokens of all sequences");
 }
 
+/// As vLLM's log has it.
+void add_pool(Lines& lines, const CachePool& p) {
+  lines.add("  CUDA graphs", format_bytes(p.graphs_bytes), "");
+  lines.add(
+      "cache blocks", format_integer(p.blocks),
+      fmt::format("of {} tokens ({} {:.3g}); GPU KV cache size: {} tokens",
+                  format_integer(p.block_tokens), p.rule, p.fraction, format_integer(p.tokens)));
+  lines.add(
+      "  maximum concurrency", fmt::format("{:.2f}x", p.concurrency),
+      fmt::format("for {} tokens per request{}", format_integer(p.max_model_len),
+                  p.concurrency < 1 ? fmt::format("; the server does not start: use "
+                                                  "--max-model-len {} or less",
+                                                  format_integer(std::max<int64_t>(1, p.tokens)))
+                                    : ""));
+}
+
 void add_memory(Lines& lines, const LlmForecast& f) {
   lines.add(
       "parameters", format_si(static_cast<double>(f.parameters), ""),
@@ -112,7 +128,27 @@ void add_memory(Lines& lines, const LlmForecast& f) {
   lines.add(
       "  cache", format_bytes(f.cache_bytes),
       fmt::format("{} a token{}", format_bytes(f.kv_bytes_per_token), f.tp > 1 ? " on all" : ""));
-  lines.add("  activations", format_bytes(f.activations_bytes), "");
+  lines.add("  activations", format_bytes(f.activations_bytes),
+            f.continuous && f.software == "vllm" ? "of the profiling run" : "");
+  if (f.continuous && f.pool) add_pool(lines, *f.pool);
+}
+
+Json pool_json(const std::optional<CachePool>& pool) {
+  if (!pool) return nullptr;
+  return {{"rule", pool->rule},
+          {"fraction", pool->fraction},
+          {"visible_bytes", pool->visible_bytes},
+          {"budget_bytes", pool->budget_bytes},
+          {"weights_bytes", pool->weights_bytes},
+          {"profile_bytes", pool->profile_bytes},
+          {"non_torch_bytes", pool->non_torch_bytes},
+          {"graphs_bytes", pool->graphs_bytes},
+          {"cache_bytes", pool->cache_bytes},
+          {"block_tokens", pool->block_tokens},
+          {"blocks", pool->blocks},
+          {"tokens", pool->tokens},
+          {"max_model_len", pool->max_model_len},
+          {"concurrency", pool->concurrency}};
 }
 
 Json memory_json(const LlmForecast& f) {
@@ -197,6 +233,7 @@ std::string llm_json(const LlmForecast& f) {
                  {"attention_flops_per_token", f.attention_flops_per_token},
                  {"kv_bytes_per_token", f.kv_bytes_per_token},
                  {"memory", memory_json(f)},
+                 {"cache_pool", pool_json(f.pool)},
                  {"prefill", step_json(f.prefill)},
                  {"decode", step_json(f.decode)},
                  {"kernels", kernel_list(f.kernels)},

@@ -97,6 +97,22 @@ std::string slower_experts(const Warning& w) {
                      text(w, "software"), text(w, "device"));
 }
 
+/// The single changes with which it fits.
+std::string remedies(const Warning& w) {
+  std::vector<std::string> ways;
+  if (const auto* tp = find_fact<int64_t>(w, "tp_that_fits"))
+    ways.push_back(fmt::format("--tp {}", *tp));
+  if (const auto* dtype = find_fact<std::string>(w, "dtype_that_fits"))
+    ways.push_back("--dtype " + *dtype);
+  if (const auto* dtype = find_fact<std::string>(w, "kv_dtype_that_fits"))
+    ways.push_back("--kv-dtype " + *dtype);
+  if (const auto* tokens = find_fact<int64_t>(w, "tokens_that_fit");
+      tokens != nullptr && *tokens > 0)
+    ways.push_back(fmt::format("requests of at most {} tokens", *tokens));
+  return ways.empty() ? "; no number of ranks up to 64 and no lower precision alone makes it fit"
+                      : "; fits with " + join(ways, ", or with ");
+}
+
 std::string does_not_fit(const Warning& w) {
   const auto needed = fact<int64_t>(w, "needed_bytes"), usable = fact<int64_t>(w, "usable_bytes");
   const auto* ranks = find_fact<int64_t>(w, "ranks");  // for text generation only
@@ -105,16 +121,12 @@ std::string does_not_fit(const Warning& w) {
       ranks != nullptr && *ranks > 1 ? " on each GPU" : "", format_bytes(needed), w.subject,
       format_bytes(fact<int64_t>(w, "device_bytes")));
   if (const auto* share = find_fact<double>(w, "utilization"); share != nullptr && *share < 1)
-    result += fmt::format(", of which {} may be used (--gpu-memory-utilization {})",
-                          format_bytes(usable), *share);
+    result += fmt::format(", of which {} may be used ({} {:.3g})", format_bytes(usable),
+                          text(w, "rule"), *share);
   if (const auto* batch = find_fact<int64_t>(w, "largest_batch"))
     result += *batch == 0 ? "; not even one sequence fits"
                           : fmt::format("; the largest batch that fits is {}", *batch);
-  if (ranks != nullptr)
-    result +=
-        "; more ranks (--tp), lower precision (--dtype, --kv-dtype) or shorter sequences need less "
-        "memory on each GPU";
-  return result;
+  return ranks != nullptr ? result + remedies(w) : result;
 }
 
 std::string lengths_ignored(const Warning&) {

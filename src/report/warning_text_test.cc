@@ -43,7 +43,11 @@ TEST(WarningText, AShortageSaysWhatIsKnownOfIt) {
   EXPECT_EQ(warning_text(warning), plain + "; not even one sequence fits");
   warning.facts.push_back({"ranks", int64_t{2}});
   EXPECT_NE(warning_text(warning).find("are missing on each GPU;"), std::string::npos);
-  EXPECT_NE(warning_text(warning).find("; more ranks (--tp)"), std::string::npos);
+  EXPECT_NE(warning_text(warning).find("; no number of ranks up to 64"), std::string::npos);
+  warning.facts.push_back({"tp_that_fits", int64_t{4}});
+  warning.facts.push_back({"kv_dtype_that_fits", std::string("fp8")});
+  EXPECT_NE(warning_text(warning).find("; fits with --tp 4, or with --kv-dtype fp8"),
+            std::string::npos);
 }
 
 TEST(WarningText, TextsAndCodesAreInTheOrderOfTheWarnings) {

@@ -3,6 +3,7 @@
 // Decoder-only language models: Llama and its successors. One description covers all families
 // (decoder_config.cc), and one function builds their graphs of modules (decoder.cc).
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,13 +14,67 @@
 
 namespace tilecast {
 
-struct DecoderConfig {
+/// What distinguishes the layers of one family from those of another. A row of the table of
+/// families (decoder_families.cc) sets them; fields of the config may override some.
+struct DecoderTraits {
+  enum class Norm : uint8_t { kRms, kLayer };
+  /// Queries and keys are normalized: not at all, per head, per head without a weight, per head
+  /// with a layer norm (persimmon), or over all heads together.
+  enum class QkNorm : uint8_t { kNone, kHead, kHeadNoWeight, kHeadLayerNorm, kAllHeads };
+  /// Which biases the config's `attention_bias` switches: those of q, k, v and of the output, the
+  /// former only, or none.
+  enum class BiasField : uint8_t { kBoth, kQkv, kNone };
+  /// Attention's output is multiplied by the sigmoid of a gate: a second half of q_proj, a
+  /// projection of its own, or one number per head.
+  enum class OutputGate : uint8_t { kNone, kInQuery, kProjection, kPerHead };
+
+  Norm norm = Norm::kRms;
+  bool norm_weight = true, norm_bias = true;  ///< of layer norms
+  QkNorm qk_norm = QkNorm::kNone;
+  BiasField bias_field = BiasField::kBoth;
+  OutputGate output_gate = OutputGate::kNone;
+  bool qkv_bias = false, out_bias = false, mlp_bias = false, head_bias = false;
+  bool gated_mlp = true;            ///< the MLP has a gate projection (SwiGLU and similar)
+  bool pre_norms = true;            ///< the inputs of attention and MLP are normalized
+  bool post_norms = false;          ///< the outputs of attention and MLP are normalized too
+  bool parallel_attention = false;  ///< attention and MLP run in parallel and share a norm
+  bool parallel_norm = false;       ///< if parallel: the MLP has a norm of its own
+  bool fused_qkv = false, fused_gate = false;  ///< stored as one matrix in transformers
+  bool rotary = true;
+  bool learned_positions = false;  ///< a table of positions is added to the embedding
+  int64_t position_offset = 0;     ///< rows of that table before the first position
+  bool embedding_norm = false, scaled_embedding = false;
+  bool final_norm = true;
+  bool sinks = false;
+  bool tied_embeddings = false;   ///< default of `tie_word_embeddings`
+  int64_t ffn_per_hidden = 0;     ///< default of ffn_dim / hidden_dim; 0: none
+  int64_t default_positions = 0;  ///< where a config names no limit of positions; 0: it must
+  /// All layers but every n-th have the config's sliding window; 1: all have it; 0: none, unless
+  /// `layer_types` lists them.
+  int64_t window_pattern = 0;
+  std::string_view default_activation = "silu";
+  /// What the checkpoints call attention and MLP, for their lists of quantized modules.
+  std::string_view attention_part = "self_attn", ffn_part = "mlp";
+};
+
+struct DecoderConfig : DecoderTraits {
+  /// What mixes the tokens of a layer.
+  enum class Mixer : uint8_t { kAttention, kDeltaNet, kMamba2, kCompressed, kNone };
   /// Properties that differ from layer to layer.
   struct Layer {
     int64_t window = 0;  ///< size of the sliding window in tokens; 0: none
     bool is_moe = false;
     std::vector<QuantScheme> schemes =
         {};  ///< schemes of its linear layers, if the checkpoint is quantized
+    Mixer mixer = Mixer::kAttention;
+    bool has_ffn = true;
+    // 0: as in the config.
+    int64_t heads = 0, kv_heads = 0, head_dim = 0, ffn_dim = 0;
+    bool value_is_key = false;  ///< no v_proj: the key projection gives the values too
+    bool shares_kv = false;     ///< reads the keys and values of an earlier layer
+    bool has_indexer = false;   ///< sparse attention: selects keys itself
+    bool is_sparse = false;     ///< sparse attention, keys selected here or by an earlier layer
+    int64_t compression = 0;    ///< compressed attention: tokens per compressed key; 0: none
     bool operator==(const Layer&) const = default;
   };
   /// A layer of experts.
@@ -30,38 +85,62 @@ struct DecoderConfig {
     int64_t shared_ffn_dim = 0;
     bool shared_gate = false;  ///< the shared experts have a gate
     bool bias = false;
-    bool score_correction_bias = false;  ///< a bias for each expert that balances their load
+    /// A bias for each expert that balances their load, if it is a parameter (elsewhere a buffer).
+    bool score_correction_bias = false;
+    int64_t latent_dim = 0;   ///< experts work on a projection of the tokens; 0: on the tokens
+    bool beside_mlp = false;  ///< Gemma 4: an MLP runs beside the experts
   };
   /// Multi-head latent attention (DeepSeek's MLA): keys and values are stored as one latent vector.
   struct Latent {
     int64_t q_lora_rank = 0;  ///< 0: queries are projected directly
     int64_t kv_lora_rank = 0, qk_rope_head_dim = 0, qk_nope_head_dim = 0, v_head_dim = 0;
   };
-  enum class Norm { kRms, kLayer };
+  /// Sparse attention (DeepSeek Sparse Attention): an indexer selects the keys of each query.
+  struct Indexer {
+    int64_t heads = 0, head_dim = 0, top_k = 0;
+  };
+  /// Layers with a recurrent state: Mamba-2 and gated delta nets.
+  struct Recurrent {
+    int64_t heads = 0, head_dim = 0;    ///< of values
+    int64_t groups = 0, state_dim = 0;  ///< key heads and their size
+    int64_t window = 0;                 ///< width of the convolution
+    bool conv_bias = false, proj_bias = false;
+    bool merged = false;  ///< delta nets: one matrix for q, k, v and gate, one for both decays
+  };
+  /// DeepSeek-V4: hyper-connections and the low-rank output projection.
+  struct Compressed {
+    int64_t streams = 0, output_groups = 0, output_rank = 0, q_lora_rank = 0;
+  };
 
-  int64_t hidden_dim, heads, kv_heads, head_dim, ffn_dim, max_positions, vocab_size;
+  int64_t hidden_dim = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn_dim = 0, max_positions = 0,
+          vocab_size = 0;
+  int64_t value_dim = 0;  ///< of a value head, if it is not a key head's; 0: the same
   std::vector<Layer> layers;
   Experts experts;
   Latent latent;
-  Norm norm = Norm::kRms;
+  Indexer indexer;
+  Recurrent recurrent;
+  Compressed compressed;
   std::string activation;
-  bool gated_mlp = true;  ///< the MLP has a gate projection (SwiGLU and similar)
-  bool qkv_bias = false, out_bias = false, mlp_bias = false, sinks = false;
-  bool qk_norm = false;  ///< queries and keys are normalized per head
-  bool qk_norm_weight = true;
-  bool post_norms = false;          ///< the outputs of attention and MLP are normalized too
-  bool parallel_attention = false;  ///< attention and MLP run in parallel and share a norm
-  bool fused_qkv = false, fused_gate = false;  ///< stored as one matrix in transformers
-  bool rotary = true;
-  bool scaled_embedding = false, attention_softcap = false, logit_softcap = false;
-  bool tied_embeddings = false, attention_dropout = false;
+  int64_t per_layer_dim = 0;    ///< Gemma 4: of an embedding that each layer adds; 0: none
+  int64_t per_layer_vocab = 0;  ///< rows of its table
+  bool attention_softcap = false, logit_softcap = false, attention_dropout = false;
+  bool sinks_in_windows = false;  ///< sinks only in layers with a window
+  bool value_norm = false;        ///< values are normalized, without a weight
+
+  DecoderConfig() = default;
+  explicit DecoderConfig(const DecoderTraits& traits)
+      : DecoderTraits(traits), activation(traits.default_activation) {}
 
   bool is_latent() const { return latent.kv_lora_rank > 0; }
-  int64_t v_head_dim() const { return is_latent() ? latent.v_head_dim : head_dim; }
-  /// Elements per token in the KV cache of one layer.
-  int64_t kv_cache_dim() const {
-    return is_latent() ? latent.kv_lora_rank + latent.qk_rope_head_dim : 2 * kv_heads * head_dim;
+  int64_t heads_of(const Layer& l) const { return l.heads > 0 ? l.heads : heads; }
+  int64_t kv_heads_of(const Layer& l) const { return l.kv_heads > 0 ? l.kv_heads : kv_heads; }
+  int64_t head_dim_of(const Layer& l) const { return l.head_dim > 0 ? l.head_dim : head_dim; }
+  int64_t v_head_dim_of(const Layer& l) const {
+    if (is_latent()) return latent.v_head_dim;
+    return value_dim > 0 ? value_dim : head_dim_of(l);
   }
+  int64_t ffn_dim_of(const Layer& l) const { return l.ffn_dim > 0 ? l.ffn_dim : ffn_dim; }
 };
 
 /// Layers [first, first + period), repeated `repeat` times.
@@ -71,11 +150,12 @@ struct LayerRun {
 };
 std::vector<LayerRun> layer_runs(const std::vector<DecoderConfig::Layer>& layers);
 
-/// A family of decoders; the fields are those of FamilyDef.
+/// A family of decoders; the first fields are those of FamilyDef.
 struct DecoderFamily {
   std::string_view model_type, architecture, doc;
-  /// Reads the fields that are specific to the family, after the common ones.
-  void (*read)(const JsonObject&, DecoderConfig&);
+  /// Reads the fields that are specific to the family, after the common ones; null: there are none.
+  void (*read)(const JsonObject&, DecoderConfig&) = nullptr;
+  DecoderTraits traits = {};
 };
 std::span<const DecoderFamily> decoder_families();
 

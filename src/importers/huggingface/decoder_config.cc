@@ -1,98 +1,142 @@
-// config.json of the decoder families → DecoderConfig. Field names and defaults are those of
-// transformers' configuration classes.
+// config.json of the decoder families → DecoderConfig: what the families share. Field names and
+// defaults are those of transformers' configuration classes.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "importers/huggingface/decoder.h"
+#include "importers/huggingface/decoder_reading.h"
 #include "importers/huggingface/layers.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-constexpr int64_t kMaxLayers = 100000;
-
 using Layer = DecoderConfig::Layer;
 
 void read_attention(const JsonObject& c, DecoderConfig& config) {
-  config.hidden_dim = c.integer({"hidden_size"}, 1, kLargestConfigSize);
-  config.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
+  const std::vector<std::string> hidden = {"hidden_size", "n_embd", "d_model"};
+  const std::vector<std::string> heads = {"num_attention_heads", "n_head", "n_heads", "num_heads",
+                                          "attention_heads"};
+  config.hidden_dim = c.integer(hidden, 1, kLargestConfigSize);
+  config.heads = c.integer(heads, 1, kLargestConfigSize);
   config.kv_heads =
       c.optional_integer({"num_key_value_heads"}, 1, kLargestConfigSize).value_or(config.heads);
   if (config.heads % config.kv_heads != 0)
     c.fail("num_key_value_heads",
            fmt::format("{} does not divide the {} attention heads", config.kv_heads, config.heads));
-  const std::optional<int64_t> head_dim = c.optional_integer({"head_dim"}, 1, kLargestConfigSize);
-  config.head_dim = head_dim ? *head_dim
-                             : head_dim_of(c, "hidden_size", config.hidden_dim,
-                                           "num_attention_heads", config.heads);
-  if (config.head_dim % 2 != 0)
+  const std::optional<int64_t> head_dim =
+      c.optional_integer({"head_dim", "attention_head_dim"}, 1, kLargestConfigSize);
+  // Latent attention has sizes of its own.
+  config.head_dim = head_dim                ? *head_dim
+                    : c.has("kv_lora_rank") ? c.integer({"qk_rope_head_dim"}, 2, kLargestConfigSize)
+                                            : head_dim_of(c, "hidden_size", config.hidden_dim,
+                                                          "num_attention_heads", config.heads);
+  if (config.rotary && config.head_dim % 2 != 0)
     c.fail("num_attention_heads",
            fmt::format("rotary embedding needs an even head_dim, found {}", config.head_dim));
   config.attention_dropout = c.has("attention_dropout") && c.number("attention_dropout") > 0;
-  config.qkv_bias = config.out_bias = c.boolean("attention_bias", false);
+  if (config.bias_field == DecoderConfig::BiasField::kNone) return;
+  config.qkv_bias = c.boolean("attention_bias", config.qkv_bias);
+  if (config.bias_field == DecoderConfig::BiasField::kBoth)
+    config.out_bias = c.boolean("attention_bias", config.out_bias);
 }
+
+/// Families that follow GPT have the activation in another field.
+std::string activation_key(const JsonObject& c, bool like_gpt) {
+  for (const char* key : {"hidden_act", "hidden_activation"}) {
+    if (c.has(key)) return key;
+  }
+  return like_gpt && c.has("activation_function") ? "activation_function" : "hidden_act";
+}
+
+/// Some configs only list their layers.
+size_t count_layers(const JsonObject& c) {
+  const std::vector<std::string> keys = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
+  if (c.has("layers_block_type") && !c.has("num_hidden_layers")) {
+    const size_t count = c.strings("layers_block_type").size();
+    if (count == 0 || count > kMaxLayers)
+      c.fail("layers_block_type",
+             fmt::format("expected 1 to {} layers, found {}", kMaxLayers, count));
+    return count;
+  }
+  return static_cast<size_t>(c.integer(keys, 1, kMaxLayers));
+}
+
+}  // namespace
 
 void read_common(const JsonObject& c, DecoderConfig& config) {
   read_attention(c, config);
-  config.layers.assign(static_cast<size_t>(c.integer({"num_hidden_layers"}, 1, kMaxLayers)), {});
-  config.ffn_dim = c.integer({"intermediate_size"}, 1, kLargestConfigSize);
-  config.max_positions =
-      scaled_positions(c, c.integer({"max_position_embeddings"}, 1, kLargestConfigSize));
+  config.layers.assign(count_layers(c), {});
+  config.ffn_dim =
+      c.optional_integer({"intermediate_size", "n_inner", "ffn_dim"}, 1, kLargestConfigSize)
+          .value_or(config.ffn_per_hidden * config.hidden_dim);
+  const std::vector<std::string> positions = {"max_position_embeddings", "n_positions",
+                                              "max_seq_len", "seq_length"};
+  // Without rotary or learned positions there need not be a limit.
+  std::optional<int64_t> given = c.optional_integer(positions, 1, kLargestConfigSize);
+  const bool limited = config.rotary || config.learned_positions;
+  if (!given && limited && config.default_positions > 0) given = config.default_positions;
+  if (!given && limited) c.integer(positions, 1, kLargestConfigSize);  // throws: it is missing
+  config.max_positions = scaled_positions(c, given.value_or(kLargestConfigSize));
   config.vocab_size = c.integer({"vocab_size"}, 1, kLargestConfigSize);
-  config.activation = c.optional_string({"hidden_act", "hidden_activation"}).value_or("silu");
-  check_activation(c, c.has("hidden_act") ? "hidden_act" : "hidden_activation", config.activation);
-  config.mlp_bias = c.boolean("mlp_bias", false);
-  config.tied_embeddings = c.boolean("tie_word_embeddings", false);
+  const std::string activation = activation_key(c, !config.gated_mlp);
+  config.activation =
+      c.optional_string({activation}).value_or(std::string(config.default_activation));
+  check_activation(c, activation, config.activation);
+  config.mlp_bias = c.boolean("mlp_bias", config.mlp_bias);
+  config.tied_embeddings = c.boolean("tie_word_embeddings", config.tied_embeddings);
+  if (config.window_pattern > 0) read_windows(c, config, "sliding_window", config.window_pattern);
 }
 
-/// Which layers have a sliding window: `layer_types` lists them, else all but every `pattern`-th.
+std::vector<std::string> layer_words(const JsonObject& c, const DecoderConfig& config,
+                                     const std::string& key,
+                                     const std::vector<std::string>& known) {
+  if (!c.has(key)) return {};
+  std::vector<std::string> words = c.strings(key);
+  if (words.size() != config.layers.size())
+    c.fail(key, fmt::format("expected one for each of {} layers, found {}", config.layers.size(),
+                            words.size()));
+  for (const std::string& word : words) {
+    if (std::find(known.begin(), known.end(), word) == known.end())
+      c.fail(key, fmt::format("unknown type '{}'; known: {}", shown_name(word), join(known, ", ")));
+  }
+  return words;
+}
+
 void read_windows(const JsonObject& c, DecoderConfig& config, const std::string& key,
                   int64_t pattern) {
   const std::optional<int64_t> window = c.optional_integer({key}, 0, kLargestConfigSize);
   if (!window || *window == 0) return;
-  if (c.has("layer_types")) {
-    const std::vector<std::string> types = c.strings("layer_types");
-    if (types.size() != config.layers.size())
-      c.fail("layer_types", fmt::format("expected one for each of {} layers, found {}",
-                                        config.layers.size(), types.size()));
-    for (size_t i = 0; i < types.size(); ++i) {
-      if (types[i] == "sliding_attention" || types[i] == "chunked_attention") {
-        config.layers[i].window = *window;
-      } else if (types[i] != "full_attention") {
-        c.fail("layer_types", fmt::format("unknown type '{}'; known: full_attention, "
-                                          "sliding_attention, chunked_attention",
-                                          shown_name(types[i])));
-      }
-    }
-    return;
-  }
+  const std::vector<std::string> types = layer_words(
+      c, config, "layer_types", {"full_attention", "sliding_attention", "chunked_attention"});
   for (size_t i = 0; i < config.layers.size(); ++i) {
-    if (pattern == 1 || (i + 1) % static_cast<size_t>(pattern) != 0)
+    if (!types.empty()) {
+      if (types[i] != "full_attention") config.layers[i].window = *window;
+    } else if (pattern == 1 || (pattern > 1 && (i + 1) % static_cast<size_t>(pattern) != 0)) {
       config.layers[i].window = *window;
+    }
   }
 }
 
-void read_experts(const JsonObject& c, DecoderConfig& config,
-                  const std::vector<std::string>& count_keys, const std::string& inner_key) {
-  constexpr int64_t kMaxExperts = 1 << 16;
-  DecoderConfig::Experts& e = config.experts;
-  e.num_experts = c.integer(count_keys, 1, kMaxExperts);
-  e.top_k = c.integer({"num_experts_per_tok"}, 1, kMaxExperts);
-  if (e.top_k > e.num_experts)
-    c.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts ('{}')", e.top_k,
-                                              e.num_experts, count_keys[0]));
-  e.ffn_dim = c.integer({inner_key}, 1, kLargestConfigSize);
+namespace {
+
+/// `mlp_layer_types` lists the layers of experts; else they follow from periods.
+void place_experts(const JsonObject& c, DecoderConfig& config) {
+  const std::vector<std::string> types =
+      layer_words(c, config, "mlp_layer_types", {"dense", "sparse", "moe", "hash_moe"});
   const int64_t step =
       c.optional_integer({"decoder_sparse_step", "interleave_moe_layer_step"}, 1, kMaxLayers)
           .value_or(1);
-  const int64_t dense = c.optional_integer({"first_k_dense_replace"}, 0, kMaxLayers).value_or(0);
+  const int64_t dense =
+      c.optional_integer({"first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"}, 0,
+                         kMaxLayers)
+          .value_or(0);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
-    config.layers[i].is_moe = index >= dense && (index + 1) % step == 0;
+    config.layers[i].is_moe =
+        types.empty() ? index >= dense && (index + 1) % step == 0 : types[i] != "dense";
   }
   if (const Json& only = c.json().value("mlp_only_layers", Json::array()); only.is_array()) {
     for (const Json& item : only) {
@@ -101,6 +145,36 @@ void read_experts(const JsonObject& c, DecoderConfig& config,
       config.layers[item.get<size_t>()].is_moe = false;
     }
   }
+}
+
+}  // namespace
+
+void read_experts(const JsonObject& c, DecoderConfig& config,
+                  const std::vector<std::string>& count_keys, const std::string& inner_key) {
+  constexpr int64_t kMaxExperts = 1 << 16;
+  DecoderConfig::Experts& e = config.experts;
+  e.num_experts = c.integer(count_keys, 1, kMaxExperts);
+  e.top_k = c.integer({"num_experts_per_tok", "moe_k", "top_k_experts"}, 1, kMaxExperts);
+  if (e.top_k > e.num_experts)
+    c.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts ('{}')", e.top_k,
+                                              e.num_experts, count_keys[0]));
+  e.ffn_dim = c.integer({inner_key}, 1, kLargestConfigSize);
+  place_experts(c, config);
+}
+
+void read_experts(const JsonObject& c, DecoderConfig& config) {
+  read_experts(c, config,
+               {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"},
+               c.has("moe_intermediate_size") ? "moe_intermediate_size" : "intermediate_size");
+}
+
+void read_shared_experts(const JsonObject& c, DecoderConfig& config) {
+  constexpr int64_t kMaxShared = 1024;
+  const int64_t count =
+      c.optional_integer({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"}, 0,
+                         kMaxShared)
+          .value_or(0);
+  config.experts.shared_ffn_dim = count * config.experts.ffn_dim;
 }
 
 void read_latent(const JsonObject& c, DecoderConfig& config) {
@@ -112,172 +186,20 @@ void read_latent(const JsonObject& c, DecoderConfig& config) {
   l.v_head_dim = c.integer({"v_head_dim"}, 1, kLargestConfigSize);
 }
 
-void llama(const JsonObject&, DecoderConfig&) {}
-
-void mistral(const JsonObject& c, DecoderConfig& config) {
-  read_windows(c, config, "sliding_window", 1);
-}
-
-void qwen2(const JsonObject&, DecoderConfig& config) {
-  config.qkv_bias = true;
-  config.out_bias = false;
-}
-
-void qwen3(const JsonObject&, DecoderConfig& config) { config.qk_norm = true; }
-
-void mixtral(const JsonObject& c, DecoderConfig& config) {
-  read_windows(c, config, "sliding_window", 1);
-  read_experts(c, config, {"num_local_experts"}, "intermediate_size");
-}
-
-void qwen2_moe(const JsonObject& c, DecoderConfig& config) {
-  config.qkv_bias = c.boolean("qkv_bias", true);
-  read_experts(c, config, {"num_experts", "num_local_experts"}, "moe_intermediate_size");
-  config.experts.shared_ffn_dim =
-      c.integer({"shared_expert_intermediate_size"}, 0, kLargestConfigSize);
-  config.experts.shared_gate = true;
-}
-
-void qwen3_moe(const JsonObject& c, DecoderConfig& config) {
-  config.qk_norm = true;
-  read_experts(c, config, {"num_experts", "num_local_experts"}, "moe_intermediate_size");
-}
-
-void gemma2(const JsonObject& c, DecoderConfig& config) {
-  config.post_norms = config.scaled_embedding = true;
-  config.tied_embeddings = c.boolean("tie_word_embeddings", true);
-  config.attention_softcap =
-      c.has("attn_logit_softcapping") && c.number("attn_logit_softcapping") != 0;
-  config.logit_softcap =
-      c.has("final_logit_softcapping") && c.number("final_logit_softcapping") != 0;
-  read_windows(c, config, "sliding_window", 2);
-}
-
-void gemma3(const JsonObject& c, DecoderConfig& config) {
-  gemma2(c, config);
-  config.qk_norm = true;
-  for (Layer& layer : config.layers) layer.window = 0;
-  const int64_t pattern =
-      c.optional_integer({"sliding_window_pattern", "_sliding_window_pattern"}, 1, kMaxLayers)
-          .value_or(6);
-  read_windows(c, config, "sliding_window", pattern);
-}
-
-void phi3(const JsonObject& c, DecoderConfig& config) {
-  config.fused_qkv = config.fused_gate = true;
-  read_windows(c, config, "sliding_window", 1);
-}
-
-void gpt_oss(const JsonObject& c, DecoderConfig& config) {
-  config.sinks = true;
-  config.qkv_bias = config.out_bias = c.boolean("attention_bias", true);
-  read_windows(c, config, "sliding_window", 2);
-  read_experts(c, config, {"num_local_experts", "num_experts"}, "intermediate_size");
-  config.experts.bias = true;
-}
-
-void glm4(const JsonObject& c, DecoderConfig& config) {
-  config.qkv_bias = c.boolean("attention_bias", true);
-  config.out_bias = false;
-  config.post_norms = config.fused_gate = true;
-}
-
-void glm4_moe(const JsonObject& c, DecoderConfig& config) {
-  config.qkv_bias = c.boolean("attention_bias", false);
-  config.out_bias = false;
-  config.qk_norm = c.boolean("use_qk_norm", false);
-  read_experts(c, config, {"n_routed_experts"}, "moe_intermediate_size");
-  config.experts.shared_ffn_dim =
-      config.experts.ffn_dim * c.optional_integer({"n_shared_experts"}, 0, 1024).value_or(0);
-}
-
-void deepseek(const JsonObject& c, DecoderConfig& config) {
-  read_latent(c, config);
-  config.experts.score_correction_bias = c.string("model_type") == "deepseek_v3";
-  read_experts(c, config, {"n_routed_experts"}, "moe_intermediate_size");
-  config.experts.shared_ffn_dim =
-      config.experts.ffn_dim * c.optional_integer({"n_shared_experts"}, 0, 1024).value_or(0);
-}
-
-/// Queries and keys are normalized over all heads together; modelled as one norm per head, with the
-/// same memory traffic.
-void minimax_m2(const JsonObject& c, DecoderConfig& config) {
-  for (const Json& type : c.json().value("attn_type_list", Json::array())) {
-    if (type != 1)
-      throw Error(ErrorKind::kUnsupported,
-                  c.where() + ": 'attn_type_list': linear attention is not forecast");
+/// DeepSeek Sparse Attention. `indexer_types` says which layers have an indexer ("full"); the
+/// others attend to the keys that the last one selected.
+void read_indexer(const JsonObject& c, DecoderConfig& config) {
+  DecoderConfig::Indexer& i = config.indexer;
+  i.heads = c.integer({"index_n_heads"}, 1, kLargestConfigSize);
+  i.head_dim = c.integer({"index_head_dim"}, 1, kLargestConfigSize);
+  i.top_k = c.integer({"index_topk"}, 1, kLargestConfigSize);
+  const std::vector<std::string> types =
+      layer_words(c, config, "indexer_types", {"full", "shared"});
+  for (size_t n = 0; n < config.layers.size(); ++n) {
+    config.layers[n].is_sparse = true;
+    config.layers[n].has_indexer = types.empty() || types[n] == "full";
   }
-  config.qk_norm = c.boolean("use_qk_norm", false);
-  read_experts(c, config, {"num_local_experts"}, "intermediate_size");
-  config.experts.score_correction_bias = c.boolean("use_routing_bias", false);
 }
-
-void llama4(const JsonObject& c, DecoderConfig& config) {
-  read_experts(c, config, {"num_local_experts"}, "intermediate_size");
-  config.experts.shared_ffn_dim = config.experts.ffn_dim;
-  config.ffn_dim = c.integer({"intermediate_size_mlp"}, 1, kLargestConfigSize);
-  config.qk_norm = c.boolean("use_qk_norm", true);
-  config.qk_norm_weight = false;
-  read_windows(c, config, "attention_chunk_size", 4);
-}
-
-/// Falcon names its fields differently.
-void falcon(const JsonObject& c, DecoderConfig& config) {
-  config.hidden_dim = c.integer({"hidden_size"}, 1, kLargestConfigSize);
-  config.heads = c.integer({"num_attention_heads", "n_head"}, 1, kLargestConfigSize);
-  config.head_dim =
-      head_dim_of(c, "hidden_size", config.hidden_dim, "num_attention_heads", config.heads);
-  const bool grouped = c.boolean("new_decoder_architecture", false);
-  config.kv_heads = grouped ? c.integer({"num_kv_heads", "n_head_kv"}, 1, kLargestConfigSize)
-                    : c.boolean("multi_query", true) ? 1
-                                                     : config.heads;
-  if (config.heads % config.kv_heads != 0)
-    c.fail("num_kv_heads",
-           fmt::format("{} does not divide the {} attention heads", config.kv_heads, config.heads));
-  config.layers.assign(
-      static_cast<size_t>(c.integer({"num_hidden_layers", "n_layer"}, 1, kMaxLayers)), {});
-  config.ffn_dim = c.optional_integer({"ffn_hidden_size"}, 1, kLargestConfigSize)
-                       .value_or(4 * config.hidden_dim);
-  config.max_positions =
-      c.optional_integer({"max_position_embeddings"}, 1, kLargestConfigSize).value_or(2048);
-  config.max_positions = scaled_positions(c, config.max_positions);
-  config.vocab_size = c.integer({"vocab_size"}, 1, kLargestConfigSize);
-  config.activation = c.optional_string({"activation"}).value_or("gelu");
-  check_activation(c, "activation", config.activation);
-  config.norm = DecoderConfig::Norm::kLayer;
-  config.gated_mlp = false;
-  config.fused_qkv = true;
-  config.parallel_attention = c.boolean("parallel_attn", true);
-  config.rotary = !c.boolean("alibi", false);
-  config.qkv_bias = config.out_bias = config.mlp_bias = c.boolean("bias", false);
-  config.tied_embeddings = c.boolean("tie_word_embeddings", true);
-}
-
-constexpr DecoderFamily kVariants[] = {
-    {"llama", "Llama", "Llama 1, 2, 3", llama},
-    {"llama4_text", "Llama4", "Llama 4, text part", llama4},
-    {"mistral", "Mistral", "Mistral", mistral},
-    {"mixtral", "Mixtral", "Mixtral", mixtral},
-    {"qwen2", "Qwen2", "Qwen2 and 2.5", qwen2},
-    {"qwen2_moe", "Qwen2Moe", "Qwen2 with experts", qwen2_moe},
-    {"qwen3", "Qwen3", "Qwen3", qwen3},
-    {"qwen3_moe", "Qwen3Moe", "Qwen3 with experts", qwen3_moe},
-    {"qwen3_vl_text", "", "Qwen3-VL, text part", qwen3},
-    {"qwen3_vl_moe_text", "", "Qwen3-VL with experts, text part", qwen3_moe},
-    {"mimo", "MiMo", "MiMo: a Qwen2", qwen2},
-    {"gemma2", "Gemma2", "Gemma 2", gemma2},
-    {"gemma3_text", "Gemma3", "Gemma 3, text part", gemma3},
-    {"phi3", "Phi3", "Phi-3 and Phi-4", phi3},
-    {"gpt_oss", "GptOss", "gpt-oss", gpt_oss},
-    {"falcon", "Falcon", "Falcon", falcon},
-    {"deepseek_v2", "DeepseekV2", "DeepSeek-V2", deepseek},
-    {"deepseek_v3", "DeepseekV3", "DeepSeek-V3 and R1, Kimi K2", deepseek},
-    {"minimax_m2", "MiniMaxM2", "MiniMax M2", minimax_m2},
-    {"glm4", "Glm4", "GLM-4", glm4},
-    {"glm4_moe", "Glm4Moe", "GLM-4.5 with experts", glm4_moe},
-};
-
-}  // namespace
 
 std::vector<LayerRun> layer_runs(const std::vector<Layer>& layers) {
   std::vector<LayerRun> runs;
@@ -298,21 +220,6 @@ std::vector<LayerRun> layer_runs(const std::vector<Layer>& layers) {
     at += best.period * static_cast<size_t>(best.repeat);
   }
   return runs;
-}
-
-std::span<const DecoderFamily> decoder_families() { return kVariants; }
-
-DecoderConfig read_decoder_config(const JsonObject& json) {
-  const std::string type = json.string("model_type");
-  DecoderConfig config{};
-  for (const DecoderFamily& family : kVariants) {
-    if (family.model_type != type) continue;
-    if (family.read != falcon) read_common(json, config);
-    family.read(json, config);
-    return config;
-  }
-  throw Error(ErrorKind::kUnsupported,
-              fmt::format("{}: 'model_type': '{}' is not a known decoder", json.where(), type));
 }
 
 }  // namespace tilecast

@@ -33,6 +33,79 @@ void note_unused_schemes(const std::vector<QuantScheme>& given, const std::strin
   }
 }
 
+using Modules = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+/// The linear layers of a layer by their part; those with the most weights come first.
+Modules linear_modules(const DecoderConfig& config, const DecoderConfig::Layer& layer) {
+  using Mixer = DecoderConfig::Mixer;
+  Modules all;
+  const std::string ffn(config.ffn_part), attention(config.attention_part);
+  const std::vector<std::string> gated = {"down_proj", "gate_proj", "up_proj"};
+  if (layer.has_ffn && layer.is_moe) all.push_back({ffn, {"experts"}});
+  if (layer.has_ffn && layer.is_moe && config.experts.shared_ffn_dim > 0)
+    all.push_back({ffn + ".shared_experts", gated});
+  if (layer.has_ffn && (!layer.is_moe || config.experts.beside_mlp)) all.push_back({ffn, gated});
+  if (layer.mixer == Mixer::kDeltaNet)
+    all.push_back({"linear_attn", {"in_proj_qkvz", "in_proj_qkv", "in_proj_z", "out_proj"}});
+  if (layer.mixer == Mixer::kMamba2) all.push_back({"mixer", {"in_proj", "out_proj"}});
+  if (layer.mixer == Mixer::kCompressed)
+    all.push_back({attention, {"o_b_proj", "q_a_proj", "q_b_proj", "kv_proj"}});
+  if (layer.mixer != Mixer::kAttention) return all;
+  all.push_back({attention, {"o_proj"}});
+  if (config.is_latent()) {
+    all.push_back(
+        {attention, {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"}});
+  } else {
+    all.push_back({attention, {"q_proj", "k_proj", "v_proj"}});
+  }
+  return all;
+}
+
+void add_cache(std::vector<Decoder::Cache>& caches, Decoder::Cache cache) {
+  for (Decoder::Cache& known : caches) {
+    cache.layers = known.layers;
+    if (known != cache) continue;
+    known.layers += 1;
+    return;
+  }
+  cache.layers = 1;
+  caches.push_back(cache);
+}
+
+/// Keys of an indexer are stored in fp8 with a scale in fp32 for each 128.
+int64_t index_dim(const DecoderConfig& config) {
+  constexpr int64_t kBlock = 128, kScaleBytes = 4;
+  return config.indexer.head_dim + (config.indexer.head_dim + kBlock - 1) / kBlock * kScaleBytes;
+}
+
+void add_caches(const DecoderConfig& config, const DecoderConfig::Layer& layer, Decoder& decoder) {
+  using Mixer = DecoderConfig::Mixer;
+  std::vector<Decoder::Cache>& caches = decoder.caches;
+  if (layer.mixer == Mixer::kDeltaNet || layer.mixer == Mixer::kMamba2) {
+    const DecoderConfig::Recurrent& r = config.recurrent;
+    const int64_t channels = r.heads * r.head_dim + 2 * r.groups * r.state_dim;
+    decoder.recurrent_layers += 1;
+    decoder.state_bytes += 4 * r.heads * r.head_dim * r.state_dim + 2 * channels * (r.window - 1);
+  } else if (layer.mixer == Mixer::kCompressed) {
+    add_cache(caches, {.dim = config.head_dim, .window = layer.window});
+    if (layer.compression > 0)
+      add_cache(caches, {.dim = config.head_dim, .ratio = layer.compression});
+    if (layer.has_indexer)
+      add_cache(caches,
+                {.dim = index_dim(config), .ratio = layer.compression, .dtype = DType::kFp8});
+  } else if (layer.mixer == Mixer::kAttention && !layer.shares_kv) {
+    if (config.is_latent()) {
+      add_cache(caches, {.dim = config.latent.kv_lora_rank + config.latent.qk_rope_head_dim});
+      if (layer.has_indexer) add_cache(caches, {.dim = index_dim(config), .dtype = DType::kFp8});
+      return;
+    }
+    const int64_t kv_heads = config.kv_heads_of(layer);
+    add_cache(caches, {.dim = kv_heads * (config.head_dim_of(layer) + config.v_head_dim_of(layer)),
+                       .window = layer.window,
+                       .kv_heads = kv_heads});
+  }
+}
+
 }  // namespace
 
 void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpoint& checkpoint) {
@@ -51,17 +124,8 @@ void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpo
       config.layers[i].schemes = config.layers[kMaxAsked - 1].schemes;
       continue;
     }
-    // The modules with the most weights come first.
-    if (config.layers[i].is_moe) ask(i, "mlp", {"experts"});
-    const bool shared = config.layers[i].is_moe && config.experts.shared_ffn_dim > 0;
-    if (shared) ask(i, "mlp.shared_experts", {"down_proj", "gate_proj", "up_proj"});
-    if (!config.layers[i].is_moe) ask(i, "mlp", {"down_proj", "gate_proj", "up_proj"});
-    ask(i, "self_attn", {"o_proj"});
-    if (config.is_latent()) {
-      ask(i, "self_attn", {"q_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"});
-    } else {
-      ask(i, "self_attn", {"q_proj", "k_proj", "v_proj"});
-    }
+    for (const auto& [part, modules] : linear_modules(config, config.layers[i]))
+      ask(i, part, modules);
   }
   const std::vector<QuantScheme> given = std::exchange(checkpoint.schemes, {});
   // Start with the last layer: the first layers are often dense or not quantized.
@@ -91,9 +155,10 @@ Model read_decoder(const JsonObject& json) {
   decoder.ffn_dim = config.ffn_dim;
   decoder.expert_ffn_dim = config.experts.ffn_dim;
   decoder.embedding_parameters = config.tied_embeddings ? 0 : config.vocab_size * config.hidden_dim;
-  decoder.kv_cache_dim = config.kv_cache_dim();
+  decoder.recurrent_heads = config.recurrent.heads;
+  decoder.recurrent_groups = config.recurrent.groups;
+  for (const DecoderConfig::Layer& layer : config.layers) add_caches(config, layer, decoder);
   model.checkpoint = std::move(checkpoint);
-  for (const DecoderConfig::Layer& layer : config.layers) decoder.windows.push_back(layer.window);
   model.decoder = std::move(decoder);
   return model;
 }

@@ -35,6 +35,15 @@ Model make_model(const Config& config, int64_t default_seq, std::optional<int64_
   return model;
 }
 
+/// A Model of images: the config fixes their size.
+template <typename Config>
+Model make_image_model(const Config& config, Graph (*build)(const Config&, const GraphRequest&),
+                       int64_t tokens = 1) {
+  Model model = make_model(config, tokens, std::nullopt, build);
+  model.fixed_seq = true;
+  return model;
+}
+
 /// Upper limit for sizes in configs; anything larger is a typing mistake.
 inline constexpr int64_t kLargestConfigSize = int64_t{1} << 31;
 

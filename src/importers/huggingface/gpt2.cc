@@ -97,8 +97,8 @@ Model read_gpt2(const JsonObject& json) {
   decoder.ffn_dim = config.ffn_dim;
   decoder.embedding_parameters =
       config.max_positions * config.hidden_dim;  // the token embedding is also the output layer
-  decoder.kv_cache_dim = 2 * config.hidden_dim;
-  decoder.windows.assign(static_cast<size_t>(config.layers), 0);
+  decoder.caches = {
+      {.layers = config.layers, .dim = 2 * config.hidden_dim, .kv_heads = config.heads}};
   model.decoder = std::move(decoder);
   return model;
 }

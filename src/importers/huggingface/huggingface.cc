@@ -7,7 +7,9 @@
 #include <memory>
 
 #include "base/text.h"
+#include "importers/huggingface/bart.h"
 #include "importers/huggingface/decoder.h"
+#include "importers/huggingface/encoder.h"
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/quantization.h"
 #include "tilecast/error.h"
@@ -16,12 +18,19 @@ namespace tilecast {
 
 // The families, one file for each architecture.
 Model read_gpt2(const JsonObject& config);
-Model read_bert(const JsonObject& config);
 Model read_opt(const JsonObject& config);
 Model read_decoder(const JsonObject& config);
 Model read_t5(const JsonObject& config);
 Model read_vit(const JsonObject& config);
 Model read_clip(const JsonObject& config);
+Model read_siglip(const JsonObject& config);
+Model read_modernbert(const JsonObject& config);
+Model read_swin(const JsonObject& config);
+Model read_resnet(const JsonObject& config);
+Model read_mobilenet(const JsonObject& config);
+Model read_efficientnet(const JsonObject& config);
+Model read_convnext(const JsonObject& config);
+Model read_wav2vec2(const JsonObject& config);
 Model read_whisper(const JsonObject& config);
 Model read_unet(const JsonObject& config);
 Model read_dit(const JsonObject& config);
@@ -31,19 +40,41 @@ namespace {
 const std::vector<FamilyDef>& families() {
   static const std::vector<FamilyDef> table = [] {
     std::vector<FamilyDef> all = {{"gpt2", "GPT2", "GPT-2 and GPT-3 sizes", read_gpt2},
-                                  {"bert", "Bert", "BERT encoders", read_bert},
                                   {"opt", "OPT", "OPT decoders", read_opt}};
+    const auto append = [&](const std::vector<FamilyDef>& more) {
+      all.insert(all.end(), more.begin(), more.end());
+    };
+    append(encoder_families());
+    append({{"modernbert", "ModernBert", "ModernBERT", read_modernbert}});
     for (const DecoderFamily& family : decoder_families())
       all.push_back({family.model_type, family.architecture, family.doc, read_decoder});
-    all.insert(all.end(),
-               {{"vit", "ViT", "Vision transformers", read_vit},
-                {"clip", "CLIP", "CLIP, both towers", read_clip},
-                {"whisper", "Whisper", "Whisper", read_whisper},
-                {"UNet2DConditionModel", "", "Stable Diffusion's U-Net (diffusers)", read_unet},
-                {"DiTTransformer2DModel", "", "diffusion transformers (diffusers)", read_dit},
-                {"t5", "T5", "T5 encoder-decoders", read_t5},
-                {"switch_transformers", "SwitchTransformers",
-                 "Switch Transformers: T5 with experts", read_t5}});
+    append({{"t5", "T5", "T5 encoder-decoders", read_t5},
+            {"mt5", "MT5", "mT5", read_t5},
+            {"umt5", "UMT5", "UMT5: relative positions in each layer", read_t5},
+            {"switch_transformers", "SwitchTransformers", "Switch Transformers: T5 with experts",
+             read_t5}});
+    append(bart_families());
+    append({{"vit", "ViT", "Vision transformers", read_vit},
+            {"deit", "DeiT", "DeiT", read_vit},
+            {"beit", "Beit", "BEiT", read_vit},
+            {"dinov2", "Dinov2", "DINOv2", read_vit},
+            {"dinov2_with_registers", "Dinov2WithRegisters", "DINOv2 with registers", read_vit},
+            {"swin", "Swin", "Swin: attention in windows", read_swin},
+            {"clip", "CLIP", "CLIP, both towers", read_clip},
+            {"siglip", "Siglip", "SigLIP, both towers", read_siglip},
+            {"siglip2", "Siglip2", "SigLIP 2, both towers", read_siglip},
+            {"resnet", "ResNet", "ResNet", read_resnet},
+            {"regnet", "RegNet", "RegNet", read_resnet},
+            {"mobilenet_v1", "MobileNetV1", "MobileNet V1", read_mobilenet},
+            {"mobilenet_v2", "MobileNetV2", "MobileNet V2", read_mobilenet},
+            {"efficientnet", "EfficientNet", "EfficientNet", read_efficientnet},
+            {"convnext", "ConvNext", "ConvNeXt", read_convnext},
+            {"convnextv2", "ConvNextV2", "ConvNeXt V2", read_convnext},
+            {"whisper", "Whisper", "Whisper", read_whisper},
+            {"wav2vec2", "Wav2Vec2", "wav2vec 2.0", read_wav2vec2},
+            {"hubert", "Hubert", "HuBERT", read_wav2vec2},
+            {"UNet2DConditionModel", "", "Stable Diffusion's U-Net (diffusers)", read_unet},
+            {"DiTTransformer2DModel", "", "diffusion transformers (diffusers)", read_dit}});
     return all;
   }();
   return table;
@@ -143,8 +174,7 @@ Model read_as(const FamilyDef& family, Json json, const std::string& where) {
     if (constexpr std::string_view kText = "_text"; names.back().ends_with(kText))
       names.push_back(names.back().substr(0, names.back().size() - kText.size()));
   }
-  // Kimi K2 has the architecture of DeepSeek-V3; Kimi K2.5 has one in its 'text_config'.
-  names.insert(names.end(), {"kimi_k2", "kimi_k25"});
+  names.emplace_back("kimi_k25");  // which has a Kimi K2 in its 'text_config'
   if (type.empty()) config.fail("model_type", "is missing; expected one of " + join(names, ", "));
   const std::string architecture = architecture_of(config);
   throw Error(
@@ -214,8 +244,14 @@ Model read_any(const Json& json, const std::string& where) {
                     shown_name(type), text));
     return model;
   }
-  // throws: it is missing.
-  if (family_of_type(type + "_text") != nullptr) config.object("text_config");
+  if (const FamilyDef* family = family_of_type(type + "_text")) {
+    // Older configs (Qwen2.5-VL) have the fields of the language model in the outer config.
+    if (!config.has("hidden_size")) config.object("text_config");  // throws: it is missing
+    Model model = read_as(*family, json, where);
+    model.warnings.push_back(fmt::format(
+        "only the language model of '{}' is forecast, not its other parts", shown_name(type)));
+    return model;
+  }
   if (named != nullptr) return read_as(*named, json, where);
   if (type.empty() || !has_fields_of_a_llama(config)) unknown_family(config, key, type);
   Model model = read_as(*family_of_type("llama"), json, where);
@@ -274,6 +310,7 @@ Checkpoint read_checkpoint(const JsonObject& config) {
     if (!read) return checkpoint;
     checkpoint.quantization = read->source;
     checkpoint.kv_dtype = read->kv_dtype;
+    checkpoint.storage = read->storage;
     checkpoint.warnings = read->warnings;
     if (read->scheme != QuantScheme::kNone) checkpoint.schemes.push_back(read->scheme);
     for (const auto& [scheme, names] : read->named) {

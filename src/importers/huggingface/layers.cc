@@ -14,11 +14,14 @@ namespace {
 struct Activation {
   std::string_view name, op;
 };
-constexpr Activation kActivations[] = {{"relu", "relu"},          {"gelu", "gelu"},
+// relu6 has the same kernel as relu but for its constant.
+constexpr Activation kActivations[] = {{"relu", "relu"},          {"relu6", "relu"},
+                                       {"gelu", "gelu"},          {"gelu_python", "gelu"},
                                        {"gelu_new", "gelu_new"},  {"gelu_pytorch_tanh", "gelu"},
                                        {"gelu_fast", "gelu_new"}, {"quick_gelu", "quick_gelu"},
                                        {"silu", "silu"},          {"swish", "silu"},
-                                       {"tanh", "tanh"}};
+                                       {"tanh", "tanh"},          {"relu2", "relu2"},
+                                       {"relu_squared", "relu2"}};
 
 }  // namespace
 
@@ -65,11 +68,12 @@ TensorId Layers::linear(TensorId x, const std::string& name, const Linear& o) {
   return op("linear", std::move(operands), name, std::move(attributes));
 }
 
-TensorId Layers::layer_norm(TensorId x, const std::string& name) {
+TensorId Layers::layer_norm(TensorId x, const std::string& name, const NormWeights& weights) {
   const int64_t hidden_dim = builder_.graph().tensor(x).shape.back();
-  return op("layer_norm",
-            {x, weight(name + ".weight", {hidden_dim}), weight(name + ".bias", {hidden_dim})},
-            name);
+  std::vector<TensorId> inputs = {x};
+  if (weights.weight) inputs.push_back(weight(name + ".weight", {hidden_dim}));
+  if (weights.weight && weights.bias) inputs.push_back(weight(name + ".bias", {hidden_dim}));
+  return op("layer_norm", std::move(inputs), name);
 }
 
 TensorId Layers::rms_norm(TensorId x, const std::string& name, bool weighted) {
@@ -81,6 +85,11 @@ TensorId Layers::rms_norm(TensorId x, const std::string& name, bool weighted) {
 TensorId Layers::dropout(TensorId x, const std::string& name, bool active) {
   if (!active) return x;
   return builder_.add("dropout", {x}, name).front();
+}
+
+TensorId Layers::mean_of_rows(TensorId x, const std::string& name) {
+  const Shape s = builder_.graph().tensor(x).shape;
+  return view(op("reduce_mean", {x}, name, {{"shape", Shape{s[0], 1, s[2]}}}), {s[0], s[2]});
 }
 
 TensorId Layers::embedding(TensorId table, TensorId ids, const std::string& name) {

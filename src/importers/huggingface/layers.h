@@ -24,9 +24,9 @@ class Layers {
     /// Divided along the inputs (row-parallel); else along the outputs (column-parallel).
     bool inputs = false;
     int64_t unit = 1;
-    std::array<int64_t, 3> parts{};
+    std::array<int64_t, 5> parts{};
   };
-  static Split outputs(int64_t unit, std::array<int64_t, 3> parts) { return {false, unit, parts}; }
+  static Split outputs(int64_t unit, std::array<int64_t, 5> parts) { return {false, unit, parts}; }
   static Split inputs(int64_t unit, int64_t count) { return {true, unit, {count}}; }
 
   TensorId ids(const std::string& name, Shape shape);
@@ -47,10 +47,16 @@ class Layers {
     bool weight_is_k_by_n = false;  ///< GPT-2's Conv1D
   };
   TensorId linear(TensorId x, const std::string& name, const Linear& options);
-  TensorId layer_norm(TensorId x, const std::string& name);
+  struct NormWeights {
+    bool weight = true, bias = true;
+  };
+  TensorId layer_norm(TensorId x, const std::string& name, const NormWeights& weights);
+  TensorId layer_norm(TensorId x, const std::string& name) { return layer_norm(x, name, {}); }
   TensorId rms_norm(TensorId x, const std::string& name, bool weighted = true);
   /// Returns x if `active` is false (probability 0).
   TensorId dropout(TensorId x, const std::string& name, bool active = true);
+  /// The mean of the rows of each sequence: [b, n, c] → [b, c].
+  TensorId mean_of_rows(TensorId x, const std::string& name);
   TensorId embedding(TensorId table, TensorId ids, const std::string& name);
   /// An embedding table whose rows are divided over the ranks.
   TensorId vocabulary_table(const std::string& name, int64_t rows, int64_t hidden_dim);

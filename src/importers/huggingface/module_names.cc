@@ -83,7 +83,8 @@ constexpr auto kSyntax =
 std::string_view without_wrappers(std::string_view name) {
   for (bool changed = true; changed;) {
     changed = false;
-    for (const std::string_view wrapper : {"model.", "language_model.", "transformer."}) {
+    for (const std::string_view wrapper :
+         {"model.", "language_model.", "transformer.", "backbone."}) {
       if (!name.starts_with(wrapper)) continue;
       name.remove_prefix(wrapper.size());
       changed = true;
@@ -147,7 +148,7 @@ bool ModuleNames::match_patterns(const std::string& name) const {
   // The pattern matches the whole name in the checkpoint from its start; names in the graph lack
   // the prefixes.
   for (const char* wrapper : {"model.", "", "language_model.model.", "model.language_model.",
-                              "language_model.", "transformer."}) {
+                              "language_model.", "transformer.", "backbone."}) {
     const std::string whole = wrapper + name;
     for (const std::regex& pattern : patterns_) {
       if (std::regex_search(whole, pattern, std::regex_constants::match_continuous)) return true;

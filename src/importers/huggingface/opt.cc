@@ -116,8 +116,8 @@ Model read_opt(const JsonObject& json) {
   decoder.heads = decoder.kv_heads = config.heads;
   decoder.ffn_dim = config.ffn_dim;
   decoder.embedding_parameters = (config.max_positions + 2) * config.hidden_dim;  // as of GPT-2
-  decoder.kv_cache_dim = 2 * config.hidden_dim;
-  decoder.windows.assign(static_cast<size_t>(config.layers), 0);
+  decoder.caches = {
+      {.layers = config.layers, .dim = 2 * config.hidden_dim, .kv_heads = config.heads}};
   model.decoder = std::move(decoder);
   return model;
 }

@@ -72,9 +72,12 @@ QuantScheme scheme_of_group(const JsonObject& group) {
                                                                          : QuantScheme::kFp8;
   }
   if (floats && bits == 4) {
-    const int64_t size = weights.optional_integer({"group_size"}, 1, 1 << 20).value_or(16);
-    if (alone) return size == 32 ? QuantScheme::kFp4WeightOnly : QuantScheme::kNvfp4WeightOnly;
-    return QuantScheme::kFp4;
+    constexpr int64_t kMxGroup = 32, kNvfp4Group = 16;
+    const bool mx =
+        weights.optional_integer({"group_size"}, 1, 1 << 20).value_or(kNvfp4Group) == kMxGroup;
+    if (alone) return mx ? QuantScheme::kFp4WeightOnly : QuantScheme::kNvfp4WeightOnly;
+    const int64_t input_bits = group.object("input_activations").integer({"num_bits"}, 1, 64);
+    return mx && input_bits == 8 ? QuantScheme::kFp4Fp8 : QuantScheme::kFp4;
   }
   if (!floats && bits == 8 && !alone) return QuantScheme::kInt8;
   if (!floats && alone) return weight_only_bits(weights, "num_bits", bits);
@@ -83,15 +86,15 @@ QuantScheme scheme_of_group(const JsonObject& group) {
                       floats ? "floating-point" : "integer", bits));
 }
 
-/// A scheme has one group size; a different group size would change the bytes of the scales.
+/// A scheme has one group size. Bytes are those of the checkpoint, times those of the scheme.
 void note_group(const JsonObject& q, QuantScheme scheme, Quantization& result) {
   const int64_t taken = scheme_info(scheme).group_size;
   const std::optional<int64_t> said =
       q.optional_integer({"group_size", "q_group_size"}, -1, 1 << 20);
   if (!said || *said <= 0 || taken == 0 || *said == taken) return;
   result.warnings.push_back(
-      fmt::format("the checkpoint has groups of {} weights ({}), but {} is forecast with groups of "
-                  "{}: the size of the scales differs",
+      fmt::format("the checkpoint has groups of {} weights ({}), but times of {} are forecast with "
+                  "groups of {}",
                   *said, result.source, scheme_info(scheme).name, taken));
 }
 
@@ -101,6 +104,7 @@ void read_groups(const JsonObject& q, Quantization& result) {
     const JsonObject group = groups.object(item.key());
     const QuantScheme scheme = scheme_of_group(group);
     note_group(group.object("weights"), scheme, result);
+    add_storage(result, scheme, group_storage(group, scheme));
     std::vector<std::string> targets = {"Linear"};
     if (group.has("targets")) targets = group.strings("targets");
     for (const std::string& target : targets) {
@@ -117,8 +121,10 @@ void read_quantized_layers(const JsonObject& q, Quantization& result) {
   const JsonObject layers = q.object("quantized_layers");
   for (const auto& item : layers.json().items()) {
     const JsonObject layer = layers.object(item.key());
-    const QuantScheme scheme = scheme_of_algorithm(layer, layer.string("quant_algo"));
+    const std::string algorithm = layer.string("quant_algo");
+    const QuantScheme scheme = scheme_of_algorithm(layer, algorithm);
     add_name(item.key(), result.named[scheme], result);
+    add_storage(result, scheme, algorithm_storage(layer, algorithm, scheme));
   }
 }
 
@@ -131,6 +137,7 @@ void read_modelopt(const JsonObject& q, Quantization& result) {
   if (mixed) return read_quantized_layers(q, result);  // throws if the field is missing
   if (!algorithm.empty()) {
     result.scheme = scheme_of_algorithm(q, algorithm);
+    add_storage(result, result.scheme, algorithm_storage(q, algorithm, result.scheme));
     return;
   }
   const std::string format = q.optional_string({"format"}).value_or("");
@@ -151,26 +158,43 @@ void read_modelopt(const JsonObject& q, Quantization& result) {
   result.scheme = found->second;
 }
 
+void read_fp8(const JsonObject& q, Quantization& result) {
+  result.scheme = q.has("weight_block_size") ? QuantScheme::kFp8Block : QuantScheme::kFp8;
+  add_storage(result, result.scheme, fp8_storage(q));
+}
+
 void read_method(const JsonObject& q, Quantization& result) {
   const std::string method = q.optional_string({"quant_method"}).value_or("");
   const std::string lower = normalized_name(method);
+  if (lower == "fp8" && q.has("quantized_layers")) {
+    // NVFP4 experts in a checkpoint whose other layers keep DeepSeek's FP8.
+    read_fp8(q, result);
+    return read_quantized_layers(q, result);
+  }
   if (q.has("quant_algo") || lower == "modelopt" || lower == "modeloptfp4" ||
       lower == "compressedtensors")
     return read_modelopt(q, result);
-  if (lower == "fp8" || lower == "fbgemmfp8") {
-    result.scheme = q.has("weight_block_size") ? QuantScheme::kFp8Block : QuantScheme::kFp8;
+  if (lower == "fp8") {
+    read_fp8(q, result);
+  } else if (lower == "fbgemmfp8") {
+    result.scheme = QuantScheme::kFp8;
+    add_storage(result, result.scheme, channel_storage(result.scheme));
   } else if (lower == "gptq" || lower == "awq" || lower == "autoround") {
     result.scheme =
         weight_only_bits(q, "bits", q.optional_integer({"bits", "w_bit"}, 1, 16).value_or(4));
     note_group(q, result.scheme, result);
+    add_storage(result, result.scheme,
+                gptq_storage(q, result.scheme, lower == "gptq" ? PackedBy::kGptq : PackedBy::kAwq));
   } else if (lower == "mxfp4") {
-    result.scheme = QuantScheme::kFp4WeightOnly;
+    result.scheme = QuantScheme::kFp4Fp8;  // weight-only where the device has no fp4
     result.experts_only = true;
   } else if (lower == "nvfp4") {
     result.scheme = QuantScheme::kFp4;
+    add_storage(result, result.scheme, algorithm_storage(q, "NVFP4", result.scheme));
   } else if (lower == "bitsandbytes") {
-    result.scheme =
-        q.boolean("load_in_4bit", false) ? QuantScheme::kInt4WeightOnly : QuantScheme::kInt8;
+    const bool four = q.boolean("load_in_4bit", false) || q.boolean("_load_in_4bit", false);
+    result.scheme = four ? QuantScheme::kInt4WeightOnly : QuantScheme::kInt8;
+    add_storage(result, result.scheme, bitsandbytes_storage(q, result.scheme));
   } else {
     unknown(q, "quant_method",
             fmt::format("unknown quantization scheme '{}'; known: fp8, fbgemm_fp8, gptq, awq, "
@@ -222,16 +246,32 @@ std::optional<Quantization> read_quantization(const JsonObject& config) {
     result.source = source;
     // ModelOpt also writes its file if only the KV cache is quantized.
     if (source != std::string_view(kQuantConfigFile) || q.has("quant_algo")) read_method(q, result);
-    read_excluded(q, result);
+    // Lists that ModelOpt adds to an FP8 checkpoint name what it left in FP8.
+    const bool keeps_fp8 =
+        normalized_name(q.optional_string({"quant_method"}).value_or("")) == "fp8" &&
+        q.has("quantized_layers");
+    if (!keeps_fp8) read_excluded(q, result);
     read_cache(q, result);
-    return result;
   };
-  if (config.has("quantization_config"))
-    return read(config.object("quantization_config"), "quantization_config");
-  if (!config.has(kQuantConfigFile)) return std::nullopt;
-  const JsonObject beside = config.object(kQuantConfigFile);
-  if (!beside.has("quantization")) return std::nullopt;
-  return read(beside.object("quantization"), kQuantConfigFile);
+  std::optional<JsonObject> beside;
+  if (config.has(kQuantConfigFile)) {
+    beside = config.object(kQuantConfigFile);
+    // Some writers leave out the outer object.
+    if (beside->has("quantization")) {
+      beside = beside->object("quantization");
+    } else if (!beside->has("quant_algo") && !beside->has("kv_cache_quant_algo")) {
+      beside.reset();
+    }
+  }
+  if (config.has("quantization_config")) {
+    read(config.object("quantization_config"), "quantization_config");
+    // ModelOpt states the cache's dtype in its own file only.
+    if (beside && !result.kv_dtype) read_cache(*beside, result);
+    return result;
+  }
+  if (!beside) return std::nullopt;
+  read(*beside, kQuantConfigFile);
+  return result;
 }
 
 }  // namespace tilecast

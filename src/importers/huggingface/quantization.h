@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "graph/scheme.h"
+#include "graph/storage.h"
 
 namespace tilecast {
 
@@ -44,6 +45,8 @@ struct Quantization {
   bool experts_only = false;
   ModuleNames excluded;
   std::map<QuantScheme, ModuleNames> named;  ///< modules with a scheme of their own, by scheme
+  StorageTable storage;                      ///< of the schemes in use
+  bool storage_differs = false;              ///< modules of one scheme are stored differently
   std::optional<DType> kv_dtype;
   std::vector<std::string> warnings;  ///< deviations of the forecast from the config
 
@@ -52,6 +55,24 @@ struct Quantization {
   /// output layer are not quantized unless they are named.
   QuantScheme of(std::string_view module) const;
 };
+
+// How checkpoints store weights, by the format of their config (quantization_storage.cc). All throw
+// Error{kInput} for fields of a wrong type.
+
+/// "fp8" of transformers and vLLM: one scale, or one for each block (`weight_block_size`).
+WeightStorage fp8_storage(const JsonObject& q);
+/// One fp32 scale for each output channel.
+WeightStorage channel_storage(QuantScheme scheme);
+/// AWQ packs without the group of each input, which GPTQ stores (g_idx).
+enum class PackedBy { kAwq, kGptq };
+WeightStorage gptq_storage(const JsonObject& q, QuantScheme scheme, PackedBy packer);
+WeightStorage bitsandbytes_storage(const JsonObject& q, QuantScheme scheme);
+/// ModelOpt's `quant_algo`.
+WeightStorage algorithm_storage(const JsonObject& q, const std::string& algorithm,
+                                QuantScheme scheme);
+/// A group of compressed-tensors.
+WeightStorage group_storage(const JsonObject& group, QuantScheme scheme);
+void add_storage(Quantization& result, QuantScheme scheme, const WeightStorage& storage);
 
 /// nullopt if the config has no quantization. Throws Error{kUnsupported} for an unknown scheme,
 /// Error{kInput} for fields of a wrong type.

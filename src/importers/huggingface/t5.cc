@@ -1,6 +1,6 @@
-// T5 and Switch Transformers (transformers/models/t5 and models/switch_transformers): encoder and
-// decoder of the same length; in the latter some feed-forward layers are experts. Tokens spread
-// evenly over the experts; the capacity limit, which drops tokens, is not applied.
+// T5, mT5, UMT5 and Switch Transformers (transformers/models/t5, mt5, umt5, switch_transformers):
+// encoder and decoder of the same length; in the last some feed-forward layers are experts. Tokens
+// spread evenly over the experts; the capacity limit, which drops tokens, is not applied.
 
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/layers.h"
+#include "importers/huggingface/relative_bias.h"
 
 namespace tilecast {
 namespace {
@@ -25,6 +26,7 @@ struct T5Config {
       decoder_step;  ///< experts 0: none; step: every n-th layer is sparse
   std::string activation;
   bool gated, tied_embeddings, dropout;
+  bool own_bias;  ///< UMT5: each layer has its own table of relative positions
 };
 
 T5Config read_config(const JsonObject& c) {
@@ -47,6 +49,7 @@ T5Config read_config(const JsonObject& c) {
   check_activation(c, "feed_forward_proj", config.activation);
   config.tied_embeddings = c.boolean("tie_word_embeddings", true);
   config.dropout = !c.has("dropout_rate") || c.number("dropout_rate") > 0;
+  config.own_bias = c.string("model_type") == "umt5";
   if (c.string("model_type") != "switch_transformers") return config;
   config.num_experts = c.integer({"num_experts"}, 1, kMaxExperts);
   const auto step = [&](const char* sparse_key, const char* step_key, int64_t layers) -> int64_t {
@@ -89,38 +92,16 @@ class T5Builder {
  private:
   TensorId dropout(TensorId x, const std::string& name) { return f_.dropout(x, name, c_.dropout); }
 
-  /// The bias for each query-key pair by their distance, plus the mask: [b, heads, s, s].
-  TensorId position_bias(const std::string& stack) {
-    GraphBuilder& b = f_.builder();
-    const std::string name = stack + ".relative_attention_bias";
+  TensorId attention_mask(const std::string& stack) {
     const int64_t s = f_.request().seq;
-    const TensorId rows = b.input(stack + ".context_position", {s, 1}, DType::kInt64);
-    const TensorId columns = b.input(stack + ".memory_position", {1, s}, DType::kInt64);
-    TensorId distance = f_.op("sub", {columns, rows}, name);
-    if (stack == "encoder") {
-      const TensorId sign =
-          f_.op("cast", {f_.op("compare", {distance}, name)}, name, {{"dtype", DType::kInt64}});
-      f_.op("mul_scalar", {sign}, name);
-      distance = f_.op("maximum_scalar", {distance}, name);  // the absolute value
-    } else {
-      distance = f_.op("neg", {f_.op("maximum_scalar", {distance}, name)}, name);
-    }
-    const TensorId near = f_.op("compare", {distance}, name);
-    TensorId far = f_.op("cast", {distance}, name, {{"dtype", DType::kFp32}});
-    for (const char* op : {"div_scalar", "log", "div_scalar", "mul_scalar"})
-      far = f_.op(op, {far}, name);
-    far = f_.op("cast", {far}, name, {{"dtype", DType::kInt64}});
-    far = f_.op("maximum_scalar", {f_.op("add_scalar", {far}, name)}, name);
-    const TensorId bucket =
-        f_.op("add_scalar", {f_.op("where", {near, distance, far}, name)}, name);
-    const TensorId table =
-        f_.weight(name + ".weight", {c_.buckets, c_.heads}, 1, f_.outputs(1, {c_.heads}));
-    const TensorId values = f_.embedding(table, bucket, name);
-    const TensorId bias = f_.view(f_.transpose(values, {2, 0, 1}), {1, c_.heads, s, s});
-    const TensorId mask =
-        b.input(stack + ".attention_mask", {f_.request().batch, 1, stack == "encoder" ? 1 : s, s},
-                f_.request().dtype);
-    return f_.op("add", {bias, mask}, name);
+    return f_.builder().input(stack + ".attention_mask",
+                              {f_.request().batch, 1, stack == "encoder" ? 1 : s, s},
+                              f_.request().dtype);
+  }
+
+  /// The bias for each query-key pair by their distance, plus the mask: [b, heads, s, s].
+  TensorId position_bias(TensorId buckets, const std::string& name, TensorId mask) {
+    return f_.op("add", {relative_bias(f_, buckets, c_.buckets, c_.heads, name), mask}, name);
   }
 
   TensorId attention(TensorId x, TensorId memory, TensorId bias, const std::string& p) {
@@ -194,7 +175,11 @@ class T5Builder {
     const Shape ids = {f_.request().batch, f_.request().seq};
     TensorId x = f_.embedding(table, f_.ids(name + ".input_ids", ids), name + ".embed_tokens");
     x = dropout(x, name + ".dropout");
-    const TensorId bias = position_bias(name);
+    const std::string table_name = name + ".relative_attention_bias";
+    const TensorId buckets = relative_buckets(f_, name, name == "encoder");
+    TensorId bias = -1;
+    if (!c_.own_bias) bias = position_bias(buckets, table_name, attention_mask(name));
+    const TensorId mask = c_.own_bias ? attention_mask(name) : -1;
     TensorId source = -1;
     if (memory) {
       // The encoder's last norm runs once, before the decoder reads it.
@@ -209,6 +194,7 @@ class T5Builder {
     const auto run = [&](int64_t first, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
         const bool sparse = step == 1 || (step > 1 && i % step == 1);
+        if (c_.own_bias) bias = position_bias(buckets, table_name, mask);
         x = layer(x, source, bias, fmt::format("{}.block.{}.", name, first + i), sparse);
       }
     };

@@ -1,209 +1,123 @@
-// Vision transformers and CLIP (transformers/models/vit/modeling_vit.py, clip/modeling_clip.py).
+// Vision transformers (transformers/models/vit, deit, beit, dinov2, dinov2_with_registers). They
+// differ in the tokens beside the patches, in positions, and in what follows the last layer.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "importers/huggingface/family.h"
-#include "importers/huggingface/layers.h"
+#include "importers/huggingface/convnet.h"
+#include "importers/huggingface/fields.h"
+#include "importers/huggingface/tower.h"
 
 namespace tilecast {
 namespace {
 
-struct Tower {
-  int64_t hidden_dim, heads, layers, ffn_dim;
-  std::string activation;
-  int64_t tokens = 0;  ///< length of a sequence: patches and the class token, or text tokens
-  int64_t image = 0, patch = 0, channels = 0;
-  int64_t vocab_size = 0;  ///< text only
-  bool qkv_bias = true;
-  bool embedding_norm = false;  ///< CLIP's image tower has a norm after the embedding
+/// What a classifier, or the output without one, is computed from.
+enum class Pooling : uint8_t {
+  kFirst,         ///< the class token
+  kFirstAndMean,  ///< the class token beside the mean of the patches
+  kMean,          ///< a norm of the mean of the patches
 };
-
-Tower read_tower(const JsonObject& c) {
-  Tower t{};
-  t.hidden_dim = c.integer({"hidden_size"}, 1, kLargestConfigSize);
-  t.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
-  head_dim_of(c, "hidden_size", t.hidden_dim, "num_attention_heads", t.heads);
-  t.layers = c.integer({"num_hidden_layers"}, 1, 100000);
-  t.ffn_dim = c.integer({"intermediate_size"}, 1, kLargestConfigSize);
-  t.activation = c.optional_string({"hidden_act"}).value_or("gelu");
-  check_activation(c, "hidden_act", t.activation);
-  return t;
-}
-
-void read_image(const JsonObject& c, Tower& t) {
-  constexpr int64_t kLargestImage = 1 << 16;
-  t.image = c.integer({"image_size"}, 1, kLargestImage);
-  t.patch = c.integer({"patch_size"}, 1, kLargestImage);
-  t.channels = c.optional_integer({"num_channels"}, 1, kLargestImage).value_or(3);
-  if (t.patch > t.image)
-    c.fail("patch_size", fmt::format("{} is larger than the image ({})", t.patch, t.image));
-  const int64_t side = t.image / t.patch;
-  t.tokens = side * side + 1;
-}
-
-/// Causal if there is a mask.
-TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, TensorId mask) {
-  const int64_t head_dim = t.hidden_dim / t.heads;
-  const auto project = [&](const char* name) {
-    const Layers::Linear options = {t.hidden_dim, t.qkv_bias, f.outputs(head_dim, {t.heads})};
-    return f.split_heads(f.linear(x, p + name, options), t.heads);
-  };
-  const TensorId q = project("q_proj"), k = project("k_proj"), v = project("v_proj");
-  std::vector<Attribute> attributes;
-  std::vector<TensorId> masks;
-  if (mask >= 0) {
-    attributes.push_back({"causal", 1});
-    masks.push_back(mask);
-  }
-  const TensorId context =
-      f.attention(q, k, v, p + "attention", std::move(attributes), std::move(masks));
-  return f.linear(context, p + "out_proj", {t.hidden_dim, true, f.inputs(head_dim, t.heads)});
-}
-
-/// Pre-norm transformer layers.
-TensorId encode(Layers& f, const Tower& t, TensorId start, const std::string& name,
-                TensorId mask = -1) {
-  GraphBuilder& b = f.builder();
-  b.begin_segment(name, t.layers);
-  const std::string p = name + ".0.";
-  const TensorId attn_out =
-      attention(f, t, f.layer_norm(start, p + "layer_norm1"), p + "attn.", mask);
-  const TensorId hidden = f.op("add", {start, attn_out}, p + "attn.residual");
-  const TensorId mlp_out =
-      f.feed_forward(f.layer_norm(hidden, p + "layer_norm2"), {.up = p + "mlp.fc1",
-                                                               .act = p + "mlp.act",
-                                                               .down = p + "mlp.fc2",
-                                                               .activation = t.activation,
-                                                               .ffn_dim = t.ffn_dim});
-  const TensorId end = f.op("add", {hidden, mlp_out}, p + "mlp.residual");
-  b.carry(start, end);
-  return end;
-}
-
-/// Patch embedding by a convolution, with the class token in front and positions added.
-TensorId embed_image(Layers& f, const Tower& t, const std::string& p) {
-  GraphBuilder& b = f.builder();
-  const int64_t batch = f.request().batch;
-  const TensorId pixels =
-      b.input("pixel_values", {batch, t.channels, t.image, t.image}, f.request().dtype);
-  std::vector<TensorId> operands = {
-      pixels, f.weight(p + "patch.weight", {t.hidden_dim, t.channels, t.patch, t.patch})};
-  if (!t.embedding_norm) operands.push_back(f.weight(p + "patch.bias", {t.hidden_dim}));
-  const TensorId patches = f.op("conv2d", std::move(operands), p + "patch", {{"stride", t.patch}});
-  const TensorId flat = f.view(patches, {batch, t.hidden_dim, t.tokens - 1});
-  const TensorId rows = f.transpose(flat, {0, 2, 1});
-  const TensorId first = f.op("expand", {f.weight(p + "class_token", {1, 1, t.hidden_dim})},
-                              p + "class_token", {{"shape", Shape{batch, 1, t.hidden_dim}}});
-  const TensorId all = f.op("cat", {first, rows}, p + "cat", {{"dim", 1}});
-  const TensorId sum = f.op("add", {all, f.weight(p + "positions", {1, t.tokens, t.hidden_dim})},
-                            p + "add_positions");
-  return t.embedding_norm ? f.layer_norm(sum, p + "pre_layernorm") : sum;
-}
-
-/// The class token of each sequence, [b, hidden_dim].
-TensorId first_token(Layers& f, TensorId x, const std::string& name) {
-  const Shape shape = f.builder().graph().tensor(x).shape;
-  return f.op("gather_rows", {f.view(x, {shape[0] * shape[1], shape[2]})}, name,
-              {{"rows", shape[0]}});
-}
 
 struct VitConfig {
   Tower tower;
-  int64_t labels = 0;  ///< number of classes; 0: a pooler instead of a classifier
+  Pooling pooling = Pooling::kFirst;
+  bool dense_pooler = true;  ///< without a classifier: a linear layer and tanh
+  bool last_norm = true;
+  int64_t labels = 0;    ///< number of classes; 0: no classifier
+  bool teacher = false;  ///< DeiT: a second classifier, on the distillation token
 };
 
-Graph build_vit(const VitConfig& c, const GraphRequest& request) {
+void read_dinov2(const JsonObject& c, VitConfig& config, bool registers) {
+  Tower& t = config.tower;
+  config.pooling = Pooling::kFirstAndMean;
+  config.dense_pooler = false;
+  t.mask_token = registers || c.boolean("use_mask_token", true);
+  t.layer_scale = true;
+  constexpr int64_t kMostRegisters = 1000;
+  if (registers)
+    t.registers = c.optional_integer({"num_register_tokens"}, 0, kMostRegisters).value_or(4);
+  t.swiglu = c.boolean("use_swiglu_ffn", false);
+  // Two thirds, rounded up to a multiple of 8 (Dinov2SwiGLUFFN).
+  if (t.swiglu)
+    t.ffn_dim = (static_cast<int64_t>(static_cast<double>(t.ffn_dim) * 2 / 3) + 7) / 8 * 8;
+}
+
+void read_beit(const JsonObject& c, VitConfig& config) {
+  Tower& t = config.tower;
+  config.dense_pooler = false;
+  if (c.boolean("use_mean_pooling", true)) {
+    config.pooling = Pooling::kMean;
+    config.last_norm = false;
+  }
+  t.key_bias = false;
+  t.mask_token = c.boolean("use_mask_token", false);
+  t.positions = c.boolean("use_absolute_position_embeddings", false);
+  t.relative_bias = c.boolean("use_relative_position_bias", false);
+  t.shared_relative_bias = c.boolean("use_shared_relative_position_bias", false);
+  t.layer_scale = !c.has("layer_scale_init_value") || c.number("layer_scale_init_value") > 0;
+}
+
+VitConfig read_config(const JsonObject& c) {
+  VitConfig config;
+  config.tower = read_tower(c);
+  config.tower.qkv_bias = c.boolean("qkv_bias", true);
+  const std::string type = c.string("model_type");
+  if (type == "deit") {
+    config.tower.class_tokens = 2;
+    config.teacher = class_name(c, "") == "DeiTForImageClassificationWithTeacher";
+  }
+  if (type == "beit") read_beit(c, config);
+  if (type.starts_with("dinov2")) read_dinov2(c, config, type != "dinov2");
+  read_image(c, config.tower);
+  if (has_image_classifier(c) || config.teacher) config.labels = label_count(c);
+  return config;
+}
+
+/// The mean of the patches, [b, hidden_dim].
+TensorId mean_of_patches(Layers& f, const Tower& t, TensorId x) {
+  const TensorId patches = f.op("slice", {x}, "patch_tokens", {{"dim", 1}, {"count", t.patches()}});
+  return f.mean_of_rows(patches, "mean");
+}
+
+TensorId pool(Layers& f, const VitConfig& c, TensorId x) {
+  if (c.pooling == Pooling::kMean)
+    return f.layer_norm(mean_of_patches(f, c.tower, x), "pooler.layernorm");
+  const TensorId token = one_token(f, x, "class_token");
+  if (c.pooling == Pooling::kFirst || c.labels == 0) return token;
+  return f.op("cat", {token, mean_of_patches(f, c.tower, x)}, "pooled", {{"dim", 1}});
+}
+
+Graph build(const VitConfig& c, const GraphRequest& request) {
   Graph graph;
   Layers f(graph, request);
   f.builder().begin_segment("embeddings", 1);
   const TensorId start = embed_image(f, c.tower, "embeddings.");
-  const TensorId end = encode(f, c.tower, start, "encoder.layer");
+  TensorId x = encode(f, c.tower, start, "encoder.layer");
   f.builder().begin_segment("head", 1);
-  const TensorId token = first_token(f, f.layer_norm(end, "layernorm"), "class_token");
+  if (c.last_norm) x = f.layer_norm(x, "layernorm");
+  const TensorId pooled = pool(f, c, x);
+  if (c.labels > 0) {
+    graph.outputs = {f.linear(pooled, "classifier", {c.labels})};
+    if (c.teacher)
+      graph.outputs.push_back(
+          f.linear(one_token(f, x, "distillation_token"), "distillation_classifier", {c.labels}));
+    return graph;
+  }
   graph.outputs = {
-      c.labels > 0
-          ? f.linear(token, "classifier", {c.labels})
-          : f.op("tanh", {f.linear(token, "pooler.dense", {c.tower.hidden_dim})}, "pooler")};
-  return graph;
-}
-
-struct ClipConfig {
-  Tower image, text;
-  int64_t projection;
-};
-
-/// Both towers and the products of their embeddings; one text for each image.
-Graph build_clip(const ClipConfig& c, const GraphRequest& request) {
-  Graph graph;
-  Layers f(graph, request);
-  GraphBuilder& b = f.builder();
-  b.begin_segment("vision_model.embeddings", 1);
-  const TensorId pixels = embed_image(f, c.image, "vision_model.embeddings.");
-  const TensorId seen = encode(f, c.image, pixels, "vision_model.layers");
-  b.begin_segment("text_model.embeddings", 1);
-  const TensorId pooled =
-      f.layer_norm(first_token(f, seen, "vision_model.class_token"), "vision_model.post_layernorm");
-  const TensorId image = f.linear(pooled, "visual_projection", {c.projection, false});
-  const int64_t s = request.seq;
-  const TensorId token_embeds = f.embedding(
-      f.vocabulary_table("text_model.token_embedding", c.text.vocab_size, c.text.hidden_dim),
-      f.ids("input_ids", {request.batch, s}), "text_model.token_embedding");
-  const TensorId position_embeds =
-      f.embedding(f.weight("text_model.position_embedding", {c.text.tokens, c.text.hidden_dim}),
-                  f.ids("position_ids", {1, s}), "text_model.position_embedding");
-  const TensorId start = f.op("add", {token_embeds, position_embeds}, "text_model.add_positions");
-  const TensorId mask = f.causal_mask(start, "text_model.causal_mask");
-  const TensorId read = encode(f, c.text, start, "text_model.layers", mask);
-  b.begin_segment("head", 1);
-  const TensorId last =
-      first_token(f, f.layer_norm(read, "text_model.final_layer_norm"), "text_model.end_token");
-  const TensorId text = f.linear(last, "text_projection", {c.projection, false});
-  const auto unit = [&](TensorId x, const std::string& name) {
-    const TensorId squares = f.op("integer_pow", {x}, name);
-    const TensorId sum = f.op("reduce_sum", {squares}, name, {{"shape", Shape{request.batch, 1}}});
-    return f.op("div", {x, f.op("sqrt", {sum}, name)}, name);
-  };
-  const TensorId logits = f.op("gemm", {unit(text, "text_norm"), unit(image, "image_norm")},
-                               "logits", {{"transpose_b", 1}});
-  const TensorId scale = f.weight("logit_scale", {1});
-  graph.outputs = {f.op("mul", {logits, f.op("exp", {scale}, "logit_scale")}, "logits.scale")};
+      c.dense_pooler
+          ? f.op("tanh", {f.linear(pooled, "pooler.dense", {c.tower.hidden_dim})}, "pooler")
+          : pooled};
   return graph;
 }
 
 }  // namespace
 
 Model read_vit(const JsonObject& json) {
-  VitConfig config;
-  config.tower = read_tower(json);
-  config.tower.qkv_bias = json.boolean("qkv_bias", true);
-  read_image(json, config.tower);
-  if (json.has("architectures") && !json.strings("architectures").empty() &&
-      json.strings("architectures")[0] == "ViTForImageClassification") {
-    const Json labels = json.json().value("id2label", Json::object());
-    config.labels = std::max<int64_t>(
-        2, json.optional_integer({"num_labels"}, 1, kLargestConfigSize)
-               .value_or(labels.is_object() ? static_cast<int64_t>(labels.size()) : 0));
-  }
-  Model model = make_model(config, config.tower.tokens, std::nullopt, build_vit);
-  model.fixed_seq = true;
-  model.has_fused_attention = true;
-  return model;
-}
-
-Model read_clip(const JsonObject& json) {
-  ClipConfig config;
-  const JsonObject vision = json.object("vision_config"), text = json.object("text_config");
-  config.image = read_tower(vision);
-  read_image(vision, config.image);
-  config.image.embedding_norm = true;
-  config.text = read_tower(text);
-  config.text.tokens = text.integer({"max_position_embeddings"}, 1, kLargestConfigSize);
-  config.text.vocab_size = text.integer({"vocab_size"}, 1, kLargestConfigSize);
-  config.projection = json.integer({"projection_dim"}, 1, kLargestConfigSize);
-  Model model = make_model(config, config.text.tokens, config.text.tokens, build_clip);
-  model.has_fused_attention = true;
+  const VitConfig config = read_config(json);
+  Model model = make_image_model(config, build, config.tower.tokens);
+  // Fused kernels add no biases.
+  model.has_fused_attention = !config.tower.relative_bias && !config.tower.shared_relative_bias;
   return model;
 }
 

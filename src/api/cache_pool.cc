@@ -1,0 +1,167 @@
+// How vLLM, SGLang and TensorRT-LLM decide what their cache gets. Sources, from memory: vLLM 0.11
+// to 0.14, v1/worker/gpu_worker.py (determine_available_memory), gpu_model_runner.py (profile_run,
+// _dummy_sampler_run), v1/sample/ops/topk_topp_sampler.py; SGLang 0.5, server_args.py
+// (mem_fraction_static, chunked_prefill_size, cuda_graph_max_bs), model_runner.py
+// (profile_max_num_token); TensorRT-LLM 1.0, _torch/pyexecutor/_util.py (KvCacheCreator).
+
+#include "api/cache_pool.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "api/cache_blocks.h"
+#include "base/checked.h"
+#include "memory/plan.h"
+#include "sim/serving.h"
+
+namespace tilecast {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+/// "non_torch_memory" of vLLM's log of one GPU. A guess: logs show about 0.1 GiB; a run would
+/// settle it. With tensor parallelism the snapshot is taken after NCCL has started.
+constexpr int64_t kNonTorchBytes = int64_t{100} << 20;
+
+/// Memory of one kernel in a captured CUDA graph. A guess, from "Graph capturing took 0.5 GiB" for
+/// some 67 graphs of models of 8 G parameters; the same run would settle it.
+constexpr int64_t kGraphNodeBytes = int64_t{16} << 10;
+
+int64_t vocabulary(const Graph& step) {
+  const Node& sample = step.nodes.back();
+  return step.tensor(sample.inputs[0]).shape.back();
+}
+
+/// The sampler's tensors in vLLM's profiling run, for each logit: 16-bit logits, their fp32 copy,
+/// sorted values (fp32) and indices (int64), and the probabilities (fp32) whose cumulative sum
+/// selects the top p. Logits are gathered on all ranks.
+int64_t sampler_bytes(const LlmSteps& steps, int64_t sequences) {
+  constexpr int64_t kBytesPerLogit = 2 + 4 + 4 + 8 + 4;
+  return checked_product({sequences, vocabulary(steps.whole_graph({{1, 1, 1}})), kBytesPerLogit});
+}
+
+/// vLLM captures 1, 2, 4, then every 8th up to 256 and every 16th up to 512 tokens, at most twice
+/// max_num_seqs; SGLang and TensorRT-LLM capture similar sizes. All share one pool of activations.
+int64_t graphs_bytes(const LlmSteps& steps, const PoolLimits& limits) {
+  constexpr int64_t kLargest = 512, kDense = 256, kStep = 8, kWideStep = 16, kSmall = 3;
+  const int64_t most = std::min(kLargest, 2 * limits.max_num_seqs);
+  const int64_t graphs =
+      kSmall + std::min(most, kDense) / kStep + std::max<int64_t>(0, most - kDense) / kWideStep;
+  const Graph step = steps.graph({{most, 1, 1}});
+  int64_t kernels = 0;
+  const Program program = lower(step);
+  for (const Launch& launch : program.launches) kernels += program.count(launch);
+  return checked_add(checked_product({graphs, kernels, kGraphNodeBytes}),
+                     plan_memory(step).activations_bytes);
+}
+
+/// SGLang's default: what is left of the GPU's memory after what it expects activations and CUDA
+/// graphs to take, in MiB.
+double sglang_fraction(const LlmSteps& steps) {
+  const double memory = static_cast<double>(steps.device().memory_bytes) / kMiB;
+  const auto tp = static_cast<double>(steps.asked().execution.tp);
+  struct Row {
+    double below_gib, chunk, graph_sequences, with_tp;
+  };
+  constexpr Row kRows[] = {
+      {20, 2048, 8, 8}, {35, 2048, 24, 80}, {60, 4096, 32, 160}, {1e9, 8192, 256, 512}};
+  const auto* row = std::find_if(std::begin(kRows), std::end(kRows),
+                                 [&](const Row& r) { return memory < r.below_gib * 1024; });
+  constexpr double kConstant = 512, kPerToken = 1.5, kPerSequence = 2, kFewTokens = 2048;
+  constexpr double kManyRanks = 4, kPerEightRanks = 1024.0 / 8;
+  // Small GPUs have smaller chunks by default.
+  const double chunk =
+      std::min(row->chunk, static_cast<double>(steps.asked().execution.max_num_batched_tokens));
+  const double reserved = kConstant + kPerToken * std::max(chunk, kFewTokens) +
+                          kPerSequence * (tp < kManyRanks ? row->graph_sequences : row->with_tp) +
+                          kPerEightRanks * tp;
+  return std::max(0.0, std::round((memory - reserved) / memory * 1000) / 1000);
+}
+
+int64_t part_of(double fraction, int64_t bytes) {
+  return static_cast<int64_t>(fraction * static_cast<double>(bytes));
+}
+
+void apply_vllm(CachePool& p) {
+  p.budget_bytes = part_of(p.fraction, p.visible_bytes);
+  p.fixed_bytes = checked_add(p.weights_bytes, p.profile_bytes + p.non_torch_bytes);
+}
+
+/// The fraction counts of the memory that is free before the weights are read.
+void apply_sglang(CachePool& p) {
+  p.budget_bytes = part_of(p.fraction, p.visible_bytes - kFrameworkBytes);
+  p.fixed_bytes = p.weights_bytes;
+}
+
+/// The fraction counts of what weights and the largest step leave.
+void apply_trtllm(CachePool& p) {
+  p.fixed_bytes = checked_add(p.weights_bytes, p.profile_bytes);
+  const int64_t left = p.visible_bytes - kFrameworkBytes - p.fixed_bytes;
+  p.budget_bytes = p.fixed_bytes + (left > 0 ? part_of(p.fraction, left) : left);
+}
+
+}  // namespace
+
+int64_t visible_bytes(const Device& device) {
+  // PyTorch's messages show "total capacity of" 79.1 GiB of 80 on H100 and A100, 31.7 of 32 on
+  // V100, 23.6 of 24 on RTX 4090; 44.4 of 48 on L40S, 22.0 of 24 on L4 and A10, 14.6 of 16 on T4,
+  // whose GDDR6 gives a sixteenth to error correction (which workstation cards may switch off).
+  constexpr double kOther = 0.988, kGddr6 = 0.922;
+  const bool corrected = device.vendor == "nvidia" && device.as_gpu() != nullptr &&
+                         device.gpu().memory_type == MemoryType::kGddr6;
+  return part_of(corrected ? kGddr6 : kOther, device.memory_bytes);
+}
+
+PoolLimits pool_limits(const Request& request) {
+  return {.max_num_seqs = request.load.max_num_seqs.value_or(kDefaultMaxNumSeqs),
+          .max_num_batched_tokens = request.execution.max_num_batched_tokens};
+}
+
+std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limits,
+                                   int64_t weights_bytes, int64_t activations_bytes) {
+  const Request& r = steps.asked();
+  const Software software = *r.execution.software;
+  if (software == Software::kPyTorch || !runs_models(software)) return std::nullopt;
+  constexpr double kUsual = 0.9;  // vLLM and TensorRT-LLM; vLLM's newest releases use 0.92
+  CachePool p{.visible_bytes = visible_bytes(steps.device()),
+              .weights_bytes = weights_bytes,
+              .profile_bytes = checked_add(activations_bytes, kWorkspaceBytes),
+              .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(steps, limits) : 0};
+  p.fraction = r.execution.gpu_memory_utilization.value_or(
+      software == Software::kSglang ? sglang_fraction(steps) : kUsual);
+  if (software == Software::kSglang) {
+    p.rule = "mem_fraction_static";
+    apply_sglang(p);
+  } else if (software == Software::kTensorRtLlm) {
+    p.rule = "free_gpu_memory_fraction";
+    apply_trtllm(p);
+  } else {
+    p.rule = "gpu_memory_utilization";
+    p.profile_bytes = std::max(
+        p.profile_bytes, checked_add(sampler_bytes(steps, limits.max_num_seqs), kWorkspaceBytes));
+    p.non_torch_bytes = kNonTorchBytes;
+    apply_vllm(p);
+  }
+  p.cache_bytes = std::max<int64_t>(0, p.budget_bytes - p.fixed_bytes);
+  // FlashMLA reads blocks of 64 tokens (vllm/platforms/cuda.py).
+  constexpr int64_t kLatentBlock = 64;
+  const bool latent_blocks = steps.decoder().latent && software == Software::kVllm;
+  p.max_model_len =
+      r.execution.max_model_len.value_or(steps.model().max_positions.value_or(r.prompt + r.output));
+  const CacheBlocks blocks =
+      divide_cache(steps.decoder(),
+                   {.software = software,
+                    .cache_bytes = p.cache_bytes,
+                    .ranks = r.execution.tp,
+                    .kv_dtype = steps.kv_dtype(),
+                    .block_tokens = latent_blocks ? kLatentBlock : default_block_tokens(software),
+                    .max_model_len = p.max_model_len,
+                    .max_num_batched_tokens = limits.max_num_batched_tokens});
+  p.block_tokens = blocks.block_tokens;
+  p.blocks = blocks.blocks;
+  p.tokens = blocks.tokens;
+  p.concurrency = blocks.concurrency;
+  return p;
+}
+
+}  // namespace tilecast

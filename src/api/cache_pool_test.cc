@@ -1,0 +1,87 @@
+// What the cache of a server gets, and what is said if that is too little.
+
+#include <gtest/gtest.h>
+
+#include "test_support.h"
+#include "tilecast/llm.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+LlmForecast forecast(const std::string& model, const std::string& gpu, Request request) {
+  static const Forecaster forecaster;
+  if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
+  return forecast_llm(forecaster, load_model_ref(model), load_gpu_ref(gpu), request);
+}
+
+CachePool pool(const std::string& gpu, const Execution& execution) {
+  return *forecast("llama-3.1-8b", gpu, {.prompt = 100, .output = 10, .execution = execution}).pool;
+}
+
+constexpr int64_t kWeights = 2 * 8'030'261'248;
+constexpr int64_t kBlockOf16 = int64_t{16} * 131072;
+
+TEST(CachePool, VllmTakesWhatWeightsAndProfilingLeave) {
+  const CachePool p = pool("H100", {});
+  EXPECT_EQ(p.rule, "gpu_memory_utilization");
+  EXPECT_EQ(p.fraction, 0.9);
+  EXPECT_EQ(p.weights_bytes, kWeights);
+  EXPECT_EQ(p.cache_bytes, p.budget_bytes - p.weights_bytes - p.profile_bytes - p.non_torch_bytes);
+  EXPECT_EQ(p.blocks, p.cache_bytes / kBlockOf16);
+  EXPECT_EQ(p.tokens, 16 * p.blocks);
+  EXPECT_EQ(p.max_model_len, 131072);
+  EXPECT_DOUBLE_EQ(p.concurrency, static_cast<double>(p.blocks) / 8192);
+  // The sampler of 256 sequences: 22 bytes for each of 128,256 logits.
+  EXPECT_GE(p.profile_bytes, int64_t{256} * 128256 * 22);
+  const CachePool shorter = pool("H100", {.max_model_len = 8192});
+  EXPECT_DOUBLE_EQ(shorter.concurrency, static_cast<double>(p.blocks) / 512);
+  EXPECT_NEAR(static_cast<double>(pool("H100", {.kv_dtype = "fp8"}).tokens),
+              2 * static_cast<double>(p.tokens), 32);
+}
+
+TEST(CachePool, EachSoftwareHasItsRule) {
+  const CachePool sglang = pool("H100", {.software = Software::kSglang});
+  EXPECT_EQ(sglang.rule, "mem_fraction_static");
+  // 81920 MiB less 512 + 1.5 x 8192 + 2 x 256 + 128.
+  EXPECT_DOUBLE_EQ(sglang.fraction, 0.836);
+  EXPECT_EQ(sglang.cache_bytes, sglang.budget_bytes - kWeights);
+  EXPECT_EQ(sglang.tokens, sglang.cache_bytes / 131072);
+  EXPECT_DOUBLE_EQ(
+      pool("H100", {.software = Software::kSglang, .gpu_memory_utilization = 0.7}).fraction, 0.7);
+  const CachePool trtllm = pool("H100", {.software = Software::kTensorRtLlm});
+  EXPECT_EQ(trtllm.rule, "free_gpu_memory_fraction");
+  EXPECT_EQ(trtllm.block_tokens, 32);
+  EXPECT_LT(trtllm.cache_bytes, trtllm.visible_bytes - trtllm.weights_bytes);
+  EXPECT_FALSE(forecast("llama-3.1-8b", "H100",
+                        {.prompt = 10, .execution = {.software = Software::kPyTorch}})
+                   .pool);
+}
+
+TEST(CachePool, ErrorCorrectionTakesASixteenthOfGddr6) {
+  EXPECT_NEAR(static_cast<double>(pool("L40S", {}).visible_bytes), 44.4 * (1 << 30), 0.3e9);
+  EXPECT_NEAR(static_cast<double>(pool("H100", {}).visible_bytes), 79.1 * (1 << 30), 0.3e9);
+}
+
+TEST(CachePool, WhatWouldFitIsSaidAndFits) {
+  Request request{.kind = RequestKind::kServe, .prompt = 1000, .output = 100};
+  request.load.rate = 1;
+  const LlmForecast f = forecast("llama-3.1-70b", "H100", request);
+  EXPECT_FALSE(f.fits);
+  const std::vector<std::string> texts = warning_texts(f.warnings);
+  ASSERT_FALSE(texts.empty());
+  EXPECT_NE(texts[0].find("fits with --tp 2, or with --dtype fp8"), std::string::npos) << texts[0];
+  request.execution.tp = 2;
+  EXPECT_TRUE(forecast("llama-3.1-70b", "H100", request).fits);
+  request.execution.tp = 1;
+  request.execution.dtype = "fp8";
+  EXPECT_TRUE(forecast("llama-3.1-70b", "H100", request).fits);
+}
+
+TEST(CachePool, RequestsMayNotBeLongerThanTheServerAccepts) {
+  EXPECT_ERROR(pool("H100", {.max_model_len = 50}), kInput,
+               "requests of 110 tokens are longer than `max-model-len` 50");
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,102 @@
+// Replaces the bytes of weights by those that a checkpoint stores.
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "base/checked.h"
+#include "ops/op_def.h"
+#include "passes/passes.h"
+
+namespace tilecast {
+namespace {
+
+/// Matrices that a checkpoint stores for one linear layer of a served model.
+int64_t merged_matrices(std::string_view node) {
+  if (node.ends_with(".qkv_proj")) return 3;
+  return node.ends_with(".gate_up_proj") || node.ends_with(".qkv_a_proj") ? 2 : 1;
+}
+
+/// `parts` matrices that are stored one above the other.
+int64_t bytes_of(const WeightStorage& storage, const Shape& matrix, int64_t parts) {
+  // Only what counts once for each matrix depends on the number of parts.
+  WeightStorage all = storage;
+  all.matrix_bits = checked_multiply(storage.matrix_bits, parts);
+  return stored_bytes(all, matrix[0], matrix[1]);
+}
+
+class Storing {
+ public:
+  Storing(Graph& graph, const StorageTable& table) : graph_(graph), table_(table) {}
+
+  void run() {
+    static const OpId linear = require_op("quantized_linear"), experts = require_op("experts");
+    for (const Node& node : graph_.nodes) {
+      const AttributeValue* scheme = node.find_attribute("scheme");
+      if (scheme == nullptr || (node.op != linear && node.op != experts)) continue;
+      const auto found = table_.find(std::get<QuantScheme>(*scheme));
+      if (found == table_.end()) continue;
+      if (node.op == linear) {
+        const Shape& weight = graph_.tensor(node.inputs[1]).shape;
+        set(node.inputs[1], bytes_of(found->second, weight, merged_matrices(node.name)));
+        set(node.inputs[2], 0);
+      } else {
+        store_experts(node, found->second);
+      }
+    }
+  }
+
+ private:
+  void set(TensorId id, int64_t bytes) { graph_.tensor(id).stored_bytes = bytes; }
+
+  void store_experts(const Node& node, const WeightStorage& storage) {
+    const Shape& up = graph_.tensor(node.inputs[1]).shape;
+    const Shape& down = graph_.tensor(node.inputs[2]).shape;
+    const int64_t gated = up[1] == 2 * down[2] ? 2 : 1;
+    const int64_t each[] = {bytes_of(storage, {up[1], up[2]}, gated),
+                            bytes_of(storage, {down[1], down[2]}, 1)};
+    for (size_t i = 0; i < 2; ++i) set(node.inputs[i + 1], checked_multiply(up[0], each[i]));
+    constexpr size_t kScales = 3;
+    if (node.inputs.size() > kScales) set(node.inputs[kScales], 0);
+  }
+
+  Graph& graph_;
+  const StorageTable& table_;
+};
+
+bool holds_weights(const Tensor& tensor) {
+  return tensor.kind == TensorKind::kWeight || tensor.kind == TensorKind::kBuffer;
+}
+
+}  // namespace
+
+void store_weights(Graph& graph, const StorageTable& table) {
+  if (!table.empty()) Storing(graph, table).run();
+}
+
+int64_t weights_bytes(const Graph& graph) {
+  int64_t total = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    if (holds_weights(tensor))
+      total = checked_add(total,
+                          checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment)));
+  }
+  return total;
+}
+
+void set_weights_bytes(Graph& graph, int64_t total) {
+  const int64_t now = weights_bytes(graph);
+  if (now == 0) return;
+  const double ratio = static_cast<double>(total) / static_cast<double>(now);
+  Tensor* last = nullptr;  // takes what rounding leaves
+  for (Tensor& tensor : graph.tensors) {
+    if (!holds_weights(tensor)) continue;
+    tensor.stored_bytes = static_cast<int64_t>(ratio * static_cast<double>(memory_bytes(tensor)));
+    const bool once = graph.repeat_of(tensor.segment) == 1;
+    if (once && (last == nullptr || memory_bytes(tensor) > memory_bytes(*last))) last = &tensor;
+  }
+  if (last != nullptr)
+    last->stored_bytes = std::max<int64_t>(0, *last->stored_bytes + total - weights_bytes(graph));
+}
+
+}  // namespace tilecast

@@ -1,0 +1,31 @@
+// A GGUF file of any content either gives a graph or an Error that is not a bug.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "importers/model.h"
+#include "memory/plan.h"
+#include "passes/passes.h"
+#include "tilecast/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  // The magic number is given, so that no input is lost on it.
+  std::string content = "GGUF";
+  content.append(reinterpret_cast<const char*>(data), size);
+  try {
+    const tilecast::Model model = tilecast::import_model(content, "model.gguf");
+    tilecast::Graph graph = model.build({.batch = 1, .seq = 8, .dtype = tilecast::DType::kFp16});
+    if (graph.nodes.size() > 2000) return 0;
+    for (const tilecast::Segment& segment : graph.segments) {
+      if (segment.repeat > 100) return 0;
+    }
+    graph = tilecast::decompose(std::move(graph), {});
+    if (model.checkpoint.scheme_of) tilecast::quantize_linears(graph, model.checkpoint.scheme_of);
+    tilecast::set_weights_bytes(graph, *model.checkpoint.weights_bytes);
+    tilecast::plan_memory(graph);
+  } catch (const tilecast::Error& error) {
+    if (error.kind() == tilecast::ErrorKind::kInternal) throw;
+  }
+  return 0;
+}
