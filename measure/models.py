@@ -94,6 +94,30 @@ class Sensors:
         return readings
 
 
+CLASSES = {"causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM", "seq2seq": "AutoModelForSeq2SeqLM",
+           "image": "AutoModelForImageClassification"}
+
+
+def transformers_config(kind, fields):
+    """The configuration of Transformers with its defaults, and the class that is built from it."""
+    made = transformers.AutoConfig.for_model(fields["model_type"],
+                                             **{key: value for key, value in fields.items() if key != "model_type"})
+    made.use_cache = False
+    maker = getattr(transformers, CLASSES[kind])
+    made.architectures = [maker._model_mapping[type(made)].__name__]
+    return made, maker
+
+
+def config_text(model):
+    """The model's config.json as Transformers would publish it, so that the row can be forecast."""
+    kind, fields = zoo.config_of(model)
+    if kind in CLASSES:
+        made, _ = transformers_config(kind, fields)
+        fields = {key: value for key, value in made.to_dict().items() if key not in ("id2label", "label2id")}
+        fields["num_labels"] = made.num_labels
+    return json.dumps(fields, sort_keys=True)
+
+
 def build(case, device):
     """The model, a function that makes its inputs, and one that gives a loss from its output."""
     kind, config = zoo.config_of(case["model"])
@@ -107,17 +131,13 @@ def build(case, device):
         with torch.device(device):
             model = own_models.UNet(**options) if kind == "unet" else own_models.Dlrm(**options)
         return model.to(weights), kind
-    # Meta first: weights are made on the device, in their dtype.
-    made = transformers.AutoConfig.for_model(config["model_type"], **options)
-    made.use_cache = False
+    # Weights are made on the device, in their dtype.
+    made, maker = transformers_config(kind, config)
     if case["attention"]:
         made._attn_implementation = case["attention"]
-    classes = {"causal": transformers.AutoModelForCausalLM, "masked": transformers.AutoModelForMaskedLM,
-               "seq2seq": transformers.AutoModelForSeq2SeqLM,
-               "image": transformers.AutoModelForImageClassification}
     with torch.device(device):
         extra = {"attn_implementation": case["attention"]} if case["attention"] else {}
-        model = classes[kind].from_config(made, dtype=weights, **extra)
+        model = maker.from_config(made, dtype=weights, **extra)
     if case["checkpointing"]:
         if not model.supports_gradient_checkpointing:
             raise Unsupported("gradient checkpointing: this model has none")
@@ -353,8 +373,7 @@ def answer(request, device):
         if family == "pairs":
             return pair(request, device)
         case = complete(request)
-        # The published form, model_type and all, so that the row can be forecast.
-        config = json.dumps(zoo.config_of(case["model"])[1], sort_keys=True)
+        config = config_text(case["model"])
         if family == "model_kernels":
             rows = profile(case, device)
             return {"rows": len(rows), **{f"{index}.{key}": value for index, row in enumerate(rows)
