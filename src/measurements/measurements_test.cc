@@ -523,7 +523,7 @@ TEST(PipeWeave, ItsProductsAreQuantizedLayers) {
   const MeasurementSet set = table_rows("gemm_fp8.csv", rows);
   ASSERT_EQ(set.kernels.size(), 1u);
   EXPECT_EQ(set.kernels[0].op, "quantized_linear");
-  EXPECT_EQ(gemm_of(set.kernels[0].kernel), (Gemm{1, 4, 384, 2048, false}));
+  EXPECT_EQ(gemm_of(set.kernels[0].kernel), (Gemm{.m = 4, .n = 384, .k = 2048, .trans_b = 1}));
   EXPECT_EQ(set.kernels[0].kernel.scheme, QuantScheme::kFp8);
   EXPECT_EQ(set.kernels[0].conditions, (Conditions{.software = Software::kPipeWeave}));
   EXPECT_DOUBLE_EQ(set.kernels[0].measured_s, 22e-6);
