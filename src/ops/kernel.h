@@ -34,13 +34,19 @@ struct Gemm {
   /// Largest power of two, at most 8, that divides the lengths in elements of the rows in which
   /// both operands and the result are stored.
   int64_t row_alignment = 8;
+  int64_t trans_a = 0;  ///< 1: the first operand is stored as [k, m]
+  int64_t trans_b = 0;  ///< 1: the second operand is stored as [n, k]
 
   static constexpr std::string_view kName = "gemm";
   static constexpr std::string_view kText = "{batch} x [{m}x{n}x{k}]";
   static constexpr auto sizes() {
-    return std::array{SizeOf<Gemm>{"batch", &Gemm::batch}, SizeOf<Gemm>{"m", &Gemm::m},
-                      SizeOf<Gemm>{"n", &Gemm::n}, SizeOf<Gemm>{"k", &Gemm::k},
-                      SizeOf<Gemm>{"row_alignment", &Gemm::row_alignment}};
+    return std::array{SizeOf<Gemm>{"batch", &Gemm::batch},
+                      SizeOf<Gemm>{"m", &Gemm::m},
+                      SizeOf<Gemm>{"n", &Gemm::n},
+                      SizeOf<Gemm>{"k", &Gemm::k},
+                      SizeOf<Gemm>{"row_alignment", &Gemm::row_alignment},
+                      SizeOf<Gemm>{"trans_a", &Gemm::trans_a},
+                      SizeOf<Gemm>{"trans_b", &Gemm::trans_b}};
   }
   bool operator==(const Gemm&) const = default;
 };

@@ -52,7 +52,7 @@ Gemm linear_sizes(const Tensor& x, const Tensor& w, const OpContext& context) {
   if (x.shape.back() != k)
     context.fail(fmt::format("inner dimensions differ: x {} x weight {} ({} != {})",
                              format_shape(x.shape), format_shape(w.shape), x.shape.back(), k));
-  return {.m = flat_rows(x.shape), .n = n, .k = k};
+  return {.m = flat_rows(x.shape), .n = n, .k = k, .trans_b = transposed ? 0 : 1};
 }
 
 Gemm linear_sizes(const OpContext& context) {
@@ -148,7 +148,11 @@ Gemm gemm_sizes(const OpContext& context) {
   if (a.columns != b.rows)
     context.fail(fmt::format("inner dimensions differ: [{}, {}] x [{}, {}] ({} != {})", a.rows,
                              a.columns, b.rows, b.columns, a.columns, b.rows));
-  return {.m = a.rows, .n = b.columns, .k = a.columns};
+  return {.m = a.rows,
+          .n = b.columns,
+          .k = a.columns,
+          .trans_a = context.integer("transpose_a"),
+          .trans_b = context.integer("transpose_b")};
 }
 
 std::vector<TensorSpec> infer_gemm(const OpContext& context) {
@@ -179,7 +183,13 @@ Gemm matmul_sizes(const OpContext& context) {
   if (ka != kb)
     context.fail(fmt::format("inner dimensions differ: a {} x b {} ({} != {})", format_shape(a),
                              format_shape(b), ka, kb));
-  return {.batch = batch, .m = m, .n = n, .k = ka, .batched = true};
+  return {.batch = batch,
+          .m = m,
+          .n = n,
+          .k = ka,
+          .batched = true,
+          .trans_a = ta ? 1 : 0,
+          .trans_b = tb ? 1 : 0};
 }
 
 std::vector<TensorSpec> infer_matmul(const OpContext& context) {

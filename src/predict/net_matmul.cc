@@ -49,6 +49,10 @@ constexpr auto kSinglePrecision = std::to_array<F>({
     {"log2_tiles_32", [](const Inputs& x) { return log2_of(x.tiles(32, 32)); }},
     {"log2_tiles_64", [](const Inputs& x) { return log2_of(x.tiles(64, 64)); }},
     {"is_linear", [](const Inputs& x) { return flag(!x.gemm.batched); }},
+    // The library has kernels of its own for each layout: a linear layer has the second operand
+    // transposed, the gradient of its weight the first, that of its input none.
+    {"trans_a", [](const Inputs& x) { return flag(x.gemm.trans_a != 0); }},
+    {"trans_b", [](const Inputs& x) { return flag(x.gemm.trans_b != 0); }},
 });
 
 constexpr auto kLowPrecision = std::to_array<F>({
