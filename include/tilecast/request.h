@@ -99,7 +99,11 @@ struct Request {
   Mode mode = Mode::kInference;
   /// Tokens per sequence; default: the length that the model was made for.
   std::optional<int64_t> seq;
-  Optimizer optimizer = Optimizer::kNone;  ///< training only
+  Optimizer optimizer = Optimizer::kNone;                  ///< training only, also the next four
+  OptimizerImpl optimizer_impl = OptimizerImpl::kForeach;  ///< PyTorch's default on GPUs
+  ZeroGrad zero_grad = ZeroGrad::kSetToNone;
+  Loss loss = Loss::kMemory;
+  Checkpointing checkpointing = Checkpointing::kNone;
 
   // For text generation.
   int64_t prompt = 1024;  ///< tokens

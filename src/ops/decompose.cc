@@ -56,7 +56,16 @@ class Steps {
   TensorId matmul(TensorId left, TensorId right, const char* name) {
     const auto operand = [&](TensorId t) {
       const Tensor& tensor = b.graph().tensor(t);
-      return tensor.contiguous || tensor.shape[0] == 1 ? t : op("copy", {t}, name);
+      if (tensor.shape[0] == 1) return t;
+      if (!tensor.contiguous) return op("copy", {t}, name);
+      // Heads of a part (q of a product for q, k and v) are strided too. The older models whose
+      // times were published had their copies elsewhere.
+      const Tensor& whole = b.graph().tensor(tensor.storage);
+      if (element_count(whole.shape) == element_count(tensor.shape)) return t;
+      b.set_counts(Counts::kMemoryOnly);
+      const TensorId copy = op("copy", {t}, name);
+      b.set_counts(Counts::kAll);
+      return copy;
     };
     const TensorId a = operand(left);
     return op("matmul", {a, operand(right)}, name);
@@ -124,21 +133,33 @@ TensorId masked_scores(Steps& f, TensorId scores, TensorId mask) {
   if (mask >= 0) return f.op("add", {x, mask}, "mask");
   if (!f.flag("stored_mask")) return x;
   const Shape s = f.shape(x);
+  // Today's transformers builds one mask for all layers: the stored ones take no memory.
   const TensorId seen = f.b.tensor({.name = f.prefix() + "bias",
                                     .shape = {1, 1, s[2], s[3]},
                                     .dtype = DType::kBool,
-                                    .kind = TensorKind::kBuffer,
+                                    .kind = TensorKind::kReference,
                                     .segment = f.b.current_segment()});
   return f.op("where", {seen, x}, "mask");
+}
+
+/// The weights that attention returns: the layer's Python variable keeps them until it returns
+/// (`hidden_states, _ = self.self_attn(...)`).
+TensorId returned_weights(Steps& f, TensorId weights, const EagerForm& form) {
+  const TensorId returned = f.dropout(weights, form);
+  f.b.graph().tensor(returned).held = true;
+  return returned;
 }
 
 TensorId eager_attention(Steps& f, const Heads& h, const EagerForm& form) {
   const int64_t heads = f.shape(h.q)[1];
   const TensorId k = f.repeat_heads(h.k, heads, "repeat_k");
   const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
+  f.b.set_attention_core(true);
   const TensorId scores = f.matmul(h.q, f.transpose(k, {0, 1, 3, 2}), "scores");
   const TensorId weights = f.op("softmax", {masked_scores(f, scores, h.mask)}, "softmax");
-  return f.merge_heads(f.matmul(f.dropout(weights, form), v, "context"));
+  const TensorId context = f.matmul(returned_weights(f, weights, form), v, "context");
+  f.b.set_attention_core(false);
+  return f.merge_heads(context);
 }
 
 /// Attention of OPT: three-dimensional batched products; scores are clamped to the lowest finite
@@ -146,11 +167,17 @@ TensorId eager_attention(Steps& f, const Heads& h, const EagerForm& form) {
 TensorId flat_attention(Steps& f, const Heads& h, const EagerForm& form) {
   const Shape q = f.shape(h.q), mask = f.shape(h.mask);
   const int64_t heads = q[0] / mask[0];
+  f.b.set_attention_core(true);
   const TensorId scores = f.op("matmul", {h.q, f.transpose(h.k, {0, 2, 1})}, "scores");
   const TensorId wide = f.view(scores, {mask[0], heads, mask[2], mask[3]});
-  const TensorId clamped = f.op("maximum_scalar", {masked_scores(f, wide, h.mask)}, "clamp");
+  const TensorId masked = masked_scores(f, wide, h.mask);
+  // Today's transformers does not clamp.
+  f.b.set_counts(Counts::kTimeOnly);
+  const TensorId clamped = f.op("maximum_scalar", {masked}, "clamp");
+  f.b.set_counts(Counts::kAll);
   const TensorId weights = f.op("softmax", {f.view(clamped, {q[0], mask[2], mask[3]})}, "softmax");
-  const TensorId context = f.op("matmul", {f.dropout(weights, form), h.v}, "context");
+  const TensorId context = f.op("matmul", {returned_weights(f, weights, form), h.v}, "context");
+  f.b.set_attention_core(false);
   return f.merge_heads(f.view(context, {mask[0], heads, q[1], q[2]}));
 }
 

@@ -36,15 +36,29 @@ void GradientBuilder::mark_requires_grad() {
   }
 }
 
+void GradientBuilder::stand_in(TensorId copy, TensorId original) {
+  if (originals_.size() <= static_cast<size_t>(copy))
+    originals_.resize(static_cast<size_t>(copy) + 1, -1);
+  originals_[static_cast<size_t>(copy)] = original;
+}
+
+TensorId GradientBuilder::original(TensorId id) const {
+  const auto i = static_cast<size_t>(id);
+  return i < originals_.size() && originals_[i] >= 0 ? originals_[i] : id;
+}
+
 bool GradientBuilder::requires_grad(TensorId id) const {
+  id = original(id);
   return static_cast<size_t>(id) < requires_grad_.size() && requires_grad_[static_cast<size_t>(id)];
 }
 
 TensorId GradientBuilder::gradient(TensorId id) const {
+  id = original(id);
   return static_cast<size_t>(id) < gradients_.size() ? gradients_[static_cast<size_t>(id)] : -1;
 }
 
 void GradientBuilder::set_gradient(TensorId id, TensorId gradient) {
+  id = original(id);
   if (gradients_.size() <= static_cast<size_t>(id))
     gradients_.resize(static_cast<size_t>(id) + 1, -1);
   gradients_[static_cast<size_t>(id)] = gradient;
@@ -76,11 +90,16 @@ std::vector<TensorId> GradientBuilder::add(std::string_view name, std::vector<Te
 void GradientBuilder::accumulate(TensorId weight, TensorId gradient) {
   // A copy: adding tensors may move them.
   const Tensor parameter = tensor(weight);
-  const TensorId total = builder_.tensor({.name = parameter.name + ".grad",
-                                          .shape = parameter.shape,
-                                          .dtype = parameter.dtype,
-                                          .kind = TensorKind::kGradient,
-                                          .segment = parameter.segment});
+  if (totals_.size() <= static_cast<size_t>(weight))
+    totals_.resize(static_cast<size_t>(weight) + 1, -1);
+  TensorId& total = totals_[static_cast<size_t>(weight)];
+  if (total < 0) {
+    total = builder_.tensor({.name = parameter.name + ".grad",
+                             .shape = parameter.shape,
+                             .dtype = parameter.dtype,
+                             .kind = TensorKind::kGradient,
+                             .segment = parameter.segment});
+  }
   op("add_", {total, gradient});
 }
 

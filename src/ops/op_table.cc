@@ -36,6 +36,7 @@ std::vector<OpDef> collective_ops();
 std::vector<OpDef> convolution_ops();
 std::vector<OpDef> pointwise_ops();
 std::vector<OpDef> row_ops();
+std::vector<OpDef> loss_ops();
 std::vector<OpDef> reduction_ops();
 std::vector<OpDef> view_ops();
 std::vector<OpDef> movement_ops();
@@ -46,8 +47,8 @@ const std::vector<OpDef>& op_table() {
     std::vector<OpDef> all;
     for (std::vector<OpDef> (*family)() :
          {matmul_ops, attention_ops, transformer_ops, scan_ops, expert_ops, embedding_bag_ops,
-          collective_ops, convolution_ops, pointwise_ops, row_ops, reduction_ops, view_ops,
-          movement_ops, module_ops}) {
+          collective_ops, convolution_ops, pointwise_ops, row_ops, loss_ops, reduction_ops,
+          view_ops, movement_ops, module_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     for (OpDef& op : all) {

@@ -17,10 +17,23 @@ Graph decompose(Graph modules, const EagerForm& form);
 /// heads and ffn_dim. Inserts all-reduces where an operator needs a replicated input.
 Graph shard(const Graph& modules, int64_t ranks);
 
+/// Appends the loss of training: the cross entropy of each output that a linear layer computes
+/// (logits), averaged over its rows. The model's code casts logits to fp32 first if `upcast`
+/// (transformers, loss/loss_utils.py, ForCausalLMLoss). Other outputs get no loss; without logits,
+/// nothing is added. `counts` says whether its kernels take time.
+struct LossForm {
+  bool upcast = false;
+  Counts counts = Counts::kAll;
+};
+void add_loss(Graph& graph, const LossForm& form);
+
 /// Appends the backward pass: the operators that autograd launches for the gradient of every
-/// weight, including accumulation into stored gradients. The gradients of the model's outputs are
-/// inputs; there is no loss. Throws Error{kUnsupported} if the graph has no weights.
-void add_backward(Graph& graph);
+/// weight, including accumulation into stored gradients. It starts at the losses; if there are
+/// none, the gradients of the model's outputs are given. With checkpointing, the backward pass of a
+/// layer (a segment with carried tensors) first computes the layer, or attention's core, again
+/// (torch.utils.checkpoint, which stops after the last tensor that backward needs). Throws
+/// Error{kUnsupported} if the graph has no weights.
+void add_backward(Graph& graph, Checkpointing checkpointing = Checkpointing::kNone);
 
 /// Mixed precision as in torch.autocast, for an fp32 graph without backward pass. Matrix products,
 /// convolutions and attention run in `low_precision`: their operands are cast, the stored weights
@@ -38,12 +51,13 @@ void quantize_linears(Graph& graph, const SchemeOf& scheme_of);
 
 struct OptimizerStep {
   Optimizer optimizer = Optimizer::kNone;
+  OptimizerImpl impl = OptimizerImpl::kForeach;
   /// The loss is scaled (fp16 autocast with a GradScaler): one more pass unscales the gradients.
   bool scaled_gradients = false;
 };
 
-/// Appends the optimizer step as PyTorch's default multi-tensor kernels run it. States have the
-/// dtype of the parameters; there are no fp32 master copies.
+/// Appends the optimizer step as PyTorch's kernels run it, by default its multi-tensor ones. States
+/// have the dtype of the parameters; there are no fp32 master copies.
 void add_optimizer(Graph& graph, const OptimizerStep& step);
 
 /// Replaces each chain of pointwise operators by one kernel with the sum of their FLOPs. Its memory

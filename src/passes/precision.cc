@@ -32,6 +32,7 @@ class Rewriter {
       for (const Carry& carry : segment.carries) b_.carry(now(carry.initial), now(carry.next));
     }
     for (TensorId id : from_.outputs) to_.outputs.push_back(now(id));
+    for (TensorId id : from_.losses) to_.losses.push_back(now(id));
     return std::move(to_);
   }
 
@@ -53,9 +54,13 @@ class Rewriter {
     std::vector<TensorId> inputs;
     for (TensorId id : node.inputs) inputs.push_back(now(id));
     b_.set_phase(node.phase);
+    b_.set_counts(node.counts);
+    b_.set_attention_core(node.attention_core);
     const std::vector<TensorId> outputs = rule_(b_, node, std::move(inputs));
-    for (size_t i = 0; i < node.outputs.size(); ++i)
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
       now_[static_cast<size_t>(node.outputs[i])] = outputs[i];
+      to_.tensor(outputs[i]).held = from_.tensor(node.outputs[i]).held;
+    }
   }
 
   const Graph& from_;

@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include "importers/model.h"
+#include "memory/allocator.h"
+#include "memory/plan.h"
+#include "memory/replay.h"
+#include "ops/notation.h"
+#include "ops/op_def.h"
+#include "passes/passes.h"
+
+namespace tilecast {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kTensor = 4 * 64 * 64;  // of all tensors of the graphs below
+
+int64_t of(const MemoryPlan& plan, MemoryUse use) {
+  return plan.peak.by_use[static_cast<size_t>(use)];
+}
+
+Graph one_layer() {
+  return parse_graph(
+      "input x: fp32[64, 64]\nweight w: fp32[64, 64]\nh = linear(x, w)\ny = tanh(h)\noutput y\n",
+      "g");
+}
+
+/// Five layers y = tanh(x w).
+Graph five_layers() {
+  return parse_graph(R"(input x: fp32[64, 64]
+segment layers x5
+  weight w: fp32[64, 64]
+  h = linear(x, w)
+  y = tanh(h)
+  carry x -> y
+output y
+)",
+                     "g");
+}
+
+TEST(CachingAllocator, RoundsBlocksAndSegments) {
+  // The rules of c10/cuda/CUDACachingAllocator.cpp.
+  EXPECT_EQ(segment_bytes(512), 2 * kMiB);
+  EXPECT_EQ(segment_bytes(kMiB), 2 * kMiB);
+  EXPECT_EQ(segment_bytes(kMiB + 512), 20 * kMiB);
+  EXPECT_EQ(segment_bytes(10 * kMiB), 10 * kMiB);
+  EXPECT_EQ(segment_bytes(11 * kMiB), 12 * kMiB);
+  CachingAllocator allocator;
+  allocator.allocate(1);
+  allocator.allocate(513);
+  EXPECT_EQ(allocator.allocated_bytes(), 512 + 1024);
+  EXPECT_EQ(allocator.reserved_bytes(), 2 * kMiB) << "both are cut from one segment";
+  allocator.allocate(5 * kMiB);
+  allocator.allocate(5 * kMiB);
+  EXPECT_EQ(allocator.reserved_bytes(), 22 * kMiB) << "two of 5 MiB share a segment of 20";
+  allocator.allocate(11 * kMiB);
+  EXPECT_EQ(allocator.reserved_bytes(), 34 * kMiB);
+  // A rest of 1 MiB stays with the block.
+  EXPECT_EQ(allocator.allocated_bytes(), 512 + 1024 + 22 * kMiB);
+}
+
+TEST(CachingAllocator, JoinsFreeNeighboursAndUsesTheSmallestThatFits) {
+  CachingAllocator allocator;
+  const auto a = allocator.allocate(6 * kMiB), b = allocator.allocate(6 * kMiB);
+  allocator.allocate(8 * kMiB);  // the rest of the segment of 20 MiB
+  EXPECT_EQ(allocator.reserved_bytes(), 20 * kMiB);
+  allocator.free(b);
+  allocator.free(a);
+  allocator.allocate(12 * kMiB);
+  EXPECT_EQ(allocator.reserved_bytes(), 20 * kMiB) << "6 + 6 MiB were joined";
+  allocator.allocate(2 * kMiB);
+  EXPECT_EQ(allocator.reserved_bytes(), 40 * kMiB);
+  EXPECT_EQ(allocator.max_allocated_bytes(), 22 * kMiB);
+}
+
+TEST(MemoryCourse, PeakIsTheMaximumOfTheSumNotTheSumOfMaxima) {
+  Graph graph = one_layer();
+  add_backward(graph);
+  add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
+  const MemoryPlan plan = plan_memory(graph);
+  // While the gradient of w is computed: w, two states, x, the output y, the gradient of h, and the
+  // gradient of w. In the optimizer step: w, two states, x, the gradient, the denominator.
+  EXPECT_EQ(plan.peak.bytes, 7 * kTensor);
+  EXPECT_EQ(of(plan, MemoryUse::kWeights), kTensor);
+  EXPECT_EQ(of(plan, MemoryUse::kOptimizer), 2 * kTensor);
+  EXPECT_EQ(of(plan, MemoryUse::kLoss), kTensor) << "the output";
+  EXPECT_EQ(of(plan, MemoryUse::kInputs), kTensor);
+  EXPECT_EQ(of(plan, MemoryUse::kTemporaries) + of(plan, MemoryUse::kGradients), 2 * kTensor);
+  EXPECT_EQ(graph.nodes[static_cast<size_t>(plan.peak_node)].phase, Phase::kBackward);
+}
+
+TEST(MemoryCourse, FilledGradientsAreThereAllTheTime) {
+  Graph graph = one_layer();
+  add_backward(graph);
+  // The stored gradient and the one that is added to it.
+  const MemoryPlan none = plan_memory(graph);
+  const MemoryPlan zeros = plan_memory(graph, {.zero_grad = ZeroGrad::kZeros});
+  EXPECT_EQ(none.peak.bytes, 5 * kTensor);
+  EXPECT_EQ(zeros.peak.bytes, 6 * kTensor);
+  EXPECT_EQ(of(zeros, MemoryUse::kGradients), kTensor);
+}
+
+TEST(MemoryCourse, OptimizersDifferInTheirTemporaries) {
+  const auto peak = [](OptimizerImpl impl) {
+    Graph graph = five_layers();
+    add_backward(graph);
+    add_optimizer(graph, {.optimizer = Optimizer::kAdamW, .impl = impl});
+    for (Node& node : graph.nodes) {  // the step alone
+      if (node.phase != Phase::kOptimizer) node.counts = Counts::kTimeOnly;
+    }
+    return plan_memory(graph).peak.bytes;
+  };
+  const int64_t permanent = 3 * 5 * kTensor + kTensor;  // weights, states, x
+  EXPECT_EQ(peak(OptimizerImpl::kForeach), permanent + 5 * kTensor) << "of all parameters";
+  EXPECT_EQ(peak(OptimizerImpl::kForLoop), permanent + kTensor) << "of one";
+  EXPECT_EQ(peak(OptimizerImpl::kFused), permanent);
+}
+
+TEST(MemoryCourse, CheckpointingKeepsTheInputsOfLayers) {
+  // With a gelu in each layer, whose input autograd keeps too. Tensors are larger than weights, so
+  // that the peak is at the start of the backward pass.
+  constexpr int64_t kLarge = 4 * 256 * 64;
+  const auto peak = [](Checkpointing checkpointing) {
+    Graph graph = parse_graph(R"(input x: fp32[256, 64]
+segment layers x5
+  weight w: fp32[64, 64]
+  h = linear(x, w)
+  g = gelu(h)
+  y = tanh(g)
+  carry x -> y
+output y
+)",
+                              "g");
+    add_backward(graph, checkpointing);
+    return plan_memory(graph).peak;
+  };
+  const MemoryPeak all = peak(Checkpointing::kNone), inputs = peak(Checkpointing::kFull);
+  const auto activations = static_cast<size_t>(MemoryUse::kActivations);
+  // At the start of backward h and y of five layers are kept; the last y is the output.
+  EXPECT_EQ(all.by_use[activations], (5 + 4) * kLarge);
+  // Only y of four layers; x is an input.
+  EXPECT_EQ(inputs.by_use[activations], 4 * kLarge);
+  EXPECT_LT(inputs.bytes, all.bytes);
+}
+
+TEST(MemoryCourse, WhatTakesTimeOnlyHasNoMemory) {
+  Graph graph =
+      parse_graph("input x: fp32[64, 64]\na = relu(x)\nb = exp(a)\nc = relu(b)\noutput c\n", "g");
+  EXPECT_EQ(plan_memory(graph).activations_bytes, 2 * kTensor);
+  graph.nodes[1].counts = Counts::kTimeOnly;
+  graph.nodes[2].counts = Counts::kTimeOnly;
+  EXPECT_EQ(plan_memory(graph).activations_bytes, kTensor) << "c is a";
+}
+
+TEST(MemoryCourse, FoldedLayersHaveThePeakOfAllLayers) {
+  for (const char* name : {"gpt2_med", "bert_large", "opt_13", "llama-3.2-1b", "t5-large"}) {
+    const Model model = load_model(name);
+    for (const int64_t batch : {1, 4}) {
+      for (const Checkpointing checkpointing :
+           {Checkpointing::kNone, Checkpointing::kSelective, Checkpointing::kFull}) {
+        Graph graph = decompose(model.build({.batch = batch, .seq = 128, .dtype = DType::kFp32}),
+                                {.training = true});
+        add_loss(graph, {.upcast = true});
+        add_backward(graph, checkpointing);
+        add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
+        const MemoryPeak folded = plan_memory(graph).peak;
+        const MemoryPeak all = plan_memory(graph, {.folded = false}).peak;
+        EXPECT_EQ(folded.bytes, all.bytes) << name << " " << batch;
+        EXPECT_EQ(folded.by_use, all.by_use) << name << " " << batch;
+      }
+    }
+  }
+}
+
+TEST(MemoryCourse, ReplayedAllocationsNeedAtLeastThePeak) {
+  Graph graph = five_layers();
+  add_backward(graph);
+  add_optimizer(graph, {.optimizer = Optimizer::kAdam});
+  const Lifetimes lifetimes = find_lifetimes(graph, {.folded = false});
+  const MemoryPeak peak = find_peak(lifetimes);
+  const AllocatorResult result =
+      replay_allocations(graph, lifetimes, ZeroGrad::kSetToNone, 8 * kMiB);
+  EXPECT_EQ(result.allocated_bytes, peak.bytes + 8 * kMiB) << "small blocks have no rest";
+  // All tensors are small: one segment of 2 MiB, and one of 20 MiB for the workspace.
+  EXPECT_EQ(result.reserved_bytes, 22 * kMiB);
+}
+
+TEST(Loss, KeepsLogitsLogProbabilitiesAndTheirGradients) {
+  Graph graph = parse_graph(
+      "input x: fp32[64, 64]\nweight w: fp32[64, 64]\ny = linear(x, w)\noutput y\n", "g");
+  add_loss(graph, {});
+  ASSERT_EQ(graph.losses.size(), 1U);
+  add_backward(graph);
+  const MemoryPlan plan = plan_memory(graph);
+  // In the backward pass of log_softmax: logits, log-probabilities, two gradients; the loss.
+  EXPECT_EQ(of(plan, MemoryUse::kLoss), 4 * kTensor + 512);
+  EXPECT_EQ(of(plan, MemoryUse::kInputs), kTensor + 8 * 64) << "x and labels";
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,31 @@
+#pragma once
+
+// Memory of the software under the model: CUDA context, libraries, workspaces.
+
+#include <cstdint>
+#include <string_view>
+
+namespace tilecast {
+
+/// A software stack. To put in measured numbers, edit the table in stack.cc; it is the only place.
+struct SoftwareStack {
+  std::string_view name;
+  /// CUDA context, code of kernels and handles: what nvidia-smi shows for the process, less
+  /// torch.cuda.memory_reserved.
+  int64_t framework_bytes = 0;
+  /// cuBLAS workspace of one handle and stream, which PyTorch allocates like a tensor.
+  int64_t workspace_bytes = 0;
+  /// The same on GPUs of compute capability 9.0 and 10.0.
+  int64_t workspace_large_bytes = 0;
+  std::string_view source;
+};
+
+/// The stack that forecasts assume: eager PyTorch with lazily loaded CUDA modules.
+const SoftwareStack& default_stack();
+
+/// Workspaces of a pass. Training has two handles: those
+/// of the main thread and of autograd's thread (aten/src/ATen/cuda/CublasHandlePool.cpp keeps a
+/// pool of handles for each thread).
+int64_t workspace_bytes(const SoftwareStack& stack, bool large, bool training);
+
+}  // namespace tilecast
