@@ -31,12 +31,16 @@ struct Gemm {
   int64_t k = 1;
   /// Runs in the library's batched routine. torch.bmm uses it even for a batch of 1.
   bool batched = false;
+  /// Largest power of two, at most 8, that divides the lengths in elements of the rows in which
+  /// both operands and the result are stored.
+  int64_t row_alignment = 8;
 
   static constexpr std::string_view kName = "gemm";
   static constexpr std::string_view kText = "{batch} x [{m}x{n}x{k}]";
   static constexpr auto sizes() {
     return std::array{SizeOf<Gemm>{"batch", &Gemm::batch}, SizeOf<Gemm>{"m", &Gemm::m},
-                      SizeOf<Gemm>{"n", &Gemm::n}, SizeOf<Gemm>{"k", &Gemm::k}};
+                      SizeOf<Gemm>{"n", &Gemm::n}, SizeOf<Gemm>{"k", &Gemm::k},
+                      SizeOf<Gemm>{"row_alignment", &Gemm::row_alignment}};
   }
   bool operator==(const Gemm&) const = default;
 };

@@ -20,7 +20,20 @@ int64_t flat_rows(const Shape& shape) {
   return rows;
 }
 
-Kernel gemm_kernel(const OpContext& context, const Gemm& sizes) {
+/// Of a tensor's rows in memory, see Gemm::row_alignment. The columns of a transposed view are rows
+/// in memory.
+int64_t row_alignment(const Tensor& tensor) {
+  const Shape& shape = tensor.shape;
+  const auto of_length = [](int64_t length) { return std::min<int64_t>(8, length & -length); };
+  if (shape.empty()) return 1;
+  const int64_t last = of_length(shape.back());
+  if (tensor.contiguous || shape.size() < 2) return last;
+  return std::max(last, of_length(shape[shape.size() - 2]));
+}
+
+Kernel gemm_kernel(const OpContext& context, Gemm sizes) {
+  sizes.row_alignment = std::min({row_alignment(context.input(0)), row_alignment(context.input(1)),
+                                  row_alignment(context.output(0))});
   Kernel kernel{.shape = sizes, .dtype = context.output(0).dtype};
   kernel.flops = checked_product({2, sizes.batch, sizes.m, sizes.n, sizes.k});
   add_traffic(kernel, context);
@@ -262,9 +275,22 @@ Operands matmul_operands(GraphBuilder& b, const GivenSizes& s) {
           {{"scheme", scheme}}};
 }
 
+std::vector<SizeDef> gemm_sizes_by_name() {
+  std::vector<SizeDef> sizes = product_sizes();
+  const auto add_switch = [&](std::string_view name, std::string_view doc) {
+    sizes.push_back({.name = name, .doc = doc, .default_value = int64_t{0}, .min = 0, .max = 1});
+  };
+  add_switch("trans_a", "the first operand is stored as [k, m]");
+  add_switch("trans_b", "the second operand is stored as [n, k]");
+  return sizes;
+}
+
 Operands gemm_operands(GraphBuilder& b, const GivenSizes& s) {
-  return {{b.input("a", {s["m"], s["k"]}, s.dtype()), b.input("b", {s["k"], s["n"]}, s.dtype())},
-          {}};
+  const auto stored = [&](const char* name, int64_t rows, int64_t columns, int64_t transposed) {
+    return b.input(name, transposed ? Shape{columns, rows} : Shape{rows, columns}, s.dtype());
+  };
+  return {{stored("a", s["m"], s["k"], s["trans_a"]), stored("b", s["k"], s["n"], s["trans_b"])},
+          {{"transpose_a", s["trans_a"]}, {"transpose_b", s["trans_b"]}}};
 }
 
 }  // namespace
@@ -340,7 +366,7 @@ std::vector<OpDef> matmul_ops() {
        .infer = infer_gemm,
        .work = work_gemm,
        .autocast = AutocastClass::kLowPrecision,
-       .sizes = product_sizes(),
+       .sizes = gemm_sizes_by_name(),
        .operands = gemm_operands,
        .example = "a: fp32[128, 256] b: fp32[256, 64]"},
   };

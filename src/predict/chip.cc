@@ -24,7 +24,8 @@ Chip::Chip(const Device& of)
       l2_bytes(static_cast<double>(gpu.l2_bytes)),
       board_power_w(gpu.board_power_w),
       dram_bytes_per_s(reached_share(gpu.memory_type) * of.memory_bytes_per_s),
-      hbm(is_hbm(gpu.memory_type)) {}
+      hbm(is_hbm(gpu.memory_type)),
+      amd(gpu.architecture >= Architecture::kGcn5) {}
 
 double ramp(double x, double low, double high) {
   return std::clamp((x - low) / (high - low), 0.0, 1.0);

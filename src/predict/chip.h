@@ -14,6 +14,7 @@ struct Chip {
   /// DRAM bandwidth that large kernels reach, bytes/s.
   double dram_bytes_per_s;
   bool hbm;
+  bool amd;
 
   explicit Chip(const Device& device);
   /// Seconds of this many clock cycles.

@@ -118,7 +118,8 @@ constexpr std::array<Tile, 7> kTensorTiles = {Tile{16, 64},  Tile{32, 64},  Tile
                                               Tile{128, 256}};
 constexpr std::array<double, 5> kTensorSplits = {1, 2, 4, 8, 16};
 
-/// The one kernel behind PipeWeave's measurements: large tiles, never split, whole waves.
+/// The one kernel behind PipeWeave's measurements has large tiles, is never split and runs in whole
+/// waves. The kernels that load element by element have large tiles, too.
 constexpr std::array<Tile, 2> kLargeTiles = {Tile{128, 128}, Tile{128, 256}};
 constexpr std::array<double, 1> kNoSplits = {1};
 
@@ -136,6 +137,18 @@ constexpr TensorConstants k16Bit = {
     {2300, 1050, 0, 0.03, 0.05, 64}, 1.6, 1.6, 2.8, 5.5, 0.25e-12, 0.60e-12};
 constexpr TensorConstants k8Bit = {
     {2500, 20000, 0, 0.10, 0.7, 64}, 1.7, 1.0, 2.3, 5.0, 0.20e-12, 0.50e-12};
+
+/// FLOPs per clock and SM of 16-bit products whose rows are not all multiples of 16 bytes long: no
+/// unit copies such rows, so threads load them element by element (below 4 bytes) or word by word.
+/// H100's cuBLAS runs CUTLASS kernels for Turing at 85 to 132 TFLOP/s and for Ampere at 194 to 259
+/// then, for rows that differ in one element from ones that run at 800 (data/measurements). All
+/// SMs since Volta load 32 words a clock. Infinity for aligned rows, and on AMD's GPUs.
+double unaligned_flops_per_clock(const Gemm& gemm, const Kernel& kernel, const Chip& chip) {
+  constexpr double kByElement = 400, kByWord = 900;
+  const bool plain = kernel.scheme == QuantScheme::kNone && dtype_bits(kernel.dtype) == 16;
+  if (!plain || gemm.row_alignment >= 8 || chip.amd) return 1e30;
+  return gemm.row_alignment == 1 ? kByElement : kByWord;
+}
 
 /// Copies of the weight over which a benchmark of this software alternates.
 double weight_copies(const Conditions& conditions, double weight_bytes, const Chip& chip) {
@@ -215,12 +228,16 @@ LawTime single_precision_law(const Kernel& kernel, const Chip& chip, const Condi
 }
 
 LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
-  const Sizes sizes(gemm_of(kernel));
+  const Gemm gemm = gemm_of(kernel);
+  const Sizes sizes(gemm);
   const DType dtype = kernel.compute_dtype();
   const TensorConstants& c = dtype_bits(dtype) >= 16 ? k16Bit : k8Bit;
   const double rate = chip.device.matmul_peak(dtype);
-  const double per_clock = rate / (chip.sms * chip.clock_hz);
-  const double power = (chip.hbm ? c.energy_hbm : c.energy_gddr) * rate / chip.board_power_w;
+  const double limit = unaligned_flops_per_clock(gemm, kernel, chip);
+  const bool by_element = limit < 1e30 && gemm.row_alignment == 1;
+  const double per_clock = std::min(rate / (chip.sms * chip.clock_hz), limit);
+  const double power = (chip.hbm ? c.energy_hbm : c.energy_gddr) * per_clock * chip.sms *
+                       chip.clock_hz / chip.board_power_w;
   // A step takes so much longer (layers of experts, docs/law_study.md).
   const double conversion = converts_weights(kernel) ? 1.5 : 1;
   const auto step_cycles = [&](Tile, double area, double busy) {
@@ -229,10 +246,13 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   };
   BlockCost whole_waves = c.block;
   whole_waves.idle_share = 1;
-  const Blocks best =
-      conditions.software == Software::kPipeWeave
-          ? best_blocks(sizes, kLargeTiles, kNoSplits, 0, whole_waves, chip.sms, step_cycles)
-          : best_blocks(sizes, kTensorTiles, kTensorSplits, 0, c.block, chip.sms, step_cycles);
+  const auto blocks = [&](const auto& tiles, const auto& splits, const BlockCost& cost) {
+    return best_blocks(sizes, tiles, splits, 0, cost, chip.sms, step_cycles);
+  };
+  const Blocks best = conditions.software == Software::kPipeWeave
+                          ? blocks(kLargeTiles, kNoSplits, whole_waves)
+                      : by_element ? blocks(kLargeTiles, kTensorSplits, c.block)
+                                   : blocks(kTensorTiles, kTensorSplits, c.block);
   const auto bytes = static_cast<double>(kernel.bytes());
   const double weight_bytes =
       sizes.batch * sizes.n * sizes.k * static_cast<double>(weight_bits(kernel)) / 8;

@@ -11,8 +11,7 @@ namespace {
 /// DRAM bandwidth that streaming kernels reach, over that of the data sheet: 0.90 to 0.96 with HBM
 /// (P100, the first with it, 0.79), 0.77 to 0.83 with GDDR; on AMD's GPUs 0.77 to 0.83 with HBM.
 double stream_bytes_per_s(const Chip& chip) {
-  const bool amd = chip.gpu.architecture >= Architecture::kGcn5;
-  return (chip.hbm ? (amd ? 0.80 : 0.90) : 0.79) * chip.device.memory_bytes_per_s;
+  return (chip.hbm ? (chip.amd ? 0.80 : 0.90) : 0.79) * chip.device.memory_bytes_per_s;
 }
 
 /// Seconds for all bytes but those that stay in L2 between the calls.
@@ -30,6 +29,29 @@ double vector_s(const Kernel& kernel, const Chip& chip) {
   return static_cast<double>(kernel.flops) / peak;
 }
 
+/// What the SMs do for the rows of softmax and norms, beside moving them. Fitted on PyTorch's
+/// kernels on H100 (data/measurements, torch_ops).
+struct RowCost {
+  double row, column;   ///< cycles of an SM per row and per element, with four schedulers
+  double start, chain;  ///< cycles of one row, and per element of it, that nothing shortens
+};
+constexpr RowCost kNormRow = {330, 0.33, 0, 3.2};      // a block per row: running mean and variance
+constexpr RowCost kShortSoftmax = {10, 0.45, 0, 2.2};  // a warp per row
+constexpr RowCost kLongSoftmax = {300, 0.61, 1850, 0.4};  // a block per row, three passes
+
+/// Seconds of the SMs: of all rows, and at least those of one row, which no other SM shortens.
+double rows_on_sms_s(const RowCost& cost, double rows, double columns, const Chip& chip) {
+  const double schedulers = static_cast<double>(chip.gpu.schedulers_per_sm) / 4;
+  const double all = rows * (cost.row + cost.column * columns) / (chip.sms * schedulers);
+  return chip.seconds(std::max(all, cost.start + cost.chain * columns));
+}
+
+/// Both overlap, but not fully.
+double overlapped(double a, double b) {
+  const auto power = [](double x) { return x * x * std::sqrt(x); };
+  return std::pow(power(a) + power(b), 1 / 2.5);
+}
+
 }  // namespace
 
 LawTime stream_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
@@ -41,13 +63,15 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const auto& rows = std::get<Rows>(kernel.shape);
   const bool softmax = rows.function == Rows::Function::kSoftmax;
   const double traffic = traffic_s(static_cast<double>(kernel.bytes()), chip);
-  const double once = kLatencyFloor + std::max(traffic, vector_s(kernel, chip));
+  const auto count = static_cast<double>(rows.rows), columns = static_cast<double>(rows.columns);
   // Softmax keeps rows of up to 1024 columns in registers (PyTorch's persistent kernel).
   constexpr int64_t kInRegisters = 1024;
-  if (softmax && rows.columns <= kInRegisters) return {once};
+  const bool once = softmax && rows.columns <= kInRegisters;
+  const RowCost& cost = !softmax ? kNormRow : once ? kShortSoftmax : kLongSoftmax;
+  const double sms_s = rows_on_sms_s(cost, count, columns, chip);
+  if (once) return {kLatencyFloor + overlapped(traffic, sms_s)};
   // The input is read a second time: from L2, or from DRAM where the rows of all blocks in flight
   // do not fit into L2.
-  const auto columns = static_cast<double>(rows.columns);
   const double row_bytes =
       static_cast<double>(kernel.read_bytes) / static_cast<double>(std::max<int64_t>(1, rows.rows));
   const double block_threads = std::clamp(columns / 4, 32.0, 1024.0);
@@ -60,7 +84,7 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const auto input = static_cast<double>(kernel.read_bytes);
   const double again =
       input / chip.l2_bytes_per_s(16) + 0.8 * miss * input / stream_bytes_per_s(chip);
-  return {once + (softmax ? 1.3 : 1.0) * again};
+  return {kLatencyFloor + overlapped(traffic + (softmax ? 1.3 : 1.0) * again, sms_s)};
 }
 
 }  // namespace tilecast

@@ -60,6 +60,7 @@ constexpr auto kLowPrecision = std::to_array<F>({
     {"is_block_scaled",
      [](const Inputs& x) { return flag(x.kernel.scheme == QuantScheme::kFp8Block); }},
     {"log2_batch", [](const Inputs& x) { return log2_of(x.gemm.batch); }},
+    {"row_alignment", [](const Inputs& x) { return log2_of(x.gemm.row_alignment); }},
 });
 
 using Single = FeatureTable<kProduct, kSinglePrecision>;
