@@ -52,13 +52,15 @@ Graph build_graph(const Model& model, const Request& request, const Precision& p
   if (model.has_modules)
     graph = decompose(std::move(graph),
                       {.fused_attention = request.execution.attention == AttentionKind::kFlash,
-                       .training = training});
+                       .training = training,
+                       .autocast = precision.autocast});
   graph.name = model.name;
-  if (training && model.has_modules && request.loss != Loss::kNone)
-    add_loss(graph, {.upcast = model.decoder.has_value(),
-                     .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly});
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) quantize_linears(graph, precision.scheme_of);
+  if (training && model.has_modules && request.loss != Loss::kNone)
+    add_loss(graph, {.upcast = model.decoder.has_value(),
+                     .autocast = precision.autocast,
+                     .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly});
   if (training) add_backward(graph, request.checkpointing);
   if (request.execution.fusion == Fusion::kPointwise) fuse_pointwise(graph);
   // fp16 needs a GradScaler against underflow of gradients; bf16 does not.

@@ -44,9 +44,9 @@ MemoryForecast forecast_memory(const Graph& graph, const PassSetup& setup) {
   memory.gradients_bytes = plan.gradients_bytes;
   memory.optimizer_bytes = plan.optimizer_bytes;
   memory.activations_bytes = checked_add(plan.activations_bytes, plan.inputs_bytes);
-  memory.workspace_bytes =
-      workspace_bytes(stack, has_large_workspace(device), setup.request.mode == Mode::kTraining);
-  memory.framework_bytes = stack.framework_bytes;
+  const bool training = setup.request.mode == Mode::kTraining;
+  memory.workspace_bytes = workspace_bytes(stack, has_large_workspace(device), training);
+  memory.framework_bytes = framework_bytes(stack, training);
   memory.stack = stack.name;
   memory.device_bytes = device.memory_bytes;
   memory.at_peak = parts_of(plan.peak.by_use);

@@ -43,6 +43,7 @@ struct Tensor {
   TensorId storage = -1;  ///< the tensor that owns the memory: this one, or the base of a view
   int32_t segment = -1;   ///< the segment that it belongs to; -1: outside of all segments
   bool cached = false;    ///< autocast's cached copy of a weight, kept until the forward pass ends
+  bool frozen = false;    ///< a weight without gradient and optimizer state
   bool held = false;      ///< a Python variable keeps it beyond its last reader: find_lifetimes
 
   bool operator==(const Tensor&) const = default;

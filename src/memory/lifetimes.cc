@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "memory/structure.h"
 
 namespace tilecast {
 namespace {
@@ -27,7 +28,8 @@ struct BlockOfSteps {  // one repetition of a segment
 
 class Walk {
  public:
-  Walk(const Graph& graph, const CourseOptions& options) : graph_(graph), options_(options) {
+  Walk(const Graph& graph, const CourseOptions& options)
+      : graph_(graph), options_(options), storage_(find_storage(graph)) {
     size_t total = 0;
     offsets_.reserve(graph.tensors.size());
     for (const Tensor& tensor : graph.tensors) {
@@ -37,7 +39,6 @@ class Walk {
     instances_.resize(total);
     has_variables_ = std::any_of(graph.tensors.begin(), graph.tensors.end(),
                                  [](const Tensor& tensor) { return tensor.held; });
-    find_storage();
   }
 
   Lifetimes run() {
@@ -58,31 +59,7 @@ class Walk {
                                                 : repeat);
   }
 
-  /// The tensors that own memory. A node that takes time only passes its input on.
-  void find_storage() {
-    storage_.resize(graph_.tensors.size());
-    for (size_t t = 0; t < storage_.size(); ++t) storage_[t] = graph_.tensors[t].storage;
-    for (const Node& node : graph_.nodes) {
-      for (const TensorId id : node.outputs) {
-        const Tensor& out = graph_.tensor(id);
-        if (out.storage != id) {
-          storage_[static_cast<size_t>(id)] = storage_[static_cast<size_t>(out.storage)];
-        } else if (node.counts == Counts::kTimeOnly) {
-          storage_[static_cast<size_t>(id)] = passed_on(node, out);
-        }
-      }
-    }
-  }
-
-  /// The memory of the last input that could be the output; -1 if there is none.
-  TensorId passed_on(const Node& node, const Tensor& out) const {
-    for (auto id = node.inputs.rbegin(); id != node.inputs.rend(); ++id) {
-      const Tensor& input = graph_.tensor(*id);
-      if (input.dtype == out.dtype && element_count(input.shape) == element_count(out.shape))
-        return storage_[static_cast<size_t>(*id)];
-    }
-    return -1;
-  }
+  int32_t current_block() const { return static_cast<int32_t>(blocks_.size()) - 1; }
 
   /// nullptr if the tensor has no memory.
   Instance* instance(TensorId id, int32_t repetition) {
@@ -96,10 +73,9 @@ class Walk {
   void touch(TensorId id, int32_t repetition, bool carried = false) {
     Instance* const found = instance(id, repetition);
     if (found == nullptr) return;
-    const auto block = static_cast<int32_t>(blocks_.size()) - 1;
     found->last = step_;
-    found->last_block = block;
-    if (!carried && block != found->born_block) found->carried_only = false;
+    found->last_block = current_block();
+    if (!carried && found->last_block != found->born_block) found->carried_only = false;
   }
 
   /// Touches the instance of tensor `id` that the body of `segment` reads in a repetition.
@@ -129,9 +105,10 @@ class Walk {
       const Node& node = graph_.nodes[static_cast<size_t>(n)];
       blocks_.back().phase = node.phase;
       if (node.counts == Counts::kTimeOnly) continue;
-      if (node.phase != Phase::kForward) end_forward();
+      if (node.phase != Phase::kForward) end_forward(current_block() - 1);
       result_.steps.push_back({n, index, repetition});
       run_node(node, index, repetition);
+      keep_scores(node, index, repetition);
       ++step_;
     }
     blocks_.back().last_step = std::max(step_ - 1, 0);
@@ -155,6 +132,7 @@ class Walk {
       if (node.name.ends_with("residual")) residual = std::max(step, first_step + 1);
       --step;
     }
+    if (has_variables_) hold_layer_inputs(segment, repetition);
     if (index != 1 || repetition + 1 < runs_of(index)) return;
     if (embeddings_.empty() && has_variables_) {  // not tables but, of images, a convolution
       for (const Carry& carry : segment.carries) embeddings_.push_back(carry.initial);
@@ -162,12 +140,36 @@ class Walk {
     for (const TensorId id : embeddings_) hold(id, 0, step_ - 1);
   }
 
+  /// `hidden = layer(hidden)`: the variable of the caller keeps the input until the layer returns.
+  /// Where a body has several layers, only the first one's input is known, and not held.
+  void hold_layer_inputs(const Segment& segment, int32_t repetition) {
+    if (!is_one_layer(graph_, segment)) return;
+    --step_;  // the last of the layer
+    for (const Carry& carry : segment.carries) {
+      if (repetition > 0) {
+        touch(carry.next, repetition - 1, true);
+      } else {
+        touch(carry.initial, runs_of(graph_.tensor(carry.initial).segment) - 1);
+      }
+    }
+    ++step_;
+  }
+
   void hold(TensorId id, int32_t repetition, int32_t until) {
     Instance* const found = instance(id, repetition);
     if (found == nullptr || found->born < 0 || found->last >= until) return;
     found->last = until;
-    found->last_block = static_cast<int32_t>(blocks_.size()) - 1;
+    found->last_block = current_block();
     if (found->last_block != found->born_block) found->carried_only = false;
+  }
+
+  /// `scores = softmax(scores, dtype=torch.float32).to(dtype)`: the variable keeps the scores while
+  /// they are cast, through the softmax and the cast back.
+  void keep_scores(const Node& node, int32_t index, int32_t repetition) {
+    const bool softmax = node.attention_core && node.phase == Phase::kForward &&
+                         node.name.find("softmax") != std::string::npos;
+    if (!softmax || scores_ < 0) scores_ = softmax ? node.inputs[0] : -1;
+    if (softmax) read(index, scores_, repetition);
   }
 
   void run_node(const Node& node, int32_t index, int32_t repetition) {
@@ -179,10 +181,10 @@ class Walk {
       if (made == nullptr) continue;
       if (storage_[static_cast<size_t>(id)] == id) {
         made->born = step_;
-        made->born_block = static_cast<int32_t>(blocks_.size()) - 1;
+        made->born_block = current_block();
       }
       made->last = std::max(made->last, step_);
-      made->last_block = std::max(made->last_block, static_cast<int32_t>(blocks_.size()) - 1);
+      made->last_block = std::max(made->last_block, current_block());
     }
   }
 
@@ -206,24 +208,21 @@ class Walk {
     accumulations_.push_back(
         {total, instance(total, mirrored), own ? instance(added, repetition) : nullptr,
          tensor_bytes(graph_.tensor(total)), own ? tensor_bytes(graph_.tensor(owner)) : 0, step_,
-         static_cast<int32_t>(blocks_.size()) - 1});
-  }
-
-  /// autograd adds the gradients of a weight that is used twice to a new tensor.
-  void sum_of_tied(const Accumulation& a) {
-    const auto use = MemoryUse::kTemporaries;
-    result_.lifetimes.push_back({a.total_id, block_bytes(a.total_bytes), use, a.step, a.step});
+         current_block()});
   }
 
   /// The first gradient of a parameter becomes the stored one if nothing else reads it.
   void settle_gradients() {
     for (const Accumulation& a : accumulations_) {
-      if (a.total->born >= 0) sum_of_tied(a);
+      // autograd adds the gradients of a weight that is used twice to a new tensor.
+      if (a.total->born >= 0)
+        result_.lifetimes.push_back(
+            {a.total_id, block_bytes(a.total_bytes), MemoryUse::kTemporaries, a.step, a.step});
       if (options_.zero_grad == ZeroGrad::kZeros || a.total->born >= 0) continue;
       a.total->born = a.step;
       a.total->born_block = a.block;
       a.total->last = step_ - 1;
-      a.total->last_block = static_cast<int32_t>(blocks_.size()) - 1;
+      a.total->last_block = current_block();
       a.total->carried_only = false;
       if (a.added == nullptr || a.added->last != a.step || a.added->gradient_from >= 0 ||
           a.added_bytes != a.total_bytes)
@@ -237,7 +236,7 @@ class Walk {
   }
 
   /// Autocast keeps its copies of weights until the forward pass ends.
-  void end_forward() {
+  void end_forward(int32_t last_block) {
     if (forward_ended_) return;
     forward_ended_ = true;
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
@@ -246,7 +245,7 @@ class Walk {
         Instance& copy = instances_[offsets_[t] + static_cast<size_t>(r)];
         if (copy.born < 0) continue;
         copy.last = std::max(copy.last, step_ - 1);
-        copy.last_block = std::max(copy.last_block, static_cast<int32_t>(blocks_.size()) - 2);
+        copy.last_block = std::max(copy.last_block, last_block);
         copy.carried_only = false;
       }
     }
@@ -254,7 +253,7 @@ class Walk {
 
   /// Outputs and losses live to the end of the backward pass, or of inference.
   void keep_outputs() {
-    end_forward();
+    end_forward(current_block());
     int32_t end = step_ - 1;
     for (size_t i = 0; i < result_.steps.size(); ++i) {
       const Node& node = graph_.nodes[static_cast<size_t>(result_.steps[i].node)];
@@ -328,14 +327,15 @@ class Walk {
 
   const Graph& graph_;
   const CourseOptions options_;
-  std::vector<TensorId> storage_;  ///< by tensor: the one that owns its memory; -1: none
-  std::vector<size_t> offsets_;    ///< by tensor: its first instance
+  const std::vector<TensorId> storage_;
+  std::vector<size_t> offsets_;  ///< by tensor: its first instance
   std::vector<Instance> instances_;
   std::vector<BlockOfSteps> blocks_;
   std::vector<Accumulation> accumulations_;
   std::vector<bool> is_output_;
   std::vector<TensorId> embeddings_;  ///< that variables hold
   Lifetimes result_;
+  TensorId scores_ = -1;  ///< of attention, while their softmax is computed; -1: none
   int32_t step_ = 0;
   bool forward_ended_ = false;
   bool has_variables_ = false;  ///< of PyTorch's code, not of serving software

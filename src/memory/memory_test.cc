@@ -1,9 +1,13 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "importers/model.h"
 #include "memory/allocator.h"
 #include "memory/plan.h"
 #include "memory/replay.h"
+#include "memory/stack.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
@@ -194,6 +198,100 @@ TEST(Loss, KeepsLogitsLogProbabilitiesAndTheirGradients) {
   // In the backward pass of log_softmax: logits, log-probabilities, two gradients; the loss.
   EXPECT_EQ(of(plan, MemoryUse::kLoss), 4 * kTensor + 512);
   EXPECT_EQ(of(plan, MemoryUse::kInputs), kTensor + 8 * 64) << "x and labels";
+}
+
+/// Attention of 2 query heads to `kv_heads` key heads, one sequence of 64 tokens, heads of 64.
+Graph attention(const char* dtype, int kv_heads, bool causal_mask, const EagerForm& form) {
+  const std::string text = fmt::format(
+      "input q: {0}[1, 2, 64, 64]\ninput k: {0}[1, {1}, 64, 64]\ninput v: {0}[1, {1}, 64, 64]\n"
+      "{2}y = sdpa(q, k, v{3}) {{softmax_fp32=1, causal=1, scale=\"none\"}}\noutput y\n",
+      dtype, kv_heads, causal_mask ? fmt::format("input m: {}[1, 1, 64, 64]\n", dtype) : "",
+      causal_mask ? ", m" : "");
+  return decompose(parse_graph(text, "g"), form);
+}
+
+std::vector<std::string> ops_of(const Graph& graph) {
+  std::vector<std::string> ops;
+  for (const Node& node : graph.nodes) {
+    if (op_def(node.op).work != nullptr) ops.emplace_back(op_def(node.op).name);
+  }
+  return ops;
+}
+
+TEST(Softmax, IsCastToFp32AndBack) {
+  using Ops = std::vector<std::string>;
+  const Graph bf16 = attention("bf16", 2, true, {});
+  EXPECT_EQ(ops_of(bf16), (Ops{"matmul", "add", "cast", "softmax", "cast", "matmul", "copy"}));
+  // The kernel reads FP16 and writes FP32.
+  EXPECT_EQ(ops_of(attention("fp16", 2, true, {})),
+            (Ops{"matmul", "add", "softmax", "cast", "matmul", "copy"}));
+  EXPECT_EQ(ops_of(attention("fp32", 2, true, {})),
+            (Ops{"matmul", "add", "softmax", "matmul", "copy"}));
+  // During the softmax: masked scores (2 bytes), their copy and the result (4 bytes each) of 2
+  // heads.
+  const MemoryPlan plan = plan_memory(bf16);
+  EXPECT_EQ(of(plan, MemoryUse::kTemporaries), (2 + 4 + 4) * 2 * 64 * 64);
+}
+
+TEST(Softmax, GradientsPassTheCasts) {
+  Graph graph = attention("fp16", 2, true, {.training = true});
+  graph.tensors[0].kind = TensorKind::kWeight;  // q
+  add_backward(graph);
+  bool found = false;
+  for (const Node& node : graph.nodes) {
+    if (node.op != require_op("softmax_backward")) continue;
+    found = true;
+    EXPECT_EQ(graph.tensor(node.inputs[0]).dtype, DType::kFp32);
+    EXPECT_EQ(graph.tensor(node.outputs[0]).dtype, DType::kFp16) << "the kernel converts";
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(FusedAttention, OfFp32WithSharedKeyHeadsRunsStepByStep) {
+  const EagerForm fused{.fused_attention = true};
+  const auto is_fused = [](const Graph& graph) {
+    const std::vector<std::string> ops = ops_of(graph);
+    return std::find(ops.begin(), ops.end(), "attention") != ops.end();
+  };
+  EXPECT_FALSE(is_fused(attention("fp32", 1, false, fused)));
+  EXPECT_TRUE(is_fused(attention("fp32", 2, false, fused)));
+  EXPECT_TRUE(is_fused(attention("bf16", 1, false, fused)));
+  EXPECT_TRUE(is_fused(attention("fp32", 1, true, fused))) << "a mask: keys are repeated";
+  EXPECT_TRUE(is_fused(attention("fp32", 1, false, {.fused_attention = true, .autocast = true})));
+}
+
+TEST(MemoryCourse, FrozenWeightsHaveNoGradientAndNoState) {
+  Graph graph = parse_graph(
+      "input x: fp32[64, 64]\nweight w: fp32[64, 64]\nweight u: fp32[64, 64]\nh = linear(x, w)\n"
+      "y = linear(h, u)\noutput y\n",
+      "g");
+  graph.tensors[1].frozen = true;  // w
+  add_backward(graph);
+  add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
+  const MemoryPlan plan = plan_memory(graph);
+  EXPECT_EQ(plan.weights_bytes, 2 * kTensor);
+  EXPECT_EQ(plan.gradients_bytes, kTensor);
+  EXPECT_EQ(plan.optimizer_bytes, 2 * kTensor);
+}
+
+TEST(MemoryCourse, ExpertsKeepTheirRows) {
+  // 64 tokens, 2 of 4 experts each: 128 rows of x (64), gate and up (2 x 32), the activation and
+  // its product (32 each) and the result (64).
+  Graph graph = decompose(
+      parse_graph("input x: fp32[64, 64]\nweight u: fp32[4, 64, 64]\nweight d: fp32[4, 64, 32]\n"
+                  "y = experts(x, u, d) {top_k=2}\noutput y\n",
+                  "g"),
+      {.training = true});
+  add_backward(graph);
+  EXPECT_EQ(of(plan_memory(graph), MemoryUse::kActivations), 4 * 128 * (64 + 64 + 32 + 32 + 64));
+}
+
+TEST(SoftwareStack, SumsWhatWasMeasured) {
+  // Steps of fresh processes on an H100: context_bytes of models.3.csv.
+  EXPECT_EQ(framework_bytes(default_stack(), false), 728563712) << "llama-3.2-1b inference";
+  EXPECT_EQ(framework_bytes(default_stack(), true), 787283968) << "gpt2_large training, FP32";
+  EXPECT_EQ(workspace_bytes(default_stack(), true, false), 32 * kMiB);
+  EXPECT_EQ(workspace_bytes(default_stack(), true, true), 64 * kMiB);
 }
 
 }  // namespace

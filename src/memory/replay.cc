@@ -57,7 +57,8 @@ class Replay {
     std::vector<int64_t> bytes;
     int64_t elements = 0;
     for (const Tensor& tensor : graph_.tensors) {
-      if (tensor.kind != TensorKind::kWeight || tensor.dtype != flat.dtype) continue;
+      if (tensor.kind != TensorKind::kWeight || tensor.frozen || tensor.dtype != flat.dtype)
+        continue;
       const int64_t repeat = graph_.repeat_of(tensor.segment);
       elements += element_count(tensor.shape) * repeat;
       bytes.insert(bytes.end(), static_cast<size_t>(repeat), tensor_bytes(tensor));

@@ -11,7 +11,7 @@ GradientBuilder::GradientBuilder(Graph& graph) : graph_(graph), builder_(graph) 
 void GradientBuilder::mark_requires_grad() {
   requires_grad_.assign(graph_.tensors.size(), false);
   for (size_t i = 0; i < graph_.tensors.size(); ++i)
-    requires_grad_[i] = graph_.tensors[i].kind == TensorKind::kWeight;
+    requires_grad_[i] = graph_.tensors[i].kind == TensorKind::kWeight && !graph_.tensors[i].frozen;
   // From the second repetition on, a carried tensor replaces the segment's first input. If the
   // carried tensor requires a gradient, so does that input, even if it is an input of the model.
   // Each iteration propagates this by one segment.

@@ -115,7 +115,7 @@ std::vector<OpDef> loss_ops() {
        .infer = infer_same,
        .work = work_log_softmax,
        .backward = backward_log_softmax,
-       .autocast = AutocastClass::kFp32,
+       .autocast = AutocastClass::kPromote,
        .example = "x: fp32[64, 256]"},
       {.name = "log_softmax_backward",
        .doc = "backward of log_softmax, from dy and y",

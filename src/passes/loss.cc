@@ -42,7 +42,10 @@ void add_loss(Graph& graph, const LossForm& form) {
     const TensorId labels = b.input("labels", std::move(rows), DType::kInt64);
     if (form.upcast && graph.tensor(x).dtype != DType::kFp32)
       x = b.op("cast", {x}, "loss.upcast", {{"dtype", DType::kFp32}});
-    const TensorId log_probabilities = b.op("log_softmax", {x}, "loss.log_softmax");
+    // cross_entropy states the dtype of log_softmax, so autocast leaves it, but casts for nll_loss.
+    TensorId log_probabilities = b.op("log_softmax", {x}, "loss.log_softmax");
+    if (form.autocast && graph.tensor(x).dtype != DType::kFp32)
+      log_probabilities = b.op("cast", {log_probabilities}, "loss.cast", {{"dtype", DType::kFp32}});
     graph.losses.push_back(b.op("nll_loss", {log_probabilities, labels}, "loss.nll_loss"));
   }
   validate_if_debug(graph);

@@ -92,7 +92,7 @@ struct Group {
 std::vector<Group> groups_of(const Graph& graph, OptimizerImpl impl) {
   std::map<std::pair<DType, int64_t>, int64_t> counts;  // of updates, or of elements
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.kind != TensorKind::kWeight) continue;
+    if (tensor.kind != TensorKind::kWeight || tensor.frozen) continue;
     const int64_t elements = element_count(tensor.shape), repeat = graph.repeat_of(tensor.segment);
     const bool loop = impl == OptimizerImpl::kForLoop;
     int64_t& count = counts[{tensor.dtype, loop ? elements : 0}];

@@ -23,6 +23,7 @@ Graph shard(const Graph& modules, int64_t ranks);
 /// nothing is added. `counts` says whether its kernels take time.
 struct LossForm {
   bool upcast = false;
+  bool autocast = false;  ///< the logits were computed under autocast
   Counts counts = Counts::kAll;
 };
 void add_loss(Graph& graph, const LossForm& form);

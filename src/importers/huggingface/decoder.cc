@@ -50,7 +50,8 @@ class DecoderGraph {
 
  private:
   TensorId norm(TensorId x, const std::string& name) {
-    return c_.norm == DecoderConfig::Norm::kRms ? f_.rms_norm(x, name) : f_.layer_norm(x, name);
+    return c_.norm == DecoderConfig::Norm::kRms ? f_.rms_norm(x, name, true, c_.wide_norm_weight)
+                                                : f_.layer_norm(x, name);
   }
 
   TensorId rotate(TensorId x, const std::string& name) {
@@ -62,7 +63,8 @@ class DecoderGraph {
   TensorId heads_of(TensorId x, int64_t heads, const std::string& norm_name) {
     if (!c_.qk_norm || norm_name.empty()) return f_.split_heads(x, heads);
     const TensorId wide = f_.view(x, {request_.batch, request_.seq, heads, c_.head_dim});
-    return f_.split_heads(f_.rms_norm(wide, norm_name, c_.qk_norm_weight), heads);
+    return f_.split_heads(f_.rms_norm(wide, norm_name, c_.qk_norm_weight, c_.wide_norm_weight),
+                          heads);
   }
 
   TensorId attention(TensorId x, size_t index) {
@@ -103,6 +105,7 @@ class DecoderGraph {
     if (c_.attention_softcap) attributes.push_back({"softcap", 1});
     if (c_.attention_dropout) attributes.push_back({"dropout", 1});
     if (c_.sinks) attributes.push_back({"sinks", 1});
+    if (c_.softmax_fp32) attributes.push_back({"softmax_fp32", 1});
     return f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(further));
   }
 
@@ -126,6 +129,7 @@ class DecoderGraph {
         p + "kv_b_proj.weight", {c_.heads * (l.qk_nope_head_dim + l.v_head_dim), l.kv_lora_rank}, 0,
         f_.outputs(l.qk_nope_head_dim + l.v_head_dim, {c_.heads}));
     std::vector<Attribute> attributes = {{"causal", 1}, {"rope_dim", l.qk_rope_head_dim}};
+    if (c_.softmax_fp32) attributes.push_back({"softmax_fp32", 1});
     if (c_.attention_dropout) attributes.push_back({"dropout", 1});
     return f_.op("latent_attention", {q, latent, both, kv_b, angles_[0], angles_[1], mask_},
                  p + "attention", std::move(attributes));

@@ -55,6 +55,8 @@ struct DecoderConfig {
   bool rotary = true;
   bool scaled_embedding = false, attention_softcap = false, logit_softcap = false;
   bool tied_embeddings = false, attention_dropout = false;
+  bool wide_norm_weight = false;  ///< RMS norms multiply by the weight in fp32
+  bool softmax_fp32 = true;  ///< eager attention computes the softmax of half precision in fp32
 
   bool is_latent() const { return latent.kv_lora_rank > 0; }
   int64_t v_head_dim() const { return is_latent() ? latent.v_head_dim : head_dim; }

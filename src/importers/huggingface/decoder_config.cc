@@ -144,6 +144,7 @@ void qwen3_moe(const JsonObject& c, DecoderConfig& config) {
 }
 
 void gemma2(const JsonObject& c, DecoderConfig& config) {
+  config.wide_norm_weight = true;
   config.post_norms = config.scaled_embedding = true;
   config.tied_embeddings = c.boolean("tie_word_embeddings", true);
   config.attention_softcap =
@@ -169,7 +170,8 @@ void phi3(const JsonObject& c, DecoderConfig& config) {
 }
 
 void gpt_oss(const JsonObject& c, DecoderConfig& config) {
-  config.sinks = true;
+  config.sinks = config.wide_norm_weight = true;
+  config.softmax_fp32 = false;
   config.qkv_bias = config.out_bias = c.boolean("attention_bias", true);
   read_windows(c, config, "sliding_window", 2);
   read_experts(c, config, {"num_local_experts", "num_experts"}, "intermediate_size");
@@ -218,6 +220,7 @@ void llama4(const JsonObject& c, DecoderConfig& config) {
   config.ffn_dim = c.integer({"intermediate_size_mlp"}, 1, kLargestConfigSize);
   config.qk_norm = c.boolean("use_qk_norm", true);
   config.qk_norm_weight = false;
+  config.softmax_fp32 = false;
   read_windows(c, config, "attention_chunk_size", 4);
 }
 
@@ -245,7 +248,7 @@ void falcon(const JsonObject& c, DecoderConfig& config) {
   config.activation = c.optional_string({"activation"}).value_or("gelu");
   check_activation(c, "activation", config.activation);
   config.norm = DecoderConfig::Norm::kLayer;
-  config.gated_mlp = false;
+  config.gated_mlp = config.softmax_fp32 = false;
   config.fused_qkv = true;
   config.parallel_attention = c.boolean("parallel_attn", true);
   config.rotary = !c.boolean("alibi", false);

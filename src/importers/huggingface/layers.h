@@ -48,7 +48,8 @@ class Layers {
   };
   TensorId linear(TensorId x, const std::string& name, const Linear& options);
   TensorId layer_norm(TensorId x, const std::string& name);
-  TensorId rms_norm(TensorId x, const std::string& name, bool weighted = true);
+  TensorId rms_norm(TensorId x, const std::string& name, bool weighted = true,
+                    bool wide_weight = false);
   /// Returns x if `active` is false (probability 0).
   TensorId dropout(TensorId x, const std::string& name, bool active = true);
   TensorId embedding(TensorId table, TensorId ids, const std::string& name);

@@ -51,7 +51,7 @@ TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, 
     return f.split_heads(f.linear(x, p + name, options), t.heads);
   };
   const TensorId q = project("q_proj"), k = project("k_proj"), v = project("v_proj");
-  std::vector<Attribute> attributes;
+  std::vector<Attribute> attributes = {{"softmax_fp32", 1}};
   std::vector<TensorId> masks;
   if (mask >= 0) {
     attributes.push_back({"causal", 1});
@@ -165,7 +165,7 @@ Graph build_clip(const ClipConfig& c, const GraphRequest& request) {
     const TensorId sum = f.op("reduce_sum", {squares}, name, {{"shape", Shape{request.batch, 1}}});
     return f.op("div", {x, f.op("sqrt", {sum}, name)}, name);
   };
-  const TensorId logits = f.op("gemm", {unit(text, "text_norm"), unit(image, "image_norm")},
+  const TensorId logits = f.op("matmul", {unit(text, "text_norm"), unit(image, "image_norm")},
                                "logits", {{"transpose_b", 1}});
   const TensorId scale = f.weight("logit_scale", {1});
   graph.outputs = {f.op("mul", {logits, f.op("exp", {scale}, "logit_scale")}, "logits.scale")};
