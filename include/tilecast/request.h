@@ -104,6 +104,8 @@ struct Request {
   ZeroGrad zero_grad = ZeroGrad::kSetToNone;
   Loss loss = Loss::kMemory;
   Checkpointing checkpointing = Checkpointing::kNone;
+  int64_t lora_rank = 0;                    ///< of low-rank adapters; 0: all weights are trained
+  std::string lora_targets = "all-linear";  ///< names of linear layers, separated by commas
 
   // For text generation.
   int64_t prompt = 1024;  ///< tokens

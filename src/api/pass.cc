@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "passes/passes.h"
 #include "tilecast/error.h"
 
@@ -49,6 +50,10 @@ Graph build_graph(const Model& model, const Request& request, const Precision& p
   Graph graph = model.build({.batch = request.batch,
                              .seq = *request.seq,
                              .dtype = precision.autocast ? DType::kFp32 : precision.dtype});
+  if (request.lora_rank > 0) {
+    graph.name = model.name;
+    add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
+  }
   if (model.has_modules)
     graph = decompose(std::move(graph),
                       {.fused_attention = request.execution.attention == AttentionKind::kFlash,

@@ -11,6 +11,7 @@
 #include "ops/notation.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -292,6 +293,43 @@ TEST(SoftwareStack, SumsWhatWasMeasured) {
   EXPECT_EQ(framework_bytes(default_stack(), true), 787283968) << "gpt2_large training, FP32";
   EXPECT_EQ(workspace_bytes(default_stack(), true, false), 32 * kMiB);
   EXPECT_EQ(workspace_bytes(default_stack(), true, true), 64 * kMiB);
+}
+
+TEST(Lora, TrainsTheAdaptersOnly) {
+  // "trainable params: 786,432" of peft, rank 8 on c_attn of GPT-2 medium: 24 layers of
+  // 8 (1024 + 3072).
+  constexpr int64_t kTrained = 24 * 8 * (1024 + 3072);
+  Graph graph = load_model("gpt2_med").build({.batch = 1, .seq = 128, .dtype = DType::kBf16});
+  const int64_t base = plan_memory(decompose(graph, {.training = true})).weights_bytes;
+  add_lora(graph, {.rank = 8, .targets = {"c_attn"}});
+  graph = decompose(std::move(graph), {.training = true});
+  add_loss(graph, {.upcast = true});
+  add_backward(graph);
+  add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
+  const MemoryPlan plan = plan_memory(graph);
+  EXPECT_EQ(plan.weights_bytes, base + 4 * kTrained) << "adapters are FP32";
+  EXPECT_EQ(plan.gradients_bytes, 4 * kTrained);
+  EXPECT_EQ(plan.optimizer_bytes, 8 * kTrained);
+}
+
+TEST(Lora, AddsTwoProductsAndNamesWhatItKnows) {
+  const char* const text =
+      "input x: fp32[64, 64]\nweight w: fp32[32, 64]\nweight u: fp32[16, 32]\nh = linear(x, w)\n"
+      "y = linear(h, u)\noutput y\n";
+  Graph graph = parse_graph(text, "g");
+  add_lora(graph, {.rank = 4, .targets = {"all-linear"}});
+  // h, its two products, scale, sum; y is the output layer.
+  EXPECT_EQ(ops_of(graph), (std::vector<std::string>{"linear", "linear", "linear", "mul_scalar",
+                                                     "add", "linear"}));
+  EXPECT_EQ(graph.tensor(graph.nodes[1].inputs[1]).shape, (Shape{4, 64}));
+  EXPECT_EQ(graph.tensor(graph.nodes[2].inputs[1]).shape, (Shape{32, 4}));
+  graph = parse_graph(text, "g");
+  try {
+    add_lora(graph, {.rank = 4, .targets = {"q_proj"}});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'q_proj'"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

@@ -36,6 +36,15 @@ void add_loss(Graph& graph, const LossForm& form);
 /// Error{kUnsupported} if the graph has no weights.
 void add_backward(Graph& graph, Checkpointing checkpointing = Checkpointing::kNone);
 
+/// Freezes all weights of a graph of modules, and adds low-rank adapters to the linear layers whose
+/// last name is one of `targets`; {"all-linear"}: to all but the output layer. Throws Error{kInput}
+/// if no layer has a name.
+struct LoraForm {
+  int64_t rank = 0;
+  std::vector<std::string> targets;
+};
+void add_lora(Graph& graph, const LoraForm& form);
+
 /// Mixed precision as in torch.autocast, for an fp32 graph without backward pass. Matrix products,
 /// convolutions and attention run in `low_precision`: their operands are cast, the stored weights
 /// stay in fp32. Powers, roots, softmax and norms run in fp32, all other operators in the dtype of
