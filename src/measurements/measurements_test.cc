@@ -262,6 +262,7 @@ TEST(OwnLayout, ModelsBringTheSettingsOfTheirSteps) {
   ASSERT_EQ(set.models.size(), 2U);
   EXPECT_EQ(set.models[0].optimizer_impl, "fused");
   EXPECT_TRUE(set.models[0].loss);
+  EXPECT_EQ(set.models[1].optimizer_impl, "foreach") << "as not given: inference has no optimizer";
   EXPECT_FALSE(set.models[1].loss);
 }
 

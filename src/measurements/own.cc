@@ -153,7 +153,7 @@ void read_training(const Row& row, bool of_kit, ModelMeasurement& m) {
     if (dash != std::string::npos) {
       m.optimizer_impl = optimizer.substr(dash + 1);
       if (m.optimizer_impl == "forloop") m.optimizer_impl = "for-loop";
-    } else if (of_kit) {
+    } else if (of_kit && m.optimizer != "none") {
       m.optimizer_impl = "fused";
     }
   }

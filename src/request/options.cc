@@ -10,10 +10,8 @@ namespace tilecast {
 namespace {
 
 std::vector<std::string> software_that_runs_models() {
-  std::vector<std::string> names;
-  for (const std::string& name : choice_names<Software>()) {
-    if (runs_models(static_cast<Software>(names.size()))) names.push_back(name);
-  }
+  std::vector<std::string> names = choice_names<Software>();
+  while (!runs_models(static_cast<Software>(names.size() - 1))) names.pop_back();
   return names;
 }
 
@@ -70,8 +68,7 @@ std::vector<OptionDef> pass_options() {
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.optimizer_impl; }>(),
        .default_value = "foreach",
-       .help = "foreach: one launch a step over all parameters; fused: one kernel; for-loop: one "
-               "parameter after the other",
+       .help = "foreach: a launch for each step; fused: one kernel; for-loop: each parameter alone",
        .choices = choice_names<OptimizerImpl>(),
        .needs = "mode=training"},
       {.name = "zero-grad",
@@ -85,8 +82,7 @@ std::vector<OptionDef> pass_options() {
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.loss; }>(),
        .default_value = "memory",
-       .help = "cross entropy over the logits in training: memory counts its memory only, since "
-               "published times have no loss; full counts its time too",
+       .help = "cross entropy over the logits: memory counts its memory only, full its time too",
        .choices = choice_names<Loss>(),
        .needs = "mode=training"},
       {.name = "checkpointing",
@@ -104,7 +100,6 @@ std::vector<OptionDef> pass_options() {
        .default_value = "0",
        .help = "trains low-rank adapters (LoRA) of this rank; all other weights are frozen",
        .min = 0,
-       .max = 65536,
        .needs = "mode=training"},
       {.name = "lora-targets",
        .kinds = kPasses,
