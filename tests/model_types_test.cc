@@ -148,7 +148,7 @@ bool has_no_gradient(const std::string& weight) {
                      [&](std::string_view part) { return weight.find(part) != std::string::npos; });
 }
 
-/// Every other weight that the forward pass reads is trained.
+/// Every other weight that the forward pass reads and that is not frozen is trained.
 TEST_P(ModelType, TrainsEveryWeight) {
   if (json["type"] == "deepseek_v4") return;  // training is refused
   Graph graph = decompose(modules(), {.training = true});
@@ -156,7 +156,7 @@ TEST_P(ModelType, TrainsEveryWeight) {
   for (const Node& node : graph.nodes) {
     for (const TensorId id : node.inputs) {
       const Tensor& tensor = graph.tensor(id);
-      if (tensor.kind == TensorKind::kWeight && !has_no_gradient(tensor.name))
+      if (tensor.kind == TensorKind::kWeight && !tensor.frozen && !has_no_gradient(tensor.name))
         read.insert(tensor.name);
     }
   }

@@ -47,6 +47,12 @@ FORECASTS = [
     "vit-base --gpu mine.json --predictor roofline",
     "g.tcg --gpu A100",
     "opt --gpu H200 --batch 1 --host-launch-us 0",
+    "gpt2_med --gpu H100 --mode training --checkpointing full --loss full --optimizer adamw --optimizer-impl fused",
+]
+TIMELINES = [
+    "gpt2_med --gpu H100 --mode training --optimizer adamw --zero-grad zeros",
+    "bert_large --gpu T4 --batch 64",
+    "g.tcg --gpu A100",
 ]
 PROMPTS = [
     "llama-3-8b --gpu H100 --prompt 1024 --output 64 --batch 8",
@@ -108,6 +114,9 @@ def main() -> int:
         checks = Checks(str(Path(sys.argv[1]).resolve()), folder)
         for request in FORECASTS:
             checks.command("forecast", "forecast " + request)
+        for request in TIMELINES:
+            text = checks.run(f"forecast {request} --memory-timeline json")
+            checks.check("memory", text, "tilecast forecast --memory-timeline " + request)
         for request in PROMPTS:
             checks.command("prompt", "forecast " + request)
         for request in KERNELS:

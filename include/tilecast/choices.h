@@ -19,6 +19,33 @@ constexpr auto choice_words(Optimizer) {
   return std::array<std::string_view, 4>{"none", "sgd", "adam", "adamw"};
 }
 
+/// PyTorch's implementations of an optimizer's step: one launch a step over all parameters, one
+/// kernel for all steps, or all steps of one parameter after the other.
+enum class OptimizerImpl : uint8_t { kForeach, kFused, kForLoop };
+constexpr auto choice_words(OptimizerImpl) {
+  return std::array<std::string_view, 3>{"foreach", "fused", "for-loop"};
+}
+
+/// What zero_grad does: frees the gradients (set_to_none, the default), or fills them with zeros.
+enum class ZeroGrad : uint8_t { kSetToNone, kZeros };
+constexpr auto choice_words(ZeroGrad) {
+  return std::array<std::string_view, 2>{"set-to-none", "zeros"};
+}
+
+/// Whether training ends in a loss over the logits (cross entropy): not at all, in the memory
+/// alone, or in memory and time. Published times have no loss.
+enum class Loss : uint8_t { kNone, kMemory, kFull };
+constexpr auto choice_words(Loss) {
+  return std::array<std::string_view, 3>{"none", "memory", "full"};
+}
+
+/// What the backward pass computes again instead of keeping it: nothing, the scores and weights of
+/// attention, or whole layers, of which only the inputs are kept.
+enum class Checkpointing : uint8_t { kNone, kSelective, kFull };
+constexpr auto choice_words(Checkpointing) {
+  return std::array<std::string_view, 3>{"none", "selective", "full"};
+}
+
 /// Eager: one kernel for each step of attention. Flash: one fused kernel.
 enum class AttentionKind : uint8_t { kEager, kFlash };
 constexpr auto choice_words(AttentionKind) {

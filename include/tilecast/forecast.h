@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "tilecast/memory.h"
 #include "tilecast/request.h"
 #include "tilecast/warning.h"
 
@@ -74,17 +75,26 @@ struct KernelForecast {
   std::string_view extrapolated_feature;
 };
 
-/// Memory of one rank, in bytes, at its peak.
+/// Memory of one rank, in bytes.
 struct MemoryForecast {
+  /// The largest sum over time, with workspace and framework: at_peak.sum() + workspace_bytes +
+  /// framework_bytes. Its parts need not be at their largest then.
   int64_t peak_bytes = 0;
+  MemoryParts at_peak;
+  std::string peak_phase;  ///< when: "forward", "backward" or "optimizer"
+  std::string peak_node;   ///< the node that runs then
   int64_t weights_bytes = 0;
-  int64_t gradients_bytes = 0;
-  int64_t optimizer_bytes = 0;
-  int64_t activations_bytes = 0;
-  int64_t workspace_bytes = 0;
-  int64_t framework_bytes = 0;
+  int64_t gradients_bytes = 0;    ///< of all parameters
+  int64_t optimizer_bytes = 0;    ///< states
+  int64_t activations_bytes = 0;  ///< the largest sum of tensors that nodes compute, and inputs
+  int64_t workspace_bytes = 0;    ///< of cuBLAS
+  int64_t framework_bytes = 0;    ///< CUDA context and libraries
+  std::string stack;              ///< the software that workspace and framework are of
   int64_t device_bytes = 0;
+  int64_t margin_bytes = 0;  ///< device less peak; below 0 if it does not fit
   bool fits = true;
+  /// What changing one option would do, if asked for: `memory_remedies` (src/api/remedies.h).
+  std::vector<MemoryRemedy> remedies;
   /// The result of `Forecaster::largest_batch` if the model does not fit; nullopt if it fits.
   std::optional<int64_t> largest_batch;
 };
@@ -169,6 +179,11 @@ class Forecaster {
   /// fits, or if the graph fixes the batch.
   std::optional<int64_t> largest_batch(const ModelRef& model, const GpuRef& gpu,
                                        const Request& request) const;
+
+  /// Memory over the steps of one pass, with a simulation of PyTorch's allocator. Takes longer than
+  /// a forecast: every repetition of a layer is a step of its own. Throws Error.
+  MemoryTimeline memory_timeline(const ModelRef& model, const GpuRef& gpu,
+                                 const Request& request) const;
 
   /// Forecasts the kernels of one operator; most operators launch one. Throws Error, also for sizes
   /// that the operator does not have.

@@ -34,6 +34,13 @@ std::string forecast_json(const Forecast& forecast, std::optional<int64_t> large
 /// One line per kernel.
 std::string forecast_csv(const Forecast& forecast);
 
+/// Memory over time: the peak with its contents, then each repetition of the model's segments.
+std::string memory_table(const MemoryTimeline& timeline, const TableStyle& style);
+/// The output of `forecast --memory-timeline json`, schema version 1.
+std::string memory_json(const MemoryTimeline& timeline);
+/// A picture of the parts over time, with the peak's contents.
+std::string memory_svg(const MemoryTimeline& timeline);
+
 /// Time to first token, time per token, memory, and what a prefill and a decode step spend.
 std::string llm_table(const LlmForecast& forecast, const TableStyle& style = {});
 /// The output of `forecast --format json`, with further keys for text generation; see

@@ -104,7 +104,13 @@ struct Request {
   Mode mode = Mode::kInference;
   /// Tokens per sequence; default: the length that the model was made for.
   std::optional<int64_t> seq;
-  Optimizer optimizer = Optimizer::kNone;  ///< training only
+  Optimizer optimizer = Optimizer::kNone;                  ///< training only, also the next four
+  OptimizerImpl optimizer_impl = OptimizerImpl::kForeach;  ///< PyTorch's default on GPUs
+  ZeroGrad zero_grad = ZeroGrad::kSetToNone;
+  Loss loss = Loss::kMemory;
+  Checkpointing checkpointing = Checkpointing::kNone;
+  int64_t lora_rank = 0;                    ///< of low-rank adapters; 0: all weights are trained
+  std::string lora_targets = "all-linear";  ///< names of linear layers, separated by commas
 
   // For text generation.
   int64_t prompt = 1024;  ///< tokens

@@ -9,6 +9,7 @@
 #include "api/expert_precision.h"
 #include "api/fit.h"
 #include "api/internal.h"
+#include "api/pass.h"
 #include "api/precision.h"
 #include "api/timing.h"
 #include "api/warnings.h"
@@ -24,100 +25,6 @@
 
 namespace tilecast {
 namespace {
-
-PrecisionRequest precision_request(const Request& request) {
-  return {.asked = request.execution.dtype,
-          .fallback = DType::kFp32,  // the dtype of published whole-model measurements
-          .training = request.mode == Mode::kTraining};
-}
-
-void check_pass(const Request& request) {
-  if (request.kind != RequestKind::kPass)
-    throw Error(ErrorKind::kInput, "expected a request for one pass; use forecast_llm for prompts");
-  check_request(request);
-}
-
-void check_model(const Model& model, const Request& request, int64_t seq) {
-  const Execution& e = request.execution;
-  if (e.dp != 1 || e.tp != 1 || e.pp != 1 || e.microbatches != 1)
-    throw Error(ErrorKind::kUnsupported,
-                "forecasts over several GPUs are not available yet; leave `dp`, `tp`, `pp` and "
-                "`microbatches` at 1");
-  if (model.fixed_dtype && (request.seq || request.batch != 1))
-    throw Error(ErrorKind::kInput, fmt::format("{}: a graph file fixes its shapes; omit `batch` "
-                                               "and `seq`, or change the shapes in the file",
-                                               model.name));
-  if (e.attention == AttentionKind::kFlash && !model.has_fused_attention)
-    throw Error(ErrorKind::kUnsupported,
-                fmt::format("`attention` flash: '{}' is forecast with eager attention only",
-                            model.family.empty() ? model.format : model.family));
-  if (model.fixed_seq && request.seq && seq != model.default_seq)
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the config fixes the length at {} tokens; omit `seq`", model.name,
-                            model.default_seq));
-  if (model.max_positions && seq > *model.max_positions)
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: a sequence of {} tokens is longer than the model's {} positions; "
-                            "use `seq` {} or less",
-                            model.name, seq, *model.max_positions, *model.max_positions));
-}
-
-Graph build_graph(const Model& model, const Request& request, int64_t seq,
-                  const Precision& precision) {
-  const bool training = request.mode == Mode::kTraining;
-  Graph graph = model.build({.batch = request.batch,
-                             .seq = seq,
-                             .dtype = precision.autocast ? DType::kFp32 : precision.dtype});
-  if (model.has_modules)
-    graph = decompose(std::move(graph),
-                      {.fused_attention = request.execution.attention == AttentionKind::kFlash,
-                       .training = training});
-  graph.name = model.name;
-  if (precision.autocast) autocast(graph, precision.dtype);
-  if (precision.scheme_of) quantize_linears(graph, precision.scheme_of);
-  if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
-  if (training) add_backward(graph);
-  if (request.execution.fusion == Fusion::kPointwise) fuse_pointwise(graph);
-  // fp16 needs a GradScaler against underflow of gradients; bf16 does not.
-  add_optimizer(graph, {.optimizer = request.optimizer,
-                        .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16});
-  return graph;
-}
-
-MemoryForecast forecast_memory(const Graph& graph, const Device& device) {
-  const MemoryPlan plan = plan_memory(graph);
-  MemoryForecast memory;
-  memory.weights_bytes = plan.weights_bytes;
-  memory.gradients_bytes = plan.gradients_bytes;
-  memory.optimizer_bytes = plan.optimizer_bytes;
-  memory.activations_bytes = checked_add(plan.activations_bytes, plan.inputs_bytes);
-  memory.workspace_bytes = kWorkspaceBytes;
-  memory.framework_bytes = kFrameworkBytes;
-  memory.device_bytes = device.memory_bytes;
-  for (int64_t part : {memory.weights_bytes, memory.gradients_bytes, memory.optimizer_bytes,
-                       memory.activations_bytes, memory.workspace_bytes, memory.framework_bytes})
-    memory.peak_bytes = checked_add(memory.peak_bytes, part);
-  memory.fits = memory.peak_bytes <= device.memory_bytes;
-  return memory;
-}
-
-/// nullopt if not even one sequence fits.
-std::optional<int64_t> largest_fitting_batch(const Model& model, const Device& device,
-                                             Request request, int64_t seq,
-                                             const Precision& precision,
-                                             std::optional<BatchBytes> too_many) {
-  const auto peak_bytes = [&](int64_t batch) {
-    request.batch = batch;
-    try {
-      return forecast_memory(build_graph(model, request, seq, precision), device).peak_bytes;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kInput) throw;
-      return std::numeric_limits<int64_t>::max();  // overflows 64 bits
-    }
-  };
-  const int64_t largest = largest_within(device.memory_bytes, peak_bytes, too_many);
-  return largest == 0 ? std::nullopt : std::optional(largest);
-}
 
 /// The graph of a pass, its program and its times. It can be moved but not copied, because the
 /// program points into the graph.
@@ -204,8 +111,8 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   const Precision precision = resolve_precision(model, device, precision_request(request));
   const Predictor& predictor = impl_->predictor(used.execution.predictor);
   const Conditions conditions{.software = *used.execution.software};
-  const TimedPass pass = time_pass(build_graph(model, request, *used.seq, precision),
-                                   used.execution, predictor, device, conditions);
+  const TimedPass pass =
+      time_pass(build_graph(model, used, precision), used.execution, predictor, device, conditions);
   Forecast forecast;
   forecast.model = model.name;
   forecast.gpu = device.id;
@@ -226,15 +133,16 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   add_warning(warnings, extrapolation_warning("", pass.timeline, pass.times));
   add_warning(warnings, no_model_warning("", forecast.kernels));
   add_warning(warnings, host_wait_warning("", pass.totals));
-  forecast.memory = forecast_memory(pass.graph, device);
+  const PassSetup setup{model, device, used, precision};
+  forecast.memory = forecast_memory(pass.graph, setup);
   if (MemoryForecast& memory = forecast.memory; !memory.fits) {
     Shortage shortage{.needed_bytes = memory.peak_bytes,
                       .usable_bytes = device.memory_bytes,
                       .largest_batch = {}};
     // A graph file fixes its batch, so there is no largest one.
     if (model.default_seq > 0) {
-      memory.largest_batch = largest_fitting_batch(model, device, request, *used.seq, precision,
-                                                   BatchBytes{request.batch, memory.peak_bytes});
+      memory.largest_batch =
+          largest_fitting_batch(setup, BatchBytes{request.batch, memory.peak_bytes});
       shortage.largest_batch = memory.largest_batch.value_or(0);
     }
     warnings.push_back(does_not_fit(shortage, device));
@@ -248,9 +156,10 @@ std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, cons
   const Device& device = gpu.content->device;
   check_pass(request);
   if (model.default_seq == 0) return std::nullopt;
-  const int64_t seq = request.seq.value_or(model.default_seq);
+  Request used = request;
+  used.seq = request.seq.value_or(model.default_seq);
   const Precision precision = resolve_precision(model, device, precision_request(request));
-  return largest_fitting_batch(model, device, request, seq, precision, std::nullopt);
+  return largest_fitting_batch({model, device, used, precision}, std::nullopt);
 }
 
 /// Converts texts to the types that the operator declares. Unknown names are kept; the operator

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "api/remedies.h"
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
@@ -105,8 +106,28 @@ void finish(const Given& given, const ForecastFormat& format, const std::string&
   require_fit(given, warnings);
 }
 
+std::string timeline_text(const MemoryTimeline& timeline, const std::string& format,
+                          const TableStyle& style) {
+  if (format == "json") return memory_json(timeline);
+  return format == "svg" ? memory_svg(timeline) : memory_table(timeline, style);
+}
+
+/// The timeline replaces the forecast.
+void check_timeline(const Given& given, const Request& request) {
+  if (!given.count("memory-timeline")) return;
+  if (request.kind != RequestKind::kPass)
+    throw UsageError("--memory-timeline cannot be combined with --prompt");
+  for (const char* other : {"format", "require-fit"}) {
+    if (given.count(other))
+      throw UsageError(fmt::format("--memory-timeline and --{} are mutually exclusive", other));
+  }
+  if (given.count("rows") && text_of(given, "memory-timeline") != "table")
+    throw UsageError("--rows applies to tables");
+}
+
 void run(const Given& given) {
   const Request request = request_of(given);
+  check_timeline(given, request);
   const ForecastFormat& format = format_of(given);
   const bool pass = request.kind == RequestKind::kPass;
   constexpr int64_t kRows = 20, kStepRows = 8;  // of a pass; of each of two steps
@@ -119,7 +140,13 @@ void run(const Given& given) {
     finish(given, format, format.tokens(forecast, style), forecast.warnings);
     return;
   }
-  const Forecast forecast = forecaster.forecast(model, gpu, request);
+  if (given.count("memory-timeline"))
+    return emit(timeline_text(forecaster.memory_timeline(model, gpu, request),
+                              text_of(given, "memory-timeline"), style),
+                text_of(given, "output-file"), {});
+  Forecast forecast = forecaster.forecast(model, gpu, request);
+  if (!forecast.memory.fits && format.shows_largest_batch)
+    forecast.memory.remedies = memory_remedies(model, gpu, request);
   if (format.shows_largest_batch)
     style.largest_batch = forecast.memory.fits ? forecaster.largest_batch(model, gpu, request)
                                                : forecast.memory.largest_batch;
@@ -138,6 +165,10 @@ std::vector<OptionGroup> option_groups() {
                                                    : tokens;
     group.options.push_back(command_option(option));
   }
+  pass.options.push_back({.names = "--memory-timeline",
+                          .help = "memory over time instead of the forecast, with its peak's "
+                                  "contents and a simulation of PyTorch's allocator",
+                          .choices = {"table", "json", "svg"}});
   std::vector<std::string> formats;
   for (const ForecastFormat& format : forecast_formats()) formats.emplace_back(format.name);
   common.options.push_back(format_option(formats));

@@ -120,6 +120,25 @@ class Evaluator {
     return load_model_ref(m.config.empty() ? m.model : m.config);
   }
 
+  /// All but the kernel of attention.
+  Request request_of(const ModelMeasurement& m) const {
+    Request request;
+    const auto set = [&](const char* option, const std::string& value) {
+      set_option(request, *find_option(option, request.kind), value);
+    };
+    request.mode = m.mode == "training" ? Mode::kTraining : Mode::kInference;
+    request.batch = m.batch;
+    if (m.seq > 0) request.seq = m.seq;
+    request.execution.fusion = m.option == "fusion" ? Fusion::kPointwise : Fusion::kNone;
+    request.execution.dtype = m.dtype.empty() ? "fp32" : m.dtype;  // not the checkpoint's
+    set("optimizer", m.optimizer);
+    set("optimizer-impl", m.optimizer_impl);
+    if (m.checkpointing) set("checkpointing", "full");
+    if (m.loss) set("loss", "full");
+    request.execution.predictor = predictor_;
+    return request;
+  }
+
   void model(const ModelMeasurement& m) {
     // PyTorch's scaled_dot_product_attention picks the fused kernel.
     const bool fused = m.option == "sdpa" || m.option == "flash";
@@ -133,17 +152,14 @@ class Evaluator {
       return;
     }
     try {
-      Request request;
-      request.mode = m.mode == "training" ? Mode::kTraining : Mode::kInference;
-      request.batch = m.batch;
-      request.seq = m.seq;
-      request.execution.fusion = m.option == "fusion" ? Fusion::kPointwise : Fusion::kNone;
+      const ModelRef measured = model_of(m);
+      Request request = request_of(m);
       if (fused) request.execution.attention = AttentionKind::kFlash;
-      request.execution.dtype = m.dtype.empty() ? "fp32" : m.dtype;  // not the checkpoint's
-      set_option(request, *find_option("optimizer", request.kind), m.optimizer);
-      request.execution.predictor = predictor_;
-      const Forecast f = forecaster_.forecast(model_of(m), *found, request);
-      result_.models.push_back({f.gpu, m.model, m.mode, m.seq, m.batch, m.dtype, m.option,
+      const Forecast f = forecaster_.forecast(measured, *found, request);
+      const std::string option = m.checkpointing && !m.option.empty() ? m.option + ", checkpointing"
+                                 : m.checkpointing                    ? "checkpointing"
+                                                                      : m.option;
+      result_.models.push_back({f.gpu, m.model, m.mode, m.seq, m.batch, m.dtype, option,
                                 m.measured_s, f.latency_s, f.latency_low_s, f.latency_high_s,
                                 100 * std::abs(f.latency_s / m.measured_s - 1)});
     } catch (const Error& error) {

@@ -45,9 +45,15 @@ struct Tensor {
   /// Bytes in memory, if a checkpoint stores the tensor in another way than its dtype says.
   std::optional<int64_t> stored_bytes = {};
   bool cached = false;  ///< autocast's cached copy of a weight, kept until the forward pass ends
+  bool frozen = false;  ///< a weight without gradient and optimizer state
+  bool held = false;    ///< a Python variable keeps it beyond its last reader: find_lifetimes
 
   bool operator==(const Tensor&) const = default;
 };
+
+/// What a node counts for. Published times were measured with older models, whose nodes today's
+/// models no longer have: they take time but no memory. A loss may count for memory alone.
+enum class Counts : uint8_t { kAll, kTimeOnly, kMemoryOnly };
 
 enum class Phase : uint8_t { kForward, kBackward, kOptimizer };
 std::string_view phase_name(Phase phase);
@@ -73,6 +79,8 @@ struct Node {
   std::vector<TensorId> outputs;
   std::vector<Attribute> attributes;
   Phase phase = Phase::kForward;
+  Counts counts = Counts::kAll;
+  bool attention_core = false;  ///< between the projections: selective checkpointing repeats it
 
   /// nullptr if the node has no such attribute; `attribute` in ops/op_def.h also looks up the
   /// operator's default.
@@ -123,6 +131,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<Segment> segments;  ///< in order of execution; together they cover all nodes
   std::vector<TensorId> outputs;
+  std::vector<TensorId> losses;     ///< where the backward pass starts; empty: at the outputs
   std::vector<WeightSplit> splits;  ///< of a graph of modules; all other weights are replicated
 
   const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }

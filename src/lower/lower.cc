@@ -22,6 +22,7 @@ class Lowering {
 
  private:
   void add_node(size_t segment, const Node& node) {
+    if (node.counts == Counts::kMemoryOnly) return;
     kernels_.clear();
     lower_node(graph_, node, kernels_);
     for (const Kernel& kernel : kernels_) {

@@ -36,11 +36,14 @@ struct ModelMeasurement {
   std::string config;       ///< path of the model's config if the data set has it, else ""
   std::string config_text;  ///< the config itself if the row contains it, else ""
   std::string mode;         ///< "inference" or "training"
-  int64_t seq = 0;
+  int64_t seq = 0;          ///< 0: the model's own, of images
   int64_t batch = 0;
   std::string dtype = "fp32";
   std::string optimizer = "none";
-  std::string option;  ///< "", "fusion", "dp4", "compiled", …
+  std::string optimizer_impl = "foreach";
+  bool checkpointing = false;  ///< of all layers
+  bool loss = false;           ///< the step computes a loss over the logits
+  std::string option;          ///< "", "fusion", "dp4", "compiled", …
   double measured_s = 0;
   std::string source;
 };

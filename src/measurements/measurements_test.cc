@@ -236,6 +236,36 @@ TEST(OwnLayout, ModelsBringTheirConfigAndSettings) {
                "'mode': expected inference or training, found 'sleeping'");
 }
 
+TEST(OwnLayout, ModelsBringTheSettingsOfTheirSteps) {
+  const TemporaryFolder folder;
+  const std::string header =
+      "gpu,model,mode,dtype,attention,checkpointing,optimizer,batch,seq,latency_s,loss\n";
+  write_file(folder.path() / "models.csv",
+             header +
+                 "T4,x,training,bf16,sdpa,1,adamw-forloop,8,512,0.25,1\n"
+                 "T4,x,training,fp32,eager,0,adamw,8,512,0.25,0\n");
+  MeasurementSet set = read_measurements(folder.path());
+  ASSERT_EQ(set.models.size(), 2U);
+  EXPECT_EQ(set.models[0].optimizer, "adamw");
+  EXPECT_EQ(set.models[0].optimizer_impl, "for-loop");
+  EXPECT_TRUE(set.models[0].checkpointing);
+  EXPECT_TRUE(set.models[0].loss);
+  EXPECT_EQ(set.models[1].optimizer_impl, "foreach");
+  EXPECT_FALSE(set.models[1].checkpointing);
+  EXPECT_FALSE(set.models[1].loss);
+  // Steps of the kit use the fused AdamW and a loss.
+  write_file(folder.path() / "models.csv",
+             "# measured_by: Tilecast measurement kit, commit 0\n"
+             "gpu,model,mode,dtype,optimizer,batch,seq,latency_s\n"
+             "T4,x,training,fp32,adamw,8,512,0.25\nT4,x,inference,fp32,none,8,512,0.25\n");
+  set = read_measurements(folder.path());
+  ASSERT_EQ(set.models.size(), 2U);
+  EXPECT_EQ(set.models[0].optimizer_impl, "fused");
+  EXPECT_TRUE(set.models[0].loss);
+  EXPECT_EQ(set.models[1].optimizer_impl, "foreach") << "as not given: inference has no optimizer";
+  EXPECT_FALSE(set.models[1].loss);
+}
+
 TEST(Aiconfigurator, TablesAndTypesThatAreNotForecastAreListedWithTheirRows) {
   const TemporaryFolder folder;
   write_file(folder.path() / "gemm.csv",

@@ -134,9 +134,31 @@ void read_kernels(const CsvTable& table, Collector& collector) {
 /// Settings of the software that a forecast does not support; "": none.
 std::string option_of(const Row& row) {
   if (row.integer("compiled", 0) != 0) return "compiled";
-  if (row.integer("checkpointing", 0) != 0) return "checkpointing";
   const std::string attention = row.text("attention");
   return attention == "eager" ? "" : attention;
+}
+
+/// A file of measure/models.py: its steps use the fused AdamW, and compute a loss.
+bool is_of_kit(const CsvTable& table) {
+  return std::any_of(table.comments.begin(), table.comments.end(), [](const std::string& line) {
+    return line.starts_with("measured_by: Tilecast measurement kit");
+  });
+}
+
+/// "adamw-fused": the optimizer and its implementation. The forecast rejects unknown ones.
+void read_training(const Row& row, bool of_kit, ModelMeasurement& m) {
+  if (const std::string optimizer = row.text("optimizer"); !optimizer.empty()) {
+    const size_t dash = optimizer.find('-');
+    m.optimizer = optimizer.substr(0, dash);
+    if (dash != std::string::npos) {
+      m.optimizer_impl = optimizer.substr(dash + 1);
+      if (m.optimizer_impl == "forloop") m.optimizer_impl = "for-loop";
+    } else if (of_kit && m.optimizer != "none") {
+      m.optimizer_impl = "fused";
+    }
+  }
+  m.checkpointing = row.integer("checkpointing", 0) != 0;
+  m.loss = m.mode == "training" && row.integer("loss", of_kit ? 1 : 0) != 0;
 }
 
 void read_models(const CsvTable& table, Collector& collector) {
@@ -156,11 +178,10 @@ void read_models(const CsvTable& table, Collector& collector) {
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: 'mode': expected inference or training, found '{}'", row.where(),
                               shown_name(m.mode)));
-    m.seq = row.integer("seq", 1);
+    m.seq = row.integer("seq", 0);
     m.batch = row.integer("batch", 1);
     m.dtype = row.text("dtype");
-    if (const std::string optimizer = row.text("optimizer"); !optimizer.empty())
-      m.optimizer = optimizer;
+    read_training(row, is_of_kit(table), m);
     m.option = option_of(row);
     m.measured_s = row.number("latency_s");
     m.source = table.where;

@@ -3,10 +3,11 @@
 #include <cstdint>
 
 #include "graph/graph.h"
+#include "memory/course.h"
 
 namespace tilecast {
 
-/// Memory of one rank by purpose.
+/// Memory of one rank by purpose, and its peak.
 struct MemoryPlan {
   int64_t weights_bytes = 0;      ///< parameters and buffers: exact
   int64_t gradients_bytes = 0;    ///< one gradient per parameter in training: exact
@@ -14,12 +15,13 @@ struct MemoryPlan {
   int64_t activations_bytes = 0;  ///< the largest sum of live tensors that nodes compute
   int64_t inputs_bytes = 0;       ///< inputs of the model
   int64_t cache_bytes = 0;        ///< keys and values of earlier tokens: exact
+  /// The largest sum of all over the pass; blocks are rounded as PyTorch's allocator does.
+  MemoryPeak peak;
+  int32_t peak_node = -1;  ///< that runs at the peak; -1: the graph has no nodes
 };
 
-/// Walks the graph in execution order. A tensor lives from the node that computes it to the last
-/// node that reads it. Views keep their memory alive, and the model's outputs live to the end. Not
-/// modelled: allocator rounding and fragmentation, autograd's own bookkeeping, Python references
-/// that outlive the last use.
-MemoryPlan plan_memory(const Graph& graph);
+/// Walks the graph in execution order; see `find_lifetimes`. Not modelled: memory that kernels use
+/// inside one call, and Python references that outlive the last use, except attention's weights.
+MemoryPlan plan_memory(const Graph& graph, const CourseOptions& options = {});
 
 }  // namespace tilecast

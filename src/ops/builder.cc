@@ -60,7 +60,9 @@ std::vector<TensorId> GraphBuilder::add(std::string_view op, std::vector<TensorI
             .inputs = std::move(inputs),
             .outputs = {},
             .attributes = std::move(attributes),
-            .phase = phase_};
+            .phase = phase_,
+            .counts = counts_,
+            .attention_core = attention_core_};
   const OpDef& definition = op_def(node.op);
   const OpContext context{graph_, node};
   check_operands(context);

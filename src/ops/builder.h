@@ -23,6 +23,9 @@ class GraphBuilder {
   /// Marks the current segment as the backward pass of another.
   void reverses(int32_t segment);
   void set_phase(Phase phase) { phase_ = phase; }
+  /// Of the nodes that are added from now on.
+  void set_counts(Counts counts) { counts_ = counts; }
+  void set_attention_core(bool core) { attention_core_ = core; }
   int32_t current_segment() const { return static_cast<int32_t>(graph_.segments.size()) - 1; }
 
   TensorId input(std::string name, Shape shape, DType dtype);
@@ -43,6 +46,8 @@ class GraphBuilder {
  private:
   Graph& graph_;
   Phase phase_ = Phase::kForward;
+  Counts counts_ = Counts::kAll;
+  bool attention_core_ = false;
 };
 
 /// Appends the kernels of one node, with their work but no times.

@@ -16,6 +16,7 @@ namespace tilecast {
 struct EagerForm {
   bool fused_attention = false;  ///< attention is one fused kernel (FlashAttention)
   bool training = false;         ///< dropout is active
+  bool autocast = false;         ///< products run in half precision
 };
 
 /// A decomposition rule. The inputs of `node` are tensors of the new graph. Returns the tensors

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/rng.h"
+#include "ops/decompose.h"
 #include "ops/expert_load.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
@@ -32,7 +33,17 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
   const int64_t top_k = context.integer("top_k");
   if (top_k > checked_multiply(up[0], ranks))
     context.fail(fmt::format("a token cannot go to {} of {} experts", top_k, up[0] * ranks));
-  return {{.shape = x.shape, .dtype = x.dtype}};
+  std::vector<TensorSpec> specs = {{.shape = x.shape, .dtype = x.dtype}};
+  if (context.integer("keeps") != 0) {
+    // Of each token and expert: the gathered row, gate and up, the activation, its product with up
+    // if gated, the result (transformers, integrations/moe.py).
+    const int64_t tokens = element_count(x.shape) / std::max<int64_t>(1, x.shape.back());
+    const int64_t inner = checked_add(up[1], checked_multiply(up[1] / down[2], down[2]));
+    specs.push_back({.shape = {checked_multiply(tokens, top_k),
+                               checked_add(inner, checked_multiply(2, x.shape.back()))},
+                     .dtype = x.dtype});
+  }
+  return specs;
 }
 
 void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -82,10 +93,10 @@ std::vector<TensorId> quantize_experts(GraphBuilder& b, const Node& node,
 }
 
 void backward_experts(GradientBuilder& g, const Node& node) {
-  const std::vector<TensorId> grads =
-      g.add("experts_backward",
-            {g.dense(g.gradient(node.outputs[0])), node.inputs[0], node.inputs[1], node.inputs[2]},
-            node.attributes);
+  std::vector<TensorId> backward_operands = {g.dense(g.gradient(node.outputs[0])), node.inputs[0],
+                                             node.inputs[1], node.inputs[2]};
+  if (node.outputs.size() > 1) backward_operands.push_back(node.outputs[1]);
+  const std::vector<TensorId> grads = g.add("experts_backward", backward_operands, node.attributes);
   for (size_t i = 0; i < 3; ++i) {
     if (g.requires_grad(node.inputs[i])) g.add_gradient(node.inputs[i], grads[i]);
   }
@@ -110,6 +121,15 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
     both[1].write_bytes = checked_add(both[1].write_bytes, tensor_bytes(context.output(i)));
   both[1].read_bytes = 2 * tensor_bytes(context.input(0));
   kernels.insert(kernels.end(), both.begin(), both.end());
+}
+
+/// Training keeps what the backward pass reads.
+std::vector<TensorId> decompose_experts(GraphBuilder& b, const Node& node, const EagerForm& form) {
+  std::vector<Attribute> attributes = node.attributes;
+  if (form.training) attributes.push_back({"keeps", 1});
+  std::vector<TensorId> outputs = b.add("experts", node.inputs, node.name, std::move(attributes));
+  outputs.resize(node.outputs.size());
+  return outputs;
 }
 
 std::vector<SizeDef> expert_sizes() {
@@ -202,6 +222,7 @@ std::vector<OpDef> expert_ops() {
       {.name = "skew_percent",
        .doc = "100 times the exponent of the power law of the experts' load; 0: uniform",
        .default_value = int64_t{0}},
+      flag_attribute("keeps", "1: the second output is what the backward pass reads"),
       {.name = "scheme",
        .doc = "quantization scheme of the weights",
        .type = AttributeType::kScheme,
@@ -223,6 +244,7 @@ std::vector<OpDef> expert_ops() {
        .sizes = expert_sizes(),
        .operands = expert_operands,
        .random_sizes = RandomSizes{.draw = draw_experts, .in_training = true},
+       .decompose = decompose_experts,
        .shard = shard_experts,
        .example = "x: bf16[64, 256] up: bf16[8, 1024, 256] down: bf16[8, 256, 512]"},
       {.name = "experts_backward",
@@ -230,7 +252,7 @@ std::vector<OpDef> expert_ops() {
        .aten = "",
        .onnx = "",
        .min_inputs = 4,
-       .max_inputs = 4,
+       .max_inputs = 5,
        .attributes = attributes,
        .infer = infer_experts_backward,
        .work = work_experts_backward,

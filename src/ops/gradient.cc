@@ -11,7 +11,7 @@ GradientBuilder::GradientBuilder(Graph& graph) : graph_(graph), builder_(graph) 
 void GradientBuilder::mark_requires_grad() {
   requires_grad_.assign(graph_.tensors.size(), false);
   for (size_t i = 0; i < graph_.tensors.size(); ++i)
-    requires_grad_[i] = graph_.tensors[i].kind == TensorKind::kWeight;
+    requires_grad_[i] = graph_.tensors[i].kind == TensorKind::kWeight && !graph_.tensors[i].frozen;
   // From the second repetition on, a carried tensor replaces the segment's first input. If the
   // carried tensor requires a gradient, so does that input, even if it is an input of the model.
   // Each iteration propagates this by one segment.
@@ -36,15 +36,29 @@ void GradientBuilder::mark_requires_grad() {
   }
 }
 
+void GradientBuilder::stand_in(TensorId copy, TensorId original) {
+  if (originals_.size() <= static_cast<size_t>(copy))
+    originals_.resize(static_cast<size_t>(copy) + 1, -1);
+  originals_[static_cast<size_t>(copy)] = original;
+}
+
+TensorId GradientBuilder::original(TensorId id) const {
+  const auto i = static_cast<size_t>(id);
+  return i < originals_.size() && originals_[i] >= 0 ? originals_[i] : id;
+}
+
 bool GradientBuilder::requires_grad(TensorId id) const {
+  id = original(id);
   return static_cast<size_t>(id) < requires_grad_.size() && requires_grad_[static_cast<size_t>(id)];
 }
 
 TensorId GradientBuilder::gradient(TensorId id) const {
+  id = original(id);
   return static_cast<size_t>(id) < gradients_.size() ? gradients_[static_cast<size_t>(id)] : -1;
 }
 
 void GradientBuilder::set_gradient(TensorId id, TensorId gradient) {
+  id = original(id);
   if (gradients_.size() <= static_cast<size_t>(id))
     gradients_.resize(static_cast<size_t>(id) + 1, -1);
   gradients_[static_cast<size_t>(id)] = gradient;
@@ -76,11 +90,16 @@ std::vector<TensorId> GradientBuilder::add(std::string_view name, std::vector<Te
 void GradientBuilder::accumulate(TensorId weight, TensorId gradient) {
   // A copy: adding tensors may move them.
   const Tensor parameter = tensor(weight);
-  const TensorId total = builder_.tensor({.name = parameter.name + ".grad",
-                                          .shape = parameter.shape,
-                                          .dtype = parameter.dtype,
-                                          .kind = TensorKind::kGradient,
-                                          .segment = parameter.segment});
+  if (totals_.size() <= static_cast<size_t>(weight))
+    totals_.resize(static_cast<size_t>(weight) + 1, -1);
+  TensorId& total = totals_[static_cast<size_t>(weight)];
+  if (total < 0) {
+    total = builder_.tensor({.name = parameter.name + ".grad",
+                             .shape = parameter.shape,
+                             .dtype = parameter.dtype,
+                             .kind = TensorKind::kGradient,
+                             .segment = parameter.segment});
+  }
   op("add_", {total, gradient});
 }
 

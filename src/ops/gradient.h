@@ -26,6 +26,8 @@ class GradientBuilder {
   TensorId gradient(TensorId id) const;
   /// Adds to the gradient of a tensor.
   void add_gradient(TensorId id, TensorId gradient);
+  /// From now on `copy` stands for `original`, whose gradients it shares: it was computed again.
+  void stand_in(TensorId copy, TensorId original);
   /// Replaces the gradient of a tensor (entering a repeated segment).
   void set_gradient(TensorId id, TensorId gradient);
 
@@ -48,7 +50,12 @@ class GradientBuilder {
   Graph& graph_;
   GraphBuilder builder_;
   std::vector<TensorId> gradients_;  // by tensor id; -1: none
+  /// The tensor whose gradients a copy shares; most tensors are their own.
+  TensorId original(TensorId id) const;
+
   std::vector<bool> requires_grad_;
+  std::vector<TensorId> originals_;  // by tensor id, of copies; -1: none
+  std::vector<TensorId> totals_;     // by weight: its stored gradient; -1: none yet
   std::string name_;
 };
 

@@ -88,6 +88,8 @@ std::vector<OpDef> module_ops() {
                    .default_value = int64_t{0},
                    .max = 1},
       flag_attribute("dropout", "1: dropout of the weights in training"),
+      flag_attribute("softmax_fp32",
+                     "1: eager code computes the softmax of half precision in fp32"),
       flag_attribute("stored_mask", "1: a stored buffer is the mask (GPT-2)"),
       flag_attribute("sinks",
                      "1: attention sinks, the last input has a number per head that is added to "

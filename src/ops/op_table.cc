@@ -37,6 +37,7 @@ std::vector<OpDef> convolution_ops();
 std::vector<OpDef> image_ops();
 std::vector<OpDef> pointwise_ops();
 std::vector<OpDef> row_ops();
+std::vector<OpDef> loss_ops();
 std::vector<OpDef> reduction_ops();
 std::vector<OpDef> view_ops();
 std::vector<OpDef> movement_ops();
@@ -50,8 +51,9 @@ const std::vector<OpDef>& op_table() {
     std::vector<OpDef> all;
     for (std::vector<OpDef> (*family)() :
          {matmul_ops, attention_ops, transformer_ops, scan_ops, expert_ops, embedding_bag_ops,
-          collective_ops, convolution_ops, image_ops, pointwise_ops, row_ops, reduction_ops,
-          view_ops, movement_ops, gather_ops, module_ops, sparse_attention_ops, stream_ops}) {
+          collective_ops, convolution_ops, image_ops, pointwise_ops, row_ops, loss_ops,
+          reduction_ops, view_ops, movement_ops, gather_ops, module_ops, sparse_attention_ops,
+          stream_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     for (OpDef& op : all) {

@@ -42,6 +42,20 @@ Kernel input_rows(const OpContext& context, Rows::Function function, int64_t flo
 constexpr int64_t kSoftmaxFlops = 5, kSoftmaxBackwardFlops = 3;
 constexpr int64_t kLayerNormFlops = 8, kLayerNormBackwardFlops = 9;
 
+/// With `dtype`, the kernel converts its input, or the gradient that it returns.
+std::vector<TensorSpec> infer_softmax(const OpContext& context) {
+  std::vector<TensorSpec> specs = infer_same(context);
+  if (const AttributeValue* dtype = context.node.find_attribute("dtype"))
+    specs[0].dtype = std::get<DType>(*dtype);
+  return specs;
+}
+
+AttributeDef softmax_dtype() {
+  return {.name = "dtype",
+          .doc = "of the output; default: as the input",
+          .type = AttributeType::kDType};
+}
+
 void work_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(input_rows(context, Rows::Function::kSoftmax, kSoftmaxFlops));
 }
@@ -50,7 +64,10 @@ void work_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
 void backward_softmax(GradientBuilder& g, const Node& node) {
   const TensorId y = node.outputs[0];
   const TensorId product = g.op("mul", {g.gradient(y), y});
-  g.add_gradient(node.inputs[0], g.op("softmax_backward", {product, y}));
+  std::vector<Attribute> attributes;
+  if (node.find_attribute("dtype") != nullptr)
+    attributes.push_back({"dtype", g.tensor(node.inputs[0]).dtype});
+  g.add_gradient(node.inputs[0], g.op("softmax_backward", {product, y}, std::move(attributes)));
 }
 
 void work_softmax_backward(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -213,7 +230,8 @@ std::vector<OpDef> row_ops() {
        .doc = "softmax over the last dimension",
        .aten = "aten::_softmax",
        .onnx = "Softmax",
-       .infer = infer_same,
+       .attributes = {softmax_dtype()},
+       .infer = infer_softmax,
        .work = work_softmax,
        .backward = backward_softmax,
        .autocast = AutocastClass::kFp32,
@@ -226,7 +244,8 @@ std::vector<OpDef> row_ops() {
        .onnx = "",
        .min_inputs = 2,
        .max_inputs = 2,
-       .infer = infer_same,
+       .attributes = {softmax_dtype()},
+       .infer = infer_softmax,
        .work = work_softmax_backward,
        .row_fusion = RowFusion{"fused_softmax", kSoftmaxBackwardFlops},
        .example = "x: fp32[64, 256] y: fp32[64, 256]"},
@@ -271,6 +290,8 @@ std::vector<OpDef> row_ops() {
        .onnx = "RMSNormalization",
        .min_inputs = 1,
        .max_inputs = 2,
+       .attributes = {flag_attribute(
+           "wide_weight", "1: eager code multiplies by the weight in fp32, before the cast back")},
        .infer = infer_rms_norm,
        .work = work_rms_norm,
        .autocast = AutocastClass::kFp32,

@@ -4,6 +4,7 @@
 #include "ops/op_def.h"
 #include "ops/validate.h"
 #include "passes/passes.h"
+#include "passes/recompute.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -23,22 +24,54 @@ std::vector<TensorId> outer_inputs(const Graph& graph, int32_t index) {
   return result;
 }
 
-void backward_of_body(GradientBuilder& g, const Segment& segment) {
-  for (int32_t i = segment.node_count - 1; i >= 0; --i) {
-    // A copy: adding nodes may move them.
-    const Node node = g.graph().nodes[static_cast<size_t>(segment.first_node + i)];
-    if (op_def(node.op).backward == nullptr) continue;
-    bool reached = false;
-    bool needed = false;
-    for (TensorId id : node.outputs) reached = reached || g.gradient(id) >= 0;
-    for (TensorId id : node.inputs) needed = needed || g.requires_grad(id);
-    if (!reached || !needed) continue;
-    g.set_name(node.name);
-    op_def(node.op).backward(g, node);
+void backward_of_node(GradientBuilder& g, const Node& node) {
+  if (op_def(node.op).backward == nullptr) return;
+  bool reached = false;
+  bool needed = false;
+  for (TensorId id : node.outputs) reached = reached || g.gradient(id) >= 0;
+  for (TensorId id : node.inputs) needed = needed || g.requires_grad(id);
+  if (!reached || !needed) return;
+  g.set_name(node.name);
+  g.builder().set_counts(node.counts);
+  op_def(node.op).backward(g, node);
+  g.builder().set_counts(Counts::kAll);
+}
+
+void backward_of(GradientBuilder& g, const std::vector<Node>& nodes) {
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) backward_of_node(g, *node);
+}
+
+/// The backward pass of nodes that are computed again first.
+void backward_with_second_run(GradientBuilder& g, Graph& graph, const std::vector<Node>& nodes) {
+  const Recomputed run = recompute(g, nodes);
+  backward_of(g, run.copies);
+  remove_unneeded(graph, run);
+}
+
+void backward_of_body(GradientBuilder& g, Graph& graph, const Segment& segment,
+                      Checkpointing checkpointing) {
+  // Copies: adding nodes may move them.
+  const auto first = graph.nodes.begin() + segment.first_node;
+  const std::vector<Node> nodes(first, first + segment.node_count);
+  if (checkpointing == Checkpointing::kNone || segment.carries.empty())
+    return backward_of(g, nodes);
+  if (checkpointing == Checkpointing::kFull) return backward_with_second_run(g, graph, nodes);
+  for (size_t end = nodes.size(); end > 0;) {
+    size_t begin = end - 1;
+    while (begin > 0 && nodes[begin - 1].attention_core == nodes[end - 1].attention_core) --begin;
+    const std::vector<Node> run(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
+                                nodes.begin() + static_cast<std::ptrdiff_t>(end));
+    if (run.front().attention_core) {
+      backward_with_second_run(g, graph, run);
+    } else {
+      backward_of(g, run);
+    }
+    end = begin;
   }
 }
 
-void backward_of_segment(GradientBuilder& g, int32_t index) {
+void backward_of_segment(GradientBuilder& g, Graph& graph, int32_t index,
+                         Checkpointing checkpointing) {
   // A copy: adding a segment may move them.
   const Segment segment = g.graph().segments[static_cast<size_t>(index)];
   const bool repeats = segment.repeat > 1;
@@ -63,7 +96,7 @@ void backward_of_segment(GradientBuilder& g, int32_t index) {
   g.builder().reverses(index);
   std::vector<TensorId> incoming;
   for (const Carry& carry : segment.carries) incoming.push_back(g.gradient(carry.next));
-  backward_of_body(g, segment);
+  backward_of_body(g, graph, segment, checkpointing);
   for (size_t i = 0; i < segment.carries.size(); ++i) {
     const TensorId outgoing = g.gradient(segment.carries[i].initial);
     if (incoming[i] >= 0 && outgoing >= 0 && repeats) g.builder().carry(incoming[i], outgoing);
@@ -75,23 +108,25 @@ void backward_of_segment(GradientBuilder& g, int32_t index) {
 
 }  // namespace
 
-void add_backward(Graph& graph) {
+void add_backward(Graph& graph, Checkpointing checkpointing) {
   GradientBuilder g(graph);
   g.mark_requires_grad();
   if (graph.outputs.empty() || !g.requires_grad(graph.outputs.front()))
     throw Error(ErrorKind::kUnsupported, graph.name +
                                              ": the model's output depends on no weight, so there "
                                              "is nothing to train; use `mode` inference");
-  for (const TensorId id : graph.outputs) {
+  // A given gradient costs no memory: the caller's.
+  for (const TensorId id : graph.losses.empty() ? graph.outputs : graph.losses) {
     if (!g.requires_grad(id)) continue;
     const Tensor output = graph.tensor(id);
     g.set_gradient(id, g.builder().tensor({.name = output.name + ".grad",
                                            .shape = output.shape,
                                            .dtype = output.dtype,
-                                           .kind = TensorKind::kInput}));
+                                           .kind = TensorKind::kReference}));
   }
   const auto forward_segments = static_cast<int32_t>(graph.segments.size());
-  for (int32_t i = forward_segments - 1; i >= 0; --i) backward_of_segment(g, i);
+  for (int32_t i = forward_segments - 1; i >= 0; --i)
+    backward_of_segment(g, graph, i, checkpointing);
   validate_if_debug(graph);
 }
 

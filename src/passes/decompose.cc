@@ -42,19 +42,35 @@ class Decomposer {
     return now_[static_cast<size_t>(id)] = b_.tensor(std::move(tensor));
   }
 
+  /// Variables of the models' Python code hold the embeddings, and within a sublayer its norm and
+  /// attention's operands.
+  void hold(TensorId id) {
+    if (id >= 0) to_.tensor(to_.tensor(id).storage).held = true;
+  }
+
   void rewrite(Node& node) {
     for (TensorId& id : node.inputs) id = now(id);
+    if (node.op == sdpa_) {
+      for (size_t i = 0; i < 3; ++i) hold(node.inputs[i]);
+    }
+    const bool named = node.op == layer_norm_ || node.op == rms_norm_ || node.op == embedding_;
     if (const Decompose rule = op_def(node.op).decompose) {
+      b_.set_counts(node.counts);
       const std::vector<TensorId> outputs = rule(b_, node, form_);
+      b_.set_counts(Counts::kAll);
       for (size_t i = 0; i < node.outputs.size(); ++i)
         now_[static_cast<size_t>(node.outputs[i])] = outputs[i];
+      if (named) hold(outputs[0]);
       return;
     }
     for (TensorId& id : node.outputs) id = move_tensor(id);
+    if (named) hold(node.outputs[0]);
     to_.segments.back().node_count += 1;
     to_.nodes.push_back(std::move(node));
   }
 
+  const OpId sdpa_ = require_op("sdpa"), embedding_ = require_op("embedding");
+  const OpId layer_norm_ = require_op("layer_norm"), rms_norm_ = require_op("rms_norm");
   Graph from_;
   const EagerForm& form_;
   Graph to_;

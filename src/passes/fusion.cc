@@ -29,6 +29,7 @@ class Fuser {
     }
     // Outputs of the graph and carried tensors must be written.
     for (TensorId id : graph.outputs) uses_[static_cast<size_t>(id)] += 1;
+    for (TensorId id : graph.losses) uses_[static_cast<size_t>(id)] += 1;
     for (const Segment& segment : graph.segments) {
       for (const Carry& carry : segment.carries) uses_[static_cast<size_t>(carry.next)] += 1;
     }
@@ -54,9 +55,16 @@ class Fuser {
   }
 
  private:
+  /// Whether both the node and the chain take time, or neither.
+  bool takes_time_alike(const Node& node) const {
+    return (node.counts == Counts::kMemoryOnly) ==
+           (chain_.nodes.front().counts == Counts::kMemoryOnly);
+  }
+
   bool fits(const Node& node) const {
     if (!op_def(node.op).pointwise_flops || node.phase == Phase::kOptimizer) return false;
     if (chain_.nodes.empty()) return true;
+    if (!takes_time_alike(node)) return false;
     const bool reads_chain = std::any_of(node.inputs.begin(), node.inputs.end(),
                                          [&](TensorId id) { return chain_.makes(id); });
     return reads_chain && same_shape(node);
@@ -73,7 +81,7 @@ class Fuser {
       const bool launches = op_def(node.op).work != nullptr;
       const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
                                      [&](TensorId id) { return chain_.makes(id); });
-      if (op_def(node.op).row_fusion && reads && same_shape(node)) {
+      if (op_def(node.op).row_fusion && reads && same_shape(node) && takes_time_alike(node)) {
         chain_.nodes.push_back(std::move(node));
         return flush();
       }
@@ -103,7 +111,11 @@ class Fuser {
                .inputs = {},
                .outputs = {},
                .attributes = {},
-               .phase = chain_.nodes.front().phase};
+               .phase = chain_.nodes.front().phase,
+               .counts = chain_.nodes.front().counts};
+    for (const Node& node : chain_.nodes) {
+      if (node.counts == Counts::kAll) fused.counts = Counts::kAll;
+    }
     int64_t flops = rows ? rows->flops_per_element : 0;
     // The shape of a kernel over rows is that of its first output.
     if (rows) fused.outputs = chain_.nodes.back().outputs;

@@ -9,9 +9,10 @@ namespace tilecast {
 
 namespace {
 
-/// PyTorch's default implementation on GPUs, multi-tensor ("foreach"): each arithmetic step is one
-/// launch over all parameters of one dtype (torch/optim/adam.py and sgd.py, _multi_tensor_*, 2.1;
-/// torch/utils/_foreach_utils.py groups by device and dtype). States are created by
+/// The step over one group of parameters. PyTorch's default implementation on GPUs is multi-tensor
+/// ("foreach"): each arithmetic step is one launch over all parameters of one dtype
+/// (torch/optim/adam.py and sgd.py, _multi_tensor_*, 2.1; torch/utils/_foreach_utils.py groups by
+/// device and dtype). States are created by
 /// zeros_like(parameter), so they have the parameter's dtype.
 class OptimizerSteps {
  public:
@@ -25,13 +26,14 @@ class OptimizerSteps {
   /// _amp_foreach_non_finite_check_and_unscale_ reads and writes each gradient once.
   void unscale() { step("mul_scalar", {gradients_}, "grad_scaler.unscale"); }
 
-  void run(Optimizer optimizer) {
+  void run(Optimizer optimizer, OptimizerImpl impl) {
     if (optimizer == Optimizer::kSgd) {
       step("add", {parameters_, gradients_});
       return;
     }
     const TensorId mean = flat("exp_avg", TensorKind::kOptimizer);
     const TensorId square = flat("exp_avg_sq", TensorKind::kOptimizer);
+    if (impl == OptimizerImpl::kFused) return fused({parameters_, gradients_, mean, square});
     if (optimizer == Optimizer::kAdamW) step("mul_scalar", {parameters_});
     step("lerp", {mean, gradients_});
     step("mul_scalar", {square});
@@ -44,12 +46,30 @@ class OptimizerSteps {
   }
 
  private:
-  TensorId flat(const char* name, TensorKind kind) {
-    return builder_.tensor({.name = name, .shape = {count_}, .dtype = dtype_, .kind = kind});
+  /// torch/optim/adam.py, _fused_adam: one kernel reads all four and writes all but the gradients.
+  /// FLOPs an element: two moving averages (3 and 4), bias corrections and root (5), update (4).
+  void fused(std::vector<TensorId> inputs) {
+    constexpr int64_t kFlops = 16;
+    step("fused_pointwise", inputs, "optimizer.step", {{"flops_per_element", kFlops}});
+    Node& node = graph_.nodes.back();
+    for (int i = 0; i < 2; ++i) {
+      Tensor written = graph_.tensor(node.outputs[0]);
+      written.storage = -1;
+      node.outputs.push_back(builder_.tensor(std::move(written)));
+    }
   }
 
-  void step(const char* op, std::vector<TensorId> inputs, const char* name = "optimizer.step") {
-    const TensorId output = builder_.op(op, std::move(inputs), name);
+  TensorId flat(const char* name, TensorKind kind) {
+    return builder_.tensor({.name = name,
+                            .shape = {count_},
+                            .dtype = dtype_,
+                            .kind = kind,
+                            .segment = builder_.current_segment()});
+  }
+
+  void step(const char* op, std::vector<TensorId> inputs, const char* name = "optimizer.step",
+            std::vector<Attribute> attributes = {}) {
+    const TensorId output = builder_.op(op, std::move(inputs), name, std::move(attributes));
     graph_.tensor(output).kind = TensorKind::kReference;  // these kernels work in place
   }
 
@@ -60,28 +80,43 @@ class OptimizerSteps {
   TensorId parameters_, gradients_;
 };
 
-/// Number of parameters of each dtype, repetitions included, in the order of the dtypes.
-std::map<DType, int64_t> parameters_by_dtype(const Graph& graph) {
-  std::map<DType, int64_t> counts;
+/// Parameters that are updated together.
+struct Group {
+  DType dtype;
+  int64_t elements = 0;  ///< of one update
+  int64_t updates = 1;   ///< one after the other
+};
+
+/// All parameters of a dtype are updated together, in the order of the dtypes; in a loop, each is
+/// updated alone, those of one size next to each other.
+std::vector<Group> groups_of(const Graph& graph, OptimizerImpl impl) {
+  std::map<std::pair<DType, int64_t>, int64_t> counts;  // of updates, or of elements
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.kind != TensorKind::kWeight) continue;
-    int64_t& count = counts[tensor.dtype];
-    count = checked_add(
-        count, checked_multiply(element_count(tensor.shape), graph.repeat_of(tensor.segment)));
+    if (tensor.kind != TensorKind::kWeight || tensor.frozen) continue;
+    const int64_t elements = element_count(tensor.shape), repeat = graph.repeat_of(tensor.segment);
+    const bool loop = impl == OptimizerImpl::kForLoop;
+    int64_t& count = counts[{tensor.dtype, loop ? elements : 0}];
+    count = checked_add(count, loop ? repeat : checked_multiply(elements, repeat));
   }
-  return counts;
+  std::vector<Group> groups;
+  for (const auto& [key, count] : counts)
+    groups.push_back(impl == OptimizerImpl::kForLoop ? Group{key.first, key.second, count}
+                                                     : Group{key.first, count, 1});
+  return groups;
 }
 
 }  // namespace
 
 void add_optimizer(Graph& graph, const OptimizerStep& step) {
   if (step.optimizer == Optimizer::kNone) return;
-  const std::map<DType, int64_t> counts = parameters_by_dtype(graph);
-  GraphBuilder(graph).begin_segment("optimizer", 1);
-  for (const auto& [dtype, count] : counts) {
-    OptimizerSteps steps(graph, dtype, count);
+  const std::vector<Group> groups = groups_of(graph, step.impl);
+  GraphBuilder builder(graph);
+  if (step.impl != OptimizerImpl::kForLoop) builder.begin_segment("optimizer", 1);
+  for (const Group& group : groups) {
+    if (step.impl == OptimizerImpl::kForLoop) builder.begin_segment("optimizer", group.updates);
+    OptimizerSteps steps(graph, group.dtype, group.elements);
     if (step.scaled_gradients) steps.unscale();
-    steps.run(step.optimizer);
+    steps.run(step.optimizer, step.impl);
   }
   validate_if_debug(graph);
 }

@@ -18,10 +18,33 @@ Graph decompose(Graph modules, const EagerForm& form);
 /// heads and ffn_dim. Inserts all-reduces where an operator needs a replicated input.
 Graph shard(const Graph& modules, int64_t ranks);
 
+/// Appends the loss of training: the cross entropy of each output that a linear layer computes
+/// (logits), averaged over its rows. The model's code casts logits to fp32 first if `upcast`
+/// (transformers, loss/loss_utils.py, ForCausalLMLoss). Other outputs get no loss; without logits,
+/// nothing is added. `counts` says whether its kernels take time.
+struct LossForm {
+  bool upcast = false;
+  bool autocast = false;  ///< the logits were computed under autocast
+  Counts counts = Counts::kAll;
+};
+void add_loss(Graph& graph, const LossForm& form);
+
 /// Appends the backward pass: the operators that autograd launches for the gradient of every
-/// weight, including accumulation into stored gradients. The gradients of the model's outputs are
-/// inputs; there is no loss. Throws Error{kUnsupported} if the graph has no weights.
-void add_backward(Graph& graph);
+/// weight, including accumulation into stored gradients. It starts at the losses; if there are
+/// none, the gradients of the model's outputs are given. With checkpointing, the backward pass of a
+/// layer (a segment with carried tensors) first computes the layer, or attention's core, again
+/// (torch.utils.checkpoint, which stops after the last tensor that backward needs). Throws
+/// Error{kUnsupported} if the graph has no weights.
+void add_backward(Graph& graph, Checkpointing checkpointing = Checkpointing::kNone);
+
+/// Freezes all weights of a graph of modules, and adds low-rank adapters to the linear layers whose
+/// last name is one of `targets`; {"all-linear"}: to all but the output layer. Throws Error{kInput}
+/// if no layer has a name.
+struct LoraForm {
+  int64_t rank = 0;
+  std::vector<std::string> targets;
+};
+void add_lora(Graph& graph, const LoraForm& form);
 
 /// Mixed precision as in torch.autocast, for an fp32 graph without backward pass. Matrix products,
 /// convolutions and attention run in `low_precision`: their operands are cast, the stored weights
@@ -49,12 +72,13 @@ int64_t weights_bytes(const Graph& graph);
 
 struct OptimizerStep {
   Optimizer optimizer = Optimizer::kNone;
+  OptimizerImpl impl = OptimizerImpl::kForeach;
   /// The loss is scaled (fp16 autocast with a GradScaler): one more pass unscales the gradients.
   bool scaled_gradients = false;
 };
 
-/// Appends the optimizer step as PyTorch's default multi-tensor kernels run it. States have the
-/// dtype of the parameters; there are no fp32 master copies.
+/// Appends the optimizer step as PyTorch's kernels run it, by default its multi-tensor ones. States
+/// have the dtype of the parameters; there are no fp32 master copies.
 void add_optimizer(Graph& graph, const OptimizerStep& step);
 
 /// Replaces each chain of pointwise operators by one kernel with the sum of their FLOPs. Its memory

@@ -1,78 +1,15 @@
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "ops/builder.h"
 #include "ops/op_def.h"
 #include "ops/validate.h"
 #include "passes/passes.h"
+#include "passes/rewriter.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
-
-/// Rewrites a graph node by node; the dtypes of outputs follow from the new inputs.
-class Rewriter {
- public:
-  /// Adds the replacement of a node, given its inputs in the new graph. Returns its outputs.
-  using Rule =
-      std::function<std::vector<TensorId>(GraphBuilder&, const Node&, std::vector<TensorId>)>;
-
-  /// Called before each segment but the first; may add nodes to the segment before it. `now` maps
-  /// the tensors of the old graph to those of the new one.
-  using Before = std::function<void(GraphBuilder&, int32_t segment, std::vector<TensorId>& now)>;
-
-  Rewriter(const Graph& from, Rule rule, Before before = nullptr)
-      : from_(from), rule_(std::move(rule)), before_(std::move(before)), b_(to_) {
-    now_.assign(from.tensors.size(), -1);
-  }
-
-  Graph run() {
-    to_.name = from_.name;
-    copy_given();
-    for (size_t index = 0; index < from_.segments.size(); ++index) {
-      const Segment& segment = from_.segments[index];
-      if (before_ && index > 0) before_(b_, static_cast<int32_t>(index), now_);
-      b_.begin_segment(segment.name, segment.repeat);
-      if (segment.reverses) b_.reverses(*segment.reverses);
-      for (int32_t i = 0; i < segment.node_count; ++i)
-        rewrite(from_.nodes[static_cast<size_t>(segment.first_node + i)]);
-      for (const Carry& carry : segment.carries) b_.carry(now(carry.initial), now(carry.next));
-    }
-    for (TensorId id : from_.outputs) to_.outputs.push_back(now(id));
-    return std::move(to_);
-  }
-
- private:
-  TensorId now(TensorId id) const { return now_[static_cast<size_t>(id)]; }
-
-  /// Copies tensors that no node computes: inputs, weights, buffers.
-  void copy_given() {
-    const std::vector<bool> made = made_tensors(from_);
-    for (size_t id = 0; id < made.size(); ++id) {
-      if (made[id]) continue;
-      Tensor tensor = from_.tensors[id];
-      tensor.storage = tensor.storage == static_cast<TensorId>(id) ? -1 : now(tensor.storage);
-      now_[id] = b_.tensor(std::move(tensor));
-    }
-  }
-
-  void rewrite(const Node& node) {
-    std::vector<TensorId> inputs;
-    for (TensorId id : node.inputs) inputs.push_back(now(id));
-    b_.set_phase(node.phase);
-    const std::vector<TensorId> outputs = rule_(b_, node, std::move(inputs));
-    for (size_t i = 0; i < node.outputs.size(); ++i)
-      now_[static_cast<size_t>(node.outputs[i])] = outputs[i];
-  }
-
-  const Graph& from_;
-  Rule rule_;
-  Before before_;
-  Graph to_;
-  GraphBuilder b_;
-  std::vector<TensorId> now_;
-};
 
 bool is_quantized(const Node& node) {
   const AttributeValue* scheme = node.find_attribute("scheme");
@@ -117,7 +54,8 @@ class Autocast {
     const auto [copy, fresh] = cached_.emplace(weight, -1);
     if (fresh) {
       copy->second = cast(b, weight, b.graph().tensor(weight).name, low_precision_);
-      b.graph().tensor(copy->second).cached = true;
+      // Autocast keeps copies of parameters that require a gradient.
+      b.graph().tensor(copy->second).cached = !b.graph().tensor(weight).frozen;
     }
     return copy->second;
   }

@@ -47,6 +47,33 @@ std::vector<Joined> join_alike(const Forecast& forecast) {
   return joined;
 }
 
+/// The peak, its parts, and what would help if it does not fit.
+void add_memory(Lines& lines, const MemoryForecast& m, const TableStyle& style) {
+  std::string fits = m.fits ? "fits into " : "DOES NOT FIT into ";
+  fits += format_bytes(m.device_bytes);
+  if (style.largest_batch)
+    fits += fmt::format("; largest batch that fits: {}", format_integer(*style.largest_batch));
+  lines.add("memory", format_bytes(m.peak_bytes), fits);
+  std::string when =
+      m.peak_node.empty() ? "" : fmt::format("peak in {}: {}", m.peak_phase, m.peak_node);
+  for (const NamedPart& part : kMemoryParts) {
+    if (m.at_peak.*part.bytes == 0) continue;
+    lines.add("  " + std::string(part.name), format_bytes(m.at_peak.*part.bytes), when);
+    when.clear();
+  }
+  lines.add("  workspace", format_bytes(m.workspace_bytes), "");
+  lines.add("  framework", format_bytes(m.framework_bytes), m.stack);
+  for (const MemoryRemedy& remedy : m.remedies) {
+    const std::string batch =
+        remedy.largest_batch
+            ? fmt::format("; largest batch {}", format_integer(*remedy.largest_batch))
+            : "";
+    lines.add("  or with", format_bytes(remedy.peak_bytes),
+              fmt::format("{} {}: {}{}", remedy.option, remedy.value,
+                          remedy.fits ? "fits" : "does not fit", batch));
+  }
+}
+
 std::string totals(const Forecast& f, const TableStyle& style) {
   Lines lines;
   lines.add("latency", format_seconds(f.latency_s),
@@ -63,18 +90,7 @@ std::string totals(const Forecast& f, const TableStyle& style) {
             fmt::format("{} of memory traffic; {:.0f} % of the peak FLOP/s",
                         format_si(static_cast<double>(f.bytes), "B"), 100 * f.utilization_ratio));
   lines.add("parameters", format_si(static_cast<double>(f.parameters), ""), "");
-  std::string fits = f.memory.fits ? "fits into " : "DOES NOT FIT into ";
-  fits += format_bytes(f.memory.device_bytes);
-  if (style.largest_batch)
-    fits += fmt::format("; largest batch that fits: {}", format_integer(*style.largest_batch));
-  lines.add("memory", format_bytes(f.memory.peak_bytes), fits);
-  const std::pair<const char*, int64_t> parts[] = {
-      {"  weights", f.memory.weights_bytes},     {"  gradients", f.memory.gradients_bytes},
-      {"  optimizer", f.memory.optimizer_bytes}, {"  activations", f.memory.activations_bytes},
-      {"  workspace", f.memory.workspace_bytes}, {"  framework", f.memory.framework_bytes}};
-  for (const auto& [name, bytes] : parts) {
-    if (bytes > 0) lines.add(name, format_bytes(bytes), "");
-  }
+  add_memory(lines, f.memory, style);
   return lines.text(style, true);
 }
 
@@ -112,6 +128,38 @@ TextTable kernels_table(const std::vector<Joined>& joined, const Forecast& f,
   return table;
 }
 
+Json optional_json(const std::optional<int64_t>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json memory_json(const MemoryForecast& m, std::optional<int64_t> largest_batch) {
+  Json at_peak = Json::object(), remedies = Json::array();
+  for (const NamedPart& part : kMemoryParts)
+    at_peak[std::string(part.name) + "_bytes"] = m.at_peak.*part.bytes;
+  for (const MemoryRemedy& r : m.remedies)
+    remedies.push_back({{"option", r.option},
+                        {"value", r.value},
+                        {"peak_bytes", r.peak_bytes},
+                        {"fits", r.fits},
+                        {"largest_batch", optional_json(r.largest_batch)}});
+  return {{"peak_bytes", m.peak_bytes},
+          {"at_peak", std::move(at_peak)},
+          {"peak_phase", m.peak_phase},
+          {"peak_node", m.peak_node},
+          {"weights_bytes", m.weights_bytes},
+          {"gradients_bytes", m.gradients_bytes},
+          {"optimizer_bytes", m.optimizer_bytes},
+          {"activations_bytes", m.activations_bytes},
+          {"workspace_bytes", m.workspace_bytes},
+          {"framework_bytes", m.framework_bytes},
+          {"stack", m.stack},
+          {"device_bytes", m.device_bytes},
+          {"margin_bytes", m.margin_bytes},
+          {"fits", m.fits},
+          {"largest_batch", optional_json(largest_batch)},
+          {"remedies", std::move(remedies)}};
+}
+
 }  // namespace
 
 std::string forecast_table(const Forecast& f, const TableStyle& style) {
@@ -138,40 +186,30 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
 }
 
 std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batch) {
-  Json object = {{"schema_version", 1},
-                 {"model", f.model},
-                 {"gpu", f.gpu},
-                 {"mode", f.mode},
-                 {"batch", f.batch},
-                 {"seq", f.seq},
-                 {"dtype", f.dtype},
-                 {"dtype_source", f.dtype_source},
-                 {"latency_s", f.latency_s},
-                 {"latency_low_s", f.latency_low_s},
-                 {"latency_high_s", f.latency_high_s},
-                 {"host_wait_s", f.host_wait_s},
-                 {"forward_s", f.forward_s},
-                 {"backward_s", f.backward_s},
-                 {"optimizer_s", f.optimizer_s},
-                 {"flops", f.flops},
-                 {"bytes", f.bytes},
-                 {"parameters", f.parameters},
-                 {"utilization_ratio", f.utilization_ratio},
-                 {"memory",
-                  {{"peak_bytes", f.memory.peak_bytes},
-                   {"weights_bytes", f.memory.weights_bytes},
-                   {"gradients_bytes", f.memory.gradients_bytes},
-                   {"optimizer_bytes", f.memory.optimizer_bytes},
-                   {"activations_bytes", f.memory.activations_bytes},
-                   {"workspace_bytes", f.memory.workspace_bytes},
-                   {"framework_bytes", f.memory.framework_bytes},
-                   {"device_bytes", f.memory.device_bytes},
-                   {"fits", f.memory.fits}}},
-                 {"kernels", kernel_list(f.kernels)},
-                 {"options", options_json(f.used)},
-                 {"warnings", warning_texts(f.warnings)},
-                 {"warning_codes", warning_code_names(f.warnings)}};
-  object["memory"]["largest_batch"] = largest_batch ? Json(*largest_batch) : Json(nullptr);
+  const Json object = {{"schema_version", 1},
+                       {"model", f.model},
+                       {"gpu", f.gpu},
+                       {"mode", f.mode},
+                       {"batch", f.batch},
+                       {"seq", f.seq},
+                       {"dtype", f.dtype},
+                       {"dtype_source", f.dtype_source},
+                       {"latency_s", f.latency_s},
+                       {"latency_low_s", f.latency_low_s},
+                       {"latency_high_s", f.latency_high_s},
+                       {"host_wait_s", f.host_wait_s},
+                       {"forward_s", f.forward_s},
+                       {"backward_s", f.backward_s},
+                       {"optimizer_s", f.optimizer_s},
+                       {"flops", f.flops},
+                       {"bytes", f.bytes},
+                       {"parameters", f.parameters},
+                       {"utilization_ratio", f.utilization_ratio},
+                       {"memory", memory_json(f.memory, largest_batch)},
+                       {"kernels", kernel_list(f.kernels)},
+                       {"options", options_json(f.used)},
+                       {"warnings", warning_texts(f.warnings)},
+                       {"warning_codes", warning_code_names(f.warnings)}};
   return object.dump(1) + "\n";
 }
 

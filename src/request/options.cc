@@ -10,10 +10,8 @@ namespace tilecast {
 namespace {
 
 std::vector<std::string> software_that_runs_models() {
-  std::vector<std::string> names;
-  for (const std::string& name : choice_names<Software>()) {
-    if (runs_models(static_cast<Software>(names.size()))) names.push_back(name);
-  }
+  std::vector<std::string> names = choice_names<Software>();
+  while (!runs_models(static_cast<Software>(names.size() - 1))) names.pop_back();
   return names;
 }
 
@@ -65,6 +63,50 @@ std::vector<OptionDef> pass_options() {
        .default_value = "none",
        .help = "adds the optimizer step to training",
        .choices = choice_names<Optimizer>(),
+       .needs = "mode=training"},
+      {.name = "optimizer-impl",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.optimizer_impl; }>(),
+       .default_value = "foreach",
+       .help = "foreach: a launch for each step; fused: one kernel; for-loop: each parameter alone",
+       .choices = choice_names<OptimizerImpl>(),
+       .needs = "mode=training"},
+      {.name = "zero-grad",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.zero_grad; }>(),
+       .default_value = "set-to-none",
+       .help = "set-to-none: gradients live from backward to the optimizer step; zeros: always",
+       .choices = choice_names<ZeroGrad>(),
+       .needs = "mode=training"},
+      {.name = "loss",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.loss; }>(),
+       .default_value = "memory",
+       .help = "cross entropy over the logits: memory counts its memory only, full its time too",
+       .choices = choice_names<Loss>(),
+       .needs = "mode=training"},
+      {.name = "checkpointing",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.checkpointing; }>(),
+       .default_value = "none",
+       .help = "activation checkpointing in training: full keeps the input of each layer and "
+               "computes the layer again in backward; selective computes attention's weights again",
+       .choices = choice_names<Checkpointing>(),
+       .needs = "mode=training"},
+      {.name = "lora-rank",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.lora_rank; }>(),
+       .value = "N",
+       .default_value = "0",
+       .help = "trains low-rank adapters (LoRA) of this rank; all other weights are frozen",
+       .min = 0,
+       .needs = "mode=training"},
+      {.name = "lora-targets",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.lora_targets; }>(),
+       .value = "NAMES",
+       .default_value = "all-linear",
+       .help = "the linear layers with an adapter, by the last part of their names: q_proj,v_proj",
        .needs = "mode=training"},
       {.name = "predictor",
        .access = field<[](auto& r) -> auto& { return r.execution.predictor; }>(),

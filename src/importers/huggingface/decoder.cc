@@ -38,8 +38,9 @@ TensorId DecoderGraph::embed() {
     const TensorId wide = f_.view(
         projected,
         {request_.batch, request_.seq, static_cast<int64_t>(c_.layers.size()), c_.per_layer_dim});
-    const TensorId normal = f_.view(f_.rms_norm(wide, "per_layer_projection_norm"),
-                                    {request_.batch, request_.seq, width});
+    const TensorId normal =
+        f_.view(f_.rms_norm(wide, "per_layer_projection_norm", true, c_.wide_norm_weight),
+                {request_.batch, request_.seq, width});
     const TensorId sum = f_.op("add", {normal, looked_up}, "per_layer.add");
     layer_inputs_ = f_.op("mul_scalar", {sum}, "per_layer.input_scale");
   }
@@ -86,7 +87,8 @@ void DecoderGraph::head(TensorId x, TensorId table) {
 }
 
 TensorId DecoderGraph::norm(TensorId x, const std::string& name) {
-  if (c_.norm == DecoderConfig::Norm::kRms) return f_.rms_norm(x, name, c_.norm_weight);
+  if (c_.norm == DecoderConfig::Norm::kRms)
+    return f_.rms_norm(x, name, c_.norm_weight, c_.wide_norm_weight);
   return f_.layer_norm(x, name, {c_.norm_weight, c_.norm_bias});
 }
 

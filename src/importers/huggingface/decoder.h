@@ -55,6 +55,8 @@ struct DecoderTraits {
   std::string_view default_activation = "silu";
   /// What the checkpoints call attention and MLP, for their lists of quantized modules.
   std::string_view attention_part = "self_attn", ffn_part = "mlp";
+  bool wide_norm_weight = false;  ///< RMS norms multiply by the weight in fp32
+  bool softmax_fp32 = true;  ///< eager attention computes the softmax of half precision in fp32
 };
 
 struct DecoderConfig : DecoderTraits {

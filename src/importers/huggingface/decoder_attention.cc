@@ -37,9 +37,13 @@ TensorId DecoderGraph::heads_of(TensorId x, int64_t heads, int64_t size,
     // One norm over all heads; modelled as one per head, with the same memory traffic.
     const TensorId weight =
         f_.weight(norm_name + ".weight", {heads, size}, 0, f_.outputs(1, {heads}));
-    return f_.split_heads(f_.op("rms_norm", {wide, weight}, norm_name), heads);
+    std::vector<Attribute> attributes;
+    if (c_.wide_norm_weight) attributes.push_back({"wide_weight", 1});
+    return f_.split_heads(f_.op("rms_norm", {wide, weight}, norm_name, std::move(attributes)),
+                          heads);
   }
-  return f_.split_heads(f_.rms_norm(wide, norm_name, c_.qk_norm == QkNorm::kHead), heads);
+  return f_.split_heads(
+      f_.rms_norm(wide, norm_name, c_.qk_norm == QkNorm::kHead, c_.wide_norm_weight), heads);
 }
 
 /// context · sigmoid(gate)
@@ -122,6 +126,7 @@ TensorId DecoderGraph::attend(TensorId q, TensorId k, TensorId v, const std::str
   if (c_.attention_softcap) attributes.push_back({"softcap", 1});
   if (c_.attention_dropout) attributes.push_back({"dropout", 1});
   if (further.size() > 1) attributes.push_back({"sinks", 1});
+  if (c_.softmax_fp32) attributes.push_back({"softmax_fp32", 1});
   return f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(further));
 }
 
@@ -155,6 +160,7 @@ TensorId DecoderGraph::latent_attention(TensorId x, const std::string& p, const 
                                   {c_.heads * (l.qk_nope_head_dim + l.v_head_dim), l.kv_lora_rank},
                                   0, f_.outputs(l.qk_nope_head_dim + l.v_head_dim, {c_.heads}));
   std::vector<Attribute> attributes = {{"causal", 1}, {"rope_dim", l.qk_rope_head_dim}};
+  if (c_.softmax_fp32) attributes.push_back({"softmax_fp32", 1});
   if (c_.attention_dropout) attributes.push_back({"dropout", 1});
   const std::vector<TensorId>& angles = angles_.at(l.qk_rope_head_dim);
   std::vector<TensorId> inputs = {q, latent, both, kv_b, angles[0], angles[1], mask_};

@@ -22,7 +22,7 @@ TensorId DecoderGraph::compress(TensorId x, const std::string& p, int64_t ratio,
   const TensorId gate = f_.linear(x, p + "gate_proj", {width, false});
   return f_.rms_norm(
       f_.op("compress", {kv, gate}, p + "pool", {{"ratio", ratio}, {"columns", size}}),
-      p + "kv_norm");
+      p + "kv_norm", true, c_.wide_norm_weight);
 }
 
 TensorId DecoderGraph::compressed_attention(TensorId x, size_t index) {
@@ -31,8 +31,8 @@ TensorId DecoderGraph::compressed_attention(TensorId x, size_t index) {
   const DecoderConfig::Compressed& z = c_.compressed;
   const Layers::Split by_head = f_.outputs(1, {c_.heads});
   f_.weight(p + "sinks", {c_.heads}, 0, by_head);
-  const TensorId q_latent =
-      f_.rms_norm(f_.linear(x, p + "q_a_proj", {z.q_lora_rank, false}), p + "q_a_norm");
+  const TensorId q_latent = f_.rms_norm(f_.linear(x, p + "q_a_proj", {z.q_lora_rank, false}),
+                                        p + "q_a_norm", true, c_.wide_norm_weight);
   const TensorId wide =
       f_.linear(q_latent, p + "q_b_proj",
                 {c_.heads * c_.head_dim, false, f_.outputs(c_.head_dim, {c_.heads})});
@@ -40,7 +40,8 @@ TensorId DecoderGraph::compressed_attention(TensorId x, size_t index) {
       f_.rms_norm(f_.view(wide, {request_.batch, request_.seq, c_.heads, c_.head_dim}),
                   p + "q_b_norm", false),
       c_.heads);
-  const TensorId kv = f_.rms_norm(f_.linear(x, p + "kv_proj", {c_.head_dim, false}), p + "kv_norm");
+  const TensorId kv = f_.rms_norm(f_.linear(x, p + "kv_proj", {c_.head_dim, false}), p + "kv_norm",
+                                  true, c_.wide_norm_weight);
   std::vector<TensorId> inputs = {q, kv};
   std::vector<Attribute> attributes = {{"window", layer.window}, {"ratio", layer.compression}};
   if (layer.compression > 0) {

@@ -31,21 +31,33 @@ constexpr DecoderTraits gpt(void (*change)(DecoderTraits&)) {
 }
 
 constexpr DecoderTraits kQwen2 = {.bias_field = Bias::kNone, .qkv_bias = true};
-constexpr DecoderTraits kOlmo2 = {
-    .qk_norm = QkNorm::kAllHeads, .pre_norms = false, .post_norms = true, .window_pattern = 4};
-constexpr DecoderTraits kGemma2 = {
-    .post_norms = true, .scaled_embedding = true, .tied_embeddings = true, .window_pattern = 2};
+constexpr DecoderTraits kOlmo2 = {.qk_norm = QkNorm::kAllHeads,
+                                  .pre_norms = false,
+                                  .post_norms = true,
+                                  .window_pattern = 4,
+                                  .wide_norm_weight = true};
+constexpr DecoderTraits kGemma2 = {.post_norms = true,
+                                   .scaled_embedding = true,
+                                   .tied_embeddings = true,
+                                   .window_pattern = 2,
+                                   .wide_norm_weight = true};
+constexpr DecoderTraits kGemma3 = {.qk_norm = QkNorm::kHead,
+                                   .post_norms = true,
+                                   .scaled_embedding = true,
+                                   .tied_embeddings = true,
+                                   .wide_norm_weight = true};
 constexpr DecoderTraits kCohere = {.norm = Norm::kLayer,
                                    .norm_bias = false,
                                    .parallel_attention = true,
                                    .tied_embeddings = true,
                                    .window_pattern = 4};
-constexpr DecoderTraits kDeltaNets = {.qk_norm = QkNorm::kHead, .output_gate = Gate::kInQuery};
+constexpr DecoderTraits kDeltaNets = {
+    .qk_norm = QkNorm::kHead, .output_gate = Gate::kInQuery, .wide_norm_weight = true};
 constexpr DecoderTraits kSinks = {.scaled_embedding = true, .sinks = true, .window_pattern = 4};
 
 constexpr DecoderFamily kFamilies[] = {
     {"llama", "Llama", "Llama 1, 2, 3"},
-    {"llama4_text", "Llama4", "Llama 4, text part", llama4},
+    {"llama4_text", "Llama4", "Llama 4, text part", llama4, {.softmax_fp32 = false}},
     {"mistral", "Mistral", "Mistral", nullptr, {.window_pattern = 1}},
     {"ministral3", "Ministral3", "Ministral 3", nullptr, {.window_pattern = 1}},
     {"mixtral", "Mixtral", "Mixtral", mixtral, {.window_pattern = 1}},
@@ -66,10 +78,14 @@ constexpr DecoderFamily kFamilies[] = {
     {"qwen3_5_text", "", "Qwen3.5, text part: gated delta nets and attention", qwen3_5, kDeltaNets},
     {"qwen3_5_moe_text", "", "Qwen3.5 with experts, text part", qwen3_5, kDeltaNets},
     {"mimo", "MiMo", "MiMo: a Qwen2", nullptr, kQwen2},
-    {"mimo_v2_flash", "MiMoV2Flash", "MiMo-V2-Flash", mimo_v2, {.sinks = true}},
+    {"mimo_v2_flash",
+     "MiMoV2Flash",
+     "MiMo-V2-Flash",
+     mimo_v2,
+     {.sinks = true, .softmax_fp32 = false}},
     {"smollm3", "SmolLM3", "SmolLM3"},
     {"seed_oss", "SeedOss", "Seed-OSS", seed_oss, {.bias_field = Bias::kQkv, .qkv_bias = true}},
-    {"helium", "Helium", "Helium"},
+    {"helium", "Helium", "Helium", nullptr, {.wide_norm_weight = true}},
     {"arcee", "Arcee", "Arcee", nullptr, {.gated_mlp = false, .default_activation = "relu2"}},
     {"granite", "Granite", "Granite", nullptr, {.scaled_embedding = true}},
     {"granitemoe", "GraniteMoe", "Granite with experts", mixtral, {.scaled_embedding = true}},
@@ -96,7 +112,8 @@ constexpr DecoderFamily kFamilies[] = {
       .rotary = false,
       .default_activation = "relu2",
       .attention_part = "mixer",
-      .ffn_part = "mixer"}},
+      .ffn_part = "mixer",
+      .wide_norm_weight = true}},
     {"nemotron-nas", "DeciLM", "Llama-Nemotron: layers by architecture search", nemotron_nas},
     {"nemotron",
      "Nemotron",
@@ -109,29 +126,19 @@ constexpr DecoderFamily kFamilies[] = {
      nullptr,
      {.scaled_embedding = true,
       .tied_embeddings = true,
-      .default_activation = "gelu_pytorch_tanh"}},
+      .default_activation = "gelu_pytorch_tanh",
+      .wide_norm_weight = true}},
     {"gemma2", "Gemma2", "Gemma 2", softcaps, kGemma2},
-    {"gemma3_text",
-     "Gemma3",
-     "Gemma 3, text part",
-     gemma3,
-     {.qk_norm = QkNorm::kHead,
-      .post_norms = true,
-      .scaled_embedding = true,
-      .tied_embeddings = true}},
-    {"gemma4_text",
-     "Gemma4",
-     "Gemma 4, text part",
-     gemma4,
-     {.qk_norm = QkNorm::kHead,
-      .post_norms = true,
-      .scaled_embedding = true,
-      .tied_embeddings = true}},
+    {"gemma3_text", "Gemma3", "Gemma 3, text part", gemma3, kGemma3},
+    {"gemma4_text", "Gemma4", "Gemma 4, text part", gemma4, kGemma3},
     {"vaultgemma",
      "VaultGemma",
      "VaultGemma",
      softcaps,
-     {.scaled_embedding = true, .tied_embeddings = true, .window_pattern = 2}},
+     {.scaled_embedding = true,
+      .tied_embeddings = true,
+      .window_pattern = 2,
+      .wide_norm_weight = true}},
     {"cohere", "Cohere", "Command R", cohere, kCohere},
     {"cohere2", "Cohere2", "Command R7B and A", cohere, kCohere},
     {"cohere2_moe", "Cohere2Moe", "Command with experts", cohere, kCohere},
@@ -153,7 +160,12 @@ constexpr DecoderFamily kFamilies[] = {
      "GptOss",
      "gpt-oss",
      gpt_oss,
-     {.qkv_bias = true, .out_bias = true, .sinks = true, .window_pattern = 2}},
+     {.qkv_bias = true,
+      .out_bias = true,
+      .sinks = true,
+      .window_pattern = 2,
+      .wide_norm_weight = true,
+      .softmax_fp32 = false}},
     {"gpt_neox", "GPTNeoX", "GPT-NeoX and Pythia", parallel_residual, gpt([](DecoderTraits& t) {
        t.parallel_attention = t.parallel_norm = t.fused_qkv = true;
        t.default_activation = "gelu";
@@ -162,16 +174,19 @@ constexpr DecoderFamily kFamilies[] = {
        t.bias_field = Bias::kNone;
        t.qkv_bias = t.out_bias = false;
        t.parallel_attention = t.head_bias = true;
+       t.softmax_fp32 = false;
      })},
     {"codegen", "CodeGen", "CodeGen", nullptr, gpt([](DecoderTraits& t) {
        t.bias_field = Bias::kNone;
        t.qkv_bias = t.out_bias = false;
        t.parallel_attention = t.head_bias = t.fused_qkv = true;
+       t.softmax_fp32 = false;
      })},
     {"gpt_neo", "GPTNeo", "GPT-Neo", gpt_neo, gpt([](DecoderTraits& t) {
        t.bias_field = Bias::kNone;
        t.qkv_bias = t.rotary = false;
        t.learned_positions = t.tied_embeddings = true;
+       t.softmax_fp32 = false;
      })},
     {"gpt_bigcode", "GPTBigCode", "StarCoder", gpt_bigcode, gpt([](DecoderTraits& t) {
        t.rotary = false;
@@ -213,12 +228,14 @@ constexpr DecoderFamily kFamilies[] = {
        t.learned_positions = t.scaled_embedding = t.tied_embeddings = true;
        t.position_offset = 2;
        t.default_activation = "gelu";
+       t.softmax_fp32 = false;
      })},
     {"xglm", "XGLM", "XGLM", nullptr, gpt([](DecoderTraits& t) {
        t.bias_field = Bias::kNone;
        t.rotary = false;
        t.scaled_embedding = t.tied_embeddings = true;
        t.default_activation = "gelu";
+       t.softmax_fp32 = false;
      })},
     {"jais2", "Jais2", "Jais 2", nullptr,
      gpt([](DecoderTraits& t) { t.default_activation = "relu2"; })},
@@ -226,6 +243,7 @@ constexpr DecoderFamily kFamilies[] = {
        t.fused_qkv = t.tied_embeddings = t.parallel_attention = true;
        t.default_activation = "gelu";
        t.default_positions = 2048;  // FalconConfig of transformers; falcon-7b's config has no field
+       t.softmax_fp32 = false;
      })},
     {"olmo", "Olmo", "OLMo", nullptr, {.norm = Norm::kLayer, .norm_weight = false}},
     {"olmo2", "Olmo2", "OLMo 2", nullptr, kOlmo2},
@@ -264,7 +282,8 @@ constexpr DecoderFamily kFamilies[] = {
      {.qk_norm = QkNorm::kHead,
       .output_gate = Gate::kProjection,
       .post_norms = true,
-      .window_pattern = 4}},
+      .window_pattern = 4,
+      .wide_norm_weight = true}},
     {"hy_v3", "HYV3", "Hunyuan 3", moe, {.qk_norm = QkNorm::kHead}},
     {"solar_open", "SolarOpen", "Solar Open", moe},
     {"dots1", "Dots1", "dots.llm1", moe, {.qk_norm = QkNorm::kHead}},
@@ -290,18 +309,18 @@ constexpr DecoderFamily kFamilies[] = {
      "DeepseekV4",
      "DeepSeek-V4: compressed sparse attention",
      deepseek_v4,
-     {.attention_part = "attn", .ffn_part = "ffn"}},
+     {.attention_part = "attn", .ffn_part = "ffn", .wide_norm_weight = true}},
     {"youtu", "Youtu", "Youtu-LLM", read_latent},
     {"step3p5",
      "Step3p5",
      "Step-3.5 and 3.7, text part",
      step3,
-     {.qk_norm = QkNorm::kHead, .output_gate = Gate::kPerHead}},
+     {.qk_norm = QkNorm::kHead, .output_gate = Gate::kPerHead, .wide_norm_weight = true}},
     {"step3p7",
      "Step3p7Flash",
      "Step-3.7, text part",
      step3,
-     {.qk_norm = QkNorm::kHead, .output_gate = Gate::kPerHead}},
+     {.qk_norm = QkNorm::kHead, .output_gate = Gate::kPerHead, .wide_norm_weight = true}},
 };
 
 }  // namespace

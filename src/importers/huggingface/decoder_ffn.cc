@@ -68,13 +68,15 @@ TensorId DecoderGraph::shared_experts(TensorId x, const std::string& p) {
 /// residual.
 TensorId DecoderGraph::experts_beside_mlp(TensorId x, TensorId residual, const std::string& p,
                                           int64_t ffn_dim) {
-  const TensorId dense = f_.rms_norm(gated(x, p, ffn_dim), p + "post_norm_1");
+  const TensorId dense =
+      f_.rms_norm(gated(x, p, ffn_dim), p + "post_norm_1", true, c_.wide_norm_weight);
   const TensorId scale = f_.weight(p + "router.scale", {c_.hidden_dim});
   const TensorId routed =
       f_.op("mul", {f_.rms_norm(residual, p + "router.norm", false), scale}, p + "router.scale");
   f_.weight(p + "router.per_expert_scale", {c_.experts.num_experts});
-  const TensorId sparse =
-      f_.rms_norm(experts(f_.rms_norm(residual, p + "pre_norm_2"), routed, p), p + "post_norm_2");
+  const TensorId sparse = f_.rms_norm(
+      experts(f_.rms_norm(residual, p + "pre_norm_2", true, c_.wide_norm_weight), routed, p),
+      p + "post_norm_2", true, c_.wide_norm_weight);
   return f_.op("add", {dense, sparse}, p + "experts_add");
 }
 

@@ -76,10 +76,12 @@ TensorId Layers::layer_norm(TensorId x, const std::string& name, const NormWeigh
   return op("layer_norm", std::move(inputs), name);
 }
 
-TensorId Layers::rms_norm(TensorId x, const std::string& name, bool weighted) {
+TensorId Layers::rms_norm(TensorId x, const std::string& name, bool weighted, bool wide_weight) {
   if (!weighted) return op("rms_norm", {x}, name);
+  std::vector<Attribute> attributes;
+  if (wide_weight) attributes.push_back({"wide_weight", 1});
   return op("rms_norm", {x, weight(name + ".weight", {builder_.graph().tensor(x).shape.back()})},
-            name);
+            name, std::move(attributes));
 }
 
 TensorId Layers::dropout(TensorId x, const std::string& name, bool active) {

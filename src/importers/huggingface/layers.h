@@ -52,7 +52,8 @@ class Layers {
   };
   TensorId layer_norm(TensorId x, const std::string& name, const NormWeights& weights);
   TensorId layer_norm(TensorId x, const std::string& name) { return layer_norm(x, name, {}); }
-  TensorId rms_norm(TensorId x, const std::string& name, bool weighted = true);
+  TensorId rms_norm(TensorId x, const std::string& name, bool weighted = true,
+                    bool wide_weight = false);
   /// Returns x if `active` is false (probability 0).
   TensorId dropout(TensorId x, const std::string& name, bool active = true);
   /// The mean of the rows of each sequence: [b, n, c] → [b, c].

@@ -153,7 +153,7 @@ class ModernBert {
     const auto turn = [&](TensorId t, const char* name) {
       return f_.op("apply_rotary", {t, rotary.cos, rotary.sin}, p + name);
     };
-    std::vector<Attribute> attributes;
+    std::vector<Attribute> attributes = {{"softmax_fp32", 1}};
     std::vector<TensorId> masks;
     if (c_.attention_dropout) attributes.push_back({"dropout", 1});
     if (local) {

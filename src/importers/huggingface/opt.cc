@@ -45,7 +45,7 @@ TensorId attention(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
   const TensorId k = heads(project("k_proj"), "k_copy");
   const TensorId v = heads(project("v_proj"), "v_copy");
   const TensorId q = heads(scaled, "q_copy");
-  std::vector<Attribute> attributes = {{"causal", 1}, {"scale", "none"}};
+  std::vector<Attribute> attributes = {{"causal", 1}, {"scale", "none"}, {"softmax_fp32", 1}};
   if (c.attention_dropout) attributes.push_back({"dropout", 1});
   const TensorId context = f.attention(q, k, v, p + "attention", std::move(attributes), {mask});
   const TensorId out =

@@ -32,6 +32,7 @@ TensorId attention(Layers& f, const Tower& t, TensorId x, const std::string& p, 
   std::vector<Attribute> attributes;
   std::vector<TensorId> masks;
   if (t.attention_dropout) attributes.push_back({"dropout", 1});
+  if (t.softmax_fp32) attributes.push_back({"softmax_fp32", 1});
   if (causal >= 0) attributes.push_back({"causal", 1});
   if (causal >= 0 || bias >= 0) masks.push_back(causal >= 0 ? causal : bias);
   const TensorId context =

@@ -22,6 +22,7 @@ struct Tower {
   bool patch_bias = true;
   bool qkv_bias = true, key_bias = true;
   bool attention_dropout = false;
+  bool softmax_fp32 = true;    ///< eager attention computes the softmax of half precision in fp32
   bool layer_scale = false;    ///< a factor for each channel of what a residual is added to
   bool swiglu = false;         ///< a gated MLP
   bool relative_bias = false;  ///< a number for each distance of two patches and head, per layer

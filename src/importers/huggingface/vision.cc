@@ -31,7 +31,7 @@ struct VitConfig {
 void read_dinov2(const JsonObject& c, VitConfig& config, bool registers) {
   Tower& t = config.tower;
   config.pooling = Pooling::kFirstAndMean;
-  config.dense_pooler = false;
+  config.dense_pooler = t.softmax_fp32 = false;
   t.mask_token = registers || c.boolean("use_mask_token", true);
   t.layer_scale = true;
   constexpr int64_t kMostRegisters = 1000;

@@ -79,9 +79,10 @@ class Whisper {
     x = convolve(x, "encoder.conv2", c_.hidden_dim, 2);
     const TensorId rows =
         f_.transpose(f_.view(x, {batch, c_.hidden_dim, c_.audio_tokens}), {0, 2, 1});
-    return f_.op("add",
-                 {rows, f_.weight("encoder.embed_positions", {c_.audio_tokens, c_.hidden_dim})},
-                 "encoder.add_positions");
+    const TensorId positions =
+        f_.weight("encoder.embed_positions", {c_.audio_tokens, c_.hidden_dim});
+    graph_.tensor(positions).frozen = true;  // sinusoids: requires_grad_(False)
+    return f_.op("add", {rows, positions}, "encoder.add_positions");
   }
 
   TensorId convolve(TensorId x, const std::string& name, int64_t in, int64_t stride) {

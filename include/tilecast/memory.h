@@ -1,0 +1,88 @@
+#pragma once
+
+// Memory of a pass over time: where its peak is, and what is in memory then.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tilecast {
+
+/// Bytes by what they are for.
+struct MemoryParts {
+  int64_t weights_bytes = 0;      ///< parameters and buffers
+  int64_t gradients_bytes = 0;    ///< of parameters
+  int64_t optimizer_bytes = 0;    ///< optimizer states
+  int64_t activations_bytes = 0;  ///< computed by the forward pass for the backward pass
+  int64_t temporaries_bytes = 0;  ///< other tensors that nodes compute
+  int64_t loss_bytes = 0;         ///< logits and other outputs, the loss and its gradient
+  int64_t inputs_bytes = 0;
+  int64_t cache_bytes = 0;
+
+  int64_t sum() const {
+    return weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes +
+           temporaries_bytes + loss_bytes + inputs_bytes + cache_bytes;
+  }
+};
+
+/// The parts with their names, in the order of tables and pictures: the largest part of training
+/// jobs that stays in memory first.
+struct NamedPart {
+  std::string_view name;
+  int64_t MemoryParts::* bytes;
+};
+inline constexpr std::array kMemoryParts = {
+    NamedPart{"weights", &MemoryParts::weights_bytes},
+    NamedPart{"optimizer", &MemoryParts::optimizer_bytes},
+    NamedPart{"inputs", &MemoryParts::inputs_bytes},
+    NamedPart{"cache", &MemoryParts::cache_bytes},
+    NamedPart{"gradients", &MemoryParts::gradients_bytes},
+    NamedPart{"activations", &MemoryParts::activations_bytes},
+    NamedPart{"temporaries", &MemoryParts::temporaries_bytes},
+    NamedPart{"loss", &MemoryParts::loss_bytes}};
+
+/// A change of one option, and the memory with it.
+struct MemoryRemedy {
+  std::string option, value;  ///< "checkpointing", "full"
+  int64_t peak_bytes = 0;     ///< of the same batch
+  bool fits = false;
+  std::optional<int64_t> largest_batch;  ///< that fits; nullopt: none
+};
+
+/// Memory while one node runs.
+struct MemoryPoint {
+  std::string_view phase;  ///< "forward", "backward" or "optimizer"
+  std::string segment;     ///< "h", "head"
+  int64_t repetition = 0;  ///< of the segment, from 0
+  std::string node;
+  MemoryParts parts;
+};
+
+/// Tensors of one name that are in memory at the peak, over all repetitions.
+struct MemoryHolder {
+  std::string name;
+  std::string_view part;  ///< a name of kMemoryParts
+  int64_t bytes = 0;      ///< of all together
+  int64_t count = 0;
+};
+
+struct MemoryTimeline {
+  std::string model, gpu, gpu_name, mode, dtype;
+  int64_t batch = 0, seq = 0;
+  std::vector<MemoryPoint> points;    ///< a point for each node, in order of execution
+  size_t peak_point = 0;              ///< index of the highest one
+  std::vector<MemoryHolder> holders;  ///< at the peak, the largest first
+  int64_t workspace_bytes = 0;
+  int64_t framework_bytes = 0;
+  int64_t device_bytes = 0;
+  int64_t allocated_bytes = 0;  ///< torch.cuda.max_memory_allocated: peak and workspace
+  /// torch.cuda.max_memory_reserved: at least the segments that hold the peak; at most what the
+  /// simulated allocator takes from the driver in two steps, without ever giving back.
+  int64_t reserved_low_bytes = 0, reserved_high_bytes = 0;
+  bool fits = true;  ///< the peak with workspace and framework
+};
+
+}  // namespace tilecast

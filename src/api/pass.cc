@@ -1,0 +1,79 @@
+#include "api/pass.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "passes/passes.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+
+PrecisionRequest precision_request(const Request& request) {
+  return {.asked = request.execution.dtype,
+          .fallback = DType::kFp32,  // the dtype of published whole-model measurements
+          .training = request.mode == Mode::kTraining};
+}
+
+void check_pass(const Request& request) {
+  if (request.kind != RequestKind::kPass)
+    throw Error(ErrorKind::kInput, "expected a request for one pass; use forecast_llm for prompts");
+  check_request(request);
+}
+
+void check_model(const Model& model, const Request& request, int64_t seq) {
+  const Execution& e = request.execution;
+  if (e.dp != 1 || e.tp != 1 || e.pp != 1 || e.microbatches != 1)
+    throw Error(ErrorKind::kUnsupported,
+                "forecasts over several GPUs are not available yet; leave `dp`, `tp`, `pp` and "
+                "`microbatches` at 1");
+  if (model.fixed_dtype && (request.seq || request.batch != 1))
+    throw Error(ErrorKind::kInput, fmt::format("{}: a graph file fixes its shapes; omit `batch` "
+                                               "and `seq`, or change the shapes in the file",
+                                               model.name));
+  if (e.attention == AttentionKind::kFlash && !model.has_fused_attention)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("`attention` flash: '{}' is forecast with eager attention only",
+                            model.family.empty() ? model.format : model.family));
+  if (model.fixed_seq && request.seq && seq != model.default_seq)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the config fixes the length at {} tokens; omit `seq`", model.name,
+                            model.default_seq));
+  if (model.max_positions && seq > *model.max_positions)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: a sequence of {} tokens is longer than the model's {} positions; "
+                            "use `seq` {} or less",
+                            model.name, seq, *model.max_positions, *model.max_positions));
+}
+
+Graph build_graph(const Model& model, const Request& request, const Precision& precision) {
+  const bool training = request.mode == Mode::kTraining;
+  Graph graph = model.build({.batch = request.batch,
+                             .seq = *request.seq,
+                             .dtype = precision.autocast ? DType::kFp32 : precision.dtype});
+  if (request.lora_rank > 0) {
+    graph.name = model.name;
+    add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
+  }
+  if (model.has_modules)
+    graph = decompose(std::move(graph),
+                      {.fused_attention = request.execution.attention == AttentionKind::kFlash,
+                       .training = training,
+                       .autocast = precision.autocast});
+  graph.name = model.name;
+  if (precision.autocast) autocast(graph, precision.dtype);
+  if (precision.scheme_of) quantize_linears(graph, precision.scheme_of);
+  if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
+  if (training && model.has_modules && request.loss != Loss::kNone)
+    add_loss(graph, {.upcast = model.decoder.has_value(),
+                     .autocast = precision.autocast,
+                     .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly});
+  if (training) add_backward(graph, request.checkpointing);
+  if (request.execution.fusion == Fusion::kPointwise) fuse_pointwise(graph);
+  // fp16 needs a GradScaler against underflow of gradients; bf16 does not.
+  add_optimizer(graph, {.optimizer = request.optimizer,
+                        .impl = request.optimizer_impl,
+                        .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16});
+  return graph;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,48 @@
+#pragma once
+
+// The graph of one pass or training step, and its memory.
+
+#include <optional>
+#include <vector>
+
+#include "api/fit.h"
+#include "api/precision.h"
+#include "devices/device.h"
+#include "importers/model.h"
+#include "memory/lifetimes.h"
+#include "tilecast/forecast.h"
+
+namespace tilecast {
+
+PrecisionRequest precision_request(const Request& request);
+
+/// Throws Error{kInput} if the request is not for one pass, or contradicts itself.
+void check_pass(const Request& request);
+
+/// Throws Error if the model cannot be run as requested, with `seq` tokens.
+void check_model(const Model& model, const Request& request, int64_t seq);
+
+/// The graph of the pass as PyTorch runs it. `seq` of the request must be given.
+Graph build_graph(const Model& model, const Request& request, const Precision& precision);
+
+/// What is run, and where. The request has its `seq`.
+struct PassSetup {
+  const Model& model;
+  const Device& device;
+  const Request& request;
+  const Precision& precision;
+};
+
+MemoryForecast forecast_memory(const Graph& graph, const PassSetup& setup);
+
+/// nullopt if not even one sequence fits.
+std::optional<int64_t> largest_fitting_batch(const PassSetup& setup,
+                                             std::optional<BatchBytes> too_many);
+
+/// Bytes by use as the façade names them.
+MemoryParts parts_of(const BytesByUse& bytes);
+
+/// Whether cuBLAS gets the larger workspace: compute capability 9.0 and 10.0.
+bool has_large_workspace(const Device& device);
+
+}  // namespace tilecast

@@ -1,0 +1,202 @@
+// Attention as eager PyTorch launches it: step by step, or as scaled_dot_product_attention.
+
+#include "ops/decompose.h"
+#include "ops/decompose_steps.h"
+
+namespace tilecast {
+namespace {
+
+/// The operands of attention, [b, heads, s, size] each; for OPT, [b · heads, s, size].
+struct Heads {
+  TensorId q, k, v;
+  TensorId mask;  ///< -1: none
+};
+
+/// Attention as one kernel, which includes scaling, mask, softcap and dropout.
+TensorId fused_attention(Steps& f, const Heads& h) {
+  const auto rows = [&](TensorId t) { return f.transpose(t, {0, 2, 1, 3}); };
+  const TensorId q = rows(h.q), k = rows(h.k);
+  const TensorId context = f.b.add("attention", {q, k, rows(h.v)}, f.n.name,
+                                   {{"causal", attribute<int64_t>(f.n, "causal")},
+                                    {"window", attribute<int64_t>(f.n, "window")}})
+                               .front();
+  const Shape s = f.shape(context);
+  return f.view(context, {s[0], s[1], s[2] * s[3]});
+}
+
+/// No fused kernel of PyTorch takes FP32 with shared key heads (`enable_gqa`, which transformers
+/// asks for where no mask is given; aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+bool takes_math_path(const Steps& f, const Heads& h, const EagerForm& form) {
+  const Tensor &q = f.b.graph().tensor(h.q), &k = f.b.graph().tensor(h.k);
+  const auto window = attribute<int64_t>(f.n, "window");
+  return q.dtype == DType::kFp32 && !form.autocast && h.mask < 0 && q.shape.size() == 4 &&
+         q.shape[1] != k.shape[1] && (window == 0 || window >= k.shape[2]);
+}
+
+/// _scaled_dot_product_attention_math (aten/src/ATen/native/transformers/attention.cpp): queries
+/// and keys are scaled, the mask is added in place.
+TensorId math_attention(Steps& f, const Heads& h) {
+  const int64_t heads = f.shape(h.q)[1];
+  const TensorId k = f.repeat_heads(h.k, heads, "repeat_k");
+  const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
+  const TensorId q = f.op("mul_scalar", {h.q}, "scale");
+  const TensorId keys = f.op("mul_scalar", {f.transpose(k, {0, 1, 3, 2})}, "scale");
+  f.b.set_attention_core(true);
+  TensorId scores = f.matmul(q, keys, "scores");
+  if (f.flag("causal")) {
+    const Shape s = f.shape(scores);
+    const TensorId seen = f.b.tensor({.name = f.prefix() + "bias",
+                                      .shape = {1, 1, s[2], s[3]},
+                                      .dtype = f.b.graph().tensor(scores).dtype,
+                                      .kind = TensorKind::kReference,
+                                      .segment = f.b.current_segment()});
+    f.b.set_counts(Counts::kTimeOnly);
+    scores = f.op("add", {seen, scores}, "mask");
+    f.b.set_counts(Counts::kAll);
+  }
+  const TensorId context = f.matmul(f.op("softmax", {scores}, "softmax"), v, "context");
+  f.b.set_attention_core(false);
+  return f.merge_heads(context);
+}
+
+/// Scales, caps and masks the scores.
+TensorId masked_scores(Steps& f, TensorId scores, TensorId mask) {
+  TensorId x = scores;
+  const auto& scale = attribute<std::string>(f.n, "scale");
+  if (scale != "none") x = f.op(scale == "div" ? "div_scalar" : "mul_scalar", {x}, "scale");
+  if (f.flag("softcap")) {  // cap tanh(x / cap)
+    for (const char* step : {"div_scalar", "tanh", "mul_scalar"}) x = f.op(step, {x}, "cap");
+  }
+  if (mask >= 0) return f.op("add", {x, mask}, "mask");
+  if (!f.flag("stored_mask")) return x;
+  const Shape s = f.shape(x);
+  // Today's transformers builds one mask for all layers: the stored ones take no memory.
+  const TensorId seen = f.b.tensor({.name = f.prefix() + "bias",
+                                    .shape = {1, 1, s[2], s[3]},
+                                    .dtype = DType::kBool,
+                                    .kind = TensorKind::kReference,
+                                    .segment = f.b.current_segment()});
+  return f.op("where", {seen, x}, "mask");
+}
+
+/// softmax(scores, dtype=torch.float32).to(query.dtype), if the model's code asks for it. The
+/// kernel reads FP16 itself; BF16 is cast first (aten/src/ATen/native/SoftMax.cpp).
+TensorId softmax_of(Steps& f, TensorId scores) {
+  const DType dtype = f.b.graph().tensor(scores).dtype;
+  if (!f.flag("softmax_fp32") || dtype_bits(dtype) >= 32)
+    return f.op("softmax", {scores}, "softmax");
+  const TensorId wide =
+      dtype == DType::kFp16
+          ? f.op("softmax", {scores}, "softmax", {{"dtype", DType::kFp32}})
+          : f.op("softmax", {f.op("cast", {scores}, "softmax.in", {{"dtype", DType::kFp32}})},
+                 "softmax");
+  return f.op("cast", {wide}, "softmax.out", {{"dtype", dtype}});
+}
+
+/// The weights that attention returns: the layer's Python variable keeps them until it returns
+/// (`hidden_states, _ = self.self_attn(...)`).
+TensorId returned_weights(Steps& f, TensorId weights, const EagerForm& form) {
+  const TensorId returned = f.dropout(weights, form);
+  f.b.graph().tensor(returned).held = true;
+  return returned;
+}
+
+TensorId eager_attention(Steps& f, const Heads& h, const EagerForm& form) {
+  const int64_t heads = f.shape(h.q)[1];
+  const TensorId k = f.repeat_heads(h.k, heads, "repeat_k");
+  const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
+  f.b.set_attention_core(true);
+  const TensorId scores = f.matmul(h.q, f.transpose(k, {0, 1, 3, 2}), "scores");
+  const TensorId weights = softmax_of(f, masked_scores(f, scores, h.mask));
+  const TensorId context = f.matmul(returned_weights(f, weights, form), v, "context");
+  f.b.set_attention_core(false);
+  return f.merge_heads(context);
+}
+
+/// Attention of OPT: three-dimensional batched products; scores are clamped to the lowest finite
+/// number.
+TensorId flat_attention(Steps& f, const Heads& h, const EagerForm& form) {
+  const Shape q = f.shape(h.q), mask = f.shape(h.mask);
+  const int64_t heads = q[0] / mask[0];
+  f.b.set_attention_core(true);
+  const TensorId scores = f.op("matmul", {h.q, f.transpose(h.k, {0, 2, 1})}, "scores");
+  const TensorId wide = f.view(scores, {mask[0], heads, mask[2], mask[3]});
+  const TensorId masked = masked_scores(f, wide, h.mask);
+  // Today's transformers does not clamp.
+  f.b.set_counts(Counts::kTimeOnly);
+  const TensorId clamped = f.op("maximum_scalar", {masked}, "clamp");
+  f.b.set_counts(Counts::kAll);
+  const TensorId weights = softmax_of(f, f.view(clamped, {q[0], mask[2], mask[3]}));
+  const TensorId context = f.op("matmul", {returned_weights(f, weights, form), h.v}, "context");
+  f.b.set_attention_core(false);
+  return f.merge_heads(f.view(context, {mask[0], heads, q[1], q[2]}));
+}
+
+TensorId attend(Steps& f, const Heads& h, const EagerForm& form) {
+  if (form.fused_attention)
+    return takes_math_path(f, h, form) ? math_attention(f, h) : fused_attention(f, h);
+  return f.shape(h.q).size() == 3 ? flat_attention(f, h, form) : eager_attention(f, h, form);
+}
+
+}  // namespace
+
+std::vector<TensorId> decompose_causal_mask(GraphBuilder& b, const Node& node,
+                                            const EagerForm& form) {
+  const bool padding = attribute<int64_t>(node, "padding") != 0;
+  if (form.fused_attention && !padding) return {-1};
+  Steps f(b, node);
+  const Shape x = f.shape(node.inputs[0]);
+  const DType dtype = b.graph().tensor(node.inputs[0]).dtype;
+  const TensorId like = b.tensor({.name = node.name,
+                                  .shape = {1, 1, x[1], x[1]},
+                                  .dtype = dtype,
+                                  .kind = TensorKind::kReference});
+  const TensorId lowest = f.own("fill", {like});
+  const TensorId later = f.own("compare", {lowest});
+  const TensorId causal = f.own("where", {later, lowest});
+  if (!padding) return {causal};
+  // The padding mask, all ones, is expanded to [b, 1, s, s] and combined with the causal mask.
+  const TensorId ones = b.input("attention_mask", {x[0], 1, 1, x[1]}, dtype);
+  const TensorId wide =
+      f.op("expand", {ones}, "expand_mask", {{"shape", Shape{x[0], 1, x[1], x[1]}}});
+  const TensorId inverted = f.op("rsub_scalar", {wide}, "expand_mask");
+  const TensorId hidden = f.op("cast", {inverted}, "expand_mask", {{"dtype", DType::kBool}});
+  const TensorId filled = f.op("where", {hidden, inverted}, "expand_mask");
+  const TensorId again = f.op("cast", {filled}, "expand_mask", {{"dtype", DType::kBool}});
+  return {f.op("where", {again, causal}, "expand_mask")};
+}
+
+std::vector<TensorId> decompose_sdpa(GraphBuilder& b, const Node& node, const EagerForm& form) {
+  Steps f(b, node);
+  const size_t given = node.inputs.size() - (f.flag("sinks") ? 1 : 0);
+  const TensorId mask = given > 3 ? node.inputs[3] : -1;
+  return {attend(f, {node.inputs[0], node.inputs[1], node.inputs[2], mask}, form)};
+}
+
+/// The latent vector is expanded to keys and values for each head.
+std::vector<TensorId> decompose_latent_attention(GraphBuilder& b, const Node& node,
+                                                 const EagerForm& form) {
+  Steps f(b, node);
+  const TensorId q = node.inputs[0], latent = node.inputs[1], both = node.inputs[2];
+  const TensorId kv_b = node.inputs[3], cos = node.inputs[4], sin = node.inputs[5];
+  const int64_t heads = f.shape(q)[1], qk_head_dim = f.shape(q)[3];
+  const auto rope_dim = attribute<int64_t>(node, "rope_dim");
+  const int64_t nope_dim = qk_head_dim - rope_dim;
+  const int64_t v_head_dim = f.shape(kv_b)[0] / heads - nope_dim;
+  const TensorId pairs = f.split_heads(f.op("linear", {latent, kv_b}, "kv_b_proj"), heads);
+  const Shape s = f.shape(pairs);
+  const TensorId one = f.view(f.slice(both, rope_dim, "split_rotary"), {s[0], 1, s[2], rope_dim});
+  const TensorId shared = f.rotate(one, cos, sin, f.prefix() + "rotary_k");
+  const TensorId wide =
+      f.op("expand", {shared}, "expand_k", {{"shape", Shape{s[0], heads, s[2], rope_dim}}});
+  const TensorId k =
+      f.op("cat", {f.slice(pairs, nope_dim, "split_k"), wide}, "cat_k", {{"dim", 3}});
+  const TensorId turned =
+      f.rotate(f.slice(q, rope_dim, "split_q_rotary"), cos, sin, f.prefix() + "rotary_q");
+  const TensorId queries =
+      f.op("cat", {f.slice(q, nope_dim, "split_q"), turned}, "cat_q", {{"dim", 3}});
+  const TensorId v = f.slice(pairs, v_head_dim, "split_v");
+  return {attend(f, {queries, k, v, node.inputs[6]}, form)};
+}
+
+}  // namespace tilecast

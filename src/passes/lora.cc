@@ -1,0 +1,83 @@
+// Low-rank adapters (LoRA, Hu et al. 2021) as peft runs them (peft/tuners/lora/layer.py, Linear).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "ops/op_def.h"
+#include "passes/passes.h"
+#include "passes/rewriter.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// "layers.0.self_attn.q_proj": "q_proj".
+std::string last_name(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  return dot == std::string::npos ? name : name.substr(dot + 1);
+}
+
+/// The linear layers that may have an adapter: peft's "all-linear" leaves out the output layer;
+/// routers of experts are no linear layers there.
+bool may_have_adapter(const Graph& graph, const Node& node) {
+  if (op_def(node.op).name != "linear" || last_name(node.name) == "gate") return false;
+  return std::find(graph.outputs.begin(), graph.outputs.end(), node.outputs[0]) ==
+         graph.outputs.end();
+}
+
+/// y + scale (x A^T) B^T. The adapter's weights are FP32 (peft's autocast_adapter_dtype), so x is
+/// cast, and the sum is cast back.
+TensorId adapted(GraphBuilder& b, const Node& node, TensorId x, TensorId y, int64_t rank) {
+  const auto step = [&](const char* op, std::vector<TensorId> inputs, const char* name,
+                        std::vector<Attribute> attributes = {}) {
+    return b.op(op, std::move(inputs), node.name + name, std::move(attributes));
+  };
+  const auto cast = [&](TensorId t, DType to, const char* name) {
+    return b.graph().tensor(t).dtype == to ? t : step("cast", {t}, name, {{"dtype", to}});
+  };
+  const int64_t in = b.graph().tensor(x).shape.back(), out = b.graph().tensor(y).shape.back();
+  const DType dtype = b.graph().tensor(y).dtype;
+  const TensorId down = b.weight(node.name + ".lora_A.weight", {rank, in}, DType::kFp32);
+  const TensorId up = b.weight(node.name + ".lora_B.weight", {out, rank}, DType::kFp32);
+  const TensorId wide = cast(x, DType::kFp32, ".lora_cast");
+  const TensorId low = step("linear", {wide, down}, ".lora_A");
+  const TensorId delta = step("mul_scalar", {step("linear", {low, up}, ".lora_B")}, ".lora_scale");
+  return cast(step("add", {y, delta}, ".lora_add"), dtype, ".lora_cast_back");
+}
+
+}  // namespace
+
+void add_lora(Graph& graph, const LoraForm& form) {
+  const bool all = form.targets == std::vector<std::string>{"all-linear"};
+  std::set<std::string> found, known;
+  const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+    const TensorId x = inputs[0];
+    std::vector<TensorId> outputs =
+        b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
+    if (!may_have_adapter(graph, node)) return outputs;
+    const std::string name = last_name(node.name);
+    known.insert(name);
+    if (!all && std::find(form.targets.begin(), form.targets.end(), name) == form.targets.end())
+      return outputs;
+    found.insert(name);
+    outputs[0] = adapted(b, node, x, outputs[0], form.rank);
+    return outputs;
+  };
+  for (Tensor& tensor : graph.tensors) tensor.frozen = tensor.kind == TensorKind::kWeight;
+  Graph adapted_graph = Rewriter(graph, rule).run();
+  for (const std::string& target : form.targets) {
+    if (all ? known.empty() : !found.contains(target))
+      throw Error(
+          ErrorKind::kInput,
+          fmt::format("`lora-targets`: {} has no linear layer '{}'; use all-linear, or {}",
+                      graph.name, shown_name(target),
+                      known.empty() ? "another model" : join({known.begin(), known.end()}, ", ")));
+  }
+  graph = std::move(adapted_graph);
+  validate_if_debug(graph);
+}
+
+}  // namespace tilecast

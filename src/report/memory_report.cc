@@ -1,0 +1,148 @@
+// The output of `forecast --memory-timeline`: table and JSON. memory_svg.cc draws the picture.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "report/memory_blocks.h"
+#include "report/text_table.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+
+std::vector<MemoryBlock> memory_blocks(const MemoryTimeline& t) {
+  std::vector<MemoryBlock> blocks;
+  for (size_t i = 0; i < t.points.size(); ++i) {
+    const MemoryPoint& point = t.points[i];
+    const bool same = !blocks.empty() && t.points[blocks.back().highest].phase == point.phase &&
+                      t.points[blocks.back().highest].segment == point.segment &&
+                      t.points[blocks.back().highest].repetition == point.repetition;
+    if (!same) blocks.push_back({.first = i, .last = i, .highest = i});
+    MemoryBlock& block = blocks.back();
+    block.last = i;
+    if (point.parts.sum() > t.points[block.highest].parts.sum()) block.highest = i;
+  }
+  return blocks;
+}
+
+std::string memory_title(const MemoryTimeline& t) {
+  return fmt::format("{} on {}: memory of {}, batch {}, seq {}, {}", t.model, t.gpu_name, t.mode,
+                     format_integer(t.batch), format_integer(t.seq), t.dtype);
+}
+
+namespace {
+
+Json parts_json(const MemoryParts& parts) {
+  Json object = Json::object();
+  for (const NamedPart& part : kMemoryParts)
+    object[std::string(part.name) + "_bytes"] = parts.*part.bytes;
+  return object;
+}
+
+Json point_json(const MemoryPoint& point) {
+  return {{"phase", point.phase}, {"segment", point.segment},   {"repetition", point.repetition},
+          {"node", point.node},   {"bytes", point.parts.sum()}, {"parts", parts_json(point.parts)}};
+}
+
+std::string totals(const MemoryTimeline& t, const TableStyle& style) {
+  const MemoryPoint& peak = t.points[t.peak_point];
+  Lines lines;
+  lines.add("peak", format_bytes(peak.parts.sum()),
+            fmt::format("in {}, {} {}, {}", peak.phase, peak.segment, peak.repetition, peak.node));
+  for (const NamedPart& part : kMemoryParts) {
+    if (peak.parts.*part.bytes > 0)
+      lines.add("  " + std::string(part.name), format_bytes(peak.parts.*part.bytes), "");
+  }
+  lines.add("allocated", format_bytes(t.allocated_bytes), "with cuBLAS's workspaces");
+  lines.add("reserved", format_bytes(t.reserved_high_bytes),
+            fmt::format("segments of the caching allocator; {} at least",
+                        format_bytes(t.reserved_low_bytes)));
+  lines.add("framework", format_bytes(t.framework_bytes), "CUDA context and libraries");
+  lines.add("device", format_bytes(t.device_bytes),
+            t.fits ? "the peak, workspaces and framework fit" : "DOES NOT FIT");
+  return lines.text(style, true);
+}
+
+/// The first and the last repetitions of each segment; those in between change evenly.
+std::string blocks_table(const MemoryTimeline& t, const TableStyle& style) {
+  TextTable table;
+  table.header = {"phase", "segment", "highest", "after", "at"};
+  table.right = {false, false, true, true, false};
+  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kMiddle};
+  const std::vector<MemoryBlock> blocks = memory_blocks(t);
+  const auto same = [&](size_t a, size_t b) {
+    return b < blocks.size() &&
+           t.points[blocks[a].first].segment == t.points[blocks[b].first].segment &&
+           t.points[blocks[a].first].phase == t.points[blocks[b].first].phase;
+  };
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const bool inner =
+        i > 1 && same(i, i - 1) && same(i, i - 2) && same(i, i + 1) && same(i, i + 2);
+    if (inner) continue;
+    const MemoryPoint& highest = t.points[blocks[i].highest];
+    const std::string gap =
+        i > 1 && same(i, i + 1) && !same(i, i + 2) && same(i, i - 2) ? "… " : "";
+    table.rows.push_back({gap + std::string(highest.phase),
+                          fmt::format("{} {}", highest.segment, highest.repetition),
+                          format_bytes(highest.parts.sum()),
+                          format_bytes(t.points[blocks[i].last].parts.sum()), highest.node});
+  }
+  return format_text_table(table, style);
+}
+
+std::string holders_table(const MemoryTimeline& t, const TableStyle& style) {
+  TextTable table;
+  table.header = {"at the peak", "part", "bytes", "share", "count"};
+  table.right = {false, false, true, true, true};
+  table.fit = {Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWhole};
+  const auto peak = static_cast<double>(t.points[t.peak_point].parts.sum());
+  for (size_t i = 0; i < t.holders.size() && i < style.rows; ++i) {
+    const MemoryHolder& h = t.holders[i];
+    table.rows.push_back({h.name, std::string(h.part), format_bytes(h.bytes),
+                          fmt::format("{:.1f} %", 100 * static_cast<double>(h.bytes) / peak),
+                          format_integer(h.count)});
+  }
+  return format_text_table(table, style);
+}
+
+}  // namespace
+
+std::string memory_table(const MemoryTimeline& t, const TableStyle& style) {
+  std::string text = title_lines(memory_title(t), style) + "\n";
+  if (t.points.empty()) return text;
+  return text + totals(t, style) + "\n" + holders_table(t, style) + "\n" + blocks_table(t, style);
+}
+
+std::string memory_json(const MemoryTimeline& t) {
+  Json blocks = Json::array(), holders = Json::array();
+  for (const MemoryBlock& block : memory_blocks(t)) {
+    Json object = point_json(t.points[block.highest]);
+    object["bytes_after"] = t.points[block.last].parts.sum();
+    blocks.push_back(std::move(object));
+  }
+  for (const MemoryHolder& h : t.holders)
+    holders.push_back({{"name", h.name}, {"part", h.part}, {"bytes", h.bytes}, {"count", h.count}});
+  const Json object = {
+      {"schema_version", 1},
+      {"model", t.model},
+      {"gpu", t.gpu},
+      {"mode", t.mode},
+      {"batch", t.batch},
+      {"seq", t.seq},
+      {"dtype", t.dtype},
+      {"peak", t.points.empty() ? Json(nullptr) : point_json(t.points[t.peak_point])},
+      {"holders", std::move(holders)},
+      {"timeline", std::move(blocks)},
+      {"allocated_bytes", t.allocated_bytes},
+      {"reserved_low_bytes", t.reserved_low_bytes},
+      {"reserved_high_bytes", t.reserved_high_bytes},
+      {"workspace_bytes", t.workspace_bytes},
+      {"framework_bytes", t.framework_bytes},
+      {"device_bytes", t.device_bytes},
+      {"fits", t.fits}};
+  return object.dump(1) + "\n";
+}
+
+}  // namespace tilecast

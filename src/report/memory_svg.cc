@@ -1,0 +1,211 @@
+// The picture of `forecast --memory-timeline svg`: bytes in use, by part, over the nodes of a pass.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/memory_blocks.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+constexpr double kWidth = 960, kHeight = 600;                         // pixels
+constexpr double kLeft = 80, kTop = 56, kRight = 700, kBottom = 530;  // of the plot
+constexpr double kListLeft = 716;                                     // legend and contents
+constexpr size_t kColumns = 600;  // at most so many points are drawn
+
+/// A color for each of kMemoryParts, from the palette of Okabe and Ito, which color-blind readers
+/// can tell apart.
+constexpr std::array<std::string_view, kMemoryParts.size()> kColors = {
+    "#0072b2", "#56b4e9", "#999999", "#44aa99", "#e69f00", "#009e73", "#cc79a7", "#d55e00"};
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+class Picture {
+ public:
+  explicit Picture(const MemoryTimeline& t) : t_(t) {
+    const auto peak = static_cast<double>(t.points[t.peak_point].parts.sum());
+    constexpr double kRoom = 1.08;  // above the peak
+    top_bytes_ = std::max(peak * kRoom, 1.0);
+    const auto device = static_cast<double>(usable());
+    if (device < 2 * peak) top_bytes_ = std::max(top_bytes_, device * kRoom);
+  }
+
+  std::string draw() {
+    out_ = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+        "{1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
+        "<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
+        kWidth, kHeight);
+    text(kLeft, 24, memory_title(t_), "font-size=\"15\" font-weight=\"bold\"");
+    grid();
+    areas();
+    phases();
+    limit();
+    peak();
+    legend();
+    return out_ + "</svg>\n";
+  }
+
+ private:
+  int64_t usable() const { return t_.device_bytes - t_.workspace_bytes - t_.framework_bytes; }
+
+  double x_of(size_t point) const {
+    const double last = std::max<double>(1, static_cast<double>(t_.points.size()) - 1);
+    return kLeft + (kRight - kLeft) * static_cast<double>(point) / last;
+  }
+  double y_of(double bytes) const { return kBottom - (kBottom - kTop) * bytes / top_bytes_; }
+
+  void text(double x, double y, const std::string& content, const std::string& style = "") {
+    out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style,
+                        escaped(content));
+  }
+  void line(double x1, double y1, double x2, double y2, const std::string& style) {
+    out_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1,
+                        y1, x2, y2, style);
+  }
+
+  /// Lines at round numbers of bytes: 1, 2 or 5 times a power of two of a GiB would not be round,
+  /// so powers of two are.
+  void grid() {
+    double step = 1;
+    constexpr double kLines = 8;
+    while (top_bytes_ / step > kLines) step *= 2;
+    for (double bytes = 0; bytes <= top_bytes_; bytes += step) {
+      line(kLeft, y_of(bytes), kRight, y_of(bytes), "stroke=\"#ddd\"");
+      text(kLeft - 8, y_of(bytes) + 4, format_bytes(static_cast<int64_t>(bytes)),
+           "text-anchor=\"end\"");
+    }
+  }
+
+  /// The points to draw: the highest of each column, so that no peak is lost.
+  std::vector<size_t> columns() const {
+    std::vector<size_t> chosen;
+    const size_t count = std::min(kColumns, t_.points.size());
+    for (size_t c = 0; c < count; ++c) {
+      const size_t first = c * t_.points.size() / count, end = (c + 1) * t_.points.size() / count;
+      size_t highest = first;
+      for (size_t i = first; i < end; ++i) {
+        if (t_.points[i].parts.sum() > t_.points[highest].parts.sum()) highest = i;
+      }
+      chosen.push_back(highest);
+    }
+    return chosen;
+  }
+
+  void areas() {
+    const std::vector<size_t> shown = columns();
+    std::vector<double> below(shown.size(), 0);
+    for (size_t p = 0; p < kMemoryParts.size(); ++p) {
+      std::string upper, lower;
+      bool any = false;
+      for (size_t c = 0; c < shown.size(); ++c) {
+        const int64_t bytes = t_.points[shown[c]].parts.*kMemoryParts[p].bytes;
+        any = any || bytes > 0;
+        const double top = below[c] + static_cast<double>(bytes);
+        upper += fmt::format("{:.1f},{:.1f} ", x_of(shown[c]), y_of(top));
+        lower = fmt::format("{:.1f},{:.1f} ", x_of(shown[c]), y_of(below[c])) + lower;
+        below[c] = top;
+      }
+      if (any)
+        out_ += fmt::format("<polygon points=\"{}{}\" fill=\"{}\"/>\n", upper, lower, kColors[p]);
+    }
+  }
+
+  void phases() {
+    size_t first = 0;
+    for (size_t i = 1; i <= t_.points.size(); ++i) {
+      if (i < t_.points.size() && t_.points[i].phase == t_.points[first].phase) continue;
+      if (first > 0) line(x_of(first), kTop, x_of(first), kBottom + 8, "stroke=\"#444\"");
+      const bool narrow = x_of(i - 1) - x_of(first) < 60;
+      text(narrow ? kRight : (x_of(first) + x_of(i - 1)) / 2, kBottom + (narrow ? 36 : 20),
+           std::string(t_.points[first].phase),
+           fmt::format("text-anchor=\"{}\"", narrow ? "end" : "middle"));
+      first = i;
+    }
+    line(kLeft, kBottom, kRight, kBottom, "stroke=\"#444\"");
+    text((kLeft + kRight) / 2, kBottom + 54, "operators in the order of execution",
+         "text-anchor=\"middle\" fill=\"#444\"");
+  }
+
+  void limit() {
+    const auto bytes = static_cast<double>(usable());
+    if (bytes > top_bytes_) return;
+    line(kLeft, y_of(bytes), kRight, y_of(bytes),
+         "stroke=\"#c00\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"");
+    text(kLeft + 6, y_of(bytes) - 5,
+         fmt::format("what {} leaves to tensors: {}", t_.gpu_name, format_bytes(usable())),
+         "fill=\"#c00\"");
+  }
+
+  void peak() {
+    const MemoryPoint& point = t_.points[t_.peak_point];
+    const double x = x_of(t_.peak_point), y = y_of(static_cast<double>(point.parts.sum()));
+    out_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"black\"/>\n", x, y);
+    const bool left = x > (kLeft + kRight) / 2;
+    text(left ? x - 8 : x + 8, y - 6,
+         fmt::format("peak {}: {}", format_bytes(point.parts.sum()), shorten(point.node, 34)),
+         fmt::format("font-weight=\"bold\" text-anchor=\"{}\"", left ? "end" : "start"));
+  }
+
+  /// The end of a name says most: "…mlp.up_proj.weight".
+  static std::string shorten(const std::string& name, size_t width) {
+    return name.size() <= width ? name : "…" + name.substr(name.size() - width + 1);
+  }
+
+  void legend() {
+    const MemoryPoint& point = t_.points[t_.peak_point];
+    double y = kTop + 4;
+    constexpr double kLine = 18;
+    text(kListLeft, y, "At the peak", "font-weight=\"bold\"");
+    for (size_t p = kMemoryParts.size(); p-- > 0;) {  // as they are stacked
+      const int64_t bytes = point.parts.*kMemoryParts[p].bytes;
+      if (bytes == 0) continue;
+      y += kLine;
+      out_ +=
+          fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"11\" height=\"11\" fill=\"{}\"/>\n",
+                      kListLeft, y - 10, kColors[p]);
+      text(kListLeft + 18, y, std::string(kMemoryParts[p].name));
+      text(kWidth - 12, y, format_bytes(bytes), "text-anchor=\"end\"");
+    }
+    y += 2 * kLine;
+    text(kListLeft, y, "Largest contents", "font-weight=\"bold\"");
+    constexpr size_t kHolders = 12;
+    for (size_t i = 0; i < t_.holders.size() && i < kHolders; ++i) {
+      const MemoryHolder& h = t_.holders[i];
+      y += kLine;
+      const std::string name = shorten(h.name, h.count > 1 ? 21 : 26);
+      text(kListLeft, y, h.count > 1 ? fmt::format("{} × {}", h.count, name) : name,
+           "font-size=\"11\"");
+      text(kWidth - 12, y, format_bytes(h.bytes), "text-anchor=\"end\" font-size=\"11\"");
+    }
+  }
+
+  const MemoryTimeline& t_;
+  double top_bytes_ = 1;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string memory_svg(const MemoryTimeline& t) {
+  if (t.points.empty()) return "<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n";
+  return Picture(t).draw();
+}
+
+}  // namespace tilecast
