@@ -109,9 +109,8 @@ struct LlmForecast {
   StepForecast decode;                   ///< the step in the middle of the output
   std::optional<VisionForecast> vision;  ///< nullopt: the model has none, or it is not forecast
 
-  int64_t parameters = 0;  ///< with those of the vision tower
-  /// Parameters that one token uses, with the embedding table and the vision tower.
-  int64_t active_parameters = 0;
+  int64_t parameters = 0;         ///< of the language model, which names of models count
+  int64_t active_parameters = 0;  ///< parameters that one token uses, embedding table included
   /// Active parameters without embedding tables that are only looked up.
   int64_t multiplied_parameters = 0;
   /// Per sequence of a decode step right after the prompt, attention included.

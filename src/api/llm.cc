@@ -171,8 +171,6 @@ class Llm {
     const TowerSteps* tower = steps_.tower();
     if (tower == nullptr) return;
     VisionForecast v{.parameters = tower->parameters(), .weights_bytes = tower->weights_bytes()};
-    f.parameters += v.parameters;
-    f.active_parameters += v.parameters;
     if (const std::optional<VisionTower::Image> image = image_of(model_, o_)) {
       v.images = o_.images;
       v.image_side = image->side;
