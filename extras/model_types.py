@@ -14,7 +14,7 @@ does other work than the model needs, `training_flops` where PyTorch cannot coun
 decoders have no products in the backward pass that it counts.
 Needs torch and transformers.
 
-    extras/model_types.py encoders|decoders [LABEL...]     rewrites a table, or only the lines of some labels
+    extras/model_types.py encoders|decoders|multimodal [LABEL...]     rewrites a table, or only the lines of some labels
 """
 import argparse
 import json
@@ -122,6 +122,14 @@ DECODER_FIELDS = {"deepseek_v2": {"num_experts_per_tok": 6}, "nemotron": {"num_k
 NOISE = ("transformers_version", "_attn_implementation", "id2label", "label2id", "dtype", "_name_or_path",
          "initializer_range", "use_cache", "bos_token_id", "eos_token_id", "pad_token_id", "problem_type",
          "output_attentions", "output_hidden_states", "return_dict", "chunk_size_feed_forward")
+# Language models with a vision tower. type: fields that a default config lacks, or in which it contradicts itself.
+MULTIMODAL = {
+    "qwen2_vl": {}, "qwen2_5_vl": {}, "qwen3_vl": {}, "qwen3_vl_moe": {}, "qwen3_5": {}, "qwen3_5_moe": {}, "kimi_k25": {},
+    "gemma3": {"vision_config": {"image_size": 896, "patch_size": 14}},
+    "gemma4": {"vision_config": {"model_type": "gemma4_vision"}},
+    "llama4": {"vision_config": {"hidden_size": 1408, "vision_output_dim": 4096}},
+    "mistral3": {},
+}
 # transformers computes every expert for every token.
 DECODERS_NOT_COUNTED = ("llama4_text",)
 DECODER_BATCH, DECODER_SEQ = 2, 128
@@ -264,8 +272,30 @@ def decoder_row(name: str) -> dict:
             "forward_flops": None if name in DECODERS_NOT_COUNTED else counted_decoder(model), "training_flops": None, "config": written}
 
 
+def multimodal_row(name: str) -> dict:
+    """The whole model: `vision_parameters` are those of the tower with its projector."""
+    import torch
+    import transformers
+
+    config = transformers.AutoConfig.for_model(name, **MULTIMODAL[name])
+
+    def bare(fields):
+        return {k: bare(v) if isinstance(v, dict) else v for k, v in fields.items() if k not in NOISE and k != "audio_config"}
+
+    written = bare(json.loads(config.to_json_string(use_diff=False)))
+    with torch.device("meta"):
+        model = transformers.AutoModelForImageTextToText.from_config(config)
+    parameters = list(model.named_parameters())
+    return {"label": name, "type": name, "class": type(model).__name__, "batch": 1, "seq": 64,
+            "parameters": sum(p.numel() for _, p in parameters),
+            "vision_parameters": sum(p.numel() for n, p in parameters if "language_model" not in n and n != "lm_head.weight"),
+            "forward_flops": None, "training_flops": None, "config": written}
+
+
 def rows_of(table: str) -> dict:
     """The label of each line, and what counts it."""
+    if table == "multimodal":
+        return {name: (lambda name=name: multimodal_row(name)) for name in MULTIMODAL}
     if table == "decoders":
         return {name: (lambda name=name: decoder_row(name)) for name in DECODERS}
     every = {name: (name, of, {}) for name, of in TYPES[table].items()}
@@ -280,7 +310,7 @@ def shown(number) -> str:
 def main() -> int:
     warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser(description="Rewrites a table of tests/model_types.")
-    parser.add_argument("table", choices=[*TYPES, "decoders"])
+    parser.add_argument("table", choices=[*TYPES, "decoders", "multimodal"])
     parser.add_argument("labels", nargs="*")
     given = parser.parse_args()
     path = FOLDER / f"{given.table}.jsonl"

@@ -69,6 +69,13 @@ class ModelType : public testing::TestWithParam<size_t> {
 
   static Model import(const Json& config) { return import_model(config.dump(), "config.json"); }
 
+  bool multimodal() const { return json.contains("vision_parameters"); }
+  /// Of what is not a vision tower.
+  int64_t parameters() const {
+    return json["parameters"].get<int64_t>() -
+           (multimodal() ? json["vision_parameters"].get<int64_t>() : 0);
+  }
+
   Graph modules(DType dtype = DType::kFp32) const {
     const int64_t seq = json["seq"];
     return model.build(
@@ -77,9 +84,37 @@ class ModelType : public testing::TestWithParam<size_t> {
 };
 
 TEST_P(ModelType, HasTheParametersOfPyTorch) {
-  EXPECT_EQ(model.family, json["type"]);
-  EXPECT_EQ(modules().parameter_count(), json["parameters"].get<int64_t>());
-  EXPECT_EQ(decompose(modules(), {}).parameter_count(), json["parameters"].get<int64_t>());
+  EXPECT_EQ(multimodal() ? model.vision.has_value() : model.family == json["type"], true);
+  EXPECT_EQ(modules().parameter_count(), parameters());
+  EXPECT_EQ(decompose(modules(), {}).parameter_count(), parameters());
+}
+
+/// The same weights for images of any size, as PyTorch and as serving software run the tower.
+TEST_P(ModelType, HasTheVisionTowerOfPyTorch) {
+  if (!multimodal()) {
+    EXPECT_FALSE(model.vision);
+    return;
+  }
+  EXPECT_TRUE(model.warnings.empty());
+  const auto expected = json["vision_parameters"].get<int64_t>();
+  for (const int64_t side : {int64_t{1}, int64_t{300}, model.vision->default_side}) {
+    const VisionTower::Image image = model.vision->image(side);
+    const Graph tower = model.vision->build({.batch = 2, .dtype = DType::kBf16}, image);
+    ASSERT_NO_THROW(validate(tower));
+    EXPECT_EQ(tower.parameter_count(), expected) << side;
+    for (const bool fused : {false, true}) {
+      const Graph eager = decompose(tower, {.fused_attention = fused});
+      ASSERT_NO_THROW(validate(eager));
+      EXPECT_EQ(eager.parameter_count(), expected) << side;
+    }
+    const Shape tokens = tower.tensor(tower.outputs.back()).shape;
+    EXPECT_EQ(tokens[0] * tokens[1], 2 * image.tokens) << side;
+    // Qwen's default configs name a width of their own.
+    const Json& config = json["config"]["vision_config"];
+    const char* width = json["type"] == "qwen2_vl" ? "hidden_size" : "out_hidden_size";
+    EXPECT_EQ(tokens[2], config.value(width, model.decoder->hidden_dim)) << side;
+    ASSERT_NO_THROW(validate(shard(tower, 4)));
+  }
 }
 
 TEST_P(ModelType, HasTheProductsOfPyTorch) {
@@ -96,7 +131,7 @@ TEST_P(ModelType, IsServedWithTheSameParameters) {
   if (!model.decoder) return;
   const Graph served =
       fuse(model.build({.dtype = DType::kBf16}), {.groups = {{2, 1, 64}, {1, 32, 0}}});
-  EXPECT_EQ(served.parameter_count(), json["parameters"].get<int64_t>());
+  EXPECT_EQ(served.parameter_count(), parameters());
 }
 
 /// Fused attention leaves out what a mask hides; otherwise both forms have the same products.

@@ -34,6 +34,9 @@ input x: fp32[8, 512]
 weight w: fp32[64, 512]
 y = linear(x, w) "first"
 """
+TOWER = """{"model_type": "qwen3_vl", "vision_config": {"depth": 4, "deepstack_visual_indexes": [1], "out_hidden_size": 512},
+ "text_config": {"model_type": "qwen3_vl_text", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 4,
+ "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64, "vocab_size": 1000, "max_position_embeddings": 8192}}"""
 FORECASTS = [
     "gpt2_large --gpu H100 --mode training --batch 4",
     "gpt2_large --gpu T4 --mode training --optimizer adamw --batch 64",  # does not fit
@@ -62,6 +65,9 @@ PROMPTS = [
     "gpt-oss-20b --gpu H100 --prompt 100 --output 1",
     "deepseek-v2-lite --gpu H200 --prompt 100 --output 10 --skew 80 --software trtllm",
     "llama-3.2-1b --gpu mine.json --prompt 64 --output 4 --tp 2 --dtype fp32 --predictor roofline",
+    "vl.json --gpu H100 --prompt 64 --output 4",
+    "vl.json --gpu H100 --prompt 64 --output 4 --images 3 --image-size 300 --tp 2",
+    "vl.json --gpu H100 --prompt 64 --output 4 --images 1 --schedule continuous --concurrency 4 --requests 20",
 ]
 KERNELS = [
     "linear --gpu A100 -m 4096 -n 5120 -k 1280",
@@ -109,7 +115,7 @@ def refuses(name: str, value: object) -> bool:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in (("rows.csv", ROWS), ("mine.json", OWN_GPU), ("g.tcg", GRAPH)):
+        for name, content in (("rows.csv", ROWS), ("mine.json", OWN_GPU), ("g.tcg", GRAPH), ("vl.json", TOWER)):
             (Path(folder) / name).write_text(content)
         checks = Checks(str(Path(sys.argv[1]).resolve()), folder)
         for request in FORECASTS:

@@ -61,9 +61,23 @@ struct CachePool {
   double concurrency = 0;
 };
 
+/// The vision tower beside the language model, on one rank.
+struct VisionForecast {
+  int64_t parameters = 0;     ///< of the whole tower
+  int64_t weights_bytes = 0;  ///< part of the forecast's weights_bytes
+  int64_t images = 0;         ///< of each prompt; 0: the tower does not run
+  int64_t image_side = 0;     ///< pixels, after the processor's resizing
+  int64_t image_tokens = 0;   ///< of one image
+  int64_t prompt_tokens = 0;  ///< of all images of a prompt
+  int64_t together = 0;       ///< images that the tower gets at once, at most
+  Estimate time;              ///< for all prompts, part of `ttft`
+  StepForecast step;          ///< one run of the tower, with `together` images
+};
+
 struct LlmForecast {
   std::string model, gpu, gpu_name, dtype, kv_dtype, software;
   std::string dtype_source;  ///< as in Forecast
+  /// `prompt`: without the tokens of images.
   int64_t prompt = 0, output = 0, batch = 0, tp = 1;
   bool continuous = false;
   bool lengths_vary = false;  ///< the lengths of requests vary: `prompt` and `output` are means
@@ -81,8 +95,9 @@ struct LlmForecast {
   double tokens_per_s = 0;       ///< output tokens of all sequences
   int64_t flops = 0, bytes = 0;  ///< of one rank, over prefill and decode
   double communication_s = 0;    ///< between ranks; not overlapped with computation
-  /// All kernels of one rank; `phase` is "prefill" or "decode". The output is divided into up to
-  /// five parts; the decode step in the middle of a part stands for all steps of that part.
+  /// All kernels of one rank; `phase` is "vision", "prefill" or "decode". The output is divided
+  /// into up to five parts; the decode step in the middle of a part stands for all steps of that
+  /// part.
   std::vector<KernelForecast> kernels;
   std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to
   /// FLOPs / (latency × the device's peak FLOP/s for the compute dtype). Server: FLOPs of a request
@@ -90,10 +105,11 @@ struct LlmForecast {
   double utilization_ratio = 0;
   /// Time of one decode step in the middle of each part, with the tokens in each sequence's cache.
   std::vector<std::pair<int64_t, Estimate>> course;
-  StepForecast prefill;  ///< the prefill step with the most tokens
-  StepForecast decode;   ///< the step in the middle of the output
+  StepForecast prefill;                  ///< the prefill step with the most tokens
+  StepForecast decode;                   ///< the step in the middle of the output
+  std::optional<VisionForecast> vision;  ///< nullopt: the model has none, or it is not forecast
 
-  int64_t parameters = 0;
+  int64_t parameters = 0;         ///< of the language model, which names of models count
   int64_t active_parameters = 0;  ///< parameters that one token uses, embedding table included
   /// Active parameters without embedding tables that are only looked up.
   int64_t multiplied_parameters = 0;

@@ -115,7 +115,10 @@ struct Request {
   // For text generation.
   int64_t prompt = 1024;  ///< tokens
   int64_t output = 256;   ///< tokens, including the first
-  Load load;              ///< for a server
+  int64_t images = 0;     ///< of each prompt, which get their tokens in addition to `prompt`
+  /// Pixels of a side of the (square) images; default: the config's, else 1024.
+  std::optional<int64_t> image_size;
+  Load load;  ///< for a server
 
   Execution execution;
 };

@@ -126,6 +126,9 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name, model.warnings);
+  if (model.vision)
+    add_messages(warnings, WarningCode::kModelFile, model.name,
+                 {"one pass is of the language model only, without the vision tower"});
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
   add_warning(warnings, slower_experts("", pass.graph, pass.program, pass.times, predictor, device,
                                        conditions));

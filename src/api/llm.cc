@@ -38,6 +38,7 @@ class Llm {
     LlmForecast f;
     describe_request(f);
     facts(f);
+    vision(f);
     prefill(f);
     decode(f);
     f.request = sum(f.ttft, f.tpot, static_cast<double>(o_.output - 1));
@@ -138,27 +139,62 @@ class Llm {
     f.kv_bytes_per_token = steps_.cache_bytes(1, 1, 1) - steps_.cache_bytes(1, 0, 1);
   }
 
-  /// Adds the kernels of a step that runs `times` times; identical kernels share a row.
+  /// Adds a kernel; identical kernels share a row.
+  static void add_row(std::vector<KernelForecast>& rows, KernelForecast row) {
+    const auto alike = std::find_if(rows.begin(), rows.end(), [&](const KernelForecast& k) {
+      return k.latency_s == row.latency_s && k.bytes == row.bytes && k.flops == row.flops &&
+             k.phase == row.phase && k.name == row.name && k.op == row.op;
+    });
+    if (alike == rows.end()) {
+      rows.push_back(std::move(row));
+    } else {
+      alike->count = checked_add(alike->count, row.count);
+    }
+  }
+
+  /// Adds the kernels of a step that runs `times` times.
   static void add_kernels(LlmForecast& f, const std::vector<KernelForecast>& rows,
                           const char* phase, int64_t times) {
     for (KernelForecast row : rows) {
       row.phase = phase;
       row.count = checked_multiply(row.count, times);
-      const auto alike =
-          std::find_if(f.kernels.begin(), f.kernels.end(), [&](const KernelForecast& k) {
-            return k.latency_s == row.latency_s && k.bytes == row.bytes && k.flops == row.flops &&
-                   k.phase == row.phase && k.name == row.name && k.op == row.op;
-          });
-      if (alike == f.kernels.end()) {
-        f.kernels.push_back(std::move(row));
-      } else {
-        alike->count = checked_add(alike->count, row.count);
-      }
+      add_row(f.kernels, std::move(row));
     }
   }
 
   std::vector<KernelForecast> rows_of(const Step& s) const {
     return describe_events(s.timeline, s.program, s.times, *names_);
+  }
+
+  /// The tower runs for the images of each prefill step.
+  void vision(LlmForecast& f) const {
+    const TowerSteps* tower = steps_.tower();
+    if (tower == nullptr) return;
+    VisionForecast v{.parameters = tower->parameters(), .weights_bytes = tower->weights_bytes()};
+    if (const std::optional<VisionTower::Image> image = image_of(model_, o_)) {
+      v.images = o_.images;
+      v.image_side = image->side;
+      v.image_tokens = image->tokens;
+      v.prompt_tokens = o_.images * image->tokens;
+      f.prompt -= v.prompt_tokens;
+      const int64_t prompts = prefill_sequences(o_, o_.batch);
+      v.together = tower->together(prompts);
+      add_tower_runs(f, v, prompts, o_.batch / prompts);
+      if (const int64_t rest = o_.batch % prompts; rest > 0) add_tower_runs(f, v, rest, 1);
+      f.ttft = v.time;
+    }
+    f.vision = std::move(v);
+  }
+
+  void add_tower_runs(LlmForecast& f, VisionForecast& v, int64_t prompts, int64_t times) const {
+    for (const auto& [images, runs] : steps_.tower_runs(prompts)) {
+      const Step s = steps_.tower_step(images);
+      v.time = sum(v.time, estimate(s.totals), static_cast<double>(runs * times));
+      std::vector<KernelForecast> rows;  // runs of layers repeat the same kernels
+      for (KernelForecast& row : rows_of(s)) add_row(rows, std::move(row));
+      add_kernels(f, rows, "vision", checked_multiply(runs, times));
+      if (v.step.kernels.empty()) v.step = describe_step("vision tower", s, std::move(rows));
+    }
   }
 
   void prefill(LlmForecast& f) const {
@@ -250,6 +286,9 @@ class Llm {
     add_messages(warnings, WarningCode::kModelFile, model_.name, model_.warnings);
     const std::vector<Warning>* const lists[] = {&steps_.precision().warnings, &f.prefill.warnings,
                                                  &f.decode.warnings};
+    if (f.vision)
+      warnings.insert(warnings.end(), f.vision->step.warnings.begin(),
+                      f.vision->step.warnings.end());
     for (const std::vector<Warning>* list : lists)
       warnings.insert(warnings.end(), list->begin(), list->end());
     if (f.serving && !f.serving->keeps_up) {
@@ -278,9 +317,14 @@ LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, co
     throw Error(ErrorKind::kInput,
                 "expected a request for prompts; use Forecaster::forecast for one pass");
   check_request(request);
-  const Request typical = typical_request(request);
+  const Request whole = with_image_tokens(request, model.content->model);
+  const Request typical = typical_request(whole);
   const LlmSteps steps(forecaster, model, gpu, typical);
-  return Llm(steps, request).run();
+  LlmForecast forecast = Llm(steps, whole).run();
+  forecast.used.prompt = request.prompt;
+  forecast.used.load.max_prompt = request.load.max_prompt;
+  forecast.used.load.trace = request.load.trace;
+  return forecast;
 }
 
 }  // namespace tilecast

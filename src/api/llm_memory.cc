@@ -24,9 +24,15 @@ int64_t usable_bytes(const LlmSteps& steps) {
 }
 
 /// Only the weights and activations of a step's plan are used; cache sizes are computed for whole
-/// sequences.
-MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> groups) {
-  return plan_memory(steps.graph(std::move(groups)));
+/// sequences. The vision tower runs before the step, with the images of `prompts` prompts.
+MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> groups,
+                       int64_t prompts) {
+  MemoryPlan plan = plan_memory(steps.graph(std::move(groups)));
+  if (const TowerSteps* tower = steps.tower()) {
+    plan.weights_bytes = checked_add(plan.weights_bytes, tower->weights_bytes());
+    plan.activations_bytes = std::max(plan.activations_bytes, tower->activations_bytes(prompts));
+  }
+  return plan;
 }
 
 int64_t peak_bytes(const MemoryPlan& step, int64_t cache_bytes) {
@@ -62,7 +68,8 @@ class PrefillPlans {
     const auto [plan, fresh] = plans_.try_emplace(sequences);
     if (fresh)
       plan->second = step_memory(
-          steps_, {{sequences, std::min(r.prompt, r.execution.max_num_batched_tokens), 0}});
+          steps_, {{sequences, std::min(r.prompt, r.execution.max_num_batched_tokens), 0}},
+          sequences);
     return plan->second;
   }
 
@@ -77,7 +84,7 @@ MemoryPlan full_step(const LlmSteps& steps, const PoolLimits& limits) {
   const int64_t sequences = std::min(limits.max_num_seqs, limits.max_num_batched_tokens);
   std::vector<LlmSteps::Group> groups = {{1, limits.max_num_batched_tokens - sequences + 1, 0}};
   if (sequences > 1) groups.push_back({sequences - 1, 1, 1});
-  return step_memory(steps, std::move(groups));
+  return step_memory(steps, std::move(groups), sequences);
 }
 
 /// Whether what was asked for fits with other ranks or another precision.

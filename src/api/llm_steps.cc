@@ -36,6 +36,7 @@ void LlmSteps::build() {
   check();
   modules_ = model_.build({.dtype = dtype()});
   share_ = shard(modules_, asked_.execution.tp);
+  if (model_.vision) tower_.emplace(model_, asked_, dtype());
   if (precision_.as_stored && model_.checkpoint.weights_bytes && asked_.execution.tp > 1) {
     const auto weights = [&](const Graph& modules) {
       return static_cast<double>(
@@ -60,17 +61,20 @@ void LlmSteps::check() const {
     throw Error(ErrorKind::kInput, fmt::format("{}: {}", model_.name, message));
   };
   const int64_t longest = longest_request(asked_);
+  const std::optional<VisionTower::Image> image = image_of(model_, asked_);
+  const std::string images =
+      image ? fmt::format(" ({} of images)", asked_.images * image->tokens) : "";
   if (model_.max_positions && longest > *model_.max_positions &&
       longest > asked_.prompt + asked_.output)
     refuse(
-        fmt::format("requests of up to {} tokens are longer than the model's {} positions; "
+        fmt::format("requests of up to {} tokens{} are longer than the model's {} positions; "
                     "shorten them by {}",
-                    longest, *model_.max_positions, longest - *model_.max_positions));
+                    longest, images, *model_.max_positions, longest - *model_.max_positions));
   if (model_.max_positions && asked_.prompt + asked_.output > *model_.max_positions)
     refuse(
-        fmt::format("a prompt of {} and an output of {} tokens are longer than the model's {} "
+        fmt::format("a prompt of {}{} and an output of {} tokens are longer than the model's {} "
                     "positions; shorten them by {}",
-                    asked_.prompt, asked_.output, *model_.max_positions,
+                    asked_.prompt, images, asked_.output, *model_.max_positions,
                     asked_.prompt + asked_.output - *model_.max_positions));
   if (asked_.execution.max_model_len && longest > *asked_.execution.max_model_len)
     refuse(fmt::format("requests of {} tokens are longer than `max-model-len` {}", longest,
@@ -109,8 +113,25 @@ Graph LlmSteps::fused(const Graph& modules, std::vector<Group> groups) const {
 }
 
 LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
+  return timed(graph(std::move(groups)), launched);
+}
+
+LlmSteps::Step LlmSteps::tower_step(int64_t images) const {
+  return timed(tower_->graph(images), true);
+}
+
+std::vector<std::pair<int64_t, int64_t>> LlmSteps::tower_runs(int64_t prompts) const {
+  if (asked_.images == 0) return {};
+  const int64_t all = checked_multiply(prompts, asked_.images),
+                together = tower_->together(prompts);
+  std::vector<std::pair<int64_t, int64_t>> runs = {{together, all / together}};
+  if (all % together > 0) runs.emplace_back(all % together, 1);
+  return runs;
+}
+
+LlmSteps::Step LlmSteps::timed(Graph graph, bool launched) const {
   Step s;
-  s.graph = graph(std::move(groups));
+  s.graph = std::move(graph);
   s.program = lower(s.graph);
   s.times.resize(s.program.kernels.size());
   predictor().predict(s.program.kernels, device_, conditions(), s.times);

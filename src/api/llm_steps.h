@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/internal.h"
+#include "api/llm_images.h"
 #include "api/precision.h"
 #include "api/timing.h"
 #include "passes/serving.h"
@@ -34,6 +35,12 @@ class LlmSteps {
   };
   /// `launched`: the host launches each kernel; else a CUDA graph does.
   Step step(std::vector<Group> groups, bool launched) const;
+  /// One run of the vision tower, whose kernels the host launches.
+  Step tower_step(int64_t images) const;
+  /// The runs of the tower for the images of `prompts` prompts: images of a run, number of runs.
+  std::vector<std::pair<int64_t, int64_t>> tower_runs(int64_t prompts) const;
+  /// nullptr: the model has no vision tower.
+  const TowerSteps* tower() const { return tower_ ? &*tower_ : nullptr; }
   /// Total time of the kernels of a step for which `wanted` is true; others are not forecast.
   double kernel_seconds(std::vector<Group> groups,
                         const std::function<bool(const Program&, const Launch&)>& wanted) const;
@@ -62,6 +69,7 @@ class LlmSteps {
   void build();
   void read_precision();
   void check() const;
+  Step timed(Graph graph, bool launched) const;
   const Predictor& predictor() const;
   Conditions conditions() const;
   Graph fused(const Graph& modules, std::vector<Group> groups) const;
@@ -73,6 +81,7 @@ class LlmSteps {
   StepRequest request_;
   Precision precision_;
   Graph modules_, share_;  ///< the whole model; one rank's share
+  std::optional<TowerSteps> tower_;
   /// The rank's share of the bytes of all weights, for checkpoints that state only the sum.
   std::optional<double> stored_share_;
 };

@@ -71,6 +71,8 @@ StepCosts::StepCosts(const LlmSteps& steps, const std::vector<int64_t>& named)
   double launches = 0;
   for (const double count : step.program.kernel_counts()) launches += count;
   launch_s_ = launches * *steps_.asked().execution.host_launch_s;
+  for (const auto& [images, runs] : steps_.tower_runs(1))
+    images_s_ += static_cast<double>(runs) * steps_.tower_step(images).totals.seconds;
 }
 
 double StepCosts::part_s(const StepRequest::Group& group, Part part) const {
@@ -103,9 +105,13 @@ double StepCosts::seconds(const ServingBatch& batch) {
       rest_.at({tokens}) + head_.at({decoding + static_cast<double>(batch.prompts.size())});
   if (batch.decoding > 0) seconds += decode_.at({decoding, batch.decode_context + 1});
   seconds += prompts_s(batch.prompts, true) + prompts_s(batch.prompts, false);
+  // The tower runs before the first part of a prompt, unless that is in the prefix cache.
+  const auto starts = std::count_if(batch.prompts.begin(), batch.prompts.end(),
+                                    [](const PromptChunk& p) { return p.past == 0; });
+  const double images_s = static_cast<double>(starts) * images_s_;
   // As in a static batch: decode steps are CUDA graphs, kernels of prompts are launched one by one.
   const bool graphs = steps_.asked().execution.cuda_graphs && batch.prompts.empty();
-  return graphs ? seconds : std::max(seconds, launch_s_);
+  return images_s + (graphs ? seconds : std::max(seconds, launch_s_));
 }
 
 template class LazyGrid<1>;

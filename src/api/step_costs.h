@@ -53,6 +53,7 @@ class StepCosts {
   LazyGrid<2> decode_;   ///< sequences; keys of each, including the new token
   LazyGrid<2> fresh_;    ///< prompts; tokens of each
   LazyGrid<3> later_;    ///< prompts; new tokens and cached tokens of each
+  double images_s_ = 0;  ///< the vision tower for the images of one prompt
   double launch_s_ = 0;  ///< time to launch the kernels of a step one by one
 };
 

@@ -27,6 +27,7 @@ struct Decoder {
   int64_t kv_heads = 0;
   int64_t ffn_dim = 0;
   int64_t expert_ffn_dim = 0;  ///< 0: no experts
+  int64_t hidden_dim = 0;
   /// Parameters of embedding tables, without a table that is also the output layer.
   int64_t embedding_parameters = 0;
   /// What serving software keeps of the tokens of a sequence, summed over equal layers.
@@ -46,6 +47,23 @@ struct Decoder {
   int64_t state_bytes = 0;
   int64_t recurrent_layers = 0;
   int64_t recurrent_heads = 0, recurrent_groups = 0;  ///< that ranks divide; 0: no such layers
+};
+
+/// The vision tower of a multimodal model: it makes tokens of the prompt from square images.
+struct VisionTower {
+  /// What the tower gets for one image.
+  struct Image {
+    int64_t side = 0;    ///< pixels, after the processor's resizing
+    int64_t views = 1;   ///< inputs of the tower: tiles, and the whole image beside them
+    int64_t tokens = 0;  ///< that the image adds to the prompt, over all views
+  };
+  int64_t heads = 0, ffn_dim = 0;  ///< that ranks divide
+  int64_t default_side = 0;        ///< pixels, if no size of images is given
+  /// Throws Error{kInput} if the number of tokens overflows.
+  std::function<Image(int64_t side)> image;
+  /// The modules for `batch` images of a side that `image` returned; in the request, `seq` is not
+  /// used.
+  std::function<Graph(const GraphRequest&, const Image&)> build;
 };
 
 /// The dtypes of a checkpoint, from its config.
@@ -82,9 +100,10 @@ struct Model {
   /// and `fuse` by those of serving software. False for graph notation: the operators are launched
   /// as they are.
   bool has_modules = false;
-  std::optional<Decoder> decoder;    ///< set for models that generate text
-  bool fixed_seq = false;            ///< the config fixes the length (images)
-  bool has_fused_attention = false;  ///< supports EagerForm::fused_attention
+  std::optional<Decoder> decoder;     ///< set for models that generate text
+  std::optional<VisionTower> vision;  ///< beside the decoder; `build` leaves it out
+  bool fixed_seq = false;             ///< the config fixes the length (images)
+  bool has_fused_attention = false;   ///< supports EagerForm::fused_attention
   /// Set for graph notation: batch, length and dtypes are those of the file.
   std::optional<DType> fixed_dtype;
   Checkpoint checkpoint;

@@ -73,9 +73,12 @@ Json step_json(const StepForecast& step) {
 /// The title of the forecast.
 std::string title(const LlmForecast& f) {
   const char* mean = f.lengths_vary ? "mean " : "";
-  return fmt::format("{} on {}{}: {}prompt {}, {}output {}, {}{}{}, {}", f.model,
+  const bool images = f.vision && f.vision->images > 0;
+  return fmt::format("{} on {}{}: {}prompt {}{}, {}output {}, {}{}{}, {}", f.model,
                      f.tp > 1 ? fmt::format("{} x ", f.tp) : "", f.gpu_name, mean,
-                     format_integer(f.prompt), mean, format_integer(f.output),
+                     format_integer(f.prompt),
+                     images ? " + " + format_integer(f.vision->prompt_tokens) + " of images" : "",
+                     mean, format_integer(f.output),
                      f.continuous ? "" : fmt::format("batch {}, ", format_integer(f.batch)),
                      dtype_text(f.dtype, f.dtype_source),
                      f.kv_dtype == f.dtype ? "" : fmt::format(", cache {}", f.kv_dtype),
@@ -177,6 +180,39 @@ Json course_json(const LlmForecast& f) {
   return course;
 }
 
+/// The vision tower, which takes memory also without images.
+void add_vision(Lines& lines, const LlmForecast& f) {
+  if (!f.vision) return;
+  const VisionForecast& v = *f.vision;
+  const std::string size = format_si(static_cast<double>(v.parameters), "") + " parameters";
+  if (v.images == 0) {
+    lines.add("vision tower", format_bytes(v.weights_bytes),
+              fmt::format("of the weights, {}; no images (--images)", size));
+    return;
+  }
+  lines.add("vision tower", format_seconds(v.time.seconds),
+            fmt::format("of the time to first token; {}, {}; {}", size,
+                        format_bytes(v.weights_bytes), limits_text(v.step)));
+  lines.add("  tokens of images", format_integer(v.prompt_tokens),
+            fmt::format("in each prompt: {} image{} of {} x {} pixels, {} tokens each",
+                        format_integer(v.images), v.images == 1 ? "" : "s", v.image_side,
+                        v.image_side, format_integer(v.image_tokens)));
+}
+
+Json vision_json(const std::optional<VisionForecast>& vision) {
+  if (!vision) return nullptr;
+  const VisionForecast& v = *vision;
+  return {{"parameters", v.parameters},
+          {"weights_bytes", v.weights_bytes},
+          {"images", v.images},
+          {"image_side", v.image_side},
+          {"image_tokens", v.image_tokens},
+          {"prompt_tokens", v.prompt_tokens},
+          {"images_together", v.together},
+          {"time", estimate_json(v.time)},
+          {"step", v.images > 0 ? step_json(v.step) : Json(nullptr)}};
+}
+
 }  // namespace
 
 std::string llm_table(const LlmForecast& f, const TableStyle& style) {
@@ -185,15 +221,19 @@ std::string llm_table(const LlmForecast& f, const TableStyle& style) {
   if (f.continuous) out += "  a single request on an idle server\n";
   Lines lines;
   add_batch_times(lines, f);
+  add_vision(lines, f);
   add_memory(lines, f);
   out += lines.text(style);
+  if (f.vision && f.vision->images > 0)
+    out += "\n" + step_table(f.vision->step, "vision tower step", style);
   out += fmt::format("\n{}\n{}", step_table(f.prefill, "prefill step", style),
                      step_table(f.decode, "decode step", style));
   const auto marked = [](const StepForecast& step) {
     return std::any_of(step.kernels.begin(), step.kernels.end(),
                        [](const KernelForecast& k) { return k.extrapolated; });
   };
-  if (marked(f.prefill) || marked(f.decode)) out += "* extrapolated\n";
+  if (marked(f.prefill) || marked(f.decode) || (f.vision && marked(f.vision->step)))
+    out += "* extrapolated\n";
   return out;
 }
 
@@ -206,7 +246,7 @@ std::string llm_json(const LlmForecast& f) {
                  {"prompt", f.prompt},
                  {"output", f.output},
                  {"batch", f.batch},
-                 {"seq", f.prompt + f.output},
+                 {"seq", f.prompt + (f.vision ? f.vision->prompt_tokens : 0) + f.output},
                  {"tp", f.tp},
                  {"dtype", f.dtype},
                  {"dtype_source", f.dtype_source},
@@ -234,6 +274,7 @@ std::string llm_json(const LlmForecast& f) {
                  {"kv_bytes_per_token", f.kv_bytes_per_token},
                  {"memory", memory_json(f)},
                  {"cache_pool", pool_json(f.pool)},
+                 {"vision", vision_json(f.vision)},
                  {"prefill", step_json(f.prefill)},
                  {"decode", step_json(f.decode)},
                  {"kernels", kernel_list(f.kernels)},

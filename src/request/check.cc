@@ -110,6 +110,8 @@ std::string why_not(const OptionDef& option, RequestKind kind) {
 
 void check_request(const Request& request) {
   check_values(request);
+  if (request.image_size && request.images == 0)
+    refuse("`image-size` has no effect without `images`");
   if (request.kind == RequestKind::kGenerate) check_static(request);
   if (request.kind == RequestKind::kServe) check_server(request);
 }

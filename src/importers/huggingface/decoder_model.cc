@@ -149,6 +149,7 @@ Model read_decoder(const JsonObject& json) {
   model.has_fused_attention = true;
   Decoder decoder;
   decoder.layers = static_cast<int64_t>(config.layers.size());
+  decoder.hidden_dim = config.hidden_dim;
   decoder.heads = config.heads;
   decoder.kv_heads = config.is_latent() ? 1 : config.kv_heads;
   decoder.latent = config.is_latent();

@@ -11,6 +11,7 @@
 #include "importers/huggingface/decoder.h"
 #include "importers/huggingface/encoder.h"
 #include "importers/huggingface/family.h"
+#include "importers/huggingface/multimodal.h"
 #include "importers/huggingface/quantization.h"
 #include "tilecast/error.h"
 
@@ -187,38 +188,6 @@ Model read_as(const FamilyDef& family, Json json, const std::string& where) {
           did_you_mean(type, names), join(names, ", ")));
 }
 
-/// For a multimodal config, the field that holds the language model; "": none.
-std::string text_field(const JsonObject& config) {
-  for (const char* key : {"text_config", "llm_config", "language_config"}) {
-    if (config.has(key)) return key;
-  }
-  return "";
-}
-
-/// The config of the language model in a multimodal config, completed by fields of the outer config
-/// that apply to all parts.
-Json multimodal_text(const JsonObject& json, const std::string& key) {
-  const JsonObject given = json.object(key);
-  Json text = Json::object();
-  // Published Gemma 3 configs leave out fields with transformers' default values
-  // (Gemma3TextConfig).
-  if (json.optional_string({"model_type"}).value_or("") == "gemma3")
-    text = {{"model_type", "gemma3_text"},
-            {"num_attention_heads", 8},
-            {"num_key_value_heads", 4},
-            {"head_dim", 256},
-            {"vocab_size", 262208},
-            {"max_position_embeddings", 131072},
-            {"hidden_activation", "gelu_pytorch_tanh"}};
-  text.update(given.json());
-  // Fields that apply to all parts are in the outer config.
-  for (const char* field :
-       {"quantization_config", kQuantConfigFile, "torch_dtype", "dtype", "tie_word_embeddings"}) {
-    if (!given.has(field) && json.has(field)) text[field] = json.json()[field];
-  }
-  return text;
-}
-
 Model read_any(const Json& json, const std::string& where) {
   const JsonObject config(json, where);
   // diffusers configs name the class instead.
@@ -239,17 +208,14 @@ Model read_any(const Json& json, const std::string& where) {
     Json inner = multimodal_text(config, text);
     if (!inner.contains("model_type")) inner["model_type"] = type + "_text";
     Model model = read_any(inner, where + ": " + text);
-    model.warnings.push_back(
-        fmt::format("only the language model ('{1}') of '{0}' is forecast, not its other parts",
-                    shown_name(type), text));
+    add_other_parts(config, text, model);
     return model;
   }
   if (const FamilyDef* family = family_of_type(type + "_text")) {
     // Older configs (Qwen2.5-VL) have the fields of the language model in the outer config.
     if (!config.has("hidden_size")) config.object("text_config");  // throws: it is missing
     Model model = read_as(*family, json, where);
-    model.warnings.push_back(fmt::format(
-        "only the language model of '{}' is forecast, not its other parts", shown_name(type)));
+    add_other_parts(config, "", model);
     return model;
   }
   if (named != nullptr) return read_as(*named, json, where);
