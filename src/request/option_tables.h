@@ -1,0 +1,18 @@
+#pragma once
+
+// The parts of the table of options.
+
+#include <string>
+#include <vector>
+
+#include "tilecast/request.h"
+
+namespace tilecast {
+
+/// The options of text generation.
+std::vector<OptionDef> token_options();
+
+/// Values of `software` that models can be forecast with.
+std::vector<std::string> software_that_runs_models();
+
+}  // namespace tilecast
