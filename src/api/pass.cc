@@ -45,7 +45,8 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
 PrecisionRequest precision_request(const Request& request) {
   return {.asked = request.execution.dtype,
           .fallback = DType::kFp32,  // the dtype of published whole-model measurements
-          .training = request.mode == Mode::kTraining};
+          .training = request.mode == Mode::kTraining,
+          .frozen_weights = request.lora_rank > 0};
 }
 
 void check_pass(const Request& request) {
@@ -79,7 +80,13 @@ Graph build_graph(const Model& model, const Request& request, const Precision& p
                        .autocast = precision.autocast});
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
-  if (precision.scheme_of) quantize_linears(graph, precision.scheme_of);
+  if (precision.scheme_of) {
+    if (training) {
+      quantize_frozen(graph, precision.scheme_of);
+    } else {
+      quantize_linears(graph, precision.scheme_of);
+    }
+  }
   if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
   if (training && model.has_modules && request.loss != Loss::kNone)
     add_loss(graph, {.upcast = model.decoder.has_value(),

@@ -79,7 +79,7 @@ void backward_linear(GradientBuilder& g, const Node& node) {
   const bool transposed = attribute<int64_t>(node, "weight_layout") == 1;
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
   if (g.requires_grad(x)) {
-    const TensorId dx = g.op("gemm", {dy, w}, {{"transpose_b", transposed ? 1 : 0}});
+    const TensorId dx = g.op("gemm", {dy, g.kept(w)}, {{"transpose_b", transposed ? 1 : 0}});
     // gemm returns two dimensions; the view back to the shape of x launches no kernel.
     g.add_gradient(x, g.op("view", {dx}, {{"shape", g.tensor(x).shape}}));
   }

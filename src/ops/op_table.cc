@@ -27,6 +27,7 @@ void add_traffic(Kernel& kernel, const OpContext& context) {
 
 // The families that make up the table, one file each.
 std::vector<OpDef> matmul_ops();
+std::vector<OpDef> quantization_ops();
 std::vector<OpDef> attention_ops();
 std::vector<OpDef> transformer_ops();
 std::vector<OpDef> scan_ops();
@@ -50,7 +51,7 @@ const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
     for (std::vector<OpDef> (*family)() :
-         {matmul_ops, attention_ops, transformer_ops, scan_ops, expert_ops, embedding_bag_ops,
+         {matmul_ops, quantization_ops, attention_ops, transformer_ops, scan_ops, expert_ops, embedding_bag_ops,
           collective_ops, convolution_ops, image_ops, pointwise_ops, row_ops, loss_ops,
           reduction_ops, view_ops, movement_ops, gather_ops, module_ops, sparse_attention_ops,
           stream_ops}) {

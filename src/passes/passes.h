@@ -60,6 +60,12 @@ using SchemeOf = std::function<QuantScheme(std::string_view node)>;
 /// embedding tables are not quantized, as in common checkpoints.
 void quantize_linears(Graph& graph, const SchemeOf& scheme_of);
 
+/// Quantizes the frozen weights of linear layers, for the training of adapters beside them (QLoRA,
+/// Dettmers et al. 2023). As bitsandbytes runs it (autograd/_functions.py, MatMul4Bit), a kernel
+/// writes the weight in the dtype of the activations before each product, in forward and in
+/// backward. Experts, the output layer and embedding tables are not quantized.
+void quantize_frozen(Graph& graph, const SchemeOf& scheme_of);
+
 /// Sets `Tensor::stored_bytes` of the weights of quantized layers, and of their scales, to what a
 /// checkpoint stores. The work of kernels stays that of the scheme.
 void store_weights(Graph& graph, const StorageTable& table);
