@@ -227,11 +227,7 @@ std::vector<SizeDef> conv_sizes_by_name() {
            .default_rule = "half of window_height",
            .min = 0},
           {.name = "groups", .doc = "of channels"},
-          {.name = "channels_last",
-           .doc = "1: images are stored as [b, h, w, c]",
-           .default_value = int64_t{0},
-           .min = 0,
-           .max = 1}};
+          switch_size("channels_last", "images are stored as [b, h, w, c]")};
 }
 
 void draw_window(Rng& rng, SizeList& sizes) {

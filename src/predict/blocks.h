@@ -69,7 +69,6 @@ Blocks best_blocks(const ProductSizes& sizes, const std::array<Tile, kTiles>& ti
 
 // Powers without calls: a law is computed for every kernel.
 inline double root_of_squares(double a, double b) { return std::sqrt(a * a + b * b); }
-inline double power_2_5(double x) { return x * x * std::sqrt(x); }
 inline double power_14(double x) {
   const double square = x * x, fourth = square * square;
   return fourth * fourth * fourth * square;
@@ -103,7 +102,7 @@ inline double vector_energy(const Chip& chip) {
 /// Compute and memory overlap, but not fully; `limit_s` is the least time that the board's power
 /// allows: a sharp maximum without a corner.
 inline double single_precision_s(double compute_s, double memory_s, double limit_s) {
-  const double free_s = std::pow(power_2_5(compute_s) + power_2_5(memory_s), 1 / 2.5);
+  const double free_s = overlapped_s(compute_s, memory_s);
   const double larger = std::max(free_s, limit_s), smaller = std::min(free_s, limit_s);
   return larger * std::pow(1 + power_14(smaller / larger), 1.0 / 14);
 }
