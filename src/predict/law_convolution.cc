@@ -69,7 +69,7 @@ constexpr double kLaunch = 3e-6;
 
 /// Implicit product: the operand is gathered from the images. Blocks have 128 pixels.
 LawTime implicit_product(const Work& w, const Chip& chip) {
-  constexpr double kGather = 1.18;   // cycles of a step, over those of a plain product
+  constexpr double kLonger = 1.18;   // cycles of a step, over those of a plain product
   constexpr double kFromDram = 0.4;  // of the operands: the rest is in L2 from the last call
   constexpr double kEnergy = 0.95;
   constexpr std::array<Tile, 3> kTiles = {Tile{128, 32}, Tile{128, 64}, Tile{128, 128}};
@@ -78,7 +78,7 @@ LawTime implicit_product(const Work& w, const Chip& chip) {
   constexpr std::array<double, 6> kSplits = {1, 2, 4, 8, 16, 32};
   constexpr BlockCost kCost = {8000, 0, 3000, 0.0375, 0.5, 16};
   const auto step = [&](Tile tile, double area, double) {
-    return kGather * vector_step_cycles(chip, tile, area);
+    return kLonger * vector_step_cycles(chip, tile, area);
   };
   const ProductSizes sizes = w.product(w.reduced);
   const Blocks best = w.of_weight
@@ -131,16 +131,20 @@ constexpr Transform kWinograd5 = {5, 81, 1, 4, 1.0, 2.6, 0.4, 5.5, 1};
 LawTime in_steps(const Work& w, const Transform& t, const Chip& chip) {
   constexpr std::array<Tile, 5> kTiles = {Tile{32, 32}, Tile{64, 32}, Tile{64, 64}, Tile{128, 64},
                                           Tile{128, 128}};
+  // From Ampere on, cuDNN has these products in large tiles only: all 2,594 rows of A100.
+  constexpr std::array<Tile, 1> kLargeTiles = {Tile{128, 128}};
   constexpr BlockCost kCost = {5000, 0, 0, 0.0375, 0.5, 16};
   const double tiles = w.images * ceil_of(w.height / t.side) * ceil_of(w.width / t.side);
   // The gradient of the weight sums over the tiles.
   const ProductSizes sizes =
       w.of_weight ? ProductSizes(t.points, w.reduced, w.result, tiles * t.multiply_add)
                   : ProductSizes(t.points, tiles, w.result, w.reduced * t.multiply_add);
-  const Blocks best = best_blocks(sizes, kTiles, kUnsplit, 128, kCost, chip.sms,
-                                  [&](Tile tile, double area, double) {
-                                    return t.step * vector_step_cycles(chip, tile, area);
-                                  });
+  const auto step = [&](Tile tile, double area, double) {
+    return t.step * vector_step_cycles(chip, tile, area);
+  };
+  const bool large = t.multiply_add == 1 && chip.gpu.architecture >= Architecture::kAmpere;
+  const Blocks best = large ? best_blocks(sizes, kLargeTiles, kUnsplit, 128, kCost, chip.sms, step)
+                            : best_blocks(sizes, kTiles, kUnsplit, 128, kCost, chip.sms, step);
   const double point = t.points * t.point_bytes, image = 4 * w.pixels();
   const double images = image * w.reduced + point * tiles * w.reduced;
   const double filters = (4 * w.taps + point) * w.reduced * w.result;
