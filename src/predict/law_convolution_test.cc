@@ -13,7 +13,7 @@ Kernel convolution(const SizeList& sizes, DType dtype = DType::kFp32,
   return kernels_of_sizes(op, dtype, sizes).front();
 }
 
-double law_s(const Kernel& kernel, std::string_view gpu) {
+double law_s(const Kernel& kernel, const std::string& gpu) {
   const Device device = find_device(gpu);
   return convolution_law(kernel, Chip(device), {}).seconds;
 }
