@@ -49,6 +49,7 @@ class Evaluator {
 
   Evaluation run(const MeasurementSet& set) {
     result_.unmatched = set.unmatched;
+    result_.unmatched.insert(result_.unmatched.end(), set.changes.begin(), set.changes.end());
     kernels(set);
     for (const ModelMeasurement& m : set.models) model(m);
     for (const auto& [line, count] : skipped_)
@@ -102,7 +103,10 @@ class Evaluator {
             predictor_ != PredictorKind::kRoofline)
           overhead =
               call_overhead(forecaster_.impl().weights.net(*kind), *kind, *found, rows[i]->op);
-        samples[{found->id, rows[i]->op, std::string(precision_name(kernels[i])),
+        const std::string op = rows[i]->algorithm.empty()
+                                   ? rows[i]->op
+                                   : rows[i]->op + " (" + rows[i]->algorithm + ")";
+        samples[{found->id, op, std::string(precision_name(kernels[i])),
                  std::string(software_name(conditions[i].software))}]
             .push_back({rows[i]->measured_s, times[i].seconds + overhead.seconds,
                         times[i].low_s + overhead.low_s, times[i].high_s + overhead.high_s});

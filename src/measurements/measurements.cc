@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "measurements/call_drift.h"
 #include "measurements/layouts.h"
 #include "tilecast/error.h"
 
@@ -136,6 +137,7 @@ void Collector::add_kernel(const CsvRow& row, std::string_view op, DType dtype,
                           .measured_s = facts.seconds,
                           .protocol = facts.protocol,
                           .tile = facts.tile,
+                          .algorithm = std::move(facts.algorithm),
                           .source = source_});
 }
 
@@ -157,6 +159,7 @@ MeasurementSet read_measurements(const fs::path& path) {
   Collector collector(set);
   if (!fs::is_directory(path, code)) {
     read_one(path, collector);
+    remove_call_drift(set);
     return set;
   }
   std::vector<fs::path> files;
@@ -171,6 +174,7 @@ MeasurementSet read_measurements(const fs::path& path) {
   }
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) read_one(file, collector);
+  remove_call_drift(set);
   return set;
 }
 

@@ -14,6 +14,9 @@ namespace tilecast {
 /// How a time was measured.
 enum class Protocol : uint8_t {
   kSingleCall,  ///< one call on an idle device: includes the host's call overhead
+  /// The same, where the overhead grows with each call of a file (call_drift.h). No row that
+  /// `read_measurements` returns has it.
+  kSlowingCall,
   kBackToBack,  ///< consecutive launches: the time of the kernel alone
 };
 
@@ -26,6 +29,7 @@ struct KernelMeasurement {
   double measured_s = 0;
   Protocol protocol = Protocol::kSingleCall;
   std::optional<Tile> tile;  ///< from the profiled kernel's name
+  std::string algorithm;     ///< of a convolution, from the names of its kernels; "": not known
   size_t source = 0;         ///< index into MeasurementSet::sources
 };
 
@@ -54,6 +58,8 @@ struct MeasurementSet {
   std::vector<ModelMeasurement> models;
   /// Measurements that cannot be used, with the reason.
   std::vector<std::string> unmatched;
+  /// What was changed in measurements, and why.
+  std::vector<std::string> changes;
 };
 
 /// Reads a file, or all files of a folder in the order of their paths. Known layouts: Tilecast's
