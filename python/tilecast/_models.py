@@ -49,7 +49,8 @@ def load_model(source, inputs=None, mode=None):
     if isinstance(source, _core.ModelEntry):
         return _core.load_model(source.name)
     if isinstance(source, dict):
-        return _core.model_from_text(json.dumps(source), str(source.get("_name_or_path") or source.get("model_type") or "config"))
+        name = source.get("_name_or_path") or source.get("model_type") or "model"
+        return _core.model_from_text(json.dumps(source), f"{name}/config.json")  # a model is named like its folder
     if hasattr(source, "to_dict") and hasattr(source, "model_type"):  # a PretrainedConfig
         return load_model(source.to_dict())
     raise TypeError("expected a name, a path, a config (a dict or one of transformers), a torch.nn.Module or a tilecast model, "

@@ -98,7 +98,7 @@ class Results(unittest.TestCase):
     def test_text_generation(self):
         forecast = tilecast.forecast("llama-3-8b", gpu="H100", prompt=1024, output=64, batch=8)
         values = forecast.to_dict()
-        self.assertEqual(forecast.ttft.seconds, values["time_to_first_token"]["latency_s"])
+        self.assertEqual(forecast.ttft.seconds, values["time_to_first_token"]["seconds"])
         self.assertEqual(forecast.tpot.low_s, values["time_per_output_token"]["low_s"])
         self.assertEqual(forecast.memory.cache_bytes, values["memory"]["cache_bytes"])
         self.assertEqual(forecast.decode.latency.seconds, values["decode"]["latency_s"])
@@ -206,6 +206,10 @@ class Models(unittest.TestCase):
             for model in (path, str(path), folder, handle):
                 self.assertEqual(tilecast.forecast(model, gpu="H100").latency_s, expected)
             self.assertEqual(tilecast.load_model(tilecast.models()[0]).name, tilecast.models()[0].name)
+
+    def test_a_config_is_named_by_its_origin(self):
+        self.assertEqual(tilecast.load_model({**SMALL, "_name_or_path": "someone/gpt-2.5-small"}).name, "gpt-2.5-small")
+        self.assertEqual(tilecast.load_model(SMALL).name, "gpt2")
 
     def test_a_changed_file_is_read_again(self):
         with tempfile.TemporaryDirectory() as folder:

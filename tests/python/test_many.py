@@ -48,7 +48,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(len(set(result["latency_s"])), 1)
 
     def test_a_config_is_a_model(self):
-        config = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4}
+        config = {"model_type": "gpt2", "vocab_size": 100, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 4}
         result = tilecast.forecast_many({"model": [config, config], "gpu": "H100"})
         self.assertEqual(result["latency_s"], [tilecast.forecast(config, gpu="H100").latency_s] * 2)
 
@@ -84,9 +84,8 @@ class Arrow(unittest.TestCase):
         names = ["gpt2_large", "a name of more than twelve bytes", "gpt2_large"]
         for text in texts:
             for number in numbers:
-                batches = pyarrow.array([2, 3, None], pyarrow.int64() if pyarrow.types.is_dictionary(number) else number)
-                if pyarrow.types.is_dictionary(number):
-                    batches = batches.dictionary_encode()
+                batches = pyarrow.array([2, 3, None], pyarrow.int64())
+                batches = batches.dictionary_encode() if pyarrow.types.is_dictionary(number) else batches.cast(number)
                 model = pyarrow.array(names).dictionary_encode().cast(text) if pyarrow.types.is_dictionary(text) else \
                     pyarrow.array(names, text)
                 table = pyarrow.table({"model": model, "gpu": pyarrow.array(["H100"] * 3), "batch": batches,
@@ -168,7 +167,7 @@ class DuckDb(unittest.TestCase):
         import duckdb
         relation = duckdb.sql("select 'gpt2_large' as model, range + 1 as batch from range(3)")
         result = tilecast.forecast_many(relation, gpu="H100")
-        fastest = duckdb.sql("select min(latency_s) from result").fetchone()[0]
+        fastest = duckdb.sql("select min(latency_s) from result").fetchall()[0][0]
         self.assertEqual(fastest, min(result["latency_s"]))
 
 
