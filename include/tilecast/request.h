@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tilecast/choices.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 
@@ -178,6 +180,23 @@ const OptionDef* find_option(const std::string& name, RequestKind kind);
 
 /// Sets one option from text. Throws Error{kInput} if the text is not a valid value.
 void set_option(Request& request, const OptionDef& option, const std::string& text);
+
+/// One option with its value as text.
+struct GivenOption {
+  std::string name, text;
+};
+
+/// The options alone, without any file, do not make a request.
+class OptionError : public Error {
+ public:
+  explicit OptionError(const std::string& message) : Error(ErrorKind::kInput, message) {}
+};
+
+/// The request that the options describe, in words as on the command line. `prompt`, `trace` and
+/// `schedule` make it one for text generation. Throws OptionError for an unknown option, an invalid
+/// value, and options that contradict each other or do not apply to the kind of request; another
+/// Error for a file that cannot be read or used.
+Request make_request(std::span<const GivenOption> given);
 
 /// Says why an option does not apply to requests of this kind: "`rate` needs `schedule`
 /// continuous".

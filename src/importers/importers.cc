@@ -6,7 +6,7 @@
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "importers/model.h"
+#include "importers/bundled.h"
 #include "ops/validate.h"
 #include "tilecast/error.h"
 
@@ -101,23 +101,46 @@ static Model load_config(const fs::path& path) {
   return import_model(ModelText{content, printable(path.string()), quantization});
 }
 
+namespace {
+
+/// "gpt2_large.json" also means the bundled model if there is no such file.
+const EmbeddedFile* find_bundled(const std::vector<EmbeddedFile>& files, const fs::path& path) {
+  const std::string wanted =
+      normalized_name((path.extension() == ".json" ? path.stem() : path).string());
+  const auto found = std::find_if(files.begin(), files.end(), [&](const EmbeddedFile& file) {
+    return normalized_name(fs::path(file.path).stem().string()) == wanted;
+  });
+  return found == files.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::optional<std::string> find_bundled_model(const std::string& name_or_path) {
+  std::error_code code;
+  if (fs::exists(name_or_path, code)) return std::nullopt;
+  const std::vector<EmbeddedFile> files = embedded_files("models/");
+  const EmbeddedFile* file = find_bundled(files, name_or_path);
+  if (file == nullptr) return std::nullopt;
+  return fs::path(file->path).stem().string();
+}
+
+Model load_bundled_model(const std::string& name) {
+  const std::vector<EmbeddedFile> files = embedded_files("models/");
+  if (const EmbeddedFile* file = find_bundled(files, name))
+    return import_model(file->content, std::string(file->path));
+  throw Error(ErrorKind::kNotFound,
+              fmt::format("{}: no such file, folder or bundled model{}; 'tilecast models' lists "
+                          "the bundled ones",
+                          shown_name(name),
+                          did_you_mean(fs::path(name).stem().string(), bundled_models())));
+}
+
 Model load_model(const std::string& name_or_path) {
   std::error_code code;
   const fs::path path(name_or_path);
   if (fs::is_directory(path, code)) return load_config(path / "config.json");
   if (fs::exists(path, code)) return load_config(path);
-  // "gpt2_large.json" also means the bundled model if there is no such file.
-  const std::string wanted =
-      normalized_name(path.extension() == ".json" ? path.stem().string() : name_or_path);
-  for (const EmbeddedFile& file : embedded_files("models/")) {
-    const std::string name = fs::path(file.path).stem().string();
-    if (normalized_name(name) == wanted) return import_model(file.content, std::string(file.path));
-  }
-  throw Error(
-      ErrorKind::kNotFound,
-      fmt::format("{}: no such file, folder or bundled model{}; 'tilecast models' lists "
-                  "the bundled ones",
-                  shown_name(name_or_path), did_you_mean(path.stem().string(), bundled_models())));
+  return load_bundled_model(name_or_path);
 }
 
 }  // namespace tilecast
