@@ -95,7 +95,7 @@ def _time_by_operator(rows, most: int) -> list:
     """Seconds by operator and phase, the largest first; the rest is one entry."""
     seconds: dict = {}
     for row in rows:
-        name = row.op if row.phase == "forward" else f"{row.op} ({row.phase})"
+        name = row.op if row.phase == "forward" or row.phase in row.op else f"{row.op} ({row.phase})"
         seconds[name] = seconds.get(name, 0.0) + _seconds(row)
     ordered = sorted(seconds.items(), key=lambda item: item[1], reverse=True)
     if len(ordered) > most:

@@ -10,6 +10,7 @@
 #include "devices/device.h"
 #include "importers/model.h"
 #include "memory/lifetimes.h"
+#include "memory/plan.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast {
@@ -41,6 +42,8 @@ struct PassSetup {
 };
 
 MemoryForecast forecast_memory(const Graph& graph, const PassSetup& setup);
+/// The same, of a plan that was made before.
+MemoryForecast forecast_memory(const Graph& graph, const MemoryPlan& plan, const PassSetup& setup);
 
 /// nullopt if not even one sequence fits.
 std::optional<int64_t> largest_fitting_batch(const PassSetup& setup,

@@ -36,8 +36,11 @@ bool has_large_workspace(const Device& device) {
 }
 
 MemoryForecast forecast_memory(const Graph& graph, const PassSetup& setup) {
+  return forecast_memory(graph, plan_memory(graph, {.zero_grad = setup.request.zero_grad}), setup);
+}
+
+MemoryForecast forecast_memory(const Graph& graph, const MemoryPlan& plan, const PassSetup& setup) {
   const Device& device = setup.device;
-  const MemoryPlan plan = plan_memory(graph, {.zero_grad = setup.request.zero_grad});
   const SoftwareStack& stack = default_stack();
   MemoryForecast memory;
   memory.weights_bytes = plan.weights_bytes;

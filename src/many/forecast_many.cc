@@ -6,6 +6,7 @@
 #include <exception>
 #include <set>
 
+#include "api/internal.h"
 #include "base/text.h"
 #include "many/distinct_rows.h"
 #include "many/parallel.h"
@@ -71,7 +72,7 @@ class Table {
       const GpuRef& gpu = value_of(gpus_, gpu_, row, "gpu");
       const Request request = make_request(options_of(row));
       if (request.kind == RequestKind::kPass)
-        return totals_of(forecaster_.forecast(model, gpu, request));
+        return totals_of(forecast_pass(forecaster_, model, gpu, request, LargestBatch::kLeaveOut));
       return totals_of(forecast_llm(forecaster_, model, gpu, request));
     } catch (const Error& error) {
       failed.error = error.what();
@@ -119,6 +120,21 @@ class Table {
   std::vector<Loaded<GpuRef>> gpus_;
 };
 
+/// The distinct rows, those together that are alike but for the GPU.
+std::vector<std::vector<size_t>> by_pass(const std::vector<OptionColumn>& columns,
+                                         const DistinctRows& distinct) {
+  std::vector<OptionColumn> others;
+  for (const OptionColumn& column : columns) {
+    if (column.name == "gpu") continue;
+    others.push_back({.name = column.name, .words = column.words});
+    for (const size_t row : distinct.first) others.back().codes.push_back(column.codes[row]);
+  }
+  const DistinctRows passes = find_distinct(others, distinct.first.size());
+  std::vector<std::vector<size_t>> groups(passes.first.size());
+  for (size_t i = 0; i < passes.kind.size(); ++i) groups[passes.kind[i]].push_back(i);
+  return groups;
+}
+
 }  // namespace
 
 ForecastTable forecast_many(const Forecaster& forecaster, const std::vector<OptionColumn>& columns,
@@ -128,8 +144,12 @@ ForecastTable forecast_many(const Forecaster& forecaster, const std::vector<Opti
   DistinctRows distinct = find_distinct(columns, rows);
   ForecastTable result;
   result.distinct.resize(distinct.first.size());
-  run_parallel(distinct.first.size(), options,
-               [&](size_t i) { result.distinct[i] = table.forecast(distinct.first[i]); });
+  // One thread forecasts all rows that differ in the GPU only: the forecaster builds their pass
+  // once.
+  const std::vector<std::vector<size_t>> groups = by_pass(columns, distinct);
+  run_parallel(groups.size(), options, [&](size_t group) {
+    for (const size_t i : groups[group]) result.distinct[i] = table.forecast(distinct.first[i]);
+  });
   result.rows = std::move(distinct.kind);
   return result;
 }
