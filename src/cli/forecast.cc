@@ -55,7 +55,8 @@ Request request_of(const Given& given) {
     if (option == nullptr) continue;
     check_excludes(given, *option);
     try {
-      set_option(request, *option, values.back());
+      const bool is_switch = command_option(*option).is_switch();
+      set_option(request, *option, is_switch ? "on" : join(values, ","));
     } catch (const Error& error) {
       // An invalid value is an error of the command line; an invalid file is not.
       if (error.kind() == ErrorKind::kInput && option->access.type != OptionType::kFile)
@@ -182,13 +183,14 @@ std::vector<OptionGroup> option_groups() {
   file.old_names.clear();  // here, --output is a number of tokens
   for (const CommandOption& option : {file, weights_option(), calibration_option()})
     common.options.push_back(option);
-  const CommandOption model = {.names = "MODEL",
-                               .help =
-                                   "config.json of Hugging Face or its folder, a graph file "
-                                   "(.tcg), or the name of a bundled model ('tilecast "
-                                   "models')",
-                               .kind = ValueKind::kModel,
-                               .required = true};
+  const CommandOption model = {
+      .names = "MODEL",
+      .help =
+          "config.json of Hugging Face or its folder, an ONNX file, a graph "
+          "file (.tcg), or the name of a bundled model ('tilecast "
+          "models')",
+      .kind = ValueKind::kModel,
+      .required = true};
   return {{"Arguments", {model}}, common, pass, tokens};
 }
 
