@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tilecast/choices.h"
@@ -113,6 +114,9 @@ struct Request {
   Checkpointing checkpointing = Checkpointing::kNone;
   int64_t lora_rank = 0;                    ///< of low-rank adapters; 0: all weights are trained
   std::string lora_targets = "all-linear";  ///< names of linear layers, separated by commas
+  /// Sizes of symbolic dimensions of a model file: "seq=128,past=0"; "": none.
+  std::string dims;
+  bool skip_unsupported = false;  ///< leaves out operators of a model file that are not supported
 
   // For text generation.
   int64_t prompt = 1024;  ///< tokens
@@ -168,9 +172,14 @@ struct OptionDef {
   /// "name=value" of another option that is required for values other than the default.
   std::string needs;
   std::vector<std::string> old_names;  ///< accepted, but not shown in help
+  bool repeated = false;  ///< may be given several times; the values are joined by commas
 
   bool applies_to(RequestKind kind) const { return (kinds >> static_cast<int>(kind) & 1) != 0; }
 };
+
+/// The sizes in `Request::dims`. Throws Error{kInput} if the text is not NAME=N, or names one
+/// twice.
+std::vector<std::pair<std::string, int64_t>> parse_dims(const std::string& text);
 
 /// All options, in the order of the help.
 const std::vector<OptionDef>& request_options();

@@ -117,7 +117,7 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
   forecast.model = model.name;
   forecast.gpu = device.id;
   forecast.gpu_name = device.name;
-  forecast.fixed_shapes = model.fixed_dtype.has_value();
+  forecast.fixed_shapes = model.default_seq == 0 && !model.open_batch;
   forecast.parameters = graph.parameter_count();
   describe_request(forecast, used, precision);
   add_times(forecast, pass);
@@ -126,6 +126,9 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name, model.warnings);
+  if (model.remarks)
+    add_messages(warnings, WarningCode::kModelFile, model.name,
+                 model.remarks(graph_request(used, precision)));
   if (model.vision)
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  {"one pass is of the language model only, without the vision tower"});
@@ -143,7 +146,7 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
                       .usable_bytes = device.memory_bytes,
                       .largest_batch = {}};
     // A graph file fixes its batch, so there is no largest one.
-    if (model.default_seq > 0 && largest_batch == LargestBatch::kFind) {
+    if (model.takes_batch() && largest_batch == LargestBatch::kFind) {
       memory.largest_batch =
           largest_fitting_batch(setup, BatchBytes{request.batch, memory.peak_bytes});
       shortage.largest_batch = memory.largest_batch.value_or(0);
@@ -158,9 +161,9 @@ std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, cons
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
   check_pass(request);
-  if (model.default_seq == 0) return std::nullopt;
+  if (!model.takes_batch()) return std::nullopt;
   Request used = request;
-  used.seq = request.seq.value_or(model.default_seq);
+  used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
   const Precision precision = resolve_precision(model, device, precision_request(request));
   return largest_fitting_batch({model, device, used, precision}, std::nullopt);
 }

@@ -25,6 +25,10 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
     throw Error(ErrorKind::kInput, fmt::format("{}: a graph file fixes its shapes; omit `batch` "
                                                "and `seq`, or change the shapes in the file",
                                                model.name));
+  if (!model.spelled_out && !request.dims.empty())
+    throw Error(ErrorKind::kInput,
+                fmt::format("`dim`: {} has no symbolic dimensions; an ONNX file may have some",
+                            model.name));
   if (e.attention == AttentionKind::kFlash && !model.has_fused_attention)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("`attention` flash: '{}' is forecast with eager attention only",
@@ -64,11 +68,18 @@ CheckedPass checked_pass(const Model& model, const Device& device, const Request
   return {std::move(used), resolve_precision(model, device, precision_request(request))};
 }
 
+GraphRequest graph_request(const Request& request, const Precision& precision) {
+  return {.batch = request.batch,
+          .seq = *request.seq,
+          .dtype = precision.autocast ? DType::kFp32 : precision.dtype,
+          .dims = parse_dims(request.dims),
+          .skip_unsupported = request.skip_unsupported};
+}
+
 Graph build_graph(const Model& model, const Request& request, const Precision& precision) {
   const bool training = request.mode == Mode::kTraining;
-  Graph graph = model.build({.batch = request.batch,
-                             .seq = *request.seq,
-                             .dtype = precision.autocast ? DType::kFp32 : precision.dtype});
+  Graph graph = model.build(graph_request(request, precision));
+  if (model.spelled_out) graph = recognize(graph);
   if (request.lora_rank > 0) {
     graph.name = model.name;
     add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});

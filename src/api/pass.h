@@ -17,6 +17,9 @@ namespace tilecast {
 
 PrecisionRequest precision_request(const Request& request);
 
+/// What the model's graph depends on; `seq` must be set.
+GraphRequest graph_request(const Request& request, const Precision& precision);
+
 /// Throws Error{kInput} if the request is not for one pass, or contradicts itself.
 void check_pass(const Request& request);
 

@@ -124,7 +124,7 @@ std::optional<MemoryRemedy> remedy_of(const PassSetup& setup, const Change& chan
                         .value = change.value,
                         .peak_bytes = memory.peak_bytes,
                         .fits = memory.fits};
-    if (setup.model.default_seq > 0)
+    if (setup.model.takes_batch())
       remedy.largest_batch = largest_fitting_batch(
           other,
           memory.fits ? std::nullopt : std::optional(BatchBytes{request.batch, memory.peak_bytes}));

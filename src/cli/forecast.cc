@@ -19,9 +19,12 @@ constexpr int64_t kMaxRows = 1000000;
 Request request_of(const Given& given) {
   std::vector<GivenOption> options;
   for (const auto& [name, values] : given) {
-    const auto same = [&](const OptionDef& option) { return option.name == name; };
-    if (std::any_of(request_options().begin(), request_options().end(), same))
-      options.push_back({name, values.back()});
+    const auto same = [&wanted = name](const OptionDef& option) { return option.name == wanted; };
+    const auto options_end = request_options().end();
+    const auto option = std::find_if(request_options().begin(), options_end, same);
+    if (option == options_end) continue;
+    const bool is_switch = command_option(*option).is_switch();
+    options.push_back({name, is_switch ? "on" : join(values, ",")});
   }
   try {
     return make_request(options);
@@ -135,13 +138,14 @@ std::vector<OptionGroup> option_groups() {
   file.old_names.clear();  // here, --output is a number of tokens
   for (const CommandOption& option : {file, weights_option(), calibration_option()})
     common.options.push_back(option);
-  const CommandOption model = {.names = "MODEL",
-                               .help =
-                                   "config.json of Hugging Face or its folder, a graph file "
-                                   "(.tcg), or the name of a bundled model ('tilecast "
-                                   "models')",
-                               .kind = ValueKind::kModel,
-                               .required = true};
+  const CommandOption model = {
+      .names = "MODEL",
+      .help =
+          "config.json of Hugging Face or its folder, an ONNX file, a graph "
+          "file (.tcg), or the name of a bundled model ('tilecast "
+          "models')",
+      .kind = ValueKind::kModel,
+      .required = true};
   return {{"Arguments", {model}}, common, pass, tokens};
 }
 

@@ -17,10 +17,11 @@ namespace fs = std::filesystem;
 ImporterDef huggingface_importer();
 ImporterDef gguf_importer();
 ImporterDef graph_importer();
+ImporterDef onnx_importer();
 
 const std::vector<ImporterDef>& importers() {
-  static const std::vector<ImporterDef> table = {gguf_importer(), huggingface_importer(),
-                                                 graph_importer()};
+  static const std::vector<ImporterDef> table = {gguf_importer(), onnx_importer(),
+                                                 huggingface_importer(), graph_importer()};
   return table;
 }
 
@@ -53,8 +54,8 @@ Model import_model(const ModelText& text) {
   }
   throw Error(ErrorKind::kUnsupported,
               where +
-                  ": not a model file that Tilecast knows; expected a Hugging Face config.json "
-                  "or Tilecast's graph notation (.tcg)");
+                  ": not a model file that Tilecast knows; expected a Hugging Face config.json, "
+                  "an ONNX file (.onnx) or Tilecast's graph notation (.tcg)");
 }
 
 bool is_router(std::string_view module) {
@@ -85,6 +86,15 @@ static std::string read_model_file(const fs::path& path) {
   }
 }
 
+/// Whether the file has a format that is mapped into memory, by its first bytes.
+static bool is_mapped(const fs::path& path) {
+  constexpr uint64_t kStart = 64;
+  const std::string where = printable(path.string()), start = read_file_start(path, kStart);
+  return std::any_of(importers().begin(), importers().end(), [&](const ImporterDef& importer) {
+    return importer.mapped && importer.sniff(where, start);
+  });
+}
+
 /// A config.json and ModelOpt's file in the same folder.
 static Model load_config(const fs::path& path) {
   std::error_code code;
@@ -93,6 +103,10 @@ static Model load_config(const fs::path& path) {
                 printable(path.parent_path().string()) +
                     ": a folder without config.json; expected the folder of a Hugging "
                     "Face model");
+  if (path.filename() != "config.json" && is_mapped(path)) {
+    const MappedFile file(path);
+    return import_model(ModelText{file.content(), printable(path.string())});
+  }
   const std::string content = read_model_file(path);
   const fs::path beside = path.parent_path() / kQuantConfigFile;
   std::string quantization;

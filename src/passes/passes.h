@@ -11,6 +11,10 @@
 
 namespace tilecast {
 
+/// Finds modules that a file spells out as operators (norms, activations, attention, linear layers
+/// with a bias), and replaces them. Nodes that no output depends on are left out.
+Graph recognize(const Graph& graph);
+
 /// Replaces modules by the operators that eager PyTorch launches.
 Graph decompose(Graph modules, const EagerForm& form);
 
