@@ -126,6 +126,8 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name, model.warnings);
+  add_messages(warnings, WarningCode::kModelFile, model.name,
+               unmapped_operators(pass.timeline, pass.program));
   if (model.vision)
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  {"one pass is of the language model only, without the vision tower"});

@@ -45,6 +45,7 @@ std::vector<OpDef> gather_ops();
 std::vector<OpDef> module_ops();
 std::vector<OpDef> sparse_attention_ops();
 std::vector<OpDef> stream_ops();
+std::vector<OpDef> traced_ops();
 
 const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
@@ -53,7 +54,7 @@ const std::vector<OpDef>& op_table() {
          {matmul_ops, attention_ops, transformer_ops, scan_ops, expert_ops, embedding_bag_ops,
           collective_ops, convolution_ops, image_ops, pointwise_ops, row_ops, loss_ops,
           reduction_ops, view_ops, movement_ops, gather_ops, module_ops, sparse_attention_ops,
-          stream_ops}) {
+          stream_ops, traced_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     for (OpDef& op : all) {
