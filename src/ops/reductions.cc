@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
 
@@ -39,6 +40,37 @@ void backward_mean(GradientBuilder& g, const Node& node) {
 void backward_sum(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.gradient(node.outputs[0]);
   g.add_gradient(node.inputs[0], g.op("expand", {dy}, {{"shape", g.tensor(node.inputs[0]).shape}}));
+}
+
+std::vector<TensorSpec> infer_argmax(const OpContext& context) {
+  std::vector<TensorSpec> specs = infer_reduce(context);
+  specs[0].dtype = DType::kInt64;
+  return specs;
+}
+
+/// Mean and squared differences in one pass (Welford): three operations an element.
+void work_variance(const OpContext& context, std::vector<Kernel>& kernels) {
+  work_reduce(context, kernels);
+  constexpr int64_t kFlops = 3;
+  kernels.back().flops = checked_multiply(kernels.back().flops, kFlops);
+}
+
+/// 2 / n (x - mean) dy: the difference, then its product with the gradient.
+void backward_variance(GradientBuilder& g, const Node& node) {
+  const TensorId x = node.inputs[0];
+  const TensorId dy = g.gradient(node.outputs[0]);
+  const TensorId wide = g.op("expand", {dy}, {{"shape", g.tensor(x).shape}});
+  const TensorId centred = g.op("add_scalar", {x});
+  g.add_gradient(x, g.op("mul", {g.op("mul_scalar", {wide}), centred}));
+}
+
+/// The gradient goes to the chosen elements: those that equal the result.
+void backward_extreme(GradientBuilder& g, const Node& node) {
+  const TensorId x = node.inputs[0];
+  const Shape shape = g.tensor(x).shape;
+  const TensorId wide = g.op("expand", {g.gradient(node.outputs[0])}, {{"shape", shape}});
+  const TensorId best = g.op("expand", {node.outputs[0]}, {{"shape", shape}});
+  g.add_gradient(x, g.op("where", {g.op("compare", {x, best}), wide}));
 }
 
 /// Reduces each row to one number.
@@ -83,6 +115,54 @@ std::vector<OpDef> reduction_ops() {
        .onnx = "ReduceMax",
        .attributes = {shape},
        .infer = infer_reduce,
+       .work = work_reduce,
+       .operands = reduce_operands,
+       .example = "x: fp32[64, 256] {shape=[64, 1]}"},
+      {.name = "reduce_min",
+       .doc = "minimum (and its index) over dimensions",
+       .aten = "aten::min.dim",
+       .onnx = "ReduceMin",
+       .attributes = {shape},
+       .infer = infer_reduce,
+       .work = work_reduce,
+       .operands = reduce_operands,
+       .example = "x: fp32[64, 256] {shape=[64, 1]}"},
+      {.name = "reduce_extreme",
+       .doc = "maximum or minimum over dimensions, without its index",
+       .aten = "aten::amax",
+       .onnx = "ReduceMax",
+       .attributes = {shape},
+       .infer = infer_reduce,
+       .work = work_reduce,
+       .backward = backward_extreme,
+       .operands = reduce_operands,
+       .example = "x: fp32[64, 256] {shape=[64, 1]}"},
+      {.name = "reduce_prod",
+       .doc = "product over dimensions; of masks: all or any",
+       .aten = "aten::prod.dim_int",
+       .onnx = "ReduceProd",
+       .attributes = {shape},
+       .infer = infer_reduce,
+       .work = work_reduce,
+       .operands = reduce_operands,
+       .example = "x: fp32[64, 256] {shape=[64, 1]}"},
+      {.name = "variance",
+       .doc = "variance over dimensions",
+       .aten = "aten::var.correction",
+       .onnx = "",
+       .attributes = {shape},
+       .infer = infer_reduce,
+       .work = work_variance,
+       .backward = backward_variance,
+       .autocast = AutocastClass::kFp32,
+       .operands = reduce_operands,
+       .example = "x: fp32[64, 256] {shape=[64, 1]}"},
+      {.name = "argmax",
+       .doc = "position of the maximum or minimum over dimensions",
+       .aten = "aten::argmax",
+       .onnx = "ArgMax",
+       .attributes = {shape},
+       .infer = infer_argmax,
        .work = work_reduce,
        .operands = reduce_operands,
        .example = "x: fp32[64, 256] {shape=[64, 1]}"},

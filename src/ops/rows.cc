@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
@@ -50,6 +52,27 @@ std::vector<TensorSpec> infer_softmax(const OpContext& context) {
   return specs;
 }
 
+/// Number and length of the rows that a softmax over its `dim` normalizes.
+RowSizes softmax_sizes(const OpContext& context) {
+  const Shape& shape = context.input(0).shape;
+  const auto rank = static_cast<int64_t>(shape.size());
+  const int64_t dim = integer_or(context.node, "dim", std::max<int64_t>(0, rank - 1));
+  if (dim < 0 || dim >= rank)
+    context.fail(fmt::format("no dimension {} in {}", dim, format_shape(shape)));
+  const int64_t columns = shape[static_cast<size_t>(dim)];
+  return {columns == 0 ? 0 : element_count(shape) / columns, columns};
+}
+
+Kernel softmax_kernel(const OpContext& context, int64_t flops_per_element) {
+  const RowSizes sizes = softmax_sizes(context);
+  return row_kernel(context, Rows{sizes.rows, sizes.columns, Rows::Function::kSoftmax},
+                    context.input(0), flops_per_element);
+}
+
+AttributeDef softmax_dim() {
+  return {.name = "dim", .doc = "over which dimension; default: the last"};
+}
+
 AttributeDef softmax_dtype() {
   return {.name = "dtype",
           .doc = "of the output; default: as the input",
@@ -57,7 +80,7 @@ AttributeDef softmax_dtype() {
 }
 
 void work_softmax(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(input_rows(context, Rows::Function::kSoftmax, kSoftmaxFlops));
+  kernels.push_back(softmax_kernel(context, kSoftmaxFlops));
 }
 
 /// autograd multiplies dy by y in a separate kernel, then reduces the rows.
@@ -67,11 +90,12 @@ void backward_softmax(GradientBuilder& g, const Node& node) {
   std::vector<Attribute> attributes;
   if (node.find_attribute("dtype") != nullptr)
     attributes.push_back({"dtype", g.tensor(node.inputs[0]).dtype});
+  if (const AttributeValue* dim = node.find_attribute("dim")) attributes.push_back({"dim", *dim});
   g.add_gradient(node.inputs[0], g.op("softmax_backward", {product, y}, std::move(attributes)));
 }
 
 void work_softmax_backward(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(input_rows(context, Rows::Function::kSoftmax, kSoftmaxBackwardFlops));
+  kernels.push_back(softmax_kernel(context, kSoftmaxBackwardFlops));
 }
 
 std::vector<TensorSpec> infer_layer_norm(const OpContext& context) {
@@ -227,10 +251,10 @@ std::vector<OpDef> row_ops() {
                  "a layer norm, or its backward, with the pointwise chain before it",
                  work_fused_layer_norm),
       {.name = "softmax",
-       .doc = "softmax over the last dimension",
+       .doc = "softmax over the last or another dimension",
        .aten = "aten::_softmax",
        .onnx = "Softmax",
-       .attributes = {softmax_dtype()},
+       .attributes = {softmax_dtype(), softmax_dim()},
        .infer = infer_softmax,
        .work = work_softmax,
        .backward = backward_softmax,
@@ -244,7 +268,7 @@ std::vector<OpDef> row_ops() {
        .onnx = "",
        .min_inputs = 2,
        .max_inputs = 2,
-       .attributes = {softmax_dtype()},
+       .attributes = {softmax_dtype(), softmax_dim()},
        .infer = infer_softmax,
        .work = work_softmax_backward,
        .row_fusion = RowFusion{"fused_softmax", kSoftmaxBackwardFlops},
