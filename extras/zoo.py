@@ -78,10 +78,9 @@ def counted(kernels):
     for kernel in kernels:
         number += kernel["count"]
         shape = kernel["shape"]
-        kind = shape.get("type", kernel.get("type"))
-        if kind in ("gemm", "convolution"):
+        if "m" in shape or "in_channels" in shape:
             flops += kernel["flops"] * kernel["count"]
-        elif kind == "attention":
+        elif "queries" in shape:
             products = 5 / 2 if kernel["op"] == "attention_backward" else 1
             pairs = shape["batch"] * shape["heads"] * shape["queries"] * shape["keys"]
             flops += int(2 * pairs * (shape["head_dim"] + shape["v_head_dim"]) * products) * kernel["count"]

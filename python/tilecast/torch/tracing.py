@@ -6,6 +6,7 @@ is allocated for the tensors.
 """
 import contextlib
 import dataclasses
+import logging
 import os
 import sys
 import traceback
@@ -219,7 +220,7 @@ def _fake_module(module, copies):
 
 @contextlib.contextmanager
 def _named_modules(module, recorder):
-    """Keeps the name of the module that runs in recorder.modules."""
+    """Keeps the name of the module that runs in recorder.modules; that of a module with children ends in a dot."""
     handles = []
 
     def enter(name):
@@ -229,13 +230,26 @@ def _named_modules(module, recorder):
         recorder.modules.pop()
 
     for name, part in module.named_modules():
-        handles.append(part.register_forward_pre_hook(enter(name)))
+        inner = next(part.children(), None) is not None
+        handles.append(part.register_forward_pre_hook(enter(f"{name}." if inner and name else name)))
         handles.append(part.register_forward_hook(leave, always_call=True))
     try:
         yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+@contextlib.contextmanager
+def _quiet():
+    """What fails is said in a TraceError, not in PyTorch's log too."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 @contextlib.contextmanager
@@ -326,6 +340,7 @@ def trace(module, args, kwargs, *, training, loss=None, replace=None, autocast=N
         stack.enter_context(_fake_module(module, copies))
         stack.enter_context(_replaced(module, replace or {}))
         stack.enter_context(_eager_branches())
+        stack.enter_context(_quiet())
         stack.enter_context(cuda_forms())
         stack.callback(lambda: [part.train(mode) for part, mode in was_training.items() if part.training != mode])
         module.train(training)

@@ -142,6 +142,7 @@ class Writer:
                 self._enter(event.phase)
                 self.operator = event
                 self.translators.translate(self, event)
+        self._release()
 
     def _enter(self, phase):
         if phase != self.phase:
@@ -205,7 +206,9 @@ class Writer:
     def _label(self):
         module = self.operator.module if self.operator else ""
         kind = self.operator.name.split(".")[-1] if self.operator else ""
-        return _clean(f"{module}.{kind}" if module else kind)
+        if not module:
+            return _clean(kind)
+        return _clean(f"{module}{kind}" if module.endswith(".") else module)
 
     def _unique(self, name):
         candidate, number = name, 1
