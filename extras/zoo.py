@@ -78,6 +78,8 @@ def counted(kernels):
     for kernel in kernels:
         number += kernel["count"]
         shape = kernel["shape"]
+        if kernel["op"].startswith("recurrent"):
+            continue  # PyTorch's counter has no recurrent layers
         if "m" in shape or "in_channels" in shape:
             flops += kernel["flops"] * kernel["count"]
         elif "queries" in shape:
@@ -153,6 +155,25 @@ def table(rows, versions, mode):
     return "\n".join(lines) + "\n"
 
 
+def is_wrong(row):
+    return "error" in row or abs(percent(row)) > MOST_PERCENT
+
+
+def show(row):
+    text = row.get("error") or (f"{row['ours'] / 1e9:9.3f} G {percent(row):+7.2f} % {row['kernels']:6} kernels "
+                                f"{1e3 * row['latency_s']:8.3f} ms {row['unmapped'] or ''} {row['assumed'] or ''}")
+    print(f"{'FAIL' if is_wrong(row) else 'ok':4} {row['model']:36} {row['seconds']:5.1f} s {text}", flush=True)
+
+
+def read_results(path):
+    """Rows by model and mode."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as stream:
+        rows = [json.loads(line) for line in stream]
+    return {(row["model"], row["mode"]): row for row in rows}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tilecast")
@@ -161,6 +182,7 @@ def main():
     parser.add_argument("--from", dest="source", choices=["timm", "transformers"])
     parser.add_argument("--mode", choices=["inference", "training"], default="inference")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--resume", help="a file of results: models in it are not imported again, new ones are added")
     args = parser.parse_args()
     models = [("timm", name, {}) for name in zoo_models.TIMM]
     models += [("transformers", name, fields) for name, fields in zoo_models.TRANSFORMERS]
@@ -175,20 +197,21 @@ def main():
         print(f"skipped: {error}; pip install torch timm transformers")
         return 0
     torch.set_num_threads(1)
-    tasks = [(model, os.path.abspath(args.tilecast), args.mode) for model in models]
+    before = read_results(args.resume)
+    tasks = [(model, os.path.abspath(args.tilecast), args.mode) for model in models if (model[1], args.mode) not in before]
     if args.jobs > 1:
         pool = concurrent.futures.ProcessPoolExecutor(args.jobs, multiprocessing.get_context("spawn"))
         results = pool.map(compare, tasks)
     else:
         results = map(compare, tasks)
-    rows, failed = [], 0
     for row in results:
-        rows.append(row)
-        bad = "error" in row or abs(percent(row)) > MOST_PERCENT
-        failed += bad
-        text = row.get("error") or (f"{row['ours'] / 1e9:9.3f} G {percent(row):+7.2f} % {row['kernels']:6} kernels "
-                                    f"{1e3 * row['latency_s']:8.3f} ms {dict(row['unmapped']) or ''} {row['assumed'] or ''}")
-        print(f"{'FAIL' if bad else 'ok':4} {row['model']:36} {row['seconds']:5.1f} s {text}", flush=True)
+        before[row["model"], args.mode] = row
+        if args.resume and "error" not in row:
+            with open(args.resume, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps({**row, "mode": args.mode}) + "\n")
+        show(row)
+    rows = [before[model[1], args.mode] for model in models]
+    failed = sum(is_wrong(row) for row in rows)
     if args.output:
         versions = f"PyTorch {torch.__version__}, timm {timm.__version__}, transformers {transformers.__version__}"
         Path(args.output).write_text(table(rows, versions, args.mode))

@@ -29,7 +29,7 @@ def export_graph(module, args=(), kwargs=None, *, mode="inference", loss=None, r
     loss      training: a function of the module's output that gives the loss. Without it, the output's own loss (`output.loss`) is
               used; if there is none, the gradients of the outputs are taken as given
     replace   {class or name of a module: function(module, *args, **kwargs)}: runs instead of its forward, where that cannot be traced
-    autocast  a context for the forward pass, such as torch.autocast("cpu", torch.bfloat16)
+    autocast  torch.bfloat16 or torch.float16: the forward pass runs under CUDA's autocast to this dtype
     name      of the graph; default: the module's class
 
     Raises TraceError with the line of the module's code if it cannot be traced. Warns about operators that Tilecast does not know.
@@ -38,6 +38,8 @@ def export_graph(module, args=(), kwargs=None, *, mode="inference", loss=None, r
         raise ValueError(f"mode: expected 'inference' or 'training', found {mode!r}")
     if not isinstance(module, _torch.nn.Module):
         raise TypeError(f"module: expected a torch.nn.Module, found {type(module).__name__}")
+    if autocast not in (None, _torch.bfloat16, _torch.float16):
+        raise ValueError(f"autocast: expected torch.bfloat16 or torch.float16, found {autocast!r}")
     args = args if isinstance(args, (tuple, list)) else (args,)
     traced = trace(module, args, kwargs or {}, training=mode == "training", loss=loss, replace=replace, autocast=autocast)
     writer = write(traced, name or type(module).__name__)

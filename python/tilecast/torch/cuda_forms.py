@@ -2,13 +2,14 @@
 
 The trace runs on fake CPU tensors, so it works with every build of PyTorch. PyTorch splits most composite operators in the same way on
 every device. A few it fuses on CUDA only: attention, dropout, RMS norm, recurrent layers. While a trace runs, these are replaced for CPU
-tensors by what PyTorch runs on CUDA.
+tensors by what PyTorch runs on CUDA. So is the list of operators that autocast runs in FP32, which is longer on CUDA.
 """
 import contextlib
 import threading
 import warnings
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 aten = torch.ops.aten
 _one_at_a_time = threading.Lock()
@@ -72,7 +73,8 @@ def _cudnn_rnn(mode, gates, x, hidden, cell, params, has_biases, layers, rate, t
     per_layer = 4 if has_biases else 2
     size, out_size = hidden.shape[-1] if cell is None else cell.shape[-1], hidden.shape[-1]
     projected = 0 if size == out_size else out_size
-    return aten._cudnn_rnn(x, params, per_layer + (1 if projected else 0), None, hidden, cell, mode, size, projected, layers,
+    weights = params[0].detach().flatten()  # stands for the buffer that the parameters are views of
+    return aten._cudnn_rnn(x, params, per_layer + (1 if projected else 0), weights, hidden, cell, mode, size, projected, layers,
                            batch_first, rate, train, bidirectional, [], None)
 
 
@@ -84,6 +86,42 @@ def lstm(x, hx, params, has_biases, num_layers, rate, train, bidirectional, batc
 def gru(x, hx, params, has_biases, num_layers, rate, train, bidirectional, batch_first):
     out = _cudnn_rnn(3, 3, x, hx, None, params, has_biases, num_layers, rate, train, bidirectional, batch_first)
     return out[0], out[1]
+
+
+# AT_FORALL_FP32 of aten/src/ATen/autocast_mode.h, less losses that are composites of these.
+_AUTOCAST_FP32 = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar pow.Tensor_Tensor
+pow.Scalar softplus layer_norm native_layer_norm group_norm cosine_similarity nll_loss nll_loss_nd kl_div l1_loss smooth_l1_loss huber_loss
+mse_loss binary_cross_entropy_with_logits cdist logsumexp""".split()
+_AUTOCAST_FP32_BY_DTYPE = ["softmax.int", "log_softmax.int", "cumsum", "cumprod", "prod", "prod.dim_int", "sum", "sum.dim_IntList"]
+_AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
+
+
+def _overload(name):
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(aten, packet), overload or "default")
+
+
+def _low(tensor):
+    return tensor.dtype in (torch.float16, torch.bfloat16)
+
+
+def _in_fp32(operator):
+    def run(*args, **kwargs):
+        with torch._C._ExcludeDispatchKeyGuard(_AUTOCAST):
+            return operator(*tree_map_only(torch.Tensor, lambda t: t.float() if _low(t) else t, args), **kwargs)
+    return run
+
+
+def _with_fp32_result(operator):
+    """Of operators that take the dtype of their result."""
+    def run(x, *args, **kwargs):
+        given = kwargs.get("dtype") or next((a for a in args if isinstance(a, torch.dtype)), None)
+        with torch._C._ExcludeDispatchKeyGuard(_AUTOCAST):
+            if given is None and _low(x):
+                args = tuple(a for a in args if a is not None)
+                kwargs["dtype"] = torch.float32
+            return operator(x, *args, **kwargs)
+    return run
 
 
 _FORMS = {"scaled_dot_product_attention": attention, "dropout": dropout, "rms_norm": rms_norm, "lstm.input": lstm, "gru.input": gru}
@@ -102,6 +140,9 @@ def cuda_forms():
                 for name, form in _FORMS.items():
                     for key in ("AutogradCPU", "CPU"):
                         library.impl(name, form, key)
+                for names, wrap in ((_AUTOCAST_FP32, _in_fp32), (_AUTOCAST_FP32_BY_DTYPE, _with_fp32_result)):
+                    for name in names:
+                        library.impl(name, wrap(_overload(name)), "AutocastCPU", allow_override=True)
             yield
         finally:
             library._destroy()

@@ -233,7 +233,7 @@ def _rms_norm(writer, op):
     y, rms = op.outputs
     writer.node("rms_norm", [name] + ([writer.use(weight, (columns,), (1,))] if weight is not None else []), [_row_result(y, shape)])
     if rms is not None and rms.elements:
-        writer.node("allocate", [], [rms], outputs=f"{dtype_name(rms.dtype)}[{', '.join(map(str, rms.shape))}]")
+        writer.node("allocate", [], [rms], outputs=_text(rms.dtype, rms.shape))
 
 
 def _group_norm(writer, op):
@@ -300,7 +300,7 @@ def _nll_loss(writer, op):
         return _stream()(writer, op)
     writer.node("nll_loss", [writer.use(x), writer.use(labels)], [(op.outputs[0], (1,))])
     total = op.outputs[1]
-    return writer.node("allocate", [], [total], outputs=f"{dtype_name(total.dtype)}[]")
+    return writer.node("allocate", [], [total], outputs=_text(total.dtype, ()))
 
 
 def _nll_loss_backward(writer, op):
@@ -367,6 +367,59 @@ def _scatter(writer, op):
     writer.stream([writer.use(view) for view in others], [written], flops=written.elements, read_bytes=read, into=into)
 
 
+def _layers(op, weights, places):
+    """For each layer of a recurrent network, the weights for inputs and for the state of each direction.
+    `places`: where the numbers of layers and whether there are two directions are among the arguments."""
+    stride, (layers, both) = op.args[2], (op.args[place] for place in places)
+    directions = 2 if both else 1
+    for layer in range(layers):
+        yield [weights[(layer * directions + d) * stride:][:2] for d in range(directions)]
+
+
+def _stacked(writer, weight):
+    return writer.use(weight, (1, *weight.shape), (weight.elements, *weight.stride))
+
+
+def _text(dtype, shape):
+    return f"{dtype_name(dtype)}[{', '.join(map(str, shape))}]"
+
+
+def _recurrent(writer, op):
+    """A node for each layer and direction; all write to the results of the whole network."""
+    x, weights, _, _, _, _, mode, hidden, projected, _, batch_first = op.args[:11]
+    if projected or len(x.shape) != 3:
+        return _stream()(writer, op)
+    gates = {2: 4, 3: 3}.get(mode, 1)
+    _allocate(writer, op)
+    steps, batch = (x.shape[1], x.shape[0]) if batch_first else x.shape[:2]
+    strides = (x.stride[1], x.stride[0], x.stride[2]) if batch_first else x.stride
+    current = writer.use(x, (steps, batch, x.shape[2]), strides)
+    for directions in _layers(op, weights, (9, 13)):
+        y = None
+        for inputs, state in directions:
+            y = writer.node("recurrent", [current, _stacked(writer, inputs), _stacked(writer, state)], [None], gates=gates)
+        if len(directions) == 2:
+            y = writer.node("allocate", [], [None], outputs=_text(x.dtype, (steps, batch, 2 * hidden)))
+        current = y
+    return None
+
+
+def _recurrent_backward(writer, op):
+    x, weights = op.args[:2]
+    mode, hidden, projected, _, batch_first = op.args[10:15]
+    if projected or len(x.shape) != 3:
+        return _stream()(writer, op)
+    gates = {2: 4, 3: 3}.get(mode, 1)
+    _allocate(writer, op)
+    steps, batch = (x.shape[1], x.shape[0]) if batch_first else x.shape[:2]
+    dy = writer.node("allocate", [], [None], outputs=_text(x.dtype, (steps, batch, hidden)))
+    for directions in _layers(op, weights, (13, 17)):
+        for inputs, state in directions:
+            rows = writer.node("allocate", [], [None], outputs=_text(x.dtype, (steps, batch, inputs.shape[1])))
+            writer.node("recurrent_backward", [dy, rows, _stacked(writer, inputs), _stacked(writer, state)], [None], gates=gates)
+    return None
+
+
 def _fft(writer, op):
     out = max(results(op) + operands(op), key=lambda view: view.elements)
     length = max(out.shape[-1], 2)
@@ -379,8 +432,7 @@ def _nothing(writer, op):
 
 def _allocate(writer, op):
     for out in results(op):
-        size = ", ".join(str(s) for s in out.shape)
-        writer.node("allocate", [], [out], outputs=f"{dtype_name(out.dtype)}[{size}]")
+        writer.node("allocate", [], [out], outputs=_text(out.dtype, out.shape))
 
 
 def _activation_backward(writer, op):
@@ -392,7 +444,7 @@ _TABLE = {
     **products.TABLE,
     "add": _two("add", "add_scalar"), "sub": _two("sub", "add_scalar"), "rsub": _two("sub", "rsub_scalar"),
     "mul": _two("mul", "mul_scalar"), "div": _two("div", "div_scalar"), "pow": _power, "where": _where,
-    "clone": _copy, "_to_copy": _copy, "copy": _copy, "lift_fresh_copy": _copy,
+    "clone": _copy, "_to_copy": _copy, "copy": _copy,
     "_softmax": _softmax("softmax"), "_safe_softmax": _softmax("softmax"), "_log_softmax": _softmax("log_softmax"),
     "_softmax_backward_data": _softmax_backward, "_log_softmax_backward_data": _log_softmax_backward,
     "native_layer_norm": _layer_norm, "native_layer_norm_backward": _layer_norm_backward, "_fused_rms_norm": _rms_norm,
@@ -401,7 +453,8 @@ _TABLE = {
     "nll_loss_forward": _nll_loss, "nll_loss_backward": _nll_loss_backward, "cat": _cat,
     "max_pool2d_with_indices": _pool, "max_pool2d_with_indices_backward": _pool_backward,
     "sum": _reduce("reduce_sum"), "mean": _reduce("reduce_mean"), "amax": _reduce("reduce_max"), "max": _reduce("reduce_max"),
-    "_local_scalar_dense": _nothing, "is_pinned": _nothing, "_assert_async": _nothing, "_assert_tensor_metadata": _nothing,
+    "_cudnn_rnn": _recurrent, "_cudnn_rnn_backward": _recurrent_backward,
+    "lift_fresh": _nothing, "lift_fresh_copy": _nothing, "_local_scalar_dense": _nothing, "is_pinned": _nothing, "_assert_async": _nothing, "_assert_tensor_metadata": _nothing,
 }
 _TABLE.update({name: _batch_norm for name in ("native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit",
                                               "_native_batch_norm_legit_no_training", "batch_norm_with_update")})

@@ -126,7 +126,8 @@ class Recorder(TorchDispatchMode):
         """The module whose code runs, or whose backward runs."""
         if self.phase == "forward":
             name = self.modules[-1] if self.modules else ""
-            self._module_of_sequence[torch.autograd._get_sequence_nr() - 1] = name
+            # autograd has just made the node of this operator; later operators without a node must not claim it.
+            self._module_of_sequence.setdefault(torch.autograd._get_sequence_nr() - 1, name)
             return name
         node = torch._C._current_autograd_node()
         return self._module_of_sequence.get(node._sequence_nr(), "") if node is not None else ""
@@ -353,7 +354,7 @@ def trace(module, args, kwargs, *, training, loss=None, replace=None, autocast=N
             with recorder, contextlib.ExitStack() as watching:
                 for mode in modes:
                     watching.enter_context(mode)
-                with autocast if autocast is not None else contextlib.nullcontext():
+                with torch.autocast("cpu", autocast, enabled=autocast is not None):
                     output = module(*args, **kwargs)
                     target = loss(output) if training and loss is not None else None
                 outputs = [recorder.view(tensor) for tensor in _tensors_of(output)]
