@@ -32,8 +32,9 @@ def count(name):
     from tilecast_torch import package
     from torch._subclasses.fake_tensor import FakeTensorMode
     ledger = memory_reference.Ledger("cpu")
-    with FakeTensorMode(allow_non_fake_inputs=True), package.cuda_forms.cuda_forms():
+    with torch.device("meta"):
         model = timm.create_model(name).train()
+    with (FakeTensorMode(allow_non_fake_inputs=True), package.fakes.fake_module(model, {}), package.cuda_forms.cuda_forms()):
         images = torch.empty(BATCH, *model.pretrained_cfg["input_size"])
         for kind, tensors in (("parameter", model.parameters()), ("buffer", model.buffers()), ("input", [images])):
             for tensor in tensors:
@@ -88,7 +89,7 @@ def plan(tilecast, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tilecast")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="models whose names have one of these texts, separated by commas")
     args = parser.parse_args()
     try:
         import timm  # noqa: F401
@@ -101,7 +102,7 @@ def main():
     errors, failed = [], 0
     print(f"{'model':34} {'exact MiB':>10} {'plan MiB':>10} {'peak %':>8}")
     for name in MODELS:
-        if args.only not in name:
+        if not any(text in name for text in args.only.split(",")):
             continue
         peaks, kinds = reference(name)
         memory = plan(args.tilecast, name)

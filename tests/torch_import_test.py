@@ -117,6 +117,22 @@ class Graphs(unittest.TestCase):
         self.assertEqual(operators(text, "forward").count("attention"), 1)
         self.assertEqual(operators(text, "backward").count("attention_backward"), 1)
 
+    def test_autocast_casts_as_on_cuda(self):
+        module = nn.Sequential(nn.Linear(64, 64, device="meta"), nn.LayerNorm(64, device="meta"), nn.Linear(64, 8, device="meta"))
+        text = package.export_graph(module, (torch.zeros(4, 64),), mode="training", autocast=torch.bfloat16)
+        # weight, bias and input; what layer norm reads, in FP32; weight, bias and input of the second layer
+        self.assertEqual(operators(text, "forward"), ["cast"] * 3 + ["linear", "cast", "layer_norm"] + ["cast"] * 3 + ["linear"])
+        gradients = [line.split(": ")[1][:4] for line in text.splitlines() if line.startswith("gradient")]
+        self.assertEqual(gradients, ["fp32"] * 6)
+
+    def test_recurrent_layers_are_cudnns(self):
+        module = nn.LSTM(16, 8, num_layers=2, bidirectional=True, batch_first=True, device="meta")
+        for mode, backward in (("inference", 0), ("training", 4)):
+            text = package.export_graph(module, (torch.zeros(4, 10, 16),), mode=mode)
+            self.assertEqual(operators(text).count("recurrent"), 4)
+            self.assertEqual(operators(text).count("recurrent_backward"), backward)
+            forecast(text, mode)
+
     def test_dropout_is_one_kernel_in_training_and_none_in_inference(self):
         module = nn.Sequential(nn.Linear(8, 8, device="meta"), nn.Dropout(0.5))
         x = torch.zeros(4, 8)

@@ -88,6 +88,12 @@ def gru(x, hx, params, has_biases, num_layers, rate, train, bidirectional, batch
     return out[0], out[1]
 
 
+def _rnn_gradients(x, weights, stride, buffer, hidden, cell, *rest):
+    """The shapes of the gradients, which PyTorch has no rule for."""
+    return (torch.empty_like(x), torch.empty_like(hidden), None if cell is None else torch.empty_like(cell),
+            [torch.empty_like(weight) for weight in weights])
+
+
 # AT_FORALL_FP32 of aten/src/ATen/autocast_mode.h, less losses that are composites of these.
 _AUTOCAST_FP32 = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar pow.Tensor_Tensor
 pow.Scalar softplus layer_norm native_layer_norm group_norm cosine_similarity nll_loss nll_loss_nd kl_div l1_loss smooth_l1_loss huber_loss
@@ -140,6 +146,7 @@ def cuda_forms():
                 for name, form in _FORMS.items():
                     for key in ("AutogradCPU", "CPU"):
                         library.impl(name, form, key)
+                library.impl("_cudnn_rnn_backward", _rnn_gradients, "Meta")
                 for names, wrap in ((_AUTOCAST_FP32, _in_fp32), (_AUTOCAST_FP32_BY_DTYPE, _with_fp32_result)):
                     for name in names:
                         library.impl(name, wrap(_overload(name)), "AutocastCPU", allow_override=True)

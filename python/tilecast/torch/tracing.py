@@ -6,9 +6,7 @@ is allocated for the tensors.
 """
 import contextlib
 import dataclasses
-import logging
 import os
-import sys
 import traceback
 import weakref
 
@@ -18,10 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from .cuda_forms import cuda_forms
-
-
-class TraceError(RuntimeError):
-    """The module could not be traced; the message says where and what to do."""
+from .fakes import TraceError, eager_branches, fake_like, fake_module, quiet, replaced
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -182,43 +177,6 @@ class Recorder(TorchDispatchMode):
         self.assumptions[sentence] = self.assumptions.get(sentence, 0) + 1
 
 
-def _fake(tensor, **options):
-    """A fake tensor of the same shape and layout, on the CPU."""
-    size, stride = tuple(tensor.shape), tuple(tensor.stride()) if tensor.layout == torch.strided else None
-    if stride is None:
-        raise TraceError(f"a tensor of layout {tensor.layout} is not supported; convert it to a dense tensor first")
-    return torch.empty_strided(size, stride, dtype=tensor.dtype, device="cpu", **options)
-
-
-@contextlib.contextmanager
-def _fake_module(module, copies):
-    """Replaces parameters, buffers and other tensors of a module by fake ones; `copies` keeps them by the id of the original."""
-    saved = []
-
-    def copy(tensor):
-        if id(tensor) not in copies:
-            made = _fake(tensor.detach())
-            if isinstance(tensor, torch.nn.Parameter):
-                made = torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
-            copies[id(tensor)] = made
-        return copies[id(tensor)]
-
-    def swap(holder):
-        for key, value in list(holder.items()):
-            if isinstance(value, torch.Tensor):
-                saved.append((holder, key, value))
-                dict.__setitem__(holder, key, copy(value))
-
-    try:
-        for part in module.modules():
-            for holder in (part._parameters, part._buffers, part.__dict__):
-                swap(holder)
-        yield
-    finally:
-        for holder, key, value in reversed(saved):
-            dict.__setitem__(holder, key, value)
-
-
 @contextlib.contextmanager
 def _named_modules(module, recorder):
     """Keeps the name of the module that runs in recorder.modules; that of a module with children ends in a dot."""
@@ -239,32 +197,6 @@ def _named_modules(module, recorder):
     finally:
         for handle in handles:
             handle.remove()
-
-
-@contextlib.contextmanager
-def _quiet():
-    """What fails is said in a TraceError, not in PyTorch's log too."""
-    log = logging.getLogger("torch._subclasses.fake_tensor")
-    before = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(before)
-
-
-@contextlib.contextmanager
-def _eager_branches():
-    """transformers takes other branches for fake tensors than a GPU would see."""
-    utilities = sys.modules.get("transformers.utils.import_utils")
-    before = getattr(utilities, "is_fake_tensor", None)
-    if before is not None:
-        utilities.is_fake_tensor = lambda tensor: False
-    try:
-        yield
-    finally:
-        if before is not None:
-            utilities.is_fake_tensor = before
 
 
 def _tensors_of(value):
@@ -312,36 +244,16 @@ def _explain(error, module):
     return TraceError(f"{where}: {why}. {help_}")
 
 
-@contextlib.contextmanager
-def _replaced(module, replace):
-    """Runs functions instead of the forward of modules, given by class or by name."""
-    saved = []
-    for name, part in module.named_modules():
-        function = replace.get(name) or next((f for kind, f in replace.items() if isinstance(kind, type) and isinstance(part, kind)),
-                                             None)
-        if function is not None:
-            saved.append((part, part.__dict__.get("forward")))
-            part.forward = lambda *args, _f=function, _m=part, **kwargs: _f(_m, *args, **kwargs)
-    try:
-        yield
-    finally:
-        for part, before in saved:
-            if before is None:
-                del part.forward
-            else:
-                part.forward = before
-
-
 def trace(module, args, kwargs, *, training, loss=None, replace=None, autocast=None, modes=()):
     """Runs the module once, with its backward pass in training. `modes`: further dispatch modes that see the same operators."""
     recorder, copies, stored = Recorder(), {}, []
     was_training = {part: part.training for part in module.modules()}
     with contextlib.ExitStack() as stack:
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
-        stack.enter_context(_fake_module(module, copies))
-        stack.enter_context(_replaced(module, replace or {}))
-        stack.enter_context(_eager_branches())
-        stack.enter_context(_quiet())
+        stack.enter_context(fake_module(module, copies))
+        stack.enter_context(replaced(module, replace or {}))
+        stack.enter_context(eager_branches())
+        stack.enter_context(quiet())
         stack.enter_context(cuda_forms())
         stack.callback(lambda: [part.train(mode) for part, mode in was_training.items() if part.training != mode])
         module.train(training)
@@ -402,7 +314,7 @@ def _store(module, args, kwargs, recorder, stored, training):
 
     def example(tensor):
         nonlocal count
-        made = _fake(tensor.detach(), requires_grad=tensor.requires_grad and tensor.is_floating_point())
+        made = fake_like(tensor.detach(), requires_grad=tensor.requires_grad and tensor.is_floating_point())
         stored.append(Stored(f"input{count}", "input", recorder.view(made), False))
         count += 1
         return made
