@@ -1,4 +1,6 @@
 """Matrix products, convolutions and attention: which operands are transposed in memory, and which operator of the notation fits."""
+from .pieces import text
+from .tracing import View
 
 
 def stored(writer, view):
@@ -12,14 +14,15 @@ def stored(writer, view):
 
 def product(writer, a, b, out, bias=None):
     """a · b for two matrices. In the forward pass, a product with a weight is a linear layer."""
+    result = None if out is None else (out, out.shape)
     left, ta = stored(writer, a)
     right, tb = stored(writer, b)
     if writer.phase == "forward" and not ta and (bias is not None or writer.is_weight(b) or tb):
         inputs = [left, right] + ([writer.use(bias)] if bias is not None else [])
-        writer.node("linear", inputs, [(out, out.shape)], **({} if tb else {"weight_layout": 1}))
+        writer.node("linear", inputs, [result], **({} if tb else {"weight_layout": 1}))
         return
     flags = {**({"transpose_a": 1} if ta else {}), **({"transpose_b": 1} if tb else {})}
-    writer.node("gemm", [left, right], [(out, out.shape)], **flags)
+    writer.node("gemm", [left, right], [result], **flags)
 
 
 def mm(writer, op):
@@ -54,11 +57,11 @@ def dot(writer, op):
     writer.node("gemm", [writer.use(a, (1, n), (n, 1)), writer.use(b, (n, 1), (1, 1))], [(op.outputs[0], (1, 1))])
 
 
-def batched(writer, a, b, out):
+def batched(writer, a, b, out, shape=None):
     left, ta = stored(writer, a)
     right, tb = stored(writer, b)
     flags = {**({"transpose_a": 1} if ta else {}), **({"transpose_b": 1} if tb else {})}
-    writer.node("matmul", [left, right], [(out, out.shape)], **flags)
+    writer.node("matmul", [left, right], [(out, shape or out.shape)], **flags)
 
 
 def bmm(writer, op):
@@ -69,22 +72,28 @@ def baddbmm(writer, op):
     batched(writer, op.args[1], op.args[2], op.outputs[0])
 
 
+def _divided(view, dim, groups):
+    """A matrix as a batch of `groups` parts along a dimension; None if the parts would not be even."""
+    if view.shape[dim] % groups:
+        return None
+    shape, part = list(view.shape), view.shape[dim] // groups
+    shape[dim] = part
+    return View(view.storage, (groups, *shape), (part * view.stride[dim], *view.stride), view.offset, view.dtype)
+
+
 def grouped_mm(writer, op):
-    """Rows of a are divided among the matrices of b; taken to be divided evenly."""
+    """A product for each expert. Their rows are taken to be as many for each; where that leaves a rest, all rows meet one expert."""
     a, b, out = op.args[0], op.args[1], op.outputs[0]
-    if len(a.shape) == 2 and len(b.shape) == 3:
-        groups, rows = b.shape[0], -(-a.shape[0] // b.shape[0])
-        if rows * groups == a.shape[0]:
-            a = type(a)(a.storage, (groups, rows, a.shape[1]), (rows * a.stride[0], *a.stride), a.offset, a.dtype)
-            left, ta = stored(writer, a)
-            right, tb = stored(writer, b)
-            flags = {**({"transpose_a": 1} if ta else {}), **({"transpose_b": 1} if tb else {})}
-            return writer.node("matmul", [left, right], [(out, (groups, rows, b.shape[2]))], **flags)
-        one = type(b)(b.storage, b.shape[1:], b.stride[1:], b.offset, b.dtype)
-        return product(writer, a, one, out)
-    if len(a.shape) == 3 and len(b.shape) == 3:
+    if len(a.shape) == len(b.shape) == 3:
         return batched(writer, a, b, out)
-    return product(writer, a, b, type(out)(out.storage, (a.shape[0], b.shape[-1]), (b.shape[-1], 1), out.offset, out.dtype))
+    groups = next(view.shape[0] for view in (a, b, out) if len(view.shape) == 3)
+    left = a if len(a.shape) == 3 else _divided(a, 0 if len(b.shape) == 3 else 1, groups)
+    right = b if len(b.shape) == 3 else _divided(b, 1 if len(a.shape) == 3 else 0, groups)
+    if left is not None and right is not None:
+        return batched(writer, left, right, out, (groups, left.shape[1], right.shape[2]))
+    writer.node("allocate", [], [out], outputs=text(out.dtype, out.shape))
+    one, other = (View(v.storage, v.shape[-2:], v.stride[-2:], v.offset, v.dtype) for v in (a, b))
+    return product(writer, one, other, None)
 
 
 def _convolution(x, weight, stride, padding, dilation, transposed, output_padding, groups):

@@ -176,7 +176,7 @@ class Writer:
             whole = owner is not None and _same(owner.view, into.shape, into.stride, into.offset, into.dtype)
             if owner is not None:
                 owner.last_use = self.nodes
-            if not whole or owner.stored:
+            if not whole or owner.stored or view.shape != into.shape:
                 return
             owner.name = name
             return
