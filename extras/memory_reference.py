@@ -75,12 +75,12 @@ class Record:
 class Ledger:
     """What is allocated and freed, in order: (record, +1 or -1), and marks of the phases."""
 
-    def __init__(self):
-        self.events, self.marks, self._known = [], [], {}
+    def __init__(self, device="cuda"):
+        self.events, self.marks, self._known, self._device = [], [], {}, device
 
     def own(self, tensor, maker, kind="tensor"):
         """Follows the tensor's storage from now on, unless it is known."""
-        if tensor.device.type != "cuda":
+        if tensor.device.type != self._device:
             return
         storage = tensor.untyped_storage()
         key = storage._cdata

@@ -129,6 +129,8 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
   if (model.remarks)
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  model.remarks(graph_request(used, precision)));
+  add_messages(warnings, WarningCode::kModelFile, model.name,
+               unmapped_operators(pass.timeline, pass.program));
   if (model.vision)
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  {"one pass is of the language model only, without the vision tower"});

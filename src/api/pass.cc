@@ -29,6 +29,16 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
     throw Error(ErrorKind::kInput,
                 fmt::format("`dim`: {} has no symbolic dimensions; an ONNX file may have some",
                             model.name));
+  if (model.has_backward && request.mode != Mode::kTraining)
+    throw Error(ErrorKind::kInput,
+                model.name +
+                    ": the graph contains a backward pass; use `mode` training, or a graph of the "
+                    "forward pass for inference");
+  if (model.has_backward && request.checkpointing != Checkpointing::kNone)
+    throw Error(ErrorKind::kInput,
+                model.name +
+                    ": the graph contains its backward pass, so `checkpointing` has no effect; "
+                    "omit it, and trace the model with checkpointing instead");
   if (e.attention == AttentionKind::kFlash && !model.has_fused_attention)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("`attention` flash: '{}' is forecast with eager attention only",
@@ -103,7 +113,7 @@ Graph build_graph(const Model& model, const Request& request, const Precision& p
     add_loss(graph, {.upcast = model.decoder.has_value(),
                      .autocast = precision.autocast,
                      .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly});
-  if (training) add_backward(graph, request.checkpointing);
+  if (training && !model.has_backward) add_backward(graph, request.checkpointing);
   if (request.execution.fusion == Fusion::kPointwise) fuse_pointwise(graph);
   // fp16 needs a GradScaler against underflow of gradients; bf16 does not.
   add_optimizer(graph, {.optimizer = request.optimizer,

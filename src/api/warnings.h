@@ -25,6 +25,10 @@ std::optional<Warning> no_model_warning(const std::string& subject,
 /// The time that the GPU waits for the host; nullopt if it is small.
 std::optional<Warning> host_wait_warning(const std::string& subject, const Totals& totals);
 
+/// A message about operators of PyTorch that an imported graph has and Tilecast does not know, with
+/// their share of the time; empty if there are none.
+std::vector<std::string> unmapped_operators(const Timeline& timeline, const Program& program);
+
 void add_warning(std::vector<Warning>& warnings, std::optional<Warning> warning);
 
 /// Messages from reading a file.

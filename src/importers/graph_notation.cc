@@ -1,5 +1,7 @@
 // Imports Tilecast's own graph notation. Batch and sequence length are fixed by the file.
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "importers/model.h"
 #include "ops/notation.h"
@@ -17,6 +19,8 @@ Model import_graph(const ModelText& text) {
   Model model;
   // The dtype of the result is shown as the model's dtype.
   model.fixed_dtype = graph.outputs.empty() ? DType::kFp32 : graph.tensor(graph.outputs[0]).dtype;
+  model.has_backward = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                   [](const Node& node) { return node.phase == Phase::kBackward; });
   model.name = graph.name;
   model.family = "graph";
   model.build = [graph](const GraphRequest&) { return graph; };

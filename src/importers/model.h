@@ -115,6 +115,7 @@ struct Model {
   bool has_fused_attention = false;   ///< supports EagerForm::fused_attention
   /// Set for graph notation: batch, length and dtypes are those of the file.
   std::optional<DType> fixed_dtype;
+  bool has_backward = false;  ///< the graph is that of a training step, with its backward pass
   Checkpoint checkpoint;
   std::string note;                   ///< for lists of models: says so if the name is misleading
   std::vector<std::string> warnings;  ///< assumptions, and parts that were left out

@@ -141,10 +141,12 @@ class Parser {
     if (cursor.peek('=') || cursor.peek(',')) return node(first, cursor);
     if (first == "graph") {
       graph_.name = cursor.word("a name");
-    } else if (first == "input" || first == "weight" || first == "buffer") {
+    } else if (first == "input" || first == "weight" || first == "buffer" || first == "gradient") {
       declaration(first, cursor);
     } else if (first == "segment") {
       segment(cursor);
+    } else if (first == "phase") {
+      builder_.set_phase(phase(cursor.word("a phase")));
     } else if (first == "carry") {
       const TensorId initial = lookup(cursor.word("a tensor"));
       cursor.expect("->");
@@ -154,8 +156,8 @@ class Parser {
     } else {
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: unknown statement '{}'{}", line_, shown_name(first),
-                              did_you_mean(first, {"graph", "input", "weight", "buffer", "segment",
-                                                   "carry", "output"})));
+                              did_you_mean(first, {"graph", "input", "weight", "buffer", "gradient",
+                                                   "segment", "phase", "carry", "output"})));
     }
     if (!cursor.done()) cursor.fail("the end of the line");
   }
@@ -178,10 +180,27 @@ class Parser {
       id = builder_.tensor({.name = name,
                             .shape = shape,
                             .dtype = dtype,
-                            .kind = kind == "weight" ? TensorKind::kWeight : TensorKind::kBuffer,
+                            .kind = kind == "weight"   ? TensorKind::kWeight
+                                    : kind == "buffer" ? TensorKind::kBuffer
+                                                       : TensorKind::kGradient,
                             .segment = builder_.current_segment()});
+      if (kind == "weight" && !cursor.done()) {
+        cursor.expect("frozen");
+        graph_.tensor(id).frozen = true;
+      }
     }
     define(name, id);
+  }
+
+  Phase phase(const std::string& name) const {
+    std::vector<std::string> known;
+    for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kOptimizer}) {
+      known.emplace_back(phase_name(phase));
+      if (known.back() == name) return phase;
+    }
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: expected a phase ({}), found '{}'{}", line_, join(known, ", "),
+                            shown_name(name), did_you_mean(name, known)));
   }
 
   void segment(Cursor& cursor) {
@@ -230,6 +249,11 @@ class Parser {
         if (!cursor.peek('}')) cursor.expect(",");
       }
     }
+    TensorId target = -1;
+    if (cursor.peek('i')) {
+      cursor.expect("into");
+      target = lookup(cursor.word("a tensor"));
+    }
     const std::string name = cursor.peek('"') ? cursor.quoted() : names.front();
     if (!cursor.done()) cursor.fail("the end of the line");
     if (graph_.segments.empty()) builder_.begin_segment("main", 1);
@@ -238,6 +262,7 @@ class Parser {
       throw Error(ErrorKind::kInput, fmt::format("{}: {} has {} outputs, {} are named", line_, op,
                                                  outputs.size(), names.size()));
     for (size_t i = 0; i < names.size(); ++i) define(names[i], outputs[i]);
+    if (target >= 0) graph_.tensor(outputs[0]).storage = graph_.tensor(target).storage;
   }
 
   /// The attribute of an operator by its name or its old name.
@@ -281,55 +306,10 @@ class Parser {
   std::map<std::string, TensorId> names_;
 };
 
-std::string tensor_name(TensorId id) { return fmt::format("t{}", id); }
-
 }  // namespace
 
 Graph parse_graph(std::string_view text, const std::string& where) {
   return Parser(text, where).parse();
-}
-
-std::string format_graph(const Graph& graph) {
-  std::string out = fmt::format("graph {}\n", graph.name.empty() ? "model" : graph.name);
-  const auto declare = [&](int32_t segment, const char* indent) {
-    for (size_t i = 0; i < graph.tensors.size(); ++i) {
-      const Tensor& tensor = graph.tensors[i];
-      if (tensor.segment != segment || tensor.kind == TensorKind::kActivation) continue;
-      const char* kind = tensor.kind == TensorKind::kWeight   ? "weight"
-                         : tensor.kind == TensorKind::kBuffer ? "buffer"
-                                                              : "input";
-      out += fmt::format("{}{} {}: {}{}\n", indent, kind, tensor_name(static_cast<TensorId>(i)),
-                         dtype_name(tensor.dtype), format_shape(tensor.shape));
-    }
-  };
-  declare(-1, "");
-  for (size_t s = 0; s < graph.segments.size(); ++s) {
-    const Segment& segment = graph.segments[s];
-    std::string name = segment.name;
-    for (char& c : name) {
-      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.') c = '_';
-    }
-    out += fmt::format("segment {} x{}\n", name, segment.repeat);
-    declare(static_cast<int32_t>(s), "  ");
-    for (int32_t i = 0; i < segment.node_count; ++i) {
-      const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
-      std::vector<std::string> outputs;
-      for (TensorId id : node.outputs) outputs.push_back(tensor_name(id));
-      std::vector<std::string> inputs;
-      for (TensorId id : node.inputs) inputs.push_back(tensor_name(id));
-      out += fmt::format("  {} = {}({})", join(outputs, ", "), op_def(node.op).name,
-                         join(inputs, ", "));
-      std::vector<std::string> attributes;
-      for (const Attribute& attribute : node.attributes)
-        attributes.push_back(fmt::format("{}={}", attribute.name, format_value(attribute.value)));
-      if (!attributes.empty()) out += " {" + join(attributes, ", ") + "}";
-      out += fmt::format(" \"{}\"\n", node.name);
-    }
-    for (const Carry& carry : segment.carries)
-      out += fmt::format("  carry {} -> {}\n", tensor_name(carry.initial), tensor_name(carry.next));
-  }
-  for (TensorId id : graph.outputs) out += fmt::format("output {}\n", tensor_name(id));
-  return out;
 }
 
 }  // namespace tilecast

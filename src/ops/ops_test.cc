@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/rng.h"
@@ -385,6 +386,70 @@ TEST(Notation, AttributesAreReadAndWrittenByTheirType) {
   for (const char* part : {"{scheme=fp8_block}", "{dtype=fp16}", "{shape=[256]}", "{parts=2}"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
   EXPECT_EQ(format_graph(parse_graph(text, "again")), text);
+}
+
+constexpr const char* kTracedStep = R"(graph step
+input x: fp32[8, 16]
+weight w: fp32[32, 16]
+weight f: fp32[32] frozen
+gradient w.grad: fp32[32, 16]
+segment forward x1
+  y = linear(x, w, f)
+  v = alias(y) {shape=[32, 8], dense=0}
+  r = relu(y) into y
+  s, i = stream(r) {outputs="fp32[8] int64[8]", flops=256, unmapped="aten.frob"}
+  e = allocate() {outputs="bf16[4]"}
+segment backward x1
+  phase backward
+  d = activation_backward(r, r)
+  h = hold(v, s)
+  g = gemm(d, x) {transpose_a=1}
+  a = add_(w.grad, g)
+output s
+)";
+
+TEST(Notation, KeepsTheBackwardPassOfATracedStep) {
+  const Graph graph = parse_graph(kTracedStep, "step.tcg");
+  EXPECT_EQ(graph.nodes[0].phase, Phase::kForward);
+  EXPECT_EQ(graph.nodes.back().phase, Phase::kBackward);
+  const auto named = [&](std::string_view name) {
+    return std::find_if(graph.tensors.begin(), graph.tensors.end(),
+                        [&](const Tensor& tensor) { return tensor.name == name; });
+  };
+  EXPECT_TRUE(named("f")->frozen);
+  EXPECT_EQ(named("w.grad")->kind, TensorKind::kGradient);
+  EXPECT_EQ(named("r")->storage, named("y")->storage);  // in place
+  EXPECT_EQ(named("v")->storage, named("y")->storage);
+  EXPECT_FALSE(named("v")->contiguous);
+  EXPECT_EQ(named("i")->dtype, DType::kInt64);
+  EXPECT_EQ(named("e")->shape, Shape{4});
+  const std::string once = format_graph(graph);
+  EXPECT_NE(once.find("frozen"), std::string::npos);
+  EXPECT_NE(once.find(" into "), std::string::npos);
+  EXPECT_NE(once.find("phase backward"), std::string::npos);
+  EXPECT_EQ(format_graph(parse_graph(once, "again")), once);
+}
+
+TEST(Notation, SaysWhatIsWrongWithAPhaseOrATarget) {
+  EXPECT_ERROR(parse_graph("input x: fp32[4]\nphase backwards\ny = relu(x)\n", "g"), kInput,
+               "g:2: expected a phase (forward, backward, optimizer), found 'backwards'");
+  EXPECT_ERROR(parse_graph("input x: fp32[4]\ny = relu(x) into z\n", "g"), kInput,
+               "g:2: unknown tensor 'z'");
+  EXPECT_ERROR(parse_graph("input x: fp32[4]\ny = stream(x) {outputs=\"fp32\"}\n", "g"), kInput,
+               "expected a dtype and a shape like 'fp32[2, 3]', found 'fp32'");
+}
+
+TEST(Stream, ReadsAndWritesItsTensorsOnce) {
+  const std::vector<Kernel> kernels = lower_first(
+      "input x: fp32[8, 16]\nv, i = stream(x) {outputs=\"fp32[8] int64[8]\", flops=128}\n");
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].read_bytes, 8 * 16 * 4);
+  EXPECT_EQ(kernels[0].write_bytes, 8 * 4 + 8 * 8);
+  EXPECT_EQ(kernels[0].flops, 128);
+  EXPECT_EQ(lower_first("input x: fp32[8, 16]\nv = stream(x) {outputs=\"fp32[2]\", "
+                        "read_bytes=12}\n")[0]
+                .read_bytes,
+            12);
 }
 
 TEST(Attributes, ThoseThatAreMissingHaveTheTablesDefault) {

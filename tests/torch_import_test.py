@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""tilecast.torch: modules traced to graph notation, which the program forecasts. Skipped where PyTorch is not installed.
+
+    tests/torch_import_test.py <tilecast>
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "extras"))
+try:
+    import torch
+except ImportError as error:
+    print(f"skipped: {error}; pip install torch")
+    sys.exit(0)
+from tilecast_torch import package  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+
+TILECAST = ""
+F = nn.functional
+
+
+def forecast(text, mode="inference", *options):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tcg"
+        path.write_text(text)
+        run = subprocess.run([TILECAST, "forecast", str(path), "--gpu", "A100", "--mode", mode, "--format", "json", *options],
+                             capture_output=True, text=True)
+    if run.returncode:
+        raise AssertionError(run.stderr + text)
+    return json.loads(run.stdout)
+
+
+def operators(text, phase=None):
+    """The operators of the nodes, of one phase or of all."""
+    found, now = [], "forward"
+    for line in text.splitlines():
+        if line.startswith("  phase "):
+            now = line.split()[1]
+        elif " = " in line and (phase is None or phase == now):
+            found.append(line.split(" = ")[1].split("(")[0])
+    return [op for op in found if op not in ("alias", "hold", "allocate")]
+
+
+class Mlp(nn.Module):
+    def __init__(self, device="meta"):
+        super().__init__()
+        self.first = nn.Linear(64, 256, device=device)
+        self.second = nn.Linear(256, 10, bias=False, device=device)
+
+    def forward(self, x):
+        return self.second(F.relu(self.first(x)))
+
+
+def of(function):
+    """A module without parameters."""
+    class Plain(nn.Module):
+        def forward(self, *args):
+            return function(*args)
+    return Plain()
+
+
+class Graphs(unittest.TestCase):
+    def test_a_forward_pass_has_the_kernels_of_eager_pytorch(self):
+        text = package.export_graph(Mlp(), (torch.zeros(32, 64),))
+        self.assertEqual(operators(text), ["linear", "relu", "linear"])
+        result = forecast(text)
+        self.assertEqual(result["parameters"], 64 * 256 + 256 + 256 * 10)
+        self.assertEqual(sum(k["flops"] for k in result["kernels"] if k["op"] == "linear"), 2 * 32 * (64 * 256 + 256 * 10))
+
+    def test_a_training_step_has_autograds_kernels_and_a_gradient_of_each_parameter(self):
+        module = Mlp()
+        module.first.bias.requires_grad_(False)
+        text = package.export_graph(module, (torch.zeros(32, 64),), mode="training")
+        backward = operators(text, "backward")
+        self.assertEqual(backward.count("gemm"), 3)  # the input needs no gradient
+        self.assertEqual(backward.count("add_"), 2)
+        self.assertIn("weight first.bias: fp32[256] frozen", text)
+        memory = forecast(text, "training", "--optimizer", "adamw")["memory"]
+        self.assertEqual(memory["gradients_bytes"], 4 * (64 * 256 + 256 * 10))
+        self.assertEqual(memory["optimizer_bytes"], 2 * memory["gradients_bytes"])
+
+    def test_a_graph_with_a_backward_pass_is_for_training(self):
+        text = package.export_graph(Mlp(), (torch.zeros(32, 64),), mode="training")
+        with self.assertRaisesRegex(AssertionError, "use --mode training"):
+            forecast(text)
+
+    def test_flops_equal_pytorchs_counter(self):
+        module = nn.Sequential(nn.Conv2d(3, 16, 3, stride=2, padding=1, device="meta"), nn.BatchNorm2d(16, device="meta"), nn.SiLU(True),
+                               nn.Conv2d(16, 32, (3, 5), dilation=2, device="meta"), nn.ConvTranspose2d(32, 8, 2, 2, device="meta"),
+                               nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10, device="meta"))
+        images = torch.zeros(2, 3, 64, 64)
+        for mode in ("inference", "training"):
+            with self.subTest(mode=mode):
+                counter = FlopCounterMode(display=False)
+                traced = package.tracing.trace(module, (images,), {}, training=mode == "training", modes=[counter])
+                result = forecast(package.write(traced, "net").text(traced.outputs), mode)
+                products = sum(k["flops"] * k["count"] for k in result["kernels"] if {"m", "in_channels"} & set(k["shape"]))
+                self.assertEqual(products, counter.get_total_flops())
+
+    def test_attention_is_the_fused_kernel_of_cuda(self):
+        q = torch.zeros(2, 8, 128, 64)
+        causal = of(lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True))
+        for dtype in (torch.float32, torch.bfloat16):
+            text = package.export_graph(causal, (q.to(dtype),))
+            self.assertEqual(operators(text), ["attention"])
+            self.assertIn("{causal=1}", text)
+        learned = nn.MultiheadAttention(64, 4, batch_first=True, dropout=0.1, device="meta")
+        text = package.export_graph(learned, (torch.zeros(2, 16, 64),) * 3, {"need_weights": False}, mode="training")
+        self.assertEqual(operators(text, "forward").count("attention"), 1)
+        self.assertEqual(operators(text, "backward").count("attention_backward"), 1)
+
+    def test_autocast_casts_as_on_cuda(self):
+        module = nn.Sequential(nn.Linear(64, 64, device="meta"), nn.LayerNorm(64, device="meta"), nn.Linear(64, 8, device="meta"))
+        text = package.export_graph(module, (torch.zeros(4, 64),), mode="training", autocast=torch.bfloat16)
+        # weight, bias and input; what layer norm reads, in FP32; weight, bias and input of the second layer
+        self.assertEqual(operators(text, "forward"), ["cast"] * 3 + ["linear", "cast", "layer_norm"] + ["cast"] * 3 + ["linear"])
+        gradients = [line.split(": ")[1][:4] for line in text.splitlines() if line.startswith("gradient")]
+        self.assertEqual(gradients, ["fp32"] * 6)
+
+    def test_recurrent_layers_are_cudnns(self):
+        module = nn.LSTM(16, 8, num_layers=2, bidirectional=True, batch_first=True, device="meta")
+        for mode, backward in (("inference", 0), ("training", 4)):
+            text = package.export_graph(module, (torch.zeros(4, 10, 16),), mode=mode)
+            self.assertEqual(operators(text).count("recurrent"), 4)
+            self.assertEqual(operators(text).count("recurrent_backward"), backward)
+            forecast(text, mode)
+
+    def test_dropout_is_one_kernel_in_training_and_none_in_inference(self):
+        module = nn.Sequential(nn.Linear(8, 8, device="meta"), nn.Dropout(0.5))
+        x = torch.zeros(4, 8)
+        self.assertEqual(operators(package.export_graph(module, (x,))), ["linear"])
+        self.assertIn("dropout", operators(package.export_graph(module, (x,), mode="training"), "forward"))
+
+    def test_views_launch_nothing_and_work_in_place_takes_no_memory(self):
+        views = of(lambda x: x.view(64, 64).t()[:32].unsqueeze(0).expand(4, 32, 64))
+        self.assertEqual(operators(package.export_graph(of(lambda x: F.relu(views(x))), (torch.zeros(4096),))), ["relu"])
+        size = 1 << 20
+        chain = of(lambda x: x.mul(2).add_(1).relu_())
+        memory = forecast(package.export_graph(chain, (torch.zeros(size),)))["memory"]
+        self.assertEqual(memory["peak_bytes"] - memory["framework_bytes"] - memory["workspace_bytes"], 2 * 4 * size)
+
+    def test_a_variable_keeps_its_tensor_in_memory(self):
+        def block(x):
+            kept = x * 2
+            y = kept + 1
+            y = y * 2
+            y = y * 2
+            return y
+        size = 1 << 20
+        memory = forecast(package.export_graph(of(block), (torch.zeros(size),)))["memory"]
+        # x, kept, and operand and result of a product
+        self.assertEqual(memory["peak_bytes"] - memory["framework_bytes"] - memory["workspace_bytes"], 4 * 4 * size)
+
+    def test_tied_weights_count_once(self):
+        module = Mlp()
+        module.third = nn.Linear(10, 256, bias=False, device="meta")
+        module.third.weight = nn.Parameter(module.second.weight.detach())
+        module.second.weight = module.third.weight
+        module.forward = lambda x: F.linear(F.linear(F.relu(module.first(x)), module.second.weight), module.second.weight.t())
+        result = forecast(package.export_graph(module, (torch.zeros(4, 64),)))
+        self.assertEqual(result["parameters"], 64 * 256 + 256 + 2560)
+
+    def test_no_memory_is_allocated(self):
+        huge = nn.Linear(1 << 18, 1 << 18, device="meta")  # 256 GiB
+        text = package.export_graph(huge, (torch.empty(1, 1 << 18, device="meta"),))
+        self.assertIn("fp32[262144, 262144]", text)
+
+    def test_the_module_is_left_as_it_was(self):
+        module = Mlp("cpu").eval()
+        weight, storage = module.first.weight, module.first.weight.data_ptr()
+        package.export_graph(module, (torch.zeros(4, 64),), mode="training")
+        self.assertIs(module.first.weight, weight)
+        self.assertEqual(module.first.weight.data_ptr(), storage)
+        self.assertIsNone(module.first.weight.grad)
+        self.assertFalse(module.training)
+        self.assertEqual(module(torch.ones(4, 64)).shape, (4, 10))
+
+    def test_buffers_written_in_training_are_no_weights(self):
+        text = package.export_graph(nn.BatchNorm1d(8, device="meta"), (torch.zeros(4, 8),), mode="training")
+        self.assertIn("buffer running_mean: fp32[8]", text)
+        self.assertEqual(forecast(text, "training")["parameters"], 16)
+
+
+class UnknownOperators(unittest.TestCase):
+    def test_one_is_a_streaming_kernel_and_named_in_warnings(self):
+        library = torch.library.Library("tilecast_test", "FRAGMENT")
+        self.addCleanup(library._destroy)
+        library.define("frob(Tensor x) -> Tensor")
+        library.impl("frob", lambda x: torch.empty_like(x), "CPU")
+        library.impl("frob", lambda x: torch.empty_like(x), "Meta")
+        module = of(lambda x: torch.ops.tilecast_test.frob(x) + 1)
+        with self.assertWarnsRegex(UserWarning, r"unknown operators.*tilecast_test.frob \(1 times\)"):
+            text = package.export_graph(module, (torch.zeros(64, 64),))
+        self.assertEqual(operators(text), ["stream", "add_scalar"])
+        messages = forecast(text)["warnings"]
+        self.assertTrue(any("tilecast_test.frob (1 times, " in message for message in messages), messages)
+
+
+class Failures(unittest.TestCase):
+    def test_a_value_that_decides_names_the_line_and_the_way_round(self):
+        def branch(x):
+            return x * int(x.sum())  # the line that is named
+        with self.assertRaisesRegex(package.TraceError, r"torch_import_test.py:\d+ .*the line that is named.*value of a tensor.*replace="):
+            package.export_graph(of(branch), (torch.zeros(4),))
+
+    def test_a_function_may_replace_a_module(self):
+        class Odd(nn.Module):
+            def forward(self, x):
+                return x[: int(x.sum())]
+        module = nn.Sequential(nn.Linear(8, 8, device="meta"), Odd(), nn.Linear(8, 4, device="meta"))
+        for key in (Odd, "1"):
+            text = package.export_graph(module, (torch.zeros(4, 8),), replace={key: lambda module, x: x[:2]})
+            self.assertEqual(operators(text), ["linear", "linear"])
+            self.assertIn("alias(t1) {shape=[2, 8]}", text)
+
+    def test_a_condition_on_values_is_taken_to_hold_with_a_warning(self):
+        module = of(lambda x: x + 1 if bool((x == 1).all()) else x * 2)
+        with self.assertWarnsRegex(UserWarning, "a condition on values of tensors was taken to hold"):
+            self.assertIn("add_scalar", operators(package.export_graph(module, (torch.zeros(4),))))
+
+    def test_wrong_arguments_say_what_was_expected(self):
+        with self.assertRaisesRegex(TypeError, "expected a torch.nn.Module, found int"):
+            package.export_graph(3)
+        with self.assertRaisesRegex(ValueError, "expected 'inference' or 'training', found 'train'"):
+            package.export_graph(Mlp(), (torch.zeros(4, 64),), mode="train")
+        with self.assertRaisesRegex(package.TraceError, "the example inputs fit the module"):
+            package.export_graph(Mlp(), (torch.zeros(4, 63),))
+        with self.assertRaisesRegex(package.TraceError, "nothing to train"):
+            package.export_graph(of(lambda x: x + 1), (torch.zeros(4),), mode="training")
+
+
+if __name__ == "__main__":
+    TILECAST = os.path.abspath(sys.argv.pop(1))
+    warnings.filterwarnings("ignore", message=".*lazy.*")
+    unittest.main(verbosity=1)
