@@ -10,8 +10,11 @@
 
 #include "devices/cluster.h"
 #include "graph/dtype.h"
+#include "tilecast/choices.h"
 
 namespace tilecast {
+
+struct CollectiveWeights;  // weights.h
 
 enum class CollectiveKind : uint8_t {
   kAllReduce,
@@ -44,12 +47,6 @@ constexpr auto choice_words(CollectiveAlgorithm) {
                                          "direct", "hierarchical", "one_shot"};
 }
 
-/// Whose kernels run.
-enum class CollectiveLibrary : uint8_t {
-  kNccl,     ///< NCCL or RCCL
-  kServing,  ///< the all-reduce of serving software for small messages; else NCCL
-};
-
 /// The ranks of one collective and where they are. Ranks fill nodes evenly.
 struct CommGroup {
   int64_t ranks = 1;
@@ -76,17 +73,22 @@ struct CollectiveTime {
   LinkUse use;
   /// Of `seconds`, what more bandwidth does not shorten: start-up and steps.
   double latency_s = 0;
-  /// The transfer alone at the rates of the links that this group gets.
+  /// The transfer alone at the part of the links' rates that the law expects.
   double transfer_s = 0;
+  double link_s = 0;  ///< the same at the full rates of the data sheets
   /// No measured collective of this kind of link, or between nodes: the law alone.
   bool extrapolated = false;
 };
 
 struct CollectiveOptions {
-  CollectiveLibrary library = CollectiveLibrary::kNccl;
+  /// Whose kernels run. PyTorch calls NCCL or RCCL; serving software has all-reduces of its own for
+  /// small messages inside a node.
+  Software software = Software::kPyTorch;
   /// Of kAllToAll, kExpertDispatch and kExpertCombine: the most that a rank sends or receives, over
   /// the mean; 1: even. All ranks wait for it.
   double imbalance = 1;
+  /// nullptr: the bundled weights.
+  const CollectiveWeights* weights = nullptr;
 };
 
 /// Time of one collective: the same arguments give the same bits. Launch overhead is included as
@@ -97,11 +99,31 @@ struct CollectiveOptions {
 /// - all_gather: of the result; reduce_scatter: of each rank's input, which is `ranks` results;
 /// - all_to_all: of each rank's input; 1 / ranks of it goes to each rank, itself included;
 /// - expert_dispatch: of the tokens that one rank sends out, one copy for each (token, rank) pair
-///   that has an expert of the token; expert_combine: of the same copies on their way back.
+///   that has an expert of the token; expert_combine: of the same copies on their way back. See
+///   expert_exchange_time for DeepEP's kernels, which know tokens and experts.
 /// Throws Error{kInput} for a group that the cluster does not hold, or less than no bytes.
 CollectiveTime collective_time(CollectiveKind kind, int64_t bytes, DType dtype,
                                const CommGroup& group, const Cluster& cluster,
                                const CollectiveOptions& options = {});
+
+/// An exchange of tokens between ranks that share the experts of a layer, by DeepEP's kernels.
+struct ExpertExchange {
+  int64_t tokens = 0;  ///< of one rank
+  int64_t hidden_dim = 0;
+  int64_t top_k = 1;        ///< experts that a token goes to
+  int64_t num_experts = 1;  ///< on all ranks
+  /// Of the tokens sent out; results come back in bf16.
+  DType dispatch_dtype = DType::kFp8;
+  /// The kernels for decoding: one copy for each expert, straight to its rank. Else one copy for
+  /// each rank, and between nodes one for each node.
+  bool low_latency = false;
+  int64_t sm_count = 20;  ///< that the normal kernels take; DeepEP's default
+};
+
+/// Time of kExpertDispatch or kExpertCombine. `imbalance` of the options as in collective_time.
+CollectiveTime expert_exchange_time(CollectiveKind kind, const ExpertExchange& exchange,
+                                    const CommGroup& group, const Cluster& cluster,
+                                    const CollectiveOptions& options = {});
 
 /// The ranks of a node that fills from its first GPU: `ranks` on as few nodes as possible.
 CommGroup packed_group(int64_t ranks, const Cluster& cluster);

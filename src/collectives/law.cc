@@ -12,13 +12,15 @@ namespace {
 // Constants of all links and devices. Source where none is stated: aiconfigurator's nccl table
 // (A100, H100, H200, B200, L40S; NCCL 2.23 to 2.29), rounded means over the devices.
 
-/// Time at which a collective of no steps would end: 512 bytes on 2, 4 and 8 GPUs, extrapolated to
-/// no steps (A100 8, H100 4.6, B200 6, L40S 4 us).
+/// A collective of no steps, where no link of a node is used: the mean of the links' start_s.
 constexpr double kStart = 5.5e-6;
 constexpr double kPipeline = 0.9;  ///< see law.h
 /// Part of a link's rate that a transfer of 512 MB reaches, by the ranks of a node: 2, and 4 or
 /// more. Rings through 2 GPUs use fewer channels.
 constexpr double kPairEfficiency = 0.62, kRingEfficiency = 0.79;
+/// The same of a message from one to one: 67 MB to 1 GB (A100 0.77, H100 0.78, H800 0.83; vidur and
+/// pipeweave).
+constexpr double kSendEfficiency = 0.79;
 /// NVLink SHARP: per byte of the buffer (H100 0.62, B200 0.46), and the longer start-up of its
 /// kernels, from 1 to 16 MB on 8 H100.
 constexpr double kSwitchEfficiency = 0.56, kSwitchStart = 20e-6;
@@ -39,6 +41,36 @@ bool switch_sums(DType dtype) {
   return dtype == DType::kFp16 || dtype == DType::kBf16 || dtype == DType::kFp32;
 }
 
+/// The curve of a kind inside a node; nullopt where none was measured.
+std::optional<Curve> curve_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return Curve::kRingAllReduce;
+    case CollectiveKind::kBroadcast:  // a ring as all_gather's: not measured itself
+    case CollectiveKind::kAllGather:
+      return Curve::kAllGather;
+    case CollectiveKind::kReduceScatter:
+      return Curve::kReduceScatter;
+    case CollectiveKind::kSendRecv:
+      return Curve::kSendRecv;
+    default:
+      return Curve::kAllToAll;
+  }
+}
+
+std::optional<Curve> serving_curve(Software software) {
+  switch (software) {
+    case Software::kVllm:
+      return Curve::kVllmAllReduce;
+    case Software::kSglang:
+      return Curve::kSglangAllReduce;
+    case Software::kTensorRtLlm:
+      return Curve::kTrtllmAllReduce;
+    default:
+      return std::nullopt;
+  }
+}
+
 class Law {
  public:
   Law(CollectiveKind kind, int64_t bytes, const CommGroup& group, const Cluster& cluster)
@@ -47,41 +79,59 @@ class Law {
         ranks_(static_cast<double>(group.ranks)),
         inside_(static_cast<double>(group.ranks_per_node)),
         nodes_(static_cast<double>(nodes_of(group))),
-        node_(node_path(group, cluster)) {
+        node_(node_path(group, cluster)),
+        start_s_(node_.level != nullptr ? node_.level->start_s : kStart) {
     if (nodes_ > 1) network_ = network_path(group, cluster);
   }
 
   /// All ranks in one ring; each channel crosses each node's border once.
   LawTime ring() const {
     const double passes = passes_of(kind_);
-    const double borders = nodes_ > 1 ? nodes_ : 0;
     // A ring closes over all ranks; a pass takes all hops but one.
     const double hops = ranks_ - 1;
-    const double network_hops = borders * hops / ranks_;
+    const double network_hops = nodes_ > 1 ? nodes_ * hops / ranks_ : 0;
     const double steps =
         (hops - network_hops) * node_.latency_s + network_hops * network_.latency_s;
     const double factor = kind_ == CollectiveKind::kBroadcast ? 1 : (ranks_ - 1) / ranks_;
-    return finish(CollectiveAlgorithm::kRing, kStart + passes * steps, passes * factor * bytes_,
-                  nodes_ > 1 ? passes * factor * bytes_ : 0, 1);
+    const double sent = passes * factor * bytes_;
+    return finish(CollectiveAlgorithm::kRing, passes * steps, {sent, nodes_ > 1 ? sent : 0}, 1);
   }
 
   /// Inside the nodes a ring, between them up and down a double binary tree.
   LawTime tree() const {
     const double levels = std::ceil(std::log2(nodes_));
     const double steps = 2 * (inside_ - 1) * node_.latency_s + 2 * levels * network_.latency_s;
-    return finish(CollectiveAlgorithm::kTree, kStart + steps,
-                  inside_ > 1 ? 2 * bytes_ * (inside_ - 1) / inside_ : 0,
-                  2 * bytes_ * (nodes_ - 1) / nodes_, kTreeEfficiency);
+    return finish(CollectiveAlgorithm::kTree, steps,
+                  {2 * bytes_ * (inside_ - 1) / inside_, 2 * bytes_ * (nodes_ - 1) / nodes_},
+                  kTreeEfficiency);
   }
 
   /// The switch sums and spreads: each byte is sent once and received once.
   LawTime in_switch() const {
-    LawTime time;
-    time.algorithm = CollectiveAlgorithm::kSwitch;
-    time.use.link_bytes = bytes_;
-    time.latency_s = kSwitchStart;
-    time.transfer_s = bytes_ / (kSwitchEfficiency * node_.bytes_per_s);
-    return close(time);
+    LawTime law = of(CollectiveAlgorithm::kSwitch, Curve::kSwitchAllReduce);
+    law.use.link_bytes = bytes_;
+    law.latency_s = kSwitchStart;
+    law.link_s = bytes_ / node_.bytes_per_s;
+    law.transfer_s = law.link_s / kSwitchEfficiency;
+    return law;
+  }
+
+  /// An all-reduce of serving software: every rank reads all others at once, or its share of them
+  /// and then the sums. It starts like a collective of NCCL without steps.
+  LawTime serving(Curve curve) const {
+    LawTime law = of(CollectiveAlgorithm::kOneShot, curve);
+    const auto send = [&](LawTime& to, double bytes) {
+      to.use.link_bytes = bytes;
+      to.link_s = bytes / node_.bytes_per_s;
+      to.transfer_s = to.link_s / efficiency();
+    };
+    law.latency_s = start_s_;
+    send(law, (ranks_ - 1) * bytes_);
+    LawTime twice = law;
+    twice.latency_s += 2 * node_.latency_s;
+    twice.algorithm = CollectiveAlgorithm::kDirect;
+    send(twice, 2 * (ranks_ - 1) / ranks_ * bytes_);
+    return twice.seconds() < law.seconds() ? twice : law;
   }
 
   /// Every rank sends to each other, or one to one.
@@ -89,77 +139,82 @@ class Law {
     const bool pair = kind_ == CollectiveKind::kSendRecv;
     const double part = pair ? bytes_ : imbalance * bytes_ / ranks_;
     const double near = pair ? (nodes_ > 1 ? 0 : 1) : inside_ - 1;
-    const double far = pair ? (nodes_ > 1 ? 1 : 0) : ranks_ - inside_;
+    const double far = pair ? (nodes_ > 1 ? 1 : 0) : (ranks_ - inside_) * inside_;
     // All peers at once: the start-up grows with the logarithm of their number only (6.2, 6.7 and
     // 7.5 us on 2, 4 and 8 H100).
     const double step = nodes_ > 1 ? network_.latency_s : node_.latency_s;
-    return finish(CollectiveAlgorithm::kDirect, kStart + step * std::log2(ranks_), part * near,
-                  part * far * (pair ? 1 : inside_), 1);
+    return finish(CollectiveAlgorithm::kDirect, step * std::log2(ranks_), {part * near, part * far},
+                  1);
   }
 
  private:
-  /// `link_bytes` that each rank sends inside its node, `network_bytes` that a node sends out. Both
-  /// kinds of links work at the same time.
-  LawTime finish(CollectiveAlgorithm algorithm, double latency_s, double link_bytes,
-                 double network_bytes, double network_part) const {
-    LawTime time;
-    time.algorithm = algorithm;
-    time.latency_s = latency_s;
-    time.use = {link_bytes, network_bytes};
-    const double efficiency = inside_ > 2 ? kRingEfficiency : kPairEfficiency;
-    if (link_bytes > 0 && node_.level != nullptr)
-      time.transfer_s = link_bytes / (efficiency * node_.bytes_per_s);
-    if (network_bytes > 0)
-      time.transfer_s =
-          std::max(time.transfer_s,
-                   network_bytes / (kNetworkEfficiency * network_part * network_.bytes_per_s));
-    if (node_.level == nullptr) time.use.link_bytes = 0;
-    return close(time);
+  double efficiency() const {
+    if (kind_ == CollectiveKind::kSendRecv) return kSendEfficiency;
+    return inside_ > 2 ? kRingEfficiency : kPairEfficiency;
   }
 
-  static LawTime close(LawTime time) {
-    time.seconds =
-        time.latency_s + time.transfer_s + kPipeline * std::sqrt(time.latency_s * time.transfer_s);
-    return time;
+  LawTime of(CollectiveAlgorithm algorithm, std::optional<Curve> curve) const {
+    LawTime law;
+    law.algorithm = algorithm;
+    law.level = node_.level;
+    if (nodes_ > 1) return law;
+    law.curve = curve;
+    law.size_s = bytes_ / node_.bytes_per_s;
+    law.width = inside_;
+    return law;
+  }
+
+  /// Both kinds of links work at the same time: the slower counts.
+  LawTime finish(CollectiveAlgorithm algorithm, double steps_s, LinkUse use,
+                 double network_part) const {
+    LawTime law = of(algorithm, curve_of(kind_));
+    law.latency_s = start_s_ + steps_s;
+    if (node_.level == nullptr) use.link_bytes = 0;
+    law.use = use;
+    if (use.link_bytes > 0) law.link_s = use.link_bytes / node_.bytes_per_s;
+    law.transfer_s = law.link_s / efficiency();
+    if (use.network_bytes > 0) {
+      const double network_s = use.network_bytes / network_.bytes_per_s;
+      law.link_s = std::max(law.link_s, network_s);
+      law.transfer_s = std::max(law.transfer_s, network_s / (kNetworkEfficiency * network_part));
+    }
+    return law;
   }
 
   CollectiveKind kind_;
   double bytes_, ranks_, inside_, nodes_;
   NodePath node_;
   NetworkPath network_;
+  double start_s_;
 };
 
 }  // namespace
 
-LawTime law_time(CollectiveKind kind, int64_t bytes, DType dtype, const CommGroup& group,
-                 const Cluster& cluster, const CollectiveOptions& options) {
+double LawTime::seconds(double scale) const {
+  const double transfer = scale * transfer_s;
+  return latency_s + transfer + kPipeline * std::sqrt(latency_s * transfer);
+}
+
+std::vector<LawTime> laws_of(CollectiveKind kind, int64_t bytes, DType dtype,
+                             const CommGroup& group, const Cluster& cluster,
+                             const CollectiveOptions& options) {
   const Law law(kind, bytes, group, cluster);
-  std::vector<LawTime> choices;
   switch (kind) {
     case CollectiveKind::kAllReduce: {
-      choices.push_back(law.ring());
-      const NodePath path = node_path(group, cluster);
-      if (nodes_of(group) > 1)
-        choices.push_back(law.tree());
-      else if (path.level->reduces && group.ranks >= kSwitchRanks && switch_sums(dtype))
-        choices.push_back(law.in_switch());
-      break;
+      if (nodes_of(group) > 1) return {law.ring(), law.tree()};
+      if (const auto curve = serving_curve(options.software)) return {law.serving(*curve)};
+      if (node_path(group, cluster).level->reduces && group.ranks >= kSwitchRanks &&
+          switch_sums(dtype))
+        return {law.ring(), law.in_switch()};
+      return {law.ring()};
     }
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kBroadcast:
-      choices.push_back(law.ring());
-      break;
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kSendRecv:
-    case CollectiveKind::kExpertDispatch:
-    case CollectiveKind::kExpertCombine:
-      choices.push_back(law.direct(options.imbalance));
-      break;
+      return {law.ring()};
+    default:
+      return {law.direct(options.imbalance)};
   }
-  return *std::min_element(choices.begin(), choices.end(), [](const LawTime& a, const LawTime& b) {
-    return a.seconds < b.seconds;
-  });
 }
 
 }  // namespace tilecast

@@ -25,8 +25,8 @@ double device_rate(const JsonObject& entry, const Device& device, const std::str
 }
 
 LinkLevel read_level(const JsonObject& entry, const Device& device) {
-  entry.reject_unknown(
-      {"kind", "fabric", "gpus", "bytes_per_s", "shared_bytes_per_s", "latency_s", "reduces"});
+  entry.reject_unknown({"kind", "generation", "fabric", "gpus", "bytes_per_s", "shared_bytes_per_s",
+                        "start_s", "latency_s", "reduces"});
   LinkLevel level;
   level.kind = name_under(entry, "kind");
   level.fabric = sourced_word<Fabric>(entry, "fabric");
@@ -40,7 +40,9 @@ LinkLevel read_level(const JsonObject& entry, const Device& device) {
     level.shared_bytes_per_s =
         sourced_number(entry, "shared_bytes_per_s", "B/s", "link_bytes_per_s");
   }
+  level.start_s = sourced_number(entry, "start_s", "s", "latency_s");
   level.latency_s = sourced_number(entry, "latency_s", "s");
+  if (entry.has("generation")) level.generation = sourced_integer(entry, "generation", "1");
   if (entry.has("reduces")) level.reduces = sourced_boolean(entry, "reduces");
   return level;
 }

@@ -30,9 +30,13 @@ struct LinkLevel {
   double bytes_per_s = 0;
   /// kBus only: of all transfers between the GPUs of this level together.
   std::optional<double> shared_bytes_per_s;
+  double start_s = 0;  ///< a collective of no steps: what its kernel takes in any case
   /// One step of a collective between neighbours, with a smallest message.
   double latency_s = 0;
   bool reduces = false;  ///< the switch sums (NVLink SHARP)
+  /// Of the kind of link: NVLink 4, PCIe 5. Chooses the measured curves that apply; nullopt: those
+  /// of all generations.
+  std::optional<int64_t> generation;
   bool operator==(const LinkLevel&) const = default;
 };
 
@@ -83,8 +87,8 @@ Cluster find_cluster(const std::string& name_or_path);
 /// All clusters of data/clusters, sorted by id. Read once, on first use.
 const std::vector<Cluster>& bundled_clusters();
 
-/// One node of this device: the bundled cluster of the device, or where there is none, up to 8 GPUs
-/// joined by the fastest link of the data sheet. Its rates are the device's. Throws
+/// One node of this device: that of its bundled cluster with the largest nodes, or where there is
+/// none, 8 GPUs joined by the fastest link of the data sheet. Its rates are the device's. Throws
 /// Error{kUnsupported} for a device whose file names no links.
 Cluster node_of(const Device& device);
 

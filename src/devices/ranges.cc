@@ -87,6 +87,7 @@ const std::vector<QuantityRange>& quantity_ranges() {
        "PCIe 1.0 x1: 250 MB/s; Cerebras WSE-3's fabric: 27 PB/s, between dies less"},
       {"latency_s", "s", 1e-8, 1e-2, 1e-6,
        "NVLink C2C: under 1 us (NVIDIA); Ethernet over a campus: below 1 ms"},
+      {"generation", "1", 0.5, 64, 4, "NVLink 5, PCIe 6 (NVIDIA, PCI-SIG)"},
       {"gpus", "1", 2, 4096, 8, "as GPUs of a node"},
       {"gpus_per_node", "1", 1, 4096, 8,
        "GB200 NVL72: 72 in one NVLink domain; Rubin Ultra NVL576 is announced (NVIDIA)"},
