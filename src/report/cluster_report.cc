@@ -14,33 +14,34 @@ namespace {
 
 /// "nvlink 450 GB/s to 8": the rate of one GPU in one direction.
 std::string link_text(const ClusterLink& link) {
-  std::string text = fmt::format("{} {}", link.kind, format_si(link.bytes_per_s, "B/s"));
-  if (link.fabric != "switch") text += " " + link.fabric;
-  if (link.shared_bytes_per_s)
-    text += fmt::format(" of {}", format_si(*link.shared_bytes_per_s, "B/s"));
-  return text + fmt::format(" to {}", link.gpus);
+  const double rate = link.shared_bytes_per_s.value_or(link.bytes_per_s);
+  return fmt::format("{} {}{} to {}", link.kind, format_si(rate, "B/s"),
+                     link.shared_bytes_per_s ? " bus" : "", link.gpus);
 }
 
 }  // namespace
 
 std::string clusters_table(const std::vector<ClusterEntry>& clusters, const TableStyle& style) {
   TextTable table;
-  table.header = {"id", "gpu", "GPUs", "links in a node", "network"};
-  table.right = {false, false, true, false, false};
-  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kWhole, Fit::kWrap, Fit::kWrap};
+  table.header = {"id", "GPUs of a node", "links", "network"};
+  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kWhole, Fit::kWhole};
+  table.min_widths = {0, 12, 0, 0};
   for (const ClusterEntry& c : clusters) {
-    std::vector<std::string> links;
-    for (const ClusterLink& link : c.links) links.push_back(link_text(link));
     table.rows.push_back(
-        {c.id, c.gpu, std::to_string(c.gpus_per_node), join(links, ", "),
+        {c.id, fmt::format("{} {}", c.gpus_per_node, c.gpu),
+         c.links.empty() ? "-" : link_text(c.links.front()),
          c.network ? fmt::format("{} x {} {}", c.network->nics_per_node,
                                  format_si(c.network->bytes_per_s, "B/s"), c.network->kind)
                    : "-"});
+    for (size_t i = 1; i < c.links.size(); ++i)
+      table.rows.push_back({"", "", link_text(c.links[i]), ""});
   }
   std::string out = format_text_table(table, style) + "\n";
   for (const std::string& line : wrap_text(
-           "GPUs of a node. Rates of one GPU or network card in one direction. --format json has "
-           "latencies and aliases.",
+           "Links inside a node, with the rate of one GPU in one direction (a bus: of all "
+           "together) "
+           "and the GPUs that they join; network cards of a node. --format json has latencies and "
+           "aliases.",
            static_cast<size_t>(style.width)))
     out += line + "\n";
   return out;
