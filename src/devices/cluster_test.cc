@@ -61,7 +61,7 @@ TEST(ClusterFile, AnUnreachableRankIsNamed) {
   Json json = sample();
   json["gpus_per_node"]["value"] = 16;
   EXPECT_EQ(parse_error(json),
-            "mine.json: links: rank 8 of a node cannot be reached: the links join 8 GPUs, "
+            "mine.json: 'links': rank 8 of a node cannot be reached: the links join 8 GPUs, "
             "gpus_per_node is 16; add the level that joins all of them");
   json = sample();
   json.erase("network");
@@ -78,9 +78,10 @@ TEST(ClusterFile, AnUnreachableRankIsNamed) {
 TEST(ClusterFile, ALinkWithoutBandwidthIsRefused) {
   Json json = sample();
   json["links"][0]["bytes_per_s"] = {{"value", 0}, {"unit", "B/s"}, {"source", "test"}};
-  EXPECT_EQ(parse_error(json),
-            "mine.json: links[0]: bytes_per_s: value: expected a number above 0 and at most 1e19, "
-            "found 0");
+  EXPECT_EQ(
+      parse_error(json),
+      "mine.json: links[0]: bytes_per_s: 'value': expected a number above 0 and at most 1e19, "
+      "found 0");
   json = sample();
   json["network"]["bytes_per_s"]["value"] = 0;
   EXPECT_NE(parse_error(json).find("expected a number above 0"), std::string::npos);

@@ -23,13 +23,12 @@ std::string link_text(const ClusterLink& link) {
 
 std::string clusters_table(const std::vector<ClusterEntry>& clusters, const TableStyle& style) {
   TextTable table;
-  table.header = {"id", "GPUs of a node", "links", "network"};
-  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kWhole, Fit::kWhole};
-  table.min_widths = {0, 12, 0, 0};
+  table.header = {"id", "GPUs", "links", "network"};
+  table.right = {false, true, false, false};
+  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWhole};
   for (const ClusterEntry& c : clusters) {
     table.rows.push_back(
-        {c.id, fmt::format("{} {}", c.gpus_per_node, c.gpu),
-         c.links.empty() ? "-" : link_text(c.links.front()),
+        {c.id, std::to_string(c.gpus_per_node), c.links.empty() ? "-" : link_text(c.links.front()),
          c.network ? fmt::format("{} x {} {}", c.network->nics_per_node,
                                  format_si(c.network->bytes_per_s, "B/s"), c.network->kind)
                    : "-"});
@@ -37,12 +36,13 @@ std::string clusters_table(const std::vector<ClusterEntry>& clusters, const Tabl
       table.rows.push_back({"", "", link_text(c.links[i]), ""});
   }
   std::string out = format_text_table(table, style) + "\n";
-  for (const std::string& line : wrap_text(
-           "Links inside a node, with the rate of one GPU in one direction (a bus: of all "
-           "together) "
-           "and the GPUs that they join; network cards of a node. --format json has latencies and "
-           "aliases.",
-           static_cast<size_t>(style.width)))
+  for (const std::string& line : wrap_text("GPUs of a node; the links inside it, with the rate of "
+                                           "one GPU in one direction (a bus: of all "
+                                           "together) "
+                                           "and the GPUs that they join; its network cards. "
+                                           "--format json has devices, latencies and "
+                                           "aliases.",
+                                           static_cast<size_t>(style.width)))
     out += line + "\n";
   return out;
 }
