@@ -34,7 +34,8 @@ COMMANDS = {
     "calibrate": [["--gpu", "L4", "--suggest", "3"], ["--gpu", "L4", "--measurements", "rows.csv", "-o", "out.json"]],
     "evaluate": [["rows.csv"]],
     "train": [["--data", "rows.csv", "-o", "weights"]],
-    "gpus": [[]], "models": [[]], "ops": [[]],
+    "gpus": [[]], "clusters": [[]], "models": [[]], "ops": [[]],
+    "collective": [["all_reduce", "--cluster", "dgx-h100", "--ranks", "8", "--bytes", "1000"]],
 }
 # These take minutes, or a file's place, not a bad value.
 LEFT_OUT = {"--help", "--trees", "--requests"}

@@ -21,6 +21,12 @@ extern const LayoutDef kAiconfiguratorLayout;
 extern const LayoutDef kVidurLayout;
 extern const LayoutDef kRocmLayout;
 extern const LayoutDef kPipeWeaveLayout;
+extern const LayoutDef kNcclLayout;
+extern const LayoutDef kServingAllReduceLayout;
+extern const LayoutDef kDeepEpLayout;
+extern const LayoutDef kDeepEpLowLatencyLayout;
+extern const LayoutDef kPipeWeaveCollectivesLayout;
+extern const LayoutDef kVidurNetworkLayout;
 extern const LayoutDef kOwnKernelLayout;
 extern const LayoutDef kOwnModelLayout;
 /// Families of the measurement kit that hold facts which are not forecast: listed with the reason.
@@ -60,10 +66,22 @@ std::string read_text(const fs::path& path) {
 }
 
 /// In the order in which they are tried.
-const LayoutDef* const kLayouts[] = {
-    &kNeusightLayout, &kOwnKernelLayout,       &kOwnModelLayout, &kAiconfiguratorLayout,
-    &kVidurLayout,    &kOwnModelKernelsLayout, &kOwnPairsLayout, &kOwnDeviceLayout,
-    &kRocmLayout,     &kPipeWeaveLayout};
+const LayoutDef* const kLayouts[] = {&kNeusightLayout,
+                                     &kNcclLayout,
+                                     &kServingAllReduceLayout,
+                                     &kDeepEpLayout,
+                                     &kDeepEpLowLatencyLayout,
+                                     &kPipeWeaveCollectivesLayout,
+                                     &kVidurNetworkLayout,
+                                     &kOwnKernelLayout,
+                                     &kOwnModelLayout,
+                                     &kAiconfiguratorLayout,
+                                     &kVidurLayout,
+                                     &kOwnModelKernelsLayout,
+                                     &kOwnPairsLayout,
+                                     &kOwnDeviceLayout,
+                                     &kRocmLayout,
+                                     &kPipeWeaveLayout};
 
 void read_csv(const fs::path& path, Collector& collector) {
   const std::string text = read_text(path);
@@ -108,6 +126,12 @@ Kernel kernel_of(const CsvRow& row, std::string_view op, DType dtype, const Size
 void Collector::start_source(const std::string& path) {
   source_ = set_.sources.size();
   set_.sources.push_back(path);
+}
+
+void Collector::add_collective(const CsvTable& table, CollectiveMeasurement measurement) {
+  if (!(measurement.measured_s > 0)) return skip(table.where, "a measured time is not above 0");
+  measurement.source = source_;
+  set_.collectives.push_back(std::move(measurement));
 }
 
 void Collector::add_model(ModelMeasurement measurement) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/collective.h"
 #include "ops/kernel.h"
 #include "predict/conditions.h"
 #include "predict/tile.h"
@@ -52,9 +53,25 @@ struct ModelMeasurement {
   std::string source;
 };
 
+/// One measured collective operation.
+struct CollectiveMeasurement {
+  std::string gpu;      ///< as spelled in the source
+  std::string cluster;  ///< id of a bundled cluster; "": a node of this GPU
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int64_t bytes = 0;  ///< as collective_time counts them
+  DType dtype = DType::kBf16;
+  CommGroup group;
+  Software software = Software::kPyTorch;
+  std::optional<ExpertExchange> exchange;  ///< of DeepEP's kernels, in place of `bytes`
+  bool host_paced = false;                 ///< launched by the host: small sizes hold its jitter
+  double measured_s = 0;
+  size_t source = 0;  ///< index into MeasurementSet::sources
+};
+
 struct MeasurementSet {
   std::vector<std::string> sources;  ///< files
   std::vector<KernelMeasurement> kernels;
+  std::vector<CollectiveMeasurement> collectives;
   std::vector<ModelMeasurement> models;
   /// Measurements that cannot be used, with the reason.
   std::vector<std::string> unmatched;
