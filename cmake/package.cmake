@@ -38,7 +38,7 @@ function(tilecast_archive name)
   add_dependencies(tilecast tilecast_${name}_archive)
 endfunction()
 
-tilecast_reachable(forecast_folders api report)
+tilecast_reachable(forecast_folders many)
 tilecast_archive(tilecast FOLDERS ${forecast_folders} USES fmt::fmt tilecast::csv)
 set_target_properties(tilecast_tilecast_archive PROPERTIES OUTPUT_NAME tilecast)
 

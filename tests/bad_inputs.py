@@ -34,7 +34,8 @@ COMMANDS = {
     "calibrate": [["--gpu", "L4", "--suggest", "3"], ["--gpu", "L4", "--measurements", "rows.csv", "-o", "out.json"]],
     "evaluate": [["rows.csv"]],
     "train": [["--data", "rows.csv", "-o", "weights"]],
-    "gpus": [[]], "models": [[]], "ops": [[]],
+    "gpus": [[]], "clusters": [[]], "models": [[]], "ops": [[]],
+    "collective": [["all_reduce", "--cluster", "dgx-h100", "--ranks", "8", "--bytes", "1000"]],
 }
 # These take minutes, or a file's place, not a bad value.
 LEFT_OUT = {"--help", "--trees", "--requests"}
@@ -229,6 +230,31 @@ def bad_texts(checker, rng, count, name, text, arguments):
         checker.run(arguments, f"{name} {number}")
 
 
+def bad_onnx(checker, rng, count):
+    """ONNX files with bytes that are cut, changed or repeated; a file whose weights are elsewhere and huge."""
+    seeds = os.path.join(HERE, "fuzz", "onnx")
+    for number in range(count):
+        with open(os.path.join(seeds, rng.choice(sorted(os.listdir(seeds)))), "rb") as file:
+            content = bytearray(file.read())
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            at = rng.randrange(len(content))
+            kind = rng.random()
+            if kind < 0.1:
+                content = content[:at + 1]
+            elif kind < 0.2:
+                content[at:at] = content[at:at + rng.randrange(200)]
+            else:
+                content[at] = rng.choice((0, 1, 0x7f, 0x80, 0xff, content[at] ^ 1, rng.randrange(256)))
+        with open(os.path.join(checker.folder, "model.onnx"), "wb") as file:
+            file.write(content)
+        arguments = ["forecast", "model.onnx", "--gpu", "T4", "--format", "json", "--dim", "seq=4"]
+        if rng.random() < 0.5:
+            arguments.append("--skip-unsupported")
+        if rng.random() < 0.3:
+            arguments += ["--mode", "training"]
+        checker.run(arguments, f"onnx {number}", memory=1 << 30)
+
+
 def bad_files(checker):
     folder = checker.folder
     os.mkfifo(os.path.join(folder, "pipe"))
@@ -285,6 +311,7 @@ def main():
         bad_files(checker)
         bad_flags(checker, rng, args.count)
         bad_kernels(checker, rng, 2 * args.count)
+        bad_onnx(checker, rng, 2 * args.count)
         bad_fields(checker, rng, args.count, "models", bundled("models"),
                    lambda path: ["forecast", path, "--gpu", "H100", "--format", "json"])
         bad_fields(checker, rng, args.count, "quantized", QUANTIZED,

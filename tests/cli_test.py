@@ -129,7 +129,7 @@ def check_colors_follow_the_terminal_and_the_environment() -> None:
         assert "\x1b" not in run(*command, environment={"CLICOLOR_FORCE": "0"}).stdout
         forced = run(*command, environment={"CLICOLOR_FORCE": "1"})
         assert ESCAPE.sub("", forced.stdout) == piped.stdout and "\x1b[1m" in forced.stdout
-    for command in (["gpus"], ["models"], ["ops"]):
+    for command in (["gpus"], ["clusters"], ["models"], ["ops"]):
         assert "\x1b[1m" in on_terminal(*command)
     does_not_fit = on_terminal("forecast", "gpt2_large", "--gpu", "T4", "--mode", "training", "--batch", "64")
     assert "\x1b[31mDOES NOT FIT" in does_not_fit

@@ -127,14 +127,17 @@ def main() -> int:
             checks.command("prompt", "forecast " + request)
         for request in KERNELS:
             checks.command("kernel", "kernel " + request)
-        for name in ("gpus", "models", "ops"):
+        for name in ("gpus", "clusters", "models", "ops"):
             checks.command(name, name)
+        checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")
         checks.command("evaluate", "evaluate rows.csv")
         suggested = checks.run("calibrate --gpu L4 --suggest 20").splitlines()
         header, rows = suggested[0], [row + "0.001,back_to_back" for row in suggested[1:]]
         (Path(folder) / "few.csv").write_text("\n".join([header + ",protocol", *rows]) + "\n")
         checks.run("calibrate --gpu L4 --measurements few.csv -o l4.json")
         checks.check("calibration", (Path(folder) / "l4.json").read_text(), "tilecast calibrate")
+        for path in sorted((ROOT / "data/clusters").glob("*.json")):
+            checks.check("cluster_file", path.read_text(), str(path))
         checks.check("train", (ROOT / "data/weights/errors.json").read_text(), "tilecast train")
         # The schemas do refuse: a key too many, a key too few, a display string for a number.
         entry = json.loads(checks.run("gpus --format json"))[0]

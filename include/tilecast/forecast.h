@@ -34,7 +34,7 @@ struct KernelOptions {
 
 /// The sizes of a kernel with the names of its type: batch, m, n and k of a gemm.
 struct NamedSizes {
-  static constexpr size_t kMaxSizes = 8;  ///< the most sizes that a type has
+  static constexpr size_t kMaxSizes = 11;  ///< the most sizes that a type has
 
   std::string_view type;  ///< "gemm", "convolution", "attention", "experts", "rows", "stream", …
   std::string_view text;  ///< how tables show the sizes: "{batch} x [{m}x{n}x{k}]"

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tilecast/cluster.h"
 #include "tilecast/forecast.h"
 #include "tilecast/llm.h"
 #include "tilecast/warning.h"
@@ -72,6 +73,11 @@ std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kern
 /// Lists of the known GPUs, models and operators. Numbers in JSON are in SI units.
 std::string gpus_table(const std::vector<GpuEntry>& gpus, const TableStyle& style = {});
 std::string gpus_json(const std::vector<GpuEntry>& gpus);
+std::string clusters_table(const std::vector<ClusterEntry>& clusters, const TableStyle& style = {});
+std::string clusters_json(const std::vector<ClusterEntry>& clusters);
+/// The time of one collective, with what it is made of.
+std::string collective_table(const CollectiveForecast& forecast, const TableStyle& style = {});
+std::string collective_json(const CollectiveForecast& forecast);
 std::string models_table(const std::vector<ModelEntry>& models, const TableStyle& style = {});
 std::string models_json(const std::vector<ModelEntry>& models);
 std::string ops_table(const std::vector<OpEntry>& ops, const TableStyle& style = {});

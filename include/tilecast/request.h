@@ -5,10 +5,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tilecast/choices.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 
@@ -111,6 +114,9 @@ struct Request {
   Checkpointing checkpointing = Checkpointing::kNone;
   int64_t lora_rank = 0;                    ///< of low-rank adapters; 0: all weights are trained
   std::string lora_targets = "all-linear";  ///< names of linear layers, separated by commas
+  /// Sizes of symbolic dimensions of a model file: "seq=128,past=0"; "": none.
+  std::string dims;
+  bool skip_unsupported = false;  ///< leaves out operators of a model file that are not supported
 
   // For text generation.
   int64_t prompt = 1024;  ///< tokens
@@ -166,9 +172,14 @@ struct OptionDef {
   /// "name=value" of another option that is required for values other than the default.
   std::string needs;
   std::vector<std::string> old_names;  ///< accepted, but not shown in help
+  bool repeated = false;  ///< may be given several times; the values are joined by commas
 
   bool applies_to(RequestKind kind) const { return (kinds >> static_cast<int>(kind) & 1) != 0; }
 };
+
+/// The sizes in `Request::dims`. Throws Error{kInput} if the text is not NAME=N, or names one
+/// twice.
+std::vector<std::pair<std::string, int64_t>> parse_dims(const std::string& text);
 
 /// All options, in the order of the help.
 const std::vector<OptionDef>& request_options();
@@ -178,6 +189,23 @@ const OptionDef* find_option(const std::string& name, RequestKind kind);
 
 /// Sets one option from text. Throws Error{kInput} if the text is not a valid value.
 void set_option(Request& request, const OptionDef& option, const std::string& text);
+
+/// One option with its value as text.
+struct GivenOption {
+  std::string name, text;
+};
+
+/// The options alone, without any file, do not make a request.
+class OptionError : public Error {
+ public:
+  explicit OptionError(const std::string& message) : Error(ErrorKind::kInput, message) {}
+};
+
+/// The request that the options describe, in words as on the command line. `prompt`, `trace` and
+/// `schedule` make it one for text generation. Throws OptionError for an unknown option, an invalid
+/// value, and options that contradict each other or do not apply to the kind of request; another
+/// Error for a file that cannot be read or used.
+Request make_request(std::span<const GivenOption> given);
 
 /// Says why an option does not apply to requests of this kind: "`rate` needs `schedule`
 /// continuous".

@@ -61,6 +61,30 @@ struct TrainResult {
 /// written or another run holds it; folders made in vain are removed.
 TrainResult train_weights(const TrainOptions& options, const ShowProgress& progress = {});
 
+/// One line of the table of errors of collectives.
+struct CollectiveError {
+  /// "fitted", "held-out sizes", "held-out ranks" (or nodes), and from 1 MB "left-out GPU" and
+  /// "left-out links": all GPUs with links of a generation.
+  std::string split;
+  std::string gpu;
+  std::string op;  ///< kind of collective; "": all of NCCL's
+  size_t count = 0;
+  double mape_percent = 0;
+  double median_percent = 0;
+  double p90_percent = 0;
+};
+
+struct CollectiveTrainResult {
+  std::vector<std::string> report;  ///< rows left out, and why
+  std::vector<CollectiveError> errors;
+};
+
+/// Fits the curves of collectives to measured ones and writes collectives.json and their errors,
+/// collective_errors.json, into the output folder; of the options, `data`, `output`, `exclude_gpus`
+/// and `command` count. Takes a minute. Throws Error{kInput} where the data hold no collectives,
+/// Error{kIo}.
+CollectiveTrainResult train_collectives(const TrainOptions& options);
+
 /// What a GPU is calibrated with.
 struct CalibrateOptions {
   std::string gpu;                        ///< id or alias, or the path of a device file

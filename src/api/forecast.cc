@@ -26,33 +26,32 @@
 namespace tilecast {
 namespace {
 
-/// The graph of a pass, its program and its times. It can be moved but not copied, because the
-/// program points into the graph.
+/// A pass and its times.
 struct TimedPass {
-  Graph graph;
-  Program program;
+  std::shared_ptr<const PassWork> work;
   std::vector<KernelTime> times;  ///< times of the program's kernels
   Timeline timeline;
   Totals totals;
 };
 
-TimedPass time_pass(Graph graph, const Execution& execution, const Predictor& predictor,
-                    const Device& device, const Conditions& conditions) {
-  TimedPass pass{.graph = std::move(graph)};
-  pass.program = lower(pass.graph);
-  pass.times.resize(pass.program.kernels.size());
-  predictor.predict(pass.program.kernels, device, conditions, pass.times);
+TimedPass time_pass(std::shared_ptr<const PassWork> work, const Execution& execution,
+                    const Predictor& predictor, const Device& device,
+                    const Conditions& conditions) {
+  TimedPass pass{.work = std::move(work)};
+  const Program& program = pass.work->program;
+  pass.times.resize(program.kernels.size());
+  predictor.predict(program.kernels, device, conditions, pass.times);
   // The baseline uses the data sheet only.
   const bool baseline = execution.predictor == PredictorKind::kRoofline;
-  pass.timeline = run_program(pass.program, pass.times, baseline ? 0 : *execution.host_launch_s);
-  pass.totals = totals_of(pass.timeline, pass.program.kernel_counts(), pass.times);
+  pass.timeline = run_program(program, pass.times, baseline ? 0 : *execution.host_launch_s);
+  pass.totals = totals_of(pass.timeline, program.kernel_counts(), pass.times);
   return pass;
 }
 
 /// Fills in the rows, times and work.
 void add_times(Forecast& forecast, const TimedPass& pass) {
   const auto names = std::make_shared<TextArena>();
-  forecast.kernels = describe_events(pass.timeline, pass.program, pass.times, *names);
+  forecast.kernels = describe_events(pass.timeline, pass.work->program, pass.times, *names);
   forecast.names = names;
   for (const KernelForecast& row : forecast.kernels) {
     const auto count = static_cast<double>(row.count);
@@ -99,26 +98,27 @@ Forecaster::Forecaster(const std::string& weights_folder, const std::string& cal
 
 Forecaster::~Forecaster() = default;
 
-Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
+Forecast Forecaster::forecast(const ModelRef& model, const GpuRef& gpu,
                               const Request& request) const {
+  return forecast_pass(*this, model, gpu, request, LargestBatch::kFind);
+}
+
+Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, const GpuRef& gpu,
+                       const Request& request, LargestBatch largest_batch) {
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
-  check_pass(request);
-  Request used = request;
-  complete(used.execution, Software::kPyTorch);
-  used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
-  check_model(model, request, *used.seq);
-  const Precision precision = resolve_precision(model, device, precision_request(request));
-  const Predictor& predictor = impl_->predictor(used.execution.predictor);
+  const auto [used, precision] = checked_pass(model, device, request);
+  const Predictor& predictor = forecaster.impl().predictor(used.execution.predictor);
   const Conditions conditions{.software = *used.execution.software};
-  const TimedPass pass =
-      time_pass(build_graph(model, used, precision), used.execution, predictor, device, conditions);
+  const TimedPass pass = time_pass(forecaster.impl().passes.get(model_ref, used, precision),
+                                   used.execution, predictor, device, conditions);
+  const Graph& graph = pass.work->graph;
   Forecast forecast;
   forecast.model = model.name;
   forecast.gpu = device.id;
   forecast.gpu_name = device.name;
-  forecast.fixed_shapes = model.fixed_dtype.has_value();
-  forecast.parameters = pass.graph.parameter_count();
+  forecast.fixed_shapes = model.default_seq == 0 && !model.open_batch;
+  forecast.parameters = graph.parameter_count();
   describe_request(forecast, used, precision);
   add_times(forecast, pass);
   const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
@@ -126,26 +126,29 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name, model.warnings);
+  if (model.remarks)
+    add_messages(warnings, WarningCode::kModelFile, model.name,
+                 model.remarks(graph_request(used, precision)));
   add_messages(warnings, WarningCode::kModelFile, model.name,
                unmapped_operators(pass.timeline, pass.program));
   if (model.vision)
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  {"one pass is of the language model only, without the vision tower"});
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
-  add_warning(warnings, slower_experts("", pass.graph, pass.program, pass.times, predictor, device,
+  add_warning(warnings, slower_experts("", graph, pass.work->program, pass.times, predictor, device,
                                        conditions));
   add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
   add_warning(warnings, extrapolation_warning("", pass.timeline, pass.times));
   add_warning(warnings, no_model_warning("", forecast.kernels));
   add_warning(warnings, host_wait_warning("", pass.totals));
   const PassSetup setup{model, device, used, precision};
-  forecast.memory = forecast_memory(pass.graph, setup);
+  forecast.memory = forecast_memory(graph, pass.work->memory, setup);
   if (MemoryForecast& memory = forecast.memory; !memory.fits) {
     Shortage shortage{.needed_bytes = memory.peak_bytes,
                       .usable_bytes = device.memory_bytes,
                       .largest_batch = {}};
     // A graph file fixes its batch, so there is no largest one.
-    if (model.default_seq > 0) {
+    if (model.takes_batch() && largest_batch == LargestBatch::kFind) {
       memory.largest_batch =
           largest_fitting_batch(setup, BatchBytes{request.batch, memory.peak_bytes});
       shortage.largest_batch = memory.largest_batch.value_or(0);
@@ -160,9 +163,9 @@ std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, cons
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
   check_pass(request);
-  if (model.default_seq == 0) return std::nullopt;
+  if (!model.takes_batch()) return std::nullopt;
   Request used = request;
-  used.seq = request.seq.value_or(model.default_seq);
+  used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
   const Precision precision = resolve_precision(model, device, precision_request(request));
   return largest_fitting_batch({model, device, used, precision}, std::nullopt);
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "api/pass_cache.h"
 #include "devices/device.h"
 #include "importers/model.h"
 #include "predict/predictor.h"
@@ -22,10 +23,19 @@ struct GpuRef::Content {
   Device device;
 };
 
+/// Whether a forecast of a model that does not fit says which batch would; finding it takes longer
+/// than the forecast.
+enum class LargestBatch : uint8_t { kFind, kLeaveOut };
+
+/// `Forecaster::forecast`.
+Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                       const Request& request, LargestBatch largest_batch);
+
 struct Forecaster::Impl {
   Weights weights;
   std::unique_ptr<Predictor> learned;
   std::unique_ptr<Predictor> roofline;
+  mutable PassCache passes;
 
   const Predictor& predictor(PredictorKind kind) const {
     return kind == PredictorKind::kRoofline ? *roofline : *learned;

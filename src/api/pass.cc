@@ -2,24 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "api/timing.h"
 #include "base/text.h"
 #include "passes/passes.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 
-PrecisionRequest precision_request(const Request& request) {
-  return {.asked = request.execution.dtype,
-          .fallback = DType::kFp32,  // the dtype of published whole-model measurements
-          .training = request.mode == Mode::kTraining};
-}
+namespace {
 
-void check_pass(const Request& request) {
-  if (request.kind != RequestKind::kPass)
-    throw Error(ErrorKind::kInput, "expected a request for one pass; use forecast_llm for prompts");
-  check_request(request);
-}
-
+/// Throws Error if the model cannot be run as requested, with `seq` tokens.
 void check_model(const Model& model, const Request& request, int64_t seq) {
   const Execution& e = request.execution;
   if (e.dp != 1 || e.tp != 1 || e.pp != 1 || e.microbatches != 1)
@@ -30,6 +25,10 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
     throw Error(ErrorKind::kInput, fmt::format("{}: a graph file fixes its shapes; omit `batch` "
                                                "and `seq`, or change the shapes in the file",
                                                model.name));
+  if (!model.spelled_out && !request.dims.empty())
+    throw Error(ErrorKind::kInput,
+                fmt::format("`dim`: {} has no symbolic dimensions; an ONNX file may have some",
+                            model.name));
   if (model.has_backward && request.mode != Mode::kTraining)
     throw Error(ErrorKind::kInput,
                 model.name +
@@ -55,11 +54,42 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
                             model.name, seq, *model.max_positions, *model.max_positions));
 }
 
+}  // namespace
+
+PrecisionRequest precision_request(const Request& request) {
+  return {.asked = request.execution.dtype,
+          .fallback = DType::kFp32,  // the dtype of published whole-model measurements
+          .training = request.mode == Mode::kTraining,
+          .frozen_weights = request.lora_rank > 0};
+}
+
+void check_pass(const Request& request) {
+  if (request.kind != RequestKind::kPass)
+    throw Error(ErrorKind::kInput, "expected a request for one pass; use forecast_llm for prompts");
+  check_request(request);
+}
+
+CheckedPass checked_pass(const Model& model, const Device& device, const Request& request) {
+  check_pass(request);
+  Request used = request;
+  complete(used.execution, Software::kPyTorch);
+  used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
+  check_model(model, request, *used.seq);
+  return {std::move(used), resolve_precision(model, device, precision_request(request))};
+}
+
+GraphRequest graph_request(const Request& request, const Precision& precision) {
+  return {.batch = request.batch,
+          .seq = *request.seq,
+          .dtype = precision.autocast ? DType::kFp32 : precision.dtype,
+          .dims = parse_dims(request.dims),
+          .skip_unsupported = request.skip_unsupported};
+}
+
 Graph build_graph(const Model& model, const Request& request, const Precision& precision) {
   const bool training = request.mode == Mode::kTraining;
-  Graph graph = model.build({.batch = request.batch,
-                             .seq = *request.seq,
-                             .dtype = precision.autocast ? DType::kFp32 : precision.dtype});
+  Graph graph = model.build(graph_request(request, precision));
+  if (model.spelled_out) graph = recognize(graph);
   if (request.lora_rank > 0) {
     graph.name = model.name;
     add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
@@ -71,7 +101,13 @@ Graph build_graph(const Model& model, const Request& request, const Precision& p
                        .autocast = precision.autocast});
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
-  if (precision.scheme_of) quantize_linears(graph, precision.scheme_of);
+  if (precision.scheme_of) {
+    if (training) {
+      quantize_frozen(graph, precision.scheme_of);
+    } else {
+      quantize_linears(graph, precision.scheme_of);
+    }
+  }
   if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
   if (training && model.has_modules && request.loss != Loss::kNone)
     add_loss(graph, {.upcast = model.decoder.has_value(),

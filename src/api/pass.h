@@ -10,17 +10,28 @@
 #include "devices/device.h"
 #include "importers/model.h"
 #include "memory/lifetimes.h"
+#include "memory/plan.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast {
 
 PrecisionRequest precision_request(const Request& request);
 
+/// What the model's graph depends on; `seq` must be set.
+GraphRequest graph_request(const Request& request, const Precision& precision);
+
 /// Throws Error{kInput} if the request is not for one pass, or contradicts itself.
 void check_pass(const Request& request);
 
-/// Throws Error if the model cannot be run as requested, with `seq` tokens.
-void check_model(const Model& model, const Request& request, int64_t seq);
+/// A request with its defaults, `seq` among them, and the precision in which the model runs.
+struct CheckedPass {
+  Request request;
+  Precision precision;
+};
+
+/// Throws Error if the request is not for one pass, contradicts itself, or the model or the device
+/// cannot run it.
+CheckedPass checked_pass(const Model& model, const Device& device, const Request& request);
 
 /// The graph of the pass as PyTorch runs it. `seq` of the request must be given.
 Graph build_graph(const Model& model, const Request& request, const Precision& precision);
@@ -34,6 +45,8 @@ struct PassSetup {
 };
 
 MemoryForecast forecast_memory(const Graph& graph, const PassSetup& setup);
+/// The same, of a plan that was made before.
+MemoryForecast forecast_memory(const Graph& graph, const MemoryPlan& plan, const PassSetup& setup);
 
 /// nullopt if not even one sequence fits.
 std::optional<int64_t> largest_fitting_batch(const PassSetup& setup,

@@ -36,8 +36,11 @@ bool has_large_workspace(const Device& device) {
 }
 
 MemoryForecast forecast_memory(const Graph& graph, const PassSetup& setup) {
+  return forecast_memory(graph, plan_memory(graph, {.zero_grad = setup.request.zero_grad}), setup);
+}
+
+MemoryForecast forecast_memory(const Graph& graph, const MemoryPlan& plan, const PassSetup& setup) {
   const Device& device = setup.device;
-  const MemoryPlan plan = plan_memory(graph, {.zero_grad = setup.request.zero_grad});
   const SoftwareStack& stack = default_stack();
   MemoryForecast memory;
   memory.weights_bytes = plan.weights_bytes;
@@ -121,7 +124,7 @@ std::optional<MemoryRemedy> remedy_of(const PassSetup& setup, const Change& chan
                         .value = change.value,
                         .peak_bytes = memory.peak_bytes,
                         .fits = memory.fits};
-    if (setup.model.default_seq > 0)
+    if (setup.model.takes_batch())
       remedy.largest_batch = largest_fitting_batch(
           other,
           memory.fits ? std::nullopt : std::optional(BatchBytes{request.batch, memory.peak_bytes}));
@@ -137,11 +140,7 @@ std::vector<MemoryRemedy> memory_remedies(const ModelRef& model_ref, const GpuRe
                                           const Request& asked) {
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
-  check_pass(asked);
-  Request request = asked;
-  request.seq = asked.seq.value_or(std::max<int64_t>(1, model.default_seq));
-  check_model(model, request, *request.seq);
-  const Precision precision = resolve_precision(model, device, precision_request(request));
+  const auto [request, precision] = checked_pass(model, device, asked);
   const PassSetup setup{model, device, request, precision};
   const int64_t before =
       forecast_memory(build_graph(setup.model, setup.request, setup.precision), setup).peak_bytes;
@@ -155,6 +154,14 @@ std::vector<MemoryRemedy> memory_remedies(const ModelRef& model_ref, const GpuRe
       remedies.begin(), remedies.end(),
       [](const MemoryRemedy& a, const MemoryRemedy& b) { return a.peak_bytes < b.peak_bytes; });
   return remedies;
+}
+
+std::optional<int64_t> add_remedies(Forecast& forecast, const Forecaster& forecaster,
+                                    const ModelRef& model, const GpuRef& gpu,
+                                    const Request& request) {
+  if (forecast.memory.fits) return forecaster.largest_batch(model, gpu, request);
+  forecast.memory.remedies = memory_remedies(model, gpu, request);
+  return forecast.memory.largest_batch;
 }
 
 }  // namespace tilecast

@@ -68,11 +68,17 @@ class Resolver {
   }
 
   void scheme_for_all(QuantScheme scheme) {
-    if (request_.training)
+    if (request_.training && !request_.frozen_weights)
       throw Error(ErrorKind::kUnsupported,
-                  fmt::format("`dtype` {}: training with quantized weights is not supported; use "
-                              "amp, amp-fp16, bf16, fp16, tf32 or fp32",
+                  fmt::format("`dtype` {}: quantized weights cannot be trained; use `lora-rank` to "
+                              "train adapters beside them, or amp, amp-fp16, bf16, fp16, tf32 or "
+                              "fp32",
                               request_.asked));
+    if (request_.training && scheme != weight_only(scheme))
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("`dtype` {}: adapters are trained beside weights that are stored in "
+                              "low precision; use {}",
+                              request_.asked, scheme_info(weight_only(scheme)).name));
     p_.scheme = scheme;
     p_.scheme_of = uniform(scheme);
     p_.dtype = supported(activations());
@@ -106,10 +112,13 @@ class Resolver {
     if (!checkpoint_.problem.empty())
       throw Error(ErrorKind::kUnsupported,
                   checkpoint_.problem + "; use `dtype` to forecast the model in another dtype");
-    if (!request_.training)
+    // A file that states bytes tensor by tensor says nothing of the layers they belong to.
+    const bool keeps_weights =
+        !request_.training || (request_.frozen_weights && !checkpoint_.weights_bytes);
+    if (keeps_weights)
       add_messages(p_.warnings, WarningCode::kCheckpoint, model_.name, checkpoint_.warnings);
-    p_.as_stored = !request_.training;
-    if (!checkpoint_.schemes.empty() && !request_.training) return quantized();
+    p_.as_stored = keeps_weights;
+    if (!checkpoint_.schemes.empty() && keeps_weights) return quantized();
     DType requested = request_.fallback;
     p_.source = "default";
     if (checkpoint_.dtype) {
@@ -140,7 +149,8 @@ class Resolver {
       QuantScheme& now = used[static_cast<size_t>(scheme)];
       // A checkpoint states only the weights of MXFP4. GPUs that multiply fp4 read them as they
       // are, with activations in fp8; all others convert them.
-      if (scheme == QuantScheme::kFp4Fp8 && !has_unit(device_, DType::kFp4)) {
+      if (request_.training ||
+          (scheme == QuantScheme::kFp4Fp8 && !has_unit(device_, DType::kFp4))) {
         now = weight_only(scheme);
       } else if (const DType dtype = compute_dtype(scheme, p_.dtype); !has_unit(device_, dtype)) {
         now = weight_only(scheme);

@@ -32,6 +32,7 @@ struct PrecisionRequest {
   std::string asked;              ///< one of `precision_names`; "": not given
   DType fallback = DType::kFp32;  ///< used if the checkpoint has no dtype
   bool training = false;
+  bool frozen_weights = false;  ///< training changes adapters only, so weights may be quantized
 };
 
 /// Throws Error{kUnsupported} if the device, the model file or training does not allow the

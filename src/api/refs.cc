@@ -1,8 +1,13 @@
-// Handles of models and devices in the façade.
+// Handles of models and devices in the façade. Bundled files cannot change, so each is read once;
+// other files are read each time.
+
+#include <map>
+#include <mutex>
 
 #include "api/internal.h"
 #include "base/text.h"
 #include "devices/registry.h"
+#include "importers/bundled.h"
 
 namespace tilecast {
 namespace {
@@ -19,6 +24,26 @@ GpuRef ref_of(Device device) {
   return ref;
 }
 
+/// What was loaded before, by name.
+template <typename Ref>
+class Loaded {
+ public:
+  template <typename Load>
+  Ref get(const std::string& name, const Load& load) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = refs_.find(name); found != refs_.end()) return found->second;
+    }
+    Ref ref = load();  // may throw
+    const std::lock_guard lock(mutex_);
+    return refs_.emplace(name, std::move(ref)).first->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, Ref> refs_;
+};
+
 }  // namespace
 
 const std::string& ModelRef::name() const { return content->model.name; }
@@ -26,14 +51,21 @@ const std::string& GpuRef::id() const { return content->device.id; }
 const std::vector<std::string>& GpuRef::warnings() const { return content->device.warnings; }
 
 ModelRef load_model_ref(const std::string& name_or_path) {
-  return ref_of(load_model(name_or_path));
+  static Loaded<ModelRef> bundled;
+  const std::optional<std::string> name = find_bundled_model(name_or_path);
+  if (!name) return ref_of(load_model(name_or_path));
+  return bundled.get(*name, [&] { return ref_of(load_bundled_model(*name)); });
 }
 
 ModelRef model_from_text(const std::string& text, const std::string& name) {
   return ref_of(import_model(text, printable(name)));
 }
 
-GpuRef load_gpu_ref(const std::string& name_or_path) { return ref_of(find_device(name_or_path)); }
+GpuRef load_gpu_ref(const std::string& name_or_path) {
+  static Loaded<GpuRef> bundled;
+  const auto load = [&] { return ref_of(find_device(name_or_path)); };
+  return is_device_path(name_or_path) ? load() : bundled.get(normalized_name(name_or_path), load);
+}
 
 GpuRef gpu_from_text(const std::string& text, const std::string& name) {
   return ref_of(parse_device(text, printable(name)));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tilecast/forecast.h"
@@ -11,5 +13,11 @@ namespace tilecast {
 /// Throws Error.
 std::vector<MemoryRemedy> memory_remedies(const ModelRef& model, const GpuRef& gpu,
                                           const Request& request);
+
+/// What reports show of the memory beside the forecast: fills in its remedies if the model does not
+/// fit, and returns the largest batch that fits. Throws Error.
+std::optional<int64_t> add_remedies(Forecast& forecast, const Forecaster& forecaster,
+                                    const ModelRef& model, const GpuRef& gpu,
+                                    const Request& request);
 
 }  // namespace tilecast

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -151,6 +152,26 @@ std::string read_file_start(const fs::path& path, uint64_t most_bytes) {
   }
   content.resize(filled);
   return content;
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) cannot_read(path, errno);
+  struct stat status{};
+  const bool known = ::fstat(descriptor, &status) == 0;
+  const auto size = static_cast<size_t>(status.st_size);
+  void* start = nullptr;
+  const bool regular = known && S_ISREG(status.st_mode);
+  if (regular && size > 0) start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  const int error = errno;
+  ::close(descriptor);
+  if (known) check_kind(path, status.st_mode);
+  if (!known || start == MAP_FAILED) cannot_read(path, error);
+  if (start != nullptr) content_ = {static_cast<const char*>(start), size};
+}
+
+MappedFile::~MappedFile() {
+  if (!content_.empty()) ::munmap(const_cast<char*>(content_.data()), content_.size());
 }
 
 void write_file(const fs::path& path, std::string_view content) {

@@ -19,6 +19,20 @@ std::string read_file(const std::filesystem::path& path, uint64_t most_bytes = k
 /// The first `most_bytes` of a regular file, or all of it if it is shorter. Errors as read_file.
 std::string read_file_start(const std::filesystem::path& path, uint64_t most_bytes);
 
+/// A regular file in memory, of which only the pages that are read are loaded. Throws as
+/// `read_file` does. The file must not be shortened meanwhile.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::string_view content() const { return content_; }
+
+ private:
+  std::string_view content_;
+};
+
 /// Writes `content` to `path`, whole or not at all: a part file beside it is renamed at the end. A
 /// link stays a link, its target is replaced; a file that is there keeps its permissions. Devices
 /// and pipes, which cannot be renamed over, are written directly. Throws Error{kIo} where the

@@ -30,6 +30,11 @@ Command gpus_command() {
   return list_command("gpus", "GPUs that Tilecast knows", gpu_catalog, gpus_table, gpus_json);
 }
 
+Command clusters_command() {
+  return list_command("clusters", "Clusters that Tilecast knows", cluster_catalog, clusters_table,
+                      clusters_json);
+}
+
 Command models_command() {
   return list_command("models", "Bundled models", model_catalog, models_table, models_json);
 }

@@ -72,10 +72,12 @@ const std::vector<Command>& commands();
 
 Command forecast_command();
 Command kernel_command();
+Command collective_command();
 Command evaluate_command();
 Command train_command();
 Command calibrate_command();
 Command gpus_command();
+Command clusters_command();
 Command models_command();
 Command ops_command();
 Command completion_command();

@@ -15,63 +15,22 @@ namespace {
 
 constexpr int64_t kMaxRows = 1000000;
 
-/// Options that contradict each other.
-void check_excludes(const Given& given, const OptionDef& option) {
-  for (const std::string& other : option.excludes) {
-    if (given.count(other))
-      throw UsageError(fmt::format("--{} and --{} are mutually exclusive", option.name, other));
-  }
-}
-
-/// The kind of request, from the options for text generation.
-RequestKind kind_of(const Given& given) {
-  if (!given.count("prompt") && !given.count("trace")) return RequestKind::kPass;
-  return text_of(given, "schedule") == "continuous" ? RequestKind::kServe : RequestKind::kGenerate;
-}
-
-/// The request's option of that name; nullptr if it is no option of a request, or if its default
-/// was given, which all requests accept. Throws UsageError if it does not apply to requests of this
-/// kind.
-const OptionDef* option_of(const Given& given, const std::string& name, RequestKind kind) {
-  if (const OptionDef* option = find_option(name, kind)) return option;
-  for (const OptionDef& option : request_options()) {
-    if (option.name != name) continue;
-    const bool server_only =
-        kind == RequestKind::kGenerate && option.applies_to(RequestKind::kServe);
-    if (server_only) check_excludes(given, option);
-    if (server_only && given.at(name).back() == option.default_value) return nullptr;
-    const std::string help =
-        server_only || kind == RequestKind::kPass ? "" : "; see 'tilecast forecast --help'";
-    throw UsageError(options_as_flags(why_not(option, kind)) + help);
-  }
-  return nullptr;
-}
-
-/// Sets the given options; rejects options of other kinds of requests.
+/// The request that the command line describes.
 Request request_of(const Given& given) {
-  Request request{.kind = kind_of(given)};
+  std::vector<GivenOption> options;
   for (const auto& [name, values] : given) {
-    const OptionDef* option = option_of(given, name, request.kind);
-    if (option == nullptr) continue;
-    check_excludes(given, *option);
-    try {
-      set_option(request, *option, values.back());
-    } catch (const Error& error) {
-      // An invalid value is an error of the command line; an invalid file is not.
-      if (error.kind() == ErrorKind::kInput && option->access.type != OptionType::kFile)
-        throw UsageError(options_as_flags(error.what()));
-      throw;
-    }
+    const auto same = [&wanted = name](const OptionDef& option) { return option.name == wanted; };
+    const auto options_end = request_options().end();
+    const auto option = std::find_if(request_options().begin(), options_end, same);
+    if (option == options_end) continue;
+    const bool is_switch = command_option(*option).is_switch();
+    options.push_back({name, is_switch ? "on" : join(values, ",")});
   }
   try {
-    check_request(request);
-  } catch (const Error& error) {
-    // An error of the command line, unless a trace is involved.
-    if (error.kind() == ErrorKind::kInput && request.load.trace.empty())
-      throw UsageError(options_as_flags(error.what()));
-    throw;
+    return make_request(options);
+  } catch (const OptionError& error) {
+    throw UsageError(options_as_flags(error.what()));
   }
-  return request;
 }
 
 /// With --require-fit, a model that does not fit is an error; the forecast has already been
@@ -145,11 +104,8 @@ void run(const Given& given) {
                               text_of(given, "memory-timeline"), style),
                 text_of(given, "output-file"), {});
   Forecast forecast = forecaster.forecast(model, gpu, request);
-  if (!forecast.memory.fits && format.shows_largest_batch)
-    forecast.memory.remedies = memory_remedies(model, gpu, request);
   if (format.shows_largest_batch)
-    style.largest_batch = forecast.memory.fits ? forecaster.largest_batch(model, gpu, request)
-                                               : forecast.memory.largest_batch;
+    style.largest_batch = add_remedies(forecast, forecaster, model, gpu, request);
   finish(given, format, format.pass(forecast, style), forecast.warnings);
 }
 
@@ -182,13 +138,14 @@ std::vector<OptionGroup> option_groups() {
   file.old_names.clear();  // here, --output is a number of tokens
   for (const CommandOption& option : {file, weights_option(), calibration_option()})
     common.options.push_back(option);
-  const CommandOption model = {.names = "MODEL",
-                               .help =
-                                   "config.json of Hugging Face or its folder, a graph file "
-                                   "(.tcg), or the name of a bundled model ('tilecast "
-                                   "models')",
-                               .kind = ValueKind::kModel,
-                               .required = true};
+  const CommandOption model = {
+      .names = "MODEL",
+      .help =
+          "config.json of Hugging Face or its folder, an ONNX file, a graph "
+          "file (.tcg), or the name of a bundled model ('tilecast "
+          "models')",
+      .kind = ValueKind::kModel,
+      .required = true};
   return {{"Arguments", {model}}, common, pass, tokens};
 }
 

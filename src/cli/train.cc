@@ -68,6 +68,19 @@ std::string error_table(const std::string& title, const std::vector<TrainError>&
   return title_lines(title, style) + "\n" + format_text_table(table, style, 2) + "\n";
 }
 
+std::string collective_errors(const std::vector<CollectiveError>& errors, const TableStyle& style) {
+  TextTable table;
+  table.header = {"rows of", "gpu", "collective", "rows", "mean %", "median %", "p90 %"};
+  table.right = {false, false, false, true, true, true, true};
+  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kWhole};
+  for (const CollectiveError& e : errors)
+    table.rows.push_back(
+        {e.split, e.gpu, e.op.empty() ? "all of NCCL" : e.op,
+         format_integer(static_cast<int64_t>(e.count)), fmt::format("{:.1f}", e.mape_percent),
+         fmt::format("{:.1f}", e.median_percent), fmt::format("{:.1f}", e.p90_percent)});
+  return format_text_table(table, style) + "\n";
+}
+
 TrainOptions options_of(const Given& given) {
   TrainOptions options;
   const auto integer = [&](const std::string& key, auto& value, int64_t min, int64_t max) {
@@ -91,7 +104,14 @@ TrainOptions options_of(const Given& given) {
 }
 
 void run(const Given& given) {
-  const TrainOptions options = options_of(given);
+  TrainOptions options = options_of(given);
+  if (given.contains("collectives")) {
+    options.command = "tilecast train --collectives";
+    const CollectiveTrainResult collectives = train_collectives(options);
+    return emit(collective_errors(collectives.errors, output_style("")) +
+                    fmt::format("weights: {}\n", (options.output / "collectives.json").string()),
+                "", collectives.report);
+  }
   TrainResult result;
   {
     Bar bar;
@@ -133,6 +153,8 @@ Command train_command() {
                     .kind = ValueKind::kFolder,
                     .required = true,
                     .old_names = {"--output"}},
+                   {.names = "--collectives",
+                    .help = "fit the curves of collectives only: collectives.json"},
                    {.names = "--exclude-gpu",
                     .value = "GPU",
                     .help = "leave out all rows of this GPU",

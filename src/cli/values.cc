@@ -29,6 +29,7 @@ CommandOption command_option(const OptionDef& option) {
           .help = option.help,
           .choices = option.choices,
           .kind = file ? ValueKind::kFile : ValueKind::kText,
+          .repeated = option.repeated,
           .old_names = old_names};
 }
 

@@ -8,6 +8,8 @@
 
 #include "api/internal.h"
 #include "base/text.h"
+#include "graph/software.h"
+#include "measurements/collective_rows.h"
 #include "measurements/measurements.h"
 #include "predict/bound.h"
 #include "predict/residual.h"
@@ -49,7 +51,9 @@ class Evaluator {
 
   Evaluation run(const MeasurementSet& set) {
     result_.unmatched = set.unmatched;
+    result_.unmatched.insert(result_.unmatched.end(), set.changes.begin(), set.changes.end());
     kernels(set);
+    collectives(set);
     for (const ModelMeasurement& m : set.models) model(m);
     for (const auto& [line, count] : skipped_)
       result_.unmatched.push_back(count == 1 ? printable(line)
@@ -84,7 +88,6 @@ class Evaluator {
         by_device[&found->content->device].push_back(&m);
       }
     }
-    using Key = std::tuple<std::string, std::string, std::string, std::string>;
     std::map<Key, std::vector<Sample>> samples;
     for (const auto& [found, rows] : by_device) {
       std::vector<Kernel> kernels;
@@ -102,17 +105,43 @@ class Evaluator {
             predictor_ != PredictorKind::kRoofline)
           overhead =
               call_overhead(forecaster_.impl().weights.net(*kind), *kind, *found, rows[i]->op);
-        samples[{found->id, rows[i]->op, std::string(precision_name(kernels[i])),
+        const std::string op = rows[i]->algorithm.empty()
+                                   ? rows[i]->op
+                                   : rows[i]->op + " (" + rows[i]->algorithm + ")";
+        samples[{found->id, op, std::string(precision_name(kernels[i])),
                  std::string(software_name(conditions[i].software))}]
             .push_back({rows[i]->measured_s, times[i].seconds + overhead.seconds,
                         times[i].low_s + overhead.low_s, times[i].high_s + overhead.high_s});
       }
     }
+    add_rows(samples);
+  }
+
+  using Key = std::tuple<std::string, std::string, std::string, std::string>;
+  void add_rows(const std::map<Key, std::vector<Sample>>& samples) {
     for (const auto& [key, list] : samples) {
       EvaluationRow row = summarize(list);
       std::tie(row.gpu, row.op, row.dtype, row.software) = key;
       result_.rows.push_back(std::move(row));
     }
+  }
+
+  void collectives(const MeasurementSet& set) {
+    MeasuredClusters clusters;
+    std::map<Key, std::vector<Sample>> samples;
+    for (const CollectiveMeasurement& m : set.collectives) {
+      const Cluster* cluster = clusters.find(m);
+      if (cluster == nullptr) {
+        skipped_[set.sources[m.source] + ": unknown GPU or links: '" + shown_name(m.gpu) + "'"] +=
+            1;
+        continue;
+      }
+      const CollectiveTime time = forecast_of(m, *cluster);
+      samples[{cluster->device.id, label_of(m), std::string(dtype_name(m.dtype)),
+               m.exchange ? "deepep" : std::string(software_name(m.software))}]
+          .push_back({m.measured_s, time.seconds, time.low_s, time.high_s});
+    }
+    add_rows(samples);
   }
 
   static ModelRef model_of(const ModelMeasurement& m) {

@@ -6,7 +6,7 @@
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "importers/model.h"
+#include "importers/bundled.h"
 #include "ops/validate.h"
 #include "tilecast/error.h"
 
@@ -17,10 +17,11 @@ namespace fs = std::filesystem;
 ImporterDef huggingface_importer();
 ImporterDef gguf_importer();
 ImporterDef graph_importer();
+ImporterDef onnx_importer();
 
 const std::vector<ImporterDef>& importers() {
-  static const std::vector<ImporterDef> table = {gguf_importer(), huggingface_importer(),
-                                                 graph_importer()};
+  static const std::vector<ImporterDef> table = {gguf_importer(), onnx_importer(),
+                                                 huggingface_importer(), graph_importer()};
   return table;
 }
 
@@ -53,8 +54,8 @@ Model import_model(const ModelText& text) {
   }
   throw Error(ErrorKind::kUnsupported,
               where +
-                  ": not a model file that Tilecast knows; expected a Hugging Face config.json "
-                  "or Tilecast's graph notation (.tcg)");
+                  ": not a model file that Tilecast knows; expected a Hugging Face config.json, "
+                  "an ONNX file (.onnx) or Tilecast's graph notation (.tcg)");
 }
 
 bool is_router(std::string_view module) {
@@ -85,6 +86,15 @@ static std::string read_model_file(const fs::path& path) {
   }
 }
 
+/// Whether the file has a format that is mapped into memory, by its first bytes.
+static bool is_mapped(const fs::path& path) {
+  constexpr uint64_t kStart = 64;
+  const std::string where = printable(path.string()), start = read_file_start(path, kStart);
+  return std::any_of(importers().begin(), importers().end(), [&](const ImporterDef& importer) {
+    return importer.mapped && importer.sniff(where, start);
+  });
+}
+
 /// A config.json and ModelOpt's file in the same folder.
 static Model load_config(const fs::path& path) {
   std::error_code code;
@@ -93,6 +103,10 @@ static Model load_config(const fs::path& path) {
                 printable(path.parent_path().string()) +
                     ": a folder without config.json; expected the folder of a Hugging "
                     "Face model");
+  if (path.filename() != "config.json" && is_mapped(path)) {
+    const MappedFile file(path);
+    return import_model(ModelText{file.content(), printable(path.string())});
+  }
   const std::string content = read_model_file(path);
   const fs::path beside = path.parent_path() / kQuantConfigFile;
   std::string quantization;
@@ -101,23 +115,46 @@ static Model load_config(const fs::path& path) {
   return import_model(ModelText{content, printable(path.string()), quantization});
 }
 
+namespace {
+
+/// "gpt2_large.json" also means the bundled model if there is no such file.
+const EmbeddedFile* find_bundled(const std::vector<EmbeddedFile>& files, const fs::path& path) {
+  const std::string wanted =
+      normalized_name((path.extension() == ".json" ? path.stem() : path).string());
+  const auto found = std::find_if(files.begin(), files.end(), [&](const EmbeddedFile& file) {
+    return normalized_name(fs::path(file.path).stem().string()) == wanted;
+  });
+  return found == files.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::optional<std::string> find_bundled_model(const std::string& name_or_path) {
+  std::error_code code;
+  if (fs::exists(name_or_path, code)) return std::nullopt;
+  const std::vector<EmbeddedFile> files = embedded_files("models/");
+  const EmbeddedFile* file = find_bundled(files, name_or_path);
+  if (file == nullptr) return std::nullopt;
+  return fs::path(file->path).stem().string();
+}
+
+Model load_bundled_model(const std::string& name) {
+  const std::vector<EmbeddedFile> files = embedded_files("models/");
+  if (const EmbeddedFile* file = find_bundled(files, name))
+    return import_model(file->content, std::string(file->path));
+  throw Error(ErrorKind::kNotFound,
+              fmt::format("{}: no such file, folder or bundled model{}; 'tilecast models' lists "
+                          "the bundled ones",
+                          shown_name(name),
+                          did_you_mean(fs::path(name).stem().string(), bundled_models())));
+}
+
 Model load_model(const std::string& name_or_path) {
   std::error_code code;
   const fs::path path(name_or_path);
   if (fs::is_directory(path, code)) return load_config(path / "config.json");
   if (fs::exists(path, code)) return load_config(path);
-  // "gpt2_large.json" also means the bundled model if there is no such file.
-  const std::string wanted =
-      normalized_name(path.extension() == ".json" ? path.stem().string() : name_or_path);
-  for (const EmbeddedFile& file : embedded_files("models/")) {
-    const std::string name = fs::path(file.path).stem().string();
-    if (normalized_name(name) == wanted) return import_model(file.content, std::string(file.path));
-  }
-  throw Error(
-      ErrorKind::kNotFound,
-      fmt::format("{}: no such file, folder or bundled model{}; 'tilecast models' lists "
-                  "the bundled ones",
-                  shown_name(name_or_path), did_you_mean(path.stem().string(), bundled_models())));
+  return load_bundled_model(name_or_path);
 }
 
 }  // namespace tilecast

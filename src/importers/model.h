@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -18,6 +19,10 @@ struct GraphRequest {
   int64_t batch = 1;
   int64_t seq = 1;
   DType dtype = DType::kFp32;
+  /// Sizes of symbolic dimensions by name, for formats that have such.
+  std::vector<std::pair<std::string, int64_t>> dims = {};
+  /// Operators that are not supported are left out instead of an error.
+  bool skip_unsupported = false;
 };
 
 /// The facts about a decoder that serving depends on.
@@ -90,7 +95,7 @@ struct Checkpoint {
 /// A model description that has been read and checked. It builds graphs for any batch and length.
 struct Model {
   std::string name;
-  std::string format;       ///< "huggingface", "gguf" or "graph"
+  std::string format;       ///< "huggingface", "gguf", "onnx" or "graph"
   std::string family;       ///< "gpt2", "llama", …
   int64_t default_seq = 0;  ///< used if no length is given; 0: the graph fixes the length
   std::optional<int64_t> max_positions;
@@ -100,6 +105,10 @@ struct Model {
   /// and `fuse` by those of serving software. False for graph notation: the operators are launched
   /// as they are.
   bool has_modules = false;
+  /// Modules may be spelled out as operators, which `recognize` (src/passes) finds.
+  bool spelled_out = false;
+  /// The file fixes all shapes but the batch; `default_seq` is 0.
+  bool open_batch = false;
   std::optional<Decoder> decoder;     ///< set for models that generate text
   std::optional<VisionTower> vision;  ///< beside the decoder; `build` leaves it out
   bool fixed_seq = false;             ///< the config fixes the length (images)
@@ -110,6 +119,11 @@ struct Model {
   Checkpoint checkpoint;
   std::string note;                   ///< for lists of models: says so if the name is misleading
   std::vector<std::string> warnings;  ///< assumptions, and parts that were left out
+  /// What was assumed or left out in the graph for a request; null: nothing depends on it.
+  std::function<std::vector<std::string>(const GraphRequest&)> remarks;
+
+  /// Whether forecasts for other batches are possible.
+  bool takes_batch() const { return default_seq > 0 || open_batch; }
 };
 
 /// The file next to config.json in which ModelOpt describes the quantization of a checkpoint. The
@@ -133,6 +147,8 @@ struct ImporterDef {
   /// For formats of which only the start is read: whether `content`, the start of a file, is
   /// enough. May throw as `import` does. nullptr: files are read whole.
   bool (*is_complete)(std::string_view content) = nullptr;
+  /// Files may be large, and only parts of them are read: they are mapped into memory.
+  bool mapped = false;
 };
 
 const std::vector<ImporterDef>& importers();

@@ -19,6 +19,7 @@ struct RowFacts {
   Software software = Software::kPyTorch;
   Caches caches = Caches::kCold;
   std::optional<double> clock_hz;  ///< see Conditions
+  std::string algorithm;           ///< see KernelMeasurement
   std::string label;               ///< name of its group in tables of errors; "": its operator
   std::string label_note;          ///< appended to the label
 };
@@ -39,6 +40,8 @@ class Collector {
   /// Throws Error{kInput} that names the row for sizes that the operator does not take.
   void add_kernel(const CsvRow& row, std::string_view op, DType dtype, const SizeList& sizes,
                   RowFacts facts);
+  /// Skips times that are not above 0.
+  void add_collective(const CsvTable& table, CollectiveMeasurement measurement);
   void add_model(ModelMeasurement measurement);
   /// Lists a row that cannot be used; equal lines are listed once with their number.
   void skip(const std::string& what, const std::string& why);

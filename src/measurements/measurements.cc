@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "measurements/call_drift.h"
 #include "measurements/layouts.h"
 #include "tilecast/error.h"
 
@@ -20,6 +21,12 @@ extern const LayoutDef kAiconfiguratorLayout;
 extern const LayoutDef kVidurLayout;
 extern const LayoutDef kRocmLayout;
 extern const LayoutDef kPipeWeaveLayout;
+extern const LayoutDef kNcclLayout;
+extern const LayoutDef kServingAllReduceLayout;
+extern const LayoutDef kDeepEpLayout;
+extern const LayoutDef kDeepEpLowLatencyLayout;
+extern const LayoutDef kPipeWeaveCollectivesLayout;
+extern const LayoutDef kVidurNetworkLayout;
 extern const LayoutDef kOwnKernelLayout;
 extern const LayoutDef kOwnModelLayout;
 /// Families of the measurement kit that hold facts which are not forecast: listed with the reason.
@@ -59,10 +66,22 @@ std::string read_text(const fs::path& path) {
 }
 
 /// In the order in which they are tried.
-const LayoutDef* const kLayouts[] = {
-    &kNeusightLayout, &kOwnKernelLayout,       &kOwnModelLayout, &kAiconfiguratorLayout,
-    &kVidurLayout,    &kOwnModelKernelsLayout, &kOwnPairsLayout, &kOwnDeviceLayout,
-    &kRocmLayout,     &kPipeWeaveLayout};
+const LayoutDef* const kLayouts[] = {&kNeusightLayout,
+                                     &kNcclLayout,
+                                     &kServingAllReduceLayout,
+                                     &kDeepEpLayout,
+                                     &kDeepEpLowLatencyLayout,
+                                     &kPipeWeaveCollectivesLayout,
+                                     &kVidurNetworkLayout,
+                                     &kOwnKernelLayout,
+                                     &kOwnModelLayout,
+                                     &kAiconfiguratorLayout,
+                                     &kVidurLayout,
+                                     &kOwnModelKernelsLayout,
+                                     &kOwnPairsLayout,
+                                     &kOwnDeviceLayout,
+                                     &kRocmLayout,
+                                     &kPipeWeaveLayout};
 
 void read_csv(const fs::path& path, Collector& collector) {
   const std::string text = read_text(path);
@@ -109,6 +128,12 @@ void Collector::start_source(const std::string& path) {
   set_.sources.push_back(path);
 }
 
+void Collector::add_collective(const CsvTable& table, CollectiveMeasurement measurement) {
+  if (!(measurement.measured_s > 0)) return skip(table.where, "a measured time is not above 0");
+  measurement.source = source_;
+  set_.collectives.push_back(std::move(measurement));
+}
+
 void Collector::add_model(ModelMeasurement measurement) {
   measurement.model = printable(measurement.model);
   measurement.option = shown_name(measurement.option);
@@ -136,6 +161,7 @@ void Collector::add_kernel(const CsvRow& row, std::string_view op, DType dtype,
                           .measured_s = facts.seconds,
                           .protocol = facts.protocol,
                           .tile = facts.tile,
+                          .algorithm = std::move(facts.algorithm),
                           .source = source_});
 }
 
@@ -157,6 +183,7 @@ MeasurementSet read_measurements(const fs::path& path) {
   Collector collector(set);
   if (!fs::is_directory(path, code)) {
     read_one(path, collector);
+    remove_call_drift(set);
     return set;
   }
   std::vector<fs::path> files;
@@ -171,6 +198,7 @@ MeasurementSet read_measurements(const fs::path& path) {
   }
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) read_one(file, collector);
+  remove_call_drift(set);
   return set;
 }
 

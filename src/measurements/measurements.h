@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/collective.h"
 #include "ops/kernel.h"
 #include "predict/conditions.h"
 #include "predict/tile.h"
@@ -14,6 +15,9 @@ namespace tilecast {
 /// How a time was measured.
 enum class Protocol : uint8_t {
   kSingleCall,  ///< one call on an idle device: includes the host's call overhead
+  /// The same, where the overhead grows with each call of a file (call_drift.h). No row that
+  /// `read_measurements` returns has it.
+  kSlowingCall,
   kBackToBack,  ///< consecutive launches: the time of the kernel alone
 };
 
@@ -26,6 +30,7 @@ struct KernelMeasurement {
   double measured_s = 0;
   Protocol protocol = Protocol::kSingleCall;
   std::optional<Tile> tile;  ///< from the profiled kernel's name
+  std::string algorithm;     ///< of a convolution, from the names of its kernels; "": not known
   size_t source = 0;         ///< index into MeasurementSet::sources
 };
 
@@ -48,12 +53,30 @@ struct ModelMeasurement {
   std::string source;
 };
 
+/// One measured collective operation.
+struct CollectiveMeasurement {
+  std::string gpu;      ///< as spelled in the source
+  std::string cluster;  ///< id of a bundled cluster; "": a node of this GPU
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int64_t bytes = 0;  ///< as collective_time counts them
+  DType dtype = DType::kBf16;
+  CommGroup group;
+  Software software = Software::kPyTorch;
+  std::optional<ExpertExchange> exchange;  ///< of DeepEP's kernels, in place of `bytes`
+  bool host_paced = false;                 ///< launched by the host: small sizes hold its jitter
+  double measured_s = 0;
+  size_t source = 0;  ///< index into MeasurementSet::sources
+};
+
 struct MeasurementSet {
   std::vector<std::string> sources;  ///< files
   std::vector<KernelMeasurement> kernels;
+  std::vector<CollectiveMeasurement> collectives;
   std::vector<ModelMeasurement> models;
   /// Measurements that cannot be used, with the reason.
   std::vector<std::string> unmatched;
+  /// What was changed in measurements, and why.
+  std::vector<std::string> changes;
 };
 
 /// Reads a file, or all files of a folder in the order of their paths. Known layouts: Tilecast's

@@ -24,12 +24,31 @@ constexpr NeusightOp kNeusightOps[] = {
     {"relu", "relu"},       {"gelu", "gelu"},       {"tanh", "tanh"},       {"conv", "conv2d"},
 };
 
+/// The algorithm of a convolution, by the kernels that cuDNN launched for it.
+std::string algorithm_of(const std::string& kernels) {
+  struct Mark {
+    std::string_view in_name, algorithm;
+  };
+  constexpr Mark kMarks[] = {{"winograd_nonfused", "Winograd in steps"},
+                             {"winograd", "Winograd"},
+                             {"fft", "FFT"},
+                             {"gcgemm", "FFT"},
+                             {"explicit_convolve", "explicit product"},
+                             {"conv", "implicit product"},
+                             {"scudnn", "implicit product"}};
+  for (const Mark& mark : kMarks) {
+    if (kernels.find(mark.in_name) != std::string::npos) return std::string(mark.algorithm);
+  }
+  return "";
+}
+
 void read_neusight(const CsvTable& table, Collector& collector) {
   const size_t name = table.require_column("OPName");
   const size_t latency = table.require_column("Latency");
   const size_t device = table.require_column("Device");
   const size_t b = table.require_column("B");
   const std::optional<size_t> kernel_name = table.column("Kernel Name");
+  const std::optional<size_t> kernels = table.column("Kernels");
   const auto m = table.column("M"), n = table.column("N"), k = table.column("K"),
              h = table.column("H");
   for (size_t r = 0; r < table.rows.size(); ++r) {
@@ -41,7 +60,9 @@ void read_neusight(const CsvTable& table, Collector& collector) {
       continue;
     }
     SizeList sizes;
-    std::optional<Tile> tile;
+    RowFacts facts{.gpu = table.rows[r][device],
+                   .seconds = table.number(r, latency) * 1e-3,
+                   .protocol = Protocol::kSingleCall};
     if (found == "bmm" || found == "linear") {
       if (!m || !n || !k)
         throw Error(ErrorKind::kInput, table.where + ": columns M, N, K are missing");
@@ -50,7 +71,7 @@ void read_neusight(const CsvTable& table, Collector& collector) {
                {"m", table.integer(r, *m)},
                {"n", table.integer(r, *k)},
                {"k", table.integer(r, *n)}};
-      if (kernel_name) tile = tile_in_name(table.rows[r][*kernel_name]);
+      if (kernel_name) facts.tile = tile_in_name(table.rows[r][*kernel_name]);
     } else if (found == "conv") {
       const auto at = [&](std::string_view column) {
         return table.integer(r, table.require_column(column));
@@ -63,13 +84,13 @@ void read_neusight(const CsvTable& table, Collector& collector) {
       sizes = {{"batch", at("B")},           {"out_channels", at("Output_Channel")},
                {"height", at("Input_Size")}, {"in_channels", at("Input_Channel")},
                {"window_height", window},    {"stride", at("Stride")}};
+      facts.protocol = Protocol::kSlowingCall;
+      if (kernels) facts.algorithm = algorithm_of(table.rows[r][*kernels]);
     } else {
       if (!h) throw Error(ErrorKind::kInput, table.where + ": column H is missing");
       sizes = {{"rows", table.integer(r, b)}, {"columns", table.integer(r, *h)}};
     }
-    collector.add_kernel(
-        {table, r}, op->op, DType::kFp32, sizes,
-        {table.rows[r][device], table.number(r, latency) * 1e-3, Protocol::kSingleCall, tile});
+    collector.add_kernel({table, r}, op->op, DType::kFp32, sizes, std::move(facts));
   }
 }
 

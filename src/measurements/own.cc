@@ -108,7 +108,10 @@ void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
   if (row.text("protocol") == "single_call") facts.protocol = Protocol::kSingleCall;
   facts.tile = tile_in_name(row.text("kernel_name"));
   if (row.text("l2") == "warm") facts.caches = Caches::kWarm;
-  const SizeList sizes = sizes_of(row, op_def(*find_op(op)));
+  SizeList sizes = sizes_of(row, op_def(*find_op(op)));
+  // The kit stores images by pixel.
+  if (row.text("op").starts_with("conv_") && row.text("channels_last").empty())
+    sizes.push_back({"channels_last", 1});
   if (row.text("op") == "transpose") facts.label = "transpose";
   // Rows with a warm cache are counted separately.
   if (facts.caches == Caches::kWarm) facts.label_note = " (warm L2)";

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/checked.h"
+#include "base/rng.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
 
@@ -12,6 +15,7 @@ namespace {
 // conv2d: x [b, c, h, w] with weight [o, c / groups, kh, kw] and bias [o].
 struct Sizes {
   int64_t batch, in, height, width, out, kernel_h, kernel_w, groups, out_h, out_w;
+  int64_t stride, channels_last;
 };
 
 Sizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
@@ -42,7 +46,9 @@ Sizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
           w.shape[3],
           groups,
           output(x.shape[2], w.shape[2]),
-          output(x.shape[3], w.shape[3])};
+          output(x.shape[3], w.shape[3]),
+          stride,
+          context.integer("channels_last")};
 }
 
 std::vector<TensorSpec> infer_conv2d(const OpContext& context) {
@@ -50,7 +56,8 @@ std::vector<TensorSpec> infer_conv2d(const OpContext& context) {
   return {{.shape = {s.batch, s.out, s.out_h, s.out_w}, .dtype = context.input(0).dtype}};
 }
 
-/// Winograd and FFT algorithms, which need fewer FLOPs, are not modelled.
+/// FLOPs are those of the definition. Libraries may run an algorithm with fewer, which the cost
+/// model chooses (predict/law_convolution.cc).
 Kernel conv_kernel(const Sizes& s, DType dtype, Convolution::Pass pass) {
   Kernel kernel{.shape = Convolution{.batch = s.batch,
                                      .in_channels = s.in,
@@ -60,6 +67,8 @@ Kernel conv_kernel(const Sizes& s, DType dtype, Convolution::Pass pass) {
                                      .window_height = s.kernel_h,
                                      .window_width = s.kernel_w,
                                      .groups = s.groups,
+                                     .stride = s.stride,
+                                     .channels_last = s.channels_last,
                                      .pass = pass},
                 .dtype = dtype};
   const Gemm gemm = gemm_of(kernel);
@@ -67,10 +76,24 @@ Kernel conv_kernel(const Sizes& s, DType dtype, Convolution::Pass pass) {
   return kernel;
 }
 
+/// Bytes of an input that no window covers: lines between the windows, and pixels between them
+/// where each is stored in one piece.
+int64_t skipped_bytes(const Sizes& s, const Tensor& x) {
+  const auto skipped = [&](int64_t size, int64_t window) {
+    const int64_t gap = std::max<int64_t>(0, s.stride - window);
+    return size == 1 ? 0 : size / s.stride * gap;
+  };
+  const int64_t lines = s.height - skipped(s.height, s.kernel_h);
+  const int64_t pixels = s.width - (s.channels_last != 0 ? skipped(s.width, s.kernel_w) : 0);
+  const int64_t bytes = tensor_bytes(x);
+  return bytes - bytes / (s.height * s.width) * lines * pixels;
+}
+
 void work_conv2d(const OpContext& context, std::vector<Kernel>& kernels) {
-  Kernel kernel = conv_kernel(conv_sizes(context, context.input(0), context.input(1)),
-                              context.output(0).dtype, Convolution::Pass::kForward);
+  const Sizes sizes = conv_sizes(context, context.input(0), context.input(1));
+  Kernel kernel = conv_kernel(sizes, context.output(0).dtype, Convolution::Pass::kForward);
   add_traffic(kernel, context);
+  kernel.read_bytes -= skipped_bytes(sizes, context.input(0));
   kernels.push_back(kernel);
 }
 
@@ -100,11 +123,12 @@ std::vector<TensorSpec> infer_weight_backward(const OpContext& context) {
 void work_conv_backward(const OpContext& context, std::vector<Kernel>& kernels) {
   using Pass = Convolution::Pass;
   const bool of_weight = op_def(context.node.op).name == "conv2d_weight_backward";
-  Kernel kernel =
-      conv_kernel(conv_sizes(context, context.input(1), context.input(2)), context.output(0).dtype,
-                  of_weight ? Pass::kWeightGradient : Pass::kInputGradient);
+  const Sizes sizes = conv_sizes(context, context.input(1), context.input(2));
+  Kernel kernel = conv_kernel(sizes, context.output(0).dtype,
+                              of_weight ? Pass::kWeightGradient : Pass::kInputGradient);
   kernel.read_bytes =
       checked_add(tensor_bytes(context.input(0)), tensor_bytes(context.input(of_weight ? 1 : 2)));
+  if (of_weight) kernel.read_bytes -= skipped_bytes(sizes, context.input(1));
   kernel.write_bytes = tensor_bytes(context.output(0));
   kernels.push_back(kernel);
 }
@@ -167,10 +191,22 @@ void backward_upsample(GradientBuilder& g, const Node& node) {
 }
 
 std::vector<SizeDef> conv_sizes_by_name() {
-  return {{.name = "batch", .doc = "images"},
-          {.name = "in_channels", .doc = "of the images", .other_names = {"k", "channels"}},
-          {.name = "out_channels", .doc = "of the result", .other_names = {"m", "filters"}},
-          {.name = "height", .doc = "rows of an image", .other_names = {"n"}},
+  return {{.name = "batch", .doc = "images", .drawn_bits = 6, .grows = true},
+          {.name = "in_channels",
+           .doc = "of the images",
+           .other_names = {"k", "channels"},
+           .drawn_bits = 9,
+           .grows = true},
+          {.name = "out_channels",
+           .doc = "of the result",
+           .other_names = {"m", "filters"},
+           .drawn_bits = 9,
+           .grows = true},
+          {.name = "height",
+           .doc = "rows of an image",
+           .other_names = {"n"},
+           .drawn_bits = 7,
+           .grows = true},
           {.name = "width",
            .doc = "columns of an image",
            .default_value = std::nullopt,
@@ -190,7 +226,14 @@ std::vector<SizeDef> conv_sizes_by_name() {
            .default_value = std::nullopt,
            .default_rule = "half of window_height",
            .min = 0},
-          {.name = "groups", .doc = "of channels"}};
+          {.name = "groups", .doc = "of channels"},
+          switch_size("channels_last", "images are stored as [b, h, w, c]")};
+}
+
+void draw_window(Rng& rng, SizeList& sizes) {
+  sizes.push_back({"window_height", static_cast<int64_t>(1 + 2 * rng.below(4))});
+  sizes.push_back({"stride", static_cast<int64_t>(1 + rng.below(2))});
+  sizes.push_back({"channels_last", static_cast<int64_t>(rng.below(2))});
 }
 
 Operands conv_operands(GraphBuilder& b, const GivenSizes& s) {
@@ -203,7 +246,8 @@ Operands conv_operands(GraphBuilder& b, const GivenSizes& s) {
   return {{b.input("x", image, s.dtype()), b.input("w", weight, s.dtype())},
           {{"stride", s["stride"]},
            {"padding", s.value_or("padding", window / 2)},
-           {"groups", groups}}};
+           {"groups", groups},
+           {"channels_last", s["channels_last"]}}};
 }
 
 /// The operands of the forward pass and the gradient of its output.
@@ -238,7 +282,8 @@ std::vector<OpDef> convolution_ops() {
   const std::vector<AttributeDef> conv = {
       {.name = "stride", .doc = "in both directions", .default_value = int64_t{1}, .min = 1},
       {.name = "padding", .doc = "on all sides", .default_value = int64_t{0}},
-      {.name = "groups", .doc = "of channels", .default_value = int64_t{1}, .min = 1}};
+      {.name = "groups", .doc = "of channels", .default_value = int64_t{1}, .min = 1},
+      flag_attribute("channels_last", "1: images are stored as [b, h, w, c]")};
   const AttributeDef groups = count_attribute("groups", "of channels");
   return {
       {.name = "conv2d",
@@ -254,6 +299,7 @@ std::vector<OpDef> convolution_ops() {
        .autocast = AutocastClass::kLowPrecision,
        .sizes = conv_sizes_by_name(),
        .operands = conv_operands,
+       .random_sizes = RandomSizes{.draw = draw_window},
        .example = "x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] b: fp32[32] {padding=1}"},
       {.name = "conv2d_input_backward",
        .doc = "gradient of a convolution's input, from dy, x and the weight",
@@ -266,6 +312,7 @@ std::vector<OpDef> convolution_ops() {
        .work = work_conv_backward,
        .sizes = conv_sizes_by_name(),
        .operands = conv_backward_operands,
+       .random_sizes = RandomSizes{.draw = draw_window},
        .example =
            "dy: fp32[2, 32, 32, 32] x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] {padding=1}"},
       {.name = "conv2d_weight_backward",
@@ -279,6 +326,7 @@ std::vector<OpDef> convolution_ops() {
        .work = work_conv_backward,
        .sizes = conv_sizes_by_name(),
        .operands = conv_backward_operands,
+       .random_sizes = RandomSizes{.draw = draw_window},
        .example =
            "dy: fp32[2, 32, 32, 32] x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] {padding=1}"},
       {.name = "group_norm",

@@ -1,5 +1,7 @@
 #include "ops/gradient.h"
 
+#include <algorithm>
+
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -106,6 +108,18 @@ void GradientBuilder::accumulate(TensorId weight, TensorId gradient) {
 TensorId GradientBuilder::reduce_to(TensorId gradient, TensorId like) {
   if (element_count(tensor(gradient).shape) == element_count(tensor(like).shape)) return gradient;
   return op("reduce_sum", {gradient}, {{"shape", tensor(like).shape}});
+}
+
+TensorId GradientBuilder::kept(TensorId id) {
+  if (tensor(id).kind == TensorKind::kWeight) return id;
+  const auto makes = [id](const Node& node) {
+    return std::find(node.outputs.begin(), node.outputs.end(), id) != node.outputs.end();
+  };
+  const auto maker = std::find_if(graph_.nodes.rbegin(), graph_.nodes.rend(), makes);
+  if (maker == graph_.nodes.rend() || !op_def(maker->op).recomputed_in_backward) return id;
+  // A copy: adding a node may move it.
+  const Node node = *maker;
+  return builder_.op(op_def(node.op).name, node.inputs, node.name, node.attributes);
 }
 
 TensorId GradientBuilder::dense(TensorId gradient) {

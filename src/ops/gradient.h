@@ -40,6 +40,9 @@ class GradientBuilder {
   void accumulate(TensorId weight, TensorId gradient);
   /// Sums a gradient over broadcast dimensions, to the shape of `like`.
   TensorId reduce_to(TensorId gradient, TensorId like);
+  /// An operand of the forward pass: the tensor itself, or its value computed again if autograd
+  /// does not keep it.
+  TensorId kept(TensorId id);
   /// Copies the gradient if its memory layout is not dense, as reshape does.
   TensorId dense(TensorId gradient);
 

@@ -63,6 +63,9 @@ struct Convolution {
   int64_t window_height = 1;
   int64_t window_width = 1;
   int64_t groups = 1;
+  int64_t stride = 1;         ///< the largest of all directions
+  int64_t dilation = 1;       ///< the largest of all directions
+  int64_t channels_last = 0;  ///< 1: stored as [b, h, w, c]; 0: as [b, c, h, w]
   Pass pass = Pass::kForward;
 
   static constexpr std::string_view kName = "convolution";
@@ -77,7 +80,10 @@ struct Convolution {
                       SizeOf<C>{"out_width", &C::out_width},
                       SizeOf<C>{"window_height", &C::window_height},
                       SizeOf<C>{"window_width", &C::window_width},
-                      SizeOf<C>{"groups", &C::groups}};
+                      SizeOf<C>{"groups", &C::groups},
+                      SizeOf<C>{"stride", &C::stride},
+                      SizeOf<C>{"dilation", &C::dilation},
+                      SizeOf<C>{"channels_last", &C::channels_last}};
   }
   bool operator==(const Convolution&) const = default;
 };
@@ -264,7 +270,7 @@ struct Kernel {
 Gemm gemm_of(const Kernel& kernel);
 
 /// The largest number of sizes of a type.
-inline constexpr size_t kMaxSizes = 8;
+inline constexpr size_t kMaxSizes = 11;
 
 /// The names of a kernel type and of its sizes.
 struct KernelTypeInfo {

@@ -78,6 +78,8 @@ struct OpDef {
   void (*work)(const OpContext&, std::vector<Kernel>&) = nullptr;
   /// Appends the nodes that autograd runs; null: no gradient.
   void (*backward)(GradientBuilder&, const Node&) = nullptr;
+  /// Backward computes the outputs again instead of keeping them.
+  bool recomputed_in_backward = false;
   /// FLOPs per output element of a pointwise operator; nullopt for others. Pointwise operators can
   /// be fused.
   std::optional<int64_t> pointwise_flops;

@@ -11,6 +11,10 @@
 
 namespace tilecast {
 
+/// Finds modules that a file spells out as operators (norms, activations, attention, linear layers
+/// with a bias), and replaces them. Nodes that no output depends on are left out.
+Graph recognize(const Graph& graph);
+
 /// Replaces modules by the operators that eager PyTorch launches.
 Graph decompose(Graph modules, const EagerForm& form);
 
@@ -59,6 +63,12 @@ using SchemeOf = std::function<QuantScheme(std::string_view node)>;
 /// Quantizes the weights of linear layers and experts, for inference. The output layer and
 /// embedding tables are not quantized, as in common checkpoints.
 void quantize_linears(Graph& graph, const SchemeOf& scheme_of);
+
+/// Quantizes the frozen weights of linear layers, for the training of adapters beside them (QLoRA,
+/// Dettmers et al. 2023). As bitsandbytes runs it (autograd/_functions.py, MatMul4Bit), a kernel
+/// writes the weight in the dtype of the activations before each product, in forward and in
+/// backward. Experts, the output layer and embedding tables are not quantized.
+void quantize_frozen(Graph& graph, const SchemeOf& scheme_of);
 
 /// Sets `Tensor::stored_bytes` of the weights of quantized layers, and of their scales, to what a
 /// checkpoint stores. The work of kernels stays that of the scheme.

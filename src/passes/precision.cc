@@ -124,27 +124,68 @@ void autocast(Graph& graph, DType low_precision) {
   throw Error(ErrorKind::kInternal, "autocast: the dtypes of a repeated part do not settle");
 }
 
-void quantize_linears(Graph& graph, const SchemeOf& scheme_of) {
-  std::vector<int> uses(graph.tensors.size(), 0);
-  for (const Node& node : graph.nodes) {
-    for (TensorId id : node.inputs) uses[static_cast<size_t>(id)] += 1;
+namespace {
+
+/// Which nodes of a graph have weights that can be quantized.
+class Quantizable {
+ public:
+  explicit Quantizable(const Graph& graph) : graph_(graph), uses_(graph.tensors.size(), 0) {
+    for (const Node& node : graph.nodes) {
+      for (TensorId id : node.inputs) uses_[static_cast<size_t>(id)] += 1;
+    }
   }
-  const auto own_weight = [&](TensorId id) {
-    return graph.tensor(id).kind == TensorKind::kWeight && uses[static_cast<size_t>(id)] == 1;
-  };
-  const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+
+  bool operator()(const Node& node) const {
     const bool is_output = std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId id) {
-      return std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
+      return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end();
     });
     const OpDef& op = op_def(node.op);
-    const bool stores =
-        op.quantization && !is_output && !is_quantized(node) &&
-        std::all_of(op.quantization->weights.begin(), op.quantization->weights.end(),
-                    [&](size_t i) { return own_weight(node.inputs[i]); });
-    const QuantScheme scheme = stores ? scheme_of(node.name) : QuantScheme::kNone;
+    return op.quantization && !is_output && !is_quantized(node) &&
+           std::all_of(op.quantization->weights.begin(), op.quantization->weights.end(),
+                       [&](size_t i) { return own_weight(node.inputs[i]); });
+  }
+
+ private:
+  bool own_weight(TensorId id) const {
+    return graph_.tensor(id).kind == TensorKind::kWeight && uses_[static_cast<size_t>(id)] == 1;
+  }
+
+  const Graph& graph_;
+  std::vector<int> uses_;
+};
+
+}  // namespace
+
+void quantize_linears(Graph& graph, const SchemeOf& scheme_of) {
+  const Quantizable quantizable(graph);
+  const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+    const OpDef& op = op_def(node.op);
+    const QuantScheme scheme = quantizable(node) ? scheme_of(node.name) : QuantScheme::kNone;
     return scheme == QuantScheme::kNone
                ? b.add(op.name, std::move(inputs), node.name, node.attributes)
                : op.quantization->rewrite(b, node, std::move(inputs), scheme);
+  };
+  graph = Rewriter(graph, rule).run();
+  validate_if_debug(graph);
+}
+
+void quantize_frozen(Graph& graph, const SchemeOf& scheme_of) {
+  static const OpId linear = require_op("linear");
+  const Quantizable quantizable(graph);
+  const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+    const bool stores =
+        node.op == linear && quantizable(node) && graph.tensor(node.inputs[1]).frozen;
+    const QuantScheme scheme = stores ? scheme_of(node.name) : QuantScheme::kNone;
+    if (scheme != QuantScheme::kNone) {
+      Tensor& weight = b.graph().tensor(inputs[1]);
+      const DType dtype = weight.dtype;
+      weight.dtype = scheme_info(scheme).weight_dtype;
+      const TensorId scales =
+          b.scales(weight.name, scheme, element_count(weight.shape), weight.segment);
+      inputs[1] = b.op("dequantize_weight", {inputs[1], scales}, node.name + ".dequantize",
+                       {{"scheme", scheme}, {"dtype", dtype}});
+    }
+    return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
   };
   graph = Rewriter(graph, rule).run();
   validate_if_debug(graph);

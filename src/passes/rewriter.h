@@ -12,7 +12,8 @@ namespace tilecast {
 /// Rewrites a graph node by node; the dtypes of outputs follow from the new inputs.
 class Rewriter {
  public:
-  /// Adds the replacement of a node, given its inputs in the new graph. Returns its outputs.
+  /// Adds the replacement of a node, given its inputs in the new graph. Returns its outputs; -1 for
+  /// one that nothing reads.
   using Rule =
       std::function<std::vector<TensorId>(GraphBuilder&, const Node&, std::vector<TensorId>)>;
 
@@ -24,6 +25,11 @@ class Rewriter {
       : from_(from), rule_(std::move(rule)), before_(std::move(before)), b_(to_) {
     now_.assign(from.tensors.size(), -1);
   }
+
+  /// For a rule that needs the rewriter itself.
+  void set_rule(Rule rule) { rule_ = std::move(rule); }
+  /// By tensor of the old graph, the tensor of the new one; -1: not there yet, or left out.
+  const std::vector<TensorId>& now() const { return now_; }
 
   Graph run() {
     to_.name = from_.name;
@@ -65,6 +71,7 @@ class Rewriter {
     const std::vector<TensorId> outputs = rule_(b_, node, std::move(inputs));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       now_[static_cast<size_t>(node.outputs[i])] = outputs[i];
+      if (outputs[i] < 0) continue;  // left out
       to_.tensor(outputs[i]).held = from_.tensor(node.outputs[i]).held;
     }
   }

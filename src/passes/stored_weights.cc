@@ -30,18 +30,22 @@ class Storing {
   Storing(Graph& graph, const StorageTable& table) : graph_(graph), table_(table) {}
 
   void run() {
-    static const OpId linear = require_op("quantized_linear"), experts = require_op("experts");
+    static const OpId linear = require_op("quantized_linear"), experts = require_op("experts"),
+                      dequantize = require_op("dequantize_weight");
     for (const Node& node : graph_.nodes) {
       const AttributeValue* scheme = node.find_attribute("scheme");
-      if (scheme == nullptr || (node.op != linear && node.op != experts)) continue;
+      if (scheme == nullptr || (node.op != linear && node.op != experts && node.op != dequantize))
+        continue;
       const auto found = table_.find(std::get<QuantScheme>(*scheme));
       if (found == table_.end()) continue;
-      if (node.op == linear) {
-        const Shape& weight = graph_.tensor(node.inputs[1]).shape;
-        set(node.inputs[1], bytes_of(found->second, weight, merged_matrices(node.name)));
-        set(node.inputs[2], 0);
-      } else {
+      if (node.op == experts) {
         store_experts(node, found->second);
+      } else {
+        // The weight is followed by its scales.
+        const size_t weight = node.op == linear ? 1 : 0;
+        const TensorId id = node.inputs[weight];
+        set(id, bytes_of(found->second, graph_.tensor(id).shape, merged_matrices(node.name)));
+        set(node.inputs[weight + 1], 0);
       }
     }
   }

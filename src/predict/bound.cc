@@ -31,13 +31,25 @@ double matrix_peak_of(const Kernel& kernel, const Device& device) {
 
 /// Everything but matrix products runs on the vector lanes; types that they lack are computed in
 /// FP32. Kernels of linear recurrences compute chunks of several tokens as matrix products.
-double compute_s(const Kernel& kernel, const Device& device) {
+double compute_s(const Kernel& kernel, double flops, const Device& device) {
   double peak = kernel.uses_matrix_units() ? matrix_peak_of(kernel, device)
                                            : std::max(device.gpu().vector_peak(kernel.dtype),
                                                       device.gpu().vector_peak(DType::kFp32));
   const Scan* scan = kernel.as<Scan>();
   if (scan != nullptr && scan->tokens > 1) peak = std::max(peak, device.matmul_peak(kernel.dtype));
-  return static_cast<double>(kernel.flops) / peak;
+  return flops / peak;
+}
+
+/// The FLOPs of the algorithm that needs the fewest. Winograd's F(4x4, 3x3) has 36 products for 16
+/// pixels, FFTs have no fewer, and both are run in FP32 and without strides only.
+double fewest_flops(const Kernel& kernel) {
+  constexpr double kProductsOfPixel = 36.0 / 16;
+  const auto flops = static_cast<double>(kernel.flops);
+  const Convolution* c = kernel.as<Convolution>();
+  if (c == nullptr || kernel.compute_dtype() != DType::kFp32 || c->stride != 1 || c->groups != 1)
+    return flops;
+  const auto taps = static_cast<double>(c->window_height * c->window_width);
+  return flops * std::min(1.0, kProductsOfPixel / taps);
 }
 
 double tiles_of(const Gemm& gemm, Tile tile) {
@@ -87,13 +99,13 @@ Bound physical_bound(const Kernel& kernel, const Device& device, Caches caches) 
   const double beyond = caches == Caches::kCold
                             ? bytes
                             : std::max(0.0, bytes - static_cast<double>(device.gpu().l2_bytes));
-  return {.compute_s = compute_s(kernel, device),
+  return {.compute_s = compute_s(kernel, fewest_flops(kernel), device),
           .memory_s =
               std::max(beyond / device.memory_bytes_per_s, bytes / device.gpu().l2_bytes_per_s())};
 }
 
 Bound roofline_bound(const Kernel& kernel, const Device& device) {
-  return {.compute_s = compute_s(kernel, device),
+  return {.compute_s = compute_s(kernel, static_cast<double>(kernel.flops), device),
           .memory_s = static_cast<double>(kernel.bytes()) / device.memory_bytes_per_s};
 }
 

@@ -28,7 +28,7 @@ std::array<CostModel, kNetCount + 2> table(std::index_sequence<kKinds...>) {
                     [](const Kernel& kernel, const Device&, const Weights&) {
                       return kernel.is<Collective>();
                     },
-                    estimate_all_reduce},
+                    estimate_collectives},
           CostModel{kRoofline, [](const Kernel&, const Device&, const Weights&) { return true; },
                     estimate_unlearned}};
 }

@@ -36,6 +36,8 @@ bool converts_weights(const Kernel& kernel);
 LawTime single_precision_law(const Kernel&, const Chip&, const Conditions&);
 /// Matrix products in all other types.
 LawTime low_precision_law(const Kernel&, const Chip&, const Conditions&);
+/// Convolutions and their gradients.
+LawTime convolution_law(const Kernel&, const Chip&, const Conditions&);
 /// Fused attention of prompts and encoders.
 LawTime prefill_law(const Kernel&, const Chip&, const Conditions&);
 /// Fused attention of one query per sequence.

@@ -115,7 +115,8 @@ TEST(Laws, GrowWithWork) {
   EXPECT_EQ(drawn.size(), kNetCount);
   for (const char* what : {"linear m", "linear n", "linear k", "matmul batch", "attention batch",
                            "cached_attention keys", "experts tokens", "softmax rows", "add rows",
-                           "linear_scan tokens", "causal_conv1d tokens"})
+                           "linear_scan tokens", "causal_conv1d tokens", "conv2d batch",
+                           "conv2d in_channels", "conv2d_weight_backward out_channels"})
     EXPECT_GT(grows[what], 0u) << what;
 }
 
@@ -204,7 +205,7 @@ TEST(Laws, FallWithABetterDataSheet) {
     EXPECT_GT(falls["bandwidth"][kind], 0u) << net_name(kind);
   }
   for (const NetKind kind : {NetKind::kMatmul, NetKind::kTensorMatmul, NetKind::kAttention,
-                             NetKind::kDecodeAttention, NetKind::kExperts}) {
+                             NetKind::kDecodeAttention, NetKind::kExperts, NetKind::kConvolution}) {
     EXPECT_GT(falls["clock"][kind], 0u) << net_name(kind);
     EXPECT_GT(falls["SMs"][kind], 0u) << net_name(kind);
   }

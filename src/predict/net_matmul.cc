@@ -76,7 +76,7 @@ NetDef matmul_net() {
   return {
       .name = "matmul",
       .covers =
-          [](const Kernel& kernel) { return kernel.is_product() && is_single_precision(kernel); },
+          [](const Kernel& kernel) { return kernel.is<Gemm>() && is_single_precision(kernel); },
       .law = single_precision_law,
       .features = Single::names(),
       .make = [](const Kernel& kernel) { return Single::values(Inputs{kernel, gemm_of(kernel)}); }};
@@ -86,7 +86,7 @@ NetDef tensor_matmul_net() {
   return {
       .name = "tensor_matmul",
       .covers =
-          [](const Kernel& kernel) { return kernel.is_product() && !is_single_precision(kernel); },
+          [](const Kernel& kernel) { return kernel.is<Gemm>() && !is_single_precision(kernel); },
       .law = low_precision_law,
       .cold = true,
       .features = LowPrecision::names(),

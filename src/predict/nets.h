@@ -27,9 +27,10 @@ enum class NetKind : uint8_t {
   kDecodeAttention,
   kExperts,
   kScan,
-  kScanStep
+  kScanStep,
+  kConvolution
 };
-inline constexpr size_t kNetCount = 11;
+inline constexpr size_t kNetCount = 12;
 
 /// Most features that any kind has.
 inline constexpr size_t kMaxFeatures = 32;
@@ -111,6 +112,7 @@ std::optional<NetKind> find_net(const Kernel& kernel);
 NetKind net_of(const Kernel& kernel);
 
 // The kinds, one file for each that has its own features.
+NetDef convolution_net();
 NetDef matmul_net();
 NetDef tensor_matmul_net();
 NetDef elementwise_net();

@@ -49,7 +49,7 @@ class RooflinePredictor : public Predictor {
     const Device& running = running_device(device, conditions, store);
     for (size_t i = 0; i < kernels.size(); ++i) {
       if (kernels[i].is<Collective>()) {
-        times[i].seconds = all_reduce_s(kernels[i], running);
+        times[i].seconds = collective_time_of(kernels[i], running, conditions).seconds;
         times[i].low_s = times[i].high_s = times[i].seconds;
         times[i].limit = Limit::kNetwork;
       } else {

@@ -24,6 +24,11 @@ std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kern
       warnings.push_back(fmt::format(
           "the weights have no model for {} {}: its time is the roofline of the data sheet", k.op,
           k.dtype));
+    else if (k.extrapolated_feature == "links")
+      warnings.push_back(
+          fmt::format("{} {} {} is extrapolated: no collective was measured on links "
+                      "of this kind, or on as many ranks",
+                      k.op, k.dtype, sizes_text(k.shape)));
     else if (k.extrapolated_feature == "architecture" || k.extrapolated_feature == "vendor")
       warnings.push_back(fmt::format("{} {} {} is extrapolated: no GPU of this {} was measured",
                                      k.op, k.dtype, sizes_text(k.shape), k.extrapolated_feature));

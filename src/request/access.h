@@ -100,6 +100,17 @@ OptionAccess field() {
   return access;
 }
 
+/// Access to sizes by name, "seq=128,past=0".
+template <auto Field>
+OptionAccess named_sizes() {
+  OptionAccess access = field<Field>();
+  access.set = [](Request& request, const OptionDef&, const std::string& text) {
+    parse_dims(text);
+    Field(request) = text;
+  };
+  return access;
+}
+
 /// Access to a length in two fields: "800", or "800:1000" for a server. Setting it makes the
 /// request one for text generation.
 template <auto Low, auto High>

@@ -58,4 +58,32 @@ std::string number_text(int64_t value) { return std::to_string(value); }
 
 std::string number_text(double value) { return fmt::format("{}", value); }
 
+std::vector<std::pair<std::string, int64_t>> parse_dims(const std::string& text) {
+  std::vector<std::pair<std::string, int64_t>> dims;
+  if (text.empty()) return dims;
+  for (const std::string& part : split(text, ',')) {
+    // Names may be expressions: the last '=' divides.
+    const size_t equals = part.rfind('=');
+    const std::string name = part.substr(0, equals);
+    int64_t size = 0;
+    bool valid = equals != std::string::npos && !name.empty();
+    if (valid) {
+      const char* end = part.data() + part.size();
+      const auto [last, code] = std::from_chars(part.data() + equals + 1, end, size);
+      constexpr int64_t kLargest = int64_t{1} << 31;  // as the range of other options
+      valid = code == std::errc() && last == end && size >= 0 && size <= kLargest;
+    }
+    if (!valid)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("`dim`: expected NAME=N with a size from 0 to 2147483648, found '{}'",
+                              shown_name(part)));
+    for (const auto& [other, value] : dims) {
+      if (other == name)
+        throw Error(ErrorKind::kInput, fmt::format("`dim`: '{}' is given twice", shown_name(name)));
+    }
+    dims.emplace_back(name, size);
+  }
+  return dims;
+}
+
 }  // namespace tilecast

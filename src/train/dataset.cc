@@ -12,10 +12,10 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "devices/registry.h"
+#include "measurements/call_excess.h"
 #include "predict/learned.h"
 #include "predict/residual.h"
 #include "tilecast/error.h"
-#include "train/call_excess.h"
 
 namespace tilecast {
 namespace {
@@ -43,22 +43,26 @@ class Preparer {
   TrainingData run(const std::vector<MeasurementSet>& sets) {
     for (const MeasurementSet& set : sets) {
       for (const std::string& line : set.unmatched) data_.report.push_back("left out " + line);
-      size_t convolutions = 0, others = 0;
+      data_.report.insert(data_.report.end(), set.changes.begin(), set.changes.end());
+      size_t others = 0;
       for (const KernelMeasurement& m : set.kernels) {
-        if (m.kernel.is<Convolution>()) {
-          ++convolutions;
-        } else if (!find_net(m.kernel)) {
-          ++others;
-        } else {
+        if (m.kernel.is<Convolution>()) continue;
+        if (find_net(m.kernel)) {
           take(m, set);
+        } else {
+          ++others;
         }
       }
-      if (convolutions > 0)
-        data_.report.push_back(
-            fmt::format("left out {} convolutions: they are forecast as products", convolutions));
       if (others > 0)
         data_.report.push_back(
             fmt::format("left out {} rows of kernels that have no learned model", others));
+    }
+    // A row's number decides by a draw whether it is held out. Convolutions came last to the data:
+    // taken last, they leave the draws of all others as they were.
+    for (const MeasurementSet& set : sets) {
+      for (const KernelMeasurement& m : set.kernels) {
+        if (m.kernel.is<Convolution>()) take(m, set);
+      }
     }
     for (const auto& [gpu, why] : unknown_)
       data_.report.push_back(fmt::format("left out all rows of {}: {}", shown_name(gpu), why));
@@ -113,7 +117,8 @@ class Preparer {
                     .device = *device,
                     .at_clock = clock_index(*device, m.conditions),
                     .group = it->second,
-                    .seconds = m.measured_s};
+                    .seconds = m.measured_s,
+                    .algorithm = m.algorithm};
     data_.rows.push_back(std::move(row));
   }
 

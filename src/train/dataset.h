@@ -21,7 +21,8 @@ struct TrainingRow {
   size_t group = 0;    ///< index into TrainingData::groups
   double seconds = 0;  ///< call overhead taken off
   float weight = 1;
-  bool assumed = false;  ///< `seconds` is not measured: no error is computed of the row
+  std::string algorithm;  ///< see KernelMeasurement
+  bool assumed = false;   ///< `seconds` is not measured: no error is computed of the row
 };
 
 /// Rows that share GPU, operator and file: taken on one day on one card.

@@ -113,7 +113,8 @@ void collect(const TrainingPlan& plan, NetKind kind, const Net& net, size_t devi
     const double call_s = row.seconds + group.call_overhead_s;
     // Errors are those of the measured call, its overhead included, as published ones are.
     const double error = (std::exp(found[i]) - 1) * row.seconds / call_s;
-    Summary& summary = errors[{gpu.id, group.op, std::string(precision_name(row.kernel)),
+    const std::string op = row.algorithm.empty() ? group.op : group.op + " (" + row.algorithm + ")";
+    Summary& summary = errors[{gpu.id, op, std::string(precision_name(row.kernel)),
                                std::string(software_name(row.conditions.software))}];
     summary.errors.push_back(100 * std::abs(error));
     const double roofline = roofline_bound(row.kernel, data.running(row)).seconds();

@@ -1,4 +1,4 @@
-#include "train/call_excess.h"
+#include "measurements/call_excess.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,0 +1,50 @@
+# The Python package: the module tilecast._core, linked with the library, and the files of
+# python/tilecast. In the build folder lies a package that works in place (PYTHONPATH=build/release/python).
+if(Python3_EXECUTABLE AND NOT Python_EXECUTABLE)
+  set(Python_EXECUTABLE ${Python3_EXECUTABLE})
+endif()
+find_package(Python 3.9 QUIET COMPONENTS Interpreter Development.Module)
+if(Python_FOUND AND NOT DEFINED pybind11_DIR)
+  # The one of this Python's own packages, before Debian's.
+  execute_process(COMMAND ${Python_EXECUTABLE} -m pybind11 --cmakedir OUTPUT_VARIABLE pybind11_folder
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    set(pybind11_ROOT ${pybind11_folder})
+  endif()
+endif()
+set(PYBIND11_FINDPYTHON ON)
+if(Python_FOUND)
+  find_package(pybind11 2.10 CONFIG QUIET)
+endif()
+if(NOT pybind11_FOUND)
+  if(SKBUILD)
+    message(FATAL_ERROR "The Python package needs pybind11 and the headers of Python (Debian: pybind11-dev, python3-dev)")
+  endif()
+  message(STATUS "pybind11 or the headers of Python were not found: the Python package is not built")
+  return()
+endif()
+
+pybind11_add_module(tilecast_core MODULE NO_EXTRAS python/bindings/arrow_export.cc python/bindings/arrow_import.cc
+  python/bindings/catalog.cc python/bindings/errors.cc python/bindings/kernels.cc python/bindings/llm.cc
+  python/bindings/module.cc python/bindings/options.cc python/bindings/pass.cc python/bindings/table.cc)
+target_include_directories(tilecast_core PRIVATE python)
+target_link_libraries(tilecast_core PRIVATE tilecast_many tilecast_evaluate fmt::fmt)
+# The symbols of the library are of no use to others; without them, the module is loaded faster.
+target_link_options(tilecast_core PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic)
+set_target_properties(tilecast_core PROPERTIES OUTPUT_NAME _core
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/tilecast)
+target_compile_definitions(tilecast_core PRIVATE TILECAST_VERSION="${PROJECT_VERSION}")
+
+# Beside the module, links to the package's files: a changed file needs no build.
+file(GLOB python_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/tilecast/*)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/python/tilecast)
+foreach(file IN LISTS python_files)
+  get_filename_component(name ${file} NAME)
+  if(NOT name STREQUAL "__pycache__")
+    file(CREATE_LINK ${file} ${PROJECT_BINARY_DIR}/python/tilecast/${name} SYMBOLIC)
+  endif()
+endforeach()
+
+if(SKBUILD)
+  install(TARGETS tilecast_core LIBRARY DESTINATION tilecast COMPONENT python)
+endif()

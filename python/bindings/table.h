@@ -1,0 +1,51 @@
+#pragma once
+
+// Tables of options from Python, and tables of results.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "bindings/arrow.h"
+#include "tilecast/many.h"
+
+namespace tilecast::python {
+
+/// Collects the values of one column.
+class ColumnBuilder {
+ public:
+  explicit ColumnBuilder(std::string name) { column_.name = std::move(name); }
+
+  void add(std::string_view text);
+  void add_missing() { column_.codes.push_back(OptionColumn::kNotGiven); }
+  /// The same value, or none, for the rest of `rows` rows.
+  void fill(size_t rows);
+  size_t rows() const { return column_.codes.size(); }
+  OptionColumn take() { return std::move(column_); }
+
+ private:
+  OptionColumn column_;
+  std::unordered_map<std::string, int32_t> codes_;
+};
+
+struct OptionTable {
+  std::vector<OptionColumn> columns;
+  size_t rows = 0;
+};
+
+/// Reads all of a stream of record batches. Throws Error{kUnsupported} for a type of column that no
+/// option has, Error{kInput} for what is not a table.
+OptionTable import_stream(ArrowArrayStream& stream);
+/// Reads one record batch.
+OptionTable import_batch(const ArrowSchema& schema, const ArrowArray& array);
+
+/// Makes a stream of record batches of the results.
+void export_stream(std::shared_ptr<const ForecastTable> table, ArrowArrayStream& out);
+
+/// An option's name in a table or as a keyword: `optimizer_impl` for "optimizer-impl".
+std::string option_of_keyword(std::string keyword);
+std::string keyword_of_option(std::string option);
+
+}  // namespace tilecast::python

@@ -1,0 +1,220 @@
+#include "collectives/law.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "collectives/paths.h"
+
+namespace tilecast {
+namespace {
+
+// Constants of all links and devices. Source where none is stated: aiconfigurator's nccl table
+// (A100, H100, H200, B200, L40S; NCCL 2.23 to 2.29), rounded means over the devices.
+
+/// A collective of no steps, where no link of a node is used: the mean of the links' start_s.
+constexpr double kStart = 5.5e-6;
+constexpr double kPipeline = 0.9;  ///< see law.h
+/// Part of a link's rate that a transfer of 512 MB reaches, by the ranks of a node: 2, and 4 or
+/// more. Rings through 2 GPUs use fewer channels.
+constexpr double kPairEfficiency = 0.62, kRingEfficiency = 0.79;
+/// The same of a message from one to one: 67 MB to 1 GB (A100 0.77, H100 0.78, H800 0.83; vidur and
+/// pipeweave).
+constexpr double kSendEfficiency = 0.79;
+/// NVLink SHARP: per byte of the buffer (H100 0.62, B200 0.46), and the longer start-up of its
+/// kernels, from 1 to 16 MB on 8 H100.
+constexpr double kSwitchEfficiency = 0.56, kSwitchStart = 20e-6;
+/// From which number of ranks: on 4 GPUs, half and int8 (which the switch does not sum) take the
+/// same time.
+constexpr int64_t kSwitchRanks = 5;
+/// Part of a NIC's rate that one flow reaches: send_recv of 67 MB between nodes, 36 of 50 GB/s
+/// (vidur, h100_dgx).
+constexpr double kNetworkEfficiency = 0.75;
+/// A tree's inner ranks receive from two, so it stays below a ring's rate. Guess; all_reduce of
+/// 1 GB over 16 nodes with NCCL_ALGO=Tree would settle it.
+constexpr double kTreeEfficiency = 0.85;
+
+/// Passes of the whole buffer over each link, for many ranks.
+double passes_of(CollectiveKind kind) { return kind == CollectiveKind::kAllReduce ? 2 : 1; }
+
+bool switch_sums(DType dtype) {
+  return dtype == DType::kFp16 || dtype == DType::kBf16 || dtype == DType::kFp32;
+}
+
+/// The curve of a kind inside a node; nullopt where none was measured.
+std::optional<Curve> curve_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return Curve::kRingAllReduce;
+    case CollectiveKind::kBroadcast:  // a ring as all_gather's: not measured itself
+    case CollectiveKind::kAllGather:
+      return Curve::kAllGather;
+    case CollectiveKind::kReduceScatter:
+      return Curve::kReduceScatter;
+    case CollectiveKind::kSendRecv:
+      return Curve::kSendRecv;
+    default:
+      return Curve::kAllToAll;
+  }
+}
+
+std::optional<Curve> serving_curve(Software software) {
+  switch (software) {
+    case Software::kVllm:
+      return Curve::kVllmAllReduce;
+    case Software::kSglang:
+      return Curve::kSglangAllReduce;
+    case Software::kTensorRtLlm:
+      return Curve::kTrtllmAllReduce;
+    default:
+      return std::nullopt;
+  }
+}
+
+class Law {
+ public:
+  Law(CollectiveKind kind, int64_t bytes, const CommGroup& group, const Cluster& cluster)
+      : kind_(kind),
+        bytes_(static_cast<double>(bytes)),
+        ranks_(static_cast<double>(group.ranks)),
+        inside_(static_cast<double>(group.ranks_per_node)),
+        nodes_(static_cast<double>(nodes_of(group))),
+        node_(node_path(group, cluster)),
+        start_s_(node_.level != nullptr ? node_.level->start_s : kStart) {
+    if (nodes_ > 1) network_ = network_path(group, cluster);
+  }
+
+  /// All ranks in one ring; each channel crosses each node's border once.
+  LawTime ring() const {
+    const double passes = passes_of(kind_);
+    // A ring closes over all ranks; a pass takes all hops but one.
+    const double hops = ranks_ - 1;
+    const double network_hops = nodes_ > 1 ? nodes_ * hops / ranks_ : 0;
+    const double steps =
+        (hops - network_hops) * node_.latency_s + network_hops * network_.latency_s;
+    const double factor = kind_ == CollectiveKind::kBroadcast ? 1 : (ranks_ - 1) / ranks_;
+    const double sent = passes * factor * bytes_;
+    return finish(CollectiveAlgorithm::kRing, passes * steps, {sent, nodes_ > 1 ? sent : 0}, 1);
+  }
+
+  /// Inside the nodes a ring, between them up and down a double binary tree.
+  LawTime tree() const {
+    const double levels = std::ceil(std::log2(nodes_));
+    const double steps = 2 * (inside_ - 1) * node_.latency_s + 2 * levels * network_.latency_s;
+    return finish(CollectiveAlgorithm::kTree, steps,
+                  {2 * bytes_ * (inside_ - 1) / inside_, 2 * bytes_ * (nodes_ - 1) / nodes_},
+                  kTreeEfficiency);
+  }
+
+  /// The switch sums and spreads: each byte is sent once and received once.
+  LawTime in_switch() const {
+    LawTime law = of(CollectiveAlgorithm::kSwitch, Curve::kSwitchAllReduce);
+    law.use.link_bytes = bytes_;
+    law.latency_s = kSwitchStart;
+    law.link_s = bytes_ / node_.bytes_per_s;
+    law.transfer_s = law.link_s / kSwitchEfficiency;
+    return law;
+  }
+
+  /// An all-reduce of serving software: every rank reads all others at once, or its share of them
+  /// and then the sums. It starts like a collective of NCCL without steps.
+  LawTime serving(Curve curve) const {
+    LawTime law = of(CollectiveAlgorithm::kOneShot, curve);
+    const auto send = [&](LawTime& to, double bytes) {
+      to.use.link_bytes = bytes;
+      to.link_s = bytes / node_.bytes_per_s;
+      to.transfer_s = to.link_s / efficiency();
+    };
+    law.latency_s = start_s_;
+    send(law, (ranks_ - 1) * bytes_);
+    LawTime twice = law;
+    twice.latency_s += 2 * node_.latency_s;
+    twice.algorithm = CollectiveAlgorithm::kDirect;
+    send(twice, 2 * (ranks_ - 1) / ranks_ * bytes_);
+    return twice.seconds() < law.seconds() ? twice : law;
+  }
+
+  /// Every rank sends to each other, or one to one.
+  LawTime direct(double imbalance) const {
+    const bool pair = kind_ == CollectiveKind::kSendRecv;
+    const double part = pair ? bytes_ : imbalance * bytes_ / ranks_;
+    const double near = pair ? (nodes_ > 1 ? 0 : 1) : inside_ - 1;
+    const double far = pair ? (nodes_ > 1 ? 1 : 0) : (ranks_ - inside_) * inside_;
+    // All peers at once: the start-up grows with the logarithm of their number only (6.2, 6.7 and
+    // 7.5 us on 2, 4 and 8 H100).
+    const double step = nodes_ > 1 ? network_.latency_s : node_.latency_s;
+    return finish(CollectiveAlgorithm::kDirect, step * std::log2(ranks_), {part * near, part * far},
+                  1);
+  }
+
+ private:
+  double efficiency() const {
+    if (kind_ == CollectiveKind::kSendRecv) return kSendEfficiency;
+    return inside_ > 2 ? kRingEfficiency : kPairEfficiency;
+  }
+
+  LawTime of(CollectiveAlgorithm algorithm, std::optional<Curve> curve) const {
+    LawTime law;
+    law.algorithm = algorithm;
+    law.level = node_.level;
+    if (nodes_ > 1) return law;
+    law.curve = curve;
+    law.size_s = bytes_ / node_.bytes_per_s;
+    law.width = inside_;
+    return law;
+  }
+
+  /// Both kinds of links work at the same time: the slower counts.
+  LawTime finish(CollectiveAlgorithm algorithm, double steps_s, LinkUse use,
+                 double network_part) const {
+    LawTime law = of(algorithm, curve_of(kind_));
+    law.latency_s = start_s_ + steps_s;
+    if (node_.level == nullptr) use.link_bytes = 0;
+    law.use = use;
+    if (use.link_bytes > 0) law.link_s = use.link_bytes / node_.bytes_per_s;
+    law.transfer_s = law.link_s / efficiency();
+    if (use.network_bytes > 0) {
+      const double network_s = use.network_bytes / network_.bytes_per_s;
+      law.link_s = std::max(law.link_s, network_s);
+      law.transfer_s = std::max(law.transfer_s, network_s / (kNetworkEfficiency * network_part));
+    }
+    return law;
+  }
+
+  CollectiveKind kind_;
+  double bytes_, ranks_, inside_, nodes_;
+  NodePath node_;
+  NetworkPath network_;
+  double start_s_;
+};
+
+}  // namespace
+
+double LawTime::seconds(double scale) const {
+  const double transfer = scale * transfer_s;
+  return latency_s + transfer + kPipeline * std::sqrt(latency_s * transfer);
+}
+
+std::vector<LawTime> laws_of(CollectiveKind kind, int64_t bytes, DType dtype,
+                             const CommGroup& group, const Cluster& cluster,
+                             const CollectiveOptions& options) {
+  const Law law(kind, bytes, group, cluster);
+  switch (kind) {
+    case CollectiveKind::kAllReduce: {
+      if (nodes_of(group) > 1) return {law.ring(), law.tree()};
+      if (const auto curve = serving_curve(options.software)) return {law.serving(*curve)};
+      if (node_path(group, cluster).level->reduces && group.ranks >= kSwitchRanks &&
+          switch_sums(dtype))
+        return {law.ring(), law.in_switch()};
+      return {law.ring()};
+    }
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kBroadcast:
+      return {law.ring()};
+    default:
+      return {law.direct(options.imbalance)};
+  }
+}
+
+}  // namespace tilecast

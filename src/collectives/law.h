@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "collectives/collective.h"
+#include "collectives/weights.h"
+
+namespace tilecast {
+
+/// What the law says of one algorithm.
+///
+///   time = latency + transfer + 0.9 sqrt(latency x transfer)
+///
+/// The last term is the pipeline's: a message in c pieces takes (latency + transfer) and c - 1
+/// pieces more, c is chosen best at sqrt(transfer / latency), and NCCL comes within 0.9 of that
+/// (all_gather on 8 H100, 1 to 512 MB: 0.8 to 0.95; aiconfigurator's nccl table).
+struct LawTime {
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::kNone;
+  LinkUse use;
+  double latency_s = 0;   ///< start-up and steps
+  double transfer_s = 0;  ///< bytes over what the slowest links reach of their rate
+  double link_s = 0;      ///< bytes over the full rate
+  /// The measured curve that applies, with its size in seconds and its width.
+  std::optional<Curve> curve;
+  double size_s = 0;
+  double width = 0;
+  const LinkLevel* level = nullptr;
+
+  /// The time of `scale` times the bytes.
+  double seconds(double scale = 1) const;
+};
+
+/// The algorithms that the library chooses from. The group must fit the cluster, see check_group.
+std::vector<LawTime> laws_of(CollectiveKind kind, int64_t bytes, DType dtype,
+                             const CommGroup& group, const Cluster& cluster,
+                             const CollectiveOptions& options);
+
+LawTime law_of(CollectiveKind kind, const ExpertExchange& exchange, const CommGroup& group,
+               const Cluster& cluster, const CollectiveOptions& options);
+
+}  // namespace tilecast

@@ -1,0 +1,247 @@
+#include "importers/onnx/file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "importers/onnx/tensor.h"
+#include "importers/onnx/wire.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// Graphs within graphs (If, Loop); deeper ones would overflow the stack.
+constexpr int kDeepest = 32;
+constexpr size_t kLongestList = 1 << 16;  ///< of numbers in an attribute
+/// Operator sets whose operators are known. Source: onnx/docs/Versioning.md; 11 is of 2019, 23 of
+/// 2025.
+constexpr int64_t kOldestOpset = 11, kNewestOpset = 23;
+
+class Reader {
+ public:
+  Reader(std::string_view file, const std::string& where) : file_(file), where_(where) {}
+
+  OnnxFile run() {
+    OnnxFile result;
+    WireMessage model(file_, file_, where_);
+    WireField field;
+    bool has_graph = false;
+    while (model.next(field)) {
+      if (field.number == 2) result.producer = model.text(field);
+      if (field.number == 8) opset(model.message(field), result.opset);
+      if (field.number == 25) result.functions.push_back(function(model.message(field)));
+      if (field.number != 7) continue;
+      result.graph = graph(model.message(field));
+      has_graph = true;
+    }
+    if (!has_graph) throw Error(ErrorKind::kInput, where_ + ": no graph; expected an ONNX model");
+    check_opset(result.opset);
+    return result;
+  }
+
+ private:
+  void check_opset(int64_t opset) const {
+    if (opset >= kOldestOpset && opset <= kNewestOpset) return;
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: operator set {}; expected {} to {}; {}", where_, opset,
+                            kOldestOpset, kNewestOpset,
+                            opset > kNewestOpset ? "export the model with an older `opset_version`"
+                                                 : "export the model again, or convert it with "
+                                                   "onnx.version_converter"));
+  }
+
+  static void opset(WireMessage message, int64_t& version) {
+    std::string domain;
+    int64_t found = 0;
+    WireField field;
+    while (message.next(field)) {
+      if (field.number == 1) domain = message.text(field);
+      if (field.number == 2) found = message.integer(field);
+    }
+    if (domain.empty() || domain == "ai.onnx") version = found;
+  }
+
+  OnnxGraph graph(WireMessage message) {
+    if (++depth_ > kDeepest) message.fail("graphs are nested too deeply");
+    OnnxGraph result;
+    WireField field;
+    while (message.next(field)) {
+      switch (field.number) {
+        case 1:
+          result.nodes.push_back(node(message.message(field)));
+          break;
+        case 2:
+          result.name = message.text(field);
+          break;
+        case 5:
+          result.initializers.push_back(read_onnx_tensor(message.message(field)));
+          break;
+        case 11:
+          result.inputs.push_back(value_info(message.message(field)));
+          break;
+        case 12:
+          result.outputs.push_back(value_info(message.message(field)));
+          break;
+        case 13:
+          result.values.push_back(value_info(message.message(field)));
+          break;
+        case 15:
+          message.fail("a sparse initializer; only dense ones are supported");
+        default:
+          break;
+      }
+    }
+    --depth_;
+    return result;
+  }
+
+  OnnxNode node(WireMessage message) {
+    OnnxNode result;
+    WireField field;
+    while (message.next(field)) {
+      if (field.number == 1) result.inputs.push_back(message.text(field));
+      if (field.number == 2) result.outputs.push_back(message.text(field));
+      if (field.number == 3) result.name = message.text(field);
+      if (field.number == 4) result.op = message.text(field);
+      if (field.number == 5) result.attributes.push_back(attribute(message.message(field)));
+      if (field.number == 7) result.domain = message.text(field);
+    }
+    if (result.domain == "ai.onnx") result.domain.clear();
+    if (result.name.empty() && !result.outputs.empty()) result.name = result.outputs[0];
+    return result;
+  }
+
+  OnnxAttribute attribute(WireMessage message) {
+    OnnxAttribute result;
+    WireField field;
+    while (message.next(field)) {
+      switch (field.number) {
+        case 1:
+          result.name = message.text(field);
+          break;
+        case 2: {
+          std::vector<double> one;
+          message.numbers(field, sizeof(float), one, 1);
+          if (!one.empty()) result.number = one[0];
+          break;
+        }
+        case 3:
+          result.integer = message.integer(field);
+          break;
+        case 4:
+          result.text = message.text(field);
+          break;
+        case 5:
+          result.tensor =
+              std::make_shared<const OnnxTensor>(read_onnx_tensor(message.message(field)));
+          break;
+        case 6:
+          result.graph = std::make_shared<const OnnxGraph>(graph(message.message(field)));
+          break;
+        case 7:
+          message.numbers(field, sizeof(float), result.numbers, kLongestList);
+          break;
+        case 8:
+          message.integers(field, result.integers, kLongestList);
+          break;
+        case 21:
+          result.refers_to = message.text(field);
+          break;
+        default:
+          break;
+      }
+    }
+    return result;
+  }
+
+  static OnnxValueInfo value_info(WireMessage message) {
+    OnnxValueInfo result;
+    WireField field;
+    while (message.next(field)) {
+      if (field.number == 1) result.name = message.text(field);
+      if (field.number != 2) continue;
+      WireMessage type = message.message(field);
+      while (type.next(field)) {
+        result.is_tensor = field.number == 1;
+        if (result.is_tensor) tensor_type(type.message(field), result);
+      }
+    }
+    return result;
+  }
+
+  static void tensor_type(WireMessage message, OnnxValueInfo& result) {
+    WireField field;
+    while (message.next(field)) {
+      if (field.number == 1) result.type = onnx_type(message, message.integer(field));
+      if (field.number != 2) continue;
+      WireMessage shape = message.message(field);
+      result.shape.emplace();
+      while (shape.next(field)) {
+        if (field.number == 1) result.shape->push_back(dimension(shape.message(field)));
+      }
+    }
+  }
+
+  static OnnxValueInfo::Dim dimension(WireMessage message) {
+    OnnxValueInfo::Dim result;
+    WireField field;
+    while (message.next(field)) {
+      if (field.number == 1) result.value = message.integer(field);
+      if (field.number == 2) result.name = message.text(field);
+    }
+    return result;
+  }
+
+  OnnxFunction function(WireMessage message) {
+    OnnxFunction result;
+    WireField field;
+    while (message.next(field)) {
+      if (field.number == 1) result.name = message.text(field);
+      if (field.number == 4) result.inputs.push_back(message.text(field));
+      if (field.number == 5) result.outputs.push_back(message.text(field));
+      if (field.number == 7) result.nodes.push_back(node(message.message(field)));
+      if (field.number == 10) result.domain = message.text(field);
+      if (field.number == 11) result.defaults.push_back(attribute(message.message(field)));
+    }
+    return result;
+  }
+
+  std::string_view file_;
+  const std::string& where_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+const OnnxAttribute* OnnxNode::find(std::string_view wanted) const {
+  for (const OnnxAttribute& attribute : attributes) {
+    if (attribute.name == wanted) return &attribute;
+  }
+  return nullptr;
+}
+
+bool is_float(OnnxType type) {
+  return type == OnnxType::kFloat || type == OnnxType::kFloat16 || type == OnnxType::kDouble ||
+         type == OnnxType::kBfloat16 ||
+         (type >= OnnxType::kFloat8First && type <= OnnxType::kFloat8Last) ||
+         type == OnnxType::kFloat4;
+}
+
+/// A model begins with its format's version (field 1, today 1 to 13), then the producer's name or
+/// another field of a model.
+bool is_onnx(std::string_view content) {
+  constexpr uint8_t kVersionField = 0x08, kNewestVersion = 32;
+  if (content.size() < 3) return false;
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(content[i]); };
+  if (byte(0) != kVersionField || byte(1) == 0 || byte(1) > kNewestVersion) return false;
+  constexpr std::string_view kNext = "\x12\x1a\x22\x28\x32\x3a\x42\x72";
+  return kNext.find(content[2]) != std::string_view::npos;
+}
+
+OnnxFile read_onnx(std::string_view content, const std::string& where) {
+  return Reader(content, where).run();
+}
+
+}  // namespace tilecast

@@ -1,0 +1,58 @@
+// The operators of ONNX that are translated. Operators on single elements that are not in a table
+// here are those of the operator table that name them (OpDef::onnx).
+
+#include <unordered_map>
+
+#include "importers/onnx/call.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+/// ONNX's name → the operator of the table.
+const std::unordered_map<std::string_view, std::string_view>& pointwise_names() {
+  static const std::unordered_map<std::string_view, std::string_view> names = [] {
+    std::unordered_map<std::string_view, std::string_view> all;
+    for (const OpDef& op : op_table()) {
+      if (op.pointwise_flops && !op.onnx.empty() && op.attributes.empty())
+        all.emplace(op.onnx, op.name);
+    }
+    return all;
+  }();
+  return names;
+}
+
+void translate_pointwise(OnnxCall& call) {
+  std::vector<TensorId> inputs;
+  for (size_t i = 0; i < call.input_count(); ++i) {
+    if (call.has(i)) inputs.push_back(call.tensor(i));
+  }
+  call.set(0, call.op(pointwise_names().at(call.node().op), std::move(inputs)));
+}
+
+std::unordered_map<std::string_view, OnnxOp> all_ops() {
+  std::unordered_map<std::string_view, OnnxOp> all;
+  for (const auto& [onnx, op] : pointwise_names()) all[onnx] = {onnx, translate_pointwise};
+  for (std::vector<OnnxOp> (*family)() :
+       {onnx_pointwise_ops, onnx_product_ops, onnx_window_ops, onnx_norm_ops, onnx_view_ops,
+        onnx_movement_ops, onnx_reduction_ops, onnx_recurrent_ops, onnx_quantization_ops}) {
+    for (const OnnxOp& op : family()) all[op.op] = op;
+  }
+  // Computed when their inputs are constants (fold.cc), which they always are.
+  const OnnxOp folded{"", [](OnnxCall& call) { call.fail("its inputs are not constants"); }};
+  for (const std::string_view op : {"Constant", "Shape", "Size"}) all[op] = folded;
+  return all;
+}
+
+}  // namespace
+
+const OnnxOp* find_onnx_op(const OnnxNode& node) {
+  static const std::unordered_map<std::string_view, OnnxOp> ops = all_ops();
+  // ONNX Runtime's norms have the inputs of ONNX's.
+  const bool norm = node.op == "SimplifiedLayerNormalization" || node.op == "LayerNormalization";
+  if (!node.domain.empty() && !(node.domain == "com.microsoft" && norm)) return nullptr;
+  const auto found = ops.find(node.op);
+  return found == ops.end() ? nullptr : &found->second;
+}
+
+}  // namespace tilecast

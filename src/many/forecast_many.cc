@@ -1,0 +1,157 @@
+// Tables of forecasts: each distinct row is forecast once, on all cores.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <set>
+
+#include "api/internal.h"
+#include "base/text.h"
+#include "many/distinct_rows.h"
+#include "many/parallel.h"
+#include "many/totals.h"
+#include "tilecast/error.h"
+#include "tilecast/llm.h"
+#include "tilecast/many.h"
+
+namespace tilecast {
+namespace {
+
+/// What could be loaded, or why not.
+template <typename T>
+struct Loaded {
+  std::optional<T> value;
+  std::string error;
+};
+
+template <typename T, typename Load>
+Loaded<T> try_load(const std::string& word, const Load& load) {
+  try {
+    return {load(word), ""};
+  } catch (const Error& error) {
+    return {std::nullopt, error.what()};
+  }
+}
+
+ModelRef load_word(const std::string& word) {
+  return word.starts_with("{") ? model_from_text(word, "config") : load_model_ref(word);
+}
+
+class Table {
+ public:
+  Table(const Forecaster& forecaster, const std::vector<OptionColumn>& columns, size_t rows)
+      : forecaster_(forecaster), columns_(columns) {
+    std::set<std::string> names;
+    for (const OptionColumn& column : columns) {
+      check_name(column.name);
+      if (!names.insert(column.name).second)
+        throw Error(ErrorKind::kInput, fmt::format("column '{}' is there twice", column.name));
+      if (column.codes.size() != rows)
+        throw Error(ErrorKind::kInput, fmt::format("column '{}' has {} rows; expected {}",
+                                                   column.name, column.codes.size(), rows));
+      if (column.name == "model") model_ = &column;
+      if (column.name == "gpu") gpu_ = &column;
+    }
+  }
+
+  void load(const ManyOptions& options) {
+    if (model_ != nullptr) models_.resize(model_->words.size());
+    if (gpu_ != nullptr) gpus_.resize(gpu_->words.size());
+    run_parallel(models_.size(), options,
+                 [&](size_t i) { models_[i] = try_load<ModelRef>(model_->words[i], load_word); });
+    run_parallel(gpus_.size(), options,
+                 [&](size_t i) { gpus_[i] = try_load<GpuRef>(gpu_->words[i], load_gpu_ref); });
+  }
+
+  /// The forecast of a row; what is wrong with it goes to `error`.
+  ForecastTotals forecast(size_t row) const {
+    ForecastTotals failed;
+    try {
+      const ModelRef& model = value_of(models_, model_, row, "model");
+      const GpuRef& gpu = value_of(gpus_, gpu_, row, "gpu");
+      const Request request = make_request(options_of(row));
+      if (request.kind == RequestKind::kPass)
+        return totals_of(forecast_pass(forecaster_, model, gpu, request, LargestBatch::kLeaveOut));
+      return totals_of(forecast_llm(forecaster_, model, gpu, request));
+    } catch (const Error& error) {
+      failed.error = error.what();
+    } catch (const std::bad_alloc&) {
+      failed.error = "out of memory";
+    } catch (const std::exception& error) {
+      failed.error = fmt::format("this is a bug: {}", error.what());
+    }
+    return failed;
+  }
+
+ private:
+  static void check_name(const std::string& name) {
+    std::vector<std::string> names = {"model", "gpu"};
+    for (const OptionDef& option : request_options()) names.push_back(option.name);
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw OptionError(
+          fmt::format("column '{}' is no option{}", shown_name(name), did_you_mean(name, names)));
+  }
+
+  template <typename T>
+  static const T& value_of(const std::vector<Loaded<T>>& loaded, const OptionColumn* column,
+                           size_t row, const char* name) {
+    if (column == nullptr || column->codes[row] == OptionColumn::kNotGiven)
+      throw OptionError(fmt::format("`{}` is missing", name));
+    const Loaded<T>& entry = loaded[static_cast<size_t>(column->codes[row])];
+    if (!entry.value) throw Error(ErrorKind::kInput, entry.error);
+    return *entry.value;
+  }
+
+  std::vector<GivenOption> options_of(size_t row) const {
+    std::vector<GivenOption> given;
+    for (const OptionColumn& column : columns_) {
+      const int32_t code = column.codes[row];
+      if (&column == model_ || &column == gpu_ || code == OptionColumn::kNotGiven) continue;
+      given.push_back({column.name, column.words[static_cast<size_t>(code)]});
+    }
+    return given;
+  }
+
+  const Forecaster& forecaster_;
+  const std::vector<OptionColumn>& columns_;
+  const OptionColumn *model_ = nullptr, *gpu_ = nullptr;
+  std::vector<Loaded<ModelRef>> models_;  // by word
+  std::vector<Loaded<GpuRef>> gpus_;
+};
+
+/// The distinct rows, those together that are alike but for the GPU.
+std::vector<std::vector<size_t>> by_pass(const std::vector<OptionColumn>& columns,
+                                         const DistinctRows& distinct) {
+  std::vector<OptionColumn> others;
+  for (const OptionColumn& column : columns) {
+    if (column.name == "gpu") continue;
+    others.push_back({.name = column.name, .words = column.words});
+    for (const size_t row : distinct.first) others.back().codes.push_back(column.codes[row]);
+  }
+  const DistinctRows passes = find_distinct(others, distinct.first.size());
+  std::vector<std::vector<size_t>> groups(passes.first.size());
+  for (size_t i = 0; i < passes.kind.size(); ++i) groups[passes.kind[i]].push_back(i);
+  return groups;
+}
+
+}  // namespace
+
+ForecastTable forecast_many(const Forecaster& forecaster, const std::vector<OptionColumn>& columns,
+                            size_t rows, const ManyOptions& options) {
+  Table table(forecaster, columns, rows);
+  table.load(options);
+  DistinctRows distinct = find_distinct(columns, rows);
+  ForecastTable result;
+  result.distinct.resize(distinct.first.size());
+  // One thread forecasts all rows that differ in the GPU only: the forecaster builds their pass
+  // once.
+  const std::vector<std::vector<size_t>> groups = by_pass(columns, distinct);
+  run_parallel(groups.size(), options, [&](size_t group) {
+    for (const size_t i : groups[group]) result.distinct[i] = table.forecast(distinct.first[i]);
+  });
+  result.rows = std::move(distinct.kind);
+  return result;
+}
+
+}  // namespace tilecast

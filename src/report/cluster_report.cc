@@ -1,0 +1,124 @@
+// The output of 'tilecast clusters' and 'tilecast collective'.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "report/text_table.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+/// "nvlink 450 GB/s to 8": the rate of one GPU in one direction.
+std::string link_text(const ClusterLink& link) {
+  const double rate = link.shared_bytes_per_s.value_or(link.bytes_per_s);
+  return fmt::format("{} {}{} to {}", link.kind, format_si(rate, "B/s"),
+                     link.shared_bytes_per_s ? " bus" : "", link.gpus);
+}
+
+}  // namespace
+
+std::string clusters_table(const std::vector<ClusterEntry>& clusters, const TableStyle& style) {
+  TextTable table;
+  table.header = {"id", "GPUs", "links", "network"};
+  table.right = {false, true, false, false};
+  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWhole};
+  for (const ClusterEntry& c : clusters) {
+    table.rows.push_back(
+        {c.id, std::to_string(c.gpus_per_node), c.links.empty() ? "-" : link_text(c.links.front()),
+         c.network ? fmt::format("{} x {} {}", c.network->nics_per_node,
+                                 format_si(c.network->bytes_per_s, "B/s"), c.network->kind)
+                   : "-"});
+    for (size_t i = 1; i < c.links.size(); ++i)
+      table.rows.push_back({"", "", link_text(c.links[i]), ""});
+  }
+  std::string out = format_text_table(table, style) + "\n";
+  for (const std::string& line : wrap_text("GPUs of a node; the links inside it, with the rate of "
+                                           "one GPU in one direction (a bus: of all "
+                                           "together) "
+                                           "and the GPUs that they join; its network cards. "
+                                           "--format json has devices, latencies and "
+                                           "aliases.",
+                                           static_cast<size_t>(style.width)))
+    out += line + "\n";
+  return out;
+}
+
+std::string clusters_json(const std::vector<ClusterEntry>& clusters) {
+  Json list = Json::array();
+  for (const ClusterEntry& c : clusters) {
+    Json links = Json::array();
+    for (const ClusterLink& link : c.links) {
+      Json entry = {{"kind", link.kind},           {"fabric", link.fabric},
+                    {"gpus", link.gpus},           {"bytes_per_s", link.bytes_per_s},
+                    {"latency_s", link.latency_s}, {"reduces", link.reduces}};
+      if (link.shared_bytes_per_s) entry["shared_bytes_per_s"] = *link.shared_bytes_per_s;
+      links.push_back(entry);
+    }
+    Json entry = {{"id", c.id},
+                  {"name", c.name},
+                  {"aliases", c.aliases},
+                  {"gpu", c.gpu},
+                  {"gpus_per_node", c.gpus_per_node},
+                  {"nodes", c.nodes},
+                  {"links", links},
+                  {"network", nullptr}};
+    if (c.network)
+      entry["network"] = {{"kind", c.network->kind},
+                          {"nics_per_node", c.network->nics_per_node},
+                          {"bytes_per_s", c.network->bytes_per_s},
+                          {"latency_s", c.network->latency_s},
+                          {"oversubscription", c.network->oversubscription}};
+    list.push_back(entry);
+  }
+  return list.dump(1) + "\n";
+}
+
+std::string collective_table(const CollectiveForecast& f, const TableStyle& style) {
+  const std::string places =
+      f.nodes > 1 ? fmt::format("{} on {} nodes of {}", f.ranks, f.nodes, f.cluster_name)
+                  : fmt::format("{} on {}", f.ranks, f.cluster_name);
+  std::string out =
+      title_lines(fmt::format("{} of {} {}, ranks: {}", f.kind,
+                              format_si(static_cast<double>(f.bytes), "B"), f.dtype, places),
+                  style);
+  TextTable table;
+  table.rows = {{"time", format_seconds(f.latency_s),
+                 fmt::format("80 % interval {} to {}{}", format_seconds(f.low_s),
+                             format_seconds(f.high_s), f.extrapolated ? "; extrapolated" : "")},
+                {"algorithm", std::string(f.algorithm), ""},
+                {"start", format_seconds(f.start_s), "and steps; does not depend on the bytes"},
+                {"transfer", format_seconds(f.transfer_s), "at what the links reach of their rate"},
+                {"bus", format_si(f.bus_bytes_per_s, "B/s"), "as nccl-tests define it"},
+                {"sent", format_si(f.link_bytes, "B"), "by each rank inside its node"},
+                {"", format_si(f.network_bytes, "B"), "by each node to others"}};
+  if (f.nodes == 1) table.rows.pop_back();
+  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
+  return out + "\n" + format_text_table(table, style, 2);
+}
+
+std::string collective_json(const CollectiveForecast& f) {
+  const Json json = {{"collective", f.kind},
+                     {"cluster", f.cluster},
+                     {"dtype", f.dtype},
+                     {"ranks", f.ranks},
+                     {"ranks_per_node", f.ranks_per_node},
+                     {"nodes", f.nodes},
+                     {"bytes", f.bytes},
+                     {"latency_s", f.latency_s},
+                     {"low_s", f.low_s},
+                     {"high_s", f.high_s},
+                     {"algorithm", f.algorithm},
+                     {"start_s", f.start_s},
+                     {"transfer_s", f.transfer_s},
+                     {"bus_bytes_per_s", f.bus_bytes_per_s},
+                     {"link_bytes", f.link_bytes},
+                     {"network_bytes", f.network_bytes},
+                     {"extrapolated", f.extrapolated}};
+  return json.dump(1) + "\n";
+}
+
+}  // namespace tilecast
