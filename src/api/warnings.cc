@@ -68,10 +68,10 @@ std::vector<std::string> unmapped_operators(const Timeline& timeline, const Prog
         fmt::format("{} ({} times, {:.1f} %)", name, share.count, 100 * share.seconds / all));
   }
   if (parts.empty()) return {};
-  return {
-      fmt::format("{:.1f} % of the time is of operators that Tilecast does not know, forecast as "
-                  "one kernel each that reads and writes its tensors once: {}",
-                  100 * sum / all, join(parts, ", "))};
+  return {fmt::format(
+      "{:.1f} % of the kernels' time is of operators that Tilecast does not know, forecast as "
+      "one kernel each that reads and writes its tensors once: {}",
+      100 * sum / all, join(parts, ", "))};
 }
 
 void add_warning(std::vector<Warning>& warnings, std::optional<Warning> warning) {

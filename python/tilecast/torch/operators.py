@@ -162,7 +162,8 @@ _TABLE = {
     "nll_loss_forward": _nll_loss, "nll_loss_backward": _nll_loss_backward, "cat": _cat,
     "max_pool2d_with_indices": _pool, "max_pool2d_with_indices_backward": _pool_backward,
     "sum": _reduce("reduce_sum"), "mean": _reduce("reduce_mean"), "amax": _reduce("reduce_max"), "max": _reduce("reduce_max"),
-    "lift_fresh": _nothing, "lift_fresh_copy": _nothing, "_local_scalar_dense": _nothing, "is_pinned": _nothing, "_assert_async": _nothing, "_assert_tensor_metadata": _nothing,
+    **{name: _nothing for name in ("lift_fresh", "lift_fresh_copy", "_local_scalar_dense", "is_pinned", "_assert_async",
+                                   "_assert_tensor_metadata")},
 }
 _TABLE.update({name: pointwise(name) for name in ("neg", "sqrt", "exp", "rsqrt", "cos", "sin", "log", "relu", "tanh", "sigmoid")})
 _TABLE.update({"gelu": pointwise("gelu", flops=5), "silu": pointwise("silu", flops=4), "softplus": pointwise("softplus", flops=4),
