@@ -1,6 +1,7 @@
 # Which folders a folder of src may include; "may include" is transitive. CMakeLists.txt links the
 # folders' libraries by this table, tools/check_layers.py reads the #includes by it.
 tilecast_layer(base)
+tilecast_layer(accelerator base)
 tilecast_layer(graph base)
 tilecast_layer(ops graph)
 tilecast_layer(passes ops)
@@ -15,7 +16,7 @@ tilecast_layer(measurements predict)
 tilecast_layer(train measurements)
 tilecast_layer(memory graph)
 tilecast_layer(report request)
-tilecast_layer(api importers passes lower predict sim memory request)
+tilecast_layer(api importers passes lower predict sim memory request accelerator)
 tilecast_layer(many api report)
 tilecast_layer(evaluate api measurements)
 tilecast_layer(cli evaluate report train)

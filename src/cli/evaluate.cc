@@ -2,12 +2,19 @@
 
 #include "cli/terminal.h"
 #include "cli/values.h"
+#include "tilecast/accelerator.h"
 
 namespace tilecast {
 namespace {
 
 void run(const Given& given) {
   const std::string output = text_of(given, "output-file");
+  if (const auto accelerators = evaluate_accelerators(text_of(given, "PATH"))) {
+    const bool json = text_of(given, "format") == "json";
+    return emit(json ? accelerator_evaluation_json(*accelerators)
+                     : accelerator_evaluation_table(*accelerators, output_style(output)),
+                output);
+  }
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
   const Evaluation evaluation =
       evaluate(forecaster, text_of(given, "PATH"), text_of(given, "predictor", "learned"));

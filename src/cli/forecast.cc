@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
+#include "tilecast/accelerator.h"
 #include "tilecast/error.h"
 #include "tilecast/report.h"
 
@@ -84,8 +85,35 @@ void check_timeline(const Given& given, const Request& request) {
     throw UsageError("--rows applies to tables");
 }
 
+/// Options of forecasts on accelerators, which GPUs do not have.
+void check_no_accelerator(const Given& given) {
+  for (const char* option : {"exact", "mapping", "occupancy"})
+    if (given.count(option))
+      throw UsageError(
+          fmt::format("--{} applies to accelerators: --gpu {}", option, accelerator_ids().front()));
+}
+
+void run_on_accelerator(const Given& given, const Request& request, const std::string& spec) {
+  const std::string output = text_of(given, "output-file");
+  const AcceleratorOptions options{.exact = given.count("exact") > 0,
+                                   .mapping = text_of(given, "mapping")};
+  const ModelRef model = load_model_ref(text_of(given, "MODEL"));
+  const std::string picture = text_of(given, "occupancy");
+  if (!picture.empty())
+    return emit(accelerator_occupancy(model, spec, request, options, picture), output);
+  const AcceleratorForecast forecast = forecast_accelerator(model, spec, request, options);
+  const ForecastFormat& format = format_of(given);
+  if (format.name == "json") return emit(accelerator_json(forecast), output);
+  if (format.name == "csv") return emit(accelerator_csv(forecast), output, forecast.warnings);
+  constexpr int64_t kRows = 20;
+  emit(accelerator_table(forecast, style_of(given, format, kRows)), output, forecast.warnings);
+}
+
 void run(const Given& given) {
   const Request request = request_of(given);
+  const std::string spec = text_of(given, "gpu");
+  if (is_accelerator(spec)) return run_on_accelerator(given, request, spec);
+  check_no_accelerator(given);
   check_timeline(given, request);
   const ForecastFormat& format = format_of(given);
   const bool pass = request.kind == RequestKind::kPass;
@@ -125,6 +153,15 @@ std::vector<OptionGroup> option_groups() {
                           .help = "memory over time instead of the forecast, with its peak's "
                                   "contents and a simulation of PyTorch's allocator",
                           .choices = {"table", "json", "svg"}});
+  OptionGroup accelerators{
+      "On accelerators (--gpu gemmini, gemmini:DIM=8, or a description)",
+      {{.names = "--exact", .help = "run all instructions instead of extrapolating fixed points"},
+       {.names = "--mapping",
+        .value = "TEXT",
+        .help = "one mapping for all layers, 'order=kcp tile=k64,c256'; default: chosen for each"},
+       {.names = "--occupancy",
+        .help = "which object holds which instruction when, of the longest layer",
+        .choices = {"text", "svg", "perfetto"}}}};
   std::vector<std::string> formats;
   for (const ForecastFormat& format : forecast_formats()) formats.emplace_back(format.name);
   common.options.push_back(format_option(formats));
@@ -146,7 +183,7 @@ std::vector<OptionGroup> option_groups() {
           "models')",
       .kind = ValueKind::kModel,
       .required = true};
-  return {{"Arguments", {model}}, common, pass, tokens};
+  return {{"Arguments", {model}}, common, pass, tokens, accelerators};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "measurements/call_drift.h"
 #include "measurements/layouts.h"
+#include "measurements/xz.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -60,11 +61,6 @@ std::string unpack_xz(const std::string& packed, const std::string& where) {
   return out;
 }
 
-std::string read_text(const fs::path& path) {
-  std::string content = read_file(path, kLargestFile);
-  return path.extension() == ".xz" ? unpack_xz(content, printable(path.string())) : content;
-}
-
 /// In the order in which they are tried.
 const LayoutDef* const kLayouts[] = {&kNeusightLayout,
                                      &kNcclLayout,
@@ -84,7 +80,7 @@ const LayoutDef* const kLayouts[] = {&kNeusightLayout,
                                      &kPipeWeaveLayout};
 
 void read_csv(const fs::path& path, Collector& collector) {
-  const std::string text = read_text(path);
+  const std::string text = read_measurement_text(path);
   // Files with operators in the folders of whole-model labels are graphs with times, not
   // measurements of kernels.
   if (text.substr(0, text.find('\n')).find("fw_latency") != std::string::npos) return;
@@ -122,6 +118,11 @@ Kernel kernel_of(const CsvRow& row, std::string_view op, DType dtype, const Size
 }
 
 }  // namespace
+
+std::string read_measurement_text(const fs::path& path) {
+  std::string content = read_file(path, kLargestFile);
+  return path.extension() == ".xz" ? unpack_xz(content, printable(path.string())) : content;
+}
 
 void Collector::start_source(const std::string& path) {
   source_ = set_.sources.size();

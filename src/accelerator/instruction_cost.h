@@ -1,0 +1,27 @@
+#pragma once
+
+// The times of one instruction from the block that it works on.
+
+#include "accelerator/dataflow.h"
+#include "accelerator/machine.h"
+#include "accelerator/program.h"
+
+namespace tilecast::accelerator {
+
+/// What an instruction works on.
+struct Block {
+  Sizes sizes = kOnes;
+  int64_t rows = 1;       ///< matrix rows that it moves or computes
+  double row_bytes = 0;   ///< of a row that it moves; 0: it moves nothing
+  double miss_ratio = 1;  ///< of its requests, in a cache
+  bool fresh = false;     ///< the first with a block of the stationary operand
+  int64_t macs = 0;
+  double on_chip_row_bytes = 0;  ///< of a row in the on-chip memory
+};
+
+/// Times of an operation on a unit: those of its expressions, and those of the memories that it
+/// reads and writes. Of n requests of latency L with m in flight, one is served every L / m cycles,
+/// or as often as the ports move their bytes; the last arrives L later.
+Instruction instruction_on(const Machine& machine, int unit, int operation, const Block& block);
+
+}  // namespace tilecast::accelerator

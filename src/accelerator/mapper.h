@@ -1,0 +1,32 @@
+#pragma once
+
+// Chooses how a layer runs: the tile and the order of the loops around it. Tiles that fit into the
+// memories are ranked by a bound (computation, or bytes moved, whichever takes longer); the best
+// few are evaluated.
+
+#include "accelerator/fixed_point.h"
+#include "accelerator/registry.h"
+
+namespace tilecast::accelerator {
+
+struct MappedLayer {
+  Layer layer;  ///< as run: flattened, if the dataflow does so
+  Mapping mapping;
+  NestTime time;
+};
+
+struct MapperOptions {
+  size_t evaluated = 3;  ///< candidates whose time is evaluated
+  EvaluationLimits limits;
+};
+
+/// Deterministic. Throws Error{kUnsupported} if not even the smallest tile fits, or for a kind of
+/// layer that the accelerator does not run.
+MappedLayer map_layer(const Design& accelerator, const Layer& layer,
+                      const MapperOptions& options = {});
+
+/// The time of a given mapping. Throws Error{kInput} if it does not cover or does not fit.
+MappedLayer run_mapping(const Design& accelerator, const Layer& layer, const Mapping& mapping,
+                        const EvaluationLimits& limits = {});
+
+}  // namespace tilecast::accelerator

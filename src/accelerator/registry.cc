@@ -1,0 +1,138 @@
+#include "accelerator/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "accelerator/fields.h"
+#include "base/embedded.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "tilecast/error.h"
+
+namespace tilecast::accelerator {
+namespace {
+
+constexpr const char* kFolder = "accelerators/";
+constexpr uint64_t kMostBytes = uint64_t{1} << 20;
+
+struct Spec {
+  std::string name, dataflow;
+  ParameterValues values;
+};
+
+Spec parse_spec(const std::string& text) {
+  Spec spec;
+  const size_t colon = text.find(':');
+  spec.name = text.substr(0, colon);
+  if (colon == std::string::npos) return spec;
+  for (const std::string& part : split(text.substr(colon + 1), ',')) {
+    const size_t equals = part.find('=');
+    const std::string key = part.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
+    if (key == "dataflow") {
+      spec.dataflow = value;
+      continue;
+    }
+    double number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || value.empty())
+      throw Error(ErrorKind::kInput, fmt::format("{}: expected NAME=NUMBER, found '{}'",
+                                                 shown_name(text), shown_name(part)));
+    spec.values[key] = number;
+  }
+  return spec;
+}
+
+bool is_path(const std::string& name) {
+  return name.ends_with(".json") || name.find('/') != std::string::npos;
+}
+
+bool is_named(const JsonObject& file, const std::string& name) {
+  const std::string wanted = normalized_name(name);
+  if (normalized_name(file.string("id")) == wanted) return true;
+  const std::vector<std::string> aliases =
+      file.has("aliases") ? file.strings("aliases") : std::vector<std::string>();
+  return std::any_of(aliases.begin(), aliases.end(),
+                     [&](const std::string& alias) { return normalized_name(alias) == wanted; });
+}
+
+const EmbeddedFile* find_bundled(const std::string& name) {
+  static const std::vector<EmbeddedFile> files = embedded_files(kFolder);
+  for (const EmbeddedFile& file : files) {
+    const Json json = parse_json(file.content, std::string(file.path));
+    if (is_named(JsonObject(json, std::string(file.path)), name)) return &file;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+double Design::on_chip_bytes() const {
+  double sum = 0;
+  for (const Memory& memory : machine.memories)
+    if (memory.type == "sram") sum += memory.bytes;
+  return sum;
+}
+
+std::vector<std::string> bundled_accelerators() {
+  std::vector<std::string> ids;
+  for (const EmbeddedFile& file : embedded_files(kFolder)) {
+    const Json json = parse_json(file.content, std::string(file.path));
+    ids.push_back(JsonObject(json, std::string(file.path)).string("id"));
+  }
+  return ids;
+}
+
+bool names_accelerator(const std::string& text) {
+  const std::string name = text.substr(0, text.find(':'));
+  if (!is_path(name)) return find_bundled(name) != nullptr;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(name, error)) return false;
+  const Json json = parse_json(read_file(name, kMostBytes), printable(name));
+  return json.is_object() && json.contains("objects");
+}
+
+Design parse_accelerator(std::string_view text, const std::string& where,
+                         const std::string& dataflow, const ParameterValues& values) {
+  const Json json = parse_json(text, where);
+  const JsonObject file(json, where);
+  file.reject_unknown({"schema_version", "kind", "id", "name", "vendor", "aliases", "notes",
+                       "clock", "parameters", "objects", "dataflows", "default_dataflow", "host",
+                       "operand_dtype", "accumulator_dtype"});
+  file.integer({"schema_version"}, 1, 1);
+  if (const std::string kind = file.string("kind"); kind != "accelerator")
+    file.fail("kind", "expected \"accelerator\", found \"" + shown_name(kind) + "\"");
+  Design accelerator{.id = file.string("id"), .name = file.string("name")};
+  accelerator.machine = build_machine(file, values);
+  accelerator.flow = read_dataflow(file, accelerator.machine, dataflow);
+  accelerator.operand_dtype = file.string("operand_dtype");
+  accelerator.accumulator_dtype = file.string("accumulator_dtype");
+  if (file.has("host")) {
+    const JsonObject host = file.object("host");
+    host.reject_unknown({"bytes_per_cycle"});
+    const FieldReader reader(accelerator.machine.parameters);
+    accelerator.host =
+        Host{.bytes_per_cycle = reader.quantity(host, "bytes_per_cycle", "B/cycle", 1e-6, 1e6)};
+  }
+  return accelerator;
+}
+
+Design open_accelerator(const std::string& text, const ParameterValues& values) {
+  Spec spec = parse_spec(text);
+  for (const auto& [name, value] : values) spec.values[name] = value;
+  if (is_path(spec.name))
+    return parse_accelerator(read_file(spec.name, kMostBytes), printable(spec.name), spec.dataflow,
+                             spec.values);
+  if (const EmbeddedFile* file = find_bundled(spec.name))
+    return parse_accelerator(file->content, std::string(file->path), spec.dataflow, spec.values);
+  const std::vector<std::string> known = bundled_accelerators();
+  throw Error(
+      ErrorKind::kNotFound,
+      fmt::format("unknown accelerator '{}'{}; known: {}, or the path of a description",
+                  shown_name(spec.name), did_you_mean(spec.name, known), join(known, ", ")));
+}
+
+}  // namespace tilecast::accelerator

@@ -1,0 +1,50 @@
+#pragma once
+
+// Accelerators by id or file, with the values of their parameters.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "accelerator/dataflow.h"
+#include "accelerator/machine.h"
+
+namespace tilecast::accelerator {
+
+/// What the host core does with operators that the accelerator does not run.
+struct Host {
+  double bytes_per_cycle = 0;  ///< that it reads and writes
+};
+
+struct Design {
+  std::string id;
+  std::string name;
+  Machine machine;
+  Dataflow flow;
+  std::optional<Host> host;
+  std::string operand_dtype;      ///< of inputs and weights
+  std::string accumulator_dtype;  ///< of sums
+
+  /// Peak of all functional units, multiply and add counted as two.
+  double peak_ops_per_s() const {
+    return 2.0 * static_cast<double>(machine.pe_count()) * machine.clock_hz;
+  }
+  double on_chip_bytes() const;
+};
+
+/// Bundled accelerators: data/accelerators.
+std::vector<std::string> bundled_accelerators();
+
+/// Whether the text names a bundled accelerator, or a file that describes one. The part after the
+/// first ':' is not looked at.
+bool names_accelerator(const std::string& spec);
+
+/// "gemmini-16", "gemmini:DIM=8,SCRATCHPAD=131072", "systolic-array:dataflow=weight", "my.json".
+/// `values` come on top. Throws Error{kNotFound} or Error{kInput}.
+Design open_accelerator(const std::string& spec, const ParameterValues& values = {});
+
+/// Reads the text of a description. `where` names it in messages.
+Design parse_accelerator(std::string_view text, const std::string& where,
+                         const std::string& dataflow = "", const ParameterValues& values = {});
+
+}  // namespace tilecast::accelerator

@@ -1,0 +1,368 @@
+#include "accelerator/tiling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <tuple>
+
+#include "accelerator/instruction_cost.h"
+#include "accelerator/traffic.h"
+#include "tilecast/error.h"
+
+namespace tilecast::accelerator {
+namespace {
+
+constexpr std::array<const char*, kOperandCount> kOperandNames = {"input", "weight", "output"};
+constexpr std::array<Operand, kOperandCount> kOperands = {Operand::kInput, Operand::kWeight,
+                                                          Operand::kOutput};
+
+/// One level of loops over parts of a block.
+struct Level {
+  size_t dim;
+  int64_t part;  ///< of the dimension, in one iteration
+};
+
+/// Builds the nest of one layer. Parts that are equal are built once: nodes are shared.
+class Tiler {
+ public:
+  Tiler(const Machine& machine, const Dataflow& flow, const Layer& layer, const Mapping& mapping)
+      : machine_(machine),
+        flow_(flow),
+        layer_(layer),
+        mapping_(mapping),
+        counts_(tile_counts(layer, mapping)),
+        compute_(*flow.compute[static_cast<size_t>(layer.kind)]) {
+    for (const char name : mapping.order) {
+      const size_t dim = kDimNames.find(name);
+      if (counts_[dim] > 1) order_.push_back(dim);
+    }
+    for (size_t i = 0; i < kOperandCount; ++i)
+      tiles_[i] = builder_.ring(static_cast<uint16_t>(flow.buffers[i].copies));
+    stationary_ = builder_.ring(2);  // the next block is loaded while one is in use
+    barrier_ = builder_.slot();
+    const size_t units = machine.operations[static_cast<size_t>(compute_.operation)].units.size();
+    for (size_t i = 0; compute_.chained && i < units; ++i) chain_.push_back(builder_.slot());
+    for (const Operand operand : kOperands) misses_[static_cast<size_t>(operand)] = misses(operand);
+  }
+
+  LoopNest build() {
+    const Around start{.level = 0,
+                       .changed = {true, layer_.uses(Operand::kWeight, Dim::kR), true},
+                       .first = true,
+                       .last = true,
+                       .tile = mapping_.tile};
+    return builder_.finish(around(start));
+  }
+
+ private:
+  /// Where the loops around tiles stand.
+  struct Around {
+    size_t level;
+    std::array<bool, kOperandCount> changed;  ///< since the tile before
+    bool first, last;                         ///< of the iterations that add to an output
+    Sizes tile;
+    auto operator<=>(const Around&) const = default;
+  };
+
+  double misses(Operand operand) const {
+    const std::optional<Step>& step =
+        operand == Operand::kOutput ? flow_.store : flow_.loads[static_cast<size_t>(operand)];
+    if (!step) return 1;
+    const Operation& operation = machine_.operations[static_cast<size_t>(step->operation)];
+    const Unit& unit = machine_.units[static_cast<size_t>(operation.units.front())];
+    for (const std::vector<int>* list : {&unit.reads, &unit.writes})
+      for (const int memory : *list)
+        if (const Memory& found = machine_.memories[static_cast<size_t>(memory)];
+            found.type == "cache")
+          return miss_ratio(layer_, mapping_, flow_, operand, found);
+    return 1;
+  }
+
+  // Loops around tiles.
+
+  NodeId around(const Around& at) {
+    if (const auto it = built_.find(at); it != built_.end()) return it->second;
+    const NodeId node = at.level == order_.size() ? tile(at) : loop_around(at);
+    built_.emplace(at, node);
+    return node;
+  }
+  /// Whether a later iteration of the loop brings another tile of the operand.
+  bool changes(size_t level, Operand operand) const {
+    for (size_t i = level; i < order_.size(); ++i)
+      if (layer_.uses(operand, static_cast<Dim>(order_[i]))) return true;
+    return false;
+  }
+  NodeId loop_around(const Around& at) {
+    const size_t dim = order_[at.level];
+    const bool reduces = layer_.reduces(static_cast<Dim>(dim));
+    const int64_t count = counts_[dim];
+    Around first = at, middle = at;
+    ++first.level;
+    ++middle.level;
+    for (const Operand operand : kOperands)
+      middle.changed[static_cast<size_t>(operand)] = changes(at.level, operand);
+    if (reduces) {
+      first.last = false;
+      middle.first = middle.last = false;
+    }
+    Around last = middle;
+    last.last = at.last;
+    const int64_t rest = layer_.sizes[dim] - (count - 1) * mapping_.tile[dim];
+    last.tile[dim] = rest;
+    return builder_.sequence(
+        {around(first), builder_.loop(count - 2, around(middle)), around(last)});
+  }
+
+  // Inside a tile.
+
+  NodeId tile(const Around& at) {
+    std::vector<NodeId> parts;
+    if (flow_.fences) parts.push_back(builder_.fence());
+    for (const Operand operand : {Operand::kInput, Operand::kWeight}) {
+      const auto i = static_cast<size_t>(operand);
+      if (!at.changed[i]) continue;
+      parts.push_back(builder_.advance(tiles_[i]));
+      if (flow_.loads[i] && flow_.loads[i]->point == IssuePoint::kTile)
+        parts.push_back(moves(operand, *flow_.loads[i], at.tile, false));
+    }
+    const auto out = static_cast<size_t>(Operand::kOutput);
+    if (at.changed[out]) {
+      parts.push_back(builder_.advance(tiles_[out]));
+      if (!at.first && flow_.loads[out])
+        parts.push_back(moves(Operand::kOutput, *flow_.loads[out], at.tile, false));
+    }
+    parts.push_back(inside({.depth = 0, .block = at.tile, .fresh = true, .done = true}));
+    if ((at.last || flow_.loads[out]) && flow_.store && stores(at))
+      parts.push_back(moves(Operand::kOutput, *flow_.store, at.tile, true));
+    return builder_.sequence(parts);
+  }
+  /// Whether the output tile leaves after this one.
+  bool stores(const Around& at) const { return at.last || changes(0, Operand::kOutput); }
+
+  /// The instructions that move a tile, or a block of it.
+  NodeId moves(Operand operand, const Step& step, const Sizes& tile, bool store) {
+    const bool input = operand == Operand::kInput;
+    const size_t run =
+        static_cast<size_t>(input && layer_.kind == LayerKind::kProduct ? Dim::kC : Dim::kK);
+    Sizes extent = kOnes;
+    for (size_t i = 0; i < kDimCount; ++i)
+      if (layer_.uses(operand, static_cast<Dim>(i))) extent[i] = tile[i];
+    if (input) {
+      extent[3] = layer_.input_extent(tile[3], tile[5]);
+      extent[4] = layer_.input_extent(tile[4], tile[6]);
+      extent[5] = extent[6] = 1;
+      extent[0] *= layer_.inputs;
+    }
+    std::vector<Level> levels;
+    for (size_t i = 0; i < kDimCount; ++i)
+      levels.push_back({i, step.block[i] == 0 ? extent[i] : step.block[i]});
+    return parts_of(levels, 0, extent,
+                    [&](const Sizes& block) { return move(operand, step, block, run, store); });
+  }
+  NodeId move(Operand operand, const Step& step, const Sizes& sizes, size_t run, bool store) {
+    const auto i = static_cast<size_t>(operand);
+    Block block{.sizes = sizes};
+    for (size_t dim = 0; dim < kDimCount; ++dim)
+      if (dim != run) block.rows *= sizes[dim];
+    const auto width = static_cast<double>(sizes[run]);
+    block.row_bytes = width * (store ? flow_.stored_bytes : flow_.buffers[i].element_bytes);
+    block.on_chip_row_bytes = width * flow_.buffers[i].element_bytes;
+    block.miss_ratio = misses_[i];
+    return emit(step, block, [&](Instruction& instruction) {
+      (store ? instruction.reads : instruction.merges).push_back(tiles_[i]);
+    });
+  }
+
+  /// Where the loops inside a tile stand.
+  struct Inside {
+    size_t depth;
+    Sizes block;
+    bool fresh, done;  ///< first, last with its block of the stationary operand
+    auto operator<=>(const Inside&) const = default;
+  };
+  NodeId inside(const Inside& at) {
+    if (at.depth == flow_.order.size()) return compute(at);
+    if (const auto it = blocks_.find(at); it != blocks_.end()) return it->second;
+    const NodeId node = loop_inside(at);
+    blocks_.emplace(at, node);
+    return node;
+  }
+  NodeId loop_inside(const Inside& at) {
+    const size_t dim = kDimNames.find(flow_.order[at.depth]);
+    const int64_t part = compute_.block[dim] == 0 ? at.block[dim] : compute_.block[dim];
+    const int64_t count = (at.block[dim] + part - 1) / part;
+    Inside next = at;
+    ++next.depth;
+    if (count == 1) return inside(next);
+    const bool changes = layer_.uses(flow_.stationary, static_cast<Dim>(dim));
+    next.block[dim] = part;
+    Inside first = next, middle = next, last = next;
+    last.block[dim] = at.block[dim] - (count - 1) * part;
+    if (changes) {
+      first.fresh = middle.fresh = last.fresh = true;
+      first.done = middle.done = last.done = true;
+    } else {
+      first.done = middle.done = false;
+      middle.fresh = last.fresh = false;
+    }
+    return builder_.sequence(
+        {inside(first), builder_.loop(count - 2, inside(middle)), inside(last)});
+  }
+  NodeId compute(const Inside& at) {
+    std::vector<NodeId> parts;
+    Block block{
+        .sizes = at.block, .rows = at.block[0] * at.block[3] * at.block[4], .fresh = at.fresh};
+    block.macs = 1;
+    for (const int64_t size : at.block) block.macs *= size;
+    block.on_chip_row_bytes = static_cast<double>(at.block[2]);
+    const auto weight = static_cast<size_t>(Operand::kWeight);
+    const auto input = static_cast<size_t>(Operand::kInput);
+    for (const Operand operand : {Operand::kInput, Operand::kWeight}) {
+      const std::optional<Step>& load = flow_.loads[static_cast<size_t>(operand)];
+      if (at.fresh && load && load->point == IssuePoint::kBlock && layer_.uses(operand, Dim::kR)) {
+        parts.push_back(builder_.advance(tiles_[static_cast<size_t>(operand)]));
+        parts.push_back(moves(operand, *load, at.block, false));
+      }
+    }
+    if (flow_.preload && (at.fresh || flow_.preload->point == IssuePoint::kCompute)) {
+      if (at.fresh) parts.push_back(builder_.advance(stationary_));
+      Block rows = block;
+      rows.rows = at.fresh ? at.block[2] : 0;
+      rows.macs = 0;
+      parts.push_back(emit(*flow_.preload, rows, [&](Instruction& instruction) {
+        if (flow_.finish) instruction.reads.push_back(barrier_);
+        if (!at.fresh) return;
+        instruction.reads.push_back(tiles_[static_cast<size_t>(flow_.stationary)]);
+        instruction.merges.push_back(stationary_);
+      }));
+    }
+    parts.push_back(emit(compute_, block, [&](Instruction& instruction) {
+      instruction.reads.push_back(tiles_[input]);
+      if (flow_.preload) instruction.reads.push_back(stationary_);
+      if (layer_.uses(Operand::kWeight, Dim::kR) &&
+          !(flow_.preload && flow_.stationary == Operand::kWeight))
+        instruction.reads.push_back(tiles_[weight]);
+      instruction.merges.push_back(tiles_[static_cast<size_t>(Operand::kOutput)]);
+      if (flow_.finish) instruction.reads.push_back(barrier_);
+    }));
+    if (flow_.finish && at.done) parts.push_back(finish(block));
+    return builder_.sequence(parts);
+  }
+  /// Waits for the outputs of all units.
+  NodeId finish(Block block) {
+    block.macs = 0;
+    return emit(*flow_.finish, block, [&](Instruction& instruction) {
+      for (const Slot slot : chain_) instruction.reads.push_back(slot);
+      instruction.merges.push_back(tiles_[static_cast<size_t>(Operand::kOutput)]);
+      instruction.forwards.push_back(barrier_);
+    });
+  }
+
+  // Instructions.
+
+  NodeId parts_of(const std::vector<Level>& levels, size_t level, const Sizes& sizes,
+                  const std::function<NodeId(const Sizes&)>& leaf) {
+    if (level == levels.size()) return leaf(sizes);
+    const auto [dim, part] = levels[level];
+    const int64_t whole = sizes[dim] / part, rest = sizes[dim] % part;
+    std::vector<NodeId> parts;
+    Sizes inner = sizes;
+    inner[dim] = part;
+    if (whole > 0) parts.push_back(builder_.loop(whole, parts_of(levels, level + 1, inner, leaf)));
+    inner[dim] = rest;
+    if (rest > 0) parts.push_back(parts_of(levels, level + 1, inner, leaf));
+    return builder_.sequence(parts);
+  }
+  NodeId emit(const Step& step, Block block, const std::function<void(Instruction&)>& depend) {
+    const std::vector<int>& units = machine_.operations[static_cast<size_t>(step.operation)].units;
+    if (!step.each_unit) {
+      Instruction one = instruction_on(machine_, units.front(), step.operation, block);
+      depend(one);
+      return builder_.instruction(std::move(one));
+    }
+    std::vector<NodeId> parts;
+    const auto n = static_cast<int64_t>(units.size());
+    const int64_t all = block.macs;
+    for (int64_t i = 0; i < n; ++i) {
+      block.macs = all / n + (i < all % n ? 1 : 0);
+      Instruction one =
+          instruction_on(machine_, units[static_cast<size_t>(i)], step.operation, block);
+      depend(one);
+      if (step.chained) {
+        if (i > 0) one.reads.push_back(chain_[static_cast<size_t>(i - 1)]);
+        one.forwards.push_back(chain_[static_cast<size_t>(i)]);
+      }
+      parts.push_back(builder_.instruction(std::move(one)));
+    }
+    return builder_.sequence(parts);
+  }
+
+  const Machine& machine_;
+  const Dataflow& flow_;
+  const Layer& layer_;
+  const Mapping& mapping_;
+  const Sizes counts_;
+  const Step& compute_;
+  std::vector<size_t> order_;  ///< of the loops around tiles
+  LoopNestBuilder builder_;
+  std::array<Slot, kOperandCount> tiles_;
+  Slot stationary_, barrier_;
+  std::vector<Slot> chain_;
+  std::array<double, kOperandCount> misses_{};
+  std::map<Around, NodeId> built_;
+  std::map<Inside, NodeId> blocks_;
+};
+
+}  // namespace
+
+Layer as_run(const Layer& layer, const Dataflow& flow) {
+  if (!flow.flattens || layer.kind != LayerKind::kProduct) return layer;
+  const auto& [n, k, c, p, q, r, s] = layer.sizes;
+  return {.kind = layer.kind, .sizes = {1, k, c * r * s, n * p * q, 1, 1, 1}};
+}
+
+double buffer_bytes(const Layer& layer, const Sizes& tile, const Dataflow& flow, Operand operand) {
+  if (operand == Operand::kWeight && !layer.uses(operand, Dim::kR)) return 0;
+  const Buffer& buffer = flow.buffers[static_cast<size_t>(operand)];
+  return static_cast<double>(layer.elements(operand, tile)) * buffer.element_bytes *
+         static_cast<double>(buffer.copies);
+}
+
+void check_fits(const Layer& layer, const Mapping& mapping, const Machine& machine,
+                const Dataflow& flow, const std::string& where) {
+  for (size_t memory = 0; memory < machine.memories.size(); ++memory) {
+    double needed = 0;
+    std::string tiles;
+    double share = 0;
+    for (const Operand operand : kOperands) {
+      const Buffer& buffer = flow.buffers[static_cast<size_t>(operand)];
+      if (buffer.memory != static_cast<int>(memory)) continue;
+      const double bytes = buffer_bytes(layer, mapping.tile, flow, operand);
+      needed += bytes;
+      share = std::max(share, buffer.share);
+      tiles += fmt::format("{}{} {:.0f} bytes", tiles.empty() ? "" : ", ",
+                           kOperandNames[static_cast<size_t>(operand)], bytes);
+    }
+    const double there = machine.memories[memory].bytes * share;
+    if (needed <= there) continue;
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: the tiles do not fit into '{}': {}; {:.0f} bytes in all, {:.0f} "
+                    "more than its {:.0f}; make the tile smaller",
+                    where, machine.memories[memory].name, tiles, needed, needed - there, there));
+  }
+}
+
+LoopNest tile_layer(const Machine& machine, const Dataflow& flow, const Layer& layer,
+                    const Mapping& mapping) {
+  if (!flow.runs(layer.kind))
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: the dataflow '{}' does not run {} layers", machine.where,
+                            flow.name, layer_kind_name(layer.kind)));
+  return Tiler(machine, flow, layer, mapping).build();
+}
+
+}  // namespace tilecast::accelerator

@@ -1,0 +1,20 @@
+#pragma once
+
+// Kernels of a program as layers of an accelerator.
+
+#include <optional>
+
+#include "accelerator/layer.h"
+#include "lower/program.h"
+
+namespace tilecast {
+
+/// A kernel as layers that run one after the other, `repeat` times; nullopt if it is not one of the
+/// kinds of layers that accelerators run.
+struct KernelLayer {
+  accelerator::Layer layer;
+  int64_t repeat = 1;
+};
+std::optional<KernelLayer> layer_of(const Kernel& kernel, const Node& node);
+
+}  // namespace tilecast

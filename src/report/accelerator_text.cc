@@ -1,0 +1,193 @@
+// Forecasts on accelerators as table, JSON and CSV:
+//
+// resnet-50 on Gemmini: batch 1, int8, int32 sums
+//   cycles  21.4 M   21.4 ms at 1.00 GHz
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/csv.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "report/text_table.h"
+#include "tilecast/accelerator.h"
+
+namespace tilecast {
+namespace {
+
+std::string cycles_text(double cycles) { return format_si(cycles, ""); }
+
+/// The busiest objects: "mesh 83 %, load_unit 40 %".
+std::string use_text(const AcceleratorLayer& layer, size_t most) {
+  std::vector<ObjectUse> use = layer.use;
+  std::stable_sort(use.begin(), use.end(),
+                   [](const ObjectUse& a, const ObjectUse& b) { return a.ratio > b.ratio; });
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min(most, use.size()); ++i)
+    parts.push_back(fmt::format("{} {:.0f} %", use[i].object, 100 * use[i].ratio));
+  return join(parts, ", ");
+}
+
+std::vector<const AcceleratorLayer*> by_time(const AcceleratorForecast& forecast) {
+  std::vector<const AcceleratorLayer*> rows;
+  for (const AcceleratorLayer& layer : forecast.layers) rows.push_back(&layer);
+  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) {
+    return a->cycles * static_cast<double>(a->count) > b->cycles * static_cast<double>(b->count);
+  });
+  return rows;
+}
+
+Json layer_json(const AcceleratorLayer& layer) {
+  Json use = Json::object();
+  for (const ObjectUse& object : layer.use) use[object.object] = object.ratio;
+  return {{"name", layer.name},
+          {"op", layer.op},
+          {"where", layer.where},
+          {"sizes", layer.sizes},
+          {"mapping", layer.mapping},
+          {"count", layer.count},
+          {"cycles", layer.cycles},
+          {"low_cycles", layer.low_cycles},
+          {"high_cycles", layer.high_cycles},
+          {"converged", layer.converged},
+          {"instructions", layer.instructions},
+          {"evaluated_instructions", layer.evaluated},
+          {"macs", layer.macs},
+          {"bytes", layer.bytes},
+          {"energy_j", layer.energy_j},
+          {"bound", layer.bound},
+          {"utilization_ratio", use}};
+}
+
+}  // namespace
+
+std::string accelerator_table(const AcceleratorForecast& f, const TableStyle& style) {
+  std::string text =
+      title_lines(fmt::format("{} on {}: batch {}, seq {}, {} with {} sums, dataflow {}", f.model,
+                              f.accelerator_name, f.batch, format_integer(f.seq), f.operand_dtype,
+                              f.accumulator_dtype, f.dataflow),
+                  style);
+  Lines lines;
+  lines.add("cycles", cycles_text(f.cycles),
+            fmt::format("{} at {}", format_seconds(f.latency_s()), format_si(f.clock_hz, "Hz")));
+  if (f.high_cycles > f.low_cycles)
+    lines.add("  interval",
+              fmt::format("{} to {}", cycles_text(f.low_cycles), cycles_text(f.high_cycles)),
+              "of layers without a fixed point");
+  if (f.host_cycles > 0)
+    lines.add("  host", cycles_text(f.host_cycles), "operators that the accelerator does not run");
+  lines.add(
+      "work", format_si(static_cast<double>(f.macs), "MAC"),
+      fmt::format("{:.0f} % of {} units", 100 * f.utilization_ratio(), format_integer(f.pe_count)));
+  lines.add(
+      "instructions", format_si(f.instructions, ""),
+      fmt::format("{} were run, the rest follows from fixed points", format_integer(f.evaluated)));
+  lines.add("on-chip", format_bytes(static_cast<int64_t>(f.on_chip_bytes)), "memories");
+  if (f.has_energy) lines.add("energy", fmt::format("{:.3g} J", f.energy_j), "");
+  text += "\n" + lines.text(style) + "\n";
+  TextTable table{.header = {"layer", "share", "cycles", "count", "bound", "sizes", "busy"},
+                  .right = {false, true, true, true, false, false, false},
+                  .fit = {Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWhole,
+                          Fit::kEnd, Fit::kEnd}};
+  const std::vector<const AcceleratorLayer*> rows = by_time(f);
+  for (size_t i = 0; i < std::min(rows.size(), style.rows); ++i) {
+    const AcceleratorLayer& layer = *rows[i];
+    const double share = layer.cycles * static_cast<double>(layer.count) / f.cycles;
+    table.rows.push_back({layer.name, fmt::format("{:.1f} %", 100 * share),
+                          cycles_text(layer.cycles) + (layer.converged ? "" : "~"),
+                          format_integer(layer.count), layer.bound, layer.sizes,
+                          use_text(layer, 3)});
+  }
+  text += format_text_table(table, style);
+  if (rows.size() > style.rows)
+    text += fmt::format("...\n{} more kinds of layers\n", rows.size() - style.rows);
+  return text;
+}
+
+std::string accelerator_json(const AcceleratorForecast& f) {
+  Json parameters = Json::object();
+  for (const auto& [name, value] : f.parameters) parameters[name] = value;
+  Json layers = Json::array();
+  for (const AcceleratorLayer& layer : f.layers) layers.push_back(layer_json(layer));
+  const Json json = {{"schema_version", 1},
+                     {"model", f.model},
+                     {"gpu", f.accelerator},
+                     {"parameters", parameters},
+                     {"dataflow", f.dataflow},
+                     {"dtype", f.operand_dtype},
+                     {"accumulator_dtype", f.accumulator_dtype},
+                     {"mode", "inference"},
+                     {"batch", f.batch},
+                     {"seq", f.seq},
+                     {"clock_hz", f.clock_hz},
+                     {"cycles", f.cycles},
+                     {"low_cycles", f.low_cycles},
+                     {"high_cycles", f.high_cycles},
+                     {"host_cycles", f.host_cycles},
+                     {"latency_s", f.latency_s()},
+                     {"latency_low_s", f.low_cycles / f.clock_hz},
+                     {"latency_high_s", f.high_cycles / f.clock_hz},
+                     {"macs", f.macs},
+                     {"pe_count", f.pe_count},
+                     {"on_chip_bytes", f.on_chip_bytes},
+                     {"energy_j", f.energy_j},
+                     {"utilization_ratio", f.utilization_ratio()},
+                     {"instructions", f.instructions},
+                     {"evaluated_instructions", f.evaluated},
+                     {"layers", layers},
+                     {"warnings", f.warnings}};
+  return json.dump(1) + "\n";
+}
+
+std::string accelerator_csv(const AcceleratorForecast& f) {
+  std::string text =
+      "name,op,where,count,cycles,low_cycles,high_cycles,converged,instructions,"
+      "evaluated_instructions,macs,bytes,energy_j,bound,mapping\n";
+  for (const AcceleratorLayer& layer : f.layers)
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(layer.name),
+                    layer.op, layer.where, layer.count, layer.cycles, layer.low_cycles,
+                    layer.high_cycles, layer.converged ? 1 : 0, layer.instructions, layer.evaluated,
+                    layer.macs, layer.bytes, layer.energy_j, layer.bound, csv_cell(layer.mapping));
+  return text;
+}
+
+std::string accelerator_evaluation_table(const std::vector<AcceleratorEvaluation>& files,
+                                         const TableStyle& style) {
+  TextTable table{.header = {"file", "accelerator", "rows", "left out", "MAPE", "median", "p90",
+                             "bias", "rank", "held-out MAPE", "held-out median"},
+                  .right = {false, false, true, true, true, true, true, true, true, true, true},
+                  .fit = {Fit::kMiddle}};
+  for (const AcceleratorEvaluation& file : files)
+    table.rows.push_back(
+        {file.file, file.accelerator, format_integer(file.rows), format_integer(file.left_out),
+         fmt::format("{:.1f}", file.mape_percent), fmt::format("{:.1f}", file.median_percent),
+         fmt::format("{:.1f}", file.p90_percent), fmt::format("{:.2f}", file.bias_ratio),
+         file.rank_correlation ? fmt::format("{:.3f}", *file.rank_correlation) : "",
+         fmt::format("{:.1f}", file.held_out_mape_percent),
+         fmt::format("{:.1f}", file.held_out_median_percent)});
+  return format_text_table(table, style);
+}
+
+std::string accelerator_evaluation_json(const std::vector<AcceleratorEvaluation>& files) {
+  Json rows = Json::array();
+  for (const AcceleratorEvaluation& file : files) {
+    Json row = {{"file", file.file},
+                {"gpu", file.accelerator},
+                {"count", file.rows},
+                {"left_out", file.left_out},
+                {"mape_percent", file.mape_percent},
+                {"median_percent", file.median_percent},
+                {"p90_percent", file.p90_percent},
+                {"bias_ratio", file.bias_ratio},
+                {"held_out_mape_percent", file.held_out_mape_percent},
+                {"held_out_median_percent", file.held_out_median_percent},
+                {"fitted", file.fitted}};
+    row["rank_correlation"] = file.rank_correlation ? Json(*file.rank_correlation) : Json();
+    rows.push_back(row);
+  }
+  return Json{{"schema_version", 1}, {"accelerators", rows}}.dump(1) + "\n";
+}
+
+}  // namespace tilecast
