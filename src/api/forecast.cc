@@ -130,7 +130,7 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  model.remarks(graph_request(used, precision)));
   add_messages(warnings, WarningCode::kModelFile, model.name,
-               unmapped_operators(pass.timeline, pass.program));
+               unmapped_operators(pass.timeline, pass.work->program));
   if (model.vision)
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  {"one pass is of the language model only, without the vision tower"});

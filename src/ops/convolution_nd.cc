@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
@@ -18,6 +20,7 @@ constexpr size_t kMostDims = 3;  // cuDNN's convolutions have at most three spat
 struct Sizes {
   bool transposed = false;
   int64_t batch = 1, in = 1, out = 1, groups = 1;  ///< channels of x and y
+  int64_t stride = 1, dilation = 1;                ///< the largest of all directions
   Shape window, positions;                         ///< positions: of x if transposed, else of y
   Shape y;                                         ///< spatial dimensions of the output
 };
@@ -62,6 +65,12 @@ Sizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
   if (channels != s.in || s.in % s.groups != 0 || s.out % s.groups != 0)
     context.fail(fmt::format("{} groups of a weight {} do not fit {} channels", s.groups,
                              format_shape(w.shape), s.in));
+  const auto largest = [&](const char* attribute) {
+    const Shape all = per_dimension(context, attribute, rank - 2, 1);
+    return *std::max_element(all.begin(), all.end());
+  };
+  s.stride = largest("strides");
+  s.dilation = largest("dilations");
   if (s.transposed) {
     s.positions = spatial(x.shape);
     s.y = transposed_size(context, s.positions, s.window);
@@ -99,6 +108,8 @@ Kernel conv_kernel(const Sizes& s, DType dtype, Convolution::Pass pass) {
                                      .window_height = height(s.window),
                                      .window_width = s.window.back(),
                                      .groups = s.groups,
+                                     .stride = s.stride,
+                                     .dilation = s.dilation,
                                      .pass = pass},
                 .dtype = dtype};
   const Gemm gemm = gemm_of(kernel);
