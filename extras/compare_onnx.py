@@ -44,6 +44,10 @@ def build(name: str):
     config = model_class.config_class(**fields)
     config._attn_implementation = "eager"
     model = model_class(config).eval()
+    # Exporters store equal tensors once; trained weights are not equal.
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.01)
     ids = torch.randint(0, 100, (BATCH, TOKENS))
     inputs = {TEXT: {"input_ids": ids}, PAIR: {"input_ids": ids, "decoder_input_ids": ids},
               IMAGE: {"pixel_values": torch.randn(BATCH, 3, PIXELS, PIXELS)}}[what]
