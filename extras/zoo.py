@@ -11,6 +11,7 @@ by the conventions of torch.utils.flop_counter (a multiplication and an addition
 import argparse
 import collections
 import concurrent.futures
+import importlib.metadata
 import json
 import multiprocessing
 import os
@@ -105,6 +106,7 @@ def compare(task):
         warnings.filterwarnings("ignore")
         module, args, kwargs = build(kind, name, fields)
         import torch
+        torch.set_num_threads(1)
         # Layers of experts, which the counter leaves out: rows times their expert's matrix.
         counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten._grouped_mm: grouped_flops})
         traced = package.tracing.trace(module, args, kwargs, training=mode == "training", modes=[counter])
@@ -138,7 +140,7 @@ def percent(row):
     return 100 * (row["ours"] / row["theirs"] - 1) if row.get("theirs") else 0.0
 
 
-def table(rows, versions, mode):
+def table(rows, versions, mode, left_out):
     """docs/models.md"""
     good = [row for row in rows if "error" not in row]
     sources = collections.Counter(row["source"] for row in good)
@@ -149,7 +151,8 @@ def table(rows, versions, mode):
              f"({', '.join(f'{count} of {source}' for source, count in sorted(sources.items()))}) are imported through "
              f"`tilecast.torch`, without weights; {known} have only operators that Tilecast knows. FLOPs are of matrix products, "
              f"convolutions and attention for one {'training step' if mode == 'training' else 'forward pass'} with a batch of {BATCH} "
-             f"({TOKENS} tokens a sequence), by the conventions of `torch.utils.flop_counter`, which gets a rule for layers of experts (`_grouped_mm`); the largest difference is {worst:.2f} %.",
+             f"({TOKENS} tokens a sequence), by the conventions of `torch.utils.flop_counter`, which gets a rule for layers of experts (`_grouped_mm`); the largest difference is {worst:.2f} %."
+             + (f" {left_out} more models of the command's list have no results yet." if left_out else ""),
              "", "| model | from | parameters | FLOPs, Tilecast | FLOPs, PyTorch | difference | kernels | unknown operators |",
              "|---|---|---:|---:|---:|---:|---:|---|"]
     for row in rows:
@@ -160,6 +163,11 @@ def table(rows, versions, mode):
         lines.append(f"| {row['model']} | {row['source']} | {row['parameters']:,} | {row['ours'] / 1e9:.3f} G | "
                      f"{row['theirs'] / 1e9:.3f} G | {percent(row):+.2f} % | {row['kernels']} | {unmapped} |")
     return "\n".join(lines) + "\n"
+
+
+def installed():
+    return ", ".join(f"{name} {importlib.metadata.version(package)}"
+                     for name, package in (("PyTorch", "torch"), ("timm", "timm"), ("transformers", "transformers")))
 
 
 def is_wrong(row):
@@ -190,21 +198,21 @@ def main():
     parser.add_argument("--mode", choices=["inference", "training"], default="inference")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--resume", help="a file of results: models in it are not imported again, new ones are added")
+    parser.add_argument("--no-run", action="store_true", help="only the models whose results are in the file of --resume")
     args = parser.parse_args()
     models = [("timm", name, {}) for name in zoo_models.TIMM]
     models += [("transformers", name, fields) for name, fields in zoo_models.TRANSFORMERS]
     texts = args.only.split(",")
     models = [model for model in models
               if any(text in model[1] for text in texts) and (not args.source or model[0] == args.source)]
+    before, listed = read_results(args.resume), len(models)
+    if args.no_run:
+        models = [model for model in models if (model[1], args.mode) in before]
     try:
-        import timm
-        import torch
-        import transformers
-    except ImportError as error:
-        print(f"skipped: {error}; pip install torch timm transformers")
+        versions = installed()
+    except importlib.metadata.PackageNotFoundError as error:
+        print(f"skipped: {error.name} is not installed; pip install torch timm transformers")
         return 0
-    torch.set_num_threads(1)
-    before = read_results(args.resume)
     tasks = [(model, os.path.abspath(args.tilecast), args.mode) for model in models if (model[1], args.mode) not in before]
     if args.jobs > 1:
         pool = concurrent.futures.ProcessPoolExecutor(args.jobs, multiprocessing.get_context("spawn"))
@@ -220,8 +228,7 @@ def main():
     rows = [before[model[1], args.mode] for model in models]
     failed = sum(is_wrong(row) for row in rows)
     if args.output:
-        versions = f"PyTorch {torch.__version__}, timm {timm.__version__}, transformers {transformers.__version__}"
-        Path(args.output).write_text(table(rows, versions, args.mode))
+        Path(args.output).write_text(table(rows, versions, args.mode, listed - len(rows)))
     print(f"{len(rows) - failed} of {len(rows)} models are imported and agree within {MOST_PERCENT:g} %")
     return 1 if failed or not rows else 0
 

@@ -194,7 +194,8 @@ _STREAMS = {
     2: """erf erfc atan2 hypot std var norm linalg_vector_norm hardsigmoid addcmul addcdiv lerp mse_loss smooth_l1_loss l1_loss huber_loss
           mse_loss_backward smooth_l1_loss_backward huber_loss_backward logaddexp rms_norm_backward _prelu_kernel glu avg_pool1d
           _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d xlogy""",
-    3: """hardswish elu celu selu var_mean std_mean logsumexp lgamma digamma logit var_backward polar glu_backward log_sigmoid_forward
+    3: """hardswish _weight_norm_interface _weight_norm_interface_backward
+          elu celu selu var_mean std_mean logsumexp lgamma digamma logit var_backward polar glu_backward log_sigmoid_forward
           binary_cross_entropy_with_logits binary_cross_entropy binary_cross_entropy_backward cdist _cdist_forward kl_div erfinv
           upsample_bilinear2d_backward upsample_bicubic2d_backward""",
     6: "mish _fused_rms_norm_backward upsample_linear1d upsample_trilinear3d",
