@@ -40,7 +40,8 @@ py::object make_pass(Asked asked, Forecast forecast);
 /// The result of text generation.
 py::object make_llm(LlmForecast forecast);
 
-/// Text as the command line has it of a keyword's value: 8 is "8", True is "on".
+/// Text as the command line has it of a keyword's value: 8 is "8", True is "on", ["a", "b"] is
+/// "a,b", {"seq": 128} is "seq=128".
 std::string option_text(py::handle value);
 /// The options that are not None. Throws TypeError with similar names for an unknown one.
 std::vector<GivenOption> given_options(const py::dict& keywords, const char* function);

@@ -24,6 +24,16 @@ std::string option_text(py::handle value) {
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
   if (py::isinstance<py::bool_>(value)) return value.cast<bool>() ? "on" : "off";
   if (PyFloat_Check(value.ptr())) return fmt::format("{}", value.cast<double>());  // 8.0 is "8"
+  std::vector<std::string> parts;
+  if (py::isinstance<py::dict>(value)) {
+    for (const auto& [name, number] : py::reinterpret_borrow<py::dict>(value))
+      parts.push_back(option_text(name) + "=" + option_text(number));
+    return join(parts, ",");
+  }
+  if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
+    for (const py::handle part : value) parts.push_back(option_text(part));
+    return join(parts, ",");
+  }
   if (py::hasattr(value, "__fspath__")) return option_text(value.attr("__fspath__")());
   return py::str(value).cast<std::string>();
 }

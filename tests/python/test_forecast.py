@@ -147,6 +147,10 @@ class Options(unittest.TestCase):
         with_words = tilecast.forecast("llama-3-8b", gpu="H100", prompt="64", output="8", cuda_graphs="off")
         with_values = tilecast.forecast("llama-3-8b", gpu="H100", prompt=64, output=8.0, cuda_graphs=False)
         self.assertEqual(with_words.to_dict(), with_values.to_dict())
+        training = {"mode": "training", "lora_rank": 4}
+        with_words = tilecast.forecast("llama-3.2-1b", gpu="H100", lora_targets="q_proj,v_proj", **training)
+        with_values = tilecast.forecast("llama-3.2-1b", gpu="H100", lora_targets=["q_proj", "v_proj"], **training)
+        self.assertEqual(with_words.to_dict(), with_values.to_dict())
 
     def test_an_unknown_keyword_names_the_nearest(self):
         with self.assertRaisesRegex(TypeError, r"forecast\(\) got an unexpected keyword argument 'bacth'; did you mean 'batch'"):
