@@ -274,15 +274,15 @@ TEST(Aiconfigurator, TablesAndTypesThatAreNotForecastAreListedWithTheirRows) {
              "nvidia-l40s,vllm 0.24.0,sq,16,128,256,0.01,x\n"
              "nvidia-l40s,vllm 0.24.0,int3,16,128,256,0.01,x\n"
              "nvidia-l40s,vllm 0.24.0,int3,32,128,256,0.01,x\n");
-  write_file(folder.path() / "nccl.csv",
-             "gpu,software,dtype,operation,num_gpus,elements,latency_ms\n"
-             "nvidia-l40s,vllm 0.24.0,half,all_gather,2,256,0.01\n");
+  write_file(folder.path() / "power.csv",
+             "gpu,software,dtype,watts,latency_ms\n"
+             "nvidia-l40s,vllm 0.24.0,half,256,0.01\n");
   const MeasurementSet set = read_measurements(folder.path());
   ASSERT_EQ(set.kernels.size(), 2u);
   EXPECT_EQ(set.kernels[1].kernel.scheme, QuantScheme::kInt8);
   ASSERT_EQ(set.unmatched.size(), 2u);
   EXPECT_TRUE(set.unmatched[0].ends_with("dtype 'int3' is not forecast (2 rows)"));
-  EXPECT_NE(set.unmatched[1].find("nccl.csv: 1 rows of a table of this kind"), std::string::npos);
+  EXPECT_NE(set.unmatched[1].find("power.csv: 1 rows of a table of this kind"), std::string::npos);
 }
 
 TEST(BadMeasurements, AreNamed) {
