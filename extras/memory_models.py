@@ -14,9 +14,6 @@ from pathlib import Path
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 ROOT = Path(__file__).resolve().parent.parent
 COLUMNS = ["model", "mode", "batch", "seq", "dtype", "attention", "checkpointing", "optimizer"]
-# The class with a loss, for configs of the zoo, which name none.
-CLASSES = {"causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM", "seq2seq": "AutoModelForSeq2SeqLM",
-           "image": "AutoModelForImageClassification"}
 
 
 def read_cases(path):
@@ -39,9 +36,9 @@ def config_of(name):
     if name not in zoo.MODELS and name not in zoo.TINY:
         raise SystemExit(f"model '{name}': neither {path}, nor a model of measure/kit/zoo.py")
     kind, config = zoo.config_of(name)
-    if kind not in CLASSES:
+    if kind not in zoo.AUTO_CLASSES:
         raise SystemExit(f"model '{name}': a '{kind}' is no model of Transformers")
-    return CLASSES[kind], config
+    return zoo.AUTO_CLASSES[kind], config
 
 
 def build(case, device, shrink=False):

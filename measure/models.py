@@ -94,16 +94,12 @@ class Sensors:
         return readings
 
 
-CLASSES = {"causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM", "seq2seq": "AutoModelForSeq2SeqLM",
-           "image": "AutoModelForImageClassification"}
-
-
 def transformers_config(kind, fields):
     """The configuration of Transformers with its defaults, and the class that is built from it."""
     made = transformers.AutoConfig.for_model(fields["model_type"],
                                              **{key: value for key, value in fields.items() if key != "model_type"})
     made.use_cache = False
-    maker = getattr(transformers, CLASSES[kind])
+    maker = getattr(transformers, zoo.AUTO_CLASSES[kind])
     made.architectures = [maker._model_mapping[type(made)].__name__]
     return made, maker
 
@@ -111,7 +107,7 @@ def transformers_config(kind, fields):
 def config_text(model):
     """The model's config.json as Transformers would publish it, so that the row can be forecast."""
     kind, fields = zoo.config_of(model)
-    if kind in CLASSES:
+    if kind in zoo.AUTO_CLASSES:
         made, _ = transformers_config(kind, fields)
         fields = {key: value for key, value in made.to_dict().items() if key not in ("id2label", "label2id")}
         fields["num_labels"] = made.num_labels

@@ -24,20 +24,21 @@ MOST_REFUSED = 2
 REFUSED = "refused"
 
 
-def said(name: str):
-    for part, billions in PUBLISHED.items():
+def billions(name: str, stated: dict, pattern: str):
+    """Of a table of published numbers where it has the name, else the number in the name; None if neither has one."""
+    for part, number in stated.items():
         if part in name:
-            return billions
-    sizes = re.findall(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[bB](?![A-Za-z])", name)
+            return number
+    sizes = re.findall(pattern, name)
     return float(sizes[0]) if sizes else None
+
+
+def said(name: str):
+    return billions(name, PUBLISHED, r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[bB](?![A-Za-z])")
 
 
 def active(name: str):
-    for part, billions in ACTIVE.items():
-        if part in name:
-            return billions
-    sizes = re.findall(r"-A(\d+(?:\.\d+)?)B", name)
-    return float(sizes[0]) if sizes else None
+    return billions(name, ACTIVE, r"-A(\d+(?:\.\d+)?)B")
 
 
 def active_parameters(tilecast: str, folder: Path) -> tuple:

@@ -58,6 +58,10 @@ def _efficientnet(width, depth, image):
 
 TIED = {"tie_word_embeddings": True}
 
+# The class of Transformers that builds a kind of model, with its loss. `unet` and `dlrm` are our own.
+AUTO_CLASSES = {"causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM", "seq2seq": "AutoModelForSeq2SeqLM",
+                "image": "AutoModelForImageClassification"}
+
 MODELS = {
     "gpt2": _gpt2(12, 768, 12), "gpt2-medium": _gpt2(24, 1024, 16), "gpt2-large": _gpt2(36, 1280, 20),
     "gpt2-xl": _gpt2(48, 1600, 25),

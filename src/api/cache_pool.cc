@@ -12,6 +12,7 @@
 #include "api/cache_blocks.h"
 #include "base/checked.h"
 #include "memory/plan.h"
+#include "memory/stack.h"
 #include "sim/serving.h"
 
 namespace tilecast {
@@ -89,14 +90,14 @@ void apply_vllm(CachePool& p) {
 
 /// The fraction counts of the memory that is free before the weights are read.
 void apply_sglang(CachePool& p) {
-  p.budget_bytes = part_of(p.fraction, p.visible_bytes - kFrameworkBytes);
+  p.budget_bytes = part_of(p.fraction, p.visible_bytes - serving_framework_bytes());
   p.fixed_bytes = p.weights_bytes;
 }
 
 /// The fraction counts of what weights and the largest step leave.
 void apply_trtllm(CachePool& p) {
   p.fixed_bytes = checked_add(p.weights_bytes, p.profile_bytes);
-  const int64_t left = p.visible_bytes - kFrameworkBytes - p.fixed_bytes;
+  const int64_t left = p.visible_bytes - serving_framework_bytes() - p.fixed_bytes;
   p.budget_bytes = p.fixed_bytes + (left > 0 ? part_of(p.fraction, left) : left);
 }
 
@@ -125,7 +126,7 @@ std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limi
   constexpr double kUsual = 0.9;  // vLLM and TensorRT-LLM; vLLM's newest releases use 0.92
   CachePool p{.visible_bytes = visible_bytes(steps.device()),
               .weights_bytes = weights_bytes,
-              .profile_bytes = checked_add(activations_bytes, kWorkspaceBytes),
+              .profile_bytes = checked_add(activations_bytes, serving_workspace_bytes()),
               .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(steps, limits) : 0};
   p.fraction = r.execution.gpu_memory_utilization.value_or(
       software == Software::kSglang ? sglang_fraction(steps) : kUsual);
@@ -137,8 +138,9 @@ std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limi
     apply_trtllm(p);
   } else {
     p.rule = "gpu_memory_utilization";
-    p.profile_bytes = std::max(
-        p.profile_bytes, checked_add(sampler_bytes(steps, limits.max_num_seqs), kWorkspaceBytes));
+    p.profile_bytes =
+        std::max(p.profile_bytes,
+                 checked_add(sampler_bytes(steps, limits.max_num_seqs), serving_workspace_bytes()));
     p.non_torch_bytes = kNonTorchBytes;
     apply_vllm(p);
   }

@@ -103,12 +103,7 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
                               const Request& request) const {
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
-  check_pass(request);
-  Request used = request;
-  complete(used.execution, Software::kPyTorch);
-  used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
-  check_model(model, request, *used.seq);
-  const Precision precision = resolve_precision(model, device, precision_request(request));
+  const auto [used, precision] = checked_pass(model, device, request);
   const Predictor& predictor = impl_->predictor(used.execution.predictor);
   const Conditions conditions{.software = *used.execution.software};
   const TimedPass pass =

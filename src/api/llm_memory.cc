@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/checked.h"
 #include "memory/plan.h"
+#include "memory/stack.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -36,15 +37,16 @@ MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> group
 }
 
 int64_t peak_bytes(const MemoryPlan& step, int64_t cache_bytes) {
-  return checked_add(checked_add(step.weights_bytes, cache_bytes),
-                     checked_add(step.activations_bytes, kWorkspaceBytes + kFrameworkBytes));
+  return checked_add(
+      checked_add(step.weights_bytes, cache_bytes),
+      checked_add(step.activations_bytes, serving_workspace_bytes() + serving_framework_bytes()));
 }
 
 void add_totals(LlmForecast& f, const LlmSteps& steps, const MemoryPlan& step) {
   f.weights_bytes = step.weights_bytes;
   f.activations_bytes = step.activations_bytes;
-  f.workspace_bytes = kWorkspaceBytes;
-  f.framework_bytes = kFrameworkBytes;
+  f.workspace_bytes = serving_workspace_bytes();
+  f.framework_bytes = serving_framework_bytes();
   f.overhead_bytes = f.workspace_bytes + f.framework_bytes;
   f.peak_bytes = peak_bytes(step, f.cache_bytes);
   f.device_bytes = steps.device().memory_bytes;
@@ -181,7 +183,7 @@ void add_server_memory(LlmForecast& f, const LlmSteps& steps, const ServingLoad&
   MemoryPlan step = full_step(steps, pool_limits(steps.asked()));
   f.pool = plan_pool(steps, pool_limits(steps.asked()), step.weights_bytes, step.activations_bytes);
   TILECAST_CHECK(f.pool.has_value()) << "a server of software that does not serve";
-  step.activations_bytes = f.pool->profile_bytes - kWorkspaceBytes;
+  step.activations_bytes = f.pool->profile_bytes - serving_workspace_bytes();
   // Layers with a sliding window store less of long sequences. Bytes per token are those of the
   // longest request.
   const int64_t longest = longest_request(steps.asked());

@@ -111,11 +111,7 @@ MemoryTimeline Forecaster::memory_timeline(const ModelRef& model_ref, const GpuR
                                            const Request& request) const {
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
-  check_pass(request);
-  Request used = request;
-  used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
-  check_model(model, request, *used.seq);
-  const Precision precision = resolve_precision(model, device, precision_request(request));
+  const auto [used, precision] = checked_pass(model, device, request);
   const Graph graph = build_graph(model, used, precision);
   const Lifetimes lifetimes = find_lifetimes(graph, {.folded = false, .zero_grad = used.zero_grad});
   const MemoryForecast memory = forecast_memory(graph, {model, device, used, precision});

@@ -2,24 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "api/timing.h"
 #include "base/text.h"
 #include "passes/passes.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 
-PrecisionRequest precision_request(const Request& request) {
-  return {.asked = request.execution.dtype,
-          .fallback = DType::kFp32,  // the dtype of published whole-model measurements
-          .training = request.mode == Mode::kTraining};
-}
+namespace {
 
-void check_pass(const Request& request) {
-  if (request.kind != RequestKind::kPass)
-    throw Error(ErrorKind::kInput, "expected a request for one pass; use forecast_llm for prompts");
-  check_request(request);
-}
-
+/// Throws Error if the model cannot be run as requested, with `seq` tokens.
 void check_model(const Model& model, const Request& request, int64_t seq) {
   const Execution& e = request.execution;
   if (model.fixed_dtype && (request.seq || request.batch != 1))
@@ -39,6 +34,29 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
                 fmt::format("{}: a sequence of {} tokens is longer than the model's {} positions; "
                             "use `seq` {} or less",
                             model.name, seq, *model.max_positions, *model.max_positions));
+}
+
+}  // namespace
+
+PrecisionRequest precision_request(const Request& request) {
+  return {.asked = request.execution.dtype,
+          .fallback = DType::kFp32,  // the dtype of published whole-model measurements
+          .training = request.mode == Mode::kTraining};
+}
+
+void check_pass(const Request& request) {
+  if (request.kind != RequestKind::kPass)
+    throw Error(ErrorKind::kInput, "expected a request for one pass; use forecast_llm for prompts");
+  check_request(request);
+}
+
+CheckedPass checked_pass(const Model& model, const Device& device, const Request& request) {
+  check_pass(request);
+  Request used = request;
+  complete(used.execution, Software::kPyTorch);
+  used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
+  check_model(model, request, *used.seq);
+  return {std::move(used), resolve_precision(model, device, precision_request(request))};
 }
 
 Graph build_modules(const Model& model, const Request& request, const Precision& precision) {

@@ -19,8 +19,15 @@ PrecisionRequest precision_request(const Request& request);
 /// Throws Error{kInput} if the request is not for one pass, or contradicts itself.
 void check_pass(const Request& request);
 
-/// Throws Error if the model cannot be run as requested, with `seq` tokens.
-void check_model(const Model& model, const Request& request, int64_t seq);
+/// A request with its defaults, `seq` among them, and the precision in which the model runs.
+struct CheckedPass {
+  Request request;
+  Precision precision;
+};
+
+/// Throws Error if the request is not for one pass, contradicts itself, or the model or the device
+/// cannot run it.
+CheckedPass checked_pass(const Model& model, const Device& device, const Request& request);
 
 /// The graph of the pass as PyTorch runs it. `seq` of the request must be given.
 Graph build_graph(const Model& model, const Request& request, const Precision& precision);

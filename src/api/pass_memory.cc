@@ -137,11 +137,7 @@ std::vector<MemoryRemedy> memory_remedies(const ModelRef& model_ref, const GpuRe
                                           const Request& asked) {
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
-  check_pass(asked);
-  Request request = asked;
-  request.seq = asked.seq.value_or(std::max<int64_t>(1, model.default_seq));
-  check_model(model, request, *request.seq);
-  const Precision precision = resolve_precision(model, device, precision_request(request));
+  const auto [request, precision] = checked_pass(model, device, asked);
   const PassSetup setup{model, device, request, precision};
   const int64_t before =
       forecast_memory(build_graph(setup.model, setup.request, setup.precision), setup).peak_bytes;

@@ -13,14 +13,6 @@
 
 namespace tilecast {
 
-// Memory of CUDA context, library code and handles of a PyTorch process before the first tensor. A
-// guess: nvidia-smi shows 0.3 to 0.6 GiB for such processes; the measurement kit will settle it.
-inline constexpr int64_t kFrameworkBytes = int64_t{450} << 20;
-
-// cuBLAS workspace that PyTorch allocates for each handle and stream: CUBLAS_WORKSPACE_CONFIG
-// ":4096:2:16:8" (PyTorch 2.1, aten/src/ATen/cuda/CublasHandlePool.cpp).
-inline constexpr int64_t kWorkspaceBytes = (int64_t{2} * 4096 + int64_t{8} * 16) * 1024;
-
 /// Totals of a program on one GPU, in seconds.
 struct Totals {
   double seconds = 0;

@@ -34,4 +34,8 @@ const SoftwareStack& default_stack();
 /// pool of handles for each thread).
 int64_t workspace_bytes(const SoftwareStack& stack, bool large, bool training);
 
+/// What text generation assumes of all serving software: one handle with the smaller workspace.
+int64_t serving_framework_bytes();
+int64_t serving_workspace_bytes();
+
 }  // namespace tilecast

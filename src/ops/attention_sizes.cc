@@ -91,22 +91,15 @@ std::vector<SizeDef> attention_sizes_by_name(bool decodes) {
            .doc = "maximum number of keys per query (sliding window); 0: all",
            .default_value = int64_t{0},
            .min = 0},
-          {.name = "causal",
-           .doc = "causal mask: a query attends to no later key",
-           .default_value = int64_t{0},
-           .min = 0,
-           .max = 1},
+          switch_size("causal", "causal mask: a query attends to no later key"),
           kv_dtype_size("dtype of keys and values", "as the queries")};
 }
 
 std::vector<SizeDef> cached_attention_sizes_by_name() {
   std::vector<SizeDef> sizes = attention_sizes_by_name(true);
-  sizes.push_back({.name = "latent",
-                   .doc = "values are parts of the keys: one vector of head_dim elements per token "
-                          "in the cache, for all heads (MLA)",
-                   .default_value = int64_t{0},
-                   .min = 0,
-                   .max = 1});
+  sizes.push_back(switch_size("latent",
+                              "values are parts of the keys: one vector of head_dim elements per "
+                              "token in the cache, for all heads (MLA)"));
   return sizes;
 }
 

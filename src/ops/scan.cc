@@ -109,19 +109,13 @@ std::vector<SizeDef> scan_size_defs() {
           {.name = "head_dim", .doc = "elements of a value", .other_names = {"k"}},
           {.name = "state_dim", .doc = "elements of a key and a query", .other_names = {"n"}},
           {.name = "groups", .doc = "of heads that share keys and queries"},
-          {.name = "delta",
-           .doc = "delta rule: subtracts the state's value for the key from each value first",
-           .default_value = int64_t{0},
-           .min = 0,
-           .max = 1}};
+          switch_size("delta",
+                      "delta rule: subtracts the state's value for the key from each value first")};
 }
 
 SizeDef cached_size() {
-  return {.name = "cached",
-          .doc = "the sequences' states are read from memory and written back, as in serving",
-          .default_value = int64_t{0},
-          .min = 0,
-          .max = 1};
+  return switch_size("cached",
+                     "the sequences' states are read from memory and written back, as in serving");
 }
 
 std::vector<SizeDef> cached_scan_size_defs() {

@@ -38,6 +38,11 @@ struct SizeDef {
   bool is_switch() const { return default_value == AttributeValue(int64_t{0}) && max == 1; }
 };
 
+/// A size that is 0 (the default) or 1.
+inline SizeDef switch_size(std::string_view name, std::string_view doc) {
+  return {.name = name, .doc = doc, .default_value = int64_t{0}, .min = 0, .max = 1};
+}
+
 /// The sizes of one kernel by name.
 using SizeList = std::vector<Attribute>;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "devices/device.h"
@@ -39,6 +40,14 @@ inline double ceil_of(double x) {
 inline double waves_of(double blocks_per_sm, double idle_share) {
   if (blocks_per_sm <= 1) return 1;
   return blocks_per_sm + idle_share * (ceil_of(blocks_per_sm) - blocks_per_sm);
+}
+
+/// x^2.5. Powers without calls where it can be: a law is computed for every kernel.
+inline double power_2_5(double x) { return x * x * std::sqrt(x); }
+
+/// Seconds of two kinds of work of which each hides most of the other.
+inline double overlapped_s(double a, double b) {
+  return std::pow(power_2_5(a) + power_2_5(b), 1 / 2.5);
 }
 
 /// Latency of a launch, given for a clock of 1.7 GHz. It neither scales with the clock nor is it

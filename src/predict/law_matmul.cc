@@ -66,7 +66,6 @@ Blocks best_blocks(const Sizes& sizes, const std::array<Tile, kTiles>& tiles,
 
 // Powers without calls: a law is computed for every kernel.
 double root_of_squares(double a, double b) { return std::sqrt(a * a + b * b); }
-double power_2_5(double x) { return x * x * std::sqrt(x); }
 double power_14(double x) {
   const double square = x * x, fourth = square * square;
   return fourth * fourth * fourth * square;
@@ -191,7 +190,7 @@ LawTime single_precision_on(const Sizes& sizes, double memory_s, double limit_s,
   const Blocks best =
       best_blocks(sizes, kSingleTiles, kSingleSplits, kSplitsFrom, kCost, chip.sms, step_cycles);
   const double compute_s = chip.seconds(best.cycles);
-  const double free_s = std::pow(power_2_5(compute_s) + power_2_5(memory_s), 1 / 2.5);
+  const double free_s = overlapped_s(compute_s, memory_s);
   // A sharp maximum without a corner.
   const double larger = std::max(free_s, limit_s), smaller = std::min(free_s, limit_s);
   return {larger * std::pow(1 + power_14(smaller / larger), 1.0 / 14), best.tile};

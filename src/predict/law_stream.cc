@@ -1,7 +1,6 @@
 // Laws of kernels that DRAM limits: pointwise operators, copies, reductions, softmax and norms.
 
 #include <algorithm>
-#include <cmath>
 
 #include "predict/law.h"
 
@@ -46,12 +45,6 @@ double rows_on_sms_s(const RowCost& cost, double rows, double columns, const Chi
   return chip.seconds(std::max(all, cost.start + cost.chain * columns));
 }
 
-/// Both overlap, but not fully.
-double overlapped(double a, double b) {
-  const auto power = [](double x) { return x * x * std::sqrt(x); };
-  return std::pow(power(a) + power(b), 1 / 2.5);
-}
-
 }  // namespace
 
 LawTime stream_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
@@ -69,7 +62,7 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const bool once = softmax && rows.columns <= kInRegisters;
   const RowCost& cost = !softmax ? kNormRow : once ? kShortSoftmax : kLongSoftmax;
   const double sms_s = rows_on_sms_s(cost, count, columns, chip);
-  if (once) return {kLatencyFloor + overlapped(traffic, sms_s)};
+  if (once) return {kLatencyFloor + overlapped_s(traffic, sms_s)};
   // The input is read a second time: from L2, or from DRAM where the rows of all blocks in flight
   // do not fit into L2.
   const double row_bytes =
@@ -84,7 +77,7 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const auto input = static_cast<double>(kernel.read_bytes);
   const double again =
       input / chip.l2_bytes_per_s(16) + 0.8 * miss * input / stream_bytes_per_s(chip);
-  return {kLatencyFloor + overlapped(traffic + (softmax ? 1.3 : 1.0) * again, sms_s)};
+  return {kLatencyFloor + overlapped_s(traffic + (softmax ? 1.3 : 1.0) * again, sms_s)};
 }
 
 }  // namespace tilecast

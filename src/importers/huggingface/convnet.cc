@@ -79,8 +79,13 @@ TensorId ConvNet::channel_norm(TensorId x, const std::string& name) {
   return channels_first(layers_.layer_norm(channels_last(x, name), name));
 }
 
-bool has_image_classifier(const JsonObject& config) {
-  return class_name(config, "").ends_with("ForImageClassification");
+TensorId ConvNet::classify(TensorId pooled, int64_t classes) {
+  if (classes == 0) return pooled;
+  return layers_.linear(layers_.dropout(pooled, "dropout"), "classifier", {classes});
+}
+
+int64_t image_classes(const JsonObject& config) {
+  return class_name(config, "").ends_with("ForImageClassification") ? label_count(config) : 0;
 }
 
 }  // namespace tilecast

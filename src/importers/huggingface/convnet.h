@@ -44,6 +44,8 @@ class ConvNet {
                           const std::string& name);
   /// The mean of each channel, [b, c].
   TensorId mean_pool(TensorId x, const std::string& name);
+  /// Dropout and a linear layer, the logits of the classes; `pooled` itself if there are none.
+  TensorId classify(TensorId pooled, int64_t classes);
   /// Normalizes over the channels of each pixel: as rows, [b, h, w, c], and back.
   TensorId channel_norm(TensorId x, const std::string& name);
   /// [b, c, h, w] → [b, h, w, c], one copy; and back, a view.
@@ -54,7 +56,7 @@ class ConvNet {
   Layers layers_;
 };
 
-/// Whether the config's class has a classifier ("…ForImageClassification").
-bool has_image_classifier(const JsonObject& config);
+/// Number of classes if the config's class has a classifier ("…ForImageClassification"), else 0.
+int64_t image_classes(const JsonObject& config);
 
 }  // namespace tilecast

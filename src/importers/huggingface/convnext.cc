@@ -31,7 +31,7 @@ ConvNextConfig read_config(const JsonObject& c) {
   n.second = c.string("model_type") == "convnextv2";
   n.layer_scale =
       !n.second && (!c.has("layer_scale_init_value") || c.number("layer_scale_init_value") > 0);
-  n.labels = has_image_classifier(c) ? label_count(c) : 0;
+  n.labels = image_classes(c);
   return n;
 }
 

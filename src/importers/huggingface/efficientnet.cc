@@ -67,7 +67,7 @@ EfficientNetConfig read_config(const JsonObject& c) {
                        rounded_width(e, kLastWidth), e.hidden_dim));
   e.activation = c.optional_string({"hidden_act"}).value_or("swish");
   check_activation(c, "hidden_act", e.activation);
-  e.labels = has_image_classifier(c) ? label_count(c) : 0;
+  e.labels = image_classes(c);
   return e;
 }
 
@@ -101,10 +101,7 @@ class EfficientNet {
     b.begin_segment("head", 1);
     x = net_.conv_norm(x, "encoder.top", {.out = c_.hidden_dim}, c_.activation);
     const TensorId pooled = net_.mean_pool(x, "pooler");
-    graph_.outputs = {pooled};
-    if (c_.labels > 0)
-      graph_.outputs = {net_.layers().linear(net_.layers().dropout(pooled, "dropout"), "classifier",
-                                             {c_.labels})};
+    graph_.outputs = {net_.classify(pooled, c_.labels)};
   }
 
  private:

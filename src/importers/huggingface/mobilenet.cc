@@ -44,7 +44,7 @@ MobileNetConfig read_config(const JsonObject& c) {
   m.same_padding = c.boolean("tf_padding", true);
   m.first_is_expansion = c.boolean("first_layer_is_expansion", true);
   m.fine_output = c.boolean("finegrained_output", true);
-  m.labels = has_image_classifier(c) ? label_count(c) : 0;
+  m.labels = image_classes(c);
   return m;
 }
 
@@ -59,10 +59,7 @@ class MobileNet {
     const TensorId x = c_.second ? blocks_v2(pixels) : blocks_v1(pixels);
     net_.builder().begin_segment("head", 1);
     const TensorId pooled = net_.mean_pool(x, "pooler");
-    graph_.outputs = {pooled};
-    if (c_.labels > 0)
-      graph_.outputs = {net_.layers().linear(net_.layers().dropout(pooled, "dropout"), "classifier",
-                                             {c_.labels})};
+    graph_.outputs = {net_.classify(pooled, c_.labels)};
   }
 
  private:

@@ -40,7 +40,7 @@ ResNetConfig read_config(const JsonObject& c) {
   check_activation(c, "hidden_act", r.activation);
   r.first_stride = c.boolean("downsample_in_first_stage", r.regnet);
   r.early_stride = c.boolean("downsample_in_bottleneck", false);
-  r.labels = has_image_classifier(c) ? label_count(c) : 0;
+  r.labels = image_classes(c);
   const std::string type =
       c.optional_string({"layer_type"}).value_or(r.regnet ? "y" : "bottleneck");
   const std::vector<std::string> known = r.regnet ? std::vector<std::string>{"x", "y"}

@@ -60,7 +60,7 @@ SwinConfig read_config(const JsonObject& c) {
   s.positions = c.boolean("use_absolute_embeddings", false);
   s.attention_dropout =
       c.has("attention_probs_dropout_prob") && c.number("attention_probs_dropout_prob") > 0;
-  s.labels = has_image_classifier(c) ? label_count(c) : 0;
+  s.labels = image_classes(c);
   check_windows(c, s);
   return s;
 }

@@ -70,7 +70,7 @@ VitConfig read_config(const JsonObject& c) {
   if (type == "beit") read_beit(c, config);
   if (type.starts_with("dinov2")) read_dinov2(c, config, type != "dinov2");
   read_image(c, config.tower);
-  if (has_image_classifier(c) || config.teacher) config.labels = label_count(c);
+  config.labels = config.teacher ? label_count(c) : image_classes(c);
   return config;
 }
 

@@ -44,6 +44,15 @@ void read_layers(const Fields& f, VisionConfig& c, const std::string& hidden,
   check_activation(f.tower, key, c.activation);
 }
 
+/// The fields of a vision transformer with transformers' usual names.
+void read_vit(const Fields& f, VisionConfig& c) {
+  read_layers(f, c, "hidden_size", "num_attention_heads", "num_hidden_layers");
+  c.ffn_dim = f.width("intermediate_size");
+  c.patch = f.side("patch_size");
+  c.channels = f.side("num_channels");
+  c.image = f.side("image_size");
+}
+
 /// Of an image of a fixed size; throws if tokens do not divide it.
 void check_grid(const JsonObject& json, const std::string& key, const VisionConfig& c) {
   if (c.image < c.token_side() || c.image % c.token_side() != 0)
@@ -126,11 +135,7 @@ void read_kimi(const Fields& f, VisionConfig& c) {
 
 // SigLIP; all images have one size.
 void read_gemma3(const Fields& f, VisionConfig& c) {
-  read_layers(f, c, "hidden_size", "num_attention_heads", "num_hidden_layers");
-  c.ffn_dim = f.width("intermediate_size");
-  c.patch = f.side("patch_size");
-  c.channels = f.side("num_channels");
-  c.image = f.side("image_size");
+  read_vit(f, c);
   const int64_t tokens =
       f.outer.optional_integer({"mm_tokens_per_image"}, 1, kLargestConfigSize).value_or(256);
   const auto side = static_cast<int64_t>(std::sqrt(static_cast<double>(tokens)));
@@ -173,11 +178,7 @@ void read_gemma4(const Fields& f, VisionConfig& c) {
 
 // Tiles of one size; neighbours are merged by a pixel shuffle.
 void read_llama4(const Fields& f, VisionConfig& c) {
-  read_layers(f, c, "hidden_size", "num_attention_heads", "num_hidden_layers");
-  c.ffn_dim = f.width("intermediate_size");
-  c.patch = f.side("patch_size");
-  c.channels = f.side("num_channels");
-  c.image = f.side("image_size");
+  read_vit(f, c);
   const double ratio = f.tower.number("pixel_shuffle_ratio");
   if (!(ratio > 0.01 && ratio <= 1) || std::round(1 / ratio) != 1 / ratio)
     f.tower.fail("pixel_shuffle_ratio", "expected 1 divided by a whole number up to 100");
@@ -204,11 +205,7 @@ void read_llama4(const Fields& f, VisionConfig& c) {
 
 // Pixtral.
 void read_mistral3(const Fields& f, VisionConfig& c) {
-  read_layers(f, c, "hidden_size", "num_attention_heads", "num_hidden_layers");
-  c.ffn_dim = f.width("intermediate_size");
-  c.patch = f.side("patch_size");
-  c.channels = f.side("num_channels");
-  c.image = f.side("image_size");
+  read_vit(f, c);
   c.side_merged = f.outer.optional_integer({"spatial_merge_size"}, 1, kLargestImage).value_or(2);
   c.norm = Norm::kRms;
   c.gated_mlp = c.rotary = c.embedding_norm = true;
