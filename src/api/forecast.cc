@@ -9,6 +9,8 @@
 #include "api/expert_precision.h"
 #include "api/fit.h"
 #include "api/internal.h"
+#include "api/parallel.h"
+#include "api/parallel_plan.h"
 #include "api/pass.h"
 #include "api/precision.h"
 #include "api/timing.h"
@@ -25,29 +27,6 @@
 
 namespace tilecast {
 namespace {
-
-/// The graph of a pass, its program and its times. It can be moved but not copied, because the
-/// program points into the graph.
-struct TimedPass {
-  Graph graph;
-  Program program;
-  std::vector<KernelTime> times;  ///< times of the program's kernels
-  Timeline timeline;
-  Totals totals;
-};
-
-TimedPass time_pass(Graph graph, const Execution& execution, const Predictor& predictor,
-                    const Device& device, const Conditions& conditions) {
-  TimedPass pass{.graph = std::move(graph)};
-  pass.program = lower(pass.graph);
-  pass.times.resize(pass.program.kernels.size());
-  predictor.predict(pass.program.kernels, device, conditions, pass.times);
-  // The baseline uses the data sheet only.
-  const bool baseline = execution.predictor == PredictorKind::kRoofline;
-  pass.timeline = run_program(pass.program, pass.times, baseline ? 0 : *execution.host_launch_s);
-  pass.totals = totals_of(pass.timeline, pass.program.kernel_counts(), pass.times);
-  return pass;
-}
 
 /// Fills in the rows, times and work.
 void add_times(Forecast& forecast, const TimedPass& pass) {
@@ -99,53 +78,108 @@ Forecaster::Forecaster(const std::string& weights_folder, const std::string& cal
 
 Forecaster::~Forecaster() = default;
 
+namespace {
+
+/// What is said of ranks, if there is only one.
+ParallelForecast on_one_rank(const Forecast& f, const Request& used) {
+  const Cluster cluster = find_cluster(used.parallel.cluster);
+  return {.cluster = cluster.id,
+          .cluster_name = cluster.name,
+          .micro_batch_size = used.batch,
+          .stages = {{.forward_s = f.forward_s,
+                      .backward_s = f.backward_s,
+                      .optimizer_s = f.optimizer_s,
+                      .compute_s = f.latency_s,
+                      .weights_bytes = f.memory.weights_bytes,
+                      .gradients_bytes = f.memory.gradients_bytes,
+                      .optimizer_bytes = f.memory.optimizer_bytes,
+                      .activations_bytes = f.memory.activations_bytes,
+                      .peak_bytes = f.memory.peak_bytes}}};
+}
+
+/// One rank, one micro-batch.
+void forecast_one_rank(Forecast& forecast, const PassSetup& setup, const TimingSetup& timing) {
+  const auto& [model, device, used, precision] = setup;
+  const TimedPass pass = time_pass(build_graph(model, used, precision), timing);
+  forecast.parameters = pass.graph.parameter_count();
+  add_times(forecast, pass);
+  std::vector<Warning>& warnings = forecast.warnings;
+  add_warning(warnings, slower_experts("", pass.graph, pass.program, pass.times, timing.predictor,
+                                       device, timing.conditions));
+  add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
+  add_warning(warnings, extrapolation_warning("", pass.timeline, pass.times));
+  add_warning(warnings, no_model_warning("", forecast.kernels));
+  add_warning(warnings, host_wait_warning("", pass.totals));
+  forecast.memory = forecast_memory(pass.graph, setup);
+  if (!used.parallel.cluster.empty()) forecast.parallel = on_one_rank(forecast, used);
+}
+
+void warn_of_shortage(Forecast& forecast, const PassSetup& setup) {
+  MemoryForecast& memory = forecast.memory;
+  if (memory.fits) return;
+  Shortage shortage{.needed_bytes = memory.peak_bytes,
+                    .usable_bytes = setup.device.memory_bytes,
+                    .largest_batch = {}};
+  // A graph file fixes its batch, so there is no largest one.
+  if (setup.model.default_seq > 0 && !forecast.parallel) {
+    memory.largest_batch =
+        largest_fitting_batch(setup, BatchBytes{setup.request.batch, memory.peak_bytes});
+    shortage.largest_batch = memory.largest_batch.value_or(0);
+  }
+  forecast.warnings.push_back(does_not_fit(shortage, setup.device));
+}
+
+}  // namespace
+
 Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
                               const Request& request) const {
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
   const auto [used, precision] = checked_pass(model, device, request);
-  const Predictor& predictor = impl_->predictor(used.execution.predictor);
-  const Conditions conditions{.software = *used.execution.software};
-  const TimedPass pass =
-      time_pass(build_graph(model, used, precision), used.execution, predictor, device, conditions);
+  const PassSetup setup{model, device, used, precision};
+  const TimingSetup timing{.execution = used.execution,
+                           .predictor = impl_->predictor(used.execution.predictor),
+                           .device = device,
+                           .conditions = {.software = *used.execution.software}};
   Forecast forecast;
   forecast.model = model.name;
   forecast.gpu = device.id;
   forecast.gpu_name = device.name;
   forecast.fixed_shapes = model.fixed_dtype.has_value();
-  forecast.parameters = pass.graph.parameter_count();
   describe_request(forecast, used, precision);
-  add_times(forecast, pass);
-  const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
-  if (forecast.latency_s > 0 && peak > 0)
-    forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name, model.warnings);
   if (model.vision)
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  {"one pass is of the language model only, without the vision tower"});
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
-  add_warning(warnings, slower_experts("", pass.graph, pass.program, pass.times, predictor, device,
-                                       conditions));
-  add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
-  add_warning(warnings, extrapolation_warning("", pass.timeline, pass.times));
-  add_warning(warnings, no_model_warning("", forecast.kernels));
-  add_warning(warnings, host_wait_warning("", pass.totals));
-  const PassSetup setup{model, device, used, precision};
-  forecast.memory = forecast_memory(pass.graph, setup);
-  if (MemoryForecast& memory = forecast.memory; !memory.fits) {
-    Shortage shortage{.needed_bytes = memory.peak_bytes,
-                      .usable_bytes = device.memory_bytes,
-                      .largest_batch = {}};
-    // A graph file fixes its batch, so there is no largest one.
-    if (model.default_seq > 0) {
-      memory.largest_batch =
-          largest_fitting_batch(setup, BatchBytes{request.batch, memory.peak_bytes});
-      shortage.largest_batch = memory.largest_batch.value_or(0);
-    }
-    warnings.push_back(does_not_fit(shortage, device));
+  if (is_parallel(used)) {
+    add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
+    forecast.parameters = build_modules(model, used, precision).parameter_count();
+    forecast_parallel(forecast, setup, timing);
+  } else {
+    forecast_one_rank(forecast, setup, timing);
   }
+  const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype)) *
+                      static_cast<double>(forecast.parallel ? forecast.parallel->ranks : 1);
+  if (forecast.latency_s > 0 && peak > 0)
+    forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
+  warn_of_shortage(forecast, setup);
   return forecast;
+}
+
+std::vector<StepOperation> Forecaster::step_operations(const ModelRef& model_ref, const GpuRef& gpu,
+                                                       const Request& request) const {
+  const Model& model = model_ref.content->model;
+  const Device& device = gpu.content->device;
+  const auto [used, precision] = checked_pass(model, device, request);
+  if (!is_parallel(used))
+    throw Error(ErrorKind::kInput, "operations of a step need several ranks or micro-batches");
+  return parallel_operations({model, device, used, precision},
+                             {.execution = used.execution,
+                              .predictor = impl_->predictor(used.execution.predictor),
+                              .device = device,
+                              .conditions = {.software = *used.execution.software}});
 }
 
 std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, const GpuRef& gpu,

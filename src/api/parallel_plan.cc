@@ -147,8 +147,7 @@ bool is_parallel(const Request& request) {
   const Execution& e = request.execution;
   const Parallel& p = request.parallel;
   return e.dp != 1 || e.tp != 1 || e.pp != 1 || p.cp != 1 || p.ep != 1 || e.microbatches != 1 ||
-         (p.micro_batch_size && *p.micro_batch_size != request.batch) || !p.slow_ranks.empty() ||
-         !p.cluster.empty();
+         (p.micro_batch_size && *p.micro_batch_size != request.batch) || !p.slow_ranks.empty();
 }
 
 ParallelPlan plan_parallel(const Model& model, const Device& device, const Request& request) {

@@ -2,6 +2,7 @@
 
 #include "api/internal.h"
 #include "base/text.h"
+#include "devices/cluster.h"
 #include "devices/registry.h"
 
 namespace tilecast {
@@ -34,6 +35,10 @@ ModelRef model_from_text(const std::string& text, const std::string& name) {
 }
 
 GpuRef load_gpu_ref(const std::string& name_or_path) { return ref_of(find_device(name_or_path)); }
+
+GpuRef load_cluster_gpu_ref(const std::string& cluster) {
+  return ref_of(find_cluster(cluster).device);
+}
 
 GpuRef gpu_from_text(const std::string& text, const std::string& name) {
   return ref_of(parse_device(text, printable(name)));

@@ -25,7 +25,6 @@ class Part {
         b_(to_),
         maker_(from.tensors.size(), -1),
         now_(from.tensors.size(), -1),
-        repeat_(from.segments.size(), 0),
         segment_(from.segments.size(), -1),
         included_(from.nodes.size(), false) {}
 
@@ -34,7 +33,7 @@ class Part {
     for (size_t i = 0; i < from_.nodes.size(); ++i) {
       for (const TensorId id : from_.nodes[i].outputs) maker_[index(id)] = static_cast<int32_t>(i);
     }
-    choose_segments();
+    repeat_ = segment_runs(from_, layers_);
     find_needed();
     int32_t next = needs_prologue_ ? 1 : 0;
     for (size_t s = 0; s < repeat_.size(); ++s) {
@@ -55,29 +54,6 @@ class Part {
 
  private:
   static size_t index(TensorId id) { return static_cast<size_t>(id); }
-
-  /// How often each segment runs in this part.
-  void choose_segments() {
-    const int64_t all = layer_count(from_);
-    const int64_t end = layers_.first + layers_.count;
-    int64_t layer = 0;
-    for (size_t s = 0; s < from_.segments.size(); ++s) {
-      const Segment& segment = from_.segments[s];
-      if (is_layers(segment)) {
-        const int64_t first = std::max(layer, layers_.first);
-        const int64_t last = std::min(checked_add(layer, segment.repeat), end);
-        repeat_[s] = std::max<int64_t>(0, last - first);
-        layer += segment.repeat;
-        continue;
-      }
-      // Before the first layer: with the first one. Between layers and after them: with the layer
-      // before.
-      const bool mine = layer == 0 ? layers_.first == 0
-                                   : layers_.first < layer && (layer < end || layer == all) &&
-                                         (end >= layer);
-      repeat_[s] = mine ? segment.repeat : 0;
-    }
-  }
 
   bool is_included(int32_t node) const { return included_[static_cast<size_t>(node)]; }
 
@@ -212,6 +188,25 @@ int64_t layer_count(const Graph& modules) {
     if (is_layers(segment)) layers = checked_add(layers, segment.repeat);
   }
   return layers;
+}
+
+std::vector<int64_t> segment_runs(const Graph& modules, const LayerRange& layers) {
+  std::vector<int64_t> runs;
+  const int64_t all = layer_count(modules), end = layers.first + layers.count;
+  int64_t layer = 0;
+  for (const Segment& segment : modules.segments) {
+    if (is_layers(segment)) {
+      const int64_t first = std::max(layer, layers.first);
+      const int64_t last = std::min(layer + segment.repeat, end);
+      runs.push_back(std::max<int64_t>(0, last - first));
+      layer += segment.repeat;
+      continue;
+    }
+    // Before the first layer: with the first one; else with the layer before.
+    const bool mine = layer == 0 ? layers.first == 0 : layers.first < layer && layer <= end;
+    runs.push_back(mine ? segment.repeat : 0);
+  }
+  return runs;
 }
 
 Graph part_of(const Graph& modules, const LayerRange& layers) {

@@ -3,6 +3,7 @@
 // Parts of a model: the layers of one pipeline stage.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "graph/graph.h"
@@ -26,6 +27,9 @@ int64_t layer_count(const Graph& modules);
 /// (masks, rotary tables) each part computes itself. Weights that two parts use (tied embeddings)
 /// are in both.
 Graph part_of(const Graph& modules, const LayerRange& layers);
+
+/// How often each segment of the model runs in the part: parts with the same numbers are alike.
+std::vector<int64_t> segment_runs(const Graph& modules, const LayerRange& layers);
 
 /// Whether the tensor is an input that another part of the model computes.
 bool is_received(const Tensor& tensor);

@@ -45,7 +45,7 @@ std::vector<ReadyGradient> gradients_ready(const Graph& graph, const Program& pr
   }
   std::vector<ReadyGradient> gradients;
   for (const auto& [key, seconds] : ready)
-    gradients.push_back({seconds, tensor_bytes(graph.tensor(key.first))});
+    gradients.push_back({seconds, tensor_bytes(graph.tensor(key.first)), key.first});
   std::stable_sort(gradients.begin(), gradients.end(),
                    [](const auto& a, const auto& b) { return a.ready_s < b.ready_s; });
   return gradients;

@@ -14,6 +14,7 @@ namespace tilecast {
 struct ReadyGradient {
   double ready_s = 0;  ///< from the start of the backward pass
   int64_t bytes = 0;
+  TensorId gradient = -1;
 };
 
 /// The gradients of a training step, in the order in which they are ready. `program` is that of
