@@ -9,66 +9,11 @@
 #include "base/text.h"
 #include "devices/derived.h"
 #include "devices/ranges.h"
+#include "devices/sourced.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
-
-void check_name(const JsonObject& file, const std::string& key, const std::string& name) {
-  if (name.empty() || shown_name(name) != name)
-    file.fail(key, fmt::format("expected a name of 1 to 80 printable characters, found '{}'",
-                               shown_name(name)));
-}
-
-std::string name_of(const JsonObject& file, const std::string& key) {
-  std::string name = file.string(key);
-  check_name(file, key, name);
-  return name;
-}
-
-void check_source(const JsonObject& entry) {
-  if (entry.string("source").empty())
-    entry.fail("source", "is empty; state where the value comes from");
-}
-
-/// The number of {"value": number, "unit": "B/s", "source": "…"} under `key`, in SI units. `range`
-/// is its key in quantity_ranges(); "": same as `key`.
-double quantity(const JsonObject& parent, const std::string& key, const std::string& unit,
-                std::string_view range = "") {
-  const JsonObject entry = parent.object(key);
-  entry.reject_unknown({"value", "unit", "source"});
-  const double value = entry.number("value");
-  if (const std::string found = entry.string("unit"); found != unit)
-    entry.fail("unit", fmt::format("expected \"{}\", found \"{}\"", unit, shown_name(found)));
-  check_source(entry);
-  if (!std::isfinite(value) || value <= 0 || value > 1e19)
-    entry.fail("value", fmt::format("expected a number above 0 and at most 1e19, found {}", value));
-  if (const std::string why = implausible(range.empty() ? key : range, value); !why.empty())
-    entry.fail("value", why);
-  return value;
-}
-
-int64_t whole(const JsonObject& parent, const std::string& key, const std::string& unit) {
-  const double value = quantity(parent, key, unit);
-  if (value != std::floor(value) || value > 9e15)
-    parent.fail(key, fmt::format("expected a whole number, found {}", value));
-  return static_cast<int64_t>(value);
-}
-
-/// The word of {"value": "hbm3", "source": "…"} under `key`, one of choice_words(Choice).
-template <typename Choice>
-Choice word(const JsonObject& parent, const std::string& key) {
-  const JsonObject entry = parent.object(key);
-  entry.reject_unknown({"value", "source"});
-  check_source(entry);
-  const std::string found = entry.string("value");
-  const auto words = choice_words(Choice{});
-  const auto it = std::find(words.begin(), words.end(), found);
-  if (it == words.end())
-    entry.fail("value", fmt::format("expected one of {}; found \"{}\"",
-                                    join({words.begin(), words.end()}, ", "), shown_name(found)));
-  return static_cast<Choice>(it - words.begin());
-}
 
 /// Rates by dtype name. Rates of dtypes that Tilecast does not know are checked and ignored.
 std::array<double, kDTypeCount> rates(const JsonObject& parent, const std::string& key) {
@@ -80,7 +25,7 @@ std::array<double, kDTypeCount> rates(const JsonObject& parent, const std::strin
     if (!dtype && std::find(kOthers.begin(), kOthers.end(), item.key()) == kOthers.end())
       table.fail(item.key(),
                  "unknown dtype; known: " + join(dtype_names(), ", ") + ", " + join(kOthers, ", "));
-    const double value = quantity(table, item.key(), "FLOP/s", "flops_per_s");
+    const double value = sourced_number(table, item.key(), "FLOP/s", "flops_per_s");
     if (dtype) result[static_cast<size_t>(*dtype)] = value;
   }
   return result;
@@ -93,8 +38,8 @@ std::vector<Link> read_links(const JsonObject& parent) {
   for (const Json& item : list) {
     const JsonObject entry(item, parent.where() + ": links");
     entry.reject_unknown({"kind", "bytes_per_s"});
-    links.push_back(
-        {name_of(entry, "kind"), quantity(entry, "bytes_per_s", "B/s", "link_bytes_per_s")});
+    links.push_back({name_under(entry, "kind"),
+                     sourced_number(entry, "bytes_per_s", "B/s", "link_bytes_per_s")});
   }
   return links;
 }
@@ -118,15 +63,16 @@ class OptionalFields {
 
   int64_t whole_or(const std::string& key, const std::string& unit, int64_t fallback,
                    const std::string& what) {
-    return present(key, what) ? whole(file_, key, unit) : fallback;
+    return present(key, what) ? sourced_integer(file_, key, unit) : fallback;
   }
   double quantity_or(const std::string& key, const std::string& unit, double fallback,
                      const std::string& what) {
-    return present(key, what) ? quantity(file_, key, unit) : fallback;
+    return present(key, what) ? sourced_number(file_, key, unit) : fallback;
   }
   template <typename Choice>
   Choice word_or(const std::string& key, Choice fallback) {
-    return present(key, std::string(choice_word(fallback))) ? word<Choice>(file_, key) : fallback;
+    return present(key, std::string(choice_word(fallback))) ? sourced_word<Choice>(file_, key)
+                                                            : fallback;
   }
 
  private:
@@ -142,8 +88,8 @@ class OptionalFields {
 
 Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
   Gpu gpu;
-  gpu.sm_count = whole(file, "sm_count", "1");
-  gpu.boost_clock_hz = quantity(file, "boost_clock_hz", "Hz");
+  gpu.sm_count = sourced_integer(file, "sm_count", "1");
+  gpu.boost_clock_hz = sourced_number(file, "boost_clock_hz", "Hz");
   gpu.vector_flops_per_s = rates(file, "vector_flops_per_s");
   const double fp32 = gpu.vector_peak(DType::kFp32);
   if (fp32 == 0) file.fail("vector_flops_per_s", "the fp32 rate is missing");
@@ -158,10 +104,10 @@ Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
   gpu.threads_per_sm = optional.whole_or("threads_per_sm", "1", 2048, "2048 threads");
   // 15 pJ per FLOP: between V100 (18) and A100 PCIe (13).
   gpu.board_power_w = optional.quantity_or("board_power_w", "W", 15e-12 * fp32, "15 pJ per FLOP");
-  if (file.has("base_clock_hz")) gpu.base_clock_hz = quantity(file, "base_clock_hz", "Hz");
-  if (file.has("process_nm")) gpu.process_nm = quantity(file, "process_nm", "nm");
+  if (file.has("base_clock_hz")) gpu.base_clock_hz = sourced_number(file, "base_clock_hz", "Hz");
+  if (file.has("process_nm")) gpu.process_nm = sourced_number(file, "process_nm", "nm");
   if (file.has("last_level_cache_bytes"))
-    gpu.last_level_cache_bytes = whole(file, "last_level_cache_bytes", "B");
+    gpu.last_level_cache_bytes = sourced_integer(file, "last_level_cache_bytes", "B");
   return gpu;
 }
 
@@ -224,13 +170,13 @@ Device parse_device(std::string_view json_text, const std::string& where) {
   file.reject_unknown(known);
   file.integer({"schema_version"}, 1, 1);
   Device device;
-  device.id = name_of(file, "id");
-  device.name = name_of(file, "name");
-  device.vendor = name_of(file, "vendor");
+  device.id = name_under(file, "id");
+  device.name = name_under(file, "name");
+  device.vendor = name_under(file, "vendor");
   if (file.has("aliases")) device.aliases = file.strings("aliases");
   for (const std::string& alias : device.aliases) check_name(file, "aliases", alias);
-  device.memory_bytes = whole(file, "memory_bytes", "B");
-  device.memory_bytes_per_s = quantity(file, "memory_bytes_per_s", "B/s");
+  device.memory_bytes = sourced_integer(file, "memory_bytes", "B");
+  device.memory_bytes_per_s = sourced_number(file, "memory_bytes_per_s", "B/s");
   if (is_gpu) {
     device.chip = read_gpu(file, device.warnings);
     read_architecture(file, device);

@@ -85,6 +85,15 @@ const std::vector<QuantityRange>& quantity_ranges() {
        "GeForce 8400 GS: 29 GFLOP/s; Cerebras CS-3: 125 PFLOP/s (data sheets)"},
       {"link_bytes_per_s", "B/s", 1e6, 1e16, 1e11,
        "PCIe 1.0 x1: 250 MB/s; Cerebras WSE-3's fabric: 27 PB/s, between dies less"},
+      {"latency_s", "s", 1e-8, 1e-2, 1e-6,
+       "NVLink C2C: under 1 us (NVIDIA); Ethernet over a campus: below 1 ms"},
+      {"gpus", "1", 2, 4096, 8, "as GPUs of a node"},
+      {"gpus_per_node", "1", 1, 4096, 8,
+       "GB200 NVL72: 72 in one NVLink domain; Rubin Ultra NVL576 is announced (NVIDIA)"},
+      {"nics_per_node", "1", 1, 1024, 8, "GB200 NVL72: 72 of a rack (NVIDIA)"},
+      {"oversubscription", "1", 1, 64, 2, "1: a full fat tree; Llama 3's spine: 7 (Meta, 2024)"},
+      {"nodes_per_leaf", "1", 1, 65536, 32,
+       "DGX SuperPOD: 32 nodes in a scalable unit (NVIDIA reference architecture)"},
   };
   return ranges;
 }

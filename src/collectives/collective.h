@@ -1,0 +1,109 @@
+#pragma once
+
+// Time of collective operations between ranks. Goals: law first (steps, bytes, links of the
+// topology file), then a residual learned from measured collectives, which depends on the kind of
+// link and its rate, never on a device's name. Between nodes nearly nothing is measured: there the
+// law stands alone, and the interval says so.
+
+#include <cstdint>
+#include <string_view>
+
+#include "devices/cluster.h"
+#include "graph/dtype.h"
+
+namespace tilecast {
+
+enum class CollectiveKind : uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+  kSendRecv,
+  kExpertDispatch,
+  kExpertCombine,
+};
+constexpr auto choice_words(CollectiveKind) {
+  return std::array<std::string_view, 8>{"all_reduce",      "all_gather",    "reduce_scatter",
+                                         "all_to_all",      "broadcast",     "send_recv",
+                                         "expert_dispatch", "expert_combine"};
+}
+constexpr size_t kCollectiveKindCount = choice_words(CollectiveKind{}).size();
+
+enum class CollectiveAlgorithm : uint8_t {
+  kNone,          ///< one rank or no bytes: nothing is sent
+  kRing,          ///< neighbour to neighbour, all ranks in one ring
+  kTree,          ///< up and down a binary tree of nodes
+  kSwitch,        ///< the switch sums (NVLink SHARP)
+  kDirect,        ///< every rank sends to each other
+  kHierarchical,  ///< inside the nodes, then between them
+  kOneShot,       ///< every rank reads all others and sums by itself
+};
+constexpr auto choice_words(CollectiveAlgorithm) {
+  return std::array<std::string_view, 7>{"none",   "ring",         "tree",    "switch",
+                                         "direct", "hierarchical", "one_shot"};
+}
+
+/// Whose kernels run.
+enum class CollectiveLibrary : uint8_t {
+  kNccl,     ///< NCCL or RCCL
+  kServing,  ///< the all-reduce of serving software for small messages; else NCCL
+};
+
+/// The ranks of one collective and where they are. Ranks fill nodes evenly.
+struct CommGroup {
+  int64_t ranks = 1;
+  int64_t ranks_per_node = 1;  ///< of this group; at most `ranks`
+  /// Groups of the same kind that share each node's links at the same time, this one included.
+  int64_t concurrent = 1;
+  /// Distance between neighbours inside a node, in GPUs: 1 for tensor parallelism, the tensor
+  /// parallel width for data parallelism. Decides which links of a PCIe tree they use.
+  int64_t stride = 1;
+  bool operator==(const CommGroup&) const = default;
+};
+
+/// What one rank, and one node, send: for contention, and for tests of the algebra.
+struct LinkUse {
+  double link_bytes = 0;     ///< one rank sends over the links inside its node
+  double network_bytes = 0;  ///< the group's ranks of one node send to other nodes, together
+};
+
+struct CollectiveTime {
+  double seconds = 0;
+  double low_s = 0;  ///< 80 % interval
+  double high_s = 0;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::kNone;
+  LinkUse use;
+  /// Of `seconds`, what more bandwidth does not shorten: start-up and steps.
+  double latency_s = 0;
+  /// The transfer alone at the rates of the links that this group gets.
+  double transfer_s = 0;
+  /// No measured collective of this kind of link, or between nodes: the law alone.
+  bool extrapolated = false;
+};
+
+struct CollectiveOptions {
+  CollectiveLibrary library = CollectiveLibrary::kNccl;
+  /// Of kAllToAll, kExpertDispatch and kExpertCombine: the most that a rank sends or receives, over
+  /// the mean; 1: even. All ranks wait for it.
+  double imbalance = 1;
+};
+
+/// Time of one collective: the same arguments give the same bits. Launch overhead is included as
+/// far as the library's kernels have it, the host's is not.
+///
+/// `bytes`, as NCCL's tests count them, is the size of the whole buffer:
+/// - all_reduce, broadcast: of each rank's buffer; send_recv: of the message;
+/// - all_gather: of the result; reduce_scatter: of each rank's input, which is `ranks` results;
+/// - all_to_all: of each rank's input; 1 / ranks of it goes to each rank, itself included;
+/// - expert_dispatch: of the tokens that one rank sends out, one copy for each (token, rank) pair
+///   that has an expert of the token; expert_combine: of the same copies on their way back.
+/// Throws Error{kInput} for a group that the cluster does not hold, or less than no bytes.
+CollectiveTime collective_time(CollectiveKind kind, int64_t bytes, DType dtype,
+                               const CommGroup& group, const Cluster& cluster,
+                               const CollectiveOptions& options = {});
+
+/// The ranks of a node that fills from its first GPU: `ranks` on as few nodes as possible.
+CommGroup packed_group(int64_t ranks, const Cluster& cluster);
+
+}  // namespace tilecast

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "collectives/collective.h"
+
+namespace tilecast {
+
+/// The links inside a node that a group gets.
+struct NodePath {
+  const LinkLevel* level = nullptr;  ///< nullptr: one rank a node
+  double bytes_per_s = 0;            ///< that each rank sends with all ranks of the node at work
+  double latency_s = 0;
+};
+
+/// The links to other nodes that a group gets.
+struct NetworkPath {
+  double bytes_per_s = 0;  ///< that the ranks of one node send together
+  double latency_s = 0;
+};
+
+/// Nodes that the group spans.
+int64_t nodes_of(const CommGroup& group);
+
+/// Throws Error{kInput} for a group that the cluster does not hold.
+void check_group(const CommGroup& group, const Cluster& cluster);
+
+NodePath node_path(const CommGroup& group, const Cluster& cluster);
+
+/// Only for a group of several nodes.
+NetworkPath network_path(const CommGroup& group, const Cluster& cluster);
+
+}  // namespace tilecast
