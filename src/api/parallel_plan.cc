@@ -106,6 +106,10 @@ void divide_layers(ParallelPlan& plan, const Model& model, const Request& reques
                                                                             parts);
   int64_t first = 0;
   for (const int64_t count : counts) {
+    if (count == 0 && layers > 0)
+      refuse(fmt::format("{}: {} layers in {} parts leave a part without layers; use more layers a "
+                         "part",
+                         model.name, layers, parts));
     plan.parts.push_back({first, count});
     first += count;
   }
@@ -161,13 +165,19 @@ ParallelPlan plan_parallel(const Model& model, const Device& device, const Reque
   const int64_t ranks =
       checked_multiply(checked_multiply(plan.dp, plan.tp), checked_multiply(plan.pp, plan.cp));
   plan.cluster = cluster_of(device, request, ranks);
-  require_divides(plan.ep, "ep", plan.dp, "`dp`");
+  require_divides(plan.ep, "ep", plan.dp, "the data-parallel ranks,");
   if (plan.cp > 1) require_divides(plan.cp, "cp", *request.seq, "the sequence of");
   divide_batch(plan, request);
-  const Graph sample =
-      model.build({.batch = 1, .seq = std::min<int64_t>(*request.seq, plan.cp > 1 ? 1 : *request.seq),
-                   .dtype = DType::kFp32});
+  const Graph sample = model.build({.batch = 1, .seq = *request.seq, .dtype = DType::kFp32});
   divide_layers(plan, model, request, layer_count(sample));
+  // 3,072 GPUs of the largest published run take 100,000 passes.
+  constexpr int64_t kMostPasses = 4'000'000, kMostRanks = 1 << 24;
+  const int64_t passes =
+      checked_multiply(static_cast<int64_t>(plan.parts.size()), plan.pipeline.microbatches);
+  if (passes > kMostPasses || ranks > kMostRanks)
+    refuse(fmt::format("{} ranks and {} passes of micro-batches through parts of the model are too "
+                       "many to simulate; the most are {} and {}",
+                       ranks, passes, kMostRanks, kMostPasses));
   read_slow_ranks(plan, p.slow_ranks);
   return plan;
 }

@@ -141,9 +141,10 @@ class Part {
     b_.begin_segment(segment.name, repeat_[s]);
     for (int32_t i = segment.first_node; i < segment.first_node + segment.node_count; ++i)
       copy_node(from_.nodes[static_cast<size_t>(i)]);
+    if (!segment.carries.empty()) sent_.clear();
     for (const Carry& carry : segment.carries) {
       b_.carry(now_[index(carry.initial)], now_[index(carry.next)]);
-      sent_ = carry.next;
+      sent_.push_back(now_[index(carry.next)]);
     }
   }
 
@@ -162,7 +163,7 @@ class Part {
       const int32_t made = maker_[index(id)];
       if (made >= 0 && is_included(made)) to_.outputs.push_back(now_[index(id)]);
     }
-    if (to_.outputs.empty() && sent_ >= 0) to_.outputs.push_back(now_[index(sent_)]);
+    if (to_.outputs.empty()) to_.outputs = sent_;
   }
 
   const Graph& from_;
@@ -177,7 +178,7 @@ class Part {
   std::vector<bool> used_;        ///< by tensor
   std::vector<int32_t> extra_;    ///< nodes of other parts that are computed again
   bool needs_prologue_ = false;
-  TensorId sent_ = -1;
+  std::vector<TensorId> sent_;  ///< what the next part gets
 };
 
 }  // namespace
@@ -192,7 +193,7 @@ int64_t layer_count(const Graph& modules) {
 
 std::vector<int64_t> segment_runs(const Graph& modules, const LayerRange& layers) {
   std::vector<int64_t> runs;
-  const int64_t all = layer_count(modules), end = layers.first + layers.count;
+  const int64_t end = layers.first + layers.count;
   int64_t layer = 0;
   for (const Segment& segment : modules.segments) {
     if (is_layers(segment)) {
