@@ -8,7 +8,8 @@ What the papers' tables do not state is fixed by rules, the same for all rows:
   forecast, as the paper tunes it; with several stages, the interleaved schedule with the smallest number of
   parts a stage that divides its layers; gradients reduced after the backward pass; eager attention and fused
   pointwise chains (the paper's section 4.2); Adam in one kernel on fp32 copies.
-- Llama 3: a micro-batch of one sequence; two parts a stage; ZeRO 2 (section 3.3.2: parameters are not gathered
+- Llama 3: a micro-batch of one sequence; one layer a part, so that the first and the last part have none
+  (section 3.3.2 says so); ZeRO 2 (section 3.3.2: parameters are not gathered
   again), sequence parallelism, flash attention.
 TFLOP/s: Megatron's formula with the recomputed forward pass; for Llama 3, 6 FLOPs a parameter and token and
 causal attention.
@@ -44,6 +45,8 @@ def layers_of_a_part(row):
     layers, stages = int(row["layers"]), int(row["pp"])
     if stages == 1:
         return None
+    if row["run"].startswith("llama"):
+        return 1
     each = -(-layers // stages)
     return next((each // parts for parts in range(2, each + 1) if each % parts == 0), None)
 

@@ -160,8 +160,7 @@ Forecast Forecaster::forecast(const ModelRef& model_ref, const GpuRef& gpu,
   } else {
     forecast_one_rank(forecast, setup, timing);
   }
-  const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype)) *
-                      static_cast<double>(forecast.parallel ? forecast.parallel->ranks : 1);
+  const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
   if (forecast.latency_s > 0 && peak > 0)
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   warn_of_shortage(forecast, setup);

@@ -208,18 +208,22 @@ Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRa
   share.batch = plan.micro_batch;
   share.seq = *setup.request.seq / plan.cp;
   Graph modules = build_modules(setup.model, share, setup.precision);
-  const bool last = layers.first + layers.count == layer_count(modules);
   modules = divide_context(modules, plan.cp);
   modules = divide_experts(
       modules, {.ranks = plan.ep, .skew_percent = setup.request.execution.skew_percent});
   modules = part_of(modules, layers);
+  const auto logits = [&] {
+    const Shape& shape = modules.tensor(modules.outputs.front()).shape;
+    return shape.empty() ? 0 : shape.back();
+  };
+  const int64_t all_logits = modules.outputs.empty() ? 0 : logits();
   modules = shard(modules, {.ranks = plan.tp,
                             .training = true,
                             .sequence_parallel = setup.request.parallel.sequence_parallel});
   const bool divided_step = setup.request.parallel.zero != Zero::kNone;
   return complete_graph(std::move(modules), setup.model, share, setup.precision,
-                        {.has_head = last,
-                         .vocabulary_ranks = plan.tp,
+                        {.has_head = layers.has_end,
+                         .vocabulary_ranks = all_logits > 0 && logits() < all_logits ? plan.tp : 1,
                          .optimizer_shards = divided_step ? plan.data_ranks() : 1});
 }
 

@@ -122,7 +122,8 @@ void add_interval(Forecast& f, const ParallelStep& step) {
   f.latency_high_s = f.latency_s * (1 + up / seconds);
 }
 
-/// Rows and work: of one rank of each stage, and over all ranks.
+/// Rows: of one rank of each stage. Work: of the mean rank, since that of all ranks of a large run
+/// exceeds 64 bits.
 void add_rows(Forecast& f, const ParallelStep& step) {
   const auto names = std::make_shared<TextArena>();
   f.names = names;
@@ -139,13 +140,13 @@ void add_rows(Forecast& f, const ParallelStep& step) {
       row.count = checked_multiply(row.count, uses[part] * (once ? 1 : microbatches));
       const auto count = static_cast<double>(row.count);
       f.kernels_s += row.latency_s * count;
-      const int64_t ranks = step.plan().dp * step.plan().width();
-      const int64_t all = checked_multiply(row.count, ranks);
-      f.flops = checked_add(f.flops, checked_multiply(row.flops, all));
-      f.bytes = checked_add(f.bytes, checked_multiply(row.bytes, all));
+      f.flops = checked_add(f.flops, checked_multiply(row.flops, row.count));
+      f.bytes = checked_add(f.bytes, checked_multiply(row.bytes, row.count));
       f.kernels.push_back(std::move(row));
     }
   }
+  f.flops /= step.plan().pp;
+  f.bytes /= step.plan().pp;
 }
 
 StageForecast describe_stage(const ParallelStep& step, int64_t stage, const StageTimes& times,

@@ -106,13 +106,16 @@ void divide_layers(ParallelPlan& plan, const Model& model, const Request& reques
                                                                             parts);
   int64_t first = 0;
   for (const int64_t count : counts) {
-    if (count == 0 && layers > 0)
-      refuse(fmt::format("{}: {} layers in {} parts leave a part without layers; use more layers a "
-                         "part",
+    const bool end = plan.parts.empty() || plan.parts.size() + 1 == counts.size();
+    if (count == 0 && layers > 0 && !end)
+      refuse(fmt::format("{}: {} layers in {} parts leave a part in the middle without layers; use more "
+                         "layers a part",
                          model.name, layers, parts));
-    plan.parts.push_back({first, count});
+    plan.parts.push_back({.first = first, .count = count});
     first += count;
   }
+  plan.parts.front().has_start = true;
+  plan.parts.back().has_end = true;
 }
 
 /// "5:1.2,17:1.5"
@@ -139,7 +142,7 @@ void read_slow_ranks(ParallelPlan& plan, const std::string& text) {
 
 CommGroup ParallelPlan::group(int64_t size, int64_t stride) const {
   const int64_t node = std::min(cluster.gpus_per_node, ranks());
-  int64_t inside = stride >= node ? 1 : std::min(size, node / stride);
+  int64_t inside = std::min(size, (node - 1) / stride + 1);  // ranks 0, stride, … of a node
   while (size % inside != 0) --inside;
   return {.ranks = size,
           .ranks_per_node = inside,

@@ -131,7 +131,18 @@ Placement shard_pointwise(ShardedNode& n) {
   return has(Kind::kSharded) ? shard_pointwise(n) : Placement{};
 }
 
-Placement shard_sizes(ShardedNode&) { return {}; }
+Placement shard_sizes(ShardedNode& n) {
+  // The result is for the whole sequence, of which the rank may have a part.
+  if (n.is_divided_by_rows(0)) {
+    const Tensor& whole = n.before.tensor(n.whole.inputs[0]);
+    n.node.inputs[0] = n.builder.tensor({.name = whole.name,
+                                         .shape = whole.shape,
+                                         .dtype = whole.dtype,
+                                         .kind = TensorKind::kReference,
+                                         .segment = n.builder.current_segment()});
+  }
+  return {};
+}
 
 Placement shard_linear(ShardedNode& n) {
   const WeightSplit* split = n.splits[1];

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "ops/op_def.h"
@@ -5,6 +7,7 @@
 #include "ops/validate.h"
 #include "passes/passes.h"
 #include "passes/stage.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -19,7 +22,9 @@ class Sharder {
         now_(from.tensors.size(), -1),
         placements_(from.tensors.size()),
         splits_(from.tensors.size(), nullptr) {
-    for (const WeightSplit& split : from.splits) splits_[index(split.weight)] = &split;
+    for (const WeightSplit& split : from.splits) {
+      if (is_divisible(split)) splits_[index(split.weight)] = &split;
+    }
   }
 
   Graph run() {
@@ -50,6 +55,22 @@ class Sharder {
 
  private:
   static size_t index(TensorId id) { return static_cast<size_t>(id); }
+
+  /// Training divides evenly. A vocabulary that the ranks do not divide stays whole (Megatron-LM pads
+  /// it, which changes the model's config); heads and FFNs have to be divisible.
+  bool is_divisible(const WeightSplit& split) const {
+    if (!form_.training) return true;
+    for (const int64_t units : split.parts) {
+      if (units % ranks_ == 0 || units < ranks_) continue;
+      const Tensor& weight = from_.tensor(split.weight);
+      if (from_.repeat_of(weight.segment) == 1) return false;
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: `tp` {} does not divide the {} units (heads, or rows of an FFN) "
+                              "of '{}'",
+                              from_.name, ranks_, units, weight.name));
+    }
+    return true;
+  }
 
   /// Copies tensors that no node computes; of a divided weight, the rank's shard.
   void copy_given() {

@@ -163,7 +163,13 @@ class Part {
       const int32_t made = maker_[index(id)];
       if (made >= 0 && is_included(made)) to_.outputs.push_back(now_[index(id)]);
     }
-    if (to_.outputs.empty()) to_.outputs = sent_;
+    if (!to_.outputs.empty()) return;
+    to_.outputs = sent_;
+    if (!sent_.empty()) return;
+    // A part without layers: what the first layers get.
+    const auto first = std::find_if(from_.segments.begin(), from_.segments.end(), is_layers);
+    if (first == from_.segments.end()) return;
+    for (const Carry& carry : first->carries) to_.outputs.push_back(now_[index(carry.initial)]);
   }
 
   const Graph& from_;
@@ -193,7 +199,7 @@ int64_t layer_count(const Graph& modules) {
 
 std::vector<int64_t> segment_runs(const Graph& modules, const LayerRange& layers) {
   std::vector<int64_t> runs;
-  const int64_t end = layers.first + layers.count;
+  const int64_t all = layer_count(modules), end = layers.first + layers.count;
   int64_t layer = 0;
   for (const Segment& segment : modules.segments) {
     if (is_layers(segment)) {
@@ -203,15 +209,16 @@ std::vector<int64_t> segment_runs(const Graph& modules, const LayerRange& layers
       layer += segment.repeat;
       continue;
     }
-    // Before the first layer: with the first one; else with the layer before.
-    const bool mine = layer == 0 ? layers.first == 0 : layers.first < layer && layer <= end;
+    const bool mine = layer == 0      ? layers.has_start
+                      : layer == all ? layers.has_end
+                                     : layers.first < layer && layer <= end;
     runs.push_back(mine ? segment.repeat : 0);
   }
   return runs;
 }
 
 Graph part_of(const Graph& modules, const LayerRange& layers) {
-  if (layers.first == 0 && layers.count == layer_count(modules)) return modules;
+  if (layers.has_start && layers.has_end) return modules;
   Graph part = Part(modules, layers).run();
   validate_if_debug(part);
   return part;

@@ -10,10 +10,12 @@
 
 namespace tilecast {
 
-/// Layers [first, first + count) of a model.
+/// Layers [first, first + count) of a model, and what comes before and after all layers.
 struct LayerRange {
   int64_t first = 0;
   int64_t count = 0;
+  bool has_start = false;  ///< embeddings
+  bool has_end = false;    ///< head
   bool operator==(const LayerRange&) const = default;
 };
 
@@ -21,9 +23,8 @@ struct LayerRange {
 /// one to the next. 0: the model is not made of layers.
 int64_t layer_count(const Graph& modules);
 
-/// The graph of modules of some layers. What comes before the first layer (embeddings) belongs to
-/// the part with the first one, what follows the last (head) to the part with the last one. A
-/// tensor that another part computes is an input, see `is_received`; what only depends on shapes
+/// The graph of modules of some layers. What stands between layers belongs to the part with the
+/// layer before. A tensor that another part computes is an input, see `is_received`; what only depends on shapes
 /// (masks, rotary tables) each part computes itself. Weights that two parts use (tied embeddings)
 /// are in both.
 Graph part_of(const Graph& modules, const LayerRange& layers);
