@@ -57,9 +57,7 @@ constexpr auto choice_words(PipelineSchedule) {
 /// What data-parallel ranks divide between them instead of storing it each: nothing, the optimizer
 /// states, also the gradients, also the parameters (FSDP).
 enum class Zero : uint8_t { kNone, kOptimizer, kGradients, kParameters };
-constexpr auto choice_words(Zero) {
-  return std::array<std::string_view, 4>{"0", "1", "2", "3"};
-}
+constexpr auto choice_words(Zero) { return std::array<std::string_view, 4>{"0", "1", "2", "3"}; }
 
 /// The dtype of the parameters that the optimizer updates: that of the model, or an fp32 copy.
 enum class MainParams : uint8_t { kAsModel, kFp32 };

@@ -127,7 +127,7 @@ struct Forecast {
   int64_t bytes = 0;
   int64_t parameters = 0;
   double utilization_ratio = 0;  ///< FLOPs / (latency × the device's peak FLOP/s for the dtype)
-  MemoryForecast memory;  ///< over several ranks: of the rank that needs most
+  MemoryForecast memory;         ///< over several ranks: of the rank that needs most
   /// Over several ranks: those of one rank of each stage, over all micro-batches.
   std::vector<KernelForecast> kernels;
   std::optional<ParallelForecast> parallel;  ///< over several ranks or micro-batches
@@ -180,8 +180,8 @@ class Forecaster {
   /// Forecasts one pass. A pure function of its arguments and the weights. Throws Error.
   Forecast forecast(const ModelRef& model, const GpuRef& gpu, const Request& request) const;
 
-  /// The operations of a training step over several ranks, one rank of each kind. Throws Error, also
-  /// for a request that is for one rank.
+  /// The operations of a training step over several ranks, one rank of each kind. Throws Error,
+  /// also for a request that is for one rank.
   std::vector<StepOperation> step_operations(const ModelRef& model, const GpuRef& gpu,
                                              const Request& request) const;
 

@@ -41,8 +41,8 @@ std::string memory_json(const MemoryTimeline& timeline);
 /// A picture of the parts over time, with the peak's contents.
 std::string memory_svg(const MemoryTimeline& timeline);
 
-/// The operations of a step in Chrome's trace format, which Perfetto reads: a process for each rank,
-/// a thread for computing and one for communication; times in us.
+/// The operations of a step in Chrome's trace format, which Perfetto reads: a process for each
+/// rank, a thread for computing and one for communication; times in us.
 std::string step_trace_json(const std::vector<StepOperation>& operations);
 
 /// Time to first token, time per token, memory, and what a prefill and a decode step spend.

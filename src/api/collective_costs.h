@@ -26,9 +26,9 @@ class CollectiveCosts {
   double all_gather_s(int64_t bytes, DType dtype, const CommGroup& group) const {
     return seconds(CollectiveKind::kAllGather, bytes, dtype, group);
   }
-  /// A tensor that every rank of a stage has, to the next stage. Between nodes, each tensor-parallel
-  /// rank sends a part, and the receivers gather it (Narayanan et al. 2021, section 4.1); `divided`:
-  /// each has a part only.
+  /// A tensor that every rank of a stage has, to the next stage. Between nodes, each
+  /// tensor-parallel rank sends a part, and the receivers gather it (Narayanan et al. 2021,
+  /// section 4.1); `divided`: each has a part only.
   double send_s(int64_t bytes, DType dtype, bool divided) const;
 
   /// Whether a collective ran over links on which none was measured.

@@ -21,8 +21,8 @@ double communication_s(const TimedPass& pass, Phase phase) {
   double seconds = 0;
   for (const Launch& launch : pass.program.launches) {
     if (launch.node->phase == phase && is_collective(pass.program, launch))
-      seconds += pass.times[launch.kernel].seconds *
-                 static_cast<double>(pass.program.count(launch));
+      seconds +=
+          pass.times[launch.kernel].seconds * static_cast<double>(pass.program.count(launch));
   }
   return seconds;
 }
@@ -62,8 +62,8 @@ class Reduction {
   std::vector<ReadyGradient> ready(const ModelPart& part) const {
     std::vector<double> seconds;
     for (const KernelTime& time : part.pass.times) seconds.push_back(time.seconds);
-    std::vector<ReadyGradient> gradients = gradients_ready(
-        part.pass.graph, part.pass.program, seconds, timing_.host_launch_s());
+    std::vector<ReadyGradient> gradients =
+        gradients_ready(part.pass.graph, part.pass.program, seconds, timing_.host_launch_s());
     for (ReadyGradient& g : gradients)
       g.bytes = reduced_bytes(setup_.request, setup_.precision, g.bytes);
     return gradients;
@@ -84,8 +84,8 @@ class Reduction {
   }
 
   /// PyTorch's DistributedDataParallel copies each gradient into its bucket and back
-  /// (torch/csrc/distributed/c10d/reducer.cpp, gradient_as_bucket_view is off by default). Megatron's
-  /// gradients are views of its buffer.
+  /// (torch/csrc/distributed/c10d/reducer.cpp, gradient_as_bucket_view is off by default).
+  /// Megatron's gradients are views of its buffer.
   double copy_s(int64_t bytes) const {
     if (setup_.request.parallel.main_params == MainParams::kFp32) return 0;
     const int64_t elements = ceil_divide(bytes * 8, dtype_bits(dtype()));
@@ -100,8 +100,8 @@ class Reduction {
   }
 
   /// A collective's kernel occupies one multiprocessor for each of its channels while other kernels
-  /// run. NCCL uses two channels for each NVLink of a GPU behind switches, 24 on an A100; the number
-  /// for other links is a guess, which `NCCL_DEBUG=INFO` on such a machine would settle.
+  /// run. NCCL uses two channels for each NVLink of a GPU behind switches, 24 on an A100; the
+  /// number for other links is a guess, which `NCCL_DEBUG=INFO` on such a machine would settle.
   double occupied_share() const {
     constexpr double kChannels = 24;
     const Gpu* gpu = setup_.device.as_gpu();
@@ -163,11 +163,11 @@ class Reduction {
       }
       first_unit[block.segment] = units.size();
       for (int64_t r = 0; r < block.repeat; ++r)
-        units.push_back({.forward_s = (span.end_s - span.start_s) / static_cast<double>(block.repeat),
-                         .gather_s = costs_.all_gather_s(bytes[block.segment], dtype(),
-                                                         plan_.data_group()),
-                         .reduce_s = reduce_s(reduced_bytes(setup_.request, setup_.precision,
-                                                            bytes[block.segment]))});
+        units.push_back(
+            {.forward_s = (span.end_s - span.start_s) / static_cast<double>(block.repeat),
+             .gather_s = costs_.all_gather_s(bytes[block.segment], dtype(), plan_.data_group()),
+             .reduce_s =
+                 reduce_s(reduced_bytes(setup_.request, setup_.precision, bytes[block.segment]))});
       units.push_back({});  // what follows the layers
     }
     add_backward_times(part, first_unit, units);
@@ -190,7 +190,8 @@ class Reduction {
       }
       const size_t first = first_unit[static_cast<size_t>(*forward)];
       for (size_t r = 0; r < static_cast<size_t>(block.repeat); ++r)
-        units[first + r].backward_s += (span.end_s - span.start_s) / static_cast<double>(block.repeat);
+        units[first + r].backward_s +=
+            (span.end_s - span.start_s) / static_cast<double>(block.repeat);
       last = first > 0 ? first - 1 : 0;
     }
   }
@@ -241,12 +242,12 @@ ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const Laye
   for (const Tensor& tensor : part.pass.graph.tensors) {
     if (tensor.kind == TensorKind::kWeight)
       part.weights_bytes = checked_add(
-          part.weights_bytes, checked_multiply(tensor_bytes(tensor),
-                                               part.pass.graph.repeat_of(tensor.segment)));
+          part.weights_bytes,
+          checked_multiply(tensor_bytes(tensor), part.pass.graph.repeat_of(tensor.segment)));
     if (!is_received(tensor)) continue;
     // The gradient that goes back has the same size.
-    load.send_backward_s += costs.send_s(tensor_bytes(tensor), tensor.dtype,
-                                         setup.request.parallel.sequence_parallel);
+    load.send_backward_s +=
+        costs.send_s(tensor_bytes(tensor), tensor.dtype, setup.request.parallel.sequence_parallel);
   }
   Reduction(setup, plan, timing, costs).add(part);
   return part;

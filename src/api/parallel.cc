@@ -43,8 +43,8 @@ class ParallelStep {
  private:
   /// Parts with the same numbers of the same layers are alike.
   void make_parts() {
-    const Graph modules = setup_.model.build(
-        {.batch = 1, .seq = *setup_.request.seq, .dtype = DType::kFp32});
+    const Graph modules =
+        setup_.model.build({.batch = 1, .seq = *setup_.request.seq, .dtype = DType::kFp32});
     std::map<std::vector<int64_t>, const ModelPart*> known;
     for (const LayerRange& layers : plan_.parts) {
       const ModelPart*& part = known[segment_runs(modules, layers)];

@@ -27,16 +27,18 @@ Cluster cluster_of(const Device& device, const Request& request, int64_t ranks) 
   const int64_t each = cluster.gpus_per_node;
   if (!p.nodes) {
     if (ranks > each && ranks % each != 0)
-      refuse(fmt::format("{} ranks do not fill nodes of {} GPUs ({}); change the degrees, or give "
-                         "`nodes`",
-                         ranks, each, cluster.name));
+      refuse(
+          fmt::format("{} ranks do not fill nodes of {} GPUs ({}); change the degrees, or give "
+                      "`nodes`",
+                      ranks, each, cluster.name));
     return ranks > each ? with_nodes(cluster, ranks / each) : with_nodes(cluster, 1);
   }
   if (checked_multiply(*p.nodes, each) != ranks)
-    refuse(fmt::format("`dp` {} × `tp` {} × `pp` {} × `cp` {} = {} ranks, but {} nodes of {} have "
-                       "{} GPUs; change the degrees or `nodes`",
-                       request.execution.dp, request.execution.tp, request.execution.pp, p.cp,
-                       ranks, *p.nodes, cluster.name, *p.nodes * each));
+    refuse(
+        fmt::format("`dp` {} × `tp` {} × `pp` {} × `cp` {} = {} ranks, but {} nodes of {} have "
+                    "{} GPUs; change the degrees or `nodes`",
+                    request.execution.dp, request.execution.tp, request.execution.pp, p.cp, ranks,
+                    *p.nodes, cluster.name, *p.nodes * each));
   return with_nodes(cluster, *p.nodes);
 }
 
@@ -73,9 +75,10 @@ std::vector<int64_t> given_layers(const std::string& text, int64_t layers, int64
   }
   const int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   if (static_cast<int64_t>(counts.size()) != stages || sum != layers)
-    refuse(fmt::format("`pipeline-layers` {}: expected {} numbers that sum up to the model's {} "
-                       "layers, found {} that sum up to {}",
-                       text, stages, layers, counts.size(), sum));
+    refuse(
+        fmt::format("`pipeline-layers` {}: expected {} numbers that sum up to the model's {} "
+                    "layers, found {} that sum up to {}",
+                    text, stages, layers, counts.size(), sum));
   return counts;
 }
 
@@ -93,24 +96,26 @@ void divide_layers(ParallelPlan& plan, const Model& model, const Request& reques
     const int64_t each = checked_multiply(*p.layers_per_virtual_stage, plan.pp);
     shape.chunks = ceil_divide(layers, each);
     if (shape.chunks < 2)
-      refuse(fmt::format("`num-layers-per-virtual-pipeline-stage` {} × `pp` {} leaves one part on "
-                         "each stage for {} layers: nothing to interleave",
-                         *p.layers_per_virtual_stage, plan.pp, layers));
+      refuse(
+          fmt::format("`num-layers-per-virtual-pipeline-stage` {} × `pp` {} leaves one part on "
+                      "each stage for {} layers: nothing to interleave",
+                      *p.layers_per_virtual_stage, plan.pp, layers));
     if (plan.pp == 1) refuse("`pipeline-schedule` interleaved needs `pp` of 2 or more");
     require_divides(plan.pp, "pp", shape.microbatches,
                     "(for the interleaved schedule) the number of micro-batches,");
   }
   const int64_t parts = shape.chunks * plan.pp;
-  const std::vector<int64_t> counts = p.stage_layers.empty() ? even_layers(layers, parts)
-                                                             : given_layers(p.stage_layers, layers,
-                                                                            parts);
+  const std::vector<int64_t> counts = p.stage_layers.empty()
+                                          ? even_layers(layers, parts)
+                                          : given_layers(p.stage_layers, layers, parts);
   int64_t first = 0;
   for (const int64_t count : counts) {
     const bool end = plan.parts.empty() || plan.parts.size() + 1 == counts.size();
     if (count == 0 && layers > 0 && !end)
-      refuse(fmt::format("{}: {} layers in {} parts leave a part in the middle without layers; use more "
-                         "layers a part",
-                         model.name, layers, parts));
+      refuse(fmt::format(
+          "{}: {} layers in {} parts leave a part in the middle without layers; use more "
+          "layers a part",
+          model.name, layers, parts));
     plan.parts.push_back({.first = first, .count = count});
     first += count;
   }
@@ -163,13 +168,17 @@ ParallelPlan plan_parallel(const Model& model, const Device& device, const Reque
   ParallelPlan plan{.cluster = {}, .dp = e.dp, .tp = e.tp, .pp = e.pp, .cp = p.cp, .ep = p.ep};
   if (!model.has_modules && (plan.tp > 1 || plan.pp > 1 || plan.cp > 1 || plan.ep > 1))
     throw Error(ErrorKind::kUnsupported,
-                model.name + ": a graph file states no layers and no weights that ranks divide; "
-                             "use `dp` only");
+                model.name +
+                    ": a graph file states no layers and no weights that ranks divide; "
+                    "use `dp` only");
   const int64_t ranks =
       checked_multiply(checked_multiply(plan.dp, plan.tp), checked_multiply(plan.pp, plan.cp));
   plan.cluster = cluster_of(device, request, ranks);
   require_divides(plan.ep, "ep", plan.dp, "the data-parallel ranks,");
   if (plan.cp > 1) require_divides(plan.cp, "cp", *request.seq, "the sequence of");
+  if (plan.cp > 1 && e.attention != AttentionKind::kFlash)
+    throw Error(ErrorKind::kUnsupported,
+                "`cp` needs `attention` flash: eager attention's masks are not divided");
   divide_batch(plan, request);
   const Graph sample = model.build({.batch = 1, .seq = *request.seq, .dtype = DType::kFp32});
   divide_layers(plan, model, request, layer_count(sample));
@@ -178,9 +187,10 @@ ParallelPlan plan_parallel(const Model& model, const Device& device, const Reque
   const int64_t passes =
       checked_multiply(static_cast<int64_t>(plan.parts.size()), plan.pipeline.microbatches);
   if (passes > kMostPasses || ranks > kMostRanks)
-    refuse(fmt::format("{} ranks and {} passes of micro-batches through parts of the model are too "
-                       "many to simulate; the most are {} and {}",
-                       ranks, passes, kMostRanks, kMostPasses));
+    refuse(
+        fmt::format("{} ranks and {} passes of micro-batches through parts of the model are too "
+                    "many to simulate; the most are {} and {}",
+                    ranks, passes, kMostRanks, kMostPasses));
   read_slow_ranks(plan, p.slow_ranks);
   return plan;
 }

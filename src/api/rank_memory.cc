@@ -11,7 +11,7 @@ namespace {
 
 /// What micro-batches in flight need, beside what is in memory all the time.
 struct Flight {
-  int64_t saved_bytes = 0;   ///< of each, between its forward and its backward pass
+  int64_t saved_bytes = 0;    ///< of each, between its forward and its backward pass
   int64_t working_bytes = 0;  ///< of the one that is computed, at most, beyond that
 };
 
@@ -24,7 +24,8 @@ Flight flight_of(const Graph& graph, const CourseOptions& options) {
   }
   Flight flight{.saved_bytes = bytes_across(lifetimes, forward_end)};
   for (const TensorId id : received_inputs(graph))
-    flight.saved_bytes = checked_add(flight.saved_bytes, block_bytes(tensor_bytes(graph.tensor(id))));
+    flight.saved_bytes =
+        checked_add(flight.saved_bytes, block_bytes(tensor_bytes(graph.tensor(id))));
   flight.working_bytes =
       std::max<int64_t>(0, find_peak(lifetimes).computed_bytes - flight.saved_bytes);
   return flight;
@@ -76,8 +77,8 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
   }
   // DistributedDataParallel's buckets are as large as the gradients; Megatron's gradients are views
   // of its buffer.
-  const bool buckets = plan.data_ranks() > 1 && p.main_params == MainParams::kAsModel &&
-                       p.zero == Zero::kNone;
+  const bool buckets =
+      plan.data_ranks() > 1 && p.main_params == MainParams::kAsModel && p.zero == Zero::kNone;
   memory.weights_bytes = share(weights, p.zero == Zero::kParameters, plan);
   memory.gradients_bytes = share(gradients, p.zero >= Zero::kGradients, plan);
   memory.optimizer_bytes = optimizer;  // the optimizer step was divided already

@@ -164,7 +164,8 @@ void run(const Given& given) {
     emit(step_trace_json(forecaster.step_operations(model, gpu, request)),
          text_of(given, "timeline-trace"), {});
   }
-  if (forecast.parallel) return finish(given, format, format.pass(forecast, style), forecast.warnings);
+  if (forecast.parallel)
+    return finish(given, format, format.pass(forecast, style), forecast.warnings);
   if (!forecast.memory.fits && format.shows_largest_batch)
     forecast.memory.remedies = memory_remedies(model, gpu, request);
   if (format.shows_largest_batch)

@@ -43,8 +43,8 @@ EvaluationRow summarize(const std::vector<Sample>& samples) {
   return row;
 }
 
-/// NeuSight's options of several GPUs of one node: "dp4" (DistributedDataParallel), "tp4" (Megatron),
-/// "pp4_2" (GPipe with two micro-batches). False for any other option.
+/// NeuSight's options of several GPUs of one node: "dp4" (DistributedDataParallel), "tp4"
+/// (Megatron), "pp4_2" (GPipe with two micro-batches). False for any other option.
 bool set_ranks(Request& request, const std::string& option) {
   static const std::regex kRanks(R"(^(dp|tp|pp)(\d{1,4})(?:_(\d{1,4}))?$)");
   std::smatch match;

@@ -106,7 +106,9 @@ void backward_all_reduce(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0], g.gradient(node.outputs[0]));
 }
 /// Each rank has a part of the gradient's sum.
-void backward_copy(GradientBuilder& g, const Node& node) { backward_through(g, node, "all_reduce"); }
+void backward_copy(GradientBuilder& g, const Node& node) {
+  backward_through(g, node, "all_reduce");
+}
 void backward_gather(GradientBuilder& g, const Node& node) {
   backward_through(g, node, "reduce_scatter");
 }

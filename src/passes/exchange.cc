@@ -36,8 +36,8 @@ void copy_splits(const Graph& from, Graph& to) {
 /// average if it stood at the end.
 TensorId gathered(GraphBuilder& b, TensorId x, const Node& node, int64_t ranks) {
   const int64_t own = b.graph().tensor(x).shape[2];
-  const TensorId all = b.op("context_all_gather", {x}, node.name + ".all_gather",
-                            {{"ranks", ranks}, {"dim", 2}});
+  const TensorId all =
+      b.op("context_all_gather", {x}, node.name + ".all_gather", {{"ranks", ranks}, {"dim", 2}});
   if (attribute<int64_t>(node, "causal") == 0) return all;
   // queries · (seen − queries / 2) pairs are half of queries · ranks · queries.
   const int64_t seen = (checked_multiply(own, ranks) + own) / 2;

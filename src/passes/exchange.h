@@ -14,8 +14,8 @@ namespace tilecast {
 Graph divide_context(const Graph& modules, int64_t ranks);
 
 /// Expert parallelism: each rank has a part of the experts, and gets the tokens for them from all
-/// ranks. `skew_percent` as in expert_load.h. Throws Error{kUnsupported} if the graph has no experts
-/// that the ranks divide.
+/// ranks. `skew_percent` as in expert_load.h. Throws Error{kUnsupported} if the graph has no
+/// experts that the ranks divide.
 struct ExpertForm {
   int64_t ranks = 1;
   int64_t skew_percent = 0;

@@ -130,8 +130,7 @@ void add_optimizer(Graph& graph, const OptimizerStep& step) {
   GraphBuilder builder(graph);
   if (step.impl != OptimizerImpl::kForLoop) builder.begin_segment("optimizer", 1);
   for (Group group : groups) {
-    const bool main =
-        step.main_params == MainParams::kFp32 && dtype_bits(group.dtype) < 32;
+    const bool main = step.main_params == MainParams::kFp32 && dtype_bits(group.dtype) < 32;
     group.elements = ceil_divide(group.elements, step.shards);
     if (step.impl == OptimizerImpl::kForLoop) builder.begin_segment("optimizer", group.updates);
     OptimizerSteps steps(graph, group.dtype, group.elements);

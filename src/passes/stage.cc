@@ -209,7 +209,7 @@ std::vector<int64_t> segment_runs(const Graph& modules, const LayerRange& layers
       layer += segment.repeat;
       continue;
     }
-    const bool mine = layer == 0      ? layers.has_start
+    const bool mine = layer == 0     ? layers.has_start
                       : layer == all ? layers.has_end
                                      : layers.first < layer && layer <= end;
     runs.push_back(mine ? segment.repeat : 0);
@@ -241,8 +241,7 @@ std::vector<std::string> shared_weights(const Graph& first, const Graph& second)
   for (const Tensor& tensor : first.tensors) {
     if (tensor.kind != TensorKind::kWeight || tensor.segment > 0) continue;
     const auto same = [&](const Tensor& other) {
-      return other.kind == TensorKind::kWeight && other.name == tensor.name &&
-             other.segment < 0;
+      return other.kind == TensorKind::kWeight && other.name == tensor.name && other.segment < 0;
     };
     if (std::any_of(second.tensors.begin(), second.tensors.end(), same))
       names.push_back(tensor.name);

@@ -116,11 +116,11 @@ TextTable kernels_table(const std::vector<Joined>& joined, double all_s, const T
     if (j.row.tile && style.width >= kRoomForMore)
       sizes += fmt::format(" tile {}x{}", j.row.tile->first, j.row.tile->second);
     const std::string mark = j.row.extrapolated ? "*" : " ";
-    table.rows.push_back(
-        {marked_name(j.row), fmt::format("{:.1f} %", 100 * j.seconds / all_s),
-         format_seconds(j.seconds / static_cast<double>(j.count)) + mark, format_integer(j.count),
-         std::string(j.row.limit), fmt::format("{:.0f} %", 100 * j.row.utilization_ratio),
-         std::string(j.row.op), sizes});
+    table.rows.push_back({marked_name(j.row), fmt::format("{:.1f} %", 100 * j.seconds / all_s),
+                          format_seconds(j.seconds / static_cast<double>(j.count)) + mark,
+                          format_integer(j.count), std::string(j.row.limit),
+                          fmt::format("{:.0f} %", 100 * j.row.utilization_ratio),
+                          std::string(j.row.op), sizes});
   }
   constexpr size_t kBound = 4;
   table.color = [&joined](size_t row, size_t column) {
@@ -191,29 +191,29 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
 
 std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batch) {
   Json object = {{"schema_version", 1},
-                       {"model", f.model},
-                       {"gpu", f.gpu},
-                       {"mode", f.mode},
-                       {"batch", f.batch},
-                       {"seq", f.seq},
-                       {"dtype", f.dtype},
-                       {"dtype_source", f.dtype_source},
-                       {"latency_s", f.latency_s},
-                       {"latency_low_s", f.latency_low_s},
-                       {"latency_high_s", f.latency_high_s},
-                       {"host_wait_s", f.host_wait_s},
-                       {"forward_s", f.forward_s},
-                       {"backward_s", f.backward_s},
-                       {"optimizer_s", f.optimizer_s},
-                       {"flops", f.flops},
-                       {"bytes", f.bytes},
-                       {"parameters", f.parameters},
-                       {"utilization_ratio", f.utilization_ratio},
-                       {"memory", memory_json(f.memory, largest_batch)},
-                       {"kernels", kernel_list(f.kernels)},
-                       {"options", options_json(f.used)},
-                       {"warnings", warning_texts(f.warnings)},
-                       {"warning_codes", warning_code_names(f.warnings)}};
+                 {"model", f.model},
+                 {"gpu", f.gpu},
+                 {"mode", f.mode},
+                 {"batch", f.batch},
+                 {"seq", f.seq},
+                 {"dtype", f.dtype},
+                 {"dtype_source", f.dtype_source},
+                 {"latency_s", f.latency_s},
+                 {"latency_low_s", f.latency_low_s},
+                 {"latency_high_s", f.latency_high_s},
+                 {"host_wait_s", f.host_wait_s},
+                 {"forward_s", f.forward_s},
+                 {"backward_s", f.backward_s},
+                 {"optimizer_s", f.optimizer_s},
+                 {"flops", f.flops},
+                 {"bytes", f.bytes},
+                 {"parameters", f.parameters},
+                 {"utilization_ratio", f.utilization_ratio},
+                 {"memory", memory_json(f.memory, largest_batch)},
+                 {"kernels", kernel_list(f.kernels)},
+                 {"options", options_json(f.used)},
+                 {"warnings", warning_texts(f.warnings)},
+                 {"warning_codes", warning_code_names(f.warnings)}};
   if (f.parallel) add_parallel(object, f);
   return object.dump(1) + "\n";
 }

@@ -11,15 +11,22 @@ std::string percent(double part, double whole) {
   return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "";
 }
 
+/// "1 node", "2 nodes"
+std::string counted(int64_t count, const std::string& one, const std::string& more = "") {
+  const std::string word = count == 1 ? one : more.empty() ? one + "s" : more;
+  return fmt::format("{} {}", format_integer(count), word);
+}
+
 }  // namespace
 
 void add_parallel(Lines& lines, const Forecast& f) {
   const ParallelForecast& p = *f.parallel;
   lines.add("ranks", format_integer(p.ranks),
-            fmt::format("{} nodes of {}", format_integer(p.nodes), p.cluster_name));
+            fmt::format("{} of {}", counted(p.nodes, "node"), p.cluster_name));
   lines.add("  batch", format_integer(f.batch),
-            fmt::format("{} micro-batches of {} on each data-parallel rank",
-                        format_integer(p.microbatches), format_integer(p.micro_batch_size)));
+            fmt::format("{} of {} on each data-parallel rank",
+                        counted(p.microbatches, "micro-batch", "micro-batches"),
+                        format_integer(p.micro_batch_size)));
   lines.add("  communication", format_seconds(p.communication_s), "mean of the stages");
   lines.add("    exposed", format_seconds(p.exposed_communication_s),
             percent(p.exposed_communication_s, f.latency_s));
@@ -28,7 +35,8 @@ void add_parallel(Lines& lines, const Forecast& f) {
 
 std::string stages_table(const ParallelForecast& p, const TableStyle& style) {
   TextTable table;
-  table.header = {"stage", "layers", "forward", "backward", "compute", "exposed", "bubble", "memory"};
+  table.header = {"stage",   "layers",  "forward", "backward",
+                  "compute", "exposed", "bubble",  "memory"};
   table.right = {true, true, true, true, true, true, true, true};
   constexpr size_t kShown = 8;
   for (size_t i = 0; i < p.stages.size(); ++i) {
@@ -40,8 +48,7 @@ std::string stages_table(const ParallelForecast& p, const TableStyle& style) {
                           format_seconds(s.bubble_s), format_bytes(s.peak_bytes)});
   }
   std::string text = format_text_table(table, style);
-  if (p.stages.size() > kShown)
-    text += fmt::format("{} more stages\n", p.stages.size() - kShown);
+  if (p.stages.size() > kShown) text += fmt::format("{} more stages\n", p.stages.size() - kShown);
   return text;
 }
 

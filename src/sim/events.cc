@@ -67,9 +67,8 @@ std::vector<EventGraph::Run> EventGraph::run() const {
 
 std::vector<EventGraph::Op> EventGraph::critical_path(const std::vector<Run>& runs) {
   std::vector<Op> path;
-  const auto last = std::max_element(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
-    return a.end_s < b.end_s;
-  });
+  const auto last = std::max_element(runs.begin(), runs.end(),
+                                     [](const Run& a, const Run& b) { return a.end_s < b.end_s; });
   if (last == runs.end()) return path;
   for (auto op = static_cast<Op>(last - runs.begin()); op >= 0;
        op = runs[static_cast<size_t>(op)].cause)

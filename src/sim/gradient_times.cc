@@ -18,8 +18,7 @@ bool adds_to_gradient(const Graph& graph, const Launch& launch) {
 }  // namespace
 
 std::vector<ReadyGradient> gradients_ready(const Graph& graph, const Program& program,
-                                           std::span<const double> kernel_s,
-                                           double host_launch_s) {
+                                           std::span<const double> kernel_s, double host_launch_s) {
   // By gradient and layer: a weight that is used twice has two contributions.
   std::map<std::pair<TensorId, int64_t>, double> ready;
   HostFedStream stream(host_launch_s);

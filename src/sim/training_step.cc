@@ -79,8 +79,8 @@ class Simulation {
       for (int64_t s = 0; s < step_.pipeline.stages; ++s) {
         double most = step_.slow.empty() ? 1 : 0;
         for (int64_t w = 0; w < step_.width && !step_.slow.empty(); ++w)
-          most = std::max(most, step_.slow[static_cast<size_t>(
-                                    (s * step_.replicas + r) * step_.width + w)]);
+          most = std::max(
+              most, step_.slow[static_cast<size_t>((s * step_.replicas + r) * step_.width + w)]);
         factors.push_back(most);
       }
       const bool known = std::find(factors_.begin(), factors_.end(), factors) != factors_.end();
@@ -100,8 +100,8 @@ class Simulation {
     return factors_[replica][static_cast<size_t>(stage)];
   }
 
-  /// A collective of all replicas of a stage, for each rank of the width. `ready` adds what it waits
-  /// for in each replica.
+  /// A collective of all replicas of a stage, for each rank of the width. `ready` adds what it
+  /// waits for in each replica.
   template <typename Ready>
   Op collective(int64_t stage, double seconds, const char* what, const PipelinePass& pass,
                 const Ready& ready) {
@@ -133,8 +133,8 @@ class Simulation {
     }
   }
 
-  void note_compute(int64_t stage, size_t r, const PipelinePass& pass, const PartLoad& part, Op first,
-                    Op last) {
+  void note_compute(int64_t stage, size_t r, const PipelinePass& pass, const PartLoad& part,
+                    Op first, Op last) {
     Rank& at = rank(stage, r);
     at.last = last;
     at.inner_communication_s +=
@@ -148,9 +148,9 @@ class Simulation {
                            : pass.backward ? part.backward_s
                                            : part.forward_s;
     for (size_t r = 0; r < factors_.size(); ++r) {
-      const Op op = add(rank(stage, r).compute, seconds * factor(stage, r),
-                        {pass.backward ? "backward" : "forward", false, stage,
-                         static_cast<int64_t>(r), pass});
+      const Op op = add(
+          rank(stage, r).compute, seconds * factor(stage, r),
+          {pass.backward ? "backward" : "forward", false, stage, static_cast<int64_t>(r), pass});
       note_compute(stage, r, pass, part, op, op);
     }
   }
@@ -178,9 +178,9 @@ class Simulation {
       const GatheredUnit& unit = unit_at(i);
       for (size_t r = 0; r < replicas; ++r) {
         const double seconds = pass.backward ? unit.backward_s : unit.forward_s;
-        computed[i][r] = add(rank(stage, r).compute, seconds * factor(stage, r),
-                             {pass.backward ? "backward" : "forward", false, stage,
-                              static_cast<int64_t>(r), pass});
+        computed[i][r] = add(
+            rank(stage, r).compute, seconds * factor(stage, r),
+            {pass.backward ? "backward" : "forward", false, stage, static_cast<int64_t>(r), pass});
         for (const Op op : gathers[i]) graph_.after(computed[i][r], op);
       }
       if (pass.backward && unit.reduce_s > 0)
@@ -215,11 +215,11 @@ class Simulation {
     if (to < 0 || to >= stages * step_.pipeline.chunks || stages == 1) return;
     const double seconds = pass.backward ? part.send_backward_s : part.send_forward_s;
     for (size_t r = 0; r < factors_.size(); ++r) {
-      const StreamId link = pass.backward ? rank(stage, r).backward_link
-                                          : rank(stage, r).forward_link;
+      const StreamId link =
+          pass.backward ? rank(stage, r).backward_link : rank(stage, r).forward_link;
       // The receiver waits for it, so it counts there.
-      const Op op = add({&link, 1}, seconds,
-                        {"receive", true, to % stages, static_cast<int64_t>(r), pass});
+      const Op op =
+          add({&link, 1}, seconds, {"receive", true, to % stages, static_cast<int64_t>(r), pass});
       Passed& passed = passed_[key(pass, stage, r)];
       graph_.after(op, passed.last);
       passed.sent = op;
@@ -313,8 +313,9 @@ class Simulation {
       StageTimes stage{.compute_s = computing[s].seconds() - inner,
                        .communication_s = inner + communication_s[s] / static_cast<double>(width_)};
       stage.exposed_communication_s = inner + communicating[s].seconds_outside(computing[s]);
-      stage.bubble_s = std::max(
-          0.0, times.seconds - stage.compute_s - stage.exposed_communication_s);
+      // Sums of many times: what is less than a millionth of a millionth is rounding.
+      const double rest = times.seconds - stage.compute_s - stage.exposed_communication_s;
+      stage.bubble_s = rest > 1e-12 * times.seconds ? rest : 0;
       times.stages.push_back(stage);
     }
   }
@@ -325,14 +326,13 @@ class Simulation {
     for (size_t i = 0; i < runs.size(); ++i) {
       const Label& label = labels_[i];
       const auto replica = static_cast<size_t>(std::max<int64_t>(0, label.replica));
-      times.events.push_back(
-          {.name = fmt::format("{} {}", label.what, label.pass.microbatch),
-           .communication = label.communication,
-           .stage = label.stage,
-           .replica = replica_[replica],
-           .start_s = runs[i].start_s,
-           .duration_s = runs[i].end_s - runs[i].start_s,
-           .critical = critical[i]});
+      times.events.push_back({.name = fmt::format("{} {}", label.what, label.pass.microbatch),
+                              .communication = label.communication,
+                              .stage = label.stage,
+                              .replica = replica_[replica],
+                              .start_s = runs[i].start_s,
+                              .duration_s = runs[i].end_s - runs[i].start_s,
+                              .critical = critical[i]});
     }
   }
 

@@ -32,8 +32,8 @@ struct PartLoad {
   double last_backward_s = 0;  ///< of the last micro-batch, which prepares the reductions
   /// Collectives inside of them.
   double forward_communication_s = 0, backward_communication_s = 0;
-  double send_forward_s = 0;   ///< activations to the next part of the model
-  double send_backward_s = 0;  ///< gradients to the part before
+  double send_forward_s = 0;            ///< activations to the next part of the model
+  double send_backward_s = 0;           ///< gradients to the part before
   std::vector<GradientBucket> buckets;  ///< in order of readiness
   std::vector<GatheredUnit> units;      ///< empty: the parameters are there
 };

@@ -44,17 +44,16 @@ TEST(TrainingStepTest, BubbleOnIdealLinksIsThatOfTheLiterature) {
 
 TEST(TrainingStepTest, InterleavingDividesTheBubbleByTheParts) {
   for (const int64_t chunks : {2, 4}) {
-    const StepTimes times =
-        simulate_step(pipeline_of(PipelineSchedule::kInterleaved, 4, 8, chunks),
-                      Folding::kSymmetric);
+    const StepTimes times = simulate_step(pipeline_of(PipelineSchedule::kInterleaved, 4, 8, chunks),
+                                          Folding::kSymmetric);
     EXPECT_NEAR(times.seconds, 8 * 3 + 3 * 3.0 / static_cast<double>(chunks), 1e-9);
   }
 }
 
 TEST(TrainingStepTest, EverySchedulePassesEachMicroBatchOnceInBothDirections) {
-  for (const PipelineShape& shape :
-       {PipelineShape{PipelineSchedule::kGPipe, 3, 1, 5}, PipelineShape{PipelineSchedule::k1F1B, 4, 1, 2},
-        PipelineShape{PipelineSchedule::kInterleaved, 4, 3, 8}}) {
+  for (const PipelineShape& shape : {PipelineShape{PipelineSchedule::kGPipe, 3, 1, 5},
+                                     PipelineShape{PipelineSchedule::k1F1B, 4, 1, 2},
+                                     PipelineShape{PipelineSchedule::kInterleaved, 4, 3, 8}}) {
     for (int64_t stage = 0; stage < shape.stages; ++stage) {
       std::vector<PipelinePass> order = pipeline_order(shape, stage);
       EXPECT_EQ(static_cast<int64_t>(order.size()), 2 * shape.chunks * shape.microbatches);
