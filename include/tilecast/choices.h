@@ -46,6 +46,25 @@ constexpr auto choice_words(Checkpointing) {
   return std::array<std::string_view, 3>{"none", "selective", "full"};
 }
 
+/// The order in which a stage of a pipeline runs its micro-batches: all forward passes first
+/// (GPipe), one forward and one backward in turn (PipeDream-Flush), or that with several parts of
+/// the model on each stage (Megatron).
+enum class PipelineSchedule : uint8_t { kGPipe, k1F1B, kInterleaved };
+constexpr auto choice_words(PipelineSchedule) {
+  return std::array<std::string_view, 3>{"gpipe", "1f1b", "interleaved"};
+}
+
+/// What data-parallel ranks divide between them instead of storing it each: nothing, the optimizer
+/// states, also the gradients, also the parameters (FSDP).
+enum class Zero : uint8_t { kNone, kOptimizer, kGradients, kParameters };
+constexpr auto choice_words(Zero) { return std::array<std::string_view, 4>{"0", "1", "2", "3"}; }
+
+/// The dtype of the parameters that the optimizer updates: that of the model, or an fp32 copy.
+enum class MainParams : uint8_t { kAsModel, kFp32 };
+constexpr auto choice_words(MainParams) {
+  return std::array<std::string_view, 2>{"as-model", "fp32"};
+}
+
 /// Eager: one kernel for each step of attention. Flash: one fused kernel.
 enum class AttentionKind : uint8_t { kEager, kFlash };
 constexpr auto choice_words(AttentionKind) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tilecast/memory.h"
+#include "tilecast/parallel.h"
 #include "tilecast/request.h"
 #include "tilecast/warning.h"
 
@@ -126,8 +127,10 @@ struct Forecast {
   int64_t bytes = 0;
   int64_t parameters = 0;
   double utilization_ratio = 0;  ///< FLOPs / (latency × the device's peak FLOP/s for the dtype)
-  MemoryForecast memory;
+  MemoryForecast memory;         ///< over several ranks: of the rank that needs most
+  /// Over several ranks: those of one rank of each stage, over all micro-batches.
   std::vector<KernelForecast> kernels;
+  std::optional<ParallelForecast> parallel;  ///< over several ranks or micro-batches
   std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to
   std::vector<Warning> warnings;
   Request used;  ///< the request with all defaults filled in
@@ -158,6 +161,8 @@ ModelRef load_model_ref(const std::string& name_or_path);
 ModelRef model_from_text(const std::string& text, const std::string& name);
 /// A device's id or alias, or the path of a device file. Throws Error.
 GpuRef load_gpu_ref(const std::string& name_or_path);
+/// The GPU of a cluster: its id or alias, or the path of a cluster file. Throws Error.
+GpuRef load_cluster_gpu_ref(const std::string& cluster);
 /// Reads the content of a device file from memory. `name` is used in messages in place of the path.
 /// Throws Error.
 GpuRef gpu_from_text(const std::string& text, const std::string& name);
@@ -174,6 +179,11 @@ class Forecaster {
 
   /// Forecasts one pass. A pure function of its arguments and the weights. Throws Error.
   Forecast forecast(const ModelRef& model, const GpuRef& gpu, const Request& request) const;
+
+  /// The operations of a training step over several ranks, one rank of each kind. Throws Error,
+  /// also for a request that is for one rank.
+  std::vector<StepOperation> step_operations(const ModelRef& model, const GpuRef& gpu,
+                                             const Request& request) const;
 
   /// The largest batch whose peak memory fits into the device; nullopt if not even one sequence
   /// fits, or if the graph fixes the batch.

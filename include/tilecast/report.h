@@ -42,6 +42,10 @@ std::string memory_json(const MemoryTimeline& timeline);
 /// A picture of the parts over time, with the peak's contents.
 std::string memory_svg(const MemoryTimeline& timeline);
 
+/// The operations of a step in Chrome's trace format, which Perfetto reads: a process for each
+/// rank, a thread for computing and one for communication; times in us.
+std::string step_trace_json(const std::vector<StepOperation>& operations);
+
 /// Time to first token, time per token, memory, and what a prefill and a decode step spend.
 std::string llm_table(const LlmForecast& forecast, const TableStyle& style = {});
 /// The output of `forecast --format json`, with further keys for text generation; see

@@ -79,11 +79,10 @@ struct Execution {
   std::optional<double> host_launch_s;
   /// For decode steps; the kernels of a prefill are always launched one by one.
   bool cuda_graphs = true;
-  /// data-parallel ranks; a pass supports only 1 so far, also for the next three.
-  int64_t dp = 1;
-  int64_t tp = 1;  ///< tensor-parallel ranks, which share each layer
-  int64_t pp = 1;
-  int64_t microbatches = 1;
+  int64_t dp = 1;            ///< data-parallel ranks; training only, also the next two but tp
+  int64_t tp = 1;            ///< tensor-parallel ranks, which share each layer
+  int64_t pp = 1;            ///< pipeline stages
+  int64_t microbatches = 1;  ///< of each data-parallel rank
   /// Maximum number of tokens in one step, prompts and decodes together. Source: vLLM,
   /// engine/arg_utils.py (default_max_num_batched_tokens of the server) for GPUs with 70 GiB or
   /// more; 2048 for others.
@@ -95,6 +94,29 @@ struct Execution {
   std::optional<int64_t> max_model_len;
   /// 100 × the exponent of the power law of the experts' load; 0: uniform.
   int64_t skew_percent = 0;
+};
+
+/// How training is divided over the ranks of a cluster, beside the degrees in Execution.
+struct Parallel {
+  /// Id, alias or file of a cluster; "": one node of the GPU.
+  std::string cluster;
+  std::optional<int64_t> nodes;  ///< default: as few as hold all ranks
+  int64_t cp = 1;                ///< context-parallel ranks, which share each sequence
+  int64_t ep = 1;                ///< expert-parallel ranks, which are among the data-parallel ones
+  /// Sequences of one micro-batch; default: what `batch` and `microbatches` give.
+  std::optional<int64_t> micro_batch_size;
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  std::optional<int64_t> layers_per_virtual_stage;
+  std::string stage_layers;  ///< layers of each stage, "3,4,4,3"; "": as even as possible
+  bool sequence_parallel = false;
+  Zero zero = Zero::kNone;
+  /// Gradients are reduced in buckets of this size. Source: PyTorch's DistributedDataParallel,
+  /// bucket_cap_mb; its first bucket has 1 MiB (torch/csrc/distributed/c10d/reducer.hpp).
+  double bucket_bytes = 25.0 * (1 << 20);
+  bool overlap_grad_reduce = true;  ///< with the backward pass; else after it
+  MainParams main_params = MainParams::kAsModel;
+  /// Ranks that compute slower than others: "5:1.2,17:1.5" (rank:factor).
+  std::string slow_ranks;
 };
 
 /// One request: what is forecast and how it is executed. Fields that do not apply to the kind of
@@ -117,6 +139,7 @@ struct Request {
   /// Sizes of symbolic dimensions of a model file: "seq=128,past=0"; "": none.
   std::string dims;
   bool skip_unsupported = false;  ///< leaves out operators of a model file that are not supported
+  Parallel parallel;
 
   // For text generation.
   int64_t prompt = 1024;  ///< tokens

@@ -36,6 +36,9 @@ enum class WarningCode {
   /// The GPU waits for the host for `share` of the time. Subject: the step; "" for a pass. Facts:
   /// for a step, cuda_graphs (1: in use).
   kHostWait,
+  /// `share` of the time of a step over several ranks is exposed communication over links on which
+  /// no collective was measured. Subject: the cluster.
+  kUnmeasuredLinks,
   /// Experts in low precision take longer than in 16 bits, by `share`. Subject: the step; "" for a
   /// pass. Facts: scheme, dtype, software, device.
   kSlowerExperts,

@@ -9,6 +9,8 @@
 #include "api/expert_precision.h"
 #include "api/fit.h"
 #include "api/internal.h"
+#include "api/parallel.h"
+#include "api/parallel_plan.h"
 #include "api/pass.h"
 #include "api/precision.h"
 #include "api/timing.h"
@@ -26,32 +28,10 @@
 namespace tilecast {
 namespace {
 
-/// A pass and its times.
-struct TimedPass {
-  std::shared_ptr<const PassWork> work;
-  std::vector<KernelTime> times;  ///< times of the program's kernels
-  Timeline timeline;
-  Totals totals;
-};
-
-TimedPass time_pass(std::shared_ptr<const PassWork> work, const Execution& execution,
-                    const Predictor& predictor, const Device& device,
-                    const Conditions& conditions) {
-  TimedPass pass{.work = std::move(work)};
-  const Program& program = pass.work->program;
-  pass.times.resize(program.kernels.size());
-  predictor.predict(program.kernels, device, conditions, pass.times);
-  // The baseline uses the data sheet only.
-  const bool baseline = execution.predictor == PredictorKind::kRoofline;
-  pass.timeline = run_program(program, pass.times, baseline ? 0 : *execution.host_launch_s);
-  pass.totals = totals_of(pass.timeline, program.kernel_counts(), pass.times);
-  return pass;
-}
-
 /// Fills in the rows, times and work.
 void add_times(Forecast& forecast, const TimedPass& pass) {
   const auto names = std::make_shared<TextArena>();
-  forecast.kernels = describe_events(pass.timeline, pass.work->program, pass.times, *names);
+  forecast.kernels = describe_events(pass.timeline, pass.program(), pass.times, *names);
   forecast.names = names;
   for (const KernelForecast& row : forecast.kernels) {
     const auto count = static_cast<double>(row.count);
@@ -98,6 +78,62 @@ Forecaster::Forecaster(const std::string& weights_folder, const std::string& cal
 
 Forecaster::~Forecaster() = default;
 
+namespace {
+
+/// What is said of ranks, if there is only one.
+ParallelForecast on_one_rank(const Forecast& f, const Request& used) {
+  const Cluster cluster = find_cluster(used.parallel.cluster);
+  return {.cluster = cluster.id,
+          .cluster_name = cluster.name,
+          .micro_batch_size = used.batch,
+          .stages = {{.forward_s = f.forward_s,
+                      .backward_s = f.backward_s,
+                      .optimizer_s = f.optimizer_s,
+                      .compute_s = f.latency_s,
+                      .weights_bytes = f.memory.weights_bytes,
+                      .gradients_bytes = f.memory.gradients_bytes,
+                      .optimizer_bytes = f.memory.optimizer_bytes,
+                      .activations_bytes = f.memory.activations_bytes,
+                      .peak_bytes = f.memory.peak_bytes}}};
+}
+
+/// One rank, one micro-batch.
+void forecast_one_rank(Forecast& forecast, std::shared_ptr<const PassWork> work,
+                       const PassSetup& setup, const TimingSetup& timing) {
+  const auto& [model, device, used, precision] = setup;
+  const TimedPass pass = time_pass(std::move(work), timing);
+  forecast.parameters = pass.graph().parameter_count();
+  add_times(forecast, pass);
+  std::vector<Warning>& warnings = forecast.warnings;
+  add_messages(warnings, WarningCode::kModelFile, model.name,
+               unmapped_operators(pass.timeline, pass.program()));
+  add_warning(warnings, slower_experts("", pass.graph(), pass.program(), pass.times,
+                                       timing.predictor, device, timing.conditions));
+  add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
+  add_warning(warnings, extrapolation_warning("", pass.timeline, pass.times));
+  add_warning(warnings, no_model_warning("", forecast.kernels));
+  add_warning(warnings, host_wait_warning("", pass.totals));
+  forecast.memory = forecast_memory(pass.graph(), pass.work->memory, setup);
+  if (!used.parallel.cluster.empty()) forecast.parallel = on_one_rank(forecast, used);
+}
+
+void warn_of_shortage(Forecast& forecast, const PassSetup& setup, LargestBatch largest_batch) {
+  MemoryForecast& memory = forecast.memory;
+  if (memory.fits) return;
+  Shortage shortage{.needed_bytes = memory.peak_bytes,
+                    .usable_bytes = setup.device.memory_bytes,
+                    .largest_batch = {}};
+  // A graph file fixes its batch, so there is no largest one.
+  if (setup.model.takes_batch() && !forecast.parallel && largest_batch == LargestBatch::kFind) {
+    memory.largest_batch =
+        largest_fitting_batch(setup, BatchBytes{setup.request.batch, memory.peak_bytes});
+    shortage.largest_batch = memory.largest_batch.value_or(0);
+  }
+  forecast.warnings.push_back(does_not_fit(shortage, setup.device));
+}
+
+}  // namespace
+
 Forecast Forecaster::forecast(const ModelRef& model, const GpuRef& gpu,
                               const Request& request) const {
   return forecast_pass(*this, model, gpu, request, LargestBatch::kFind);
@@ -108,54 +144,53 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
   const auto [used, precision] = checked_pass(model, device, request);
-  const Predictor& predictor = forecaster.impl().predictor(used.execution.predictor);
-  const Conditions conditions{.software = *used.execution.software};
-  const TimedPass pass = time_pass(forecaster.impl().passes.get(model_ref, used, precision),
-                                   used.execution, predictor, device, conditions);
-  const Graph& graph = pass.work->graph;
+  const PassSetup setup{model, device, used, precision};
+  const TimingSetup timing{.execution = used.execution,
+                           .predictor = forecaster.impl().predictor(used.execution.predictor),
+                           .device = device,
+                           .conditions = {.software = *used.execution.software}};
   Forecast forecast;
   forecast.model = model.name;
   forecast.gpu = device.id;
   forecast.gpu_name = device.name;
   forecast.fixed_shapes = model.default_seq == 0 && !model.open_batch;
-  forecast.parameters = graph.parameter_count();
   describe_request(forecast, used, precision);
-  add_times(forecast, pass);
-  const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
-  if (forecast.latency_s > 0 && peak > 0)
-    forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name, model.warnings);
   if (model.remarks)
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  model.remarks(graph_request(used, precision)));
-  add_messages(warnings, WarningCode::kModelFile, model.name,
-               unmapped_operators(pass.timeline, pass.work->program));
   if (model.vision)
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  {"one pass is of the language model only, without the vision tower"});
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
-  add_warning(warnings, slower_experts("", graph, pass.work->program, pass.times, predictor, device,
-                                       conditions));
-  add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
-  add_warning(warnings, extrapolation_warning("", pass.timeline, pass.times));
-  add_warning(warnings, no_model_warning("", forecast.kernels));
-  add_warning(warnings, host_wait_warning("", pass.totals));
-  const PassSetup setup{model, device, used, precision};
-  forecast.memory = forecast_memory(graph, pass.work->memory, setup);
-  if (MemoryForecast& memory = forecast.memory; !memory.fits) {
-    Shortage shortage{.needed_bytes = memory.peak_bytes,
-                      .usable_bytes = device.memory_bytes,
-                      .largest_batch = {}};
-    // A graph file fixes its batch, so there is no largest one.
-    if (model.takes_batch() && largest_batch == LargestBatch::kFind) {
-      memory.largest_batch =
-          largest_fitting_batch(setup, BatchBytes{request.batch, memory.peak_bytes});
-      shortage.largest_batch = memory.largest_batch.value_or(0);
-    }
-    warnings.push_back(does_not_fit(shortage, device));
+  if (is_parallel(used)) {
+    add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
+    forecast.parameters = build_modules(model, used, precision).parameter_count();
+    forecast_parallel(forecast, setup, timing);
+  } else {
+    forecast_one_rank(forecast, forecaster.impl().passes.get(model_ref, used, precision), setup,
+                      timing);
   }
+  const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
+  if (forecast.latency_s > 0 && peak > 0)
+    forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
+  warn_of_shortage(forecast, setup, largest_batch);
   return forecast;
+}
+
+std::vector<StepOperation> Forecaster::step_operations(const ModelRef& model_ref, const GpuRef& gpu,
+                                                       const Request& request) const {
+  const Model& model = model_ref.content->model;
+  const Device& device = gpu.content->device;
+  const auto [used, precision] = checked_pass(model, device, request);
+  if (!is_parallel(used))
+    throw Error(ErrorKind::kInput, "operations of a step need several ranks or micro-batches");
+  return parallel_operations({model, device, used, precision},
+                             {.execution = used.execution,
+                              .predictor = impl_->predictor(used.execution.predictor),
+                              .device = device,
+                              .conditions = {.software = *used.execution.software}});
 }
 
 std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, const GpuRef& gpu,

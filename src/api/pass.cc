@@ -17,10 +17,6 @@ namespace {
 /// Throws Error if the model cannot be run as requested, with `seq` tokens.
 void check_model(const Model& model, const Request& request, int64_t seq) {
   const Execution& e = request.execution;
-  if (e.dp != 1 || e.tp != 1 || e.pp != 1 || e.microbatches != 1)
-    throw Error(ErrorKind::kUnsupported,
-                "forecasts over several GPUs are not available yet; leave `dp`, `tp`, `pp` and "
-                "`microbatches` at 1");
   if (model.fixed_dtype && (request.seq || request.batch != 1))
     throw Error(ErrorKind::kInput, fmt::format("{}: a graph file fixes its shapes; omit `batch` "
                                                "and `seq`, or change the shapes in the file",
@@ -86,14 +82,18 @@ GraphRequest graph_request(const Request& request, const Precision& precision) {
           .skip_unsupported = request.skip_unsupported};
 }
 
-Graph build_graph(const Model& model, const Request& request, const Precision& precision) {
-  const bool training = request.mode == Mode::kTraining;
+Graph build_modules(const Model& model, const Request& request, const Precision& precision) {
   Graph graph = model.build(graph_request(request, precision));
   if (model.spelled_out) graph = recognize(graph);
-  if (request.lora_rank > 0) {
-    graph.name = model.name;
+  graph.name = model.name;
+  if (request.lora_rank > 0)
     add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
-  }
+  return graph;
+}
+
+Graph complete_graph(Graph graph, const Model& model, const Request& request,
+                     const Precision& precision, const RankForm& form) {
+  const bool training = request.mode == Mode::kTraining;
   if (model.has_modules)
     graph = decompose(std::move(graph),
                       {.fused_attention = request.execution.attention == AttentionKind::kFlash,
@@ -109,17 +109,24 @@ Graph build_graph(const Model& model, const Request& request, const Precision& p
     }
   }
   if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
-  if (training && model.has_modules && request.loss != Loss::kNone)
+  if (training && model.has_modules && form.has_head && request.loss != Loss::kNone)
     add_loss(graph, {.upcast = model.decoder.has_value(),
                      .autocast = precision.autocast,
-                     .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly});
+                     .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly,
+                     .ranks = form.vocabulary_ranks});
   if (training && !model.has_backward) add_backward(graph, request.checkpointing);
   if (request.execution.fusion == Fusion::kPointwise) fuse_pointwise(graph);
   // fp16 needs a GradScaler against underflow of gradients; bf16 does not.
   add_optimizer(graph, {.optimizer = request.optimizer,
                         .impl = request.optimizer_impl,
-                        .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16});
+                        .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16,
+                        .main_params = request.parallel.main_params,
+                        .shards = form.optimizer_shards});
   return graph;
+}
+
+Graph build_graph(const Model& model, const Request& request, const Precision& precision) {
+  return complete_graph(build_modules(model, request, precision), model, request, precision);
 }
 
 }  // namespace tilecast

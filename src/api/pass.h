@@ -36,6 +36,20 @@ CheckedPass checked_pass(const Model& model, const Device& device, const Request
 /// The graph of the pass as PyTorch runs it. `seq` of the request must be given.
 Graph build_graph(const Model& model, const Request& request, const Precision& precision);
 
+/// The graph of modules of the forward pass, with adapters.
+Graph build_modules(const Model& model, const Request& request, const Precision& precision);
+
+/// What is different on one of several ranks.
+struct RankForm {
+  bool has_head = true;          ///< the part of the model ends in its output
+  int64_t vocabulary_ranks = 1;  ///< that divide the logits
+  int64_t optimizer_shards = 1;  ///< data-parallel ranks that divide the optimizer step
+};
+
+/// From modules, of one rank's share, to the pass as PyTorch runs it.
+Graph complete_graph(Graph modules, const Model& model, const Request& request,
+                     const Precision& precision, const RankForm& form = {});
+
 /// What is run, and where. The request has its `seq`.
 struct PassSetup {
   const Model& model;

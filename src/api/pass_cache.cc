@@ -45,9 +45,8 @@ std::shared_ptr<const PassWork> PassCache::get(const ModelRef& model, const Requ
                                                const Precision& precision) {
   std::string key = key_of(used, precision);
   if (std::shared_ptr<const PassWork> known = find(model, key)) return known;
-  const auto work = std::make_shared<PassWork>(build_graph(model.content->model, used, precision));
-  work->program = lower(work->graph);
-  work->memory = plan_memory(work->graph, {.zero_grad = used.zero_grad});
+  auto work = std::make_shared<const PassWork>(build_graph(model.content->model, used, precision),
+                                               CourseOptions{.zero_grad = used.zero_grad});
   const std::lock_guard lock(mutex_);
   entries_.push_front({model.content, std::move(key), work});
   if (entries_.size() > kMaxEntries) entries_.pop_back();

@@ -1,29 +1,18 @@
 #pragma once
 
-// What a pass is before devices and times come in. It takes most of the time of a forecast, and is
-// the same for all GPUs that run the pass in the same precision.
+// The graph, program and memory of a pass take most of the time of a forecast, and are the same for
+// all GPUs.
 
 #include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 
+#include "api/pass_work.h"
 #include "api/precision.h"
-#include "lower/program.h"
-#include "memory/plan.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast {
-
-struct PassWork {
-  Graph graph;
-  Program program;  ///< points into the graph
-  MemoryPlan memory;
-
-  explicit PassWork(Graph pass) : graph(std::move(pass)) {}
-  PassWork(const PassWork&) = delete;
-  PassWork& operator=(const PassWork&) = delete;
-};
 
 /// Remembers the passes that were used last. Can be used from several threads.
 class PassCache {

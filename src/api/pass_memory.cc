@@ -159,6 +159,7 @@ std::vector<MemoryRemedy> memory_remedies(const ModelRef& model_ref, const GpuRe
 std::optional<int64_t> add_remedies(Forecast& forecast, const Forecaster& forecaster,
                                     const ModelRef& model, const GpuRef& gpu,
                                     const Request& request) {
+  if (forecast.parallel) return std::nullopt;
   if (forecast.memory.fits) return forecaster.largest_batch(model, gpu, request);
   forecast.memory.remedies = memory_remedies(model, gpu, request);
   return forecast.memory.largest_batch;

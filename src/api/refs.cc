@@ -6,6 +6,7 @@
 
 #include "api/internal.h"
 #include "base/text.h"
+#include "devices/cluster.h"
 #include "devices/registry.h"
 #include "importers/bundled.h"
 
@@ -65,6 +66,10 @@ GpuRef load_gpu_ref(const std::string& name_or_path) {
   static Loaded<GpuRef> bundled;
   const auto load = [&] { return ref_of(find_device(name_or_path)); };
   return is_device_path(name_or_path) ? load() : bundled.get(normalized_name(name_or_path), load);
+}
+
+GpuRef load_cluster_gpu_ref(const std::string& cluster) {
+  return ref_of(find_cluster(cluster).device);
 }
 
 GpuRef gpu_from_text(const std::string& text, const std::string& name) {

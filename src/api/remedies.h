@@ -15,7 +15,7 @@ std::vector<MemoryRemedy> memory_remedies(const ModelRef& model, const GpuRef& g
                                           const Request& request);
 
 /// What reports show of the memory beside the forecast: fills in its remedies if the model does not
-/// fit, and returns the largest batch that fits. Throws Error.
+/// fit, and returns the largest batch that fits; nullopt with several ranks. Throws Error.
 std::optional<int64_t> add_remedies(Forecast& forecast, const Forecaster& forecaster,
                                     const ModelRef& model, const GpuRef& gpu,
                                     const Request& request);

@@ -85,6 +85,19 @@ void check_timeline(const Given& given, const Request& request) {
     throw UsageError("--rows applies to tables");
 }
 
+/// The GPU, or that of the cluster.
+GpuRef gpu_of(const Given& given) {
+  const std::string cluster = text_of(given, "cluster"), gpu = text_of(given, "gpu");
+  if (cluster.empty() && gpu.empty())
+    throw UsageError("forecast: --gpu is required; see 'tilecast forecast --help'");
+  if (cluster.empty()) return load_gpu_ref(gpu);
+  GpuRef own = load_cluster_gpu_ref(cluster);
+  if (!gpu.empty() && load_gpu_ref(gpu).id() != own.id())
+    throw UsageError(fmt::format("--gpu {}: the GPUs of --cluster {} are {}; omit --gpu",
+                                 printable(gpu), printable(cluster), own.id()));
+  return own;
+}
+
 /// Options of forecasts on accelerators, which GPUs do not have.
 void check_no_accelerator(const Given& given) {
   for (const char* option : {"exact", "mapping", "occupancy"})
@@ -120,7 +133,7 @@ void run(const Given& given) {
   constexpr int64_t kRows = 20, kStepRows = 8;  // of a pass; of each of two steps
   TableStyle style = style_of(given, format, pass ? kRows : kStepRows);
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
-  const GpuRef gpu = load_gpu_ref(text_of(given, "gpu"));
+  const GpuRef gpu = gpu_of(given);
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
   if (!pass) {
     const LlmForecast forecast = forecast_llm(forecaster, model, gpu, request);
@@ -132,6 +145,14 @@ void run(const Given& given) {
                               text_of(given, "memory-timeline"), style),
                 text_of(given, "output-file"), {});
   Forecast forecast = forecaster.forecast(model, gpu, request);
+  if (given.count("timeline-trace")) {
+    if (!forecast.parallel)
+      throw UsageError("--timeline-trace needs several ranks or micro-batches");
+    emit(step_trace_json(forecaster.step_operations(model, gpu, request)),
+         text_of(given, "timeline-trace"), {});
+  }
+  if (forecast.parallel)
+    return finish(given, format, format.pass(forecast, style), forecast.warnings);
   if (format.shows_largest_batch)
     style.largest_batch = add_remedies(forecast, forecaster, model, gpu, request);
   finish(given, format, format.pass(forecast, style), forecast.warnings);
@@ -140,7 +161,10 @@ void run(const Given& given) {
 /// Options of all requests form one group. Options that only share their name are in the group of
 /// each kind.
 std::vector<OptionGroup> option_groups() {
-  OptionGroup common{"Options", {gpu_option()}};
+  CommandOption gpu = gpu_option();
+  gpu.required = false;  // a cluster has its own
+  gpu.help += "; or --cluster";
+  OptionGroup common{"Options", {gpu}};
   OptionGroup pass{"One pass or training step (without --prompt)", {}};
   OptionGroup tokens{"Text generation (with --prompt)", {}};
   for (const OptionDef& option : request_options()) {
@@ -162,6 +186,11 @@ std::vector<OptionGroup> option_groups() {
        {.names = "--occupancy",
         .help = "which object holds which instruction when, of the longest layer",
         .choices = {"text", "svg", "perfetto"}}}};
+  pass.options.push_back({.names = "--timeline-trace",
+                          .value = "FILE",
+                          .help = "writes the operations of a step over several ranks to a file "
+                                  "for ui.perfetto.dev or chrome://tracing",
+                          .kind = ValueKind::kFile});
   std::vector<std::string> formats;
   for (const ForecastFormat& format : forecast_formats()) formats.emplace_back(format.name);
   common.options.push_back(format_option(formats));
@@ -192,6 +221,7 @@ Command forecast_command() {
   return {.name = "forecast",
           .help = "Time and memory of a model on a GPU",
           .usage = {"MODEL --gpu GPU [options]             # one pass or training step",
+                    "MODEL --cluster CLUSTER --mode training --dp N --tp N --pp N [options]",
                     "MODEL --gpu GPU --prompt N [options]  # text generation"},
           .groups = option_groups(),
           .examples = {"tilecast forecast gpt2_large --gpu H100 --mode training --batch 4",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <regex>
 
 #include "api/internal.h"
 #include "base/text.h"
@@ -42,6 +43,21 @@ EvaluationRow summarize(const std::vector<Sample>& samples) {
   row.bias_ratio = std::exp(log_ratio / n);
   row.coverage_percent = 100 * inside / n;
   return row;
+}
+
+/// NeuSight's options of several GPUs of one node: "dp4" (DistributedDataParallel), "tp4"
+/// (Megatron), "pp4_2" (GPipe with two micro-batches). False for any other option.
+bool set_ranks(Request& request, const std::string& option) {
+  static const std::regex kRanks(R"(^(dp|tp|pp)(\d{1,4})(?:_(\d{1,4}))?$)");
+  std::smatch match;
+  if (!std::regex_match(option, match, kRanks)) return false;
+  const int64_t ranks = std::stoll(match[2]);
+  if (match[1] == "dp") request.execution.dp = ranks;
+  if (match[1] == "tp") request.execution.tp = ranks;
+  if (match[1] == "pp") request.execution.pp = ranks;
+  if (match[3].matched) request.execution.microbatches = std::stoll(match[3]);
+  request.parallel.schedule = PipelineSchedule::kGPipe;
+  return true;
 }
 
 class Evaluator {
@@ -171,7 +187,8 @@ class Evaluator {
   void model(const ModelMeasurement& m) {
     // PyTorch's scaled_dot_product_attention picks the fused kernel.
     const bool fused = m.option == "sdpa" || m.option == "flash";
-    if (m.option != "" && m.option != "fusion" && !fused) {
+    Request ranks;
+    if (m.option != "" && m.option != "fusion" && !fused && !set_ranks(ranks, m.option)) {
       skipped_[m.source + ": option '" + m.option + "' is not forecast"] += 1;
       return;
     }
@@ -183,6 +200,7 @@ class Evaluator {
     try {
       const ModelRef measured = model_of(m);
       Request request = request_of(m);
+      set_ranks(request, m.option);
       if (fused) request.execution.attention = AttentionKind::kFlash;
       const Forecast f = forecaster_.forecast(measured, *found, request);
       const std::string option = m.checkpointing && !m.option.empty() ? m.option + ", checkpointing"

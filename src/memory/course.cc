@@ -65,6 +65,17 @@ MemoryPeak find_peak(const Lifetimes& lifetimes) {
   return peak;
 }
 
+int64_t bytes_across(const Lifetimes& lifetimes, int32_t step) {
+  int64_t sum = 0;
+  for (const Lifetime& life : lifetimes.lifetimes) {
+    if (life.use == MemoryUse::kGradients) continue;
+    if (life.born <= step && step < life.last) sum = checked_add(sum, life.bytes);
+    if (life.more > 0 && life.more_born <= step && step < life.more_last)
+      sum = checked_add(sum, checked_multiply(life.bytes, life.more));
+  }
+  return sum;
+}
+
 std::vector<BytesByUse> bytes_by_step(const Lifetimes& lifetimes) {
   std::vector<BytesByUse> bytes(lifetimes.steps.size() + 1, BytesByUse{});
   const auto add = [&](MemoryUse use, int32_t first, int32_t last, int64_t each) {

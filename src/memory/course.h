@@ -21,6 +21,9 @@ struct MemoryPeak {
 /// Throws Error{kInput} if bytes overflow 64 bits.
 MemoryPeak find_peak(const Lifetimes& lifetimes);
 
+/// Bytes of computed tensors, without gradients, that are in use both at a step and after it.
+int64_t bytes_across(const Lifetimes& lifetimes, int32_t step);
+
 /// Bytes in use at each step, by use. For a course that is not folded.
 std::vector<BytesByUse> bytes_by_step(const Lifetimes& lifetimes);
 

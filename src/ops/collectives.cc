@@ -1,19 +1,128 @@
-// Collective operations between ranks.
+// Collective operations between ranks, and their backward passes. What they take depends on where
+// the ranks are, which a graph of one rank does not say: see src/api/collective_costs.h.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
 #include "ops/builder.h"
+#include "ops/gradient.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
 namespace {
 
-void work_all_reduce(const OpContext& context, std::vector<Kernel>& kernels) {
+int64_t dim_of(const OpContext& context) {
+  const int64_t dim = context.integer("dim");
+  if (dim >= static_cast<int64_t>(context.input(0).shape.size()))
+    context.fail(fmt::format("dimension {} of {}", dim, format_shape(context.input(0).shape)));
+  return dim;
+}
+
+/// all_gather: the ranks' parts one after the other along a dimension.
+std::vector<TensorSpec> infer_gathered(const OpContext& context) {
+  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+  int64_t& length = spec.shape[static_cast<size_t>(dim_of(context))];
+  length = checked_multiply(length, context.integer("ranks"));
+  return {spec};
+}
+
+/// reduce_scatter, slice_of_rank: one rank's part.
+std::vector<TensorSpec> infer_scattered(const OpContext& context) {
+  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+  int64_t& length = spec.shape[static_cast<size_t>(dim_of(context))];
+  const int64_t ranks = context.integer("ranks");
+  if (length % ranks != 0)
+    context.fail(fmt::format("{} ranks do not divide dimension {} of {}", ranks, dim_of(context),
+                             format_shape(context.input(0).shape)));
+  length /= ranks;
+  return {spec};
+}
+
+/// copy_to_ranks: every rank has the tensor already.
+std::vector<TensorSpec> infer_copied(const OpContext& context) {
+  return {{.shape = context.input(0).shape,
+           .dtype = context.input(0).dtype,
+           .contiguous = context.input(0).contiguous,
+           .view = true}};
+}
+
+/// expert_dispatch: the rank gets the tokens of all ranks that have one of its experts, in the
+/// shape [ranks · b, …]; expert_combine is the reverse.
+std::vector<TensorSpec> infer_combined(const OpContext& context) {
+  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+  if (spec.shape.empty() || spec.shape[0] % context.integer("ranks") != 0)
+    context.fail("the tokens of all ranks are no multiple of their number");
+  spec.shape[0] /= context.integer("ranks");
+  return {spec};
+}
+
+/// The larger of input and output counts as the buffer, as in NCCL's tests.
+void work_collective(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t ranks = context.integer("ranks");
   if (ranks == 1) return;
-  Kernel kernel{.shape = Collective{element_count(context.input(0).shape), ranks},
-                .dtype = context.input(0).dtype};
-  kernel.read_bytes = tensor_bytes(context.input(0));
+  const Tensor &in = context.input(0), &out = context.output(0);
+  Kernel kernel{
+      .shape = Collective{std::max(element_count(in.shape), element_count(out.shape)), ranks},
+      .dtype = in.dtype};
+  kernel.read_bytes = tensor_bytes(in);
+  kernel.write_bytes = tensor_bytes(out);
+  kernels.push_back(kernel);
+}
+
+/// Of the experts' tokens, those that leave the rank's sequences: a token goes to `top_k` experts,
+/// which are on at most as many ranks.
+void work_expert_exchange(const OpContext& context, std::vector<Kernel>& kernels) {
+  const int64_t ranks = context.integer("ranks");
+  if (ranks == 1) return;
+  const int64_t copies = std::min(context.integer("top_k"), ranks);
+  const Tensor &in = context.input(0), &out = context.output(0);
+  const bool dispatch = element_count(in.shape) < element_count(out.shape);
+  const Tensor& own = dispatch ? in : out;
+  const int64_t elements = checked_multiply(element_count(own.shape), copies);
+  Kernel kernel{.shape = Collective{elements, ranks}, .dtype = in.dtype};
+  kernel.read_bytes = checked_multiply(tensor_bytes(own), copies);
   kernel.write_bytes = kernel.read_bytes;
   kernels.push_back(kernel);
+}
+
+void work_slice(const OpContext& context, std::vector<Kernel>& kernels) {
+  if (context.integer("ranks") == 1) return;
+  const Tensor& out = context.output(0);
+  Kernel kernel{.shape = Stream{.elements = element_count(out.shape)}, .dtype = out.dtype};
+  kernel.read_bytes = kernel.write_bytes = tensor_bytes(out);
+  kernels.push_back(kernel);
+}
+
+/// The gradient goes through one node of that operator.
+void backward_through(GradientBuilder& g, const Node& node, std::string_view op) {
+  const TensorId gradient = g.dense(g.gradient(node.outputs[0]));
+  g.add_gradient(node.inputs[0], g.op(op, {gradient}, node.attributes));
+}
+
+/// Every rank computes the same from the sum, so each has the gradient of its own summand.
+void backward_all_reduce(GradientBuilder& g, const Node& node) {
+  g.add_gradient(node.inputs[0], g.gradient(node.outputs[0]));
+}
+/// Each rank has a part of the gradient's sum.
+void backward_copy(GradientBuilder& g, const Node& node) {
+  backward_through(g, node, "all_reduce");
+}
+void backward_gather(GradientBuilder& g, const Node& node) {
+  backward_through(g, node, "reduce_scatter");
+}
+void backward_scatter(GradientBuilder& g, const Node& node) {
+  backward_through(g, node, "all_gather");
+}
+void backward_context_gather(GradientBuilder& g, const Node& node) {
+  backward_through(g, node, "context_reduce_scatter");
+}
+void backward_dispatch(GradientBuilder& g, const Node& node) {
+  backward_through(g, node, "expert_combine");
+}
+void backward_combine(GradientBuilder& g, const Node& node) {
+  backward_through(g, node, "expert_dispatch");
 }
 
 std::vector<SizeDef> collective_sizes() {
@@ -26,20 +135,106 @@ Operands collective_operands(GraphBuilder& b, const GivenSizes& s) {
   return {{b.input("x", {s["rows"], s["columns"]}, s.dtype())}, {{"ranks", s["ranks"]}}};
 }
 
+AttributeDef ranks_attribute() {
+  return {.name = "ranks", .doc = "how many", .default_value = int64_t{1}, .min = 1};
+}
+
+std::vector<AttributeDef> along_dimension() {
+  return {ranks_attribute(),
+          {.name = "dim", .doc = "the dimension", .default_value = int64_t{0}, .min = 0}};
+}
+
+std::vector<AttributeDef> of_experts() {
+  return {ranks_attribute(),
+          {.name = "top_k", .doc = "experts per token", .default_value = int64_t{1}, .min = 1}};
+}
+
+OpDef collective(OpDef op) {
+  op.sizes = collective_sizes();
+  op.operands = collective_operands;
+  return op;
+}
+
 }  // namespace
 
 std::vector<OpDef> collective_ops() {
   return {
-      {.name = "all_reduce",
-       .doc = "sum over the ranks of a node",
-       .aten = "c10d::allreduce_",
-       .onnx = "",
-       .attributes = {{.name = "ranks", .doc = "how many", .default_value = int64_t{1}, .min = 1}},
-       .infer = infer_same,
-       .work = work_all_reduce,
-       .sizes = collective_sizes(),
-       .operands = collective_operands,
+      collective({.name = "all_reduce",
+                  .doc = "sum over the ranks of a node",
+                  .aten = "c10d::allreduce_",
+                  .attributes = {ranks_attribute()},
+                  .infer = infer_same,
+                  .work = work_collective,
+                  .backward = backward_all_reduce,
+                  .example = "x: bf16[64, 256] {ranks=4}"}),
+      collective({.name = "all_gather",
+                  .doc = "the ranks' tensors one after the other along a dimension",
+                  .aten = "c10d::allgather_",
+                  .attributes = along_dimension(),
+                  .infer = infer_gathered,
+                  .work = work_collective,
+                  .backward = backward_gather,
+                  .example = "x: bf16[64, 256] {ranks=4}"}),
+      collective({.name = "reduce_scatter",
+                  .doc = "sum over the ranks, of which each gets a part along a dimension",
+                  .aten = "c10d::reduce_scatter_",
+                  .attributes = along_dimension(),
+                  .infer = infer_scattered,
+                  .work = work_collective,
+                  .backward = backward_scatter,
+                  .example = "x: bf16[64, 256] {ranks=4}"}),
+      {.name = "slice_of_rank",
+       .doc = "the rank's part, along a dimension, of a tensor that all ranks have",
+       .attributes = along_dimension(),
+       .infer = infer_scattered,
+       .work = work_slice,
+       .backward = backward_scatter,
        .example = "x: bf16[64, 256] {ranks=4}"},
+      {.name = "copy_to_ranks",
+       .doc = "a tensor that all ranks have, of whose gradient each computes a summand",
+       .attributes = {ranks_attribute()},
+       .infer = infer_copied,
+       .backward = backward_copy,
+       .example = "x: bf16[64, 256] {ranks=4}"},
+      {.name = "context_all_gather",
+       .doc = "keys or values of all context-parallel ranks",
+       .aten = "c10d::allgather_",
+       .attributes = along_dimension(),
+       .infer = infer_gathered,
+       .work = work_collective,
+       .backward = backward_context_gather,
+       .shard = shard_like_first,
+       .example = "x: bf16[2, 8, 64, 128] {ranks=4, dim=2}"},
+      {.name = "context_reduce_scatter",
+       .doc = "gradients of keys or values, to the context-parallel ranks that computed them",
+       .aten = "c10d::reduce_scatter_",
+       .attributes = along_dimension(),
+       .infer = infer_scattered,
+       .work = work_collective,
+       .example = "x: bf16[2, 8, 64, 128] {ranks=4, dim=2}"},
+      {.name = "expert_dispatch",
+       .doc = "tokens to the ranks that have their experts: [b, …] to [ranks · b, …]",
+       .aten = "c10d::alltoall_",
+       .attributes = of_experts(),
+       .infer = [](const OpContext& context) -> std::vector<TensorSpec> {
+         TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+         if (spec.shape.empty()) context.fail("expected rows of tokens, found a scalar");
+         spec.shape[0] = checked_multiply(spec.shape[0], context.integer("ranks"));
+         return {spec};
+       },
+       .work = work_expert_exchange,
+       .backward = backward_dispatch,
+       .shard = shard_dispatch,
+       .example = "x: bf16[64, 256] {ranks=4, top_k=2}"},
+      {.name = "expert_combine",
+       .doc = "the experts' results back to the ranks of the tokens: [ranks · b, …] to [b, …]",
+       .aten = "c10d::alltoall_",
+       .attributes = of_experts(),
+       .infer = infer_combined,
+       .work = work_expert_exchange,
+       .backward = backward_combine,
+       .shard = shard_like_first,
+       .example = "x: bf16[64, 256] {ranks=4, top_k=2}"},
   };
 }
 

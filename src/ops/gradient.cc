@@ -10,10 +10,11 @@ GradientBuilder::GradientBuilder(Graph& graph) : graph_(graph), builder_(graph) 
   builder_.set_phase(Phase::kBackward);
 }
 
-void GradientBuilder::mark_requires_grad() {
+void GradientBuilder::mark_requires_grad(const std::vector<TensorId>& others) {
   requires_grad_.assign(graph_.tensors.size(), false);
   for (size_t i = 0; i < graph_.tensors.size(); ++i)
     requires_grad_[i] = graph_.tensors[i].kind == TensorKind::kWeight && !graph_.tensors[i].frozen;
+  for (const TensorId id : others) requires_grad_[static_cast<size_t>(id)] = true;
   // From the second repetition on, a carried tensor replaces the segment's first input. If the
   // carried tensor requires a gradient, so does that input, even if it is an input of the model.
   // Each iteration propagates this by one segment.

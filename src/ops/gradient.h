@@ -19,8 +19,9 @@ class GradientBuilder {
   const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
   /// Whether the tensor requires a gradient: it is a weight or computed from one.
   bool requires_grad(TensorId id) const;
-  /// Determines which tensors require a gradient: weights, and tensors computed from them.
-  void mark_requires_grad();
+  /// Determines which tensors require a gradient: weights, `others`, and tensors computed from
+  /// them.
+  void mark_requires_grad(const std::vector<TensorId>& others = {});
 
   /// Gradient of an output of the current node; -1 if there is none.
   TensorId gradient(TensorId id) const;

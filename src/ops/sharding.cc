@@ -41,9 +41,52 @@ const Shape& ShardedNode::shape(size_t input) const {
 }
 
 void ShardedNode::make_replicated(size_t input) {
-  if (inputs[input].kind == Kind::kReplicated) return;
-  const std::string name = builder.graph().tensor(node.inputs[input]).name + ".all_reduce";
-  node.inputs[input] = builder.op("all_reduce", {node.inputs[input]}, name, {{"ranks", ranks}});
+  Placement& placement = inputs[input];
+  if (placement.kind == Kind::kReplicated) return;
+  const std::string name = builder.graph().tensor(node.inputs[input]).name;
+  if (is_divided_by_rows(input)) {
+    node.inputs[input] =
+        builder.op("all_gather", {node.inputs[input]}, name + ".all_gather",
+                   {{"ranks", ranks}, {"dim", static_cast<int64_t>(placement.dim)}});
+  } else {
+    node.inputs[input] =
+        builder.op("all_reduce", {node.inputs[input]}, name + ".all_reduce", {{"ranks", ranks}});
+  }
+  shared[input] = node.inputs[input];
+  shared_placements[input] = placement = {};
+}
+
+void ShardedNode::settle(size_t input) {
+  constexpr size_t kSequence = 1;  // of [b, s, hidden_dim]
+  Placement& placement = inputs[input];
+  const Tensor& tensor = builder.graph().tensor(node.inputs[input]);
+  const bool divisible = tensor.shape.size() == 3 && tensor.shape[kSequence] % ranks == 0;
+  if (!divides_rows || !divisible) {
+    if (placement.kind == Kind::kPartialSum) make_replicated(input);
+    return;
+  }
+  if (placement.kind == Kind::kSharded) return;
+  const char* op = placement.kind == Kind::kPartialSum ? "reduce_scatter" : "slice_of_rank";
+  node.inputs[input] = builder.op(op, {node.inputs[input]}, tensor.name + "." + op,
+                                  {{"ranks", ranks}, {"dim", int64_t{kSequence}}});
+  shared[input] = node.inputs[input];
+  shared_placements[input] = placement = {.kind = Kind::kSharded, .dim = kSequence};
+}
+
+void ShardedNode::enter(size_t input) {
+  if (inputs[input].kind == Kind::kPartialSum) settle(input);
+  const bool rows = is_divided_by_rows(input);
+  if (!rows && (inputs[input].kind == Kind::kSharded || !training)) return make_replicated(input);
+  const TensorId from = node.inputs[input];
+  const auto [it, fresh] = entered->emplace(from, -1);
+  if (fresh) {
+    const std::string name = builder.graph().tensor(from).name;
+    const auto dim = static_cast<int64_t>(inputs[input].dim);
+    it->second = rows ? builder.op("all_gather", {from}, name + ".all_gather",
+                                   {{"ranks", ranks}, {"dim", dim}})
+                      : builder.op("copy_to_ranks", {from}, name, {{"ranks", ranks}});
+  }
+  node.inputs[input] = it->second;
   inputs[input] = {};
 }
 
@@ -56,7 +99,7 @@ int64_t share_of(const WeightSplit& split, int64_t ranks) {
 
 Placement shard_replicated(ShardedNode& n) {
   for (size_t i = 0; i < n.inputs.size(); ++i) {
-    TILECAST_CHECK(n.inputs[i].kind != Kind::kSharded)
+    TILECAST_CHECK(n.inputs[i].kind != Kind::kSharded || n.is_divided_by_rows(i))
         << "node '" << n.node.name << "' needs a replicated input, but it is sharded";
     n.make_replicated(i);
   }
@@ -70,6 +113,8 @@ Placement shard_pointwise(ShardedNode& n) {
   };
   if (has(Kind::kSharded)) {
     for (size_t i = 0; i < n.inputs.size(); ++i) {
+      const bool rows = n.divides_rows && n.shape_before(i).size() == 3;
+      if (rows && n.shape_before(i)[1] > 1) n.settle(i);
       if (n.inputs[i].kind == Kind::kPartialSum) n.make_replicated(i);
     }
     return *std::find_if(n.inputs.begin(), n.inputs.end(),
@@ -80,18 +125,31 @@ Placement shard_pointwise(ShardedNode& n) {
   const bool sum = op == "add" && !has(Kind::kReplicated);
   const bool scaled = op == "mul" && has(Kind::kReplicated);
   if (sum || scaled || op == "mul_scalar" || op == "div_scalar") return {.kind = Kind::kPartialSum};
-  for (size_t i = 0; i < n.inputs.size(); ++i) n.make_replicated(i);
+  for (size_t i = 0; i < n.inputs.size(); ++i) {
+    if (n.inputs[i].kind == Kind::kPartialSum) n.settle(i);
+  }
+  return has(Kind::kSharded) ? shard_pointwise(n) : Placement{};
+}
+
+Placement shard_sizes(ShardedNode& n) {
+  // The result is for the whole sequence, of which the rank may have a part.
+  if (n.is_divided_by_rows(0)) {
+    const Tensor& whole = n.before.tensor(n.whole.inputs[0]);
+    n.node.inputs[0] = n.builder.tensor({.name = whole.name,
+                                         .shape = whole.shape,
+                                         .dtype = whole.dtype,
+                                         .kind = TensorKind::kReference,
+                                         .segment = n.builder.current_segment()});
+  }
   return {};
 }
 
-Placement shard_sizes(ShardedNode&) { return {}; }
-
 Placement shard_linear(ShardedNode& n) {
   const WeightSplit* split = n.splits[1];
-  if (split == nullptr) return shard_replicated(n);
+  if (split == nullptr) return n.is_divided_by_rows(0) ? n.inputs[0] : shard_replicated(n);
   const size_t columns = attribute<int64_t>(n.whole, "weight_layout") == 1 ? 1 : 0;
   if (split->dim != columns) return {.kind = Kind::kPartialSum};
-  n.make_replicated(0);
+  n.enter(0);
   if (n.shape(1) == n.shape_before(1)) return {};  // a single key head is replicated
   return {.kind = Kind::kSharded, .dim = last_dim(n.shape_before(0)), .split = split};
 }
@@ -105,11 +163,22 @@ Placement shard_embedding(ShardedNode& n) {
 }
 
 Placement shard_experts(ShardedNode& n) {
-  n.make_replicated(0);
+  const bool dispatched = attribute<int64_t>(n.whole, "ranks") > 1;
+  if (n.splits[1] == nullptr || dispatched) {
+    n.make_replicated(0);
+  } else {
+    n.enter(0);
+  }
   return n.splits[1] == nullptr ? Placement{} : Placement{.kind = Kind::kPartialSum};
 }
 
+Placement shard_dispatch(ShardedNode& n) {
+  n.enter(0);
+  return {};
+}
+
 Placement shard_rows(ShardedNode& n) {
+  if (n.inputs[0].kind == Kind::kPartialSum) n.settle(0);
   const Placement& x = n.inputs[0];
   if (x.kind == Kind::kSharded && x.dim != last_dim(n.shape_before(0))) return x;
   return shard_replicated(n);

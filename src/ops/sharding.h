@@ -5,6 +5,12 @@
 // a partial sum. The pass `shard` (src/passes) applies the rules node by node and inserts
 // all-reduces where an operator needs a replicated input.
 
+// In training, what a divided operator reads and its gradients need collectives too: a divided
+// operator reads a replicated tensor through `copy_to_ranks`, whose backward pass sums the ranks'
+// parts of the gradient (Megatron-LM). With sequence parallelism, norms and residual sums work on
+// the ranks' parts of the sequence, and gathers and reduce-scatters replace copies and all-reduces.
+
+#include <map>
 #include <vector>
 
 #include "ops/builder.h"
@@ -16,7 +22,7 @@ struct Placement {
   enum class Kind : uint8_t { kReplicated, kSharded, kPartialSum };
   Kind kind = Kind::kReplicated;
   size_t dim = 0;  ///< if sharded: the dimension that is divided
-  /// If sharded: the weight split that the division comes from.
+  /// If sharded: the weight split that the division comes from; nullptr: sequence parallelism.
   const WeightSplit* split = nullptr;
 };
 
@@ -31,8 +37,24 @@ struct ShardedNode {
   std::vector<const WeightSplit*> splits;
   int64_t ranks = 1;
 
+  bool training = false;
+  bool divides_rows = false;  ///< sequence parallelism, between the first and the last layer
+  /// Inputs of divided operators, by the tensor that they were made from.
+  std::map<TensorId, TensorId>* entered = nullptr;
+  /// What other nodes read instead of each input; see `enter`.
+  std::vector<TensorId> shared;
+  std::vector<Placement> shared_placements;
+
   /// Makes an input replicated: sums partial sums or gathers shards.
   void make_replicated(size_t input);
+  /// Makes an input what residual sums are: replicated, or divided along the sequence.
+  void settle(size_t input);
+  /// Makes an input what a divided operator reads: whole, with a gradient that is summed over the
+  /// ranks in training. Other nodes do not read it.
+  void enter(size_t input);
+  bool is_divided_by_rows(size_t input) const {
+    return inputs[input].kind == Placement::Kind::kSharded && inputs[input].split == nullptr;
+  }
   /// The shape of an input in the whole model, and on one rank.
   const Shape& shape_before(size_t input) const;
   const Shape& shape(size_t input) const;
@@ -54,6 +76,8 @@ Placement shard_sizes(ShardedNode& n);
 Placement shard_linear(ShardedNode& n);
 Placement shard_embedding(ShardedNode& n);
 Placement shard_experts(ShardedNode& n);
+/// Experts of several ranks: the tokens enter before they are sent.
+Placement shard_dispatch(ShardedNode& n);
 /// Operators over rows: any dimension but the last may be divided.
 Placement shard_rows(ShardedNode& n);
 Placement shard_view(ShardedNode& n);

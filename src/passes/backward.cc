@@ -5,6 +5,7 @@
 #include "ops/validate.h"
 #include "passes/passes.h"
 #include "passes/recompute.h"
+#include "passes/stage.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -110,7 +111,7 @@ void backward_of_segment(GradientBuilder& g, Graph& graph, int32_t index,
 
 void add_backward(Graph& graph, Checkpointing checkpointing) {
   GradientBuilder g(graph);
-  g.mark_requires_grad();
+  g.mark_requires_grad(received_inputs(graph));
   if (graph.outputs.empty() || !g.requires_grad(graph.outputs.front()))
     throw Error(ErrorKind::kUnsupported, graph.name +
                                              ": the model's output depends on no weight, so there "

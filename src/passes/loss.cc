@@ -46,6 +46,17 @@ void add_loss(Graph& graph, const LossForm& form) {
     TensorId log_probabilities = b.op("log_softmax", {x}, "loss.log_softmax");
     if (form.autocast && graph.tensor(x).dtype != DType::kFp32)
       log_probabilities = b.op("cast", {log_probabilities}, "loss.cast", {{"dtype", DType::kFp32}});
+    // Megatron-LM, vocab_parallel_cross_entropy: the largest logit, the target's logit and the sum
+    // of exponentials of each row.
+    if (form.ranks > 1) {
+      for (const char* name : {"loss.max", "loss.target", "loss.sum"}) {
+        const TensorId row = b.tensor({.name = name,
+                                       .shape = graph.tensor(labels).shape,
+                                       .kind = TensorKind::kReference,
+                                       .segment = b.current_segment()});
+        b.op("all_reduce", {row}, name, {{"ranks", form.ranks}});
+      }
+    }
     graph.losses.push_back(b.op("nll_loss", {log_probabilities, labels}, "loss.nll_loss"));
   }
   validate_if_debug(graph);

@@ -23,6 +23,19 @@ class OptimizerSteps {
     gradients_ = flat("gradients", TensorKind::kReference);
   }
 
+  /// Steps on fp32 copies: gradients are converted first, the parameters after the step. Source:
+  /// Megatron-LM, megatron/core/optimizer/optimizer.py (Float16OptimizerWithFloat16Params).
+  void on_main_copies(Optimizer optimizer, OptimizerImpl impl) {
+    const TensorId model_gradients = gradients_;
+    const DType model = dtype_;
+    dtype_ = DType::kFp32;
+    gradients_ = convert(model_gradients, DType::kFp32);
+    graph_.tensor(gradients_).kind = TensorKind::kOptimizer;  // Megatron's buffer stays
+    parameters_ = flat("main_params", TensorKind::kOptimizer);
+    run(optimizer, impl);
+    graph_.tensor(convert(parameters_, model)).kind = TensorKind::kReference;
+  }
+
   /// _amp_foreach_non_finite_check_and_unscale_ reads and writes each gradient once.
   void unscale() { step("mul_scalar", {gradients_}, "grad_scaler.unscale"); }
 
@@ -57,6 +70,10 @@ class OptimizerSteps {
       written.storage = -1;
       node.outputs.push_back(builder_.tensor(std::move(written)));
     }
+  }
+
+  TensorId convert(TensorId from, DType to) {
+    return builder_.op("cast", {from}, "optimizer.convert", {{"dtype", to}});
   }
 
   TensorId flat(const char* name, TensorKind kind) {
@@ -112,11 +129,17 @@ void add_optimizer(Graph& graph, const OptimizerStep& step) {
   const std::vector<Group> groups = groups_of(graph, step.impl);
   GraphBuilder builder(graph);
   if (step.impl != OptimizerImpl::kForLoop) builder.begin_segment("optimizer", 1);
-  for (const Group& group : groups) {
+  for (Group group : groups) {
+    const bool main = step.main_params == MainParams::kFp32 && dtype_bits(group.dtype) < 32;
+    group.elements = ceil_divide(group.elements, step.shards);
     if (step.impl == OptimizerImpl::kForLoop) builder.begin_segment("optimizer", group.updates);
     OptimizerSteps steps(graph, group.dtype, group.elements);
     if (step.scaled_gradients) steps.unscale();
-    steps.run(step.optimizer, step.impl);
+    if (main) {
+      steps.on_main_copies(step.optimizer, step.impl);
+    } else {
+      steps.run(step.optimizer, step.impl);
+    }
   }
   validate_if_debug(graph);
 }

@@ -19,8 +19,17 @@ Graph recognize(const Graph& graph);
 Graph decompose(Graph modules, const EagerForm& form);
 
 /// Tensor parallelism: the graph of modules of one of `ranks` ranks, which divide the attention
-/// heads and ffn_dim. Inserts all-reduces where an operator needs a replicated input.
-Graph shard(const Graph& modules, int64_t ranks);
+/// heads, ffn_dim and the vocabulary. Inserts all-reduces where an operator needs a replicated
+/// input; for training also what the backward pass sums (ops/sharding.h).
+struct ShardForm {
+  int64_t ranks = 1;
+  bool training = false;
+  bool sequence_parallel = false;  ///< training only
+};
+Graph shard(const Graph& modules, const ShardForm& form);
+inline Graph shard(const Graph& modules, int64_t ranks) {
+  return shard(modules, ShardForm{.ranks = ranks});
+}
 
 /// Appends the loss of training: the cross entropy of each output that a linear layer computes
 /// (logits), averaged over its rows. The model's code casts logits to fp32 first if `upcast`
@@ -30,6 +39,7 @@ struct LossForm {
   bool upcast = false;
   bool autocast = false;  ///< the logits were computed under autocast
   Counts counts = Counts::kAll;
+  int64_t ranks = 1;  ///< that divide the vocabulary
 };
 void add_loss(Graph& graph, const LossForm& form);
 
@@ -37,8 +47,9 @@ void add_loss(Graph& graph, const LossForm& form);
 /// weight, including accumulation into stored gradients. It starts at the losses; if there are
 /// none, the gradients of the model's outputs are given. With checkpointing, the backward pass of a
 /// layer (a segment with carried tensors) first computes the layer, or attention's core, again
-/// (torch.utils.checkpoint, which stops after the last tensor that backward needs). Throws
-/// Error{kUnsupported} if the graph has no weights.
+/// (torch.utils.checkpoint, which stops after the last tensor that backward needs). Tensors that
+/// come from another pipeline stage get a gradient too. Throws Error{kUnsupported} if the graph has
+/// no weights.
 void add_backward(Graph& graph, Checkpointing checkpointing = Checkpointing::kNone);
 
 /// Freezes all weights of a graph of modules, and adds low-rank adapters to the linear layers whose
@@ -85,10 +96,12 @@ struct OptimizerStep {
   OptimizerImpl impl = OptimizerImpl::kForeach;
   /// The loss is scaled (fp16 autocast with a GradScaler): one more pass unscales the gradients.
   bool scaled_gradients = false;
+  MainParams main_params = MainParams::kAsModel;
+  int64_t shards = 1;  ///< ranks that divide the states and the step (ZeRO)
 };
 
 /// Appends the optimizer step as PyTorch's kernels run it, by default its multi-tensor ones. States
-/// have the dtype of the parameters; there are no fp32 master copies.
+/// have the dtype of the parameters, unless there are fp32 copies of them.
 void add_optimizer(Graph& graph, const OptimizerStep& step);
 
 /// Replaces each chain of pointwise operators by one kernel with the sum of their FLOPs. Its memory

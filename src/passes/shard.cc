@@ -1,42 +1,53 @@
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "ops/op_def.h"
 #include "ops/sharding.h"
 #include "ops/validate.h"
 #include "passes/passes.h"
+#include "passes/stage.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
 class Sharder {
  public:
-  Sharder(const Graph& from, int64_t ranks)
+  Sharder(const Graph& from, const ShardForm& form)
       : from_(from),
-        ranks_(ranks),
+        form_(form),
+        ranks_(form.ranks),
         b_(to_),
         now_(from.tensors.size(), -1),
         placements_(from.tensors.size()),
         splits_(from.tensors.size(), nullptr) {
-    for (const WeightSplit& split : from.splits) splits_[index(split.weight)] = &split;
+    for (const WeightSplit& split : from.splits) {
+      if (is_divisible(split)) splits_[index(split.weight)] = &split;
+    }
   }
 
   Graph run() {
     to_.name = from_.name;
     copy_given();
     for (const Segment& segment : from_.segments) {
-      // Tensors carried between repetitions are replicated.
-      for (const Carry& carry : segment.carries) make_replicated(carry.initial);
+      // Tensors carried between repetitions are replicated, or divided along the sequence.
+      divides_rows_ = divides_rows_ || (form_.sequence_parallel && !segment.carries.empty());
+      for (const Carry& carry : segment.carries) settle(carry.initial);
       b_.begin_segment(segment.name, segment.repeat);
       for (int32_t i = 0; i < segment.node_count; ++i)
         divide(from_.nodes[static_cast<size_t>(segment.first_node + i)]);
       for (const Carry& carry : segment.carries) {
-        make_replicated(carry.next);
+        settle(carry.next);
         b_.carry(now_[index(carry.initial)], now_[index(carry.next)]);
       }
     }
-    // Gathering the shards of logits is modelled as an all-reduce.
+    // Gathering the shards of logits is modelled as an all-reduce. In training, each rank computes
+    // the loss over its share of the vocabulary.
     for (const TensorId id : from_.outputs) {
-      make_replicated(id);
+      const Placement::Kind kind = placements_[index(id)].kind;
+      if (!form_.training || kind == Placement::Kind::kPartialSum) settle(id);
+      if (!form_.training) make_replicated(id);
       to_.outputs.push_back(now_[index(id)]);
     }
     return std::move(to_);
@@ -44,6 +55,22 @@ class Sharder {
 
  private:
   static size_t index(TensorId id) { return static_cast<size_t>(id); }
+
+  /// Training divides evenly. A vocabulary that the ranks do not divide stays whole (Megatron-LM
+  /// pads it, which changes the model's config); heads and FFNs have to be divisible.
+  bool is_divisible(const WeightSplit& split) const {
+    if (!form_.training) return true;
+    for (const int64_t units : split.parts) {
+      if (units % ranks_ == 0 || units < ranks_) continue;
+      const Tensor& weight = from_.tensor(split.weight);
+      if (from_.repeat_of(weight.segment) == 1) return false;
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: `tp` {} does not divide the {} units (heads, or rows of an FFN) "
+                              "of '{}'",
+                              from_.name, ranks_, units, weight.name));
+    }
+    return true;
+  }
 
   /// Copies tensors that no node computes; of a divided weight, the rank's shard.
   void copy_given() {
@@ -55,26 +82,33 @@ class Sharder {
           tensor.storage == static_cast<TensorId>(id) ? -1 : now_[index(tensor.storage)];
       if (const WeightSplit* split = splits_[id])
         tensor.shape[split->dim] = share_of(*split, ranks_);
+      if (form_.sequence_parallel && is_received(tensor) && tensor.shape.size() == 3 &&
+          tensor.shape[1] % ranks_ == 0) {
+        tensor.shape[1] /= ranks_;
+        placements_[id] = {.kind = Placement::Kind::kSharded, .dim = 1};
+      }
       now_[id] = b_.tensor(std::move(tensor));
     }
   }
 
   void divide(const Node& whole) {
     Node node = whole;
-    ShardedNode n{b_, from_, whole, node, {}, {}, ranks_};
+    ShardedNode n = sharded(whole, node);
     for (TensorId& id : node.inputs) {
       n.inputs.push_back(placements_[index(id)]);
       n.splits.push_back(splits_[index(id)]);
       id = now_[index(id)];
     }
+    n.shared = node.inputs;
+    n.shared_placements = n.inputs;
     const OpDef& op = op_def(node.op);
     const Shard rule = op.shard != nullptr  ? op.shard
                        : op.pointwise_flops ? shard_pointwise
                                             : shard_replicated;
     const Placement placement = rule(n);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      now_[index(whole.inputs[i])] = node.inputs[i];
-      placements_[index(whole.inputs[i])] = n.inputs[i];
+      now_[index(whole.inputs[i])] = n.shared[i];
+      placements_[index(whole.inputs[i])] = n.shared_placements[i];
     }
     const std::vector<TensorId> outputs =
         b_.add(op.name, std::move(node.inputs), std::move(node.name), std::move(node.attributes));
@@ -84,16 +118,37 @@ class Sharder {
     }
   }
 
-  void make_replicated(TensorId id) {
-    Node reader{.inputs = {now_[index(id)]}};
-    ShardedNode n{b_, from_, reader, reader, {placements_[index(id)]}, {}, ranks_};
-    n.make_replicated(0);
-    now_[index(id)] = reader.inputs[0];
-    placements_[index(id)] = {};
+  ShardedNode sharded(const Node& whole, Node& node) {
+    ShardedNode n{b_, from_, whole, node, {}, {}, ranks_};
+    n.training = form_.training;
+    n.divides_rows = divides_rows_;
+    n.entered = &entered_;
+    return n;
   }
 
+  /// Applies a change of placement to a tensor that no node of the whole model reads here.
+  void change(TensorId id, void (ShardedNode::*how)(size_t)) {
+    Node reader{.inputs = {now_[index(id)]}};
+    ShardedNode n = sharded(reader, reader);
+    n.inputs = {placements_[index(id)]};
+    n.shared = reader.inputs;
+    n.shared_placements = n.inputs;
+    (n.*how)(0);
+    now_[index(id)] = reader.inputs[0];
+    placements_[index(id)] = n.inputs[0];
+  }
+  void settle(TensorId id) {
+    change(id, &ShardedNode::settle);
+    // Shards of a weight's split are not carried.
+    if (placements_[index(id)].split != nullptr) make_replicated(id);
+  }
+  void make_replicated(TensorId id) { change(id, &ShardedNode::make_replicated); }
+
   const Graph& from_;
+  const ShardForm form_;
   int64_t ranks_;
+  bool divides_rows_ = false;
+  std::map<TensorId, TensorId> entered_;
   Graph to_;
   GraphBuilder b_;
   std::vector<TensorId> now_;
@@ -103,9 +158,9 @@ class Sharder {
 
 }  // namespace
 
-Graph shard(const Graph& graph, int64_t ranks) {
-  if (ranks == 1) return graph;
-  Graph result = Sharder(graph, ranks).run();
+Graph shard(const Graph& graph, const ShardForm& form) {
+  if (form.ranks == 1) return graph;
+  Graph result = Sharder(graph, form).run();
   validate_if_debug(result);
   return result;
 }

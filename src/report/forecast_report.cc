@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/options_json.h"
+#include "report/parallel_report.h"
 #include "report/text_table.h"
 #include "tilecast/report.h"
 
@@ -86,6 +87,7 @@ std::string totals(const Forecast& f, const TableStyle& style) {
   }
   if (f.host_wait_s > 0.001 * f.latency_s)
     lines.add("  host", format_seconds(f.host_wait_s), "the GPU waits for launches");
+  if (f.parallel) add_parallel(lines, f);
   lines.add("work", format_si(static_cast<double>(f.flops), "FLOP"),
             fmt::format("{} of memory traffic; {:.0f} % of the peak FLOP/s",
                         format_si(static_cast<double>(f.bytes), "B"), 100 * f.utilization_ratio));
@@ -102,8 +104,7 @@ std::string marked_name(const KernelForecast& kernel) {
 }
 
 /// The kernels that take the most time.
-TextTable kernels_table(const std::vector<Joined>& joined, const Forecast& f,
-                        const TableStyle& style) {
+TextTable kernels_table(const std::vector<Joined>& joined, double all_s, const TableStyle& style) {
   TextTable table;
   table.header = {"operator", "share", "each", "count", "bound", "use", "kernel", "sizes"};
   table.right = {false, true, true, true, false, true, false, false};
@@ -115,11 +116,11 @@ TextTable kernels_table(const std::vector<Joined>& joined, const Forecast& f,
     if (j.row.tile && style.width >= kRoomForMore)
       sizes += fmt::format(" tile {}x{}", j.row.tile->first, j.row.tile->second);
     const std::string mark = j.row.extrapolated ? "*" : " ";
-    table.rows.push_back(
-        {marked_name(j.row), fmt::format("{:.1f} %", 100 * j.seconds / f.latency_s),
-         format_seconds(j.seconds / static_cast<double>(j.count)) + mark, format_integer(j.count),
-         std::string(j.row.limit), fmt::format("{:.0f} %", 100 * j.row.utilization_ratio),
-         std::string(j.row.op), sizes});
+    table.rows.push_back({marked_name(j.row), fmt::format("{:.1f} %", 100 * j.seconds / all_s),
+                          format_seconds(j.seconds / static_cast<double>(j.count)) + mark,
+                          format_integer(j.count), std::string(j.row.limit),
+                          fmt::format("{:.0f} %", 100 * j.row.utilization_ratio),
+                          std::string(j.row.op), sizes});
   }
   constexpr size_t kBound = 4;
   table.color = [&joined](size_t row, size_t column) {
@@ -173,12 +174,15 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
                                 style) +
                     "\n" + totals(f, style) + "\n";
   const std::vector<Joined> joined = join_alike(f);
-  out += format_text_table(kernels_table(joined, f, style), style);
+  // Over several ranks, the rows are those of all stages.
+  const double all_s = f.parallel ? f.kernels_s : f.latency_s;
+  if (f.parallel) out += stages_table(*f.parallel, style) + "\n";
+  out += format_text_table(kernels_table(joined, all_s, style), style);
   double rest = 0;
   for (size_t i = style.rows; i < joined.size(); ++i) rest += joined[i].seconds;
   if (joined.size() > style.rows)
     out += fmt::format("{} more kinds of kernels: {:.1f} %\n", joined.size() - style.rows,
-                       100 * rest / f.latency_s);
+                       100 * rest / all_s);
   const bool marked = std::any_of(f.kernels.begin(), f.kernels.end(),
                                   [](const KernelForecast& k) { return k.extrapolated; });
   if (marked) out += "* extrapolated\n";
@@ -186,30 +190,31 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
 }
 
 std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batch) {
-  const Json object = {{"schema_version", 1},
-                       {"model", f.model},
-                       {"gpu", f.gpu},
-                       {"mode", f.mode},
-                       {"batch", f.batch},
-                       {"seq", f.seq},
-                       {"dtype", f.dtype},
-                       {"dtype_source", f.dtype_source},
-                       {"latency_s", f.latency_s},
-                       {"latency_low_s", f.latency_low_s},
-                       {"latency_high_s", f.latency_high_s},
-                       {"host_wait_s", f.host_wait_s},
-                       {"forward_s", f.forward_s},
-                       {"backward_s", f.backward_s},
-                       {"optimizer_s", f.optimizer_s},
-                       {"flops", f.flops},
-                       {"bytes", f.bytes},
-                       {"parameters", f.parameters},
-                       {"utilization_ratio", f.utilization_ratio},
-                       {"memory", memory_json(f.memory, largest_batch)},
-                       {"kernels", kernel_list(f.kernels)},
-                       {"options", options_json(f.used)},
-                       {"warnings", warning_texts(f.warnings)},
-                       {"warning_codes", warning_code_names(f.warnings)}};
+  Json object = {{"schema_version", 1},
+                 {"model", f.model},
+                 {"gpu", f.gpu},
+                 {"mode", f.mode},
+                 {"batch", f.batch},
+                 {"seq", f.seq},
+                 {"dtype", f.dtype},
+                 {"dtype_source", f.dtype_source},
+                 {"latency_s", f.latency_s},
+                 {"latency_low_s", f.latency_low_s},
+                 {"latency_high_s", f.latency_high_s},
+                 {"host_wait_s", f.host_wait_s},
+                 {"forward_s", f.forward_s},
+                 {"backward_s", f.backward_s},
+                 {"optimizer_s", f.optimizer_s},
+                 {"flops", f.flops},
+                 {"bytes", f.bytes},
+                 {"parameters", f.parameters},
+                 {"utilization_ratio", f.utilization_ratio},
+                 {"memory", memory_json(f.memory, largest_batch)},
+                 {"kernels", kernel_list(f.kernels)},
+                 {"options", options_json(f.used)},
+                 {"warnings", warning_texts(f.warnings)},
+                 {"warning_codes", warning_code_names(f.warnings)}};
+  if (f.parallel) add_parallel(object, f);
   return object.dump(1) + "\n";
 }
 

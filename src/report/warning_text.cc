@@ -91,6 +91,13 @@ std::string host_wait(const Warning& w) {
                      100 * w.share, advice);
 }
 
+std::string unmeasured_links(const Warning& w) {
+  return fmt::format(
+      "{}: collectives were not measured on some of its links: {:.0f} % of the time is exposed "
+      "communication, in part by the law alone",
+      w.subject, 100 * w.share);
+}
+
 std::string slower_experts(const Warning& w) {
   return fmt::format("{}experts in {} take {:.0f} % longer than in {} with {} on {}",
                      step_prefix(w), text(w, "scheme"), 100 * w.share, text(w, "dtype"),
@@ -165,6 +172,7 @@ constexpr WarningDef kWarnings[] = {
     {WarningCode::kExtrapolated, "extrapolated", extrapolated},
     {WarningCode::kNoModel, "no_model", no_model},
     {WarningCode::kHostWait, "host_wait", host_wait},
+    {WarningCode::kUnmeasuredLinks, "unmeasured_links", unmeasured_links},
     {WarningCode::kSlowerExperts, "slower_experts", slower_experts},
     {WarningCode::kDoesNotFit, "does_not_fit", does_not_fit},
     {WarningCode::kLengthsIgnored, "lengths_ignored", lengths_ignored},

@@ -12,6 +12,9 @@ namespace tilecast {
 /// The options of text generation.
 std::vector<OptionDef> token_options();
 
+/// The options of training on several ranks.
+std::vector<OptionDef> parallel_options();
+
 /// Values of `software` that models can be forecast with.
 std::vector<std::string> software_that_runs_models();
 

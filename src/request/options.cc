@@ -139,33 +139,6 @@ std::vector<OptionDef> pass_options() {
        .min = 0,
        .max = 1e6,
        .per_unit = 1e6},
-      {.name = "dp",
-       .kinds = kPasses,
-       .access = field<[](auto& r) -> auto& { return r.execution.dp; }>(),
-       .value = "N",
-       .unit = "ranks",
-       .default_value = "1",
-       .help = "data-parallel ranks (only 1 so far)"},
-      {.name = "tp",
-       .kinds = kPasses,
-       .access = field<[](auto& r) -> auto& { return r.execution.tp; }>(),
-       .value = "N",
-       .unit = "ranks",
-       .default_value = "1",
-       .help = "tensor-parallel ranks (only 1 so far)"},
-      {.name = "pp",
-       .kinds = kPasses,
-       .access = field<[](auto& r) -> auto& { return r.execution.pp; }>(),
-       .value = "N",
-       .unit = "ranks",
-       .default_value = "1",
-       .help = "pipeline stages (only 1 so far)"},
-      {.name = "microbatches",
-       .kinds = kPasses,
-       .access = field<[](auto& r) -> auto& { return r.execution.microbatches; }>(),
-       .value = "N",
-       .default_value = "1",
-       .help = "micro-batches of a pipeline (only 1 so far)"},
   };
 }
 
@@ -180,6 +153,7 @@ std::vector<std::string> software_that_runs_models() {
 const std::vector<OptionDef>& request_options() {
   static const std::vector<OptionDef> options = [] {
     std::vector<OptionDef> all = pass_options();
+    for (OptionDef& option : parallel_options()) all.push_back(std::move(option));
     for (OptionDef& option : token_options()) all.push_back(std::move(option));
     return all;
   }();

@@ -1,0 +1,52 @@
+#pragma once
+
+// Results of a training step over several ranks.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilecast/memory.h"
+
+namespace tilecast {
+
+/// One rank of one pipeline stage. Times are those of the whole step, in seconds: compute, exposed
+/// communication and bubble sum up to the latency.
+struct StageForecast {
+  int64_t stage = 0;
+  int64_t layers = 0;
+  double forward_s = 0;  ///< of one micro-batch, also the next
+  double backward_s = 0;
+  double optimizer_s = 0;
+  double compute_s = 0;
+  double communication_s = 0;          ///< all collectives and messages, hidden or not
+  double exposed_communication_s = 0;  ///< while nothing is computed
+  double bubble_s = 0;                 ///< waiting for other stages
+  int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0;
+  int64_t activations_bytes = 0;  ///< at most, of all micro-batches in flight
+  int64_t peak_bytes = 0;
+};
+
+struct ParallelForecast {
+  std::string cluster;  ///< id
+  std::string cluster_name;
+  int64_t nodes = 1;
+  int64_t ranks = 1;
+  int64_t micro_batch_size = 1, microbatches = 1;
+  int64_t virtual_stages = 1;  ///< parts of the model on each pipeline stage
+  /// Means over the stages.
+  double communication_s = 0, exposed_communication_s = 0, bubble_s = 0;
+  int64_t simulated_ranks = 1;  ///< the others do the same at the same time
+  std::vector<StageForecast> stages;
+};
+
+/// One operation of a training step over several ranks.
+struct StepOperation {
+  std::string name;
+  bool communication = false;
+  int64_t rank = 0;
+  double start_s = 0, duration_s = 0;
+  bool critical = false;  ///< it is on the critical path
+};
+
+}  // namespace tilecast

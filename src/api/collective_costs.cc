@@ -1,0 +1,77 @@
+#include "api/collective_costs.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/checked.h"
+#include "ops/op_def.h"
+
+namespace tilecast {
+namespace {
+
+/// Which collective an operator is, and between which ranks.
+struct Use {
+  std::string_view op;
+  CollectiveKind kind;
+  CommGroup (ParallelPlan::*group)() const;
+};
+constexpr Use kUses[] = {
+    {"all_reduce", CollectiveKind::kAllReduce, &ParallelPlan::tensor_group},
+    {"all_gather", CollectiveKind::kAllGather, &ParallelPlan::tensor_group},
+    {"reduce_scatter", CollectiveKind::kReduceScatter, &ParallelPlan::tensor_group},
+    {"context_all_gather", CollectiveKind::kAllGather, &ParallelPlan::context_group},
+    {"context_reduce_scatter", CollectiveKind::kReduceScatter, &ParallelPlan::context_group},
+    {"expert_dispatch", CollectiveKind::kExpertDispatch, &ParallelPlan::expert_group},
+    {"expert_combine", CollectiveKind::kExpertCombine, &ParallelPlan::expert_group}};
+
+const Use& use_of(OpId op) {
+  const std::string_view name = op_def(op).name;
+  const auto* found = std::find_if(std::begin(kUses), std::end(kUses),
+                                   [&](const Use& use) { return use.op == name; });
+  TILECAST_CHECK(found != std::end(kUses)) << name;
+  return *found;
+}
+
+}  // namespace
+
+CollectiveTime CollectiveCosts::time(CollectiveKind kind, int64_t bytes, DType dtype,
+                                     const CommGroup& group) const {
+  const CollectiveTime time = collective_time(kind, bytes, dtype, group, plan_.cluster);
+  extrapolated_ = extrapolated_ || time.extrapolated;
+  return time;
+}
+
+double CollectiveCosts::seconds(CollectiveKind kind, int64_t bytes, DType dtype,
+                                const CommGroup& group) const {
+  return group.ranks == 1 || bytes == 0 ? 0 : time(kind, bytes, dtype, group).seconds;
+}
+
+void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& times) const {
+  for (size_t i = 0; i < times.size(); ++i) {
+    const Kernel& kernel = program.kernels[i];
+    if (!kernel.is<Collective>()) continue;
+    const Use& use = use_of(kernel.op);
+    const int64_t bytes = std::max(kernel.read_bytes, kernel.write_bytes);
+    const CollectiveTime found = time(use.kind, bytes, kernel.dtype, (plan_.*use.group)());
+    times[i].seconds = found.seconds;
+    times[i].low_s = found.low_s;
+    times[i].high_s = found.high_s;
+    times[i].limit = Limit::kNetwork;
+    times[i].utilization_ratio = found.seconds > 0 ? found.transfer_s / found.seconds : 1;
+    times[i].extrapolated = found.extrapolated;
+    times[i].predictor = "collective";
+  }
+}
+
+double CollectiveCosts::send_s(int64_t bytes, DType dtype, bool divided) const {
+  const CommGroup pair = plan_.stage_pair();
+  const bool between_nodes = pair.ranks_per_node == 1;
+  const bool in_parts = plan_.tp > 1 && between_nodes && !divided;
+  const int64_t sent = in_parts ? ceil_divide(bytes, plan_.tp) : bytes;
+  const double gather_s = in_parts ? all_gather_s(bytes, dtype, plan_.tensor_group()) : 0;
+  return seconds(CollectiveKind::kSendRecv, sent, dtype, pair) + gather_s;
+}
+
+}  // namespace tilecast

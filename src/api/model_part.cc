@@ -1,0 +1,259 @@
+#include "api/model_part.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/checked.h"
+#include "ops/op_def.h"
+#include "passes/exchange.h"
+#include "passes/passes.h"
+#include "sim/gradient_times.h"
+
+namespace tilecast {
+namespace {
+
+bool is_collective(const Program& program, const Launch& launch) {
+  return program.kernels[launch.kernel].is<Collective>();
+}
+
+/// Time of the collectives inside a phase.
+double communication_s(const TimedPass& pass, Phase phase) {
+  double seconds = 0;
+  for (const Launch& launch : pass.program().launches) {
+    if (launch.node->phase == phase && is_collective(pass.program(), launch))
+      seconds +=
+          pass.times[launch.kernel].seconds * static_cast<double>(pass.program().count(launch));
+  }
+  return seconds;
+}
+
+/// Megatron-LM accumulates and reduces bf16 gradients in fp32 if there are fp32 main copies
+/// (megatron/training/arguments.py, accumulate_allreduce_grads_in_fp32).
+int64_t reduced_bytes(const Request& request, const Precision& precision, int64_t bytes) {
+  const bool wide =
+      request.parallel.main_params == MainParams::kFp32 && precision.dtype == DType::kBf16;
+  return wide ? checked_multiply(bytes, 2) : bytes;
+}
+
+/// Prepares and reduces the gradients of a part.
+class Reduction {
+ public:
+  Reduction(const PassSetup& setup, const ParallelPlan& plan, const TimingSetup& timing,
+            const CollectiveCosts& costs)
+      : setup_(setup), plan_(plan), timing_(timing), costs_(costs) {}
+
+  void add(ModelPart& part) const {
+    const std::vector<ReadyGradient> gradients = ready(part);
+    int64_t experts = 0;
+    for (const ReadyGradient& g : gradients) {
+      part.gradient_bytes = checked_add(part.gradient_bytes, g.bytes);
+      if (is_of_experts(part, g)) experts = checked_add(experts, g.bytes);
+    }
+    part.load.last_backward_s = part.load.backward_s;
+    if (plan_.data_ranks() == 1) return;
+    const Parallel& p = setup_.request.parallel;
+    part.reduce_s =
+        reduce_s(part.gradient_bytes - experts) + reduce_s(experts, plan_.expert_data_group());
+    if (p.zero == Zero::kParameters) return gather_units(part);
+    if (p.overlap_grad_reduce) add_buckets(part, gradients);
+  }
+
+ private:
+  std::vector<ReadyGradient> ready(const ModelPart& part) const {
+    std::vector<double> seconds;
+    for (const KernelTime& time : part.pass.times) seconds.push_back(time.seconds);
+    std::vector<ReadyGradient> gradients =
+        gradients_ready(part.pass.graph(), part.pass.program(), seconds, timing_.host_launch_s());
+    for (ReadyGradient& g : gradients)
+      g.bytes = reduced_bytes(setup_.request, setup_.precision, g.bytes);
+    return gradients;
+  }
+
+  DType dtype() const { return setup_.precision.autocast ? DType::kFp32 : setup_.precision.dtype; }
+
+  /// Expert-parallel ranks have different experts; weights of experts have three dimensions.
+  bool is_of_experts(const ModelPart& part, const ReadyGradient& g) const {
+    return plan_.ep > 1 && part.pass.graph().tensor(g.gradient).shape.size() == 3;
+  }
+
+  double reduce_s(int64_t bytes) const { return reduce_s(bytes, plan_.data_group()); }
+  double reduce_s(int64_t bytes, const CommGroup& group) const {
+    return setup_.request.parallel.zero == Zero::kNone
+               ? costs_.all_reduce_s(bytes, dtype(), group)
+               : costs_.reduce_scatter_s(bytes, dtype(), group);
+  }
+
+  /// PyTorch's DistributedDataParallel copies each gradient into its bucket and back
+  /// (torch/csrc/distributed/c10d/reducer.cpp, gradient_as_bucket_view is off by default).
+  /// Megatron's gradients are views of its buffer.
+  double copy_s(int64_t bytes) const {
+    if (setup_.request.parallel.main_params == MainParams::kFp32) return 0;
+    const int64_t elements = ceil_divide(bytes * 8, dtype_bits(dtype()));
+    const Kernel kernel{.shape = Stream{.elements = elements},
+                        .op = require_op("copy"),
+                        .dtype = dtype(),
+                        .read_bytes = bytes,
+                        .write_bytes = bytes};
+    KernelTime time;
+    timing_.predictor.predict({&kernel, 1}, timing_.device, timing_.conditions, {&time, 1});
+    return std::max(time.seconds, timing_.host_launch_s());
+  }
+
+  /// A collective's kernel occupies one multiprocessor for each of its channels while other kernels
+  /// run. NCCL uses two channels for each NVLink of a GPU behind switches, 24 on an A100; the
+  /// number for other links is a guess, which `NCCL_DEBUG=INFO` on such a machine would settle.
+  double occupied_share() const {
+    constexpr double kChannels = 24;
+    const Gpu* gpu = setup_.device.as_gpu();
+    if (gpu == nullptr) return 0;
+    return std::min(1.0, kChannels / static_cast<double>(gpu->sm_count));
+  }
+
+  /// Buckets in the order of readiness; one is closed when it has reached its size.
+  void add_buckets(ModelPart& part, const std::vector<ReadyGradient>& gradients) const {
+    constexpr double kFirstBucket = 1 << 20;  // kDefaultFirstBucketBytes
+    const double cap = setup_.request.parallel.bucket_bytes;
+    const double share = occupied_share();
+    double delay_s = 0;  // of the backward pass by copies and by collectives that run beside it
+    std::array<int64_t, 2> bytes{};  // of experts, and of all other weights
+    std::array<size_t, 2> left{};
+    for (const ReadyGradient& g : gradients) ++left[is_of_experts(part, g) ? 0 : 1];
+    for (const ReadyGradient& g : gradients) {
+      const bool experts = is_of_experts(part, g);
+      int64_t& open = bytes[experts ? 0 : 1];
+      open = checked_add(open, g.bytes);
+      const double copy = copy_s(g.bytes);
+      delay_s += copy;
+      part.copy_out_s += copy;
+      const bool last = --left[experts ? 0 : 1] == 0;
+      const double limit = part.load.buckets.empty() ? std::min(kFirstBucket, cap) : cap;
+      if (static_cast<double>(open) < limit && !last) continue;
+      const double seconds =
+          reduce_s(open, experts ? plan_.expert_data_group() : plan_.data_group());
+      part.load.buckets.push_back({g.ready_s + delay_s, seconds});
+      if (!last) delay_s += share * seconds;
+      open = 0;
+    }
+    part.load.last_backward_s += delay_s;
+  }
+
+  /// FSDP's units: each layer, and what comes before and after the layers.
+  void gather_units(ModelPart& part) const {
+    const Graph& graph = part.pass.graph();
+    const Program& program = part.pass.program();
+    std::vector<int64_t> bytes(graph.segments.size(), 0);
+    int64_t root = 0;
+    for (const Tensor& tensor : graph.tensors) {
+      if (tensor.kind != TensorKind::kWeight) continue;
+      const bool layer = tensor.segment >= 0 && graph.repeat_of(tensor.segment) > 1;
+      (layer ? bytes[static_cast<size_t>(tensor.segment)] : root) += tensor_bytes(tensor);
+    }
+    std::vector<GatheredUnit> units(1);
+    units[0].gather_s = costs_.all_gather_s(root, dtype(), plan_.data_group());
+    units[0].reduce_s = reduce_s(reduced_bytes(setup_.request, setup_.precision, root));
+    std::vector<size_t> first_unit(graph.segments.size(), 0);
+    for (size_t b = 0; b < program.blocks.size(); ++b) {
+      const Block& block = program.blocks[b];
+      const Span& span = part.pass.timeline.spans[b];
+      if (block.phase != Phase::kForward) continue;
+      if (bytes[block.segment] == 0) {
+        units.back().forward_s += span.end_s - span.start_s;
+        if (block.segment + 1 < graph.segments.size()) first_unit[block.segment] = units.size() - 1;
+        continue;
+      }
+      first_unit[block.segment] = units.size();
+      for (int64_t r = 0; r < block.repeat; ++r)
+        units.push_back(
+            {.forward_s = (span.end_s - span.start_s) / static_cast<double>(block.repeat),
+             .gather_s = costs_.all_gather_s(bytes[block.segment], dtype(), plan_.data_group()),
+             .reduce_s =
+                 reduce_s(reduced_bytes(setup_.request, setup_.precision, bytes[block.segment]))});
+      units.push_back({});  // what follows the layers
+    }
+    add_backward_times(part, first_unit, units);
+    part.load.units = std::move(units);
+  }
+
+  static void add_backward_times(const ModelPart& part, const std::vector<size_t>& first_unit,
+                                 std::vector<GatheredUnit>& units) {
+    const Graph& graph = part.pass.graph();
+    size_t last = units.size() - 1;  // the unit that the backward pass is in
+    for (size_t b = 0; b < part.pass.program().blocks.size(); ++b) {
+      const Block& block = part.pass.program().blocks[b];
+      const Span& span = part.pass.timeline.spans[b];
+      if (block.phase != Phase::kBackward) continue;
+      const std::optional<int32_t> forward = graph.segments[block.segment].reverses;
+      const bool layers = forward && block.repeat > 1;
+      if (!layers) {
+        units[last].backward_s += span.end_s - span.start_s;
+        continue;
+      }
+      const size_t first = first_unit[static_cast<size_t>(*forward)];
+      for (size_t r = 0; r < static_cast<size_t>(block.repeat); ++r)
+        units[first + r].backward_s +=
+            (span.end_s - span.start_s) / static_cast<double>(block.repeat);
+      last = first > 0 ? first - 1 : 0;
+    }
+  }
+
+  const PassSetup& setup_;
+  const ParallelPlan& plan_;
+  const TimingSetup& timing_;
+  const CollectiveCosts& costs_;
+};
+
+}  // namespace
+
+Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers) {
+  Request share = setup.request;
+  share.batch = plan.micro_batch;
+  share.seq = *setup.request.seq / plan.cp;
+  Graph modules = build_modules(setup.model, share, setup.precision);
+  modules = divide_context(modules, plan.cp);
+  modules = divide_experts(
+      modules, {.ranks = plan.ep, .skew_percent = setup.request.execution.skew_percent});
+  modules = part_of(modules, layers);
+  const auto logits = [&] {
+    const Shape& shape = modules.tensor(modules.outputs.front()).shape;
+    return shape.empty() ? 0 : shape.back();
+  };
+  const int64_t all_logits = modules.outputs.empty() ? 0 : logits();
+  modules = shard(modules, {.ranks = plan.tp,
+                            .training = true,
+                            .sequence_parallel = setup.request.parallel.sequence_parallel});
+  const bool divided_step = setup.request.parallel.zero != Zero::kNone;
+  return complete_graph(std::move(modules), setup.model, share, setup.precision,
+                        {.has_head = layers.has_end,
+                         .vocabulary_ranks = all_logits > 0 && logits() < all_logits ? plan.tp : 1,
+                         .optimizer_shards = divided_step ? plan.data_ranks() : 1});
+}
+
+ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers,
+                    const TimingSetup& timing, const CollectiveCosts& costs) {
+  ModelPart part;
+  part.pass = time_pass(
+      std::make_shared<const PassWork>(part_graph(setup, plan, layers),
+                                       CourseOptions{.zero_grad = setup.request.zero_grad}),
+      timing);
+  PartLoad& load = part.load;
+  const Timeline& timeline = part.pass.timeline;
+  load.forward_s = timeline.phase_s(Phase::kForward);
+  load.backward_s = timeline.phase_s(Phase::kBackward);
+  part.optimizer_s = timeline.phase_s(Phase::kOptimizer);
+  load.forward_communication_s = communication_s(part.pass, Phase::kForward);
+  load.backward_communication_s = communication_s(part.pass, Phase::kBackward);
+  for (const Tensor& tensor : part.pass.graph().tensors) {
+    if (tensor.kind == TensorKind::kWeight)
+      part.weights_bytes = checked_add(
+          part.weights_bytes,
+          checked_multiply(tensor_bytes(tensor), part.pass.graph().repeat_of(tensor.segment)));
+    if (!is_received(tensor)) continue;
+    // The gradient that goes back has the same size.
+    load.send_backward_s +=
+        costs.send_s(tensor_bytes(tensor), tensor.dtype, setup.request.parallel.sequence_parallel);
+  }
+  Reduction(setup, plan, timing, costs).add(part);
+  return part;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,239 @@
+#include "api/parallel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "api/rank_memory.h"
+#include "api/warnings.h"
+#include "base/checked.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// The parts of the model on one rank of each stage, and the step that they make.
+class ParallelStep {
+ public:
+  ParallelStep(const PassSetup& setup, const TimingSetup& timing)
+      : setup_(setup),
+        plan_(plan_parallel(setup.model, setup.device, setup.request)),
+        costs_(plan_),
+        timing_(timing) {
+    timing_.price_collectives = [this](const Program& program, std::vector<KernelTime>& times) {
+      costs_.price(program, times);
+    };
+    make_parts();
+    make_step();
+  }
+
+  const ParallelPlan& plan() const { return plan_; }
+  const CollectiveCosts& costs() const { return costs_; }
+  const TrainingStep& step() const { return step_; }
+  /// The parts of a stage.
+  std::vector<const ModelPart*> parts_of(int64_t stage) const {
+    std::vector<const ModelPart*> parts;
+    for (int64_t c = 0; c < plan_.pipeline.chunks; ++c)
+      parts.push_back(parts_[static_cast<size_t>(c * plan_.pp + stage)]);
+    return parts;
+  }
+  const std::vector<const ModelPart*>& parts() const { return parts_; }
+
+ private:
+  /// Parts with the same numbers of the same layers are alike.
+  void make_parts() {
+    const Graph modules =
+        setup_.model.build({.batch = 1, .seq = *setup_.request.seq, .dtype = DType::kFp32});
+    std::map<std::vector<int64_t>, const ModelPart*> known;
+    for (const LayerRange& layers : plan_.parts) {
+      const ModelPart*& part = known[segment_runs(modules, layers)];
+      if (part == nullptr) {
+        owned_.push_back(
+            std::make_unique<ModelPart>(make_part(setup_, plan_, layers, timing_, costs_)));
+        part = owned_.back().get();
+      }
+      parts_.push_back(part);
+    }
+  }
+
+  void make_step() {
+    step_.pipeline = plan_.pipeline;
+    step_.replicas = plan_.dp;
+    step_.width = plan_.width();
+    step_.slow = plan_.slow;
+    for (int64_t s = 0; s < plan_.pp; ++s) step_.stages.push_back(stage_load(s));
+    if (plan_.pp == 1) return;
+    const Graph &first = parts_.front()->pass.graph(), &last = parts_.back()->pass.graph();
+    int64_t shared = 0;
+    DType dtype = DType::kFp32;
+    for (const std::string& name : shared_weights(first, last)) {
+      for (const Tensor& tensor : first.tensors) {
+        if (tensor.kind != TensorKind::kWeight || tensor.name != name) continue;
+        shared = checked_add(shared, tensor_bytes(tensor));
+        dtype = tensor.dtype;
+      }
+    }
+    step_.share_embeddings_s = costs_.all_reduce_s(shared, dtype, plan_.first_and_last());
+  }
+
+  StageLoad stage_load(int64_t stage) const {
+    StageLoad load;
+    const Parallel& p = setup_.request.parallel;
+    int64_t weights = 0;
+    for (int64_t c = 0; c < plan_.pipeline.chunks; ++c) {
+      const auto number = static_cast<size_t>(c * plan_.pp + stage);
+      const ModelPart& part = *parts_[number];
+      load.parts.push_back(part.load);
+      // The next part gets as much as it sends back.
+      if (number + 1 < parts_.size())
+        load.parts.back().send_forward_s = parts_[number + 1]->load.send_backward_s;
+      load.optimizer_s += part.optimizer_s + part.copy_out_s;
+      weights = checked_add(weights, part.weights_bytes);
+      if (part.load.buckets.empty() && part.load.units.empty()) load.reduce_rest_s += part.reduce_s;
+    }
+    const bool gathers = p.zero == Zero::kOptimizer || p.zero == Zero::kGradients;
+    if (gathers && setup_.request.optimizer != Optimizer::kNone)
+      load.gather_parameters_s =
+          costs_.all_gather_s(weights, setup_.precision.dtype, plan_.data_group());
+    return load;
+  }
+
+  const PassSetup& setup_;
+  ParallelPlan plan_;
+  CollectiveCosts costs_;
+  TimingSetup timing_;
+  std::vector<std::unique_ptr<ModelPart>> owned_;
+  std::vector<const ModelPart*> parts_;  ///< by their number in the model
+  TrainingStep step_;
+};
+
+/// The 80 % interval: that of the kernels, for the share of the time in which they run.
+void add_interval(Forecast& f, const ParallelStep& step) {
+  double seconds = 0, down = 0, up = 0;
+  for (const ModelPart* part : step.parts()) {
+    const Totals& totals = part->pass.totals;
+    seconds += totals.seconds;
+    down += totals.seconds - totals.low_s;
+    up += totals.high_s - totals.seconds;
+  }
+  if (seconds == 0) return;
+  f.latency_low_s = f.latency_s * (1 - down / seconds);
+  f.latency_high_s = f.latency_s * (1 + up / seconds);
+}
+
+/// Rows: of one rank of each stage. Work: of the mean rank, since that of all ranks of a large run
+/// exceeds 64 bits.
+void add_rows(Forecast& f, const ParallelStep& step) {
+  const auto names = std::make_shared<TextArena>();
+  f.names = names;
+  const int64_t microbatches = step.plan().pipeline.microbatches;
+  std::map<const ModelPart*, int64_t> uses;
+  std::vector<const ModelPart*> order;
+  for (const ModelPart* part : step.parts()) {
+    if (uses[part]++ == 0) order.push_back(part);
+  }
+  for (const ModelPart* part : order) {
+    const TimedPass& pass = part->pass;
+    for (KernelForecast& row : describe_events(pass.timeline, pass.program(), pass.times, *names)) {
+      const bool once = row.phase == phase_name(Phase::kOptimizer);
+      row.count = checked_multiply(row.count, uses[part] * (once ? 1 : microbatches));
+      const auto count = static_cast<double>(row.count);
+      f.kernels_s += row.latency_s * count;
+      f.flops = checked_add(f.flops, checked_multiply(row.flops, row.count));
+      f.bytes = checked_add(f.bytes, checked_multiply(row.bytes, row.count));
+      f.kernels.push_back(std::move(row));
+    }
+  }
+  f.flops /= step.plan().pp;
+  f.bytes /= step.plan().pp;
+}
+
+StageForecast describe_stage(const ParallelStep& step, int64_t stage, const StageTimes& times,
+                             const MemoryForecast& memory) {
+  StageForecast f{.stage = stage,
+                  .compute_s = times.compute_s,
+                  .communication_s = times.communication_s,
+                  .exposed_communication_s = times.exposed_communication_s,
+                  .bubble_s = times.bubble_s,
+                  .weights_bytes = memory.weights_bytes,
+                  .gradients_bytes = memory.gradients_bytes,
+                  .optimizer_bytes = memory.optimizer_bytes,
+                  .activations_bytes = memory.activations_bytes,
+                  .peak_bytes = memory.peak_bytes};
+  const ParallelPlan& plan = step.plan();
+  for (int64_t c = 0; c < plan.pipeline.chunks; ++c)
+    f.layers += plan.parts[static_cast<size_t>(c * plan.pp + stage)].count;
+  for (const ModelPart* part : step.parts_of(stage)) {
+    f.forward_s += part->load.forward_s;
+    f.backward_s += part->load.backward_s;
+    f.optimizer_s += part->optimizer_s;
+  }
+  return f;
+}
+
+void add_stages(Forecast& f, const ParallelStep& step, const StepTimes& times,
+                const PassSetup& setup) {
+  ParallelForecast p;
+  const ParallelPlan& plan = step.plan();
+  p.cluster = plan.cluster.id;
+  p.cluster_name = plan.cluster.name;
+  p.nodes = plan.cluster.nodes;
+  p.ranks = plan.ranks();
+  p.micro_batch_size = plan.micro_batch;
+  p.microbatches = plan.pipeline.microbatches;
+  p.virtual_stages = plan.pipeline.chunks;
+  p.simulated_ranks = times.simulated_replicas * plan.pp;
+  std::map<std::vector<const ModelPart*>, MemoryForecast> memories;
+  const auto stages = static_cast<double>(plan.pp);
+  for (int64_t s = 0; s < plan.pp; ++s) {
+    const StageTimes& stage = times.stages[static_cast<size_t>(s)];
+    const MemoryForecast memory = rank_memory(step.parts_of(s), s, setup, plan);
+    if (s == 0 || memory.peak_bytes > f.memory.peak_bytes) f.memory = memory;
+    p.stages.push_back(describe_stage(step, s, stage, memory));
+    p.communication_s += stage.communication_s / stages;
+    p.exposed_communication_s += stage.exposed_communication_s / stages;
+    p.bubble_s += stage.bubble_s / stages;
+    const StageForecast& row = p.stages.back();
+    const auto microbatches = static_cast<double>(p.microbatches);
+    f.forward_s = std::max(f.forward_s, microbatches * row.forward_s);
+    f.backward_s = std::max(f.backward_s, microbatches * row.backward_s);
+    f.optimizer_s = std::max(f.optimizer_s, row.optimizer_s);
+  }
+  f.parallel = std::move(p);
+}
+
+}  // namespace
+
+void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& timing) {
+  const ParallelStep step(setup, timing);
+  const StepTimes times = simulate_step(step.step(), Folding::kSymmetric);
+  f.latency_s = times.seconds;
+  add_interval(f, step);
+  add_rows(f, step);
+  add_stages(f, step, times, setup);
+  for (const ModelPart* part : step.parts())
+    f.host_wait_s = std::max(f.host_wait_s, static_cast<double>(step.plan().pipeline.microbatches) *
+                                                part->pass.totals.host_wait_s);
+  if (step.costs().extrapolated() && f.latency_s > 0)
+    f.warnings.push_back({.code = WarningCode::kUnmeasuredLinks,
+                          .subject = f.parallel->cluster_name,
+                          .share = f.parallel->exposed_communication_s / f.latency_s,
+                          .facts = {}});
+}
+
+std::vector<StepOperation> parallel_operations(const PassSetup& setup, const TimingSetup& timing) {
+  const ParallelStep step(setup, timing);
+  const ParallelPlan& plan = step.plan();
+  std::vector<StepOperation> operations;
+  for (StepEvent& event : simulate_step(step.step(), Folding::kSymmetric, Events::kAll).events)
+    operations.push_back({.name = std::move(event.name),
+                          .communication = event.communication,
+                          .rank = (event.stage * plan.dp + event.replica) * plan.width(),
+                          .start_s = event.start_s,
+                          .duration_s = event.duration_s,
+                          .critical = event.critical});
+  return operations;
+}
+
+}  // namespace tilecast

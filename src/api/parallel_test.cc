@@ -1,0 +1,234 @@
+// Training over several ranks: what must hold whatever the times are.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/embedded.h"
+#include "base/json.h"
+#include "test_support.h"
+#include "tilecast/error.h"
+#include "tilecast/forecast.h"
+
+namespace tilecast {
+namespace {
+
+const Forecaster& forecaster() {
+  static const Forecaster instance;
+  return instance;
+}
+
+std::string cluster_text(std::string_view id) {
+  for (const EmbeddedFile& file : embedded_files("clusters/")) {
+    if (file.path.find(id) != std::string_view::npos) return std::string(file.content);
+  }
+  return "";
+}
+
+/// A training step on A100s.
+Request training(int64_t batch = 8) {
+  Request request;
+  request.mode = Mode::kTraining;
+  request.batch = batch;
+  request.seq = 1024;
+  return request;
+}
+
+Forecast forecast(const Request& request, const std::string& model = "gpt2_large") {
+  return forecaster().forecast(load_model_ref(model), load_gpu_ref("nvidia-a100-sxm4-80gb"),
+                               request);
+}
+
+/// FLOPs of matrix products over all ranks.
+double product_flops(const Forecast& f, int64_t ranks_of_a_stage) {
+  double flops = 0;
+  for (const KernelForecast& k : f.kernels) {
+    if (k.shape.type == "gemm")
+      flops += static_cast<double>(k.flops) * static_cast<double>(k.count * ranks_of_a_stage);
+  }
+  return flops;
+}
+
+TEST(Parallel, OneRankOfAClusterIsOneGpuToTheBit) {
+  Request request = training();
+  const Forecast alone = forecast(request);
+  request.parallel.cluster = "dgx-a100";
+  const Forecast cluster = forecast(request);
+  EXPECT_EQ(alone.latency_s, cluster.latency_s);
+  EXPECT_EQ(alone.latency_low_s, cluster.latency_low_s);
+  EXPECT_EQ(alone.memory.peak_bytes, cluster.memory.peak_bytes);
+  ASSERT_TRUE(cluster.parallel);
+  EXPECT_EQ(cluster.parallel->ranks, 1);
+  EXPECT_EQ(cluster.parallel->communication_s, 0);
+}
+
+TEST(Parallel, ProductsOfAllRanksHaveTheFlopsOfOneGpu) {
+  const std::string model = "llama-3.2-1b";
+  const double alone = product_flops(forecast(training(), model), 1);
+  const std::vector<std::array<int64_t, 3>> degrees = {{8, 1, 1}, {1, 4, 1}, {1, 1, 4}, {2, 2, 2}};
+  for (const auto& [dp, tp, pp] : degrees) {
+    Request request = training();
+    request.execution.dp = dp;
+    request.execution.tp = tp;
+    request.execution.pp = pp;
+    const Forecast f = forecast(request, model);
+    // Each rank computes the angles of rotary embedding itself.
+    EXPECT_NEAR(product_flops(f, dp * tp) / alone, 1, 1e-6) << dp << " " << tp << " " << pp;
+  }
+}
+
+TEST(Parallel, TensorParallelismReducesFourTimesALayer) {
+  Request request = training(4);
+  request.execution.tp = 4;
+  const Forecast f = forecast(request);
+  constexpr int64_t kLayers = 36, kHidden = 1280;
+  double bytes = 0;
+  for (const KernelForecast& k : f.kernels) {
+    if (k.op == "all_reduce") bytes += static_cast<double>(k.shape.values[0] * k.count) * 4;
+  }
+  // Two in each direction. Four ranks do not divide the vocabulary of 50,257 rows.
+  EXPECT_EQ(bytes, static_cast<double>(4 * kLayers * 4 * 1024 * kHidden * 4));
+}
+
+TEST(Parallel, SequenceParallelismMovesTheSameBytesInOtherCollectives) {
+  Request request = training(4);
+  request.execution.tp = 4;
+  const auto sent = [](const Forecast& f, std::string_view op) {
+    double elements = 0;
+    for (const KernelForecast& k : f.kernels) {
+      if (k.op == op) elements += static_cast<double>(k.shape.values[0] * k.count);
+    }
+    return elements;
+  };
+  const double reduced = sent(forecast(request), "all_reduce");
+  request.parallel.sequence_parallel = true;
+  const Forecast f = forecast(request);
+  // A ring's all-reduce is a reduce-scatter and an all-gather.
+  constexpr double kTokens = 4 * 1024 * 1280;
+  EXPECT_NEAR(sent(f, "reduce_scatter") + sent(f, "all_gather") + 2 * sent(f, "all_reduce"),
+              2 * reduced, 3 * kTokens);
+}
+
+TEST(Parallel, AccumulatingMicroBatchesTakesThemOneAfterTheOther) {
+  const Forecast one = forecast(training(2));
+  Request request = training(8);
+  request.execution.microbatches = 4;
+  const Forecast four = forecast(request);
+  EXPECT_NEAR(four.latency_s, 4 * one.latency_s, 1e-9);
+  EXPECT_EQ(four.parallel->ranks, 1);
+}
+
+TEST(Parallel, EachStageIsComputeExposedCommunicationAndBubble) {
+  Request request = training(16);
+  request.execution.dp = 2;
+  request.execution.tp = 2;
+  request.execution.pp = 2;
+  request.execution.microbatches = 4;
+  const Forecast f = forecast(request);
+  ASSERT_TRUE(f.parallel);
+  EXPECT_EQ(f.parallel->ranks, 8);
+  for (const StageForecast& s : f.parallel->stages)
+    EXPECT_NEAR(s.compute_s + s.exposed_communication_s + s.bubble_s, f.latency_s, 1e-9);
+}
+
+TEST(Parallel, ZeroTakesLessMemoryStepByStep) {
+  Request request = training(8);
+  request.execution.dp = 8;
+  request.optimizer = Optimizer::kAdamW;
+  int64_t before = std::numeric_limits<int64_t>::max();
+  for (const Zero zero : {Zero::kNone, Zero::kOptimizer, Zero::kGradients, Zero::kParameters}) {
+    request.parallel.zero = zero;
+    const Forecast f = forecast(request);
+    EXPECT_LT(f.memory.peak_bytes, before) << static_cast<int>(zero);
+    before = f.memory.peak_bytes;
+  }
+}
+
+TEST(Parallel, MainCopiesTakeTwelveBytesAParameterBesideTheModels) {
+  Request request = training(8);
+  request.execution.dp = 2;
+  request.execution.dtype = "bf16";
+  request.optimizer = Optimizer::kAdam;
+  request.optimizer_impl = OptimizerImpl::kFused;
+  request.parallel.main_params = MainParams::kFp32;
+  const Forecast f = forecast(request);
+  // Copy and two states in fp32; the buffer of gradients is fp32 too.
+  EXPECT_EQ(f.memory.optimizer_bytes, 4 * 4 * f.parameters);
+  EXPECT_EQ(f.memory.weights_bytes, 2 * f.parameters);
+}
+
+TEST(Parallel, MoreBandwidthIsNeverSlower) {
+  const TemporaryFolder folder;
+  double before = INFINITY;
+  for (const double factor : {0.25, 1.0, 4.0}) {
+    Json file = parse_json(cluster_text("dgx-a100"), "dgx-a100");
+    double& rate = file["network"]["bytes_per_s"]["value"].get_ref<double&>();
+    rate *= factor;
+    const std::string path = (folder.path() / "cluster.json").string();
+    std::ofstream(path) << file.dump();
+    Request request = training(32);
+    request.execution.dp = 8;
+    request.execution.tp = 2;
+    request.execution.pp = 2;
+    request.parallel.cluster = path;
+    const double latency_s = forecast(request).latency_s;
+    EXPECT_LE(latency_s, before);
+    before = latency_s;
+  }
+}
+
+TEST(Parallel, WhatDoesNotFitIsRefusedWithTheNumbers) {
+  const auto with = [](auto set) {
+    Request request = training();
+    set(request);
+    return forecast(request);
+  };
+  EXPECT_ERROR(with([](auto& r) {
+                 r.execution.dp = 4;
+                 r.parallel.cluster = "dgx-a100";
+                 r.parallel.nodes = 1;
+               }),
+               kInput, "= 4 ranks, but 1 nodes");
+  EXPECT_ERROR(with([](auto& r) { r.execution.dp = 3; }), kInput,
+               "`dp` 3 does not divide the batch of 8");
+  EXPECT_ERROR(with([](auto& r) { r.execution.microbatches = 3; }), kInput,
+               "`microbatches` 3 does not divide");
+  EXPECT_ERROR(with([](auto& r) {
+                 r.execution.pp = 40;
+                 r.parallel.cluster = "dgx-a100";
+               }),
+               kInput, "the model has 36 layers");
+  EXPECT_ERROR(with([](auto& r) {
+                 r.execution.pp = 4;
+                 r.parallel.stage_layers = "9,9,9,8";
+               }),
+               kInput, "expected 4 numbers that sum up to the model's 36 layers");
+  EXPECT_ERROR(with([](auto& r) {
+                 r.execution.dp = 2;
+                 r.parallel.slow_ranks = "2:1.5";
+               }),
+               kInput, "rank 2, but there are 2 ranks");
+  EXPECT_ERROR(with([](auto& r) {
+                 r.execution.dp = 2;
+                 r.parallel.ep = 2;
+               }),
+               kUnsupported, "the model has no experts");
+}
+
+TEST(Parallel, UnevenStagesAreHandled) {
+  Request request = training(8);
+  request.execution.pp = 5;
+  request.execution.microbatches = 8;
+  const Forecast f = forecast(request);
+  std::vector<int64_t> layers;
+  for (const StageForecast& s : f.parallel->stages) layers.push_back(s.layers);
+  EXPECT_EQ(layers, (std::vector<int64_t>{7, 8, 7, 7, 7}));
+}
+
+}  // namespace
+}  // namespace tilecast

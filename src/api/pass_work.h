@@ -1,0 +1,23 @@
+#pragma once
+
+#include <utility>
+
+#include "lower/program.h"
+#include "memory/plan.h"
+
+namespace tilecast {
+
+/// What a pass is before devices and times come in. It is the same for all GPUs that run the pass
+/// in the same precision.
+struct PassWork {
+  Graph graph;
+  Program program;  ///< points into the graph
+  MemoryPlan memory;
+
+  PassWork(Graph pass, const CourseOptions& options)
+      : graph(std::move(pass)), program(lower(graph)), memory(plan_memory(graph, options)) {}
+  PassWork(const PassWork&) = delete;
+  PassWork& operator=(const PassWork&) = delete;
+};
+
+}  // namespace tilecast

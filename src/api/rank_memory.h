@@ -1,0 +1,16 @@
+#pragma once
+
+// Memory of one rank of a pipeline stage.
+
+#include <vector>
+
+#include "api/model_part.h"
+
+namespace tilecast {
+
+/// Of the stage with these parts (pointers may repeat). One pass of one micro-batch runs at a time;
+/// what the backward passes of the others need stays in memory.
+MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage,
+                           const PassSetup& setup, const ParallelPlan& plan);
+
+}  // namespace tilecast

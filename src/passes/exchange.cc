@@ -1,0 +1,113 @@
+#include "passes/exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/checked.h"
+#include "ops/op_def.h"
+#include "passes/rewriter.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// Copies a node as it is.
+std::vector<TensorId> keep(GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+  return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
+}
+
+/// The rewriter copies tensors that no node computes in their order: the splits of weights for the
+/// new ids.
+void copy_splits(const Graph& from, Graph& to) {
+  const std::vector<bool> made = made_tensors(from);
+  std::vector<TensorId> now(made.size(), -1);
+  TensorId next = 0;
+  for (size_t id = 0; id < made.size(); ++id) {
+    if (!made[id]) now[id] = next++;
+  }
+  to.splits = from.splits;
+  for (WeightSplit& split : to.splits) split.weight = now[static_cast<size_t>(split.weight)];
+}
+
+/// Keys or values [b, heads, s, size] of all ranks; of causal attention as many as a query sees on
+/// average if it stood at the end.
+TensorId gathered(GraphBuilder& b, TensorId x, const Node& node, int64_t ranks) {
+  const int64_t own = b.graph().tensor(x).shape[2];
+  const TensorId all =
+      b.op("context_all_gather", {x}, node.name + ".all_gather", {{"ranks", ranks}, {"dim", 2}});
+  if (attribute<int64_t>(node, "causal") == 0) return all;
+  // queries · (seen − queries / 2) pairs are half of queries · ranks · queries.
+  const int64_t seen = (checked_multiply(own, ranks) + own) / 2;
+  const std::vector<int64_t> swap = {0, 1, 3, 2};
+  const TensorId columns = b.op("transpose", {all}, "transpose", {{"order", swap}});
+  const TensorId part = b.op("slice_columns", {columns}, node.name + ".seen", {{"columns", seen}});
+  return b.op("transpose", {part}, "transpose", {{"order", swap}});
+}
+
+/// Operators that mix the tokens of a sequence, other than attention.
+constexpr std::array<std::string_view, 4> kMixers = {"latent_attention", "linear_scan", "conv1d",
+                                                     "causal_conv"};
+
+}  // namespace
+
+Graph divide_context(const Graph& modules, int64_t ranks) {
+  if (ranks == 1) return modules;
+  const OpId sdpa = require_op("sdpa");
+  const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+    const std::string_view op = op_def(node.op).name;
+    if (std::find(kMixers.begin(), kMixers.end(), op) != kMixers.end())
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("{}: node '{}': context parallelism divides attention only, not {}; "
+                              "leave `cp` at 1",
+                              modules.name, node.name, op));
+    if (node.op == sdpa) {
+      for (size_t i = 1; i < 3; ++i) inputs[i] = gathered(b, inputs[i], node, ranks);
+    }
+    return keep(b, node, std::move(inputs));
+  };
+  Graph graph = Rewriter(modules, rule).run();
+  copy_splits(modules, graph);
+  return graph;
+}
+
+Graph divide_experts(const Graph& modules, const ExpertForm& form) {
+  if (form.ranks == 1) return modules;
+  const OpId experts = require_op("experts");
+  Graph divided = modules;
+  bool found = false;
+  for (const Node& node : modules.nodes) {
+    if (node.op != experts) continue;
+    found = true;
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+      int64_t& count = divided.tensor(node.inputs[i]).shape[0];
+      if (count % form.ranks != 0)
+        throw Error(ErrorKind::kInput, fmt::format("{}: `ep` {} does not divide the {} experts of "
+                                                   "node '{}'",
+                                                   modules.name, form.ranks, count, node.name));
+      count /= form.ranks;
+    }
+  }
+  if (!found)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: the model has no experts; leave `ep` at 1", modules.name));
+  const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+    if (node.op != experts) return keep(b, node, std::move(inputs));
+    const std::vector<Attribute> exchange = {{"ranks", form.ranks},
+                                             {"top_k", attribute<int64_t>(node, "top_k")}};
+    inputs[0] = b.op("expert_dispatch", {inputs[0]}, node.name + ".dispatch", exchange);
+    Node own = node;
+    own.set_attribute("ranks", form.ranks);
+    own.set_attribute("skew_percent", form.skew_percent);
+    std::vector<TensorId> outputs = keep(b, own, std::move(inputs));
+    outputs[0] = b.op("expert_combine", {outputs[0]}, node.name + ".combine", exchange);
+    return outputs;
+  };
+  Graph graph = Rewriter(divided, rule).run();
+  copy_splits(modules, graph);
+  return graph;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,25 @@
+#pragma once
+
+// Context and expert parallelism: exchanges between ranks inside a layer.
+
+#include "graph/graph.h"
+
+namespace tilecast {
+
+/// Context parallelism of a graph of modules that was built for one rank's part of each sequence:
+/// attention gathers the keys and values of all ranks (Llama 3; the ring of Megatron moves the same
+/// bytes). Ranks hold an early and a late part of the sequence, so that each sees half of the pairs
+/// of causal attention. Throws Error{kUnsupported} for layers that read whole sequences in another
+/// way.
+Graph divide_context(const Graph& modules, int64_t ranks);
+
+/// Expert parallelism: each rank has a part of the experts, and gets the tokens for them from all
+/// ranks. `skew_percent` as in expert_load.h. Throws Error{kUnsupported} if the graph has no
+/// experts that the ranks divide.
+struct ExpertForm {
+  int64_t ranks = 1;
+  int64_t skew_percent = 0;
+};
+Graph divide_experts(const Graph& modules, const ExpertForm& form);
+
+}  // namespace tilecast

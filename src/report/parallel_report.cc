@@ -1,0 +1,86 @@
+#include "report/parallel_report.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace tilecast {
+namespace {
+
+std::string percent(double part, double whole) {
+  return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "";
+}
+
+/// "1 node", "2 nodes"
+std::string counted(int64_t count, const std::string& one, const std::string& more = "") {
+  const std::string word = count == 1 ? one : more.empty() ? one + "s" : more;
+  return fmt::format("{} {}", format_integer(count), word);
+}
+
+}  // namespace
+
+void add_parallel(Lines& lines, const Forecast& f) {
+  const ParallelForecast& p = *f.parallel;
+  lines.add("ranks", format_integer(p.ranks),
+            fmt::format("{} of {}", counted(p.nodes, "node"), p.cluster_name));
+  lines.add("  batch", format_integer(f.batch),
+            fmt::format("{} of {} on each data-parallel rank",
+                        counted(p.microbatches, "micro-batch", "micro-batches"),
+                        format_integer(p.micro_batch_size)));
+  lines.add("  communication", format_seconds(p.communication_s), "mean of the stages");
+  lines.add("    exposed", format_seconds(p.exposed_communication_s),
+            percent(p.exposed_communication_s, f.latency_s));
+  lines.add("  bubble", format_seconds(p.bubble_s), percent(p.bubble_s, f.latency_s));
+}
+
+std::string stages_table(const ParallelForecast& p, const TableStyle& style) {
+  TextTable table;
+  table.header = {"stage",   "layers",  "forward", "backward",
+                  "compute", "exposed", "bubble",  "memory"};
+  table.right = {true, true, true, true, true, true, true, true};
+  constexpr size_t kShown = 8;
+  for (size_t i = 0; i < p.stages.size(); ++i) {
+    if (p.stages.size() > kShown && i == kShown / 2) i = p.stages.size() - kShown / 2;
+    const StageForecast& s = p.stages[i];
+    table.rows.push_back({format_integer(s.stage), format_integer(s.layers),
+                          format_seconds(s.forward_s), format_seconds(s.backward_s),
+                          format_seconds(s.compute_s), format_seconds(s.exposed_communication_s),
+                          format_seconds(s.bubble_s), format_bytes(s.peak_bytes)});
+  }
+  std::string text = format_text_table(table, style);
+  if (p.stages.size() > kShown) text += fmt::format("{} more stages\n", p.stages.size() - kShown);
+  return text;
+}
+
+void add_parallel(Json& object, const Forecast& f) {
+  const ParallelForecast& p = *f.parallel;
+  Json stages = Json::array();
+  for (const StageForecast& s : p.stages)
+    stages.push_back({{"stage", s.stage},
+                      {"layers", s.layers},
+                      {"forward_s", s.forward_s},
+                      {"backward_s", s.backward_s},
+                      {"optimizer_s", s.optimizer_s},
+                      {"compute_s", s.compute_s},
+                      {"communication_s", s.communication_s},
+                      {"exposed_communication_s", s.exposed_communication_s},
+                      {"bubble_s", s.bubble_s},
+                      {"weights_bytes", s.weights_bytes},
+                      {"gradients_bytes", s.gradients_bytes},
+                      {"optimizer_bytes", s.optimizer_bytes},
+                      {"activations_bytes", s.activations_bytes},
+                      {"peak_bytes", s.peak_bytes}});
+  object["cluster"] = p.cluster;
+  object["nodes"] = p.nodes;
+  object["ranks"] = p.ranks;
+  object["micro_batch_size"] = p.micro_batch_size;
+  object["microbatches"] = p.microbatches;
+  object["virtual_stages"] = p.virtual_stages;
+  object["communication_s"] = p.communication_s;
+  object["exposed_communication_s"] = p.exposed_communication_s;
+  object["bubble_s"] = p.bubble_s;
+  object["simulated_ranks"] = p.simulated_ranks;
+  object["stages"] = std::move(stages);
+}
+
+}  // namespace tilecast

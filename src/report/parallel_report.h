@@ -1,0 +1,22 @@
+#pragma once
+
+// A training step over several ranks: what reports of forecasts add for it.
+
+#include <string>
+
+#include "base/json.h"
+#include "report/text_table.h"
+#include "tilecast/forecast.h"
+
+namespace tilecast {
+
+/// Lines of the totals.
+void add_parallel(Lines& lines, const Forecast& forecast);
+
+/// A row for each stage; of many stages, the first and the last ones.
+std::string stages_table(const ParallelForecast& parallel, const TableStyle& style);
+
+/// Adds the keys of a forecast over several ranks.
+void add_parallel(Json& object, const Forecast& forecast);
+
+}  // namespace tilecast

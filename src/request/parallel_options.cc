@@ -1,0 +1,136 @@
+// The options of training on several ranks. Names are those of Megatron-LM where it has them.
+
+#include "request/access.h"
+#include "request/option_tables.h"
+
+namespace tilecast {
+namespace {
+
+/// The degrees of parallelism.
+std::vector<OptionDef> degree_options() {
+  return {
+      {.name = "dp",
+       .access = field<[](auto& r) -> auto& { return r.execution.dp; }>(),
+       .value = "N",
+       .unit = "ranks",
+       .default_value = "1",
+       .help = "data-parallel ranks, which share the batch"},
+      {.name = "tp",
+       .access = field<[](auto& r) -> auto& { return r.execution.tp; }>(),
+       .value = "N",
+       .unit = "ranks",
+       .default_value = "1",
+       .help = "tensor-parallel ranks, which share each layer"},
+      {.name = "pp",
+       .access = field<[](auto& r) -> auto& { return r.execution.pp; }>(),
+       .value = "N",
+       .unit = "ranks",
+       .default_value = "1",
+       .help = "pipeline stages, which share the layers"},
+      {.name = "cp",
+       .access = field<[](auto& r) -> auto& { return r.parallel.cp; }>(),
+       .value = "N",
+       .unit = "ranks",
+       .default_value = "1",
+       .help = "context-parallel ranks, which share each sequence"},
+      {.name = "ep",
+       .access = field<[](auto& r) -> auto& { return r.parallel.ep; }>(),
+       .value = "N",
+       .unit = "ranks",
+       .default_value = "1",
+       .help = "expert-parallel ranks, which share the experts; they are data-parallel ranks too"},
+      {.name = "microbatches",
+       .access = field<[](auto& r) -> auto& { return r.execution.microbatches; }>(),
+       .value = "N",
+       .default_value = "1",
+       .help = "micro-batches of each data-parallel rank, whose gradients are accumulated"},
+      {.name = "micro-batch-size",
+       .access = field<[](auto& r) -> auto& { return r.parallel.micro_batch_size; }>(),
+       .value = "N",
+       .unit = "sequences",
+       .help = "sequences of a micro-batch, instead of their number",
+       .excludes = {"microbatches"}},
+  };
+}
+
+std::vector<OptionDef> layout_options() {
+  return {
+      {.name = "pipeline-schedule",
+       .access = field<[](auto& r) -> auto& { return r.parallel.schedule; }>(),
+       .default_value = "1f1b",
+       .help = "gpipe: all forward passes first; 1f1b: one forward and one backward pass in turn; "
+               "interleaved: that, with several parts of the model on each stage",
+       .choices = choice_names<PipelineSchedule>()},
+      {.name = "num-layers-per-virtual-pipeline-stage",
+       .access = field<[](auto& r) -> auto& { return r.parallel.layers_per_virtual_stage; }>(),
+       .value = "N",
+       .unit = "layers",
+       .help = "of each part of the model, for the interleaved schedule",
+       .needs = "pipeline-schedule=interleaved"},
+      {.name = "pipeline-layers",
+       .access = field<[](auto& r) -> auto& { return r.parallel.stage_layers; }>(),
+       .value = "N,N,…",
+       .help = "layers of each pipeline stage; default: as even as possible, the first and the "
+               "last stage with fewer"},
+      {.name = "sequence-parallel",
+       .access = field<[](auto& r) -> auto& { return r.parallel.sequence_parallel; }>(),
+       .default_value = "off",
+       .help = "tensor-parallel ranks divide norms, dropout and residual sums along the sequence",
+       .choices = {"on", "off"}},
+      {.name = "zero",
+       .access = field<[](auto& r) -> auto& { return r.parallel.zero; }>(),
+       .default_value = "0",
+       .help = "what data-parallel ranks divide: 1: optimizer states (Megatron's "
+               "--use-distributed-optimizer); 2: also gradients; 3: also parameters (FSDP)",
+       .choices = choice_names<Zero>()},
+      {.name = "bucket-cap-mb",
+       .access = field<[](auto& r) -> auto& { return r.parallel.bucket_bytes; }>(),
+       .value = "MIB",
+       .unit = "MiB",
+       .default_value = "25",
+       .help = "gradients are reduced in buckets of this size",
+       .min = 1e-6,
+       .max = 1e9,
+       .per_unit = 1.0 / (1 << 20)},
+      {.name = "overlap-grad-reduce",
+       .access = field<[](auto& r) -> auto& { return r.parallel.overlap_grad_reduce; }>(),
+       .default_value = "on",
+       .help = "on: gradients are reduced during the backward pass; off: after it",
+       .choices = {"on", "off"}},
+      {.name = "main-params-dtype",
+       .access = field<[](auto& r) -> auto& { return r.parallel.main_params; }>(),
+       .default_value = "as-model",
+       .help = "fp32: the optimizer keeps a copy of 16-bit parameters, its states and the "
+               "accumulated gradients in fp32, as Megatron does",
+       .choices = choice_names<MainParams>()},
+      {.name = "slow-ranks",
+       .access = field<[](auto& r) -> auto& { return r.parallel.slow_ranks; }>(),
+       .value = "RANK:FACTOR,…",
+       .help = "ranks that compute slower by a factor: 5:1.2,17:1.5"},
+  };
+}
+
+}  // namespace
+
+std::vector<OptionDef> parallel_options() {
+  std::vector<OptionDef> options = {
+      {.name = "cluster",
+       .access = field<[](auto& r) -> auto& { return r.parallel.cluster; }>(),
+       .value = "CLUSTER",
+       .help = "id or alias ('tilecast clusters'), or a cluster file (.json); default: one node of "
+               "the GPU"},
+      {.name = "nodes",
+       .access = field<[](auto& r) -> auto& { return r.parallel.nodes; }>(),
+       .value = "N",
+       .unit = "nodes",
+       .help = "of the cluster; default: as few as hold all ranks"}};
+  for (const auto& list : {degree_options(), layout_options()})
+    options.insert(options.end(), list.begin(), list.end());
+  for (OptionDef& option : options) {
+    option.kinds = kPasses;
+    if (option.needs.empty()) option.needs = "mode=training";
+  }
+  return options;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,355 @@
+#include "sim/training_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/busy_time.h"
+#include "sim/events.h"
+
+namespace tilecast {
+namespace {
+
+using Op = EventGraph::Op;
+using StreamId = EventGraph::StreamId;
+
+/// What an operation is for: which rank it keeps busy.
+struct Label {
+  const char* what;
+  bool communication;
+  int64_t stage, replica;
+  PipelinePass pass;
+};
+
+class Simulation {
+ public:
+  Simulation(const TrainingStep& step, Folding folding)
+      : step_(step), width_(folding == Folding::kNone ? step.width : 1) {
+    choose_replicas(folding);
+    for (int64_t s = 0; s < step_.pipeline.stages; ++s) {
+      for (size_t r = 0; r < factors_.size(); ++r) {
+        Rank& rank = ranks_.emplace_back();
+        for (int64_t w = 0; w < width_; ++w) {
+          rank.compute.push_back(graph_.add_stream());
+          rank.communication.push_back(graph_.add_stream());
+        }
+        rank.forward_link = graph_.add_stream();
+        rank.backward_link = graph_.add_stream();
+      }
+    }
+  }
+
+  StepTimes run(Events events) {
+    for (int64_t s = 0; s < step_.pipeline.stages; ++s) add_stage(s);
+    connect_stages();
+    finish();
+    const std::vector<EventGraph::Run> runs = graph_.run();
+    StepTimes times;
+    times.simulated_replicas = static_cast<int64_t>(factors_.size());
+    for (const EventGraph::Run& run : runs) times.seconds = std::max(times.seconds, run.end_s);
+    account(runs, times);
+    if (events == Events::kAll) describe(runs, times);
+    return times;
+  }
+
+ private:
+  struct Rank {
+    std::vector<StreamId> compute, communication;  ///< of each rank of the width
+    StreamId forward_link = -1, backward_link = -1;
+    std::vector<Op> last_backward;  ///< by part of the stage
+    Op last = -1;                   ///< operation of the compute stream
+    double inner_communication_s = 0;
+  };
+  /// First and last operation of a pass, and the operation that sends its result.
+  struct Passed {
+    Op first = -1, last = -1, sent = -1;
+  };
+  using Key = std::tuple<bool, int64_t, int64_t, size_t>;  // backward, part, micro-batch, replica
+
+  Rank& rank(int64_t stage, size_t replica) {
+    return ranks_[static_cast<size_t>(stage) * factors_.size() + replica];
+  }
+  const StageLoad& load(int64_t stage) const { return step_.stages[static_cast<size_t>(stage)]; }
+
+  /// A replica computes at the pace of its slowest rank, stage by stage. Equal replicas are one.
+  void choose_replicas(Folding folding) {
+    for (int64_t r = 0; r < step_.replicas; ++r) {
+      std::vector<double> factors;
+      for (int64_t s = 0; s < step_.pipeline.stages; ++s) {
+        double most = step_.slow.empty() ? 1 : 0;
+        for (int64_t w = 0; w < step_.width && !step_.slow.empty(); ++w)
+          most = std::max(
+              most, step_.slow[static_cast<size_t>((s * step_.replicas + r) * step_.width + w)]);
+        factors.push_back(most);
+      }
+      const bool known = std::find(factors_.begin(), factors_.end(), factors) != factors_.end();
+      if (known && folding == Folding::kSymmetric) continue;
+      factors_.push_back(std::move(factors));
+      replica_.push_back(r);
+      if (step_.slow.empty() && folding == Folding::kSymmetric) return;
+    }
+  }
+
+  Op add(std::span<const StreamId> streams, double seconds, const Label& label) {
+    labels_.push_back(label);
+    return graph_.add(streams, seconds);
+  }
+
+  double factor(int64_t stage, size_t replica) const {
+    return factors_[replica][static_cast<size_t>(stage)];
+  }
+
+  /// A collective of all replicas of a stage, for each rank of the width. `ready` adds what it
+  /// waits for in each replica.
+  template <typename Ready>
+  Op collective(int64_t stage, double seconds, const char* what, const PipelinePass& pass,
+                const Ready& ready) {
+    Op op = -1;
+    for (int64_t w = 0; w < width_; ++w) {
+      std::vector<StreamId> streams;
+      for (size_t r = 0; r < factors_.size(); ++r)
+        streams.push_back(rank(stage, r).communication[static_cast<size_t>(w)]);
+      op = add(streams, seconds, {what, true, stage, -1, pass});
+      for (size_t r = 0; r < factors_.size(); ++r) ready(op, r);
+    }
+    return op;
+  }
+
+  void add_stage(int64_t stage) {
+    const std::vector<PipelinePass> order = pipeline_order(step_.pipeline, stage);
+    for (size_t r = 0; r < factors_.size(); ++r)
+      rank(stage, r).last_backward.assign(load(stage).parts.size(), -1);
+    for (const PipelinePass& pass : order) {
+      const PartLoad& part = load(stage).parts[static_cast<size_t>(pass.chunk)];
+      const bool last = pass.backward && pass.microbatch + 1 == step_.pipeline.microbatches;
+      if (part.units.empty()) {
+        add_pass(stage, pass, part, last);
+      } else {
+        add_gathered_pass(stage, pass, part);
+      }
+      if (last) reduce_buckets(stage, pass, part);
+      send(stage, pass, part);
+    }
+  }
+
+  void note_compute(int64_t stage, size_t r, const PipelinePass& pass, const PartLoad& part,
+                    Op first, Op last) {
+    Rank& at = rank(stage, r);
+    at.last = last;
+    at.inner_communication_s +=
+        pass.backward ? part.backward_communication_s : part.forward_communication_s;
+    if (pass.backward) at.last_backward[static_cast<size_t>(pass.chunk)] = first;
+    passed_[key(pass, stage, r)] = {first, last, -1};
+  }
+
+  void add_pass(int64_t stage, const PipelinePass& pass, const PartLoad& part, bool last) {
+    const double seconds = last            ? part.last_backward_s
+                           : pass.backward ? part.backward_s
+                                           : part.forward_s;
+    for (size_t r = 0; r < factors_.size(); ++r) {
+      const Op op = add(
+          rank(stage, r).compute, seconds * factor(stage, r),
+          {pass.backward ? "backward" : "forward", false, stage, static_cast<int64_t>(r), pass});
+      note_compute(stage, r, pass, part, op, op);
+    }
+  }
+
+  /// Each unit's parameters are gathered while the unit before computes; at most two units are
+  /// gathered ahead (PyTorch FSDP, limit_all_gathers).
+  void add_gathered_pass(int64_t stage, const PipelinePass& pass, const PartLoad& part) {
+    const size_t units = part.units.size(), replicas = factors_.size();
+    std::vector<std::vector<Op>> gathers(units), computed(units, std::vector<Op>(replicas, -1));
+    const auto unit_at = [&](size_t i) -> const GatheredUnit& {
+      return part.units[pass.backward ? units - 1 - i : i];
+    };
+    const auto gather = [&](size_t i) {
+      const size_t first = graph_.op_count();
+      collective(stage, unit_at(i).gather_s, "gather parameters", pass, [&](Op op, size_t r) {
+        const Op before = i >= 2 ? computed[i - 2][r] : rank(stage, r).last;
+        if (before >= 0) graph_.after(op, before);
+      });
+      for (size_t op = first; op < graph_.op_count(); ++op)
+        gathers[i].push_back(static_cast<Op>(op));
+    };
+    gather(0);
+    for (size_t i = 0; i < units; ++i) {
+      if (i + 1 < units) gather(i + 1);
+      const GatheredUnit& unit = unit_at(i);
+      for (size_t r = 0; r < replicas; ++r) {
+        const double seconds = pass.backward ? unit.backward_s : unit.forward_s;
+        computed[i][r] = add(
+            rank(stage, r).compute, seconds * factor(stage, r),
+            {pass.backward ? "backward" : "forward", false, stage, static_cast<int64_t>(r), pass});
+        for (const Op op : gathers[i]) graph_.after(computed[i][r], op);
+      }
+      if (pass.backward && unit.reduce_s > 0)
+        collective(stage, unit.reduce_s, "reduce gradients", pass,
+                   [&](Op op, size_t r) { graph_.after(op, computed[i][r]); });
+    }
+    for (size_t r = 0; r < replicas; ++r)
+      note_compute(stage, r, pass, part, computed.front()[r], computed.back()[r]);
+  }
+
+  void reduce_buckets(int64_t stage, const PipelinePass& pass, const PartLoad& part) {
+    for (const GradientBucket& bucket : part.buckets) {
+      collective(stage, bucket.reduce_s, "reduce gradients", pass, [&](Op op, size_t r) {
+        const Op backward = rank(stage, r).last_backward[static_cast<size_t>(pass.chunk)];
+        graph_.after_start(op, backward, bucket.ready_s * factor(stage, r));
+      });
+    }
+  }
+
+  /// Part number of the whole model.
+  int64_t part_number(int64_t stage, int64_t chunk) const {
+    return chunk * step_.pipeline.stages + stage;
+  }
+  Key key(const PipelinePass& pass, int64_t stage, size_t r) const {
+    return {pass.backward, part_number(stage, pass.chunk), pass.microbatch, r};
+  }
+
+  void send(int64_t stage, const PipelinePass& pass, const PartLoad& part) {
+    const int64_t stages = step_.pipeline.stages;
+    const int64_t number = part_number(stage, pass.chunk);
+    const int64_t to = pass.backward ? number - 1 : number + 1;
+    if (to < 0 || to >= stages * step_.pipeline.chunks || stages == 1) return;
+    const double seconds = pass.backward ? part.send_backward_s : part.send_forward_s;
+    for (size_t r = 0; r < factors_.size(); ++r) {
+      const StreamId link =
+          pass.backward ? rank(stage, r).backward_link : rank(stage, r).forward_link;
+      // The receiver waits for it, so it counts there.
+      const Op op =
+          add({&link, 1}, seconds, {"receive", true, to % stages, static_cast<int64_t>(r), pass});
+      Passed& passed = passed_[key(pass, stage, r)];
+      graph_.after(op, passed.last);
+      passed.sent = op;
+    }
+  }
+
+  /// A pass waits for what the parts before and after it send.
+  void connect_stages() {
+    const int64_t last = step_.pipeline.stages * step_.pipeline.chunks - 1;
+    for (const auto& [key, passed] : passed_) {
+      auto [backward, number, microbatch, r] = key;
+      const int64_t from = backward ? number + 1 : number - 1;
+      if (from < 0) continue;
+      // The last part's backward pass follows its own forward pass, on the same stream.
+      if (backward && number == last) continue;
+      const Passed& before = passed_.at({backward, from, microbatch, r});
+      graph_.after(passed.first, before.sent >= 0 ? before.sent : before.last);
+    }
+  }
+
+  void finish() {
+    const int64_t stages = step_.pipeline.stages;
+    for (int64_t s = 0; s < stages; ++s) {
+      if (load(s).reduce_rest_s > 0)
+        collective(s, load(s).reduce_rest_s, "reduce gradients", {},
+                   [&](Op op, size_t r) { graph_.after(op, rank(s, r).last); });
+    }
+    if (step_.share_embeddings_s > 0) share_embeddings();
+    for (int64_t s = 0; s < stages; ++s) update(s);
+  }
+
+  void share_embeddings() {
+    const int64_t last = step_.pipeline.stages - 1;
+    for (size_t r = 0; r < factors_.size(); ++r) {
+      for (int64_t w = 0; w < width_; ++w) {
+        const auto at = static_cast<size_t>(w);
+        const StreamId both[] = {rank(0, r).communication[at], rank(last, r).communication[at]};
+        const Op op = add(both, step_.share_embeddings_s,
+                          {"reduce embeddings", true, 0, static_cast<int64_t>(r), {}});
+        graph_.after(op, rank(0, r).last);
+        graph_.after(op, rank(last, r).last);
+      }
+    }
+  }
+
+  /// The optimizer waits for all gradients: it follows what is on the communication stream.
+  void update(int64_t stage) {
+    const StageLoad& stage_load = load(stage);
+    for (size_t r = 0; r < factors_.size(); ++r) {
+      if (stage_load.optimizer_s == 0) continue;
+      Rank& at = rank(stage, r);
+      std::vector<StreamId> streams = at.compute;
+      streams.insert(streams.end(), at.communication.begin(), at.communication.end());
+      at.last = add(streams, stage_load.optimizer_s * factor(stage, r),
+                    {"optimizer", false, stage, static_cast<int64_t>(r), {}});
+    }
+    if (stage_load.gather_parameters_s > 0)
+      collective(stage, stage_load.gather_parameters_s, "gather parameters", {},
+                 [&](Op op, size_t r) { graph_.after(op, rank(stage, r).last); });
+  }
+
+  /// The replica whose stages are slowest in sum.
+  size_t slowest() const {
+    size_t most = 0;
+    const auto sum = [&](size_t r) {
+      double total = 0;
+      for (const double f : factors_[r]) total += f;
+      return total;
+    };
+    for (size_t r = 1; r < factors_.size(); ++r) {
+      if (sum(r) > sum(most)) most = r;
+    }
+    return most;
+  }
+
+  void account(const std::vector<EventGraph::Run>& runs, StepTimes& times) {
+    const auto replica = static_cast<int64_t>(slowest());
+    const auto stages = static_cast<size_t>(step_.pipeline.stages);
+    std::vector<BusyTime> computing(stages), communicating(stages);
+    std::vector<double> communication_s(stages, 0);
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const Label& label = labels_[i];
+      if (label.replica >= 0 && label.replica != replica) continue;
+      const auto s = static_cast<size_t>(label.stage);
+      (label.communication ? communicating : computing)[s].add(runs[i].start_s, runs[i].end_s);
+      if (label.communication) communication_s[s] += runs[i].end_s - runs[i].start_s;
+    }
+    for (size_t s = 0; s < stages; ++s) {
+      const double inner = rank(static_cast<int64_t>(s), slowest()).inner_communication_s;
+      // Collectives of the width run once for each of its ranks, at the same time.
+      StageTimes stage{.compute_s = computing[s].seconds() - inner,
+                       .communication_s = inner + communication_s[s] / static_cast<double>(width_)};
+      stage.exposed_communication_s = inner + communicating[s].seconds_outside(computing[s]);
+      // Sums of many times: what is less than a millionth of a millionth is rounding.
+      const double rest = times.seconds - stage.compute_s - stage.exposed_communication_s;
+      stage.bubble_s = rest > 1e-12 * times.seconds ? rest : 0;
+      times.stages.push_back(stage);
+    }
+  }
+
+  void describe(const std::vector<EventGraph::Run>& runs, StepTimes& times) const {
+    std::vector<bool> critical(runs.size(), false);
+    for (const Op op : EventGraph::critical_path(runs)) critical[static_cast<size_t>(op)] = true;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const Label& label = labels_[i];
+      const auto replica = static_cast<size_t>(std::max<int64_t>(0, label.replica));
+      times.events.push_back({.name = fmt::format("{} {}", label.what, label.pass.microbatch),
+                              .communication = label.communication,
+                              .stage = label.stage,
+                              .replica = replica_[replica],
+                              .start_s = runs[i].start_s,
+                              .duration_s = runs[i].end_s - runs[i].start_s,
+                              .critical = critical[i]});
+    }
+  }
+
+  const TrainingStep& step_;
+  int64_t width_;
+  EventGraph graph_;
+  std::vector<std::vector<double>> factors_;  ///< by simulated replica and stage
+  std::vector<int64_t> replica_;              ///< number of each simulated replica
+  std::vector<Rank> ranks_;                   ///< by stage and simulated replica
+  std::map<Key, Passed> passed_;
+  std::vector<Label> labels_;  ///< by operation
+};
+
+}  // namespace
+
+StepTimes simulate_step(const TrainingStep& step, Folding folding, Events events) {
+  return Simulation(step, folding).run(events);
+}
+
+}  // namespace tilecast

@@ -1,0 +1,91 @@
+#pragma once
+
+// One step of parallel training, simulated over the compute and communication streams of the ranks.
+// Passes of a micro-batch through a part of a stage are single operations: the collectives of
+// tensor and context parallelism stand inside them, in order. Gradients, parameters and activations
+// between stages are operations of their own.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/pipeline_schedule.h"
+
+namespace tilecast {
+
+/// Gradients that are reduced together.
+struct GradientBucket {
+  double ready_s = 0;   ///< from the start of the backward pass of the last micro-batch
+  double reduce_s = 0;  ///< the collective
+};
+
+/// A part of the model whose parameters are gathered before each pass through it (FSDP).
+struct GatheredUnit {
+  double forward_s = 0, backward_s = 0;
+  double gather_s = 0;  ///< before each of the two
+  double reduce_s = 0;  ///< of the gradients, after the backward pass
+};
+
+/// A part of a stage and what communication it causes.
+struct PartLoad {
+  double forward_s = 0, backward_s = 0;
+  double last_backward_s = 0;  ///< of the last micro-batch, which prepares the reductions
+  /// Collectives inside of them.
+  double forward_communication_s = 0, backward_communication_s = 0;
+  double send_forward_s = 0;            ///< activations to the next part of the model
+  double send_backward_s = 0;           ///< gradients to the part before
+  std::vector<GradientBucket> buckets;  ///< in order of readiness
+  std::vector<GatheredUnit> units;      ///< empty: the parameters are there
+};
+
+struct StageLoad {
+  std::vector<PartLoad> parts;
+  double reduce_rest_s = 0;  ///< gradients that are reduced after all backward passes
+  double optimizer_s = 0;
+  double gather_parameters_s = 0;  ///< after the optimizer (ZeRO 1 and 2)
+};
+
+/// Stages × data-parallel replicas × ranks of one stage of one replica.
+struct TrainingStep {
+  PipelineShape pipeline;
+  std::vector<StageLoad> stages;
+  double share_embeddings_s = 0;  ///< gradients of tied embeddings, first and last stage
+  int64_t replicas = 1;
+  int64_t width = 1;  ///< ranks that work on one stage together: tensor and context parallelism
+  /// How much longer each rank computes, by (stage · replicas + replica) · width + rank; empty: 1.
+  std::vector<double> slow;
+};
+
+/// Whether equal replicas, and the ranks that work on one stage, are simulated once.
+enum class Folding : uint8_t { kSymmetric, kNone };
+
+/// Times of one rank: compute + exposed communication + bubble = the step.
+struct StageTimes {
+  double compute_s = 0;
+  double communication_s = 0;          ///< all, hidden or not
+  double exposed_communication_s = 0;  ///< while nothing is computed
+  double bubble_s = 0;                 ///< waiting for other stages, without communication
+};
+
+/// One operation, for traces.
+struct StepEvent {
+  std::string name;
+  bool communication = false;
+  int64_t stage = 0;
+  int64_t replica = 0;
+  double start_s = 0, duration_s = 0;
+  bool critical = false;
+};
+
+struct StepTimes {
+  double seconds = 0;
+  std::vector<StageTimes> stages;  ///< of the slowest replica
+  int64_t simulated_replicas = 0;
+  std::vector<StepEvent> events;  ///< if asked for
+};
+
+enum class Events : uint8_t { kNone, kAll };
+
+StepTimes simulate_step(const TrainingStep& step, Folding folding, Events events = Events::kNone);
+
+}  // namespace tilecast

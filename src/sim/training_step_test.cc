@@ -1,0 +1,155 @@
+#include "sim/training_step.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/rng.h"
+
+namespace tilecast {
+namespace {
+
+constexpr double kForward = 1.0, kBackward = 2.0;
+
+TrainingStep pipeline_of(PipelineSchedule schedule, int64_t stages, int64_t microbatches,
+                         int64_t chunks = 1) {
+  TrainingStep step;
+  step.pipeline = {schedule, stages, chunks, microbatches};
+  const auto c = static_cast<double>(chunks);
+  for (int64_t s = 0; s < stages; ++s) {
+    StageLoad& stage = step.stages.emplace_back();
+    for (int64_t i = 0; i < chunks; ++i)
+      stage.parts.push_back({.forward_s = kForward / c,
+                             .backward_s = kBackward / c,
+                             .last_backward_s = kBackward / c});
+  }
+  return step;
+}
+
+TEST(TrainingStepTest, BubbleOnIdealLinksIsThatOfTheLiterature) {
+  for (const int64_t stages : {1, 2, 4, 8}) {
+    for (const int64_t m : {1, 4, 8, 32}) {
+      for (const PipelineSchedule schedule : {PipelineSchedule::kGPipe, PipelineSchedule::k1F1B}) {
+        const TrainingStep step = pipeline_of(schedule, stages, m);
+        const StepTimes times = simulate_step(step, Folding::kSymmetric);
+        const double ideal = static_cast<double>(m) * (kForward + kBackward);
+        EXPECT_NEAR(times.seconds, ideal + static_cast<double>(stages - 1) * 3, 1e-9);
+        const double bubble = static_cast<double>(stages - 1) / static_cast<double>(m + stages - 1);
+        for (const StageTimes& stage : times.stages)
+          EXPECT_NEAR(stage.bubble_s / times.seconds, bubble, 1e-9);
+      }
+    }
+  }
+}
+
+TEST(TrainingStepTest, InterleavingDividesTheBubbleByTheParts) {
+  for (const int64_t chunks : {2, 4}) {
+    const StepTimes times = simulate_step(pipeline_of(PipelineSchedule::kInterleaved, 4, 8, chunks),
+                                          Folding::kSymmetric);
+    EXPECT_NEAR(times.seconds, 8 * 3 + 3 * 3.0 / static_cast<double>(chunks), 1e-9);
+  }
+}
+
+TEST(TrainingStepTest, EverySchedulePassesEachMicroBatchOnceInBothDirections) {
+  for (const PipelineShape& shape : {PipelineShape{PipelineSchedule::kGPipe, 3, 1, 5},
+                                     PipelineShape{PipelineSchedule::k1F1B, 4, 1, 2},
+                                     PipelineShape{PipelineSchedule::kInterleaved, 4, 3, 8}}) {
+    for (int64_t stage = 0; stage < shape.stages; ++stage) {
+      std::vector<PipelinePass> order = pipeline_order(shape, stage);
+      EXPECT_EQ(static_cast<int64_t>(order.size()), 2 * shape.chunks * shape.microbatches);
+      for (const PipelinePass& pass : order)
+        EXPECT_EQ(std::count(order.begin(), order.end(), pass), 1);
+    }
+  }
+}
+
+TEST(TrainingStepTest, MicroBatchesInFlightAreThoseOfTheSchedule) {
+  EXPECT_EQ(most_in_flight({PipelineSchedule::kGPipe, 4, 1, 8}, 0), std::vector<int64_t>{8});
+  EXPECT_EQ(most_in_flight({PipelineSchedule::k1F1B, 4, 1, 8}, 0), std::vector<int64_t>{4});
+  EXPECT_EQ(most_in_flight({PipelineSchedule::k1F1B, 4, 1, 8}, 3), std::vector<int64_t>{1});
+}
+
+/// A random step with everything that communicates.
+TrainingStep random_step(Rng& rng, int64_t replicas, int64_t width) {
+  const bool interleaved = rng.below(2) == 0;
+  const auto stages = static_cast<int64_t>(interleaved ? 2 + rng.below(3) : 1 + rng.below(4));
+  TrainingStep step = pipeline_of(
+      interleaved ? PipelineSchedule::kInterleaved
+                  : (rng.below(2) == 0 ? PipelineSchedule::kGPipe : PipelineSchedule::k1F1B),
+      stages, stages * static_cast<int64_t>(1 + rng.below(3)), interleaved ? 2 : 1);
+  step.replicas = replicas;
+  step.width = width;
+  for (StageLoad& stage : step.stages) {
+    for (PartLoad& part : stage.parts) {
+      part.forward_s = rng.uniform();
+      part.backward_s = 2 * rng.uniform();
+      part.last_backward_s = part.backward_s * 1.1;
+      part.send_forward_s = 0.1 * rng.uniform();
+      part.send_backward_s = 0.1 * rng.uniform();
+      part.buckets = {{0.3 * part.backward_s, 0.2}, {part.last_backward_s, 0.1}};
+      if (rng.below(3) == 0)
+        part.units = {{0.2, 0.3, 0.1, 0.1}, {0.3, 0.5, 0.05, 0.1}, {0.1, 0.1, 0.3, 0.2}};
+    }
+    stage.reduce_rest_s = 0.05;
+    stage.optimizer_s = 0.2;
+    stage.gather_parameters_s = 0.1;
+  }
+  if (stages > 1) step.share_embeddings_s = 0.07;
+  return step;
+}
+
+TEST(TrainingStepTest, FoldingChangesNothingAtSixtyFourRanks) {
+  Rng rng(5);
+  for (int trial = 0; trial < 40; ++trial) {
+    TrainingStep step = random_step(rng, 4, 4);
+    const auto ranks = static_cast<size_t>(step.pipeline.stages * step.replicas * step.width);
+    if (trial % 2 == 1) {  // some ranks are slower
+      step.slow.assign(ranks, 1);
+      for (int i = 0; i < 3; ++i) step.slow[rng.below(ranks)] = 1 + rng.uniform();
+    }
+    const StepTimes folded = simulate_step(step, Folding::kSymmetric);
+    const StepTimes all = simulate_step(step, Folding::kNone);
+    EXPECT_DOUBLE_EQ(folded.seconds, all.seconds);
+    EXPECT_EQ(all.simulated_replicas, 4);
+    for (size_t s = 0; s < folded.stages.size(); ++s) {
+      EXPECT_NEAR(folded.stages[s].exposed_communication_s, all.stages[s].exposed_communication_s,
+                  1e-9);
+      EXPECT_NEAR(folded.stages[s].bubble_s, all.stages[s].bubble_s, 1e-9);
+    }
+  }
+}
+
+TEST(TrainingStepTest, ComputeExposedCommunicationAndBubbleSumUpToTheStep) {
+  Rng rng(17);
+  for (int trial = 0; trial < 50; ++trial) {
+    const TrainingStep step = random_step(rng, 2, 1);
+    const StepTimes times = simulate_step(step, Folding::kSymmetric);
+    for (const StageTimes& s : times.stages) {
+      EXPECT_NEAR(s.compute_s + s.exposed_communication_s + s.bubble_s, times.seconds, 1e-9);
+      EXPECT_LE(s.exposed_communication_s, s.communication_s + 1e-9);
+    }
+  }
+}
+
+TEST(TrainingStepTest, ASlowRankSlowsItsReplicaAndAllThatWaitForIt) {
+  TrainingStep step = pipeline_of(PipelineSchedule::k1F1B, 2, 4);
+  step.replicas = 8;
+  for (StageLoad& stage : step.stages) stage.parts[0].buckets = {{kBackward, 0.1}};
+  const double even = simulate_step(step, Folding::kSymmetric).seconds;
+  step.slow.assign(16, 1);
+  step.slow[3] = 1.5;
+  const StepTimes uneven = simulate_step(step, Folding::kSymmetric);
+  EXPECT_EQ(uneven.simulated_replicas, 2);
+  EXPECT_GT(uneven.seconds, 1.2 * even);
+}
+
+TEST(TrainingStepTest, OneBucketOnAnInfiniteLinkIsOneGpu) {
+  TrainingStep step = pipeline_of(PipelineSchedule::k1F1B, 1, 1);
+  const double alone = simulate_step(step, Folding::kSymmetric).seconds;
+  step.replicas = 64;
+  step.stages[0].parts[0].buckets = {{kBackward, 0}};
+  EXPECT_EQ(simulate_step(step, Folding::kSymmetric).seconds, alone);
+}
+
+}  // namespace
+}  // namespace tilecast
