@@ -37,8 +37,13 @@ GpuRef gpu_of(const py::object& source) {
 
 py::object forecast(const SharedForecaster& forecaster, const py::object& model,
                     const py::object& gpu, const py::object& inputs, const py::kwargs& keywords) {
-  Asked asked{.forecaster = forecaster, .gpu = gpu_of(gpu)};
-  asked.request = make_request(given_options(keywords, "forecast"));
+  Request request = make_request(given_options(keywords, "forecast"));
+  const std::string& cluster = request.parallel.cluster;
+  Asked asked{.forecaster = forecaster,
+              .gpu = cluster.empty() ? gpu_of(gpu)
+                     : gpu.is_none() ? load_gpu_or_cluster("", cluster)
+                                     : load_gpu_or_cluster(gpu_of(gpu).id(), cluster)};
+  asked.request = std::move(request);
   asked.model = model_of(model, inputs, keywords);
   if (asked.request.kind == RequestKind::kPass) {
     Forecast result;

@@ -1,6 +1,8 @@
 // Handles of models and devices in the façade. Bundled files cannot change, so each is read once;
 // other files are read each time.
 
+#include <fmt/format.h>
+
 #include <map>
 #include <mutex>
 
@@ -70,6 +72,16 @@ GpuRef load_gpu_ref(const std::string& name_or_path) {
 
 GpuRef load_cluster_gpu_ref(const std::string& cluster) {
   return ref_of(find_cluster(cluster).device);
+}
+
+GpuRef load_gpu_or_cluster(const std::string& gpu, const std::string& cluster) {
+  if (cluster.empty() && gpu.empty()) throw OptionError("`gpu` is missing");
+  if (cluster.empty()) return load_gpu_ref(gpu);
+  GpuRef own = load_cluster_gpu_ref(cluster);
+  if (!gpu.empty() && load_gpu_ref(gpu).id() != own.id())
+    throw OptionError(fmt::format("`gpu` {}: the GPUs of `cluster` {} are {}; omit `gpu`",
+                                  printable(gpu), printable(cluster), own.id()));
+  return own;
 }
 
 GpuRef gpu_from_text(const std::string& text, const std::string& name) {

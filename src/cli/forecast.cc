@@ -90,12 +90,11 @@ GpuRef gpu_of(const Given& given) {
   const std::string cluster = text_of(given, "cluster"), gpu = text_of(given, "gpu");
   if (cluster.empty() && gpu.empty())
     throw UsageError("forecast: --gpu is required; see 'tilecast forecast --help'");
-  if (cluster.empty()) return load_gpu_ref(gpu);
-  GpuRef own = load_cluster_gpu_ref(cluster);
-  if (!gpu.empty() && load_gpu_ref(gpu).id() != own.id())
-    throw UsageError(fmt::format("--gpu {}: the GPUs of --cluster {} are {}; omit --gpu",
-                                 printable(gpu), printable(cluster), own.id()));
-  return own;
+  try {
+    return load_gpu_or_cluster(gpu, cluster);
+  } catch (const OptionError& error) {
+    throw UsageError(options_as_flags(error.what()));
+  }
 }
 
 /// Options of forecasts on accelerators, which GPUs do not have.

@@ -69,8 +69,8 @@ class Table {
     ForecastTotals failed;
     try {
       const ModelRef& model = value_of(models_, model_, row, "model");
-      const GpuRef& gpu = value_of(gpus_, gpu_, row, "gpu");
       const Request request = make_request(options_of(row));
+      const GpuRef gpu = gpu_of(row, request);
       if (request.kind == RequestKind::kPass)
         return totals_of(forecast_pass(forecaster_, model, gpu, request, LargestBatch::kLeaveOut));
       return totals_of(forecast_llm(forecaster_, model, gpu, request));
@@ -101,6 +101,15 @@ class Table {
     const Loaded<T>& entry = loaded[static_cast<size_t>(column->codes[row])];
     if (!entry.value) throw Error(ErrorKind::kInput, entry.error);
     return *entry.value;
+  }
+
+  /// The row's GPU, or that of its cluster.
+  GpuRef gpu_of(size_t row, const Request& request) const {
+    const std::string& cluster = request.parallel.cluster;
+    const bool given = gpu_ != nullptr && gpu_->codes[row] != OptionColumn::kNotGiven;
+    if (cluster.empty()) return value_of(gpus_, gpu_, row, "gpu");
+    return load_gpu_or_cluster(given ? gpu_->words[static_cast<size_t>(gpu_->codes[row])] : "",
+                               cluster);
   }
 
   std::vector<GivenOption> options_of(size_t row) const {
