@@ -25,7 +25,10 @@ double requests_of(const Memory& memory, const Block& block) {
 Service off_chip(const Memory& memory, const Memory* backing, const Block& block, bool write) {
   const double requests = requests_of(memory, block);
   const double part = std::min(block.row_bytes, memory.request_bytes);
-  const double beats = std::ceil(part / memory.width_bytes);
+  // A port wider than a request serves several in a cycle.
+  const double beats = memory.width_bytes > memory.request_bytes
+                           ? memory.request_bytes / memory.width_bytes
+                           : std::ceil(part / memory.width_bytes);
   const double own = write ? memory.write_latency : memory.read_latency;
   Service service;
   service.latency = own;

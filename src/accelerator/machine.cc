@@ -37,6 +37,7 @@ class Edges {
     std::vector<int> found;
     if (!draft.json.has(key)) return found;
     for (const std::string& text : draft.json.strings(key)) {
+      if (text.ends_with("[*]") && add_all(text.substr(0, text.size() - 3), found)) continue;
       const int target = find(resolve(draft, text));
       if (target >= 0) found.push_back(target);
       if (target < 0 && !is_base(text.substr(0, text.find('['))))
@@ -47,6 +48,13 @@ class Edges {
   }
 
  private:
+  /// All repetitions of an object: "lane[*]". False if there is none.
+  bool add_all(const std::string& base, std::vector<int>& found) const {
+    const size_t before = found.size();
+    for (size_t i = 0; i < drafts_.size(); ++i)
+      if (drafts_[i].base == base) found.push_back(static_cast<int>(i));
+    return found.size() > before;
+  }
   std::string resolve(const Draft& draft, const std::string& text) const {
     const size_t open = text.find('[');
     if (open == std::string::npos) return text;
