@@ -234,7 +234,8 @@ def bad_onnx(checker, rng, count):
     """ONNX files with bytes that are cut, changed or repeated; a file whose weights are elsewhere and huge."""
     seeds = os.path.join(HERE, "fuzz", "onnx")
     for number in range(count):
-        with open(os.path.join(seeds, rng.choice(sorted(os.listdir(seeds)))), "rb") as file:
+        seed = rng.choice(sorted(os.listdir(seeds)))
+        with open(os.path.join(seeds, seed), "rb") as file:
             content = bytearray(file.read())
         for _ in range(rng.choice((1, 1, 2, 8))):
             at = rng.randrange(len(content))
@@ -247,7 +248,8 @@ def bad_onnx(checker, rng, count):
                 content[at] = rng.choice((0, 1, 0x7f, 0x80, 0xff, content[at] ^ 1, rng.randrange(256)))
         with open(os.path.join(checker.folder, "model.onnx"), "wb") as file:
             file.write(content)
-        arguments = ["forecast", "model.onnx", "--gpu", "T4", "--format", "json", "--dim", "seq=4"]
+        arguments = ["forecast", "model.onnx", "--gpu", "T4", "--format", "json"]
+        arguments += {"attention.onnx": ["--dim", "seq=4"], "function.onnx": ["--dim", "n=4"]}.get(seed, [])
         if rng.random() < 0.5:
             arguments.append("--skip-unsupported")
         if rng.random() < 0.3:
