@@ -18,8 +18,8 @@
 // and `weight w: fp32[4] frozen` has no gradient.
 // Attributes follow the inputs in braces; the operator table declares their types: `v = view(x)
 // {shape=[4, 64, 2]}`, `c = cast(x) {dtype=bf16}`, `{scheme=fp8_block}`. Operators with several
-// outputs name them all: `a, b = split(x) {parts=2}`. `y = relu(x) into x` writes y to the memory of
-// x. The quoted text is the node's name.
+// outputs name them all: `a, b = split(x) {parts=2}`. `y = relu(x) into x` writes y to the memory
+// of x. The quoted text is the node's name.
 //
 // A graph may contain its own backward pass, as PyTorch runs it:
 //
@@ -44,8 +44,8 @@ namespace tilecast {
 /// Parses and checks a graph. Throws Error{kInput} with line number.
 Graph parse_graph(std::string_view text, const std::string& where);
 
-/// The notation of a graph without optimizer step; parse_graph(format_graph(g)) gives an equal graph
-/// up to the names of tensors.
+/// The notation of a graph without optimizer step; parse_graph(format_graph(g)) gives an equal
+/// graph up to the names of tensors.
 std::string format_graph(const Graph& graph);
 
 }  // namespace tilecast
