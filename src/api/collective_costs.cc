@@ -7,24 +7,23 @@
 #include "base/check.h"
 #include "base/checked.h"
 #include "ops/op_def.h"
+#include "predict/collective.h"
 
 namespace tilecast {
 namespace {
 
-/// Which collective an operator is, and between which ranks.
+/// Between which ranks an operator communicates.
 struct Use {
   std::string_view op;
-  CollectiveKind kind;
   CommGroup (ParallelPlan::*group)() const;
 };
-constexpr Use kUses[] = {
-    {"all_reduce", CollectiveKind::kAllReduce, &ParallelPlan::tensor_group},
-    {"all_gather", CollectiveKind::kAllGather, &ParallelPlan::tensor_group},
-    {"reduce_scatter", CollectiveKind::kReduceScatter, &ParallelPlan::tensor_group},
-    {"context_all_gather", CollectiveKind::kAllGather, &ParallelPlan::context_group},
-    {"context_reduce_scatter", CollectiveKind::kReduceScatter, &ParallelPlan::context_group},
-    {"expert_dispatch", CollectiveKind::kExpertDispatch, &ParallelPlan::expert_group},
-    {"expert_combine", CollectiveKind::kExpertCombine, &ParallelPlan::expert_group}};
+constexpr Use kUses[] = {{"all_reduce", &ParallelPlan::tensor_group},
+                         {"all_gather", &ParallelPlan::tensor_group},
+                         {"reduce_scatter", &ParallelPlan::tensor_group},
+                         {"context_all_gather", &ParallelPlan::context_group},
+                         {"context_reduce_scatter", &ParallelPlan::context_group},
+                         {"expert_dispatch", &ParallelPlan::expert_group},
+                         {"expert_combine", &ParallelPlan::expert_group}};
 
 const Use& use_of(OpId op) {
   const std::string_view name = op_def(op).name;
@@ -53,8 +52,8 @@ void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& tim
     const Kernel& kernel = program.kernels[i];
     if (!kernel.is<Collective>()) continue;
     const Use& use = use_of(kernel.op);
-    const int64_t bytes = std::max(kernel.read_bytes, kernel.write_bytes);
-    const CollectiveTime found = time(use.kind, bytes, kernel.dtype, (plan_.*use.group)());
+    const CollectiveTime found =
+        time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype, (plan_.*use.group)());
     times[i].seconds = found.seconds;
     times[i].low_s = found.low_s;
     times[i].high_s = found.high_s;

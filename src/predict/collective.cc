@@ -1,14 +1,28 @@
 #include "predict/collective.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "ops/op_def.h"
 
 namespace tilecast {
 namespace {
 
+constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {
+    {"all_reduce", CollectiveKind::kAllReduce},
+    {"all_gather", CollectiveKind::kAllGather},
+    {"context_all_gather", CollectiveKind::kAllGather},
+    {"reduce_scatter", CollectiveKind::kReduceScatter},
+    {"context_reduce_scatter", CollectiveKind::kReduceScatter},
+    {"expert_dispatch", CollectiveKind::kExpertDispatch},
+    {"expert_combine", CollectiveKind::kExpertCombine}};
+
 CollectiveTime time_on(const Cluster& node, const Kernel& kernel, const Conditions& conditions) {
   const int64_t ranks = std::get<Collective>(kernel.shape).ranks;
   const auto time = [&](const Cluster& cluster) {
-    return collective_time(CollectiveKind::kAllReduce, kernel.read_bytes, kernel.dtype,
+    return collective_time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype,
                            {.ranks = ranks, .ranks_per_node = ranks}, cluster,
                            {.software = conditions.software});
   };
@@ -20,6 +34,18 @@ CollectiveTime time_on(const Cluster& node, const Kernel& kernel, const Conditio
 }
 
 }  // namespace
+
+CollectiveKind collective_kind(const Kernel& kernel) {
+  const std::string_view name = op_def(kernel.op).name;
+  const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                   [&](const auto& kind) { return kind.first == name; });
+  TILECAST_CHECK(found != std::end(kKinds)) << name;
+  return found->second;
+}
+
+int64_t collective_bytes(const Kernel& kernel) {
+  return std::max(kernel.read_bytes, kernel.write_bytes);
+}
 
 CollectiveTime collective_time_of(const Kernel& kernel, const Device& device,
                                   const Conditions& conditions) {

@@ -5,6 +5,11 @@
 
 namespace tilecast {
 
+/// Which collective the kernel's operator is.
+CollectiveKind collective_kind(const Kernel& kernel);
+/// Bytes of the whole buffer, which an all-gather writes and a reduce-scatter reads.
+int64_t collective_bytes(const Kernel& kernel);
+
 /// Time of a collective between the ranks of one node, on the device's bundled cluster (node_of).
 /// Throws Error{kUnsupported} for a device without links.
 CollectiveTime collective_time_of(const Kernel& kernel, const Device& device,
