@@ -100,8 +100,8 @@ class Reduction {
   }
 
   /// A collective's kernel occupies one multiprocessor for each of its channels while other kernels
-  /// run. NCCL uses two channels for each NVLink of a GPU behind switches, 24 on an A100; the
-  /// number for other links is a guess, which `NCCL_DEBUG=INFO` on such a machine would settle.
+  /// run. 24 channels, two for each NVLink of an A100, are a guess for all links; `NCCL_DEBUG=INFO`
+  /// on such a machine would settle it.
   double occupied_share() const {
     constexpr double kChannels = 24;
     const Gpu* gpu = setup_.device.as_gpu();
