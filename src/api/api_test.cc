@@ -206,8 +206,8 @@ TEST(BadRequests, SayWhatToDo) {
                "no unit that multiplies bf16");
   EXPECT_ERROR(forecast("gpt2_large", "V100", {.optimizer = Optimizer::kSgd}), kInput,
                "needs `mode` training");
-  EXPECT_ERROR(forecast("gpt2_large", "V100", {.execution = {.tp = 4}}), kUnsupported,
-               "not available yet");
+  EXPECT_ERROR(forecast("gpt2_large", "V100", {.execution = {.tp = 4}}), kInput,
+               "`tp` needs `mode` training");
 }
 
 TEST(EvaluateTest, ListsErrorsAndWhatItCouldNotUse) {

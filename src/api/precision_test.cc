@@ -145,7 +145,7 @@ TEST(PrecisionTest, TrainingRunsInTheCheckpointsBaseType) {
       any_has(f.warnings, "the checkpoint's fp8_block (quantization_config) is for inference"));
   EXPECT_ERROR(forecast(llama(kFp8), "H100",
                         {.mode = Mode::kTraining, .seq = 64, .execution = {.dtype = "fp8"}}),
-               kUnsupported, "training with quantized weights is not supported");
+               kUnsupported, "quantized weights cannot be trained; use `lora-rank`");
 }
 
 TEST(PrecisionTest, UnknownSchemesAndNamesAreRefused) {

@@ -182,7 +182,8 @@ TEST(OwnLayout, WarmRowsAreWarmKernelsAndCountForThemselves) {
 TEST(OwnLayout, WhatIsLeftOutIsCountedByReason) {
   const MeasurementSet set = kit_rows(
       "gpu,op,dtype,m,n,latency_s,status\n"
-      "T4,top_k,fp32,64,128,1e-5,ok\nT4,top_k,fp32,64,128,1e-5,ok\nT4,sort,fp32,64,128,1,ok\n"
+      "T4,eigenvalues,fp32,64,128,1e-5,ok\nT4,eigenvalues,fp32,64,128,1e-5,ok\nT4,determinant,fp32,"
+      "64,128,1,ok\n"
       "T4,softmax,fp64,64,128,1e-5,ok\nT4,softmax,fp32,64,128,,failed\nT4,softmax,fp32,64,128,,\n"
       "T4,softmax,fp32,64,128,,\nT4,\x1b[2Jevil,fp32,64,128,1,\n");
   EXPECT_TRUE(set.kernels.empty());
@@ -190,8 +191,8 @@ TEST(OwnLayout, WhatIsLeftOutIsCountedByReason) {
   std::string all;
   for (const std::string& line : set.unmatched) all += line.substr(line.find(": ")) + "\n";
   EXPECT_EQ(all,
-            ": operator 'top_k' is not forecast (2 rows)\n"
-            ": operator 'sort' is not forecast\n"
+            ": operator 'eigenvalues' is not forecast (2 rows)\n"
+            ": operator 'determinant' is not forecast\n"
             ": dtype 'fp64' is not forecast\n"
             ": no time was measured (failed)\n"
             ": latency_s is empty (2 rows)\n"
