@@ -147,18 +147,24 @@ void check_pass(const Forecast& f, const std::string& what) {
   EXPECT_GE(f.latency_s, f.kernels_s * (1 - kRounding)) << what;
   EXPECT_EQ(flops, f.flops) << what;
   EXPECT_EQ(bytes, f.bytes) << what;
-  EXPECT_LE(f.utilization_ratio, 1 + kRounding) << what;
+  // Winograd's convolution of 4 x 4 tiles with 3 x 3 windows needs a quarter of the
+  // multiplications.
+  const bool convolves = std::any_of(f.kernels.begin(), f.kernels.end(), [](const auto& kernel) {
+    return kernel.op.starts_with("conv");
+  });
+  EXPECT_LE(f.utilization_ratio, (convolves ? 4 : 1) + kRounding) << what;
   const MemoryForecast& m = f.memory;
   EXPECT_GE(m.peak_bytes, m.weights_bytes) << what;
   EXPECT_EQ(m.fits, m.peak_bytes <= m.device_bytes) << what;
 }
 
-/// The roofline of the same kernels, in the same order: compute-bound ones never take less.
+/// The roofline of the same kernels, in the same order: compute-bound ones never take less, but
+/// convolutions, whose algorithms (Winograd, FFT) may need fewer FLOPs than the definition.
 void check_roofline(const Forecast& learned, const Forecast& roofline, const std::string& what) {
   ASSERT_EQ(learned.kernels.size(), roofline.kernels.size()) << what;
   for (size_t i = 0; i < learned.kernels.size(); ++i) {
     const KernelForecast& r = roofline.kernels[i];
-    if (r.limit != "compute") continue;
+    if (r.limit != "compute" || r.op.starts_with("conv")) continue;
     EXPECT_GE(learned.kernels[i].latency_s, r.latency_s * (1 - kRounding))
         << what << ": " << r.name;
   }

@@ -69,7 +69,7 @@ std::vector<OptionDef> layout_options() {
        .needs = "pipeline-schedule=interleaved"},
       {.name = "pipeline-layers",
        .access = field<[](auto& r) -> auto& { return r.parallel.stage_layers; }>(),
-       .value = "N,N,…",
+       .value = "N,N,...",
        .help = "layers of each pipeline stage; default: as even as possible, the first and the "
                "last stage with fewer"},
       {.name = "sequence-parallel",
@@ -105,7 +105,7 @@ std::vector<OptionDef> layout_options() {
        .choices = choice_names<MainParams>()},
       {.name = "slow-ranks",
        .access = field<[](auto& r) -> auto& { return r.parallel.slow_ranks; }>(),
-       .value = "RANK:FACTOR,…",
+       .value = "RANK:FACTOR,...",
        .help = "ranks that compute slower by a factor: 5:1.2,17:1.5"},
   };
 }
