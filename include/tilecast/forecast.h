@@ -164,8 +164,8 @@ GpuRef load_gpu_ref(const std::string& name_or_path);
 /// The GPU of a cluster: its id or alias, or the path of a cluster file. Throws Error.
 GpuRef load_cluster_gpu_ref(const std::string& cluster);
 
-/// The GPU of a request: `gpu`, or that of `cluster`; "" is not given. Throws OptionError if neither
-/// is given or they differ, and the errors of both functions above.
+/// The GPU of a request: `gpu`, or that of `cluster`; "" is not given. Throws OptionError if
+/// neither is given or they differ, and the errors of both functions above.
 GpuRef load_gpu_or_cluster(const std::string& gpu, const std::string& cluster);
 /// Reads the content of a device file from memory. `name` is used in messages in place of the path.
 /// Throws Error.

@@ -35,8 +35,8 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
     context.fail(fmt::format("a token cannot go to {} of {} experts", top_k, up[0] * ranks));
   std::vector<TensorSpec> specs = {{.shape = x.shape, .dtype = x.dtype}};
   if (context.integer("keeps") != 0) {
-    // Of each token and expert of the rank: the gathered row, gate and up, the activation, its product with up
-    // if gated, the result (transformers, integrations/moe.py).
+    // Of each token and expert of the rank: the gathered row, gate and up, the activation, its
+    // product with up if gated, the result (transformers, integrations/moe.py).
     const int64_t tokens = element_count(x.shape) / std::max<int64_t>(1, x.shape.back());
     const int64_t inner = checked_add(up[1], checked_multiply(up[1] / down[2], down[2]));
     specs.push_back({.shape = {ceil_divide(checked_multiply(tokens, top_k), ranks),
