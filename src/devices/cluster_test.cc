@@ -51,7 +51,9 @@ TEST(EveryCluster, LinksOfSwitchesRunAtTheRateOfTheDevice) {
     for (const LinkLevel& level : c.levels) {
       if (level.fabric != Fabric::kSwitch) continue;
       for (const Link& link : c.device.links) {
-        if (link.kind == level.kind) EXPECT_EQ(level.bytes_per_s, link.bytes_per_s) << c.id;
+        if (link.kind == level.kind) {
+          EXPECT_EQ(level.bytes_per_s, link.bytes_per_s) << c.id;
+        }
       }
     }
   }

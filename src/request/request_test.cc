@@ -30,7 +30,9 @@ TEST(Options, AKindHasEachNameOnce) {
 TEST(Options, EveryDefaultIsAChoiceAndEveryNameKnown) {
   for (const OptionDef& o : request_options()) {
     // A switch has neither; it is off unless it is given.
-    if (o.value.empty() && o.choices.empty()) EXPECT_EQ(o.default_value, "off") << o.name;
+    if (o.value.empty() && o.choices.empty()) {
+      EXPECT_EQ(o.default_value, "off") << o.name;
+    }
     EXPECT_TRUE(o.access.set != nullptr && o.access.get != nullptr) << o.name;
     if (!o.default_value.empty() && !o.choices.empty()) {
       EXPECT_NE(std::find(o.choices.begin(), o.choices.end(), o.default_value), o.choices.end())
