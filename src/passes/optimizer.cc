@@ -29,11 +29,11 @@ class OptimizerSteps {
     const TensorId model_gradients = gradients_;
     const DType model = dtype_;
     dtype_ = DType::kFp32;
-    gradients_ = convert(model_gradients, DType::kFp32);
-    graph_.tensor(gradients_).kind = TensorKind::kOptimizer;  // Megatron's buffer stays
+    gradients_ = flat("main_gradients", TensorKind::kOptimizer);  // Megatron's buffer stays
+    convert(model_gradients, DType::kFp32);
     parameters_ = flat("main_params", TensorKind::kOptimizer);
     run(optimizer, impl);
-    graph_.tensor(convert(parameters_, model)).kind = TensorKind::kReference;
+    convert(parameters_, model);
   }
 
   /// _amp_foreach_non_finite_check_and_unscale_ reads and writes each gradient once.
@@ -72,8 +72,9 @@ class OptimizerSteps {
     }
   }
 
-  TensorId convert(TensorId from, DType to) {
-    return builder_.op("cast", {from}, "optimizer.convert", {{"dtype", to}});
+  /// Writes into tensors that exist already.
+  void convert(TensorId from, DType to) {
+    step("cast", {from}, "optimizer.convert", {{"dtype", to}});
   }
 
   TensorId flat(const char* name, TensorKind kind) {
