@@ -197,7 +197,7 @@ def main():
     parser.add_argument("--from", dest="source", choices=["timm", "transformers"])
     parser.add_argument("--mode", choices=["inference", "training"], default="inference")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--resume", help="a file of results: models in it are not imported again, new ones are added")
+    parser.add_argument("--resume", help="a file of results: models in it without an error are not imported again, others are added")
     parser.add_argument("--no-run", action="store_true", help="only the models whose results are in the file of --resume")
     args = parser.parse_args()
     models = [("timm", name, {}) for name in zoo_models.TIMM]
@@ -213,7 +213,7 @@ def main():
     except importlib.metadata.PackageNotFoundError as error:
         print(f"skipped: {error.name} is not installed; pip install torch timm transformers")
         return 0
-    tasks = [(model, os.path.abspath(args.tilecast), args.mode) for model in models if (model[1], args.mode) not in before]
+    tasks = [(model, os.path.abspath(args.tilecast), args.mode) for model in models if "error" in before.get((model[1], args.mode), {"error": ""})]
     if args.jobs > 1:
         pool = concurrent.futures.ProcessPoolExecutor(args.jobs, multiprocessing.get_context("spawn"))
         results = pool.map(compare, tasks)
@@ -221,7 +221,7 @@ def main():
         results = map(compare, tasks)
     for row in results:
         before[row["model"], args.mode] = row
-        if args.resume and "error" not in row:
+        if args.resume:
             with open(args.resume, "a", encoding="utf-8") as stream:
                 stream.write(json.dumps({**row, "mode": args.mode}) + "\n")
         show(row)
