@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "importers/onnx/fold.h"
+#include "importers/onnx/shapes.h"
 
 namespace tilecast {
 namespace {
@@ -50,22 +51,6 @@ constexpr Elementwise kElementwise[] = {
                                            : a < 0 ? -1.0
                                                    : 0.0; }},
 };
-
-std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
-  Shape result(std::max(a.size(), b.size()), 1);
-  for (const Shape* shape : {&a, &b}) {
-    const size_t offset = result.size() - shape->size();
-    for (size_t d = 0; d < shape->size(); ++d) {
-      int64_t& have = result[offset + d];
-      if (have == 1) {
-        have = (*shape)[d];
-      } else if ((*shape)[d] != 1 && (*shape)[d] != have) {
-        return std::nullopt;
-      }
-    }
-  }
-  return result;
-}
 
 /// The position in a tensor of `from` of the element at `at` of a tensor of `to`, to which it is
 /// broadcast.

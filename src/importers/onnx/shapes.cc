@@ -128,7 +128,7 @@ Shape flattened(const OnnxCall& call) {
           element_count(Shape(shape.begin() + axis, shape.end()))};
 }
 
-Shape broadcast_shapes(const OnnxCall& call, const Shape& a, const Shape& b) {
+std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   Shape result(std::max(a.size(), b.size()), 1);
   for (const Shape* shape : {&a, &b}) {
     const size_t offset = result.size() - shape->size();
@@ -137,12 +137,18 @@ Shape broadcast_shapes(const OnnxCall& call, const Shape& a, const Shape& b) {
       if (have == 1) {
         have = (*shape)[d];
       } else if ((*shape)[d] != 1 && (*shape)[d] != have) {
-        call.fail(
-            fmt::format("shapes do not broadcast: {} and {}", format_shape(a), format_shape(b)));
+        return std::nullopt;
       }
     }
   }
   return result;
+}
+
+Shape broadcast_shapes(const OnnxCall& call, const Shape& a, const Shape& b) {
+  const std::optional<Shape> result = broadcast(a, b);
+  if (!result)
+    call.fail(fmt::format("shapes do not broadcast: {} and {}", format_shape(a), format_shape(b)));
+  return *result;
 }
 
 }  // namespace tilecast

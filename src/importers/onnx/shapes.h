@@ -2,6 +2,8 @@
 
 // The shapes that operators ask for, whether their input is a constant or a tensor.
 
+#include <optional>
+
 #include "importers/onnx/call.h"
 
 namespace tilecast {
@@ -21,6 +23,8 @@ Shape unsqueezed(const OnnxCall& call);
 Shape squeezed(const OnnxCall& call);
 Shape flattened(const OnnxCall& call);
 
+/// The shape that both shapes broadcast to (numpy's rule); nullopt if there is none.
+std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 /// Throws Error{kInput} if the shapes contradict each other.
 Shape broadcast_shapes(const OnnxCall& call, const Shape& a, const Shape& b);
 
