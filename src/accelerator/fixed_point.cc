@@ -163,15 +163,37 @@ class FixedPoint {
     Transition once{.to = result.to};
     for (int64_t i = period.first; i < period.end; ++i)
       append(once, transition(body, visited[static_cast<size_t>(i)]), 1);
+    steady_.insert_or_assign(body, Steady{once, length});
     if (left / length > 0) append(result, once, left / length);
     for (int64_t i = 0; i < left % length; ++i)
       append(result, transition(body, visited[static_cast<size_t>(period.first + i)]), 1);
+  }
+
+  /// The repeating iterations of a loop over a body.
+  struct Steady {
+    Transition period;
+    int64_t iterations;
+  };
+  /// No state came back, but the same body repeated when it ran from another state: the rest is
+  /// taken to run like that. What ran before it did may differ as much again.
+  void extrapolate_as(const Steady& steady, Transition& result, int64_t left, double ran) {
+    gave_up_ = true;
+    const auto iterations = static_cast<double>(steady.iterations);
+    const double each = static_cast<double>(steady.period.duration) / iterations;
+    const auto before = static_cast<double>(result.duration);
+    result.duration += static_cast<Ticks>(each * static_cast<double>(left));
+    result.slack += std::abs(before - each * ran) + steady.period.slack / iterations +
+                    1e-3 * each * static_cast<double>(left);
+    result.activity.add(steady.period.activity, left / steady.iterations);
+    result.to = steady.period.to;
   }
 
   /// No state came back: the rest is taken to run like the mean of the second half of what ran. The
   /// halves of that half state how much it still changes.
   void extrapolate(Transition& result, NodeId body, const std::vector<int32_t>& visited,
                    int64_t left) {
+    if (const auto known = steady_.find(body); known != steady_.end())
+      return extrapolate_as(known->second, result, left, static_cast<double>(visited.size()));
     gave_up_ = true;
     const auto mean = [&](size_t first, size_t end) {
       Transition sum;
@@ -202,6 +224,7 @@ class FixedPoint {
   Simulator simulator_;
   StateTable states_;
   std::unordered_map<uint64_t, Transition> known_;
+  std::unordered_map<NodeId, Steady> steady_;  ///< by the body of a loop
   Ticks base_ = 0;
   int64_t evaluated_ = 0;
   bool gave_up_ = false;

@@ -15,7 +15,7 @@ namespace tilecast::accelerator {
 struct EvaluationLimits {
   bool exact = false;              ///< run every instruction
   int64_t most_iterations = 96;    ///< of a loop, before it is taken as not converging
-  int64_t most_evaluated = 5000;   ///< instructions, before loops are given up sooner
+  int64_t most_evaluated = 50000;  ///< instructions, before loops are given up sooner
   double most_instructions = 2e9;  ///< of an exact evaluation
 };
 
