@@ -34,6 +34,14 @@ enum class TensorKind : uint8_t {
   kReference,   ///< refers to memory that is counted elsewhere
 };
 
+/// How long a Python variable keeps a tensor beyond its last reader (find_lifetimes).
+enum class Held : uint8_t {
+  kNo,
+  kSoftmax,    ///< attention's scores: through the softmax
+  kLayer,      ///< attention's weights: to the end of the layer; others to the next residual sum
+  kNextLayer,  ///< weights that a layer returns: to the end of the next layer
+};
+
 struct Tensor {
   std::string name;
   Shape shape;
@@ -46,7 +54,7 @@ struct Tensor {
   std::optional<int64_t> stored_bytes = {};
   bool cached = false;  ///< autocast's cached copy of a weight, kept until the forward pass ends
   bool frozen = false;  ///< a weight without gradient and optimizer state
-  bool held = false;    ///< a Python variable keeps it beyond its last reader: find_lifetimes
+  Held held = Held::kNo;
 
   bool operator==(const Tensor&) const = default;
 };

@@ -1,6 +1,7 @@
 #include "memory/lifetimes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/checked.h"
 #include "memory/structure.h"
@@ -38,7 +39,7 @@ class Walk {
     }
     instances_.resize(total);
     has_variables_ = std::any_of(graph.tensors.begin(), graph.tensors.end(),
-                                 [](const Tensor& tensor) { return tensor.held; });
+                                 [](const Tensor& tensor) { return tensor.held >= Held::kLayer; });
   }
 
   Lifetimes run() {
@@ -125,8 +126,10 @@ class Walk {
       const Node& node = graph_.nodes[static_cast<size_t>(segment.first_node + i)];
       if (node.counts == Counts::kTimeOnly) continue;
       for (const TensorId id : node.outputs) {
-        if (!graph_.tensor(id).held) continue;
+        const Held held = graph_.tensor(id).held;
+        if (held < Held::kLayer) continue;
         hold(id, repetition, node.attention_core ? step_ - 1 : residual - 1);
+        if (held == Held::kNextLayer && repetition > 0) hold(id, repetition - 1, step_ - 1, true);
         if (index == 0 && segment.repeat == 1) embeddings_.push_back(id);
       }
       if (node.name.ends_with("residual")) residual = std::max(step, first_step + 1);
@@ -155,21 +158,26 @@ class Walk {
     ++step_;
   }
 
-  void hold(TensorId id, int32_t repetition, int32_t until) {
+  void hold(TensorId id, int32_t repetition, int32_t until, bool carried = false) {
     Instance* const found = instance(id, repetition);
     if (found == nullptr || found->born < 0 || found->last >= until) return;
     found->last = until;
     found->last_block = current_block();
-    if (found->last_block != found->born_block) found->carried_only = false;
+    if (!carried && found->last_block != found->born_block) found->carried_only = false;
   }
 
   /// `scores = softmax(scores, dtype=torch.float32).to(dtype)`: the variable keeps the scores while
-  /// they are cast, through the softmax and the cast back.
+  /// they are cast, through the softmax and the cast back. `softmax(scores + mask)` keeps those
+  /// without the mask too.
   void keep_scores(const Node& node, int32_t index, int32_t repetition) {
     const bool softmax = node.attention_core && node.phase == Phase::kForward &&
                          node.name.find("softmax") != std::string::npos;
     if (!softmax || scores_ < 0) scores_ = softmax ? node.inputs[0] : -1;
     if (softmax) read(index, scores_, repetition);
+    for (const TensorId id : node.outputs) {
+      if (graph_.tensor(id).held == Held::kSoftmax) unmasked_ = id;
+    }
+    if (softmax && unmasked_ >= 0) read(index, std::exchange(unmasked_, -1), repetition);
   }
 
   void run_node(const Node& node, int32_t index, int32_t repetition) {
@@ -335,7 +343,8 @@ class Walk {
   std::vector<bool> is_output_;
   std::vector<TensorId> embeddings_;  ///< that variables hold
   Lifetimes result_;
-  TensorId scores_ = -1;  ///< of attention, while their softmax is computed; -1: none
+  TensorId scores_ = -1;    ///< of attention, while their softmax is computed; -1: none
+  TensorId unmasked_ = -1;  ///< scores that are held through the softmax; -1: none
   int32_t step_ = 0;
   bool forward_ended_ = false;
   bool has_variables_ = false;  ///< of PyTorch's code, not of serving software

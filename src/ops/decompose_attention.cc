@@ -59,7 +59,8 @@ TensorId math_attention(Steps& f, const Heads& h) {
   return f.merge_heads(context);
 }
 
-/// Scales, caps and masks the scores.
+/// Scales, caps and masks the scores. Falcon's code adds the mask in the call of the softmax, while
+/// a variable keeps the scores.
 TensorId masked_scores(Steps& f, TensorId scores, TensorId mask) {
   TensorId x = scores;
   const auto& scale = attribute<std::string>(f.n, "scale");
@@ -67,7 +68,10 @@ TensorId masked_scores(Steps& f, TensorId scores, TensorId mask) {
   if (f.flag("softcap")) {  // cap tanh(x / cap)
     for (const char* step : {"div_scalar", "tanh", "mul_scalar"}) x = f.op(step, {x}, "cap");
   }
-  if (mask >= 0) return f.op("add", {x, mask}, "mask");
+  if (mask >= 0) {
+    if (f.flag("returns_weights")) f.b.graph().tensor(x).held = Held::kSoftmax;
+    return f.op("add", {x, mask}, "mask");
+  }
   if (!f.flag("stored_mask")) return x;
   const Shape s = f.shape(x);
   // Today's transformers builds one mask for all layers: the stored ones take no memory.
@@ -94,10 +98,11 @@ TensorId softmax_of(Steps& f, TensorId scores) {
 }
 
 /// The weights that attention returns: the layer's Python variable keeps them until it returns
-/// (`hidden_states, _ = self.self_attn(...)`).
+/// (`hidden_states, _ = self.self_attn(...)`), or the model's, until the next layer returns
+/// (`outputs = block(...)`).
 TensorId returned_weights(Steps& f, TensorId weights, const EagerForm& form) {
   const TensorId returned = f.dropout(weights, form);
-  f.b.graph().tensor(returned).held = true;
+  f.b.graph().tensor(returned).held = f.flag("returns_weights") ? Held::kNextLayer : Held::kLayer;
   return returned;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/checked.h"
 #include "base/rng.h"
@@ -16,8 +17,17 @@
 namespace tilecast {
 namespace {
 
+/// The router's weights of a layer without quantization; where it is quantized, scales stand there.
+std::optional<size_t> router_input(const Node& node) {
+  constexpr size_t kRouter = 3;
+  const bool routed =
+      node.inputs.size() > kRouter && attribute<QuantScheme>(node, "scheme") == QuantScheme::kNone;
+  return routed ? std::optional(kRouter) : std::nullopt;
+}
+
 // experts: x [..., hidden_dim], up [experts of the rank, ffn_dim (gated: 2 ffn_dim), hidden_dim],
-// down [experts of the rank, hidden_dim, ffn_dim].
+// down [experts of the rank, hidden_dim, ffn_dim]; the router's weights [..., num_experts], without
+// which it gets no gradient.
 std::vector<TensorSpec> infer_experts(const OpContext& context) {
   const Tensor& x = context.input(0);
   const Shape& up = context.input(1).shape;
@@ -33,6 +43,12 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
   const int64_t top_k = context.integer("top_k");
   if (top_k > checked_multiply(up[0], ranks))
     context.fail(fmt::format("a token cannot go to {} of {} experts", top_k, up[0] * ranks));
+  if (const auto router = router_input(context.node)) {
+    const Shape& weights = context.input(*router).shape;
+    if (weights.empty() || weights.back() != checked_multiply(up[0], ranks))
+      context.fail(fmt::format("expected the router's weights as [..., {} experts], found {}",
+                               checked_multiply(up[0], ranks), format_shape(weights)));
+  }
   std::vector<TensorSpec> specs = {{.shape = x.shape, .dtype = x.dtype}};
   if (context.integer("keeps") != 0) {
     // Of each token and expert of the rank: the gathered row, gate and up, the activation, its
@@ -96,8 +112,14 @@ void backward_experts(GradientBuilder& g, const Node& node) {
   std::vector<TensorId> backward_operands = {g.dense(g.gradient(node.outputs[0])), node.inputs[0],
                                              node.inputs[1], node.inputs[2]};
   if (node.outputs.size() > 1) backward_operands.push_back(node.outputs[1]);
-  const std::vector<TensorId> grads = g.add("experts_backward", backward_operands, node.attributes);
-  for (size_t i = 0; i < 3; ++i) {
+  std::vector<Attribute> attributes = node.attributes;
+  if (const auto router = router_input(node)) {
+    backward_operands.push_back(node.inputs[*router]);
+    attributes.push_back({"routed", 1});
+  }
+  const std::vector<TensorId> grads =
+      g.add("experts_backward", backward_operands, std::move(attributes));
+  for (size_t i = 0; i < grads.size(); ++i) {
     if (g.requires_grad(node.inputs[i])) g.add_gradient(node.inputs[i], grads[i]);
   }
 }
@@ -106,6 +128,10 @@ std::vector<TensorSpec> infer_experts_backward(const OpContext& context) {
   std::vector<TensorSpec> specs;
   for (size_t i = 1; i < 4; ++i)
     specs.push_back({.shape = context.input(i).shape, .dtype = context.input(i).dtype});
+  if (context.integer("routed") != 0) {
+    const Tensor& weights = context.input(context.node.inputs.size() - 1);
+    specs.push_back({.shape = weights.shape, .dtype = weights.dtype});
+  }
   return specs;
 }
 
@@ -114,6 +140,7 @@ std::vector<TensorSpec> infer_experts_backward(const OpContext& context) {
 void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernels) {
   Node forward = context.node;
   forward.inputs.erase(forward.inputs.begin());
+  forward.inputs.resize(3);
   std::vector<Kernel> both;
   for (int i = 0; i < 2; ++i) work_experts({context.graph, forward}, both);
   both[1].write_bytes = 0;
@@ -227,6 +254,9 @@ std::vector<OpDef> expert_ops() {
        .doc = "quantization scheme of the weights",
        .type = AttributeType::kScheme,
        .default_value = QuantScheme::kNone}};
+  std::vector<AttributeDef> of_backward = attributes;
+  of_backward.push_back(flag_attribute(
+      "routed", "1: the last input holds the router's weights, the last output their gradient"));
   return {
       {.name = "experts",
        .doc = "fused layer of experts: each token through its top_k experts, results weighted and "
@@ -252,8 +282,8 @@ std::vector<OpDef> expert_ops() {
        .aten = "",
        .onnx = "",
        .min_inputs = 4,
-       .max_inputs = 5,
-       .attributes = attributes,
+       .max_inputs = 6,
+       .attributes = std::move(of_backward),
        .infer = infer_experts_backward,
        .work = work_experts_backward,
        .sizes = expert_sizes(),

@@ -91,6 +91,9 @@ std::vector<OpDef> module_ops() {
       flag_attribute("softmax_fp32",
                      "1: eager code computes the softmax of half precision in fp32"),
       flag_attribute("stored_mask", "1: a stored buffer is the mask (GPT-2)"),
+      flag_attribute(
+          "returns_weights",
+          "1: eager code returns the weights, and adds the mask in the softmax's call (Falcon)"),
       flag_attribute("sinks",
                      "1: attention sinks, the last input has a number per head that is added to "
                      "the sum of the softmax")};

@@ -45,7 +45,7 @@ class Decomposer {
   /// Variables of the models' Python code hold the embeddings, and within a sublayer its norm and
   /// attention's operands.
   void hold(TensorId id) {
-    if (id >= 0) to_.tensor(to_.tensor(id).storage).held = true;
+    if (id >= 0) to_.tensor(to_.tensor(id).storage).held = Held::kLayer;
   }
 
   void rewrite(Node& node) {

@@ -81,7 +81,7 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
   for (const Node& node : modules.nodes) {
     if (node.op != experts) continue;
     found = true;
-    for (size_t i = 1; i < node.inputs.size(); ++i) {
+    for (size_t i = 1; i < 3; ++i) {
       int64_t& count = divided.tensor(node.inputs[i]).shape[0];
       if (count % form.ranks != 0)
         throw Error(ErrorKind::kInput, fmt::format("{}: `ep` {} does not divide the {} experts of "

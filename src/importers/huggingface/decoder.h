@@ -57,6 +57,8 @@ struct DecoderTraits {
   std::string_view attention_part = "self_attn", ffn_part = "mlp";
   bool wide_norm_weight = false;  ///< RMS norms multiply by the weight in fp32
   bool softmax_fp32 = true;  ///< eager attention computes the softmax of half precision in fp32
+  /// Layers return the weights of eager attention, and `softmax(scores + mask)` is one expression.
+  bool returns_weights = false;
 };
 
 struct DecoderConfig : DecoderTraits {

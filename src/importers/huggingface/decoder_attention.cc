@@ -127,6 +127,7 @@ TensorId DecoderGraph::attend(TensorId q, TensorId k, TensorId v, const std::str
   if (c_.attention_dropout) attributes.push_back({"dropout", 1});
   if (further.size() > 1) attributes.push_back({"sinks", 1});
   if (c_.softmax_fp32) attributes.push_back({"softmax_fp32", 1});
+  if (c_.returns_weights) attributes.push_back({"returns_weights", 1});
   return f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(further));
 }
 

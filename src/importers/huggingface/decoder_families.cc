@@ -244,6 +244,7 @@ constexpr DecoderFamily kFamilies[] = {
        t.default_activation = "gelu";
        t.default_positions = 2048;  // FalconConfig of transformers; falcon-7b's config has no field
        t.softmax_fp32 = false;
+       t.returns_weights = true;
      })},
     {"olmo", "Olmo", "OLMo", nullptr, {.norm = Norm::kLayer, .norm_weight = false}},
     {"olmo2", "Olmo2", "OLMo 2", nullptr, kOlmo2},

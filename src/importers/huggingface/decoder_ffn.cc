@@ -34,7 +34,7 @@ TensorId DecoderGraph::gated(TensorId x, const std::string& p, int64_t ffn_dim) 
 TensorId DecoderGraph::experts(TensorId x, TensorId routed, const std::string& p) {
   const DecoderConfig::Experts& e = c_.experts;
   const TensorId logits = f_.linear(routed, p + "gate", {e.num_experts, e.bias});
-  f_.op("softmax", {logits}, p + "gate.softmax");
+  const TensorId weights = f_.op("softmax", {logits}, p + "gate.softmax");
   const int64_t parts = c_.gated_mlp ? 2 : 1;
   const Layers::Split by_gate =
       c_.gated_mlp ? f_.outputs(1, {e.ffn_dim, e.ffn_dim}) : f_.outputs(1, {e.ffn_dim});
@@ -51,7 +51,8 @@ TensorId DecoderGraph::experts(TensorId x, TensorId routed, const std::string& p
       f_.weight(p + "experts.gate_up_proj", {e.num_experts, parts * e.ffn_dim, width}, 1, by_gate);
   const TensorId down = f_.weight(p + "experts.down_proj", {e.num_experts, width, e.ffn_dim}, 2,
                                   f_.outputs(1, {e.ffn_dim}));
-  const TensorId y = f_.op("experts", {tokens, up, down}, p + "experts", {{"top_k", e.top_k}});
+  const TensorId y =
+      f_.op("experts", {tokens, up, down, weights}, p + "experts", {{"top_k", e.top_k}});
   return e.latent_dim > 0 ? f_.linear(y, p + "fc2_latent_proj", {c_.hidden_dim, c_.mlp_bias}) : y;
 }
 
