@@ -193,7 +193,8 @@ Layer random_layer(Rng& rng) {
 }
 Mapping random_mapping(Rng& rng, const Layer& layer) {
   Mapping mapping{.order = "kcpq", .tile = layer.sizes};
-  for (size_t i = 1; i < 5; ++i) mapping.tile[i] = std::max<int64_t>(1, layer.sizes[i] >> rng.below(3));
+  for (size_t i = 1; i < 5; ++i)
+    mapping.tile[i] = std::max<int64_t>(1, layer.sizes[i] >> rng.below(3));
   std::vector<char> order(mapping.order.begin(), mapping.order.end());
   rng.shuffle(order);
   mapping.order.assign(order.begin(), order.end());

@@ -23,6 +23,8 @@ constexpr int64_t size_of(const Sizes& sizes, Dim dim) { return sizes[static_cas
 
 enum class Operand : uint8_t { kInput, kWeight, kOutput };
 inline constexpr size_t kOperandCount = 3;
+inline constexpr std::array<Operand, kOperandCount> kOperands = {Operand::kInput, Operand::kWeight,
+                                                                 Operand::kOutput};
 
 enum class LayerKind : uint8_t { kProduct, kDepthwise, kPooling, kElementwise };
 inline constexpr size_t kLayerKindCount = 4;

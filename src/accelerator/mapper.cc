@@ -12,9 +12,6 @@
 namespace tilecast::accelerator {
 namespace {
 
-constexpr std::array<Operand, kOperandCount> kOperands = {Operand::kInput, Operand::kWeight,
-                                                          Operand::kOutput};
-
 /// Orders around tiles: sums stay on the chip, with inputs or with weights loaded once.
 constexpr std::array<const char*, 4> kOrders = {"nkpqcrs", "npqkcrs", "kncrspq", "npkqcrs"};
 

@@ -15,10 +15,6 @@
 namespace tilecast::accelerator {
 namespace {
 
-constexpr std::array<const char*, kOperandCount> kOperandNames = {"input", "weight", "output"};
-constexpr std::array<Operand, kOperandCount> kOperands = {Operand::kInput, Operand::kWeight,
-                                                          Operand::kOutput};
-
 /// One level of loops over parts of a block.
 struct Level {
   size_t dim;
@@ -317,44 +313,6 @@ class Tiler {
 };
 
 }  // namespace
-
-Layer as_run(const Layer& layer, const Dataflow& flow) {
-  if (!flow.flattens || layer.kind != LayerKind::kProduct) return layer;
-  const auto& [n, k, c, p, q, r, s] = layer.sizes;
-  return {.kind = layer.kind, .sizes = {1, k, c * r * s, n * p * q, 1, 1, 1}};
-}
-
-double buffer_bytes(const Layer& layer, const Sizes& tile, const Dataflow& flow, Operand operand) {
-  if (operand == Operand::kWeight && !layer.uses(operand, Dim::kR)) return 0;
-  const Buffer& buffer = flow.buffers[static_cast<size_t>(operand)];
-  return static_cast<double>(layer.elements(operand, tile)) * buffer.element_bytes *
-         static_cast<double>(buffer.copies);
-}
-
-void check_fits(const Layer& layer, const Mapping& mapping, const Machine& machine,
-                const Dataflow& flow, const std::string& where) {
-  for (size_t memory = 0; memory < machine.memories.size(); ++memory) {
-    double needed = 0;
-    std::string tiles;
-    double share = 0;
-    for (const Operand operand : kOperands) {
-      const Buffer& buffer = flow.buffers[static_cast<size_t>(operand)];
-      if (buffer.memory != static_cast<int>(memory)) continue;
-      const double bytes = buffer_bytes(layer, mapping.tile, flow, operand);
-      needed += bytes;
-      share = std::max(share, buffer.share);
-      tiles += fmt::format("{}{} {:.0f} bytes", tiles.empty() ? "" : ", ",
-                           kOperandNames[static_cast<size_t>(operand)], bytes);
-    }
-    const double there = machine.memories[memory].bytes * share;
-    if (needed <= there) continue;
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("{}: the tiles do not fit into '{}': {}; {:.0f} bytes in all, {:.0f} "
-                    "more than its {:.0f}; make the tile smaller",
-                    where, machine.memories[memory].name, tiles, needed, needed - there, there));
-  }
-}
 
 LoopNest tile_layer(const Machine& machine, const Dataflow& flow, const Layer& layer,
                     const Mapping& mapping) {
