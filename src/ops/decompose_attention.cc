@@ -61,12 +61,20 @@ TensorId math_attention(Steps& f, const Heads& h) {
 
 /// Scales, caps and masks the scores. Falcon's code adds the mask in the call of the softmax, while
 /// a variable keeps the scores.
-TensorId masked_scores(Steps& f, TensorId scores, TensorId mask) {
+TensorId masked_scores(Steps& f, TensorId scores, TensorId mask, const EagerForm& form) {
   TensorId x = scores;
   const auto& scale = attribute<std::string>(f.n, "scale");
   if (scale != "none") x = f.op(scale == "div" ? "div_scalar" : "mul_scalar", {x}, "scale");
   if (f.flag("softcap")) {  // cap tanh(x / cap)
     for (const char* step : {"div_scalar", "tanh", "mul_scalar"}) x = f.op(step, {x}, "cap");
+  }
+  if (mask >= 0 && f.flag("ones_mask")) {
+    // Published times, in FP32, are of models that add it.
+    if (form.autocast) return x;
+    f.b.set_counts(Counts::kTimeOnly);
+    x = f.op("add", {x, mask}, "mask");
+    f.b.set_counts(Counts::kAll);
+    return x;
   }
   if (mask >= 0) {
     if (f.flag("returns_weights")) f.b.graph().tensor(x).held = Held::kSoftmax;
@@ -112,7 +120,7 @@ TensorId eager_attention(Steps& f, const Heads& h, const EagerForm& form) {
   const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
   f.b.set_attention_core(true);
   const TensorId scores = f.matmul(h.q, f.transpose(k, {0, 1, 3, 2}), "scores");
-  const TensorId weights = softmax_of(f, masked_scores(f, scores, h.mask));
+  const TensorId weights = softmax_of(f, masked_scores(f, scores, h.mask, form));
   const TensorId context = f.matmul(returned_weights(f, weights, form), v, "context");
   f.b.set_attention_core(false);
   return f.merge_heads(context);
@@ -126,7 +134,7 @@ TensorId flat_attention(Steps& f, const Heads& h, const EagerForm& form) {
   f.b.set_attention_core(true);
   const TensorId scores = f.op("matmul", {h.q, f.transpose(h.k, {0, 2, 1})}, "scores");
   const TensorId wide = f.view(scores, {mask[0], heads, mask[2], mask[3]});
-  const TensorId masked = masked_scores(f, wide, h.mask);
+  const TensorId masked = masked_scores(f, wide, h.mask, form);
   // Today's transformers does not clamp.
   f.b.set_counts(Counts::kTimeOnly);
   const TensorId clamped = f.op("maximum_scalar", {masked}, "clamp");

@@ -94,6 +94,7 @@ std::vector<OpDef> module_ops() {
       flag_attribute(
           "returns_weights",
           "1: eager code returns the weights, and adds the mask in the softmax's call (Falcon)"),
+      flag_attribute("ones_mask", "1: the mask is all ones; today's transformers leaves it out"),
       flag_attribute("sinks",
                      "1: attention sinks, the last input has a number per head that is added to "
                      "the sum of the softmax")};

@@ -53,7 +53,10 @@ class Decomposer {
     if (node.op == sdpa_) {
       for (size_t i = 0; i < 3; ++i) hold(node.inputs[i]);
     }
-    const bool named = node.op == layer_norm_ || node.op == rms_norm_ || node.op == embedding_;
+    // The variables of a module of embeddings (BERT's) end with it.
+    const bool inner = node.name.find("embeddings.") != std::string::npos;
+    const bool named =
+        node.op == layer_norm_ || node.op == rms_norm_ || (node.op == embedding_ && !inner);
     if (const Decompose rule = op_def(node.op).decompose) {
       b_.set_counts(node.counts);
       const std::vector<TensorId> outputs = rule(b_, node, form_);

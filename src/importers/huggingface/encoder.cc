@@ -88,6 +88,7 @@ class Encoder {
     const TensorId v = project("self.value");
     std::vector<Attribute> attributes = {{"scale", "div"}};
     if (c_.attention_dropout) attributes.push_back({"dropout", 1});
+    if (c_.bias_buckets == 0) attributes.push_back({"ones_mask", 1});
     return f_.attention(q, k, v, p + "self.attention", std::move(attributes), {mask_});
   }
 
