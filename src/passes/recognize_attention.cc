@@ -155,6 +155,19 @@ struct Keys {
   bool scaled = false;
 };
 
+/// Keys [b, heads, t, d] that were viewed as [b heads, t, d], transposed, and viewed as [b, heads,
+/// d, t] (exporters of torch 2.14 and later). -1: it is something else.
+TensorId before_flat_transpose(const Pattern& p, TensorId id) {
+  const Node* joined = p.made(id, "view");
+  const Node* transpose = joined == nullptr ? nullptr : p.made(joined->inputs[0], "transpose");
+  if (transpose == nullptr || attribute<Shape>(*transpose, "order") != Shape{0, 2, 1}) return -1;
+  const Node* split = p.made(transpose->inputs[0], "view");
+  if (split == nullptr) return -1;
+  const Shape &from = p.tensor(split->inputs[0]).shape, &to = p.tensor(id).shape;
+  const bool fits = from.size() == 4 && to == Shape{from[0], from[1], from[3], from[2]};
+  return fits ? split->inputs[0] : -1;
+}
+
 std::optional<Keys> keys_of(const Pattern& p, TensorId id) {
   Keys keys;
   constexpr int kMostSteps = 4;
@@ -164,6 +177,10 @@ std::optional<Keys> keys_of(const Pattern& p, TensorId id) {
       keys.scaled = true;
       id = inner;
       continue;
+    }
+    if (const TensorId flat = before_flat_transpose(p, id); flat >= 0) {
+      keys.base = before_repeat(p, flat);
+      return keys;
     }
     const Node* transpose = p.made(id, "transpose");
     if (transpose == nullptr) return std::nullopt;

@@ -93,10 +93,32 @@ bool fold_range(OnnxCall& call) {
   return true;
 }
 
+/// The type that CastLike gives: that of its second input, which need not be a constant. nullopt:
+/// constants are not kept in it.
+std::optional<OnnxType> type_like(const OnnxCall& call) {
+  if (const OnnxConstant* like = call.constant(1)) return like->type;
+  switch (call.dtype(1)) {
+    case DType::kFp32:
+      return OnnxType::kFloat;
+    case DType::kFp16:
+      return OnnxType::kFloat16;
+    case DType::kBf16:
+      return OnnxType::kBfloat16;
+    case DType::kInt64:
+      return OnnxType::kInt64;
+    default:
+      return std::nullopt;
+  }
+}
+
 bool fold_cast(OnnxCall& call) {
   const OnnxConstant& x = *call.constant(0);
   OnnxConstant result{static_cast<OnnxType>(call.integer("to", 1)), x.shape, {}, {}};
-  if (call.node().op == "CastLike") result.type = call.constant(1)->type;
+  if (call.node().op == "CastLike") {
+    const std::optional<OnnxType> type = type_like(call);
+    if (!type) return false;
+    result.type = *type;
+  }
   resize(result, x.size(), 0);
   for (size_t i = 0; i < x.size(); ++i) {
     if (result.type == OnnxType::kBool) {
@@ -202,6 +224,8 @@ bool fold_constants(OnnxCall& call) {
   if (op == "Size") return fold_size(call);
   if (op == "ConstantOfShape") return fold_constant_of_shape(call);
   if (call.input_count() == 0 || call.output_count() == 0) return false;
+  if (op == "CastLike" && call.input_count() > 1 && call.constant(0) != nullptr)
+    return fold_cast(call);
   for (size_t i = 0; i < call.input_count(); ++i) {
     if (call.has(i) && call.constant(i) == nullptr) return false;
   }
@@ -215,7 +239,7 @@ bool fold_constants(OnnxCall& call) {
     return true;
   };
   if (op == "Range") return all(3) && fold_range(call);
-  if (op == "Cast" || (op == "CastLike" && all(2))) return fold_cast(call);
+  if (op == "Cast") return fold_cast(call);
   if (op == "NonZero") return fold_nonzero(call);
   if (op == "ReduceProd" || op == "ReduceSum" || op == "ReduceMax" || op == "ReduceMin")
     return fold_reduce(call);
