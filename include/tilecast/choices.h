@@ -84,8 +84,8 @@ constexpr auto choice_words(Software) {
 }
 constexpr bool runs_models(Software software) { return software < Software::kRocBlas; }
 
-/// How a router in front of equal servers chooses one for each request: in turn, or the one with the
-/// fewest requests that are not answered.
+/// How a router in front of equal servers chooses one for each request: in turn, or the one with
+/// the fewest requests that are not answered.
 enum class Router : uint8_t { kRoundRobin, kLeastLoaded };
 constexpr auto choice_words(Router) {
   return std::array<std::string_view, 2>{"round-robin", "least-loaded"};

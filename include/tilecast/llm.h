@@ -78,7 +78,11 @@ struct LlmForecast {
   std::string model, gpu, gpu_name, dtype, kv_dtype, software;
   std::string dtype_source;  ///< as in Forecast
   /// `prompt`: without the tokens of images.
-  int64_t prompt = 0, output = 0, batch = 0, tp = 1;
+  int64_t prompt = 0, output = 0, batch = 0;
+  int64_t tp = 1, pp = 1, dp = 1, ep = 1;
+  int64_t ranks = 1;    ///< GPUs of one server: tp · pp · dp
+  int64_t gpus = 1;     ///< of all servers, prefill workers included
+  std::string cluster;  ///< id; "": a single GPU
   bool continuous = false;
   bool lengths_vary = false;  ///< the lengths of requests vary: `prompt` and `output` are means
 
@@ -90,14 +94,17 @@ struct LlmForecast {
   // server.
   /// Time to first token: from the arrival of the prompts until all sequences have a token.
   Estimate ttft;
-  Estimate tpot;                 ///< time per output token: mean over the tokens after the first
-  Estimate request;              ///< from the arrival to the last token
-  double tokens_per_s = 0;       ///< output tokens of all sequences
-  int64_t flops = 0, bytes = 0;  ///< of one rank, over prefill and decode
-  double communication_s = 0;    ///< between ranks; not overlapped with computation
-  /// All kernels of one rank; `phase` is "vision", "prefill" or "decode". The output is divided
-  /// into up to five parts; the decode step in the middle of a part stands for all steps of that
-  /// part.
+  Estimate tpot;            ///< time per output token: mean over the tokens after the first
+  Estimate request;         ///< from the arrival to the last token
+  double tokens_per_s = 0;  ///< output tokens of all sequences
+  /// Of one rank over prefill and decode; with a pipeline the mean over its stages. The rank is one
+  /// of the data-parallel rank with the most sequences, and of the expert-parallel one with the
+  /// most tokens.
+  int64_t flops = 0, bytes = 0;
+  double communication_s = 0;  ///< of that rank with others; not overlapped with computation
+  /// All kernels of one rank, with a pipeline of one of each stage; `phase` is "vision", "prefill"
+  /// or "decode". The output is divided into up to five parts; the decode step in the middle of a
+  /// part stands for all steps of that part.
   std::vector<KernelForecast> kernels;
   std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to
   /// FLOPs / (latency × the device's peak FLOP/s for the compute dtype). Server: FLOPs of a request
@@ -135,9 +142,10 @@ struct LlmForecast {
     double rate = 0;          ///< requested load in requests/s; 0: not given
     int64_t concurrency = 0;  ///< requested number of clients; 0: not given
     bool trace = false;       ///< the requests came from a file
-    int64_t max_num_seqs = 0, max_num_batched_tokens = 0;
-    int64_t cache_tokens = 0;    ///< capacity of the cache in tokens
-    int64_t most_sequences = 0;  ///< how many sequences of the longest length fit into the cache
+    int64_t gpus = 1;         ///< of all servers, prefill workers included
+    int64_t max_num_seqs = 0, max_num_batched_tokens = 0;  ///< of one data-parallel rank
+    int64_t cache_tokens = 0;    ///< capacity of the cache of one server in tokens
+    int64_t most_sequences = 0;  ///< how many sequences of the longest length fit into it
     /// Maximum number of requests that waited or ran at the same time.
     int64_t most_in_flight = 0;
     ServedPart all;
@@ -147,6 +155,7 @@ struct LlmForecast {
     /// Requests per second that met the limits on TTFT and TPOT, over the whole run.
     std::optional<double> goodput_requests_per_s;
     std::optional<double> ttft_limit_s, tpot_limit_s;
+    /// Sequences that decode in a step of one server; share of the time that a server works.
     double mean_batch = 0, busy_share = 0;
     double cache_use = 0;  ///< mean share of the cache blocks in use
     int64_t preemptions = 0;

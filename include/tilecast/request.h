@@ -128,7 +128,7 @@ struct Parallel {
 /// Servers that compute prompts only. The others, which `replicas` counts, get the KV cache from
 /// them and compute all tokens after the first.
 struct PrefillPool {
-  int64_t workers = 0;  ///< 0: there is no such pool
+  int64_t workers = 0;                     ///< 0: there is no such pool
   int64_t tp = 1, pp = 1, dp = 1, ep = 1;  ///< of each worker; as in Execution and Parallel
   KvTransfer transfer = KvTransfer::kAfterPrefill;
 };

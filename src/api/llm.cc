@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "api/llm_load.h"
 #include "api/llm_memory.h"
 #include "api/llm_server.h"
+#include "api/llm_stages.h"
 #include "api/llm_steps.h"
 #include "api/warnings.h"
 #include "base/checked.h"
 #include "request/access.h"
+#include "request/load.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -56,41 +57,6 @@ class Llm {
   }
 
  private:
-  using Step = LlmSteps::Step;
-
-  Step decode_step(int64_t sequences, int64_t past) const {
-    return steps_.step({{sequences, 1, past}}, !o_.execution.cuda_graphs);
-  }
-
-  static Estimate estimate(const Totals& t) { return {t.seconds, t.low_s, t.high_s}; }
-  static Estimate sum(const Estimate& a, const Estimate& b, double times) {
-    // Both times come from the same models, so their errors are assumed to be fully correlated.
-    return {a.seconds + times * b.seconds, a.low_s + times * b.low_s, a.high_s + times * b.high_s};
-  }
-
-  StepForecast describe_step(const std::string& name, const Step& s,
-                             std::vector<KernelForecast> rows) const {
-    StepForecast f;
-    f.time = estimate(s.totals);
-    f.host_wait_s = s.totals.host_wait_s;
-    f.kernels = std::move(rows);
-    add_warning(f.warnings, extrapolation_warning(name, s.timeline, s.times));
-    add_warning(f.warnings, no_model_warning(name, f.kernels));
-    add_warning(f.warnings, steps_.slower_experts(name, s));
-    if (std::optional<Warning> wait = host_wait_warning(name, s.totals)) {
-      wait->facts.push_back({"cuda_graphs", int64_t{o_.execution.cuda_graphs}});
-      f.warnings.push_back(*std::move(wait));
-    }
-    std::map<std::string_view, double> shares;
-    for (const KernelForecast& k : f.kernels)
-      shares[k.limit] += k.latency_s * static_cast<double>(k.count);
-    for (const auto& [limit, seconds] : shares)
-      f.limits.emplace_back(limit, seconds / s.totals.kernels_s);
-    std::sort(f.limits.begin(), f.limits.end(),
-              [](const auto& a, const auto& b) { return a.second > b.second; });
-    return f;
-  }
-
   void describe_request(LlmForecast& f) const {
     f.model = model_.name;
     f.names = names_;
@@ -104,6 +70,12 @@ class Llm {
     f.output = o_.output;
     f.batch = o_.batch;
     f.tp = o_.execution.tp;
+    f.pp = o_.execution.pp;
+    f.dp = o_.execution.dp;
+    f.ep = o_.parallel.ep;
+    f.ranks = server_gpus(o_);
+    f.gpus = all_gpus(asked_);
+    f.cluster = steps_.plan().cluster.id;
     f.continuous = o_.kind == RequestKind::kServe;
     f.used = asked_;
     f.used.execution.software = o_.execution.software;
@@ -139,19 +111,6 @@ class Llm {
     f.kv_bytes_per_token = steps_.cache_bytes(1, 1, 1) - steps_.cache_bytes(1, 0, 1);
   }
 
-  /// Adds a kernel; identical kernels share a row.
-  static void add_row(std::vector<KernelForecast>& rows, KernelForecast row) {
-    const auto alike = std::find_if(rows.begin(), rows.end(), [&](const KernelForecast& k) {
-      return k.latency_s == row.latency_s && k.bytes == row.bytes && k.flops == row.flops &&
-             k.phase == row.phase && k.name == row.name && k.op == row.op;
-    });
-    if (alike == rows.end()) {
-      rows.push_back(std::move(row));
-    } else {
-      alike->count = checked_add(alike->count, row.count);
-    }
-  }
-
   /// Adds the kernels of a step that runs `times` times.
   static void add_kernels(LlmForecast& f, const std::vector<KernelForecast>& rows,
                           const char* phase, int64_t times) {
@@ -160,10 +119,6 @@ class Llm {
       row.count = checked_multiply(row.count, times);
       add_row(f.kernels, std::move(row));
     }
-  }
-
-  std::vector<KernelForecast> rows_of(const Step& s) const {
-    return describe_events(s.timeline, s.program, s.times, *names_);
   }
 
   /// The tower runs for the images of each prefill step.
@@ -177,10 +132,11 @@ class Llm {
       v.image_tokens = image->tokens;
       v.prompt_tokens = o_.images * image->tokens;
       f.prompt -= v.prompt_tokens;
-      const int64_t prompts = prefill_sequences(o_, o_.batch);
+      const int64_t batch = steps_.sequences_of_rank(o_.batch);
+      const int64_t prompts = prefill_sequences(o_, batch);
       v.together = tower->together(prompts);
-      add_tower_runs(f, v, prompts, o_.batch / prompts);
-      if (const int64_t rest = o_.batch % prompts; rest > 0) add_tower_runs(f, v, rest, 1);
+      add_tower_runs(f, v, prompts, batch / prompts);
+      if (const int64_t rest = batch % prompts; rest > 0) add_tower_runs(f, v, rest, 1);
       f.ttft = v.time;
     }
     f.vision = std::move(v);
@@ -188,33 +144,40 @@ class Llm {
 
   void add_tower_runs(LlmForecast& f, VisionForecast& v, int64_t prompts, int64_t times) const {
     for (const auto& [images, runs] : steps_.tower_runs(prompts)) {
-      const Step s = steps_.tower_step(images);
-      v.time = sum(v.time, estimate(s.totals), static_cast<double>(runs * times));
+      const LlmSteps::Step s = steps_.tower_step(images);
+      v.time = sum(v.time, estimate_of(s.totals), static_cast<double>(runs * times));
       std::vector<KernelForecast> rows;  // runs of layers repeat the same kernels
-      for (KernelForecast& row : rows_of(s)) add_row(rows, std::move(row));
+      for (KernelForecast& row : describe_events(s.timeline, s.program, s.times, *names_))
+        add_row(rows, std::move(row));
       add_kernels(f, rows, "vision", checked_multiply(runs, times));
-      if (v.step.kernels.empty()) v.step = describe_step("vision tower", s, std::move(rows));
+      if (v.step.kernels.empty())
+        v.step = describe_step(steps_, "vision tower", s, std::move(rows));
     }
   }
 
+  /// Steps follow each other through the stages of a pipeline, of which the slowest decides.
   void prefill(LlmForecast& f) const {
-    const int64_t together = prefill_sequences(o_, o_.batch);
+    const int64_t batch = steps_.sequences_of_rank(o_.batch);
+    const int64_t together = prefill_sequences(o_, batch);
     const int64_t chunk = o_.execution.max_num_batched_tokens;
-    const auto add = [&](const Step& s, int64_t times, bool shown) {
-      f.ttft = sum(f.ttft, estimate(s.totals), static_cast<double>(times));
-      std::vector<KernelForecast> rows = rows_of(s);
+    Estimate others;  // stages that the last step still has to go through
+    const auto add = [&](const std::vector<LlmSteps::Group>& groups, int64_t times, bool shown) {
+      const StagedStep s(steps_, groups, true);
+      f.ttft = sum(f.ttft, s.slowest(), static_cast<double>(times));
+      others = sum(s.through(), s.slowest(), -1);
+      f.communication_s += s.send_s() * static_cast<double>(times);
+      std::vector<KernelForecast> rows = s.rows(*names_);
       add_kernels(f, rows, "prefill", times);
-      if (shown) f.prefill = describe_step("prefill", s, std::move(rows));
+      if (shown) f.prefill = s.describe("prefill", std::move(rows));
     };
     if (o_.prompt <= chunk) {
-      add(steps_.step({{together, o_.prompt, 0}}, true), o_.batch / together, true);
-      if (const int64_t rest = o_.batch % together; rest > 0)
-        add(steps_.step({{rest, o_.prompt, 0}}, true), 1, false);
-      return;
+      add({{together, o_.prompt, 0}}, batch / together, true);
+      if (const int64_t rest = batch % together; rest > 0) add({{rest, o_.prompt, 0}}, 1, false);
+    } else {
+      for (int64_t past = 0; past < o_.prompt; past += chunk)
+        add({{1, std::min(chunk, o_.prompt - past), past}}, batch, past + chunk >= o_.prompt);
     }
-    for (int64_t past = 0; past < o_.prompt; past += chunk)
-      add(steps_.step({{1, std::min(chunk, o_.prompt - past), past}}, true), o_.batch,
-          past + chunk >= o_.prompt);
+    f.ttft = sum(f.ttft, others, 1);
   }
 
   /// The number of cached tokens that represents a part of the output, from `first` to `last`: the
@@ -227,31 +190,43 @@ class Llm {
     return whole >= first && whole <= last ? whole : middle;
   }
 
+  /// A pipeline divides the sequences into as many batches as it has stages, all in flight.
   void decode(LlmForecast& f) const {
     const int64_t steps = std::max<int64_t>(1, o_.output - 1);
     const int64_t points = std::min(kCoursePoints, steps);
+    const int64_t sequences = steps_.sequences_of_rank(o_.batch);
+    const int64_t batches = std::min(steps_.plan().pp, sequences);
     Estimate total;
     for (int64_t i = 0; i < points; ++i) {
       const int64_t first = i * steps / points, end = (i + 1) * steps / points;
       const int64_t past = middle_of(o_.prompt + first, o_.prompt + end - 1);
-      const Step s = decode_step(o_.batch, past);
-      f.course.emplace_back(past, estimate(s.totals));
+      const StagedStep s(steps_, {{ceil_divide(sequences, batches), 1, past}},
+                         !o_.execution.cuda_graphs);
+      f.course.emplace_back(past, s.round(batches));
       total = sum(total, f.course.back().second, static_cast<double>(end - first));
-      std::vector<KernelForecast> rows = rows_of(s);
-      if (o_.output > 1) add_kernels(f, rows, "decode", end - first);
-      if (i == points / 2) f.decode = describe_step("decode", s, std::move(rows));
+      std::vector<KernelForecast> rows = s.rows(*names_);
+      if (o_.output > 1) {
+        add_kernels(f, rows, "decode", checked_multiply(batches, end - first));
+        f.communication_s += s.send_s() * static_cast<double>(batches * (end - first));
+      }
+      if (i == points / 2) f.decode = s.describe("decode", std::move(rows));
     }
     const auto count = static_cast<double>(steps);
     f.tpot = {total.seconds / count, total.low_s / count, total.high_s / count};
   }
 
-  static void add_totals(LlmForecast& f) {
+  /// Kernels are those of a rank of each stage; totals are those of the mean stage.
+  void add_totals(LlmForecast& f) const {
     for (const KernelForecast& k : f.kernels) {
       f.flops = checked_add(f.flops, checked_multiply(k.flops, k.count));
       f.bytes = checked_add(f.bytes, checked_multiply(k.bytes, k.count));
       if (k.shape.type == Collective::kName)
         f.communication_s += k.latency_s * static_cast<double>(k.count);
     }
+    const int64_t stages = steps_.plan().pp;
+    f.flops /= stages;
+    f.bytes /= stages;
+    f.communication_s /= static_cast<double>(stages);
   }
 
   double utilization(const LlmForecast& f, double times_per_s) const {
@@ -262,7 +237,7 @@ class Llm {
 
   void serve(LlmForecast& f) const {
     const ServingLoad load = make_load(asked_);
-    ServerLimits limits = make_limits(asked_);
+    ServerLimits limits = server_limits(steps_);
     add_server_memory(f, steps_, load, limits);
     if (!f.fits) return;
     f.serving = forecast_server(steps_, load, limits, f);
@@ -272,11 +247,12 @@ class Llm {
     f.utilization_ratio = utilization(f, f.serving->all.requests_per_s);
     if (!asked_.load.trace.empty() && asked_.load.lengths_given)
       f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});
-    if (const int64_t requests = f.serving->all.requests; asked_.load.concurrency > requests)
+    const int64_t requests = f.serving->all.requests, clients = client_count(asked_);
+    if (clients > requests)
       f.warnings.push_back({WarningCode::kIdleClients,
                             "concurrency",
                             0,
-                            {{"clients", asked_.load.concurrency}, {"requests", requests}}});
+                            {{"clients", clients}, {"requests", requests}}});
   }
 
   void warn(LlmForecast& f) const {

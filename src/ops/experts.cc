@@ -222,6 +222,7 @@ std::vector<OpDef> expert_ops() {
       {.name = "skew_percent",
        .doc = "100 times the exponent of the power law of the experts' load; 0: uniform",
        .default_value = int64_t{0}},
+      flag_attribute("partial", "1: results are summed over tensor-parallel ranks"),
       flag_attribute("keeps", "1: the second output is what the backward pass reads"),
       {.name = "scheme",
        .doc = "quantization scheme of the weights",

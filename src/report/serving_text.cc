@@ -41,6 +41,13 @@ std::string served_table(const LlmForecast::Serving& s, const TableStyle& style)
   add("requests/s", [&](const ServedPart& p) { return format_count(p.requests_per_s); });
   add("output tokens/s", [&](const ServedPart& p) { return format_count(p.output_tokens_per_s); });
   add("total tokens/s", [&](const ServedPart& p) { return format_count(p.total_tokens_per_s); });
+  if (s.gpus > 1) {
+    const auto gpus = static_cast<double>(s.gpus);
+    add("output tokens/s per GPU",
+        [&](const ServedPart& p) { return format_count(p.output_tokens_per_s / gpus); });
+    add("total tokens/s per GPU",
+        [&](const ServedPart& p) { return format_count(p.total_tokens_per_s / gpus); });
+  }
   return format_text_table(table, style, 2);
 }
 
@@ -88,8 +95,12 @@ std::string serving_text(const LlmForecast::Serving& s, const TableStyle& style)
   lines.add("cache", format_integer(s.cache_tokens) + " tokens",
             fmt::format("used {:.0f} % on average; {} preemptions", 100 * s.cache_use,
                         format_integer(s.preemptions)));
-  if (s.goodput_requests_per_s)
-    lines.add("goodput", format_count(*s.goodput_requests_per_s) + " requests/s", limits_text(s));
+  if (s.goodput_requests_per_s) {
+    const double each = *s.goodput_requests_per_s / static_cast<double>(s.gpus);
+    lines.add("goodput", format_count(*s.goodput_requests_per_s) + " requests/s",
+              limits_text(s) +
+                  (s.gpus > 1 ? fmt::format("; {} a GPU", format_count(each)) : std::string()));
+  }
   const std::string steady =
       s.steady
           ? fmt::format("all but the first and last {} to arrive, the maximum number in flight",
@@ -120,6 +131,12 @@ Json serving_json(const LlmForecast::Serving& s) {
           {"requests_per_s", s.all.requests_per_s},
           {"tokens_per_s", s.all.output_tokens_per_s},
           {"goodput_requests_per_s", or_null(s.goodput_requests_per_s)},
+          {"gpus", s.gpus},
+          {"tokens_per_s_per_gpu", s.all.output_tokens_per_s / static_cast<double>(s.gpus)},
+          {"total_tokens_per_s_per_gpu", s.all.total_tokens_per_s / static_cast<double>(s.gpus)},
+          {"goodput_requests_per_s_per_gpu",
+           s.goodput_requests_per_s ? Json(*s.goodput_requests_per_s / static_cast<double>(s.gpus))
+                                    : Json(nullptr)},
           {"ttft_s", or_null(s.ttft_limit_s)},
           {"tpot_s", or_null(s.tpot_limit_s)},
           {"mean_batch", s.mean_batch},

@@ -110,11 +110,11 @@ void check_server(const Request& r) {
   }
   if (const auto all = static_cast<int64_t>(load.trace.size()); all > 0 && load.requests > all)
     refuse(fmt::format("`requests` {}: the trace has {}", load.requests, all));
-  if (request_count(load) > kMaxServedRequests)
+  if (request_count(r) > kMaxServedRequests)
     refuse(
         fmt::format("{} requests are too many to simulate; ask for the first ones with `requests`, "
                     "{} at most",
-                    request_count(load), kMaxServedRequests));
+                    request_count(r), kMaxServedRequests));
 }
 
 }  // namespace

@@ -90,9 +90,8 @@ std::vector<OptionDef> lengths_and_load() {
        .access = field<[](auto& r) -> auto& { return r.load.concurrency; }>(),
        .value = "C",
        .unit = "clients",
-       .help =
-           "load of one replica: number of clients; each sends its next request when one is "
-           "answered",
+       .help = "load of one replica: number of clients; each sends its next request when one is "
+               "answered",
        .excludes = {"rate", "trace"}},
       {.name = "trace",
        .kinds = kServers,
