@@ -46,7 +46,7 @@ bool Engine::has_work(const Lane& lane) const {
 
 double Engine::next_of(const Lane& lane) const {
   if (lane.running) return lane.end_s;
-  return has_work(lane) ? std::max(lane.ready_s, stage_free_.front()) : kNever;
+  return has_work(lane) && !lane.blocked ? std::max(lane.ready_s, stage_free_.front()) : kNever;
 }
 
 double Engine::next_s() const {
@@ -102,14 +102,13 @@ void Engine::begin(Lane& lane, double until_s) {
   run(lane, batches, until_s, calm);
 }
 
-/// The other batches hold the cache.
+/// The other batches hold the cache, or what they have preempted comes first.
 void Engine::wait(Lane& lane) {
-  double end = kNever;
-  for (const Lane& other : lanes_) {
-    if (other.running) end = std::min(end, other.end_s);
-  }
-  TILECAST_CHECK(end < kNever) << "the scheduler is stuck";
-  lane.ready_s = end;
+  lane.blocked = true;
+  if (next_s() < kNever) return;
+  vain_rounds_ += 1;
+  TILECAST_CHECK(vain_rounds_ < 3) << "the scheduler is stuck";
+  for (Lane& each : lanes_) each.blocked = false;
 }
 
 ServingBatch Engine::describe(const ServerState& state, const std::vector<Scheduled>& step) const {
@@ -188,6 +187,7 @@ void Engine::run(Lane& lane, std::vector<ServingBatch>& batches, double until_s,
       steps > 1 && until < seconds * static_cast<double>(steps))
     steps = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(until / seconds)), 1, steps);
   lane.steps = steps;
+  vain_rounds_ = 0;
   if (steps > 1) grow(lane);
   limit_work(lane);
   const double all = seconds * static_cast<double>(steps);
@@ -264,6 +264,10 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
   if (!lane.running) return;  // it waits
   lane.running = false;
   lane.ready_s = lane.end_s;
+  for (Lane& each : lanes_) {
+    if (each.blocked) each.ready_s = std::max(each.ready_s, lane.end_s);
+    each.blocked = false;
+  }
   for (size_t r = 0; r < lane.ranks.size(); ++r) {
     ServerState& state = lane.ranks[r];
     for (const Scheduled& s : lane.step[r]) {

@@ -51,6 +51,7 @@ class Engine {
     std::vector<int64_t> in_flight;  ///< by rank
     double ready_s = 0;              ///< when its next step may begin
     bool running = false;
+    bool blocked = false;  ///< until a step of another batch ends: those hold the cache
     double end_s = 0;  ///< of the running step
     std::vector<std::vector<Scheduled>> step;
     int64_t steps = 1;
@@ -78,6 +79,7 @@ class Engine {
   std::vector<Lane> lanes_;
   std::vector<double> stage_free_;  ///< when each stage has ended its last step
   int64_t in_flight_ = 0, steps_ = 0, decoded_ = 0;
+  int64_t vain_rounds_ = 0;  ///< in which no batch could run
   double busy_s_ = 0, used_block_s_ = 0;
 };
 

@@ -78,8 +78,10 @@ std::vector<Scheduled> schedule_prefill(ServerState& s) {
     const bool alone = s.running.empty() && step.empty();
     if (!alone && static_cast<double>(tokens + output) >= left.cache) break;
     if (tokens > left.batch && !step.empty()) break;
-    s.waiting.pop_front();
     const int64_t now = std::min(tokens, left.chunk);
+    // In a pipeline, the other batches may hold the cache.
+    if (s.blocks_lacking(request, request.computed + now) > s.free_blocks) break;
+    s.waiting.pop_front();
     left.take(now, now < tokens ? 0 : output);
     run_prompt(s, step, index, now);
   }
