@@ -74,6 +74,29 @@ struct VisionForecast {
   StepForecast step;          ///< one run of the tower, with `together` images
 };
 
+/// Speculative decoding.
+struct DraftForecast {
+  std::string model;           ///< that makes the drafts; "": the model's own layers
+  int64_t tokens = 0;          ///< of a draft
+  double acceptance_rate = 0;  ///< of a token, if those before it are accepted
+  double tokens_per_step = 1;  ///< that a step of a sequence writes on average
+  Estimate time;               ///< of the drafts of one step, part of the step's time
+  int64_t weights_bytes = 0;   ///< of one rank, part of the forecast's
+};
+
+/// The workers that compute prompts only.
+struct PrefillPoolForecast {
+  int64_t workers = 0;
+  int64_t tp = 1, pp = 1, dp = 1, ep = 1;  ///< of each
+  int64_t gpus = 0;                        ///< of each
+  int64_t peak_bytes = 0;                  ///< memory of one of its ranks
+  int64_t cache_tokens = 0;                ///< of one worker
+  double busy_share = 0;                   ///< of the time that a worker works
+  /// From the end of a prefill to the other pool's getting the cache: of a prompt of mean length on
+  /// an idle link, and the mean of all requests, which wait for each other.
+  double transfer_s = 0, mean_transfer_s = 0;
+};
+
 struct LlmForecast {
   std::string model, gpu, gpu_name, dtype, kv_dtype, software;
   std::string dtype_source;  ///< as in Forecast
@@ -115,6 +138,7 @@ struct LlmForecast {
   StepForecast prefill;                  ///< the prefill step with the most tokens
   StepForecast decode;                   ///< the step in the middle of the output
   std::optional<VisionForecast> vision;  ///< nullopt: the model has none, or it is not forecast
+  std::optional<DraftForecast> drafts;   ///< nullopt: no speculative decoding
 
   int64_t parameters = 0;         ///< of the language model, which names of models count
   int64_t active_parameters = 0;  ///< parameters that one token uses, embedding table included
@@ -160,6 +184,8 @@ struct LlmForecast {
     double cache_use = 0;  ///< mean share of the cache blocks in use
     int64_t preemptions = 0;
     bool keeps_up = true;
+    int64_t replicas = 1;
+    std::optional<PrefillPoolForecast> prefill_pool;
   };
   std::optional<Serving> serving;  ///< nullopt if the longest request does not fit
 

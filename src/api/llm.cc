@@ -6,15 +6,16 @@
 #include <cmath>
 #include <utility>
 
+#include "api/llm_drafts.h"
 #include "api/llm_load.h"
 #include "api/llm_memory.h"
+#include "api/llm_pools.h"
 #include "api/llm_server.h"
 #include "api/llm_stages.h"
 #include "api/llm_steps.h"
 #include "api/warnings.h"
 #include "base/checked.h"
 #include "request/access.h"
-#include "request/load.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -26,9 +27,11 @@ constexpr int64_t kCoursePoints = 5;
 class Llm {
  public:
   /// `asked` is the original request; the request of `steps` has the lengths of one typical
-  /// request.
-  Llm(const LlmSteps& steps, const Request& asked)
+  /// request. `workers`: prefill workers; nullptr: none.
+  Llm(const LlmSteps& steps, const PrefillWorkers* workers, const Request& asked)
       : steps_(steps),
+        workers_(workers),
+        prompts_(workers != nullptr ? workers->steps() : steps),
         model_(steps.model()),
         decoder_(steps.decoder()),
         device_(steps.device()),
@@ -43,6 +46,10 @@ class Llm {
     prefill(f);
     decode(f);
     f.request = sum(f.ttft, f.tpot, static_cast<double>(o_.output - 1));
+    if (workers_ != nullptr && o_.output > 1) {
+      const double moved = workers_->after_prefill_s(o_.prompt);
+      f.request = sum(f.request, {moved, moved, moved}, 1);
+    }
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.seconds;
     add_totals(f);
     f.latency = f.request;
@@ -157,13 +164,15 @@ class Llm {
 
   /// Steps follow each other through the stages of a pipeline, of which the slowest decides.
   void prefill(LlmForecast& f) const {
-    const int64_t batch = steps_.sequences_of_rank(o_.batch);
+    const int64_t batch = prompts_.sequences_of_rank(o_.batch);
     const int64_t together = prefill_sequences(o_, batch);
     const int64_t chunk = o_.execution.max_num_batched_tokens;
     Estimate others;  // stages that the last step still has to go through
     const auto add = [&](const std::vector<LlmSteps::Group>& groups, int64_t times, bool shown) {
-      const StagedStep s(steps_, groups, true);
+      const StagedStep s(prompts_, groups, true);
       f.ttft = sum(f.ttft, s.slowest(), static_cast<double>(times));
+      if (prompts_.drafter() != nullptr)
+        f.ttft = sum(f.ttft, prompts_.drafter()->pass(groups), static_cast<double>(times));
       others = sum(s.through(), s.slowest(), -1);
       f.communication_s += s.send_s() * static_cast<double>(times);
       std::vector<KernelForecast> rows = s.rows(*names_);
@@ -190,20 +199,34 @@ class Llm {
     return whole >= first && whole <= last ? whole : middle;
   }
 
-  /// A pipeline divides the sequences into as many batches as it has stages, all in flight.
+  /// A pipeline divides the sequences into as many batches as it has stages, all in flight. With
+  /// drafts, a step writes several tokens.
   void decode(LlmForecast& f) const {
-    const int64_t steps = std::max<int64_t>(1, o_.output - 1);
+    const Drafter* drafter = steps_.drafter();
+    const double each = tokens_per_step(o_.deployment.speculation);
+    const int64_t after_first = std::max<int64_t>(1, o_.output - 1);
+    const auto steps = static_cast<int64_t>(std::ceil(static_cast<double>(after_first) / each));
+    const auto written = [&](int64_t step) {  // tokens before the step, of those after the first
+      return static_cast<int64_t>(static_cast<double>(step) * each);
+    };
     const int64_t points = std::min(kCoursePoints, steps);
     const int64_t sequences = steps_.sequences_of_rank(o_.batch);
     const int64_t batches = std::min(steps_.plan().pp, sequences);
+    const int64_t together = ceil_divide(sequences, batches);
     Estimate total;
     for (int64_t i = 0; i < points; ++i) {
       const int64_t first = i * steps / points, end = (i + 1) * steps / points;
-      const int64_t past = middle_of(o_.prompt + first, o_.prompt + end - 1);
-      const StagedStep s(steps_, {{ceil_divide(sequences, batches), 1, past}},
+      const int64_t past = middle_of(o_.prompt + written(first), o_.prompt + written(end - 1));
+      const StagedStep s(steps_, {{together, 1 + o_.deployment.speculation.tokens, past}},
                          !o_.execution.cuda_graphs);
-      f.course.emplace_back(past, s.round(batches));
-      total = sum(total, f.course.back().second, static_cast<double>(end - first));
+      Estimate round = s.round(batches);
+      if (drafter != nullptr) {
+        const Estimate draft = drafter->draft(together, past);
+        round = sum(round, draft, static_cast<double>(batches));
+        if (i == points / 2) describe_drafts(f, draft);
+      }
+      f.course.emplace_back(past, round);
+      total = sum(total, round, static_cast<double>(end - first));
       std::vector<KernelForecast> rows = s.rows(*names_);
       if (o_.output > 1) {
         add_kernels(f, rows, "decode", checked_multiply(batches, end - first));
@@ -211,8 +234,19 @@ class Llm {
       }
       if (i == points / 2) f.decode = s.describe("decode", std::move(rows));
     }
-    const auto count = static_cast<double>(steps);
+    const auto count =
+        drafter == nullptr ? static_cast<double>(steps) : static_cast<double>(steps) * each;
     f.tpot = {total.seconds / count, total.low_s / count, total.high_s / count};
+  }
+
+  void describe_drafts(LlmForecast& f, const Estimate& time) const {
+    const Speculation& s = o_.deployment.speculation;
+    f.drafts = {.model = s.draft_model,
+                .tokens = s.tokens,
+                .acceptance_rate = *s.acceptance_rate,
+                .tokens_per_step = tokens_per_step(s),
+                .time = time,
+                .weights_bytes = steps_.drafter()->weights_bytes()};
   }
 
   /// Kernels are those of a rank of each stage; totals are those of the mean stage.
@@ -236,23 +270,12 @@ class Llm {
   }
 
   void serve(LlmForecast& f) const {
-    const ServingLoad load = make_load(asked_);
-    ServerLimits limits = server_limits(steps_);
-    add_server_memory(f, steps_, load, limits);
-    if (!f.fits) return;
-    f.serving = forecast_server(steps_, load, limits, f);
-    f.used.load.requests = static_cast<int64_t>(load.requests.size());
-    f.used.load.max_num_seqs = limits.max_num_seqs;
+    add_serving(f, steps_, workers_, asked_);
+    if (!f.serving) return;
     f.latency = f.serving->all.e2e.mean;
-    f.utilization_ratio = utilization(f, f.serving->all.requests_per_s);
-    if (!asked_.load.trace.empty() && asked_.load.lengths_given)
-      f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});
-    const int64_t requests = f.serving->all.requests, clients = client_count(asked_);
-    if (clients > requests)
-      f.warnings.push_back({WarningCode::kIdleClients,
-                            "concurrency",
-                            0,
-                            {{"clients", clients}, {"requests", requests}}});
+    // A rank computes for the requests of its server, of which each data-parallel rank has a share.
+    const auto shares = static_cast<double>(f.serving->replicas * steps_.plan().dp);
+    f.utilization_ratio = utilization(f, f.serving->all.requests_per_s / shares);
   }
 
   void warn(LlmForecast& f) const {
@@ -278,6 +301,8 @@ class Llm {
 
   std::shared_ptr<TextArena> names_ = std::make_shared<TextArena>();
   const LlmSteps& steps_;
+  const PrefillWorkers* workers_;
+  const LlmSteps& prompts_;  ///< of what computes the prompts
   const Model& model_;
   const Decoder& decoder_;
   const Device& device_;
@@ -296,7 +321,9 @@ LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, co
   const Request whole = with_image_tokens(request, model.content->model);
   const Request typical = typical_request(whole);
   const LlmSteps steps(forecaster, model, gpu, typical);
-  LlmForecast forecast = Llm(steps, whole).run();
+  std::optional<PrefillWorkers> workers;
+  if (request.deployment.prefill.workers > 0) workers.emplace(steps);
+  LlmForecast forecast = Llm(steps, workers ? &*workers : nullptr, whole).run();
   forecast.used.prompt = request.prompt;
   forecast.used.load.max_prompt = request.load.max_prompt;
   forecast.used.load.trace = request.load.trace;

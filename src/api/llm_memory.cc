@@ -8,6 +8,7 @@
 
 #include "api/cache_pool.h"
 #include "api/fit.h"
+#include "api/llm_drafts.h"
 #include "api/llm_load.h"
 #include "base/check.h"
 #include "base/checked.h"
@@ -30,6 +31,8 @@ int64_t usable_bytes(const LlmSteps& steps) {
 MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> groups, int64_t prompts,
                        size_t part) {
   MemoryPlan plan = plan_memory(steps.graph(std::move(groups), part));
+  if (steps.drafter() != nullptr && steps.parts()[part].layers.has_end)
+    plan.weights_bytes = checked_add(plan.weights_bytes, steps.drafter()->weights_bytes());
   const TowerSteps* tower = steps.tower();
   if (tower != nullptr && steps.parts()[part].layers.has_start) {
     plan.weights_bytes = checked_add(plan.weights_bytes, tower->weights_bytes());

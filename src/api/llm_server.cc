@@ -4,9 +4,12 @@
 #include <deque>
 #include <span>
 
+#include "api/llm_drafts.h"
 #include "api/llm_load.h"
+#include "api/llm_memory.h"
 #include "api/step_costs.h"
 #include "base/checked.h"
+#include "request/load.h"
 
 namespace tilecast {
 namespace {
@@ -64,17 +67,30 @@ class ServerCosts {
   std::deque<StepCosts> costs_;  ///< their functions point into them
 };
 
-}  // namespace
+/// A server with the limits of its scheduler.
+struct ServedSteps {
+  const LlmSteps& steps;
+  ServerLimits limits;
+};
+struct ServedWorkers {
+  const PrefillWorkers& workers;
+  ServerLimits limits;
+};
 
+/// The limits of a server but the number of its cache blocks.
 ServerLimits server_limits(const LlmSteps& steps) {
   ServerLimits limits = make_limits(steps.asked());
   limits.dp = steps.plan().dp;
   limits.pp = steps.plan().pp;
+  limits.tokens_per_step = tokens_per_step(steps.asked().deployment.speculation);
   return limits;
 }
 
-LlmForecast::Serving forecast_server(const LlmSteps& steps, const ServingLoad& load,
-                                     const ServerLimits& limits, const LlmForecast& alone) {
+LlmForecast::Serving forecast_server(const ServedSteps& server,
+                                     const std::optional<ServedWorkers>& prefill,
+                                     const ServingLoad& load, const LlmForecast& alone) {
+  const LlmSteps& steps = server.steps;
+  const ServerLimits& limits = server.limits;
   const Request& request = steps.asked();
   const Load& asked = request.load;
   ServerCosts costs(steps, limits);
@@ -84,6 +100,19 @@ LlmForecast::Serving forecast_server(const LlmSteps& steps, const ServingLoad& l
       .limits = limits,
       .step_s = [&](std::span<const ServingBatch> ranks) { return costs.seconds(ranks); }};
   fleet.router = request.deployment.router;
+  std::optional<ServerCosts> prompt_costs;
+  std::optional<LazyGrid<1>> transfers;
+  if (prefill) {
+    prompt_costs.emplace(prefill->workers.steps(), prefill->limits);
+    transfers.emplace(usual_sizes(request, limits),
+                      [&](const auto& x) { return prefill->workers.after_prefill_s(x[0]); });
+    fleet.prefill = {.servers = request.deployment.prefill.workers,
+                     .limits = prefill->limits,
+                     .step_s = [&](std::span<const ServingBatch> ranks) {
+                       return prompt_costs->seconds(ranks);
+                     }};
+    fleet.transfer_s = [&](int64_t prompt) { return transfers->at({static_cast<double>(prompt)}); };
+  }
   const ServingResult s = simulate_fleet(load, fleet);
   LlmForecast::Serving result;
   result.rate = asked.rate;
@@ -108,7 +137,57 @@ LlmForecast::Serving forecast_server(const LlmSteps& steps, const ServingLoad& l
   result.preemptions = s.preemptions;
   result.keeps_up = s.keeps_up;
   result.gpus = all_gpus(request);
+  result.replicas = request.deployment.replicas;
+  if (!prefill) return result;
+  const PrefillPool& pool = request.deployment.prefill;
+  result.prefill_pool = {
+      .workers = pool.workers,
+      .tp = pool.tp,
+      .pp = pool.pp,
+      .dp = pool.dp,
+      .ep = pool.ep,
+      .gpus = prefill_worker_gpus(request),
+      .cache_tokens = checked_product(
+          {prefill->limits.cache_blocks, prefill->limits.block_tokens, prefill->limits.dp}),
+      .busy_share = s.prefill_busy_share,
+      .transfer_s = prefill->workers.after_prefill_s(request.prompt),
+      .mean_transfer_s = s.mean_transfer_s};
   return result;
+}
+
+}  // namespace
+
+void add_serving(LlmForecast& f, const LlmSteps& steps, const PrefillWorkers* workers,
+                 const Request& asked) {
+  const ServingLoad load = make_load(asked);
+  ServedSteps server{steps, server_limits(steps)};
+  add_server_memory(f, steps, load, server.limits);
+  std::optional<ServedWorkers> prefill;
+  int64_t prefill_bytes = 0;
+  if (workers != nullptr) {
+    prefill.emplace(ServedWorkers{*workers, server_limits(workers->steps())});
+    LlmForecast worker{.continuous = true};
+    add_server_memory(worker, workers->steps(), prompts_only(load), prefill->limits);
+    prefill_bytes = worker.peak_bytes;
+    f.fits = f.fits && worker.fits;
+    for (Warning& warning : worker.warnings) {
+      warning.facts.push_back({"prefill", int64_t{1}});
+      f.warnings.push_back(std::move(warning));
+    }
+  }
+  if (!f.fits) return;
+  f.serving = forecast_server(server, prefill, load, f);
+  if (f.serving->prefill_pool) f.serving->prefill_pool->peak_bytes = prefill_bytes;
+  f.used.load.requests = static_cast<int64_t>(load.requests.size());
+  f.used.load.max_num_seqs = server.limits.max_num_seqs;
+  if (!asked.load.trace.empty() && asked.load.lengths_given)
+    f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});
+  const int64_t requests = f.serving->all.requests, clients = client_count(asked);
+  if (clients > requests)
+    f.warnings.push_back({WarningCode::kIdleClients,
+                          "concurrency",
+                          0,
+                          {{"clients", clients}, {"requests", requests}}});
 }
 
 }  // namespace tilecast

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/expert_precision.h"
+#include "api/llm_drafts.h"
 #include "api/llm_load.h"
 #include "base/checked.h"
 #include "base/text.h"
@@ -33,6 +34,8 @@ LlmSteps::LlmSteps(const LlmSteps& base, const Request& changed)
   build();
 }
 
+LlmSteps::~LlmSteps() = default;
+
 void LlmSteps::build() {
   read_precision();
   check();
@@ -41,15 +44,24 @@ void LlmSteps::build() {
   has_groups_ = !asked_.parallel.cluster.empty() || plan_.dp > 1 || plan_.pp > 1;
   divide();
   if (model_.vision) tower_.emplace(model_, asked_, dtype());
+  if (asked_.deployment.speculation.tokens > 0) drafter_ = std::make_unique<Drafter>(*this);
+}
+
+Graph LlmSteps::divided() const {
+  return divide_served_experts(modules_,
+                               {.tp = plan_.tp,
+                                .dp = plan_.dp,
+                                .ep = plan_.ep,
+                                .dispatch = asked_.deployment.all2all == All2All::kDeepEp});
+}
+
+LlmSteps::Part LlmSteps::part_of_layers(const LayerRange& layers) const {
+  return {.layers = layers, .share = shard(part_of(divided(), layers), plan_.tp)};
 }
 
 /// Builds a rank's share of each distinct stage.
 void LlmSteps::divide() {
-  const Graph divided =
-      divide_served_experts(modules_, {.tp = plan_.tp,
-                                       .dp = plan_.dp,
-                                       .ep = plan_.ep,
-                                       .dispatch = asked_.deployment.all2all == All2All::kDeepEp});
+  const Graph divided = this->divided();
   const bool states_sum =
       precision_.as_stored && model_.checkpoint.weights_bytes && (plan_.ranks() > 1);
   const auto weights = [&](const Graph& modules, bool has_output_layer) {
@@ -167,6 +179,13 @@ LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched, size_t p
   const bool decode = decodes(groups);
   return timed(graph(std::move(groups), part), {launched, decode}, &parts_[part]);
 }
+
+LlmSteps::Step LlmSteps::pass(const Part& part, std::vector<Group> groups) const {
+  const bool decode = decodes(groups);
+  return timed(graph_of(part, std::move(groups)), {.decode = decode}, &part);
+}
+
+LlmSteps::Step LlmSteps::pass(Graph graph) const { return timed(std::move(graph), {}, nullptr); }
 
 LlmSteps::Step LlmSteps::tower_step(int64_t images) const {
   return timed(tower_->graph(images), {.launched = true}, nullptr);
@@ -291,6 +310,7 @@ int64_t LlmSteps::stage_cache_bytes(int64_t sequences, int64_t tokens, size_t pa
 
 Decoder LlmSteps::stage_decoder(size_t part) const {
   Decoder stage = decoder();
+  if (drafter_ && parts_[part].layers.has_end) drafter_->add_caches(stage);
   if (plan_.pp == 1) return stage;
   // Kinds of layers alternate, so each stage has about its share of every kind.
   const int64_t all = layer_count(modules_), own = parts_[part].layers.count;

@@ -3,6 +3,7 @@
 // Graphs, times and memory of single steps of a language model on one rank.
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "api/internal.h"
@@ -15,6 +16,8 @@
 
 namespace tilecast {
 
+class Drafter;
+
 class LlmSteps {
  public:
   using Group = StepRequest::Group;
@@ -26,6 +29,7 @@ class LlmSteps {
 
   /// The same model and device for another request, which must outlive this object.
   LlmSteps(const LlmSteps& base, const Request& changed);
+  ~LlmSteps();
 
   /// One rank's share of a pipeline stage, for stages that are alike.
   struct Part {
@@ -50,6 +54,16 @@ class LlmSteps {
   };
   /// `launched`: the host launches each kernel; else a CUDA graph does.
   Step step(std::vector<Group> groups, bool launched, size_t part = 0) const;
+  /// One pass of a part of the model other than its stages, or of a graph beside it.
+  Step pass(const Part& part, std::vector<Group> groups) const;
+  Step pass(Graph graph) const;
+  /// One rank's share of some layers.
+  Part part_of_layers(const LayerRange& layers) const;
+  Graph graph_of(const Part& part, std::vector<Group> groups) const {
+    return fused(&part, std::move(groups));
+  }
+  const Graph& modules() const { return modules_; }
+  const Forecaster& forecaster() const { return forecaster_; }
   /// One run of the vision tower, whose kernels the host launches.
   Step tower_step(int64_t images) const;
   /// The runs of the tower for the images of `prompts` prompts: images of a run, number of runs.
@@ -72,6 +86,9 @@ class LlmSteps {
   }
   /// The step without parallelism.
   Graph whole_graph(std::vector<Group> groups) const { return fused(nullptr, std::move(groups)); }
+
+  /// What makes drafts of tokens, see Speculation; nullptr: nothing does.
+  const Drafter* drafter() const { return drafter_.get(); }
 
   /// See expert_precision.h.
   std::optional<Warning> slower_experts(const std::string& subject, const Step& step) const;
@@ -101,6 +118,7 @@ class LlmSteps {
   void read_precision();
   void check() const;
   void check_experts() const;
+  Graph divided() const;
   Graph weights_graph(const Graph& modules, bool has_output_layer) const;
   void divide();
   struct Launching {
@@ -122,6 +140,7 @@ class LlmSteps {
   StepRequest request_;
   Precision precision_;
   Graph modules_;  ///< the whole model
+  std::unique_ptr<Drafter> drafter_;
   ParallelPlan plan_;
   std::vector<Part> parts_;
   /// Collectives take the time of the plan's groups; else that of GPUs joined like those of a node.

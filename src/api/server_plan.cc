@@ -60,7 +60,7 @@ CollectiveTime exchange_time(const ParallelPlan& plan, const Graph& graph, const
   const bool dispatch = op_def(node.op).name == "expert_dispatch";
   const Tensor& own = graph.tensor(dispatch ? node.inputs[0] : node.outputs[0]);
   const int64_t hidden = own.shape.back();
-  const int64_t top_k = attribute<int64_t>(experts, "top_k"),
+  const int64_t top_k = attribute<int64_t>(experts, "sent_top_k"),
                 count = graph.tensor(experts.inputs[1]).shape[0] * plan.ep,
                 skew = attribute<int64_t>(experts, "skew_percent");
   ExpertExchange exchange{.tokens = element_count(own.shape) / hidden,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "api/llm_drafts.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -79,6 +80,13 @@ StepCosts::StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64
       fresh_(named, [this](const auto& x) { return kind_s({x[0], x[1], 0}, Kind::kGroup, false); }),
       later_(named,
              [this](const auto& x) { return kind_s({x[0], x[1], x[2]}, Kind::kGroup, false); }),
+      draft_(named,
+             [this](const auto& x) {
+               return steps_.drafter()->draft(x[0], std::max<int64_t>(1, x[1] - 1)).seconds;
+             }),
+      draft_fresh_(
+          named,
+          [this](const auto& x) { return steps_.drafter()->pass({{x[0], x[1], 0}}).seconds; }),
       experts_ops_{require_op("experts"), require_op("expert_dispatch"),
                    require_op("expert_combine"), require_op("data_all_gather"),
                    require_op("data_reduce_scatter")} {
@@ -129,8 +137,23 @@ StepCosts::AttentionTime StepCosts::attention(const ServingBatch& batch) {
   return time;
 }
 
+/// What makes drafts computes the prompts too.
+double StepCosts::drafts_s(const ServingBatch& batch) {
+  double seconds = 0, tokens = 0, squares = 0;
+  if (batch.decoding > 0)
+    seconds += draft_.at({static_cast<double>(batch.decoding), batch.decode_context + 1});
+  for (const PromptChunk& p : batch.prompts) {
+    const auto t = static_cast<double>(p.tokens);
+    tokens += t;
+    squares += t * t;
+  }
+  return tokens > 0 ? seconds + draft_fresh_.at({tokens * tokens / squares, squares / tokens})
+                    : seconds;
+}
+
 double StepCosts::seconds(std::span<const ServingBatch> ranks) {
-  double tokens = 0, all_tokens = 0, sequences = 0, starts = 0;
+  double tokens = 0, all_tokens = 0, sequences = 0, starts = 0, drafts = 0;
+  const bool makes_drafts = steps_.drafter() != nullptr && steps_.parts()[part_].layers.has_end;
   AttentionTime longest;
   bool decodes = true;
   for (const ServingBatch& batch : ranks) {
@@ -144,6 +167,7 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
     const AttentionTime time = attention(batch);
     if (time.seconds() > longest.seconds()) longest = time;
     decodes = decodes && batch.prompts.empty();
+    if (makes_drafts) drafts = std::max(drafts, drafts_s(batch));
     // The tower runs before the first part of a prompt, unless that is in the prefix cache.
     const auto first = std::count_if(batch.prompts.begin(), batch.prompts.end(),
                                      [](const PromptChunk& p) { return p.past == 0; });
@@ -161,7 +185,7 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
     seconds += (decodes ? decode_experts_ : experts_).at({each});
   }
   seconds = starts * images_s_ + (graphs ? seconds : std::max(seconds, launch_s_));
-  return layers.has_end ? seconds : seconds + send_.at({tokens});
+  return layers.has_end ? seconds + drafts : seconds + send_.at({tokens});
 }
 
 template class LazyGrid<1>;

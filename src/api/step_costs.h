@@ -59,14 +59,17 @@ class StepCosts {
     double seconds() const { return decode_s + prompts_s; }
   };
   AttentionTime attention(const ServingBatch& batch);
+  double drafts_s(const ServingBatch& batch);
 
   const LlmSteps& steps_;
   size_t part_;
   int64_t tokens_of_decode_;  ///< that a sequence computes in a decode step: 1, or a draft's too
   LazyGrid<1> rest_, head_, experts_, decode_experts_, send_;
-  LazyGrid<2> decode_;   ///< sequences; keys of each, including the new token
-  LazyGrid<2> fresh_;    ///< prompts; tokens of each
-  LazyGrid<3> later_;    ///< prompts; new tokens and cached tokens of each
+  LazyGrid<2> decode_;  ///< sequences; keys of each, including the new token
+  LazyGrid<2> fresh_;   ///< prompts; tokens of each
+  LazyGrid<3> later_;   ///< prompts; new tokens and cached tokens of each
+  /// Drafts of a decode step, by sequences and keys; of new prompts, by prompts and tokens.
+  LazyGrid<2> draft_, draft_fresh_;
   double images_s_ = 0;  ///< the vision tower for the images of one prompt
   double launch_s_ = 0;  ///< time to launch the kernels of a step one by one
   OpId experts_ops_[5];

@@ -153,18 +153,24 @@ Graph divide_served_experts(const Graph& modules, const ServedExperts& form) {
                             form.ep > 1 ? "" : ", and use `replicas` for several servers"));
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     if (node.op != experts) return keep(b, node, std::move(inputs));
-    const std::vector<Attribute> top_k = {{"ranks", form.dp},
-                                          {"top_k", attribute<int64_t>(node, "top_k")}};
+    const auto top_k = attribute<int64_t>(node, "top_k");
+    const std::vector<Attribute> copies = {{"ranks", form.dp}, {"top_k", top_k}, {"copies", 1}};
     const std::vector<Attribute> rows = {{"ranks", form.dp}, {"dim", int64_t{0}}};
     const auto exchange = [&](std::string_view sent, std::string_view gathered, TensorId x,
                               const char* name) {
       if (form.dp == 1) return x;
       return b.op(form.dispatch ? sent : gathered, {x}, node.name + name,
-                  form.dispatch ? top_k : rows);
+                  form.dispatch ? copies : rows);
     };
     inputs[0] = exchange("expert_dispatch", "data_all_gather", inputs[0], ".dispatch");
     Node own = node;
-    own.set_attribute("ranks", form.ep);
+    if (form.dispatch) {
+      own.set_attribute("top_k", int64_t{1});
+      own.set_attribute("senders", form.ep);
+      own.set_attribute("sent_top_k", top_k);
+    } else {
+      own.set_attribute("ranks", form.ep);
+    }
     own.set_attribute("partial", int64_t{form.tp > 1 ? 1 : 0});
     std::vector<TensorId> outputs = keep(b, own, std::move(inputs));
     outputs[0] = exchange("expert_combine", "data_reduce_scatter", outputs[0], ".combine");

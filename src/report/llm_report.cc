@@ -215,6 +215,26 @@ void add_vision(Lines& lines, const LlmForecast& f) {
                         v.image_side, format_integer(v.image_tokens)));
 }
 
+void add_drafts(Lines& lines, const LlmForecast& f) {
+  if (!f.drafts) return;
+  const DraftForecast& d = *f.drafts;
+  lines.add("drafts", fmt::format("{} tokens", d.tokens),
+            fmt::format("by {}, {:.2f} tokens a step if {:.3g} is accepted; {} of a step, {}",
+                        d.model.empty() ? "the model's own layer" : d.model, d.tokens_per_step,
+                        d.acceptance_rate, format_seconds(d.time.seconds),
+                        format_bytes(d.weights_bytes)));
+}
+
+Json drafts_json(const std::optional<DraftForecast>& d) {
+  if (!d) return nullptr;
+  return {{"model", d->model.empty() ? Json(nullptr) : Json(d->model)},
+          {"tokens", d->tokens},
+          {"acceptance_rate", d->acceptance_rate},
+          {"tokens_per_step", d->tokens_per_step},
+          {"time", estimate_json(d->time)},
+          {"weights_bytes", d->weights_bytes}};
+}
+
 Json vision_json(const std::optional<VisionForecast>& vision) {
   if (!vision) return nullptr;
   const VisionForecast& v = *vision;
@@ -238,6 +258,7 @@ std::string llm_table(const LlmForecast& f, const TableStyle& style) {
   Lines lines;
   add_batch_times(lines, f);
   add_vision(lines, f);
+  add_drafts(lines, f);
   add_memory(lines, f);
   out += lines.text(style);
   if (f.vision && f.vision->images > 0)
@@ -296,6 +317,7 @@ std::string llm_json(const LlmForecast& f) {
                  {"memory", memory_json(f)},
                  {"cache_pool", pool_json(f.pool)},
                  {"vision", vision_json(f.vision)},
+                 {"drafts", drafts_json(f.drafts)},
                  {"prefill", step_json(f.prefill)},
                  {"decode", step_json(f.decode)},
                  {"kernels", kernel_list(f.kernels)},

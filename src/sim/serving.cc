@@ -33,13 +33,6 @@ struct Arrival {
   }
 };
 
-/// What prefill workers compute of a load: all but the tokens after the first.
-ServingLoad prompts_only(const ServingLoad& load) {
-  ServingLoad prompts = load;
-  for (RequestSpec& r : prompts.requests) r.output = 1;
-  return prompts;
-}
-
 /// The servers of one pool.
 struct PoolState {
   PoolState(const ServerPool& pool, const ServingLoad& load, std::vector<RequestTimes>& times,
@@ -258,6 +251,12 @@ void check_prompts(const ServingLoad& load, const ServerLimits& limits) {
 }
 
 }  // namespace
+
+ServingLoad prompts_only(const ServingLoad& load) {
+  ServingLoad prompts = load;
+  for (RequestSpec& r : prompts.requests) r.output = 1;
+  return prompts;
+}
 
 std::vector<RequestSpec> draw_requests(const RandomLoad& load) {
   Rng rng(load.seed);

@@ -151,6 +151,9 @@ int64_t blocks_needed(const ServingLoad& load, const ServerLimits& limits);
 ServingResult simulate_serving(const ServingLoad& load, const ServerLimits& limits,
                                const std::function<double(const ServingBatch&)>& step_s);
 
+/// What prefill workers compute of a load: all but the tokens after the first.
+ServingLoad prompts_only(const ServingLoad& load);
+
 /// The same for several servers. Clients of a closed loop are those of all servers.
 ServingResult simulate_fleet(const ServingLoad& load, const Fleet& fleet);
 
