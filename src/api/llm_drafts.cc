@@ -55,9 +55,8 @@ void Drafter::use_model(const std::string& name) {
   request_.parallel.ep = 1;
   request_.parallel.nodes.reset();
   request_.deployment = {};
-  GpuRef gpu;
-  gpu.content = std::make_shared<GpuRef::Content>(GpuRef::Content{steps_.device()});
-  model_steps_ = std::make_unique<LlmSteps>(steps_.forecaster(), *model_, gpu, request_);
+  gpu_.content = std::make_shared<GpuRef::Content>(GpuRef::Content{steps_.device()});
+  model_steps_ = std::make_unique<LlmSteps>(steps_.forecaster(), *model_, gpu_, request_);
   weights_bytes_ = tilecast::weights_bytes(model_steps_->graph({{1, 1, 1}}));
 }
 

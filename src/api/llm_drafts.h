@@ -34,6 +34,7 @@ class Drafter {
   const LlmSteps& steps_;
   std::optional<LlmSteps::Part> layer_;  ///< the model's own
   std::optional<ModelRef> model_;
+  GpuRef gpu_;
   Request request_;  ///< of the smaller model
   std::unique_ptr<LlmSteps> model_steps_;
   int64_t weights_bytes_ = 0;

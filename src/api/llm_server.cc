@@ -86,34 +86,11 @@ ServerLimits server_limits(const LlmSteps& steps) {
   return limits;
 }
 
-LlmForecast::Serving forecast_server(const ServedSteps& server,
-                                     const std::optional<ServedWorkers>& prefill,
-                                     const ServingLoad& load, const LlmForecast& alone) {
-  const LlmSteps& steps = server.steps;
+LlmForecast::Serving describe(const ServingResult& s, const ServedSteps& server,
+                              const LlmForecast& alone) {
   const ServerLimits& limits = server.limits;
-  const Request& request = steps.asked();
+  const Request& request = server.steps.asked();
   const Load& asked = request.load;
-  ServerCosts costs(steps, limits);
-  Fleet fleet;
-  fleet.pool = {
-      .servers = request.deployment.replicas,
-      .limits = limits,
-      .step_s = [&](std::span<const ServingBatch> ranks) { return costs.seconds(ranks); }};
-  fleet.router = request.deployment.router;
-  std::optional<ServerCosts> prompt_costs;
-  std::optional<LazyGrid<1>> transfers;
-  if (prefill) {
-    prompt_costs.emplace(prefill->workers.steps(), prefill->limits);
-    transfers.emplace(usual_sizes(request, limits),
-                      [&](const auto& x) { return prefill->workers.after_prefill_s(x[0]); });
-    fleet.prefill = {.servers = request.deployment.prefill.workers,
-                     .limits = prefill->limits,
-                     .step_s = [&](std::span<const ServingBatch> ranks) {
-                       return prompt_costs->seconds(ranks);
-                     }};
-    fleet.transfer_s = [&](int64_t prompt) { return transfers->at({static_cast<double>(prompt)}); };
-  }
-  const ServingResult s = simulate_fleet(load, fleet);
   LlmForecast::Serving result;
   result.rate = asked.rate;
   result.concurrency = asked.concurrency;
@@ -138,20 +115,54 @@ LlmForecast::Serving forecast_server(const ServedSteps& server,
   result.keeps_up = s.keeps_up;
   result.gpus = all_gpus(request);
   result.replicas = request.deployment.replicas;
-  if (!prefill) return result;
+  return result;
+}
+
+PrefillPoolForecast describe(const ServingResult& s, const ServedWorkers& prefill,
+                             const Request& request) {
   const PrefillPool& pool = request.deployment.prefill;
-  result.prefill_pool = {
-      .workers = pool.workers,
-      .tp = pool.tp,
-      .pp = pool.pp,
-      .dp = pool.dp,
-      .ep = pool.ep,
-      .gpus = prefill_worker_gpus(request),
-      .cache_tokens = checked_product(
-          {prefill->limits.cache_blocks, prefill->limits.block_tokens, prefill->limits.dp}),
-      .busy_share = s.prefill_busy_share,
-      .transfer_s = prefill->workers.after_prefill_s(request.prompt),
-      .mean_transfer_s = s.mean_transfer_s};
+  const ServerLimits& limits = prefill.limits;
+  return {.workers = pool.workers,
+          .tp = pool.tp,
+          .pp = pool.pp,
+          .dp = pool.dp,
+          .ep = pool.ep,
+          .gpus = prefill_worker_gpus(request),
+          .cache_tokens = checked_product({limits.cache_blocks, limits.block_tokens, limits.dp}),
+          .busy_share = s.prefill_busy_share,
+          .transfer_s = prefill.workers.after_prefill_s(request.prompt),
+          .mean_transfer_s = s.mean_transfer_s};
+}
+
+LlmForecast::Serving forecast_server(const ServedSteps& server,
+                                     const std::optional<ServedWorkers>& prefill,
+                                     const ServingLoad& load, const LlmForecast& alone) {
+  const LlmSteps& steps = server.steps;
+  const ServerLimits& limits = server.limits;
+  const Request& request = steps.asked();
+  ServerCosts costs(steps, limits);
+  Fleet fleet;
+  fleet.pool = {
+      .servers = request.deployment.replicas,
+      .limits = limits,
+      .step_s = [&](std::span<const ServingBatch> ranks) { return costs.seconds(ranks); }};
+  fleet.router = request.deployment.router;
+  std::optional<ServerCosts> prompt_costs;
+  std::optional<LazyGrid<1>> transfers;
+  if (prefill) {
+    prompt_costs.emplace(prefill->workers.steps(), prefill->limits);
+    transfers.emplace(usual_sizes(request, limits),
+                      [&](const auto& x) { return prefill->workers.after_prefill_s(x[0]); });
+    fleet.prefill = {.servers = request.deployment.prefill.workers,
+                     .limits = prefill->limits,
+                     .step_s = [&](std::span<const ServingBatch> ranks) {
+                       return prompt_costs->seconds(ranks);
+                     }};
+    fleet.transfer_s = [&](int64_t prompt) { return transfers->at({static_cast<double>(prompt)}); };
+  }
+  const ServingResult s = simulate_fleet(load, fleet);
+  LlmForecast::Serving result = describe(s, server, alone);
+  if (prefill) result.prefill_pool = describe(s, *prefill, request);
   return result;
 }
 

@@ -48,11 +48,12 @@ void LlmSteps::build() {
 }
 
 Graph LlmSteps::divided() const {
-  return divide_served_experts(modules_,
-                               {.tp = plan_.tp,
-                                .dp = plan_.dp,
-                                .ep = plan_.ep,
-                                .dispatch = asked_.deployment.all2all == All2All::kDeepEp});
+  const bool whole_experts = plan_.tp == 1 && plan_.ep == plan_.dp;
+  return divide_served_experts(
+      modules_, {.tp = plan_.tp,
+                 .dp = plan_.dp,
+                 .ep = plan_.ep,
+                 .dispatch = whole_experts && asked_.deployment.all2all == All2All::kDeepEp});
 }
 
 LlmSteps::Part LlmSteps::part_of_layers(const LayerRange& layers) const {
@@ -149,6 +150,11 @@ void LlmSteps::check() const {
 void LlmSteps::check_experts() const {
   const int64_t ffn = decoder().expert_ffn_dim, ep = asked_.parallel.ep;
   const int64_t parts = asked_.execution.tp * asked_.execution.dp / ep;
+  if (ffn == 0 && (ep > 1 || asked_.execution.dp > 1))
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: the model has no experts that ranks share; leave `{}` at 1{}",
+                            model_.name, ep > 1 ? "ep" : "dp",
+                            ep > 1 ? "" : ", and use `replicas` for several servers"));
   if (ffn == 0 || ffn % parts == 0) return;
   const std::string ranks = parts == asked_.execution.tp
                                 ? fmt::format("`tp` {}", parts)

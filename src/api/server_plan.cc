@@ -41,13 +41,17 @@ Cluster cluster_of(const Device& device, const Request& request, int64_t ranks) 
   if (all_gpus(request) == 1 && p.cluster.empty()) return {.device = device};
   const Cluster cluster = p.cluster.empty() ? node_of(device) : find_cluster(p.cluster);
   const int64_t each = cluster.gpus_per_node;
-  if (p.nodes && checked_multiply(*p.nodes, each) < all_gpus(request))
-    refuse(
-        fmt::format("{} GPUs are needed ({} replicas of {}, {} prefill workers of {}), but {} "
-                    "nodes of {} have {}; raise `nodes` or lower the degrees",
-                    all_gpus(request), request.deployment.replicas, server_gpus(request),
-                    request.deployment.prefill.workers, prefill_worker_gpus(request), *p.nodes,
-                    cluster.name, *p.nodes * each));
+  if (p.nodes && checked_multiply(*p.nodes, each) < all_gpus(request)) {
+    const int64_t workers = request.deployment.prefill.workers;
+    const std::string more = workers > 0 ? fmt::format(" and {} prefill workers of {}", workers,
+                                                       prefill_worker_gpus(request))
+                                         : "";
+    refuse(fmt::format(
+        "{} GPUs are needed ({} replicas of {}{}), but `nodes` {} of {} have {}; raise `nodes` or "
+        "lower the degrees",
+        all_gpus(request), request.deployment.replicas, server_gpus(request), more, *p.nodes,
+        cluster.name, *p.nodes * each));
+  }
   // Tensor parallelism over more GPUs than a node has is as if its links joined them, unless the
   // cluster is given.
   const bool only_tp = ranks == request.execution.tp && p.cluster.empty();

@@ -148,9 +148,7 @@ Graph divide_served_experts(const Graph& modules, const ServedExperts& form) {
   }
   if (!found)
     throw Error(ErrorKind::kUnsupported,
-                fmt::format("{}: the model has no experts that ranks share; leave `{}` at 1{}",
-                            modules.name, form.ep > 1 ? "ep" : "dp",
-                            form.ep > 1 ? "" : ", and use `replicas` for several servers"));
+                modules.name + ": the model has no experts that ranks share");
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     if (node.op != experts) return keep(b, node, std::move(inputs));
     const auto top_k = attribute<int64_t>(node, "top_k");

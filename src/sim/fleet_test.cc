@@ -168,6 +168,23 @@ TEST(Fleet, ASlowerLinkDelaysAllTokensButTheFirst) {
   }
 }
 
+TEST(Fleet, CachesThatArriveJoinTheNextDecodeStep) {
+  for (const Software software : kSchedulers) {
+    Fleet fleet{.pool = pool_of(software), .prefill = pool_of(software, 3)};
+    fleet.transfer_s = [](int64_t) { return 0.0; };
+    fleet.pool.limits.longest_jump = 1;
+    int64_t steps = 0;
+    fleet.pool.step_s = [&](std::span<const ServingBatch> ranks) {
+      EXPECT_TRUE(ranks[0].prompts.empty());
+      steps += 1;
+      return std::vector<double>{1.0};
+    };
+    const ServingLoad load{.requests = {{0, 100, 11}, {2.5, 100, 11}, {4.5, 100, 11}}};
+    simulate_fleet(load, fleet);
+    EXPECT_EQ(steps, 15) << static_cast<int>(software);  // 10 of the first, then 2 and 3 more
+  }
+}
+
 TEST(Fleet, AnswersOfOneTokenStayInThePrefillPool) {
   Fleet fleet{.pool = pool_of(Software::kVllm), .prefill = pool_of(Software::kVllm)};
   fleet.transfer_s = [](int64_t) { return 1e6; };

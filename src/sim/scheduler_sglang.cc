@@ -127,7 +127,13 @@ void retract(ServerState& s) {
 
 std::vector<Scheduled> schedule(ServerState& s) {
   std::vector<Scheduled> step = schedule_prefill(s);
-  if (!step.empty()) return step;
+  // Sequences whose cache came from a prefill worker decode with the others
+  // (disaggregation/decode.py, process_prebuilt).
+  const bool all_decode = std::all_of(step.begin(), step.end(), [&](const Scheduled& scheduled) {
+    return s.request(scheduled.request).decodes();
+  });
+  if (!step.empty() && !all_decode) return step;
+  step.clear();
   retract(s);
   if (s.running.empty()) return schedule_prefill(s);  // all were retracted for the chunked prompt
   for (const size_t index : s.running) {
