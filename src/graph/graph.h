@@ -34,6 +34,9 @@ enum class TensorKind : uint8_t {
   kReference,   ///< refers to memory that is counted elsewhere
 };
 
+/// Inputs that another rank computes have names that begin with this; no file gives such names.
+inline constexpr std::string_view kReceivedPrefix = "pipeline.received.";
+
 struct Tensor {
   std::string name;
   Shape shape;
