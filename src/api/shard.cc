@@ -87,7 +87,7 @@ ShardCost shown(const PlacementCost& cost) {
 }
 
 void describe_tables(ShardForecast& f, const PlacementSetup& setup, const ShardProblem& problem,
-                     const Placement& placement) {
+                     const TablePlacement& placement) {
   for (size_t t = 0; t < placement.size(); ++t) {
     const ShardChoice& c = problem.tables[t].choices[placement[t].choice];
     const EmbeddingTable& table = setup.tables.tables[t];
@@ -141,7 +141,7 @@ ShardForecast shard_tables(const ShardQuery& query) {
   const ShardProblem problem = placement_problem(setup);
   const int64_t least = least_bytes(problem), room = checked_multiply(f.usable_bytes, f.ranks);
   if (least > room) refuse_shortage(query, f, least, least - room, cluster.gpus_per_node);
-  const Placement placement = search_placement(problem, {.seed = query.seed});
+  const TablePlacement placement = search_placement(problem, {.seed = query.seed});
   const PlacementCost cost = cost_of(problem, placement);
   if (cost.missing_bytes > 0)
     refuse_shortage(query, f, least, cost.missing_bytes, cluster.gpus_per_node);

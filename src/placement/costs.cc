@@ -90,11 +90,8 @@ class Costs {
     const PartBytes bytes = part_bytes(setup_, index, choice);
     part.bytes = checked_add(bytes.rows_bytes, bytes.state_bytes);
     if (choice.way == ShardWay::kReplicated) {
-      // A dense gradient: filled with zeros, summed over the ranks, read by an update that reads
-      // and writes all rows.
-      constexpr double kPasses = 4;
       const int64_t gradient = bytes.rows_bytes;
-      part.backward_s += kPasses * static_cast<double>(gradient) / chip_.dram_bytes_per_s;
+      part.backward_s += dense_update_s(setup_, index, choice);
       part.bytes = checked_add(part.bytes, gradient);
       choice.reduce_s = all_reduce_s(setup_, gradient, stored(setup_, table));
     }
@@ -153,6 +150,14 @@ double exchange_s(const PlacementSetup& setup, double columns) {
   return collective_time(CollectiveKind::kAllToAll, std::llround(bytes), setup.dtype,
                          packed_group(setup.ranks, setup.cluster), setup.cluster)
       .seconds;
+}
+
+double dense_update_s(const PlacementSetup& setup, size_t index, const ShardChoice& choice) {
+  // Zeros are written; then gradient and rows are read, and rows are written.
+  constexpr double kPasses = 4;
+  const PartBytes bytes = part_bytes(setup, index, choice);
+  return kPasses * static_cast<double>(bytes.rows_bytes) /
+         Chip(setup.cluster.device).dram_bytes_per_s;
 }
 
 double all_reduce_s(const PlacementSetup& setup, int64_t bytes, DType dtype) {

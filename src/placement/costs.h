@@ -34,6 +34,9 @@ ShardProblem placement_problem(const PlacementSetup& setup);
 /// Seconds of one exchange of sums if the rank that sends most sends `columns` numbers for each
 /// sample of the batch.
 double exchange_s(const PlacementSetup& setup, double columns);
+/// Seconds that a replicated table adds to its update of used rows: its gradient is dense, so zeros
+/// are filled in, and all rows are updated.
+double dense_update_s(const PlacementSetup& setup, size_t table, const ShardChoice& choice);
 /// Seconds of an all-reduce over all ranks.
 double all_reduce_s(const PlacementSetup& setup, int64_t bytes, DType dtype);
 

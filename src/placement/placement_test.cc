@@ -55,7 +55,7 @@ ShardProblem random_problem(Rng& rng, int64_t ranks, size_t tables, double slack
 /// The cheapest of all placements; nullopt if none fits.
 std::optional<double> exhaustive(const ShardProblem& problem) {
   std::optional<double> best;
-  Placement placement(problem.tables.size());
+  TablePlacement placement(problem.tables.size());
   const auto ranks = static_cast<int32_t>(problem.ranks);
   const std::function<void(size_t)> place = [&](size_t t) {
     if (t == placement.size()) {
@@ -79,7 +79,7 @@ std::optional<double> exhaustive(const ShardProblem& problem) {
   return best;
 }
 
-void expect_valid(const ShardProblem& problem, const Placement& placement) {
+void expect_valid(const ShardProblem& problem, const TablePlacement& placement) {
   ASSERT_EQ(placement.size(), problem.tables.size());
   for (size_t t = 0; t < placement.size(); ++t) {
     const ShardChoice& choice = problem.tables[t].choices[placement[t].choice];
@@ -102,7 +102,7 @@ TEST(Placement, SearchIsNearTheBestOfAllPlacements) {
     const std::optional<double> best = exhaustive(problem);
     if (!best) continue;
     ++tasks;
-    const Placement found = search_placement(problem);
+    const TablePlacement found = search_placement(problem);
     expect_valid(problem, found);
     const PlacementCost cost = cost_of(problem, found);
     const double ratio = cost.missing_bytes > 0 ? 1e9 : cost.total_s() / *best;
@@ -125,7 +125,7 @@ TEST(Placement, SearchIsNoWorseThanTheRulesAndNotBelowTheBound) {
     EXPECT_EQ(found.missing_bytes, 0);
     EXPECT_GE(found.total_s(), cost_bound(problem));
     for (const Rule rule : {Rule::kSize, Rule::kLookups, Rule::kCost}) {
-      const Placement placement = place_by_rule(problem, rule);
+      const TablePlacement placement = place_by_rule(problem, rule);
       expect_valid(problem, placement);
       const PlacementCost other = cost_of(problem, placement);
       if (other.missing_bytes == 0) {
@@ -144,7 +144,7 @@ TEST(Placement, TheSameSeedGivesTheSamePlacement) {
 TEST(Placement, LoadsAreTheSumsOfTheirParts) {
   Rng rng(6);
   const ShardProblem problem = random_problem(rng, 4, 10, 2);
-  const Placement placement = search_placement(problem);
+  const TablePlacement placement = search_placement(problem);
   const std::vector<RankLoad> loads = rank_loads(problem, placement);
   double forward = 0, wanted = 0;
   int64_t bytes = 0, wanted_bytes = 0;

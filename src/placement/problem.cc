@@ -22,7 +22,7 @@ void RankLoad::add(const ShardPart& part, int sign) {
   parts += sign;
 }
 
-std::vector<RankLoad> rank_loads(const ShardProblem& problem, const Placement& placement) {
+std::vector<RankLoad> rank_loads(const ShardProblem& problem, const TablePlacement& placement) {
   std::vector<RankLoad> loads(static_cast<size_t>(problem.ranks));
   for (size_t t = 0; t < placement.size(); ++t) {
     const ShardChoice& choice = problem.tables[t].choices[placement[t].choice];
@@ -31,7 +31,7 @@ std::vector<RankLoad> rank_loads(const ShardProblem& problem, const Placement& p
   return loads;
 }
 
-PlacementCost cost_of(const ShardProblem& problem, const Placement& placement) {
+PlacementCost cost_of(const ShardProblem& problem, const TablePlacement& placement) {
   PlacementCost cost;
   double columns = 0;
   for (const RankLoad& load : rank_loads(problem, placement)) {

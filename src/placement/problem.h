@@ -63,7 +63,7 @@ struct TablePlace {
   std::vector<int32_t> ranks;
   bool operator==(const TablePlace&) const = default;
 };
-using Placement = std::vector<TablePlace>;
+using TablePlacement = std::vector<TablePlace>;
 
 /// Sums over the parts on one rank.
 struct RankLoad {
@@ -71,14 +71,14 @@ struct RankLoad {
   int64_t bytes = 0, parts = 0;
   void add(const ShardPart& part, int sign = 1);
 };
-std::vector<RankLoad> rank_loads(const ShardProblem& problem, const Placement& placement);
+std::vector<RankLoad> rank_loads(const ShardProblem& problem, const TablePlacement& placement);
 
 struct PlacementCost {
   double forward_s = 0, backward_s = 0, exchange_s = 0, reduce_s = 0;
   int64_t missing_bytes = 0;  ///< sum over the ranks of what does not fit; 0: it fits
   double total_s() const { return forward_s + backward_s + exchange_s + reduce_s; }
 };
-PlacementCost cost_of(const ShardProblem& problem, const Placement& placement);
+PlacementCost cost_of(const ShardProblem& problem, const TablePlacement& placement);
 
 /// No placement costs less: each table divided in its cheapest way and spread evenly.
 double cost_bound(const ShardProblem& problem);

@@ -34,7 +34,7 @@ class Search {
     rounds_ = static_cast<int64_t>(std::clamp(kWork / size, kFewest, kMost));
   }
 
-  Placement run() {
+  TablePlacement run() {
     for (const size_t table : heaviest_first(problem_, state_)) state_.insert(table, true);
     improve();
     keep_best();
@@ -59,7 +59,7 @@ class Search {
     best_ = state_.placement();
   }
 
-  void restore(const Placement& placement) {
+  void restore(const TablePlacement& placement) {
     for (size_t t = 0; t < placement.size(); ++t) {
       if (placement[t] == state_.placement()[t]) continue;
       state_.remove(t);
@@ -152,17 +152,17 @@ class Search {
   PlacementState state_;
   Rng rng_;
   int64_t rounds_;
-  Placement best_;
+  TablePlacement best_;
   double best_score_ = 0;
 };
 
 }  // namespace
 
-Placement search_placement(const ShardProblem& problem, const SearchOptions& options) {
+TablePlacement search_placement(const ShardProblem& problem, const SearchOptions& options) {
   return Search(problem, options).run();
 }
 
-Placement place_by_rule(const ShardProblem& problem, Rule rule) {
+TablePlacement place_by_rule(const ShardProblem& problem, Rule rule) {
   PlacementState state(problem);
   const auto size = [&](const ShardPart& part) {
     return rule == Rule::kSize      ? static_cast<double>(part.bytes)

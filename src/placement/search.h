@@ -20,12 +20,12 @@ struct SearchOptions {
 /// less so (record-to-record travel, Dueck 1993).
 /// If the tables do not fit, the cost of the result says how much is missing.
 /// The same arguments give the same placement.
-Placement search_placement(const ShardProblem& problem, const SearchOptions& options = {});
+TablePlacement search_placement(const ShardProblem& problem, const SearchOptions& options = {});
 
 /// What simple rules balance over the ranks: they place whole tables, the largest first, each on
 /// the rank with the least so far. Tables that fit on no rank are divided row-wise over all.
 enum class Rule : uint8_t { kSize, kLookups, kCost };
 constexpr std::string_view kRuleWords[] = {"size", "lookups", "cost"};
-Placement place_by_rule(const ShardProblem& problem, Rule rule);
+TablePlacement place_by_rule(const ShardProblem& problem, Rule rule);
 
 }  // namespace tilecast

@@ -13,7 +13,7 @@ class PlacementState {
  public:
   explicit PlacementState(const ShardProblem& problem);
 
-  const Placement& placement() const { return placement_; }
+  const TablePlacement& placement() const { return placement_; }
   const std::vector<RankLoad>& loads() const { return loads_; }
   bool is_placed(size_t table) const { return !placement_[table].ranks.empty(); }
 
@@ -47,7 +47,7 @@ class PlacementState {
   void add(size_t table, int sign);
 
   const ShardProblem& problem_;
-  Placement placement_;
+  TablePlacement placement_;
   std::vector<RankLoad> loads_;
   double reduce_s_ = 0;
   double column_s_ = 0;  ///< of both exchanges, per column: a mean slope

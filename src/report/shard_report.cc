@@ -14,6 +14,7 @@
 #include "base/csv.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "report/parallel_report.h"
 #include "report/text_table.h"
 #include "tilecast/report.h"
 
@@ -44,23 +45,6 @@ std::string totals(const ShardForecast& f, const TableStyle& style) {
   lines.add("memory", format_bytes(most),
             fmt::format("of the fullest GPU, which may use {}", format_bytes(f.usable_bytes)));
   return lines.text(style);
-}
-
-std::string ranks_text(const std::vector<RankTables>& ranks, const TableStyle& style) {
-  TextTable table;
-  table.header = {"rank", "parts", "memory", "lookups", "forward", "backward", "sent"};
-  table.right.assign(table.header.size(), true);
-  constexpr size_t kShown = 16;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks.size() > kShown && i == kShown / 2) i = ranks.size() - kShown / 2;
-    const RankTables& r = ranks[i];
-    table.rows.push_back({format_integer(r.rank), format_integer(r.parts), format_bytes(r.bytes),
-                          format_integer(std::llround(r.lookups)), format_seconds(r.forward_s),
-                          format_seconds(r.backward_s), format_bytes(std::llround(r.sent_bytes))});
-  }
-  std::string text = format_text_table(table, style);
-  if (ranks.size() > kShown) text += fmt::format("{} more ranks\n", ranks.size() - kShown);
-  return text;
 }
 
 /// "0-7" or "0, 3, 5"
@@ -116,7 +100,7 @@ std::string shard_table(const ShardForecast& f, const TableStyle& style) {
                   format_bytes(f.tables_bytes), format_integer(f.ranks), f.cluster_name,
                   format_integer(f.batch), f.dtype),
       style);
-  out += "\n" + totals(f, style) + "\n" + ranks_text(f.rank_tables, style) + "\n" +
+  out += "\n" + totals(f, style) + "\n" + rank_tables_text(f.rank_tables, style) + "\n" +
          tables_text(f, style);
   for (const std::string& line :
        wrap_text("Times of one part. No embedding kernels were measured: all times are "
@@ -127,7 +111,7 @@ std::string shard_table(const ShardForecast& f, const TableStyle& style) {
 }
 
 std::string shard_json(const ShardForecast& f) {
-  Json tables = Json::array(), ranks = Json::array(), rules = Json::array();
+  Json tables = Json::array(), rules = Json::array();
   for (const ShardedTable& t : f.tables)
     tables.push_back({{"name", t.name},
                       {"way", t.way},
@@ -137,14 +121,6 @@ std::string shard_json(const ShardForecast& f) {
                       {"forward_s", t.forward_s},
                       {"backward_s", t.backward_s},
                       {"ranks", t.ranks}});
-  for (const RankTables& r : f.rank_tables)
-    ranks.push_back({{"rank", r.rank},
-                     {"parts", r.parts},
-                     {"bytes", r.bytes},
-                     {"lookups", r.lookups},
-                     {"forward_s", r.forward_s},
-                     {"backward_s", r.backward_s},
-                     {"sent_bytes", r.sent_bytes}});
   for (const ShardBaseline& rule : f.baselines) {
     Json entry = {{"rule", rule.name}, {"fits", rule.fits}, {"cost", nullptr}};
     if (rule.fits) entry["cost"] = cost_json(rule.cost);
@@ -162,7 +138,7 @@ std::string shard_json(const ShardForecast& f) {
                      {"cost", cost_json(f.cost)},
                      {"bound_s", f.bound_s},
                      {"rules", rules},
-                     {"rank_loads", ranks},
+                     {"rank_tables", rank_tables_json(f.rank_tables)},
                      {"tables", tables},
                      {"extrapolated", f.extrapolated},
                      {"warnings", f.warnings}};
