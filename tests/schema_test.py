@@ -133,6 +133,7 @@ def main() -> int:
         for name in ("gpus", "clusters", "models", "ops"):
             checks.command(name, name)
         checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")
+        checks.command("shard", "shard dlrm_mlperf --cluster dgx-a100")
         checks.command("evaluate", "evaluate rows.csv")
         suggested = checks.run("calibrate --gpu L4 --suggest 20").splitlines()
         header, rows = suggested[0], [row + "0.001,back_to_back" for row in suggested[1:]]

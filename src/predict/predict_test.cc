@@ -7,7 +7,9 @@
 #include "devices/registry.h"
 #include "ops/op_def.h"
 #include "predict/bound.h"
+#include "predict/chip.h"
 #include "predict/cost_models.h"
+#include "predict/law.h"
 #include "predict/learned.h"
 #include "predict/predictor.h"
 #include "random_kernels.h"
@@ -289,9 +291,8 @@ TEST(Unmeasured, ATypeThatNoNetworkLearnedFallsToTheRooflineAndSaysSo) {
   const Device device = find_device("H100");
   const std::vector<Kernel> kernels = {
       kernels_of_sizes("linear_scan_backward", DType::kBf16, {{"tokens", 4096}, {"head_dim", 64}})
-          .front(),
-      kernels_of_sizes("embedding_bag", DType::kFp32, {{"bags", 65536}, {"dim", 128}}).front()};
-  std::vector<KernelTime> learned(2), roofline(2);
+          .front()};
+  std::vector<KernelTime> learned(1), roofline(1);
   make_learned_predictor(embedded_weights())->predict(kernels, device, {}, learned);
   make_roofline_predictor()->predict(kernels, device, {}, roofline);
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -301,6 +302,60 @@ TEST(Unmeasured, ATypeThatNoNetworkLearnedFallsToTheRooflineAndSaysSo) {
     EXPECT_EQ(learned[i].low_s, roofline[i].seconds);
     EXPECT_DOUBLE_EQ(learned[i].seconds, 2e-6 + roofline[i].seconds);
     EXPECT_GT(learned[i].high_s, learned[i].seconds);
+  }
+}
+
+TEST(EmbeddingBags, TimesLieBetweenAllBytesFromL2AndAllFromDram) {
+  Rng rng(41);
+  const auto predictor = make_learned_predictor(embedded_weights());
+  for (const char* name : {"V100", "T4", "A100-SXM4-80GB", "H100", "MI210"}) {
+    const Device device = find_device(name);
+    const Chip chip(device);
+    for (int i = 0; i < 40; ++i) {
+      const SizeList sizes = {{"tables", 1 + static_cast<int64_t>(rng.below(4))},
+                              {"bags", rng.log_uniform(16)},
+                              {"pooling", rng.log_uniform(7)},
+                              {"dim", 4 * rng.log_uniform(7)},
+                              {"table_rows", rng.log_uniform(25)},
+                              {"skew_percent", static_cast<int64_t>(rng.below(2) * 110)}};
+      for (const char* op : {"embedding_bags", "embedding_bags_backward"}) {
+        for (const Kernel& kernel : kernels_of_sizes(op, DType::kFp32, sizes)) {
+          KernelTime time;
+          predictor->predict({&kernel, 1}, device, {}, {&time, 1});
+          const auto bytes = static_cast<double>(kernel.bytes());
+          const double seconds = time.seconds - kLatencyFloor;
+          EXPECT_GE(seconds, bytes / device.gpu().l2_bytes_per_s() * (1 - 1e-9));
+          const double compute_s = roofline_bound(kernel, device).compute_s;
+          EXPECT_LE(seconds, std::max(bytes / chip.dram_bytes_per_s, compute_s) * (1 + 1e-9));
+          EXPECT_LE(time.low_s, time.seconds);
+          EXPECT_GE(time.high_s, time.seconds);
+          EXPECT_TRUE(time.extrapolated);
+          EXPECT_EQ(time.predictor, "embedding_bag");
+        }
+      }
+    }
+  }
+}
+
+TEST(EmbeddingBags, ALargerL2AndMoreReuseAreNotSlower) {
+  const auto predictor = make_learned_predictor(embedded_weights());
+  double before = 1e9;
+  for (const int64_t rows : {int64_t{1} << 26, int64_t{1} << 20, int64_t{1} << 14}) {
+    const Kernel kernel =
+        kernels_of_sizes("embedding_bags", DType::kFp32,
+                         {{"bags", 65536}, {"pooling", 20}, {"dim", 128}, {"table_rows", rows}})
+            .front();
+    double slower = 1e9;
+    for (const int64_t l2 : {int64_t{4} << 20, int64_t{40} << 20, int64_t{400} << 20}) {
+      Device device = find_device("A100-SXM4-80GB");
+      std::get<Gpu>(device.chip).l2_bytes = l2;
+      KernelTime time;
+      predictor->predict({&kernel, 1}, device, {}, {&time, 1});
+      EXPECT_LE(time.seconds, slower);
+      slower = time.seconds;
+    }
+    EXPECT_LT(slower, before);  // fewer rows: more of them repeat
+    before = slower;
   }
 }
 

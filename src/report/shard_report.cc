@@ -21,12 +21,6 @@
 namespace tilecast {
 namespace {
 
-std::string gain_over(const ShardForecast& f, const ShardBaseline& rule) {
-  if (!rule.fits) return "does not fit";
-  return fmt::format("{}: {:.2f} times as long", format_seconds(rule.cost.total_s()),
-                     rule.cost.total_s() / f.cost.total_s());
-}
-
 std::string totals(const ShardForecast& f, const TableStyle& style) {
   Lines lines;
   lines.add("tables", format_seconds(f.cost.total_s()),
@@ -39,7 +33,12 @@ std::string totals(const ShardForecast& f, const TableStyle& style) {
   if (f.cost.reduce_s > 0)
     lines.add("  all-reduce", format_seconds(f.cost.reduce_s), "gradients of replicated tables");
   for (const ShardBaseline& rule : f.baselines)
-    lines.add(fmt::format("by {}", rule.name), gain_over(f, rule), "whole tables, largest first");
+    lines.add(
+        fmt::format("by {}", rule.name),
+        rule.fits ? format_seconds(rule.cost.total_s()) : "does not fit",
+        (rule.fits ? fmt::format("{:.2f} times as long; ", rule.cost.total_s() / f.cost.total_s())
+                   : "") +
+            "whole tables, the largest first");
   int64_t most = 0;
   for (const RankTables& rank : f.rank_tables) most = std::max(most, rank.bytes);
   lines.add("memory", format_bytes(most),

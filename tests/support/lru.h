@@ -39,10 +39,11 @@ inline std::vector<int32_t> draw_stream(const ReuseShares& shares, double lookup
     }
     const double wanted = shares[bin] * lookups;
     for (double drawn = 0; drawn + low / 2 < wanted;) {
-      double n = 0;
-      do {  // by rejection
+      double n = 0.5;
+      while (bin > 0) {  // by rejection
         n = low + (high - low) * rng.uniform();
-      } while (rng.uniform() > std::pow(n / (power >= 0 ? std::max(low, 1e-9) : high), -power));
+        if (rng.uniform() <= std::pow(n / (power >= 0 ? low : high), -power)) break;
+      }
       const double uses = bin == 0 ? 1 : std::floor(n) + 1;
       for (double i = 0; i < uses; ++i) stream.push_back(row);
       ++row;
