@@ -118,8 +118,7 @@ class RecommendationPass {
       columns = std::max(columns, loads_[r].columns);
     }
     step.exchange_s = exchange_s(placing_, columns);
-    for (size_t t = 0; t < placement_.size(); ++t)
-      step.reduce_tables_s += problem_.tables[t].choices[placement_[t].choice].reduce_s;
+    step.reduce_tables_s = cost_of(problem_, placement_).reduce_s;
     split_dense(step);
     add_buckets(step);
     return step;

@@ -234,6 +234,8 @@ Model import_dlrm(const ModelText& text) {
   model.default_seq = 1;
   model.fixed_seq = true;
   model.warnings = shared->tables.warnings;
+  model.warnings.push_back(
+      "no kernels of embedding tables were measured: their times are those of a formula");
   model.build = [build](const GraphRequest& request) { return build(request, true); };
   model.recommendation = Recommendation{
       .tables = shared->tables,

@@ -79,7 +79,6 @@ class Costs {
   }
 
   void add(ShardTable& to, size_t index, ShardChoice choice) const {
-    const EmbeddingTable& table = setup_.tables.tables[index];
     const TableWork work = part_work(setup_, index, choice);
     ShardPart& part = choice.part;
     part.lookups = work.access.lookups;
@@ -93,7 +92,7 @@ class Costs {
       const int64_t gradient = bytes.rows_bytes;
       part.backward_s += dense_update_s(setup_, index, choice);
       part.bytes = checked_add(part.bytes, gradient);
-      choice.reduce_s = all_reduce_s(setup_, gradient, stored(setup_, table));
+      choice.reduce_bytes = static_cast<double>(gradient);
     }
     to.choices.push_back(std::move(choice));
   }
@@ -160,17 +159,20 @@ double dense_update_s(const PlacementSetup& setup, size_t index, const ShardChoi
          Chip(setup.cluster.device).dram_bytes_per_s;
 }
 
-double all_reduce_s(const PlacementSetup& setup, int64_t bytes, DType dtype) {
+double all_reduce_s(const PlacementSetup& setup, int64_t bytes) {
   if (setup.ranks == 1) return 0;
-  return collective_time(CollectiveKind::kAllReduce, bytes, dtype,
+  return collective_time(CollectiveKind::kAllReduce, bytes, DType::kFp32,
                          packed_group(setup.ranks, setup.cluster), setup.cluster)
       .seconds;
 }
 
 ShardProblem placement_problem(const PlacementSetup& setup) {
   const Costs costs(setup);
-  ShardProblem problem{
-      .ranks = setup.ranks, .bytes_per_rank = setup.bytes_per_rank, .tables = {}, .exchange_s = {}};
+  ShardProblem problem{.ranks = setup.ranks,
+                       .bytes_per_rank = setup.bytes_per_rank,
+                       .tables = {},
+                       .exchange_s = {},
+                       .all_reduce_s = {}};
   double columns = 0;
   for (size_t t = 0; t < setup.tables.tables.size(); ++t) {
     problem.tables.push_back(costs.table(t));
@@ -180,6 +182,11 @@ ShardProblem placement_problem(const PlacementSetup& setup) {
   const auto table = std::make_shared<const Tabulated>(
       1, std::max(2.0, columns), [&](double c) { return exchange_s(setup, c); });
   problem.exchange_s = [table](double c) { return (*table)(c); };
+  double gradients = 2;
+  for (const ShardTable& t : problem.tables) gradients += t.choices.back().reduce_bytes;
+  const auto reduce = std::make_shared<const Tabulated>(
+      1, gradients, [&](double b) { return all_reduce_s(setup, std::llround(b)); });
+  problem.all_reduce_s = [reduce](double b) { return (*reduce)(b); };
   return problem;
 }
 

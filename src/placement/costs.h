@@ -37,7 +37,7 @@ double exchange_s(const PlacementSetup& setup, double columns);
 /// Seconds that a replicated table adds to its update of used rows: its gradient is dense, so zeros
 /// are filled in, and all rows are updated.
 double dense_update_s(const PlacementSetup& setup, size_t table, const ShardChoice& choice);
-/// Seconds of an all-reduce over all ranks.
-double all_reduce_s(const PlacementSetup& setup, int64_t bytes, DType dtype);
+/// Seconds of an all-reduce over all ranks, of gradients in fp32.
+double all_reduce_s(const PlacementSetup& setup, int64_t bytes);
 
 }  // namespace tilecast

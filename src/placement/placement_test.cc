@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/rng.h"
+#include "placement/costs.h"
 #include "placement/search.h"
 
 namespace tilecast {
@@ -43,14 +44,42 @@ ShardProblem random_problem(Rng& rng, int64_t ranks, size_t tables, double slack
     table.choices.push_back({.way = ShardWay::kReplicated,
                              .parts = ranks,
                              .part = {forward / n, backward / n, 0, forward * 1e9 / n, size},
-                             .reduce_s = static_cast<double>(size) / 1e11});
+                             .reduce_bytes = static_cast<double>(size)});
     problem.tables.push_back(std::move(table));
   }
   problem.bytes_per_rank =
       static_cast<int64_t>(slack * static_cast<double>(bytes) / static_cast<double>(ranks));
+  problem.all_reduce_s = [](double bytes) { return 1e-5 + bytes / 1e11; };
   problem.exchange_s = [](double c) { return 2e-5 + c * 4e-6; };
   return problem;
 }
+
+/// Random tables with the costs of a node of A100.
+struct RandomTables {
+  TableSet set;
+  Cluster cluster = find_cluster("dgx-a100");
+
+  RandomTables(Rng& rng, size_t count) {
+    set.reuse["log"].zipf_exponent = 1.1;
+    for (size_t t = 0; t < count; ++t)
+      set.tables.push_back({.name = fmt::format("t{}", t),
+                            .rows = rng.log_uniform(26),
+                            .dim = int64_t{16} << rng.below(5),
+                            .pooling = static_cast<double>(rng.log_uniform(6)),
+                            .reuse = rng.below(2) == 0 ? "log" : ""});
+  }
+  ShardProblem problem(int64_t ranks, double slack) const {
+    int64_t bytes = 0;
+    for (const EmbeddingTable& table : set.tables) bytes += table.rows * (4 * table.dim + 4);
+    return placement_problem(
+        {.tables = set,
+         .cluster = cluster,
+         .ranks = ranks,
+         .batch = 32768,
+         .bytes_per_rank = static_cast<int64_t>(slack * static_cast<double>(bytes) /
+                                                static_cast<double>(ranks))});
+  }
+};
 
 /// The cheapest of all placements; nullopt if none fits.
 std::optional<double> exhaustive(const ShardProblem& problem) {
@@ -98,7 +127,10 @@ TEST(Placement, SearchIsNearTheBestOfAllPlacements) {
   while (tasks < 100) {
     const int64_t ranks = rng.below(2) == 0 ? 2 : 4;
     const size_t tables = ranks == 2 ? 3 + rng.below(5) : 2 + rng.below(3);
-    const ShardProblem problem = random_problem(rng, ranks, tables, 1.05 + 2 * rng.uniform());
+    const double slack = 1.05 + 2 * rng.uniform();
+    const ShardProblem problem = rng.below(2) == 0
+                                     ? random_problem(rng, ranks, tables, slack)
+                                     : RandomTables(rng, tables).problem(ranks, slack);
     const std::optional<double> best = exhaustive(problem);
     if (!best) continue;
     ++tasks;
@@ -181,6 +213,84 @@ TEST(Placement, HundredsOfTablesTakeSeconds) {
   EXPECT_EQ(cost.missing_bytes, 0);
   EXPECT_LE(cost.total_s(), cost_of(problem, place_by_rule(problem, Rule::kCost)).total_s());
   EXPECT_LT(seconds, 10);
+}
+
+TableSet four_tables() {
+  const Json json = parse_json(R"({"embedding_dim": 64, "tables": [
+      {"name": "a", "rows": 10000000, "pooling": 10}, {"name": "b", "rows": 5000, "dim": 128},
+      {"name": "c", "rows": 400000, "pooling": 2.5, "dtype": "fp16"}, {"name": "d", "rows": 3}]})",
+                               "t.json");
+  return read_tables(JsonObject(json, "t.json"));
+}
+
+TEST(PlacementCosts, PartsOfATableDoTheWorkOfTheWholeTable) {
+  const TableSet tables = four_tables();
+  const Cluster cluster = find_cluster("dgx-a100");
+  const PlacementSetup setup{.tables = tables,
+                             .cluster = cluster,
+                             .ranks = 8,
+                             .batch = 16384,
+                             .bytes_per_rank = int64_t{60} << 30};
+  const ShardProblem problem = placement_problem(setup);
+  ASSERT_EQ(problem.tables.size(), 4u);
+  for (size_t t = 0; t < problem.tables.size(); ++t) {
+    const std::vector<ShardChoice>& choices = problem.tables[t].choices;
+    EXPECT_EQ(choices.front().way, ShardWay::kTableWise);
+    for (const ShardChoice& c : choices) {
+      const auto parts = static_cast<double>(c.parts);
+      const double lookups = c.part.lookups * (c.way == ShardWay::kColumnWise ? 1 : parts);
+      EXPECT_NEAR(lookups, choices.front().part.lookups, 1e-6 * lookups);
+      // No part is slower than the whole table, but for a dense update; together they are not much
+      // faster.
+      EXPECT_LE(c.part.forward_s, choices.front().part.forward_s * (1 + 1e-9));
+      EXPECT_GE(parts * c.part.forward_s, 0.6 * choices.front().part.forward_s);
+      if (c.way == ShardWay::kRowWise) {
+        EXPECT_EQ(c.part.columns, choices.front().part.columns);
+      }
+      if (c.way == ShardWay::kColumnWise) {
+        EXPECT_EQ(parts * c.part.columns, choices.front().part.columns);
+      }
+    }
+  }
+  // Rows of 64 numbers are divided once, of 128 twice; three rows over two ranks.
+  const auto count = [&](size_t t, ShardWay way) {
+    return std::count_if(problem.tables[t].choices.begin(), problem.tables[t].choices.end(),
+                         [&](const ShardChoice& c) { return c.way == way; });
+  };
+  EXPECT_EQ(count(0, ShardWay::kColumnWise), 1);
+  EXPECT_EQ(count(1, ShardWay::kColumnWise), 2);
+  EXPECT_EQ(count(0, ShardWay::kRowWise), 3);
+  EXPECT_EQ(count(3, ShardWay::kRowWise), 1);
+  EXPECT_EQ(count(0, ShardWay::kReplicated), 1);
+}
+
+TEST(PlacementCosts, ExchangesGrowWithTheColumnsOfTheRankThatSendsMost) {
+  const TableSet tables = four_tables();
+  const Cluster cluster = find_cluster("dgx-a100");
+  const PlacementSetup setup{.tables = tables, .cluster = cluster, .ranks = 8, .batch = 16384};
+  const ShardProblem problem = placement_problem(setup);
+  double before = 0;
+  for (const double columns : {1.0, 10.0, 64.0, 100.0, 320.0}) {
+    const double seconds = problem.exchange_s(columns);
+    EXPECT_GE(seconds, before);
+    EXPECT_NEAR(seconds, exchange_s(setup, columns), 0.05 * seconds);
+    before = seconds;
+  }
+}
+
+TEST(PlacementCosts, OneRankExchangesNothing) {
+  const TableSet tables = four_tables();
+  const Cluster cluster = find_cluster("dgx-a100");
+  const PlacementSetup setup{.tables = tables,
+                             .cluster = cluster,
+                             .ranks = 1,
+                             .batch = 1024,
+                             .bytes_per_rank = int64_t{60} << 30};
+  const ShardProblem problem = placement_problem(setup);
+  const PlacementCost cost = cost_of(problem, search_placement(problem));
+  EXPECT_EQ(cost.exchange_s, 0);
+  EXPECT_EQ(cost.reduce_s, 0);
+  EXPECT_NEAR(cost.total_s(), cost_bound(problem), 1e-9);
 }
 
 }  // namespace

@@ -41,8 +41,10 @@ PlacementCost cost_of(const ShardProblem& problem, const TablePlacement& placeme
     cost.missing_bytes += std::max<int64_t>(0, load.bytes - problem.bytes_per_rank);
   }
   if (columns > 0) cost.exchange_s = 2 * problem.exchange_s(columns);
+  double reduced = 0;
   for (size_t t = 0; t < placement.size(); ++t)
-    cost.reduce_s += problem.tables[t].choices[placement[t].choice].reduce_s;
+    reduced += problem.tables[t].choices[placement[t].choice].reduce_bytes;
+  if (reduced > 0) cost.reduce_s = problem.all_reduce_s(reduced);
   return cost;
 }
 

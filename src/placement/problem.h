@@ -41,7 +41,7 @@ struct ShardChoice {
   ShardWay way = ShardWay::kTableWise;
   int64_t parts = 1;
   ShardPart part;
-  double reduce_s = 0;  ///< all-reduce of the gradient of a replicated table
+  double reduce_bytes = 0;  ///< the gradient of a replicated table, which is all-reduced
 };
 
 struct ShardTable {
@@ -55,6 +55,8 @@ struct ShardProblem {
   std::vector<ShardTable> tables;
   /// Seconds of one exchange if the rank that sends most sends so many columns; must not fall.
   std::function<double(double columns)> exchange_s;
+  /// Seconds of the all-reduce of the gradients of all replicated tables together; must not fall.
+  std::function<double(double bytes)> all_reduce_s;
 };
 
 /// For each table: its choice, and the rank of each part. Replicated tables list all ranks.

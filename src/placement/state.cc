@@ -45,7 +45,7 @@ PlacementState::Most PlacementState::most() const {
 double PlacementState::total_s() const {
   const Most m = most();
   return m.forward_s + m.backward_s + (m.columns > 0 ? 2 * problem_.exchange_s(m.columns) : 0) +
-         reduce_s_;
+         (reduce_bytes_ >= 1 ? problem_.all_reduce_s(reduce_bytes_) : 0);
 }
 
 int64_t PlacementState::missing_bytes() const {
@@ -73,7 +73,7 @@ void PlacementState::add(size_t table, int sign) {
   const ShardChoice& choice = choice_of(table);
   for (const int32_t rank : placement_[table].ranks)
     loads_[static_cast<size_t>(rank)].add(choice.part, sign);
-  reduce_s_ += sign * choice.reduce_s;
+  reduce_bytes_ += sign * choice.reduce_bytes;
 }
 
 void PlacementState::remove(size_t table) {

@@ -49,7 +49,7 @@ class PlacementState {
   const ShardProblem& problem_;
   TablePlacement placement_;
   std::vector<RankLoad> loads_;
-  double reduce_s_ = 0;
+  double reduce_bytes_ = 0;
   double column_s_ = 0;  ///< of both exchanges, per column: a mean slope
 };
 

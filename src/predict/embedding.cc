@@ -4,7 +4,6 @@
 
 #include "predict/bound.h"
 #include "predict/law.h"
-#include "predict/roofline.h"
 
 namespace tilecast {
 
@@ -34,7 +33,7 @@ void estimate_embedding_bags(const CostBatch& batch, const Weights&) {
     time.waves = count_waves(kernel, batch.device, {}).waves;
     time.utilization_ratio = std::min(1.0, bound_s / time.seconds);
     time.extrapolated = true;
-    time.extrapolated_feature = kNoModel;
+    time.extrapolated_feature = kLawAlone;
     batch.times[i] = time;
   }
 }

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <string_view>
+
 #include "predict/chip.h"
 #include "predict/cost_models.h"
 
 namespace tilecast {
+
+/// What is extrapolated where no kernel of the kind was measured and a law alone forecasts it.
+inline constexpr std::string_view kLawAlone = "law";
 
 /// Bytes that a kernel of embedding bags moves.
 struct BagBytes {
