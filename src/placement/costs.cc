@@ -75,7 +75,8 @@ class Costs {
 
  private:
   double seconds(const TableTraffic& t) const {
-    return bag_seconds({t.bytes(), t.hit_bytes(chip_.l2_bytes / sharing_)}, chip_);
+    return bag_seconds({t.bytes(), t.gathered_bytes, t.hit_bytes(chip_.l2_bytes / sharing_)},
+                       chip_);
   }
 
   void add(ShardTable& to, size_t index, ShardChoice choice) const {
