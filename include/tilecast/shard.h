@@ -64,7 +64,7 @@ struct ShardForecast {
   std::vector<ShardedTable> tables;
   std::vector<RankTables> rank_tables;
   std::vector<ShardBaseline> baselines;
-  bool extrapolated = true;  ///< no embedding kernels were measured
+  bool extrapolated = true;  ///< FBGEMM's kernels were not measured
   std::vector<std::string> warnings;
 };
 

@@ -26,8 +26,8 @@ std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kern
           k.dtype));
     else if (k.extrapolated_feature == "law")
       warnings.push_back(
-          fmt::format("{} {} {} is extrapolated: no such kernel was measured, its time is that of "
-                      "a formula",
+          fmt::format("{} {} {} is extrapolated: the library's kernel was not measured, its time "
+                      "is that of a formula",
                       k.op, k.dtype, sizes_text(k.shape)));
     else if (k.extrapolated_feature == "links")
       warnings.push_back(

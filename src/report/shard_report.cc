@@ -102,7 +102,7 @@ std::string shard_table(const ShardForecast& f, const TableStyle& style) {
   out += "\n" + totals(f, style) + "\n" + rank_tables_text(f.rank_tables, style) + "\n" +
          tables_text(f, style);
   for (const std::string& line :
-       wrap_text("Times of one part. No embedding kernels were measured: all times are "
+       wrap_text("Times of one part. FBGEMM's kernels were not measured: all times of tables are "
                  "extrapolated.",
                  static_cast<size_t>(style.width)))
     out += line + "\n";
