@@ -36,6 +36,7 @@ COMMANDS = {
     "train": [["--data", "rows.csv", "-o", "weights"]],
     "gpus": [[]], "clusters": [[]], "models": [[]], "ops": [[]],
     "collective": [["all_reduce", "--cluster", "dgx-h100", "--ranks", "8", "--bytes", "1000"]],
+    "shard": [["tables.json", "--cluster", "dgx-a100"]],
 }
 # These take minutes, or a file's place, not a bad value.
 LEFT_OUT = {"--help", "--trees", "--requests"}
@@ -71,6 +72,12 @@ segment layers x12
   carry x -> b
 output b
 """
+# Lists of embedding tables: placements of them.
+TABLES = [{
+    "sparse_optimizer": "rowwise_adagrad", "embedding_dim": 64,
+    "reuse": {"log": {"batch": 4096, "shares": [0.5, 0.2, 0.1, 0.1, 0.1] + [0] * 12}, "zipf": {"zipf_exponent": 1.1}},
+    "tables": [{"name": "a", "rows": 1000, "pooling": 2.5, "reuse": "log"}, {"name": "b", "rows": 1000000, "dim": 128, "reuse": "zipf"},
+               {"name": "c", "rows": 3, "dtype": "fp16"}]}]
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 
 
@@ -308,6 +315,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "rows.csv"), "w", encoding="utf-8") as file:
             file.write("gpu,op,dtype,batch,m,n,k,latency_s\nL4,linear,fp32,1,640,2432,384,0.0001\n")
+        with open(os.path.join(folder, "tables.json"), "w", encoding="utf-8") as file:
+            json.dump(TABLES[0], file)
         checker = Checker(os.path.abspath(args.program), folder)
         rng = random.Random(args.seed)
         bad_files(checker)
@@ -318,6 +327,10 @@ def main():
                    lambda path: ["forecast", path, "--gpu", "H100", "--format", "json"])
         bad_fields(checker, rng, args.count, "quantized", QUANTIZED,
                    lambda path: ["forecast", path, "--gpu", "H100", "--format", "json"])
+        bad_fields(checker, rng, args.count, "tables", TABLES,
+                   lambda path: ["shard", path, "--cluster", "dgx-a100", "--format", "json"])
+        bad_texts(checker, rng, args.count, "tables2.json", json.dumps(TABLES[0]),
+                  ["shard", "tables2.json", "--cluster", "dgx-a100", "--format", "json"])
         bad_fields(checker, rng, args.count, "devices", bundled("devices"),
                    lambda path: ["forecast", "gpt2_large", "--gpu", path, "--format", "json"])
         bad_texts(checker, rng, args.count, "rows2.csv", ROWS, ["evaluate", "rows2.csv", "--format", "json"])

@@ -49,6 +49,8 @@ FORECASTS = [
     "llama-3-8b --gpu L40S --mode training --dtype amp --optimizer sgd",
     "vit-base --gpu mine.json --predictor roofline",
     "g.tcg --gpu A100",
+    "dlrm_mlperf --gpu H100 --mode training --batch 4096",
+    "dlrm_mlperf --cluster dgx-a100 --mode training --batch 65536 --dp 8",
     "opt --gpu H200 --batch 1 --host-launch-us 0",
     "gpt2_med --gpu A100-SXM4-40GB --mode training --batch 8 --dp 2 --tp 2 --zero 1 --optimizer adamw",
     "llama-3.2-1b --cluster dgx-h100 --mode training --dtype bf16 --batch 64 --pp 4 --dp 8 --microbatches 4",
@@ -136,6 +138,7 @@ def main() -> int:
         for name in ("gpus", "clusters", "models", "ops"):
             checks.command(name, name)
         checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")
+        checks.command("shard", "shard dlrm_mlperf --cluster dgx-a100")
         checks.command("evaluate", "evaluate rows.csv")
         suggested = checks.run("calibrate --gpu L4 --suggest 20").splitlines()
         header, rows = suggested[0], [row + "0.001,back_to_back" for row in suggested[1:]]

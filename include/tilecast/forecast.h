@@ -72,7 +72,7 @@ struct KernelForecast {
   bool extrapolated = false;
   /// What is outside the training data: the feature that is furthest outside its range, or "model",
   /// "dtype", "scheme", "software", "architecture", "combination", "batch", "backward",
-  /// "convolution" or "vendor" (docs/architecture.md).
+  /// "convolution", "vendor" or "law" (docs/architecture.md).
   std::string_view extrapolated_feature;
 };
 

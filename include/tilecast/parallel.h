@@ -27,6 +27,17 @@ struct StageForecast {
   int64_t peak_bytes = 0;
 };
 
+/// The embedding tables of one rank of a recommendation model.
+struct RankTables {
+  int64_t rank = 0;
+  int64_t parts = 0;   ///< tables and parts of tables
+  int64_t bytes = 0;   ///< of their rows and optimizer states
+  double lookups = 0;  ///< of a batch
+  double forward_s = 0;
+  double backward_s = 0;  ///< with the sparse optimizer
+  double sent_bytes = 0;  ///< sums that the rank sends, those to itself included
+};
+
 struct ParallelForecast {
   std::string cluster;  ///< id
   std::string cluster_name;
@@ -38,6 +49,7 @@ struct ParallelForecast {
   double communication_s = 0, exposed_communication_s = 0, bubble_s = 0;
   int64_t simulated_ranks = 1;  ///< the others do the same at the same time
   std::vector<StageForecast> stages;
+  std::vector<RankTables> rank_tables;  ///< of a recommendation model; else empty
 };
 
 /// One operation of a training step over several ranks.

@@ -9,6 +9,7 @@
 #include "tilecast/cluster.h"
 #include "tilecast/forecast.h"
 #include "tilecast/llm.h"
+#include "tilecast/shard.h"
 #include "tilecast/warning.h"
 
 namespace tilecast {
@@ -82,6 +83,11 @@ std::string clusters_json(const std::vector<ClusterEntry>& clusters);
 /// The time of one collective, with what it is made of.
 std::string collective_table(const CollectiveForecast& forecast, const TableStyle& style = {});
 std::string collective_json(const CollectiveForecast& forecast);
+/// A placement of embedding tables: its times, ranks and tables, and what simple rules give.
+std::string shard_table(const ShardForecast& forecast, const TableStyle& style = {});
+std::string shard_json(const ShardForecast& forecast);
+/// One line per part of a table.
+std::string shard_csv(const ShardForecast& forecast);
 std::string models_table(const std::vector<ModelEntry>& models, const TableStyle& style = {});
 std::string models_json(const std::vector<ModelEntry>& models);
 std::string ops_table(const std::vector<OpEntry>& ops, const TableStyle& style = {});

@@ -13,6 +13,7 @@
 #include "api/parallel_plan.h"
 #include "api/pass.h"
 #include "api/precision.h"
+#include "api/recommendation.h"
 #include "api/timing.h"
 #include "api/warnings.h"
 #include "base/checked.h"
@@ -167,7 +168,11 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
   if (is_parallel(used)) {
     add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
     forecast.parameters = build_modules(model, used, precision).parameter_count();
-    forecast_parallel(forecast, setup, timing);
+    if (model.recommendation) {
+      forecast_recommendation(forecast, setup, timing);
+    } else {
+      forecast_parallel(forecast, setup, timing);
+    }
   } else {
     forecast_one_rank(forecast, forecaster.impl().passes.get(model_ref, used, precision), setup,
                       timing);
@@ -186,6 +191,9 @@ std::vector<StepOperation> Forecaster::step_operations(const ModelRef& model_ref
   const auto [used, precision] = checked_pass(model, device, request);
   if (!is_parallel(used))
     throw Error(ErrorKind::kInput, "operations of a step need several ranks or micro-batches");
+  if (model.recommendation)
+    throw Error(ErrorKind::kUnsupported,
+                model.name + ": the operations of a step of a recommendation model are not listed");
   return parallel_operations({model, device, used, precision},
                              {.execution = used.execution,
                               .predictor = impl_->predictor(used.execution.predictor),

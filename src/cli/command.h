@@ -73,6 +73,7 @@ const std::vector<Command>& commands();
 Command forecast_command();
 Command kernel_command();
 Command collective_command();
+Command shard_command();
 Command evaluate_command();
 Command train_command();
 Command calibrate_command();

@@ -42,6 +42,9 @@ enum class Held : uint8_t {
   kNextLayer,  ///< weights that a layer returns: to the end of the next layer
 };
 
+/// Inputs that another rank computes have names that begin with this; no file gives such names.
+inline constexpr std::string_view kReceivedPrefix = "pipeline.received.";
+
 struct Tensor {
   std::string name;
   Shape shape;

@@ -14,13 +14,14 @@ namespace tilecast {
 namespace fs = std::filesystem;
 
 // The formats, one file each.
+ImporterDef dlrm_importer();
 ImporterDef huggingface_importer();
 ImporterDef gguf_importer();
 ImporterDef graph_importer();
 ImporterDef onnx_importer();
 
 const std::vector<ImporterDef>& importers() {
-  static const std::vector<ImporterDef> table = {gguf_importer(), onnx_importer(),
+  static const std::vector<ImporterDef> table = {gguf_importer(), onnx_importer(), dlrm_importer(),
                                                  huggingface_importer(), graph_importer()};
   return table;
 }

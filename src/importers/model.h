@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "embedding/tables.h"
 #include "graph/graph.h"
 #include "graph/scheme.h"
 #include "graph/storage.h"
@@ -73,6 +74,16 @@ struct VisionTower {
   std::function<Graph(const GraphRequest&, const Image&)> build;
 };
 
+/// The names of the nodes of the bottom MLP begin with this.
+inline constexpr std::string_view kBottomMlp = "bottom_mlp";
+
+/// The parts of a recommendation model that ranks divide.
+struct Recommendation {
+  TableSet tables;
+  /// The model with the sums of the tables as an input that other ranks compute.
+  std::function<Graph(const GraphRequest&)> build_dense;
+};
+
 /// The dtypes of a checkpoint, from its config.
 struct Checkpoint {
   std::optional<DType> dtype;  ///< of everything that is not quantized
@@ -111,10 +122,11 @@ struct Model {
   bool spelled_out = false;
   /// The file fixes all shapes but the batch; `default_seq` is 0.
   bool open_batch = false;
-  std::optional<Decoder> decoder;     ///< set for models that generate text
-  std::optional<VisionTower> vision;  ///< beside the decoder; `build` leaves it out
-  bool fixed_seq = false;             ///< the config fixes the length (images)
-  bool has_fused_attention = false;   ///< supports EagerForm::fused_attention
+  std::optional<Decoder> decoder;                ///< set for models that generate text
+  std::optional<VisionTower> vision;             ///< beside the decoder; `build` leaves it out
+  std::optional<Recommendation> recommendation;  ///< set for models with embedding tables
+  bool fixed_seq = false;                        ///< the config fixes the length (images)
+  bool has_fused_attention = false;              ///< supports EagerForm::fused_attention
   /// Set for graph notation: batch, length and dtypes are those of the file.
   std::optional<DType> fixed_dtype;
   bool has_backward = false;  ///< the graph is that of a training step, with its backward pass

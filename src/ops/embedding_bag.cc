@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/checked.h"
+#include "ops/embedding_work.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
 
@@ -30,16 +30,20 @@ std::vector<TensorSpec> infer_bag(const OpContext& context) {
   return {{.shape = {sizes.bags, sizes.dim}, .dtype = context.input(0).dtype}};
 }
 
-/// Every selected row is read from memory; cache hits of repeated rows are not modelled.
+/// All rows of the table are equally popular.
 void work_bag(const OpContext& context, std::vector<Kernel>& kernels) {
   const EmbeddingBag sizes = bag_sizes(context);
   const Tensor& out = context.output(0);
-  Kernel kernel{.shape = sizes, .dtype = out.dtype};
-  kernel.flops = checked_product({sizes.bags, sizes.pooling - 1, sizes.dim});
-  const int64_t rows = checked_multiply(tensor_bytes(out), sizes.pooling);
-  kernel.read_bytes = checked_add(rows, tensor_bytes(context.input(1)));
-  kernel.write_bytes = tensor_bytes(out);
-  kernels.push_back(kernel);
+  const auto rows = static_cast<double>(sizes.table_rows);
+  const double element_bytes = static_cast<double>(dtype_bits(out.dtype)) / 8;
+  const TableWork work{
+      .rows = rows,
+      .dim = static_cast<double>(sizes.dim),
+      .bags = static_cast<double>(sizes.bags),
+      .element_bytes = element_bytes,
+      .result_bytes = element_bytes,
+      .access = uniform_access(rows, static_cast<double>(element_count(context.input(1).shape)))};
+  kernels.push_back(tables_kernel({.tables = {&work, 1}, .dtype = out.dtype}));
 }
 
 /// Each row of a bag gets the bag's gradient; the rest is the dense backward of an embedding.

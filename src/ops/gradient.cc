@@ -23,7 +23,7 @@ void GradientBuilder::mark_requires_grad(const std::vector<TensorId>& others) {
     changed = false;
     for (const Node& node : graph_.nodes) {
       if (op_def(node.op).backward == nullptr) continue;
-      bool needed = false;
+      bool needed = op_def(node.op).updates_in_backward;
       for (TensorId id : node.inputs) needed = needed || requires_grad_[static_cast<size_t>(id)];
       if (!needed) continue;
       for (TensorId id : node.outputs) requires_grad_[static_cast<size_t>(id)] = true;

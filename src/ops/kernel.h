@@ -9,6 +9,7 @@
 #include <string_view>
 #include <variant>
 
+#include "embedding/cache_curve.h"
 #include "graph/dtype.h"
 #include "graph/graph.h"
 #include "graph/scheme.h"
@@ -170,19 +171,31 @@ struct Experts {
   bool operator==(const Experts&) const = default;
 };
 
-/// Sums of table rows: `bags` sums of `pooling` rows each.
+/// Sums of table rows: `bags` sums of `pooling` rows each; or what training does with the rows.
 struct EmbeddingBag {
+  enum class Pass : uint8_t {
+    kForward,
+    kSort,    ///< the ids in the order of rows
+    kUpdate,  ///< sums the gradients of each row and updates it (sparse optimizer)
+  };
+
   int64_t bags = 1;
-  int64_t pooling = 1;
-  int64_t dim = 1;  ///< elements of a row
+  int64_t pooling = 1;  ///< of several tables: the mean, rounded, also the next
+  int64_t dim = 1;      ///< elements of a row
   int64_t table_rows = 1;
+  int64_t tables = 1;  ///< that one launch reads
+  Pass pass = Pass::kForward;
+  /// Of the kernel's bytes, rows that are read again and again, and what of them L2 answers.
+  int64_t gathered_bytes = 0;
+  CacheCurve hits;
 
   static constexpr std::string_view kName = "embedding_bag";
-  static constexpr std::string_view kText = "[{bags}x{pooling}x{dim}]";
+  static constexpr std::string_view kText = "{tables} x [{bags}x{pooling}x{dim}]";
   static constexpr auto sizes() {
     using E = EmbeddingBag;
     return std::array{SizeOf<E>{"bags", &E::bags}, SizeOf<E>{"pooling", &E::pooling},
-                      SizeOf<E>{"dim", &E::dim}, SizeOf<E>{"table_rows", &E::table_rows}};
+                      SizeOf<E>{"dim", &E::dim}, SizeOf<E>{"table_rows", &E::table_rows},
+                      SizeOf<E>{"tables", &E::tables}};
   }
   bool operator==(const EmbeddingBag&) const = default;
 };

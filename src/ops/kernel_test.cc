@@ -123,10 +123,34 @@ TEST(CausalConvolution, StreamsItsTokensAndKeepsTheLastOnes) {
 TEST(EmbeddingBag, ReadsEveryPickedRowAndWritesTheirSums) {
   const SizeList sizes = {{"bags", 32}, {"pooling", 20}, {"dim", 64}, {"table_rows", 1000}};
   const Kernel kernel = kernels_of_sizes("embedding_bag", DType::kFp32, sizes).front();
-  EXPECT_EQ(kernel.shape, KernelVariant(EmbeddingBag{32, 20, 64, 1000}));
+  const EmbeddingBag& bag = std::get<EmbeddingBag>(kernel.shape);
+  EXPECT_EQ(sizes_of(kernel)[0], 32);
+  EXPECT_EQ(bag.pooling, 20);
+  EXPECT_EQ(bag.table_rows, 1000);
+  EXPECT_EQ(bag.gathered_bytes, 4 * 32 * 20 * 64);
   EXPECT_EQ(kernel.flops, 32 * 19 * 64);
-  EXPECT_EQ(kernel.read_bytes, 4 * 32 * 20 * 64 + 8 * 32 * 20);
+  // Rows, ids and two sectors of offsets for each bag.
+  EXPECT_EQ(kernel.read_bytes, 4 * 32 * 20 * 64 + 8 * 32 * 20 + 64 * 32);
   EXPECT_EQ(kernel.write_bytes, 4 * 32 * 64);
+  // 640 lookups of 1000 rows: 473 different ones on average, each of which is a miss once.
+  EXPECT_NEAR(bag.hits.at(1 << 30), 1 - 473.0 / 640, 0.01);
+}
+
+TEST(EmbeddingBag, SeveralTablesAreTheSumOfTheirKernels) {
+  const SizeList one = {{"bags", 20000}, {"pooling", 5}, {"dim", 64}, {"table_rows", 100000}};
+  SizeList all = one;
+  all.push_back({"tables", 3});
+  for (const char* op : {"embedding_bags", "embedding_bags_backward"}) {
+    const std::vector<Kernel> single = kernels_of_sizes(op, DType::kFp32, one);
+    const std::vector<Kernel> triple = kernels_of_sizes(op, DType::kFp32, all);
+    ASSERT_EQ(single.size(), triple.size());
+    const Kernel &a = single.back(), &b = triple.back();
+    EXPECT_NEAR(static_cast<double>(b.flops), 3.0 * static_cast<double>(a.flops), 4);
+    EXPECT_NEAR(static_cast<double>(b.bytes()), 3.0 * static_cast<double>(a.bytes()), 4);
+    EXPECT_EQ(std::get<EmbeddingBag>(b.shape).tables, 3);
+    // One table after the other: each has the whole cache.
+    EXPECT_EQ(std::get<EmbeddingBag>(a.shape).hits, std::get<EmbeddingBag>(b.shape).hits);
+  }
 }
 
 }  // namespace

@@ -78,6 +78,9 @@ struct OpDef {
   void (*work)(const OpContext&, std::vector<Kernel>&) = nullptr;
   /// Appends the nodes that autograd runs; null: no gradient.
   void (*backward)(GradientBuilder&, const Node&) = nullptr;
+  /// The backward rule updates frozen weights itself (embedding tables with a sparse optimizer), so
+  /// the outputs require a gradient in any case.
+  bool updates_in_backward = false;
   /// Backward computes the outputs again instead of keeping them.
   bool recomputed_in_backward = false;
   /// FLOPs per output element of a pointwise operator; nullopt for others. Pointwise operators can

@@ -33,6 +33,7 @@ std::vector<OpDef> transformer_ops();
 std::vector<OpDef> scan_ops();
 std::vector<OpDef> expert_ops();
 std::vector<OpDef> embedding_bag_ops();
+std::vector<OpDef> embedding_table_ops();
 std::vector<OpDef> collective_ops();
 std::vector<OpDef> convolution_ops();
 std::vector<OpDef> image_ops();
@@ -57,14 +58,34 @@ std::vector<OpDef> function_ops();
 const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
-    for (
-        std::vector<OpDef> (*family)() :
-        {matmul_ops,         quantization_ops,  attention_ops,  transformer_ops,      scan_ops,
-         expert_ops,         embedding_bag_ops, collective_ops, convolution_ops,      image_ops,
-         pointwise_ops,      row_ops,           loss_ops,       reduction_ops,        view_ops,
-         movement_ops,       gather_ops,        module_ops,     sparse_attention_ops, stream_ops,
-         convolution_nd_ops, pooling_ops,       indexing_ops,   arrangement_ops,      recurrent_ops,
-         function_ops,       traced_ops}) {
+    for (std::vector<OpDef> (*family)() : {matmul_ops,
+                                           quantization_ops,
+                                           attention_ops,
+                                           transformer_ops,
+                                           scan_ops,
+                                           expert_ops,
+                                           embedding_bag_ops,
+                                           collective_ops,
+                                           convolution_ops,
+                                           image_ops,
+                                           pointwise_ops,
+                                           row_ops,
+                                           loss_ops,
+                                           reduction_ops,
+                                           view_ops,
+                                           movement_ops,
+                                           gather_ops,
+                                           module_ops,
+                                           sparse_attention_ops,
+                                           stream_ops,
+                                           convolution_nd_ops,
+                                           pooling_ops,
+                                           indexing_ops,
+                                           arrangement_ops,
+                                           recurrent_ops,
+                                           function_ops,
+                                           traced_ops,
+                                           embedding_table_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     for (OpDef& op : all) {

@@ -28,7 +28,7 @@ std::vector<TensorId> outer_inputs(const Graph& graph, int32_t index) {
 void backward_of_node(GradientBuilder& g, const Node& node) {
   if (op_def(node.op).backward == nullptr) return;
   bool reached = false;
-  bool needed = false;
+  bool needed = op_def(node.op).updates_in_backward;
   for (TensorId id : node.outputs) reached = reached || g.gradient(id) >= 0;
   for (TensorId id : node.inputs) needed = needed || g.requires_grad(id);
   if (!reached || !needed) return;

@@ -12,9 +12,6 @@
 namespace tilecast {
 namespace {
 
-/// Inputs that another part computes are known by their names, which no importer gives.
-constexpr std::string_view kReceived = "pipeline.received.";
-
 bool is_layers(const Segment& segment) { return !segment.carries.empty(); }
 
 class Part {
@@ -122,7 +119,7 @@ class Part {
       const Tensor& tensor = from_.tensors[id];
       now_[id] = received_with(tensor);
       if (now_[id] >= 0) continue;
-      now_[id] = b_.input(std::string(kReceived) + tensor.name, tensor.shape, tensor.dtype);
+      now_[id] = b_.input(std::string(kReceivedPrefix) + tensor.name, tensor.shape, tensor.dtype);
     }
     for (const int32_t node : extra_) copy_node(from_.nodes[static_cast<size_t>(node)]);
   }
@@ -225,7 +222,7 @@ Graph part_of(const Graph& modules, const LayerRange& layers) {
 }
 
 bool is_received(const Tensor& tensor) {
-  return tensor.kind == TensorKind::kInput && tensor.name.starts_with(kReceived);
+  return tensor.kind == TensorKind::kInput && tensor.name.starts_with(kReceivedPrefix);
 }
 
 std::vector<TensorId> received_inputs(const Graph& graph) {

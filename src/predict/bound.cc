@@ -86,7 +86,9 @@ struct CountTiles {
     return static_cast<double>(scan.batch) * static_cast<double>(scan.heads);
   }
   double operator()(const Experts& experts) const { return tiles_of(experts); }
-  double operator()(const EmbeddingBag& bag) const { return blocks_of(bag.bags * bag.dim); }
+  double operator()(const EmbeddingBag& bag) const {
+    return static_cast<double>(bag.tables) * blocks_of(bag.bags * bag.dim);
+  }
   double operator()(const Rows& rows) const { return static_cast<double>(rows.rows); }
   double operator()(const Stream& stream) const { return blocks_of(stream.elements); }
   double operator()(const Collective& collective) const { return blocks_of(collective.elements); }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "predict/collective.h"
+#include "predict/embedding.h"
 #include "predict/learned.h"
 #include "predict/roofline.h"
 
@@ -22,13 +23,18 @@ CostModel learned() {
 }
 
 template <size_t... kKinds>
-std::array<CostModel, kNetCount + 2> table(std::index_sequence<kKinds...>) {
+std::array<CostModel, kNetCount + 3> table(std::index_sequence<kKinds...>) {
   return {learned<static_cast<NetKind>(kKinds)>()...,
           CostModel{"all_reduce",
                     [](const Kernel& kernel, const Device&, const Weights&) {
                       return kernel.is<Collective>();
                     },
                     estimate_collectives},
+          CostModel{"embedding_bag",
+                    [](const Kernel& kernel, const Device& device, const Weights&) {
+                      return kernel.is<EmbeddingBag>() && device.as_gpu() != nullptr;
+                    },
+                    estimate_embedding_bags},
           CostModel{kRoofline, [](const Kernel&, const Device&, const Weights&) { return true; },
                     estimate_unlearned}};
 }

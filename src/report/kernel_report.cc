@@ -24,6 +24,11 @@ std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kern
       warnings.push_back(fmt::format(
           "the weights have no model for {} {}: its time is the roofline of the data sheet", k.op,
           k.dtype));
+    else if (k.extrapolated_feature == "law")
+      warnings.push_back(
+          fmt::format("{} {} {} is extrapolated: the library's kernel was not measured, its time "
+                      "is that of a formula",
+                      k.op, k.dtype, sizes_text(k.shape)));
     else if (k.extrapolated_feature == "links")
       warnings.push_back(
           fmt::format("{} {} {} is extrapolated: no collective was measured on links "

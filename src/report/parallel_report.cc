@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/text.h"
 
 namespace tilecast {
@@ -52,6 +54,36 @@ std::string stages_table(const ParallelForecast& p, const TableStyle& style) {
   return text;
 }
 
+std::string rank_tables_text(const std::vector<RankTables>& ranks, const TableStyle& style) {
+  TextTable table;
+  table.header = {"rank", "parts", "memory", "lookups", "forward", "backward", "sent"};
+  table.right.assign(table.header.size(), true);
+  constexpr size_t kShown = 16;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks.size() > kShown && i == kShown / 2) i = ranks.size() - kShown / 2;
+    const RankTables& r = ranks[i];
+    table.rows.push_back({format_integer(r.rank), format_integer(r.parts), format_bytes(r.bytes),
+                          format_integer(std::llround(r.lookups)), format_seconds(r.forward_s),
+                          format_seconds(r.backward_s), format_bytes(std::llround(r.sent_bytes))});
+  }
+  std::string text = format_text_table(table, style);
+  if (ranks.size() > kShown) text += fmt::format("{} more ranks\n", ranks.size() - kShown);
+  return text;
+}
+
+Json rank_tables_json(const std::vector<RankTables>& ranks) {
+  Json list = Json::array();
+  for (const RankTables& r : ranks)
+    list.push_back({{"rank", r.rank},
+                    {"parts", r.parts},
+                    {"bytes", r.bytes},
+                    {"lookups", r.lookups},
+                    {"forward_s", r.forward_s},
+                    {"backward_s", r.backward_s},
+                    {"sent_bytes", r.sent_bytes}});
+  return list;
+}
+
 void add_parallel(Json& object, const Forecast& f) {
   const ParallelForecast& p = *f.parallel;
   Json stages = Json::array();
@@ -81,6 +113,7 @@ void add_parallel(Json& object, const Forecast& f) {
   object["bubble_s"] = p.bubble_s;
   object["simulated_ranks"] = p.simulated_ranks;
   object["stages"] = std::move(stages);
+  if (!p.rank_tables.empty()) object["rank_tables"] = rank_tables_json(p.rank_tables);
 }
 
 }  // namespace tilecast

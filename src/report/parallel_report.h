@@ -16,6 +16,10 @@ void add_parallel(Lines& lines, const Forecast& forecast);
 /// A row for each stage; of many stages, the first and the last ones.
 std::string stages_table(const ParallelForecast& parallel, const TableStyle& style);
 
+/// A row for each rank with embedding tables; of many ranks, the first and the last ones.
+std::string rank_tables_text(const std::vector<RankTables>& ranks, const TableStyle& style);
+Json rank_tables_json(const std::vector<RankTables>& ranks);
+
 /// Adds the keys of a forecast over several ranks.
 void add_parallel(Json& object, const Forecast& forecast);
 

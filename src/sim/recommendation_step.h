@@ -1,0 +1,38 @@
+#pragma once
+
+// One training step of a recommendation model, simulated over the compute and communication streams
+// of all ranks. Order of a rank's kernels: tables, bottom MLP, interaction and top MLP, their
+// backward passes in reverse, tables. Sums of tables are exchanged while the bottom MLP computes,
+// their gradients while its backward pass does; gradients of the MLPs are reduced in buckets.
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/training_step.h"
+
+namespace tilecast {
+
+struct RecommendationStep {
+  /// Of each rank's tables.
+  std::vector<double> tables_forward_s, tables_backward_s;
+  double bottom_forward_s = 0, top_forward_s = 0;
+  double top_backward_s = 0, bottom_backward_s = 0;
+  double optimizer_s = 0;
+  double exchange_s = 0;                ///< of sums; of their gradients, the same
+  double reduce_tables_s = 0;           ///< gradients of replicated tables
+  std::vector<GradientBucket> buckets;  ///< of the MLPs; ready from the start of top_backward
+};
+
+struct RecommendationTimes {
+  double seconds = 0;
+  double forward_s = 0;   ///< until the last rank has the logits
+  double backward_s = 0;  ///< from there until all gradients and tables are done
+  double optimizer_s = 0;
+  double compute_s = 0;        ///< of the rank that computes most
+  double communication_s = 0;  ///< of one rank
+  double exposed_s = 0;        ///< of the rank that computes most: the rest of the step
+};
+
+RecommendationTimes simulate_recommendation(const RecommendationStep& step);
+
+}  // namespace tilecast

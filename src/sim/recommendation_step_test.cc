@@ -1,0 +1,52 @@
+#include "sim/recommendation_step.h"
+
+#include <gtest/gtest.h>
+
+namespace tilecast {
+namespace {
+
+/// Milliseconds, so that sums are easy to check.
+RecommendationStep two_ranks() {
+  return {.tables_forward_s = {3, 5},
+          .tables_backward_s = {6, 8},
+          .bottom_forward_s = 2,
+          .top_forward_s = 4,
+          .top_backward_s = 7,
+          .bottom_backward_s = 3,
+          .optimizer_s = 1,
+          .exchange_s = 6,
+          .buckets = {{5, 2}, {9, 4}}};
+}
+
+TEST(RecommendationStep, ExchangesRunBesideTheBottomMlp) {
+  // Forward: the slowest tables (5), the exchange (6, longer than the bottom MLP), top (4): 15.
+  // Backward: top (7) to 22; the bucket that is ready at 20 is reduced until 22; the exchange runs
+  // to 28, the bottom MLP to 25; the bucket ready at 24 from 28 to 32; tables of rank 1 to 36.
+  const RecommendationTimes times = simulate_recommendation(two_ranks());
+  EXPECT_DOUBLE_EQ(times.forward_s, 15);
+  EXPECT_DOUBLE_EQ(times.backward_s, 21);
+  EXPECT_DOUBLE_EQ(times.optimizer_s, 1);
+  EXPECT_DOUBLE_EQ(times.seconds, 37);
+  EXPECT_DOUBLE_EQ(times.compute_s, 5 + 2 + 4 + 7 + 3 + 8 + 1);
+  EXPECT_DOUBLE_EQ(times.communication_s, 6 + 6 + 2 + 4);
+  EXPECT_DOUBLE_EQ(times.exposed_s, 7);
+}
+
+TEST(RecommendationStep, WithoutCommunicationIsTheSlowestRank) {
+  RecommendationStep step = two_ranks();
+  step.exchange_s = 0;
+  step.buckets.clear();
+  const RecommendationTimes times = simulate_recommendation(step);
+  EXPECT_DOUBLE_EQ(times.seconds, times.compute_s);
+  EXPECT_DOUBLE_EQ(times.exposed_s, 0);
+}
+
+TEST(RecommendationStep, ReplicatedTablesAreReducedAfterTheirBackwardPass) {
+  RecommendationStep step = two_ranks();
+  const double before = simulate_recommendation(step).seconds;
+  step.reduce_tables_s = 2;
+  EXPECT_DOUBLE_EQ(simulate_recommendation(step).seconds, before + 2);
+}
+
+}  // namespace
+}  // namespace tilecast
