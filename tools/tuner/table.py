@@ -1,0 +1,62 @@
+"""data/tuning/solvers.json: what problems the public databases list each of MIOpen's solvers for."""
+
+import json
+
+# What MIOpen takes where it has neither database nor a search, as far as its documentation of the
+# immediate mode says it: kernels that are compiled once for all shapes ("dynamic"), the assembly
+# ones first, then GEMM, the naive kernels last.
+FALLBACK = [("ConvBinWinogradRxSf3x2", 1), ("ConvBinWinogradRxSf2x3g1", 2),
+            ("ConvBinWinogradRxSf2x3", 3), ("ConvBinWinogradRxS", 4), ("ConvBinWinograd3x3U", 5),
+            ("ConvAsmImplicitGemm", 6), ("Gemm", 7), ("ConvDirectNaive", 8)]
+
+
+CLASS_OF = {"gfx906": "gcn5", "gfx908": "cdna", "gfx90a": "cdna2"}
+
+
+def algorithm(solver):
+    if solver == "fft":
+        return "FFT"
+    if solver.startswith("Gemm"):
+        return "GEMM"
+    if "Winograd" in solver:
+        return "Winograd"
+    return "ImplicitGEMM" if "Igemm" in solver or "ImplicitGemm" in solver else "Direct"
+
+
+def fallback_rank(solver):
+    return next((rank for start, rank in FALLBACK if solver.startswith(start)), None)
+
+
+def span(rows, low, high=None):
+    return [int(rows[[low, high or low]].values.min()), int(rows[[low, high or low]].values.max())]
+
+
+def entry(solver, rows, matrix_archs):
+    on = [arch in matrix_archs for arch in rows.arch.unique()]
+    item = {"name": solver, "algorithm": algorithm(solver),
+            "passes": "".join(p for p in "FBW" if (rows.direction == p).any()),
+            "dtypes": [d for d in ("FP32", "FP16", "BF16", "INT8") if (rows.precision == d).any()],
+            "layouts": [l for l in ("NCHW", "NHWC") if (rows.layout == l).any()],
+            "r": span(rows, "r"), "s": span(rows, "s"), "stride": span(rows, "stride_h", "stride_w"),
+            "dil": span(rows, "dil_h", "dil_w"), "pad": span(rows, "pad_h", "pad_w"),
+            "group": span(rows, "group"),
+            "measured_on": [CLASS_OF[a] for a in sorted(rows.arch.unique())],
+            "matrix_unit": "needed" if "Xdlops" in solver and all(on) else
+                           "not_used" if "Mlir" in solver and not any(on) else "either"}
+    # One filter size and no other: 1x1, 3x3. MIOpen's code for such solvers tests both axes.
+    if (rows.r == rows.s).all() and item["r"][0] < item["r"][1]:
+        item["square_only"] = True
+    if fallback_rank(solver) is not None:
+        item["fallback_rank"] = fallback_rank(solver)
+    return item
+
+
+def write(path, rows, heads, matrix_archs):
+    solvers = []
+    for solver, mine in rows.groupby("solver"):
+        solvers.append(dict(entry(solver, mine, matrix_archs), head=heads[solver]))
+    text = ",\n  ".join(json.dumps(s) for s in solvers)
+    source = ("MIOpen find databases at 2d1fd99 (2024-10, MIT): the extent of the problems that "
+              "each solver is listed for; not MIOpen's own code")
+    path.write_text('{"schema_version": 1,\n "source": ' + json.dumps(source) +
+                    ',\n "solvers": [\n  ' + text + "]}\n")
