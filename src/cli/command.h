@@ -75,6 +75,7 @@ Command kernel_command();
 Command collective_command();
 Command evaluate_command();
 Command train_command();
+Command tune_command();
 Command calibrate_command();
 Command sweep_command();
 Command gpus_command();

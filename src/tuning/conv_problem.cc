@@ -113,8 +113,7 @@ void set_field(ConvProblem& problem, std::string_view name, std::string_view val
       const auto field = std::find_if(kSizes.begin(), kSizes.end(),
                                       [&](const SizeField& f) { return f.name == full; });
       if (field == kSizes.end())
-        fail(where,
-             fmt::format("unknown field '{}'; a problem has {}", shown_name(full), kFields));
+        fail(where, fmt::format("unknown field '{}'; a problem has {}", shown_name(full), kFields));
       problem.*field->member = number(value, *field, where);
     }
   }
@@ -127,8 +126,8 @@ ConvProblem parse_words(std::string_view text, const std::string& where) {
     if (word.empty()) continue;
     const size_t equals = word.find('=');
     if (equals == std::string::npos)
-      fail(where, fmt::format("'{}' is no field; expected name=value, as in n=32", 
-                              shown_name(word)));
+      fail(where,
+           fmt::format("'{}' is no field; expected name=value, as in n=32", shown_name(word)));
     set_field(problem, std::string_view(word).substr(0, equals),
               std::string_view(word).substr(equals + 1), given, where);
   }
@@ -145,8 +144,8 @@ void set_pair(ConvProblem& problem, std::string_view text, std::string_view firs
               std::string_view second, const std::string& where) {
   const size_t cross = text.find('x');
   if (cross == std::string_view::npos)
-    fail(where, fmt::format("'{}' in a database key; expected two numbers, as in 1x1",
-                            shown_name(text)));
+    fail(where,
+         fmt::format("'{}' in a database key; expected two numbers, as in 1x1", shown_name(text)));
   std::vector<std::string> given;
   set_field(problem, first, text.substr(0, cross), given, where);
   set_field(problem, second, text.substr(cross + 1), given, where);
@@ -175,7 +174,8 @@ ConvProblem parse_key(std::string_view text, const std::string& where) {
   const bool forward = problem.pass == ConvPass::kForward;
   std::vector<std::string> given;
   constexpr std::array<std::string_view, 3> kX = {"c", "h", "w"};
-  for (size_t i = 0; i < 3; ++i) set_field(problem, kX[i], parts[forward ? i : i + 4], given, where);
+  for (size_t i = 0; i < 3; ++i)
+    set_field(problem, kX[i], parts[forward ? i : i + 4], given, where);
   set_field(problem, "k", parts[forward ? 4 : 0], given, where);
   set_field(problem, "n", parts[7], given, where);
   set_pair(problem, parts[3], "r", "s", where);
@@ -250,8 +250,8 @@ void complete_problem(ConvProblem& p, const std::string& where) {
 }
 
 std::string format_problem(const ConvProblem& p) {
-  std::string text = fmt::format("conv n={} c={} h={} w={} k={} r={} s={}", p.n, p.c, p.h, p.w, p.k,
-                                 p.r, p.s);
+  std::string text =
+      fmt::format("conv n={} c={} h={} w={} k={} r={} s={}", p.n, p.c, p.h, p.w, p.k, p.r, p.s);
   const auto pair = [&](std::string_view name, int64_t h, int64_t w, int64_t fallback) {
     if (h == fallback && w == fallback) return;
     if (h == w)

@@ -80,17 +80,18 @@ void read_flag(DriverLine& line, const std::string& flag, const std::string& val
   } else if (flag == "-F" || flag == "--forw") {
     line.passes = whole(flag, value, 0, where);
     if (line.passes > 7)
-      throw Error(ErrorKind::kInput, fmt::format("{}: {} is {}; expected 0 to 7", where, flag,
-                                                 line.passes));
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: {} is {}; expected 0 to 7", where, flag, line.passes));
   } else if (flag == "-m" || flag == "--mode") {
     if (value != "conv")
-      throw Error(ErrorKind::kUnsupported,
-                  fmt::format("{}: mode '{}'; no model knows transposed convolutions, expected conv",
-                              where, shown_name(value)));
+      throw Error(
+          ErrorKind::kUnsupported,
+          fmt::format("{}: mode '{}'; no model knows transposed convolutions, expected conv", where,
+                      shown_name(value)));
   } else if (flag == "-I" || flag == "--in_layout") {
     if (value != "NCHW" && value != "NHWC")
-      throw Error(ErrorKind::kUnsupported, fmt::format("{}: layout '{}'; expected NCHW or NHWC",
-                                                       where, shown_name(value)));
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("{}: layout '{}'; expected NCHW or NHWC", where, shown_name(value)));
     line.problem.channels_last = value == "NHWC";
   } else if (flag == "-b" || flag == "--bias") {
     if (value != "0")
@@ -149,8 +150,9 @@ std::vector<ConvProblem> parse_driver_log(std::string_view log, const std::strin
   }
   if (problems.empty())
     throw Error(ErrorKind::kInput,
-                where + ": no command line of MIOpenDriver with a 2-D convolution; expected lines "
-                        "as 'MIOpenDriver conv -n 32 -c 256 -H 56 -W 56 -k 64 -y 1 -x 1 ... -F 1'");
+                where +
+                    ": no command line of MIOpenDriver with a 2-D convolution; expected lines "
+                    "as 'MIOpenDriver conv -n 32 -c 256 -H 56 -W 56 -k 64 -y 1 -x 1 ... -F 1'");
   return problems;
 }
 

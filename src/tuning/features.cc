@@ -89,8 +89,8 @@ void add_tiles(Row& row, const ConvProblem& p, const Product& product, const Tun
   for (const double tile : {32, 64, 128, 256}) row.add(lg(waste(product.n, tile)));
   for (const double tile : {4, 8, 16, 32}) row.add(lg(waste(product.k, tile)));
   for (const double tile : {32, 64, 128}) {
-    const double tiles = std::ceil(product.m / tile) * std::ceil(product.n / tile) *
-                         static_cast<double>(p.group);
+    const double tiles =
+        std::ceil(product.m / tile) * std::ceil(product.n / tile) * static_cast<double>(p.group);
     const double waves = tiles / chip.units;
     row.add(lg(waves));
     row.add(lg(std::ceil(waves) / waves));
@@ -134,8 +134,8 @@ TunedChip tuned_chip(const Device& device, DType dtype) {
 Features features_of(const ConvProblem& p, const TunedChip& chip) {
   Features features;
   Row row(features);
-  for (const int64_t size : {p.n, p.c / p.group, p.k / p.group, p.group, p.oh, p.ow, p.h, p.w, p.r,
-                             p.s})
+  for (const int64_t size :
+       {p.n, p.c / p.group, p.k / p.group, p.group, p.oh, p.ow, p.h, p.w, p.r, p.s})
     row.add(lg(static_cast<double>(size)));
   add_kind(row, p);
   const Product product = product_of(p);

@@ -15,15 +15,15 @@ namespace tilecast::tuning {
 
 /// A GPU that has compute units of AMD, in the units of the features.
 struct TunedChip {
-  double units = 0;           ///< compute units
+  double units = 0;  ///< compute units
   double clock_ghz = 0;
   double gbytes_per_s = 0;
   double l2_mib = 0;
-  double vector_tflops = 0;   ///< FP32
-  double peak_tflops = 0;     ///< of the fastest unit for the dtype
-  bool matrix_unit = false;   ///< MFMA
+  double vector_tflops = 0;  ///< FP32
+  double peak_tflops = 0;    ///< of the fastest unit for the dtype
+  bool matrix_unit = false;  ///< MFMA
   Architecture architecture{};
-  int kernel_class = -1;      ///< index in kMeasuredClasses; -1: none of them
+  int kernel_class = -1;  ///< index in kMeasuredClasses; -1: none of them
 };
 
 /// `dtype`: a dtype without a rate of its own runs at that of FP32, as libraries convert it.

@@ -21,7 +21,7 @@ constexpr float kMostDeviations = 4;  // as tools/tuner/solvers.py clamps
 /// A search that takes the best four solvers lists few others: one that is hardly ever listed was
 /// measured only where it was good, and its times elsewhere are worth little. Chosen on visible
 /// layers (docs/tuning.md).
-constexpr double kDoubt = 0.1;
+constexpr double kDoubt = 0.05;
 
 std::array<double, 2> interval_of(const Json& errors, const std::string& name,
                                   const std::string& where) {
@@ -54,14 +54,13 @@ SolverModel SolverModel::parse(std::string_view content, const std::string& wher
   for (const Solver& solver : table.solvers())
     if (solver.head >= model.heads_) unusable_weights(where, "a solver's head is missing");
   const size_t width = model.width_, outputs = 2 * model.heads_;
-  model.weights_ = {t.get("range", 4, kFeatures),  t.get("a", kFeatures, width),
-                    t.get("a_bias", 1, width),     t.get("b", width, width),
-                    t.get("b_bias", 1, width),     t.get("o", width, outputs),
+  model.weights_ = {t.get("range", 4, kFeatures), t.get("a", kFeatures, width),
+                    t.get("a_bias", 1, width),    t.get("b", width, width),
+                    t.get("b_bias", 1, width),    t.get("o", width, outputs),
                     t.get("o_bias", 1, outputs)};
   const Json& errors = header.json().at("errors");
   for (size_t i = 0; i < kKernelClasses; ++i)
-    model.interval_[i] =
-        interval_of(errors, std::string(choice_word(kMeasuredClasses[i])), where);
+    model.interval_[i] = interval_of(errors, std::string(choice_word(kMeasuredClasses[i])), where);
   model.interval_.back() = interval_of(errors, "left_out", where);
   return model;
 }
@@ -98,8 +97,7 @@ void SolverModel::evaluate(const Features& features, std::span<float> out) const
   add_product(b, weights_.o.data(), out);
 }
 
-std::vector<SolverTime> SolverModel::rank(const ConvProblem& problem,
-                                          const TunedChip& chip) const {
+std::vector<SolverTime> SolverModel::rank(const ConvProblem& problem, const TunedChip& chip) const {
   const Features features = features_of(problem, chip);
   std::array<float, 2 * kWidest> storage;
   TILECAST_CHECK(heads_ <= kWidest);

@@ -18,7 +18,8 @@ namespace tilecast::tuning {
 struct SolverTime {
   const Solver* solver = nullptr;
   double seconds = 0;
-  double low_s = 0, high_s = 0;  ///< 80 % interval, from held-out layers (measured chips: of theirs)
+  double low_s = 0,
+         high_s = 0;  ///< 80 % interval, from held-out layers (measured chips: of theirs)
   /// That a search lists it among the fastest: near 0 for problems that the solver does not take.
   double listed_probability = 0;
 };

@@ -49,13 +49,28 @@ std::vector<DType> dtypes_of(const JsonObject& entry) {
   return dtypes;
 }
 
+void set_workspace(Solver& solver, const JsonObject& entry) {
+  if (!entry.has("workspace")) entry.fail("workspace", "it is missing");
+  const Json& value = entry.json()["workspace"];
+  if (value.is_number()) {
+    solver.workspace = Workspace::kBound;
+    solver.workspace_factor = entry.number("workspace");
+    if (!(solver.workspace_factor >= 0)) entry.fail("workspace", "expected no negative number");
+    return;
+  }
+  constexpr std::array<std::string_view, 3> kRules = {"none", "unrolled", "strided"};
+  solver.workspace =
+      static_cast<Workspace>(word_of(entry, "workspace", entry.string("workspace"), kRules));
+}
+
 Solver solver_of(const Json& json, const std::string& where) {
   const JsonObject entry(json, where);
   entry.reject_unknown({"name", "algorithm", "passes", "dtypes", "layouts", "r", "s", "stride",
                         "dil", "pad", "group", "measured_on", "matrix_unit", "square_only",
-                        "fallback_rank", "head"});
+                        "workspace", "fallback_rank", "head"});
   Solver solver;
   solver.name = entry.string("name");
+  solver.predictor = "miopen:" + solver.name;
   solver.algorithm =
       kAlgorithms[word_of(entry, "algorithm", entry.string("algorithm"), kAlgorithms)];
   solver.head = static_cast<size_t>(entry.integer({"head"}, 0, 1000));
@@ -79,9 +94,9 @@ Solver solver_of(const Json& json, const std::string& where) {
         static_cast<Architecture>(word_of(entry, "measured_on", name, kWords)));
   solver.matrix_unit = static_cast<MatrixUnit>(
       word_of(entry, "matrix_unit", entry.string("matrix_unit"), kMatrixUnits));
+  set_workspace(solver, entry);
   solver.square_only = entry.boolean("square_only", false);
-  if (entry.has("fallback_rank"))
-    solver.fallback_rank = entry.integer({"fallback_rank"}, 0, 1000);
+  if (entry.has("fallback_rank")) solver.fallback_rank = entry.integer({"fallback_rank"}, 0, 1000);
   return solver;
 }
 
@@ -142,9 +157,8 @@ const Solver& SolverTable::require(const std::string& name) const {
   if (const Solver* solver = find(name)) return *solver;
   std::vector<std::string> names;
   for (const Solver& solver : solvers_) names.push_back(solver.name);
-  throw Error(ErrorKind::kNotFound,
-              fmt::format("unknown solver '{}'{}; docs/tuning.md names all", shown_name(name),
-                          did_you_mean(name, names)));
+  throw Error(ErrorKind::kNotFound, fmt::format("unknown solver '{}'{}; docs/tuning.md names all",
+                                                shown_name(name), did_you_mean(name, names)));
 }
 
 std::string miopen_algorithm(const Solver& solver, ConvPass pass) {

@@ -23,8 +23,13 @@ struct IntRange {
 
 enum class MatrixUnit : uint8_t { kNeeded, kNotUsed, kEither };
 
+/// What a solver stores beside its tensors: nothing; GEMM's unrolled image; copies of both images
+/// at the output's size; or no rule that is known, but a bound in tensors of 4 bytes an element.
+enum class Workspace : uint8_t { kNone, kUnrolled, kStrided, kBound };
+
 struct Solver {
   std::string name;
+  std::string predictor;  ///< "miopen:" and the name: whose time a forecast is
   /// As MIOpen names it: "GEMM", "Direct", "Winograd", "ImplicitGEMM", "FFT".
   std::string algorithm;
   size_t head = 0;  ///< of the solver model: solvers that are one algorithm on two units share it
@@ -36,6 +41,8 @@ struct Solver {
   MatrixUnit matrix_unit = MatrixUnit::kEither;
   /// Classes of chips that list it. One that was measured and is not among these does not have it.
   std::vector<Architecture> measured_on;
+  Workspace workspace = Workspace::kNone;
+  double workspace_factor = 0;  ///< of kBound
   /// Where MIOpen has neither database nor search it takes the applicable solver with the least
   /// rank; nullopt: it needs a compiled or tuned kernel and is not taken then.
   std::optional<int64_t> fallback_rank;

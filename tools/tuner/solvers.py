@@ -13,12 +13,14 @@ import numpy
 import pandas
 import torch
 
-from . import container, features
+from . import container, features, table as solver_table
 
 CHIPS = {"gfx906": "gfx906_60", "gfx908": "gfx908_120", "gfx90a": "gfx90a_104"}
 WIDTH, BATCH, JITTER, CLASS_DROPOUT = 256, 512, 0.15, 0.2
 LAYER_POWER = 0.3  # a layer of many rows counts less a row: rows ** -0.3
-REGRET, LISTED, SHARPNESS = 0.3, 0.3, 20
+REGRET, LISTED, CENSORED, SHARPNESS = 0.3, 0.3, 0.5, 20
+MATRIX_ARCHS = ("gfx908", "gfx90a")
+SEARCH_KEEPS = 4  # solvers a problem, on gfx908 and gfx90a; gfx906: the best of each algorithm
 
 
 def head_of(solver):
@@ -45,7 +47,6 @@ class Problems:
         solvers = sorted(rows.solver.unique())
         self.heads = sorted({head_of(s) for s in solvers})
         self.head = {s: self.heads.index(head_of(s)) for s in solvers}
-        parts = [None] * len(self.table)
         self.x = self.roofline = None
         for arch, alias in CHIPS.items():
             where = numpy.flatnonzero(self.table.arch.values == arch)
@@ -57,10 +58,32 @@ class Problems:
                 self.x = numpy.zeros((len(self.table), x.shape[1]), "f4")
                 self.roofline = numpy.zeros(len(self.table))
             self.x[where], self.roofline[where] = x, roofline
-        del parts
         self.time = numpy.full((len(self.table), len(self.heads)), numpy.nan, "f4")
         self.time[number, rows.solver.map(self.head).values] = numpy.log(rows.time_ms.values * 1000)
-        self.target = self.time - numpy.log(self.roofline)[:, None].astype("f4")
+        self.entries = solver_table.entries(rows, self.head, MATRIX_ARCHS)
+        offset = numpy.log(self.roofline)[:, None].astype("f4")
+        self.target, self.bound = self.time - offset, self.bounds() - offset
+
+    def bounds(self):
+        """What a solver that takes a problem but is not listed for it was slower than; NaN: unknown."""
+        bound = numpy.full(self.time.shape, numpy.nan, "f4")
+        known = numpy.isfinite(self.time)
+        slowest = numpy.where(known, self.time, -numpy.inf).max(1)
+        slowest[known.sum(1) < SEARCH_KEEPS] = numpy.nan
+        algorithm = {item["head"]: item["algorithm"] for item in self.entries}
+        of_algorithm = {name: numpy.where(known & [algorithm[h] == name for h in range(len(algorithm))],
+                                          self.time, numpy.inf).min(1) for name in set(algorithm.values())}
+        for arch in CHIPS:
+            mine = self.table.arch.values == arch
+            for item in self.entries:
+                if solver_table.CLASS_OF[arch] not in item["measured_on"]:
+                    continue
+                fits = mine & solver_table.takes(item, self.table, arch in MATRIX_ARCHS)
+                fits &= ~known[:, item["head"]]
+                least = slowest if arch in MATRIX_ARCHS else of_algorithm[item["algorithm"]]
+                bound[fits, item["head"]] = least[fits]
+        bound[~numpy.isfinite(bound)] = numpy.nan
+        return bound
 
 
 class Net(torch.nn.Module):
@@ -114,7 +137,7 @@ def jittered(x, at, generator):
     return x
 
 
-def loss_of(times, listed, target, known, weight):
+def loss_of(times, listed, target, known, bound, weight):
     target = torch.where(known, target, times.detach())
     weights = known * weight[:, None]
     error = torch.nn.functional.smooth_l1_loss(times, target, beta=0.1, reduction="none")
@@ -122,8 +145,10 @@ def loss_of(times, listed, target, known, weight):
     best = torch.where(known, target, torch.full_like(target, 1e9)).min(1, keepdim=True)[0]
     regret = (choice * torch.where(known, target - best, torch.zeros_like(target))).sum(1)
     presence = torch.nn.functional.binary_cross_entropy_with_logits(listed, known.float())
+    censored = torch.isfinite(bound)
+    below = torch.relu(torch.where(censored, bound, times.detach()) - times).sum() / censored.sum()
     return ((error * weights).sum() / weights.sum() + REGRET * (regret * weight).mean()
-            + LISTED * presence)
+            + LISTED * presence + CENSORED * below)
 
 
 def train(problems, rows, epochs, seed, checkpoint=None, report=print):
@@ -131,7 +156,7 @@ def train(problems, rows, epochs, seed, checkpoint=None, report=print):
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     scale = Scale(problems.x[rows])
-    target = torch.tensor(problems.target)
+    target, bound = torch.tensor(problems.target), torch.tensor(problems.bound)
     known = torch.isfinite(target)
     with numpy.errstate(all="ignore"):
         mean = numpy.array([numpy.nanmean(column) if numpy.isfinite(column).any() else 0
@@ -161,7 +186,8 @@ def train(problems, rows, epochs, seed, checkpoint=None, report=print):
         for i in range(steps):
             batch = order[i * BATCH:(i + 1) * BATCH]
             times, listed = net(scale(jittered(x[batch], at, generator)))
-            loss = loss_of(times, listed, target[batch], known[batch], weight[batch])
+            loss = loss_of(times, listed, target[batch], known[batch], bound[batch],
+                           weight[batch])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
