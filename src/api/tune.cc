@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tilecast/error.h"
+#include "tuning/beam.h"
 #include "tuning/database.h"
 #include "tuning/solver_model.h"
 
@@ -41,6 +42,22 @@ SolverForecast forecast_of(const SolverTime& time) {
           .high_s = time.high_s,
           .listed_probability = time.listed_probability,
           .parameters = {}};
+}
+
+/// Parameters of a solver that has rules and that the translator knows.
+void add_parameters(SolverForecast& forecast, const ConvProblem& problem, const TunedChip& chip,
+                    const TuneOptions& options) {
+  const tuning::RuleFile* rules = tuning::find_rules(forecast.name);
+  if (rules == nullptr) return;
+  for (const tuning::LegalSet& set : tuning::search_parameters(
+           tuning::Translator::bundled(), *rules, problem, chip,
+           static_cast<size_t>(options.beam), static_cast<size_t>(options.top))) {
+    ParameterSet& added = forecast.parameters.emplace_back();
+    added.text = tuning::format_tokens(set.tokens);
+    added.log_probability = set.log_probability;
+    for (size_t i = 0; i < set.tokens.size(); ++i)
+      added.tokens.emplace_back(rules->tokens()[i].name, set.tokens[i]);
+  }
 }
 
 [[noreturn]] void fail_no_solver(const ConvProblem& problem, const Device& device) {
@@ -75,7 +92,10 @@ TuneForecast tune(const ConvProblem& problem, const Device& device, const TuneOp
                         .fallback = {}};
   forecast.extrapolated = chip.kernel_class < 0;
   for (const SolverTime& time : times) {
-    if (!options.solver.empty() && time.solver->name != options.solver) continue;
+    const bool asked = time.solver->name == options.solver;
+    if (!options.solver.empty() && !asked) continue;
+    if (!asked && time.listed_probability < tuning::kHardlyListed && !forecast.solvers.empty())
+      continue;
     if (forecast.solvers.size() < static_cast<size_t>(options.top))
       forecast.solvers.push_back(forecast_of(time));
   }
@@ -87,7 +107,8 @@ TuneForecast tune(const ConvProblem& problem, const Device& device, const TuneOp
                               for (const SolverTime& t : times) names.push_back(t.solver->name);
                               return join(names, ", ");
                             }()));
-  if (const SolverTime* fallback = fallback_of(times)) forecast.fallback = forecast_of(*fallback);
+  for (SolverForecast& solver : forecast.solvers) add_parameters(solver, problem, chip, options);
+  if (const SolverTime* fallback = fallback_of(times, problem)) forecast.fallback = forecast_of(*fallback);
   set_gain(forecast);
   return forecast;
 }

@@ -125,10 +125,13 @@ std::vector<SolverTime> SolverModel::rank(const ConvProblem& problem, const Tune
   return times;
 }
 
-const SolverTime* fallback_of(const std::vector<SolverTime>& times) {
+const SolverTime* fallback_of(const std::vector<SolverTime>& times, const ConvProblem& problem) {
   const SolverTime* best = nullptr;
   for (const SolverTime& time : times) {
     const auto& rank = time.solver->fallback_rank;
+    if (time.listed_probability < kHardlyListed) continue;
+    // MIOpen's own estimate of Winograd counts what a window of one pixel wastes.
+    if (time.solver->algorithm == "Winograd" && problem.r * problem.s == 1) continue;
     if (rank && (best == nullptr || *rank < *best->solver->fallback_rank)) best = &time;
   }
   return best;

@@ -52,8 +52,12 @@ class SolverModel {
   std::array<std::array<double, 2>, kKernelClasses + 1> interval_{};
 };
 
+/// Below it a solver most likely does not take the problem: the table of solvers knows ranges, not
+/// MIOpen's code.
+inline constexpr double kHardlyListed = 1e-4;
+
 /// What MIOpen runs where it has neither database nor search: see Solver::fallback_rank. nullptr if
 /// none of `times` qualifies.
-const SolverTime* fallback_of(const std::vector<SolverTime>& times);
+const SolverTime* fallback_of(const std::vector<SolverTime>& times, const ConvProblem& problem);
 
 }  // namespace tilecast::tuning

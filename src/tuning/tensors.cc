@@ -10,19 +10,6 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 28;
 
-std::unique_ptr<std::vector<float>> widen(std::string_view bytes, size_t rows, size_t columns) {
-  auto values = std::make_unique<std::vector<float>>(rows * columns);
-  const char* const whole = bytes.data() + rows * sizeof(float);
-  for (size_t r = 0; r < rows; ++r) {
-    float scale = 0;
-    std::memcpy(&scale, bytes.data() + r * sizeof(float), sizeof scale);
-    for (size_t c = 0; c < columns; ++c)
-      (*values)[r * columns + c] =
-          scale * static_cast<float>(static_cast<signed char>(whole[r * columns + c]));
-  }
-  return values;
-}
-
 }  // namespace
 
 Tensors::Tensors(const WeightsContainer& container, const std::string& where) : where_(where) {
@@ -36,24 +23,16 @@ Tensors::Tensors(const WeightsContainer& container, const std::string& where) : 
     const auto rows = static_cast<size_t>(entry.integer({"rows"}, 1, kMostElements));
     const auto columns = static_cast<size_t>(
         entry.integer({"columns"}, 1, kMostElements / static_cast<int64_t>(rows)));
-    const int64_t bits = entry.integer({"bits"}, 8, 32);
-    if (bits != 8 && bits != 32) entry.fail("bits", "expected 8 or 32");
-    const size_t bytes = bits == 32 ? rows * columns * sizeof(float)
-                                    : rows * sizeof(float) + (rows * columns + 3) / 4 * 4;
+    const size_t bytes = rows * columns * sizeof(float);
     if (rest.size() < bytes) unusable_weights(where, "tensor '" + name + "' is truncated");
     Tensor tensor{rows, columns, {}};
-    // A payload that does not lie at a multiple of 4 bytes, as text that was read from a file may
-    // not, is copied.
-    if (bits == 32 && reinterpret_cast<uintptr_t>(rest.data()) % alignof(float) == 0) {
+    if (reinterpret_cast<uintptr_t>(rest.data()) % alignof(float) == 0) {
       tensor.values = {reinterpret_cast<const float*>(rest.data()), rows * columns};
     } else {
-      if (bits == 32) {
-        widened_.push_back(std::make_unique<std::vector<float>>(rows * columns));
-        std::memcpy(widened_.back()->data(), rest.data(), bytes);
-      } else {
-        widened_.push_back(widen(rest, rows, columns));
-      }
-      tensor.values = *widened_.back();
+      // As in text that was read from a file, whose header ends anywhere.
+      copies_.push_back(std::make_unique<std::vector<float>>(rows * columns));
+      std::memcpy(copies_.back()->data(), rest.data(), bytes);
+      tensor.values = *copies_.back();
     }
     for (const float value : tensor.values)
       if (!std::isfinite(value)) unusable_weights(where, "tensor '" + name + "' is not finite");

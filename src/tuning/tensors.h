@@ -1,9 +1,8 @@
 #pragma once
 
 // The matrices of a model of this folder, in the project's container (base/weights_container.h).
-// The header lists them: {"tensors": [{"name": "a", "rows": 98, "columns": 192, "bits": 32}]}; they
-// follow each other in the payload. 32 bits: floats, used where they lie. 8 bits: one float for
-// each row, the scale, then rows of whole numbers, and up to 3 bytes to the next word.
+// The header lists them: {"tensors": [{"name": "a", "rows": 98, "columns": 192}]}; they follow each
+// other in the payload, as floats, and are used where they lie.
 
 #include <map>
 #include <memory>
@@ -34,7 +33,7 @@ class Tensors {
 
  private:
   std::map<std::string, Tensor, std::less<>> tensors_;
-  std::vector<std::unique_ptr<std::vector<float>>> widened_;
+  std::vector<std::unique_ptr<std::vector<float>>> copies_;
   std::string where_;
 };
 

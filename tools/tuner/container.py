@@ -24,17 +24,11 @@ class Payload:
     def __init__(self):
         self.entries, self.parts = [], []
 
-    def add(self, name, matrix, bits=32):
+    def add(self, name, matrix):
         matrix = numpy.ascontiguousarray(numpy.atleast_2d(matrix), dtype="<f4")
         rows, columns = matrix.shape
-        self.entries.append({"name": name, "rows": rows, "columns": columns, "bits": bits})
-        if bits == 32:
-            self.parts.append(matrix.tobytes())
-            return
-        scale = (numpy.abs(matrix).max(1) / 127).astype("<f4")
-        scale[scale == 0] = 1
-        whole = numpy.rint(matrix / scale[:, None]).clip(-127, 127).astype("i1").tobytes()
-        self.parts.append(scale.tobytes() + whole + b"\0" * (-len(whole) % 4))
+        self.entries.append({"name": name, "rows": rows, "columns": columns})
+        self.parts.append(matrix.tobytes())
 
     def write(self, path, header):
         payload = b"".join(self.parts)

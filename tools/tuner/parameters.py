@@ -224,8 +224,10 @@ def export(path, net, rows, facts):
         elif name.endswith("weight") and value.ndim == 2 and not name.startswith(
                 ("solver", "chip", "token")):
             value = value.T
-        payload.add(name, value, bits=8 if value.ndim == 2 and value.size > 2000 else 32)
-    header = {"kind": "parameters", "solvers": SOLVERS, "chips": list(CHIPS.values()),
+        payload.add(name, value)
+    chips = [features.read_chip(alias) for alias in CHIPS.values()]
+    header = {"kind": "parameters", "solvers": SOLVERS, "most_tokens": MOST_TOKENS,
+              "chips": [{k: c[k] for k in ("units", "clock", "bandwidth")} for c in chips],
               "values": VALUES, "width": WIDTH, "heads": HEADS, "inner": INNER,
               "encoders": ENCODERS, "decoders": DECODERS, **facts}
     return payload.write(path, header)

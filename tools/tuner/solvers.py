@@ -18,7 +18,7 @@ from . import container, features, table as solver_table
 CHIPS = {"gfx906": "gfx906_60", "gfx908": "gfx908_120", "gfx90a": "gfx90a_104"}
 WIDTH, BATCH, JITTER, CLASS_DROPOUT = 256, 512, 0.15, 0.2
 LAYER_POWER = 0.3  # a layer of many rows counts less a row: rows ** -0.3
-REGRET, LISTED, CENSORED, SHARPNESS = 0.3, 0.3, 0.5, 20
+REGRET, LISTED, CENSORED, SHARPNESS = 0.3, 0.3, 0.15, 20
 MATRIX_ARCHS = ("gfx908", "gfx90a")
 SEARCH_KEEPS = 4  # solvers a problem, on gfx908 and gfx90a; gfx906: the best of each algorithm
 
