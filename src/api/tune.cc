@@ -50,8 +50,8 @@ void add_parameters(SolverForecast& forecast, const ConvProblem& problem, const 
   const tuning::RuleFile* rules = tuning::find_rules(forecast.name);
   if (rules == nullptr) return;
   for (const tuning::LegalSet& set : tuning::search_parameters(
-           tuning::Translator::bundled(), *rules, problem, chip,
-           static_cast<size_t>(options.beam), static_cast<size_t>(options.top))) {
+           tuning::Translator::bundled(), *rules, problem, chip, static_cast<size_t>(options.beam),
+           static_cast<size_t>(options.top))) {
     ParameterSet& added = forecast.parameters.emplace_back();
     added.text = tuning::format_tokens(set.tokens);
     added.log_probability = set.log_probability;
@@ -108,7 +108,8 @@ TuneForecast tune(const ConvProblem& problem, const Device& device, const TuneOp
                               return join(names, ", ");
                             }()));
   for (SolverForecast& solver : forecast.solvers) add_parameters(solver, problem, chip, options);
-  if (const SolverTime* fallback = fallback_of(times, problem)) forecast.fallback = forecast_of(*fallback);
+  if (const SolverTime* fallback = fallback_of(times, problem))
+    forecast.fallback = forecast_of(*fallback);
   set_gain(forecast);
   return forecast;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -121,6 +122,8 @@ int64_t workspace_bytes(const Solver& solver, const ConvProblem& p) {
   if (solver.workspace == Workspace::kNone) return 0;
   if (solver.workspace == Workspace::kUnrolled) return bytes * p.r * p.s * p.c * p.oh * p.ow;
   if (solver.workspace == Workspace::kStrided) return bytes * p.n * (p.c + p.k) * p.oh * p.ow;
+  if (solver.workspace == Workspace::kStridedInput)
+    return std::max(p.stride_h, p.stride_w) == 1 ? 0 : bytes * p.n * p.c * p.oh * p.ow;
   const double elements = p.input_bytes() + p.output_bytes() + p.weight_bytes();
   return static_cast<int64_t>(
       std::ceil(solver.workspace_factor * 4 * elements / static_cast<double>(bytes)));

@@ -58,7 +58,8 @@ void set_workspace(Solver& solver, const JsonObject& entry) {
     if (!(solver.workspace_factor >= 0)) entry.fail("workspace", "expected no negative number");
     return;
   }
-  constexpr std::array<std::string_view, 3> kRules = {"none", "unrolled", "strided"};
+  constexpr std::array<std::string_view, 4> kRules = {"none", "unrolled", "strided",
+                                                      "strided_input"};
   solver.workspace =
       static_cast<Workspace>(word_of(entry, "workspace", entry.string("workspace"), kRules));
 }

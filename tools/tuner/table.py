@@ -34,14 +34,18 @@ def span(rows, low, high=None):
 
 
 def workspace(rows):
-    """The rule that gives all of a solver's workspaces: "none", GEMM's "unrolled" image or "strided"
-    copies; else what covers all of them, in tensors x, y and w of 4 bytes an element."""
+    """The rule that gives all of a solver's workspaces: "none", GEMM's "unrolled" image, "strided"
+    copies of both images or, where there is a stride, of the "strided_input"; else what covers all
+    of them, in tensors x, y and w of 4 bytes an element."""
     size = rows.precision.map({"FP32": 4, "FP16": 2, "BF16": 2, "INT8": 1})
     image = rows.r * rows.s * rows.c * rows.oh * rows.ow * size
     strided = rows.n * (rows.c + rows.k) * rows.oh * rows.ow * size
     for name, value in (("none", 0), ("unrolled", image), ("strided", strided)):
         if (rows.workspace == value).mean() > 0.999:
             return name
+    copy = rows.n * rows.c * rows.oh * rows.ow * size * (rows[["stride_h", "stride_w"]].max(1) > 1)
+    if ((rows.workspace == copy) | (rows.workspace == 0)).all():
+        return "strided_input"
     all_three = 4 * (rows.n * rows.c * rows.h * rows.w + rows.n * rows.k * rows.oh * rows.ow
                      + rows.k * rows.c // rows.group * rows.r * rows.s)
     return float(numpy.ceil((rows.workspace / all_three).max() * 100) / 100)
