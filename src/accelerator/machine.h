@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "accelerator/expression.h"
+#include "base/expression.h"
 #include "accelerator/program.h"
 #include "base/json.h"
 

@@ -76,6 +76,7 @@ Command collective_command();
 Command shard_command();
 Command evaluate_command();
 Command train_command();
+Command tune_command();
 Command calibrate_command();
 Command sweep_command();
 Command gpus_command();

@@ -5,6 +5,7 @@
 #include "predict/collective.h"
 #include "predict/embedding.h"
 #include "predict/learned.h"
+#include "predict/miopen.h"
 #include "predict/roofline.h"
 
 namespace tilecast {
@@ -23,8 +24,13 @@ CostModel learned() {
 }
 
 template <size_t... kKinds>
-std::array<CostModel, kNetCount + 3> table(std::index_sequence<kKinds...>) {
-  return {learned<static_cast<NetKind>(kKinds)>()...,
+std::array<CostModel, kNetCount + 4> table(std::index_sequence<kKinds...>) {
+  return {CostModel{"miopen",
+                    [](const Kernel& kernel, const Device& device, const Weights&) {
+                      return runs_in_miopen(kernel, device);
+                    },
+                    estimate_miopen},
+          learned<static_cast<NetKind>(kKinds)>()...,
           CostModel{"all_reduce",
                     [](const Kernel& kernel, const Device&, const Weights&) {
                       return kernel.is<Collective>();
@@ -42,7 +48,7 @@ std::array<CostModel, kNetCount + 3> table(std::index_sequence<kKinds...>) {
 }  // namespace
 
 std::span<const CostModel> cost_models() {
-  // The learned models in the order of NetKind, then the others.
+  // MIOpen's convolutions before all others, the learned models in the order of NetKind.
   static const std::array models = table(std::make_index_sequence<kNetCount>());
   return models;
 }

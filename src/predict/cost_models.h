@@ -26,7 +26,8 @@ struct CostModel {
   std::string_view name;
   /// Whether the model forecasts the kernel on the device with these weights.
   bool (*covers)(const Kernel& kernel, const Device& device, const Weights& weights);
-  /// Sets the times of the batch's rows, all but KernelTime::predictor.
+  /// Sets the times of the batch's rows; KernelTime::predictor only where it names more than the
+  /// model.
   void (*estimate)(const CostBatch& batch, const Weights& weights);
 };
 

@@ -33,7 +33,8 @@ class LearnedPredictor : public Predictor {
       const auto own = std::span(rows).subspan(ends[m], ends[m + 1] - ends[m]);
       if (own.empty()) continue;
       models[m].estimate({kernels, own, running, device, conditions, times}, weights_);
-      for (const size_t i : own) times[i].predictor = models[m].name;
+      for (const size_t i : own)
+        if (times[i].predictor.empty()) times[i].predictor = models[m].name;
     }
   }
 

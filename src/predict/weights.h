@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/checksum.h"
 #include "predict/calibration.h"
 #include "predict/forest.h"
 #include "predict/interval.h"
@@ -109,10 +110,6 @@ struct Weights {
 
 /// The file inside a weights folder.
 inline constexpr std::string_view kWeightsFile = "kernels.weights";
-
-/// Whether content is verified by its checksum, or trusted because a build put it into the program.
-/// Weights of trusted content hold views of it, so it must outlive them.
-enum class Checksum : uint8_t { kVerify, kTrust };
 
 /// Reads what `serialize_weights` writes (weights_container.h). Throws Error{kInput} for foreign,
 /// truncated or damaged content.

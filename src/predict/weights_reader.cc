@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/weights_container.h"
 #include "predict/nets.h"
 #include "predict/weights.h"
-#include "predict/weights_container.h"
 
 namespace tilecast {
 namespace {

@@ -1,6 +1,6 @@
+#include "base/weights_container.h"
 #include "predict/nets.h"
 #include "predict/weights.h"
-#include "predict/weights_container.h"
 
 namespace tilecast {
 namespace {

@@ -1,4 +1,4 @@
-#include "predict/weights_container.h"
+#include "base/weights_container.h"
 
 #include <fmt/format.h>
 

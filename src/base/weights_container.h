@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/checksum.h"
 #include "base/json.h"
-#include "predict/weights.h"
 
 namespace tilecast {
 

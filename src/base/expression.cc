@@ -1,16 +1,18 @@
-#include "accelerator/expression.h"
+#include "base/expression.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "tilecast/error.h"
 
-namespace tilecast::accelerator {
+namespace tilecast {
 namespace {
 
 constexpr size_t kMostCharacters = 1000;
@@ -23,13 +25,14 @@ bool is_name_part(char c) {
 
 }  // namespace
 
-/// Recursive descent: sum → product → factor.
+/// Recursive descent: either → both → comparison → sum → product → factor.
 class ExpressionParser {
  public:
-  ExpressionParser(std::string_view text, const std::string& where) : text_(text), where_(where) {}
+  ExpressionParser(std::string_view text, const std::string& where, bool conditions)
+      : text_(text), where_(where), conditions_(conditions) {}
 
   Expression::Node parse() {
-    Expression::Node node = sum();
+    Expression::Node node = conditions_ ? either() : sum();
     skip_spaces();
     if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", text_[at_]));
     return node;
@@ -42,8 +45,9 @@ class ExpressionParser {
   [[noreturn]] void fail(const std::string& why) const {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: '{}': {} at character {}; an expression has numbers, names, "
-                            "+ - * / %, parentheses, min, max, ceil, floor and log2",
-                            where_, shown_name(text_), shown_name(why), at_ + 1));
+                            "+ - * / %, parentheses, min, max, ceil, floor and log2{}",
+                            where_, shown_name(text_), shown_name(why), at_ + 1,
+                            conditions_ ? "; a condition also < <= > >= == !=, and, or" : ""));
   }
   void skip_spaces() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -59,6 +63,40 @@ class ExpressionParser {
     node.operands.push_back(std::move(left));
     node.operands.push_back(std::move(right));
     return node;
+  }
+
+  /// Takes the word where it is not the start of a longer name.
+  bool take_word(std::string_view word) {
+    skip_spaces();
+    if (!text_.substr(at_).starts_with(word)) return false;
+    if (at_ + word.size() < text_.size() && is_name_part(text_[at_ + word.size()])) return false;
+    at_ += word.size();
+    return true;
+  }
+  Node either() {
+    if (++level_ > kMostLevels) fail("nested too deeply");
+    Node left = both();
+    while (take_word("or")) left = binary(Kind::kOr, std::move(left), both());
+    --level_;
+    return left;
+  }
+  Node both() {
+    Node left = comparison();
+    while (take_word("and")) left = binary(Kind::kAnd, std::move(left), comparison());
+    return left;
+  }
+  Node comparison() {
+    constexpr std::pair<std::string_view, Kind> kSigns[] = {
+        {"<=", Kind::kLessEqual}, {">=", Kind::kGreaterEqual}, {"==", Kind::kEqual},
+        {"!=", Kind::kUnequal},   {"<", Kind::kLess},          {">", Kind::kGreater}};
+    Node left = sum();
+    skip_spaces();
+    for (const auto& [sign, kind] : kSigns) {
+      if (!text_.substr(at_).starts_with(sign)) continue;
+      at_ += sign.size();
+      return binary(kind, std::move(left), sum());
+    }
+    return left;
   }
 
   Node sum() {
@@ -92,7 +130,7 @@ class ExpressionParser {
   Node factor() {
     skip_spaces();
     if (take('(')) {
-      Node node = sum();
+      Node node = conditions_ ? either() : sum();
       if (!take(')')) fail("expected ')'");
       return node;
     }
@@ -130,6 +168,7 @@ class ExpressionParser {
 
   std::string_view text_;
   const std::string& where_;
+  bool conditions_;
   size_t at_ = 0;
   int level_ = 0;
 };
@@ -143,9 +182,50 @@ Expression Expression::parse(std::string_view text, const std::string& where) {
     throw Error(ErrorKind::kInput, fmt::format("{}: an expression of {} characters; at most {}",
                                                where, text.size(), kMostCharacters));
   Expression expression;
-  expression.root_ = ExpressionParser(text, where).parse();
+  expression.root_ = ExpressionParser(text, where, false).parse();
   expression.text_ = text;
   return expression;
+}
+
+Expression Expression::parse_condition(std::string_view text, const std::string& where) {
+  if (text.size() > kMostCharacters)
+    throw Error(ErrorKind::kInput, fmt::format("{}: a condition of {} characters; at most {}",
+                                               where, text.size(), kMostCharacters));
+  Expression expression;
+  expression.root_ = ExpressionParser(text, where, true).parse();
+  expression.text_ = text;
+  return expression;
+}
+
+double Expression::combine(Kind kind, double left, double right) {
+  switch (kind) {
+    case Kind::kAdd:
+      return left + right;
+    case Kind::kSubtract:
+      return left - right;
+    case Kind::kMultiply:
+      return left * right;
+    case Kind::kDivide:
+      return left / right;
+    case Kind::kModulo:
+      return std::fmod(left, right);
+    case Kind::kLess:
+      return left < right ? 1 : 0;
+    case Kind::kLessEqual:
+      return left <= right ? 1 : 0;
+    case Kind::kGreater:
+      return left > right ? 1 : 0;
+    case Kind::kGreaterEqual:
+      return left >= right ? 1 : 0;
+    case Kind::kEqual:
+      return left == right ? 1 : 0;
+    case Kind::kUnequal:
+      return left != right ? 1 : 0;
+    case Kind::kAnd:
+      return left != 0 && right != 0 ? 1 : 0;
+    default:
+      return left != 0 || right != 0 ? 1 : 0;
+  }
 }
 
 double Expression::call(const Node& node, const Lookup& lookup, const std::string& where) const {
@@ -174,13 +254,10 @@ double Expression::value(const Node& node, const Lookup& lookup, const std::stri
   }
   const double left = value(node.operands[0], lookup, where);
   const double right = value(node.operands[1], lookup, where);
-  if (node.kind == Kind::kAdd) return left + right;
-  if (node.kind == Kind::kSubtract) return left - right;
-  if (node.kind == Kind::kMultiply) return left * right;
-  if (right == 0)
+  if ((node.kind == Kind::kDivide || node.kind == Kind::kModulo) && right == 0)
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: '{}' divides by zero", where, shown_name(text_)));
-  return node.kind == Kind::kDivide ? left / right : std::fmod(left, right);
+  return combine(node.kind, left, right);
 }
 
 double Expression::evaluate(const Lookup& lookup, const std::string& where) const {
@@ -201,4 +278,4 @@ std::vector<std::string> Expression::names() const {
   return found;
 }
 
-}  // namespace tilecast::accelerator
+}  // namespace tilecast

@@ -1,0 +1,119 @@
+// conv n=32 c=256 h=56 w=56 k=64 r=1 s=1 dtype=fp32 dir=F on amd-mi50
+//
+//   solver       time     80 % interval       listed  parameters
+//   ConvAsm1x1U  0.61 ms  0.52 ms to 0.73 ms  97 %    1,16,4,64,1,4,1,4
+//
+//   fallback     GemmFwd1x1_0_1 1.10 ms, 1.80 times as long (80 % interval 1.5 to 2.1)
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "report/text_table.h"
+#include "tilecast/tune.h"
+
+namespace tilecast {
+namespace {
+
+std::string gain_text(const TuneForecast& f) {
+  if (f.fallback.name.empty())
+    return "none: MIOpen has no solver for it without a database or a search";
+  const std::string time =
+      fmt::format("{} {}", f.fallback.name, format_seconds(f.fallback.latency_s));
+  if (f.gain_ratio == 1) return time + ", the same";
+  return fmt::format("{}, {:.2f} times as long (80 % interval {:.2f} to {:.2f})", time,
+                     f.gain_ratio, f.gain_low_ratio, f.gain_high_ratio);
+}
+
+/// A row for each solver, and one for each further set of parameters of the first.
+TextTable solver_table(const TuneForecast& f) {
+  TextTable table;
+  bool tuned = false;
+  for (const SolverForecast& s : f.solvers) tuned = tuned || !s.parameters.empty();
+  table.header = {"solver", "time", "80 % interval", "listed"};
+  if (tuned) table.header.insert(table.header.end(), {"parameters", "probability"});
+  table.right = {false, true, false, true, false, true};
+  for (const SolverForecast& s : f.solvers) {
+    std::vector<std::string> row = {
+        s.name, format_seconds(s.latency_s),
+        fmt::format("{} to {}", format_seconds(s.low_s), format_seconds(s.high_s)),
+        fmt::format("{:.0f} %", 100 * s.listed_probability)};
+    if (tuned && s.parameters.empty()) row.insert(row.end(), {"-", ""});
+    // All sets of the best solver, or of the only one; of the others the best set.
+    const size_t sets = &s == &f.solvers.front() ? s.parameters.size() : 1;
+    for (size_t i = 0; i < std::min(sets, s.parameters.size()); ++i) {
+      if (i > 0) row = {"", "", "", ""};
+      row.push_back(s.parameters[i].text);
+      row.push_back(fmt::format("{:.1f} %", 100 * std::exp(s.parameters[i].log_probability)));
+      table.rows.push_back(row);
+    }
+    if (s.parameters.empty()) table.rows.push_back(row);
+  }
+  return table;
+}
+
+Json parameter_list(const SolverForecast& solver) {
+  Json list = Json::array();
+  for (const ParameterSet& set : solver.parameters) {
+    Json tokens = Json::object();
+    for (const auto& [name, value] : set.tokens) tokens[name] = value;
+    list.push_back(
+        {{"text", set.text}, {"tokens", tokens}, {"log_probability", set.log_probability}});
+  }
+  return list;
+}
+
+Json solver_object(const SolverForecast& s) {
+  return {{"name", s.name},
+          {"algorithm", s.algorithm},
+          {"latency_s", s.latency_s},
+          {"low_s", s.low_s},
+          {"high_s", s.high_s},
+          {"listed_probability", s.listed_probability},
+          {"parameters", parameter_list(s)}};
+}
+
+Json forecast_object(const TuneForecast& f) {
+  Json solvers = Json::array();
+  for (const SolverForecast& s : f.solvers) solvers.push_back(solver_object(s));
+  Json object = {{"problem", f.problem},
+                 {"key", f.key},
+                 {"gpu", f.gpu},
+                 {"solvers", solvers},
+                 {"fallback", f.fallback.name.empty() ? Json(nullptr) : solver_object(f.fallback)},
+                 {"gain_ratio", f.gain_ratio},
+                 {"gain_low_ratio", f.gain_low_ratio},
+                 {"gain_high_ratio", f.gain_high_ratio},
+                 {"extrapolated", f.extrapolated}};
+  if (!f.name.empty()) object["name"] = f.name;
+  return object;
+}
+
+}  // namespace
+
+std::string tune_table(const std::vector<TuneForecast>& forecasts, const TableStyle& style) {
+  std::string out;
+  for (const TuneForecast& f : forecasts) {
+    if (!out.empty()) out += "\n";
+    const std::string name = f.name.empty() ? "" : f.name + ": ";
+    out += title_lines(fmt::format("{}{} on {}", name, f.problem, f.gpu), style) + "\n";
+    out += format_text_table(solver_table(f), style, 2) + "\n";
+    TextTable fallback;
+    fallback.rows = {{"fallback", gain_text(f)}};
+    fallback.fit = {Fit::kWhole, Fit::kWrap};
+    out += format_text_table(fallback, style, 2);
+  }
+  return out;
+}
+
+std::string tune_json(const std::vector<TuneForecast>& forecasts,
+                      const std::vector<std::string>& warnings) {
+  Json list = Json::array();
+  for (const TuneForecast& f : forecasts) list.push_back(forecast_object(f));
+  const Json object = {{"schema_version", 1}, {"problems", list}, {"warnings", warnings}};
+  return object.dump(1) + "\n";
+}
+
+}  // namespace tilecast

@@ -1,0 +1,21 @@
+#include "tuning/layer_fold.h"
+
+#include <fmt/format.h>
+
+namespace tilecast::tuning {
+
+int layer_fold(const ConvProblem& p, uint64_t seed, int folds) {
+  const std::string layer =
+      fmt::format("{},{},{},{},{},{},{},{},{},{},{}", p.c, p.k, p.r, p.s, p.pad_h, p.pad_w,
+                  p.stride_h, p.stride_w, p.dil_h, p.dil_w, p.group);
+  // FNV-1a, then MurmurHash3's finalizer: without it, layers that differ in the last size only
+  // would fall into neighbouring folds.
+  uint64_t hash = 14695981039346656037ull ^ seed;
+  for (const char c : layer) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  hash ^= hash >> 33;
+  hash *= 0xFF51AFD7ED558CCDull;
+  hash ^= hash >> 33;
+  return static_cast<int>(hash % static_cast<uint64_t>(folds));
+}
+
+}  // namespace tilecast::tuning

@@ -1,0 +1,140 @@
+#include "tuning/solver_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/embedded.h"
+#include "tilecast/error.h"
+#include "tuning/dense.h"
+
+namespace tilecast::tuning {
+namespace {
+
+/// The widest layer that a weights file may have.
+constexpr size_t kWidest = 1024;
+constexpr float kMostDeviations = 4;  // as tools/tuner/solvers.py clamps
+
+/// A search that takes the best four solvers lists few others: one that is hardly ever listed was
+/// measured only where it was good, and its times elsewhere are worth little. Chosen on visible
+/// layers (docs/tuning.md).
+constexpr double kDoubt = 0.05;
+
+std::array<double, 2> interval_of(const Json& errors, const std::string& name,
+                                  const std::string& where) {
+  const JsonObject all(errors, where + ": errors");
+  const JsonObject entry = all.object(name);
+  const double low = entry.number("log_low"), high = entry.number("log_high");
+  if (!(low <= 0 && high >= 0)) entry.fail("log_low", "expected an interval around 0");
+  return {low, high};
+}
+
+void relu(std::span<float> values) {
+  for (float& value : values) value = std::max(value, 0.0f);
+}
+
+}  // namespace
+
+SolverModel SolverModel::parse(std::string_view content, const std::string& where,
+                               Checksum checksum, const SolverTable& table) {
+  const WeightsContainer container = read_container(content, where, checksum);
+  const JsonObject header(container.header, where);
+  if (header.string("kind") != "solvers") unusable_weights(where, "it is no model of solvers");
+  SolverModel model;
+  model.table_ = &table;
+  model.tensors_ = std::make_shared<const Tensors>(container, where);
+  const Tensors& t = *model.tensors_;
+  model.heads_ = header.strings("heads").size();
+  model.width_ = static_cast<size_t>(header.integer({"width"}, 1, kWidest));
+  if (header.strings("features").size() != kFeatures)
+    unusable_weights(where, fmt::format("expected {} features", kFeatures));
+  for (const Solver& solver : table.solvers())
+    if (solver.head >= model.heads_) unusable_weights(where, "a solver's head is missing");
+  const size_t width = model.width_, outputs = 2 * model.heads_;
+  model.weights_ = {t.get("range", 4, kFeatures), t.get("a", kFeatures, width),
+                    t.get("a_bias", 1, width),    t.get("b", width, width),
+                    t.get("b_bias", 1, width),    t.get("o", width, outputs),
+                    t.get("o_bias", 1, outputs)};
+  const Json& errors = header.json().at("errors");
+  for (size_t i = 0; i < kKernelClasses; ++i)
+    model.interval_[i] = interval_of(errors, std::string(choice_word(kMeasuredClasses[i])), where);
+  model.interval_.back() = interval_of(errors, "left_out", where);
+  return model;
+}
+
+const SolverModel& SolverModel::bundled() {
+  static const SolverModel model = [] {
+    const std::vector<EmbeddedFile> files = embedded_files("weights/solvers.weights");
+    if (files.empty())
+      throw Error(ErrorKind::kInternal, "this build has no data/weights/solvers.weights");
+    return parse(files.front().content, "data/weights/solvers.weights", Checksum::kTrust,
+                 SolverTable::bundled());
+  }();
+  return model;
+}
+
+void SolverModel::evaluate(const Features& features, std::span<float> out) const {
+  std::array<float, kFeatures> x{};
+  const float* const range = weights_.range.data();  // [least, most, mean, 1 / spread][feature]
+  for (size_t i = 0; i < kFeatures; ++i) {
+    const float clamped = std::clamp(features.x[i], range[i], range[kFeatures + i]);
+    x[i] = std::clamp((clamped - range[2 * kFeatures + i]) * range[3 * kFeatures + i],
+                      -kMostDeviations, kMostDeviations);
+  }
+  std::array<float, kWidest> first{}, second{};
+  const std::span<float> a = std::span(first).first(width_), b = std::span(second).first(width_);
+  std::copy_n(weights_.a_bias.data(), width_, a.begin());
+  add_product(x, weights_.a.data(), a);
+  relu(a);
+  std::copy_n(weights_.b_bias.data(), width_, b.begin());
+  add_product(a, weights_.b.data(), b);
+  relu(b);
+  for (size_t i = 0; i < width_; ++i) b[i] += a[i];
+  std::copy_n(weights_.o_bias.data(), out.size(), out.begin());
+  add_product(b, weights_.o.data(), out);
+}
+
+std::vector<SolverTime> SolverModel::rank(const ConvProblem& problem, const TunedChip& chip) const {
+  const Features features = features_of(problem, chip);
+  std::array<float, 2 * kWidest> storage;
+  TILECAST_CHECK(heads_ <= kWidest);
+  const std::span<float> out = std::span(storage).first(2 * heads_);
+  evaluate(features, out);
+  const auto& interval =
+      interval_[chip.kernel_class >= 0 ? static_cast<size_t>(chip.kernel_class) : kKernelClasses];
+  std::vector<std::pair<double, SolverTime>> scored;
+  for (const Solver& solver : table_->solvers()) {
+    if (!solver.takes(problem, chip)) continue;
+    const double log_ratio = static_cast<double>(out[solver.head]);
+    const double logit = static_cast<double>(out[heads_ + solver.head]);
+    SolverTime time{.solver = &solver};
+    time.seconds = features.roofline_us * std::exp(log_ratio) / 1e6;
+    time.low_s = time.seconds * std::exp(interval[0]);
+    time.high_s = time.seconds * std::exp(interval[1]);
+    time.listed_probability = 1 / (1 + std::exp(-logit));
+    scored.emplace_back(log_ratio - kDoubt * std::log(time.listed_probability + 1e-12), time);
+  }
+  std::stable_sort(scored.begin(), scored.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<SolverTime> times;
+  times.reserve(scored.size());
+  for (const auto& [score, time] : scored) times.push_back(time);
+  return times;
+}
+
+const SolverTime* fallback_of(const std::vector<SolverTime>& times, const ConvProblem& problem) {
+  const SolverTime* best = nullptr;
+  for (const SolverTime& time : times) {
+    const auto& rank = time.solver->fallback_rank;
+    if (time.listed_probability < kHardlyListed) continue;
+    // MIOpen's own estimate of Winograd counts what a window of one pixel wastes.
+    if (time.solver->algorithm == "Winograd" && problem.r * problem.s == 1) continue;
+    if (rank && (best == nullptr || *rank < *best->solver->fallback_rank)) best = &time;
+  }
+  return best;
+}
+
+}  // namespace tilecast::tuning

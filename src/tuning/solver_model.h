@@ -1,0 +1,63 @@
+#pragma once
+
+// Which of MIOpen's solvers is fastest for a convolution, and how long each takes: a network of two
+// layers that forecasts all solvers of a problem at once, as multiples of the chip's roofline.
+// Trained by tools/train_tuner.py on MIOpen's public find databases.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/checksum.h"
+#include "tuning/solver_table.h"
+#include "tuning/tensors.h"
+
+namespace tilecast::tuning {
+
+/// The time of one solver. Not modelled: what ran before, clocks below boost.
+struct SolverTime {
+  const Solver* solver = nullptr;
+  double seconds = 0;
+  double low_s = 0,
+         high_s = 0;  ///< 80 % interval, from held-out layers (measured chips: of theirs)
+  /// That a search lists it among the fastest: near 0 for problems that the solver does not take.
+  double listed_probability = 0;
+};
+
+class SolverModel {
+ public:
+  /// Throws Error{kInput} for foreign, truncated or damaged content, which must outlive the model.
+  static SolverModel parse(std::string_view content, const std::string& where, Checksum checksum,
+                           const SolverTable& table);
+  /// The embedded weights.
+  static const SolverModel& bundled();
+
+  /// All solvers that take the problem on the chip, the best first: by time, later where a search
+  /// would hardly list it. Empty if no solver takes it.
+  std::vector<SolverTime> rank(const ConvProblem& problem, const TunedChip& chip) const;
+
+ private:
+  struct Weights {
+    Tensor range, a, a_bias, b, b_bias, o, o_bias;
+  };
+  SolverModel() = default;
+  /// Times (log of microseconds over the roofline) and logits of all heads.
+  void evaluate(const Features& features, std::span<float> out) const;
+
+  const SolverTable* table_ = nullptr;
+  std::shared_ptr<const Tensors> tensors_;
+  Weights weights_;
+  size_t width_ = 0, heads_ = 0;
+  /// log(measured / forecast), 10th and 90th percentile: of the measured classes, then of others.
+  std::array<std::array<double, 2>, kKernelClasses + 1> interval_{};
+};
+
+/// Below it a solver most likely does not take the problem: the table of solvers knows ranges, not
+/// MIOpen's code.
+inline constexpr double kHardlyListed = 1e-4;
+
+/// What MIOpen runs where it has neither database nor search: see Solver::fallback_rank. nullptr if
+/// none of `times` qualifies.
+const SolverTime* fallback_of(const std::vector<SolverTime>& times, const ConvProblem& problem);
+
+}  // namespace tilecast::tuning

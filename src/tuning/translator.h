@@ -1,0 +1,70 @@
+#pragma once
+
+// From a problem to the tuning parameters of a solver, token by token (Mahmood et al. 2022, who
+// treat it as translation): a transformer whose encoder reads the sizes of the problem, a token
+// each, and whose decoder writes the parameters. Trained by tools/train_tuner.py on MIOpen's public
+// performance databases.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/checksum.h"
+#include "tuning/features.h"
+#include "tuning/tensors.h"
+
+namespace tilecast::tuning {
+
+struct TranslatorLayers;
+
+class Translator {
+ public:
+  /// Throws Error{kInput} for foreign, truncated or damaged content, which must outlive the model.
+  static Translator parse(std::string_view content, const std::string& where, Checksum checksum);
+  /// The embedded weights.
+  static const Translator& bundled();
+
+  /// The place of a solver that the model writes parameters of.
+  std::optional<size_t> solver(std::string_view name) const;
+  /// What the decoder can write.
+  std::span<const int64_t> values() const { return values_; }
+
+  /// A problem, read for one solver and chip; the decoder asks for it.
+  struct Source {
+    size_t solver = 0, tokens = 0;
+    /// Keys and values of the encoder's tokens, for each layer of the decoder.
+    std::vector<std::vector<float>> keys, values;
+  };
+  Source read(const ConvProblem& problem, const TunedChip& chip, size_t solver) const;
+
+  /// What the decoder has written so far: keys and values of each layer.
+  struct Prefix {
+    size_t length = 0;
+    std::vector<std::vector<float>> keys, values;
+  };
+  Prefix start() const;
+  /// Appends a token (its place in `values`, or values().size() for the start) and returns the log
+  /// probabilities of the next.
+  std::vector<float> next(const Source& source, Prefix& prefix, size_t token) const;
+
+  /// The most tokens of a solver.
+  size_t most_tokens() const { return most_tokens_; }
+
+ private:
+  Translator() = default;
+  size_t chip_of(const TunedChip& chip) const;
+
+  struct MeasuredChip {
+    double units = 0, clock_ghz = 0, gbytes_per_s = 0;
+  };
+  std::vector<std::string> solvers_;
+  std::vector<MeasuredChip> chips_;
+  std::vector<int64_t> values_;
+  size_t width_ = 0, heads_ = 0, inner_ = 0, most_tokens_ = 0, encoders_ = 0, decoders_ = 0;
+  std::shared_ptr<const Tensors> tensors_;
+  std::shared_ptr<const TranslatorLayers> layers_;
+};
+
+}  // namespace tilecast::tuning
