@@ -2,6 +2,7 @@
 
 // How training is divided over the ranks of a cluster.
 
+#include <optional>
 #include <vector>
 
 #include "collectives/collective.h"
@@ -48,5 +49,11 @@ bool is_parallel(const Request& request);
 
 /// Throws Error{kInput} if the degrees do not fit the cluster, the batch or the model.
 ParallelPlan plan_parallel(const Model& model, const Device& device, const Request& request);
+
+/// The cluster of the request's ranks. Throws Error{kInput} if they do not fill its nodes.
+Cluster cluster_of(const Device& device, const Request& request);
+/// The same, of a cluster that is known. `layers`: `layer_count` of the model, if it is known.
+ParallelPlan plan_parallel(const Model& model, const Cluster& cluster,
+                           std::optional<int64_t> layers, const Request& request);
 
 }  // namespace tilecast

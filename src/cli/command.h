@@ -77,6 +77,7 @@ Command evaluate_command();
 Command train_command();
 Command calibrate_command();
 Command sweep_command();
+Command plan_command();
 Command gpus_command();
 Command clusters_command();
 Command models_command();

@@ -1,0 +1,401 @@
+// The search for the best training step: bounds and memory of all candidates, then simulations of
+// those that can still be among the first.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <list>
+#include <numeric>
+
+#include "api/internal.h"
+#include "api/parallel_step.h"
+#include "api/rank_memory.h"
+#include "base/text.h"
+#include "ops/op_def.h"
+#include "plan/part_book.h"
+#include "plan/training_space.h"
+#include "request/access.h"
+#include "sim/step_bound.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// Of the layers with most experts; 0: there are none.
+int64_t expert_count(const Graph& modules) {
+  int64_t most = 0;
+  const OpId experts = require_op("experts");
+  for (const Node& node : modules.nodes) {
+    if (node.op == experts) most = std::max(most, modules.tensor(node.inputs[1]).shape[0]);
+  }
+  return most;
+}
+
+void set_candidate(Request& r, const TrainingCandidate& c) {
+  r.execution.dp = c.dp;
+  r.execution.tp = c.tp;
+  r.execution.pp = c.pp;
+  r.execution.microbatches = 1;
+  r.execution.dtype = c.dtype;
+  r.checkpointing = c.checkpointing;
+  Parallel& p = r.parallel;
+  p.cp = c.cp;
+  p.ep = c.ep;
+  p.micro_batch_size = c.micro_batch_size;
+  p.schedule = c.schedule;
+  p.layers_per_virtual_stage = c.layers_per_virtual_stage;
+  p.sequence_parallel = c.sequence_parallel;
+  p.zero = c.zero;
+}
+
+/// What is the same for all candidates.
+struct Facts {
+  const Model& model;
+  const Device& device;
+  const Predictor& predictor;
+  Request shared;
+  Cluster cluster;
+  Graph modules;
+  std::map<std::string, Precision> precisions;  ///< by dtype as asked
+  int64_t layers = 0;
+};
+
+/// The parts of the candidates of one group, and what follows from them.
+class GroupBook {
+ public:
+  GroupBook(const Facts& facts, const TrainingCandidate& any)
+      : facts_(facts), request_(facts.shared), precision_(facts.precisions.at(any.dtype)) {
+    set_candidate(request_, any);
+    book_ = std::make_unique<PartBook>(
+        PassSetup{facts_.model, facts_.device, request_, precision_}, facts_.predictor,
+        facts_.modules);
+  }
+  GroupBook(const GroupBook&) = delete;
+  GroupBook& operator=(const GroupBook&) = delete;
+
+  /// Memory and bound.
+  void judge(TrainingCandidate& c) {
+    const Step step = step_of(c);
+    c.bound_s = least_step_s(step.step);
+    add_memory(c, step);
+  }
+
+  void simulate(TrainingCandidate& c) {
+    const Step step = step_of(c);
+    const StepTimes times = simulate_step(step.step, Folding::kSymmetric);
+    c.latency_s = times.seconds;
+    c.compute_s = c.exposed_communication_s = c.bubble_s = 0;
+    const auto stages = static_cast<double>(times.stages.size());
+    for (const StageTimes& stage : times.stages) {
+      c.compute_s += stage.compute_s / stages;
+      c.exposed_communication_s += stage.exposed_communication_s / stages;
+      c.bubble_s += stage.bubble_s / stages;
+    }
+  }
+
+ private:
+  struct Step {
+    Request request;
+    ParallelPlan plan;
+    std::vector<const ModelPart*> parts;
+    TrainingStep step;
+  };
+
+  Step step_of(const TrainingCandidate& c) {
+    Step s{.request = request_, .plan = {}, .parts = {}, .step = {}};
+    set_candidate(s.request, c);
+    s.plan = plan_parallel(facts_.model, facts_.cluster, facts_.layers, s.request);
+    s.parts = book_->parts(s.plan, s.request);
+    s.step = training_step(s.parts, {facts_.model, facts_.device, s.request, precision_}, s.plan,
+                           CollectiveCosts(s.plan));
+    return s;
+  }
+
+  /// Of the rank that needs most: of stages with the same parts, the first has most micro-batches
+  /// in flight.
+  void add_memory(TrainingCandidate& c, const Step& s) const {
+    const PassSetup setup{facts_.model, facts_.device, s.request, precision_};
+    std::vector<const ModelPart*> before;
+    c.peak_bytes = 0;
+    for (int64_t stage = 0; stage < s.plan.pp; ++stage) {
+      std::vector<const ModelPart*> parts;
+      for (int64_t chunk = 0; chunk < s.plan.pipeline.chunks; ++chunk)
+        parts.push_back(s.parts[static_cast<size_t>(chunk * s.plan.pp + stage)]);
+      if (parts == before) continue;
+      const MemoryForecast memory = rank_memory(parts, stage, setup, s.plan);
+      before = std::move(parts);
+      if (memory.peak_bytes <= c.peak_bytes) continue;
+      c.peak_bytes = memory.peak_bytes;
+      c.margin_bytes = memory.margin_bytes;
+      c.weights_bytes = memory.weights_bytes;
+      c.gradients_bytes = memory.gradients_bytes;
+      c.optimizer_bytes = memory.optimizer_bytes;
+      c.activations_bytes = memory.activations_bytes;
+    }
+  }
+
+  const Facts& facts_;
+  Request request_;
+  const Precision& precision_;
+  std::unique_ptr<PartBook> book_;
+};
+
+class Search {
+ public:
+  Search(const Facts& facts, const TrainingQuery& query, TrainingPlan& plan)
+      : facts_(facts), query_(query), plan_(plan) {}
+
+  void run(const std::vector<CandidateGroup>& groups) {
+    for (const CandidateGroup& group : groups) judge(group);
+    if (plan_.candidates.empty()) refuse_empty();
+    std::stable_sort(plan_.candidates.begin(), plan_.candidates.end(),
+                     [](const TrainingCandidate& a, const TrainingCandidate& b) {
+                       if (a.fits() != b.fits()) return a.fits();
+                       return a.fits() ? a.bound_s < b.bound_s : a.margin_bytes > b.margin_bytes;
+                     });
+    plan_.fitting = static_cast<size_t>(
+        std::count_if(plan_.candidates.begin(), plan_.candidates.end(),
+                      [](const TrainingCandidate& c) { return c.fits(); }));
+    if (plan_.fitting == 0) return;
+    if (query_.objective == PlanObjective::kMemory) order_by_memory();
+    rank();
+    find_alternatives();
+    plan_.simulated = static_cast<size_t>(
+        std::count_if(plan_.candidates.begin(), plan_.candidates.end(),
+                      [](const TrainingCandidate& c) { return c.latency_s.has_value(); }));
+  }
+
+ private:
+  void judge(const CandidateGroup& group) {
+    GroupBook book(facts_, group.candidates.front());
+    for (TrainingCandidate c : group.candidates) {
+      try {
+        book.judge(c);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::kInternal) throw;
+        plan_.impossible[error.what()] += 1;
+        continue;
+      }
+      plan_.candidates.push_back(std::move(c));
+    }
+  }
+
+  [[noreturn]] void refuse_empty() const {
+    std::string why;
+    for (const auto& [reason, count] : plan_.impossible) {
+      why += fmt::format("; {}", reason);
+      if (why.size() > 300) break;
+    }
+    throw Error(ErrorKind::kInput,
+                fmt::format("no configuration of {} GPUs is possible with a batch of {}{}",
+                            plan_.ranks, plan_.batch,
+                            why.empty() ? "; use a batch that the GPUs divide, or other degrees"
+                                        : why));
+  }
+
+  void simulate(TrainingCandidate& c) {
+    if (c.latency_s) return;
+    // Neighbours in the order of bounds are often of a few groups.
+    constexpr size_t kBooks = 8;
+    const auto same = [&](const TrainingCandidate& o) {
+      return o.tp == c.tp && o.cp == c.cp && o.ep == c.ep && o.dtype == c.dtype &&
+             o.micro_batch_size == c.micro_batch_size && o.checkpointing == c.checkpointing &&
+             o.sequence_parallel == c.sequence_parallel;
+    };
+    auto found = std::find_if(books_.begin(), books_.end(),
+                              [&](const auto& entry) { return same(entry.first); });
+    if (found == books_.end()) {
+      if (books_.size() == kBooks) books_.pop_back();
+      books_.emplace_front(c, std::make_unique<GroupBook>(facts_, c));
+      found = books_.begin();
+    }
+    found->second->simulate(c);
+  }
+
+  static bool earlier(const TrainingCandidate& a, const TrainingCandidate& b) {
+    return a.latency_s.value_or(a.bound_s) < b.latency_s.value_or(b.bound_s);
+  }
+
+  /// Candidates in the order of their bounds are simulated until the next bound is above the time
+  /// of the last one that is asked for.
+  void rank() {
+    const auto begin = plan_.candidates.begin(), end = begin + static_cast<int64_t>(plan_.fitting);
+    const size_t wanted = std::min(std::max<size_t>(1, query_.top), plan_.fitting);
+    if (query_.objective == PlanObjective::kMemory) {
+      for (size_t i = 0; i < wanted; ++i) simulate(plan_.candidates[i]);
+      plan_.ranked = wanted;
+      return;
+    }
+    std::vector<double> best;  // the times of the first ones, sorted
+    for (auto c = begin; c != end; ++c) {
+      const bool full = best.size() == wanted;
+      if (query_.pruning == Pruning::kOn && full && c->bound_s > best.back()) break;
+      simulate(*c);
+      best.insert(std::upper_bound(best.begin(), best.end(), *c->latency_s), *c->latency_s);
+      if (best.size() > wanted) best.pop_back();
+    }
+    // What was not simulated is slower than all of `best`.
+    std::stable_sort(begin, end, [](const TrainingCandidate& a, const TrainingCandidate& b) {
+      if (a.latency_s.has_value() != b.latency_s.has_value()) return a.latency_s.has_value();
+      return earlier(a, b);
+    });
+    plan_.ranked = wanted;
+  }
+
+  void order_by_memory() {
+    std::stable_sort(plan_.candidates.begin(),
+                     plan_.candidates.begin() + static_cast<int64_t>(plan_.fitting),
+                     [](const TrainingCandidate& a, const TrainingCandidate& b) {
+                       return std::pair(a.peak_bytes, a.bound_s) <
+                              std::pair(b.peak_bytes, b.bound_s);
+                     });
+  }
+
+  /// For each option the best candidates with its other values.
+  void find_alternatives();
+
+  const Facts& facts_;
+  const TrainingQuery& query_;
+  TrainingPlan& plan_;
+  std::list<std::pair<TrainingCandidate, std::unique_ptr<GroupBook>>> books_;
+};
+
+struct ShownOption {
+  const char* name;
+  std::string (*value)(const TrainingCandidate& c);
+};
+constexpr ShownOption kShown[] = {
+    {"tp", [](const TrainingCandidate& c) { return std::to_string(c.tp); }},
+    {"pp", [](const TrainingCandidate& c) { return std::to_string(c.pp); }},
+    {"dp", [](const TrainingCandidate& c) { return std::to_string(c.dp); }},
+    {"cp", [](const TrainingCandidate& c) { return std::to_string(c.cp); }},
+    {"ep", [](const TrainingCandidate& c) { return std::to_string(c.ep); }},
+    {"micro-batch-size",
+     [](const TrainingCandidate& c) { return std::to_string(c.micro_batch_size); }},
+    {"pipeline-schedule", [](const TrainingCandidate& c) { return choice_name(c.schedule); }},
+    {"zero", [](const TrainingCandidate& c) { return choice_name(c.zero); }},
+    {"checkpointing", [](const TrainingCandidate& c) { return choice_name(c.checkpointing); }},
+    {"sequence-parallel",
+     [](const TrainingCandidate& c) { return std::string(c.sequence_parallel ? "on" : "off"); }},
+    {"dtype", [](const TrainingCandidate& c) { return c.dtype; }},
+};
+
+void Search::find_alternatives() {
+  std::vector<TrainingCandidate>& all = plan_.candidates;
+  for (const ShownOption& option : kShown) {
+    const std::string own = option.value(all.front());
+    std::map<std::string, size_t> best;  // by value
+    for (size_t i = 0; i < all.size(); ++i) {
+      TrainingCandidate& c = all[i];
+      const std::string value = option.value(c);
+      if (value == own) continue;
+      const auto [known, fresh] = best.try_emplace(value, i);
+      if (fresh) {
+        if (c.fits()) simulate(c);
+        continue;
+      }
+      TrainingCandidate& now = all[known->second];
+      if (!c.fits() || query_.objective == PlanObjective::kMemory) continue;
+      if (c.latency_s.value_or(c.bound_s) >= *now.latency_s) continue;
+      simulate(c);
+      if (*c.latency_s < *now.latency_s) known->second = i;
+    }
+    for (const auto& [value, index] : best)
+      plan_.alternatives.push_back({option.name, value, index});
+  }
+}
+
+/// The dtypes that the search tries by default.
+std::vector<std::string> dtypes_of(const TrainingQuery& query, Facts& facts) {
+  std::vector<std::string> names = query.space.dtypes;
+  const bool given = !names.empty();
+  if (!given) names = {"bf16", "amp"};
+  std::vector<std::string> used;
+  for (const std::string& name : names) {
+    Request request = facts.shared;
+    request.execution.dtype = name;
+    try {
+      facts.precisions.emplace(
+          name, resolve_precision(facts.model, facts.device, precision_request(request)));
+      used.push_back(name);
+    } catch (const Error&) {
+      if (given) throw;
+    }
+  }
+  if (used.empty()) {  // a GPU without bf16
+    Request request = facts.shared;
+    request.execution.dtype = "fp16";
+    facts.precisions.emplace(
+        "fp16", resolve_precision(facts.model, facts.device, precision_request(request)));
+    used = {"fp16"};
+  }
+  return used;
+}
+
+Cluster cluster_of_query(const Request& request, const Device& device) {
+  const Cluster cluster =
+      request.parallel.cluster.empty() ? node_of(device) : find_cluster(request.parallel.cluster);
+  return with_nodes(cluster, request.parallel.nodes.value_or(1));
+}
+
+}  // namespace
+
+TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_ref,
+                           const GpuRef& gpu, const TrainingQuery& query) {
+  const Model& model = model_ref.content->model;
+  const Device& device = gpu.content->device;
+  if (!model.has_modules)
+    throw Error(ErrorKind::kUnsupported,
+                model.name + ": a graph file states no layers that ranks divide; use a config");
+  Request asked = query.request;
+  set_candidate(asked, {});
+  asked.execution.attention = query.attention.value_or(
+      model.has_fused_attention ? AttentionKind::kFlash : AttentionKind::kEager);
+  const CheckedPass checked = checked_pass(model, device, asked);
+  Facts facts{.model = model,
+              .device = device,
+              .predictor = forecaster.impl().predictor(checked.request.execution.predictor),
+              .shared = checked.request,
+              .cluster = cluster_of_query(checked.request, device),
+              .modules = model.build(
+                  {.batch = 1, .seq = *checked.request.seq, .dtype = DType::kFp32}),
+              .precisions = {}};
+  facts.layers = layer_count(facts.modules);
+  TrainingPlan plan{.model = model.name,
+                    .gpu = device.id,
+                    .gpu_name = device.name,
+                    .cluster = facts.cluster.id,
+                    .cluster_name = facts.cluster.name,
+                    .nodes = facts.cluster.nodes,
+                    .ranks = facts.cluster.gpus(),
+                    .batch = checked.request.batch,
+                    .seq = *checked.request.seq,
+                    .parameters = facts.modules.parameter_count(),
+                    .device_bytes = device.memory_bytes,
+                    .price_per_gpu_hour = query.price_per_gpu_hour,
+                    .objective = query.objective};
+  plan.used = checked.request;
+  plan.used.parallel.nodes = facts.cluster.nodes;
+  facts.shared.parallel.nodes = facts.cluster.nodes;
+  const std::vector<std::string> dtypes = dtypes_of(query, facts);
+  TrainingQuery filled = query;
+  filled.request = checked.request;
+  const std::vector<CandidateGroup> groups = candidate_groups(
+      filled,
+      {.cluster = facts.cluster,
+       .layers = facts.layers,
+       .experts = expert_count(facts.modules),
+       .flash = checked.request.execution.attention == AttentionKind::kFlash},
+      dtypes);
+  Search(facts, filled, plan).run(groups);
+  return plan;
+}
+
+Request request_of(const TrainingPlan& plan, const TrainingCandidate& candidate) {
+  Request request = plan.used;
+  set_candidate(request, candidate);
+  return request;
+}
+
+}  // namespace tilecast
