@@ -91,7 +91,10 @@ struct TrainingPlan {
   std::vector<PlanAlternative> alternatives;
   /// Why degrees of the space are impossible for this model, and how often.
   std::map<std::string, int64_t> impossible;
-  std::vector<std::string> warnings;
+  /// The 80 % interval of the winner's time, the share of its FLOPs in the GPUs' peak, and the
+  /// warnings of its forecast.
+  double winner_low_s = 0, winner_high_s = 0, winner_utilization_ratio = 0;
+  std::vector<Warning> warnings;
   Request used;  ///< the options that all candidates share
 
   double cost_of_step(double seconds) const {
@@ -102,6 +105,11 @@ struct TrainingPlan {
 /// Throws Error for a model, cluster or options that cannot be forecast, and if the space is empty.
 TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
                            const TrainingQuery& query);
+
+/// The price of an hour of each GPU, in the unit of the list: `text` is one number for all, a list
+/// ("H100=2.5,A100=1.2"), or a file: .json ({"H100": 2.5}) or .csv (columns gpu and
+/// price_per_gpu_hour). Throws OptionError for another text, Error{kInput} for a GPU without a price.
+std::vector<double> gpu_prices(const std::string& text, const std::vector<GpuRef>& gpus);
 
 /// The request that `Forecaster::forecast` needs for a candidate.
 Request request_of(const TrainingPlan& plan, const TrainingCandidate& candidate);

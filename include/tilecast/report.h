@@ -9,7 +9,6 @@
 #include "tilecast/cluster.h"
 #include "tilecast/forecast.h"
 #include "tilecast/llm.h"
-#include "tilecast/plan.h"
 #include "tilecast/warning.h"
 
 namespace tilecast {
@@ -83,11 +82,6 @@ std::string clusters_json(const std::vector<ClusterEntry>& clusters);
 /// The time of one collective, with what it is made of.
 std::string collective_table(const CollectiveForecast& forecast, const TableStyle& style = {});
 std::string collective_json(const CollectiveForecast& forecast);
-/// The winner, why, the next candidates, and what does not fit.
-std::string plan_table(const TrainingPlan& plan, const TableStyle& style = {});
-/// All candidates; docs/schema/plan.schema.json.
-std::string plan_json(const TrainingPlan& plan);
-std::string plan_csv(const TrainingPlan& plan);
 std::string models_table(const std::vector<ModelEntry>& models, const TableStyle& style = {});
 std::string models_json(const std::vector<ModelEntry>& models);
 std::string ops_table(const std::vector<OpEntry>& ops, const TableStyle& style = {});

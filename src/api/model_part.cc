@@ -272,7 +272,8 @@ Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRa
 
 ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers,
                     const TimingSetup& timing, const CollectiveCosts& costs) {
-  const CourseOptions options{.zero_grad = setup.request.zero_grad};
+  const CourseOptions options{.zero_grad = setup.request.zero_grad,
+                              .outputs_sent = !layers.has_end};
   ModelPart part = describe_part(
       time_pass(std::make_shared<const PassWork>(part_graph(setup, plan, layers), options), timing),
       options);

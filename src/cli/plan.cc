@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
 #include "tilecast/error.h"
-#include "tilecast/plan.h"
-#include "tilecast/report.h"
+#include "tilecast/plan_report.h"
 
 namespace tilecast {
 namespace {
@@ -100,6 +99,14 @@ TrainingSpace space_of(const Given& given) {
   return space;
 }
 
+std::vector<double> prices_of(const std::string& text, const std::vector<GpuRef>& gpus) {
+  try {
+    return gpu_prices(text, gpus);
+  } catch (const OptionError& error) {
+    throw UsageError(options_as_flags(error.what()));
+  }
+}
+
 void run(const Given& given) {
   TrainingQuery query{.request = shared_request(given), .attention = {}, .space = space_of(given)};
   if (given.count("attention")) query.attention = query.request.execution.attention;
@@ -109,20 +116,22 @@ void run(const Given& given) {
   if (given.count("full-search")) query.pruning = Pruning::kOff;
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
   const GpuRef gpu = load_gpu_or_cluster(text_of(given, "gpu"), text_of(given, "cluster"));
+  if (const std::string prices = text_of(given, "price-per-gpu-hour"); !prices.empty())
+    query.price_per_gpu_hour = prices_of(prices, {gpu}).front();
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const TrainingPlan plan = plan_training(forecaster, model, gpu, query);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   const std::string format = text_of(given, "format", "table"),
                     output = text_of(given, "output-file");
   emit(format == "json"  ? plan_json(plan)
        : format == "csv" ? plan_csv(plan)
                          : plan_table(plan, output_style(output)),
-       output, plan.warnings);
+       output, format == "json" ? std::vector<std::string>() : warning_texts(plan.warnings));
   if (given.count("stats"))
-    print_error(fmt::format("{} candidates in {:.2f} s, {:.0f} a second; {} simulated",
-                            plan.candidates.size(), seconds.count(),
-                            static_cast<double>(plan.candidates.size()) / seconds.count(),
+    print_error(fmt::format("{} candidates in {:.2f} s of one core, {:.0f} a second; {} simulated",
+                            plan.candidates.size(), seconds,
+                            static_cast<double>(plan.candidates.size()) / seconds,
                             plan.simulated));
 }
 
@@ -153,6 +162,9 @@ std::vector<OptionGroup> option_groups() {
                             .default_value = "time",
                             .help = "what the best candidate has least of",
                             .choices = {"time", "cost", "memory"}});
+  common.options.push_back({.names = "--price-per-gpu-hour",
+                            .value = "PRICE",
+                            .help = "a number, a list (H100=2.5,A100=1.2), or a file (.json, .csv)"});
   common.options.push_back({.names = "--top",
                             .value = "N",
                             .default_value = "10",

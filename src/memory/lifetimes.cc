@@ -263,6 +263,7 @@ class Walk {
       }
     }
     for (const auto* ids : {&graph_.outputs, &graph_.losses}) {
+      if (ids == &graph_.outputs && options_.outputs_sent) continue;
       for (const TensorId id : *ids) {
         const TensorId owner = storage_[static_cast<size_t>(id)];
         if (owner < 0) continue;

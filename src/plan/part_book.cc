@@ -111,7 +111,8 @@ const ModelPart& PartBook::base(const ParallelPlan& plan, const LayerRange& laye
     }
     ++segment;
   }
-  const CourseOptions options{.zero_grad = setup_.request.zero_grad};
+  const CourseOptions options{.zero_grad = setup_.request.zero_grad,
+                              .outputs_sent = !layers.has_end};
   TimedPass pass{.work = std::make_shared<const PassWork>(std::move(graph), options),
                  .times = from.times};
   TILECAST_CHECK(pass.program().kernels.size() == from.times.size()) << setup_.model.name;

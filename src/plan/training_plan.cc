@@ -301,8 +301,17 @@ void Search::find_alternatives() {
       simulate(c);
       if (*c.latency_s < *now.latency_s) known->second = i;
     }
+    const size_t first = plan_.alternatives.size();
     for (const auto& [value, index] : best)
       plan_.alternatives.push_back({option.name, value, index});
+    // The best first; what does not fit, and so has no time, last.
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    std::stable_sort(plan_.alternatives.begin() + static_cast<int64_t>(first),
+                     plan_.alternatives.end(),
+                     [&](const PlanAlternative& a, const PlanAlternative& b) {
+                       return all[a.candidate].latency_s.value_or(kNever) <
+                              all[b.candidate].latency_s.value_or(kNever);
+                     });
   }
 }
 
@@ -389,6 +398,14 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
        .flash = checked.request.execution.attention == AttentionKind::kFlash},
       dtypes);
   Search(facts, filled, plan).run(groups);
+  if (plan.fitting == 0) return plan;
+  const Forecast winner =
+      forecast_pass(forecaster, model_ref, gpu, request_of(plan, plan.candidates.front()),
+                    LargestBatch::kLeaveOut);
+  plan.winner_low_s = winner.latency_low_s;
+  plan.winner_high_s = winner.latency_high_s;
+  plan.winner_utilization_ratio = winner.utilization_ratio;
+  plan.warnings = winner.warnings;
   return plan;
 }
 
