@@ -165,6 +165,17 @@ CommGroup ParallelPlan::group(int64_t size, int64_t stride) const {
           .stride = std::min(stride, node)};
 }
 
+CommGroup ParallelPlan::expert_data_group() const {
+  CommGroup group = this->group(dp / ep, width() * ep);
+  const CommGroup context = context_group();
+  group.ranks *= context.ranks;
+  group.ranks_per_node *= context.ranks_per_node;
+  group.concurrent = std::max<int64_t>(
+      1, std::min(cluster.gpus_per_node, ranks()) / group.ranks_per_node);
+  if (cp > 1) group.stride = context.stride;
+  return group;
+}
+
 bool is_parallel(const Request& request) {
   const Execution& e = request.execution;
   const Parallel& p = request.parallel;

@@ -34,8 +34,9 @@ struct ParallelPlan {
   CommGroup context_group() const { return group(cp, tp); }
   CommGroup expert_group() const { return group(ep, width()); }
   CommGroup data_group() const { return group(data_ranks(), tp); }
-  /// Gradients of experts, which are on dp / ep ranks.
-  CommGroup expert_data_group() const { return group(data_ranks() / ep, width() * ep); }
+  /// Gradients of experts: dp / ep data-parallel ranks have the same ones, each on all its
+  /// context-parallel ranks.
+  CommGroup expert_data_group() const;
   /// Two stages that follow each other.
   CommGroup stage_pair() const { return group(2, width() * dp); }
   CommGroup first_and_last() const { return group(2, width() * dp * (pp - 1)); }

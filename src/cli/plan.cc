@@ -133,6 +133,13 @@ void run(const Given& given) {
                             plan.candidates.size(), seconds,
                             static_cast<double>(plan.candidates.size()) / seconds,
                             plan.simulated));
+  if (plan.fitting > 0) return;
+  const TrainingCandidate& nearest = plan.candidates.front();
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("no configuration fits into the {} of {}: the nearest lacks {}; use more "
+                          "nodes, a smaller micro-batch, or checkpointing",
+                          format_bytes(plan.device_bytes), plan.gpu,
+                          format_bytes(-nearest.margin_bytes)));
 }
 
 CommandOption list_option(const std::string& name, const std::string& default_value,
@@ -155,6 +162,7 @@ std::vector<OptionGroup> option_groups() {
     for (const Assumed& assumed : kAssumed) {
       if (option.key() == assumed.option) option.default_value = assumed.value;
     }
+    if (option.key() == "nodes") option.help = "of the cluster [1]";
     if (option.key() == "attention") option.default_value = "flash, where the model has it";
     common.options.push_back(option);
   }

@@ -396,7 +396,7 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
        .layers = facts.layers,
        .experts = expert_count(facts.modules),
        .flash = checked.request.execution.attention == AttentionKind::kFlash},
-      dtypes);
+      dtypes, plan.impossible);
   Search(facts, filled, plan).run(groups);
   if (plan.fitting == 0) return plan;
   const Forecast winner =

@@ -90,6 +90,8 @@ TEST(TrainingPlan, PruningLosesNone) {
     for (const auto& [config, seq] : {std::pair{kGpt, 1024}, std::pair{kExperts, 2048}}) {
       TrainingQuery query = query_of(seq);
       query.request.parallel.cluster = cluster;
+      query.space.dtypes = {"bf16"};
+      query.space.micro_batch_sizes = {1, 4};
       const TrainingPlan pruned = plan_of(config, query);
       query.pruning = Pruning::kOff;
       const TrainingPlan all = plan_of(config, query);

@@ -1,5 +1,7 @@
 #include "plan/training_space.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/checked.h"
@@ -26,8 +28,13 @@ std::vector<T> given_or(const std::vector<T>& given, std::vector<T> all) {
 
 class Enumeration {
  public:
-  Enumeration(const TrainingQuery& query, const SpaceFacts& facts)
-      : query_(query), space_(query.space), facts_(facts), gpus_(facts.cluster.gpus()) {}
+  Enumeration(const TrainingQuery& query, const SpaceFacts& facts,
+              std::map<std::string, int64_t>& impossible)
+      : query_(query),
+        space_(query.space),
+        facts_(facts),
+        gpus_(facts.cluster.gpus()),
+        impossible_(impossible) {}
 
   std::vector<CandidateGroup> run(const std::vector<std::string>& dtypes) {
     const int64_t seq = *query_.request.seq, node = facts_.cluster.gpus_per_node;
@@ -35,7 +42,14 @@ class Enumeration {
       for (const int64_t tp : given_or(space_.tp, divisors(gpus_, node))) {
         const int64_t most = facts_.flash ? std::max<int64_t>(1, seq / kLeastContextTokens) : 1;
         for (const int64_t cp : given_or(space_.cp, divisors(gpus_ / std::min(tp, gpus_), most))) {
-          if (gpus_ % (tp * cp) != 0 || seq % cp != 0) continue;
+          if (gpus_ % (tp * cp) != 0) {
+            refuse(fmt::format("`tp` {} × `cp` {} does not divide {} GPUs", tp, cp, gpus_));
+            continue;
+          }
+          if (seq % cp != 0) {
+            refuse(fmt::format("`cp` {} does not divide a sequence of {} tokens", cp, seq));
+            continue;
+          }
           for (const int64_t ep : given_or(space_.ep, divisors(facts_.experts, gpus_)))
             add_layouts({.tp = tp, .cp = cp, .ep = ep, .dtype = dtype});
           if (facts_.experts == 0 && space_.ep.empty())
@@ -73,12 +87,32 @@ class Enumeration {
     return sizes;
   }
 
+  void refuse(const std::string& reason) const { impossible_[reason] += 1; }
+
   void add_pipelines(CandidateGroup& group) const {
     const int64_t rest = gpus_ / (group.tp * group.cp);
     for (const int64_t pp : given_or(space_.pp, divisors(rest, facts_.layers))) {
-      if (rest % pp != 0 || pp > std::max<int64_t>(1, facts_.layers)) continue;
-      const int64_t dp = rest / pp;
-      if (dp % group.ep != 0 || query_.request.batch % (dp * group.micro_batch_size) != 0) continue;
+      if (rest % pp != 0 || pp > std::max<int64_t>(1, facts_.layers)) {
+        refuse(fmt::format("`pp` {} with {} GPUs for stages and replicas, and {} layers", pp, rest,
+                           facts_.layers));
+        continue;
+      }
+      const int64_t dp = rest / pp, batch = query_.request.batch;
+      if (dp % group.ep != 0) {
+        if (!space_.ep.empty())
+          refuse(fmt::format("`ep` {} does not divide `dp` {}", group.ep, dp));
+        continue;
+      }
+      if (batch % dp != 0) {
+        refuse(fmt::format("`dp` {} does not divide a batch of {}", dp, batch));
+        continue;
+      }
+      if (batch % (dp * group.micro_batch_size) != 0) {
+        if (!space_.micro_batch_sizes.empty())
+          refuse(fmt::format("`micro-batch-size` {} does not divide a replica's batch of {}",
+                             group.micro_batch_size, batch / dp));
+        continue;
+      }
       TrainingCandidate c{.dp = dp,
                           .tp = group.tp,
                           .pp = pp,
@@ -145,14 +179,16 @@ class Enumeration {
   const TrainingSpace& space_;
   const SpaceFacts& facts_;
   const int64_t gpus_;
+  std::map<std::string, int64_t>& impossible_;
   std::vector<CandidateGroup> groups_;
 };
 
 }  // namespace
 
 std::vector<CandidateGroup> candidate_groups(const TrainingQuery& query, const SpaceFacts& facts,
-                                             const std::vector<std::string>& dtypes) {
-  return Enumeration(query, facts).run(dtypes);
+                                             const std::vector<std::string>& dtypes,
+                                             std::map<std::string, int64_t>& impossible) {
+  return Enumeration(query, facts, impossible).run(dtypes);
 }
 
 }  // namespace tilecast

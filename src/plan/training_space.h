@@ -29,8 +29,10 @@ struct SpaceFacts {
 };
 
 /// The simplest candidates come first, so that of equally fast ones the simplest wins. Degrees of
-/// the space that do not divide the GPUs, the batch or the layers give no candidates.
+/// the space that do not divide the GPUs, the batch or the layers give no candidates; `impossible`
+/// gets such that were asked for, by reason.
 std::vector<CandidateGroup> candidate_groups(const TrainingQuery& query, const SpaceFacts& facts,
-                                             const std::vector<std::string>& dtypes);
+                                             const std::vector<std::string>& dtypes,
+                                             std::map<std::string, int64_t>& impossible);
 
 }  // namespace tilecast

@@ -134,6 +134,7 @@ void add_reasons(std::string& out, const TrainingPlan& plan, const TableStyle& s
   table.header = {"instead", "", "step", "mostly", "with"};
   table.right = {false, false, true, false, false};
   table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWrap};
+  table.min_widths = {0, 0, 0, 0, 14};
   std::string before;
   size_t shown = 0;
   for (const PlanAlternative& a : plan.alternatives) {
@@ -254,7 +255,8 @@ void add_impossible(std::string& out, const TrainingPlan& plan, const TableStyle
   out += "\n";
   for (const std::string& line :
        wrap_text(fmt::format("Not possible and not counted: {}, {} of them because of: {}",
-                             format_integer(count), format_integer(most->second), most->first),
+                             format_integer(count), format_integer(most->second),
+                             options_as_flags(most->first)),
                  static_cast<size_t>(style.width)))
     out += line + "\n";
 }
@@ -318,17 +320,22 @@ std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
                   plan.nodes == 1 ? "" : "s", plan.cluster_name, format_integer(plan.batch),
                   format_integer(plan.seq)),
       style);
-  const std::string counts = fmt::format(
-      "{} configurations, {} fit. {} were simulated; lower bounds of their times show that the "
-      "others are slower. All with: {}.",
-      format_integer(static_cast<int64_t>(plan.candidates.size())),
-      format_integer(static_cast<int64_t>(plan.fitting)),
-      format_integer(static_cast<int64_t>(plan.simulated)), shared_text(plan));
+  std::string counts = fmt::format("{} configurations, {} fit. ",
+                                   format_integer(static_cast<int64_t>(plan.candidates.size())),
+                                   format_integer(static_cast<int64_t>(plan.fitting)));
+  if (plan.simulated == plan.fitting && plan.fitting > 0) counts += "All of these were simulated. ";
+  if (plan.simulated < plan.fitting)
+    counts += fmt::format("{} were simulated; {}. ",
+                          format_integer(static_cast<int64_t>(plan.simulated)),
+                          plan.objective == PlanObjective::kMemory
+                              ? "the others need more memory"
+                              : "lower bounds of their times show that the others are slower");
+  counts += fmt::format("All with: {}.", shared_text(plan));
   for (const std::string& line : wrap_text(counts, static_cast<size_t>(style.width)))
     out += line + "\n";
   if (plan.fitting == 0) {
-    out += "\nNo configuration fits.\n";
     add_misses(out, plan, style);
+    add_impossible(out, plan, style);
     return out;
   }
   out += "\n";
