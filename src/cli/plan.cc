@@ -6,12 +6,48 @@
 #include <ctime>
 
 #include "base/text.h"
+#include "cli/plan.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
 #include "tilecast/error.h"
 #include "tilecast/plan_report.h"
 
 namespace tilecast {
+
+std::vector<std::string> list_of(const Given& given, const std::string& key) {
+  std::vector<std::string> all;
+  for (const std::string& text : texts_of(given, key)) {
+    for (const std::string& part : split(text, ',')) all.push_back(part);
+  }
+  return all;
+}
+
+std::vector<int64_t> numbers_of(const Given& given, const std::string& key) {
+  std::vector<int64_t> numbers;
+  for (const std::string& text : list_of(given, key))
+    numbers.push_back(integer_of({{key, {text}}}, key, 1, 1, int64_t{1} << 24));
+  return numbers;
+}
+
+CommandOption list_option(const std::string& name, const std::string& default_value,
+                          const std::string& help) {
+  return {.names = "--" + name,
+          .value = "LIST",
+          .default_value = default_value,
+          .help = help,
+          .repeated = true};
+}
+
+std::vector<double> prices_of(const Given& given, const std::vector<GpuRef>& gpus) {
+  const std::string text = text_of(given, "price-per-gpu-hour");
+  if (text.empty()) return {};
+  try {
+    return gpu_prices(text, gpus);
+  } catch (const OptionError& error) {
+    throw UsageError(options_as_flags(error.what()));
+  }
+}
+
 namespace {
 
 /// Options of a pass that all candidates share, as `forecast` has them.
@@ -46,22 +82,6 @@ Request shared_request(const Given& given) {
   } catch (const OptionError& error) {
     throw UsageError(options_as_flags(error.what()));
   }
-}
-
-/// "1,2,4"
-std::vector<std::string> list_of(const Given& given, const std::string& key) {
-  std::vector<std::string> all;
-  for (const std::string& text : texts_of(given, key)) {
-    for (const std::string& part : split(text, ',')) all.push_back(part);
-  }
-  return all;
-}
-
-std::vector<int64_t> numbers_of(const Given& given, const std::string& key) {
-  std::vector<int64_t> numbers;
-  for (const std::string& text : list_of(given, key))
-    numbers.push_back(integer_of({{key, {text}}}, key, 1, 1, int64_t{1} << 24));
-  return numbers;
 }
 
 template <typename Choice>
@@ -99,15 +119,7 @@ TrainingSpace space_of(const Given& given) {
   return space;
 }
 
-std::vector<double> prices_of(const std::string& text, const std::vector<GpuRef>& gpus) {
-  try {
-    return gpu_prices(text, gpus);
-  } catch (const OptionError& error) {
-    throw UsageError(options_as_flags(error.what()));
-  }
-}
-
-void run(const Given& given) {
+void run_training_plan(const Given& given) {
   TrainingQuery query{.request = shared_request(given), .attention = {}, .space = space_of(given)};
   if (given.count("attention")) query.attention = query.request.execution.attention;
   const auto objectives = choices_of<PlanObjective>(given, "objective");
@@ -115,9 +127,12 @@ void run(const Given& given) {
   query.top = static_cast<size_t>(integer_of(given, "top", 10, 1, 1000));
   if (given.count("full-search")) query.pruning = Pruning::kOff;
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
-  const GpuRef gpu = load_gpu_or_cluster(text_of(given, "gpu"), text_of(given, "cluster"));
-  if (const std::string prices = text_of(given, "price-per-gpu-hour"); !prices.empty())
-    query.price_per_gpu_hour = prices_of(prices, {gpu}).front();
+  const std::string named = text_of(given, "gpu"), cluster = text_of(given, "cluster");
+  if (named.empty() && cluster.empty())
+    throw UsageError("plan: --cluster or --gpu is required; see 'tilecast plan --help'");
+  const GpuRef gpu = load_gpu_or_cluster(named, cluster);
+  if (const std::vector<double> prices = prices_of(given, {gpu}); !prices.empty())
+    query.price_per_gpu_hour = prices.front();
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
   const std::clock_t start = std::clock();
   const TrainingPlan plan = plan_training(forecaster, model, gpu, query);
@@ -142,13 +157,13 @@ void run(const Given& given) {
                           format_bytes(-nearest.margin_bytes)));
 }
 
-CommandOption list_option(const std::string& name, const std::string& default_value,
-                          const std::string& help) {
-  return {.names = "--" + name,
-          .value = "LIST",
-          .default_value = default_value,
-          .help = help,
-          .repeated = true};
+/// An option of the other kind of plan would be dropped.
+void refuse_options(const Given& given, const std::vector<CommandOption>& others,
+                    const std::string& why) {
+  for (const CommandOption& option : others) {
+    if (given.count(option.key()))
+      throw UsageError(fmt::format("--{} {}", option.key(), why));
+  }
 }
 
 std::vector<OptionGroup> option_groups() {
@@ -157,6 +172,7 @@ std::vector<OptionGroup> option_groups() {
   gpu.required = false;
   gpu.help += "; or --cluster";
   common.options.push_back(gpu);
+  OptionGroup training{"Training (without --prompt)", {}};
   for (const char* name : kShared) {
     CommandOption option = pass_option(name);
     for (const Assumed& assumed : kAssumed) {
@@ -164,47 +180,67 @@ std::vector<OptionGroup> option_groups() {
     }
     if (option.key() == "nodes") option.help = "of the cluster [1]";
     if (option.key() == "attention") option.default_value = "flash, where the model has it";
-    common.options.push_back(option);
+    const bool both = option.key() == "cluster" || option.key() == "nodes";
+    (both ? common : training).options.push_back(option);
   }
-  common.options.push_back({.names = "--objective",
+  training.options.push_back({.names = "--objective",
                             .default_value = "time",
                             .help = "what the best candidate has least of",
                             .choices = {"time", "cost", "memory"}});
   common.options.push_back({.names = "--price-per-gpu-hour",
                             .value = "PRICE",
                             .help = "a number, a list (H100=2.5,A100=1.2), or a file (.json, .csv)"});
-  common.options.push_back({.names = "--top",
+  training.options.push_back({.names = "--top",
                             .value = "N",
                             .default_value = "10",
                             .help = "candidates that are ranked by simulated times"});
-  common.options.push_back({.names = "--full-search",
+  training.options.push_back({.names = "--full-search",
                             .help = "simulates every candidate that fits, also those whose lower "
                                     "bound is above the best times"});
   common.options.push_back(
       {.names = "--stats", .help = "writes the speed of the search to standard error"});
   common.options.push_back(format_option({"table", "json", "csv"}));
-  for (const CommandOption& option : {output_option(), weights_option(), calibration_option()})
+  CommandOption file = output_option();
+  file.old_names.clear();  // here, --output is a number of tokens
+  for (const CommandOption& option : {file, weights_option(), calibration_option()})
     common.options.push_back(option);
-  OptionGroup space{
+  OptionGroup degrees{
       "What is searched (lists, '1,2,4'; default: all that are possible)",
       {list_option("tp", "up to the GPUs of a node", "tensor-parallel ranks"),
        list_option("pp", "", "pipeline stages"),
-       list_option("cp", "at least 1,024 tokens on each rank", "context-parallel ranks"),
        list_option("ep", "", "expert-parallel ranks"),
+       list_option("dtype", "", "training: bf16 and amp, or fp16; serving: 16 bits and fp8, or the "
+                                "checkpoint's own")}};
+  OptionGroup space{
+      "What is searched for training",
+      {list_option("cp", "at least 1,024 tokens on each rank", "context-parallel ranks"),
        list_option("micro-batch-size", "1,2,4,8", "sequences of a micro-batch"),
        list_option("pipeline-schedule", "gpipe,1f1b,interleaved", "of several stages"),
        list_option("virtual-stages", "", "parts of the model on each stage, for interleaved"),
        list_option("zero", "0,1,2,3", "what data-parallel ranks divide"),
        list_option("checkpointing", "none,full; with eager attention also selective",
                    "what the backward pass computes again"),
-       list_option("sequence-parallel", "on,off", "for norms, dropout and residual sums"),
-       list_option("dtype", "bf16,amp; fp16 on GPUs without bf16", "of the model")}};
+       list_option("sequence-parallel", "on,off", "for norms, dropout and residual sums")}};
   const CommandOption model = {.names = "MODEL",
                                .help = "config.json of Hugging Face or its folder, or the name of "
                                        "a bundled model ('tilecast models')",
                                .kind = ValueKind::kModel,
                                .required = true};
-  return {{"Arguments", {model}}, common, space};
+  return {{"Arguments", {model}}, common, degrees, training, space, serving_plan_options()};
+}
+
+void run(const Given& given) {
+  std::vector<CommandOption> training, serving = serving_plan_options().options;
+  for (const OptionGroup& group : option_groups()) {
+    if (group.title.find("raining") != std::string::npos)
+      training.insert(training.end(), group.options.begin(), group.options.end());
+  }
+  if (given.count("prompt")) {
+    refuse_options(given, training, "applies to training; --prompt asks for a plan of serving");
+    return run_serving_plan(given);
+  }
+  refuse_options(given, serving, "applies to serving; it needs --prompt");
+  run_training_plan(given);
 }
 
 }  // namespace
@@ -212,10 +248,14 @@ std::vector<OptionGroup> option_groups() {
 Command plan_command() {
   return {.name = "plan",
           .help = "The best parallel configuration",
-          .usage = {"MODEL --cluster CLUSTER --nodes N --batch N --seq N [options]  # training"},
+          .usage = {"MODEL --cluster CLUSTER --nodes N --batch N --seq N [options]  # training",
+                    "MODEL --gpus GPU,GPU --prompt N --output N --ttft-s S --tpot-s S [options]  # "
+                    "serving"},
           .groups = option_groups(),
           .examples = {"tilecast plan llama-3.1-8b --cluster dgx-h100 --nodes 2 --batch 128 --seq "
-                       "4096"},
+                       "4096",
+                       "tilecast plan llama-3.1-70b --gpus H100,H200 --prompt 2048 --output 512 "
+                       "--ttft-s 1 --tpot-s 0.03"},
           .run = run};
 }
 
