@@ -100,7 +100,7 @@ class ServingSearch {
       // Stages and data-parallel attention serve models that one node cannot hold, or that have
       // experts to share.
       for (const int64_t pp : given_or(s.pp, divisors(plan_.gpus / std::min(tp, plan_.gpus),
-                                                      std::min<int64_t>(layers, plan_.gpus / node)))) {
+                                                      std::clamp<int64_t>(plan_.gpus / node, 1, layers)))) {
         const int64_t rest = std::max<int64_t>(1, plan_.gpus / (tp * pp));
         for (const int64_t dp : given_or(s.dp, divisors(rest, experts ? rest : 1))) {
           std::vector<int64_t> shared = {1};
@@ -185,7 +185,9 @@ class ServingSearch {
                                          request_of(plan_, c));
       c.fits = f.fits;
       c.peak_bytes = f.peak_bytes;
-      c.margin_bytes = f.usable_bytes - f.peak_bytes;
+      // A server that fits takes all that it may use.
+      c.margin_bytes = f.fits ? std::max<int64_t>(0, f.device_bytes - f.peak_bytes)
+                              : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
       if (!c.fits) return true;
       c.simulated = true;
       fill(c, steady_part(*f.serving));

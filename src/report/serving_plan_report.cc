@@ -40,6 +40,13 @@ std::string options_text(const ServingPlan& plan, const Candidate& c) {
   return text + fmt::format(" --schedule continuous --concurrency {}", c.concurrency);
 }
 
+/// A GPU's id without its vendor: "h100-sxm5-80gb".
+std::string short_gpu(const ServingPlan& plan, const Candidate& c) {
+  const std::string& id = plan.gpu_ids[c.hardware];
+  const size_t dash = id.find('-');
+  return dash == std::string::npos ? id : id.substr(dash + 1);
+}
+
 std::string per_s(double value) { return fmt::format("{:.4g}", value); }
 
 /// "TTFT p99 1.20 s of 1.00 s"
@@ -74,7 +81,7 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
   };
   const auto number = [](int64_t value) { return format_integer(value); };
   const std::vector<Column> columns = {
-      {"GPU", false, [&](const Candidate& c) { return plan.gpu_ids[c.hardware]; }},
+      {"GPU", false, [&](const Candidate& c) { return short_gpu(plan, c); }},
       {"tp", true, [&](const Candidate& c) { return number(c.tp); }},
       {"pp", false, [&](const Candidate& c) { return number(c.pp); }},
       {"dp", false, [&](const Candidate& c) { return number(c.dp); }},
@@ -84,8 +91,8 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
       {"clients", true, [&](const Candidate& c) { return number(c.concurrency); }},
       {"TTFT", true, [&](const Candidate& c) { return format_seconds(c.ttft_s); }},
       {"TPOT", true, [&](const Candidate& c) { return format_seconds(c.tpot_s); }},
-      {"user tok/s", true, [&](const Candidate& c) { return per_s(c.user_tokens_per_s); }},
-      {"GPU tok/s", true, [&](const Candidate& c) { return per_s(c.gpu_tokens_per_s); }},
+      {"user/s", true, [&](const Candidate& c) { return per_s(c.user_tokens_per_s); }},
+      {"GPU/s", true, [&](const Candidate& c) { return per_s(c.gpu_tokens_per_s); }},
   };
   TextTable table;
   table.rows.resize(rows.size());
@@ -166,7 +173,7 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
       if (own != other && a.option != name)
         with += fmt::format("{}{} {}", with.empty() ? "" : ", ", name, other);
     };
-    add("gpu", plan.gpu_ids[best.hardware], plan.gpu_ids[c.hardware]);
+    add("gpu", short_gpu(plan, best), short_gpu(plan, c));
     add("tp", std::to_string(best.tp), std::to_string(c.tp));
     add("pp", std::to_string(best.pp), std::to_string(c.pp));
     add("dp", std::to_string(best.dp), std::to_string(c.dp));
@@ -174,7 +181,10 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
     add("dtype", best.dtype, c.dtype);
     add("clients", std::to_string(best.concurrency), std::to_string(c.concurrency));
     table.rows.push_back({a.option == before ? "" : a.option,
-                          a.value.empty() ? "stored" : a.value, change, why, with});
+                          a.option == "gpu"   ? short_gpu(plan, c)
+                          : a.value.empty() ? "stored"
+                                            : a.value,
+                          change, why, with});
     before = a.option;
   }
   if (table.rows.empty()) return;
@@ -191,12 +201,14 @@ void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& sty
   constexpr size_t kShown = 3;
   for (size_t i = plan.fitting; i < plan.fitting + std::min(kShown, missed); ++i) {
     const Candidate& c = plan.candidates[i];
-    table.rows.push_back({plan.gpu_ids[c.hardware], std::to_string(c.tp), std::to_string(c.pp),
+    table.rows.push_back({short_gpu(plan, c), std::to_string(c.tp), std::to_string(c.pp),
                           std::to_string(c.dp), std::to_string(c.ep), dtype_text(c),
                           format_bytes(c.peak_bytes), format_bytes(-c.margin_bytes)});
   }
   out += "\n" +
-         title_lines(fmt::format("{} layouts do not fit; the nearest:", missed), style) + "\n" +
+         title_lines(missed == 1 ? "One layout does not fit:"
+                                 : fmt::format("{} layouts do not fit; the nearest:", missed),
+                     style) + "\n" +
          format_text_table(table, style, 2);
 }
 
@@ -271,6 +283,10 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
          title_lines("Pareto front: none is better both for a user and for a GPU", style) + "\n" +
          candidates_table(plan, plan.front, style, false);
   add_misses(out, plan, style);
+  out += "\n" + wrapped("clients: of each replica; user/s, GPU/s: tokens/s of a user and for each "
+                        "GPU. --format json and csv have all candidates, -o FILE.svg the picture "
+                        "of the front.",
+                        style);
   for (const auto& [reason, times] : plan.impossible)
     out += "\n" + wrapped(fmt::format("Not possible ({}): {}", times, options_as_flags(reason)),
                           style);
