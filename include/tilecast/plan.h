@@ -108,7 +108,8 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model, 
 
 /// The price of an hour of each GPU, in the unit of the list: `text` is one number for all, a list
 /// ("H100=2.5,A100=1.2"), or a file: .json ({"H100": 2.5}) or .csv (columns gpu and
-/// price_per_gpu_hour). Throws OptionError for another text, Error{kInput} for a GPU without a price.
+/// price_per_gpu_hour). Throws OptionError for another text, Error{kInput} for a GPU without a
+/// price.
 std::vector<double> gpu_prices(const std::string& text, const std::vector<GpuRef>& gpus);
 
 /// The request that `Forecaster::forecast` needs for a candidate.

@@ -23,7 +23,7 @@ constexpr auto choice_words(Percentile) {
 /// GPUs of one kind.
 struct ServingHardware {
   GpuRef gpu;
-  std::string cluster;       ///< id, alias or file; "": nodes of the GPU
+  std::string cluster;  ///< id, alias or file; "": nodes of the GPU
   double price_per_gpu_hour = 0;
 };
 
@@ -58,10 +58,10 @@ struct ServingCandidate {
   bool simulated = false;    ///< false: it does not fit, or less load misses a limit already
   /// Of the steady state, at the percentile that limits apply to; and means.
   double ttft_s = 0, tpot_s = 0, mean_ttft_s = 0, mean_tpot_s = 0;
-  double tokens_per_s = 0;         ///< written by all replicas
-  double requests_per_s = 0;       ///< of all replicas
-  double user_tokens_per_s = 0;    ///< 1 / mean_tpot_s
-  double gpu_tokens_per_s = 0;     ///< tokens_per_s over all GPUs, idle ones too
+  double tokens_per_s = 0;       ///< written by all replicas
+  double requests_per_s = 0;     ///< of all replicas
+  double user_tokens_per_s = 0;  ///< 1 / mean_tpot_s
+  double gpu_tokens_per_s = 0;   ///< tokens_per_s over all GPUs, idle ones too
   bool meets = false;
   /// The largest factor by which a limit is missed; 1 or less: it meets both.
   double excess = 0;

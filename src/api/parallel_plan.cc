@@ -170,8 +170,8 @@ CommGroup ParallelPlan::expert_data_group() const {
   const CommGroup context = context_group();
   group.ranks *= context.ranks;
   group.ranks_per_node *= context.ranks_per_node;
-  group.concurrent = std::max<int64_t>(
-      1, std::min(cluster.gpus_per_node, ranks()) / group.ranks_per_node);
+  group.concurrent =
+      std::max<int64_t>(1, std::min(cluster.gpus_per_node, ranks()) / group.ranks_per_node);
   if (cp > 1) group.stride = context.stride;
   return group;
 }
@@ -185,9 +185,9 @@ bool is_parallel(const Request& request) {
 
 Cluster cluster_of(const Device& device, const Request& request) {
   const Execution& e = request.execution;
-  return cluster_of_ranks(device, request,
-                          checked_multiply(checked_multiply(e.dp, e.tp),
-                                           checked_multiply(e.pp, request.parallel.cp)));
+  return cluster_of_ranks(
+      device, request,
+      checked_multiply(checked_multiply(e.dp, e.tp), checked_multiply(e.pp, request.parallel.cp)));
 }
 
 ParallelPlan plan_parallel(const Model& model, const Device& device, const Request& request) {

@@ -1,12 +1,13 @@
 // 'tilecast plan': the best parallel configuration.
 
+#include "cli/plan.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <ctime>
 
 #include "base/text.h"
-#include "cli/plan.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
 #include "tilecast/error.h"
@@ -51,13 +52,22 @@ std::vector<double> prices_of(const Given& given, const std::vector<GpuRef>& gpu
 namespace {
 
 /// Options of a pass that all candidates share, as `forecast` has them.
-constexpr const char* kShared[] = {
-    "cluster",        "nodes",          "batch",
-    "seq",            "attention",      "fusion",
-    "optimizer",      "optimizer-impl", "loss",
-    "main-params-dtype", "overlap-grad-reduce", "bucket-cap-mb",
-    "lora-rank",      "lora-targets",   "predictor",
-    "host-launch-us"};
+constexpr const char* kShared[] = {"cluster",
+                                   "nodes",
+                                   "batch",
+                                   "seq",
+                                   "attention",
+                                   "fusion",
+                                   "optimizer",
+                                   "optimizer-impl",
+                                   "loss",
+                                   "main-params-dtype",
+                                   "overlap-grad-reduce",
+                                   "bucket-cap-mb",
+                                   "lora-rank",
+                                   "lora-targets",
+                                   "predictor",
+                                   "host-launch-us"};
 
 /// How large models are trained today; `forecast` has other defaults, those of published times.
 struct Assumed {
@@ -91,8 +101,8 @@ std::vector<Choice> choices_of(const Given& given, const std::string& key) {
   for (const std::string& text : list_of(given, key)) {
     const auto found = std::find(kWords.begin(), kWords.end(), text);
     if (found == kWords.end())
-      throw UsageError(fmt::format("--{}: unknown value '{}'; known: {}", key, text,
-                                   fmt::join(kWords, ", ")));
+      throw UsageError(
+          fmt::format("--{}: unknown value '{}'; known: {}", key, text, fmt::join(kWords, ", ")));
     choices.push_back(static_cast<Choice>(found - kWords.begin()));
   }
   return choices;
@@ -146,23 +156,21 @@ void run_training_plan(const Given& given) {
   if (given.count("stats"))
     print_error(fmt::format("{} candidates in {:.2f} s of one core, {:.0f} a second; {} simulated",
                             plan.candidates.size(), seconds,
-                            static_cast<double>(plan.candidates.size()) / seconds,
-                            plan.simulated));
+                            static_cast<double>(plan.candidates.size()) / seconds, plan.simulated));
   if (plan.fitting > 0) return;
   const TrainingCandidate& nearest = plan.candidates.front();
-  throw Error(ErrorKind::kUnsupported,
-              fmt::format("no configuration fits into the {} of {}: the nearest lacks {}; use more "
-                          "nodes, a smaller micro-batch, or checkpointing",
-                          format_bytes(plan.device_bytes), plan.gpu,
-                          format_bytes(-nearest.margin_bytes)));
+  throw Error(
+      ErrorKind::kUnsupported,
+      fmt::format("no configuration fits into the {} of {}: the nearest lacks {}; use more "
+                  "nodes, a smaller micro-batch, or checkpointing",
+                  format_bytes(plan.device_bytes), plan.gpu, format_bytes(-nearest.margin_bytes)));
 }
 
 /// An option of the other kind of plan would be dropped.
 void refuse_options(const Given& given, const std::vector<CommandOption>& others,
                     const std::string& why) {
   for (const CommandOption& option : others) {
-    if (given.count(option.key()))
-      throw UsageError(fmt::format("--{} {}", option.key(), why));
+    if (given.count(option.key())) throw UsageError(fmt::format("--{} {}", option.key(), why));
   }
 }
 
@@ -184,19 +192,20 @@ std::vector<OptionGroup> option_groups() {
     (both ? common : training).options.push_back(option);
   }
   training.options.push_back({.names = "--objective",
-                            .default_value = "time",
-                            .help = "what the best candidate has least of",
-                            .choices = {"time", "cost", "memory"}});
-  common.options.push_back({.names = "--price-per-gpu-hour",
-                            .value = "PRICE",
-                            .help = "a number, a list (H100=2.5,A100=1.2), or a file (.json, .csv)"});
+                              .default_value = "time",
+                              .help = "what the best candidate has least of",
+                              .choices = {"time", "cost", "memory"}});
+  common.options.push_back(
+      {.names = "--price-per-gpu-hour",
+       .value = "PRICE",
+       .help = "a number, a list (H100=2.5,A100=1.2), or a file (.json, .csv)"});
   training.options.push_back({.names = "--top",
-                            .value = "N",
-                            .default_value = "10",
-                            .help = "candidates that are ranked by simulated times"});
+                              .value = "N",
+                              .default_value = "10",
+                              .help = "candidates that are ranked by simulated times"});
   training.options.push_back({.names = "--full-search",
-                            .help = "simulates every candidate that fits, also those whose lower "
-                                    "bound is above the best times"});
+                              .help = "simulates every candidate that fits, also those whose lower "
+                                      "bound is above the best times"});
   common.options.push_back(
       {.names = "--stats", .help = "writes the speed of the search to standard error"});
   common.options.push_back(format_option({"table", "json", "csv"}));
@@ -207,10 +216,10 @@ std::vector<OptionGroup> option_groups() {
   OptionGroup degrees{
       "What is searched (lists, '1,2,4'; default: all that are possible)",
       {list_option("tp", "up to the GPUs of a node", "tensor-parallel ranks"),
-       list_option("pp", "", "pipeline stages"),
-       list_option("ep", "", "expert-parallel ranks"),
-       list_option("dtype", "", "training: bf16 and amp, or fp16; serving: 16 bits and fp8, or the "
-                                "checkpoint's own")}};
+       list_option("pp", "", "pipeline stages"), list_option("ep", "", "expert-parallel ranks"),
+       list_option("dtype", "",
+                   "training: bf16 and amp, or fp16; serving: 16 bits and fp8, or the "
+                   "checkpoint's own")}};
   OptionGroup space{
       "What is searched for training",
       {list_option("cp", "at least 1,024 tokens on each rank", "context-parallel ranks"),
@@ -222,8 +231,9 @@ std::vector<OptionGroup> option_groups() {
                    "what the backward pass computes again"),
        list_option("sequence-parallel", "on,off", "for norms, dropout and residual sums")}};
   const CommandOption model = {.names = "MODEL",
-                               .help = "config.json of Hugging Face or its folder, or the name of "
-                                       "a bundled model ('tilecast models')",
+                               .help =
+                                   "config.json of Hugging Face or its folder, or the name of "
+                                   "a bundled model ('tilecast models')",
                                .kind = ValueKind::kModel,
                                .required = true};
   return {{"Arguments", {model}}, common, degrees, training, space, serving_plan_options()};

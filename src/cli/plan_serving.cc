@@ -79,8 +79,8 @@ void run_serving_plan(const Given& given) {
   query.tpot_s = query.request.load.tpot_s;
   const auto words = choice_words(Percentile{});
   const std::string percentile = text_of(given, "percentile", "p99");
-  query.percentile = static_cast<Percentile>(
-      std::find(words.begin(), words.end(), percentile) - words.begin());
+  query.percentile =
+      static_cast<Percentile>(std::find(words.begin(), words.end(), percentile) - words.begin());
   query.hardware = hardware_of(given);
   query.nodes = integer_of(given, "nodes", 1, 1, kMost);
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
@@ -102,8 +102,7 @@ void run_serving_plan(const Given& given) {
   if (given.count("stats"))
     print_error(fmt::format("{} candidates in {:.2f} s of one core, {:.0f} a second; {} simulated",
                             plan.candidates.size(), seconds,
-                            static_cast<double>(plan.candidates.size()) / seconds,
-                            plan.simulated));
+                            static_cast<double>(plan.candidates.size()) / seconds, plan.simulated));
   if (plan.meeting > 0) return;
   throw Error(ErrorKind::kUnsupported,
               plan.simulated == 0
@@ -128,13 +127,14 @@ OptionGroup serving_plan_options() {
                            .default_value = "p99",
                            .help = "of the requests' times, to which the limits apply",
                            .choices = {"mean", "median", "p99"}});
-  group.options.push_back(list_option("dp", "", "data-parallel attention ranks of a replica, for "
-                                                "models with experts"));
+  group.options.push_back(list_option("dp", "",
+                                      "data-parallel attention ranks of a replica, for "
+                                      "models with experts"));
+  group.options.push_back(list_option("concurrency", "1,2,4,...",
+                                      "clients of each replica, which send their next "
+                                      "request when one is answered"));
   group.options.push_back(
-      list_option("concurrency", "1,2,4,...", "clients of each replica, which send their next "
-                                              "request when one is answered"));
-  group.options.push_back(list_option("kv-dtype", "that of the checkpoint or the activations",
-                                      "of the cache"));
+      list_option("kv-dtype", "that of the checkpoint or the activations", "of the cache"));
   return group;
 }
 

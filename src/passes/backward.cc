@@ -38,10 +38,10 @@ void backward_of_node(GradientBuilder& g, const Node& node) {
   g.builder().set_counts(Counts::kAll);
 }
 
-/// Sequence parallelism keeps a rank's part of what it gathers, and gathers it again in the backward
-/// pass (Korthikanti et al. 2022, section 4.2.2). Megatron does so beside the product for the
-/// gradient of the input (tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication),
-/// so that it takes memory but no time.
+/// Sequence parallelism keeps a rank's part of what it gathers, and gathers it again in the
+/// backward pass (Korthikanti et al. 2022, section 4.2.2). Megatron does so beside the product for
+/// the gradient of the input (tensor_parallel/layers.py,
+/// LinearWithGradAccumulationAndAsyncCommunication), so that it takes memory but no time.
 void gather_again(GradientBuilder& g, Node& gather, std::vector<Node>& readers) {
   Node second = gather;
   second.counts = Counts::kMemoryOnly;

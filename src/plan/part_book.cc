@@ -46,8 +46,7 @@ std::vector<const ModelPart*> PartBook::parts(const ParallelPlan& plan, const Re
                      request.parallel.main_params == MainParams::kAsModel;
   std::vector<const ModelPart*> parts;
   parts.reserve(plan.parts.size());
-  for (const LayerRange& layers : plan.parts)
-    parts.push_back(&part(plan, request, layers, plain));
+  for (const LayerRange& layers : plan.parts) parts.push_back(&part(plan, request, layers, plain));
   return parts;
 }
 
@@ -116,23 +115,22 @@ const ModelPart& PartBook::base(const ParallelPlan& plan, const LayerRange& laye
   TimedPass pass{.work = std::make_shared<const PassWork>(std::move(graph), options),
                  .times = from.times};
   TILECAST_CHECK(pass.program().kernels.size() == from.times.size()) << setup_.model.name;
-  pass.timeline =
-      run_program(pass.program(), pass.times, timing(setup_.request).host_launch_s());
+  pass.timeline = run_program(pass.program(), pass.times, timing(setup_.request).host_launch_s());
   return bases_.emplace(runs, describe_part(std::move(pass), options)).first->second;
 }
 
 /// The optimizer's step of the rank's share of the weights follows the passes on their stream.
-void PartBook::add_optimizer_step(ModelPart& part, const ParallelPlan& plan,
-                                  const PassSetup& setup, const TimingSetup& timing) const {
+void PartBook::add_optimizer_step(ModelPart& part, const ParallelPlan& plan, const PassSetup& setup,
+                                  const TimingSetup& timing) const {
   const Request& r = setup.request;
   if (r.optimizer == Optimizer::kNone) return;
   Graph graph = weights_of(part.pass.graph());
-  add_optimizer(graph, {.optimizer = r.optimizer,
-                        .impl = r.optimizer_impl,
-                        .scaled_gradients =
-                            setup.precision.autocast && setup.precision.dtype == DType::kFp16,
-                        .main_params = r.parallel.main_params,
-                        .shards = r.parallel.zero != Zero::kNone ? plan.data_ranks() : 1});
+  add_optimizer(
+      graph, {.optimizer = r.optimizer,
+              .impl = r.optimizer_impl,
+              .scaled_gradients = setup.precision.autocast && setup.precision.dtype == DType::kFp16,
+              .main_params = r.parallel.main_params,
+              .shards = r.parallel.zero != Zero::kNone ? plan.data_ranks() : 1});
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind == TensorKind::kOptimizer)
       part.memory.optimizer_bytes =

@@ -19,8 +19,7 @@ std::optional<double> number_of(const std::string& text) {
   double value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code != std::errc() || stop != end || !std::isfinite(value) || value < 0)
-    return std::nullopt;
+  if (code != std::errc() || stop != end || !std::isfinite(value) || value < 0) return std::nullopt;
   return value;
 }
 
@@ -36,9 +35,10 @@ std::vector<Entry> entries_of_list(const std::string& text) {
     const auto price =
         equals == std::string::npos ? std::nullopt : number_of(part.substr(equals + 1));
     if (!price)
-      throw OptionError(fmt::format("`price-per-gpu-hour`: expected a number, GPU=NUMBER,... or a "
-                                    "file, found '{}'",
-                                    shown_name(part)));
+      throw OptionError(
+          fmt::format("`price-per-gpu-hour`: expected a number, GPU=NUMBER,... or a "
+                      "file, found '{}'",
+                      shown_name(part)));
     entries.push_back({part.substr(0, equals), "`price-per-gpu-hour`", *price});
   }
   return entries;
@@ -64,9 +64,8 @@ std::vector<Entry> entries_of_csv(const std::string& content, const std::string&
   for (size_t row = 0; row < table.rows.size(); ++row) {
     const double value = table.number(row, price);
     if (value < 0)
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: expected a price of 0 or more, found {}", table.place(row),
-                              value));
+      throw Error(ErrorKind::kInput, fmt::format("{}: expected a price of 0 or more, found {}",
+                                                 table.place(row), value));
     entries.push_back({table.rows[row][gpu], table.place(row), value});
   }
   return entries;
@@ -76,9 +75,10 @@ std::vector<Entry> read_entries(const std::string& text) {
   if (text.find('=') != std::string::npos) return entries_of_list(text);
   const bool json = text.ends_with(".json"), csv = text.ends_with(".csv");
   if (!json && !csv)
-    throw OptionError(fmt::format("`price-per-gpu-hour`: expected a number of 0 or more, "
-                                  "GPU=NUMBER,... or a file (.json, .csv), found '{}'",
-                                  shown_name(text)));
+    throw OptionError(
+        fmt::format("`price-per-gpu-hour`: expected a number of 0 or more, "
+                    "GPU=NUMBER,... or a file (.json, .csv), found '{}'",
+                    shown_name(text)));
   const std::string content = read_file(text), where = printable(text);
   return json ? entries_of_json(content, where) : entries_of_csv(content, where);
 }

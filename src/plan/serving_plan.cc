@@ -72,8 +72,7 @@ class ServingSearch {
     std::string why;
     for (const auto& [reason, count] : plan_.impossible) why += "; " + reason;
     throw Error(ErrorKind::kInput,
-                fmt::format("no layout of {} GPUs is possible{}", plan_.gpus,
-                            why.substr(0, 400)));
+                fmt::format("no layout of {} GPUs is possible{}", plan_.gpus, why.substr(0, 400)));
   }
 
   int64_t expert_count() const {
@@ -90,17 +89,17 @@ class ServingSearch {
   void add_layouts(size_t h) {
     const ServingHardware& hardware = query_.hardware[h];
     const Device& device = hardware.gpu.content->device;
-    const int64_t node = (hardware.cluster.empty() ? node_of(device)
-                                                   : find_cluster(hardware.cluster))
-                             .gpus_per_node;
+    const int64_t node =
+        (hardware.cluster.empty() ? node_of(device) : find_cluster(hardware.cluster)).gpus_per_node;
     const bool experts = expert_count() > 0;
     const int64_t layers = model_.content->model.decoder->layers;
     const ServingSpace& s = query_.space;
     for (const int64_t tp : given_or(s.tp, divisors(plan_.gpus, node))) {
       // Stages and data-parallel attention serve models that one node cannot hold, or that have
       // experts to share.
-      for (const int64_t pp : given_or(s.pp, divisors(plan_.gpus / std::min(tp, plan_.gpus),
-                                                      std::clamp<int64_t>(plan_.gpus / node, 1, layers)))) {
+      for (const int64_t pp :
+           given_or(s.pp, divisors(plan_.gpus / std::min(tp, plan_.gpus),
+                                   std::clamp<int64_t>(plan_.gpus / node, 1, layers)))) {
         const int64_t rest = std::max<int64_t>(1, plan_.gpus / (tp * pp));
         for (const int64_t dp : given_or(s.dp, divisors(rest, experts ? rest : 1))) {
           std::vector<int64_t> shared = {1};
@@ -181,8 +180,8 @@ class ServingSearch {
   /// False: the layout is impossible.
   bool simulate(ServingCandidate& c) {
     try {
-      const LlmForecast f = forecast_llm(forecaster_, model_, query_.hardware[c.hardware].gpu,
-                                         request_of(plan_, c));
+      const LlmForecast f =
+          forecast_llm(forecaster_, model_, query_.hardware[c.hardware].gpu, request_of(plan_, c));
       c.fits = f.fits;
       c.peak_bytes = f.peak_bytes;
       // A server that fits takes all that it may use.
@@ -267,7 +266,8 @@ class ServingSearch {
       std::string (*value)(const ServingPlan& plan, const ServingCandidate& c);
     };
     constexpr Shown kShown[] = {
-        {"gpu", [](const ServingPlan& p, const ServingCandidate& c) { return p.gpu_ids[c.hardware]; }},
+        {"gpu",
+         [](const ServingPlan& p, const ServingCandidate& c) { return p.gpu_ids[c.hardware]; }},
         {"tp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.tp); }},
         {"pp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.pp); }},
         {"dp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.dp); }},

@@ -9,14 +9,11 @@
 #include <numeric>
 
 #include "api/internal.h"
-#include "api/parallel_step.h"
-#include "api/rank_memory.h"
 #include "base/text.h"
 #include "ops/op_def.h"
-#include "plan/part_book.h"
+#include "plan/group_book.h"
 #include "plan/training_space.h"
 #include "request/access.h"
-#include "sim/step_bound.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -32,118 +29,9 @@ int64_t expert_count(const Graph& modules) {
   return most;
 }
 
-void set_candidate(Request& r, const TrainingCandidate& c) {
-  r.execution.dp = c.dp;
-  r.execution.tp = c.tp;
-  r.execution.pp = c.pp;
-  r.execution.microbatches = 1;
-  r.execution.dtype = c.dtype;
-  r.checkpointing = c.checkpointing;
-  Parallel& p = r.parallel;
-  p.cp = c.cp;
-  p.ep = c.ep;
-  p.micro_batch_size = c.micro_batch_size;
-  p.schedule = c.schedule;
-  p.layers_per_virtual_stage = c.layers_per_virtual_stage;
-  p.sequence_parallel = c.sequence_parallel;
-  p.zero = c.zero;
-}
-
-/// What is the same for all candidates.
-struct Facts {
-  const Model& model;
-  const Device& device;
-  const Predictor& predictor;
-  Request shared;
-  Cluster cluster;
-  Graph modules;
-  std::map<std::string, Precision> precisions;  ///< by dtype as asked
-  int64_t layers = 0;
-};
-
-/// The parts of the candidates of one group, and what follows from them.
-class GroupBook {
- public:
-  GroupBook(const Facts& facts, const TrainingCandidate& any)
-      : facts_(facts), request_(facts.shared), precision_(facts.precisions.at(any.dtype)) {
-    set_candidate(request_, any);
-    book_ = std::make_unique<PartBook>(
-        PassSetup{facts_.model, facts_.device, request_, precision_}, facts_.predictor,
-        facts_.modules);
-  }
-  GroupBook(const GroupBook&) = delete;
-  GroupBook& operator=(const GroupBook&) = delete;
-
-  /// Memory and bound.
-  void judge(TrainingCandidate& c) {
-    const Step step = step_of(c);
-    c.bound_s = least_step_s(step.step);
-    add_memory(c, step);
-  }
-
-  void simulate(TrainingCandidate& c) {
-    const Step step = step_of(c);
-    const StepTimes times = simulate_step(step.step, Folding::kSymmetric);
-    c.latency_s = times.seconds;
-    c.compute_s = c.exposed_communication_s = c.bubble_s = 0;
-    const auto stages = static_cast<double>(times.stages.size());
-    for (const StageTimes& stage : times.stages) {
-      c.compute_s += stage.compute_s / stages;
-      c.exposed_communication_s += stage.exposed_communication_s / stages;
-      c.bubble_s += stage.bubble_s / stages;
-    }
-  }
-
- private:
-  struct Step {
-    Request request;
-    ParallelPlan plan;
-    std::vector<const ModelPart*> parts;
-    TrainingStep step;
-  };
-
-  Step step_of(const TrainingCandidate& c) {
-    Step s{.request = request_, .plan = {}, .parts = {}, .step = {}};
-    set_candidate(s.request, c);
-    s.plan = plan_parallel(facts_.model, facts_.cluster, facts_.layers, s.request);
-    s.parts = book_->parts(s.plan, s.request);
-    s.step = training_step(s.parts, {facts_.model, facts_.device, s.request, precision_}, s.plan,
-                           CollectiveCosts(s.plan));
-    return s;
-  }
-
-  /// Of the rank that needs most: of stages with the same parts, the first has most micro-batches
-  /// in flight.
-  void add_memory(TrainingCandidate& c, const Step& s) const {
-    const PassSetup setup{facts_.model, facts_.device, s.request, precision_};
-    std::vector<const ModelPart*> before;
-    c.peak_bytes = 0;
-    for (int64_t stage = 0; stage < s.plan.pp; ++stage) {
-      std::vector<const ModelPart*> parts;
-      for (int64_t chunk = 0; chunk < s.plan.pipeline.chunks; ++chunk)
-        parts.push_back(s.parts[static_cast<size_t>(chunk * s.plan.pp + stage)]);
-      if (parts == before) continue;
-      const MemoryForecast memory = rank_memory(parts, stage, setup, s.plan);
-      before = std::move(parts);
-      if (memory.peak_bytes <= c.peak_bytes) continue;
-      c.peak_bytes = memory.peak_bytes;
-      c.margin_bytes = memory.margin_bytes;
-      c.weights_bytes = memory.weights_bytes;
-      c.gradients_bytes = memory.gradients_bytes;
-      c.optimizer_bytes = memory.optimizer_bytes;
-      c.activations_bytes = memory.activations_bytes;
-    }
-  }
-
-  const Facts& facts_;
-  Request request_;
-  const Precision& precision_;
-  std::unique_ptr<PartBook> book_;
-};
-
 class Search {
  public:
-  Search(const Facts& facts, const TrainingQuery& query, TrainingPlan& plan)
+  Search(const TrainingFacts& facts, const TrainingQuery& query, TrainingPlan& plan)
       : facts_(facts), query_(query), plan_(plan) {}
 
   void run(const std::vector<CandidateGroup>& groups) {
@@ -154,9 +42,9 @@ class Search {
                        if (a.fits() != b.fits()) return a.fits();
                        return a.fits() ? a.bound_s < b.bound_s : a.margin_bytes > b.margin_bytes;
                      });
-    plan_.fitting = static_cast<size_t>(
-        std::count_if(plan_.candidates.begin(), plan_.candidates.end(),
-                      [](const TrainingCandidate& c) { return c.fits(); }));
+    plan_.fitting =
+        static_cast<size_t>(std::count_if(plan_.candidates.begin(), plan_.candidates.end(),
+                                          [](const TrainingCandidate& c) { return c.fits(); }));
     if (plan_.fitting == 0) return;
     if (query_.objective == PlanObjective::kMemory) order_by_memory();
     rank();
@@ -187,11 +75,11 @@ class Search {
       why += fmt::format("; {}", reason);
       if (why.size() > 300) break;
     }
-    throw Error(ErrorKind::kInput,
-                fmt::format("no configuration of {} GPUs is possible with a batch of {}{}",
-                            plan_.ranks, plan_.batch,
-                            why.empty() ? "; use a batch that the GPUs divide, or other degrees"
-                                        : why));
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("no configuration of {} GPUs is possible with a batch of {}{}", plan_.ranks,
+                    plan_.batch,
+                    why.empty() ? "; use a batch that the GPUs divide, or other degrees" : why));
   }
 
   void simulate(TrainingCandidate& c) {
@@ -244,18 +132,17 @@ class Search {
   }
 
   void order_by_memory() {
-    std::stable_sort(plan_.candidates.begin(),
-                     plan_.candidates.begin() + static_cast<int64_t>(plan_.fitting),
-                     [](const TrainingCandidate& a, const TrainingCandidate& b) {
-                       return std::pair(a.peak_bytes, a.bound_s) <
-                              std::pair(b.peak_bytes, b.bound_s);
-                     });
+    std::stable_sort(
+        plan_.candidates.begin(), plan_.candidates.begin() + static_cast<int64_t>(plan_.fitting),
+        [](const TrainingCandidate& a, const TrainingCandidate& b) {
+          return std::pair(a.peak_bytes, a.bound_s) < std::pair(b.peak_bytes, b.bound_s);
+        });
   }
 
   /// For each option the best candidates with its other values.
   void find_alternatives();
 
-  const Facts& facts_;
+  const TrainingFacts& facts_;
   const TrainingQuery& query_;
   TrainingPlan& plan_;
   std::list<std::pair<TrainingCandidate, std::unique_ptr<GroupBook>>> books_;
@@ -316,7 +203,7 @@ void Search::find_alternatives() {
 }
 
 /// The dtypes that the search tries by default.
-std::vector<std::string> dtypes_of(const TrainingQuery& query, Facts& facts) {
+std::vector<std::string> dtypes_of(const TrainingQuery& query, TrainingFacts& facts) {
   std::vector<std::string> names = query.space.dtypes;
   const bool given = !names.empty();
   if (!given) names = {"bf16", "amp"};
@@ -362,14 +249,14 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
   asked.execution.attention = query.attention.value_or(
       model.has_fused_attention ? AttentionKind::kFlash : AttentionKind::kEager);
   const CheckedPass checked = checked_pass(model, device, asked);
-  Facts facts{.model = model,
-              .device = device,
-              .predictor = forecaster.impl().predictor(checked.request.execution.predictor),
-              .shared = checked.request,
-              .cluster = cluster_of_query(checked.request, device),
-              .modules = model.build(
-                  {.batch = 1, .seq = *checked.request.seq, .dtype = DType::kFp32}),
-              .precisions = {}};
+  TrainingFacts facts{
+      .model = model,
+      .device = device,
+      .predictor = forecaster.impl().predictor(checked.request.execution.predictor),
+      .shared = checked.request,
+      .cluster = cluster_of_query(checked.request, device),
+      .modules = model.build({.batch = 1, .seq = *checked.request.seq, .dtype = DType::kFp32}),
+      .precisions = {}};
   facts.layers = layer_count(facts.modules);
   TrainingPlan plan{.model = model.name,
                     .gpu = device.id,
@@ -390,13 +277,13 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
   const std::vector<std::string> dtypes = dtypes_of(query, facts);
   TrainingQuery filled = query;
   filled.request = checked.request;
-  const std::vector<CandidateGroup> groups = candidate_groups(
-      filled,
-      {.cluster = facts.cluster,
-       .layers = facts.layers,
-       .experts = expert_count(facts.modules),
-       .flash = checked.request.execution.attention == AttentionKind::kFlash},
-      dtypes, plan.impossible);
+  const std::vector<CandidateGroup> groups =
+      candidate_groups(filled,
+                       {.cluster = facts.cluster,
+                        .layers = facts.layers,
+                        .experts = expert_count(facts.modules),
+                        .flash = checked.request.execution.attention == AttentionKind::kFlash},
+                       dtypes, plan.impossible);
   Search(facts, filled, plan).run(groups);
   if (plan.fitting == 0) return plan;
   const Forecast winner =

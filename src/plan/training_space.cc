@@ -128,9 +128,8 @@ class Enumeration {
   }
 
   bool uses(PipelineSchedule schedule) const {
-    return space_.schedules.empty() ||
-           std::find(space_.schedules.begin(), space_.schedules.end(), schedule) !=
-               space_.schedules.end();
+    return space_.schedules.empty() || std::find(space_.schedules.begin(), space_.schedules.end(),
+                                                 schedule) != space_.schedules.end();
   }
 
   void add_schedules(CandidateGroup& group, TrainingCandidate& c) const {
@@ -139,7 +138,8 @@ class Enumeration {
                          space_.virtual_stages.end();
     for (const PipelineSchedule s : {PipelineSchedule::k1F1B, PipelineSchedule::kGPipe}) {
       // Without stages, schedules are alike.
-      if (!one || !uses(s) || (c.pp == 1 && s == PipelineSchedule::kGPipe && uses(PipelineSchedule::k1F1B)))
+      if (!one || !uses(s) ||
+          (c.pp == 1 && s == PipelineSchedule::kGPipe && uses(PipelineSchedule::k1F1B)))
         continue;
       c.schedule = s;
       add_zero(group, c);

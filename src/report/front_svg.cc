@@ -97,8 +97,9 @@ class FrontPicture {
   void points() {
     for (const ServingCandidate& c : plan_.candidates) {
       if (!c.simulated) continue;
-      circle(c, 2.2, fmt::format("fill=\"{}\" fill-opacity=\"{}\"", color(c.hardware),
-                                 c.meets ? "0.55" : "0.2"));
+      circle(c, 2.2,
+             fmt::format("fill=\"{}\" fill-opacity=\"{}\"", color(c.hardware),
+                         c.meets ? "0.55" : "0.2"));
     }
   }
 
@@ -118,8 +119,9 @@ class FrontPicture {
       most = c->gpu_tokens_per_s;
       line += fmt::format("{:.1f},{:.1f} ", x_of(c->user_tokens_per_s), y_of(most));
     }
-    svg_.add(fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n",
-                         line, color(h)));
+    svg_.add(
+        fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n",
+                    line, color(h)));
   }
 
   void winner() {

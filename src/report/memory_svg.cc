@@ -103,8 +103,7 @@ class Picture {
         below[c] = top;
       }
       if (any)
-        svg_.add(
-            fmt::format("<polygon points=\"{}{}\" fill=\"{}\"/>\n", upper, lower, kColors[p]));
+        svg_.add(fmt::format("<polygon points=\"{}{}\" fill=\"{}\"/>\n", upper, lower, kColors[p]));
     }
   }
 

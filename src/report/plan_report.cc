@@ -1,16 +1,16 @@
 // The output of 'tilecast plan' for training.
 
+#include "tilecast/plan_report.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "base/json.h"
 #include "base/text.h"
-#include "report/options_json.h"
+#include "report/plan_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
-#include "tilecast/plan_report.h"
 
 namespace tilecast {
 namespace {
@@ -27,22 +27,6 @@ double tokens_per_s(const TrainingPlan& plan, double seconds) {
   return static_cast<double>(plan.batch) * static_cast<double>(plan.seq) / seconds;
 }
 
-/// As options of 'tilecast forecast'.
-std::string options_text(const TrainingCandidate& c) {
-  std::string text = fmt::format("--dp {} --tp {} --pp {}", c.dp, c.tp, c.pp);
-  if (c.cp > 1) text += fmt::format(" --cp {}", c.cp);
-  if (c.ep > 1) text += fmt::format(" --ep {}", c.ep);
-  text += fmt::format(" --micro-batch-size {} --dtype {}", c.micro_batch_size, c.dtype);
-  if (c.sequence_parallel) text += " --sequence-parallel on";
-  if (c.zero != Zero::kNone) text += " --zero " + choice_name(c.zero);
-  if (c.checkpointing != Checkpointing::kNone)
-    text += " --checkpointing " + choice_name(c.checkpointing);
-  if (c.pp > 1) text += " --pipeline-schedule " + choice_name(c.schedule);
-  if (c.layers_per_virtual_stage)
-    text += fmt::format(" --num-layers-per-virtual-pipeline-stage {}", *c.layers_per_virtual_stage);
-  return text;
-}
-
 std::string share(double part, double whole) {
   return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "";
 }
@@ -54,11 +38,11 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
   lines.add("step", format_seconds(seconds),
             fmt::format("80 % interval {} to {}", format_seconds(plan.winner_low_s),
                         format_seconds(plan.winner_high_s)));
-  lines.add("  speed",
-            format_integer(std::llround(tokens_per_s(plan, seconds) /
-                                        static_cast<double>(plan.ranks))),
-            fmt::format("tokens/s on each GPU; {:.0f} % of the peak FLOP/s",
-                        100 * plan.winner_utilization_ratio));
+  lines.add(
+      "  speed",
+      format_integer(std::llround(tokens_per_s(plan, seconds) / static_cast<double>(plan.ranks))),
+      fmt::format("tokens/s on each GPU; {:.0f} % of the peak FLOP/s",
+                  100 * plan.winner_utilization_ratio));
   lines.add("  computing", format_seconds(c.compute_s), share(c.compute_s, seconds));
   lines.add("  communication", format_seconds(c.exposed_communication_s),
             share(c.exposed_communication_s, seconds) + " exposed, mean of the stages");
@@ -149,9 +133,8 @@ void add_reasons(std::string& out, const TrainingPlan& plan, const TableStyle& s
     before = a.option;
   }
   if (!table.rows.empty())
-    out += "\n" +
-           title_lines("Why: the best candidates with another value of one option", style) + "\n" +
-           format_text_table(table, style, 2);
+    out += "\n" + title_lines("Why: the best candidates with another value of one option", style) +
+           "\n" + format_text_table(table, style, 2);
 }
 
 /// A table of candidates; options that all of them share are left out.
@@ -207,9 +190,9 @@ void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& s
   CandidatesTable table(names);
   for (size_t i = 0; i < plan.ranked; ++i) {
     const TrainingCandidate& c = plan.candidates[i];
-    std::vector<std::string> more = {
-        format_seconds(*c.latency_s), share(c.exposed_communication_s, *c.latency_s),
-        share(c.bubble_s, *c.latency_s), format_bytes(c.peak_bytes)};
+    std::vector<std::string> more = {format_seconds(*c.latency_s),
+                                     share(c.exposed_communication_s, *c.latency_s),
+                                     share(c.bubble_s, *c.latency_s), format_bytes(c.peak_bytes)};
     if (plan.price_per_gpu_hour)
       more.push_back(fmt::format("{:.4g}", plan.cost_of_step(*c.latency_s)));
     table.add(c, std::move(more));
@@ -234,24 +217,24 @@ void add_misses(std::string& out, const TrainingPlan& plan, const TableStyle& st
   }
   const TrainingCandidate& last = plan.candidates.back();
   const TrainingCandidate& middle = plan.candidates[plan.fitting + missed / 2];
-  out += "\n" +
-         title_lines(fmt::format("{} do not fit into {}: half of them lack {} or more, one {}. The "
-                                 "nearest:",
-                                 format_integer(static_cast<int64_t>(missed)),
-                                 format_bytes(plan.device_bytes),
-                                 format_bytes(-middle.margin_bytes),
-                                 format_bytes(-last.margin_bytes)),
-                     style) +
-         "\n" + table.text(style, false);
+  out +=
+      "\n" +
+      title_lines(
+          fmt::format("{} do not fit into {}: half of them lack {} or more, one {}. The "
+                      "nearest:",
+                      format_integer(static_cast<int64_t>(missed)), format_bytes(plan.device_bytes),
+                      format_bytes(-middle.margin_bytes), format_bytes(-last.margin_bytes)),
+          style) +
+      "\n" + table.text(style, false);
 }
 
 void add_impossible(std::string& out, const TrainingPlan& plan, const TableStyle& style) {
   if (plan.impossible.empty()) return;
   int64_t count = 0;
   for (const auto& [reason, times] : plan.impossible) count += times;
-  const auto most = std::max_element(
-      plan.impossible.begin(), plan.impossible.end(),
-      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(plan.impossible.begin(), plan.impossible.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
   out += "\n";
   for (const std::string& line :
        wrap_text(fmt::format("Not possible and not counted: {}, {} of them because of: {}",
@@ -272,64 +255,25 @@ std::string shared_text(const TrainingPlan& plan) {
   return text;
 }
 
-Json candidate_json(const TrainingPlan& plan, const TrainingCandidate& c, size_t rank) {
-  Json json = {{"rank", nullptr},
-               {"fits", c.fits()},
-               {"dp", c.dp},
-               {"tp", c.tp},
-               {"pp", c.pp},
-               {"cp", c.cp},
-               {"ep", c.ep},
-               {"micro_batch_size", c.micro_batch_size},
-               {"microbatches", c.microbatches},
-               {"pipeline_schedule", choice_name(c.schedule)},
-               {"virtual_stages", c.virtual_stages},
-               {"num_layers_per_virtual_pipeline_stage", nullptr},
-               {"zero", choice_name(c.zero)},
-               {"checkpointing", choice_name(c.checkpointing)},
-               {"sequence_parallel", c.sequence_parallel},
-               {"dtype", c.dtype},
-               {"latency_s", nullptr},
-               {"bound_s", c.bound_s},
-               {"peak_bytes", c.peak_bytes},
-               {"margin_bytes", c.margin_bytes},
-               {"weights_bytes", c.weights_bytes},
-               {"gradients_bytes", c.gradients_bytes},
-               {"optimizer_bytes", c.optimizer_bytes},
-               {"activations_bytes", c.activations_bytes}};
-  if (c.layers_per_virtual_stage)
-    json["num_layers_per_virtual_pipeline_stage"] = *c.layers_per_virtual_stage;
-  if (rank < plan.ranked) json["rank"] = rank + 1;
-  if (c.latency_s) {
-    json["latency_s"] = *c.latency_s;
-    json["compute_s"] = c.compute_s;
-    json["exposed_communication_s"] = c.exposed_communication_s;
-    json["bubble_s"] = c.bubble_s;
-    json["tokens_per_s"] = tokens_per_s(plan, *c.latency_s);
-    if (plan.price_per_gpu_hour) json["cost_of_step"] = plan.cost_of_step(*c.latency_s);
-  }
-  return json;
-}
-
 }  // namespace
 
 std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
-  std::string out = title_lines(
-      fmt::format("{}: training on {} GPUs, {} node{} of {}, batch {} × {} tokens", plan.model,
-                  format_integer(plan.ranks), format_integer(plan.nodes),
-                  plan.nodes == 1 ? "" : "s", plan.cluster_name, format_integer(plan.batch),
-                  format_integer(plan.seq)),
-      style);
+  std::string out =
+      title_lines(fmt::format("{}: training on {} GPUs, {} node{} of {}, batch {} × {} tokens",
+                              plan.model, format_integer(plan.ranks), format_integer(plan.nodes),
+                              plan.nodes == 1 ? "" : "s", plan.cluster_name,
+                              format_integer(plan.batch), format_integer(plan.seq)),
+                  style);
   std::string counts = fmt::format("{} configurations, {} fit. ",
                                    format_integer(static_cast<int64_t>(plan.candidates.size())),
                                    format_integer(static_cast<int64_t>(plan.fitting)));
   if (plan.simulated == plan.fitting && plan.fitting > 0) counts += "All of these were simulated. ";
   if (plan.simulated < plan.fitting)
-    counts += fmt::format("{} were simulated; {}. ",
-                          format_integer(static_cast<int64_t>(plan.simulated)),
-                          plan.objective == PlanObjective::kMemory
-                              ? "the others need more memory"
-                              : "lower bounds of their times show that the others are slower");
+    counts +=
+        fmt::format("{} were simulated; {}. ", format_integer(static_cast<int64_t>(plan.simulated)),
+                    plan.objective == PlanObjective::kMemory
+                        ? "the others need more memory"
+                        : "lower bounds of their times show that the others are slower");
   counts += fmt::format("All with: {}.", shared_text(plan));
   for (const std::string& line : wrap_text(counts, static_cast<size_t>(style.width)))
     out += line + "\n";
@@ -354,63 +298,6 @@ std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
   out += "\n";
   for (const std::string& line : wrap_text(legend, static_cast<size_t>(style.width)))
     out += line + "\n";
-  return out;
-}
-
-std::string plan_json(const TrainingPlan& plan) {
-  Json candidates = Json::array(), alternatives = Json::array(), impossible = Json::array();
-  for (size_t i = 0; i < plan.candidates.size(); ++i)
-    candidates.push_back(candidate_json(plan, plan.candidates[i], i));
-  for (const PlanAlternative& a : plan.alternatives)
-    alternatives.push_back(
-        {{"option", a.option}, {"value", a.value}, {"candidate", a.candidate}});
-  for (const auto& [reason, count] : plan.impossible)
-    impossible.push_back({{"reason", reason}, {"count", count}});
-  Json json = {{"schema_version", 1},
-               {"kind", "training"},
-               {"model", plan.model},
-               {"gpu", plan.gpu},
-               {"cluster", plan.cluster},
-               {"nodes", plan.nodes},
-               {"ranks", plan.ranks},
-               {"batch", plan.batch},
-               {"seq", plan.seq},
-               {"parameters", plan.parameters},
-               {"device_bytes", plan.device_bytes},
-               {"objective", choice_name(plan.objective)},
-               {"price_per_gpu_hour", nullptr},
-               {"winner", nullptr},
-               {"warnings", warning_texts(plan.warnings)},
-               {"fitting", plan.fitting},
-               {"simulated", plan.simulated},
-               {"ranked", plan.ranked},
-               {"candidates", candidates},
-               {"alternatives", alternatives},
-               {"impossible", impossible},
-               {"options", options_json(plan.used)}};
-  if (plan.price_per_gpu_hour) json["price_per_gpu_hour"] = *plan.price_per_gpu_hour;
-  if (plan.fitting > 0)
-    json["winner"] = {{"options", options_text(plan.candidates.front())},
-                      {"latency_low_s", plan.winner_low_s},
-                      {"latency_high_s", plan.winner_high_s},
-                      {"utilization_ratio", plan.winner_utilization_ratio}};
-  return json.dump(1) + "\n";
-}
-
-std::string plan_csv(const TrainingPlan& plan) {
-  std::string out =
-      "rank,fits,dp,tp,pp,cp,ep,micro_batch_size,pipeline_schedule,virtual_stages,zero,"
-      "checkpointing,sequence_parallel,dtype,latency_s,bound_s,peak_bytes,margin_bytes\n";
-  for (size_t i = 0; i < plan.candidates.size(); ++i) {
-    const TrainingCandidate& c = plan.candidates[i];
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-                       i < plan.ranked ? std::to_string(i + 1) : "", c.fits(), c.dp, c.tp, c.pp,
-                       c.cp, c.ep, c.micro_batch_size, choice_name(c.schedule), c.virtual_stages,
-                       choice_name(c.zero), choice_name(c.checkpointing),
-                       on_off(c.sequence_parallel), c.dtype,
-                       c.latency_s ? fmt::format("{}", *c.latency_s) : "", c.bound_s,
-                       c.peak_bytes, c.margin_bytes);
-  }
   return out;
 }
 

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/json.h"
 #include "base/text.h"
-#include "report/options_json.h"
+#include "report/plan_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
 #include "tilecast/plan_report.h"
@@ -27,17 +26,6 @@ std::string wrapped(const std::string& text, const TableStyle& style) {
 std::string dtype_text(const Candidate& c) {
   const std::string dtype = c.dtype.empty() ? "stored" : c.dtype;
   return c.kv_dtype.empty() ? dtype : dtype + ", cache " + c.kv_dtype;
-}
-
-/// As options of 'tilecast forecast'.
-std::string options_text(const ServingPlan& plan, const Candidate& c) {
-  std::string text = "--gpu " + plan.gpu_ids[c.hardware] + fmt::format(" --tp {}", c.tp);
-  if (c.pp > 1) text += fmt::format(" --pp {}", c.pp);
-  if (c.dp > 1) text += fmt::format(" --dp {}", c.dp);
-  if (c.ep > 1) text += fmt::format(" --ep {}", c.ep);
-  if (!c.dtype.empty()) text += " --dtype " + c.dtype;
-  if (!c.kv_dtype.empty()) text += " --kv-dtype " + c.kv_dtype;
-  return text + fmt::format(" --schedule continuous --concurrency {}", c.concurrency);
 }
 
 /// A GPU's id without its vendor: "h100-sxm5-80gb".
@@ -115,22 +103,23 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
     if (column.always || !alike) add(column);
   }
   if (!plan.prices.empty())
-    add({"$/M tok", true,
-         [&](const Candidate& c) { return fmt::format("{:.3g}", plan.cost_of_million_tokens(c)); }});
+    add({"$/M tok", true, [&](const Candidate& c) {
+           return fmt::format("{:.3g}", plan.cost_of_million_tokens(c));
+         }});
   return format_text_table(table, style, 2);
 }
 
 void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& style) {
   const Candidate& c = plan.candidates.front();
   Lines lines;
-  lines.add("layout",
-            fmt::format("{} × {} GPU{}", c.replicas, c.tp * c.pp * c.dp,
-                        c.tp * c.pp * c.dp == 1 ? "" : "s"),
-            fmt::format("of {}, {} clients on each replica{}", plan.gpu_names[c.hardware],
-                        format_integer(c.concurrency),
-                        c.gpus() < plan.gpus
-                            ? fmt::format("; {} GPUs are idle", plan.gpus - c.gpus())
-                            : ""));
+  lines.add(
+      "layout",
+      fmt::format("{} × {} GPU{}", c.replicas, c.tp * c.pp * c.dp,
+                  c.tp * c.pp * c.dp == 1 ? "" : "s"),
+      fmt::format(
+          "of {}, {} clients on each replica{}", plan.gpu_names[c.hardware],
+          format_integer(c.concurrency),
+          c.gpus() < plan.gpus ? fmt::format("; {} GPUs are idle", plan.gpus - c.gpus()) : ""));
   lines.add("tokens/s", format_integer(std::llround(c.tokens_per_s)),
             fmt::format("written; {} for each GPU", per_s(c.gpu_tokens_per_s)));
   lines.add("  of a user", per_s(c.user_tokens_per_s), "1 / mean TPOT");
@@ -141,8 +130,9 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
   };
   lines.add("TTFT", format_seconds(c.ttft_s), which + limit(plan.ttft_s));
   lines.add("TPOT", format_seconds(c.tpot_s), which + limit(plan.tpot_s));
-  lines.add("memory", format_bytes(c.peak_bytes),
-            fmt::format("of {} with the cache's share", format_bytes(plan.device_bytes[c.hardware])));
+  lines.add(
+      "memory", format_bytes(c.peak_bytes),
+      fmt::format("of {} with the cache's share", format_bytes(plan.device_bytes[c.hardware])));
   if (!plan.prices.empty())
     lines.add("cost", fmt::format("${:.3g}", plan.cost_of_million_tokens(c)),
               "for a million written tokens");
@@ -181,7 +171,7 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
     add("dtype", best.dtype, c.dtype);
     add("clients", std::to_string(best.concurrency), std::to_string(c.concurrency));
     table.rows.push_back({a.option == before ? "" : a.option,
-                          a.option == "gpu"   ? short_gpu(plan, c)
+                          a.option == "gpu" ? short_gpu(plan, c)
                           : a.value.empty() ? "stored"
                                             : a.value,
                           change, why, with});
@@ -208,57 +198,26 @@ void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& sty
   out += "\n" +
          title_lines(missed == 1 ? "One layout does not fit:"
                                  : fmt::format("{} layouts do not fit; the nearest:", missed),
-                     style) + "\n" +
-         format_text_table(table, style, 2);
-}
-
-Json candidate_json(const ServingPlan& plan, size_t index) {
-  const Candidate& c = plan.candidates[index];
-  Json json = {{"gpu", plan.gpu_ids[c.hardware]},
-               {"tp", c.tp},
-               {"pp", c.pp},
-               {"dp", c.dp},
-               {"ep", c.ep},
-               {"replicas", c.replicas},
-               {"dtype", c.dtype},
-               {"kv_dtype", c.kv_dtype},
-               {"concurrency", c.concurrency},
-               {"fits", c.fits},
-               {"peak_bytes", c.peak_bytes},
-               {"margin_bytes", c.margin_bytes},
-               {"simulated", c.simulated},
-               {"meets_limits", c.meets},
-               {"pareto", std::find(plan.front.begin(), plan.front.end(), index) !=
-                              plan.front.end()}};
-  if (!c.simulated) return json;
-  json["ttft_s"] = c.ttft_s;
-  json["tpot_s"] = c.tpot_s;
-  json["mean_ttft_s"] = c.mean_ttft_s;
-  json["mean_tpot_s"] = c.mean_tpot_s;
-  json["tokens_per_s"] = c.tokens_per_s;
-  json["requests_per_s"] = c.requests_per_s;
-  json["user_tokens_per_s"] = c.user_tokens_per_s;
-  json["gpu_tokens_per_s"] = c.gpu_tokens_per_s;
-  if (!plan.prices.empty()) json["cost_of_million_tokens"] = plan.cost_of_million_tokens(c);
-  return json;
+                     style) +
+         "\n" + format_text_table(table, style, 2);
 }
 
 }  // namespace
 
 std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
-  std::string out = title_lines(
-      fmt::format("{}: serving on {} GPUs, prompt {}, output {}; {}", plan.model,
-                  format_integer(plan.gpus), format_integer(plan.prompt),
-                  format_integer(plan.output), limits_text(plan)),
-      style);
+  std::string out =
+      title_lines(fmt::format("{}: serving on {} GPUs, prompt {}, output {}; {}", plan.model,
+                              format_integer(plan.gpus), format_integer(plan.prompt),
+                              format_integer(plan.output), limits_text(plan)),
+                  style);
   const auto count = [](size_t value) { return format_integer(static_cast<int64_t>(value)); };
-  out += wrapped(fmt::format("{} candidates: {} meet the limits, {} miss them, {} have more load "
-                             "than one that misses them, {} do not fit.",
-                             count(plan.candidates.size()), count(plan.meeting),
-                             count(plan.simulated - plan.meeting),
-                             count(plan.fitting - plan.simulated),
-                             count(plan.candidates.size() - plan.fitting)),
-                 style);
+  out += wrapped(
+      fmt::format("{} candidates: {} meet the limits, {} miss them, {} have more load "
+                  "than one that misses them, {} do not fit.",
+                  count(plan.candidates.size()), count(plan.meeting),
+                  count(plan.simulated - plan.meeting), count(plan.fitting - plan.simulated),
+                  count(plan.candidates.size() - plan.fitting)),
+      style);
   if (plan.simulated == 0) {
     add_misses(out, plan, style);
     return out;
@@ -275,84 +234,22 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
   for (size_t i = 0; i < std::min(kShown, std::max<size_t>(plan.meeting, 1)); ++i)
     first.push_back(i);
   if (plan.meeting > 0)
-    out += "\n" + title_lines(fmt::format("The first {} of the {} that meet the limits",
-                                          first.size(), plan.meeting),
-                              style) +
+    out += "\n" +
+           title_lines(fmt::format("The first {} of the {} that meet the limits", first.size(),
+                                   plan.meeting),
+                       style) +
            "\n" + candidates_table(plan, first, style, true);
-  out += "\n" +
-         title_lines("Pareto front: none is better both for a user and for a GPU", style) + "\n" +
-         candidates_table(plan, plan.front, style, false);
+  out += "\n" + title_lines("Pareto front: none is better both for a user and for a GPU", style) +
+         "\n" + candidates_table(plan, plan.front, style, false);
   add_misses(out, plan, style);
-  out += "\n" + wrapped("clients: of each replica; user/s, GPU/s: tokens/s of a user and for each "
-                        "GPU. --format json and csv have all candidates, -o FILE.svg the picture "
-                        "of the front.",
-                        style);
+  out += "\n" + wrapped(
+                    "clients: of each replica; user/s, GPU/s: tokens/s of a user and for each "
+                    "GPU. --format json and csv have all candidates, -o FILE.svg the picture "
+                    "of the front.",
+                    style);
   for (const auto& [reason, times] : plan.impossible)
-    out += "\n" + wrapped(fmt::format("Not possible ({}): {}", times, options_as_flags(reason)),
-                          style);
-  return out;
-}
-
-std::string plan_json(const ServingPlan& plan) {
-  Json candidates = Json::array(), alternatives = Json::array(), impossible = Json::array(),
-       hardware = Json::array();
-  for (size_t i = 0; i < plan.candidates.size(); ++i) candidates.push_back(candidate_json(plan, i));
-  for (const ServingPlan::Alternative& a : plan.alternatives)
-    alternatives.push_back({{"option", a.option}, {"value", a.value}, {"candidate", a.candidate}});
-  for (const auto& [reason, count] : plan.impossible)
-    impossible.push_back({{"reason", reason}, {"count", count}});
-  for (size_t h = 0; h < plan.gpu_ids.size(); ++h) {
-    hardware.push_back({{"gpu", plan.gpu_ids[h]},
-                        {"device_bytes", plan.device_bytes[h]},
-                        {"price_per_gpu_hour", nullptr}});
-    if (!plan.prices.empty()) hardware.back()["price_per_gpu_hour"] = plan.prices[h];
-  }
-  Json json = {{"schema_version", 1},
-               {"kind", "serving"},
-               {"model", plan.model},
-               {"hardware", hardware},
-               {"gpus", plan.gpus},
-               {"prompt", plan.prompt},
-               {"output", plan.output},
-               {"software", plan.software},
-               {"ttft_s", nullptr},
-               {"tpot_s", nullptr},
-               {"percentile", choice_name(plan.percentile)},
-               {"winner", nullptr},
-               {"warnings", warning_texts(plan.warnings)},
-               {"meeting", plan.meeting},
-               {"simulated", plan.simulated},
-               {"fitting", plan.fitting},
-               {"candidates", candidates},
-               {"front", plan.front},
-               {"alternatives", alternatives},
-               {"impossible", impossible},
-               {"options", options_json(plan.used)}};
-  if (plan.ttft_s) json["ttft_s"] = *plan.ttft_s;
-  if (plan.tpot_s) json["tpot_s"] = *plan.tpot_s;
-  if (plan.meeting > 0) json["winner"] = options_text(plan, plan.candidates.front());
-  return json.dump(1) + "\n";
-}
-
-std::string plan_csv(const ServingPlan& plan) {
-  std::string out =
-      "gpu,tp,pp,dp,ep,replicas,dtype,kv_dtype,concurrency,fits,margin_bytes,simulated,meets_limits,"
-      "pareto,ttft_s,tpot_s,tokens_per_s,user_tokens_per_s,gpu_tokens_per_s,cost_of_million_tokens\n";
-  for (size_t i = 0; i < plan.candidates.size(); ++i) {
-    const Candidate& c = plan.candidates[i];
-    const bool pareto = std::find(plan.front.begin(), plan.front.end(), i) != plan.front.end();
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}", plan.gpu_ids[c.hardware], c.tp,
-                       c.pp, c.dp, c.ep, c.replicas, c.dtype, c.kv_dtype, c.concurrency, c.fits,
-                       c.margin_bytes, c.simulated, c.meets, pareto);
-    if (c.simulated) {
-      out += fmt::format(",{},{},{},{},{},{}\n", c.ttft_s, c.tpot_s, c.tokens_per_s,
-                         c.user_tokens_per_s, c.gpu_tokens_per_s,
-                         plan.prices.empty() ? ""
-                                             : fmt::format("{}", plan.cost_of_million_tokens(c)));
-    } else {
-      out += ",,,,,,\n";
-    }
-  }
+    out += "\n" +
+           wrapped(fmt::format("Not possible ({}): {}", times, options_as_flags(reason)), style);
   return out;
 }
 

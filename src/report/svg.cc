@@ -29,8 +29,8 @@ SvgPicture::SvgPicture(double width, double height)
           width, height)) {}
 
 void SvgPicture::text(double x, double y, const std::string& content, const std::string& style) {
-  out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style,
-                      escaped(content));
+  out_ +=
+      fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, escaped(content));
 }
 
 void SvgPicture::line(double x1, double y1, double x2, double y2, const std::string& style) {

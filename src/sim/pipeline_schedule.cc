@@ -43,8 +43,7 @@ std::vector<int64_t> forward_passes(const PipelineShape& p, int64_t passes) {
   for (int64_t c = 0; c < p.chunks; ++c) {
     const int64_t rest = passes % group - c * p.stages;
     counts[static_cast<size_t>(c)] =
-        p.chunks == 1 ? passes
-                      : passes / group * p.stages + std::clamp<int64_t>(rest, 0, p.stages);
+        p.chunks == 1 ? passes : passes / group * p.stages + std::clamp<int64_t>(rest, 0, p.stages);
   }
   return counts;
 }

@@ -21,8 +21,8 @@ double least_gathered_s(const std::vector<GatheredUnit>& units, bool backward) {
       link = std::max(link, i >= 1 ? before : 0) + at(i + 1).gather_s;
       gathered[i + 1] = link;
     }
-    before = compute = std::max(compute, gathered[i]) + (backward ? at(i).backward_s
-                                                                  : at(i).forward_s);
+    before = compute =
+        std::max(compute, gathered[i]) + (backward ? at(i).backward_s : at(i).forward_s);
     if (backward && at(i).reduce_s > 0) link = std::max(link, compute) + at(i).reduce_s;
   }
   return compute;
@@ -72,12 +72,11 @@ class Bound {
       for (int64_t end = s + 1; end < stages; ++end) round_trips(s, end);
     }
     if (step_.share_embeddings_s > 0)
-      end_.front() = end_.back() =
-          std::max(end_.front(), end_.back()) + step_.share_embeddings_s;
+      end_.front() = end_.back() = std::max(end_.front(), end_.back()) + step_.share_embeddings_s;
     double most = 0;
     for (size_t s = 0; s < end_.size(); ++s)
-      most = std::max(most, end_[s] + step_.stages[s].optimizer_s +
-                                step_.stages[s].gather_parameters_s);
+      most = std::max(most,
+                      end_[s] + step_.stages[s].optimizer_s + step_.stages[s].gather_parameters_s);
     return most;
   }
 
@@ -165,9 +164,9 @@ class Bound {
     ends(stage, at + rest);
   }
 
-  /// Stage `first` runs F(j), B(j - a), F(j + 1), … with a = forward_ahead. F(j) has to get to stage
-  /// `end` before that runs B(j - a + l), l = end - first, which has to get back before `first` runs
-  /// F(j + l + 1).
+  /// Stage `first` runs F(j), B(j - a), F(j + 1), … with a = forward_ahead. F(j) has to get to
+  /// stage `end` before that runs B(j - a + l), l = end - first, which has to get back before
+  /// `first` runs F(j + l + 1).
   void round_trips(int64_t first, int64_t end) {
     const int64_t ahead = forward_ahead(shape_, first), between = end - first;
     const int64_t m = shape_.microbatches;
@@ -177,12 +176,14 @@ class Bound {
       trip += of(s, 0).received_forward_s + of(s, 0).received_backward_s;
       if (s < end) trip += load(s, 0).send_forward_s + load(s + 1, 0).send_backward_s;
     }
-    // A trip: from the end of F(j) to the end of F(j + between + 1), with B(j - a + between) before.
+    // A trip: from the end of F(j) to the end of F(j + between + 1), with B(j - a + between)
+    // before.
     const int64_t trips = (m - 1 - ahead) / (between + 1);
     const auto j = static_cast<double>(ahead + trips * (between + 1));
     const auto all = static_cast<double>(m);
     const Passes& own = of(first, 0);
-    const double before = head_[index(first)] + static_cast<double>(ahead + 1) * own.received_forward_s;
+    const double before =
+        head_[index(first)] + static_cast<double>(ahead + 1) * own.received_forward_s;
     const double after = (all - 1 - j) * own.forward_s +
                          (all - (j - static_cast<double>(ahead)) - 1) * own.backward_s +
                          own.last_backward_s;
@@ -192,10 +193,10 @@ class Bound {
   const TrainingStep& step_;
   const PipelineShape& shape_;
   std::vector<std::vector<Passes>> passes_;  ///< by stage and part
-  std::vector<double> head_;   ///< by stage: until the first micro-batch is there
-  std::vector<double> all_;    ///< by stage: all passes
+  std::vector<double> head_;                 ///< by stage: until the first micro-batch is there
+  std::vector<double> all_;                  ///< by stage: all passes
   std::vector<double> tail_;
-  std::vector<double> end_;   ///< by stage: when its gradients are reduced, at the earliest
+  std::vector<double> end_;  ///< by stage: when its gradients are reduced, at the earliest
 };
 
 }  // namespace

@@ -10,10 +10,10 @@ namespace tilecast {
 namespace {
 
 struct Shape {
-  bool uneven = false;     ///< stages differ
-  bool buckets = false;    ///< gradients are reduced beside the backward pass
-  bool gathered = false;   ///< parameters are gathered
-  double send = 0;         ///< of a pass's time, at most
+  bool uneven = false;    ///< stages differ
+  bool buckets = false;   ///< gradients are reduced beside the backward pass
+  bool gathered = false;  ///< parameters are gathered
+  double send = 0;        ///< of a pass's time, at most
 };
 
 PartLoad random_part(Rng& rng, const Shape& shape, double scale) {
