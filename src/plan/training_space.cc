@@ -91,7 +91,8 @@ class Enumeration {
 
   void add_pipelines(CandidateGroup& group) const {
     const int64_t rest = gpus_ / (group.tp * group.cp);
-    for (const int64_t pp : given_or(space_.pp, divisors(rest, facts_.layers))) {
+    for (const int64_t pp :
+         given_or(space_.pp, divisors(rest, std::max<int64_t>(1, facts_.layers)))) {
       if (rest % pp != 0 || pp > std::max<int64_t>(1, facts_.layers)) {
         refuse(fmt::format("`pp` {} with {} GPUs for stages and replicas, and {} layers", pp, rest,
                            facts_.layers));
