@@ -21,9 +21,10 @@ tilecast_layer(memory graph)
 tilecast_layer(report request)
 tilecast_layer(api importers passes lower predict placement sim memory request accelerator)
 tilecast_layer(many api report)
+tilecast_layer(plan api)
 tilecast_layer(evaluate api measurements)
-tilecast_layer(cli evaluate report train)
+tilecast_layer(cli evaluate plan report train)
 
 # The folders that may include the headers of include/tilecast; all may include tilecast/error.h
 # and tilecast/choices.h.
-tilecast_sees_facade(request api many evaluate train report cli)
+tilecast_sees_facade(request api many plan evaluate train report cli)

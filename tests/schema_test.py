@@ -137,6 +137,9 @@ def main() -> int:
             checks.command("kernel", "kernel " + request)
         for name in ("gpus", "clusters", "models", "ops"):
             checks.command(name, name)
+        checks.command("plan", "plan gpt2_med --cluster a100-sxm-4 --batch 16 --seq 1024 --price-per-gpu-hour 1.5")
+        checks.command("plan", "plan llama-3-8b --gpus H100,L40S --num-gpus 4 --prompt 1024 --output 128 --tpot-s 0.02 --price-per-gpu-hour H100=2,L40S=1")
+        checks.command("plan", "plan qwen3-30b-a3b --cluster dgx-h100 --batch 64 --seq 4096 --dtype bf16 --micro-batch-size 4")
         checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")
         checks.command("shard", "shard dlrm_mlperf --cluster dgx-a100")
         checks.command("tune", "tune \"conv n=32 c=256 h=56 w=56 k=64 r=1 s=1 dtype=fp32 dir=F\" --gpu gfx906_60")

@@ -4,6 +4,8 @@
 #include <array>
 
 #include "base/checked.h"
+#include "memory/course.h"
+#include "memory/plan.h"
 #include "ops/op_def.h"
 #include "passes/exchange.h"
 #include "passes/passes.h"
@@ -202,7 +204,47 @@ class Reduction {
   const CollectiveCosts& costs_;
 };
 
+int64_t gathered_bytes(const Graph& graph) {
+  int64_t root = 0, layer = 0;
+  std::vector<int64_t> bytes(graph.segments.size(), 0);
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind != TensorKind::kWeight || tensor.segment < 0) continue;
+    int64_t& sum = bytes[static_cast<size_t>(tensor.segment)];
+    sum = checked_add(sum, tensor_bytes(tensor));
+  }
+  for (size_t s = 0; s < bytes.size(); ++s) {
+    if (graph.segments[s].repeat > 1) {
+      layer = std::max(layer, bytes[s]);
+    } else {
+      root = checked_add(root, bytes[s]);
+    }
+  }
+  return checked_add(root, 2 * layer);
+}
+
 }  // namespace
+
+PartMemory part_memory(const PassWork& work, const CourseOptions& options) {
+  const Graph& graph = work.graph;
+  PartMemory memory{.weights_bytes = work.memory.weights_bytes,
+                    .gradients_bytes = work.memory.gradients_bytes,
+                    .optimizer_bytes = work.memory.optimizer_bytes,
+                    .inputs_bytes = work.memory.inputs_bytes,
+                    .gathered_bytes = gathered_bytes(graph)};
+  const Lifetimes lifetimes = find_lifetimes(graph, options);
+  int32_t forward_end = 0;
+  for (size_t i = 0; i < lifetimes.steps.size(); ++i) {
+    if (graph.nodes[static_cast<size_t>(lifetimes.steps[i].node)].phase == Phase::kForward)
+      forward_end = static_cast<int32_t>(i);
+  }
+  memory.saved_bytes = bytes_across(lifetimes, forward_end);
+  for (const TensorId id : received_inputs(graph))
+    memory.saved_bytes =
+        checked_add(memory.saved_bytes, block_bytes(tensor_bytes(graph.tensor(id))));
+  memory.working_bytes =
+      std::max<int64_t>(0, find_peak(lifetimes).computed_bytes - memory.saved_bytes);
+  return memory;
+}
 
 Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers) {
   Request share = setup.request;
@@ -230,11 +272,19 @@ Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRa
 
 ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers,
                     const TimingSetup& timing, const CollectiveCosts& costs) {
+  const CourseOptions options{.zero_grad = setup.request.zero_grad,
+                              .outputs_sent = !layers.has_end};
+  ModelPart part = describe_part(
+      time_pass(std::make_shared<const PassWork>(part_graph(setup, plan, layers), options), timing),
+      options);
+  add_exchanges(part, setup, plan, timing, costs);
+  return part;
+}
+
+ModelPart describe_part(TimedPass pass, const CourseOptions& options) {
   ModelPart part;
-  part.pass = time_pass(
-      std::make_shared<const PassWork>(part_graph(setup, plan, layers),
-                                       CourseOptions{.zero_grad = setup.request.zero_grad}),
-      timing);
+  part.pass = std::move(pass);
+  part.memory = part_memory(*part.pass.work, options);
   PartLoad& load = part.load;
   const Timeline& timeline = part.pass.timeline;
   load.forward_s = timeline.phase_s(Phase::kForward);
@@ -242,18 +292,24 @@ ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const Laye
   part.optimizer_s = timeline.phase_s(Phase::kOptimizer);
   load.forward_communication_s = communication_s(part.pass, Phase::kForward);
   load.backward_communication_s = communication_s(part.pass, Phase::kBackward);
-  for (const Tensor& tensor : part.pass.graph().tensors) {
+  const Graph& graph = part.pass.graph();
+  for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind == TensorKind::kWeight)
-      part.weights_bytes = checked_add(
-          part.weights_bytes,
-          checked_multiply(tensor_bytes(tensor), part.pass.graph().repeat_of(tensor.segment)));
-    if (!is_received(tensor)) continue;
-    // The gradient that goes back has the same size.
-    load.send_backward_s +=
-        costs.send_s(tensor_bytes(tensor), tensor.dtype, setup.request.parallel.sequence_parallel);
+      part.weights_bytes =
+          checked_add(part.weights_bytes,
+                      checked_multiply(tensor_bytes(tensor), graph.repeat_of(tensor.segment)));
+    if (is_received(tensor)) part.received.push_back({tensor_bytes(tensor), tensor.dtype});
   }
-  Reduction(setup, plan, timing, costs).add(part);
   return part;
+}
+
+void add_exchanges(ModelPart& part, const PassSetup& setup, const ParallelPlan& plan,
+                   const TimingSetup& timing, const CollectiveCosts& costs) {
+  // The gradient that goes back has the same size.
+  for (const ReceivedTensor& tensor : part.received)
+    part.load.send_backward_s +=
+        costs.send_s(tensor.bytes, tensor.dtype, setup.request.parallel.sequence_parallel);
+  Reduction(setup, plan, timing, costs).add(part);
 }
 
 }  // namespace tilecast

@@ -11,8 +11,28 @@
 
 namespace tilecast {
 
+/// Memory of a part. All micro-batches share the first four.
+struct PartMemory {
+  int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, inputs_bytes = 0;
+  /// Of each micro-batch in flight, between its forward and its backward pass.
+  int64_t saved_bytes = 0;
+  int64_t working_bytes = 0;  ///< of the one that is computed, at most, beyond that
+  /// FSDP holds the parameters of two units beside its share: the one that is computed, and the
+  /// next.
+  int64_t gathered_bytes = 0;
+};
+PartMemory part_memory(const PassWork& work, const CourseOptions& options);
+
+/// A tensor that another part sends.
+struct ReceivedTensor {
+  int64_t bytes = 0;
+  DType dtype = DType::kFp32;
+};
+
 struct ModelPart {
   TimedPass pass;
+  PartMemory memory;
+  std::vector<ReceivedTensor> received;
   PartLoad load;
   double optimizer_s = 0;
   int64_t weights_bytes = 0;
@@ -27,5 +47,11 @@ Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRa
 
 ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers,
                     const TimingSetup& timing, const CollectiveCosts& costs);
+
+/// The part of a timed pass, without what it exchanges with other ranks' parts.
+ModelPart describe_part(TimedPass pass, const CourseOptions& options);
+/// Adds to such a part what it sends and how its gradients are reduced.
+void add_exchanges(ModelPart& part, const PassSetup& setup, const ParallelPlan& plan,
+                   const TimingSetup& timing, const CollectiveCosts& costs);
 
 }  // namespace tilecast

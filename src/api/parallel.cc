@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "api/parallel_step.h"
 #include "api/rank_memory.h"
 #include "api/warnings.h"
 #include "base/checked.h"
@@ -25,7 +26,7 @@ class ParallelStep {
       costs_.price(program, times);
     };
     make_parts();
-    make_step();
+    step_ = training_step(parts_, setup_, plan_, costs_);
   }
 
   const ParallelPlan& plan() const { return plan_; }
@@ -55,48 +56,6 @@ class ParallelStep {
       }
       parts_.push_back(part);
     }
-  }
-
-  void make_step() {
-    step_.pipeline = plan_.pipeline;
-    step_.replicas = plan_.dp;
-    step_.width = plan_.width();
-    step_.slow = plan_.slow;
-    for (int64_t s = 0; s < plan_.pp; ++s) step_.stages.push_back(stage_load(s));
-    if (plan_.pp == 1) return;
-    const Graph &first = parts_.front()->pass.graph(), &last = parts_.back()->pass.graph();
-    int64_t shared = 0;
-    DType dtype = DType::kFp32;
-    for (const std::string& name : shared_weights(first, last)) {
-      for (const Tensor& tensor : first.tensors) {
-        if (tensor.kind != TensorKind::kWeight || tensor.name != name) continue;
-        shared = checked_add(shared, tensor_bytes(tensor));
-        dtype = tensor.dtype;
-      }
-    }
-    step_.share_embeddings_s = costs_.all_reduce_s(shared, dtype, plan_.first_and_last());
-  }
-
-  StageLoad stage_load(int64_t stage) const {
-    StageLoad load;
-    const Parallel& p = setup_.request.parallel;
-    int64_t weights = 0;
-    for (int64_t c = 0; c < plan_.pipeline.chunks; ++c) {
-      const auto number = static_cast<size_t>(c * plan_.pp + stage);
-      const ModelPart& part = *parts_[number];
-      load.parts.push_back(part.load);
-      // The next part gets as much as it sends back.
-      if (number + 1 < parts_.size())
-        load.parts.back().send_forward_s = parts_[number + 1]->load.send_backward_s;
-      load.optimizer_s += part.optimizer_s + part.copy_out_s;
-      weights = checked_add(weights, part.weights_bytes);
-      if (part.load.buckets.empty() && part.load.units.empty()) load.reduce_rest_s += part.reduce_s;
-    }
-    const bool gathers = p.zero == Zero::kOptimizer || p.zero == Zero::kGradients;
-    if (gathers && setup_.request.optimizer != Optimizer::kNone)
-      load.gather_parameters_s =
-          costs_.all_gather_s(weights, setup_.precision.dtype, plan_.data_group());
-    return load;
   }
 
   const PassSetup& setup_;

@@ -20,7 +20,7 @@ void require_divides(int64_t by, const std::string& name, int64_t number, const 
   if (number % by != 0) refuse(fmt::format("`{}` {} does not divide {} {}", name, by, of, number));
 }
 
-Cluster cluster_of(const Device& device, const Request& request, int64_t ranks) {
+Cluster cluster_of_ranks(const Device& device, const Request& request, int64_t ranks) {
   const Parallel& p = request.parallel;
   if (ranks == 1 && p.cluster.empty()) return {.device = device};
   const Cluster cluster = p.cluster.empty() ? node_of(device) : find_cluster(p.cluster);
@@ -143,6 +143,16 @@ void read_slow_ranks(ParallelPlan& plan, const std::string& text) {
   }
 }
 
+void require_modules(const Model& model, const Request& request) {
+  const Execution& e = request.execution;
+  const Parallel& p = request.parallel;
+  if (!model.has_modules && (e.tp > 1 || e.pp > 1 || p.cp > 1 || p.ep > 1))
+    throw Error(ErrorKind::kUnsupported,
+                model.name +
+                    ": a graph file states no layers and no weights that ranks divide; "
+                    "use `dp` only");
+}
+
 }  // namespace
 
 CommGroup ParallelPlan::group(int64_t size, int64_t stride) const {
@@ -155,6 +165,17 @@ CommGroup ParallelPlan::group(int64_t size, int64_t stride) const {
           .stride = std::min(stride, node)};
 }
 
+CommGroup ParallelPlan::expert_data_group() const {
+  CommGroup group = this->group(dp / ep, width() * ep);
+  const CommGroup context = context_group();
+  group.ranks *= context.ranks;
+  group.ranks_per_node *= context.ranks_per_node;
+  group.concurrent =
+      std::max<int64_t>(1, std::min(cluster.gpus_per_node, ranks()) / group.ranks_per_node);
+  if (cp > 1) group.stride = context.stride;
+  return group;
+}
+
 bool is_parallel(const Request& request) {
   const Execution& e = request.execution;
   const Parallel& p = request.parallel;
@@ -162,26 +183,34 @@ bool is_parallel(const Request& request) {
          (p.micro_batch_size && *p.micro_batch_size != request.batch) || !p.slow_ranks.empty();
 }
 
+Cluster cluster_of(const Device& device, const Request& request) {
+  const Execution& e = request.execution;
+  return cluster_of_ranks(
+      device, request,
+      checked_multiply(checked_multiply(e.dp, e.tp), checked_multiply(e.pp, request.parallel.cp)));
+}
+
 ParallelPlan plan_parallel(const Model& model, const Device& device, const Request& request) {
+  require_modules(model, request);
+  return plan_parallel(model, cluster_of(device, request), std::nullopt, request);
+}
+
+ParallelPlan plan_parallel(const Model& model, const Cluster& cluster,
+                           std::optional<int64_t> layers, const Request& request) {
+  require_modules(model, request);
   const Execution& e = request.execution;
   const Parallel& p = request.parallel;
-  ParallelPlan plan{.cluster = {}, .dp = e.dp, .tp = e.tp, .pp = e.pp, .cp = p.cp, .ep = p.ep};
-  if (!model.has_modules && (plan.tp > 1 || plan.pp > 1 || plan.cp > 1 || plan.ep > 1))
-    throw Error(ErrorKind::kUnsupported,
-                model.name +
-                    ": a graph file states no layers and no weights that ranks divide; "
-                    "use `dp` only");
-  const int64_t ranks =
-      checked_multiply(checked_multiply(plan.dp, plan.tp), checked_multiply(plan.pp, plan.cp));
-  plan.cluster = cluster_of(device, request, ranks);
+  ParallelPlan plan{.cluster = cluster, .dp = e.dp, .tp = e.tp, .pp = e.pp, .cp = p.cp, .ep = p.ep};
+  const int64_t ranks = plan.ranks();
   require_divides(plan.ep, "ep", plan.dp, "the data-parallel ranks,");
   if (plan.cp > 1) require_divides(plan.cp, "cp", *request.seq, "the sequence of");
   if (plan.cp > 1 && e.attention != AttentionKind::kFlash)
     throw Error(ErrorKind::kUnsupported,
                 "`cp` needs `attention` flash: eager attention's masks are not divided");
   divide_batch(plan, request);
-  const Graph sample = model.build({.batch = 1, .seq = *request.seq, .dtype = DType::kFp32});
-  divide_layers(plan, model, request, layer_count(sample));
+  if (!layers)
+    layers = layer_count(model.build({.batch = 1, .seq = *request.seq, .dtype = DType::kFp32}));
+  divide_layers(plan, model, request, *layers);
   // 3,072 GPUs of the largest published run take 100,000 passes.
   constexpr int64_t kMostPasses = 4'000'000, kMostRanks = 1 << 24;
   const int64_t passes =

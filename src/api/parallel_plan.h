@@ -2,6 +2,7 @@
 
 // How training is divided over the ranks of a cluster.
 
+#include <optional>
 #include <vector>
 
 #include "collectives/collective.h"
@@ -33,8 +34,9 @@ struct ParallelPlan {
   CommGroup context_group() const { return group(cp, tp); }
   CommGroup expert_group() const { return group(ep, width()); }
   CommGroup data_group() const { return group(data_ranks(), tp); }
-  /// Gradients of experts, which are on dp / ep ranks.
-  CommGroup expert_data_group() const { return group(data_ranks() / ep, width() * ep); }
+  /// Gradients of experts: dp / ep data-parallel ranks have the same ones, each on all its
+  /// context-parallel ranks.
+  CommGroup expert_data_group() const;
   /// Two stages that follow each other.
   CommGroup stage_pair() const { return group(2, width() * dp); }
   CommGroup first_and_last() const { return group(2, width() * dp * (pp - 1)); }
@@ -48,5 +50,11 @@ bool is_parallel(const Request& request);
 
 /// Throws Error{kInput} if the degrees do not fit the cluster, the batch or the model.
 ParallelPlan plan_parallel(const Model& model, const Device& device, const Request& request);
+
+/// The cluster of the request's ranks. Throws Error{kInput} if they do not fill its nodes.
+Cluster cluster_of(const Device& device, const Request& request);
+/// The same, of a cluster that is known. `layers`: `layer_count` of the model, if it is known.
+ParallelPlan plan_parallel(const Model& model, const Cluster& cluster,
+                           std::optional<int64_t> layers, const Request& request);
 
 }  // namespace tilecast

@@ -230,5 +230,34 @@ TEST(Parallel, UnevenStagesAreHandled) {
   EXPECT_EQ(layers, (std::vector<int64_t>{7, 8, 7, 7, 7}));
 }
 
+/// What each micro-batch in flight keeps on a stage.
+int64_t saved_bytes(Request request, size_t stage) {
+  request.parallel.schedule = PipelineSchedule::kGPipe;
+  request.parallel.micro_batch_size = 1;
+  request.execution.attention = AttentionKind::kFlash;
+  const auto activations = [&](int64_t batch) {
+    request.batch = batch;
+    return forecast(request).parallel->stages[stage].activations_bytes;
+  };
+  return (activations(4) - activations(2)) / 2;
+}
+
+TEST(Parallel, SequenceParallelRanksKeepTheirPartAlone) {
+  Request request = training();
+  const int64_t whole = saved_bytes(request, 0);
+  request.execution.tp = 4;
+  request.parallel.sequence_parallel = true;
+  // Of what they gather, they keep nothing. The rest has no parts: ids, 512-byte blocks.
+  EXPECT_LE(static_cast<double>(saved_bytes(request, 0)), static_cast<double>(whole) / 4 * 1.01);
+}
+
+TEST(Parallel, AStageKeepsTheInputsOfCheckpointedLayersAlone) {
+  Request request = training();
+  request.execution.pp = 3;
+  request.checkpointing = Checkpointing::kFull;
+  constexpr int64_t kLayers = 12, kHidden = 1280;  // of gpt2_large on the middle stage
+  EXPECT_EQ(saved_bytes(request, 1), kLayers * 1024 * kHidden * 4);
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -21,10 +21,10 @@ std::string CommandOption::shown_value() const {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
-      forecast_command(), kernel_command(),    collective_command(), shard_command(),
-      evaluate_command(), train_command(),     calibrate_command(),  tune_command(),
-      sweep_command(),    gpus_command(),      clusters_command(),   models_command(),
-      ops_command(),      completion_command()};
+      forecast_command(), kernel_command(),   collective_command(), plan_command(),
+      shard_command(),    evaluate_command(), train_command(),      calibrate_command(),
+      tune_command(),     sweep_command(),    gpus_command(),       clusters_command(),
+      models_command(),   ops_command(),      completion_command()};
   return all;
 }
 

@@ -79,6 +79,7 @@ Command train_command();
 Command tune_command();
 Command calibrate_command();
 Command sweep_command();
+Command plan_command();
 Command gpus_command();
 Command clusters_command();
 Command models_command();

@@ -270,7 +270,8 @@ class Walk {
         break;
       }
     }
-    for (const auto* ids : {&graph_.outputs, &graph_.losses}) {
+    const std::vector<TensorId> sent;
+    for (const auto* ids : {options_.outputs_sent ? &sent : &graph_.outputs, &graph_.losses}) {
       for (const TensorId id : *ids) {
         const TensorId owner = storage_[static_cast<size_t>(id)];
         if (owner < 0) continue;

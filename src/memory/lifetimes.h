@@ -67,6 +67,9 @@ struct CourseOptions {
   /// three. False: every repetition is a step of its own.
   bool folded = true;
   ZeroGrad zero_grad = ZeroGrad::kSetToNone;
+  /// The outputs go to another pipeline stage and are freed, unless the backward pass reads them
+  /// (Megatron-LM's deallocate_pipeline_outputs; Llama 3, section 3.3.2).
+  bool outputs_sent = false;
 };
 
 struct Lifetimes {

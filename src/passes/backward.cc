@@ -38,14 +38,40 @@ void backward_of_node(GradientBuilder& g, const Node& node) {
   g.builder().set_counts(Counts::kAll);
 }
 
+/// Sequence parallelism keeps a rank's part of what it gathers, and gathers it again in the
+/// backward pass (Korthikanti et al. 2022, section 4.2.2). Megatron does so beside the product for
+/// the gradient of the input (tensor_parallel/layers.py,
+/// LinearWithGradAccumulationAndAsyncCommunication), so that it takes memory but no time.
+void gather_again(GradientBuilder& g, Node& gather, std::vector<Node>& readers) {
+  Node second = gather;
+  second.counts = Counts::kMemoryOnly;
+  const std::vector<Node> copies = recompute(g, {second}).copies;
+  for (Node& node : readers)
+    std::replace(node.inputs.begin(), node.inputs.end(), gather.outputs[0], copies[0].outputs[0]);
+  gather.outputs = copies[0].outputs;
+}
+
 void backward_of(GradientBuilder& g, const std::vector<Node>& nodes) {
-  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) backward_of_node(g, *node);
+  const OpId gather = require_op("all_gather");
+  for (size_t end = nodes.size(); end > 0;) {
+    size_t begin = end - 1;
+    while (begin > 0 && nodes[begin].op != gather) --begin;
+    std::vector<Node> run(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
+                          nodes.begin() + static_cast<std::ptrdiff_t>(end));
+    Node first = run.front();
+    run.erase(run.begin());
+    if (first.op == gather && first.phase == Phase::kForward) gather_again(g, first, run);
+    for (auto node = run.rbegin(); node != run.rend(); ++node) backward_of_node(g, *node);
+    backward_of_node(g, first);
+    end = begin;
+  }
 }
 
 /// The backward pass of nodes that are computed again first.
 void backward_with_second_run(GradientBuilder& g, Graph& graph, const std::vector<Node>& nodes) {
   const Recomputed run = recompute(g, nodes);
-  backward_of(g, run.copies);
+  for (auto node = run.copies.rbegin(); node != run.copies.rend(); ++node)
+    backward_of_node(g, *node);
   remove_unneeded(graph, run);
 }
 

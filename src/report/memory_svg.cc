@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "report/memory_blocks.h"
+#include "report/svg.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -22,20 +23,6 @@ constexpr size_t kColumns = 600;  // at most so many points are drawn
 constexpr std::array<std::string_view, kMemoryParts.size()> kColors = {
     "#0072b2", "#56b4e9", "#999999", "#44aa99", "#e69f00", "#009e73", "#cc79a7", "#d55e00"};
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 class Picture {
  public:
   explicit Picture(const MemoryTimeline& t) : t_(t) {
@@ -47,11 +34,6 @@ class Picture {
   }
 
   std::string draw() {
-    out_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
-        "{1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-        "<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
-        kWidth, kHeight);
     text(kLeft, 24, memory_title(t_), "font-size=\"15\" font-weight=\"bold\"");
     grid();
     areas();
@@ -59,7 +41,7 @@ class Picture {
     limit();
     peak();
     legend();
-    return out_ + "</svg>\n";
+    return svg_.done();
   }
 
  private:
@@ -72,12 +54,10 @@ class Picture {
   double y_of(double bytes) const { return kBottom - (kBottom - kTop) * bytes / top_bytes_; }
 
   void text(double x, double y, const std::string& content, const std::string& style = "") {
-    out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style,
-                        escaped(content));
+    svg_.text(x, y, content, style);
   }
   void line(double x1, double y1, double x2, double y2, const std::string& style) {
-    out_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1,
-                        y1, x2, y2, style);
+    svg_.line(x1, y1, x2, y2, style);
   }
 
   /// Lines at round numbers of bytes: 1, 2 or 5 times a power of two of a GiB would not be round,
@@ -123,7 +103,7 @@ class Picture {
         below[c] = top;
       }
       if (any)
-        out_ += fmt::format("<polygon points=\"{}{}\" fill=\"{}\"/>\n", upper, lower, kColors[p]);
+        svg_.add(fmt::format("<polygon points=\"{}{}\" fill=\"{}\"/>\n", upper, lower, kColors[p]));
     }
   }
 
@@ -156,7 +136,7 @@ class Picture {
   void peak() {
     const MemoryPoint& point = t_.points[t_.peak_point];
     const double x = x_of(t_.peak_point), y = y_of(static_cast<double>(point.parts.sum()));
-    out_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"black\"/>\n", x, y);
+    svg_.add(fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"black\"/>\n", x, y));
     const bool left = x > (kLeft + kRight) / 2;
     text(left ? x - 8 : x + 8, y - 6,
          fmt::format("peak {}: {}", format_bytes(point.parts.sum()), shorten(point.node, 34)),
@@ -177,9 +157,9 @@ class Picture {
       const int64_t bytes = point.parts.*kMemoryParts[p].bytes;
       if (bytes == 0) continue;
       y += kLine;
-      out_ +=
+      svg_.add(
           fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"11\" height=\"11\" fill=\"{}\"/>\n",
-                      kListLeft, y - 10, kColors[p]);
+                      kListLeft, y - 10, kColors[p]));
       text(kListLeft + 18, y, std::string(kMemoryParts[p].name));
       text(kWidth - 12, y, format_bytes(bytes), "text-anchor=\"end\"");
     }
@@ -198,7 +178,7 @@ class Picture {
 
   const MemoryTimeline& t_;
   double top_bytes_ = 1;
-  std::string out_;
+  SvgPicture svg_{kWidth, kHeight};
 };
 
 }  // namespace

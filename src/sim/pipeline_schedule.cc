@@ -16,14 +16,17 @@ PipelinePass pass_at(const PipelineShape& p, int64_t i, bool backward) {
 
 }  // namespace
 
-std::vector<PipelinePass> pipeline_order(const PipelineShape& p, int64_t stage) {
+/// Forward passes before the first backward pass.
+int64_t forward_ahead(const PipelineShape& p, int64_t stage) {
   const int64_t all = p.microbatches * p.chunks;
-  int64_t ahead = all;  // forward passes before the first backward pass
-  if (p.schedule != PipelineSchedule::kGPipe) {
-    ahead = p.stages - stage - 1;
-    if (p.chunks > 1) ahead = 2 * ahead + (p.chunks - 1) * p.stages;
-    ahead = std::min(ahead, all);
-  }
+  if (p.schedule == PipelineSchedule::kGPipe) return all;
+  int64_t ahead = p.stages - stage - 1;
+  if (p.chunks > 1) ahead = 2 * ahead + (p.chunks - 1) * p.stages;
+  return std::min(ahead, all);
+}
+
+std::vector<PipelinePass> pipeline_order(const PipelineShape& p, int64_t stage) {
+  const int64_t all = p.microbatches * p.chunks, ahead = forward_ahead(p, stage);
   std::vector<PipelinePass> order;
   order.reserve(static_cast<size_t>(2 * all));
   for (int64_t i = 0; i < ahead; ++i) order.push_back(pass_at(p, i, false));
@@ -34,19 +37,21 @@ std::vector<PipelinePass> pipeline_order(const PipelineShape& p, int64_t stage) 
   return order;
 }
 
-std::vector<int64_t> most_in_flight(const PipelineShape& p, int64_t stage) {
-  // The parts' activations count together: the moment at which most of all are in memory.
-  std::vector<int64_t> now(static_cast<size_t>(p.chunks), 0), most = now;
-  int64_t sum = 0, largest = 0;
-  for (const PipelinePass& pass : pipeline_order(p, stage)) {
-    const int64_t change = pass.backward ? -1 : 1;
-    now[static_cast<size_t>(pass.chunk)] += change;
-    sum += change;
-    if (sum <= largest) continue;
-    largest = sum;
-    most = now;
+std::vector<int64_t> forward_passes(const PipelineShape& p, int64_t passes) {
+  std::vector<int64_t> counts(static_cast<size_t>(p.chunks));
+  const int64_t group = p.stages * p.chunks;
+  for (int64_t c = 0; c < p.chunks; ++c) {
+    const int64_t rest = passes % group - c * p.stages;
+    counts[static_cast<size_t>(c)] =
+        p.chunks == 1 ? passes : passes / group * p.stages + std::clamp<int64_t>(rest, 0, p.stages);
   }
-  return most;
+  return counts;
+}
+
+std::vector<int64_t> most_in_flight(const PipelineShape& p, int64_t stage) {
+  // One more than before the first backward pass; from then on each forward pass follows a backward
+  // pass.
+  return forward_passes(p, std::min(forward_ahead(p, stage) + 1, p.microbatches * p.chunks));
 }
 
 }  // namespace tilecast

@@ -30,6 +30,11 @@ struct PipelinePass {
 /// number of micro-batches that the stages divide.
 std::vector<PipelinePass> pipeline_order(const PipelineShape& shape, int64_t stage);
 
+/// Forward passes of a stage before its first backward pass, but for one that stands next to it.
+int64_t forward_ahead(const PipelineShape& shape, int64_t stage);
+/// How many of the first `passes` forward passes of a stage are of each of its parts.
+std::vector<int64_t> forward_passes(const PipelineShape& shape, int64_t passes);
+
 /// The most micro-batches whose forward pass has run on a part of the stage and whose backward pass
 /// has not: their activations are in memory. Of each part of the stage.
 std::vector<int64_t> most_in_flight(const PipelineShape& shape, int64_t stage);

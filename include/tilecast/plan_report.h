@@ -1,0 +1,25 @@
+#pragma once
+
+// The output of 'tilecast plan'. Of tilecast::report.
+
+#include <string>
+
+#include "tilecast/plan.h"
+#include "tilecast/report.h"
+#include "tilecast/serving_plan.h"
+
+namespace tilecast {
+
+/// The winner, why, the next candidates, and what does not fit.
+std::string plan_table(const TrainingPlan& plan, const TableStyle& style = {});
+/// All candidates; docs/schema/plan.schema.json.
+std::string plan_json(const TrainingPlan& plan);
+std::string plan_csv(const TrainingPlan& plan);
+
+std::string plan_table(const ServingPlan& plan, const TableStyle& style = {});
+std::string plan_json(const ServingPlan& plan);
+std::string plan_csv(const ServingPlan& plan);
+/// The Pareto front: tokens/s for each GPU against tokens/s of a user, for each kind of GPU.
+std::string plan_svg(const ServingPlan& plan);
+
+}  // namespace tilecast

@@ -1,0 +1,58 @@
+#include "api/parallel_step.h"
+
+#include "base/checked.h"
+
+namespace tilecast {
+namespace {
+
+StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
+                     const PassSetup& setup, const ParallelPlan& plan,
+                     const CollectiveCosts& costs) {
+  StageLoad load;
+  const Parallel& p = setup.request.parallel;
+  int64_t weights = 0;
+  for (int64_t c = 0; c < plan.pipeline.chunks; ++c) {
+    const auto number = static_cast<size_t>(c * plan.pp + stage);
+    const ModelPart& part = *parts[number];
+    load.parts.push_back(part.load);
+    // The next part gets as much as it sends back.
+    if (number + 1 < parts.size())
+      load.parts.back().send_forward_s = parts[number + 1]->load.send_backward_s;
+    load.optimizer_s += part.optimizer_s + part.copy_out_s;
+    weights = checked_add(weights, part.weights_bytes);
+    if (part.load.buckets.empty() && part.load.units.empty()) load.reduce_rest_s += part.reduce_s;
+  }
+  const bool gathers = p.zero == Zero::kOptimizer || p.zero == Zero::kGradients;
+  if (gathers && setup.request.optimizer != Optimizer::kNone)
+    load.gather_parameters_s =
+        costs.all_gather_s(weights, setup.precision.dtype, plan.data_group());
+  return load;
+}
+
+}  // namespace
+
+TrainingStep training_step(const std::vector<const ModelPart*>& parts, const PassSetup& setup,
+                           const ParallelPlan& plan, const CollectiveCosts& costs) {
+  TrainingStep step;
+  step.pipeline = plan.pipeline;
+  step.replicas = plan.dp;
+  step.width = plan.width();
+  step.slow = plan.slow;
+  for (int64_t s = 0; s < plan.pp; ++s)
+    step.stages.push_back(stage_load(parts, s, setup, plan, costs));
+  if (plan.pp == 1) return step;
+  const Graph &first = parts.front()->pass.graph(), &last = parts.back()->pass.graph();
+  int64_t shared = 0;
+  DType dtype = DType::kFp32;
+  for (const std::string& name : shared_weights(first, last)) {
+    for (const Tensor& tensor : first.tensors) {
+      if (tensor.kind != TensorKind::kWeight || tensor.name != name) continue;
+      shared = checked_add(shared, tensor_bytes(tensor));
+      dtype = tensor.dtype;
+    }
+  }
+  step.share_embeddings_s = costs.all_reduce_s(shared, dtype, plan.first_and_last());
+  return step;
+}
+
+}  // namespace tilecast

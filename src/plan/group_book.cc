@@ -1,0 +1,85 @@
+#include "plan/group_book.h"
+
+#include "api/parallel_step.h"
+#include "api/rank_memory.h"
+#include "sim/step_bound.h"
+
+namespace tilecast {
+
+void set_candidate(Request& r, const TrainingCandidate& c) {
+  r.execution.dp = c.dp;
+  r.execution.tp = c.tp;
+  r.execution.pp = c.pp;
+  r.execution.microbatches = 1;
+  r.execution.dtype = c.dtype;
+  r.checkpointing = c.checkpointing;
+  Parallel& p = r.parallel;
+  p.cp = c.cp;
+  p.ep = c.ep;
+  p.micro_batch_size = c.micro_batch_size;
+  p.schedule = c.schedule;
+  p.layers_per_virtual_stage = c.layers_per_virtual_stage;
+  p.sequence_parallel = c.sequence_parallel;
+  p.zero = c.zero;
+}
+
+GroupBook::GroupBook(const TrainingFacts& facts, const TrainingCandidate& any)
+    : facts_(facts), request_(facts.shared), precision_(facts.precisions.at(any.dtype)) {
+  set_candidate(request_, any);
+  book_ = std::make_unique<PartBook>(PassSetup{facts_.model, facts_.device, request_, precision_},
+                                     facts_.predictor, facts_.modules);
+}
+
+void GroupBook::judge(TrainingCandidate& c) {
+  const Step step = step_of(c);
+  c.bound_s = least_step_s(step.step);
+  add_memory(c, step);
+}
+
+void GroupBook::simulate(TrainingCandidate& c) {
+  const Step step = step_of(c);
+  const StepTimes times = simulate_step(step.step, Folding::kSymmetric);
+  c.latency_s = times.seconds;
+  c.compute_s = c.exposed_communication_s = c.bubble_s = 0;
+  const auto stages = static_cast<double>(times.stages.size());
+  for (const StageTimes& stage : times.stages) {
+    c.compute_s += stage.compute_s / stages;
+    c.exposed_communication_s += stage.exposed_communication_s / stages;
+    c.bubble_s += stage.bubble_s / stages;
+  }
+}
+
+GroupBook::Step GroupBook::step_of(const TrainingCandidate& c) {
+  Step s{.request = request_, .plan = {}, .parts = {}, .step = {}};
+  set_candidate(s.request, c);
+  s.plan = plan_parallel(facts_.model, facts_.cluster, facts_.layers, s.request);
+  s.parts = book_->parts(s.plan, s.request);
+  s.step = training_step(s.parts, {facts_.model, facts_.device, s.request, precision_}, s.plan,
+                         CollectiveCosts(s.plan));
+  return s;
+}
+
+/// Of the rank that needs most: of stages with the same parts, the first has most micro-batches in
+/// flight.
+void GroupBook::add_memory(TrainingCandidate& c, const Step& s) const {
+  const PassSetup setup{facts_.model, facts_.device, s.request, precision_};
+  std::vector<const ModelPart*> before;
+  c.peak_bytes = 0;
+  for (int64_t stage = 0; stage < s.plan.pp; ++stage) {
+    std::vector<const ModelPart*> parts;
+    for (int64_t chunk = 0; chunk < s.plan.pipeline.chunks; ++chunk)
+      parts.push_back(s.parts[static_cast<size_t>(chunk * s.plan.pp + stage)]);
+    if (parts == before) continue;
+    const MemoryForecast memory = rank_memory(parts, stage, setup, s.plan);
+    before = std::move(parts);
+    if (memory.peak_bytes <= c.peak_bytes) continue;
+    c.peak_bytes = memory.peak_bytes;
+    c.margin_bytes = memory.margin_bytes;
+    c.weights_bytes = memory.weights_bytes;
+    c.gradients_bytes = memory.gradients_bytes;
+    c.optimizer_bytes = memory.optimizer_bytes;
+    c.activations_bytes = memory.activations_bytes;
+  }
+}
+
+}  // namespace tilecast

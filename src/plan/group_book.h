@@ -1,0 +1,59 @@
+#pragma once
+
+// The candidates of a group: their memory, bounds and times, from parts that they share.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/precision.h"
+#include "plan/part_book.h"
+#include "tilecast/plan.h"
+
+namespace tilecast {
+
+/// Sets the options that a candidate states.
+void set_candidate(Request& request, const TrainingCandidate& candidate);
+
+/// What is the same for all candidates.
+struct TrainingFacts {
+  const Model& model;
+  const Device& device;
+  const Predictor& predictor;
+  Request shared;
+  Cluster cluster;
+  Graph modules;
+  std::map<std::string, Precision> precisions;  ///< by dtype as asked
+  int64_t layers = 0;
+};
+
+class GroupBook {
+ public:
+  /// `any`: a candidate of the group.
+  GroupBook(const TrainingFacts& facts, const TrainingCandidate& any);
+  GroupBook(const GroupBook&) = delete;
+  GroupBook& operator=(const GroupBook&) = delete;
+
+  /// Fills in memory and bound. Throws Error if the model does not allow the degrees.
+  void judge(TrainingCandidate& candidate);
+  /// Fills in the times.
+  void simulate(TrainingCandidate& candidate);
+
+ private:
+  struct Step {
+    Request request;
+    ParallelPlan plan;
+    std::vector<const ModelPart*> parts;
+    TrainingStep step;
+  };
+  Step step_of(const TrainingCandidate& candidate);
+  void add_memory(TrainingCandidate& candidate, const Step& step) const;
+
+  const TrainingFacts& facts_;
+  Request request_;
+  const Precision& precision_;
+  std::unique_ptr<PartBook> book_;
+};
+
+}  // namespace tilecast

@@ -1,0 +1,155 @@
+#include "plan/part_book.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/checked.h"
+#include "memory/course.h"
+#include "passes/passes.h"
+#include "sim/stream.h"
+
+namespace tilecast {
+namespace {
+
+constexpr std::string_view kReceivedSegment = "received";  // passes/stage.cc, prologue
+
+void run_block(HostFedStream& stream, const Program& program, const Block& block,
+               const std::vector<KernelTime>& times) {
+  HostFedStream::Sequence body;
+  for (size_t i = block.first_launch; i < block.first_launch + block.launch_count; ++i)
+    stream.append(body, times[program.launches[i].kernel].seconds);
+  stream.run(body, block.repeat);
+}
+
+/// The weights of a graph alone, in its segments.
+Graph weights_of(const Graph& graph) {
+  Graph weights;
+  weights.name = graph.name;
+  for (const Segment& segment : graph.segments)
+    weights.segments.push_back({.name = segment.name, .repeat = segment.repeat});
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind != TensorKind::kWeight) continue;
+    Tensor copy = tensor;
+    copy.storage = static_cast<TensorId>(weights.tensors.size());
+    weights.tensors.push_back(std::move(copy));
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::vector<const ModelPart*> PartBook::parts(const ParallelPlan& plan, const Request& request) {
+  // The memory of one pass of a whole model is that of its course, with the optimizer.
+  const bool plain = plan.parts.size() == 1 && plan.pipeline.microbatches == 1 &&
+                     request.parallel.zero == Zero::kNone &&
+                     request.parallel.main_params == MainParams::kAsModel;
+  std::vector<const ModelPart*> parts;
+  parts.reserve(plan.parts.size());
+  for (const LayerRange& layers : plan.parts) parts.push_back(&part(plan, request, layers, plain));
+  return parts;
+}
+
+const ModelPart& PartBook::part(const ParallelPlan& plan, const Request& request,
+                                const LayerRange& layers, bool plain) {
+  Key key{segment_runs(modules_, layers), plan.dp, request.parallel.zero, plain};
+  if (const auto known = parts_.find(key); known != parts_.end()) return known->second;
+  const PassSetup setup{setup_.model, setup_.device, request, setup_.precision};
+  TimingSetup times = timing(request);
+  const CollectiveCosts costs(plan);
+  if (plain) {
+    times.price_collectives = [&](const Program& program, std::vector<KernelTime>& seconds) {
+      costs.price(program, seconds);
+    };
+    return parts_.emplace(std::move(key), make_part(setup, plan, layers, times, costs))
+        .first->second;
+  }
+  ModelPart part = base(plan, layers, key.runs);
+  add_optimizer_step(part, plan, setup, times);
+  add_exchanges(part, setup, plan, times, costs);
+  return parts_.emplace(std::move(key), std::move(part)).first->second;
+}
+
+/// Layers that run twice stand for all numbers above one: the graph differs in that number alone.
+const PartBook::Pattern& PartBook::pattern(const ParallelPlan& plan, const LayerRange& layers,
+                                           const Runs& runs) {
+  Runs kind = runs;
+  for (int64_t& number : kind) number = std::min<int64_t>(number, 2);
+  const auto [it, fresh] = patterns_.try_emplace(std::move(kind));
+  Pattern& pattern = it->second;
+  if (!fresh) return pattern;
+  Request request = setup_.request;
+  request.optimizer = Optimizer::kNone;
+  const PassSetup setup{setup_.model, setup_.device, request, setup_.precision};
+  try {
+    pattern.graph = part_graph(setup, plan, layers);
+  } catch (...) {
+    patterns_.erase(it);
+    throw;
+  }
+  pattern.first_segment = pattern.graph.segments.front().name == kReceivedSegment ? 1 : 0;
+  const Program program = lower(pattern.graph);
+  pattern.times.resize(program.kernels.size());
+  const TimingSetup times = timing(request);
+  predictor_.predict(program.kernels, times.device, times.conditions, pattern.times);
+  CollectiveCosts(plan).price(program, pattern.times);
+  return pattern;
+}
+
+const ModelPart& PartBook::base(const ParallelPlan& plan, const LayerRange& layers,
+                                const Runs& runs) {
+  if (const auto known = bases_.find(runs); known != bases_.end()) return known->second;
+  const Pattern& from = pattern(plan, layers, runs);
+  Graph graph = from.graph;
+  auto segment = static_cast<int32_t>(from.first_segment);
+  for (const int64_t number : runs) {
+    if (number == 0) continue;
+    graph.segments[static_cast<size_t>(segment)].repeat = number;
+    for (Segment& backward : graph.segments) {
+      if (backward.reverses == segment) backward.repeat = number;
+    }
+    ++segment;
+  }
+  const CourseOptions options{.zero_grad = setup_.request.zero_grad,
+                              .outputs_sent = !layers.has_end};
+  TimedPass pass{.work = std::make_shared<const PassWork>(std::move(graph), options),
+                 .times = from.times};
+  TILECAST_CHECK(pass.program().kernels.size() == from.times.size()) << setup_.model.name;
+  pass.timeline = run_program(pass.program(), pass.times, timing(setup_.request).host_launch_s());
+  return bases_.emplace(runs, describe_part(std::move(pass), options)).first->second;
+}
+
+/// The optimizer's step of the rank's share of the weights follows the passes on their stream.
+void PartBook::add_optimizer_step(ModelPart& part, const ParallelPlan& plan, const PassSetup& setup,
+                                  const TimingSetup& timing) const {
+  const Request& r = setup.request;
+  if (r.optimizer == Optimizer::kNone) return;
+  Graph graph = weights_of(part.pass.graph());
+  add_optimizer(
+      graph, {.optimizer = r.optimizer,
+              .impl = r.optimizer_impl,
+              .scaled_gradients = setup.precision.autocast && setup.precision.dtype == DType::kFp16,
+              .main_params = r.parallel.main_params,
+              .shards = r.parallel.zero != Zero::kNone ? plan.data_ranks() : 1});
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind == TensorKind::kOptimizer)
+      part.memory.optimizer_bytes =
+          checked_add(part.memory.optimizer_bytes,
+                      checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment)));
+  }
+  const int64_t temporaries =
+      find_peak(find_lifetimes(graph, {.zero_grad = r.zero_grad})).computed_bytes;
+  part.memory.working_bytes =
+      std::max(part.memory.working_bytes, temporaries - part.memory.saved_bytes);
+  const Program program = lower(graph);
+  std::vector<KernelTime> times(program.kernels.size());
+  timing.predictor.predict(program.kernels, timing.device, timing.conditions, times);
+  HostFedStream stream(timing.host_launch_s());
+  for (const Block& block : part.pass.program().blocks)
+    run_block(stream, part.pass.program(), block, part.pass.times);
+  const double start_s = stream.end_s();
+  for (const Block& block : program.blocks) run_block(stream, program, block, times);
+  part.optimizer_s = stream.end_s() - start_s;
+}
+
+}  // namespace tilecast

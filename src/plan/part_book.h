@@ -1,0 +1,63 @@
+#pragma once
+
+// The parts of a model on one rank, for many configurations that share the work of a layer: a
+// layer's kernels are forecast once; how often it runs, the optimizer's share and the exchanges
+// with other ranks are filled in. The parts are those of `make_part` (a test compares both).
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "api/model_part.h"
+
+namespace tilecast {
+
+class PartBook {
+ public:
+  /// `setup.request`: the options that all parts share. `modules`: of the whole model, for the
+  /// numbers of its layers. All must outlive the book.
+  PartBook(const PassSetup& setup, const Predictor& predictor, const Graph& modules)
+      : setup_(setup), predictor_(predictor), modules_(modules) {}
+
+  /// Parts of a plan, by their number in the model; they live as long as the book. The request
+  /// differs from the shared one in `dp`, `pp`, the schedule and `zero` only.
+  std::vector<const ModelPart*> parts(const ParallelPlan& plan, const Request& request);
+
+ private:
+  using Runs = std::vector<int64_t>;
+  /// Of layers that run once or more than once, without exchanges and optimizer.
+  struct Pattern {
+    Graph graph;
+    std::vector<KernelTime> times;
+    size_t first_segment = 0;  ///< of the graph: the first that the model has too
+  };
+  struct Key {
+    Runs runs;
+    int64_t dp = 1;
+    Zero zero = Zero::kNone;
+    bool plain = false;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  const ModelPart& part(const ParallelPlan& plan, const Request& request, const LayerRange& layers,
+                        bool plain);
+  const Pattern& pattern(const ParallelPlan& plan, const LayerRange& layers, const Runs& runs);
+  const ModelPart& base(const ParallelPlan& plan, const LayerRange& layers, const Runs& runs);
+  void add_optimizer_step(ModelPart& part, const ParallelPlan& plan, const PassSetup& setup,
+                          const TimingSetup& timing) const;
+  TimingSetup timing(const Request& request) const {
+    return {.execution = request.execution,
+            .predictor = predictor_,
+            .device = setup_.device,
+            .conditions = {.software = *request.execution.software}};
+  }
+
+  PassSetup setup_;
+  const Predictor& predictor_;
+  const Graph& modules_;
+  std::map<Runs, Pattern> patterns_;
+  std::map<Runs, ModelPart> bases_;
+  std::map<Key, ModelPart> parts_;
+};
+
+}  // namespace tilecast

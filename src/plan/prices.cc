@@ -1,0 +1,118 @@
+// Prices of GPUs: one number, a list, or a file.
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "devices/registry.h"
+#include "tilecast/plan.h"
+
+namespace tilecast {
+namespace {
+
+std::optional<double> number_of(const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc() || stop != end || !std::isfinite(value) || value < 0) return std::nullopt;
+  return value;
+}
+
+struct Entry {
+  std::string gpu, where;
+  double price = 0;
+};
+
+std::vector<Entry> entries_of_list(const std::string& text) {
+  std::vector<Entry> entries;
+  for (const std::string& part : split(text, ',')) {
+    const size_t equals = part.find('=');
+    const auto price =
+        equals == std::string::npos ? std::nullopt : number_of(part.substr(equals + 1));
+    if (!price)
+      throw OptionError(
+          fmt::format("`price-per-gpu-hour`: expected a number, GPU=NUMBER,... or a "
+                      "file, found '{}'",
+                      shown_name(part)));
+    entries.push_back({part.substr(0, equals), "`price-per-gpu-hour`", *price});
+  }
+  return entries;
+}
+
+std::vector<Entry> entries_of_json(const std::string& content, const std::string& where) {
+  const Json json = parse_json(content, where);
+  const JsonObject object(json, where);
+  std::vector<Entry> entries;
+  for (const auto& [gpu, price] : json.items()) {
+    const double value = object.number(gpu);
+    if (value < 0) object.fail(gpu, "expected a price of 0 or more");
+    entries.push_back({gpu, where, value});
+  }
+  return entries;
+}
+
+std::vector<Entry> entries_of_csv(const std::string& content, const std::string& where) {
+  const CsvTable table = parse_csv(content, where);
+  const size_t gpu = table.require_column("gpu"),
+               price = table.require_column("price_per_gpu_hour");
+  std::vector<Entry> entries;
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    const double value = table.number(row, price);
+    if (value < 0)
+      throw Error(ErrorKind::kInput, fmt::format("{}: expected a price of 0 or more, found {}",
+                                                 table.place(row), value));
+    entries.push_back({table.rows[row][gpu], table.place(row), value});
+  }
+  return entries;
+}
+
+std::vector<Entry> read_entries(const std::string& text) {
+  if (text.find('=') != std::string::npos) return entries_of_list(text);
+  const bool json = text.ends_with(".json"), csv = text.ends_with(".csv");
+  if (!json && !csv)
+    throw OptionError(
+        fmt::format("`price-per-gpu-hour`: expected a number of 0 or more, "
+                    "GPU=NUMBER,... or a file (.json, .csv), found '{}'",
+                    shown_name(text)));
+  const std::string content = read_file(text), where = printable(text);
+  return json ? entries_of_json(content, where) : entries_of_csv(content, where);
+}
+
+}  // namespace
+
+std::vector<double> gpu_prices(const std::string& text, const std::vector<GpuRef>& gpus) {
+  if (const auto one = number_of(text)) return std::vector<double>(gpus.size(), *one);
+  const std::vector<Entry> entries = read_entries(text);
+  std::vector<std::optional<double>> found(gpus.size());
+  std::string names;
+  for (const Entry& entry : entries) {
+    std::string id;
+    try {
+      id = find_device(entry.gpu).id;
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("{}: {}", entry.where, error.what()));
+    }
+    names += (names.empty() ? "" : ", ") + id;
+    for (size_t i = 0; i < gpus.size(); ++i) {
+      if (gpus[i].id() == id) found[i] = entry.price;
+    }
+  }
+  std::vector<double> prices;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    if (!found[i])
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: no price of {}; add it, or give one number for all (prices "
+                              "are there of: {})",
+                              entries.empty() ? printable(text) : "`price-per-gpu-hour`",
+                              gpus[i].id(), names.empty() ? "none" : names));
+    prices.push_back(*found[i]);
+  }
+  return prices;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,340 @@
+// The search for the best way to serve a model. The simulation of a server takes milliseconds, so
+// every layout is simulated, with rising load until a limit is missed.
+
+#include "tilecast/serving_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "api/internal.h"
+#include "devices/cluster.h"
+#include "ops/op_def.h"
+#include "request/access.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+std::vector<int64_t> divisors(int64_t number, int64_t most) {
+  std::vector<int64_t> all;
+  for (int64_t i = 1; i <= std::min(number, most); ++i) {
+    if (number % i == 0) all.push_back(i);
+  }
+  return all;
+}
+
+template <typename T>
+std::vector<T> given_or(const std::vector<T>& given, std::vector<T> all) {
+  return given.empty() ? std::move(all) : given;
+}
+
+/// Tokens/s that a server writes and the times of its requests: in the steady state, if there is
+/// one.
+const ServedPart& steady_part(const LlmForecast::Serving& serving) {
+  return serving.steady ? *serving.steady : serving.all;
+}
+
+double value_of(const Distribution& d, Percentile percentile) {
+  return percentile == Percentile::kMean     ? d.mean.seconds
+         : percentile == Percentile::kMedian ? d.median.seconds
+                                             : d.p99.seconds;
+}
+
+void set_candidate(Request& r, const ServingCandidate& c) {
+  r.execution.tp = c.tp;
+  r.execution.pp = c.pp;
+  r.execution.dp = c.dp;
+  r.parallel.ep = c.ep;
+  r.execution.dtype = c.dtype;
+  r.execution.kv_dtype = c.kv_dtype;
+  r.load.concurrency = c.concurrency;
+}
+
+class ServingSearch {
+ public:
+  ServingSearch(const Forecaster& forecaster, const ModelRef& model, const ServingQuery& query,
+                ServingPlan& plan)
+      : forecaster_(forecaster), model_(model), query_(query), plan_(plan) {}
+
+  void run() {
+    for (size_t h = 0; h < query_.hardware.size(); ++h) add_layouts(h);
+    if (plan_.candidates.empty()) refuse_empty();
+    sort();
+    find_front();
+    find_alternatives();
+  }
+
+ private:
+  [[noreturn]] void refuse_empty() const {
+    std::string why;
+    for (const auto& [reason, count] : plan_.impossible) why += "; " + reason;
+    throw Error(ErrorKind::kInput,
+                fmt::format("no layout of {} GPUs is possible{}", plan_.gpus, why.substr(0, 400)));
+  }
+
+  int64_t expert_count() const {
+    const Model& model = model_.content->model;
+    const Graph modules = model.build({.batch = 1, .seq = 16, .dtype = DType::kFp32});
+    const OpId experts = require_op("experts");
+    int64_t most = 0;
+    for (const Node& node : modules.nodes) {
+      if (node.op == experts) most = std::max(most, modules.tensor(node.inputs[1]).shape[0]);
+    }
+    return most;
+  }
+
+  void add_layouts(size_t h) {
+    const ServingHardware& hardware = query_.hardware[h];
+    const Device& device = hardware.gpu.content->device;
+    const int64_t node =
+        (hardware.cluster.empty() ? node_of(device) : find_cluster(hardware.cluster)).gpus_per_node;
+    const bool experts = expert_count() > 0;
+    const int64_t layers = model_.content->model.decoder->layers;
+    const ServingSpace& s = query_.space;
+    for (const int64_t tp : given_or(s.tp, divisors(plan_.gpus, node))) {
+      // Stages and data-parallel attention serve models that one node cannot hold, or that have
+      // experts to share.
+      for (const int64_t pp :
+           given_or(s.pp, divisors(plan_.gpus / std::min(tp, plan_.gpus),
+                                   std::clamp<int64_t>(plan_.gpus / node, 1, layers)))) {
+        const int64_t rest = std::max<int64_t>(1, plan_.gpus / (tp * pp));
+        for (const int64_t dp : given_or(s.dp, divisors(rest, experts ? rest : 1))) {
+          std::vector<int64_t> shared = {1};
+          if (experts && tp * dp > 1) shared.push_back(tp * dp);
+          for (const int64_t ep : given_or(s.ep, shared))
+            add_precisions({.hardware = h, .tp = tp, .pp = pp, .dp = dp, .ep = ep});
+        }
+      }
+    }
+  }
+
+  void add_precisions(ServingCandidate c) {
+    c.replicas = plan_.gpus / (c.tp * c.pp * c.dp);
+    if (c.replicas == 0) {
+      plan_.impossible[fmt::format("`tp` {} × `pp` {} × `dp` {} are more than {} GPUs", c.tp, c.pp,
+                                   c.dp, plan_.gpus)] += 1;
+      return;
+    }
+    for (const std::string& dtype : given_or(query_.space.dtypes, dtypes_of(c.hardware))) {
+      for (const std::string& kv : given_or(query_.space.kv_dtypes, {std::string()})) {
+        c.dtype = dtype;
+        c.kv_dtype = kv;
+        add_loads(c);
+      }
+    }
+  }
+
+  /// 16 bits, and fp8 where the GPU multiplies it; "": the checkpoint's own, if it is quantized.
+  std::vector<std::string> dtypes_of(size_t h) const {
+    const Device& device = query_.hardware[h].gpu.content->device;
+    const bool stored = !model_.content->model.checkpoint.quantization.empty();
+    if (stored) return {""};
+    std::vector<std::string> dtypes = {device.matmul_peak(DType::kBf16) > 0 ? "bf16" : "fp16"};
+    if (device.matmul_peak(DType::kFp8) > 0) dtypes.push_back("fp8");
+    return dtypes;
+  }
+
+  /// With more clients: while the limits are met and the cache has room.
+  void add_loads(ServingCandidate c) {
+    constexpr int64_t kMostClients = 1024;
+    std::vector<int64_t> loads = query_.space.concurrency;
+    if (loads.empty()) {
+      for (int64_t n = 1; n <= kMostClients; n *= 2) loads.push_back(n);
+    }
+    std::sort(loads.begin(), loads.end());
+    int64_t last = 0, missed = 0;  // the most clients that meet the limits, the fewest that do not
+    bool over = false;
+    double best = 0;
+    for (const int64_t clients : loads) {
+      c.concurrency = clients;
+      c.simulated = false;
+      if (over) {
+        plan_.candidates.push_back(c);
+        continue;
+      }
+      if (!simulate(c)) return;
+      plan_.candidates.push_back(c);
+      if (!c.fits) return;
+      // A step with more sequences takes longer, so more load misses the limit too. Without
+      // limits, the end is where more clients write less than 1 % more.
+      over = c.excess > 1 || c.gpu_tokens_per_s < 1.01 * best;
+      (c.excess > 1 ? missed : last) = clients;
+      best = std::max(best, c.gpu_tokens_per_s);
+    }
+    if (query_.space.concurrency.empty() && last > 0 && missed > 0) refine(c, last, missed);
+  }
+
+  /// The most clients that meet the limits, to a tenth.
+  void refine(ServingCandidate c, int64_t meets, int64_t misses) {
+    while (misses - meets > std::max<int64_t>(1, meets / 10)) {
+      c.concurrency = meets + (misses - meets) / 2;
+      if (!simulate(c)) return;
+      plan_.candidates.push_back(c);
+      (c.excess > 1 ? misses : meets) = c.concurrency;
+    }
+  }
+
+  /// False: the layout is impossible.
+  bool simulate(ServingCandidate& c) {
+    try {
+      const LlmForecast f =
+          forecast_llm(forecaster_, model_, query_.hardware[c.hardware].gpu, request_of(plan_, c));
+      c.fits = f.fits;
+      c.peak_bytes = f.peak_bytes;
+      // A server that fits takes all that it may use.
+      c.margin_bytes = f.fits ? std::max<int64_t>(0, f.device_bytes - f.peak_bytes)
+                              : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
+      if (!c.fits) return true;
+      c.simulated = true;
+      fill(c, steady_part(*f.serving));
+      return true;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kInternal) throw;
+      plan_.impossible[error.what()] += 1;
+      return false;
+    }
+  }
+
+  void fill(ServingCandidate& c, const ServedPart& part) const {
+    c.ttft_s = value_of(part.ttft, query_.percentile);
+    c.tpot_s = value_of(part.tpot, query_.percentile);
+    c.mean_ttft_s = part.ttft.mean.seconds;
+    c.mean_tpot_s = part.tpot.mean.seconds;
+    const auto replicas = static_cast<double>(c.replicas);
+    c.tokens_per_s = part.output_tokens_per_s * replicas;
+    c.requests_per_s = part.requests_per_s * replicas;
+    c.user_tokens_per_s = c.mean_tpot_s > 0 ? 1 / c.mean_tpot_s : 0;
+    c.gpu_tokens_per_s = c.tokens_per_s / static_cast<double>(plan_.gpus);
+    c.excess = std::max(plan_.ttft_s ? c.ttft_s / *plan_.ttft_s : 0,
+                        plan_.tpot_s ? c.tpot_s / *plan_.tpot_s : 0);
+    c.meets = c.excess <= 1;
+  }
+
+  double worth(const ServingCandidate& c) const {
+    return plan_.prices.empty() || plan_.prices[c.hardware] == 0
+               ? c.gpu_tokens_per_s
+               : c.gpu_tokens_per_s / plan_.prices[c.hardware];
+  }
+
+  void sort() {
+    const auto group = [](const ServingCandidate& c) {
+      return c.meets ? 0 : c.simulated ? 1 : c.fits ? 2 : 3;
+    };
+    std::stable_sort(plan_.candidates.begin(), plan_.candidates.end(),
+                     [&](const ServingCandidate& a, const ServingCandidate& b) {
+                       if (group(a) != group(b)) return group(a) < group(b);
+                       if (group(a) == 0) return worth(a) > worth(b);
+                       if (group(a) == 1) return a.excess < b.excess;
+                       return group(a) == 3 && a.margin_bytes > b.margin_bytes;
+                     });
+    const auto count = [&](auto wanted) {
+      return static_cast<size_t>(
+          std::count_if(plan_.candidates.begin(), plan_.candidates.end(), wanted));
+    };
+    plan_.meeting = count([](const ServingCandidate& c) { return c.meets; });
+    plan_.simulated = count([](const ServingCandidate& c) { return c.simulated; });
+    plan_.fitting = count([](const ServingCandidate& c) { return c.fits; });
+  }
+
+  /// From the fastest for a user downwards, those that write more for each GPU than all before.
+  void find_front() {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < plan_.candidates.size(); ++i) {
+      if (plan_.candidates[i].simulated) order.push_back(i);
+    }
+    const auto& all = plan_.candidates;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::pair(all[a].user_tokens_per_s, all[a].gpu_tokens_per_s) >
+             std::pair(all[b].user_tokens_per_s, all[b].gpu_tokens_per_s);
+    });
+    double most = 0;
+    for (const size_t i : order) {
+      if (all[i].gpu_tokens_per_s <= most) continue;
+      most = all[i].gpu_tokens_per_s;
+      plan_.front.push_back(i);
+    }
+    std::reverse(plan_.front.begin(), plan_.front.end());
+  }
+
+  /// The candidates are sorted, so the first with another value is the best.
+  void find_alternatives() {
+    struct Shown {
+      const char* name;
+      std::string (*value)(const ServingPlan& plan, const ServingCandidate& c);
+    };
+    constexpr Shown kShown[] = {
+        {"gpu",
+         [](const ServingPlan& p, const ServingCandidate& c) { return p.gpu_ids[c.hardware]; }},
+        {"tp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.tp); }},
+        {"pp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.pp); }},
+        {"dp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.dp); }},
+        {"ep", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.ep); }},
+        {"dtype", [](const ServingPlan&, const ServingCandidate& c) { return c.dtype; }},
+        {"kv-dtype", [](const ServingPlan&, const ServingCandidate& c) { return c.kv_dtype; }}};
+    const std::vector<ServingCandidate>& all = plan_.candidates;
+    for (const Shown& option : kShown) {
+      std::map<std::string, bool> known = {{option.value(plan_, all.front()), true}};
+      for (size_t i = 1; i < all.size(); ++i) {
+        const std::string value = option.value(plan_, all[i]);
+        if (all[i].fits && !all[i].simulated) continue;
+        if (known.emplace(value, true).second)
+          plan_.alternatives.push_back({option.name, value, i});
+      }
+    }
+  }
+
+  const Forecaster& forecaster_;
+  const ModelRef& model_;
+  const ServingQuery& query_;
+  ServingPlan& plan_;
+};
+
+}  // namespace
+
+ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
+                         const ServingQuery& query) {
+  const Model& m = model.content->model;
+  if (!m.decoder)
+    throw Error(ErrorKind::kUnsupported,
+                m.name + ": the model does not generate text; omit `prompt` to plan its training");
+  ServingPlan plan{.model = m.name,
+                   .prompt = query.request.prompt,
+                   .output = query.request.output,
+                   .ttft_s = query.ttft_s,
+                   .tpot_s = query.tpot_s,
+                   .percentile = query.percentile,
+                   .used = query.request};
+  for (const ServingHardware& hardware : query.hardware) {
+    const Device& device = hardware.gpu.content->device;
+    plan.gpu_ids.push_back(device.id);
+    plan.gpu_names.push_back(device.name);
+    plan.device_bytes.push_back(device.memory_bytes);
+    plan.clusters.push_back(hardware.cluster);
+    if (query.has_prices) plan.prices.push_back(hardware.price_per_gpu_hour);
+  }
+  const ServingHardware& first = query.hardware.front();
+  plan.gpus = query.gpus > 0
+                  ? query.gpus
+                  : query.nodes * (first.cluster.empty() ? node_of(first.gpu.content->device)
+                                                         : find_cluster(first.cluster))
+                                      .gpus_per_node;
+  ServingSearch(forecaster, model, query, plan).run();
+  if (plan.fitting == 0 || plan.simulated == 0) return plan;
+  const ServingCandidate& winner = plan.candidates.front();
+  const LlmForecast f = forecast_llm(forecaster, model, query.hardware[winner.hardware].gpu,
+                                     request_of(plan, winner));
+  plan.software = f.software;
+  plan.warnings = f.warnings;
+  return plan;
+}
+
+Request request_of(const ServingPlan& plan, const ServingCandidate& candidate) {
+  Request request = plan.used;
+  set_candidate(request, candidate);
+  return request;
+}
+
+}  // namespace tilecast

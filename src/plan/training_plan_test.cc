@@ -1,0 +1,141 @@
+// The search against forecasts of single configurations.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tilecast/error.h"
+#include "tilecast/plan.h"
+
+namespace tilecast {
+namespace {
+
+const Forecaster& forecaster() {
+  static const Forecaster instance;
+  return instance;
+}
+
+constexpr const char* kGpt = R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
+    "n_embd": 512, "n_head": 8, "n_layer": 6, "n_positions": 1024, "vocab_size": 50304})";
+/// A dense layer before layers with experts: two kinds of layers.
+constexpr const char* kExperts = R"({"model_type": "deepseek_v2",
+    "architectures": ["DeepseekV2ForCausalLM"], "hidden_size": 512, "num_hidden_layers": 5,
+    "num_attention_heads": 8, "num_key_value_heads": 8, "intermediate_size": 1408,
+    "moe_intermediate_size": 256, "n_routed_experts": 8, "n_shared_experts": 1,
+    "num_experts_per_tok": 2, "first_k_dense_replace": 1, "kv_lora_rank": 128,
+    "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 64, "q_lora_rank": null,
+    "vocab_size": 32000, "max_position_embeddings": 2048, "hidden_act": "silu",
+    "rms_norm_eps": 1e-6, "tie_word_embeddings": false})";
+
+TrainingQuery query_of(int64_t seq) {
+  TrainingQuery query;
+  Request& r = query.request;
+  r.mode = Mode::kTraining;
+  r.batch = 16;
+  r.seq = seq;
+  r.optimizer = Optimizer::kAdamW;
+  r.optimizer_impl = OptimizerImpl::kFused;
+  r.loss = Loss::kFull;
+  r.execution.fusion = Fusion::kPointwise;
+  r.parallel.main_params = MainParams::kFp32;
+  r.parallel.cluster = "a100-sxm-4";
+  query.top = 5;
+  return query;
+}
+
+TrainingPlan plan_of(const std::string& config, const TrainingQuery& query) {
+  return plan_training(forecaster(), model_from_text(config, "config.json"),
+                       load_cluster_gpu_ref(query.request.parallel.cluster), query);
+}
+
+/// Every `step`-th of all candidates, as `forecast` has it.
+void expect_forecasts(const std::string& config, const TrainingPlan& plan, size_t step) {
+  const ModelRef model = model_from_text(config, "config.json");
+  const GpuRef gpu = load_gpu_ref(plan.gpu);
+  for (size_t i = 0; i < plan.candidates.size(); i += step) {
+    const TrainingCandidate& c = plan.candidates[i];
+    const Request request = request_of(plan, c);
+    const Forecast f = forecaster().forecast(model, gpu, request);
+    const std::string where = "candidate " + std::to_string(i);
+    EXPECT_EQ(c.peak_bytes, f.memory.peak_bytes) << where;
+    EXPECT_EQ(c.fits(), f.memory.fits) << where;
+    EXPECT_LE(c.bound_s, f.latency_s * (1 + 1e-9)) << where;
+    if (!c.latency_s) continue;
+    EXPECT_NEAR(*c.latency_s, f.latency_s, 1e-9 * f.latency_s) << where;
+  }
+}
+
+TEST(TrainingPlan, CandidatesAreThoseOfForecasts) {
+  for (const auto& [config, seq] : {std::pair{kGpt, 1024}, std::pair{kExperts, 2048}}) {
+    TrainingQuery query = query_of(seq);
+    query.pruning = Pruning::kOff;
+    const TrainingPlan plan = plan_of(config, query);
+    EXPECT_EQ(plan.fitting, plan.simulated);
+    EXPECT_GT(plan.candidates.size(), 200u);
+    expect_forecasts(config, plan, plan.candidates.size() / 60);
+  }
+}
+
+TEST(TrainingPlan, MemoryOfStatesInTheModelsDtypeIsThatOfForecasts) {
+  TrainingQuery query = query_of(1024);
+  query.request.parallel.main_params = MainParams::kAsModel;
+  query.request.optimizer_impl = OptimizerImpl::kForeach;
+  query.space.tp = {1, 2};
+  const TrainingPlan plan = plan_of(kGpt, query);
+  expect_forecasts(kGpt, plan, plan.candidates.size() / 40);
+}
+
+TEST(TrainingPlan, PruningLosesNone) {
+  for (const char* cluster : {"a100-sxm-4", "dgx-a100"}) {
+    for (const auto& [config, seq] : {std::pair{kGpt, 1024}, std::pair{kExperts, 2048}}) {
+      TrainingQuery query = query_of(seq);
+      query.request.parallel.cluster = cluster;
+      query.space.dtypes = {"bf16"};
+      query.space.micro_batch_sizes = {1, 4};
+      const TrainingPlan pruned = plan_of(config, query);
+      query.pruning = Pruning::kOff;
+      const TrainingPlan all = plan_of(config, query);
+      EXPECT_LT(pruned.simulated, all.simulated / 2);
+      ASSERT_EQ(pruned.ranked, all.ranked);
+      for (size_t i = 0; i < all.ranked; ++i)
+        EXPECT_EQ(*pruned.candidates[i].latency_s, *all.candidates[i].latency_s) << i;
+      for (size_t i = 0; i < all.fitting; ++i)
+        EXPECT_LE(all.candidates[i].bound_s, *all.candidates[i].latency_s * (1 + 1e-9));
+      // The best of the candidates that have another value of an option, too.
+      ASSERT_EQ(pruned.alternatives.size(), all.alternatives.size());
+      for (size_t i = 0; i < all.alternatives.size(); ++i)
+        EXPECT_EQ(pruned.candidates[pruned.alternatives[i].candidate].latency_s,
+                  all.candidates[all.alternatives[i].candidate].latency_s);
+    }
+  }
+}
+
+TEST(TrainingPlan, LeastMemoryIsFirstIfAskedFor) {
+  TrainingQuery query = query_of(1024);
+  query.objective = PlanObjective::kMemory;
+  const TrainingPlan plan = plan_of(kGpt, query);
+  for (size_t i = 1; i < plan.fitting; ++i)
+    EXPECT_LE(plan.candidates[i - 1].peak_bytes, plan.candidates[i].peak_bytes);
+}
+
+TEST(TrainingPlan, WhatDoesNotFitSaysByHowMuch) {
+  TrainingQuery query = query_of(1024);
+  query.request.batch = 1024;
+  query.space = {.tp = {1}, .pp = {1}, .micro_batch_sizes = {1, 256}};
+  const TrainingPlan plan = plan_of(kGpt, query);
+  ASSERT_LT(plan.fitting, plan.candidates.size());
+  for (size_t i = 0; i < plan.candidates.size(); ++i) {
+    const TrainingCandidate& c = plan.candidates[i];
+    EXPECT_EQ(c.fits(), i < plan.fitting);
+    EXPECT_EQ(c.margin_bytes, plan.device_bytes - c.peak_bytes);
+  }
+}
+
+TEST(TrainingPlan, ASpaceWithoutConfigurationsIsRefused) {
+  TrainingQuery query = query_of(1024);
+  query.space.tp = {3};
+  EXPECT_THROW(plan_of(kGpt, query), Error);
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,256 @@
+// The output of 'tilecast plan' for serving.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/plan_text.h"
+#include "report/text_table.h"
+#include "request/access.h"
+#include "tilecast/plan_report.h"
+
+namespace tilecast {
+namespace {
+
+using Candidate = ServingCandidate;
+
+std::string wrapped(const std::string& text, const TableStyle& style) {
+  std::string out;
+  for (const std::string& line : wrap_text(text, static_cast<size_t>(style.width)))
+    out += line + "\n";
+  return out;
+}
+
+std::string dtype_text(const Candidate& c) {
+  const std::string dtype = c.dtype.empty() ? "stored" : c.dtype;
+  return c.kv_dtype.empty() ? dtype : dtype + ", cache " + c.kv_dtype;
+}
+
+/// A GPU's id without its vendor: "h100-sxm5-80gb".
+std::string short_gpu(const ServingPlan& plan, const Candidate& c) {
+  const std::string& id = plan.gpu_ids[c.hardware];
+  const size_t dash = id.find('-');
+  return dash == std::string::npos ? id : id.substr(dash + 1);
+}
+
+std::string per_s(double value) { return fmt::format("{:.4g}", value); }
+
+/// "TTFT p99 1.20 s of 1.00 s"
+std::string missed_text(const ServingPlan& plan, const Candidate& c) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, double seconds, const std::optional<double>& limit) {
+    if (limit && seconds > *limit)
+      parts.push_back(fmt::format("{} {} instead of {}", name, format_seconds(seconds),
+                                  format_seconds(*limit)));
+  };
+  add("TTFT", c.ttft_s, plan.ttft_s);
+  add("TPOT", c.tpot_s, plan.tpot_s);
+  return join(parts, ", ");
+}
+
+std::string limits_text(const ServingPlan& plan) {
+  std::string text;
+  if (plan.ttft_s) text += fmt::format("TTFT {}", format_seconds(*plan.ttft_s));
+  if (plan.tpot_s)
+    text += fmt::format("{}TPOT {}", text.empty() ? "" : ", ", format_seconds(*plan.tpot_s));
+  if (text.empty()) return "no limits";
+  return fmt::format("limits: {} ({} of the steady state)", text, choice_name(plan.percentile));
+}
+
+/// A table of candidates; columns in which all are alike are left out.
+std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>& rows,
+                             const TableStyle& style, bool numbered) {
+  struct Column {
+    const char* name;
+    bool always;
+    std::function<std::string(const Candidate&)> text;
+  };
+  const auto number = [](int64_t value) { return format_integer(value); };
+  const std::vector<Column> columns = {
+      {"GPU", false, [&](const Candidate& c) { return short_gpu(plan, c); }},
+      {"tp", true, [&](const Candidate& c) { return number(c.tp); }},
+      {"pp", false, [&](const Candidate& c) { return number(c.pp); }},
+      {"dp", false, [&](const Candidate& c) { return number(c.dp); }},
+      {"ep", false, [&](const Candidate& c) { return number(c.ep); }},
+      {"replicas", true, [&](const Candidate& c) { return number(c.replicas); }},
+      {"dtype", false, [&](const Candidate& c) { return dtype_text(c); }},
+      {"clients", true, [&](const Candidate& c) { return number(c.concurrency); }},
+      {"TTFT", true, [&](const Candidate& c) { return format_seconds(c.ttft_s); }},
+      {"TPOT", true, [&](const Candidate& c) { return format_seconds(c.tpot_s); }},
+      {"user/s", true, [&](const Candidate& c) { return per_s(c.user_tokens_per_s); }},
+      {"GPU/s", true, [&](const Candidate& c) { return per_s(c.gpu_tokens_per_s); }},
+  };
+  TextTable table;
+  table.rows.resize(rows.size());
+  if (numbered) {
+    table.header = {""};
+    table.right = {true};
+    for (size_t i = 0; i < rows.size(); ++i) table.rows[i] = {std::to_string(i + 1)};
+  }
+  const auto add = [&](const Column& column) {
+    table.header.push_back(column.name);
+    const std::string name = column.name;
+    table.right.push_back(name != "GPU" && name != "dtype");
+    for (size_t i = 0; i < rows.size(); ++i)
+      table.rows[i].push_back(column.text(plan.candidates[rows[i]]));
+  };
+  for (const Column& column : columns) {
+    const bool alike = std::all_of(rows.begin(), rows.end(), [&](size_t i) {
+      return column.text(plan.candidates[i]) == column.text(plan.candidates[rows.front()]);
+    });
+    if (column.always || !alike) add(column);
+  }
+  if (!plan.prices.empty())
+    add({"$/M tok", true, [&](const Candidate& c) {
+           return fmt::format("{:.3g}", plan.cost_of_million_tokens(c));
+         }});
+  return format_text_table(table, style, 2);
+}
+
+void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& style) {
+  const Candidate& c = plan.candidates.front();
+  Lines lines;
+  lines.add(
+      "layout",
+      fmt::format("{} × {} GPU{}", c.replicas, c.tp * c.pp * c.dp,
+                  c.tp * c.pp * c.dp == 1 ? "" : "s"),
+      fmt::format(
+          "of {}, {} clients on each replica{}", plan.gpu_names[c.hardware],
+          format_integer(c.concurrency),
+          c.gpus() < plan.gpus ? fmt::format("; {} GPUs are idle", plan.gpus - c.gpus()) : ""));
+  lines.add("tokens/s", format_integer(std::llround(c.tokens_per_s)),
+            fmt::format("written; {} for each GPU", per_s(c.gpu_tokens_per_s)));
+  lines.add("  of a user", per_s(c.user_tokens_per_s), "1 / mean TPOT");
+  lines.add("requests/s", per_s(c.requests_per_s), "");
+  const std::string which = choice_name(plan.percentile);
+  const auto limit = [](const std::optional<double>& seconds) {
+    return seconds ? "; limit " + format_seconds(*seconds) : std::string();
+  };
+  lines.add("TTFT", format_seconds(c.ttft_s), which + limit(plan.ttft_s));
+  lines.add("TPOT", format_seconds(c.tpot_s), which + limit(plan.tpot_s));
+  lines.add(
+      "memory", format_bytes(c.peak_bytes),
+      fmt::format("of {} with the cache's share", format_bytes(plan.device_bytes[c.hardware])));
+  if (!plan.prices.empty())
+    lines.add("cost", fmt::format("${:.3g}", plan.cost_of_million_tokens(c)),
+              "for a million written tokens");
+  out += lines.text(style);
+}
+
+void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& style) {
+  TextTable table;
+  table.header = {"instead", "", "GPU tok/s", "", "with"};
+  table.right = {false, false, true, false, false};
+  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWrap, Fit::kWrap};
+  table.min_widths = {0, 0, 0, 14, 14};
+  const Candidate& best = plan.candidates.front();
+  std::string before;
+  for (const ServingPlan::Alternative& a : plan.alternatives) {
+    const Candidate& c = plan.candidates[a.candidate];
+    std::string change, why, with;
+    if (!c.fits) {
+      change = "does not fit";
+      why = format_bytes(-c.margin_bytes) + " too much";
+    } else {
+      change = fmt::format("{:+.1f} %", 100 * (c.gpu_tokens_per_s / best.gpu_tokens_per_s - 1));
+      why = c.meets ? fmt::format("TTFT {}, TPOT {}", format_seconds(c.ttft_s),
+                                  format_seconds(c.tpot_s))
+                    : missed_text(plan, c);
+    }
+    const auto add = [&](const char* name, const std::string& own, const std::string& other) {
+      if (own != other && a.option != name)
+        with += fmt::format("{}{} {}", with.empty() ? "" : ", ", name, other);
+    };
+    add("gpu", short_gpu(plan, best), short_gpu(plan, c));
+    add("tp", std::to_string(best.tp), std::to_string(c.tp));
+    add("pp", std::to_string(best.pp), std::to_string(c.pp));
+    add("dp", std::to_string(best.dp), std::to_string(c.dp));
+    add("ep", std::to_string(best.ep), std::to_string(c.ep));
+    add("dtype", best.dtype, c.dtype);
+    add("clients", std::to_string(best.concurrency), std::to_string(c.concurrency));
+    table.rows.push_back({a.option == before ? "" : a.option,
+                          a.option == "gpu" ? short_gpu(plan, c)
+                          : a.value.empty() ? "stored"
+                                            : a.value,
+                          change, why, with});
+    before = a.option;
+  }
+  if (table.rows.empty()) return;
+  out += "\n" + title_lines("Why: the best candidates with another value of one option", style) +
+         "\n" + format_text_table(table, style, 2);
+}
+
+void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& style) {
+  const size_t missed = plan.candidates.size() - plan.fitting;
+  if (missed == 0) return;
+  TextTable table;
+  table.header = {"GPU", "tp", "pp", "dp", "ep", "dtype", "memory", "too much"};
+  table.right = {false, true, true, true, true, false, true, true};
+  constexpr size_t kShown = 3;
+  for (size_t i = plan.fitting; i < plan.fitting + std::min(kShown, missed); ++i) {
+    const Candidate& c = plan.candidates[i];
+    table.rows.push_back({short_gpu(plan, c), std::to_string(c.tp), std::to_string(c.pp),
+                          std::to_string(c.dp), std::to_string(c.ep), dtype_text(c),
+                          format_bytes(c.peak_bytes), format_bytes(-c.margin_bytes)});
+  }
+  out += "\n" +
+         title_lines(missed == 1 ? "One layout does not fit:"
+                                 : fmt::format("{} layouts do not fit; the nearest:", missed),
+                     style) +
+         "\n" + format_text_table(table, style, 2);
+}
+
+}  // namespace
+
+std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
+  std::string out =
+      title_lines(fmt::format("{}: serving on {} GPUs, prompt {}, output {}; {}", plan.model,
+                              format_integer(plan.gpus), format_integer(plan.prompt),
+                              format_integer(plan.output), limits_text(plan)),
+                  style);
+  const auto count = [](size_t value) { return format_integer(static_cast<int64_t>(value)); };
+  out += wrapped(
+      fmt::format("{} candidates: {} meet the limits, {} miss them, {} have more load "
+                  "than one that misses them, {} do not fit.",
+                  count(plan.candidates.size()), count(plan.meeting),
+                  count(plan.simulated - plan.meeting), count(plan.fitting - plan.simulated),
+                  count(plan.candidates.size() - plan.fitting)),
+      style);
+  if (plan.simulated == 0) {
+    add_misses(out, plan, style);
+    return out;
+  }
+  const Candidate& best = plan.candidates.front();
+  if (!best.meets)
+    out += "\n" + wrapped("None meets the limits. The nearest: " + missed_text(plan, best), style);
+  out += "\n" + wrapped((best.meets ? "Best: " : "Nearest: ") + options_text(plan, best), style) +
+         "\n";
+  add_winner(out, plan, style);
+  add_reasons(out, plan, style);
+  std::vector<size_t> first;
+  constexpr size_t kShown = 10;
+  for (size_t i = 0; i < std::min(kShown, std::max<size_t>(plan.meeting, 1)); ++i)
+    first.push_back(i);
+  if (plan.meeting > 0)
+    out += "\n" +
+           title_lines(fmt::format("The first {} of the {} that meet the limits", first.size(),
+                                   plan.meeting),
+                       style) +
+           "\n" + candidates_table(plan, first, style, true);
+  out += "\n" + title_lines("Pareto front: none is better both for a user and for a GPU", style) +
+         "\n" + candidates_table(plan, plan.front, style, false);
+  add_misses(out, plan, style);
+  out += "\n" + wrapped(
+                    "clients: of each replica; user/s, GPU/s: tokens/s of a user and for each "
+                    "GPU. --format json and csv have all candidates, -o FILE.svg the picture "
+                    "of the front.",
+                    style);
+  for (const auto& [reason, times] : plan.impossible)
+    out += "\n" +
+           wrapped(fmt::format("Not possible ({}): {}", times, options_as_flags(reason)), style);
+  return out;
+}
+
+}  // namespace tilecast

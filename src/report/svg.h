@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tilecast {
+
+/// A picture of lines and texts in SVG; units are pixels from the left top corner.
+class SvgPicture {
+ public:
+  SvgPicture(double width, double height);
+
+  /// `style`: further attributes, as in SVG.
+  void text(double x, double y, const std::string& content, const std::string& style = "");
+  void line(double x1, double y1, double x2, double y2, const std::string& style);
+  /// An element as it is.
+  void add(const std::string& element) { out_ += element; }
+  std::string done() const { return out_ + "</svg>\n"; }
+
+ private:
+  std::string out_;
+};
+
+}  // namespace tilecast

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Where the published choices of large training runs rank among all that their software could run.
+
+    tools/plan_ranks.py build/release/tilecast ../shared/data/published/large_runs.csv [RUN ...] [--write]
+
+For each run of Megatron-LM (Narayanan et al., SC'21, table 1): `tilecast plan` over the space that this software
+had (no sequence parallelism, no sharded states, whole layers computed again, gradients reduced after the backward
+pass, eager attention with fused pointwise chains), with every candidate simulated. The published degrees, at the
+best micro-batch and number of parts a stage (the table does not state them), are then compared with all
+candidates that fit, by our times.
+--write replaces the table in docs/plan.md.
+"""
+
+import csv
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from large_runs import CLUSTERS, config_of
+
+BEGIN, END = "<!-- published choices: begin -->", "<!-- published choices: end -->"
+
+
+def candidates_of(program, config, row, gpus_per_node=8):
+    args = [program, "plan", config, "--cluster", CLUSTERS[row["gpu"]],
+            "--nodes", str(int(row["gpus"]) // gpus_per_node), "--batch", row["global_batch"], "--seq", row["seq"],
+            "--dtype", row["precision"], "--optimizer", "adam", "--attention", "eager",
+            "--overlap-grad-reduce", "off", "--sequence-parallel", "off", "--zero", "0", "--cp", "1",
+            "--checkpointing", row["recompute"], "--full-search", "--format", "csv"]
+    run = subprocess.run(args, capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(f"{row['run']}: {run.stderr}")
+    return list(csv.DictReader(io.StringIO(run.stdout)))
+
+
+def main():
+    args = [a for a in sys.argv[1:] if a != "--write"]
+    if len(args) < 2:
+        sys.exit(__doc__)
+    program, path, runs = args[0], args[1], args[2:]
+    lines = ["| run | GPUs | published tp, pp, dp | candidates | fit | rank | first | best tp, pp, dp | best is faster by |",
+             "|---|---:|---|---:|---:|---:|---:|---|---:|"]
+    worst = 0
+    with tempfile.TemporaryDirectory() as folder, open(path, encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if not row["run"].startswith("megatron") or (runs and row["run"] not in runs):
+                continue
+            config = pathlib.Path(folder) / "config.json"
+            config.write_text(json.dumps(config_of(row)))
+            candidates = candidates_of(program, str(config), row)
+            fitting = [c for c in candidates if c["latency_s"]]
+            own = [c for c in fitting if all(c[k] == row[k] for k in ("tp", "pp", "dp"))]
+            if not own:
+                lines.append(f"| {row['run']} | {row['gpus']} | {row['tp']}, {row['pp']}, {row['dp']} | "
+                             f"{len(candidates)} | {len(fitting)} | does not fit | | | |")
+                worst = 100
+                continue
+            time = min(float(c["latency_s"]) for c in own)
+            rank = 1 + sum(float(c["latency_s"]) < time for c in fitting)
+            best = min(fitting, key=lambda c: float(c["latency_s"]))
+            share = 100 * rank / len(fitting)
+            # Of a space of 20 candidates, the best 5 % is the first.
+            worst = max(worst, share if rank > 1 else 0)
+            lines.append(f"| {row['run']} | {row['gpus']} | {row['tp']}, {row['pp']}, {row['dp']} | {len(candidates)} | "
+                         f"{len(fitting)} | {rank} | {share:.1f} % | {best['tp']}, {best['pp']}, {best['dp']} | "
+                         f"{100 * (time / float(best['latency_s']) - 1):.1f} % |")
+            print(lines[-1], file=sys.stderr, flush=True)
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if "--write" in sys.argv:
+        page = pathlib.Path(__file__).parents[1] / "docs" / "plan.md"
+        before, rest = page.read_text(encoding="utf-8").split(BEGIN + "\n")
+        page.write_text(before + BEGIN + "\n" + text + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
