@@ -212,7 +212,9 @@ TEST(Placement, HundredsOfTablesTakeSeconds) {
   RecordProperty("seconds", fmt::format("{:.2f}", seconds));
   EXPECT_EQ(cost.missing_bytes, 0);
   EXPECT_LE(cost.total_s(), cost_of(problem, place_by_rule(problem, Rule::kCost)).total_s());
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_LT(seconds, 10);
+#endif
 }
 
 TableSet four_tables() {

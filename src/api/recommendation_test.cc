@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "test_support.h"
+#include "tilecast/forecast.h"
+#include "tilecast/shard.h"
+
+namespace tilecast {
+namespace {
+
+Request training(int64_t batch, int64_t ranks) {
+  Request request;
+  request.mode = Mode::kTraining;
+  request.batch = batch;
+  request.execution.dp = ranks;
+  return request;
+}
+
+TEST(RecommendationForecast, EightRanksDoTheWorkOfOne) {
+  const Forecaster forecaster;
+  const ModelRef model = load_model_ref("dlrm_mlperf");
+  const GpuRef gpu = load_gpu_ref("nvidia-a100-sxm4-80gb");
+  const Forecast one = forecaster.forecast(model, gpu, training(65536, 1));
+  const Forecast all = forecaster.forecast(model, gpu, training(65536, 8));
+  EXPECT_FALSE(one.memory.fits);  // 97 GiB of tables
+  EXPECT_TRUE(all.memory.fits);
+  EXPECT_EQ(one.parameters, all.parameters);
+  // FLOPs are nearly all of the MLPs, which share the batch.
+  EXPECT_NEAR(8 * static_cast<double>(all.flops), static_cast<double>(one.flops),
+              0.01 * static_cast<double>(one.flops));
+  EXPECT_LT(all.latency_s, one.latency_s / 4);
+  ASSERT_TRUE(all.parallel);
+  const std::vector<RankTables>& ranks = all.parallel->rank_tables;
+  ASSERT_EQ(ranks.size(), 8u);
+  int64_t bytes = 0;
+  for (const RankTables& rank : ranks) bytes += rank.bytes;
+  EXPECT_GE(bytes, 204'184'588 * int64_t{128 * 4 + 4});  // replicas and states add some
+  EXPECT_LE(bytes, 1.02 * 204'184'588 * (128 * 4 + 4));
+}
+
+TEST(RecommendationForecast, ComputeAndExposedCommunicationAreTheStep) {
+  const Forecaster forecaster;
+  const ModelRef model = load_model_ref("dlrm_mlperf");
+  for (const char* name : {"nvidia-a100-sxm4-80gb", "H100", "MI300X"}) {
+    for (const int64_t ranks : {2, 4, 8}) {
+      const Forecast f = forecaster.forecast(model, load_gpu_ref(name), training(16384, ranks));
+      const StageForecast& rank = f.parallel->stages.front();
+      EXPECT_NEAR(rank.compute_s + rank.exposed_communication_s, f.latency_s, 1e-9);
+      EXPECT_NEAR(f.forward_s + f.backward_s + f.optimizer_s, f.latency_s, 1e-9);
+      EXPECT_GE(rank.exposed_communication_s, -1e-12);
+      // Ranks wait for the slowest tables and for exchanges, never longer than for both.
+      double tables = 0;
+      for (const RankTables& r : f.parallel->rank_tables)
+        tables = std::max(tables, r.forward_s + r.backward_s);
+      EXPECT_LE(f.latency_s, rank.compute_s + rank.communication_s + tables);
+    }
+  }
+}
+
+TEST(RecommendationForecast, RefusesOtherParallelism) {
+  const Forecaster forecaster;
+  const ModelRef model = load_model_ref("dlrm_mlperf");
+  Request request = training(65536, 1);
+  request.execution.tp = 8;
+  EXPECT_ERROR(forecaster.forecast(model, load_gpu_ref("H100"), request), kUnsupported,
+               "`tp`: recommendation models are divided by `dp` only");
+}
+
+TEST(ShardTables, MoreNodesAndMoreMemoryDoNotMakeTablesMissing) {
+  ShardQuery query{.tables = "dlrm_mlperf", .cluster = "dgx-a100"};
+  query.memory_share = 0.1;  // 64 GiB of 98
+  EXPECT_ERROR(shard_tables(query), kUnsupported, "34.1 GiB are missing");
+  query.nodes = 2;
+  const ShardForecast f = shard_tables(query);
+  EXPECT_EQ(f.ranks, 16);
+  for (const RankTables& rank : f.rank_tables) EXPECT_LE(rank.bytes, f.usable_bytes);
+  EXPECT_GE(f.cost.total_s(), f.bound_s);
+  for (const ShardBaseline& rule : f.baselines) {
+    if (rule.fits) {
+      EXPECT_GE(rule.cost.total_s(), f.cost.total_s());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilecast
