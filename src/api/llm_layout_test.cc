@@ -87,18 +87,18 @@ TEST(ServerLayouts, ConserveTheCacheAndTheWeightsOfExperts) {
                                  Layout{.dp = 4, .ep = 4}, Layout{.tp = 2, .dp = 2, .ep = 2}}) {
       if (!experts && layout.dp > 1) continue;
       const LlmForecast f = forecast(model, with(base, layout));
-      const auto stages = static_cast<double>(f.tp * f.dp * f.pp);
+      const auto ranks = static_cast<double>(f.ranks), stages = static_cast<double>(f.pp);
       // Layers that stages do not divide evenly: the rank with the most.
-      const double layers = experts ? 48 : 32, most = std::ceil(layers / f.pp);
-      EXPECT_NEAR(static_cast<double>(f.cache_bytes) * stages,
-                  static_cast<double>(one.cache_bytes) * most * f.pp / layers,
-                  1e-9 * one.cache_bytes)
+      const double layers = experts ? 48 : 32, most = std::ceil(layers / stages);
+      const auto cache = static_cast<double>(one.cache_bytes);
+      EXPECT_NEAR(static_cast<double>(f.cache_bytes) * ranks, cache * most * stages / layers,
+                  1e-9 * cache)
           << model << " " << text_of(layout);
       EXPECT_EQ(f.kv_bytes_per_token, one.kv_bytes_per_token);
       EXPECT_EQ(f.parameters, one.parameters);
       if (layout.pp > 1 || layout.dp > 1) continue;
-      EXPECT_NEAR(static_cast<double>(f.weights_bytes) * stages,
-                  static_cast<double>(one.weights_bytes), 0.01 * one.weights_bytes);
+      const auto weights = static_cast<double>(one.weights_bytes);
+      EXPECT_NEAR(static_cast<double>(f.weights_bytes) * ranks, weights, 0.01 * weights);
     }
   }
   // Whole experts or parts of each: the same bytes.
