@@ -138,6 +138,7 @@ def main() -> int:
         for name in ("gpus", "clusters", "models", "ops"):
             checks.command(name, name)
         checks.command("plan", "plan gpt2_med --cluster a100-sxm-4 --batch 16 --seq 1024 --price-per-gpu-hour 1.5")
+        checks.command("plan", "plan gpt2_med --gpus H100,A100 --batch 16 --seq 1024 --dtype bf16 --zero 0")
         checks.command("plan", "plan llama-3-8b --gpus H100,L40S --num-gpus 4 --prompt 1024 --output 128 --tpot-s 0.02 --price-per-gpu-hour H100=2,L40S=1")
         checks.command("plan", "plan qwen3-30b-a3b --cluster dgx-h100 --batch 64 --seq 4096 --dtype bf16 --micro-batch-size 4")
         checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")

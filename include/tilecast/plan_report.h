@@ -3,6 +3,7 @@
 // The output of 'tilecast plan'. Of tilecast::report.
 
 #include <string>
+#include <vector>
 
 #include "tilecast/plan.h"
 #include "tilecast/report.h"
@@ -16,6 +17,10 @@ std::string plan_table(const TrainingPlan& plan, const TableStyle& style = {});
 std::string plan_json(const TrainingPlan& plan);
 std::string plan_csv(const TrainingPlan& plan);
 
+/// Plans of the same training on different GPUs: the best of each, those that fit first by tokens/s
+/// for each GPU, or with prices by cost.
+std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle& style = {});
+std::string plans_json(const std::vector<TrainingPlan>& plans);
 std::string plan_table(const ServingPlan& plan, const TableStyle& style = {});
 std::string plan_json(const ServingPlan& plan);
 std::string plan_csv(const ServingPlan& plan);

@@ -129,6 +129,39 @@ TrainingSpace space_of(const Given& given) {
   return space;
 }
 
+/// The same training on GPUs of several kinds.
+void compare_hardware(const Given& given, TrainingQuery query) {
+  for (const char* other : {"gpu", "cluster"}) {
+    if (given.count(other))
+      throw UsageError(fmt::format("--gpus cannot be combined with --{}", other));
+  }
+  const std::string format = text_of(given, "format", "table"),
+                    output = text_of(given, "output-file");
+  if (format == "csv") throw UsageError("--gpus with --format csv: give one GPU, or use json");
+  const ModelRef model = load_model_ref(text_of(given, "MODEL"));
+  std::vector<GpuRef> gpus;
+  for (const std::string& name : list_of(given, "gpus")) gpus.push_back(load_gpu_ref(name));
+  const std::vector<double> prices = prices_of(given, gpus);
+  const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
+  std::vector<TrainingPlan> plans;
+  std::vector<std::string> warnings;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    if (!prices.empty()) query.price_per_gpu_hour = prices[i];
+    plans.push_back(plan_training(forecaster, model, gpus[i], query));
+    if (plans.back().ranks != plans.front().ranks)
+      throw Error(
+          ErrorKind::kInput,
+          fmt::format("--gpus: {} {} nodes have {} GPUs, those of {} {}; compare kinds with "
+                      "nodes of one size",
+                      plans.back().nodes, plans.back().gpu, plans.back().ranks, plans.front().gpu,
+                      plans.front().ranks));
+    for (const std::string& text : warning_texts(plans.back().warnings))
+      warnings.push_back(gpus[i].id() + ": " + text);
+  }
+  emit(format == "json" ? plans_json(plans) : plans_table(plans, output_style(output)), output,
+       format == "json" ? std::vector<std::string>() : warnings);
+}
+
 void run_training_plan(const Given& given) {
   TrainingQuery query{.request = shared_request(given), .attention = {}, .space = space_of(given)};
   if (given.count("attention")) query.attention = query.request.execution.attention;
@@ -136,10 +169,11 @@ void run_training_plan(const Given& given) {
   if (!objectives.empty()) query.objective = objectives.front();
   query.top = static_cast<size_t>(integer_of(given, "top", 10, 1, 1000));
   if (given.count("full-search")) query.pruning = Pruning::kOff;
+  if (given.count("gpus")) return compare_hardware(given, std::move(query));
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
   const std::string named = text_of(given, "gpu"), cluster = text_of(given, "cluster");
   if (named.empty() && cluster.empty())
-    throw UsageError("plan: --cluster or --gpu is required; see 'tilecast plan --help'");
+    throw UsageError("plan: --cluster, --gpu or --gpus is required; see 'tilecast plan --help'");
   const GpuRef gpu = load_gpu_or_cluster(named, cluster);
   if (const std::vector<double> prices = prices_of(given, {gpu}); !prices.empty())
     query.price_per_gpu_hour = prices.front();
@@ -180,6 +214,11 @@ std::vector<OptionGroup> option_groups() {
   gpu.required = false;
   gpu.help += "; or --cluster";
   common.options.push_back(gpu);
+  common.options.push_back({.names = "--gpus",
+                            .value = "LIST",
+                            .help = "kinds of GPUs to compare, with the same number of each",
+                            .kind = ValueKind::kGpu,
+                            .repeated = true});
   OptionGroup training{"Training (without --prompt)", {}};
   for (const char* name : kShared) {
     CommandOption option = pass_option(name);

@@ -112,11 +112,6 @@ void run_serving_plan(const Given& given) {
 
 OptionGroup serving_plan_options() {
   OptionGroup group{"Serving (with --prompt)", {}};
-  group.options.push_back({.names = "--gpus",
-                           .value = "LIST",
-                           .help = "kinds of GPUs to compare, with the same number of each",
-                           .kind = ValueKind::kGpu,
-                           .repeated = true});
   group.options.push_back({.names = "--num-gpus",
                            .value = "N",
                            .default_value = "the GPUs of the nodes",

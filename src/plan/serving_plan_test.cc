@@ -1,0 +1,116 @@
+// The search for a way to serve against forecasts of single servers.
+
+#include "tilecast/serving_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tilecast/error.h"
+#include "tilecast/plan.h"
+
+namespace tilecast {
+namespace {
+
+const Forecaster& forecaster() {
+  static const Forecaster instance;
+  return instance;
+}
+
+ServingQuery query_of(const std::vector<std::string>& gpus) {
+  ServingQuery query;
+  query.request.kind = RequestKind::kServe;
+  query.request.prompt = 1024;
+  query.request.output = 64;
+  query.request.load.concurrency = 1;
+  for (const std::string& gpu : gpus) query.hardware.push_back({load_gpu_ref(gpu), "", 0});
+  query.gpus = 4;
+  query.ttft_s = query.request.load.ttft_s = 0.5;
+  query.tpot_s = query.request.load.tpot_s = 0.02;
+  return query;
+}
+
+TEST(ServingPlan, CandidatesAreThoseOfForecasts) {
+  const ModelRef model = load_model_ref("llama-3-8b");
+  const ServingQuery query = query_of({"H100", "L40S"});
+  const ServingPlan plan = plan_serving(forecaster(), model, query);
+  ASSERT_GT(plan.meeting, 5u);
+  for (size_t i = 0; i < plan.simulated; i += 3) {
+    const ServingCandidate& c = plan.candidates[i];
+    const LlmForecast f =
+        forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
+    const ServedPart& part = f.serving->steady ? *f.serving->steady : f.serving->all;
+    EXPECT_EQ(c.tpot_s, part.tpot.p99.seconds);
+    EXPECT_EQ(c.gpu_tokens_per_s * static_cast<double>(plan.gpus),
+              part.output_tokens_per_s * static_cast<double>(c.replicas));
+    EXPECT_EQ(c.meets, c.ttft_s <= 0.5 && c.tpot_s <= 0.02);
+    EXPECT_LE(c.gpus(), plan.gpus);
+  }
+}
+
+/// What is left out because less load misses a limit already does miss one.
+TEST(ServingPlan, LoadThatIsLeftOutMissesTheLimits) {
+  const ModelRef model = load_model_ref("llama-3-8b");
+  const ServingQuery query = query_of({"H100"});
+  const ServingPlan plan = plan_serving(forecaster(), model, query);
+  size_t left_out = 0;
+  for (const ServingCandidate& c : plan.candidates) {
+    if (c.simulated || !c.fits) continue;
+    ++left_out;
+    const LlmForecast f =
+        forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
+    if (!f.fits) continue;
+    const ServedPart& part = f.serving->steady ? *f.serving->steady : f.serving->all;
+    EXPECT_TRUE(part.ttft.p99.seconds > 0.5 || part.tpot.p99.seconds > 0.02)
+        << "tp " << c.tp << ", " << c.concurrency << " clients";
+  }
+  EXPECT_GT(left_out, 5u);
+}
+
+TEST(ServingPlan, NoneIsBetterThanTheFront) {
+  const ServingPlan plan =
+      plan_serving(forecaster(), load_model_ref("llama-3-8b"), query_of({"H100", "A100"}));
+  ASSERT_GT(plan.front.size(), 3u);
+  for (const size_t i : plan.front) {
+    const ServingCandidate& on = plan.candidates[i];
+    for (const ServingCandidate& c : plan.candidates) {
+      if (!c.simulated) continue;
+      EXPECT_FALSE(c.user_tokens_per_s > on.user_tokens_per_s &&
+                   c.gpu_tokens_per_s > on.gpu_tokens_per_s);
+    }
+  }
+  for (size_t i = 1; i < plan.front.size(); ++i)
+    EXPECT_GT(plan.candidates[plan.front[i]].user_tokens_per_s,
+              plan.candidates[plan.front[i - 1]].user_tokens_per_s);
+}
+
+TEST(ServingPlan, LimitsThatNothingMeetsGiveTheNearestFirst) {
+  ServingQuery query = query_of({"H100"});
+  query.tpot_s = 1e-4;
+  const ServingPlan plan = plan_serving(forecaster(), load_model_ref("llama-3-8b"), query);
+  EXPECT_EQ(plan.meeting, 0u);
+  for (size_t i = 1; i < plan.simulated; ++i)
+    EXPECT_LE(plan.candidates[i - 1].excess, plan.candidates[i].excess);
+  EXPECT_GT(plan.candidates.front().excess, 1);
+}
+
+TEST(ServingPlan, PricesDecideBetweenKindsOfGpus) {
+  ServingQuery query = query_of({"H100", "L40S"});
+  query.has_prices = true;
+  query.hardware[0].price_per_gpu_hour = 1000;
+  query.hardware[1].price_per_gpu_hour = 1;
+  const ServingPlan plan = plan_serving(forecaster(), load_model_ref("llama-3-8b"), query);
+  EXPECT_EQ(plan.candidates.front().hardware, 1u);
+}
+
+TEST(GpuPrices, AreANumberOrAList) {
+  const std::vector<GpuRef> gpus = {load_gpu_ref("H100"), load_gpu_ref("A100")};
+  EXPECT_EQ(gpu_prices("2.5", gpus), (std::vector<double>{2.5, 2.5}));
+  EXPECT_EQ(gpu_prices("A100=1,H100=3", gpus), (std::vector<double>{3, 1}));
+  EXPECT_THROW(gpu_prices("H100=3", gpus), Error);
+  EXPECT_THROW(gpu_prices("H100=3,A100=-1", gpus), OptionError);
+  EXPECT_THROW(gpu_prices("cheap", gpus), OptionError);
+}
+
+}  // namespace
+}  // namespace tilecast

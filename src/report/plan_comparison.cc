@@ -1,0 +1,85 @@
+// Plans of the same training on different GPUs.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "report/plan_text.h"
+#include "report/text_table.h"
+
+namespace tilecast {
+namespace {
+
+double tokens_per_s(const TrainingPlan& plan) {
+  return static_cast<double>(plan.batch) * static_cast<double>(plan.seq) /
+         *plan.candidates.front().latency_s;
+}
+
+double cost_of_billion_tokens(const TrainingPlan& plan) {
+  constexpr double kTokens = 1e9;
+  return plan.cost_of_step(kTokens / tokens_per_s(plan));
+}
+
+/// Indices, the best first.
+std::vector<size_t> order_of(const std::vector<TrainingPlan>& plans) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < plans.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const TrainingPlan &x = plans[a], &y = plans[b];
+    if ((x.fitting > 0) != (y.fitting > 0)) return x.fitting > 0;
+    if (x.fitting == 0)
+      return x.candidates.front().margin_bytes > y.candidates.front().margin_bytes;
+    if (x.price_per_gpu_hour) return cost_of_billion_tokens(x) < cost_of_billion_tokens(y);
+    return tokens_per_s(x) > tokens_per_s(y);
+  });
+  return order;
+}
+
+}  // namespace
+
+std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle& style) {
+  const TrainingPlan& any = plans.front();
+  std::string out = title_lines(
+      fmt::format("{}: training on {} GPUs of each kind, batch {} × {} tokens", any.model,
+                  format_integer(any.ranks), format_integer(any.batch), format_integer(any.seq)),
+      style);
+  TextTable table;
+  table.header = {"GPU", "step", "GPU tok/s", "memory"};
+  table.right = {false, true, true, true};
+  if (any.price_per_gpu_hour) {
+    table.header.push_back("$/G tok");
+    table.right.push_back(true);
+  }
+  table.header.push_back("best configuration");
+  table.right.push_back(false);
+  table.fit.assign(table.header.size(), Fit::kWhole);
+  table.fit.back() = Fit::kWrap;
+  for (const size_t i : order_of(plans)) {
+    const TrainingPlan& plan = plans[i];
+    const TrainingCandidate& c = plan.candidates.front();
+    const bool fits = plan.fitting > 0;
+    table.rows.push_back(
+        {plan.gpu, fits ? format_seconds(*c.latency_s) : "-",
+         fits ? format_integer(std::llround(tokens_per_s(plan) / static_cast<double>(plan.ranks)))
+              : "-",
+         format_bytes(c.peak_bytes)});
+    if (any.price_per_gpu_hour)
+      table.rows.back().push_back(fits ? fmt::format("{:.4g}", cost_of_billion_tokens(plan)) : "-");
+    table.rows.back().push_back(fits ? options_text(c)
+                                     : fmt::format("none fits: {} too much with {}",
+                                                   format_bytes(-c.margin_bytes), options_text(c)));
+  }
+  return out + "\n" + format_text_table(table, style, 2);
+}
+
+std::string plans_json(const std::vector<TrainingPlan>& plans) {
+  Json list = Json::array();
+  for (const size_t i : order_of(plans)) list.push_back(Json::parse(plan_json(plans[i])));
+  return Json({{"schema_version", 1}, {"kind", "training_comparison"}, {"plans", list}}).dump(1) +
+         "\n";
+}
+
+}  // namespace tilecast
