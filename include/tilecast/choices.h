@@ -84,6 +84,28 @@ constexpr auto choice_words(Software) {
 }
 constexpr bool runs_models(Software software) { return software < Software::kRocBlas; }
 
+/// How a router in front of equal servers chooses one for each request: in turn, or the one with
+/// the fewest requests that are not answered.
+enum class Router : uint8_t { kRoundRobin, kLeastLoaded };
+constexpr auto choice_words(Router) {
+  return std::array<std::string_view, 2>{"round-robin", "least-loaded"};
+}
+
+/// How tokens of data-parallel attention ranks reach the ranks with their experts, and come back:
+/// every rank gathers all tokens, and results are reduced and scattered; or DeepEP's kernels, which
+/// send a token to the ranks that have its experts only. The names are vLLM's.
+enum class All2All : uint8_t { kAllGather, kDeepEp };
+constexpr auto choice_words(All2All) {
+  return std::array<std::string_view, 2>{"allgather_reducescatter", "deepep"};
+}
+
+/// When the KV cache moves from a prefill worker to a decode worker: after the prefill, or each
+/// layer while the next ones are computed.
+enum class KvTransfer : uint8_t { kAfterPrefill, kByLayer };
+constexpr auto choice_words(KvTransfer) {
+  return std::array<std::string_view, 2>{"after-prefill", "by-layer"};
+}
+
 /// Predictors learned from measurements, or a roofline from the data sheet alone.
 enum class PredictorKind : uint8_t { kLearned, kRoofline };
 constexpr auto choice_words(PredictorKind) {

@@ -74,11 +74,38 @@ struct VisionForecast {
   StepForecast step;          ///< one run of the tower, with `together` images
 };
 
+/// Speculative decoding.
+struct DraftForecast {
+  std::string model;           ///< that makes the drafts; "": the model's own layers
+  int64_t tokens = 0;          ///< of a draft
+  double acceptance_rate = 0;  ///< of a token, if those before it are accepted
+  double tokens_per_step = 1;  ///< that a step of a sequence writes on average
+  Estimate time;               ///< of the drafts of one step, part of the step's time
+  int64_t weights_bytes = 0;   ///< of one rank, part of the forecast's
+};
+
+/// The workers that compute prompts only.
+struct PrefillPoolForecast {
+  int64_t workers = 0;
+  int64_t tp = 1, pp = 1, dp = 1, ep = 1;  ///< of each
+  int64_t gpus = 0;                        ///< of each
+  int64_t peak_bytes = 0;                  ///< memory of one of its ranks
+  int64_t cache_tokens = 0;                ///< of one worker
+  double busy_share = 0;                   ///< of the time that a worker works
+  /// From the end of a prefill to the other pool's getting the cache: of a prompt of mean length on
+  /// an idle link, and the mean of all requests, which wait for each other.
+  double transfer_s = 0, mean_transfer_s = 0;
+};
+
 struct LlmForecast {
   std::string model, gpu, gpu_name, dtype, kv_dtype, software;
   std::string dtype_source;  ///< as in Forecast
   /// `prompt`: without the tokens of images.
-  int64_t prompt = 0, output = 0, batch = 0, tp = 1;
+  int64_t prompt = 0, output = 0, batch = 0;
+  int64_t tp = 1, pp = 1, dp = 1, ep = 1;
+  int64_t ranks = 1;    ///< GPUs of one server: tp · pp · dp
+  int64_t gpus = 1;     ///< of all servers, prefill workers included
+  std::string cluster;  ///< id; "": a single GPU
   bool continuous = false;
   bool lengths_vary = false;  ///< the lengths of requests vary: `prompt` and `output` are means
 
@@ -90,14 +117,17 @@ struct LlmForecast {
   // server.
   /// Time to first token: from the arrival of the prompts until all sequences have a token.
   Estimate ttft;
-  Estimate tpot;                 ///< time per output token: mean over the tokens after the first
-  Estimate request;              ///< from the arrival to the last token
-  double tokens_per_s = 0;       ///< output tokens of all sequences
-  int64_t flops = 0, bytes = 0;  ///< of one rank, over prefill and decode
-  double communication_s = 0;    ///< between ranks; not overlapped with computation
-  /// All kernels of one rank; `phase` is "vision", "prefill" or "decode". The output is divided
-  /// into up to five parts; the decode step in the middle of a part stands for all steps of that
-  /// part.
+  Estimate tpot;            ///< time per output token: mean over the tokens after the first
+  Estimate request;         ///< from the arrival to the last token
+  double tokens_per_s = 0;  ///< output tokens of all sequences
+  /// Of one rank over prefill and decode; with a pipeline the mean over its stages. The rank is one
+  /// of the data-parallel rank with the most sequences, and of the expert-parallel one with the
+  /// most tokens.
+  int64_t flops = 0, bytes = 0;
+  double communication_s = 0;  ///< of that rank with others; not overlapped with computation
+  /// All kernels of one rank, with a pipeline of one of each stage; `phase` is "vision", "prefill"
+  /// or "decode". The output is divided into up to five parts; the decode step in the middle of a
+  /// part stands for all steps of that part.
   std::vector<KernelForecast> kernels;
   std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to
   /// FLOPs / (latency × the device's peak FLOP/s for the compute dtype). Server: FLOPs of a request
@@ -108,6 +138,7 @@ struct LlmForecast {
   StepForecast prefill;                  ///< the prefill step with the most tokens
   StepForecast decode;                   ///< the step in the middle of the output
   std::optional<VisionForecast> vision;  ///< nullopt: the model has none, or it is not forecast
+  std::optional<DraftForecast> drafts;   ///< nullopt: no speculative decoding
 
   int64_t parameters = 0;         ///< of the language model, which names of models count
   int64_t active_parameters = 0;  ///< parameters that one token uses, embedding table included
@@ -135,9 +166,10 @@ struct LlmForecast {
     double rate = 0;          ///< requested load in requests/s; 0: not given
     int64_t concurrency = 0;  ///< requested number of clients; 0: not given
     bool trace = false;       ///< the requests came from a file
-    int64_t max_num_seqs = 0, max_num_batched_tokens = 0;
-    int64_t cache_tokens = 0;    ///< capacity of the cache in tokens
-    int64_t most_sequences = 0;  ///< how many sequences of the longest length fit into the cache
+    int64_t gpus = 1;         ///< of all servers, prefill workers included
+    int64_t max_num_seqs = 0, max_num_batched_tokens = 0;  ///< of one data-parallel rank
+    int64_t cache_tokens = 0;    ///< capacity of the cache of one server in tokens
+    int64_t most_sequences = 0;  ///< how many sequences of the longest length fit into it
     /// Maximum number of requests that waited or ran at the same time.
     int64_t most_in_flight = 0;
     ServedPart all;
@@ -147,10 +179,13 @@ struct LlmForecast {
     /// Requests per second that met the limits on TTFT and TPOT, over the whole run.
     std::optional<double> goodput_requests_per_s;
     std::optional<double> ttft_limit_s, tpot_limit_s;
+    /// Sequences that decode in a step of one server; share of the time that a server works.
     double mean_batch = 0, busy_share = 0;
     double cache_use = 0;  ///< mean share of the cache blocks in use
     int64_t preemptions = 0;
     bool keeps_up = true;
+    int64_t replicas = 1;
+    std::optional<PrefillPoolForecast> prefill_pool;
   };
   std::optional<Serving> serving;  ///< nullopt if the longest request does not fit
 

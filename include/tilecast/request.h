@@ -79,10 +79,12 @@ struct Execution {
   std::optional<double> host_launch_s;
   /// For decode steps; the kernels of a prefill are always launched one by one.
   bool cuda_graphs = true;
-  int64_t dp = 1;            ///< data-parallel ranks; training only, also the next two but tp
+  /// Data-parallel ranks; for text generation those of one server, which divide the sequences in
+  /// attention, and share the experts. Each of them has `tp` GPUs in every stage.
+  int64_t dp = 1;
   int64_t tp = 1;            ///< tensor-parallel ranks, which share each layer
   int64_t pp = 1;            ///< pipeline stages
-  int64_t microbatches = 1;  ///< of each data-parallel rank
+  int64_t microbatches = 1;  ///< of each data-parallel rank; training only
   /// Maximum number of tokens in one step, prompts and decodes together. Source: vLLM,
   /// engine/arg_utils.py (default_max_num_batched_tokens of the server) for GPUs with 70 GiB or
   /// more; 2048 for others.
@@ -96,13 +98,17 @@ struct Execution {
   int64_t skew_percent = 0;
 };
 
-/// How training is divided over the ranks of a cluster, beside the degrees in Execution.
+/// How work is divided over the ranks of a cluster, beside the degrees in Execution. Text
+/// generation reads the first fields only, up to `ep`.
 struct Parallel {
   /// Id, alias or file of a cluster; "": one node of the GPU.
   std::string cluster;
   std::optional<int64_t> nodes;  ///< default: as few as hold all ranks
-  int64_t cp = 1;                ///< context-parallel ranks, which share each sequence
-  int64_t ep = 1;                ///< expert-parallel ranks, which are among the data-parallel ones
+  /// Expert-parallel ranks, which share the experts. Training: they are among the data-parallel
+  /// ranks. Text generation: among the tp · dp ranks of a stage; the others of these divide each
+  /// expert (tp · dp / ep).
+  int64_t ep = 1;
+  int64_t cp = 1;  ///< context-parallel ranks, which share each sequence
   /// Sequences of one micro-batch; default: what `batch` and `microbatches` give.
   std::optional<int64_t> micro_batch_size;
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
@@ -119,11 +125,41 @@ struct Parallel {
   std::string slow_ranks;
 };
 
+/// Servers that compute prompts only. The others, which `replicas` counts, get the KV cache from
+/// them and compute all tokens after the first.
+struct PrefillPool {
+  int64_t workers = 0;                     ///< 0: there is no such pool
+  int64_t tp = 1, pp = 1, dp = 1, ep = 1;  ///< of each worker; as in Execution and Parallel
+  KvTransfer transfer = KvTransfer::kAfterPrefill;
+};
+
+/// Several tokens in a step of a sequence: a draft of `tokens` tokens is made, and the model checks
+/// them all at once.
+struct Speculation {
+  int64_t tokens = 0;  ///< 0: none
+  /// Probability that the model accepts a token of the draft, if it has accepted those before.
+  std::optional<double> acceptance_rate;
+  /// Name or file of the model that makes drafts; "": the model's own layers for multi-token
+  /// prediction (MTP).
+  std::string draft_model;
+};
+
+/// Text generation by more than one server, and what its ranks exchange.
+struct Deployment {
+  /// Equal servers behind a router. `batch` and `concurrency` are those of one, rate and trace of
+  /// all together.
+  int64_t replicas = 1;
+  Router router = Router::kLeastLoaded;
+  All2All all2all = All2All::kAllGather;
+  PrefillPool prefill;
+  Speculation speculation;
+};
+
 /// One request: what is forecast and how it is executed. Fields that do not apply to the kind of
 /// request keep their defaults.
 struct Request {
   RequestKind kind = RequestKind::kPass;
-  int64_t batch = 1;  ///< sequences over all ranks; 1 for a server
+  int64_t batch = 1;  ///< sequences over all ranks of one server; 1 for `kServe`
 
   // For a pass.
   Mode mode = Mode::kInference;
@@ -148,6 +184,7 @@ struct Request {
   /// Pixels of a side of the (square) images; default: the config's, else 1024.
   std::optional<int64_t> image_size;
   Load load;  ///< for a server
+  Deployment deployment;
 
   Execution execution;
 };

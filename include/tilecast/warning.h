@@ -44,7 +44,8 @@ enum class WarningCode {
   kSlowerExperts,
   /// The model does not fit into memory. Subject: device. Facts: needed_bytes, usable_bytes,
   /// device_bytes; largest_batch if it was computed (0: not even one sequence fits); for text
-  /// generation, ranks, rule, utilization, and the changes with which it fits, if there are any:
+  /// generation, ranks, rule, utilization, prefill if it is a prefill worker, and the changes with
+  /// which it fits, if there are any:
   /// tp_that_fits, dtype_that_fits, kv_dtype_that_fits, tokens_that_fit.
   kDoesNotFit,
   /// Prompt or output lengths were given together with a trace, which has its own lengths.

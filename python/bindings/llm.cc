@@ -49,7 +49,9 @@ void add_parts(py::module_& module) {
       .def_readonly("busy_share", &Serving::busy_share)
       .def_readonly("cache_use", &Serving::cache_use)
       .def_readonly("preemptions", &Serving::preemptions)
-      .def_readonly("keeps_up", &Serving::keeps_up);
+      .def_readonly("keeps_up", &Serving::keeps_up)
+      .def_readonly("gpus", &Serving::gpus)
+      .def_readonly("replicas", &Serving::replicas);
 }
 
 /// The memory of a result, with the names of pass results where both have it.
@@ -104,6 +106,10 @@ void add_llm(py::module_& module) {
       .def_readonly("output", &F::output)
       .def_readonly("batch", &F::batch)
       .def_readonly("tp", &F::tp)
+      .def_readonly("pp", &F::pp)
+      .def_readonly("dp", &F::dp)
+      .def_readonly("ep", &F::ep)
+      .def_readonly("gpus", &F::gpus)
       .def_readonly("latency", &F::latency)
       .def_property_readonly("latency_s", [](const F& f) { return f.latency.seconds; })
       .def_property_readonly("latency_low_s", [](const F& f) { return f.latency.low_s; })

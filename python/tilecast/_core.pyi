@@ -155,6 +155,8 @@ class Serving:
     cache_use: float
     preemptions: int
     keeps_up: bool
+    gpus: int
+    replicas: int
 
 class LlmForecast(_Result):
     """The forecast of text generation."""
@@ -163,6 +165,10 @@ class LlmForecast(_Result):
     prompt: int
     output: int
     tp: int
+    pp: int
+    dp: int
+    ep: int
+    gpus: int
     ttft: Estimate
     tpot: Estimate
     request: Estimate

@@ -43,12 +43,12 @@ int64_t sampler_bytes(const LlmSteps& steps, int64_t sequences) {
 
 /// vLLM captures 1, 2, 4, then every 8th up to 256 and every 16th up to 512 tokens, at most twice
 /// max_num_seqs; SGLang and TensorRT-LLM capture similar sizes. All share one pool of activations.
-int64_t graphs_bytes(const LlmSteps& steps, const PoolLimits& limits) {
+int64_t graphs_bytes(const LlmSteps& steps, const PoolLimits& limits, size_t part) {
   constexpr int64_t kLargest = 512, kDense = 256, kStep = 8, kWideStep = 16, kSmall = 3;
   const int64_t most = std::min(kLargest, 2 * limits.max_num_seqs);
   const int64_t graphs =
       kSmall + std::min(most, kDense) / kStep + std::max<int64_t>(0, most - kDense) / kWideStep;
-  const Graph step = steps.graph({{most, 1, 1}});
+  const Graph step = steps.graph({{most, 1, 1}}, part);
   int64_t kernels = 0;
   const Program program = lower(step);
   for (const Launch& launch : program.launches) kernels += program.count(launch);
@@ -60,7 +60,8 @@ int64_t graphs_bytes(const LlmSteps& steps, const PoolLimits& limits) {
 /// graphs to take, in MiB.
 double sglang_fraction(const LlmSteps& steps) {
   const double memory = static_cast<double>(steps.device().memory_bytes) / kMiB;
-  const auto tp = static_cast<double>(steps.asked().execution.tp);
+  // SGLang's tp_size counts the data-parallel ranks of attention too.
+  const auto tp = static_cast<double>(steps.plan().tp * steps.plan().dp);
   struct Row {
     double below_gib, chunk, graph_sequences, with_tp;
   };
@@ -119,15 +120,15 @@ PoolLimits pool_limits(const Request& request) {
 }
 
 std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limits,
-                                   int64_t weights_bytes, int64_t activations_bytes) {
+                                   const RankBytes& rank) {
   const Request& r = steps.asked();
   const Software software = *r.execution.software;
   if (software == Software::kPyTorch || !runs_models(software)) return std::nullopt;
   constexpr double kUsual = 0.9;  // vLLM and TensorRT-LLM; vLLM's newest releases use 0.92
   CachePool p{.visible_bytes = visible_bytes(steps.device()),
-              .weights_bytes = weights_bytes,
-              .profile_bytes = checked_add(activations_bytes, serving_workspace_bytes()),
-              .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(steps, limits) : 0};
+              .weights_bytes = rank.weights,
+              .profile_bytes = checked_add(rank.activations, serving_workspace_bytes()),
+              .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(steps, limits, rank.part) : 0};
   p.fraction = r.execution.gpu_memory_utilization.value_or(
       software == Software::kSglang ? sglang_fraction(steps) : kUsual);
   if (software == Software::kSglang) {
@@ -138,9 +139,10 @@ std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limi
     apply_trtllm(p);
   } else {
     p.rule = "gpu_memory_utilization";
-    p.profile_bytes =
-        std::max(p.profile_bytes,
-                 checked_add(sampler_bytes(steps, limits.max_num_seqs), serving_workspace_bytes()));
+    if (steps.parts()[rank.part].layers.has_end)
+      p.profile_bytes = std::max(
+          p.profile_bytes,
+          checked_add(sampler_bytes(steps, limits.max_num_seqs), serving_workspace_bytes()));
     p.non_torch_bytes = kNonTorchBytes;
     apply_vllm(p);
   }
@@ -151,7 +153,7 @@ std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limi
   p.max_model_len =
       r.execution.max_model_len.value_or(steps.model().max_positions.value_or(r.prompt + r.output));
   const CacheBlocks blocks =
-      divide_cache(steps.decoder(),
+      divide_cache(steps.stage_decoder(rank.part),
                    {.software = software,
                     .cache_bytes = p.cache_bytes,
                     .ranks = r.execution.tp,

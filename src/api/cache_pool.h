@@ -15,9 +15,16 @@ struct PoolLimits {
 
 PoolLimits pool_limits(const Request& request);
 
-/// nullopt for software that does not serve. `activations_bytes`: peak of the largest step.
+/// What a rank of a stage needs beside the cache, in bytes.
+struct RankBytes {
+  int64_t weights = 0;
+  int64_t activations = 0;  ///< peak of the largest step
+  size_t part = 0;          ///< the stage, see LlmSteps::parts
+};
+
+/// nullopt for software that does not serve.
 std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limits,
-                                   int64_t weights_bytes, int64_t activations_bytes);
+                                   const RankBytes& rank);
 
 /// Memory that programs see: without what the driver and error correction take.
 int64_t visible_bytes(const Device& device);

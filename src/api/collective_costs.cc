@@ -22,6 +22,8 @@ constexpr Use kUses[] = {{"all_reduce", &ParallelPlan::tensor_group},
                          {"reduce_scatter", &ParallelPlan::tensor_group},
                          {"context_all_gather", &ParallelPlan::context_group},
                          {"context_reduce_scatter", &ParallelPlan::context_group},
+                         {"data_all_gather", &ParallelPlan::data_group},
+                         {"data_reduce_scatter", &ParallelPlan::data_group},
                          {"expert_dispatch", &ParallelPlan::expert_group},
                          {"expert_combine", &ParallelPlan::expert_group}};
 
@@ -35,9 +37,20 @@ const Use& use_of(OpId op) {
 
 }  // namespace
 
+void set_time(KernelTime& kernel, const CollectiveTime& time) {
+  kernel.seconds = time.seconds;
+  kernel.low_s = time.low_s;
+  kernel.high_s = time.high_s;
+  kernel.limit = Limit::kNetwork;
+  kernel.utilization_ratio = time.seconds > 0 ? time.transfer_s / time.seconds : 1;
+  kernel.extrapolated = time.extrapolated;
+  kernel.predictor = "collective";
+}
+
 CollectiveTime CollectiveCosts::time(CollectiveKind kind, int64_t bytes, DType dtype,
                                      const CommGroup& group) const {
-  const CollectiveTime time = collective_time(kind, bytes, dtype, group, plan_.cluster);
+  const CollectiveTime time =
+      collective_time(kind, bytes, dtype, group, plan_.cluster, {.software = software_});
   extrapolated_ = extrapolated_ || time.extrapolated;
   return time;
 }
@@ -54,13 +67,7 @@ void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& tim
     const Use& use = use_of(kernel.op);
     const CollectiveTime found =
         time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype, (plan_.*use.group)());
-    times[i].seconds = found.seconds;
-    times[i].low_s = found.low_s;
-    times[i].high_s = found.high_s;
-    times[i].limit = Limit::kNetwork;
-    times[i].utilization_ratio = found.seconds > 0 ? found.transfer_s / found.seconds : 1;
-    times[i].extrapolated = found.extrapolated;
-    times[i].predictor = "collective";
+    set_time(times[i], found);
   }
 }
 

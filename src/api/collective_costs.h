@@ -1,6 +1,7 @@
 #pragma once
 
-// The time of the collectives of a training step: which ranks take part, and over which links.
+// The time of the collectives of a training step or a server: which ranks take part, and over which
+// links.
 
 #include <vector>
 
@@ -10,9 +11,14 @@
 
 namespace tilecast {
 
+/// Makes it the time of a collective.
+void set_time(KernelTime& kernel, const CollectiveTime& time);
+
 class CollectiveCosts {
  public:
-  explicit CollectiveCosts(const ParallelPlan& plan) : plan_(plan) {}
+  /// `software`: whose all-reduces run.
+  explicit CollectiveCosts(const ParallelPlan& plan, Software software = Software::kPyTorch)
+      : plan_(plan), software_(software) {}
 
   /// Replaces the times of collectives inside of layers.
   void price(const Program& program, std::vector<KernelTime>& times) const;
@@ -40,6 +46,7 @@ class CollectiveCosts {
                       const CommGroup& group) const;
 
   const ParallelPlan& plan_;
+  Software software_;
   mutable bool extrapolated_ = false;
 };
 

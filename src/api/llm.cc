@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
+#include "api/llm_drafts.h"
 #include "api/llm_load.h"
 #include "api/llm_memory.h"
+#include "api/llm_pools.h"
 #include "api/llm_server.h"
+#include "api/llm_stages.h"
 #include "api/llm_steps.h"
 #include "api/warnings.h"
 #include "base/checked.h"
@@ -25,9 +27,11 @@ constexpr int64_t kCoursePoints = 5;
 class Llm {
  public:
   /// `asked` is the original request; the request of `steps` has the lengths of one typical
-  /// request.
-  Llm(const LlmSteps& steps, const Request& asked)
+  /// request. `workers`: prefill workers; nullptr: none.
+  Llm(const LlmSteps& steps, const PrefillWorkers* workers, const Request& asked)
       : steps_(steps),
+        workers_(workers),
+        prompts_(workers != nullptr ? workers->steps() : steps),
         model_(steps.model()),
         decoder_(steps.decoder()),
         device_(steps.device()),
@@ -42,6 +46,10 @@ class Llm {
     prefill(f);
     decode(f);
     f.request = sum(f.ttft, f.tpot, static_cast<double>(o_.output - 1));
+    if (workers_ != nullptr && o_.output > 1) {
+      const double moved = workers_->after_prefill_s(o_.prompt);
+      f.request = sum(f.request, {moved, moved, moved}, 1);
+    }
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.seconds;
     add_totals(f);
     f.latency = f.request;
@@ -56,41 +64,6 @@ class Llm {
   }
 
  private:
-  using Step = LlmSteps::Step;
-
-  Step decode_step(int64_t sequences, int64_t past) const {
-    return steps_.step({{sequences, 1, past}}, !o_.execution.cuda_graphs);
-  }
-
-  static Estimate estimate(const Totals& t) { return {t.seconds, t.low_s, t.high_s}; }
-  static Estimate sum(const Estimate& a, const Estimate& b, double times) {
-    // Both times come from the same models, so their errors are assumed to be fully correlated.
-    return {a.seconds + times * b.seconds, a.low_s + times * b.low_s, a.high_s + times * b.high_s};
-  }
-
-  StepForecast describe_step(const std::string& name, const Step& s,
-                             std::vector<KernelForecast> rows) const {
-    StepForecast f;
-    f.time = estimate(s.totals);
-    f.host_wait_s = s.totals.host_wait_s;
-    f.kernels = std::move(rows);
-    add_warning(f.warnings, extrapolation_warning(name, s.timeline, s.times));
-    add_warning(f.warnings, no_model_warning(name, f.kernels));
-    add_warning(f.warnings, steps_.slower_experts(name, s));
-    if (std::optional<Warning> wait = host_wait_warning(name, s.totals)) {
-      wait->facts.push_back({"cuda_graphs", int64_t{o_.execution.cuda_graphs}});
-      f.warnings.push_back(*std::move(wait));
-    }
-    std::map<std::string_view, double> shares;
-    for (const KernelForecast& k : f.kernels)
-      shares[k.limit] += k.latency_s * static_cast<double>(k.count);
-    for (const auto& [limit, seconds] : shares)
-      f.limits.emplace_back(limit, seconds / s.totals.kernels_s);
-    std::sort(f.limits.begin(), f.limits.end(),
-              [](const auto& a, const auto& b) { return a.second > b.second; });
-    return f;
-  }
-
   void describe_request(LlmForecast& f) const {
     f.model = model_.name;
     f.names = names_;
@@ -104,6 +77,12 @@ class Llm {
     f.output = o_.output;
     f.batch = o_.batch;
     f.tp = o_.execution.tp;
+    f.pp = o_.execution.pp;
+    f.dp = o_.execution.dp;
+    f.ep = o_.parallel.ep;
+    f.ranks = server_gpus(o_);
+    f.gpus = all_gpus(asked_);
+    f.cluster = steps_.plan().cluster.id;
     f.continuous = o_.kind == RequestKind::kServe;
     f.used = asked_;
     f.used.execution.software = o_.execution.software;
@@ -139,19 +118,6 @@ class Llm {
     f.kv_bytes_per_token = steps_.cache_bytes(1, 1, 1) - steps_.cache_bytes(1, 0, 1);
   }
 
-  /// Adds a kernel; identical kernels share a row.
-  static void add_row(std::vector<KernelForecast>& rows, KernelForecast row) {
-    const auto alike = std::find_if(rows.begin(), rows.end(), [&](const KernelForecast& k) {
-      return k.latency_s == row.latency_s && k.bytes == row.bytes && k.flops == row.flops &&
-             k.phase == row.phase && k.name == row.name && k.op == row.op;
-    });
-    if (alike == rows.end()) {
-      rows.push_back(std::move(row));
-    } else {
-      alike->count = checked_add(alike->count, row.count);
-    }
-  }
-
   /// Adds the kernels of a step that runs `times` times.
   static void add_kernels(LlmForecast& f, const std::vector<KernelForecast>& rows,
                           const char* phase, int64_t times) {
@@ -160,10 +126,6 @@ class Llm {
       row.count = checked_multiply(row.count, times);
       add_row(f.kernels, std::move(row));
     }
-  }
-
-  std::vector<KernelForecast> rows_of(const Step& s) const {
-    return describe_events(s.timeline, s.program, s.times, *names_);
   }
 
   /// The tower runs for the images of each prefill step.
@@ -177,10 +139,11 @@ class Llm {
       v.image_tokens = image->tokens;
       v.prompt_tokens = o_.images * image->tokens;
       f.prompt -= v.prompt_tokens;
-      const int64_t prompts = prefill_sequences(o_, o_.batch);
+      const int64_t batch = steps_.sequences_of_rank(o_.batch);
+      const int64_t prompts = prefill_sequences(o_, batch);
       v.together = tower->together(prompts);
-      add_tower_runs(f, v, prompts, o_.batch / prompts);
-      if (const int64_t rest = o_.batch % prompts; rest > 0) add_tower_runs(f, v, rest, 1);
+      add_tower_runs(f, v, prompts, batch / prompts);
+      if (const int64_t rest = batch % prompts; rest > 0) add_tower_runs(f, v, rest, 1);
       f.ttft = v.time;
     }
     f.vision = std::move(v);
@@ -188,33 +151,42 @@ class Llm {
 
   void add_tower_runs(LlmForecast& f, VisionForecast& v, int64_t prompts, int64_t times) const {
     for (const auto& [images, runs] : steps_.tower_runs(prompts)) {
-      const Step s = steps_.tower_step(images);
-      v.time = sum(v.time, estimate(s.totals), static_cast<double>(runs * times));
+      const LlmSteps::Step s = steps_.tower_step(images);
+      v.time = sum(v.time, estimate_of(s.totals), static_cast<double>(runs * times));
       std::vector<KernelForecast> rows;  // runs of layers repeat the same kernels
-      for (KernelForecast& row : rows_of(s)) add_row(rows, std::move(row));
+      for (KernelForecast& row : describe_events(s.timeline, s.program, s.times, *names_))
+        add_row(rows, std::move(row));
       add_kernels(f, rows, "vision", checked_multiply(runs, times));
-      if (v.step.kernels.empty()) v.step = describe_step("vision tower", s, std::move(rows));
+      if (v.step.kernels.empty())
+        v.step = describe_step(steps_, "vision tower", s, std::move(rows));
     }
   }
 
+  /// Steps follow each other through the stages of a pipeline, of which the slowest decides.
   void prefill(LlmForecast& f) const {
-    const int64_t together = prefill_sequences(o_, o_.batch);
+    const int64_t batch = prompts_.sequences_of_rank(o_.batch);
+    const int64_t together = prefill_sequences(o_, batch);
     const int64_t chunk = o_.execution.max_num_batched_tokens;
-    const auto add = [&](const Step& s, int64_t times, bool shown) {
-      f.ttft = sum(f.ttft, estimate(s.totals), static_cast<double>(times));
-      std::vector<KernelForecast> rows = rows_of(s);
+    Estimate others;  // stages that the last step still has to go through
+    const auto add = [&](const std::vector<LlmSteps::Group>& groups, int64_t times, bool shown) {
+      const StagedStep s(prompts_, groups, true);
+      f.ttft = sum(f.ttft, s.slowest(), static_cast<double>(times));
+      if (prompts_.drafter() != nullptr)
+        f.ttft = sum(f.ttft, prompts_.drafter()->pass(groups), static_cast<double>(times));
+      others = sum(s.through(), s.slowest(), -1);
+      f.communication_s += s.send_s() * static_cast<double>(times);
+      std::vector<KernelForecast> rows = s.rows(*names_);
       add_kernels(f, rows, "prefill", times);
-      if (shown) f.prefill = describe_step("prefill", s, std::move(rows));
+      if (shown) f.prefill = s.describe("prefill", std::move(rows));
     };
     if (o_.prompt <= chunk) {
-      add(steps_.step({{together, o_.prompt, 0}}, true), o_.batch / together, true);
-      if (const int64_t rest = o_.batch % together; rest > 0)
-        add(steps_.step({{rest, o_.prompt, 0}}, true), 1, false);
-      return;
+      add({{together, o_.prompt, 0}}, batch / together, true);
+      if (const int64_t rest = batch % together; rest > 0) add({{rest, o_.prompt, 0}}, 1, false);
+    } else {
+      for (int64_t past = 0; past < o_.prompt; past += chunk)
+        add({{1, std::min(chunk, o_.prompt - past), past}}, batch, past + chunk >= o_.prompt);
     }
-    for (int64_t past = 0; past < o_.prompt; past += chunk)
-      add(steps_.step({{1, std::min(chunk, o_.prompt - past), past}}, true), o_.batch,
-          past + chunk >= o_.prompt);
+    f.ttft = sum(f.ttft, others, 1);
   }
 
   /// The number of cached tokens that represents a part of the output, from `first` to `last`: the
@@ -227,31 +199,68 @@ class Llm {
     return whole >= first && whole <= last ? whole : middle;
   }
 
+  /// A pipeline divides the sequences into as many batches as it has stages, all in flight. With
+  /// drafts, a step writes several tokens.
   void decode(LlmForecast& f) const {
-    const int64_t steps = std::max<int64_t>(1, o_.output - 1);
+    const Drafter* drafter = steps_.drafter();
+    const double each = tokens_per_step(o_.deployment.speculation);
+    const int64_t after_first = std::max<int64_t>(1, o_.output - 1);
+    const auto steps = static_cast<int64_t>(std::ceil(static_cast<double>(after_first) / each));
+    const auto written = [&](int64_t step) {  // tokens before the step, of those after the first
+      return static_cast<int64_t>(static_cast<double>(step) * each);
+    };
     const int64_t points = std::min(kCoursePoints, steps);
+    const int64_t sequences = steps_.sequences_of_rank(o_.batch);
+    const int64_t batches = std::min(steps_.plan().pp, sequences);
+    const int64_t together = ceil_divide(sequences, batches);
     Estimate total;
     for (int64_t i = 0; i < points; ++i) {
       const int64_t first = i * steps / points, end = (i + 1) * steps / points;
-      const int64_t past = middle_of(o_.prompt + first, o_.prompt + end - 1);
-      const Step s = decode_step(o_.batch, past);
-      f.course.emplace_back(past, estimate(s.totals));
-      total = sum(total, f.course.back().second, static_cast<double>(end - first));
-      std::vector<KernelForecast> rows = rows_of(s);
-      if (o_.output > 1) add_kernels(f, rows, "decode", end - first);
-      if (i == points / 2) f.decode = describe_step("decode", s, std::move(rows));
+      const int64_t past = middle_of(o_.prompt + written(first), o_.prompt + written(end - 1));
+      const StagedStep s(steps_, {{together, 1 + o_.deployment.speculation.tokens, past}},
+                         !o_.execution.cuda_graphs);
+      Estimate round = s.round(batches);
+      if (drafter != nullptr) {
+        const Estimate draft = drafter->draft(together, past);
+        round = sum(round, draft, static_cast<double>(batches));
+        if (i == points / 2) describe_drafts(f, draft);
+      }
+      f.course.emplace_back(past, round);
+      total = sum(total, round, static_cast<double>(end - first));
+      std::vector<KernelForecast> rows = s.rows(*names_);
+      if (o_.output > 1) {
+        add_kernels(f, rows, "decode", checked_multiply(batches, end - first));
+        f.communication_s += s.send_s() * static_cast<double>(batches * (end - first));
+      }
+      if (i == points / 2) f.decode = s.describe("decode", std::move(rows));
     }
-    const auto count = static_cast<double>(steps);
+    const auto count =
+        drafter == nullptr ? static_cast<double>(steps) : static_cast<double>(steps) * each;
     f.tpot = {total.seconds / count, total.low_s / count, total.high_s / count};
   }
 
-  static void add_totals(LlmForecast& f) {
+  void describe_drafts(LlmForecast& f, const Estimate& time) const {
+    const Speculation& s = o_.deployment.speculation;
+    f.drafts = {.model = s.draft_model,
+                .tokens = s.tokens,
+                .acceptance_rate = *s.acceptance_rate,
+                .tokens_per_step = tokens_per_step(s),
+                .time = time,
+                .weights_bytes = steps_.drafter()->weights_bytes()};
+  }
+
+  /// Kernels are those of a rank of each stage; totals are those of the mean stage.
+  void add_totals(LlmForecast& f) const {
     for (const KernelForecast& k : f.kernels) {
       f.flops = checked_add(f.flops, checked_multiply(k.flops, k.count));
       f.bytes = checked_add(f.bytes, checked_multiply(k.bytes, k.count));
       if (k.shape.type == Collective::kName)
         f.communication_s += k.latency_s * static_cast<double>(k.count);
     }
+    const int64_t stages = steps_.plan().pp;
+    f.flops /= stages;
+    f.bytes /= stages;
+    f.communication_s /= static_cast<double>(stages);
   }
 
   double utilization(const LlmForecast& f, double times_per_s) const {
@@ -261,22 +270,12 @@ class Llm {
   }
 
   void serve(LlmForecast& f) const {
-    const ServingLoad load = make_load(asked_);
-    ServerLimits limits = make_limits(asked_);
-    add_server_memory(f, steps_, load, limits);
-    if (!f.fits) return;
-    f.serving = forecast_server(steps_, load, limits, f);
-    f.used.load.requests = static_cast<int64_t>(load.requests.size());
-    f.used.load.max_num_seqs = limits.max_num_seqs;
+    add_serving(f, steps_, workers_, asked_);
+    if (!f.serving) return;
     f.latency = f.serving->all.e2e.mean;
-    f.utilization_ratio = utilization(f, f.serving->all.requests_per_s);
-    if (!asked_.load.trace.empty() && asked_.load.lengths_given)
-      f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});
-    if (const int64_t requests = f.serving->all.requests; asked_.load.concurrency > requests)
-      f.warnings.push_back({WarningCode::kIdleClients,
-                            "concurrency",
-                            0,
-                            {{"clients", asked_.load.concurrency}, {"requests", requests}}});
+    // A rank computes for the requests of its server, of which each data-parallel rank has a share.
+    const auto shares = static_cast<double>(f.serving->replicas * steps_.plan().dp);
+    f.utilization_ratio = utilization(f, f.serving->all.requests_per_s / shares);
   }
 
   void warn(LlmForecast& f) const {
@@ -302,6 +301,8 @@ class Llm {
 
   std::shared_ptr<TextArena> names_ = std::make_shared<TextArena>();
   const LlmSteps& steps_;
+  const PrefillWorkers* workers_;
+  const LlmSteps& prompts_;  ///< of what computes the prompts
   const Model& model_;
   const Decoder& decoder_;
   const Device& device_;
@@ -320,7 +321,9 @@ LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, co
   const Request whole = with_image_tokens(request, model.content->model);
   const Request typical = typical_request(whole);
   const LlmSteps steps(forecaster, model, gpu, typical);
-  LlmForecast forecast = Llm(steps, whole).run();
+  std::optional<PrefillWorkers> workers;
+  if (request.deployment.prefill.workers > 0) workers.emplace(steps);
+  LlmForecast forecast = Llm(steps, workers ? &*workers : nullptr, whole).run();
   forecast.used.prompt = request.prompt;
   forecast.used.load.max_prompt = request.load.max_prompt;
   forecast.used.load.trace = request.load.trace;

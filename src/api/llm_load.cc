@@ -41,8 +41,8 @@ int64_t longest_request(const Request& o) {
 
 ServingLoad make_load(const Request& o) {
   ServingLoad load;
-  load.concurrency = o.load.concurrency;
-  const int64_t count = request_count(o.load);
+  load.concurrency = client_count(o);
+  const int64_t count = request_count(o);
   if (o.load.trace.empty()) {
     load.requests = draw_requests({.requests = count,
                                    .rate = o.load.rate,

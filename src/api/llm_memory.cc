@@ -8,6 +8,7 @@
 
 #include "api/cache_pool.h"
 #include "api/fit.h"
+#include "api/llm_drafts.h"
 #include "api/llm_load.h"
 #include "base/check.h"
 #include "base/checked.h"
@@ -25,11 +26,15 @@ int64_t usable_bytes(const LlmSteps& steps) {
 }
 
 /// Only the weights and activations of a step's plan are used; cache sizes are computed for whole
-/// sequences. The vision tower runs before the step, with the images of `prompts` prompts.
-MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> groups,
-                       int64_t prompts) {
-  MemoryPlan plan = plan_memory(steps.graph(std::move(groups)));
-  if (const TowerSteps* tower = steps.tower()) {
+/// sequences. The vision tower runs before the step on the first stage, with the images of
+/// `prompts` prompts.
+MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> groups, int64_t prompts,
+                       size_t part) {
+  MemoryPlan plan = plan_memory(steps.graph(std::move(groups), part));
+  if (steps.drafter() != nullptr && steps.parts()[part].layers.has_end)
+    plan.weights_bytes = checked_add(plan.weights_bytes, steps.drafter()->weights_bytes());
+  const TowerSteps* tower = steps.tower();
+  if (tower != nullptr && steps.parts()[part].layers.has_start) {
     plan.weights_bytes = checked_add(plan.weights_bytes, tower->weights_bytes());
     plan.activations_bytes = std::max(plan.activations_bytes, tower->activations_bytes(prompts));
   }
@@ -54,56 +59,94 @@ void add_totals(LlmForecast& f, const LlmSteps& steps, const MemoryPlan& step) {
   f.fits = f.peak_bytes <= f.usable_bytes;
 }
 
-int64_t batch_cache_bytes(const LlmSteps& steps, int64_t batch) {
-  const Request& r = steps.asked();
-  return steps.cache_bytes(batch, r.prompt + r.output, r.execution.tp);
-}
+/// Memory of a rank of a stage in the largest prefill step of a static batch.
+struct StageMemory {
+  MemoryPlan step;
+  int64_t cache_bytes = 0, peak_bytes = 0;
+};
 
-/// The largest prefill step of a static batch. All batches that fill the step completely share one
-/// plan.
+/// Those of the stage that needs most, by batch. All batches that fill the step completely share
+/// one plan.
 class PrefillPlans {
  public:
-  explicit PrefillPlans(const LlmSteps& steps) : steps_(steps) {}
-  const MemoryPlan& of(int64_t batch) {
+  explicit PrefillPlans(const LlmSteps& steps) : steps_(steps), plans_(steps.parts().size()) {}
+  StageMemory of(int64_t batch) {
     const Request& r = steps_.asked();
-    const int64_t sequences = prefill_sequences(r, batch);
-    const auto [plan, fresh] = plans_.try_emplace(sequences);
-    if (fresh)
-      plan->second = step_memory(
-          steps_, {{sequences, std::min(r.prompt, r.execution.max_num_batched_tokens), 0}},
-          sequences);
-    return plan->second;
+    const int64_t own = steps_.sequences_of_rank(batch);
+    StageMemory most;
+    for (size_t part = 0; part < plans_.size(); ++part) {
+      StageMemory stage{.step = plan(own, part),
+                        .cache_bytes = steps_.stage_cache_bytes(own, r.prompt + r.output, part)};
+      stage.peak_bytes = peak_bytes(stage.step, stage.cache_bytes);
+      if (stage.peak_bytes > most.peak_bytes) most = std::move(stage);
+    }
+    return most;
   }
 
  private:
+  const MemoryPlan& plan(int64_t own, size_t part) {
+    const Request& r = steps_.asked();
+    const int64_t sequences = prefill_sequences(r, own);
+    const auto [plan, fresh] = plans_[part].try_emplace(sequences);
+    if (fresh)
+      plan->second = step_memory(
+          steps_, {{sequences, std::min(r.prompt, r.execution.max_num_batched_tokens), 0}},
+          sequences, part);
+    return plan->second;
+  }
+
   const LlmSteps& steps_;
-  std::map<int64_t, MemoryPlan> plans_;
+  std::vector<std::map<int64_t, MemoryPlan>> plans_;
 };
 
 /// A step of a server that is as full as it gets: the most sequences; one of them has all remaining
 /// tokens.
-MemoryPlan full_step(const LlmSteps& steps, const PoolLimits& limits) {
+MemoryPlan full_step(const LlmSteps& steps, const PoolLimits& limits, size_t part) {
   const int64_t sequences = std::min(limits.max_num_seqs, limits.max_num_batched_tokens);
   std::vector<LlmSteps::Group> groups = {{1, limits.max_num_batched_tokens - sequences + 1, 0}};
   if (sequences > 1) groups.push_back({sequences - 1, 1, 1});
-  return step_memory(steps, std::move(groups), sequences);
+  return step_memory(steps, std::move(groups), sequences, part);
+}
+
+/// The cache of the stage with room for the fewest sequences, which decides for all.
+struct StagePool {
+  MemoryPlan step;
+  CachePool pool;
+  int64_t sequence_bytes = 0;  ///< of the longest request
+};
+
+/// nullopt for software that does not serve.
+std::optional<StagePool> tightest_pool(const LlmSteps& steps) {
+  const PoolLimits limits = pool_limits(steps.asked());
+  const int64_t longest = longest_request(steps.asked());
+  std::optional<StagePool> tightest;
+  double fewest = 0;
+  for (size_t part = 0; part < steps.parts().size(); ++part) {
+    StagePool stage{.step = full_step(steps, limits, part),
+                    .sequence_bytes = steps.stage_cache_bytes(1, longest, part)};
+    const std::optional<CachePool> pool = plan_pool(steps, limits,
+                                                    {.weights = stage.step.weights_bytes,
+                                                     .activations = stage.step.activations_bytes,
+                                                     .part = part});
+    if (!pool) return std::nullopt;
+    stage.pool = *pool;
+    const double sequences = static_cast<double>(pool->cache_bytes) /
+                             static_cast<double>(std::max<int64_t>(1, stage.sequence_bytes));
+    if (tightest && sequences >= fewest) continue;
+    fewest = sequences;
+    tightest = std::move(stage);
+  }
+  return tightest;
 }
 
 /// Whether what was asked for fits with other ranks or another precision.
 bool would_fit(const LlmSteps& steps, const Request& changed) {
   try {
     const LlmSteps other(steps, changed);
-    const int64_t longest = longest_request(changed);
-    if (changed.kind == RequestKind::kGenerate) {
-      PrefillPlans plans(other);
-      return peak_bytes(plans.of(changed.batch), batch_cache_bytes(other, changed.batch)) <=
-             usable_bytes(other);
-    }
-    const PoolLimits limits = pool_limits(changed);
-    const MemoryPlan step = full_step(other, limits);
-    const std::optional<CachePool> pool =
-        plan_pool(other, limits, step.weights_bytes, step.activations_bytes);
-    return pool && pool->cache_bytes >= other.cache_bytes(1, longest, changed.execution.tp);
+    if (changed.kind == RequestKind::kGenerate)
+      return PrefillPlans(other).of(changed.batch).peak_bytes <= usable_bytes(other);
+    const std::optional<StagePool> stage = tightest_pool(other);
+    return stage && stage->pool.cache_bytes >= stage->sequence_bytes;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) throw;
     return false;  // does not divide the heads, or the device lacks the precision
@@ -143,7 +186,7 @@ void warn(LlmForecast& f, const LlmSteps& steps, int64_t needed_bytes) {
                                   .usable_bytes = f.usable_bytes,
                                   .largest_batch = f.largest_batch},
                                  steps.device());
-  warning.facts.push_back({"ranks", steps.asked().execution.tp});
+  warning.facts.push_back({"ranks", steps.plan().ranks()});
   if (f.pool && f.continuous) {
     warning.facts.push_back({"rule", f.pool->rule});
     warning.facts.push_back({"utilization", f.pool->fraction});
@@ -163,38 +206,41 @@ void warn(LlmForecast& f, const LlmSteps& steps, int64_t needed_bytes) {
 void add_batch_memory(LlmForecast& f, const LlmSteps& steps) {
   const int64_t batch = steps.asked().batch;
   PrefillPlans plans(steps);
-  f.cache_bytes = batch_cache_bytes(steps, batch);
-  add_totals(f, steps, plans.of(batch));
+  const StageMemory most = plans.of(batch);
+  f.cache_bytes = most.cache_bytes;
+  add_totals(f, steps, most.step);
   std::optional<BatchBytes> too_many;
   if (!f.fits) too_many = {batch, f.peak_bytes};
-  f.largest_batch = largest_within(
-      f.usable_bytes,
-      [&](int64_t b) { return peak_bytes(plans.of(b), batch_cache_bytes(steps, b)); }, too_many);
-  const PoolLimits limits = pool_limits(steps.asked());
+  f.largest_batch =
+      largest_within(f.usable_bytes, [&](int64_t b) { return plans.of(b).peak_bytes; }, too_many);
   if (*steps.asked().execution.software != Software::kPyTorch) {
-    const MemoryPlan step = full_step(steps, limits);
-    f.pool = plan_pool(steps, limits, step.weights_bytes, step.activations_bytes);
+    if (const std::optional<StagePool> stage = tightest_pool(steps)) f.pool = stage->pool;
   }
   warn(f, steps, f.peak_bytes);
 }
 
 void add_server_memory(LlmForecast& f, const LlmSteps& steps, const ServingLoad& load,
                        ServerLimits& limits) {
-  MemoryPlan step = full_step(steps, pool_limits(steps.asked()));
-  f.pool = plan_pool(steps, pool_limits(steps.asked()), step.weights_bytes, step.activations_bytes);
-  TILECAST_CHECK(f.pool.has_value()) << "a server of software that does not serve";
+  std::optional<StagePool> stage = tightest_pool(steps);
+  TILECAST_CHECK(stage.has_value()) << "a server of software that does not serve";
+  f.pool = stage->pool;
+  MemoryPlan& step = stage->step;
   step.activations_bytes = f.pool->profile_bytes - serving_workspace_bytes();
   // Layers with a sliding window store less of long sequences. Bytes per token are those of the
   // longest request.
   const int64_t longest = longest_request(steps.asked());
-  const int64_t per_sequence = steps.cache_bytes(1, longest, steps.asked().execution.tp);
+  const int64_t per_sequence = stage->sequence_bytes;
   const double block_bytes = static_cast<double>(per_sequence) / static_cast<double>(longest) *
                              static_cast<double>(limits.block_tokens);
   const auto room = static_cast<double>(f.pool->cache_bytes);
   limits.cache_blocks = static_cast<int64_t>(room / std::max(1.0, block_bytes));
   const int64_t needed = blocks_needed(load, limits);
   f.fits = needed <= limits.cache_blocks;
-  f.largest_batch = f.fits ? std::max<int64_t>(1, static_cast<int64_t>(room) / per_sequence) : 0;
+  // Each data-parallel rank has its own cache.
+  f.largest_batch =
+      f.fits ? checked_multiply(std::max<int64_t>(1, static_cast<int64_t>(room) / per_sequence),
+                                steps.plan().dp)
+             : 0;
   const auto bytes_of = [&](int64_t blocks) {
     return static_cast<int64_t>(std::ceil(static_cast<double>(blocks) * block_bytes));
   };

@@ -1,9 +1,15 @@
 #include "api/llm_server.h"
 
 #include <algorithm>
+#include <deque>
+#include <span>
 
+#include "api/llm_drafts.h"
 #include "api/llm_load.h"
+#include "api/llm_memory.h"
 #include "api/step_costs.h"
+#include "base/checked.h"
+#include "request/load.h"
 
 namespace tilecast {
 namespace {
@@ -33,26 +39,68 @@ ServedPart part(const RequestSummary& s, const LlmForecast& alone) {
 std::vector<int64_t> usual_sizes(const Request& r, const ServerLimits& limits) {
   std::vector<int64_t> sizes = {limits.max_num_batched_tokens, limits.max_num_seqs};
   if (r.load.max_prompt <= r.prompt && r.load.trace.empty()) sizes.push_back(r.prompt);
-  if (r.load.concurrency > 0) sizes.push_back(std::min(r.load.concurrency, limits.max_num_seqs));
+  const int64_t batches = checked_multiply(r.execution.dp, r.execution.pp);
+  if (r.load.concurrency > 0)
+    sizes.push_back(std::min(ceil_divide(r.load.concurrency, batches), limits.max_num_seqs));
   return sizes;
 }
 
-}  // namespace
+/// The times of steps on all stages of a server.
+class ServerCosts {
+ public:
+  ServerCosts(const LlmSteps& steps, const ServerLimits& limits) : steps_(steps) {
+    const std::vector<int64_t> sizes = usual_sizes(steps.asked(), limits);
+    for (size_t part = 0; part < steps.parts().size(); ++part)
+      costs_.emplace_back(steps, part, sizes);
+  }
 
-LlmForecast::Serving forecast_server(const LlmSteps& steps, const ServingLoad& load,
-                                     const ServerLimits& limits, const LlmForecast& alone) {
-  const Load& asked = steps.asked().load;
-  StepCosts costs(steps, usual_sizes(steps.asked(), limits));
-  const ServingResult s = simulate_serving(
-      load, limits, [&](const ServingBatch& batch) { return costs.seconds(batch); });
+  std::vector<double> seconds(std::span<const ServingBatch> ranks) {
+    std::vector<double> stages;
+    for (size_t part = 0; part < costs_.size(); ++part)
+      stages.insert(stages.end(), static_cast<size_t>(steps_.parts()[part].stages),
+                    costs_[part].seconds(ranks));
+    return stages;
+  }
+
+ private:
+  const LlmSteps& steps_;
+  std::deque<StepCosts> costs_;  ///< their functions point into them
+};
+
+/// A server with the limits of its scheduler.
+struct ServedSteps {
+  const LlmSteps& steps;
+  ServerLimits limits;
+};
+struct ServedWorkers {
+  const PrefillWorkers& workers;
+  ServerLimits limits;
+};
+
+/// The limits of a server but the number of its cache blocks.
+ServerLimits server_limits(const LlmSteps& steps) {
+  ServerLimits limits = make_limits(steps.asked());
+  limits.dp = steps.plan().dp;
+  limits.pp = steps.plan().pp;
+  limits.tokens_per_step = tokens_per_step(steps.asked().deployment.speculation);
+  return limits;
+}
+
+LlmForecast::Serving describe(const ServingResult& s, const ServedSteps& server,
+                              const LlmForecast& alone) {
+  const ServerLimits& limits = server.limits;
+  const Request& request = server.steps.asked();
+  const Load& asked = request.load;
   LlmForecast::Serving result;
   result.rate = asked.rate;
   result.concurrency = asked.concurrency;
   result.trace = !asked.trace.empty();
   result.max_num_seqs = limits.max_num_seqs;
   result.max_num_batched_tokens = limits.max_num_batched_tokens;
-  result.cache_tokens = limits.cache_blocks * limits.block_tokens;
-  result.most_sequences = std::min(limits.max_num_seqs, alone.largest_batch);
+  // Of one server, over its data-parallel ranks.
+  result.cache_tokens = checked_product({limits.cache_blocks, limits.block_tokens, limits.dp});
+  result.most_sequences =
+      std::min(checked_multiply(limits.max_num_seqs, limits.dp), alone.largest_batch);
   result.most_in_flight = s.most_in_flight;
   result.all = part(s.all, alone);
   if (s.steady) result.steady = part(*s.steady, alone);
@@ -65,7 +113,92 @@ LlmForecast::Serving forecast_server(const LlmSteps& steps, const ServingLoad& l
   result.cache_use = s.cache_use;
   result.preemptions = s.preemptions;
   result.keeps_up = s.keeps_up;
+  result.gpus = all_gpus(request);
+  result.replicas = request.deployment.replicas;
   return result;
+}
+
+PrefillPoolForecast describe(const ServingResult& s, const ServedWorkers& prefill,
+                             const Request& request) {
+  const PrefillPool& pool = request.deployment.prefill;
+  const ServerLimits& limits = prefill.limits;
+  return {.workers = pool.workers,
+          .tp = pool.tp,
+          .pp = pool.pp,
+          .dp = pool.dp,
+          .ep = pool.ep,
+          .gpus = prefill_worker_gpus(request),
+          .cache_tokens = checked_product({limits.cache_blocks, limits.block_tokens, limits.dp}),
+          .busy_share = s.prefill_busy_share,
+          .transfer_s = prefill.workers.after_prefill_s(request.prompt),
+          .mean_transfer_s = s.mean_transfer_s};
+}
+
+LlmForecast::Serving forecast_server(const ServedSteps& server,
+                                     const std::optional<ServedWorkers>& prefill,
+                                     const ServingLoad& load, const LlmForecast& alone) {
+  const LlmSteps& steps = server.steps;
+  const ServerLimits& limits = server.limits;
+  const Request& request = steps.asked();
+  ServerCosts costs(steps, limits);
+  Fleet fleet;
+  fleet.pool = {
+      .servers = request.deployment.replicas,
+      .limits = limits,
+      .step_s = [&](std::span<const ServingBatch> ranks) { return costs.seconds(ranks); }};
+  fleet.router = request.deployment.router;
+  std::optional<ServerCosts> prompt_costs;
+  std::optional<LazyGrid<1>> transfers;
+  if (prefill) {
+    prompt_costs.emplace(prefill->workers.steps(), prefill->limits);
+    transfers.emplace(usual_sizes(request, limits),
+                      [&](const auto& x) { return prefill->workers.after_prefill_s(x[0]); });
+    fleet.prefill = {.servers = request.deployment.prefill.workers,
+                     .limits = prefill->limits,
+                     .step_s = [&](std::span<const ServingBatch> ranks) {
+                       return prompt_costs->seconds(ranks);
+                     }};
+    fleet.transfer_s = [&](int64_t prompt) { return transfers->at({static_cast<double>(prompt)}); };
+  }
+  const ServingResult s = simulate_fleet(load, fleet);
+  LlmForecast::Serving result = describe(s, server, alone);
+  if (prefill) result.prefill_pool = describe(s, *prefill, request);
+  return result;
+}
+
+}  // namespace
+
+void add_serving(LlmForecast& f, const LlmSteps& steps, const PrefillWorkers* workers,
+                 const Request& asked) {
+  const ServingLoad load = make_load(asked);
+  ServedSteps server{steps, server_limits(steps)};
+  add_server_memory(f, steps, load, server.limits);
+  std::optional<ServedWorkers> prefill;
+  int64_t prefill_bytes = 0;
+  if (workers != nullptr) {
+    prefill.emplace(ServedWorkers{*workers, server_limits(workers->steps())});
+    LlmForecast worker{.continuous = true};
+    add_server_memory(worker, workers->steps(), prompts_only(load), prefill->limits);
+    prefill_bytes = worker.peak_bytes;
+    f.fits = f.fits && worker.fits;
+    for (Warning& warning : worker.warnings) {
+      warning.facts.push_back({"prefill", int64_t{1}});
+      f.warnings.push_back(std::move(warning));
+    }
+  }
+  if (!f.fits) return;
+  f.serving = forecast_server(server, prefill, load, f);
+  if (f.serving->prefill_pool) f.serving->prefill_pool->peak_bytes = prefill_bytes;
+  f.used.load.requests = static_cast<int64_t>(load.requests.size());
+  f.used.load.max_num_seqs = server.limits.max_num_seqs;
+  if (!asked.load.trace.empty() && asked.load.lengths_given)
+    f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});
+  const int64_t requests = f.serving->all.requests, clients = client_count(asked);
+  if (clients > requests)
+    f.warnings.push_back({WarningCode::kIdleClients,
+                          "concurrency",
+                          0,
+                          {{"clients", clients}, {"requests", requests}}});
 }
 
 }  // namespace tilecast

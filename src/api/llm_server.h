@@ -1,13 +1,14 @@
 #pragma once
 
+#include "api/llm_pools.h"
 #include "api/llm_steps.h"
-#include "sim/serving.h"
 
 namespace tilecast {
 
-/// Forecasts a server under a load. `alone` is the forecast of a single request; its intervals give
-/// the uncertainty.
-LlmForecast::Serving forecast_server(const LlmSteps& steps, const ServingLoad& load,
-                                     const ServerLimits& limits, const LlmForecast& alone);
+/// Fills in the memory of a server under the load of `asked`, and what its clients see if the
+/// longest request fits. `forecast` has the results of a single request; its intervals give the
+/// uncertainty. `workers`: prefill workers; nullptr: none.
+void add_serving(LlmForecast& forecast, const LlmSteps& steps, const PrefillWorkers* workers,
+                 const Request& asked);
 
 }  // namespace tilecast

@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "api/expert_precision.h"
+#include "api/llm_drafts.h"
 #include "api/llm_load.h"
 #include "base/checked.h"
 #include "base/text.h"
+#include "passes/exchange.h"
+#include "passes/stage.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -31,19 +34,61 @@ LlmSteps::LlmSteps(const LlmSteps& base, const Request& changed)
   build();
 }
 
+LlmSteps::~LlmSteps() = default;
+
 void LlmSteps::build() {
   read_precision();
   check();
   modules_ = model_.build({.dtype = dtype()});
-  share_ = shard(modules_, asked_.execution.tp);
+  plan_ = plan_server(model_, device_, asked_, modules_);
+  has_groups_ = !asked_.parallel.cluster.empty() || plan_.dp > 1 || plan_.pp > 1;
+  divide();
   if (model_.vision) tower_.emplace(model_, asked_, dtype());
-  if (precision_.as_stored && model_.checkpoint.weights_bytes && asked_.execution.tp > 1) {
-    const auto weights = [&](const Graph& modules) {
-      return static_cast<double>(
-          weights_bytes(fuse(modules, {.groups = {{1, 1, 1}}, .scheme_of = request_.scheme_of})));
-    };
-    stored_share_ = weights(share_) / weights(modules_);
+  if (asked_.deployment.speculation.tokens > 0) drafter_ = std::make_unique<Drafter>(*this);
+}
+
+Graph LlmSteps::divided() const {
+  const bool whole_experts = plan_.tp == 1 && plan_.ep == plan_.dp;
+  return divide_served_experts(
+      modules_, {.tp = plan_.tp,
+                 .dp = plan_.dp,
+                 .ep = plan_.ep,
+                 .dispatch = whole_experts && asked_.deployment.all2all == All2All::kDeepEp});
+}
+
+LlmSteps::Part LlmSteps::part_of_layers(const LayerRange& layers) const {
+  return {.layers = layers, .share = shard(part_of(divided(), layers), plan_.tp)};
+}
+
+/// Builds a rank's share of each distinct stage.
+void LlmSteps::divide() {
+  const Graph divided = this->divided();
+  const bool states_sum =
+      precision_.as_stored && model_.checkpoint.weights_bytes && (plan_.ranks() > 1);
+  const auto weights = [&](const Graph& modules, bool has_output_layer) {
+    return static_cast<double>(weights_bytes(weights_graph(modules, has_output_layer)));
+  };
+  for (const LayerRange& layers : plan_.parts) {
+    const std::vector<int64_t> runs = segment_runs(modules_, layers);
+    const auto alike = std::find_if(parts_.begin(), parts_.end(), [&](const Part& part) {
+      return part.runs == runs && part.layers.has_start == layers.has_start &&
+             part.layers.has_end == layers.has_end;
+    });
+    if (alike != parts_.end()) {
+      alike->stages += 1;
+      continue;
+    }
+    Part part{.layers = layers, .share = shard(part_of(divided, layers), plan_.tp), .runs = runs};
+    if (states_sum)
+      part.stored_share = weights(part.share, layers.has_end) / weights(modules_, true);
+    parts_.push_back(std::move(part));
   }
+}
+
+Graph LlmSteps::weights_graph(const Graph& modules, bool has_output_layer) const {
+  return fuse(modules, {.groups = {{1, 1, 1}},
+                        .scheme_of = request_.scheme_of,
+                        .has_output_layer = has_output_layer});
 }
 
 void LlmSteps::read_precision() {
@@ -85,8 +130,7 @@ void LlmSteps::check() const {
   };
   divides(decoder().heads, "attention heads");
   divides(decoder().ffn_dim, "columns of the MLP (ffn_dim)");
-  if (decoder().expert_ffn_dim > 0)
-    divides(decoder().expert_ffn_dim, "columns of an expert (ffn_dim)");
+  check_experts();
   if (decoder().kv_heads % asked_.execution.tp != 0 &&
       asked_.execution.tp % decoder().kv_heads != 0)
     refuse(fmt::format("`tp` {} and {} key heads: one must divide the other", asked_.execution.tp,
@@ -102,22 +146,55 @@ void LlmSteps::check() const {
                        dtype_name(request_.kv_dtype), dtype_name(dtype())));
 }
 
-Graph LlmSteps::fused(const Graph& modules, std::vector<Group> groups) const {
+/// The ranks that have the same experts divide each of them.
+void LlmSteps::check_experts() const {
+  const int64_t ffn = decoder().expert_ffn_dim, ep = asked_.parallel.ep;
+  const int64_t parts = asked_.execution.tp * asked_.execution.dp / ep;
+  if (ffn == 0 && (ep > 1 || asked_.execution.dp > 1))
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: the model has no experts that ranks share; leave `{}` at 1{}",
+                            model_.name, ep > 1 ? "ep" : "dp",
+                            ep > 1 ? "" : ", and use `replicas` for several servers"));
+  if (ffn == 0 || ffn % parts == 0) return;
+  const std::string ranks = parts == asked_.execution.tp
+                                ? fmt::format("`tp` {}", parts)
+                                : fmt::format("`tp` x `dp` / `ep` = {}", parts);
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: {} does not divide the {} columns of an expert (ffn_dim)",
+                          model_.name, ranks, ffn));
+}
+
+Graph LlmSteps::fused(const Part* part, std::vector<Group> groups) const {
   StepRequest request = request_;
   request.groups = std::move(groups);
-  Graph graph = fuse(modules, request);
+  request.has_output_layer = part == nullptr || part->layers.has_end;
+  Graph graph = fuse(part == nullptr ? modules_ : part->share, request);
   if (precision_.as_stored)
     store_as_in_checkpoint(graph, model_.checkpoint,
-                           &modules == &share_ ? stored_share_ : std::nullopt);
+                           part == nullptr ? std::nullopt : part->stored_share);
   return graph;
 }
 
-LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched) const {
-  return timed(graph(std::move(groups)), launched);
+bool LlmSteps::decodes(const std::vector<Group>& groups) const {
+  const int64_t most = 1 + asked_.deployment.speculation.tokens;
+  return std::all_of(groups.begin(), groups.end(),
+                     [&](const Group& g) { return g.past > 0 && g.tokens <= most; });
 }
 
+LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched, size_t part) const {
+  const bool decode = decodes(groups);
+  return timed(graph(std::move(groups), part), {launched, decode}, &parts_[part]);
+}
+
+LlmSteps::Step LlmSteps::pass(const Part& part, std::vector<Group> groups) const {
+  const bool decode = decodes(groups);
+  return timed(graph_of(part, std::move(groups)), {.decode = decode}, &part);
+}
+
+LlmSteps::Step LlmSteps::pass(Graph graph) const { return timed(std::move(graph), {}, nullptr); }
+
 LlmSteps::Step LlmSteps::tower_step(int64_t images) const {
-  return timed(tower_->graph(images), true);
+  return timed(tower_->graph(images), {.launched = true}, nullptr);
 }
 
 std::vector<std::pair<int64_t, int64_t>> LlmSteps::tower_runs(int64_t prompts) const {
@@ -129,33 +206,63 @@ std::vector<std::pair<int64_t, int64_t>> LlmSteps::tower_runs(int64_t prompts) c
   return runs;
 }
 
-LlmSteps::Step LlmSteps::timed(Graph graph, bool launched) const {
+void LlmSteps::predict(const Graph& graph, const Program& program, bool decode,
+                       std::vector<KernelTime>& times) const {
+  times.resize(program.kernels.size());
+  predictor().predict(program.kernels, device_, conditions(), times);
+  if (!has_groups_) return;
+  price_collectives(plan_, graph, program,
+                    decode ? ExpertKernels::kLowLatency : ExpertKernels::kNormal,
+                    conditions().software, times);
+}
+
+LlmSteps::Step LlmSteps::timed(Graph graph, const Launching& how, const Part* part) const {
   Step s;
   s.graph = std::move(graph);
   s.program = lower(s.graph);
-  s.times.resize(s.program.kernels.size());
-  predictor().predict(s.program.kernels, device_, conditions(), s.times);
-  s.timeline = run_program(s.program, s.times, launched ? *asked_.execution.host_launch_s : 0);
+  if (part == nullptr) {  // the vision tower, whose ranks are those of a node
+    s.times.resize(s.program.kernels.size());
+    predictor().predict(s.program.kernels, device_, conditions(), s.times);
+  } else {
+    predict(s.graph, s.program, how.decode, s.times);
+  }
+  s.timeline = run_program(s.program, s.times, how.launched ? *asked_.execution.host_launch_s : 0);
   s.totals = totals_of(s.timeline, s.program.kernel_counts(), s.times);
+  if (part == nullptr || part->layers.has_end) return s;
+  s.send_s = send_s(plan_, s.graph, conditions().software);
+  for (double* seconds : {&s.totals.seconds, &s.totals.low_s, &s.totals.high_s})
+    *seconds += s.send_s;
   return s;
 }
 
-double LlmSteps::kernel_seconds(
-    std::vector<Group> groups,
-    const std::function<bool(const Program&, const Launch&)>& wanted) const {
-  const Graph built = graph(std::move(groups));
-  const Program program = lower(built);
+double LlmSteps::send_seconds(int64_t tokens, size_t part) const {
+  if (parts_[part].layers.has_end) return 0;
+  return send_s(plan_, graph({{1, tokens, 1}}, part), conditions().software);
+}
+
+double LlmSteps::kernel_seconds(std::vector<Group> groups, const Selection& selection) const {
+  const Graph built = graph(std::move(groups), selection.part);
+  Program program = lower(built);
   std::vector<double> counts(program.kernels.size(), 0);
   for (const Launch& launch : program.launches) {
-    if (wanted(program, launch))
+    if (selection.wanted(program, launch))
       counts[launch.kernel] += static_cast<double>(program.count(launch));
   }
-  std::vector<Kernel> kernels;
+  // Only the kernels that are wanted, with their launches.
+  std::vector<size_t> now(counts.size(), 0);
+  Program wanted;
   for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] > 0) kernels.push_back(program.kernels[i]);
+    if (counts[i] == 0) continue;
+    now[i] = wanted.kernels.size();
+    wanted.kernels.push_back(program.kernels[i]);
   }
-  std::vector<KernelTime> times(kernels.size());
-  predictor().predict(kernels, device_, conditions(), times);
+  for (Launch launch : program.launches) {
+    if (counts[launch.kernel] == 0) continue;
+    launch.kernel = now[launch.kernel];
+    wanted.launches.push_back(launch);
+  }
+  std::vector<KernelTime> times;
+  predict(built, wanted, selection.decode, times);
   double seconds = 0;
   for (size_t i = 0, k = 0; i < counts.size(); ++i) {
     if (counts[i] > 0) seconds += counts[i] * times[k++].seconds;
@@ -178,20 +285,50 @@ const Predictor& LlmSteps::predictor() const {
 
 Conditions LlmSteps::conditions() const { return {.software = *asked_.execution.software}; }
 
-int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const {
+namespace {
+
+int64_t decoder_cache_bytes(const Decoder& decoder, DType kv_dtype, int64_t sequences,
+                            int64_t tokens, int64_t ranks) {
   constexpr int64_t kBitsPerByte = 8;
-  int64_t total = checked_multiply(sequences, decoder().state_bytes) / ranks;
-  for (const Decoder::Cache& cache : decoder().caches) {
+  int64_t total = checked_multiply(sequences, decoder.state_bytes) / ranks;
+  for (const Decoder::Cache& cache : decoder.caches) {
     // If there are fewer key heads than ranks, heads are replicated; a latent vector is replicated
     // on every rank.
     const int64_t share = std::min(ranks, cache.kv_heads);
     const int64_t entry =
-        cache.dim / share * dtype_bits(cache.dtype.value_or(request_.kv_dtype)) / kBitsPerByte;
+        cache.dim / share * dtype_bits(cache.dtype.value_or(kv_dtype)) / kBitsPerByte;
     const int64_t kept = cache.window == 0 ? tokens : std::min(tokens, cache.window);
     total =
         checked_add(total, checked_product({cache.layers, sequences, kept / cache.ratio, entry}));
   }
   return total;
 }
+
+}  // namespace
+
+int64_t LlmSteps::cache_bytes(int64_t sequences, int64_t tokens, int64_t ranks) const {
+  return decoder_cache_bytes(decoder(), request_.kv_dtype, sequences, tokens, ranks);
+}
+
+int64_t LlmSteps::stage_cache_bytes(int64_t sequences, int64_t tokens, size_t part) const {
+  return decoder_cache_bytes(stage_decoder(part), request_.kv_dtype, sequences, tokens, plan_.tp);
+}
+
+Decoder LlmSteps::stage_decoder(size_t part) const {
+  Decoder stage = decoder();
+  if (drafter_ && parts_[part].layers.has_end) drafter_->add_caches(stage);
+  if (plan_.pp == 1) return stage;
+  // Kinds of layers alternate, so each stage has about its share of every kind.
+  const int64_t all = layer_count(modules_), own = parts_[part].layers.count;
+  const auto share = [&](int64_t number) {
+    return ceil_divide(checked_multiply(number, own), all);
+  };
+  for (Decoder::Cache& cache : stage.caches) cache.layers = share(cache.layers);
+  stage.state_bytes = share(stage.state_bytes);
+  stage.recurrent_layers = share(stage.recurrent_layers);
+  return stage;
+}
+
+int64_t LlmSteps::sequences_of_rank(int64_t batch) const { return ceil_divide(batch, plan_.dp); }
 
 }  // namespace tilecast

@@ -261,22 +261,25 @@ TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
   const ModelRef model = load_model_ref("llama-3-8b");
   const GpuRef gpu = load_gpu_ref("H100");
   const LlmSteps steps(forecaster(), model, gpu, options);
-  StepCosts costs(steps, {});
+  StepCosts costs(steps, 0, {});
+  const auto seconds = [&](const ServingBatch& batch) {
+    return costs.seconds(std::span(&batch, 1));
+  };
   const auto graph_s = [&](std::vector<LlmSteps::Group> groups) {
     return steps.step(std::move(groups), true).totals.seconds;
   };
   // 1536 and 1024 tokens are knots of the grid; attention is interpolated in contexts.
-  EXPECT_NEAR(costs.seconds({36, 700, {{500, 0}, {500, 0}, {500, 0}}}) /
-                  graph_s({{36, 1, 700}, {3, 500, 0}}),
-              1, 0.02);
-  EXPECT_NEAR(costs.seconds({24, 1500, {{1000, 1100}}}) / graph_s({{24, 1, 1500}, {1, 1000, 1100}}),
-              1, 0.02);
+  EXPECT_NEAR(
+      seconds({36, 700, {{500, 0}, {500, 0}, {500, 0}}}) / graph_s({{36, 1, 700}, {3, 500, 0}}), 1,
+      0.02);
+  EXPECT_NEAR(seconds({24, 1500, {{1000, 1100}}}) / graph_s({{24, 1, 1500}, {1, 1000, 1100}}), 1,
+              0.02);
   // Between knots the fill of the last tile of a product is not seen.
-  EXPECT_NEAR(costs.seconds({200, 1500, {{1350, 600}}}) / graph_s({{200, 1, 1500}, {1, 1350, 600}}),
-              1, 0.06);
+  EXPECT_NEAR(seconds({200, 1500, {{1350, 600}}}) / graph_s({{200, 1, 1500}, {1, 1350, 600}}), 1,
+              0.06);
   // Prompts of several lengths: one call for all costs no more than one for each, and no less than
   // one for as many of the same length.
-  const double mixed = costs.seconds({0, 0, {{900, 0}, {300, 0}, {848, 0}}});
+  const double mixed = seconds({0, 0, {{900, 0}, {300, 0}, {848, 0}}});
   EXPECT_LE(mixed, graph_s({{1, 900, 0}, {1, 300, 0}, {1, 848, 0}}) * 1.01);
   EXPECT_GE(mixed, graph_s({{2, 1024, 0}}) * 0.95);
 }

@@ -1,6 +1,10 @@
 #include "api/step_costs.h"
 
 #include <algorithm>
+#include <iterator>
+
+#include "api/llm_drafts.h"
+#include "ops/op_def.h"
 
 namespace tilecast {
 
@@ -57,30 +61,58 @@ double LazyGrid<D>::at(const std::array<double, D>& sizes) {
   return std::exp(sum);
 }
 
-StepCosts::StepCosts(const LlmSteps& steps, const std::vector<int64_t>& named)
+StepCosts::StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64_t>& named)
     : steps_(steps),
-      rest_(named, [this](const auto& x) { return part_s({1, x[0], 1}, Part::kRest); }),
-      head_(named, [this](const auto& x) { return part_s({x[0], 1, 1}, Part::kHead); }),
+      part_(part),
+      tokens_of_decode_(1 + steps.asked().deployment.speculation.tokens),
+      rest_(named, [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kRest, false); }),
+      head_(named, [this](const auto& x) { return kind_s({x[0], 1, 1}, Kind::kHead, false); }),
+      experts_(named,
+               [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, false); }),
+      decode_experts_(named,
+                      [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, true); }),
+      send_(named, [this](const auto& x) { return steps_.send_seconds(x[0], part_); }),
       decode_(named,
               [this](const auto& x) {
-                return part_s({x[0], 1, std::max<int64_t>(1, x[1] - 1)}, Part::kGroup);
+                return kind_s({x[0], tokens_of_decode_, std::max<int64_t>(1, x[1] - 1)},
+                              Kind::kGroup, false);
               }),
-      fresh_(named, [this](const auto& x) { return part_s({x[0], x[1], 0}, Part::kGroup); }),
-      later_(named, [this](const auto& x) { return part_s({x[0], x[1], x[2]}, Part::kGroup); }) {
-  const LlmSteps::Step step = steps_.step({{1, 1, 1}}, false);
+      fresh_(named, [this](const auto& x) { return kind_s({x[0], x[1], 0}, Kind::kGroup, false); }),
+      later_(named,
+             [this](const auto& x) { return kind_s({x[0], x[1], x[2]}, Kind::kGroup, false); }),
+      draft_(named,
+             [this](const auto& x) {
+               return steps_.drafter()->draft(x[0], std::max<int64_t>(1, x[1] - 1)).seconds;
+             }),
+      draft_fresh_(
+          named,
+          [this](const auto& x) { return steps_.drafter()->pass({{x[0], x[1], 0}}).seconds; }),
+      experts_ops_{require_op("experts"), require_op("expert_dispatch"),
+                   require_op("expert_combine"), require_op("data_all_gather"),
+                   require_op("data_reduce_scatter")} {
+  const LlmSteps::Step step = steps_.step({{1, 1, 1}}, false, part);
   double launches = 0;
   for (const double count : step.program.kernel_counts()) launches += count;
   launch_s_ = launches * *steps_.asked().execution.host_launch_s;
+  if (!steps_.parts()[part].layers.has_start) return;
   for (const auto& [images, runs] : steps_.tower_runs(1))
     images_s_ += static_cast<double>(runs) * steps_.tower_step(images).totals.seconds;
 }
 
-double StepCosts::part_s(const StepRequest::Group& group, Part part) const {
-  return steps_.kernel_seconds({group}, [part](const Program&, const Launch& launch) {
-    const std::string& name = launch.node->name;
-    if (is_group_work(name)) return part == Part::kGroup;
-    return part == (is_output_work(name) ? Part::kHead : Part::kRest);
-  });
+StepCosts::Kind StepCosts::kind_of(const Node& node) const {
+  if (is_group_work(node.name)) return Kind::kGroup;
+  if (is_output_work(node.name)) return Kind::kHead;
+  const bool shared = steps_.plan().dp > 1 &&
+                      std::find(std::begin(experts_ops_), std::end(experts_ops_), node.op) !=
+                          std::end(experts_ops_);
+  return shared ? Kind::kExperts : Kind::kRest;
+}
+
+double StepCosts::kind_s(const StepRequest::Group& group, Kind kind, bool decode) const {
+  return steps_.kernel_seconds(
+      {group}, {.part = part_, .decode = decode, .wanted = [&](const Program&, const Launch& l) {
+                  return kind_of(*l.node) == kind;
+                }});
 }
 
 double StepCosts::prompts_s(const std::vector<PromptChunk>& prompts, bool fresh) {
@@ -97,21 +129,63 @@ double StepCosts::prompts_s(const std::vector<PromptChunk>& prompts, bool fresh)
   return fresh ? fresh_.at({count, each}) : later_.at({count, each, pairs / tokens});
 }
 
-double StepCosts::seconds(const ServingBatch& batch) {
-  const auto decoding = static_cast<double>(batch.decoding);
-  double tokens = decoding;
-  for (const PromptChunk& p : batch.prompts) tokens += static_cast<double>(p.tokens);
-  double seconds =
-      rest_.at({tokens}) + head_.at({decoding + static_cast<double>(batch.prompts.size())});
-  if (batch.decoding > 0) seconds += decode_.at({decoding, batch.decode_context + 1});
-  seconds += prompts_s(batch.prompts, true) + prompts_s(batch.prompts, false);
-  // The tower runs before the first part of a prompt, unless that is in the prefix cache.
-  const auto starts = std::count_if(batch.prompts.begin(), batch.prompts.end(),
-                                    [](const PromptChunk& p) { return p.past == 0; });
-  const double images_s = static_cast<double>(starts) * images_s_;
+StepCosts::AttentionTime StepCosts::attention(const ServingBatch& batch) {
+  AttentionTime time;
+  if (batch.decoding > 0)
+    time.decode_s = decode_.at({static_cast<double>(batch.decoding), batch.decode_context + 1});
+  time.prompts_s = prompts_s(batch.prompts, true) + prompts_s(batch.prompts, false);
+  return time;
+}
+
+/// What makes drafts computes the prompts too.
+double StepCosts::drafts_s(const ServingBatch& batch) {
+  double seconds = 0, tokens = 0, squares = 0;
+  if (batch.decoding > 0)
+    seconds += draft_.at({static_cast<double>(batch.decoding), batch.decode_context + 1});
+  for (const PromptChunk& p : batch.prompts) {
+    const auto t = static_cast<double>(p.tokens);
+    tokens += t;
+    squares += t * t;
+  }
+  return tokens > 0 ? seconds + draft_fresh_.at({tokens * tokens / squares, squares / tokens})
+                    : seconds;
+}
+
+double StepCosts::seconds(std::span<const ServingBatch> ranks) {
+  double tokens = 0, all_tokens = 0, sequences = 0, starts = 0, drafts = 0;
+  const bool makes_drafts = steps_.drafter() != nullptr && steps_.parts()[part_].layers.has_end;
+  AttentionTime longest;
+  bool decodes = true;
+  for (const ServingBatch& batch : ranks) {
+    const auto decoding = static_cast<double>(batch.decoding * tokens_of_decode_);
+    double own = decoding;
+    for (const PromptChunk& p : batch.prompts) own += static_cast<double>(p.tokens);
+    if (own == 0) continue;
+    all_tokens += own;
+    tokens = std::max(tokens, own);
+    sequences = std::max(sequences, decoding + static_cast<double>(batch.prompts.size()));
+    const AttentionTime time = attention(batch);
+    if (time.seconds() > longest.seconds()) longest = time;
+    decodes = decodes && batch.prompts.empty();
+    if (makes_drafts) drafts = std::max(drafts, drafts_s(batch));
+    // The tower runs before the first part of a prompt, unless that is in the prefix cache.
+    const auto first = std::count_if(batch.prompts.begin(), batch.prompts.end(),
+                                     [](const PromptChunk& p) { return p.past == 0; });
+    starts = std::max(starts, static_cast<double>(first));
+  }
+  const LayerRange& layers = steps_.parts()[part_].layers;
+  double seconds = rest_.at({tokens});
+  if (layers.has_end) seconds += head_.at({sequences});
+  seconds += longest.decode_s;
+  seconds += longest.prompts_s;
   // As in a static batch: decode steps are CUDA graphs, kernels of prompts are launched one by one.
-  const bool graphs = steps_.asked().execution.cuda_graphs && batch.prompts.empty();
-  return images_s + (graphs ? seconds : std::max(seconds, launch_s_));
+  const bool graphs = steps_.asked().execution.cuda_graphs && decodes;
+  if (ranks.size() > 1) {
+    const double each = graphs ? tokens : all_tokens / static_cast<double>(ranks.size());
+    seconds += (decodes ? decode_experts_ : experts_).at({each});
+  }
+  seconds = starts * images_s_ + (graphs ? seconds : std::max(seconds, launch_s_));
+  return layers.has_end ? seconds + drafts : seconds + send_.at({tokens});
 }
 
 template class LazyGrid<1>;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -32,29 +33,46 @@ class LazyGrid {
   std::unordered_map<uint64_t, double> known_;  ///< logarithms of the known values
 };
 
-/// The time of a step in seconds is a sum: operators on all tokens (linear layers, norms and
-/// others) by the number of tokens; the output layer by the number of sequences; attention in three
-/// calls of variable-length kernels, one for the decoding sequences, one for new prompts and one
-/// for continued prompts. Prompts of different lengths are replaced by prompts of one length, such
-/// that the numbers of tokens and of pairs of tokens stay the same.
+/// The time of a step on one pipeline stage in seconds is a sum: operators on all tokens (linear
+/// layers, norms and others) by the number of tokens; the output layer by the number of sequences;
+/// attention in three calls of variable-length kernels, one for the decoding sequences, one for new
+/// prompts and one for continued prompts. Prompts of different lengths are replaced by prompts of
+/// one length, such that the numbers of tokens and of pairs of tokens stay the same. Of
+/// data-parallel ranks, the one with the most work decides; their experts compute the tokens of all
+/// (as many on each rank as on the busiest in a CUDA graph, which has one size).
 class StepCosts {
  public:
-  /// `named`: additional knots.
-  StepCosts(const LlmSteps& steps, const std::vector<int64_t>& named);
-  double seconds(const ServingBatch& batch);
+  /// `part`: the stage, see LlmSteps::parts. `named`: additional knots.
+  StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64_t>& named);
+  /// `ranks`: what each data-parallel rank computes.
+  double seconds(std::span<const ServingBatch> ranks);
 
  private:
-  enum class Part { kGroup, kHead, kRest };
-  double part_s(const StepRequest::Group& group, Part part) const;
+  /// What a kernel's time depends on: its group, the sequences, the tokens of the rank, those of
+  /// all data-parallel ranks (kExperts; without such ranks these are part of kRest).
+  enum class Kind { kGroup, kHead, kRest, kExperts };
+  Kind kind_of(const Node& node) const;
+  double kind_s(const StepRequest::Group& group, Kind kind, bool decode) const;
   double prompts_s(const std::vector<PromptChunk>& prompts, bool fresh);
+  struct AttentionTime {
+    double decode_s = 0, prompts_s = 0;
+    double seconds() const { return decode_s + prompts_s; }
+  };
+  AttentionTime attention(const ServingBatch& batch);
+  double drafts_s(const ServingBatch& batch);
 
   const LlmSteps& steps_;
-  LazyGrid<1> rest_, head_;
-  LazyGrid<2> decode_;   ///< sequences; keys of each, including the new token
-  LazyGrid<2> fresh_;    ///< prompts; tokens of each
-  LazyGrid<3> later_;    ///< prompts; new tokens and cached tokens of each
+  size_t part_;
+  int64_t tokens_of_decode_;  ///< that a sequence computes in a decode step: 1, or a draft's too
+  LazyGrid<1> rest_, head_, experts_, decode_experts_, send_;
+  LazyGrid<2> decode_;  ///< sequences; keys of each, including the new token
+  LazyGrid<2> fresh_;   ///< prompts; tokens of each
+  LazyGrid<3> later_;   ///< prompts; new tokens and cached tokens of each
+  /// Drafts of a decode step, by sequences and keys; of new prompts, by prompts and tokens.
+  LazyGrid<2> draft_, draft_fresh_;
   double images_s_ = 0;  ///< the vision tower for the images of one prompt
   double launch_s_ = 0;  ///< time to launch the kernels of a step one by one
+  OpId experts_ops_[5];
 };
 
 }  // namespace tilecast

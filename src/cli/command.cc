@@ -47,6 +47,10 @@ std::vector<CommandOption> distinct_options(const Command& command) {
       }
       CommandOption* same = &distinct[it->second];
       if (same->help != option.help) same->help += "; or: " + option.help;
+      for (const std::string& old : option.old_names) {
+        if (std::find(same->old_names.begin(), same->old_names.end(), old) == same->old_names.end())
+          same->old_names.push_back(old);
+      }
       if (same->choices.empty() != option.choices.empty()) same->choices.clear();
       if (same->choices.empty()) continue;
       for (const std::string& choice : option.choices) {

@@ -52,6 +52,8 @@ struct Decoder {
   int64_t state_bytes = 0;
   int64_t recurrent_layers = 0;
   int64_t recurrent_heads = 0, recurrent_groups = 0;  ///< that ranks divide; 0: no such layers
+  /// Layers for multi-token prediction, each like the last layer; the graph does not have them.
+  int64_t mtp_layers = 0;
 };
 
 /// The vision tower of a multimodal model: it makes tokens of the prompt from square images.

@@ -48,13 +48,25 @@ std::vector<TensorSpec> infer_copied(const OpContext& context) {
            .view = true}};
 }
 
+/// Rows that the experts of a rank get, for each of the rank's own tokens.
+int64_t rows_of_token(const OpContext& context) {
+  return context.integer(context.integer("copies") == 1 ? "top_k" : "ranks");
+}
+
 /// expert_dispatch: the rank gets the tokens of all ranks that have one of its experts, in the
 /// shape [ranks · b, …]; expert_combine is the reverse.
+std::vector<TensorSpec> infer_dispatched(const OpContext& context) {
+  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
+  if (spec.shape.empty()) context.fail("expected rows of tokens, found a scalar");
+  spec.shape[0] = checked_multiply(spec.shape[0], rows_of_token(context));
+  return {spec};
+}
+
 std::vector<TensorSpec> infer_combined(const OpContext& context) {
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
-  if (spec.shape.empty() || spec.shape[0] % context.integer("ranks") != 0)
+  if (spec.shape.empty() || spec.shape[0] % rows_of_token(context) != 0)
     context.fail("the tokens of all ranks are no multiple of their number");
-  spec.shape[0] /= context.integer("ranks");
+  spec.shape[0] /= rows_of_token(context);
   return {spec};
 }
 
@@ -146,7 +158,10 @@ std::vector<AttributeDef> along_dimension() {
 
 std::vector<AttributeDef> of_experts() {
   return {ranks_attribute(),
-          {.name = "top_k", .doc = "experts per token", .default_value = int64_t{1}, .min = 1}};
+          {.name = "top_k", .doc = "experts per token", .default_value = int64_t{1}, .min = 1},
+          flag_attribute("copies",
+                         "1: the experts get a row for each token and expert of theirs, "
+                         "as many as the mean rank; 0: a row for each token")};
 }
 
 OpDef collective(OpDef op) {
@@ -212,16 +227,27 @@ std::vector<OpDef> collective_ops() {
        .infer = infer_scattered,
        .work = work_collective,
        .example = "x: bf16[2, 8, 64, 128] {ranks=4, dim=2}"},
+      {.name = "data_all_gather",
+       .doc = "tokens of all data-parallel ranks of a server: [b, …] to [ranks · b, …]",
+       .aten = "c10d::allgather_",
+       .attributes = along_dimension(),
+       .infer = infer_gathered,
+       .work = work_collective,
+       .shard = shard_dispatch,
+       .example = "x: bf16[64, 256] {ranks=4}"},
+      {.name = "data_reduce_scatter",
+       .doc = "sums over the data-parallel ranks of a server, to the ranks of the tokens",
+       .aten = "c10d::reduce_scatter_",
+       .attributes = along_dimension(),
+       .infer = infer_scattered,
+       .work = work_collective,
+       .shard = shard_like_first,
+       .example = "x: bf16[64, 256] {ranks=4}"},
       {.name = "expert_dispatch",
        .doc = "tokens to the ranks that have their experts: [b, …] to [ranks · b, …]",
        .aten = "c10d::alltoall_",
        .attributes = of_experts(),
-       .infer = [](const OpContext& context) -> std::vector<TensorSpec> {
-         TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
-         if (spec.shape.empty()) context.fail("expected rows of tokens, found a scalar");
-         spec.shape[0] = checked_multiply(spec.shape[0], context.integer("ranks"));
-         return {spec};
-       },
+       .infer = infer_dispatched,
        .work = work_expert_exchange,
        .backward = backward_dispatch,
        .shard = shard_dispatch,

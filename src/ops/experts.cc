@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/checked.h"
 #include "base/rng.h"
@@ -58,8 +59,16 @@ void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
   sizes.num_experts = checked_multiply(up[0], sizes.ranks);
   sizes.top_k = context.integer("top_k");
   sizes.skew_percent = context.integer("skew_percent");
-  const ExpertLoad load =
+  ExpertLoad load =
       expert_load(sizes.tokens, sizes.top_k, sizes.num_experts, sizes.ranks, sizes.skew_percent);
+  if (const int64_t senders = context.integer("senders"); senders > 1) {
+    // Rows were sent to the ranks with their experts; this rank gets the most of them.
+    const int64_t top_k = context.integer("sent_top_k");
+    load = expert_load(checked_multiply(sizes.tokens, senders) / top_k, top_k,
+                       checked_multiply(up[0], senders), senders, sizes.skew_percent);
+    sizes.tokens = static_cast<int64_t>(std::ceil(load.assignments));
+    sizes.skew_percent = 0;
+  }
   sizes.active_experts = load.active_experts;
   sizes.assignments = load.assignments;
   Kernel kernel{.shape = sizes, .dtype = x.dtype};
@@ -222,6 +231,15 @@ std::vector<OpDef> expert_ops() {
       {.name = "skew_percent",
        .doc = "100 times the exponent of the power law of the experts' load; 0: uniform",
        .default_value = int64_t{0}},
+      {.name = "senders",
+       .doc = "ranks that sent the rows, one for each token and expert; 1: none",
+       .default_value = int64_t{1},
+       .min = 1},
+      {.name = "sent_top_k",
+       .doc = "experts per token of the senders",
+       .default_value = int64_t{1},
+       .min = 1},
+      flag_attribute("partial", "1: results are summed over tensor-parallel ranks"),
       flag_attribute("keeps", "1: the second output is what the backward pass reads"),
       {.name = "scheme",
        .doc = "quantization scheme of the weights",

@@ -163,6 +163,10 @@ Placement shard_embedding(ShardedNode& n) {
 }
 
 Placement shard_experts(ShardedNode& n) {
+  if (attribute<int64_t>(n.whole, "partial") == 1) {
+    n.make_replicated(0);
+    return {.kind = Placement::Kind::kPartialSum};
+  }
   const bool dispatched = attribute<int64_t>(n.whole, "ranks") > 1;
   if (n.splits[1] == nullptr || dispatched) {
     n.make_replicated(0);

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "ops/op_def.h"
+#include "ops/sharding.h"
 #include "passes/rewriter.h"
 #include "tilecast/error.h"
 
@@ -107,6 +108,74 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
   };
   Graph graph = Rewriter(divided, rule).run();
   copy_splits(modules, graph);
+  return graph;
+}
+
+namespace {
+
+/// The rank's part of the weights of a layer of experts; `divides_experts` shares each among ranks.
+void divide_weights(Graph& graph, const Node& experts, int64_t ep, int64_t divides_experts) {
+  const int64_t count = graph.tensor(experts.inputs[1]).shape[0];
+  if (count % ep != 0)
+    throw Error(ErrorKind::kInput, fmt::format("{}: `ep` {} does not divide the {} experts of node "
+                                               "'{}'",
+                                               graph.name, ep, count, experts.name));
+  const auto is_own = [&](const Tensor& tensor) {
+    return tensor.kind == TensorKind::kWeight && tensor.name.starts_with(experts.name + ".");
+  };
+  for (Tensor& tensor : graph.tensors) {
+    if (is_own(tensor)) tensor.shape[0] /= ep;
+  }
+  std::erase_if(graph.splits, [&](const WeightSplit& split) {
+    Tensor& tensor = graph.tensor(split.weight);
+    if (!is_own(tensor)) return false;
+    tensor.shape[split.dim] = share_of(split, divides_experts);
+    return true;
+  });
+}
+
+}  // namespace
+
+Graph divide_served_experts(const Graph& modules, const ServedExperts& form) {
+  if (form.dp == 1 && form.ep == 1) return modules;
+  const OpId experts = require_op("experts");
+  Graph divided = modules;
+  bool found = false;
+  for (const Node& node : modules.nodes) {
+    if (node.op != experts) continue;
+    found = true;
+    divide_weights(divided, node, form.ep, form.tp * form.dp / form.ep);
+  }
+  if (!found)
+    throw Error(ErrorKind::kUnsupported,
+                modules.name + ": the model has no experts that ranks share");
+  const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+    if (node.op != experts) return keep(b, node, std::move(inputs));
+    const auto top_k = attribute<int64_t>(node, "top_k");
+    const std::vector<Attribute> copies = {{"ranks", form.dp}, {"top_k", top_k}, {"copies", 1}};
+    const std::vector<Attribute> rows = {{"ranks", form.dp}, {"dim", int64_t{0}}};
+    const auto exchange = [&](std::string_view sent, std::string_view gathered, TensorId x,
+                              const char* name) {
+      if (form.dp == 1) return x;
+      return b.op(form.dispatch ? sent : gathered, {x}, node.name + name,
+                  form.dispatch ? copies : rows);
+    };
+    inputs[0] = exchange("expert_dispatch", "data_all_gather", inputs[0], ".dispatch");
+    Node own = node;
+    if (form.dispatch) {
+      own.set_attribute("top_k", int64_t{1});
+      own.set_attribute("senders", form.ep);
+      own.set_attribute("sent_top_k", top_k);
+    } else {
+      own.set_attribute("ranks", form.ep);
+    }
+    own.set_attribute("partial", int64_t{form.tp > 1 ? 1 : 0});
+    std::vector<TensorId> outputs = keep(b, own, std::move(inputs));
+    outputs[0] = exchange("expert_combine", "data_reduce_scatter", outputs[0], ".combine");
+    return outputs;
+  };
+  Graph graph = Rewriter(divided, rule).run();
+  copy_splits(divided, graph);
   return graph;
 }
 

@@ -22,4 +22,16 @@ struct ExpertForm {
 };
 Graph divide_experts(const Graph& modules, const ExpertForm& form);
 
+/// The experts of a server, whose tp · dp ranks share them: `ep` groups of ranks have different
+/// experts, the ranks of a group a part of each. The tp ranks of a data-parallel rank have the same
+/// tokens, so they add up their results as in tensor parallelism; tokens of other data-parallel
+/// ranks are gathered, or sent to the ranks with their experts (`dispatch`; tp is 1 then). Without
+/// `ep` and `dp`, `shard` divides the experts. Throws Error{kUnsupported} if the graph has no
+/// experts, Error{kInput} if the ranks do not divide them.
+struct ServedExperts {
+  int64_t tp = 1, dp = 1, ep = 1;
+  bool dispatch = false;
+};
+Graph divide_served_experts(const Graph& modules, const ServedExperts& form);
+
 }  // namespace tilecast

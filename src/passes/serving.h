@@ -24,14 +24,16 @@ struct StepRequest {
   /// null: not quantized.
   SchemeOf scheme_of;
   int64_t skew_percent = 0;  ///< of the experts' load, see expert_load.h
+  /// False for a pipeline stage other than the last one: no logits and no sampling.
+  bool has_output_layer = true;
 };
 
 /// Builds the graph of one step from a decoder's graph of modules, of any batch and length. With
-/// tensor parallelism, `modules` is the graph of one rank (see `shard`). All tokens of the step
-/// form one batch. The projections of q, k and v are one product, and so are gate and up. Each norm
-/// includes the residual sum before it. Attention reads and writes a KV cache, with separate
-/// kernels for each group. Logits are computed for the last token of each sequence. Throws
-/// Error{kInput} if sizes overflow.
+/// tensor parallelism, `modules` is the graph of one rank (see `shard`), with a pipeline that of
+/// one stage (see `part_of`). All tokens of the step form one batch. The projections of q, k and v
+/// are one product, and so are gate and up. Each norm includes the residual sum before it.
+/// Attention reads and writes a KV cache, with separate kernels for each group. Logits are computed
+/// for the last token of each sequence. Throws Error{kInput} if sizes overflow.
 Graph fuse(const Graph& modules, const StepRequest& request);
 
 /// Whether a node of a step processes a single group: attention and the operators that prepare its

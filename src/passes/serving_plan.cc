@@ -20,7 +20,7 @@ class Planner {
     p_.absorbed.assign(graph.nodes.size(), false);
   }
 
-  ServingPlan run() {
+  ServingPlan run(bool has_output_layer) {
     std::vector<bool> read(g_.tensors.size(), false);
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       const Node& node = g_.nodes[i];
@@ -35,7 +35,7 @@ class Planner {
     for (const Segment& segment : g_.segments) {
       for (const Carry& carry : segment.carries) defer(carry.next);
     }
-    find_output_layer();
+    if (has_output_layer) find_output_layer();
     find_unread(read);
     return std::move(p_);
   }
@@ -146,6 +146,8 @@ class Planner {
 
 }  // namespace
 
-ServingPlan plan_serving(const Graph& modules) { return Planner(modules).run(); }
+ServingPlan plan_serving(const Graph& modules, bool has_output_layer) {
+  return Planner(modules).run(has_output_layer);
+}
 
 }  // namespace tilecast

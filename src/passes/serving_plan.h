@@ -27,9 +27,10 @@ struct ServingPlan {
   std::vector<bool> deferred;  ///< by tensor: a sum that the kernel of the next norm computes
   /// By segment: weights that no node of the step reads.
   std::vector<std::vector<TensorId>> unread;
-  int32_t output_layer = -1;  ///< the linear layer that computes the logits
+  int32_t output_layer = -1;  ///< the linear layer that computes the logits; -1: none here
 };
 
-ServingPlan plan_serving(const Graph& modules);
+/// `has_output_layer` as in StepRequest.
+ServingPlan plan_serving(const Graph& modules, bool has_output_layer);
 
 }  // namespace tilecast

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "ops/op_def.h"
 #include "ops/validate.h"
+#include "passes/stage.h"
 
 namespace tilecast {
 
@@ -43,7 +44,7 @@ ServingStep::Rule ServingStep::rule_of(OpId op) {
 ServingStep::ServingStep(const Graph& from, const StepRequest& request)
     : from_(from),
       request_(request),
-      plan_(plan_serving(from)),
+      plan_(plan_serving(from, request.has_output_layer)),
       b_(to_),
       values_(from.tensors.size()),
       products_(plan_.merges.size(), -1) {
@@ -66,7 +67,16 @@ Graph ServingStep::run() {
       if (next.added >= 0) b_.carry(starts[i].added, next.added);
     }
   }
-  to_.outputs = {op("sample", {get(from_.outputs.front())}, "sample")};
+  if (request_.has_output_layer) {
+    to_.outputs = {op("sample", {get(from_.outputs.front())}, "sample")};
+    return std::move(to_);
+  }
+  // The next stage gets the sum that its first norm computes as two tensors.
+  for (const TensorId id : from_.outputs) {
+    const Value v = value(id);
+    to_.outputs.push_back(v.id);
+    if (v.added >= 0) to_.outputs.push_back(v.added);
+  }
   return std::move(to_);
 }
 
@@ -101,7 +111,8 @@ void ServingStep::take(int32_t node) {
 TensorId ServingStep::given(TensorId module) {
   Tensor tensor = from_.tensor(module);
   if (tensor.kind == TensorKind::kInput) {
-    set(module, b_.input(tensor.name, {tokens_}, tensor.dtype));
+    const Shape shape = is_received(tensor) ? Shape{tokens_, tensor.shape.back()} : Shape{tokens_};
+    set(module, b_.input(tensor.name, shape, tensor.dtype));
   } else {
     tensor.storage = -1;
     if (tensor.segment >= 0) tensor.segment = b_.current_segment();

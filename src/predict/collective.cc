@@ -14,6 +14,8 @@ constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {
     {"all_reduce", CollectiveKind::kAllReduce},
     {"all_gather", CollectiveKind::kAllGather},
     {"context_all_gather", CollectiveKind::kAllGather},
+    {"data_all_gather", CollectiveKind::kAllGather},
+    {"data_reduce_scatter", CollectiveKind::kReduceScatter},
     {"reduce_scatter", CollectiveKind::kReduceScatter},
     {"context_reduce_scatter", CollectiveKind::kReduceScatter},
     {"expert_dispatch", CollectiveKind::kExpertDispatch},

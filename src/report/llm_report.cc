@@ -70,13 +70,25 @@ Json step_json(const StepForecast& step) {
           {"kernels", kernel_list(step.kernels)}};
 }
 
+/// " (tp 2, dp 4, ep 8)", where it is not tensor parallelism alone.
+std::string layout_text(const LlmForecast& f) {
+  if (f.ranks == f.tp && f.ep == 1) return "";
+  std::vector<std::string> parts;
+  const std::pair<const char*, int64_t> degrees[] = {
+      {"tp", f.tp}, {"pp", f.pp}, {"dp", f.dp}, {"ep", f.ep}};
+  for (const auto& [name, ranks] : degrees) {
+    if (ranks > 1) parts.push_back(fmt::format("{} {}", name, ranks));
+  }
+  return fmt::format(" ({})", join(parts, ", "));
+}
+
 /// The title of the forecast.
 std::string title(const LlmForecast& f) {
   const char* mean = f.lengths_vary ? "mean " : "";
   const bool images = f.vision && f.vision->images > 0;
   return fmt::format("{} on {}{}: {}prompt {}{}, {}output {}, {}{}{}, {}", f.model,
-                     f.tp > 1 ? fmt::format("{} x ", f.tp) : "", f.gpu_name, mean,
-                     format_integer(f.prompt),
+                     f.ranks > 1 ? fmt::format("{} x ", f.ranks) : "", f.gpu_name + layout_text(f),
+                     mean, format_integer(f.prompt),
                      images ? " + " + format_integer(f.vision->prompt_tokens) + " of images" : "",
                      mean, format_integer(f.output),
                      f.continuous ? "" : fmt::format("batch {}, ", format_integer(f.batch)),
@@ -97,8 +109,12 @@ void add_batch_times(Lines& lines, const LlmForecast& f) {
   lines.add("  by length of the cache", "", join(course, ", "));
   lines.add("whole request", format_seconds(f.request.seconds),
             fmt::format("80 % interval {}", interval(f.request)));
+  const std::string each =
+      f.ranks > 1
+          ? fmt::format("; {} a GPU", format_count(f.tokens_per_s / static_cast<double>(f.ranks)))
+          : "";
   lines.add("throughput", format_count(f.tokens_per_s) + " tokens/s",
-            f.continuous ? "written" : "output tokens of all sequences");
+            (f.continuous ? "written" : "output tokens of all sequences") + each);
 }
 
 /// As vLLM's log has it.
@@ -125,12 +141,12 @@ void add_memory(Lines& lines, const LlmForecast& f) {
           : fmt::format("{} active", format_si(static_cast<double>(f.active_parameters), "")));
   lines.add("memory", format_bytes(f.peak_bytes),
             fmt::format("{} {}{}; largest batch that fits: {}", f.fits ? "of" : "DOES NOT FIT into",
-                        format_bytes(f.device_bytes), f.tp > 1 ? " on each GPU" : "",
+                        format_bytes(f.device_bytes), f.ranks > 1 ? " on each GPU" : "",
                         format_integer(f.largest_batch)));
   lines.add("  weights", format_bytes(f.weights_bytes), "");
-  lines.add(
-      "  cache", format_bytes(f.cache_bytes),
-      fmt::format("{} a token{}", format_bytes(f.kv_bytes_per_token), f.tp > 1 ? " on all" : ""));
+  lines.add("  cache", format_bytes(f.cache_bytes),
+            fmt::format("{} a token{}", format_bytes(f.kv_bytes_per_token),
+                        f.ranks > 1 ? " on all" : ""));
   lines.add("  activations", format_bytes(f.activations_bytes),
             f.continuous && f.software == "vllm" ? "of the profiling run" : "");
   if (f.continuous && f.pool) add_pool(lines, *f.pool);
@@ -199,6 +215,26 @@ void add_vision(Lines& lines, const LlmForecast& f) {
                         v.image_side, format_integer(v.image_tokens)));
 }
 
+void add_drafts(Lines& lines, const LlmForecast& f) {
+  if (!f.drafts) return;
+  const DraftForecast& d = *f.drafts;
+  lines.add("drafts", fmt::format("{} tokens", d.tokens),
+            fmt::format("by {}, {:.2f} tokens a step if {:.3g} is accepted; {} of a step, {}",
+                        d.model.empty() ? "the model's own layer" : d.model, d.tokens_per_step,
+                        d.acceptance_rate, format_seconds(d.time.seconds),
+                        format_bytes(d.weights_bytes)));
+}
+
+Json drafts_json(const std::optional<DraftForecast>& d) {
+  if (!d) return nullptr;
+  return {{"model", d->model.empty() ? Json(nullptr) : Json(d->model)},
+          {"tokens", d->tokens},
+          {"acceptance_rate", d->acceptance_rate},
+          {"tokens_per_step", d->tokens_per_step},
+          {"time", estimate_json(d->time)},
+          {"weights_bytes", d->weights_bytes}};
+}
+
 Json vision_json(const std::optional<VisionForecast>& vision) {
   if (!vision) return nullptr;
   const VisionForecast& v = *vision;
@@ -222,6 +258,7 @@ std::string llm_table(const LlmForecast& f, const TableStyle& style) {
   Lines lines;
   add_batch_times(lines, f);
   add_vision(lines, f);
+  add_drafts(lines, f);
   add_memory(lines, f);
   out += lines.text(style);
   if (f.vision && f.vision->images > 0)
@@ -248,6 +285,10 @@ std::string llm_json(const LlmForecast& f) {
                  {"batch", f.batch},
                  {"seq", f.prompt + (f.vision ? f.vision->prompt_tokens : 0) + f.output},
                  {"tp", f.tp},
+                 {"pp", f.pp},
+                 {"dp", f.dp},
+                 {"ep", f.ep},
+                 {"gpus", f.gpus},
                  {"dtype", f.dtype},
                  {"dtype_source", f.dtype_source},
                  {"kv_dtype", f.kv_dtype},
@@ -263,6 +304,7 @@ std::string llm_json(const LlmForecast& f) {
                  {"request", estimate_json(f.request)},
                  {"course", course_json(f)},
                  {"tokens_per_s", f.tokens_per_s},
+                 {"tokens_per_s_per_gpu", f.tokens_per_s / static_cast<double>(f.ranks)},
                  {"flops", f.flops},
                  {"bytes", f.bytes},
                  {"utilization_ratio", f.utilization_ratio},
@@ -275,14 +317,16 @@ std::string llm_json(const LlmForecast& f) {
                  {"memory", memory_json(f)},
                  {"cache_pool", pool_json(f.pool)},
                  {"vision", vision_json(f.vision)},
+                 {"drafts", drafts_json(f.drafts)},
                  {"prefill", step_json(f.prefill)},
                  {"decode", step_json(f.decode)},
                  {"kernels", kernel_list(f.kernels)},
                  {"options", options_json(f.used)},
                  {"warnings", warning_texts(f.warnings)},
                  {"warning_codes", warning_code_names(f.warnings)}};
-  if (f.tp > 1) {
-    object["ranks"] = f.tp;
+  if (f.ranks > 1) {
+    object["ranks"] = f.ranks;
+    if (!f.cluster.empty()) object["cluster"] = f.cluster;
     object["communication_s"] = f.communication_s;
     object["exposed_communication_s"] = f.communication_s;
     object["bubble_s"] = 0.0;

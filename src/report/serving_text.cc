@@ -41,6 +41,13 @@ std::string served_table(const LlmForecast::Serving& s, const TableStyle& style)
   add("requests/s", [&](const ServedPart& p) { return format_count(p.requests_per_s); });
   add("output tokens/s", [&](const ServedPart& p) { return format_count(p.output_tokens_per_s); });
   add("total tokens/s", [&](const ServedPart& p) { return format_count(p.total_tokens_per_s); });
+  if (s.gpus > 1) {
+    const auto gpus = static_cast<double>(s.gpus);
+    add("output tokens/s per GPU",
+        [&](const ServedPart& p) { return format_count(p.output_tokens_per_s / gpus); });
+    add("total tokens/s per GPU",
+        [&](const ServedPart& p) { return format_count(p.total_tokens_per_s / gpus); });
+  }
   return format_text_table(table, style, 2);
 }
 
@@ -72,6 +79,21 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+Json prefill_pool_json(const std::optional<PrefillPoolForecast>& p) {
+  if (!p) return nullptr;
+  return {{"workers", p->workers},
+          {"tp", p->tp},
+          {"pp", p->pp},
+          {"dp", p->dp},
+          {"ep", p->ep},
+          {"gpus", p->gpus},
+          {"peak_bytes", p->peak_bytes},
+          {"cache_tokens", p->cache_tokens},
+          {"busy_share", p->busy_share},
+          {"transfer_s", p->transfer_s},
+          {"mean_transfer_s", p->mean_transfer_s}};
+}
+
 }  // namespace
 
 Json estimate_json(const Estimate& e) {
@@ -88,8 +110,24 @@ std::string serving_text(const LlmForecast::Serving& s, const TableStyle& style)
   lines.add("cache", format_integer(s.cache_tokens) + " tokens",
             fmt::format("used {:.0f} % on average; {} preemptions", 100 * s.cache_use,
                         format_integer(s.preemptions)));
-  if (s.goodput_requests_per_s)
-    lines.add("goodput", format_count(*s.goodput_requests_per_s) + " requests/s", limits_text(s));
+  if (s.replicas > 1)
+    lines.add("replicas", format_integer(s.replicas),
+              "cache and mean batch are those of one; load and rates those of all");
+  if (s.prefill_pool) {
+    const PrefillPoolForecast& p = *s.prefill_pool;
+    lines.add("prefill pool", fmt::format("{} x {} GPUs", p.workers, p.gpus),
+              fmt::format("tp {}, pp {}, dp {}, ep {}; busy {:.0f} % of the time; {} each", p.tp,
+                          p.pp, p.dp, p.ep, 100 * p.busy_share, format_bytes(p.peak_bytes)));
+    lines.add("  transfer of the cache", format_seconds(p.transfer_s),
+              fmt::format("for a prompt of mean length, after its first token; {} with waiting",
+                          format_seconds(p.mean_transfer_s)));
+  }
+  if (s.goodput_requests_per_s) {
+    const double each = *s.goodput_requests_per_s / static_cast<double>(s.gpus);
+    lines.add("goodput", format_count(*s.goodput_requests_per_s) + " requests/s",
+              limits_text(s) +
+                  (s.gpus > 1 ? fmt::format("; {} a GPU", format_count(each)) : std::string()));
+  }
   const std::string steady =
       s.steady
           ? fmt::format("all but the first and last {} to arrive, the maximum number in flight",
@@ -120,6 +158,14 @@ Json serving_json(const LlmForecast::Serving& s) {
           {"requests_per_s", s.all.requests_per_s},
           {"tokens_per_s", s.all.output_tokens_per_s},
           {"goodput_requests_per_s", or_null(s.goodput_requests_per_s)},
+          {"gpus", s.gpus},
+          {"replicas", s.replicas},
+          {"prefill_pool", prefill_pool_json(s.prefill_pool)},
+          {"tokens_per_s_per_gpu", s.all.output_tokens_per_s / static_cast<double>(s.gpus)},
+          {"total_tokens_per_s_per_gpu", s.all.total_tokens_per_s / static_cast<double>(s.gpus)},
+          {"goodput_requests_per_s_per_gpu",
+           s.goodput_requests_per_s ? Json(*s.goodput_requests_per_s / static_cast<double>(s.gpus))
+                                    : Json(nullptr)},
           {"ttft_s", or_null(s.ttft_limit_s)},
           {"tpot_s", or_null(s.tpot_limit_s)},
           {"mean_batch", s.mean_batch},

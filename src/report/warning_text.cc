@@ -107,8 +107,9 @@ std::string slower_experts(const Warning& w) {
 /// The single changes with which it fits.
 std::string remedies(const Warning& w) {
   std::vector<std::string> ways;
+  const bool prefill = find_fact<int64_t>(w, "prefill") != nullptr;
   if (const auto* tp = find_fact<int64_t>(w, "tp_that_fits"))
-    ways.push_back(fmt::format("--tp {}", *tp));
+    ways.push_back(fmt::format("--{}tp {}", prefill ? "prefill-" : "", *tp));
   if (const auto* dtype = find_fact<std::string>(w, "dtype_that_fits"))
     ways.push_back("--dtype " + *dtype);
   if (const auto* dtype = find_fact<std::string>(w, "kv_dtype_that_fits"))
@@ -124,9 +125,10 @@ std::string does_not_fit(const Warning& w) {
   const auto needed = fact<int64_t>(w, "needed_bytes"), usable = fact<int64_t>(w, "usable_bytes");
   const auto* ranks = find_fact<int64_t>(w, "ranks");  // for text generation only
   std::string result = fmt::format(
-      "does not fit: {} are missing{}; {} needed, {} has {}", format_bytes(needed - usable),
-      ranks != nullptr && *ranks > 1 ? " on each GPU" : "", format_bytes(needed), w.subject,
-      format_bytes(fact<int64_t>(w, "device_bytes")));
+      "{}does not fit: {} are missing{}; {} needed, {} has {}",
+      find_fact<int64_t>(w, "prefill") != nullptr ? "a prefill worker " : "",
+      format_bytes(needed - usable), ranks != nullptr && *ranks > 1 ? " on each GPU" : "",
+      format_bytes(needed), w.subject, format_bytes(fact<int64_t>(w, "device_bytes")));
   if (const auto* share = find_fact<double>(w, "utilization"); share != nullptr && *share < 1)
     result += fmt::format(", of which {} may be used ({} {:.3g})", format_bytes(usable),
                           text(w, "rule"), *share);

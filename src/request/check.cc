@@ -51,6 +51,41 @@ void check_static(const Request& r) {
   check("output", r.output, r.load.max_output);
 }
 
+/// What the options about several GPUs need of each other.
+void check_deployment(const Request& r) {
+  const Execution& e = r.execution;
+  const auto divides = [](const char* prefix, int64_t ep, int64_t tp, int64_t dp) {
+    if (tp * dp % ep != 0)
+      refuse(
+          fmt::format("`{0}ep` {1} does not divide `{0}tp` {2} x `{0}dp` {3} = {4} ranks, which "
+                      "share the experts",
+                      prefix, ep, tp, dp, tp * dp));
+  };
+  divides("", r.parallel.ep, e.tp, e.dp);
+  const Deployment& d = r.deployment;
+  if (d.all2all == All2All::kDeepEp && (e.tp != 1 || r.parallel.ep != e.dp))
+    refuse(
+        fmt::format("`all2all-backend` deepep needs `tp` 1 and `ep` = `dp`, found `tp` {}, `dp` {} "
+                    "and `ep` {}: its kernels send the tokens of a rank to ranks with whole experts",
+                    e.tp, e.dp, r.parallel.ep));
+  const PrefillPool &p = d.prefill, none;
+  if (p.workers > 0) {
+    divides("prefill-", p.ep, p.tp, p.dp);
+  } else if (p.tp != 1 || p.pp != 1 || p.dp != 1 || p.ep != 1 || p.transfer != none.transfer) {
+    refuse(
+        "`prefill-tp`, `prefill-pp`, `prefill-dp`, `prefill-ep` and `kv-transfer` need "
+        "`prefill-workers`: the number of servers that compute prompts only");
+  }
+  const Speculation& s = d.speculation;
+  if (s.tokens > 0 && !s.acceptance_rate)
+    refuse(
+        "`speculative-tokens` needs `acceptance-rate`: the probability that a token of the draft "
+        "is accepted, which depends on model and text (DeepSeek-V3's paper states 0.85 to 0.9 for "
+        "its layer of multi-token prediction)");
+  if (s.tokens == 0 && (s.acceptance_rate || !s.draft_model.empty()))
+    refuse("`acceptance-rate` and `draft-model` have no effect without `speculative-tokens`");
+}
+
 void check_server(const Request& r) {
   const Load& load = r.load;
   for (const TraceRequest& t : load.trace) {
@@ -75,11 +110,11 @@ void check_server(const Request& r) {
   }
   if (const auto all = static_cast<int64_t>(load.trace.size()); all > 0 && load.requests > all)
     refuse(fmt::format("`requests` {}: the trace has {}", load.requests, all));
-  if (request_count(load) > kMaxServedRequests)
+  if (request_count(r) > kMaxServedRequests)
     refuse(
         fmt::format("{} requests are too many to simulate; ask for the first ones with `requests`, "
                     "{} at most",
-                    request_count(load), kMaxServedRequests));
+                    request_count(r), kMaxServedRequests));
 }
 
 }  // namespace
@@ -112,6 +147,7 @@ void check_request(const Request& request) {
   check_values(request);
   if (request.image_size && request.images == 0)
     refuse("`image-size` has no effect without `images`");
+  if (request.kind != RequestKind::kPass) check_deployment(request);
   if (request.kind == RequestKind::kGenerate) check_static(request);
   if (request.kind == RequestKind::kServe) check_server(request);
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/checked.h"
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -61,13 +62,19 @@ std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& 
   return trace;
 }
 
-int64_t request_count(const Load& load) {
+int64_t client_count(const Request& request) {
+  return checked_multiply(request.load.concurrency, request.deployment.replicas);
+}
+
+int64_t request_count(const Request& request) {
+  const Load& load = request.load;
   if (load.requests > 0) return load.requests;
   if (!load.trace.empty()) return static_cast<int64_t>(load.trace.size());
   // With clients: four requests per client between the first and the last. With a rate: enough that
   // ten requests are slower than the 99th percentile.
   constexpr int64_t kRounds = 6, kMin = 200, kMax = 20000, kOpen = 1000;
-  return load.rate > 0 ? kOpen : std::clamp(kRounds * std::min(load.concurrency, kMax), kMin, kMax);
+  return load.rate > 0 ? kOpen
+                       : std::clamp(kRounds * std::min(client_count(request), kMax), kMin, kMax);
 }
 
 }  // namespace tilecast

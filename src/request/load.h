@@ -15,7 +15,10 @@ namespace tilecast {
 /// Error{kInput} with path and line for a bad value, or if there are no requests.
 std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& path);
 
+/// Clients of all replicas.
+int64_t client_count(const Request& request);
+
 /// How many requests are simulated: as given, else all of a trace, else enough for a steady state.
-int64_t request_count(const Load& load);
+int64_t request_count(const Request& request);
 
 }  // namespace tilecast

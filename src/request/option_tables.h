@@ -12,6 +12,9 @@ namespace tilecast {
 /// The options of text generation.
 std::vector<OptionDef> token_options();
 
+/// Those of them about GPUs: the layout of a server, several servers, drafts.
+std::vector<OptionDef> deployment_options();
+
 /// The options of training on several ranks.
 std::vector<OptionDef> parallel_options();
 

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "request/access.h"
 #include "request/option_tables.h"
 
 namespace tilecast {
 
-std::vector<OptionDef> token_options() {
+namespace {
+
+std::vector<OptionDef> lengths_and_load() {
   return {
       {.name = "prompt",
        .kinds = kTokens,
@@ -48,7 +52,7 @@ std::vector<OptionDef> token_options() {
        .value = "N",
        .unit = "sequences",
        .default_value = "1",
-       .help = "sequences in the batch"},
+       .help = "sequences in the batch of one replica, over all its data-parallel ranks"},
       {.name = "dtype",
        .kinds = kTokens,
        .access = field<[](auto& r) -> auto& { return r.execution.dtype; }>(),
@@ -60,13 +64,6 @@ std::vector<OptionDef> token_options() {
        .access = field<[](auto& r) -> auto& { return r.execution.kv_dtype; }>(),
        .help = "dtype of the KV cache; default: the checkpoint's, else that of the activations",
        .choices = {"bf16", "fp16", "fp32", "fp8", "int8"}},
-      {.name = "tp",
-       .kinds = kTokens,
-       .access = field<[](auto& r) -> auto& { return r.execution.tp; }>(),
-       .value = "N",
-       .unit = "ranks",
-       .default_value = "1",
-       .help = "tensor-parallel GPUs, which share each layer"},
       {.name = "software",
        .kinds = kTokens,
        .access = field<[](auto& r) -> auto& { return r.execution.software; }>(),
@@ -84,7 +81,7 @@ std::vector<OptionDef> token_options() {
        .access = field<[](auto& r) -> auto& { return r.load.rate; }>(),
        .value = "R",
        .unit = "requests/s",
-       .help = "load of a server: requests per second, as a Poisson process",
+       .help = "load: requests per second, as a Poisson process; of all replicas together",
        .min = 1e-6,
        .max = 1e6,
        .excludes = {"concurrency", "trace"}},
@@ -93,8 +90,8 @@ std::vector<OptionDef> token_options() {
        .access = field<[](auto& r) -> auto& { return r.load.concurrency; }>(),
        .value = "C",
        .unit = "clients",
-       .help =
-           "load of a server: number of clients; each sends its next request when one is answered",
+       .help = "load of one replica: number of clients; each sends its next request when one is "
+               "answered",
        .excludes = {"rate", "trace"}},
       {.name = "trace",
        .kinds = kServers,
@@ -197,6 +194,14 @@ std::vector<OptionDef> token_options() {
        .max = 1e6,
        .per_unit = 1e6},
   };
+}
+
+}  // namespace
+
+std::vector<OptionDef> token_options() {
+  std::vector<OptionDef> options = lengths_and_load();
+  for (OptionDef& option : deployment_options()) options.push_back(std::move(option));
+  return options;
 }
 
 }  // namespace tilecast

@@ -28,6 +28,8 @@ int64_t blocks_of(int64_t tokens, const ServerLimits& limits) {
   return (tokens + limits.block_tokens - 1) / limits.block_tokens;
 }
 
+}  // namespace
+
 /// The prefix that all requests share is held once.
 int64_t shared_blocks(const ServingLoad& load, const ServerLimits& limits) {
   int64_t tokens = 0;
@@ -36,19 +38,23 @@ int64_t shared_blocks(const ServingLoad& load, const ServerLimits& limits) {
   return tokens / limits.block_tokens;
 }
 
-}  // namespace
-
-ServerState::ServerState(const ServingLoad& load, const ServerLimits& server)
-    : limits(server),
-      scheduler(scheduler_of(server.software)),
-      free_blocks(server.cache_blocks - shared_blocks(load, server)) {
+std::vector<ServedRequest> served_requests(const ServingLoad& load, const ServerLimits& limits) {
+  std::vector<ServedRequest> requests;
   requests.reserve(load.requests.size());
   for (const RequestSpec& spec : load.requests) {
-    const int64_t hit = hit_tokens(spec.prompt, server);
+    const int64_t hit = hit_tokens(spec.prompt, limits);
     requests.push_back({.spec = spec, .hit = hit, .computed = hit});
   }
-  new_token_ratio = scheduler.first_new_token_ratio;
+  return requests;
 }
+
+ServerState::ServerState(const ServerLimits& server, std::vector<ServedRequest>& all,
+                         int64_t& blocks)
+    : limits(server),
+      scheduler(scheduler_of(server.software)),
+      requests(all),
+      free_blocks(blocks),
+      new_token_ratio(scheduler.first_new_token_ratio) {}
 
 int64_t ServerState::blocks_lacking(const ServedRequest& request, int64_t tokens) const {
   return std::max<int64_t>(0, blocks_of(tokens - request.hit, limits) - request.blocks);

@@ -18,6 +18,7 @@ struct ServedRequest {
   int64_t computed = 0;  ///< tokens whose keys and values are in the cache
   int64_t written = 0;   ///< tokens of the output
   int64_t blocks = 0;    ///< of the cache, beside those of the prefix
+  double ahead = 0;      ///< part of a token that drafts have gained, see tokens_per_step
 
   /// Tokens that are known and not computed yet: of the prompt, or written. A running sequence has
   /// one (it decodes) or more (its prompt is not finished, or it was preempted).
@@ -27,19 +28,21 @@ struct ServedRequest {
 
 struct Scheduler;
 
+/// The sequences that run in one batch: of a server, or of one data-parallel rank and one batch in
+/// the pipeline.
 struct ServerState {
   const ServerLimits& limits;
   const Scheduler& scheduler;
-  std::vector<ServedRequest> requests;
-  std::deque<size_t> waiting;   ///< indices of `requests`, the first is admitted next
-  std::vector<size_t> running;  ///< in the order of admission
-  int64_t free_blocks = 0;
+  std::vector<ServedRequest>& requests;  ///< of all servers
+  int64_t& free_blocks;                  ///< of the rank's cache
+  std::deque<size_t> waiting;            ///< indices of `requests`, the first is admitted next
+  std::vector<size_t> running;           ///< in the order of admission
   int64_t preemptions = 0;
   std::optional<size_t> chunked;  ///< SGLang: the prompt that is computed in part
   double new_token_ratio = 0;     ///< SGLang: share of the outputs that admission expects
 
   /// Throws Error{kUnsupported} where the software has no scheduler of requests.
-  ServerState(const ServingLoad& load, const ServerLimits& server);
+  ServerState(const ServerLimits& server, std::vector<ServedRequest>& all, int64_t& blocks);
 
   bool idle() const { return waiting.empty() && running.empty() && !chunked; }
   ServedRequest& request(size_t index) { return requests[index]; }
@@ -52,6 +55,10 @@ struct ServerState {
   /// The request loses its cache; all its tokens are to be computed again.
   void preempt(ServedRequest& request);
 };
+
+/// The requests as a server gets them, and the blocks of the prefix that all share.
+std::vector<ServedRequest> served_requests(const ServingLoad& load, const ServerLimits& limits);
+int64_t shared_blocks(const ServingLoad& load, const ServerLimits& limits);
 
 /// Tokens of one request in the next step.
 struct Scheduled {

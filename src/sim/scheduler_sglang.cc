@@ -78,8 +78,10 @@ std::vector<Scheduled> schedule_prefill(ServerState& s) {
     const bool alone = s.running.empty() && step.empty();
     if (!alone && static_cast<double>(tokens + output) >= left.cache) break;
     if (tokens > left.batch && !step.empty()) break;
-    s.waiting.pop_front();
     const int64_t now = std::min(tokens, left.chunk);
+    // In a pipeline, the other batches may hold the cache.
+    if (s.blocks_lacking(request, request.computed + now) > s.free_blocks) break;
+    s.waiting.pop_front();
     left.take(now, now < tokens ? 0 : output);
     run_prompt(s, step, index, now);
   }
@@ -125,7 +127,13 @@ void retract(ServerState& s) {
 
 std::vector<Scheduled> schedule(ServerState& s) {
   std::vector<Scheduled> step = schedule_prefill(s);
-  if (!step.empty()) return step;
+  // Sequences whose cache came from a prefill worker decode with the others
+  // (disaggregation/decode.py, process_prebuilt).
+  const bool all_decode = std::all_of(step.begin(), step.end(), [&](const Scheduled& scheduled) {
+    return s.request(scheduled.request).decodes();
+  });
+  if (!step.empty() && !all_decode) return step;
+  step.clear();
   retract(s);
   if (s.running.empty()) return schedule_prefill(s);  // all were retracted for the chunked prompt
   for (const size_t index : s.running) {

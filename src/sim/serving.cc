@@ -4,11 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <functional>
 #include <limits>
+#include <queue>
+#include <tuple>
+#include <utility>
 
 #include "base/check.h"
 #include "base/rng.h"
 #include "graph/software.h"
+#include "sim/engine.h"
 #include "sim/scheduler.h"
 #include "sim/serving_stats.h"
 #include "tilecast/error.h"
@@ -16,175 +22,221 @@
 namespace tilecast {
 namespace {
 
-class Server {
+/// A request that is on its way to a pool.
+struct Arrival {
+  double at_s = 0;
+  size_t request = 0;
+  bool prefilled = false;
+  /// The earliest first; of equal ones the first request.
+  bool operator>(const Arrival& other) const {
+    return std::tie(at_s, request) > std::tie(other.at_s, other.request);
+  }
+};
+
+/// The servers of one pool.
+struct PoolState {
+  PoolState(const ServerPool& pool, const ServingLoad& load, std::vector<RequestTimes>& times,
+            int64_t& work, bool shares_prefix)
+      : requests(served_requests(load, pool.limits)), pool(pool) {
+    const int64_t prefix = shares_prefix ? shared_blocks(load, pool.limits) : 0;
+    for (int64_t i = 0; i < pool.servers; ++i)
+      engines.emplace_back(pool, EngineShared{requests, times, work}, prefix);
+  }
+
+  double busy_s() const {
+    double all = 0;
+    for (const Engine& engine : engines) all += engine.busy_s();
+    return all;
+  }
+
+  std::vector<ServedRequest> requests;
+  const ServerPool& pool;
+  std::deque<Engine> engines;  ///< which point into themselves
+  size_t next = 0;             ///< round robin
+};
+
+class Simulation {
  public:
-  Server(const ServingLoad& load, const ServerLimits& limits,
-         const std::function<double(const ServingBatch&)>& step_s)
-      : load_(load), limits_(limits), step_s_(step_s), state_(load, limits) {
+  Simulation(const ServingLoad& load, const Fleet& fleet) : load_(load), fleet_(fleet) {
     times_.reserve(load.requests.size());
     for (const RequestSpec& r : load.requests)
       times_.push_back({.sent_s = r.arrival_s, .prompt = r.prompt, .output = r.output});
+    if (fleet.prefill) {
+      prefill_.emplace(*fleet.prefill, prompts_only(load), times_, work_, true);
+      link_free_.assign(static_cast<size_t>(fleet.prefill->servers), 0);
+    }
+    main_.emplace(fleet.pool, load, times_, work_, !fleet.prefill);
+    for (ServedRequest& r : main_->requests) {
+      if (!fleet.prefill) break;
+      r.hit = 0;
+      r.computed = r.spec.prompt;
+      r.written = 1;
+    }
     sent_ = load.concurrency > 0 ? std::min(times_.size(), static_cast<size_t>(load.concurrency))
                                  : times_.size();
-    for (size_t i = 0; load.concurrency > 0 && i < sent_; ++i) times_[i].sent_s = 0;
+    for (size_t i = 0; i < sent_; ++i) {
+      if (load.concurrency > 0) times_[i].sent_s = 0;
+      send(i);
+    }
   }
 
   ServingResult run() {
     while (done_ < times_.size()) {
-      receive();
-      if (state_.idle()) {
-        time_ = next_arrival();
+      PoolState* pool = &*main_;
+      size_t index = 0;
+      const double next = next_event(pool, index);
+      if (!arrivals_.empty() && arrivals_.top().at_s <= next) {
+        route();
         continue;
       }
-      const int64_t preempted = state_.preemptions;
-      const std::vector<Scheduled> step = state_.scheduler.schedule(state_);
-      TILECAST_CHECK(!step.empty()) << "the scheduler is stuck";
-      run_step(step, state_.preemptions == preempted);
+      std::vector<Answered> answered;
+      pool->engines[index].advance(safe_until(*pool, index), answered);
+      for (const Answered& a : answered) {
+        if (prefill_ && pool == &*prefill_) {
+          prefilled(a, index);
+        } else {
+          answer(a);
+        }
+      }
     }
     return summary();
   }
 
  private:
-  double next_arrival() const {
-    return received_ < sent_ ? times_[received_].sent_s + limits_.overhead_s
-                             : std::numeric_limits<double>::infinity();
+  void send(size_t request) {
+    arrivals_.push({times_[request].sent_s + fleet_.pool.limits.overhead_s, request, false});
   }
 
-  void receive() {
-    for (; next_arrival() <= time_; ++received_) state_.waiting.push_back(received_);
+  double next_event(PoolState*& pool, size_t& index) {
+    double next = std::numeric_limits<double>::infinity();
+    for (PoolState* p : {prefill_ ? &*prefill_ : nullptr, &*main_}) {
+      for (size_t i = 0; p != nullptr && i < p->engines.size(); ++i) {
+        const double at = p->engines[i].next_s();
+        if (at >= next) continue;
+        next = at;
+        pool = p;
+        index = i;
+      }
+    }
+    return next;
+  }
+
+  /// No request comes before this time: none is on its way, and what other servers do, which may
+  /// let a client send one or let a cache move, happens later.
+  double safe_until(const PoolState& pool, size_t index) const {
+    double until =
+        arrivals_.empty() ? std::numeric_limits<double>::infinity() : arrivals_.top().at_s;
+    const bool closed = load_.concurrency > 0;
+    const auto others = [&](const PoolState& p) {
+      for (size_t i = 0; i < p.engines.size(); ++i) {
+        if (&p != &pool || i != index) until = std::min(until, p.engines[i].next_s());
+      }
+    };
+    if (prefill_ && (closed || &pool == &*main_)) others(*prefill_);
+    if (closed) others(*main_);
+    return until;
+  }
+
+  void route() {
+    const Arrival arrival = arrivals_.top();
+    arrivals_.pop();
+    PoolState& pool = prefill_ && !arrival.prefilled ? *prefill_ : *main_;
+    size_t to = pool.next % pool.engines.size();
+    if (fleet_.router == Router::kRoundRobin) {
+      pool.next += 1;
+    } else {
+      for (size_t i = 0; i < pool.engines.size(); ++i) {
+        // Equal servers in turn.
+        const size_t other = (pool.next + i) % pool.engines.size();
+        if (pool.engines[other].in_flight() < pool.engines[to].in_flight()) to = other;
+      }
+      pool.next = to + 1;
+    }
+    pool.engines[to].receive(arrival.request, arrival.at_s);
+    if (arrival.prefilled) return;
+    received_ += 1;
     most_in_flight_ = std::max(most_in_flight_, received_ - done_);
   }
 
-  ServingBatch describe(const std::vector<Scheduled>& step) const {
-    ServingBatch batch;
-    double context = 0;
-    for (const Scheduled& s : step) {
-      const ServedRequest& request = state_.requests[s.request];
-      if (request.decodes()) {
-        batch.decoding += 1;
-        context += static_cast<double>(request.computed);
-      } else {
-        batch.prompts.push_back({s.tokens, request.computed});
-      }
-    }
-    if (batch.decoding > 0) batch.decode_context = context / static_cast<double>(batch.decoding);
-    return batch;
+  /// The first token is there; the cache moves to the other pool.
+  void prefilled(const Answered& a, size_t worker) {
+    if (load_.requests[a.request].output == 1) return answer(a);
+    const double begin = std::max(a.at_s, link_free_[worker]);
+    const double end = begin + fleet_.transfer_s(load_.requests[a.request].prompt);
+    link_free_[worker] = end;
+    transferred_s_ += end - a.at_s;
+    transfers_ += 1;
+    arrivals_.push({end, a.request, true});
   }
 
-  /// Steps that are sure to be alike: all that run decode, nobody finishes before the last one, and
-  /// nobody who waits can be admitted earlier, for what they wait for comes with a finished
-  /// request.
-  int64_t alike_steps(const std::vector<Scheduled>& step, const ServingBatch& batch) const {
-    if (!batch.prompts.empty() || step.size() != state_.running.size() || state_.chunked) return 1;
-    if (!state_.waiting.empty() && !state_.scheduler.admits_at_ends_only) return 1;
-    int64_t steps = limits_.longest_jump;
-    for (const Scheduled& s : step) {
-      const ServedRequest& request = state_.requests[s.request];
-      steps = std::min(steps, request.spec.output - request.written);
-    }
-    const auto fit = [&](int64_t count) {
-      int64_t lacking = 0;
-      for (const Scheduled& s : step) {
-        const ServedRequest& request = state_.requests[s.request];
-        lacking += state_.blocks_lacking(request, request.computed + count);
-      }
-      return lacking <= state_.free_blocks;
-    };
-    while (steps > 1 && !fit(steps)) steps /= 2;
-    return std::max<int64_t>(1, steps);
-  }
-
-  void run_step(const std::vector<Scheduled>& step, bool calm) {
-    ServingBatch batch = describe(step);
-    int64_t steps = calm ? alike_steps(step, batch) : 1;
-    // The time of a decode step is close to linear in the context: the middle stands for all.
-    batch.decode_context += 0.5 * static_cast<double>(steps - 1);
-    const double seconds = step_s_(batch);
-    if (const double until = next_arrival() - time_;
-        steps > 1 && until < seconds * static_cast<double>(steps))
-      steps = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(until / seconds)), 1, steps);
-    const double all = seconds * static_cast<double>(steps);
-    if (steps > 1) grow(step, steps);
-    limit_work(step.size());
-    time_ += all;
-    busy_s_ += all;
-    steps_ += steps;
-    decoded_ += batch.decoding * steps;
-    used_block_s_ += all * static_cast<double>(limits_.cache_blocks - state_.free_blocks);
-    for (const Scheduled& s : step) advance(s, steps);
-    std::erase_if(state_.running, [&](size_t r) {
-      return state_.requests[r].written == state_.requests[r].spec.output;
-    });
-  }
-
-  /// Keeps every simulation within a few seconds.
-  void limit_work(size_t sequences) {
-    constexpr int64_t kMostWork = 100'000'000;
-    work_ += 10 + static_cast<int64_t>(sequences);
-    if (work_ > kMostWork)
-      throw Error(
-          ErrorKind::kUnsupported,
-          fmt::format("the simulation takes too many steps: {} of {} requests are answered; ask "
-                      "for fewer (`requests`), or for steps of more tokens "
-                      "(`max-num-batched-tokens`)",
-                      done_, times_.size()));
-  }
-
-  /// The caches grow by what further steps add; `alike_steps` has found room for it.
-  void grow(const std::vector<Scheduled>& step, int64_t steps) {
-    if (state_.scheduler.note_decode_steps != nullptr)
-      state_.scheduler.note_decode_steps(state_, steps - 1);
-    for (const Scheduled& s : step) {
-      ServedRequest& request = state_.request(s.request);
-      TILECAST_CHECK(state_.allocate(request, request.computed + steps)) << "no room for a jump";
-    }
-  }
-
-  void advance(const Scheduled& s, int64_t steps) {
-    ServedRequest& request = state_.request(s.request);
-    request.computed += s.tokens + steps - 1;
-    request.written += steps - 1;
-    if (request.remaining() > 0) return;  // more of the prompt is to come
-    request.written += 1;
-    RequestTimes& times = times_[s.request];
-    if (times.first_s == 0) times.first_s = time_;
-    if (request.written < request.spec.output) return;
-    times.last_s = time_;
-    state_.release(request);
+  void answer(const Answered& a) {
+    times_[a.request].last_s = a.at_s;
     done_ += 1;
     // The client sends its next request.
-    if (sent_ < times_.size()) times_[sent_++].sent_s = time_;
+    if (sent_ == times_.size()) return;
+    times_[sent_].sent_s = a.at_s;
+    send(sent_++);
   }
 
   ServingResult summary() {
+    const double first = times_.front().sent_s;
+    double last = 0;
+    for (const RequestTimes& r : times_) last = std::max(last, r.last_s);
+    // Clients of several servers get their answers in any order.
+    std::stable_sort(
+        times_.begin(), times_.end(),
+        [](const RequestTimes& a, const RequestTimes& b) { return a.sent_s < b.sent_s; });
     ServingResult result = summarize(std::move(times_), static_cast<int64_t>(most_in_flight_));
-    result.mean_batch = static_cast<double>(decoded_) / static_cast<double>(steps_);
-    const double first = result.requests.front().sent_s;
-    result.busy_share = time_ > first ? busy_s_ / (time_ - first) : 0;
-    result.cache_use = used_block_s_ / busy_s_ / static_cast<double>(limits_.cache_blocks);
-    result.preemptions = state_.preemptions;
-    result.keeps_up = load_.concurrency > 0 || queue_is_steady(result.requests, busy_s_);
+    int64_t steps = 0, decoded = 0;
+    double used = 0;
+    for (const Engine& engine : main_->engines) {
+      steps += engine.steps();
+      decoded += engine.decoded();
+      used += engine.used_block_s();
+      result.preemptions += engine.preemptions();
+    }
+    const ServerLimits& limits = fleet_.pool.limits;
+    const double busy_s = main_->busy_s();
+    const auto servers = static_cast<double>(fleet_.pool.servers);
+    if (steps > 0) result.mean_batch = static_cast<double>(decoded) / static_cast<double>(steps);
+    result.busy_share = last > first ? busy_s / servers / (last - first) : 0;
+    if (busy_s > 0)
+      result.cache_use =
+          used / busy_s / static_cast<double>(limits.cache_blocks) / static_cast<double>(limits.dp);
+    double prefill_s = 0;
+    if (prefill_) {
+      prefill_s = prefill_->busy_s() / static_cast<double>(fleet_.prefill->servers);
+      result.prefill_busy_share = last > first ? prefill_s / (last - first) : 0;
+      if (transfers_ > 0) result.mean_transfer_s = transferred_s_ / static_cast<double>(transfers_);
+    }
+    result.keeps_up = load_.concurrency > 0 ||
+                      queue_is_steady(result.requests, std::max(busy_s / servers, prefill_s));
     return result;
   }
 
   const ServingLoad& load_;
-  const ServerLimits& limits_;
-  const std::function<double(const ServingBatch&)>& step_s_;
-  ServerState state_;
+  const Fleet& fleet_;
   std::vector<RequestTimes> times_;
-  size_t sent_ = 0;      ///< requests whose time of sending is known
-  size_t received_ = 0;  ///< requests that the scheduler knows
+  int64_t work_ = 0;
+  std::optional<PoolState> prefill_, main_;
+  std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
+  std::vector<double> link_free_;  ///< by prefill worker: when its last transfer has ended
+  size_t sent_ = 0;                ///< requests whose time of sending is known
+  size_t received_ = 0;            ///< requests that a scheduler knows
   size_t done_ = 0, most_in_flight_ = 0;
-  double time_ = 0, busy_s_ = 0, used_block_s_ = 0;
-  int64_t steps_ = 0, decoded_ = 0, work_ = 0;
+  double transferred_s_ = 0;
+  int64_t transfers_ = 0;
 };
 
-void check(const ServingLoad& load, const ServerLimits& limits) {
+void check_cache(const ServingLoad& load, const ServerLimits& limits) {
   const int64_t needed = blocks_needed(load, limits);
   if (needed > limits.cache_blocks)
     throw Error(ErrorKind::kInput,
                 fmt::format("the longest request needs {} blocks of the cache, which has {}",
                             needed, limits.cache_blocks));
+}
+
+void check_prompts(const ServingLoad& load, const ServerLimits& limits) {
   if (scheduler_of(limits.software).splits_prompts) return;
   for (const RequestSpec& r : load.requests) {
     if (r.prompt > limits.max_num_batched_tokens)
@@ -199,6 +251,12 @@ void check(const ServingLoad& load, const ServerLimits& limits) {
 }
 
 }  // namespace
+
+ServingLoad prompts_only(const ServingLoad& load) {
+  ServingLoad prompts = load;
+  for (RequestSpec& r : prompts.requests) r.output = 1;
+  return prompts;
+}
 
 std::vector<RequestSpec> draw_requests(const RandomLoad& load) {
   Rng rng(load.seed);
@@ -217,9 +275,29 @@ std::vector<RequestSpec> draw_requests(const RandomLoad& load) {
 
 ServingResult simulate_serving(const ServingLoad& load, const ServerLimits& limits,
                                const std::function<double(const ServingBatch&)>& step_s) {
+  Fleet fleet;
+  fleet.pool.limits = limits;
+  fleet.pool.step_s = [&](std::span<const ServingBatch> ranks) {
+    return std::vector<double>{step_s(ranks.front())};
+  };
+  return simulate_fleet(load, fleet);
+}
+
+ServingResult simulate_fleet(const ServingLoad& load, const Fleet& fleet) {
   TILECAST_CHECK(!load.requests.empty());
-  check(load, limits);
-  return Server(load, limits, step_s).run();
+  TILECAST_CHECK(!fleet.prefill || fleet.transfer_s);
+  const ServerLimits& first = fleet.prefill ? fleet.prefill->limits : fleet.pool.limits;
+  check_prompts(load, first);
+  if (!fleet.prefill) {
+    check_cache(load, first);
+  } else {
+    check_cache(prompts_only(load), first);
+    // Caches come whole.
+    ServerLimits limits = fleet.pool.limits;
+    limits.prefix_hit_rate = 0;
+    check_cache(load, limits);
+  }
+  return Simulation(load, fleet).run();
 }
 
 }  // namespace tilecast

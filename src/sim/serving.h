@@ -1,6 +1,6 @@
 #pragma once
 
-// A server that batches continuously: requests arrive, a scheduler forms steps, each step takes the
+// Servers that batch continuously: requests arrive, a scheduler forms steps, each step takes the
 // time that the caller's function says. Goals: the schedulers of vLLM, SGLang and TensorRT-LLM as
 // their documents describe them; the same result for the same load. Non-goals: what a step costs
 // (src/api/step_costs.h) and what the numbers are shown as (src/report).
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tilecast/choices.h"
@@ -41,6 +42,14 @@ struct ServerLimits {
   double prefix_hit_rate = 0;
   double overhead_s = 0;      ///< between sending a request and the scheduler's seeing it
   int64_t longest_jump = 64;  ///< decode steps that may be taken at once when nothing else happens
+  /// Data-parallel ranks, each with its own sequences and cache: the limits above are those of one.
+  /// A step of all ends when the slowest has ended.
+  int64_t dp = 1;
+  /// Pipeline stages: as many batches are in flight, each with its own sequences and an equal share
+  /// of max_num_seqs. They share the cache.
+  int64_t pp = 1;
+  /// Tokens that a decode step writes for each sequence on average (speculative decoding).
+  double tokens_per_step = 1;
 };
 
 /// Tokens of one prompt that a step computes.
@@ -55,6 +64,27 @@ struct ServingBatch {
   int64_t decoding = 0;       ///< sequences that compute one token each
   double decode_context = 0;  ///< tokens that each of them has in the cache, on average
   std::vector<PromptChunk> prompts;
+};
+
+/// Seconds of a step on each stage of the pipeline. `ranks`: what each data-parallel rank computes.
+using StageTimes = std::function<std::vector<double>(std::span<const ServingBatch> ranks)>;
+
+/// Equal servers.
+struct ServerPool {
+  int64_t servers = 1;
+  ServerLimits limits;
+  StageTimes step_s;
+};
+
+/// Servers behind a router. With prefill workers, these compute the prompts and the first token;
+/// then the cache moves to a server of the other pool, which computes the other tokens.
+struct Fleet {
+  ServerPool pool;
+  Router router = Router::kLeastLoaded;
+  std::optional<ServerPool> prefill;
+  /// Seconds from the end of a prefill until the other pool has the cache of a prompt of so many
+  /// tokens, on an idle link. The transfers of one worker follow each other.
+  std::function<double(int64_t prompt)> transfer_s;
 };
 
 /// Mean, median and 99th percentile (linear between ranks, as numpy.percentile), seconds.
@@ -91,6 +121,9 @@ struct ServingResult {
   double mean_batch = 0;       ///< sequences that decode in a step
   double busy_share = 0;       ///< of the time that the server works
   double cache_use = 0;        ///< share of the cache's blocks in use, mean over the busy time
+  /// Of the prefill workers; 0: none.
+  double prefill_busy_share = 0;
+  double mean_transfer_s = 0;  ///< from the end of a prefill to the other pool's getting the cache
   int64_t preemptions = 0;     ///< sequences that lost their cache and were computed again
   bool keeps_up = true;        ///< the queue does not grow
 };
@@ -117,6 +150,12 @@ int64_t blocks_needed(const ServingLoad& load, const ServerLimits& limits);
 /// takes more than a few seconds to simulate.
 ServingResult simulate_serving(const ServingLoad& load, const ServerLimits& limits,
                                const std::function<double(const ServingBatch&)>& step_s);
+
+/// What prefill workers compute of a load: all but the tokens after the first.
+ServingLoad prompts_only(const ServingLoad& load);
+
+/// The same for several servers. Clients of a closed loop are those of all servers.
+ServingResult simulate_fleet(const ServingLoad& load, const Fleet& fleet);
 
 /// Requests a second that met both limits, over the whole run; nullopt: no such limit.
 double goodput(const ServingResult& result, std::optional<double> ttft_s,

@@ -158,6 +158,9 @@ Model read_decoder(const JsonObject& json) {
   decoder.embedding_parameters = config.tied_embeddings ? 0 : config.vocab_size * config.hidden_dim;
   decoder.recurrent_heads = config.recurrent.heads;
   decoder.recurrent_groups = config.recurrent.groups;
+  constexpr int64_t kMostMtpLayers = 64;  // published configs state 3 at most
+  const std::vector<std::string> mtp = {"num_nextn_predict_layers", "mtp_num_hidden_layers"};
+  decoder.mtp_layers = json.optional_integer(mtp, 0, kMostMtpLayers).value_or(0);
   for (const DecoderConfig::Layer& layer : config.layers) add_caches(config, layer, decoder);
   model.checkpoint = std::move(checkpoint);
   model.decoder = std::move(decoder);

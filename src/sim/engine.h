@@ -1,0 +1,86 @@
+#pragma once
+
+// One server that batches continuously. Goals: several servers can be simulated side by side, each
+// advanced to its next event. The results are those of src/sim/serving.h.
+
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "sim/scheduler.h"
+
+namespace tilecast {
+
+/// What all servers of a simulation share.
+struct EngineShared {
+  std::vector<ServedRequest>& requests;
+  std::vector<RequestTimes>& times;
+  int64_t& work;  ///< keeps every simulation within a few seconds
+};
+
+/// A request that is answered completely.
+struct Answered {
+  size_t request = 0;
+  double at_s = 0;
+};
+
+class Engine {
+ public:
+  /// `pool` must outlive the engine. `prefix_blocks`: see shared_blocks.
+  Engine(const ServerPool& pool, const EngineShared& shared, int64_t prefix_blocks);
+
+  /// When it does something next; infinity: when it gets a request.
+  double next_s() const;
+  /// A request reaches the scheduler. `at_s` is not before any event that has happened.
+  void receive(size_t request, double at_s);
+  /// Does the next thing. No jump over several steps goes on after `until_s`, when requests may
+  /// come. Adds the requests that are answered.
+  void advance(double until_s, std::vector<Answered>& answered);
+
+  int64_t in_flight() const { return in_flight_; }
+  double busy_s() const { return busy_s_; }
+  double used_block_s() const { return used_block_s_; }
+  int64_t steps() const { return steps_; }
+  int64_t decoded() const { return decoded_; }
+  int64_t preemptions() const;
+
+ private:
+  /// One of the batches in the pipeline.
+  struct Lane {
+    std::vector<ServerState> ranks;
+    std::vector<int64_t> in_flight;  ///< by rank
+    double ready_s = 0;              ///< when its next step may begin
+    bool running = false;
+    bool blocked = false;  ///< until a step of another batch ends: those hold the cache
+    double end_s = 0;  ///< of the running step
+    std::vector<std::vector<Scheduled>> step;
+    int64_t steps = 1;
+  };
+
+  bool has_work(const Lane& lane) const;
+  double next_of(const Lane& lane) const;
+  void begin(Lane& lane, double until_s);
+  void wait(Lane& lane);
+  void run(Lane& lane, std::vector<ServingBatch>& batches, double until_s, bool calm);
+  void finish(Lane& lane, std::vector<Answered>& answered);
+  ServingBatch describe(const ServerState& state, const std::vector<Scheduled>& step) const;
+  int64_t alike_steps(const Lane& lane, const std::vector<ServingBatch>& batches) const;
+  int64_t alike_steps_of(const ServerState& state, const std::vector<Scheduled>& step,
+                         const ServingBatch& batch) const;
+  int64_t tokens_after(const ServedRequest& request, int64_t steps) const;
+  void grow(Lane& lane);
+  void limit_work(const Lane& lane);
+  bool advance_request(ServerState& state, const Scheduled& s, int64_t steps, double at_s);
+
+  const ServerPool& pool_;
+  EngineShared shared_;
+  ServerLimits limits_;               ///< of one lane
+  std::vector<int64_t> free_blocks_;  ///< by data-parallel rank
+  std::vector<Lane> lanes_;
+  std::vector<double> stage_free_;  ///< when each stage has ended its last step
+  int64_t in_flight_ = 0, steps_ = 0, decoded_ = 0;
+  int64_t vain_rounds_ = 0;  ///< in which no batch could run
+  double busy_s_ = 0, used_block_s_ = 0;
+};
+
+}  // namespace tilecast
