@@ -29,7 +29,7 @@ struct ServingHardware {
 
 /// The values that a search may use; an empty list: all that docs/plan.md names.
 struct ServingSpace {
-  std::vector<int64_t> tp, pp, dp, ep, concurrency;
+  std::vector<int64_t> tp, pp, dp, ep, prefill_workers, concurrency;
   std::vector<std::string> dtypes, kv_dtypes;
 };
 
@@ -49,7 +49,10 @@ struct ServingQuery {
 struct ServingCandidate {
   size_t hardware = 0;  ///< index
   int64_t tp = 1, pp = 1, dp = 1, ep = 1;
+  bool deepep = false;   ///< DeepEP's kernels between data-parallel ranks and experts
   int64_t replicas = 1;  ///< as many as the GPUs hold; GPUs that are left over are idle
+  /// Servers of the same layout that compute prompts only; 0: replicas do so themselves.
+  int64_t prefill_workers = 0;
   std::string dtype, kv_dtype;
   int64_t concurrency = 1;
   bool fits = true;
@@ -66,7 +69,7 @@ struct ServingCandidate {
   /// The largest factor by which a limit is missed; 1 or less: it meets both.
   double excess = 0;
 
-  int64_t gpus() const { return tp * pp * dp * replicas; }
+  int64_t gpus() const { return tp * pp * dp * (replicas + prefill_workers); }
 };
 
 struct ServingPlan {

@@ -60,6 +60,15 @@ std::vector<ServingHardware> hardware_of(const Given& given) {
   return hardware;
 }
 
+/// Numbers from 0: `numbers_of` starts at 1.
+std::vector<int64_t> prefill_workers_of(const Given& given) {
+  constexpr int64_t kMost = 4096;
+  std::vector<int64_t> numbers;
+  for (const std::string& text : list_of(given, "prefill-workers"))
+    numbers.push_back(integer_of({{"prefill-workers", {text}}}, "prefill-workers", 0, 0, kMost));
+  return numbers;
+}
+
 }  // namespace
 
 void run_serving_plan(const Given& given) {
@@ -71,6 +80,7 @@ void run_serving_plan(const Given& given) {
                                .pp = numbers_of(given, "pp"),
                                .dp = numbers_of(given, "dp"),
                                .ep = numbers_of(given, "ep"),
+                               .prefill_workers = prefill_workers_of(given),
                                .concurrency = numbers_of(given, "concurrency"),
                                .dtypes = list_of(given, "dtype"),
                                .kv_dtypes = list_of(given, "kv-dtype")},

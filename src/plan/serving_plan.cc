@@ -12,6 +12,7 @@
 #include "api/internal.h"
 #include "devices/cluster.h"
 #include "ops/op_def.h"
+#include "plan/serving_ranking.h"
 #include "request/access.h"
 #include "tilecast/error.h"
 
@@ -51,6 +52,12 @@ void set_candidate(Request& r, const ServingCandidate& c) {
   r.execution.dtype = c.dtype;
   r.execution.kv_dtype = c.kv_dtype;
   r.load.concurrency = c.concurrency;
+  r.deployment.all2all = c.deepep ? All2All::kDeepEp : All2All::kAllGather;
+  // Replicas that share nothing are simulated once.
+  if (c.prefill_workers == 0) return;
+  r.deployment.replicas = c.replicas;
+  r.deployment.prefill = {
+      .workers = c.prefill_workers, .tp = c.tp, .pp = c.pp, .dp = c.dp, .ep = c.ep};
 }
 
 class ServingSearch {
@@ -62,9 +69,7 @@ class ServingSearch {
   void run() {
     for (size_t h = 0; h < query_.hardware.size(); ++h) add_layouts(h);
     if (plan_.candidates.empty()) refuse_empty();
-    sort();
-    find_front();
-    find_alternatives();
+    rank_servings(plan_);
   }
 
  private:
@@ -105,10 +110,17 @@ class ServingSearch {
           std::vector<int64_t> shared = {1};
           if (experts && tp * dp > 1) shared.push_back(tp * dp);
           for (const int64_t ep : given_or(s.ep, shared))
-            add_precisions({.hardware = h, .tp = tp, .pp = pp, .dp = dp, .ep = ep});
+            add_exchanges({.hardware = h, .tp = tp, .pp = pp, .dp = dp, .ep = ep});
         }
       }
     }
+  }
+
+  void add_exchanges(ServingCandidate c) {
+    add_precisions(c);
+    // DeepEP's kernels send the tokens of a rank to ranks with whole experts.
+    c.deepep = c.tp == 1 && c.dp > 1 && c.ep == c.dp;
+    if (c.deepep) add_precisions(c);
   }
 
   void add_precisions(ServingCandidate c) {
@@ -118,13 +130,26 @@ class ServingSearch {
                                    c.dp, plan_.gpus)] += 1;
       return;
     }
+    const int64_t servers = c.replicas;
     for (const std::string& dtype : given_or(query_.space.dtypes, dtypes_of(c.hardware))) {
       for (const std::string& kv : given_or(query_.space.kv_dtypes, {std::string()})) {
-        c.dtype = dtype;
-        c.kv_dtype = kv;
-        add_loads(c);
+        for (const int64_t workers : given_or(query_.space.prefill_workers, pools_of(servers))) {
+          if (workers >= servers && workers > 0) continue;
+          c.dtype = dtype;
+          c.kv_dtype = kv;
+          c.prefill_workers = workers;
+          c.replicas = servers - workers;
+          add_loads(c);
+        }
       }
     }
+  }
+
+  /// Servers that compute prompts only: none, or up to all but one.
+  static std::vector<int64_t> pools_of(int64_t servers) {
+    std::vector<int64_t> pools;
+    for (int64_t workers = 0; workers < servers; ++workers) pools.push_back(workers);
+    return pools;
   }
 
   /// 16 bits, and fp8 where the GPU multiplies it; "": the checkpoint's own, if it is quantized.
@@ -203,7 +228,7 @@ class ServingSearch {
     c.tpot_s = value_of(part.tpot, query_.percentile);
     c.mean_ttft_s = part.ttft.mean.seconds;
     c.mean_tpot_s = part.tpot.mean.seconds;
-    const auto replicas = static_cast<double>(c.replicas);
+    const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
     c.tokens_per_s = part.output_tokens_per_s * replicas;
     c.requests_per_s = part.requests_per_s * replicas;
     c.user_tokens_per_s = c.mean_tpot_s > 0 ? 1 / c.mean_tpot_s : 0;
@@ -211,79 +236,6 @@ class ServingSearch {
     c.excess = std::max(plan_.ttft_s ? c.ttft_s / *plan_.ttft_s : 0,
                         plan_.tpot_s ? c.tpot_s / *plan_.tpot_s : 0);
     c.meets = c.excess <= 1;
-  }
-
-  double worth(const ServingCandidate& c) const {
-    return plan_.prices.empty() || plan_.prices[c.hardware] == 0
-               ? c.gpu_tokens_per_s
-               : c.gpu_tokens_per_s / plan_.prices[c.hardware];
-  }
-
-  void sort() {
-    const auto group = [](const ServingCandidate& c) {
-      return c.meets ? 0 : c.simulated ? 1 : c.fits ? 2 : 3;
-    };
-    std::stable_sort(plan_.candidates.begin(), plan_.candidates.end(),
-                     [&](const ServingCandidate& a, const ServingCandidate& b) {
-                       if (group(a) != group(b)) return group(a) < group(b);
-                       if (group(a) == 0) return worth(a) > worth(b);
-                       if (group(a) == 1) return a.excess < b.excess;
-                       return group(a) == 3 && a.margin_bytes > b.margin_bytes;
-                     });
-    const auto count = [&](auto wanted) {
-      return static_cast<size_t>(
-          std::count_if(plan_.candidates.begin(), plan_.candidates.end(), wanted));
-    };
-    plan_.meeting = count([](const ServingCandidate& c) { return c.meets; });
-    plan_.simulated = count([](const ServingCandidate& c) { return c.simulated; });
-    plan_.fitting = count([](const ServingCandidate& c) { return c.fits; });
-  }
-
-  /// From the fastest for a user downwards, those that write more for each GPU than all before.
-  void find_front() {
-    std::vector<size_t> order;
-    for (size_t i = 0; i < plan_.candidates.size(); ++i) {
-      if (plan_.candidates[i].simulated) order.push_back(i);
-    }
-    const auto& all = plan_.candidates;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return std::pair(all[a].user_tokens_per_s, all[a].gpu_tokens_per_s) >
-             std::pair(all[b].user_tokens_per_s, all[b].gpu_tokens_per_s);
-    });
-    double most = 0;
-    for (const size_t i : order) {
-      if (all[i].gpu_tokens_per_s <= most) continue;
-      most = all[i].gpu_tokens_per_s;
-      plan_.front.push_back(i);
-    }
-    std::reverse(plan_.front.begin(), plan_.front.end());
-  }
-
-  /// The candidates are sorted, so the first with another value is the best.
-  void find_alternatives() {
-    struct Shown {
-      const char* name;
-      std::string (*value)(const ServingPlan& plan, const ServingCandidate& c);
-    };
-    constexpr Shown kShown[] = {
-        {"gpu",
-         [](const ServingPlan& p, const ServingCandidate& c) { return p.gpu_ids[c.hardware]; }},
-        {"tp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.tp); }},
-        {"pp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.pp); }},
-        {"dp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.dp); }},
-        {"ep", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.ep); }},
-        {"dtype", [](const ServingPlan&, const ServingCandidate& c) { return c.dtype; }},
-        {"kv-dtype", [](const ServingPlan&, const ServingCandidate& c) { return c.kv_dtype; }}};
-    const std::vector<ServingCandidate>& all = plan_.candidates;
-    for (const Shown& option : kShown) {
-      std::map<std::string, bool> known = {{option.value(plan_, all.front()), true}};
-      for (size_t i = 1; i < all.size(); ++i) {
-        const std::string value = option.value(plan_, all[i]);
-        if (all[i].fits && !all[i].simulated) continue;
-        if (known.emplace(value, true).second)
-          plan_.alternatives.push_back({option.name, value, i});
-      }
-    }
   }
 
   const Forecaster& forecaster_;
@@ -333,6 +285,7 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
 
 Request request_of(const ServingPlan& plan, const ServingCandidate& candidate) {
   Request request = plan.used;
+  request.parallel.cluster = plan.clusters[candidate.hardware];
   set_candidate(request, candidate);
   return request;
 }

@@ -18,6 +18,12 @@ std::string options_text(const ServingPlan& plan, const Candidate& c) {
   if (c.pp > 1) text += fmt::format(" --pp {}", c.pp);
   if (c.dp > 1) text += fmt::format(" --dp {}", c.dp);
   if (c.ep > 1) text += fmt::format(" --ep {}", c.ep);
+  if (c.deepep) text += " --all2all-backend deepep";
+  if (c.prefill_workers > 0)
+    text += fmt::format(
+        " --replicas {} --prefill-workers {} --prefill-tp {} --prefill-pp {} "
+        "--prefill-dp {} --prefill-ep {}",
+        c.replicas, c.prefill_workers, c.tp, c.pp, c.dp, c.ep);
   if (!c.dtype.empty()) text += " --dtype " + c.dtype;
   if (!c.kv_dtype.empty()) text += " --kv-dtype " + c.kv_dtype;
   return text + fmt::format(" --schedule continuous --concurrency {}", c.concurrency);
@@ -101,16 +107,18 @@ std::string plan_json(const ServingPlan& plan) {
 
 std::string plan_csv(const ServingPlan& plan) {
   std::string out =
-      "gpu,tp,pp,dp,ep,replicas,dtype,kv_dtype,concurrency,fits,margin_bytes,simulated,meets_"
+      "gpu,tp,pp,dp,ep,deepep,prefill_workers,replicas,dtype,kv_dtype,concurrency,fits,margin_"
+      "bytes,simulated,meets_"
       "limits,"
       "pareto,ttft_s,tpot_s,tokens_per_s,user_tokens_per_s,gpu_tokens_per_s,cost_of_million_"
       "tokens\n";
   for (size_t i = 0; i < plan.candidates.size(); ++i) {
     const Candidate& c = plan.candidates[i];
     const bool pareto = std::find(plan.front.begin(), plan.front.end(), i) != plan.front.end();
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}", plan.gpu_ids[c.hardware], c.tp,
-                       c.pp, c.dp, c.ep, c.replicas, c.dtype, c.kv_dtype, c.concurrency, c.fits,
-                       c.margin_bytes, c.simulated, c.meets, pareto);
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", plan.gpu_ids[c.hardware],
+                       c.tp, c.pp, c.dp, c.ep, c.deepep, c.prefill_workers, c.replicas, c.dtype,
+                       c.kv_dtype, c.concurrency, c.fits, c.margin_bytes, c.simulated, c.meets,
+                       pareto);
     if (c.simulated) {
       out +=
           fmt::format(",{},{},{},{},{},{}\n", c.ttft_s, c.tpot_s, c.tokens_per_s,

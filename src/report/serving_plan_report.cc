@@ -35,6 +35,10 @@ std::string short_gpu(const ServingPlan& plan, const Candidate& c) {
   return dash == std::string::npos ? id : id.substr(dash + 1);
 }
 
+std::string all2all_text(const Candidate& c) {
+  return c.deepep ? "deepep" : c.dp > 1 ? "gather" : "-";
+}
+
 std::string per_s(double value) { return fmt::format("{:.4g}", value); }
 
 /// "TTFT p99 1.20 s of 1.00 s"
@@ -74,6 +78,8 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
       {"pp", false, [&](const Candidate& c) { return number(c.pp); }},
       {"dp", false, [&](const Candidate& c) { return number(c.dp); }},
       {"ep", false, [&](const Candidate& c) { return number(c.ep); }},
+      {"all2all", false, [&](const Candidate& c) { return all2all_text(c); }},
+      {"prefill", false, [&](const Candidate& c) { return number(c.prefill_workers); }},
       {"replicas", true, [&](const Candidate& c) { return number(c.replicas); }},
       {"dtype", false, [&](const Candidate& c) { return dtype_text(c); }},
       {"clients", true, [&](const Candidate& c) { return number(c.concurrency); }},
@@ -92,7 +98,7 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
   const auto add = [&](const Column& column) {
     table.header.push_back(column.name);
     const std::string name = column.name;
-    table.right.push_back(name != "GPU" && name != "dtype");
+    table.right.push_back(name != "GPU" && name != "dtype" && name != "all2all");
     for (size_t i = 0; i < rows.size(); ++i)
       table.rows[i].push_back(column.text(plan.candidates[rows[i]]));
   };
@@ -168,12 +174,18 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
     add("pp", std::to_string(best.pp), std::to_string(c.pp));
     add("dp", std::to_string(best.dp), std::to_string(c.dp));
     add("ep", std::to_string(best.ep), std::to_string(c.ep));
+    add("all2all-backend", all2all_text(best), all2all_text(c));
+    add("prefill-workers", std::to_string(best.prefill_workers), std::to_string(c.prefill_workers));
     add("dtype", best.dtype, c.dtype);
     add("clients", std::to_string(best.concurrency), std::to_string(c.concurrency));
-    table.rows.push_back({a.option == before ? "" : a.option,
-                          a.option == "gpu" ? short_gpu(plan, c)
-                          : a.value.empty() ? "stored"
-                                            : a.value,
+    table.rows.push_back({a.option == before              ? ""
+                          : a.option == "all2all-backend" ? "all2all"
+                          : a.option == "prefill-workers" ? "prefill"
+                                                          : a.option,
+                          a.option == "gpu"               ? short_gpu(plan, c)
+                          : a.option == "all2all-backend" ? all2all_text(c)
+                          : a.value.empty()               ? "stored"
+                                                          : a.value,
                           change, why, with});
     before = a.option;
   }
@@ -243,7 +255,8 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
          "\n" + candidates_table(plan, plan.front, style, false);
   add_misses(out, plan, style);
   out += "\n" + wrapped(
-                    "clients: of each replica; user/s, GPU/s: tokens/s of a user and for each "
+                    "clients: of each replica; prefill: servers that compute prompts only; user/s, "
+                    "GPU/s: tokens/s of a user and for each "
                     "GPU. --format json and csv have all candidates, -o FILE.svg the picture "
                     "of the front.",
                     style);
