@@ -104,8 +104,8 @@ TEST(TrainingPlan, PruningLosesNone) {
       // The best of the candidates that have another value of an option, too.
       ASSERT_EQ(pruned.alternatives.size(), all.alternatives.size());
       for (size_t i = 0; i < all.alternatives.size(); ++i)
-        EXPECT_EQ(pruned.candidates[pruned.alternatives[i].candidate].latency_s,
-                  all.candidates[all.alternatives[i].candidate].latency_s);
+        EXPECT_DOUBLE_EQ(*pruned.candidates[pruned.alternatives[i].candidate].latency_s,
+                         *all.candidates[all.alternatives[i].candidate].latency_s);
     }
   }
 }
