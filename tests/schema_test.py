@@ -133,7 +133,7 @@ def main() -> int:
         for name in ("gpus", "clusters", "models", "ops"):
             checks.command(name, name)
         checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")
-        checks.command("tune", "tune \"conv n=32 c=256 h=56 w=56 k=64 r=1 s=1 dtype=fp32 dir=F\" --gpu gfx906_60")
+        checks.command("tune", "tune 256-56-56-1x1-64-56-56-32-0x0-1x1-1x1-0-NCHW-FP32-F --gpu gfx906_60")
         checks.command("evaluate", "evaluate rows.csv")
         suggested = checks.run("calibrate --gpu L4 --suggest 20").splitlines()
         header, rows = suggested[0], [row + "0.001,back_to_back" for row in suggested[1:]]
