@@ -143,7 +143,7 @@ def main() -> int:
         checks.command("plan", "plan qwen3-30b-a3b --cluster dgx-h100 --batch 64 --seq 4096 --dtype bf16 --micro-batch-size 4")
         checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")
         checks.command("shard", "shard dlrm_mlperf --cluster dgx-a100")
-        checks.command("tune", "tune \"conv n=32 c=256 h=56 w=56 k=64 r=1 s=1 dtype=fp32 dir=F\" --gpu gfx906_60")
+        checks.command("tune", "tune 256-56-56-1x1-64-56-56-32-0x0-1x1-1x1-0-NCHW-FP32-F --gpu gfx906_60")
         checks.command("evaluate", "evaluate rows.csv")
         suggested = checks.run("calibrate --gpu L4 --suggest 20").splitlines()
         header, rows = suggested[0], [row + "0.001,back_to_back" for row in suggested[1:]]

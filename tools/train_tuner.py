@@ -32,15 +32,19 @@ def bar(text):
 
 
 def left_out(problems, rows, options):
-    """Errors of chips that no row of training is of: their class is unknown to the model."""
+    """Errors of chips that no row of training is of: times of the newest other chip with the same
+    matrix unit, or else of the newest, as multiples of the roofline (src/tuning/solver_model.cc)."""
     result = {}
-    for arch in solvers.CHIPS:
+    chips = {arch: features.read_chip(alias) for arch, alias in solvers.CHIPS.items()}
+    for arch, chip in chips.items():
         mine = problems.table.arch.values == arch
         net, scale = solvers.train(problems, rows[~mine[rows]], options.left_out_epochs,
                                    options.seed, report=bar)
+        others = [other for other in chips if other != arch]
+        alike = [other for other in others if chips[other]["matrix"] == chip["matrix"]] or others
         held = numpy.flatnonzero(mine)[::options.left_out_step]
         x = problems.x[held].copy()
-        problems.x[held, -len(features.CLASSES):] = 0
+        problems.x[held] = features.features(problems.table.iloc[held], chips[alike[-1]])[0]
         times, _ = solvers.predict(net, scale, problems, held)
         problems.x[held] = x
         # Solvers that no other chip lists are taken as slow: nothing is known of them.

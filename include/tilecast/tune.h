@@ -56,6 +56,8 @@ struct TuneForecast {
 
 /// Whether the text is a problem ("conv n=..." or a database key), not a model.
 bool is_tune_problem(const std::string& text);
+/// Throws Error{kInput} for a problem that cannot be read.
+void check_tune_problem(const std::string& text);
 
 /// Throws Error: a problem that cannot be read or that no solver takes, a GPU that is not AMD's, an
 /// unknown solver.

@@ -141,6 +141,8 @@ std::vector<TuneForecast> tune_all(const std::vector<NamedProblem>& problems, co
 
 bool is_tune_problem(const std::string& text) { return tuning::is_problem_text(text); }
 
+void check_tune_problem(const std::string& text) { tuning::parse_problem(text, "the problem"); }
+
 TuneForecast tune_problem(const std::string& problem, const GpuRef& gpu,
                           const TuneOptions& options) {
   const Device& device = amd_device(gpu);

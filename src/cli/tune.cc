@@ -23,6 +23,16 @@ void check_options(const Given& given, bool has_model) {
           fmt::format("--{} applies to models; a problem and a log state it themselves", option));
 }
 
+/// The command line alone shows what is wrong with a problem.
+void check_problem(const std::string& text) {
+  if (!is_tune_problem(text)) return;
+  try {
+    check_tune_problem(text);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+}
+
 Request request_of(const Given& given) {
   std::vector<GivenOption> options;
   for (const char* name : {"batch", "seq", "mode", "dtype"})
@@ -62,6 +72,7 @@ void run(const Given& given) {
     throw UsageError(has_what ? "--from-log replaces the problem or model: give one of them"
                               : "a problem, a model or --from-log is required; see 'tilecast tune "
                                 "--help'");
+  check_problem(text_of(given, "PROBLEM|MODEL"));
   check_options(given, has_what && !is_tune_problem(text_of(given, "PROBLEM|MODEL")));
   const GpuRef gpu = load_gpu_ref(text_of(given, "gpu"));
   const std::string output = text_of(given, "output-file");

@@ -131,6 +131,12 @@ TunedChip tuned_chip(const Device& device, DType dtype) {
   return chip;
 }
 
+double roofline_us(const ConvProblem& p, const TunedChip& chip) {
+  const double bytes = p.input_bytes() + p.output_bytes() + p.weight_bytes();
+  return std::max(p.flops() / chip.peak_tflops * 1e-6, bytes / chip.gbytes_per_s * 1e-3) +
+         kLaunchUs;
+}
+
 Features features_of(const ConvProblem& p, const TunedChip& chip) {
   Features features;
   Row row(features);
@@ -152,7 +158,7 @@ Features features_of(const ConvProblem& p, const TunedChip& chip) {
   const double compute_us = flops / chip.peak_tflops * 1e-6;
   const double vector_us = flops / chip.vector_tflops * 1e-6;
   const double memory_us = bytes / chip.gbytes_per_s * 1e-3;
-  features.roofline_us = std::max(compute_us, memory_us) + kLaunchUs;
+  features.roofline_us = roofline_us(p, chip);
   row.add(lg(compute_us));
   row.add(lg(vector_us));
   row.add(lg(memory_us));

@@ -43,6 +43,9 @@ struct Features {
   double roofline_us = 0;
 };
 
+/// The larger of FLOPs over peak and bytes over bandwidth, plus a launch.
+double roofline_us(const ConvProblem& problem, const TunedChip& chip);
+
 Features features_of(const ConvProblem& problem, const TunedChip& chip);
 
 }  // namespace tilecast::tuning

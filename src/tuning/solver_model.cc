@@ -32,6 +32,23 @@ std::array<double, 2> interval_of(const Json& errors, const std::string& name,
   return {low, high};
 }
 
+/// The chip that rows of a class were measured on, as tools/tuner/features.py writes it.
+TunedChip reference_chip(const JsonObject& entry, size_t kernel_class) {
+  TunedChip chip;
+  chip.units = entry.number("units");
+  chip.clock_ghz = entry.number("clock");
+  chip.gbytes_per_s = entry.number("bandwidth");
+  chip.l2_mib = entry.number("l2");
+  chip.vector_tflops = entry.number("vector");
+  chip.matrix_unit = entry.number("matrix") != 0;
+  chip.architecture = kMeasuredClasses[kernel_class];
+  chip.kernel_class = static_cast<int>(kernel_class);
+  for (const double number :
+       {chip.units, chip.clock_ghz, chip.gbytes_per_s, chip.l2_mib, chip.vector_tflops})
+    if (!(number > 0)) entry.fail("units", "expected numbers above 0");
+  return chip;
+}
+
 void relu(std::span<float> values) {
   for (float& value : values) value = std::max(value, 0.0f);
 }
@@ -61,6 +78,15 @@ SolverModel SolverModel::parse(std::string_view content, const std::string& wher
   const Json& errors = header.json().at("errors");
   for (size_t i = 0; i < kKernelClasses; ++i)
     model.interval_[i] = interval_of(errors, std::string(choice_word(kMeasuredClasses[i])), where);
+  const JsonObject references = header.object("reference");
+  for (size_t i = 0; i < kKernelClasses; ++i) {
+    const JsonObject entry = references.object(std::string(choice_word(kMeasuredClasses[i])));
+    model.references_[i].chip = reference_chip(entry, i);
+    const JsonObject peaks = entry.object("peaks");
+    for (const DType dtype : {DType::kFp32, DType::kFp16, DType::kBf16, DType::kInt8})
+      model.references_[i].peak_tflops[static_cast<size_t>(dtype)] =
+          peaks.number(std::string(miopen_precision(dtype)));
+  }
   model.interval_.back() = interval_of(errors, "left_out", where);
   return model;
 }
@@ -97,8 +123,27 @@ void SolverModel::evaluate(const Features& features, std::span<float> out) const
   add_product(b, weights_.o.data(), out);
 }
 
+/// The features on the measured chip of the class, and the roofline of the chip itself.
+Features SolverModel::features_on_reference(const ConvProblem& problem,
+                                            const TunedChip& chip) const {
+  // For a class that was not measured, the newest with the same matrix unit, or without one.
+  auto reference = std::find_if(references_.rbegin(), references_.rend(), [&](const Reference& r) {
+    return r.chip.kernel_class == chip.kernel_class;
+  });
+  if (reference == references_.rend())
+    reference = std::find_if(references_.rbegin(), references_.rend(), [&](const Reference& r) {
+      return r.chip.matrix_unit == chip.matrix_unit;
+    });
+  if (reference == references_.rend()) reference = references_.rbegin();
+  TunedChip measured = reference->chip;
+  measured.peak_tflops = reference->peak_tflops[static_cast<size_t>(problem.dtype)];
+  Features features = features_of(problem, measured);
+  features.roofline_us = roofline_us(problem, chip);
+  return features;
+}
+
 std::vector<SolverTime> SolverModel::rank(const ConvProblem& problem, const TunedChip& chip) const {
-  const Features features = features_of(problem, chip);
+  const Features features = features_on_reference(problem, chip);
   std::array<float, 2 * kWidest> storage;
   TILECAST_CHECK(heads_ <= kWidest);
   const std::span<float> out = std::span(storage).first(2 * heads_);

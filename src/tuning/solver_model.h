@@ -33,7 +33,10 @@ class SolverModel {
   static const SolverModel& bundled();
 
   /// All solvers that take the problem on the chip, the best first: by time, later where a search
-  /// would hardly list it. Empty if no solver takes it.
+  /// would hardly list it. Empty if no solver takes it. A chip gets the choice of the measured one
+  /// of its class, and its times as multiples of the roofline: so devices of a class are ranked as
+  /// their data sheets are, and no small change makes a time jump. A chip of another class gets
+  /// those of the newest class with the same matrix unit, among the solvers of any.
   std::vector<SolverTime> rank(const ConvProblem& problem, const TunedChip& chip) const;
 
  private:
@@ -50,6 +53,13 @@ class SolverModel {
   size_t width_ = 0, heads_ = 0;
   /// log(measured / forecast), 10th and 90th percentile: of the measured classes, then of others.
   std::array<std::array<double, 2>, kKernelClasses + 1> interval_{};
+  /// The measured chip of each class; the peak is by dtype.
+  struct Reference {
+    TunedChip chip;
+    std::array<double, kDTypeCount> peak_tflops{};
+  };
+  std::array<Reference, kKernelClasses> references_{};
+  Features features_on_reference(const ConvProblem& problem, const TunedChip& chip) const;
 };
 
 /// Below it a solver most likely does not take the problem: the table of solvers knows ranges, not

@@ -271,5 +271,7 @@ def export(path, net, scale, problems, errors, facts):
         payload.add(name, layer.weight.detach().numpy().T)
         payload.add(name + "_bias", layer.bias.detach().numpy())
     header = {"kind": "solvers", "features": problems.names, "heads": problems.heads, "width": WIDTH,
+              "reference": {solver_table.CLASS_OF[arch]: features.read_chip(alias)
+                            for arch, alias in CHIPS.items()},
               "errors": errors, "samples": samples(net, scale, problems), **facts}
     return payload.write(path, json.loads(json.dumps(header)))
