@@ -107,11 +107,13 @@ def main():
     parser.add_argument("--left-out-step", type=int, default=7, help="every so many problems of a left-out chip are judged")
     parser.add_argument("--seed", type=int, default=1, help="of weights, order and folds")
     parser.add_argument("--folds", type=int, default=10, help="of layers")
-    parser.add_argument("--held-out", type=int, default=0, help="the fold that is judged; -1: none")
+    parser.add_argument("--held-out", type=int, default=0, help="the fold that is judged, which sets the intervals")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     if not options.data.is_dir():
         parser.error(f"--data {options.data}: no such folder")
+    if not 0 <= options.held_out < options.folds:
+        parser.error(f"--held-out {options.held_out}: expected a fold from 0 to {options.folds - 1}")
     torch.set_num_threads(options.threads)
     options.checkpoints.mkdir(parents=True, exist_ok=True)
     options.output.mkdir(parents=True, exist_ok=True)
