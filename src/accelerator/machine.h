@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/expression.h"
 #include "accelerator/program.h"
+#include "base/expression.h"
 #include "base/json.h"
 
 namespace tilecast::accelerator {

@@ -14,6 +14,7 @@ namespace {
 
 /// Sizes beyond are no convolution that runs on a GPU; it keeps all products exact in a double.
 constexpr int64_t kMostSize = int64_t{1} << 24;
+constexpr double kMostElements = 1e12;
 
 struct SizeField {
   std::string_view name;
@@ -247,6 +248,17 @@ void complete_problem(ConvProblem& p, const std::string& where) {
   };
   p.oh = output(p.h, p.pad_h, p.r, p.dil_h, p.stride_h, "h");
   p.ow = output(p.w, p.pad_w, p.s, p.dil_w, p.stride_w, "w");
+  // Products of sizes stay exact and do not overflow.
+  const auto size = [](std::initializer_list<int64_t> sizes) {
+    double elements = 1;
+    for (const int64_t s : sizes) elements *= static_cast<double>(s);
+    return elements;
+  };
+  const double largest = std::max(
+      {size({p.n, p.c, p.h, p.w}), size({p.n, p.k, p.oh, p.ow}), size({p.k, p.c, p.r, p.s})});
+  if (largest > kMostElements)
+    fail(where, fmt::format("a tensor of {:.3g} elements; at most {:.3g}, more than any GPU stores",
+                            largest, kMostElements));
 }
 
 std::string format_problem(const ConvProblem& p) {
