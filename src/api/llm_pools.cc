@@ -33,9 +33,8 @@ PrefillWorkers::PrefillWorkers(const LlmSteps& servers)
 
 double PrefillWorkers::link_s(int64_t prompt) const {
   const int64_t bytes = servers_.cache_bytes(1, prompt, 1);
-  return collective_time(CollectiveKind::kSendRecv, ceil_divide(bytes, flows_),
-                         servers_.kv_dtype(), pair_, cluster_,
-                         {.software = *request_.execution.software})
+  return collective_time(CollectiveKind::kSendRecv, ceil_divide(bytes, flows_), servers_.kv_dtype(),
+                         pair_, cluster_, {.software = *request_.execution.software})
       .seconds;
 }
 
@@ -44,9 +43,8 @@ double PrefillWorkers::alone_s(int64_t prompt) const {
   const int64_t chunk = request_.execution.max_num_batched_tokens;
   double seconds = 0;
   for (int64_t past = 0; past < prompt; past += chunk)
-    seconds += StagedStep(*steps_, {{1, std::min(chunk, prompt - past), past}}, true)
-                   .through()
-                   .seconds;
+    seconds +=
+        StagedStep(*steps_, {{1, std::min(chunk, prompt - past), past}}, true).through().seconds;
   return seconds;
 }
 

@@ -64,10 +64,10 @@ void check_deployment(const Request& r) {
   divides("", r.parallel.ep, e.tp, e.dp);
   const Deployment& d = r.deployment;
   if (d.all2all == All2All::kDeepEp && (e.tp != 1 || r.parallel.ep != e.dp))
-    refuse(
-        fmt::format("`all2all-backend` deepep needs `tp` 1 and `ep` = `dp`, found `tp` {}, `dp` {} "
-                    "and `ep` {}: its kernels send the tokens of a rank to ranks with whole experts",
-                    e.tp, e.dp, r.parallel.ep));
+    refuse(fmt::format(
+        "`all2all-backend` deepep needs `tp` 1 and `ep` = `dp`, found `tp` {}, `dp` {} "
+        "and `ep` {}: its kernels send the tokens of a rank to ranks with whole experts",
+        e.tp, e.dp, r.parallel.ep));
   const PrefillPool &p = d.prefill, none;
   if (p.workers > 0) {
     divides("prefill-", p.ep, p.tp, p.dp);

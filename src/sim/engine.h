@@ -52,7 +52,7 @@ class Engine {
     double ready_s = 0;              ///< when its next step may begin
     bool running = false;
     bool blocked = false;  ///< until a step of another batch ends: those hold the cache
-    double end_s = 0;  ///< of the running step
+    double end_s = 0;      ///< of the running step
     std::vector<std::vector<Scheduled>> step;
     int64_t steps = 1;
   };
