@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that #includes follow the table in cmake/layers.cmake. Exit status 1 otherwise."""
+"""Checks that #includes follow the table in cmake/layers.cmake, and that no two headers define a type of the same name.
+
+Two types of one name in one namespace are undefined behaviour that no compiler reports: the linker keeps one's functions for both.
+Exit status 1 where something is wrong.
+"""
 import re
 import sys
 from pathlib import Path
@@ -23,8 +27,21 @@ def reachable(folder: str) -> set:
     return result
 
 
+def types_defined_twice() -> list:
+    """A line for each type of a namespace that is defined in a second header."""
+    homes, wrong = {}, []
+    for path in [*sorted((ROOT / "src").rglob("*.h")), *sorted((ROOT / "include").rglob("*.h"))]:
+        text = path.read_text()
+        space = re.search(r"^namespace ([\w:]+) \{", text, re.MULTILINE)
+        for match in re.finditer(r"^(?:struct|class|enum class) ([\w:]+)[^;{]*\{", text, re.MULTILINE):
+            name = f"{space[1] if space else ''}::{match[1]}"
+            if homes.setdefault(name, path) != path:
+                wrong.append(f"{path}: {name} is defined in {homes[name]} too; give one of them another name")
+    return wrong
+
+
 def main() -> int:
-    wrong = []
+    wrong = types_defined_twice()
     for path in sorted((ROOT / "src").rglob("*.h")) + sorted((ROOT / "src").rglob("*.cc")):
         folder = path.relative_to(ROOT / "src").parts[0]
         if folder not in LAYERS:

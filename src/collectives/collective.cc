@@ -19,7 +19,7 @@ constexpr double kUnmeasuredSpread = 0.69;
 
 /// The law's time times what was measured over it. More bytes, and so less bandwidth, never take
 /// less time: where a measured curve falls (NCCL changes its protocol), it stays level.
-double corrected_s(const LawTime& law, const CurveMix& mix) {
+double corrected_s(const CollectiveLawTime& law, const CurveMix& mix) {
   const double size = std::log2(law.size_s / 1e-6);
   const Between width = Between::of(std::log2(law.width), 0, kWidthCount);
   const Between place = Between::of(size, kFirstSize, kSizeCount);
@@ -34,7 +34,7 @@ double corrected_s(const LawTime& law, const CurveMix& mix) {
   return longest;
 }
 
-CollectiveTime time_of(const LawTime& law, const CollectiveWeights& weights) {
+CollectiveTime time_of(const CollectiveLawTime& law, const CollectiveWeights& weights) {
   CollectiveTime time;
   time.algorithm = law.algorithm;
   time.use = law.use;
@@ -78,7 +78,7 @@ CollectiveTime collective_time(CollectiveKind kind, int64_t bytes, DType dtype,
   if (group.ranks == 1 || bytes == 0) return {};
   CollectiveTime best;
   best.seconds = INFINITY;
-  for (const LawTime& law : laws_of(kind, bytes, dtype, group, cluster, options)) {
+  for (const CollectiveLawTime& law : laws_of(kind, bytes, dtype, group, cluster, options)) {
     const CollectiveTime time = time_of(law, weights_of(options));
     if (time.seconds < best.seconds) best = time;
   }

@@ -85,7 +85,7 @@ class Law {
   }
 
   /// All ranks in one ring; each channel crosses each node's border once.
-  LawTime ring() const {
+  CollectiveLawTime ring() const {
     const double passes = passes_of(kind_);
     // A ring closes over all ranks; a pass takes all hops but one.
     const double hops = ranks_ - 1;
@@ -98,7 +98,7 @@ class Law {
   }
 
   /// Inside the nodes a ring, between them up and down a double binary tree.
-  LawTime tree() const {
+  CollectiveLawTime tree() const {
     const double levels = std::ceil(std::log2(nodes_));
     const double steps = 2 * (inside_ - 1) * node_.latency_s + 2 * levels * network_.latency_s;
     return finish(CollectiveAlgorithm::kTree, steps,
@@ -107,8 +107,8 @@ class Law {
   }
 
   /// The switch sums and spreads: each byte is sent once and received once.
-  LawTime in_switch() const {
-    LawTime law = of(CollectiveAlgorithm::kSwitch, Curve::kSwitchAllReduce);
+  CollectiveLawTime in_switch() const {
+    CollectiveLawTime law = of(CollectiveAlgorithm::kSwitch, Curve::kSwitchAllReduce);
     law.use.link_bytes = bytes_;
     law.latency_s = kSwitchStart;
     law.link_s = bytes_ / node_.bytes_per_s;
@@ -118,16 +118,16 @@ class Law {
 
   /// An all-reduce of serving software: every rank reads all others at once, or its share of them
   /// and then the sums. It starts like a collective of NCCL without steps.
-  LawTime serving(Curve curve) const {
-    LawTime law = of(CollectiveAlgorithm::kOneShot, curve);
-    const auto send = [&](LawTime& to, double bytes) {
+  CollectiveLawTime serving(Curve curve) const {
+    CollectiveLawTime law = of(CollectiveAlgorithm::kOneShot, curve);
+    const auto send = [&](CollectiveLawTime& to, double bytes) {
       to.use.link_bytes = bytes;
       to.link_s = bytes / node_.bytes_per_s;
       to.transfer_s = to.link_s / efficiency();
     };
     law.latency_s = start_s_;
     send(law, (ranks_ - 1) * bytes_);
-    LawTime twice = law;
+    CollectiveLawTime twice = law;
     twice.latency_s += 2 * node_.latency_s;
     twice.algorithm = CollectiveAlgorithm::kDirect;
     send(twice, 2 * (ranks_ - 1) / ranks_ * bytes_);
@@ -135,7 +135,7 @@ class Law {
   }
 
   /// Every rank sends to each other, or one to one.
-  LawTime direct(double imbalance) const {
+  CollectiveLawTime direct(double imbalance) const {
     const bool pair = kind_ == CollectiveKind::kSendRecv;
     const double part = pair ? bytes_ : imbalance * bytes_ / ranks_;
     const double near = pair ? (nodes_ > 1 ? 0 : 1) : inside_ - 1;
@@ -153,8 +153,8 @@ class Law {
     return inside_ > 2 ? kRingEfficiency : kPairEfficiency;
   }
 
-  LawTime of(CollectiveAlgorithm algorithm, std::optional<Curve> curve) const {
-    LawTime law;
+  CollectiveLawTime of(CollectiveAlgorithm algorithm, std::optional<Curve> curve) const {
+    CollectiveLawTime law;
     law.algorithm = algorithm;
     law.level = node_.level;
     if (nodes_ > 1) return law;
@@ -165,9 +165,9 @@ class Law {
   }
 
   /// Both kinds of links work at the same time: the slower counts.
-  LawTime finish(CollectiveAlgorithm algorithm, double steps_s, LinkUse use,
-                 double network_part) const {
-    LawTime law = of(algorithm, curve_of(kind_));
+  CollectiveLawTime finish(CollectiveAlgorithm algorithm, double steps_s, LinkUse use,
+                           double network_part) const {
+    CollectiveLawTime law = of(algorithm, curve_of(kind_));
     law.latency_s = start_s_ + steps_s;
     if (node_.level == nullptr) use.link_bytes = 0;
     law.use = use;
@@ -190,14 +190,14 @@ class Law {
 
 }  // namespace
 
-double LawTime::seconds(double scale) const {
+double CollectiveLawTime::seconds(double scale) const {
   const double transfer = scale * transfer_s;
   return latency_s + transfer + kPipeline * std::sqrt(latency_s * transfer);
 }
 
-std::vector<LawTime> laws_of(CollectiveKind kind, int64_t bytes, DType dtype,
-                             const CommGroup& group, const Cluster& cluster,
-                             const CollectiveOptions& options) {
+std::vector<CollectiveLawTime> laws_of(CollectiveKind kind, int64_t bytes, DType dtype,
+                                       const CommGroup& group, const Cluster& cluster,
+                                       const CollectiveOptions& options) {
   const Law law(kind, bytes, group, cluster);
   switch (kind) {
     case CollectiveKind::kAllReduce: {

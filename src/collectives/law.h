@@ -15,7 +15,7 @@ namespace tilecast {
 /// The last term is the pipeline's: a message in c pieces takes (latency + transfer) and c - 1
 /// pieces more, c is chosen best at sqrt(transfer / latency), and NCCL comes within 0.9 of that
 /// (all_gather on 8 H100, 1 to 512 MB: 0.8 to 0.95; aiconfigurator's nccl table).
-struct LawTime {
+struct CollectiveLawTime {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::kNone;
   LinkUse use;
   double latency_s = 0;   ///< start-up and steps
@@ -32,11 +32,12 @@ struct LawTime {
 };
 
 /// The algorithms that the library chooses from. The group must fit the cluster, see check_group.
-std::vector<LawTime> laws_of(CollectiveKind kind, int64_t bytes, DType dtype,
-                             const CommGroup& group, const Cluster& cluster,
-                             const CollectiveOptions& options);
+std::vector<CollectiveLawTime> laws_of(CollectiveKind kind, int64_t bytes, DType dtype,
+                                       const CommGroup& group, const Cluster& cluster,
+                                       const CollectiveOptions& options);
 
-LawTime law_of(CollectiveKind kind, const ExpertExchange& exchange, const CommGroup& group,
-               const Cluster& cluster, const CollectiveOptions& options);
+CollectiveLawTime law_of(CollectiveKind kind, const ExpertExchange& exchange,
+                         const CommGroup& group, const Cluster& cluster,
+                         const CollectiveOptions& options);
 
 }  // namespace tilecast

@@ -45,8 +45,8 @@ double reached(const ExpertExchange& e, double parts) {
 
 }  // namespace
 
-LawTime law_of(CollectiveKind kind, const ExpertExchange& e, const CommGroup& group,
-               const Cluster& cluster, const CollectiveOptions& options) {
+CollectiveLawTime law_of(CollectiveKind kind, const ExpertExchange& e, const CommGroup& group,
+                         const Cluster& cluster, const CollectiveOptions& options) {
   const bool dispatch = kind == CollectiveKind::kExpertDispatch;
   const NodePath node = node_path(group, cluster);
   const auto ranks = static_cast<double>(group.ranks);
@@ -57,7 +57,7 @@ LawTime law_of(CollectiveKind kind, const ExpertExchange& e, const CommGroup& gr
   const double token_bytes = static_cast<double>(e.hidden_dim) * (element + scales);
   const double sent = options.imbalance * static_cast<double>(e.tokens) * token_bytes;
 
-  LawTime law;
+  CollectiveLawTime law;
   law.algorithm = nodes > 1 ? CollectiveAlgorithm::kHierarchical : CollectiveAlgorithm::kDirect;
   law.level = node.level;
   law.width = nodes;

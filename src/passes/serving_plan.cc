@@ -20,7 +20,7 @@ class Planner {
     p_.absorbed.assign(graph.nodes.size(), false);
   }
 
-  ServingPlan run(bool has_output_layer) {
+  StepPlan run(bool has_output_layer) {
     std::vector<bool> read(g_.tensors.size(), false);
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       const Node& node = g_.nodes[i];
@@ -141,12 +141,12 @@ class Planner {
   }
 
   const Graph& g_;
-  ServingPlan p_;
+  StepPlan p_;
 };
 
 }  // namespace
 
-ServingPlan plan_serving(const Graph& modules, bool has_output_layer) {
+StepPlan plan_serving(const Graph& modules, bool has_output_layer) {
   return Planner(modules).run(has_output_layer);
 }
 

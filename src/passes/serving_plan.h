@@ -16,7 +16,7 @@ struct Merge {
   bool sliced = true;  ///< its parts are read separately; else a gated activation reads them all
 };
 
-struct ServingPlan {
+struct StepPlan {
   std::vector<Merge> merges;
   std::vector<int32_t> producer;  ///< by tensor: the node that computes it; -1: none
   std::vector<int32_t> member;    ///< by node: the merge that the linear layer belongs to; -1: none
@@ -31,6 +31,6 @@ struct ServingPlan {
 };
 
 /// `has_output_layer` as in StepRequest.
-ServingPlan plan_serving(const Graph& modules, bool has_output_layer);
+StepPlan plan_serving(const Graph& modules, bool has_output_layer);
 
 }  // namespace tilecast

@@ -92,7 +92,7 @@ class ServingStep {
 
   const Graph& from_;
   const StepRequest& request_;
-  ServingPlan plan_;
+  StepPlan plan_;
   Graph to_;
   GraphBuilder b_;
   std::vector<Value> values_;

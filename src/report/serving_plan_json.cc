@@ -39,6 +39,8 @@ Json candidate_json(const ServingPlan& plan, size_t index) {
       {"pp", c.pp},
       {"dp", c.dp},
       {"ep", c.ep},
+      {"all2all_backend", c.deepep ? "deepep" : "allgather_reducescatter"},
+      {"prefill_workers", c.prefill_workers},
       {"replicas", c.replicas},
       {"dtype", c.dtype},
       {"kv_dtype", c.kv_dtype},

@@ -129,14 +129,15 @@ std::optional<CollectiveRow> collective_row(const CollectiveMeasurement& measure
                                             const Cluster& cluster) {
   if (measured.host_paced && measured.bytes < kHostPacedBytes) return std::nullopt;
   const CollectiveOptions options = {.software = measured.software};
-  std::vector<LawTime> laws;
+  std::vector<CollectiveLawTime> laws;
   if (measured.exchange)
     laws = {law_of(measured.kind, *measured.exchange, measured.group, cluster, options)};
   else
     laws = laws_of(measured.kind, measured.bytes, measured.dtype, measured.group, cluster, options);
-  const LawTime& law = *std::min_element(
-      laws.begin(), laws.end(),
-      [](const LawTime& a, const LawTime& b) { return a.seconds() < b.seconds(); });
+  const CollectiveLawTime& law = *std::min_element(
+      laws.begin(), laws.end(), [](const CollectiveLawTime& a, const CollectiveLawTime& b) {
+        return a.seconds() < b.seconds();
+      });
   if (!law.curve || law.level == nullptr || !(law.size_s > 0)) return std::nullopt;
   return CollectiveRow{.measured = &measured,
                        .cluster = &cluster,

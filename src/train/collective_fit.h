@@ -13,8 +13,8 @@ namespace tilecast {
 struct CollectiveRow {
   const CollectiveMeasurement* measured = nullptr;
   const Cluster* cluster = nullptr;
-  std::string device;  ///< id
-  LawTime law;         ///< the algorithm that the law finds fastest; it has a curve
+  std::string device;     ///< id
+  CollectiveLawTime law;  ///< the algorithm that the law finds fastest; it has a curve
   double weight = 1;
 };
 

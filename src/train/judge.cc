@@ -100,7 +100,7 @@ std::vector<size_t> rows_of(const KindTable& table, const TrainingData& data, si
 }
 
 /// Forecasts rows of a device by a net and adds what they show to `errors` and `spread`.
-void collect(const TrainingPlan& plan, NetKind kind, const Net& net, size_t device,
+void collect(const WeightsPlan& plan, NetKind kind, const Net& net, size_t device,
              bool held_out_only, ErrorMap& errors, Spread& spread) {
   const KindTable& table = plan.tables[static_cast<size_t>(kind)];
   const TrainingData& data = plan.data;
@@ -207,7 +207,7 @@ void set_intervals(Net& net, const std::map<std::string, Unmeasured>& vendors,
   }
 }
 
-void judge_kind(TrainingPlan& plan, NetKind kind, Errors& errors) {
+void judge_kind(WeightsPlan& plan, NetKind kind, Errors& errors) {
   const size_t devices = plan.data.devices.size();
   Net net = assembled(plan, kind, {});
   std::map<std::string, Unmeasured> vendors;
@@ -249,7 +249,7 @@ void judge_kind(TrainingPlan& plan, NetKind kind, Errors& errors) {
 
 }  // namespace
 
-TrainResult judge(TrainingPlan& plan) {
+TrainResult judge(WeightsPlan& plan) {
   Errors errors;
   for (size_t n = 0; n < kNetCount; ++n) {
     if (plan.weights.nets[n].known()) judge_kind(plan, static_cast<NetKind>(n), errors);

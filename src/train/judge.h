@@ -8,6 +8,6 @@ namespace tilecast {
 /// Forecasts the rows that a plan's forests did not learn from, and writes what follows into its
 /// weights: the forests, the intervals of measured devices, of left-out devices and of left-out
 /// architectures, and what single calls add on each machine.
-TrainResult judge(TrainingPlan& plan);
+TrainResult judge(WeightsPlan& plan);
 
 }  // namespace tilecast

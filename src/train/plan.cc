@@ -28,7 +28,7 @@ constexpr size_t kFewestForestRows = 50;
 constexpr size_t kFewestCombinationRows = 50;
 constexpr size_t kFewestLayerRows = 200;
 
-void check_kinds(TrainingPlan& plan) {
+void check_kinds(WeightsPlan& plan) {
   bool any = false;
   for (size_t n = 0; n < kNetCount; ++n) {
     const size_t count = plan.tables[n].count();
@@ -47,7 +47,7 @@ void check_kinds(TrainingPlan& plan) {
 }
 
 /// What a kind is learned from, as forecasts ask for it.
-TrainedOn trained_on(const TrainingPlan& plan, const KindTable& table) {
+TrainedOn trained_on(const WeightsPlan& plan, const KindTable& table) {
   std::set<std::string> operators, vendors;
   TrainedOn result;
   for (const size_t i : table.index) {
@@ -63,7 +63,7 @@ TrainedOn trained_on(const TrainingPlan& plan, const KindTable& table) {
 
 /// The device as a class's residual knows it: the combinations that enough of its rows have, in the
 /// order in which they come.
-MeasuredDevice measured_device(const TrainingPlan& plan, NetKind kind, size_t device) {
+MeasuredDevice measured_device(const WeightsPlan& plan, NetKind kind, size_t device) {
   const KindTable& table = plan.tables[static_cast<size_t>(kind)];
   std::vector<std::pair<Combination, size_t>> counts;
   for (const size_t i : table.index) {
@@ -91,7 +91,7 @@ MeasuredDevice measured_device(const TrainingPlan& plan, NetKind kind, size_t de
 /// Rows of each device with each software.
 using RowCounts = std::map<std::pair<size_t, Software>, size_t>;
 
-RowCounts count_rows(const TrainingPlan& plan, const KindTable& table) {
+RowCounts count_rows(const WeightsPlan& plan, const KindTable& table) {
   RowCounts counts;
   for (size_t r = 0; r < table.count(); ++r) {
     const TrainingRow& row = plan.data.rows[table.index[r]];
@@ -101,7 +101,7 @@ RowCounts count_rows(const TrainingPlan& plan, const KindTable& table) {
 }
 
 /// Plans the forests of a class, and those that measure what they know of each device left out.
-void plan_forests(TrainingPlan& plan, NetKind kind, const ClassResidual& residual,
+void plan_forests(WeightsPlan& plan, NetKind kind, const ClassResidual& residual,
                   const std::set<size_t>& devices, const RowCounts& counts) {
   std::map<Software, size_t> by_software;
   for (const auto& [key, count] : counts) {
@@ -129,7 +129,7 @@ void plan_forests(TrainingPlan& plan, NetKind kind, const ClassResidual& residua
   }
 }
 
-void plan_kind(TrainingPlan& plan, NetKind kind) {
+void plan_kind(WeightsPlan& plan, NetKind kind) {
   const KindTable& table = plan.tables[static_cast<size_t>(kind)];
   Net& net = plan.weights.nets[static_cast<size_t>(kind)];
   net.trained_on = trained_on(plan, table);
@@ -163,7 +163,7 @@ int trees_of(const TrainOptions& options, size_t features, size_t rows) {
 }
 
 /// Whether a forest learns from a row, held out or not.
-bool is_of(const TrainingPlan& plan, const PlannedForest& planned, const TrainingRow& row) {
+bool is_of(const WeightsPlan& plan, const PlannedForest& planned, const TrainingRow& row) {
   return row.conditions.software == planned.software && row.device != planned.left_out &&
          class_of(plan.data.devices[row.device]) == planned.of;
 }
@@ -233,14 +233,14 @@ double mean_error(const Forest& forest, const ForestTask& task) {
 
 }  // namespace
 
-size_t TrainingPlan::device_index(const std::string& id) const {
+size_t WeightsPlan::device_index(const std::string& id) const {
   const auto found = std::find_if(data.devices.begin(), data.devices.end(),
                                   [&](const Device& device) { return device.id == id; });
   return static_cast<size_t>(found - data.devices.begin());
 }
 
-TrainingPlan plan_training(const TrainOptions& options, const std::filesystem::path& checkpoints) {
-  TrainingPlan plan{.options = options, .checkpoints = checkpoints};
+WeightsPlan plan_weights(const TrainOptions& options, const std::filesystem::path& checkpoints) {
+  WeightsPlan plan{.options = options, .checkpoints = checkpoints};
   std::vector<MeasurementSet> sets;
   for (const std::filesystem::path& path : options.data) sets.push_back(read_measurements(path));
   plan.data = prepare_training_data(sets, options.exclude_gpus);
@@ -252,7 +252,7 @@ TrainingPlan plan_training(const TrainOptions& options, const std::filesystem::p
   return plan;
 }
 
-void learn_forest(const TrainingPlan& plan, PlannedForest& planned) {
+void learn_forest(const WeightsPlan& plan, PlannedForest& planned) {
   const KindTable& table = plan.tables[static_cast<size_t>(planned.kind)];
   const auto rows = [&](bool held_out) {
     return forest_task(table, plan.data, [&](size_t r) {
@@ -278,7 +278,7 @@ void learn_forest(const TrainingPlan& plan, PlannedForest& planned) {
   planned.held_out_error = mean_error(planned.learned.forest, rows(true));
 }
 
-Net assembled(const TrainingPlan& plan, NetKind kind, const LeftOut& left_out) {
+Net assembled(const WeightsPlan& plan, NetKind kind, const LeftOut& left_out) {
   Net net = plan.weights.net(kind);
   const std::string* gone = left_out.device ? &plan.data.devices[*left_out.device].id : nullptr;
   const auto is_gone = [&](const MeasuredDevice& d) {

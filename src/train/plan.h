@@ -28,7 +28,7 @@ struct PlannedForest {
 };
 
 /// What a training run learns.
-struct TrainingPlan {
+struct WeightsPlan {
   TrainOptions options;
   std::filesystem::path checkpoints;  ///< folder
   TrainingData data;
@@ -42,10 +42,10 @@ struct TrainingPlan {
 
 /// Reads the measurements and decides which forests are learned. The kinds with too few rows are
 /// named in data.report. Throws Error{kInput} where no kind has enough.
-TrainingPlan plan_training(const TrainOptions& options, const std::filesystem::path& checkpoints);
+WeightsPlan plan_weights(const TrainOptions& options, const std::filesystem::path& checkpoints);
 
 /// Learns a plan's forest, or reads it from its checkpoint.
-void learn_forest(const TrainingPlan& plan, PlannedForest& planned);
+void learn_forest(const WeightsPlan& plan, PlannedForest& planned);
 
 /// The model of a kind with the forests of the plan: of all devices, or without one device or
 /// without one architecture, whose rows and classes it then does not know.
@@ -53,6 +53,6 @@ struct LeftOut {
   std::optional<size_t> device;
   std::optional<Architecture> architecture;
 };
-Net assembled(const TrainingPlan& plan, NetKind kind, const LeftOut& left_out);
+Net assembled(const WeightsPlan& plan, NetKind kind, const LeftOut& left_out);
 
 }  // namespace tilecast

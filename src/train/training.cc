@@ -14,7 +14,7 @@ namespace tilecast {
 namespace {
 
 /// Learns the forests on several threads. Throws what learning throws; the rest is then not begun.
-void learn_forests(TrainingPlan& plan, const ShowProgress& show) {
+void learn_forests(WeightsPlan& plan, const ShowProgress& show) {
   std::atomic<size_t> next{0};
   std::exception_ptr failure;
   std::mutex mutex;
@@ -49,7 +49,7 @@ void learn_forests(TrainingPlan& plan, const ShowProgress& show) {
 TrainResult train_weights(const TrainOptions& options, const ShowProgress& progress) {
   require_xgboost();  // before minutes of reading
   const OutputFolder folder(options.output);
-  TrainingPlan plan = plan_training(options, folder.checkpoints());
+  WeightsPlan plan = plan_weights(options, folder.checkpoints());
   learn_forests(plan, progress);
   TrainResult result = judge(plan);
   write_training(options.output, plan, result);

@@ -267,9 +267,9 @@ TEST(Training, ACheckpointOfOtherDataOrDamagedIsNotTakenUp) {
   const TemporaryFolder folder;
   const auto plan_of = [&](double factor) {
     write_file(folder.path() / "rows.csv", made_up_rows("V100", factor, 0, 200));
-    return plan_training({.data = {folder.path() / "rows.csv"}, .trees = 10}, folder.path());
+    return plan_weights({.data = {folder.path() / "rows.csv"}, .trees = 10}, folder.path());
   };
-  const auto learned = [&](TrainingPlan plan) {
+  const auto learned = [&](WeightsPlan plan) {
     learn_forest(plan, plan.forests.front());
     return plan.forests.front();
   };

@@ -25,7 +25,7 @@ Json error_rows(const std::vector<TrainError>& errors) {
   return rows;
 }
 
-Json provenance(const TrainingPlan& plan) {
+Json provenance(const WeightsPlan& plan) {
   Json gpus = Json::array();
   for (const Device& device : plan.data.devices) gpus.push_back(device.id);
   return {{"command", plan.options.command}, {"data_hash", fmt::format("{:016x}", plan.data.hash)},
@@ -33,7 +33,7 @@ Json provenance(const TrainingPlan& plan) {
           {"seed", plan.options.seed},       {"trees", plan.options.trees}};
 }
 
-std::string forest_errors(const TrainingPlan& plan) {
+std::string forest_errors(const WeightsPlan& plan) {
   std::string csv = "forest,rows,train_error,held_out_error\n";
   for (const PlannedForest& f : plan.forests)
     csv += fmt::format("{},{},{:.6f},{:.6f}\n", f.name, f.rows, f.train_error, f.held_out_error);
@@ -42,7 +42,7 @@ std::string forest_errors(const TrainingPlan& plan) {
 
 }  // namespace
 
-void write_training(const std::filesystem::path& folder, TrainingPlan& plan,
+void write_training(const std::filesystem::path& folder, WeightsPlan& plan,
                     const TrainResult& result) {
   write_file(folder / "held_out.csv", forest_errors(plan));
   const Json source = provenance(plan);

@@ -9,7 +9,7 @@ namespace tilecast {
 
 /// Writes kernels.weights, held_out.csv (a line for each forest) and errors.json into
 /// `folder`. Throws Error{kIo} where that cannot be done.
-void write_training(const std::filesystem::path& folder, TrainingPlan& plan,
+void write_training(const std::filesystem::path& folder, WeightsPlan& plan,
                     const TrainResult& result);
 
 }  // namespace tilecast
