@@ -66,7 +66,7 @@ def run(tilecast: str, case: dict) -> dict:
         command = shlex.split(case["command"])
         assert command[0] == "tilecast", "a case runs tilecast"
         result = subprocess.run([tilecast, *command[1:]], cwd=folder, capture_output=True, text=True,
-                                stdin=subprocess.DEVNULL, timeout=60, env=ENVIRONMENT)
+                                stdin=subprocess.DEVNULL, timeout=600, env=ENVIRONMENT)
     return {**case, "exit": result.returncode, "stdout": result.stdout, "stderr": result.stderr}
 
 
