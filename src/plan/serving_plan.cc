@@ -13,24 +13,12 @@
 #include "devices/cluster.h"
 #include "ops/op_def.h"
 #include "plan/serving_ranking.h"
+#include "plan/values.h"
 #include "request/access.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
-
-std::vector<int64_t> divisors(int64_t number, int64_t most) {
-  std::vector<int64_t> all;
-  for (int64_t i = 1; i <= std::min(number, most); ++i) {
-    if (number % i == 0) all.push_back(i);
-  }
-  return all;
-}
-
-template <typename T>
-std::vector<T> given_or(const std::vector<T>& given, std::vector<T> all) {
-  return given.empty() ? std::move(all) : given;
-}
 
 /// Tokens/s that a server writes and the times of its requests: in the steady state, if there is
 /// one.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "plan/values.h"
 
 namespace tilecast {
 namespace {
@@ -12,19 +13,6 @@ namespace {
 constexpr int64_t kLargestMicroBatch = 8;  // as Megatron's paper tunes it: 1, 2, 4, 8
 /// A rank with fewer tokens of a sequence has products too small to be worth an exchange per layer.
 constexpr int64_t kLeastContextTokens = 1024;
-
-std::vector<int64_t> divisors(int64_t number, int64_t most) {
-  std::vector<int64_t> all;
-  for (int64_t i = 1; i <= std::min(number, most); ++i) {
-    if (number % i == 0) all.push_back(i);
-  }
-  return all;
-}
-
-template <typename T>
-std::vector<T> given_or(const std::vector<T>& given, std::vector<T> all) {
-  return given.empty() ? std::move(all) : given;
-}
 
 class Enumeration {
  public:
