@@ -255,9 +255,10 @@ TEST(Laws, MorePortsWiderMemoriesAndLowerLatenciesAreNeverSlower) {
     const double now = cycles({});
     EXPECT_LE(cycles({{"DMA_WIDTH", 32}}), now);
     EXPECT_LE(cycles({{"DRAM_WIDTH", 64}}), now);
-    EXPECT_LE(cycles({{"DRAM_LATENCY", 10}}), now);
+    EXPECT_LE(cycles({{"DRAM_LATENCY", 2}}), now);
     EXPECT_LE(cycles({{"L2_LATENCY", 5}}), now);
     EXPECT_LE(cycles({{"ISSUE", 1}}), now);
+    EXPECT_LE(cycles({{"L2_BYTES", 1 << 20}}), now);
   }
 }
 

@@ -39,7 +39,10 @@ Service off_chip(const Memory& memory, const Memory* backing, const Block& block
     service.latency += block.miss_ratio * backing->read_latency;
   }
   service.in_flight = in_flight;
-  service.busy = std::max(requests * beats / memory.ports, in_flight / memory.concurrent_requests);
+  // A cache writes a line once at a time: stores to the same line wait for each other.
+  const bool in_turn = write && backing != nullptr && block.row_stride < memory.request_bytes;
+  service.busy = std::max(requests * beats / memory.ports,
+                          in_flight / (in_turn ? 1 : memory.concurrent_requests));
   return service;
 }
 

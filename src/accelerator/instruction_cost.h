@@ -13,6 +13,7 @@ struct Block {
   Sizes sizes = kOnes;
   int64_t rows = 1;       ///< matrix rows that it moves or computes
   double row_bytes = 0;   ///< of a row that it moves; 0: it moves nothing
+  double row_stride = 0;  ///< bytes from a row to the next in the outer memory
   double miss_ratio = 1;  ///< of its requests, in a cache
   bool fresh = false;     ///< the first with a block of the stationary operand
   int64_t macs = 0;

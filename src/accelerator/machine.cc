@@ -164,8 +164,8 @@ Stage read_stage(const Draft& draft, const FieldReader& reader) {
 Memory read_memory(const Draft& draft, const FieldReader& reader) {
   draft.json.reject_unknown({"name", "kind", "type", "bytes", "width", "ports",
                              "concurrent_requests", "request_bytes", "read_latency",
-                             "write_latency", "ways", "backing", "address_range", "energy_per_byte",
-                             "repeat"});
+                             "write_latency", "ways", "replacement", "backing", "address_range",
+                             "energy_per_byte", "repeat"});
   const JsonObject& json = draft.json;
   Memory memory{.name = draft.name, .type = json.string("type")};
   if (memory.type != "sram" && memory.type != "dram" && memory.type != "cache")
@@ -180,8 +180,13 @@ Memory read_memory(const Draft& draft, const FieldReader& reader) {
   memory.read_latency = reader.quantity(json, "read_latency", "cycle", 0, kMostCycles);
   memory.write_latency = reader.quantity(json, "write_latency", "cycle", 0, kMostCycles);
   memory.energy_per_byte_j = reader.quantity_or(json, "energy_per_byte", "J/B", 0, 0, 1);
-  if (memory.type == "cache")
+  if (memory.type == "cache") {
     memory.ways = static_cast<int64_t>(reader.quantity(json, "ways", "1", 1, 4096));
+    const std::string replacement = json.has("replacement") ? json.string("replacement") : "lru";
+    if (replacement != "lru" && replacement != "random")
+      json.fail("replacement", "expected lru or random, found \"" + shown_name(replacement) + "\"");
+    memory.random_replacement = replacement == "random";
+  }
   return memory;
 }
 

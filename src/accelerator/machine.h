@@ -51,8 +51,9 @@ struct Memory {
   double request_bytes = 1;  ///< most bytes of one request
   double read_latency = 0;   ///< cycles
   double write_latency = 0;
-  int64_t ways = 0;  ///< of a cache
-  int backing = -1;  ///< of a cache: index of the memory that serves its misses
+  int64_t ways = 0;                 ///< of a cache
+  bool random_replacement = false;  ///< of a cache; otherwise the least recently used line leaves
+  int backing = -1;                 ///< of a cache: index of the memory that serves its misses
   double energy_per_byte_j = 0;
 };
 

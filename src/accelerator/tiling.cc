@@ -166,6 +166,7 @@ class Tiler {
     const auto width = static_cast<double>(sizes[run]);
     block.row_bytes = width * (store ? flow_.stored_bytes : flow_.buffers[i].element_bytes);
     block.on_chip_row_bytes = width * flow_.buffers[i].element_bytes;
+    block.row_stride = row_stride(layer_, flow_, operand);
     block.miss_ratio = misses_[i];
     return emit(step, block, [&](Instruction& instruction) {
       (store ? instruction.reads : instruction.merges).push_back(tiles_[i]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace tilecast::accelerator {
 namespace {
@@ -16,6 +17,38 @@ double element_bytes(const Dataflow& flow, Operand operand) {
                                      : flow.buffers[static_cast<size_t>(operand)].element_bytes;
 }
 
+/// How many times the bytes that it touches an operand takes in a cache. Rows that lie a multiple
+/// of a power of two lines apart, and are shorter than that, fall into only some of the sets.
+double crowding(const Layer& layer, const Dataflow& flow, Operand operand, const Sizes& block,
+                const Memory& cache) {
+  const double line = cache.request_bytes;
+  const double stride = row_stride(layer, flow, operand) / line;
+  if (stride < 1 || stride != std::floor(stride)) return 1;
+  const auto lines_apart = static_cast<uint64_t>(stride);
+  const auto power = static_cast<double>(lines_apart & -lines_apart);
+  const double sets = std::max(1.0, cache.bytes / line / static_cast<double>(cache.ways));
+  const double run = static_cast<double>(size_of(block, contiguous(operand, layer)));
+  const double lines = std::ceil(run * element_bytes(flow, operand) / line);
+  return std::max(1.0, std::min(power, sets) / lines);
+}
+
+/// The share of misses when `load` times the size of a cache is read again and again. A random
+/// victim: a line survives until its next use with probability exp(-misses in between / lines of
+/// the cache), so m = 1 - exp(-m * load). The least recently used one: none survives.
+double repeated_miss_share(double load, const Memory& cache) {
+  if (load <= 1) return 0;
+  if (!cache.random_replacement) return 1;
+  double share = 1;
+  // Newton's method from above: the function is convex there, so every step stays above the root.
+  for (int i = 0; i < 50; ++i) {
+    const double survives = std::exp(-share * load);
+    const double next = share - (share - 1 + survives) / (1 - load * survives);
+    if (share - next < 1e-12) break;
+    share = next;
+  }
+  return share;
+}
+
 /// Bytes of the lines that a block of the operand touches.
 double touched(const Layer& layer, const Dataflow& flow, Operand operand, const Sizes& block,
                const Memory& cache) {
@@ -26,6 +59,11 @@ double touched(const Layer& layer, const Dataflow& flow, Operand operand, const 
 }
 
 }  // namespace
+
+double row_stride(const Layer& layer, const Dataflow& flow, Operand operand) {
+  return static_cast<double>(size_of(layer.sizes, contiguous(operand, layer))) *
+         element_bytes(flow, operand);
+}
 
 Sizes tile_counts(const Layer& layer, const Mapping& mapping) {
   Sizes counts = kOnes;
@@ -49,16 +87,17 @@ double miss_ratio(const Layer& layer, const Mapping& mapping, const Dataflow& fl
     for (size_t i = 0; i < kOperandCount; ++i) {
       const auto other = static_cast<Operand>(i);
       if (i != 1 || layer.uses(Operand::kWeight, Dim::kR))
-        distance += touched(layer, flow, other, block, cache);
+        distance += touched(layer, flow, other, block, cache) *
+                    (other == operand ? crowding(layer, flow, operand, block, cache) : 1);
     }
-    if (distance <= cache.bytes) {
-      const auto n = static_cast<double>(counts[dim]);
-      if (!layer.uses(operand, static_cast<Dim>(dim))) {
-        ratio /= n;
-      } else if (static_cast<Dim>(dim) == run && row_bytes < cache.request_bytes) {
-        ratio /= std::min(n, cache.request_bytes / row_bytes);
-      }
+    double uses = 1;  // of a line in the iterations of this loop
+    if (!layer.uses(operand, static_cast<Dim>(dim))) {
+      uses = static_cast<double>(counts[dim]);
+    } else if (static_cast<Dim>(dim) == run && row_bytes < cache.request_bytes) {
+      uses = std::min(static_cast<double>(counts[dim]), cache.request_bytes / row_bytes);
     }
+    const double missed = repeated_miss_share(distance / cache.bytes, cache);
+    ratio *= (1 + missed * (uses - 1)) / uses;
     block[dim] = std::min(layer.sizes[dim], block[dim] * counts[dim]);
   }
   return ratio;
