@@ -23,11 +23,6 @@ namespace {
 /// A path as a message may show it.
 std::string shown(const fs::path& path) { return printable(path.string()); }
 
-[[noreturn]] void cannot_write(const fs::path& path, int error) {
-  throw Error(ErrorKind::kIo,
-              fmt::format("{}: cannot write: {}", shown(path), std::strerror(error)));
-}
-
 void write_all(int descriptor, std::string_view content, const fs::path& path) {
   while (!content.empty()) {
     const ssize_t written = ::write(descriptor, content.data(), content.size());

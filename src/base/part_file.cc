@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -54,11 +55,6 @@ extern "C" void remove_part_files(int signal) {
   ::raise(signal);
 }
 
-[[noreturn]] void cannot_write(const fs::path& path, int error) {
-  throw Error(ErrorKind::kIo,
-              fmt::format("{}: cannot write: {}", path.string(), std::strerror(error)));
-}
-
 /// As the file that is replaced; else what the user's mask allows.
 void set_permissions(int descriptor, const fs::path& target) {
   struct stat status{};
@@ -74,6 +70,11 @@ void set_permissions(int descriptor, const fs::path& target) {
 }
 
 }  // namespace
+
+void cannot_write(const fs::path& path, int error) {
+  throw Error(ErrorKind::kIo,
+              fmt::format("{}: cannot write: {}", printable(path.string()), std::strerror(error)));
+}
 
 PartFile::PartFile(const fs::path& target, const fs::path& shown) : target_(target), shown_(shown) {
   // A file that its owner made read-only is not replaced, though the folder would allow it.

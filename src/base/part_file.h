@@ -4,6 +4,9 @@
 
 namespace tilecast {
 
+/// Throws Error{kIo}; `path` is the one in the message, `error` an errno.
+[[noreturn]] void cannot_write(const std::filesystem::path& path, int error);
+
 /// Where a file is written until it is whole: a name of its own beside `target`. Removed when the
 /// object goes, unless `keep` renamed it, and when the process is ended by a signal that
 /// `remove_part_files_on_signals` watches.
