@@ -35,7 +35,7 @@ struct AcceleratorLayer {
   int64_t macs = 0;
   int64_t bytes = 0;  ///< moved to and from memory outside the chip
   double energy_j = 0;
-  std::string bound;  ///< "compute", "load", "store", "fetch", "dependency" or "host"
+  std::string bound;  ///< "compute", "load", "store", "memory", "fetch", "dependency" or "host"
   std::vector<ObjectUse> use;
 };
 

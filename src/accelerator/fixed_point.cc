@@ -57,10 +57,13 @@ class FixedPoint {
   NestTime run() {
     const Transition all = transition(nest_.root, state_now());
     NestTime time;
-    const Ticks end = all.duration + states_.at(all.to).times.back();
-    time.cycles = static_cast<double>(end) / static_cast<double>(kTicksPerCycle);
-    time.low_cycles = time.cycles - all.slack / static_cast<double>(kTicksPerCycle);
-    time.high_cycles = time.cycles + all.slack / static_cast<double>(kTicksPerCycle);
+    const auto end = static_cast<double>(all.duration + states_.at(all.to).times.back());
+    // What one object is busy with takes its time, however the rest was extrapolated.
+    const double least = gave_up_ ? static_cast<double>(most_busy(all.activity)) : 0;
+    constexpr auto kTicks = static_cast<double>(kTicksPerCycle);
+    time.cycles = std::max(end, least) / kTicks;
+    time.low_cycles = std::max(end - all.slack, least) / kTicks;
+    time.high_cycles = std::max(end + all.slack, least) / kTicks;
     time.converged = all.slack == 0 && !gave_up_;
     time.evaluated = evaluated_;
     time.activity = all.activity;
@@ -68,6 +71,12 @@ class FixedPoint {
   }
 
  private:
+  static Ticks most_busy(const Activity& activity) {
+    Ticks most = 0;
+    for (const auto* list : {&activity.unit_busy, &activity.memory_busy, &activity.fetch_busy})
+      for (const Ticks busy : *list) most = std::max(most, busy);
+    return most;
+  }
   int32_t state_now() {
     State state = simulator_.canonical(&base_);
     return states_.intern(std::move(state));
@@ -174,48 +183,78 @@ class FixedPoint {
     Transition period;
     int64_t iterations;
   };
-  /// No state came back, but the same body repeated when it ran from another state: the rest is
-  /// taken to run like that. What ran before it did may differ as much again.
+  /// The loop ran only a few iterations, but the same body repeated when it ran from another state:
+  /// the rest is taken to run like that. What ran before it did may differ as much again.
   void extrapolate_as(const Steady& steady, Transition& result, int64_t left, double ran) {
-    gave_up_ = true;
     const auto iterations = static_cast<double>(steady.iterations);
     const double each = static_cast<double>(steady.period.duration) / iterations;
     const auto before = static_cast<double>(result.duration);
-    result.duration += static_cast<Ticks>(each * static_cast<double>(left));
+    const auto passed = static_cast<Ticks>(each * static_cast<double>(left));
+    // What is still at work from before goes on while the rest runs.
+    State state = states_.at(steady.period.to);
+    const State& now = states_.at(result.to);
+    for (size_t i = 0; i < state.times.size(); ++i)
+      state.times[i] = std::max(state.times[i], now.times[i] - passed);
+    result.duration += passed;
     result.slack += std::abs(before - each * ran) + steady.period.slack / iterations +
                     1e-3 * each * static_cast<double>(left);
     result.activity.add(steady.period.activity, left / steady.iterations);
-    result.to = steady.period.to;
+    result.to = states_.intern(std::move(state));
   }
 
-  /// No state came back: the rest is taken to run like the mean of the second half of what ran. The
-  /// halves of that half state how much it still changes.
+  /// Some iterations of a loop, and the states at their ends.
+  struct Stretch {
+    Transition sum;
+    int32_t from = -1;
+    double iterations = 0;
+    /// By how much a time of the state grows in an iteration.
+    double rate(const StateTable& states, size_t i) const {
+      return static_cast<double>(sum.duration + states.at(sum.to).times[i] -
+                                 states.at(from).times[i]) /
+             iterations;
+    }
+  };
+  Stretch stretch(NodeId body, const std::vector<int32_t>& visited, size_t first, size_t end) {
+    Stretch result{.from = visited[first], .iterations = static_cast<double>(end - first)};
+    for (size_t i = first; i < end; ++i) append(result.sum, transition(body, visited[i]), 1);
+    return result;
+  }
+
+  /// No state came back. A part of the machine that gets more work than it does falls behind the
+  /// others by the same time in every iteration: each time of the state is taken to grow as it did
+  /// in the second half of what ran. The halves of that half state how much it still changes.
   void extrapolate(Transition& result, NodeId body, const std::vector<int32_t>& visited,
                    int64_t left) {
-    if (const auto known = steady_.find(body); known != steady_.end())
-      return extrapolate_as(known->second, result, left, static_cast<double>(visited.size()));
     gave_up_ = true;
-    const auto mean = [&](size_t first, size_t end) {
-      Transition sum;
-      for (size_t i = first; i < end; ++i) append(sum, transition(body, visited[i]), 1);
-      return sum;
-    };
     const size_t all = visited.size();
+    const auto known = steady_.find(body);
+    if (known != steady_.end() && static_cast<int64_t>(all) < limits_.most_iterations)
+      return extrapolate_as(known->second, result, left, static_cast<double>(all));
     const size_t half = all / 2, quarter = all - all / 4;
-    const Transition sum = mean(half, all);
-    const auto n = static_cast<double>(all - half);
-    const double each = static_cast<double>(sum.duration) / n;
-    const double early =
-        static_cast<double>(mean(half, quarter).duration) / static_cast<double>(quarter - half);
-    const double late =
-        static_cast<double>(mean(quarter, all).duration) / static_cast<double>(all - quarter);
+    const Stretch second = stretch(body, visited, half, all);
+    const Stretch early = stretch(body, visited, half, quarter);
+    const Stretch late = stretch(body, visited, quarter, all);
     const double runs = static_cast<double>(left);
-    // At least 0.1 % of the extrapolated time, so that the result is never shown as exact.
-    result.slack += std::max(std::abs(late - early), each * 1e-3) * runs + sum.slack / n * runs;
-    result.duration += static_cast<Ticks>(each * runs);
-    const auto whole = left / static_cast<int64_t>(all - half);
-    result.activity.add(sum.activity, whole);
-    for (int64_t i = 0; i < left % static_cast<int64_t>(all - half); ++i)
+    State state = states_.at(result.to);
+    double slack = 0;
+    std::vector<Ticks> grown(state.times.size());
+    for (size_t i = 0; i < grown.size(); ++i) {
+      const double each = second.rate(states_, i);
+      grown[i] = state.times[i] + static_cast<Ticks>(each * runs);
+      // At least 0.1 % of the extrapolated time, so that the result is never shown as exact.
+      const double change = std::abs(late.rate(states_, i) - early.rate(states_, i));
+      slack = std::max(slack, std::max(change, each * 1e-3) * runs);
+    }
+    const auto fetches = static_cast<int64_t>(simulator_.fetch_count());
+    const Ticks passed = *std::min_element(grown.begin(), grown.begin() + fetches);
+    for (size_t i = 0; i < grown.size(); ++i)
+      state.times[i] = std::max<Ticks>(0, grown[i] - passed);
+    result.slack += slack + second.sum.slack / second.iterations * runs;
+    result.duration += passed;
+    result.to = states_.intern(std::move(state));
+    const auto ran = static_cast<int64_t>(all - half);
+    result.activity.add(second.sum.activity, left / ran);
+    for (int64_t i = 0; i < left % ran; ++i)
       result.activity.add(transition(body, visited[half + static_cast<size_t>(i)]).activity);
   }
 
@@ -268,6 +307,8 @@ NestTime evaluate_nest(const Machine& machine, const LoopNest& nest,
                        const EvaluationLimits& limits) {
   NestTime time = limits.exact ? run_exactly(machine, nest, limits.most_instructions)
                                : FixedPoint(machine, nest, limits).run();
+  if (!time.converged && nest.instruction_count() <= limits.most_rerun)
+    time = run_exactly(machine, nest, limits.most_instructions);
   time.instructions = static_cast<double>(nest.instruction_count());
   return time;
 }

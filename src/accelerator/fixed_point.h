@@ -17,6 +17,8 @@ struct EvaluationLimits {
   int64_t most_iterations = 96;    ///< of a loop, before it is taken as not converging
   int64_t most_evaluated = 50000;  ///< instructions, before loops are given up sooner
   double most_instructions = 2e9;  ///< of an exact evaluation
+  /// A nest without a fixed point that has no more instructions is run whole: about 15 ms.
+  int64_t most_rerun = 200000;
 };
 
 /// Time of a nest, and how it was found.

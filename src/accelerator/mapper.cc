@@ -81,18 +81,9 @@ class Search {
         if (counts[kDimNames.find(*dim)] > 1) mapping.order += *dim;
       if (!found_.empty() && found_.back().mapping == mapping) continue;
       // Without loads of partial sums, they must stay on the chip until they are complete.
-      if (!flow_.loads[2] && spills(mapping)) continue;
+      if (spilled_bytes(layer_, mapping, flow_) > 0) continue;
       found_.push_back({mapping, bound(mapping, counts)});
     }
-  }
-  bool spills(const Mapping& mapping) const {
-    bool inside_reduction = false;
-    for (const char name : mapping.order) {
-      const auto dim = static_cast<Dim>(kDimNames.find(name));
-      if (layer_.reduces(dim)) inside_reduction = true;
-      if (!layer_.reduces(dim) && inside_reduction) return true;
-    }
-    return false;
   }
   double bound(const Mapping& mapping, const Sizes& counts) const {
     double bytes = 0;
@@ -165,11 +156,12 @@ MappedLayer map_layer(const Design& accelerator, const Layer& given, const Mappe
 }
 
 MappedLayer run_mapping(const Design& accelerator, const Layer& given, const Mapping& mapping,
-                        const EvaluationLimits& limits) {
+                        const EvaluationLimits& limits, const std::string& where) {
   check_runs(accelerator, given);
   MappedLayer result{.layer = as_run(given, accelerator.flow), .mapping = mapping};
-  check_covers(mapping, result.layer, "mapping");
-  check_fits(result.layer, mapping, accelerator.machine, accelerator.flow, "mapping");
+  check_covers(mapping, result.layer, where);
+  check_fits(result.layer, mapping, accelerator.machine, accelerator.flow, where);
+  check_sums_stay(result.layer, mapping, accelerator.machine, accelerator.flow, where);
   result.time = evaluate(accelerator, result.layer, mapping, limits);
   return result;
 }

@@ -25,8 +25,9 @@ struct MapperOptions {
 MappedLayer map_layer(const Design& accelerator, const Layer& layer,
                       const MapperOptions& options = {});
 
-/// The time of a given mapping. Throws Error{kInput} if it does not cover or does not fit.
+/// The time of a given mapping. Throws Error{kInput}, which begins with `where`, if it does not
+/// cover or does not fit, or if incomplete sums do not.
 MappedLayer run_mapping(const Design& accelerator, const Layer& layer, const Mapping& mapping,
-                        const EvaluationLimits& limits = {});
+                        const EvaluationLimits& limits = {}, const std::string& where = "mapping");
 
 }  // namespace tilecast::accelerator

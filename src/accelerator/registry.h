@@ -39,8 +39,8 @@ std::vector<std::string> bundled_accelerators();
 /// first ':' is not looked at.
 bool names_accelerator(const std::string& spec);
 
-/// "gemmini-16", "gemmini:DIM=8,SCRATCHPAD=131072", "systolic-array:dataflow=weight", "my.json".
-/// `values` come on top. Throws Error{kNotFound} or Error{kInput}.
+/// "gemmini-16", "gemmini:DIM=8,SCRATCHPAD=131072", "systolic-array:dataflow=weight_stationary",
+/// "my.json". `values` come on top. Throws Error{kNotFound} or Error{kInput}.
 Design open_accelerator(const std::string& spec, const ParameterValues& values = {});
 
 /// Reads the text of a description. `where` names it in messages.

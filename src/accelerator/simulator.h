@@ -62,6 +62,8 @@ class Simulator {
   const State& state() const { return state_; }
   const Activity& activity() const { return activity_; }
   Ticks end() const { return state_.times[end_]; }
+  /// Their times are the first of a state.
+  size_t fetch_count() const { return machine_.fetches.size(); }
 
   Passage issue(int32_t instruction);
   void advance(int32_t ring);

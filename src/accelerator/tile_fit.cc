@@ -51,4 +51,34 @@ void check_fits(const Layer& layer, const Mapping& mapping, const Machine& machi
   }
 }
 
+double spilled_bytes(const Layer& layer, const Mapping& mapping, const Dataflow& flow) {
+  const auto out = static_cast<size_t>(Operand::kOutput);
+  if (flow.loads[out]) return 0;
+  bool inside_reduction = false, spills = false;
+  Sizes kept = mapping.tile;
+  for (const char name : mapping.order) {
+    const size_t i = kDimNames.find(name);
+    if (layer.reduces(static_cast<Dim>(i))) {
+      inside_reduction = true;
+    } else if (inside_reduction) {
+      spills = true;
+      kept[i] = layer.sizes[i];
+    }
+  }
+  return spills ? buffer_bytes(layer, kept, flow, Operand::kOutput) : 0;
+}
+
+void check_sums_stay(const Layer& layer, const Mapping& mapping, const Machine& machine,
+                     const Dataflow& flow, const std::string& where) {
+  const Buffer& buffer = flow.buffers[static_cast<size_t>(Operand::kOutput)];
+  const Memory& memory = machine.memories[static_cast<size_t>(buffer.memory)];
+  const double needed = spilled_bytes(layer, mapping, flow), there = memory.bytes * buffer.share;
+  if (needed <= there) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: a loop over outputs runs inside a loop over sums (order '{}'), so "
+                          "that {:.0f} bytes of incomplete sums wait in '{}', {:.0f} more than its "
+                          "{:.0f}; put c, r and s last in the order",
+                          where, mapping.order, needed, memory.name, needed - there, there));
+}
+
 }  // namespace tilecast::accelerator

@@ -73,8 +73,16 @@ class Tiler {
       for (const int memory : *list)
         if (const Memory& found = machine_.memories[static_cast<size_t>(memory)];
             found.type == "cache")
-          return miss_ratio(layer_, mapping_, flow_, operand, found);
+          return miss_ratio(layer_, mapping_, flow_, operand, part_bytes(operand, *step), found);
     return 1;
+  }
+
+  /// Of a row of the operand, that one instruction of the step moves.
+  double part_bytes(Operand operand, const Step& step) const {
+    const auto run = static_cast<size_t>(contiguous(operand, layer_));
+    const int64_t whole = mapping_.tile[run];
+    const int64_t part = step.block[run] == 0 ? whole : std::min(whole, step.block[run]);
+    return static_cast<double>(part) * element_bytes(flow_, operand);
   }
 
   // Loops around tiles.
@@ -140,13 +148,11 @@ class Tiler {
 
   /// The instructions that move a tile, or a block of it.
   NodeId moves(Operand operand, const Step& step, const Sizes& tile, bool store) {
-    const bool input = operand == Operand::kInput;
-    const size_t run =
-        static_cast<size_t>(input && layer_.kind == LayerKind::kProduct ? Dim::kC : Dim::kK);
+    const auto run = static_cast<size_t>(contiguous(operand, layer_));
     Sizes extent = kOnes;
     for (size_t i = 0; i < kDimCount; ++i)
       if (layer_.uses(operand, static_cast<Dim>(i))) extent[i] = tile[i];
-    if (input) {
+    if (operand == Operand::kInput) {
       extent[3] = layer_.input_extent(tile[3], tile[5]);
       extent[4] = layer_.input_extent(tile[4], tile[6]);
       extent[5] = extent[6] = 1;

@@ -18,6 +18,14 @@ double buffer_bytes(const Layer& layer, const Sizes& tile, const Dataflow& flow,
 void check_fits(const Layer& layer, const Mapping& mapping, const Machine& machine,
                 const Dataflow& flow, const std::string& where);
 
+/// Bytes of incomplete sums that a mapping leaves between its tiles: a loop over outputs runs
+/// inside one that adds to them. 0 where there are none, or where the dataflow loads partial sums.
+double spilled_bytes(const Layer& layer, const Mapping& mapping, const Dataflow& flow);
+
+/// Throws Error{kInput} if incomplete sums are more than their memory holds.
+void check_sums_stay(const Layer& layer, const Mapping& mapping, const Machine& machine,
+                     const Dataflow& flow, const std::string& where);
+
 /// The nest of a layer (as run, see above). The mapping must cover it; it need not fit. Throws
 /// Error{kInput} for latencies that are no times, Error{kUnsupported} for a kind of layer that the
 /// dataflow does not run.

@@ -7,16 +7,6 @@
 namespace tilecast::accelerator {
 namespace {
 
-/// Elements that follow each other in memory: channels, as in NHWC and [r,s,c,k].
-Dim contiguous(Operand operand, const Layer& layer) {
-  return operand == Operand::kInput && layer.kind == LayerKind::kProduct ? Dim::kC : Dim::kK;
-}
-
-double element_bytes(const Dataflow& flow, Operand operand) {
-  return operand == Operand::kOutput ? flow.stored_bytes
-                                     : flow.buffers[static_cast<size_t>(operand)].element_bytes;
-}
-
 /// How many times the bytes that it touches an operand takes in a cache. Rows that lie a multiple
 /// of a power of two lines apart, and are shorter than that, fall into only some of the sets.
 double crowding(const Layer& layer, const Dataflow& flow, Operand operand, const Sizes& block,
@@ -60,6 +50,15 @@ double touched(const Layer& layer, const Dataflow& flow, Operand operand, const 
 
 }  // namespace
 
+Dim contiguous(Operand operand, const Layer& layer) {
+  return operand == Operand::kInput && layer.kind == LayerKind::kProduct ? Dim::kC : Dim::kK;
+}
+
+double element_bytes(const Dataflow& flow, Operand operand) {
+  return operand == Operand::kOutput ? flow.stored_bytes
+                                     : flow.buffers[static_cast<size_t>(operand)].element_bytes;
+}
+
 double row_stride(const Layer& layer, const Dataflow& flow, Operand operand) {
   return static_cast<double>(size_of(layer.sizes, contiguous(operand, layer))) *
          element_bytes(flow, operand);
@@ -73,13 +72,19 @@ Sizes tile_counts(const Layer& layer, const Mapping& mapping) {
 }
 
 double miss_ratio(const Layer& layer, const Mapping& mapping, const Dataflow& flow, Operand operand,
-                  const Memory& cache) {
+                  double part_bytes, const Memory& cache) {
   const Sizes counts = tile_counts(layer, mapping);
   const Dim run = contiguous(operand, layer);
   const double row_bytes =
       static_cast<double>(size_of(mapping.tile, run)) * element_bytes(flow, operand);
   double ratio = 1;
   Sizes block = mapping.tile;
+  // Parts of a row that one request moves: those of a line follow each other within a tile.
+  const double part = std::min(row_bytes, part_bytes);
+  if (part < cache.request_bytes && touched(layer, flow, operand, block, cache) <= cache.bytes)
+    ratio = std::ceil(row_bytes / cache.request_bytes) / std::ceil(row_bytes / part) *
+            std::min(1.0, row_stride(layer, flow, operand) / cache.request_bytes);
+  bool moved = false;  // again in the loops seen so far: before, the tile stays on the chip
   for (auto it = mapping.order.rbegin(); it != mapping.order.rend(); ++it) {
     const size_t dim = kDimNames.find(*it);
     if (counts[dim] == 1) continue;
@@ -92,9 +97,11 @@ double miss_ratio(const Layer& layer, const Mapping& mapping, const Dataflow& fl
     }
     double uses = 1;  // of a line in the iterations of this loop
     if (!layer.uses(operand, static_cast<Dim>(dim))) {
-      uses = static_cast<double>(counts[dim]);
-    } else if (static_cast<Dim>(dim) == run && row_bytes < cache.request_bytes) {
-      uses = std::min(static_cast<double>(counts[dim]), cache.request_bytes / row_bytes);
+      if (moved) uses = static_cast<double>(counts[dim]);
+    } else {
+      moved = true;
+      if (static_cast<Dim>(dim) == run && row_bytes < cache.request_bytes)
+        uses = std::min(static_cast<double>(counts[dim]), cache.request_bytes / row_bytes);
     }
     const double missed = repeated_miss_share(distance / cache.bytes, cache);
     ratio *= (1 + missed * (uses - 1)) / uses;

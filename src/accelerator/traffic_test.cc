@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "accelerator/instruction_cost.h"
+#include "accelerator/mapper.h"
 #include "accelerator/registry.h"
 
 namespace tilecast::accelerator {
@@ -19,7 +20,7 @@ const Memory& cache_of(const Design& design) {
 double weight_misses(const Design& design, int64_t k, int64_t c, const Memory& cache) {
   const Layer layer{.sizes = {1, k, c, 64, 1, 1, 1}};
   const Mapping mapping{.order = "k", .tile = {1, 16, c, 64, 1, 1, 1}};
-  return miss_ratio(layer, mapping, design.flow, Operand::kWeight, cache);
+  return miss_ratio(layer, mapping, design.flow, Operand::kWeight, 64, cache);
 }
 
 TEST(MissRatio, RowsAPowerOfTwoApartShareFewSets) {
@@ -60,6 +61,20 @@ TEST(Stores, ToOneLineWaitForEachOther) {
   const Ticks together = instruction_on(design.machine, unit, operation, block).interval;
   EXPECT_EQ(apart, 16 * kTicksPerCycle);  // a request a cycle
   EXPECT_EQ(together, static_cast<Ticks>(16 * cache_of(design).write_latency) * kTicksPerCycle);
+}
+
+TEST(Traffic, EveryByteComesFromTheDramOnce) {
+  // Whatever the tiles: a product [64, 256] x [256, 128] reads 16,384 + 32,768 bytes and writes
+  // 8,192. The caches of the other side hold it all.
+  const Design design = open_accelerator("gemmini");
+  const Layer layer{.sizes = {1, 128, 256, 64, 1, 1, 1}};
+  const int dram = design.machine.find_memory("dram");
+  for (const char* text : {"order=k tile=k16", "order=kp tile=k16,p16", "order=pk tile=k64,p16",
+                           "order= tile=k128", "order=kc tile=k32,c64"}) {
+    const Mapping mapping = parse_mapping(text, layer, "mapping");
+    const NestTime time = run_mapping(design, layer, mapping).time;
+    EXPECT_EQ(time.activity.memory_bytes[static_cast<size_t>(dram)], 57344) << text;
+  }
 }
 
 }  // namespace

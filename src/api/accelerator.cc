@@ -26,9 +26,8 @@ using accelerator::Design;
 using accelerator::Layer;
 using accelerator::MappedLayer;
 
-/// The graph is built with two-byte elements; the accelerator's own widths count.
+/// Graphs of configurations are built with it; the accelerator's own widths count.
 constexpr DType kGraphDType = DType::kFp16;
-constexpr int64_t kGraphBytes = 2;
 
 std::string sizes_text(const Layer& layer) {
   std::vector<std::string> parts;
@@ -81,7 +80,10 @@ AcceleratorLayer host_row(const Design& design, const PassLayer& layer) {
         fmt::format("'{}': {} does not run the operator '{}', and its description states no "
                     "host that would ('host': {{\"bytes_per_cycle\": …}})",
                     shown_name(layer.name), design.id, layer.op));
-  const auto bytes = layer.bytes / layer.elements_bytes;
+  const double elements =
+      static_cast<double>(layer.bytes) / static_cast<double>(layer.elements_bytes);
+  const double element_bytes = design.flow.buffers.front().element_bytes;
+  const auto bytes = static_cast<int64_t>(elements * element_bytes);
   AcceleratorLayer row{.where = "host", .bytes = bytes, .bound = "host"};
   row.cycles = static_cast<double>(bytes) / design.host->bytes_per_cycle;
   row.low_cycles = row.high_cycles = row.cycles;
@@ -90,11 +92,25 @@ AcceleratorLayer host_row(const Design& design, const PassLayer& layer) {
 
 }  // namespace
 
-std::vector<PassLayer> pass_layers(const ModelRef& model_ref, const Request& request) {
-  const Model& model = model_ref.content->model;
+void check_runs_on_accelerators(const Request& request) {
   if (request.kind != RequestKind::kPass || request.mode != Mode::kInference)
     throw Error(ErrorKind::kUnsupported,
                 "accelerators run forward passes only: leave out `mode` training and `prompt`");
+  const Request defaults;
+  for (const OptionDef& option : request_options()) {
+    if ((option.kinds & kPasses) == 0) continue;
+    if (option.name == "batch" || option.name == "seq") continue;
+    if (option.access.get(request, option) == option.access.get(defaults, option)) continue;
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("`{}` has no effect on an accelerator: its description states its data "
+                            "types and how layers run; leave it out",
+                            option.name));
+  }
+}
+
+std::vector<PassLayer> pass_layers(const ModelRef& model_ref, const Request& request) {
+  const Model& model = model_ref.content->model;
+  check_runs_on_accelerators(request);
   const int64_t seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
   Graph graph = model.build({.batch = request.batch, .seq = seq, .dtype = kGraphDType});
   if (model.has_modules) graph = decompose(std::move(graph), {});
@@ -106,7 +122,7 @@ std::vector<PassLayer> pass_layers(const ModelRef& model_ref, const Request& req
                     .op = op_def(kernel.op).name,
                     .layer = layer_of(kernel, *launch.node),
                     .bytes = kernel.bytes(),
-                    .elements_bytes = kGraphBytes,
+                    .elements_bytes = std::max<int64_t>(1, dtype_bits(kernel.dtype) / 8),
                     .count = program.count(launch)};
     const auto same = std::find_if(layers.begin(), layers.end(), [&](const PassLayer& other) {
       return other.op == layer.op && other.bytes == layer.bytes &&
@@ -132,6 +148,8 @@ std::string bound_of(const accelerator::Machine& machine, const accelerator::Nes
     bound = name;
   };
   for (const accelerator::Ticks busy : time.activity.fetch_busy) consider(busy, "fetch");
+  for (size_t i = 0; i < machine.memories.size(); ++i)
+    if (machine.memories[i].type != "sram") consider(time.activity.memory_busy[i], "memory");
   for (size_t i = 0; i < machine.units.size(); ++i) {
     const accelerator::Unit& unit = machine.units[i];
     const bool stores = std::any_of(unit.writes.begin(), unit.writes.end(), [&](int memory) {
@@ -144,24 +162,27 @@ std::string bound_of(const accelerator::Machine& machine, const accelerator::Nes
   return bound;
 }
 
+MappedLayer map_pass_layer(const PassLayer& layer, const Design& design,
+                           const AcceleratorOptions& options) {
+  const accelerator::EvaluationLimits limits{.exact = options.exact};
+  const Layer& given = layer.layer->layer;
+  if (options.mapping.empty()) return map_layer(design, given, {.limits = limits});
+  const std::string where = fmt::format("`mapping` for layer '{}'", shown_name(layer.name));
+  const Layer run = accelerator::as_run(given, design.flow);
+  return run_mapping(design, given, accelerator::parse_mapping(options.mapping, run, where), limits,
+                     where);
+}
+
 AcceleratorForecast time_layers(const std::vector<PassLayer>& layers, const Design& design,
                                 const AcceleratorOptions& options) {
   AcceleratorForecast forecast;
-  const accelerator::MapperOptions mapper{.limits = {.exact = options.exact}};
   for (const PassLayer& layer : layers) {
     const bool runs = layer.layer && design.flow.runs(layer.layer->layer.kind);
     AcceleratorLayer row;
-    if (!runs) {
+    if (runs)
+      row = row_of(design, map_pass_layer(layer, design, options));
+    else
       row = host_row(design, layer);
-    } else if (options.mapping.empty()) {
-      row = row_of(design, map_layer(design, layer.layer->layer, mapper));
-    } else {
-      const Layer run = accelerator::as_run(layer.layer->layer, design.flow);
-      row =
-          row_of(design, run_mapping(design, layer.layer->layer,
-                                     accelerator::parse_mapping(options.mapping, run, "`mapping`"),
-                                     mapper.limits));
-    }
     row.name = layer.name;
     row.op = layer.op;
     row.count = layer.count * (runs ? layer.layer->repeat : 1);

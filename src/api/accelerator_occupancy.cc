@@ -135,7 +135,7 @@ std::string accelerator_occupancy(const ModelRef& model, const std::string& spec
   std::optional<accelerator::MappedLayer> longest;
   for (const PassLayer& layer : pass_layers(model, request)) {
     if (!layer.layer || !design.flow.runs(layer.layer->layer.kind)) continue;
-    accelerator::MappedLayer mapped = map_layer(design, layer.layer->layer);
+    accelerator::MappedLayer mapped = map_pass_layer(layer, design, options);
     if (!longest || mapped.time.cycles > longest->time.cycles) longest = std::move(mapped);
   }
   if (!longest)

@@ -21,12 +21,19 @@ struct PassLayer {
   int64_t count = 1;
 };
 
-/// The layers of one forward pass; equal ones are one entry. Throws Error{kInput} for a request
-/// that is not a forward pass.
+/// Throws Error{kUnsupported} for a request that is not a forward pass, or that has options which
+/// accelerators do not know.
+void check_runs_on_accelerators(const Request& request);
+
+/// The layers of one forward pass; equal ones are one entry. Throws as above.
 std::vector<PassLayer> pass_layers(const ModelRef& model, const Request& request);
 
 /// What is busy most, "dependency" if no object is busy for half of the time.
 std::string bound_of(const accelerator::Machine& machine, const accelerator::NestTime& time);
+
+/// A layer that the accelerator runs, under the mapping of the options or the mapper's.
+accelerator::MappedLayer map_pass_layer(const PassLayer& layer, const accelerator::Design& design,
+                                        const AcceleratorOptions& options);
 
 /// The pass on an accelerator.
 AcceleratorForecast time_layers(const std::vector<PassLayer>& layers,

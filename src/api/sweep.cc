@@ -10,6 +10,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -42,6 +45,9 @@ struct Combination {
   Request request;
   AcceleratorOptions options;
   std::string line;  ///< the values as cells
+  accelerator::ParameterValues values() const {
+    return {options.parameters.begin(), options.parameters.end()};
+  }
 };
 
 std::string as_text(const Json& value, const JsonObject& file, const std::string& key) {
@@ -84,9 +90,17 @@ class Sweep {
       throw Error(ErrorKind::kInput, fmt::format("{}: {:.3g} combinations; at most {:.3g}",
                                                  file.where(), all, kMostCombinations));
     size_ = static_cast<size_t>(all);
+    check_values();
   }
 
   size_t size() const { return size_; }
+  /// The columns of options.
+  std::vector<std::string> options() const {
+    std::vector<std::string> names;
+    for (const Axis& axis : axes_)
+      if (axis.kind == Axis::Kind::kOption) names.push_back(axis.name);
+    return names;
+  }
   std::string header() const {
     std::string line = "index";
     for (const Axis& axis : axes_) line += "," + csv_cell(axis.name);
@@ -109,13 +123,45 @@ class Sweep {
           set_option(one.request, *find_option(axis->name, RequestKind::kPass), value);
           break;
         case Axis::Kind::kParameter:
-          one.options.parameters.emplace_back(axis->name, std::stod(value));
+          one.options.parameters.emplace_back(axis->name, number_of(value, axis->name));
       }
     }
     return one;
   }
 
  private:
+  static double number_of(const std::string& text, const std::string& parameter) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != 0)
+      throw Error(ErrorKind::kInput, fmt::format("parameters: '{}': expected a number, found '{}'",
+                                                 shown_name(parameter), shown_name(text)));
+    return value;
+  }
+  /// Each value once, so that no combination fails by a value that none can use.
+  void check_values() const {
+    size_t stride = size_;
+    for (const Axis& axis : axes_) {
+      stride /= axis.values.size();
+      for (size_t i = 0; i < axis.values.size(); ++i) {
+        const Combination one = at(i * stride);
+        if (axis.kind == Axis::Kind::kModel) load_model_ref(one.model);
+        if (axis.kind == Axis::Kind::kModel || axis.kind == Axis::Kind::kOption) continue;
+        if (is_accelerator(one.gpu)) {
+          accelerator::open_accelerator(one.gpu, one.values());
+        } else {
+          load_gpu_ref(one.gpu);
+          if (!one.options.parameters.empty())
+            throw Error(
+                ErrorKind::kInput,
+                fmt::format("'parameters' are of accelerators, and '{}' is a GPU: sweep it in a "
+                            "file of its own",
+                            shown_name(one.gpu)));
+        }
+      }
+    }
+  }
+
   std::vector<Axis> axes_;
   size_t size_ = 0;
 };
@@ -129,9 +175,8 @@ class Runner {
       const Forecast forecast = forecaster_.forecast(model, load_gpu_ref(one.gpu), one.request);
       return fmt::format(",{},{},,,,1,", forecast.latency_s, forecast.flops / 2);
     }
-    const accelerator::ParameterValues values(one.options.parameters.begin(),
-                                              one.options.parameters.end());
-    const accelerator::Design design = accelerator::open_accelerator(one.gpu, values);
+    check_runs_on_accelerators(one.request);
+    const accelerator::Design design = accelerator::open_accelerator(one.gpu, one.values());
     const AcceleratorForecast f = time_layers(layers_of(one, model), design, one.options);
     const bool converged = std::all_of(f.layers.begin(), f.layers.end(),
                                        [](const AcceleratorLayer& row) { return row.converged; });
@@ -162,20 +207,28 @@ class Runner {
   Forecaster forecaster_;
 };
 
-/// The combinations that the output holds already. A line that was cut off is removed.
+/// The combinations that the output holds already. Lines that were cut off or that hold an error
+/// are removed: they run again.
 std::set<size_t> read_done(const std::string& output, const Sweep& sweep) {
   std::set<size_t> done;
   std::ifstream in(output);
-  if (!in) return done;
-  std::string line, kept;
-  if (!std::getline(in, line) || line + "\n" != sweep.header())
-    throw Error(ErrorKind::kInput, printable(output) +
-                                       ": is not the output of this sweep; remove it or write to "
-                                       "another file");
-  kept = line + "\n";
-  while (std::getline(in, line) && !in.eof()) {
+  std::string line;
+  if (!in || !std::getline(in, line)) return done;
+  const auto other = [&](const std::string& why) {
+    return Error(ErrorKind::kInput,
+                 fmt::format("{}: {}; remove it or write to another file", printable(output), why));
+  };
+  if (line + "\n" != sweep.header()) throw other("is not the output of this sweep");
+  std::string kept = line + "\n";
+  for (size_t number = 2; std::getline(in, line) && !in.eof(); ++number) {
+    size_t index = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), index);
+    const bool known = error == std::errc() && end != line.data() && index < sweep.size();
+    if (!known || !line.starts_with(fmt::format("{},{}", index, sweep.at(index).line)))
+      throw other(fmt::format("line {}: is of other lists than those of this sweep", number));
+    if (!line.ends_with(",")) continue;  // the last cell is an error
     kept += line + "\n";
-    done.insert(std::stoull(line));
+    done.insert(index);
   }
   in.close();
   write_file(output, kept);
@@ -191,19 +244,25 @@ struct Point {
   }
 };
 
-/// The designs that no other one beats in cycles, MACs and bytes of memory, for each model.
-std::string pareto_front(const std::string& output) {
+/// The designs that no other one beats in cycles, MACs and bytes of memory, for each model and each
+/// combination of options.
+std::string pareto_front(const std::string& output, const Sweep& sweep) {
   const CsvTable table = parse_csv(read_file(output), output);
   const size_t cycles = table.require_column("cycles"), pe = table.require_column("pe_count"),
-               bytes = table.require_column("on_chip_bytes"), model = table.require_column("model");
-  std::map<std::string, std::vector<Point>> models;
+               bytes = table.require_column("on_chip_bytes");
+  std::vector<size_t> groups = {table.require_column("model")};
+  for (const std::string& option : sweep.options()) groups.push_back(table.require_column(option));
+  std::map<std::vector<std::string>, std::vector<Point>> alike;
   for (size_t i = 0; i < table.rows.size(); ++i) {
     if (table.rows[i][cycles].empty()) continue;
-    models[table.rows[i][model]].push_back({table.number(i, cycles), table.number(i, pe),
-                                            table.number(i, bytes), join(table.rows[i], ",")});
+    std::vector<std::string> group, cells;
+    for (const size_t column : groups) group.push_back(table.rows[i][column]);
+    for (const std::string& cell : table.rows[i]) cells.push_back(csv_cell(cell));
+    alike[group].push_back(
+        {table.number(i, cycles), table.number(i, pe), table.number(i, bytes), join(cells, ",")});
   }
   std::string text = join(table.header, ",") + "\n";
-  for (auto& [name, points] : models) {
+  for (auto& [group, points] : alike) {
     std::stable_sort(points.begin(), points.end(),
                      [](const Point& a, const Point& b) { return a.cycles < b.cycles; });
     for (const Point& point : points)
@@ -222,7 +281,7 @@ std::string run_sweep(const std::string& spec_file, const std::string& output, i
   const std::set<size_t> done = read_done(output, sweep);
   std::ofstream out(output, std::ios::app);
   if (!out) throw Error(ErrorKind::kIo, "cannot write to " + printable(output));
-  if (done.empty() && out.tellp() == 0) out << sweep.header() << std::flush;
+  if (std::filesystem::file_size(output) == 0) out << sweep.header() << std::flush;
   Runner runner;
   std::mutex mutex;
   std::atomic<size_t> next = 0;
@@ -246,7 +305,7 @@ std::string run_sweep(const std::string& spec_file, const std::string& output, i
   work();
   for (std::thread& thread : pool) thread.join();
   out.close();
-  return pareto_front(output);
+  return pareto_front(output, sweep);
 }
 
 }  // namespace tilecast

@@ -80,9 +80,11 @@ std::string accelerator_table(const AcceleratorForecast& f, const TableStyle& st
   lines.add(
       "work", format_si(static_cast<double>(f.macs), "MAC"),
       fmt::format("{:.0f} % of {} units", 100 * f.utilization_ratio(), format_integer(f.pe_count)));
-  lines.add(
-      "instructions", format_si(f.instructions, ""),
-      fmt::format("{} were run, the rest follows from fixed points", format_integer(f.evaluated)));
+  lines.add("instructions", format_si(f.instructions, ""),
+            static_cast<double>(f.evaluated) >= f.instructions
+                ? "all were run"
+                : fmt::format("{} were run, the rest follows from fixed points",
+                              format_integer(f.evaluated)));
   lines.add("on-chip", format_bytes(static_cast<int64_t>(f.on_chip_bytes)), "memories");
   if (f.has_energy) lines.add("energy", fmt::format("{:.3g} J", f.energy_j), "");
   text += "\n" + lines.text(style) + "\n";
