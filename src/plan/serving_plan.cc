@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "api/internal.h"
+#include "api/served_layout.h"
 #include "devices/cluster.h"
 #include "ops/op_def.h"
 #include "plan/serving_ranking.h"
@@ -121,13 +122,14 @@ class ServingSearch {
     const int64_t servers = c.replicas;
     for (const std::string& dtype : given_or(query_.space.dtypes, dtypes_of(c.hardware))) {
       for (const std::string& kv : given_or(query_.space.kv_dtypes, {std::string()})) {
+        KnownServer known;  // layouts with other numbers of servers have the same steps
         for (const int64_t workers : given_or(query_.space.prefill_workers, pools_of(servers))) {
           if (workers >= servers && workers > 0) continue;
           c.dtype = dtype;
           c.kv_dtype = kv;
           c.prefill_workers = workers;
           c.replicas = servers - workers;
-          add_loads(c);
+          add_layout(c, known);
         }
       }
     }
@@ -150,8 +152,19 @@ class ServingSearch {
     return dtypes;
   }
 
+  void add_layout(const ServingCandidate& c, KnownServer& known) {
+    try {
+      const ServedLayout layout(forecaster_, model_, query_.hardware[c.hardware].gpu,
+                                request_of(plan_, c), known);
+      add_loads(c, layout);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kInternal) throw;
+      plan_.impossible[error.what()] += 1;
+    }
+  }
+
   /// With more clients: while the limits are met and the cache has room.
-  void add_loads(ServingCandidate c) {
+  void add_loads(ServingCandidate c, const ServedLayout& layout) {
     constexpr int64_t kMostClients = 1024;
     std::vector<int64_t> loads = query_.space.concurrency;
     if (loads.empty()) {
@@ -168,7 +181,7 @@ class ServingSearch {
         plan_.candidates.push_back(c);
         continue;
       }
-      if (!simulate(c)) return;
+      simulate(c, layout);
       plan_.candidates.push_back(c);
       if (!c.fits) return;
       // A step with more sequences takes longer, so more load misses the limit too. Without
@@ -177,38 +190,29 @@ class ServingSearch {
       (c.excess > 1 ? missed : last) = clients;
       best = std::max(best, c.gpu_tokens_per_s);
     }
-    if (query_.space.concurrency.empty() && last > 0 && missed > 0) refine(c, last, missed);
+    if (query_.space.concurrency.empty() && last > 0 && missed > 0) refine(c, layout, last, missed);
   }
 
   /// The most clients that meet the limits, to a tenth.
-  void refine(ServingCandidate c, int64_t meets, int64_t misses) {
+  void refine(ServingCandidate c, const ServedLayout& layout, int64_t meets, int64_t misses) {
     while (misses - meets > std::max<int64_t>(1, meets / 10)) {
       c.concurrency = meets + (misses - meets) / 2;
-      if (!simulate(c)) return;
+      simulate(c, layout);
       plan_.candidates.push_back(c);
       (c.excess > 1 ? misses : meets) = c.concurrency;
     }
   }
 
-  /// False: the layout is impossible.
-  bool simulate(ServingCandidate& c) {
-    try {
-      const LlmForecast f =
-          forecast_llm(forecaster_, model_, query_.hardware[c.hardware].gpu, request_of(plan_, c));
-      c.fits = f.fits;
-      c.peak_bytes = f.peak_bytes;
-      // A server that fits takes all that it may use.
-      c.margin_bytes = f.fits ? std::max<int64_t>(0, f.device_bytes - f.peak_bytes)
-                              : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
-      if (!c.fits) return true;
-      c.simulated = true;
-      fill(c, steady_part(*f.serving));
-      return true;
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kInternal) throw;
-      plan_.impossible[error.what()] += 1;
-      return false;
-    }
+  void simulate(ServingCandidate& c, const ServedLayout& layout) const {
+    const LlmForecast f = layout.under(c.concurrency);
+    c.fits = f.fits;
+    c.peak_bytes = f.peak_bytes;
+    // A server that fits takes all that it may use.
+    c.margin_bytes = f.fits ? std::max<int64_t>(0, f.device_bytes - f.peak_bytes)
+                            : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
+    if (!c.fits) return;
+    c.simulated = true;
+    fill(c, steady_part(*f.serving));
   }
 
   void fill(ServingCandidate& c, const ServedPart& part) const {
