@@ -8,6 +8,7 @@
 #include "api/timing.h"
 #include "base/text.h"
 #include "passes/passes.h"
+#include "passes/rematerialize.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -115,7 +116,11 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly,
                      .ranks = form.vocabulary_ranks});
   if (training && !model.has_backward) add_backward(graph, request.checkpointing);
-  if (request.execution.fusion == Fusion::kPointwise) fuse_pointwise(graph);
+  if (request.execution.fusion == Fusion::kPointwise) {
+    const Graph unfused = graph;
+    fuse_pointwise(graph);
+    if (training) rematerialize_pointwise(graph, unfused);
+  }
   // fp16 needs a GradScaler against underflow of gradients; bf16 does not.
   add_optimizer(graph, {.optimizer = request.optimizer,
                         .impl = request.optimizer_impl,
