@@ -41,7 +41,7 @@ void set_candidate(Request& r, const ServingCandidate& c) {
   r.execution.dtype = c.dtype;
   r.execution.kv_dtype = c.kv_dtype;
   r.load.concurrency = c.concurrency;
-  r.deployment.all2all = c.deepep ? All2All::kDeepEp : All2All::kAllGather;
+  r.deployment.all2all = c.all2all;
   // Replicas that share nothing are simulated once.
   if (c.prefill_workers == 0) return;
   r.deployment.replicas = c.replicas;
@@ -108,8 +108,9 @@ class ServingSearch {
   void add_exchanges(ServingCandidate c) {
     add_precisions(c);
     // DeepEP's kernels send the tokens of a rank to ranks with whole experts.
-    c.deepep = c.tp == 1 && c.dp > 1 && c.ep == c.dp;
-    if (c.deepep) add_precisions(c);
+    if (c.tp != 1 || c.dp == 1 || c.ep != c.dp) return;
+    c.all2all = All2All::kDeepEp;
+    add_precisions(c);
   }
 
   void add_precisions(ServingCandidate c) {
