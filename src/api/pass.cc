@@ -22,6 +22,14 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
     throw Error(ErrorKind::kInput, fmt::format("{}: a graph file fixes its shapes; omit `batch` "
                                                "and `seq`, or change the shapes in the file",
                                                model.name));
+  const std::pair<const char*, bool> training_only[] = {
+      {"dp", e.dp != 1},
+      {"cluster", !request.parallel.cluster.empty()},
+      {"nodes", request.parallel.nodes.has_value()}};
+  for (const auto& [name, given] : training_only) {
+    if (given && request.mode != Mode::kTraining && !model.recommendation)
+      throw Error(ErrorKind::kInput, fmt::format("`{}` needs `mode` training", name));
+  }
   if (!model.spelled_out && !request.dims.empty())
     throw Error(ErrorKind::kInput,
                 fmt::format("`dim`: {} has no symbolic dimensions; an ONNX file may have some",

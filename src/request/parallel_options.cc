@@ -98,6 +98,12 @@ std::vector<OptionDef> layout_options() {
   };
 }
 
+/// Recommendation models divide their tables in inference, too. The model decides whether others
+/// may have these options (src/api/pass.cc).
+bool divides_tables(const std::string& name) {
+  return name == "dp" || name == "cluster" || name == "nodes";
+}
+
 }  // namespace
 
 std::vector<OptionDef> parallel_options() {
@@ -106,7 +112,7 @@ std::vector<OptionDef> parallel_options() {
     options.insert(options.end(), list.begin(), list.end());
   for (OptionDef& option : options) {
     option.kinds = kPasses;
-    if (option.needs.empty()) option.needs = "mode=training";
+    if (option.needs.empty() && !divides_tables(option.name)) option.needs = "mode=training";
   }
   return options;
 }
