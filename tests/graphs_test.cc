@@ -5,6 +5,7 @@
 #include "importers/model.h"
 #include "ops/validate.h"
 #include "passes/passes.h"
+#include "passes/rematerialize.h"
 #include "passes/serving.h"
 
 namespace tilecast {
@@ -38,7 +39,10 @@ TEST_P(EveryGraph, IsSoundInTraining) {
     ASSERT_NO_THROW(validate(graph));
     add_backward(graph);
     ASSERT_NO_THROW(validate(graph));
+    const Graph unfused = graph;
     fuse_pointwise(graph);
+    ASSERT_NO_THROW(validate(graph));
+    rematerialize_pointwise(graph, unfused);
     ASSERT_NO_THROW(validate(graph));
     add_optimizer(graph, {.optimizer = Optimizer::kAdamW, .scaled_gradients = mixed});
     EXPECT_NO_THROW(validate(graph));

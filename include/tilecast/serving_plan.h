@@ -49,7 +49,7 @@ struct ServingQuery {
 struct ServingCandidate {
   size_t hardware = 0;  ///< index
   int64_t tp = 1, pp = 1, dp = 1, ep = 1;
-  bool deepep = false;   ///< DeepEP's kernels between data-parallel ranks and experts
+  All2All all2all = All2All::kAllGather;
   int64_t replicas = 1;  ///< as many as the GPUs hold; GPUs that are left over are idle
   /// Servers of the same layout that compute prompts only; 0: replicas do so themselves.
   int64_t prefill_workers = 0;

@@ -270,7 +270,8 @@ class Llm {
   }
 
   void serve(LlmForecast& f) const {
-    add_serving(f, steps_, workers_, asked_);
+    KnownServer known;
+    Server(steps_, workers_, known).add_serving(f, asked_, Advice::kGive);
     if (!f.serving) return;
     f.latency = f.serving->all.e2e.mean;
     // A rank computes for the requests of its server, of which each data-parallel rank has a share.

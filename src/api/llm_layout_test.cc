@@ -155,7 +155,8 @@ TEST(ServerLayouts, AServersStepCostsWhatItsGraphCosts) {
     std::vector<ServingBatch> one_busy = equal;
     for (size_t r = 1; r < one_busy.size(); ++r) one_busy[r].decoding = 1;
     for (size_t part = 0; part < steps.parts().size(); ++part) {
-      StepCosts costs(steps, part, {});
+      KnownTimes known;
+      StepCosts costs(steps, part, {}, known);
       const double graph_s = steps.step({{64, 1, 767}}, false, part).totals.seconds;
       EXPECT_NEAR(costs.seconds(equal) / graph_s, 1, 1e-3) << text_of(layout);
       // A CUDA graph has one size: ranks with less work take as long.

@@ -108,22 +108,16 @@ MemoryPlan full_step(const LlmSteps& steps, const PoolLimits& limits, size_t par
   return step_memory(steps, std::move(groups), sequences, part);
 }
 
-/// The cache of the stage with room for the fewest sequences, which decides for all.
-struct StagePool {
-  MemoryPlan step;
-  CachePool pool;
-  int64_t sequence_bytes = 0;  ///< of the longest request
-};
-
 /// nullopt for software that does not serve.
-std::optional<StagePool> tightest_pool(const LlmSteps& steps) {
+std::optional<ServerMemory> tightest_pool(const LlmSteps& steps) {
   const PoolLimits limits = pool_limits(steps.asked());
   const int64_t longest = longest_request(steps.asked());
-  std::optional<StagePool> tightest;
+  std::optional<ServerMemory> tightest;
   double fewest = 0;
   for (size_t part = 0; part < steps.parts().size(); ++part) {
-    StagePool stage{.step = full_step(steps, limits, part),
-                    .sequence_bytes = steps.stage_cache_bytes(1, longest, part)};
+    ServerMemory stage{.step = full_step(steps, limits, part),
+                       .pool = {},
+                       .sequence_bytes = steps.stage_cache_bytes(1, longest, part)};
     const std::optional<CachePool> pool = plan_pool(steps, limits,
                                                     {.weights = stage.step.weights_bytes,
                                                      .activations = stage.step.activations_bytes,
@@ -145,7 +139,7 @@ bool would_fit(const LlmSteps& steps, const Request& changed) {
     const LlmSteps other(steps, changed);
     if (changed.kind == RequestKind::kGenerate)
       return PrefillPlans(other).of(changed.batch).peak_bytes <= usable_bytes(other);
-    const std::optional<StagePool> stage = tightest_pool(other);
+    const std::optional<ServerMemory> stage = tightest_pool(other);
     return stage && stage->pool.cache_bytes >= stage->sequence_bytes;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) throw;
@@ -180,7 +174,9 @@ void add_remedies(Warning& warning, const LlmSteps& steps) {
   }
 }
 
-void warn(LlmForecast& f, const LlmSteps& steps, int64_t needed_bytes) {
+}  // namespace
+
+void warn_of_memory(LlmForecast& f, const LlmSteps& steps, int64_t needed_bytes) {
   if (f.fits) return;
   Warning warning = does_not_fit({.needed_bytes = needed_bytes,
                                   .usable_bytes = f.usable_bytes,
@@ -201,8 +197,6 @@ void warn(LlmForecast& f, const LlmSteps& steps, int64_t needed_bytes) {
   f.warnings.push_back(std::move(warning));
 }
 
-}  // namespace
-
 void add_batch_memory(LlmForecast& f, const LlmSteps& steps) {
   const int64_t batch = steps.asked().batch;
   PrefillPlans plans(steps);
@@ -214,22 +208,26 @@ void add_batch_memory(LlmForecast& f, const LlmSteps& steps) {
   f.largest_batch =
       largest_within(f.usable_bytes, [&](int64_t b) { return plans.of(b).peak_bytes; }, too_many);
   if (*steps.asked().execution.software != Software::kPyTorch) {
-    if (const std::optional<StagePool> stage = tightest_pool(steps)) f.pool = stage->pool;
+    if (const std::optional<ServerMemory> stage = tightest_pool(steps)) f.pool = stage->pool;
   }
-  warn(f, steps, f.peak_bytes);
+  warn_of_memory(f, steps, f.peak_bytes);
 }
 
-void add_server_memory(LlmForecast& f, const LlmSteps& steps, const ServingLoad& load,
-                       ServerLimits& limits) {
-  std::optional<StagePool> stage = tightest_pool(steps);
-  TILECAST_CHECK(stage.has_value()) << "a server of software that does not serve";
-  f.pool = stage->pool;
-  MemoryPlan& step = stage->step;
+ServerMemory server_memory(const LlmSteps& steps) {
+  std::optional<ServerMemory> memory = tightest_pool(steps);
+  TILECAST_CHECK(memory.has_value()) << "a server of software that does not serve";
+  return *std::move(memory);
+}
+
+int64_t add_server_memory(LlmForecast& f, const LlmSteps& steps, ServerMemory memory,
+                          const ServingLoad& load, ServerLimits& limits) {
+  f.pool = memory.pool;
+  MemoryPlan& step = memory.step;
   step.activations_bytes = f.pool->profile_bytes - serving_workspace_bytes();
   // Layers with a sliding window store less of long sequences. Bytes per token are those of the
   // longest request.
   const int64_t longest = longest_request(steps.asked());
-  const int64_t per_sequence = stage->sequence_bytes;
+  const int64_t per_sequence = memory.sequence_bytes;
   const double block_bytes = static_cast<double>(per_sequence) / static_cast<double>(longest) *
                              static_cast<double>(limits.block_tokens);
   const auto room = static_cast<double>(f.pool->cache_bytes);
@@ -252,7 +250,7 @@ void add_server_memory(LlmForecast& f, const LlmSteps& steps, const ServingLoad&
   f.peak_bytes = checked_add(f.peak_bytes, f.pool->graphs_bytes);
   f.usable_bytes = f.pool->budget_bytes;
   f.fits = fits;
-  warn(f, steps, checked_add(f.pool->fixed_bytes, bytes_of(needed)));
+  return checked_add(f.pool->fixed_bytes, bytes_of(needed));
 }
 
 }  // namespace tilecast

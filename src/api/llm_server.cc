@@ -48,10 +48,10 @@ std::vector<int64_t> usual_sizes(const Request& r, const ServerLimits& limits) {
 /// The times of steps on all stages of a server.
 class ServerCosts {
  public:
-  ServerCosts(const LlmSteps& steps, const ServerLimits& limits) : steps_(steps) {
-    const std::vector<int64_t> sizes = usual_sizes(steps.asked(), limits);
+  ServerCosts(const LlmSteps& steps, const std::vector<int64_t>& sizes, KnownTimes& known)
+      : steps_(steps) {
     for (size_t part = 0; part < steps.parts().size(); ++part)
-      costs_.emplace_back(steps, part, sizes);
+      costs_.emplace_back(steps, part, sizes, known);
   }
 
   std::vector<double> seconds(std::span<const ServingBatch> ranks) {
@@ -67,16 +67,6 @@ class ServerCosts {
   std::deque<StepCosts> costs_;  ///< their functions point into them
 };
 
-/// A server with the limits of its scheduler.
-struct ServedSteps {
-  const LlmSteps& steps;
-  ServerLimits limits;
-};
-struct ServedWorkers {
-  const PrefillWorkers& workers;
-  ServerLimits limits;
-};
-
 /// The limits of a server but the number of its cache blocks.
 ServerLimits server_limits(const LlmSteps& steps) {
   ServerLimits limits = make_limits(steps.asked());
@@ -86,10 +76,15 @@ ServerLimits server_limits(const LlmSteps& steps) {
   return limits;
 }
 
-LlmForecast::Serving describe(const ServingResult& s, const ServedSteps& server,
-                              const LlmForecast& alone) {
-  const ServerLimits& limits = server.limits;
-  const Request& request = server.steps.asked();
+/// The request of one typical request, with the load that was asked for.
+Request with_load(const LlmSteps& steps, const Request& asked) {
+  Request typical = steps.asked();
+  typical.load.concurrency = asked.load.concurrency;
+  return typical;
+}
+
+LlmForecast::Serving describe(const ServingResult& s, const Request& request,
+                              const ServerLimits& limits, const LlmForecast& alone) {
   const Load& asked = request.load;
   LlmForecast::Serving result;
   result.rate = asked.rate;
@@ -118,10 +113,9 @@ LlmForecast::Serving describe(const ServingResult& s, const ServedSteps& server,
   return result;
 }
 
-PrefillPoolForecast describe(const ServingResult& s, const ServedWorkers& prefill,
-                             const Request& request) {
+PrefillPoolForecast describe(const ServingResult& s, const PrefillWorkers& workers,
+                             const Request& request, const ServerLimits& limits) {
   const PrefillPool& pool = request.deployment.prefill;
-  const ServerLimits& limits = prefill.limits;
   return {.workers = pool.workers,
           .tp = pool.tp,
           .pp = pool.pp,
@@ -130,67 +124,84 @@ PrefillPoolForecast describe(const ServingResult& s, const ServedWorkers& prefil
           .gpus = prefill_worker_gpus(request),
           .cache_tokens = checked_product({limits.cache_blocks, limits.block_tokens, limits.dp}),
           .busy_share = s.prefill_busy_share,
-          .transfer_s = prefill.workers.after_prefill_s(request.prompt),
+          .transfer_s = workers.after_prefill_s(request.prompt),
           .mean_transfer_s = s.mean_transfer_s};
 }
 
-LlmForecast::Serving forecast_server(const ServedSteps& server,
-                                     const std::optional<ServedWorkers>& prefill,
-                                     const ServingLoad& load, const LlmForecast& alone) {
-  const LlmSteps& steps = server.steps;
-  const ServerLimits& limits = server.limits;
-  const Request& request = steps.asked();
-  ServerCosts costs(steps, limits);
+}  // namespace
+
+/// A load, and the limits of the servers under it.
+struct Server::Under {
+  ServingLoad load;
+  Request typical;
+  ServerLimits limits, worker_limits;
+  int64_t worker_bytes = 0;
+};
+
+Server::Server(const LlmSteps& steps, const PrefillWorkers* workers, KnownServer& known)
+    : steps_(steps), workers_(workers), known_(known), memory_(server_memory(steps)) {
+  if (workers != nullptr) worker_memory_ = server_memory(workers->steps());
+}
+
+void Server::add_memory(LlmForecast& f, Under& under, Advice advice) const {
+  under.limits = server_limits(steps_);
+  const int64_t needed = add_server_memory(f, steps_, memory_, under.load, under.limits);
+  if (advice == Advice::kGive) warn_of_memory(f, steps_, needed);
+  if (workers_ == nullptr) return;
+  const LlmSteps& steps = workers_->steps();
+  under.worker_limits = server_limits(steps);
+  LlmForecast worker{.continuous = true};
+  const int64_t worker_needed = add_server_memory(worker, steps, *worker_memory_,
+                                                  prompts_only(under.load), under.worker_limits);
+  if (advice == Advice::kGive) tilecast::warn_of_memory(worker, steps, worker_needed);
+  under.worker_bytes = worker.peak_bytes;
+  f.fits = f.fits && worker.fits;
+  for (Warning& warning : worker.warnings) {
+    warning.facts.push_back({"prefill", int64_t{1}});
+    f.warnings.push_back(std::move(warning));
+  }
+}
+
+LlmForecast::Serving Server::simulate(const Under& under, const LlmForecast& alone) const {
+  const Request& request = under.typical;
+  ServerCosts costs(steps_, usual_sizes(request, under.limits), known_.server);
   Fleet fleet;
   fleet.pool = {
       .servers = request.deployment.replicas,
-      .limits = limits,
+      .limits = under.limits,
       .step_s = [&](std::span<const ServingBatch> ranks) { return costs.seconds(ranks); }};
   fleet.router = request.deployment.router;
   std::optional<ServerCosts> prompt_costs;
   std::optional<LazyGrid<1>> transfers;
-  if (prefill) {
-    prompt_costs.emplace(prefill->workers.steps(), prefill->limits);
-    transfers.emplace(usual_sizes(request, limits),
-                      [&](const auto& x) { return prefill->workers.after_prefill_s(x[0]); });
+  if (workers_ != nullptr) {
+    prompt_costs.emplace(workers_->steps(),
+                         usual_sizes(with_load(workers_->steps(), request), under.worker_limits),
+                         known_.worker);
+    transfers.emplace(usual_sizes(request, under.limits),
+                      [&](const auto& x) { return workers_->after_prefill_s(x[0]); });
     fleet.prefill = {.servers = request.deployment.prefill.workers,
-                     .limits = prefill->limits,
+                     .limits = under.worker_limits,
                      .step_s = [&](std::span<const ServingBatch> ranks) {
                        return prompt_costs->seconds(ranks);
                      }};
     fleet.transfer_s = [&](int64_t prompt) { return transfers->at({static_cast<double>(prompt)}); };
   }
-  const ServingResult s = simulate_fleet(load, fleet);
-  LlmForecast::Serving result = describe(s, server, alone);
-  if (prefill) result.prefill_pool = describe(s, *prefill, request);
+  const ServingResult s = simulate_fleet(under.load, fleet);
+  LlmForecast::Serving result = describe(s, request, under.limits, alone);
+  if (workers_ != nullptr) {
+    result.prefill_pool = describe(s, *workers_, request, under.worker_limits);
+    result.prefill_pool->peak_bytes = under.worker_bytes;
+  }
   return result;
 }
 
-}  // namespace
-
-void add_serving(LlmForecast& f, const LlmSteps& steps, const PrefillWorkers* workers,
-                 const Request& asked) {
-  const ServingLoad load = make_load(asked);
-  ServedSteps server{steps, server_limits(steps)};
-  add_server_memory(f, steps, load, server.limits);
-  std::optional<ServedWorkers> prefill;
-  int64_t prefill_bytes = 0;
-  if (workers != nullptr) {
-    prefill.emplace(ServedWorkers{*workers, server_limits(workers->steps())});
-    LlmForecast worker{.continuous = true};
-    add_server_memory(worker, workers->steps(), prompts_only(load), prefill->limits);
-    prefill_bytes = worker.peak_bytes;
-    f.fits = f.fits && worker.fits;
-    for (Warning& warning : worker.warnings) {
-      warning.facts.push_back({"prefill", int64_t{1}});
-      f.warnings.push_back(std::move(warning));
-    }
-  }
+void Server::add_serving(LlmForecast& f, const Request& asked, Advice advice) const {
+  Under under{.load = make_load(asked), .typical = with_load(steps_, asked)};
+  add_memory(f, under, advice);
   if (!f.fits) return;
-  f.serving = forecast_server(server, prefill, load, f);
-  if (f.serving->prefill_pool) f.serving->prefill_pool->peak_bytes = prefill_bytes;
-  f.used.load.requests = static_cast<int64_t>(load.requests.size());
-  f.used.load.max_num_seqs = server.limits.max_num_seqs;
+  f.serving = simulate(under, f);
+  f.used.load.requests = static_cast<int64_t>(under.load.requests.size());
+  f.used.load.max_num_seqs = under.limits.max_num_seqs;
   if (!asked.load.trace.empty() && asked.load.lengths_given)
     f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});
   const int64_t requests = f.serving->all.requests, clients = client_count(asked);

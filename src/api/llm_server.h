@@ -1,14 +1,44 @@
 #pragma once
 
+#include <optional>
+
+#include "api/llm_memory.h"
 #include "api/llm_pools.h"
 #include "api/llm_steps.h"
+#include "api/step_costs.h"
 
 namespace tilecast {
 
-/// Fills in the memory of a server under the load of `asked`, and what its clients see if the
-/// longest request fits. `forecast` has the results of a single request; its intervals give the
-/// uncertainty. `workers`: prefill workers; nullptr: none.
-void add_serving(LlmForecast& forecast, const LlmSteps& steps, const PrefillWorkers* workers,
-                 const Request& asked);
+/// Times of the steps of a server and of its prefill workers, for several servers of one layout.
+struct KnownServer {
+  KnownTimes server, worker;
+};
+
+/// Whether a server that does not fit gets warnings, which look for what would fit.
+enum class Advice : uint8_t { kNone, kGive };
+
+/// A server, with its prefill workers, for several loads.
+class Server {
+ public:
+  /// `workers`: nullptr: none. All must outlive this object; `known` is of servers with the same
+  /// layout and options.
+  Server(const LlmSteps& steps, const PrefillWorkers* workers, KnownServer& known);
+
+  /// Fills in the memory of a server under the load of `asked`, and what its clients see if the
+  /// longest request fits. `forecast` has the results of a single request; its intervals give the
+  /// uncertainty. `asked` is the request of the steps but for its load.
+  void add_serving(LlmForecast& forecast, const Request& asked, Advice advice) const;
+
+ private:
+  struct Under;
+  void add_memory(LlmForecast& forecast, Under& under, Advice advice) const;
+  LlmForecast::Serving simulate(const Under& under, const LlmForecast& alone) const;
+
+  const LlmSteps& steps_;
+  const PrefillWorkers* workers_;
+  KnownServer& known_;
+  ServerMemory memory_;
+  std::optional<ServerMemory> worker_memory_;
+};
 
 }  // namespace tilecast

@@ -261,7 +261,8 @@ TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
   const ModelRef model = load_model_ref("llama-3-8b");
   const GpuRef gpu = load_gpu_ref("H100");
   const LlmSteps steps(forecaster(), model, gpu, options);
-  StepCosts costs(steps, 0, {});
+  KnownTimes known;
+  StepCosts costs(steps, 0, {}, known);
   const auto seconds = [&](const ServingBatch& batch) {
     return costs.seconds(std::span(&batch, 1));
   };

@@ -231,13 +231,13 @@ TEST(Parallel, UnevenStagesAreHandled) {
 }
 
 /// What each micro-batch in flight keeps on a stage.
-int64_t saved_bytes(Request request, size_t stage) {
+int64_t saved_bytes(Request request, size_t stage, const std::string& model = "gpt2_large") {
   request.parallel.schedule = PipelineSchedule::kGPipe;
   request.parallel.micro_batch_size = 1;
   request.execution.attention = AttentionKind::kFlash;
   const auto activations = [&](int64_t batch) {
     request.batch = batch;
-    return forecast(request).parallel->stages[stage].activations_bytes;
+    return forecast(request, model).parallel->stages[stage].activations_bytes;
   };
   return (activations(4) - activations(2)) / 2;
 }
@@ -249,6 +249,35 @@ TEST(Parallel, SequenceParallelRanksKeepTheirPartAlone) {
   request.parallel.sequence_parallel = true;
   // Of what they gather, they keep nothing. The rest has no parts: ids, 512-byte blocks.
   EXPECT_LE(static_cast<double>(saved_bytes(request, 0)), static_cast<double>(whole) / 4 * 1.01);
+}
+
+/// Of each layer and micro-batch, in units of sequence × hidden size / tensor-parallel ranks.
+double kept_of_a_layer(const std::string& model, int64_t layers, int64_t hidden) {
+  Request request = training();
+  request.execution.dtype = "bf16";
+  request.execution.fusion = Fusion::kPointwise;
+  request.execution.pp = 4;
+  request.execution.tp = 4;
+  request.parallel.cluster = "dgx-a100";
+  request.parallel.sequence_parallel = true;
+  const int64_t stages = request.execution.pp, ranks = request.execution.tp;
+  return static_cast<double>(saved_bytes(request, 1, model) * stages * ranks) /
+         static_cast<double>(layers * 1024 * hidden);
+}
+
+/// The count of Korthikanti et al. 2022 (tensor and sequence parallelism, the core of attention
+/// computed again) is 34 bytes: inputs of two norms 4, of the products after them 4, queries, keys
+/// and values 6, the result of attention 2, masks of two dropouts 2, the activation's input 8 and
+/// output 8. FlashAttention keeps a number for each row and head beside that.
+TEST(Parallel, ALayerOfGptKeepsWhatMegatronsAuthorsCount) {
+  EXPECT_NEAR(kept_of_a_layer("gpt3_67", 32, 4096), 34, 0.34);
+}
+
+/// With fused norms and activations in 16 bits: the inputs of two norms (4 bytes) and of the
+/// products after them (4), queries (2), keys and values (1), the result of attention (2), gate, up
+/// and their product (3 x 2 x 3.5).
+TEST(Parallel, ALayerOfLlamaKeepsNothingInFp32) {
+  EXPECT_NEAR(kept_of_a_layer("llama-3-8b", 32, 4096), 34, 0.34);
 }
 
 TEST(Parallel, AStageKeepsTheInputsOfCheckpointedLayersAlone) {

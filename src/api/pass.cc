@@ -8,6 +8,7 @@
 #include "api/timing.h"
 #include "base/text.h"
 #include "passes/passes.h"
+#include "passes/rematerialize.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -21,6 +22,14 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
     throw Error(ErrorKind::kInput, fmt::format("{}: a graph file fixes its shapes; omit `batch` "
                                                "and `seq`, or change the shapes in the file",
                                                model.name));
+  const std::pair<const char*, bool> training_only[] = {
+      {"dp", e.dp != 1},
+      {"cluster", !request.parallel.cluster.empty()},
+      {"nodes", request.parallel.nodes.has_value()}};
+  for (const auto& [name, given] : training_only) {
+    if (given && request.mode != Mode::kTraining && !model.recommendation)
+      throw Error(ErrorKind::kInput, fmt::format("`{}` needs `mode` training", name));
+  }
   if (!model.spelled_out && !request.dims.empty())
     throw Error(ErrorKind::kInput,
                 fmt::format("`dim`: {} has no symbolic dimensions; an ONNX file may have some",
@@ -115,7 +124,11 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly,
                      .ranks = form.vocabulary_ranks});
   if (training && !model.has_backward) add_backward(graph, request.checkpointing);
-  if (request.execution.fusion == Fusion::kPointwise) fuse_pointwise(graph);
+  if (request.execution.fusion == Fusion::kPointwise) {
+    const Graph unfused = graph;
+    fuse_pointwise(graph);
+    if (training) rematerialize_pointwise(graph, unfused);
+  }
   // fp16 needs a GradScaler against underflow of gradients; bf16 does not.
   add_optimizer(graph, {.optimizer = request.optimizer,
                         .impl = request.optimizer_impl,

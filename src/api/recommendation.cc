@@ -65,7 +65,8 @@ class RecommendationPass {
                  .cluster = plan_.cluster,
                  .ranks = plan_.ranks(),
                  .batch = setup.request.batch,
-                 .dtype = setup.precision.autocast ? DType::kFp32 : setup.precision.dtype} {
+                 .dtype = setup.precision.autocast ? DType::kFp32 : setup.precision.dtype,
+                 .mode = setup.request.mode} {
     placing_.bytes_per_rank =
         std::max<int64_t>(0, setup.device.memory_bytes - memory_.peak_bytes - mean_buffer_bytes());
     problem_ = placement_problem(placing_);
@@ -91,7 +92,7 @@ class RecommendationPass {
   bool links_extrapolated() const { return links_extrapolated_; }
 
  private:
-  /// Ids, sums that are sent, and their gradients: of the mean rank.
+  /// Ids, sums that are sent, and in training their gradients: of the mean rank.
   int64_t mean_buffer_bytes() const {
     double columns = 0, lookups = 0;
     for (const EmbeddingTable& table : placing_.tables.tables) {
@@ -103,10 +104,12 @@ class RecommendationPass {
 
   /// FBGEMM sorts ids with the bag of each into copies of both.
   int64_t buffer_bytes(double columns, double lookups) const {
-    constexpr double kIdBytes = 8, kSortedBytes = 2 * (8 + 4);
-    const double sums = 2 * columns * static_cast<double>(placing_.batch) *
+    const bool trains = placing_.mode == Mode::kTraining;
+    constexpr double kIdBytes = 8;
+    const double sorted_bytes = trains ? 2 * (8 + 4) : 0;
+    const double sums = (trains ? 2 : 1) * columns * static_cast<double>(placing_.batch) *
                         static_cast<double>(dtype_bits(placing_.dtype)) / 8;
-    return static_cast<int64_t>(sums + lookups * (kIdBytes + kSortedBytes));
+    return static_cast<int64_t>(sums + lookups * (kIdBytes + sorted_bytes));
   }
 
   RecommendationStep step() {
@@ -118,6 +121,11 @@ class RecommendationPass {
       columns = std::max(columns, loads_[r].columns);
     }
     step.exchange_s = exchange_s(placing_, columns);
+    if (placing_.mode == Mode::kInference) {
+      split_dense(step);
+      return step;
+    }
+    step.exchange_gradients_s = step.exchange_s;
     step.reduce_tables_s = cost_of(problem_, placement_).reduce_s;
     split_dense(step);
     add_buckets(step);

@@ -58,6 +58,51 @@ TEST(RecommendationForecast, ComputeAndExposedCommunicationAreTheStep) {
   }
 }
 
+Request inference(int64_t batch, int64_t ranks) {
+  Request request = training(batch, ranks);
+  request.mode = Mode::kInference;
+  return request;
+}
+
+TEST(RecommendationForecast, InferenceIsTheForwardPassWithOneExchange) {
+  const Forecaster forecaster;
+  const ModelRef model = load_model_ref("dlrm_mlperf");
+  const GpuRef gpu = load_gpu_ref("nvidia-a100-sxm4-80gb");
+  const Forecast one = forecaster.forecast(model, gpu, inference(65536, 1));
+  for (const int64_t ranks : {2, 4, 8}) {
+    const Forecast f = forecaster.forecast(model, gpu, inference(65536, ranks));
+    EXPECT_TRUE(f.memory.fits);
+    EXPECT_EQ(f.parameters, one.parameters);
+    EXPECT_NEAR(static_cast<double>(ranks * f.flops), static_cast<double>(one.flops),
+                0.01 * static_cast<double>(one.flops));
+    EXPECT_EQ(f.memory.gradients_bytes + f.memory.optimizer_bytes, 0);
+    EXPECT_EQ(f.backward_s + f.optimizer_s, 0);
+    EXPECT_LT(f.latency_s, one.latency_s / static_cast<double>(ranks) * 1.2);
+    const Forecast trained = forecaster.forecast(model, gpu, training(65536, ranks));
+    EXPECT_LE(f.latency_s, trained.forward_s * 1.0001);
+    double rows = 0;
+    for (const RankTables& rank : f.parallel->rank_tables) {
+      EXPECT_EQ(rank.backward_s, 0);
+      rows += static_cast<double>(rank.bytes);
+    }
+    EXPECT_GE(rows, 204'184'588.0 * 128 * 4);  // no states; small tables may be replicated
+    const StageForecast& rank = f.parallel->stages.front();
+    EXPECT_NEAR(rank.compute_s + rank.exposed_communication_s, f.latency_s, 1e-9);
+    EXPECT_GE(rank.communication_s, rank.exposed_communication_s);
+  }
+}
+
+TEST(RecommendationForecast, OtherModelsHaveNoRanksInInference) {
+  const Forecaster forecaster;
+  const GpuRef gpu = load_gpu_ref("H100");
+  EXPECT_ERROR(forecaster.forecast(load_model_ref("gpt2_large"), gpu, inference(8, 2)), kInput,
+               "`dp` needs `mode` training");
+  Request request = inference(8, 1);
+  request.parallel.cluster = "dgx-h100";
+  EXPECT_ERROR(forecaster.forecast(load_model_ref("gpt2_large"), gpu, request), kInput,
+               "`cluster` needs `mode` training");
+}
+
 TEST(RecommendationForecast, RefusesOtherParallelism) {
   const Forecaster forecaster;
   const ModelRef model = load_model_ref("dlrm_mlperf");

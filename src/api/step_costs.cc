@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "api/llm_drafts.h"
 #include "ops/op_def.h"
@@ -20,6 +21,8 @@ LazyGrid<D>::LazyGrid(const std::vector<int64_t>& named, std::function<double(co
   std::sort(knots_.begin(), knots_.end());
   knots_.erase(std::unique(knots_.begin(), knots_.end()), knots_.end());
   for (const int64_t knot : knots_) logs_.push_back(std::log(static_cast<double>(knot)));
+  sizes_.fill(std::numeric_limits<double>::quiet_NaN());
+  corners_.fill(std::numeric_limits<double>::quiet_NaN());
 }
 
 template <size_t D>
@@ -36,67 +39,120 @@ double LazyGrid<D>::log_at(const std::array<size_t, D>& indices) {
   return it->second;
 }
 
+/// Whether the sizes are other ones than those of the call before.
+template <size_t D>
+bool LazyGrid<D>::find_cell(const std::array<double, D>& sizes) {
+  bool same_cell = true, same_sizes = true;
+  for (size_t d = 0; d < D; ++d) {
+    if (sizes[d] == sizes_[d]) continue;
+    same_sizes = false;
+    sizes_[d] = sizes[d];
+    const double x = std::log(std::max(1.0, sizes[d]));
+    const double place = x + 1e-12;
+    if (place < logs_[low_[d]] || place >= logs_[low_[d] + 1]) {
+      const auto above = std::upper_bound(logs_.begin(), logs_.end() - 1, place);
+      low_[d] = static_cast<size_t>(above - logs_.begin()) - 1;
+      same_cell = false;
+    }
+    const double low = logs_[low_[d]];
+    part_[d] = std::max(0.0, (x - low) / (logs_[low_[d] + 1] - low));
+    if (part_[d] < 1e-9) part_[d] = 0;
+  }
+  if (!same_cell) corners_.fill(std::numeric_limits<double>::quiet_NaN());
+  return !same_sizes;
+}
+
 template <size_t D>
 double LazyGrid<D>::at(const std::array<double, D>& sizes) {
-  std::array<size_t, D> low{};
-  std::array<double, D> part{};
-  for (size_t d = 0; d < D; ++d) {
-    const double x = std::log(std::max(1.0, sizes[d]));
-    const auto above = std::upper_bound(logs_.begin(), logs_.end() - 1, x + 1e-12);
-    low[d] = static_cast<size_t>(above - logs_.begin()) - 1;
-    part[d] = std::max(0.0, (x - logs_[low[d]]) / (*above - logs_[low[d]]));
-    if (part[d] < 1e-9) part[d] = 0;
-  }
+  if (!find_cell(sizes)) return result_;
   double sum = 0;
   for (size_t corner = 0; corner < size_t{1} << D; ++corner) {
     double weight = 1;
-    std::array<size_t, D> at = low;
+    std::array<size_t, D> at = low_;
     for (size_t d = 0; d < D; ++d) {
       const bool high = (corner >> d & 1) != 0;
-      weight *= high ? part[d] : 1 - part[d];
+      weight *= high ? part_[d] : 1 - part_[d];
       at[d] += high ? 1 : 0;
     }
-    if (weight > 0) sum += weight * log_at(at);
+    if (weight <= 0) continue;
+    if (std::isnan(corners_[corner])) corners_[corner] = log_at(at);
+    sum += weight * corners_[corner];
   }
-  return std::exp(sum);
+  return result_ = std::exp(sum);
 }
 
-StepCosts::StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64_t>& named)
+double KnownTimes::of(size_t part, What what, const Sizes& sizes,
+                      const std::function<double()>& value) {
+  const auto key = std::tuple(part, what, sizes);
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  return known_.emplace(key, value()).first->second;
+}
+
+template <size_t D, typename Value>
+LazyGrid<D> StepCosts::grid(const std::vector<int64_t>& named, KnownTimes::What what, Value value) {
+  return LazyGrid<D>(named, [this, what, value](const std::array<int64_t, D>& x) {
+    KnownTimes::Sizes sizes{};
+    std::copy(x.begin(), x.end(), sizes.begin());
+    return known_.of(part_, what, sizes, [&] { return value(x); });
+  });
+}
+
+StepCosts::StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64_t>& named,
+                     KnownTimes& known)
     : steps_(steps),
       part_(part),
+      known_(known),
       tokens_of_decode_(1 + steps.asked().deployment.speculation.tokens),
-      rest_(named, [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kRest, false); }),
-      head_(named, [this](const auto& x) { return kind_s({x[0], 1, 1}, Kind::kHead, false); }),
-      experts_(named,
-               [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, false); }),
-      decode_experts_(named,
-                      [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, true); }),
-      send_(named, [this](const auto& x) { return steps_.send_seconds(x[0], part_); }),
-      decode_(named,
-              [this](const auto& x) {
-                return kind_s({x[0], tokens_of_decode_, std::max<int64_t>(1, x[1] - 1)},
-                              Kind::kGroup, false);
-              }),
-      fresh_(named, [this](const auto& x) { return kind_s({x[0], x[1], 0}, Kind::kGroup, false); }),
-      later_(named,
-             [this](const auto& x) { return kind_s({x[0], x[1], x[2]}, Kind::kGroup, false); }),
-      draft_(named,
-             [this](const auto& x) {
-               return steps_.drafter()->draft(x[0], std::max<int64_t>(1, x[1] - 1)).seconds;
-             }),
-      draft_fresh_(
-          named,
-          [this](const auto& x) { return steps_.drafter()->pass({{x[0], x[1], 0}}).seconds; }),
+      rest_(grid<1>(named, KnownTimes::What::kRest,
+                    [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kRest, false); })),
+      head_(grid<1>(named, KnownTimes::What::kHead,
+                    [this](const auto& x) { return kind_s({x[0], 1, 1}, Kind::kHead, false); })),
+      experts_(
+          grid<1>(named, KnownTimes::What::kExperts,
+                  [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, false); })),
+      decode_experts_(
+          grid<1>(named, KnownTimes::What::kDecodeExperts,
+                  [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, true); })),
+      send_(grid<1>(named, KnownTimes::What::kSend,
+                    [this](const auto& x) { return steps_.send_seconds(x[0], part_); })),
+      decode_(grid<2>(named, KnownTimes::What::kDecode,
+                      [this](const auto& x) {
+                        return kind_s({x[0], tokens_of_decode_, std::max<int64_t>(1, x[1] - 1)},
+                                      Kind::kGroup, false);
+                      })),
+      fresh_(
+          grid<2>(named, KnownTimes::What::kFresh,
+                  [this](const auto& x) { return kind_s({x[0], x[1], 0}, Kind::kGroup, false); })),
+      later_(grid<3>(
+          named, KnownTimes::What::kLater,
+          [this](const auto& x) { return kind_s({x[0], x[1], x[2]}, Kind::kGroup, false); })),
+      draft_(grid<2>(named, KnownTimes::What::kDraft,
+                     [this](const auto& x) {
+                       return steps_.drafter()->draft(x[0], std::max<int64_t>(1, x[1] - 1)).seconds;
+                     })),
+      draft_fresh_(grid<2>(
+          named, KnownTimes::What::kDraftFresh,
+          [this](const auto& x) { return steps_.drafter()->pass({{x[0], x[1], 0}}).seconds; })),
       experts_ops_{require_op("experts"), require_op("expert_dispatch"),
                    require_op("expert_combine"), require_op("data_all_gather"),
                    require_op("data_reduce_scatter")} {
-  const LlmSteps::Step step = steps_.step({{1, 1, 1}}, false, part);
+  launch_s_ = known.of(part, KnownTimes::What::kLaunch, {}, [this] { return launches_s(); });
+  if (steps_.parts()[part].layers.has_start)
+    images_s_ = known.of(part, KnownTimes::What::kImages, {}, [this] { return images_s(); });
+}
+
+double StepCosts::launches_s() const {
+  const LlmSteps::Step step = steps_.step({{1, 1, 1}}, false, part_);
   double launches = 0;
   for (const double count : step.program.kernel_counts()) launches += count;
-  launch_s_ = launches * *steps_.asked().execution.host_launch_s;
-  if (!steps_.parts()[part].layers.has_start) return;
+  return launches * *steps_.asked().execution.host_launch_s;
+}
+
+double StepCosts::images_s() const {
+  double seconds = 0;
   for (const auto& [images, runs] : steps_.tower_runs(1))
-    images_s_ += static_cast<double>(runs) * steps_.tower_step(images).totals.seconds;
+    seconds += static_cast<double>(runs) * steps_.tower_step(images).totals.seconds;
+  return seconds;
 }
 
 StepCosts::Kind StepCosts::kind_of(const Node& node) const {

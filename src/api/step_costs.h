@@ -5,8 +5,11 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -26,11 +29,45 @@ class LazyGrid {
 
  private:
   double log_at(const std::array<size_t, D>& indices);
+  bool find_cell(const std::array<double, D>& sizes);
 
   std::vector<int64_t> knots_;
   std::vector<double> logs_;  ///< logarithms of the knots
   std::function<double(const Knots&)> value_;
   std::unordered_map<uint64_t, double> known_;  ///< logarithms of the known values
+  // Most calls are for sizes close to those of the call before.
+  std::array<double, D> sizes_{};
+  std::array<size_t, D> low_{};  ///< the knots below
+  std::array<double, D> part_{};
+  std::array<double, size_t{1} << D> corners_{};  ///< logarithms; not a number: not known
+  double result_ = 0;
+};
+
+/// Times that do not depend on the load of a server. The costs of several servers with the same
+/// layout share them: each has knots of its own, most are those of all.
+class KnownTimes {
+ public:
+  /// Which time of a stage.
+  enum class What : uint8_t {
+    kRest,
+    kHead,
+    kExperts,
+    kDecodeExperts,
+    kSend,
+    kDecode,
+    kFresh,
+    kLater,
+    kDraft,
+    kDraftFresh,
+    kLaunch,
+    kImages
+  };
+  using Sizes = std::array<int64_t, 3>;
+  /// The known time, else what `value` returns.
+  double of(size_t part, What what, const Sizes& sizes, const std::function<double()>& value);
+
+ private:
+  std::map<std::tuple<size_t, What, Sizes>, double> known_;
 };
 
 /// The time of a step on one pipeline stage in seconds is a sum: operators on all tokens (linear
@@ -42,8 +79,10 @@ class LazyGrid {
 /// (as many on each rank as on the busiest in a CUDA graph, which has one size).
 class StepCosts {
  public:
-  /// `part`: the stage, see LlmSteps::parts. `named`: additional knots.
-  StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64_t>& named);
+  /// `part`: the stage, see LlmSteps::parts. `named`: additional knots. `known`: of steps that
+  /// differ in the load only; must outlive this object.
+  StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64_t>& named,
+            KnownTimes& known);
   /// `ranks`: what each data-parallel rank computes.
   double seconds(std::span<const ServingBatch> ranks);
 
@@ -53,6 +92,10 @@ class StepCosts {
   enum class Kind { kGroup, kHead, kRest, kExperts };
   Kind kind_of(const Node& node) const;
   double kind_s(const StepRequest::Group& group, Kind kind, bool decode) const;
+  double launches_s() const;
+  double images_s() const;
+  template <size_t D, typename Value>
+  LazyGrid<D> grid(const std::vector<int64_t>& named, KnownTimes::What what, Value value);
   double prompts_s(const std::vector<PromptChunk>& prompts, bool fresh);
   struct AttentionTime {
     double decode_s = 0, prompts_s = 0;
@@ -63,6 +106,7 @@ class StepCosts {
 
   const LlmSteps& steps_;
   size_t part_;
+  KnownTimes& known_;
   int64_t tokens_of_decode_;  ///< that a sequence computes in a decode step: 1, or a draft's too
   LazyGrid<1> rest_, head_, experts_, decode_experts_, send_;
   LazyGrid<2> decode_;  ///< sequences; keys of each, including the new token

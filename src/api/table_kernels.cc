@@ -17,12 +17,15 @@ TableKernels table_kernels(const PlacementSetup& placing, const ShardProblem& pr
     if (std::find(ranks.begin(), ranks.end(), static_cast<int32_t>(rank)) == ranks.end()) continue;
     const ShardChoice& choice = problem.tables[t].choices[placement[t].choice];
     works.push_back(part_work(placing, t, choice));
-    if (choice.way == ShardWay::kReplicated) replicated_s += dense_update_s(placing, t, choice);
+    if (choice.way == ShardWay::kReplicated && placing.mode == Mode::kTraining)
+      replicated_s += dense_update_s(placing, t, choice);
   }
   TableKernels result;
   if (works.empty()) return result;
   using Pass = EmbeddingBag::Pass;
+  const bool trains = placing.mode == Mode::kTraining;
   for (const Pass pass : {Pass::kForward, Pass::kSort, Pass::kUpdate}) {
+    if (pass != Pass::kForward && !trains) break;
     result.kernels.push_back(
         tables_kernel({.tables = works,
                        .pass = pass,
@@ -37,7 +40,7 @@ TableKernels table_kernels(const PlacementSetup& placing, const ShardProblem& pr
     return std::max(result.times[i].seconds, timing.host_launch_s());
   };
   result.forward_s = launched(0);
-  result.backward_s = launched(1) + launched(2) + replicated_s;
+  if (trains) result.backward_s = launched(1) + launched(2) + replicated_s;
   return result;
 }
 

@@ -84,12 +84,14 @@ class Costs {
     ShardPart& part = choice.part;
     part.lookups = work.access.lookups;
     part.forward_s = seconds(forward_traffic(work));
-    part.backward_s = seconds(sort_traffic(work, key_bits_)) +
-                      seconds(update_traffic(work, setup_.tables.optimizer));
+    const bool trains = setup_.mode == Mode::kTraining;
+    if (trains)
+      part.backward_s = seconds(sort_traffic(work, key_bits_)) +
+                        seconds(update_traffic(work, setup_.tables.optimizer));
     part.columns = choice.way == ShardWay::kReplicated ? 0 : work.dim;
     const PartBytes bytes = part_bytes(setup_, index, choice);
     part.bytes = checked_add(bytes.rows_bytes, bytes.state_bytes);
-    if (choice.way == ShardWay::kReplicated) {
+    if (choice.way == ShardWay::kReplicated && trains) {
       const int64_t gradient = bytes.rows_bytes;
       part.backward_s += dense_update_s(setup_, index, choice);
       part.bytes = checked_add(part.bytes, gradient);
@@ -141,7 +143,9 @@ PartBytes part_bytes(const PlacementSetup& setup, size_t index, const ShardChoic
   // Each column-wise part has states of its own, as FBGEMM's have.
   return {
       .rows_bytes = checked_product({part_rows, part_dim, dtype_bits(stored(setup, table))}) / 8,
-      .state_bytes = checked_multiply(part_rows, state_bytes_per_row(setup.tables.optimizer))};
+      .state_bytes = setup.mode == Mode::kTraining
+                         ? checked_multiply(part_rows, state_bytes_per_row(setup.tables.optimizer))
+                         : 0};
 }
 
 double exchange_s(const PlacementSetup& setup, double columns) {
@@ -182,7 +186,8 @@ ShardProblem placement_problem(const PlacementSetup& setup) {
   // Row-wise parts send all columns, from each rank: no rank sends more than all.
   const auto table = std::make_shared<const Tabulated>(
       1, std::max(2.0, columns), [&](double c) { return exchange_s(setup, c); });
-  problem.exchange_s = [table](double c) { return (*table)(c); };
+  const double exchanges = setup.mode == Mode::kTraining ? 2 : 1;  // of sums; of their gradients
+  problem.exchange_s = [table, exchanges](double c) { return exchanges * (*table)(c); };
   double gradients = 2;
   for (const ShardTable& t : problem.tables) gradients += t.choices.back().reduce_bytes;
   const auto reduce = std::make_shared<const Tabulated>(

@@ -3,10 +3,11 @@
 #include "devices/cluster.h"
 #include "embedding/tables.h"
 #include "placement/problem.h"
+#include "tilecast/choices.h"
 
 namespace tilecast {
 
-/// What the ranks of a cluster train: tables, and a batch over all ranks.
+/// What the ranks of a cluster run: tables, and a batch over all ranks.
 struct PlacementSetup {
   const TableSet& tables;
   const Cluster& cluster;
@@ -14,6 +15,7 @@ struct PlacementSetup {
   int64_t batch = 1;
   DType dtype = DType::kFp32;  ///< of exchanged sums, and of tables that state none
   int64_t bytes_per_rank = 0;  ///< that tables may take
+  Mode mode = Mode::kTraining;
 };
 
 /// The work of one part of a table. `batch`: see PlacementSetup.

@@ -40,7 +40,7 @@ PlacementCost cost_of(const ShardProblem& problem, const TablePlacement& placeme
     columns = std::max(columns, load.columns);
     cost.missing_bytes += std::max<int64_t>(0, load.bytes - problem.bytes_per_rank);
   }
-  if (columns > 0) cost.exchange_s = 2 * problem.exchange_s(columns);
+  if (columns > 0) cost.exchange_s = problem.exchange_s(columns);
   double reduced = 0;
   for (size_t t = 0; t < placement.size(); ++t)
     reduced += problem.tables[t].choices[placement[t].choice].reduce_bytes;

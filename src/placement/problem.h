@@ -8,6 +8,8 @@
 //   cost = slowest forward + slowest backward + exchange of sums + exchange of their gradients
 //        + all-reduces of replicated tables
 //
+// Inference has the first and the third of these alone.
+//
 // The exchanges make all ranks wait for each other, so each phase takes as long as its slowest
 // rank. An exchange takes as long as the rank that sends most.
 
@@ -53,7 +55,8 @@ struct ShardProblem {
   int64_t ranks = 1;
   int64_t bytes_per_rank = 0;  ///< that tables may take
   std::vector<ShardTable> tables;
-  /// Seconds of one exchange if the rank that sends most sends so many columns; must not fall.
+  /// Seconds of all exchanges of a batch if the rank that sends most sends so many columns in each;
+  /// must not fall.
   std::function<double(double columns)> exchange_s;
   /// Seconds of the all-reduce of the gradients of all replicated tables together; must not fall.
   std::function<double(double bytes)> all_reduce_s;

@@ -21,7 +21,7 @@ PlacementState::PlacementState(const ShardProblem& problem)
   for (const ShardTable& table : problem.tables) columns += table.choices.front().part.columns;
   columns /= static_cast<double>(problem.ranks);
   if (columns > 0)
-    column_s_ = 2 * (problem.exchange_s(2 * columns) - problem.exchange_s(columns)) / columns;
+    column_s_ = (problem.exchange_s(2 * columns) - problem.exchange_s(columns)) / columns;
 }
 
 double PlacementState::weight(const ShardPart& part) const {
@@ -44,7 +44,7 @@ PlacementState::Most PlacementState::most() const {
 
 double PlacementState::total_s() const {
   const Most m = most();
-  return m.forward_s + m.backward_s + (m.columns > 0 ? 2 * problem_.exchange_s(m.columns) : 0) +
+  return m.forward_s + m.backward_s + (m.columns > 0 ? problem_.exchange_s(m.columns) : 0) +
          (reduce_bytes_ >= 1 ? problem_.all_reduce_s(reduce_bytes_) : 0);
 }
 
@@ -104,7 +104,7 @@ TablePlace PlacementState::best_place(size_t table, size_t choice) const {
                    std::max(0.0, load.backward_s + c.part.backward_s - m.backward_s) +
                    kBalance * (weight(load) + weight(c.part));
     if (const double columns = load.columns + c.part.columns; columns > m.columns)
-      delay += 2 * (problem_.exchange_s(columns) - exchange);
+      delay += problem_.exchange_s(columns) - exchange;
     const int64_t over = load.bytes + c.part.bytes - problem_.bytes_per_rank;
     if (over > 0) delay += 1e6 + static_cast<double>(over) / 1e9;
     delays.emplace_back(delay, static_cast<int32_t>(r));

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "api/internal.h"
+#include "api/served_layout.h"
 #include "devices/cluster.h"
 #include "ops/op_def.h"
 #include "plan/serving_ranking.h"
@@ -40,7 +41,7 @@ void set_candidate(Request& r, const ServingCandidate& c) {
   r.execution.dtype = c.dtype;
   r.execution.kv_dtype = c.kv_dtype;
   r.load.concurrency = c.concurrency;
-  r.deployment.all2all = c.deepep ? All2All::kDeepEp : All2All::kAllGather;
+  r.deployment.all2all = c.all2all;
   // Replicas that share nothing are simulated once.
   if (c.prefill_workers == 0) return;
   r.deployment.replicas = c.replicas;
@@ -107,8 +108,9 @@ class ServingSearch {
   void add_exchanges(ServingCandidate c) {
     add_precisions(c);
     // DeepEP's kernels send the tokens of a rank to ranks with whole experts.
-    c.deepep = c.tp == 1 && c.dp > 1 && c.ep == c.dp;
-    if (c.deepep) add_precisions(c);
+    if (c.tp != 1 || c.dp == 1 || c.ep != c.dp) return;
+    c.all2all = All2All::kDeepEp;
+    add_precisions(c);
   }
 
   void add_precisions(ServingCandidate c) {
@@ -121,13 +123,14 @@ class ServingSearch {
     const int64_t servers = c.replicas;
     for (const std::string& dtype : given_or(query_.space.dtypes, dtypes_of(c.hardware))) {
       for (const std::string& kv : given_or(query_.space.kv_dtypes, {std::string()})) {
+        KnownServer known;  // layouts with other numbers of servers have the same steps
         for (const int64_t workers : given_or(query_.space.prefill_workers, pools_of(servers))) {
           if (workers >= servers && workers > 0) continue;
           c.dtype = dtype;
           c.kv_dtype = kv;
           c.prefill_workers = workers;
           c.replicas = servers - workers;
-          add_loads(c);
+          add_layout(c, known);
         }
       }
     }
@@ -150,8 +153,19 @@ class ServingSearch {
     return dtypes;
   }
 
+  void add_layout(const ServingCandidate& c, KnownServer& known) {
+    try {
+      const ServedLayout layout(forecaster_, model_, query_.hardware[c.hardware].gpu,
+                                request_of(plan_, c), known);
+      add_loads(c, layout);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kInternal) throw;
+      plan_.impossible[error.what()] += 1;
+    }
+  }
+
   /// With more clients: while the limits are met and the cache has room.
-  void add_loads(ServingCandidate c) {
+  void add_loads(ServingCandidate c, const ServedLayout& layout) {
     constexpr int64_t kMostClients = 1024;
     std::vector<int64_t> loads = query_.space.concurrency;
     if (loads.empty()) {
@@ -168,7 +182,7 @@ class ServingSearch {
         plan_.candidates.push_back(c);
         continue;
       }
-      if (!simulate(c)) return;
+      simulate(c, layout);
       plan_.candidates.push_back(c);
       if (!c.fits) return;
       // A step with more sequences takes longer, so more load misses the limit too. Without
@@ -177,38 +191,29 @@ class ServingSearch {
       (c.excess > 1 ? missed : last) = clients;
       best = std::max(best, c.gpu_tokens_per_s);
     }
-    if (query_.space.concurrency.empty() && last > 0 && missed > 0) refine(c, last, missed);
+    if (query_.space.concurrency.empty() && last > 0 && missed > 0) refine(c, layout, last, missed);
   }
 
   /// The most clients that meet the limits, to a tenth.
-  void refine(ServingCandidate c, int64_t meets, int64_t misses) {
+  void refine(ServingCandidate c, const ServedLayout& layout, int64_t meets, int64_t misses) {
     while (misses - meets > std::max<int64_t>(1, meets / 10)) {
       c.concurrency = meets + (misses - meets) / 2;
-      if (!simulate(c)) return;
+      simulate(c, layout);
       plan_.candidates.push_back(c);
       (c.excess > 1 ? misses : meets) = c.concurrency;
     }
   }
 
-  /// False: the layout is impossible.
-  bool simulate(ServingCandidate& c) {
-    try {
-      const LlmForecast f =
-          forecast_llm(forecaster_, model_, query_.hardware[c.hardware].gpu, request_of(plan_, c));
-      c.fits = f.fits;
-      c.peak_bytes = f.peak_bytes;
-      // A server that fits takes all that it may use.
-      c.margin_bytes = f.fits ? std::max<int64_t>(0, f.device_bytes - f.peak_bytes)
-                              : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
-      if (!c.fits) return true;
-      c.simulated = true;
-      fill(c, steady_part(*f.serving));
-      return true;
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kInternal) throw;
-      plan_.impossible[error.what()] += 1;
-      return false;
-    }
+  void simulate(ServingCandidate& c, const ServedLayout& layout) const {
+    const LlmForecast f = layout.under(c.concurrency);
+    c.fits = f.fits;
+    c.peak_bytes = f.peak_bytes;
+    // A server that fits takes all that it may use.
+    c.margin_bytes = f.fits ? std::max<int64_t>(0, f.device_bytes - f.peak_bytes)
+                            : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
+    if (!c.fits) return;
+    c.simulated = true;
+    fill(c, steady_part(*f.serving));
   }
 
   void fill(ServingCandidate& c, const ServedPart& part) const {

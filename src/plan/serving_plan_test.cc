@@ -50,6 +50,31 @@ TEST(ServingPlan, CandidatesAreThoseOfForecasts) {
   }
 }
 
+/// Layouts are prepared once for all loads, and share the times of their steps.
+TEST(ServingPlan, CandidatesWithExpertsAreThoseOfForecasts) {
+  const ModelRef model = load_model_ref("deepseek-v2-lite");
+  ServingQuery query = query_of({"H100"});
+  query.space.concurrency = {1, 6, 20};
+  const ServingPlan plan = plan_serving(forecaster(), model, query);
+  size_t pools = 0, exchanges = 0;
+  for (size_t i = 0; i < plan.candidates.size(); i += 5) {
+    const ServingCandidate& c = plan.candidates[i];
+    if (c.fits && !c.simulated) continue;
+    const LlmForecast f =
+        forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
+    EXPECT_EQ(c.fits, f.fits);
+    EXPECT_EQ(c.peak_bytes, f.peak_bytes);
+    if (!c.fits) continue;
+    const ServedPart& part = f.serving->steady ? *f.serving->steady : f.serving->all;
+    EXPECT_EQ(c.ttft_s, part.ttft.p99.seconds);
+    EXPECT_EQ(c.mean_tpot_s, part.tpot.mean.seconds);
+    pools += c.prefill_workers > 0 ? 1 : 0;
+    exchanges += c.dp > 1 ? 1 : 0;
+  }
+  EXPECT_GT(pools, 3u);
+  EXPECT_GT(exchanges, 3u);
+}
+
 /// What is left out because less load misses a limit already does miss one.
 TEST(ServingPlan, LoadThatIsLeftOutMissesTheLimits) {
   const ModelRef model = load_model_ref("llama-3-8b");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "request/access.h"
+
 namespace tilecast {
 namespace {
 
@@ -69,9 +71,7 @@ void find_alternatives(ServingPlan& plan) {
          return std::to_string(c.prefill_workers);
        }},
       {"all2all-backend",
-       [](const ServingPlan&, const ServingCandidate& c) {
-         return std::string(c.deepep ? "deepep" : "allgather_reducescatter");
-       }},
+       [](const ServingPlan&, const ServingCandidate& c) { return choice_name(c.all2all); }},
       {"dtype", [](const ServingPlan&, const ServingCandidate& c) { return c.dtype; }},
       {"kv-dtype", [](const ServingPlan&, const ServingCandidate& c) { return c.kv_dtype; }}};
   const std::vector<ServingCandidate>& all = plan.candidates;

@@ -18,7 +18,7 @@ std::string options_text(const ServingPlan& plan, const Candidate& c) {
   if (c.pp > 1) text += fmt::format(" --pp {}", c.pp);
   if (c.dp > 1) text += fmt::format(" --dp {}", c.dp);
   if (c.ep > 1) text += fmt::format(" --ep {}", c.ep);
-  if (c.deepep) text += " --all2all-backend deepep";
+  if (c.all2all != All2All::kAllGather) text += " --all2all-backend " + choice_name(c.all2all);
   if (c.prefill_workers > 0)
     text += fmt::format(
         " --replicas {} --prefill-workers {} --prefill-tp {} --prefill-pp {} "
@@ -39,7 +39,7 @@ Json candidate_json(const ServingPlan& plan, size_t index) {
       {"pp", c.pp},
       {"dp", c.dp},
       {"ep", c.ep},
-      {"all2all_backend", c.deepep ? "deepep" : "allgather_reducescatter"},
+      {"all2all_backend", choice_name(c.all2all)},
       {"prefill_workers", c.prefill_workers},
       {"replicas", c.replicas},
       {"dtype", c.dtype},
@@ -109,7 +109,8 @@ std::string plan_json(const ServingPlan& plan) {
 
 std::string plan_csv(const ServingPlan& plan) {
   std::string out =
-      "gpu,tp,pp,dp,ep,deepep,prefill_workers,replicas,dtype,kv_dtype,concurrency,fits,margin_"
+      "gpu,tp,pp,dp,ep,all2all_backend,prefill_workers,replicas,dtype,kv_dtype,concurrency,fits,"
+      "margin_"
       "bytes,simulated,meets_"
       "limits,"
       "pareto,ttft_s,tpot_s,tokens_per_s,user_tokens_per_s,gpu_tokens_per_s,cost_of_million_"
@@ -118,9 +119,9 @@ std::string plan_csv(const ServingPlan& plan) {
     const Candidate& c = plan.candidates[i];
     const bool pareto = std::find(plan.front.begin(), plan.front.end(), i) != plan.front.end();
     out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", plan.gpu_ids[c.hardware],
-                       c.tp, c.pp, c.dp, c.ep, c.deepep, c.prefill_workers, c.replicas, c.dtype,
-                       c.kv_dtype, c.concurrency, c.fits, c.margin_bytes, c.simulated, c.meets,
-                       pareto);
+                       c.tp, c.pp, c.dp, c.ep, choice_name(c.all2all), c.prefill_workers,
+                       c.replicas, c.dtype, c.kv_dtype, c.concurrency, c.fits, c.margin_bytes,
+                       c.simulated, c.meets, pareto);
     if (c.simulated) {
       out +=
           fmt::format(",{},{},{},{},{},{}\n", c.ttft_s, c.tpot_s, c.tokens_per_s,

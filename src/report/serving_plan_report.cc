@@ -36,7 +36,7 @@ std::string short_gpu(const ServingPlan& plan, const Candidate& c) {
 }
 
 std::string all2all_text(const Candidate& c) {
-  return c.deepep ? "deepep" : c.dp > 1 ? "gather" : "-";
+  return c.all2all == All2All::kAllGather ? c.dp > 1 ? "gather" : "-" : choice_name(c.all2all);
 }
 
 std::string per_s(double value) { return fmt::format("{:.4g}", value); }

@@ -8,28 +8,6 @@ namespace {
 
 std::vector<OptionDef> layout_options() {
   return {
-      {.name = "cluster",
-       .access = field<[](auto& r) -> auto& { return r.parallel.cluster; }>(),
-       .value = "CLUSTER",
-       .help = "id or alias ('tilecast clusters'), or a cluster file (.json); default: nodes of "
-               "the GPU"},
-      {.name = "nodes",
-       .access = field<[](auto& r) -> auto& { return r.parallel.nodes; }>(),
-       .value = "N",
-       .unit = "nodes",
-       .help = "of the cluster; default: as few as hold all GPUs"},
-      {.name = "tp",
-       .access = field<[](auto& r) -> auto& { return r.execution.tp; }>(),
-       .value = "N",
-       .unit = "ranks",
-       .default_value = "1",
-       .help = "tensor-parallel GPUs, which share each layer"},
-      {.name = "pp",
-       .access = field<[](auto& r) -> auto& { return r.execution.pp; }>(),
-       .value = "N",
-       .unit = "ranks",
-       .default_value = "1",
-       .help = "pipeline stages, which share the layers"},
       {.name = "dp",
        .access = field<[](auto& r) -> auto& { return r.execution.dp; }>(),
        .value = "N",
@@ -148,7 +126,8 @@ std::vector<OptionDef> draft_options() {
 
 std::vector<OptionDef> deployment_options() {
   std::vector<OptionDef> all;
-  for (const auto& list : {layout_options(), pool_options(), draft_options()}) {
+  for (const auto& list :
+       {cluster_options("nodes of the GPU"), layout_options(), pool_options(), draft_options()}) {
     for (OptionDef option : list) {
       if (option.kinds == kAllKinds) option.kinds = kTokens;
       all.push_back(std::move(option));

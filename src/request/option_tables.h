@@ -15,6 +15,10 @@ std::vector<OptionDef> token_options();
 /// Those of them about GPUs: the layout of a server, several servers, drafts.
 std::vector<OptionDef> deployment_options();
 
+/// How many GPUs there are and how they share layers: the same for both. `otherwise`: what runs
+/// without a cluster.
+std::vector<OptionDef> cluster_options(const std::string& otherwise);
+
 /// The options of training on several ranks.
 std::vector<OptionDef> parallel_options();
 

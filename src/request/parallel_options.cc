@@ -15,18 +15,6 @@ std::vector<OptionDef> degree_options() {
        .unit = "ranks",
        .default_value = "1",
        .help = "data-parallel ranks, which share the batch"},
-      {.name = "tp",
-       .access = field<[](auto& r) -> auto& { return r.execution.tp; }>(),
-       .value = "N",
-       .unit = "ranks",
-       .default_value = "1",
-       .help = "tensor-parallel ranks, which share each layer"},
-      {.name = "pp",
-       .access = field<[](auto& r) -> auto& { return r.execution.pp; }>(),
-       .value = "N",
-       .unit = "ranks",
-       .default_value = "1",
-       .help = "pipeline stages, which share the layers"},
       {.name = "cp",
        .access = field<[](auto& r) -> auto& { return r.parallel.cp; }>(),
        .value = "N",
@@ -110,25 +98,21 @@ std::vector<OptionDef> layout_options() {
   };
 }
 
+/// Recommendation models divide their tables in inference, too. The model decides whether others
+/// may have these options (src/api/pass.cc).
+bool divides_tables(const std::string& name) {
+  return name == "dp" || name == "cluster" || name == "nodes";
+}
+
 }  // namespace
 
 std::vector<OptionDef> parallel_options() {
-  std::vector<OptionDef> options = {
-      {.name = "cluster",
-       .access = field<[](auto& r) -> auto& { return r.parallel.cluster; }>(),
-       .value = "CLUSTER",
-       .help = "id or alias ('tilecast clusters'), or a cluster file (.json); default: one node of "
-               "the GPU"},
-      {.name = "nodes",
-       .access = field<[](auto& r) -> auto& { return r.parallel.nodes; }>(),
-       .value = "N",
-       .unit = "nodes",
-       .help = "of the cluster; default: as few as hold all ranks"}};
+  std::vector<OptionDef> options = cluster_options("one node of the GPU");
   for (const auto& list : {degree_options(), layout_options()})
     options.insert(options.end(), list.begin(), list.end());
   for (OptionDef& option : options) {
     option.kinds = kPasses;
-    if (option.needs.empty()) option.needs = "mode=training";
+    if (option.needs.empty() && !divides_tables(option.name)) option.needs = "mode=training";
   }
   return options;
 }

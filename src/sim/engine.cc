@@ -49,7 +49,7 @@ double Engine::next_of(const Lane& lane) const {
   return has_work(lane) && !lane.blocked ? std::max(lane.ready_s, stage_free_.front()) : kNever;
 }
 
-double Engine::next_s() const {
+double Engine::earliest_s() const {
   double next = kNever;
   for (const Lane& lane : lanes_) next = std::min(next, next_of(lane));
   return next;
@@ -57,6 +57,7 @@ double Engine::next_s() const {
 
 /// Requests go to the data-parallel rank and batch with the fewest.
 void Engine::receive(size_t request, double at_s) {
+  calm_.end(lanes_.front().ranks);
   Lane* to = nullptr;
   size_t rank = 0;
   for (Lane& lane : lanes_) {
@@ -70,6 +71,7 @@ void Engine::receive(size_t request, double at_s) {
   to->ranks[rank].waiting.push_back(request);
   to->in_flight[rank] += 1;
   in_flight_ += 1;
+  next_s_ = earliest_s();
 }
 
 void Engine::advance(double until_s, std::vector<Answered>& answered) {
@@ -79,13 +81,16 @@ void Engine::advance(double until_s, std::vector<Answered>& answered) {
     // Of two things at the same time, a step ends first.
     if (at < best || (at == best && lane.running && !next->running)) next = &lane;
   }
-  if (next->running) return finish(*next, answered);
-  begin(*next, until_s);
+  const bool ends = next->running;
+  if (!ends) begin(*next, until_s);
   // With one batch nothing else can happen before it ends.
-  if (lanes_.size() == 1) finish(*next, answered);
+  if (ends || lanes_.size() == 1) finish(*next, answered);
+  next_s_ = earliest_s();
 }
 
 void Engine::begin(Lane& lane, double until_s) {
+  if (calm_.left() > 1 && run_calm(lane, until_s)) return;
+  calm_.end(lane.ranks);
   std::vector<ServingBatch> batches(lane.ranks.size());
   bool calm = true, empty = true;
   for (size_t r = 0; r < lane.ranks.size(); ++r) {
@@ -105,7 +110,7 @@ void Engine::begin(Lane& lane, double until_s) {
 /// The other batches hold the cache, or what they have preempted comes first.
 void Engine::wait(Lane& lane) {
   lane.blocked = true;
-  if (next_s() < kNever) return;
+  if (earliest_s() < kNever) return;
   vain_rounds_ += 1;
   TILECAST_CHECK(vain_rounds_ < 3) << "the scheduler is stuck";
   for (Lane& each : lanes_) each.blocked = false;
@@ -152,6 +157,9 @@ int64_t Engine::alike_steps_of(const ServerState& state, const std::vector<Sched
                    : static_cast<int64_t>(static_cast<double>(left) / limits_.tokens_per_step));
   }
   const auto fit = [&](int64_t count) {
+    if (limits_.tokens_per_step == 1 &&
+        most_blocks(static_cast<int64_t>(step.size()), count, limits_) <= state.free_blocks)
+      return true;
     int64_t lacking = 0;
     for (const Scheduled& s : step) {
       const ServedRequest& request = state.requests[s.request];
@@ -174,37 +182,62 @@ int64_t Engine::alike_steps(const Lane& lane, const std::vector<ServingBatch>& b
   return steps;
 }
 
-void Engine::run(Lane& lane, std::vector<ServingBatch>& batches, double until_s, bool calm) {
-  const double start = std::max(lane.ready_s, stage_free_.front());
-  int64_t steps = calm ? alike_steps(lane, batches) : 1;
+Engine::StepTime Engine::time_of(const Lane& lane, std::vector<ServingBatch>& batches, int64_t most,
+                                 double until_s) const {
   // The time of a decode step is close to linear in the context: the middle stands for all.
   for (ServingBatch& batch : batches)
     batch.decode_context +=
-        0.5 * limits_.tokens_per_step * static_cast<double>(batch.decoding > 0 ? steps - 1 : 0);
-  const std::vector<double> stage_s = pool_.step_s(batches);
-  const double seconds = std::accumulate(stage_s.begin(), stage_s.end(), 0.0);
-  if (const double until = until_s - start;
-      steps > 1 && until < seconds * static_cast<double>(steps))
-    steps = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(until / seconds)), 1, steps);
-  lane.steps = steps;
+        0.5 * limits_.tokens_per_step * static_cast<double>(batch.decoding > 0 ? most - 1 : 0);
+  StepTime time{.steps = most, .stage_s = pool_.step_s(batches)};
+  time.seconds = std::accumulate(time.stage_s.begin(), time.stage_s.end(), 0.0);
+  if (const double until = until_s - std::max(lane.ready_s, stage_free_.front());
+      most > 1 && until < time.seconds * static_cast<double>(most))
+    time.steps =
+        std::clamp<int64_t>(static_cast<int64_t>(std::ceil(until / time.seconds)), 1, most);
+  return time;
+}
+
+void Engine::run(Lane& lane, std::vector<ServingBatch>& batches, double until_s, bool calm) {
+  const int64_t most = calm ? alike_steps(lane, batches) : 1;
+  const StepTime time = time_of(lane, batches, most, until_s);
+  lane.steps = time.steps;
+  lane.cut = time.steps < most;
   vain_rounds_ = 0;
-  if (steps > 1) grow(lane);
+  if (lane.steps > 1) grow(lane);
   limit_work(lane);
-  const double all = seconds * static_cast<double>(steps);
-  double at = start;
-  for (size_t s = 0; s < stage_s.size(); ++s) {
-    at = std::max(at, stage_free_[s]) +
-         (stage_s.size() == 1 ? all : stage_s[s] * static_cast<double>(steps));
+  place(lane, batches, time);
+  lane.running = true;
+}
+
+/// Steps of a run that needs no look at its requests; false: one of them ends.
+bool Engine::run_calm(Lane& lane, double until_s) {
+  calm_.describe(calm_batches_);
+  const StepTime time =
+      time_of(lane, calm_batches_, std::min(limits_.longest_jump, calm_.left()), until_s);
+  if (time.steps >= calm_.left()) return false;
+  calm_.take(lane.ranks, time.steps);
+  limit_work(lane);
+  place(lane, calm_batches_, time);
+  lane.ready_s = lane.end_s;
+  return true;
+}
+
+/// The steps run, one after the other.
+void Engine::place(Lane& lane, const std::vector<ServingBatch>& batches, const StepTime& time) {
+  const auto steps = static_cast<double>(time.steps);
+  const double all = time.seconds * steps;
+  double at = std::max(lane.ready_s, stage_free_.front());
+  for (size_t s = 0; s < time.stage_s.size(); ++s) {
+    at = std::max(at, stage_free_[s]) + (time.stage_s.size() == 1 ? all : time.stage_s[s] * steps);
     stage_free_[s] = at;
   }
   lane.end_s = at;
-  lane.running = true;
   // A stage is busy for its part of the time.
-  const double busy = all / static_cast<double>(stage_s.size());
+  const double busy = all / static_cast<double>(time.stage_s.size());
   busy_s_ += busy;
-  steps_ += steps;
+  steps_ += time.steps;
   for (size_t r = 0; r < batches.size(); ++r) {
-    decoded_ += batches[r].decoding * steps;
+    decoded_ += batches[r].decoding * time.steps;
     used_block_s_ += busy * static_cast<double>(limits_.cache_blocks - free_blocks_[r]);
   }
 }
@@ -242,6 +275,7 @@ void Engine::grow(Lane& lane) {
 /// Whether the request is answered.
 bool Engine::advance_request(ServerState& state, const Scheduled& s, int64_t steps, double at_s) {
   ServedRequest& request = state.request(s.request);
+  const bool first = request.written == 0;
   if (request.decodes() && limits_.tokens_per_step > 1) {
     request.ahead += limits_.tokens_per_step * static_cast<double>(steps);
     const auto whole = static_cast<int64_t>(request.ahead + 1e-9);
@@ -255,8 +289,7 @@ bool Engine::advance_request(ServerState& state, const Scheduled& s, int64_t ste
     if (request.remaining() > 0) return false;  // more of the prompt is to come
     request.written += 1;
   }
-  RequestTimes& times = shared_.times[s.request];
-  if (times.first_s == 0) times.first_s = at_s;
+  if (first) shared_.times[s.request].first_s = at_s;
   return request.written >= request.spec.output;
 }
 
@@ -268,6 +301,7 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
     if (each.blocked) each.ready_s = std::max(each.ready_s, lane.end_s);
     each.blocked = false;
   }
+  const size_t before = answered.size();
   for (size_t r = 0; r < lane.ranks.size(); ++r) {
     ServerState& state = lane.ranks[r];
     for (const Scheduled& s : lane.step[r]) {
@@ -281,6 +315,9 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
       return state.requests[index].written == state.requests[index].spec.output;
     });
   }
+  // Events of other servers have cut a jump, and more steps like these follow.
+  if (lane.cut && answered.size() == before && limits_.tokens_per_step == 1)
+    calm_.begin(lane.ranks, limits_);
 }
 
 }  // namespace tilecast

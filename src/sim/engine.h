@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/calm_run.h"
 #include "sim/scheduler.h"
 
 namespace tilecast {
@@ -30,7 +31,7 @@ class Engine {
   Engine(const ServerPool& pool, const EngineShared& shared, int64_t prefix_blocks);
 
   /// When it does something next; infinity: when it gets a request.
-  double next_s() const;
+  double next_s() const { return next_s_; }
   /// A request reaches the scheduler. `at_s` is not before any event that has happened.
   void receive(size_t request, double at_s);
   /// Does the next thing. No jump over several steps goes on after `until_s`, when requests may
@@ -55,13 +56,25 @@ class Engine {
     double end_s = 0;      ///< of the running step
     std::vector<std::vector<Scheduled>> step;
     int64_t steps = 1;
+    bool cut = false;  ///< more steps were sure to be alike
+  };
+  /// Steps that run one after the other, and the time of each.
+  struct StepTime {
+    int64_t steps = 1;
+    std::vector<double> stage_s;
+    double seconds = 0;  ///< of all stages
   };
 
   bool has_work(const Lane& lane) const;
   double next_of(const Lane& lane) const;
+  double earliest_s() const;
   void begin(Lane& lane, double until_s);
   void wait(Lane& lane);
+  StepTime time_of(const Lane& lane, std::vector<ServingBatch>& batches, int64_t most,
+                   double until_s) const;
   void run(Lane& lane, std::vector<ServingBatch>& batches, double until_s, bool calm);
+  bool run_calm(Lane& lane, double until_s);
+  void place(Lane& lane, const std::vector<ServingBatch>& batches, const StepTime& time);
   void finish(Lane& lane, std::vector<Answered>& answered);
   ServingBatch describe(const ServerState& state, const std::vector<Scheduled>& step) const;
   int64_t alike_steps(const Lane& lane, const std::vector<ServingBatch>& batches) const;
@@ -78,6 +91,9 @@ class Engine {
   std::vector<int64_t> free_blocks_;  ///< by data-parallel rank
   std::vector<Lane> lanes_;
   std::vector<double> stage_free_;  ///< when each stage has ended its last step
+  CalmRun calm_;                    ///< of a server with one batch
+  std::vector<ServingBatch> calm_batches_;
+  double next_s_ = std::numeric_limits<double>::infinity();
   int64_t in_flight_ = 0, steps_ = 0, decoded_ = 0;
   int64_t vain_rounds_ = 0;  ///< in which no batch could run
   double busy_s_ = 0, used_block_s_ = 0;

@@ -193,6 +193,51 @@ TEST(Fleet, AnswersOfOneTokenStayInThePrefillPool) {
   EXPECT_LT(simulate_fleet(load, fleet).all.e2e.p99_s, 1);
 }
 
+/// Runs of steps without a look at the requests (CalmRun) are left out if no two steps are alike.
+/// Where a step's time does not depend on the context, both ways are the same but for rounding.
+TEST(Fleet, StepsWithoutALookAtTheRequestsAreTheSame) {
+  const StageTimes by_tokens = [](std::span<const ServingBatch> ranks) {
+    double tokens = 0;
+    for (const ServingBatch& batch : ranks) tokens = std::max(tokens, tokens_of(batch));
+    return std::vector<double>{1e-3 * std::sqrt(37 + tokens)};
+  };
+  int64_t preemptions = 0;
+  for (const Software software : {Software::kVllm, Software::kTensorRtLlm}) {
+    for (const int64_t dp : {1, 2}) {
+      for (const int64_t blocks : {60, 150, 2000}) {
+        for (const bool pools : {false, true}) {
+          Fleet fleet;
+          fleet.pool = pool_of(software, 3);
+          fleet.pool.step_s = by_tokens;
+          fleet.pool.limits.block_tokens = default_block_tokens(software);
+          fleet.pool.limits.cache_blocks = blocks;
+          fleet.pool.limits.dp = dp;
+          if (pools) {
+            fleet.prefill = fleet.pool;
+            fleet.prefill->servers = 2;
+            fleet.transfer_s = [](int64_t prompt) { return 1e-5 * static_cast<double>(prompt); };
+          }
+          const ServingResult runs = simulate_fleet(clients(40), fleet);
+          fleet.pool.limits.longest_jump = 1;
+          if (pools) fleet.prefill->limits.longest_jump = 1;
+          const ServingResult single = simulate_fleet(clients(40), fleet);
+          ASSERT_EQ(runs.requests.size(), single.requests.size());
+          for (size_t i = 0; i < runs.requests.size(); ++i) {
+            EXPECT_NEAR(runs.requests[i].first_s, single.requests[i].first_s, 1e-9);
+            EXPECT_NEAR(runs.requests[i].last_s, single.requests[i].last_s, 1e-9);
+          }
+          // A jump takes the blocks of all its steps at once.
+          EXPECT_NEAR(runs.cache_use, single.cache_use, 1e-3);
+          EXPECT_NEAR(runs.mean_batch, single.mean_batch, 1e-9);
+          EXPECT_EQ(runs.preemptions, single.preemptions);
+          preemptions += runs.preemptions;
+        }
+      }
+    }
+  }
+  EXPECT_GT(preemptions, 0);
+}
+
 TEST(Fleet, GoodputIsNeverAboveThroughput) {
   for (const double rate : {1.0, 4.0, 20.0}) {
     Fleet fleet{.pool = pool_of(Software::kVllm, 2)};

@@ -24,7 +24,7 @@ class Ranks {
     const auto top = on_each(step_.top_forward_s, sums);
     const auto top_backward = on_each(step_.top_backward_s);
     add_buckets(top_backward, 0, step_.top_backward_s);
-    const EventGraph::Op gradients = exchange(step_.exchange_s, top_backward);
+    const EventGraph::Op gradients = exchange(step_.exchange_gradients_s, top_backward);
     const auto bottom_backward = on_each(step_.bottom_backward_s);
     add_buckets(bottom_backward, step_.top_backward_s, step_.bottom_backward_s);
     auto last = on_each(step_.tables_backward_s, gradients);

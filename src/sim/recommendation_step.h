@@ -1,9 +1,10 @@
 #pragma once
 
-// One training step of a recommendation model, simulated over the compute and communication streams
-// of all ranks. Order of a rank's kernels: tables, bottom MLP, interaction and top MLP, their
-// backward passes in reverse, tables. Sums of tables are exchanged while the bottom MLP computes,
-// their gradients while its backward pass does; gradients of the MLPs are reduced in buckets.
+// One step of a recommendation model, training or (without all backward times) inference, simulated
+// over the compute and communication streams of all ranks. Order of a rank's kernels: tables,
+// bottom MLP, interaction and top MLP, their backward passes in reverse, tables. Sums of tables are
+// exchanged while the bottom MLP computes, their gradients while its backward pass does; gradients
+// of the MLPs are reduced in buckets.
 
 #include <cstdint>
 #include <vector>
@@ -18,7 +19,8 @@ struct RecommendationStep {
   double bottom_forward_s = 0, top_forward_s = 0;
   double top_backward_s = 0, bottom_backward_s = 0;
   double optimizer_s = 0;
-  double exchange_s = 0;                ///< of sums; of their gradients, the same
+  double exchange_s = 0;                ///< of sums
+  double exchange_gradients_s = 0;      ///< of the gradients of sums
   double reduce_tables_s = 0;           ///< gradients of replicated tables
   std::vector<GradientBucket> buckets;  ///< of the MLPs; ready from the start of top_backward
 };

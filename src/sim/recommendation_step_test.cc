@@ -15,6 +15,7 @@ RecommendationStep two_ranks() {
           .bottom_backward_s = 3,
           .optimizer_s = 1,
           .exchange_s = 6,
+          .exchange_gradients_s = 6,
           .buckets = {{5, 2}, {9, 4}}};
 }
 
@@ -34,7 +35,7 @@ TEST(RecommendationStep, ExchangesRunBesideTheBottomMlp) {
 
 TEST(RecommendationStep, WithoutCommunicationIsTheSlowestRank) {
   RecommendationStep step = two_ranks();
-  step.exchange_s = 0;
+  step.exchange_s = step.exchange_gradients_s = 0;
   step.buckets.clear();
   const RecommendationTimes times = simulate_recommendation(step);
   EXPECT_DOUBLE_EQ(times.seconds, times.compute_s);

@@ -25,7 +25,7 @@ int64_t hit_tokens(int64_t prompt, const ServerLimits& limits) {
 }
 
 int64_t blocks_of(int64_t tokens, const ServerLimits& limits) {
-  return (tokens + limits.block_tokens - 1) / limits.block_tokens;
+  return blocks_for(tokens, limits.block_tokens);
 }
 
 }  // namespace

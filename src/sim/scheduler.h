@@ -3,6 +3,7 @@
 // What a scheduler sees and does: requests that wait or run, the blocks of the cache, the tokens of
 // the next step.
 
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -25,6 +26,20 @@ struct ServedRequest {
   int64_t remaining() const { return spec.prompt + written - computed; }
   bool decodes() const { return written > 0 && remaining() == 1; }
 };
+
+/// Blocks that hold so many tokens. Simulations ask for little else, and a division takes long;
+/// blocks have a power of two of tokens, but for those of some hybrid models.
+inline int64_t blocks_for(int64_t tokens, int64_t block_tokens) {
+  const auto block = static_cast<uint64_t>(block_tokens);
+  const uint64_t last = static_cast<uint64_t>(tokens) + block - 1;
+  return static_cast<int64_t>(std::has_single_bit(block) ? last >> std::countr_zero(block)
+                                                         : last / block);
+}
+
+/// The most blocks that running sequences lack for so many further tokens each.
+inline int64_t most_blocks(int64_t sequences, int64_t tokens, const ServerLimits& limits) {
+  return sequences * (tokens / limits.block_tokens + 1);
+}
 
 struct Scheduler;
 

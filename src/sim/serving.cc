@@ -81,6 +81,7 @@ class Simulation {
   }
 
   ServingResult run() {
+    std::vector<Answered> answered;
     while (done_ < times_.size()) {
       PoolState* pool = &*main_;
       size_t index = 0;
@@ -89,7 +90,7 @@ class Simulation {
         route();
         continue;
       }
-      std::vector<Answered> answered;
+      answered.clear();
       pool->engines[index].advance(safe_until(*pool, index), answered);
       for (const Answered& a : answered) {
         if (prefill_ && pool == &*prefill_) {
