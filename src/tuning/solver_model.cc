@@ -159,7 +159,7 @@ std::vector<SolverTime> SolverModel::rank(const ConvProblem& problem, const Tune
   evaluate(features, out);
   const auto& interval =
       interval_[chip.kernel_class >= 0 ? static_cast<size_t>(chip.kernel_class) : kKernelClasses];
-  std::vector<std::pair<double, SolverTime>> scored;
+  std::vector<SolverTime> times;
   for (const Solver& solver : table_->solvers()) {
     if (!solver.takes(problem, chip)) continue;
     const double log_ratio = static_cast<double>(out[solver.head]);
@@ -171,14 +171,12 @@ std::vector<SolverTime> SolverModel::rank(const ConvProblem& problem, const Tune
     time.low_s = time.seconds * std::exp(interval[0]);
     time.high_s = time.seconds * std::exp(interval[1]);
     time.listed_probability = 1 / (1 + std::exp(-logit));
-    scored.emplace_back(std::log(time.seconds) - kDoubt * std::log(time.listed_probability + 1e-12),
-                        time);
+    time.ranked_s = time.seconds * std::pow(time.listed_probability + 1e-12, -kDoubt);
+    times.push_back(time);
   }
-  std::stable_sort(scored.begin(), scored.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<SolverTime> times;
-  times.reserve(scored.size());
-  for (const auto& [score, time] : scored) times.push_back(time);
+  std::stable_sort(times.begin(), times.end(), [](const SolverTime& a, const SolverTime& b) {
+    return a.ranked_s < b.ranked_s;
+  });
   return times;
 }
 

@@ -20,6 +20,9 @@ struct SolverTime {
   double seconds = 0;
   double low_s = 0,
          high_s = 0;  ///< 80 % interval, from held-out layers (measured chips: of theirs)
+  /// By which solvers are ranked: later than `seconds` where a search would hardly list it. That of
+  /// the first solver changes without jumps when a data sheet does; its `seconds` may jump.
+  double ranked_s = 0;
   /// That a search lists it among the fastest: near 0 for problems that the solver does not take.
   double listed_probability = 0;
 };
