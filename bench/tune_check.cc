@@ -1,13 +1,17 @@
 // Not a test: accuracy and speed of 'tilecast tune' on rows of MIOpen's public databases.
-//   tune_check solvers ARCH ALIAS find_ARCH.csv.xz FOLD     slow-down and errors of held-out layers
 //   tune_check rules ALIAS SOLVER.csv.xz                    rows accepted, moved tokens rejected
 //   tune_check parameters ARCH ALIAS SOLVER.csv.xz FOLD N   whole sets and tokens of N held-out
-//   rows tune_check legal ALIAS COUNT                            random problems: all answers legal
-// FOLD: the layers that the weights were not trained on (docs/tuning.md); -1: all rows.
+//   rows
+//   tune_check legal ALIAS COUNT                            random problems: all answers legal
+//   tune_check choice ALIAS COUNT                           time of a choice of solver
+//   tune_check tensile GPU ALIAS gemm.csv.xz FOLD N         kernels of N held-out products
+// FOLD: the layers that the weights were not trained on (docs/tuning.md); -1: all rows. Solver
+// choice and times: 'tilecast evaluate find_ARCH.csv.xz'.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <map>
@@ -16,11 +20,14 @@
 
 #include "base/csv.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "devices/registry.h"
 #include "measurements/xz.h"
 #include "tilecast/error.h"
 #include "tuning/beam.h"
+#include "tuning/gemm_problem.h"
 #include "tuning/layer_fold.h"
+#include "tuning/problem_rows.h"
 #include "tuning/solver_model.h"
 
 namespace tilecast::tuning {
@@ -46,45 +53,15 @@ class Rows {
     const size_t first = columns_.at("params") + 1;
     return {table_.header.begin() + static_cast<ptrdiff_t>(first), table_.header.end()};
   }
-  ConvProblem problem(size_t i) const {
-    ConvProblem p;
-    p.pass = static_cast<ConvPass>(std::string("FBW").find(text(i, "direction")));
-    const std::string& precision = text(i, "precision");
-    for (const DType dtype : {DType::kFp32, DType::kFp16, DType::kBf16, DType::kInt8})
-      if (miopen_precision(dtype) == precision) p.dtype = dtype;
-    p.channels_last = text(i, "layout") == "NHWC";
-    const std::pair<const char*, int64_t ConvProblem::*> sizes[] = {
-        {"n", &ConvProblem::n},
-        {"c", &ConvProblem::c},
-        {"h", &ConvProblem::h},
-        {"w", &ConvProblem::w},
-        {"k", &ConvProblem::k},
-        {"oh", &ConvProblem::oh},
-        {"ow", &ConvProblem::ow},
-        {"r", &ConvProblem::r},
-        {"s", &ConvProblem::s},
-        {"pad_h", &ConvProblem::pad_h},
-        {"pad_w", &ConvProblem::pad_w},
-        {"stride_h", &ConvProblem::stride_h},
-        {"stride_w", &ConvProblem::stride_w},
-        {"dil_h", &ConvProblem::dil_h},
-        {"dil_w", &ConvProblem::dil_w},
-        {"group", &ConvProblem::group}};
-    for (const auto& [name, member] : sizes) p.*member = integer(i, name);
-    // Only the output is known of gradients with a stride: the least input that gives it.
-    if (p.h == 0)
-      p.h = std::max<int64_t>(1, (p.oh - 1) * p.stride_h + 1 - 2 * p.pad_h + (p.r - 1) * p.dil_h);
-    if (p.w == 0)
-      p.w = std::max<int64_t>(1, (p.ow - 1) * p.stride_w + 1 - 2 * p.pad_w + (p.s - 1) * p.dil_w);
-    return p;
-  }
+  ConvProblem problem(size_t i) const { return problem_of_row(table_, i); }
 
  private:
   CsvTable table_;
   std::map<std::string, size_t> columns_;
 };
 
-bool held_out(const ConvProblem& problem, int fold) {
+template <class Problem>
+bool held_out(const Problem& problem, int fold) {
   return fold < 0 || layer_fold(problem, kSeed, kFolds) == fold;
 }
 
@@ -100,56 +77,6 @@ double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2),
                    values.end());
   return values[values.size() / 2];
-}
-
-void check_solvers(const std::string& alias, const std::string& path, int fold) {
-  const Device device = find_device(alias);
-  const SolverModel& model = SolverModel::bundled();
-  const Rows rows(path);
-  std::map<std::string, std::map<std::string, double>> measured;
-  std::map<std::string, ConvProblem> problems;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const ConvProblem p = rows.problem(i);
-    if (!held_out(p, fold)) continue;
-    const std::string key = miopen_key(p);
-    problems[key] = p;
-    measured[key][rows.text(i, "solver")] = std::stod(rows.text(i, "time_ms")) / 1000;
-  }
-  double log_sum = 0;
-  size_t several = 0, near = 0, listed = 0, missing = 0;
-  std::vector<double> errors, micros;
-  for (const auto& [key, problem] : problems) {
-    const TunedChip chip = tuned_chip(device, problem.dtype);
-    const double start = cpu_seconds();
-    const std::vector<SolverTime> times = model.rank(problem, chip);
-    micros.push_back(1e6 * (cpu_seconds() - start));
-    const auto& known = measured[key];
-    double best = 1e30, picked = 0;
-    for (const auto& [name, seconds] : known) best = std::min(best, seconds);
-    for (const SolverTime& time : times) {
-      const auto it = known.find(time.solver->name);
-      if (it == known.end()) continue;
-      errors.push_back(std::abs(time.seconds / it->second - 1));
-      if (picked == 0) picked = it->second;
-    }
-    if (picked == 0) ++missing;
-    listed += !times.empty() && known.contains(times.front().solver->name);
-    if (known.size() < 2 || picked == 0) continue;
-    ++several;
-    log_sum += std::log(picked / best);
-    near += picked <= 1.05 * best;
-  }
-  double mean = 0;
-  for (const double error : errors) mean += error / static_cast<double>(errors.size());
-  fmt::print(
-      "{}: {} problems, {} with several solvers: slow-down {:.4f}, within 5 % {:.1f} %; {} times: "
-      "mean error {:.1f} %, median {:.1f} %; first choice listed {:.1f} %; without a listed "
-      "solver {}; {:.1f} us a choice (median)\n",
-      alias, problems.size(), several, std::exp(log_sum / static_cast<double>(several)),
-      100.0 * static_cast<double>(near) / static_cast<double>(several), errors.size(), 100 * mean,
-      100 * median(errors),
-      100.0 * static_cast<double>(listed) / static_cast<double>(problems.size()), missing,
-      median(micros));
 }
 
 std::vector<int64_t> tokens_of(const Rows& rows, size_t row,
@@ -291,16 +218,132 @@ void check_legal(const std::string& alias, size_t count) {
              searches, legal, answers, empty);
 }
 
+GemmProblem product(const Rows& rows, size_t i) {
+  return parse_gemm(
+      fmt::format("gemm m={} n={} k={} batch={} trans_a={} trans_b={} dtype={} acc={} out={}",
+                  rows.text(i, "m"), rows.text(i, "n"), rows.text(i, "k"), rows.text(i, "batch"),
+                  rows.text(i, "trans_a"), rows.text(i, "trans_b"), rows.text(i, "in"),
+                  rows.text(i, "acc"), rows.text(i, "out")),
+      fmt::format("row {}", i));
+}
+
+std::vector<int64_t> kernel_tokens(const Rows& rows, size_t i) {
+  std::vector<int64_t> tokens = {rows.integer(i, "tile_m"), rows.integer(i, "tile_n"),
+                                 rows.integer(i, "depth_u"), rows.integer(i, "split")};
+  const std::string& instruction = rows.text(i, "matrix_instruction");
+  for (const std::string& part : split(instruction.empty() ? "0x0x0x0" : instruction, 'x'))
+    tokens.push_back(std::stoll(part));
+  return tokens;
+}
+
+/// How many rows the rules accept, and how many of them with one token moved out of its range.
+void check_tensile_rules(const Rows& rows, const std::string& gpu, const Device& device) {
+  const RuleFile& rules = *find_rules("Tensile");
+  Rng rng(kSeed);
+  size_t count = 0, accepted = 0, rejected = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows.text(i, "gpu") != gpu) continue;
+    const GemmProblem problem = product(rows, i);
+    const BoundRules bound(rules, sizes_of(problem, tuned_chip(device, problem.dtype)));
+    std::vector<int64_t> tokens = kernel_tokens(rows, i);
+    ++count;
+    accepted += bound.accepts(tokens);
+    const size_t at = static_cast<size_t>(rng.next() % tokens.size());
+    const std::vector<int64_t>& values = rules.tokens()[at].values;
+    while (std::binary_search(values.begin(), values.end(), tokens[at]))
+      tokens[at] = static_cast<int64_t>(rng.next() % static_cast<uint64_t>(2 * values.back() + 2));
+    rejected += !bound.accepts(tokens);
+  }
+  fmt::print("{}: {} of {} rows accepted, {} with a moved token rejected\n", gpu, accepted, count,
+             rejected);
+}
+
+void check_tensile(const std::string& gpu, const std::string& alias, const std::string& path,
+                   int fold, size_t most) {
+  constexpr std::array<const char*, 5> kParts = {"macro_tile", "depth_u", "split",
+                                                 "matrix_instruction", "kernel"};
+  const Device device = find_device(alias);
+  const Rows rows(path);
+  check_tensile_rules(rows, gpu, device);
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (rows.text(i, "gpu") == gpu && held_out(product(rows, i), fold)) chosen.push_back(i);
+  Rng rng(kSeed);
+  for (size_t i = chosen.size(); i > 1; --i)
+    std::swap(chosen[i - 1], chosen[static_cast<size_t>(rng.next() % i)]);
+  if (chosen.size() > most) chosen.resize(most);
+  std::array<size_t, kParts.size()> first{}, five{};
+  std::array<size_t, 2> tile{};
+  std::vector<double> millis;
+  for (const size_t i : chosen) {
+    const GemmProblem problem = product(rows, i);
+    const double start = cpu_seconds();
+    const TensileAnswer answer = search_tensile(problem, tuned_chip(device, problem.dtype), 20);
+    millis.push_back(1e3 * (cpu_seconds() - start));
+    const std::string instruction = rows.text(i, "matrix_instruction");
+    const std::array<std::string, 4> truth = {
+        fmt::format("{}x{}", rows.integer(i, "tile_m"), rows.integer(i, "tile_n")),
+        rows.text(i, "depth_u"), rows.text(i, "split"), instruction.empty() ? "none" : instruction};
+    for (size_t part = 0; part < truth.size(); ++part) {
+      const auto& values = answer.parts[part].values;
+      for (size_t j = 0; j < std::min<size_t>(values.size(), 5); ++j) {
+        if (values[j].first != truth[part]) continue;
+        first[part] += j == 0;
+        ++five[part];
+      }
+    }
+    tile[0] += answer.kernels[0].tile_m == rows.integer(i, "tile_m");
+    tile[1] += answer.kernels[0].tile_n == rows.integer(i, "tile_n");
+    for (size_t j = 0; j < std::min<size_t>(answer.kernels.size(), 5); ++j) {
+      const TensileKernel& k = answer.kernels[j];
+      if (fmt::format("{}x{}", k.tile_m, k.tile_n) != truth[0] ||
+          std::to_string(k.depth_u) != truth[1] || std::to_string(k.split) != truth[2] ||
+          matrix_instruction_name(k) != truth[3])
+        continue;
+      first[4] += j == 0;
+      ++five[4];
+    }
+  }
+  const auto percent = [&](size_t count) {
+    return 100.0 * static_cast<double>(count) /
+           static_cast<double>(std::max<size_t>(chosen.size(), 1));
+  };
+  fmt::print("{}: {} products; {:.2f} ms (median); tile_m {:.1f} %, tile_n {:.1f} %\n", gpu,
+             chosen.size(), median(millis), percent(tile[0]), percent(tile[1]));
+  for (size_t part = 0; part < kParts.size(); ++part)
+    fmt::print("  {}: {:.1f} %, best 5 {:.1f} %\n", kParts[part], percent(first[part]),
+               percent(five[part]));
+}
+
+void check_choice(const std::string& alias, size_t count) {
+  const Device device = find_device(alias);
+  const SolverModel& model = SolverModel::bundled();
+  Rng rng(kSeed);
+  std::vector<double> micros;
+  size_t solvers = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const ConvProblem problem = random_problem(rng);
+    const TunedChip chip = tuned_chip(device, problem.dtype);
+    const double start = cpu_seconds();
+    solvers += model.rank(problem, chip).size();
+    micros.push_back(1e6 * (cpu_seconds() - start));
+  }
+  fmt::print("{} problems, {} solvers ranked: {:.1f} us a problem (median)\n", count, solvers,
+             median(micros));
+}
+
 int run(const std::vector<std::string>& a) {
   const auto is = [&](const char* what, size_t size) { return a.size() == size && a[0] == what; };
-  if (is("solvers", 4))
-    check_solvers(a[1], a[2], std::stoi(a[3]));
-  else if (is("rules", 2))
+  if (is("rules", 2))
     check_rules(a[1]);
   else if (is("parameters", 6) || is("parameters", 7))
     check_parameters(a[1], a[2], a[3], std::stoi(a[4]), std::stoul(a[5]), a.size() == 7);
+  else if (is("tensile", 6))
+    check_tensile(a[1], a[2], a[3], std::stoi(a[4]), std::stoul(a[5]));
   else if (is("legal", 3))
     check_legal(a[1], std::stoul(a[2]));
+  else if (is("choice", 3))
+    check_choice(a[1], std::stoul(a[2]));
   else
     return fmt::print(stderr, "usage: see bench/tune_check.cc\n"), 2;
   return 0;

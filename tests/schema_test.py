@@ -6,6 +6,7 @@
 Needs python3-jsonschema. A key that the schema does not know fails, and so does one that is missing.
 """
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,11 @@ gpu,op,dtype,batch,m,n,k,latency_s,protocol
 T4,add,fp32,1,1,50000000,1,0.0025,back_to_back
 T4,linear,fp32,1,4096,4096,4096,0.035,back_to_back
 X9,add,fp32,1,1,1000,1,0.00001,back_to_back
+"""
+FIND = """direction,precision,layout,n,c,h,w,k,oh,ow,r,s,pad_h,pad_w,stride_h,stride_w,dil_h,dil_w,group,solver,time_ms
+F,FP32,NCHW,32,256,56,56,64,56,56,1,1,0,0,1,1,1,1,1,GemmFwd1x1_0_1,0.5
+F,FP32,NCHW,32,256,56,56,64,56,56,1,1,0,0,1,1,1,1,1,ConvAsm1x1U,0.4
+F,FP32,NCHW,32,256,56,56,64,56,56,1,1,0,0,1,1,1,1,1,MadeUp,0.1
 """
 OWN_GPU = json.dumps({
     "schema_version": 1, "id": "mine", "name": "Mine", "vendor": "me",
@@ -100,7 +106,7 @@ class Checks:
         self.tilecast, self.folder, self.failed, self.count = tilecast, folder, 0, 0
 
     def run(self, arguments: str) -> str:
-        result = subprocess.run([self.tilecast, *arguments.split()], cwd=self.folder, capture_output=True, text=True)
+        result = subprocess.run([self.tilecast, *shlex.split(arguments)], cwd=self.folder, capture_output=True, text=True)
         if result.returncode != 0:
             raise RuntimeError(f"tilecast {arguments}: {result.stderr}")
         return result.stdout
@@ -123,7 +129,7 @@ def refuses(name: str, value: object) -> bool:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in (("rows.csv", ROWS), ("mine.json", OWN_GPU), ("g.tcg", GRAPH), ("vl.json", TOWER)):
+        for name, content in (("rows.csv", ROWS), ("find_gfx906.csv", FIND), ("mine.json", OWN_GPU), ("g.tcg", GRAPH), ("vl.json", TOWER)):
             (Path(folder) / name).write_text(content)
         checks = Checks(str(Path(sys.argv[1]).resolve()), folder)
         for request in FORECASTS:
@@ -144,7 +150,9 @@ def main() -> int:
         checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")
         checks.command("shard", "shard dlrm_mlperf --cluster dgx-a100")
         checks.command("tune", "tune 256-56-56-1x1-64-56-56-32-0x0-1x1-1x1-0-NCHW-FP32-F --gpu gfx906_60")
+        checks.command("tune", "tune \"gemm m=4096 n=512 k=1024 dtype=fp16\" --gpu MI100")
         checks.command("evaluate", "evaluate rows.csv")
+        checks.command("tune_evaluation", "evaluate find_gfx906.csv")
         suggested = checks.run("calibrate --gpu L4 --suggest 20").splitlines()
         header, rows = suggested[0], [row + "0.001,back_to_back" for row in suggested[1:]]
         (Path(folder) / "few.csv").write_text("\n".join([header + ",protocol", *rows]) + "\n")

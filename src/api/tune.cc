@@ -14,6 +14,7 @@
 #include "tilecast/error.h"
 #include "tuning/beam.h"
 #include "tuning/database.h"
+#include "tuning/gemm_problem.h"
 #include "tuning/solver_model.h"
 
 namespace tilecast {
@@ -28,8 +29,8 @@ const Device& amd_device(const GpuRef& gpu) {
   if (device.vendor != "amd" || device.as_gpu() == nullptr)
     throw Error(
         ErrorKind::kUnsupported,
-        fmt::format("{} is not a GPU of AMD: tuning knows MIOpen's solvers; 'tilecast gpus' "
-                    "lists all, gfx906_60 and the like are aliases",
+        fmt::format("{} is not a GPU of AMD: tuning knows the kernels of MIOpen and rocBLAS; "
+                    "'tilecast gpus' lists all, gfx906_60 and the like are aliases",
                     device.id));
   return device;
 }
@@ -139,9 +140,47 @@ std::vector<TuneForecast> tune_all(const std::vector<NamedProblem>& problems, co
 
 }  // namespace
 
-bool is_tune_problem(const std::string& text) { return tuning::is_problem_text(text); }
+bool is_product_problem(const std::string& text) { return tuning::is_gemm_text(text); }
 
-void check_tune_problem(const std::string& text) { tuning::parse_problem(text, "the problem"); }
+bool is_tune_problem(const std::string& text) {
+  return tuning::is_problem_text(text) || is_product_problem(text);
+}
+
+void check_tune_problem(const std::string& text) {
+  if (is_product_problem(text))
+    tuning::parse_gemm(text, "the problem");
+  else
+    tuning::parse_problem(text, "the problem");
+}
+
+ProductForecast tune_product(const std::string& text, const GpuRef& gpu,
+                             const TuneOptions& options) {
+  const Device& device = amd_device(gpu);
+  const tuning::GemmProblem problem = tuning::parse_gemm(text, "the problem");
+  const TunedChip chip = tuning::tuned_chip(device, problem.dtype);
+  const tuning::Translator& translator = tuning::Translator::tensile();
+  const tuning::Translator::MeasuredChip& measured = translator.chips()[translator.chip_of(chip)];
+  const auto top = static_cast<size_t>(options.top);
+  // The parts are sums over the beam, so it is not narrower than what is shown.
+  const tuning::TensileAnswer answer =
+      tuning::search_tensile(problem, chip, std::max(static_cast<size_t>(options.beam), top));
+  ProductForecast forecast{.problem = format_gemm(problem),
+                           .gpu = device.id,
+                           .measured_gpu = measured.name,
+                           .extrapolated = std::find(device.aliases.begin(), device.aliases.end(),
+                                                     measured.name) == device.aliases.end(),
+                           .kernels = {},
+                           .parts = {}};
+  for (const tuning::TensileKernel& k : answer.kernels)
+    if (forecast.kernels.size() < top)
+      forecast.kernels.push_back(
+          {k.tile_m, k.tile_n, k.depth_u, k.split, matrix_instruction_name(k), k.probability});
+  for (const tuning::TensilePart& part : answer.parts) {
+    auto& [name, values] = forecast.parts.emplace_back(part.name, part.values);
+    values.resize(std::min(values.size(), top));
+  }
+  return forecast;
+}
 
 TuneForecast tune_problem(const std::string& problem, const GpuRef& gpu,
                           const TuneOptions& options) {

@@ -3,6 +3,7 @@
 #include "cli/terminal.h"
 #include "cli/values.h"
 #include "tilecast/accelerator.h"
+#include "tilecast/tune.h"
 
 namespace tilecast {
 namespace {
@@ -15,6 +16,12 @@ void run(const Given& given) {
                      : accelerator_evaluation_table(*accelerators, output_style(output)),
                 output);
   }
+  if (const auto tuning = evaluate_tuning(text_of(given, "PATH"))) {
+    const bool json = text_of(given, "format") == "json";
+    return emit(
+        json ? tune_evaluation_json(*tuning) : tune_evaluation_table(*tuning, output_style(output)),
+        output);
+  }
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
   const Evaluation evaluation =
       evaluate(forecaster, text_of(given, "PATH"), text_of(given, "predictor", "learned"));
@@ -25,12 +32,14 @@ void run(const Given& given) {
 }  // namespace
 
 Command evaluate_command() {
-  const CommandOption path = {.names = "PATH",
-                              .help =
-                                  "file or folder: Tilecast's CSV, the NeuSight repository, "
-                                  "aiconfigurator's, Vidur's, rocBLAS's or PipeWeave's CSVs",
-                              .kind = ValueKind::kFile,
-                              .required = true};
+  const CommandOption path = {
+      .names = "PATH",
+      .help =
+          "file or folder: Tilecast's CSV, the NeuSight repository, "
+          "aiconfigurator's, Vidur's, rocBLAS's or PipeWeave's CSVs, find_ARCH.csv "
+          "of MIOpen's solvers",
+      .kind = ValueKind::kFile,
+      .required = true};
   return {.name = "evaluate",
           .help = "Error of forecasts against measurements",
           .usage = {"PATH [options]"},

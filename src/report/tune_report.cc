@@ -3,7 +3,7 @@
 //   solver       time     80 % interval       listed  parameters
 //   ConvAsm1x1U  0.61 ms  0.52 ms to 0.73 ms  97 %    1,16,4,64,1,4,1,4
 //
-//   fallback     GemmFwd1x1_0_1 1.10 ms, 1.80 times as long (80 % interval 1.5 to 2.1)
+//   fallback (order assumed)  GemmFwd1x1_0_1 1.10 ms, 1.80 times as long (80 % interval 1.5 to 2.1)
 
 #include <fmt/format.h>
 
@@ -101,7 +101,7 @@ std::string tune_table(const std::vector<TuneForecast>& forecasts, const TableSt
     out += title_lines(fmt::format("{}{} on {}", name, f.problem, f.gpu), style) + "\n";
     out += format_text_table(solver_table(f), style, 2) + "\n";
     TextTable fallback;
-    fallback.rows = {{"fallback", gain_text(f)}};
+    fallback.rows = {{"fallback (order assumed)", gain_text(f)}};
     fallback.fit = {Fit::kWhole, Fit::kWrap};
     out += format_text_table(fallback, style, 2);
   }

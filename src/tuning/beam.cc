@@ -99,13 +99,20 @@ Sizes sizes_of(const ConvProblem& p) {
 std::vector<LegalSet> search_parameters(const Translator& translator, const RuleFile& file,
                                         const ConvProblem& problem, const TunedChip& chip,
                                         size_t beam, size_t top) {
+  if (!translator.solver(file.solver())) return {};
+  return search_parameters(translator, file, {sizes_of(problem), source_text(problem, chip), chip},
+                           beam, top);
+}
+
+std::vector<LegalSet> search_parameters(const Translator& translator, const RuleFile& file,
+                                        const SearchProblem& problem, size_t beam, size_t top) {
   const std::optional<size_t> solver = translator.solver(file.solver());
-  const BoundRules rules(file, sizes_of(problem));
+  const BoundRules rules(file, problem.sizes);
   if (!solver || !rules.takes()) return {};
   const std::span<const int64_t> values = translator.values();
   auto first = rules.complete({}, values);
   if (!first) return {};
-  const Translator::Source source = translator.read(problem, chip, *solver);
+  const Translator::Source source = translator.read(problem.text, problem.chip, *solver);
   std::vector<Hypothesis> hypotheses(1);
   hypotheses[0].witness = *std::move(first);
   hypotheses[0].state = translator.start();

@@ -20,9 +20,18 @@ struct LegalSet {
 /// The sizes of a problem as rules see them.
 Sizes sizes_of(const ConvProblem& problem);
 
+/// What a search needs to know of a problem.
+struct SearchProblem {
+  Sizes sizes;
+  SourceText text;
+  TunedChip chip;
+};
+
 /// The `top` most likely legal sets that a beam of `beam` prefixes finds, the best first. A prefix
 /// stays in the beam only if a legal set begins with it, so the beam never runs empty; the result
 /// is empty only if the solver does not take the problem or has no legal set for it.
+std::vector<LegalSet> search_parameters(const Translator& translator, const RuleFile& rules,
+                                        const SearchProblem& problem, size_t beam, size_t top);
 std::vector<LegalSet> search_parameters(const Translator& translator, const RuleFile& rules,
                                         const ConvProblem& problem, const TunedChip& chip,
                                         size_t beam, size_t top);

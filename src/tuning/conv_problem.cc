@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/text.h"
 #include "tilecast/error.h"
@@ -12,8 +11,7 @@
 namespace tilecast::tuning {
 namespace {
 
-/// Sizes beyond are no convolution that runs on a GPU; it keeps all products exact in a double.
-constexpr int64_t kMostSize = int64_t{1} << 24;
+/// Keeps all products of sizes exact in a double.
 constexpr double kMostElements = 1e12;
 
 struct SizeField {
@@ -41,50 +39,22 @@ constexpr std::array kSizes = {SizeField{"n", &ConvProblem::n, 1, true},
 constexpr std::string_view kFields =
     "n, c, h, w, k, r, s, pad, stride, dil (or pad_h, pad_w, ...), group, dtype, dir, layout";
 
-constexpr std::array kDTypes = {std::pair{DType::kFp32, std::string_view("FP32")},
-                                std::pair{DType::kFp16, std::string_view("FP16")},
-                                std::pair{DType::kBf16, std::string_view("BF16")},
-                                std::pair{DType::kInt8, std::string_view("INT8")}};
-
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kInput, where + ": " + what);
 }
 
-std::string upper(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return result;
-}
-
-int64_t number(std::string_view text, const SizeField& field, const std::string& where) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < field.least ||
-      value > kMostSize)
-    fail(where, fmt::format("{} is '{}'; expected a whole number from {} to {}", field.name,
-                            shown_name(text), field.least, kMostSize));
-  return value;
-}
-
-DType dtype_of(std::string_view text, const std::string& where) {
-  for (const auto& [dtype, name] : kDTypes)
-    if (upper(text) == name) return dtype;
-  fail(where, fmt::format("dtype is '{}'; expected fp32, fp16, bf16 or int8", shown_name(text)));
-}
-
 ConvPass pass_of(std::string_view text, const std::string& where) {
-  if (upper(text) == "F") return ConvPass::kForward;
-  if (upper(text) == "B") return ConvPass::kInputGradient;
-  if (upper(text) == "W") return ConvPass::kWeightGradient;
+  if (in_capitals(text) == "F") return ConvPass::kForward;
+  if (in_capitals(text) == "B") return ConvPass::kInputGradient;
+  if (in_capitals(text) == "W") return ConvPass::kWeightGradient;
   fail(where, fmt::format("dir is '{}'; expected F (forward), B (gradient of the input) or W "
                           "(gradient of the weights)",
                           shown_name(text)));
 }
 
 bool is_channels_last(std::string_view text, const std::string& where) {
-  if (upper(text) == "NHWC") return true;
-  if (upper(text) == "NCHW") return false;
+  if (in_capitals(text) == "NHWC") return true;
+  if (in_capitals(text) == "NCHW") return false;
   fail(where, fmt::format("layout is '{}'; expected NCHW or NHWC", shown_name(text)));
 }
 
@@ -105,7 +75,7 @@ void set_field(ConvProblem& problem, std::string_view name, std::string_view val
       fail(where, full + " is given twice");
     given.push_back(full);
     if (full == "dtype") {
-      problem.dtype = dtype_of(value, where);
+      problem.dtype = read_problem_dtype(value, where);
     } else if (full == "dir") {
       problem.pass = pass_of(value, where);
     } else if (full == "layout") {
@@ -115,7 +85,7 @@ void set_field(ConvProblem& problem, std::string_view name, std::string_view val
                                       [&](const SizeField& f) { return f.name == full; });
       if (field == kSizes.end())
         fail(where, fmt::format("unknown field '{}'; a problem has {}", shown_name(full), kFields));
-      problem.*field->member = number(value, *field, where);
+      problem.*field->member = read_problem_size(value, field->name, field->least, where);
     }
   }
 }
@@ -123,15 +93,8 @@ void set_field(ConvProblem& problem, std::string_view name, std::string_view val
 ConvProblem parse_words(std::string_view text, const std::string& where) {
   ConvProblem problem;
   std::vector<std::string> given;
-  for (const std::string& word : split(text, ' ')) {
-    if (word.empty()) continue;
-    const size_t equals = word.find('=');
-    if (equals == std::string::npos)
-      fail(where,
-           fmt::format("'{}' is no field; expected name=value, as in n=32", shown_name(word)));
-    set_field(problem, std::string_view(word).substr(0, equals),
-              std::string_view(word).substr(equals + 1), given, where);
-  }
+  for (const ProblemWord& word : split_problem_words(text, where))
+    set_field(problem, word.name, word.value, given, where);
   for (const SizeField& field : kSizes) {
     if (field.required && std::find(given.begin(), given.end(), field.name) == given.end())
       fail(where, fmt::format("{} is missing; a problem has {}", field.name, kFields));
@@ -184,7 +147,7 @@ ConvProblem parse_key(std::string_view text, const std::string& where) {
   set_pair(problem, parts[9], "stride_h", "stride_w", where);
   set_pair(problem, parts[10], "dil_h", "dil_w", where);
   problem.channels_last = is_channels_last(parts[12], where);
-  problem.dtype = dtype_of(parts[13], where);
+  problem.dtype = read_problem_dtype(parts[13], where);
   complete_problem(problem, where);
   const size_t at = forward ? 5 : 1;
   const std::string stated = parts[at] + "x" + parts[at + 1];
@@ -215,12 +178,6 @@ double ConvProblem::output_bytes() const {
 }
 
 char pass_letter(ConvPass pass) { return "FBW"[static_cast<size_t>(pass)]; }
-
-std::string_view miopen_precision(DType dtype) {
-  for (const auto& [known, name] : kDTypes)
-    if (known == dtype) return name;
-  return "";
-}
 
 bool is_problem_text(std::string_view text) {
   return text.starts_with("conv ") || text == "conv" ||

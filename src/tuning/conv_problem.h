@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/dtype.h"
+#include "tuning/problem_words.h"  // miopen_precision
 
 namespace tilecast::tuning {
 
@@ -37,8 +38,6 @@ struct ConvProblem {
 
 /// The letter of a pass in MIOpen's databases: F, B, W.
 char pass_letter(ConvPass pass);
-/// "FP32", "FP16", "BF16", "INT8".
-std::string_view miopen_precision(DType dtype);
 
 /// Reads "conv n=32 c=256 h=56 w=56 k=64 r=1 s=1 dtype=fp32 dir=F", with pad, stride, dil (or
 /// pad_h, pad_w, ...), group and layout where they are not 0, 1, 1, 1 and NCHW; or a key of

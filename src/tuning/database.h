@@ -3,7 +3,9 @@
 // The text form of MIOpen's databases, one record a line:
 // find database: KEY=SOLVER:milliseconds,workspace bytes,ALGORITHM;SOLVER:...
 // performance database: KEY=SOLVER:parameters;SOLVER:...
-// (MIOpen src/db_record.cpp and src/include/miopen/find_db.hpp at 2d1fd99.)
+// This form is written from memory of MIOpen's sources (src/db_record.cpp, find_db.hpp), which were
+// not at hand, and no MIOpen has read it: an assumption, which reading a file with one would
+// settle. The parameters' strings themselves are those of the public databases (docs/tuning.md).
 
 #include <cstdint>
 #include <string>

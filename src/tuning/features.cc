@@ -121,6 +121,8 @@ TunedChip tuned_chip(const Device& device, DType dtype) {
   chip.gbytes_per_s = device.memory_bytes_per_s / 1e9;
   chip.l2_mib = static_cast<double>(gpu.l2_bytes) / (1 << 20);
   chip.vector_tflops = gpu.vector_peak(DType::kFp32) / 1e12;
+  chip.vector_dtype_tflops = gpu.vector_peak(dtype) / 1e12;
+  if (chip.vector_dtype_tflops <= 0) chip.vector_dtype_tflops = chip.vector_tflops;
   chip.peak_tflops = gpu.matmul_peak(dtype) / 1e12;
   if (chip.peak_tflops <= 0) chip.peak_tflops = gpu.matmul_peak(DType::kFp32) / 1e12;
   chip.matrix_unit = gpu.matrix_instruction == MatrixInstruction::kMfma;
@@ -131,10 +133,9 @@ TunedChip tuned_chip(const Device& device, DType dtype) {
   return chip;
 }
 
-double roofline_us(const ConvProblem& p, const TunedChip& chip) {
+double roofline_us(const ConvProblem& p, const TunedChip& chip, double peak_tflops) {
   const double bytes = p.input_bytes() + p.output_bytes() + p.weight_bytes();
-  return std::max(p.flops() / chip.peak_tflops * 1e-6, bytes / chip.gbytes_per_s * 1e-3) +
-         kLaunchUs;
+  return std::max(p.flops() / peak_tflops * 1e-6, bytes / chip.gbytes_per_s * 1e-3) + kLaunchUs;
 }
 
 Features features_of(const ConvProblem& p, const TunedChip& chip) {
@@ -158,7 +159,8 @@ Features features_of(const ConvProblem& p, const TunedChip& chip) {
   const double compute_us = flops / chip.peak_tflops * 1e-6;
   const double vector_us = flops / chip.vector_tflops * 1e-6;
   const double memory_us = bytes / chip.gbytes_per_s * 1e-3;
-  features.roofline_us = roofline_us(p, chip);
+  features.roofline_us = roofline_us(p, chip, chip.peak_tflops);
+  features.vector_roofline_us = roofline_us(p, chip, chip.vector_dtype_tflops);
   row.add(lg(compute_us));
   row.add(lg(vector_us));
   row.add(lg(memory_us));

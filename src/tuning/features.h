@@ -19,9 +19,10 @@ struct TunedChip {
   double clock_ghz = 0;
   double gbytes_per_s = 0;
   double l2_mib = 0;
-  double vector_tflops = 0;  ///< FP32
-  double peak_tflops = 0;    ///< of the fastest unit for the dtype
-  bool matrix_unit = false;  ///< MFMA
+  double vector_tflops = 0;        ///< FP32
+  double vector_dtype_tflops = 0;  ///< of the vector unit for the dtype
+  double peak_tflops = 0;          ///< of the fastest unit for the dtype
+  bool matrix_unit = false;        ///< MFMA
   Architecture architecture{};
   int kernel_class = -1;  ///< index in kMeasuredClasses; -1: none of them
 };
@@ -41,10 +42,12 @@ struct Features {
   /// The least time that the data sheet allows, plus 5 us for a launch: times are learned as
   /// multiples of it.
   double roofline_us = 0;
+  /// The same for kernels that are written for the vector unit.
+  double vector_roofline_us = 0;
 };
 
-/// The larger of FLOPs over peak and bytes over bandwidth, plus a launch.
-double roofline_us(const ConvProblem& problem, const TunedChip& chip);
+/// The larger of FLOPs over `peak_tflops` and bytes over bandwidth, plus a launch.
+double roofline_us(const ConvProblem& problem, const TunedChip& chip, double peak_tflops);
 
 Features features_of(const ConvProblem& problem, const TunedChip& chip);
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kMostTokens = 64, kMostValues = 4096, kMostLines = 2000;
 
-constexpr std::array<std::string_view, 29> kSizeNames = {"n",
+constexpr std::array<std::string_view, 30> kSizeNames = {"n",
                                                          "c",
                                                          "h",
                                                          "w",
@@ -51,7 +51,8 @@ constexpr std::array<std::string_view, 29> kSizeNames = {"n",
                                                          "m",
                                                          "batch",
                                                          "trans_a",
-                                                         "trans_b"};
+                                                         "trans_b",
+                                                         "matrix_unit"};
 
 std::string_view take_word(std::string_view& line) {
   line = trim(line);

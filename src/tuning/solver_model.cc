@@ -87,6 +87,9 @@ SolverModel SolverModel::parse(std::string_view content, const std::string& wher
       model.references_[i].peak_tflops[static_cast<size_t>(dtype)] =
           peaks.number(std::string(miopen_precision(dtype)));
   }
+  model.split_ = {static_cast<uint64_t>(header.integer({"seed"}, 0, int64_t{1} << 62)),
+                  static_cast<int>(header.integer({"folds"}, 1, 1000)),
+                  static_cast<int>(header.integer({"held_out_fold"}, 0, 999))};
   model.interval_.back() = interval_of(errors, "left_out", where);
   return model;
 }
@@ -123,22 +126,28 @@ void SolverModel::evaluate(const Features& features, std::span<float> out) const
   add_product(b, weights_.o.data(), out);
 }
 
-/// The features on the measured chip of the class, and the roofline of the chip itself.
+/// The features on the measured chip of the class, and the rooflines of the chip itself.
 Features SolverModel::features_on_reference(const ConvProblem& problem,
                                             const TunedChip& chip) const {
-  // For a class that was not measured, the newest with the same matrix unit, or without one.
-  auto reference = std::find_if(references_.rbegin(), references_.rend(), [&](const Reference& r) {
-    return r.chip.kernel_class == chip.kernel_class;
-  });
-  if (reference == references_.rend())
-    reference = std::find_if(references_.rbegin(), references_.rend(), [&](const Reference& r) {
-      return r.chip.matrix_unit == chip.matrix_unit;
-    });
-  if (reference == references_.rend()) reference = references_.rbegin();
-  TunedChip measured = reference->chip;
-  measured.peak_tflops = reference->peak_tflops[static_cast<size_t>(problem.dtype)];
+  const auto newest = [&](auto&& fits) {
+    return std::find_if(references_.rbegin(), references_.rend(),
+                        [&](const Reference& r) { return fits(r.chip); });
+  };
+  auto reference =
+      newest([&](const TunedChip& known) { return known.kernel_class == chip.kernel_class; });
+  const bool measured_class = reference != references_.rend();
+  if (!measured_class)
+    reference =
+        newest([&](const TunedChip& known) { return known.matrix_unit == chip.matrix_unit; });
+  TunedChip measured = chip;
+  if (reference != references_.rend()) {
+    measured = reference->chip;
+    measured.peak_tflops = reference->peak_tflops[static_cast<size_t>(problem.dtype)];
+  }
+  if (!measured_class) measured.kernel_class = -1;
   Features features = features_of(problem, measured);
-  features.roofline_us = roofline_us(problem, chip);
+  features.roofline_us = roofline_us(problem, chip, chip.peak_tflops);
+  features.vector_roofline_us = roofline_us(problem, chip, chip.vector_dtype_tflops);
   return features;
 }
 
@@ -150,23 +159,24 @@ std::vector<SolverTime> SolverModel::rank(const ConvProblem& problem, const Tune
   evaluate(features, out);
   const auto& interval =
       interval_[chip.kernel_class >= 0 ? static_cast<size_t>(chip.kernel_class) : kKernelClasses];
-  std::vector<std::pair<double, SolverTime>> scored;
+  std::vector<SolverTime> times;
   for (const Solver& solver : table_->solvers()) {
     if (!solver.takes(problem, chip)) continue;
     const double log_ratio = static_cast<double>(out[solver.head]);
     const double logit = static_cast<double>(out[heads_ + solver.head]);
     SolverTime time{.solver = &solver};
-    time.seconds = features.roofline_us * std::exp(log_ratio) / 1e6;
+    const double roofline =
+        solver.on_vector_unit ? features.vector_roofline_us : features.roofline_us;
+    time.seconds = roofline * std::exp(log_ratio) / 1e6;
     time.low_s = time.seconds * std::exp(interval[0]);
     time.high_s = time.seconds * std::exp(interval[1]);
     time.listed_probability = 1 / (1 + std::exp(-logit));
-    scored.emplace_back(log_ratio - kDoubt * std::log(time.listed_probability + 1e-12), time);
+    time.ranked_s = time.seconds * std::pow(time.listed_probability + 1e-12, -kDoubt);
+    times.push_back(time);
   }
-  std::stable_sort(scored.begin(), scored.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<SolverTime> times;
-  times.reserve(scored.size());
-  for (const auto& [score, time] : scored) times.push_back(time);
+  std::stable_sort(times.begin(), times.end(), [](const SolverTime& a, const SolverTime& b) {
+    return a.ranked_s < b.ranked_s;
+  });
   return times;
 }
 

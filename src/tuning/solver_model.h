@@ -20,6 +20,9 @@ struct SolverTime {
   double seconds = 0;
   double low_s = 0,
          high_s = 0;  ///< 80 % interval, from held-out layers (measured chips: of theirs)
+  /// By which solvers are ranked: later than `seconds` where a search would hardly list it. That of
+  /// the first solver changes without jumps when a data sheet does; its `seconds` may jump.
+  double ranked_s = 0;
   /// That a search lists it among the fastest: near 0 for problems that the solver does not take.
   double listed_probability = 0;
 };
@@ -36,8 +39,16 @@ class SolverModel {
   /// would hardly list it. Empty if no solver takes it. A chip gets the choice of the measured one
   /// of its class, and its times as multiples of the roofline: so devices of a class are ranked as
   /// their data sheets are, and no small change makes a time jump. A chip of another class gets
-  /// those of the newest class with the same matrix unit, among the solvers of any.
+  /// those of the newest class with the same kind of unit, forecast without the class, among the
+  /// solvers of any.
   std::vector<SolverTime> rank(const ConvProblem& problem, const TunedChip& chip) const;
+
+  /// Which layers training did not see: those of one fold (tuning/layer_fold.h).
+  struct Split {
+    uint64_t seed = 0;
+    int folds = 1, held_out = 0;
+  };
+  const Split& split() const { return split_; }
 
  private:
   struct Weights {
@@ -51,9 +62,10 @@ class SolverModel {
   std::shared_ptr<const Tensors> tensors_;
   Weights weights_;
   size_t width_ = 0, heads_ = 0;
+  Split split_;
   /// log(measured / forecast), 10th and 90th percentile: of the measured classes, then of others.
   std::array<std::array<double, 2>, kKernelClasses + 1> interval_{};
-  /// The measured chip of each class; the peak is by dtype.
+  /// The measured chip of each class; the peaks are by dtype.
   struct Reference {
     TunedChip chip;
     std::array<double, kDTypeCount> peak_tflops{};

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <map>
 
 #include "base/embedded.h"
 #include "base/rng.h"
@@ -47,6 +48,29 @@ TEST(SolverModel, RanksByTimeAndDoubt) {
     EXPECT_TRUE(time.low_s <= time.seconds && time.seconds <= time.high_s);
     EXPECT_TRUE(time.solver->takes(problem, tuned_chip(device, problem.dtype)));
   }
+}
+
+// Winograd and direct kernels do not use the matrix unit: a faster one changes the others only.
+TEST(SolverModel, TimesFollowTheUnitOfTheSolver) {
+  const ConvProblem problem =
+      parse_problem("conv n=128 c=256 h=56 w=56 k=256 r=3 s=3 pad=1 dtype=fp16 dir=F", "p");
+  const TunedChip chip = tuned_chip(find_device("gfx942_304"), problem.dtype);
+  TunedChip faster = chip;
+  faster.peak_tflops *= 2;
+  std::map<std::string, double> before;
+  for (const SolverTime& time : SolverModel::bundled().rank(problem, chip))
+    before[time.solver->name] = time.seconds;
+  size_t vector = 0, matrix = 0;
+  for (const SolverTime& time : SolverModel::bundled().rank(problem, faster)) {
+    const double ratio = time.seconds / before.at(time.solver->name);
+    (time.solver->on_vector_unit ? vector : matrix) += 1;
+    if (time.solver->on_vector_unit)
+      EXPECT_EQ(ratio, 1) << time.solver->name;
+    else
+      EXPECT_LT(ratio, 0.6) << time.solver->name;
+  }
+  EXPECT_GT(vector, 2u);
+  EXPECT_GT(matrix, 2u);
 }
 
 TEST(SolverModel, DamagedWeightsAreRefused) {

@@ -67,7 +67,7 @@ void set_workspace(Solver& solver, const JsonObject& entry) {
 Solver solver_of(const Json& json, const std::string& where) {
   const JsonObject entry(json, where);
   entry.reject_unknown({"name", "algorithm", "passes", "dtypes", "layouts", "r", "s", "stride",
-                        "dil", "pad", "group", "measured_on", "matrix_unit", "square_only",
+                        "dil", "pad", "group", "measured_on", "matrix_unit", "unit", "square_only",
                         "workspace", "fallback_rank", "head"});
   Solver solver;
   solver.name = entry.string("name");
@@ -95,6 +95,8 @@ Solver solver_of(const Json& json, const std::string& where) {
         static_cast<Architecture>(word_of(entry, "measured_on", name, kWords)));
   solver.matrix_unit = static_cast<MatrixUnit>(
       word_of(entry, "matrix_unit", entry.string("matrix_unit"), kMatrixUnits));
+  constexpr std::array<std::string_view, 2> kUnits = {"fastest", "vector"};
+  solver.on_vector_unit = word_of(entry, "unit", entry.string("unit"), kUnits) == 1;
   set_workspace(solver, entry);
   solver.square_only = entry.boolean("square_only", false);
   if (entry.has("fallback_rank")) solver.fallback_rank = entry.integer({"fallback_rank"}, 0, 1000);

@@ -40,6 +40,8 @@ struct Solver {
   IntRange r, s, stride, dil, group, pad;
   bool square_only = false;
   MatrixUnit matrix_unit = MatrixUnit::kEither;
+  /// Its kernels compute on the vector unit of any chip; else on the fastest unit.
+  bool on_vector_unit = false;
   /// Classes of chips that list it. One that was measured and is not among these does not have it.
   std::vector<Architecture> measured_on;
   Workspace workspace = Workspace::kNone;

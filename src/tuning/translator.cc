@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/check.h"
 #include "base/embedded.h"
 #include "tilecast/error.h"
 #include "tuning/transformer.h"
@@ -13,12 +14,13 @@
 namespace tilecast::tuning {
 namespace {
 
-constexpr size_t kFields = 13, kFieldFeatures = 24;
+constexpr size_t kFieldFeatures = 24;
+constexpr size_t kMostFields = 64;
 constexpr float kMostDeviations = 4;
 constexpr int64_t kWidest = 1024;
 
 /// What one size says: magnitude, divisibility, and the small values one by one; the same numbers
-/// as field_features of tools/tuner/parameters.py.
+/// as field_features of tools/tuner/translator.py.
 std::array<float, kFieldFeatures> field_features(int64_t size) {
   std::array<float, kFieldFeatures> x{};
   size_t at = 0;
@@ -39,26 +41,24 @@ std::array<float, kFieldFeatures> field_features(int64_t size) {
   return x;
 }
 
-/// As the kernel reads and writes: channels in and out are swapped for the gradients.
-std::array<int64_t, kFields> field_sizes(const ConvProblem& p) {
-  const bool forward = p.pass == ConvPass::kForward;
-  const int64_t pixels = p.oh * p.ow;
-  return {p.n,
-          forward ? p.c : p.k,
-          forward ? p.k : p.c,
-          p.oh,
-          p.ow,
-          pixels,
-          p.n * pixels,
-          p.r,
-          p.s,
-          p.pad_h,
-          p.stride_h,
-          p.dil_h,
-          p.group};
+Translator embedded_translator(const std::string& name) {
+  const std::vector<EmbeddedFile> files = embedded_files("weights/" + name);
+  if (files.empty())
+    throw Error(ErrorKind::kInternal, fmt::format("this build has no data/weights/{}", name));
+  return Translator::parse(files.front().content, "data/weights/" + name, Checksum::kTrust);
 }
 
 }  // namespace
+
+SourceText source_text(const ConvProblem& p, const TunedChip& chip) {
+  // Channels in and out are swapped for the gradients: as the kernel reads and writes.
+  const bool forward = p.pass == ConvPass::kForward;
+  const int64_t pixels = p.oh * p.ow;
+  const auto features = features_of(p, chip).x;
+  return {{p.n, forward ? p.c : p.k, forward ? p.k : p.c, p.oh, p.ow, pixels, p.n * pixels, p.r,
+           p.s, p.pad_h, p.stride_h, p.dil_h, p.group},
+          {features.begin(), features.end()}};
+}
 
 /// The matrices by what they are for.
 struct TranslatorLayers {
@@ -92,7 +92,8 @@ Translator Translator::parse(std::string_view content, const std::string& where,
   for (const Json& value : header.json().at("values")) t.values_.push_back(value.get<int64_t>());
   for (const Json& item : header.json().at("chips")) {
     const JsonObject chip(item, where + ": chips");
-    t.chips_.push_back({chip.number("units"), chip.number("clock"), chip.number("bandwidth")});
+    t.chips_.push_back({chip.string("name"), chip.number("units"), chip.number("clock"),
+                        chip.number("bandwidth"), chip.number("matrix") != 0});
   }
   if (t.solvers_.empty() || t.values_.empty() || t.chips_.empty())
     unusable_weights(where, "it has no solvers, values or chips");
@@ -100,14 +101,18 @@ Translator Translator::parse(std::string_view content, const std::string& where,
   const Tensors& all = *t.tensors_;
   const size_t w = t.width_, solvers = t.solvers_.size(), values = t.values_.size();
   auto layers = std::make_shared<TranslatorLayers>();
-  layers->range = all.get("range", 4, kFeatures);
-  layers->field = all.get("field", kFields * kFieldFeatures, w);
-  layers->field_bias = all.get("field_bias", kFields, w);
+  t.fields_ = header.strings("fields").size();
+  t.features_ = size("features", kWidest);
+  if (t.fields_ == 0 || t.fields_ > kMostFields)
+    unusable_weights(where, fmt::format("{} fields; expected 1 to {}", t.fields_, kMostFields));
+  layers->range = all.get("range", 4, t.features_);
+  layers->field = all.get("field", t.fields_ * kFieldFeatures, w);
+  layers->field_bias = all.get("field_bias", t.fields_, w);
   layers->solver = all.get("solver.weight", solvers, w);
   layers->chip = all.get("chip.weight", t.chips_.size(), w);
   layers->token = all.get("token.weight", values + 1, w);
   layers->position = all.get("position", solvers * t.most_tokens_, w);
-  layers->overall = {all, "overall", kFeatures, w};
+  layers->overall = {all, "overall", t.features_, w};
   layers->out = {all, "out", w, values};
   layers->memory_norm = {all, "memory_norm", w};
   layers->norm = {all, "norm", w};
@@ -125,12 +130,12 @@ Translator Translator::parse(std::string_view content, const std::string& where,
 }
 
 const Translator& Translator::bundled() {
-  static const Translator translator = [] {
-    const std::vector<EmbeddedFile> files = embedded_files("weights/parameters.weights");
-    if (files.empty())
-      throw Error(ErrorKind::kInternal, "this build has no data/weights/parameters.weights");
-    return parse(files.front().content, "data/weights/parameters.weights", Checksum::kTrust);
-  }();
+  static const Translator translator = embedded_translator("parameters.weights");
+  return translator;
+}
+
+const Translator& Translator::tensile() {
+  static const Translator translator = embedded_translator("tensile.weights");
   return translator;
 }
 
@@ -140,10 +145,11 @@ std::optional<size_t> Translator::solver(std::string_view name) const {
   return it - solvers_.begin();
 }
 
-/// The measured chip that resembles it most: the least distance of the logarithms.
 size_t Translator::chip_of(const TunedChip& chip) const {
+  // Of the logarithms; one with another kind of unit is further away than all others.
   const auto distance = [&](const MeasuredChip& other) {
-    return std::abs(std::log(chip.units / other.units)) +
+    return (chip.matrix_unit == other.matrix_unit ? 0 : 1e3) +
+           std::abs(std::log(chip.units / other.units)) +
            std::abs(std::log(chip.clock_ghz / other.clock_ghz)) +
            std::abs(std::log(chip.gbytes_per_s / other.gbytes_per_s));
   };
@@ -153,30 +159,30 @@ size_t Translator::chip_of(const TunedChip& chip) const {
   return static_cast<size_t>(nearest - chips_.begin());
 }
 
-Translator::Source Translator::read(const ConvProblem& problem, const TunedChip& chip,
+Translator::Source Translator::read(const SourceText& text, const TunedChip& chip,
                                     size_t solver) const {
+  TILECAST_CHECK(text.sizes.size() == fields_ && text.features.size() == features_);
   const TranslatorLayers& l = *layers_;
-  const size_t w = width_, count = kFields + 3;
+  const size_t w = width_, count = fields_ + 3;
   std::vector<float> x(count * w), normed(w);
   const auto token = [&](size_t t) { return std::span(x).subspan(t * w, w); };
-  const std::array<int64_t, kFields> sizes = field_sizes(problem);
-  for (size_t f = 0; f < kFields; ++f) {
+  for (size_t f = 0; f < fields_; ++f) {
     std::copy_n(l.field_bias.data() + f * w, w, token(f).begin());
-    const auto features = field_features(sizes[f]);
+    const auto features = field_features(text.sizes[f]);
     for (size_t i = 0; i < kFieldFeatures; ++i)
       for (size_t j = 0; j < w; ++j)
         token(f)[j] += features[i] * l.field.values[(f * kFieldFeatures + i) * w + j];
   }
-  std::array<float, kFeatures> overall = features_of(problem, chip).x;
+  std::vector<float> overall = text.features;
   const float* const range = l.range.data();  // [least, most, mean, 1 / spread][feature]
-  for (size_t i = 0; i < kFeatures; ++i) {
-    const float clamped = std::clamp(overall[i], range[i], range[kFeatures + i]);
-    overall[i] = std::clamp((clamped - range[2 * kFeatures + i]) * range[3 * kFeatures + i],
+  for (size_t i = 0; i < features_; ++i) {
+    const float clamped = std::clamp(overall[i], range[i], range[features_ + i]);
+    overall[i] = std::clamp((clamped - range[2 * features_ + i]) * range[3 * features_ + i],
                             -kMostDeviations, kMostDeviations);
   }
-  l.overall.apply(overall, token(kFields));
-  std::copy_n(l.solver.data() + solver * w, w, token(kFields + 1).begin());
-  std::copy_n(l.chip.data() + chip_of(chip) * w, w, token(kFields + 2).begin());
+  l.overall.apply(overall, token(fields_));
+  std::copy_n(l.solver.data() + solver * w, w, token(fields_ + 1).begin());
+  std::copy_n(l.chip.data() + chip_of(chip) * w, w, token(fields_ + 2).begin());
   std::vector<float> keys(count * w), values(count * w), all_normed(count * w);
   for (size_t layer = 0; layer < encoders_; ++layer) {
     const AttentionBlock& block = l.reads[layer];

@@ -7,6 +7,7 @@
 #include "tilecast/error.h"
 #include "tuning/conv_problem.h"
 #include "tuning/database.h"
+#include "tuning/gemm_problem.h"
 #include "tuning/rules.h"
 
 namespace {
@@ -27,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try_reading([&] { RuleFile::parse(text, "f"); });
   try_reading([&] { parse_problem(text, "f"); });
+  try_reading([&] { parse_gemm(text, "f"); });
   try_reading([&] { parse_driver_log(text, "f"); });
   try_reading([&] { format_find_database(parse_find_database(text, "f")); });
   try_reading([&] { format_perf_database(parse_perf_database(text, "f")); });

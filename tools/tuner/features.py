@@ -6,6 +6,7 @@ import pathlib
 import numpy
 
 LAUNCH_US = 5
+COUNT = 98  # features of a problem on a chip
 CLASSES = {"gcn5": 0, "cdna": 1, "cdna2": 2}
 KEYS = ["direction", "precision", "layout", "n", "c", "h", "w", "k", "oh", "ow", "r", "s", "pad_h",
         "pad_w", "stride_h", "stride_w", "dil_h", "dil_w", "group"]
@@ -14,19 +15,24 @@ KEYS = ["direction", "precision", "layout", "n", "c", "h", "w", "k", "oh", "ow",
 LAYER = ["c", "k", "r", "s", "pad_h", "pad_w", "stride_h", "stride_w", "dil_h", "dil_w", "group"]
 
 
-def layer_folds(table, seed, count):
-    """A fold for each row, by a hash of its layer (FNV-1a, then MurmurHash3's finalizer)."""
-    def fold(layer):
+def folds(rows, seed, count):
+    """A fold for each row of numbers, by a hash of them (FNV-1a, then MurmurHash3's finalizer)."""
+    def fold(row):
         value = 14695981039346656037 ^ seed
-        for byte in ",".join(map(str, layer)).encode():
+        for byte in ",".join(map(str, row)).encode():
             value = ((value ^ byte) * 1099511628211) & ((1 << 64) - 1)
         value ^= value >> 33
         value = (value * 0xFF51AFD7ED558CCD) & ((1 << 64) - 1)
         value ^= value >> 33
         return value % count
-    rows = list(map(tuple, table[LAYER].values.tolist()))
+    rows = list(map(tuple, rows.tolist()))
     known = {row: fold(row) for row in set(rows)}
     return numpy.array([known[row] for row in rows])
+
+
+def layer_folds(table, seed, count):
+    """A fold for each row, by its layer."""
+    return folds(table[LAYER].values, seed, count)
 
 
 def read_chip(name, root=pathlib.Path(__file__).resolve().parents[2]):
@@ -39,9 +45,11 @@ def read_chip(name, root=pathlib.Path(__file__).resolve().parents[2]):
         rate = lambda unit, dtype: device.get(unit, {}).get(dtype, {"value": 0})["value"] / 1e12
         best = lambda dtype: max(rate("vector_flops_per_s", dtype), rate("matrix_flops_per_s", dtype))
         peaks = {d.upper(): best(d) or best("fp32") for d in ("fp32", "fp16", "bf16", "int8")}
+        vectors = {d.upper(): rate("vector_flops_per_s", d) or rate("vector_flops_per_s", "fp32")
+                   for d in ("fp32", "fp16", "bf16", "int8")}
         return {"units": value("sm_count"), "clock": value("boost_clock_hz") / 1e9,
                 "bandwidth": value("memory_bytes_per_s") / 1e9, "l2": value("l2_bytes") / 2**20,
-                "vector": rate("vector_flops_per_s", "fp32"), "peaks": peaks,
+                "vector": rate("vector_flops_per_s", "fp32"), "peaks": peaks, "vectors": vectors,
                 "matrix": float(value("matrix_instruction") == "mfma"),
                 "class": CLASSES.get(value("architecture"), -1)}
     raise SystemExit(f"no file of data/devices has the alias {name}")
@@ -59,8 +67,23 @@ def twos(size, most):
     return sum((numpy.mod(size, 2**j) == 0).astype(float) for j in range(1, most + 1))
 
 
+def rooflines(table, chip):
+    """Least microseconds of each row on the fastest unit for its type and on the vector unit, a
+    launch included: [row, 2]. src/tuning/features.cc: roofline_us, vector_roofline_us."""
+    size = lambda key: table[key].values.astype(float)
+    pixels = size("n") * size("oh") * size("ow")
+    weights = size("k") / size("group") * size("c") * size("r") * size("s")
+    precision = table.precision.values
+    width = numpy.select([precision == "FP32", precision == "INT8"], [4.0, 1.0], 2.0)
+    tensors = size("n") * size("c") * size("h") * size("w") + pixels * size("k") + weights
+    memory = tensors * width / chip["bandwidth"] * 1e-3
+    return numpy.stack(
+        [numpy.maximum(2 * pixels * weights / numpy.array([rates[p] for p in precision]) * 1e-6,
+                       memory) + LAUNCH_US for rates in (chip["peaks"], chip["vectors"])], 1)
+
+
 def features(table, chip):
-    """Matrix, names and roofline in microseconds of all rows; `table` has the columns of KEYS."""
+    """Matrix and names of all rows; `table` has the columns of KEYS."""
     f = {}
     n, c, h, w, k, oh, ow, r, s, g, ph, pw, sh, sw, dh, dw = (
         table[key].values.astype(float)
@@ -129,4 +152,4 @@ def features(table, chip):
     f["log_bandwidth"] = one * (lg(chip["bandwidth"]) - 10)
     for index in range(len(CLASSES)):
         f[f"class{index}"] = one * (chip["class"] == index)
-    return numpy.stack([v.astype(float) for v in f.values()], 1).astype("f4"), list(f), roofline
+    return numpy.stack([v.astype(float) for v in f.values()], 1).astype("f4"), list(f)

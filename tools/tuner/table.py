@@ -25,6 +25,14 @@ def algorithm(solver):
     return "ImplicitGEMM" if "Igemm" in solver or "ImplicitGemm" in solver else "Direct"
 
 
+def unit(solver):
+    """The unit that a solver computes on, by the family that its name states: those that use the
+    matrix unit where there is one, and those that are written for the vector unit."""
+    fastest = ("Xdlops" in solver or "Mlir" in solver or "Multipass" in solver
+               or solver.startswith("Gemm"))
+    return "fastest" if fastest else "vector"
+
+
 def fallback_rank(solver):
     return next((rank for start, rank in FALLBACK if solver.startswith(start)), None)
 
@@ -63,7 +71,7 @@ def entry(solver, rows, matrix_archs):
             "measured_on": [CLASS_OF[a] for a in sorted(rows.arch.unique())],
             "matrix_unit": "needed" if "Xdlops" in solver and all(on) else
                            "not_used" if "Mlir" in solver and not any(on) else "either",
-            "workspace": workspace(rows)}
+            "unit": unit(solver), "workspace": workspace(rows)}
     # One filter size and no other: 1x1, 3x3. MIOpen's code for such solvers tests both axes.
     if (rows.r == rows.s).all() and item["r"][0] < item["r"][1]:
         item["square_only"] = True

@@ -1,0 +1,65 @@
+// gemm m=4096 n=512 k=1024 trans_a=T dtype=fp16 on amd-mi250x
+//
+//   macro tile  depth  split  matrix instruction  probability
+//   128x128        32      1  32x32x8x1                 41.2 %
+//
+//   macro tile  128x128 62.1 %, 128x64 20.3 %
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "report/text_table.h"
+#include "tilecast/tune.h"
+
+namespace tilecast {
+
+std::string product_table(const ProductForecast& f, const TableStyle& style) {
+  std::string out = title_lines(fmt::format("{} on {}", f.problem, f.gpu), style) + "\n";
+  TextTable kernels;
+  kernels.header = {"macro tile", "depth", "split", "matrix instruction", "probability"};
+  kernels.right = {false, true, true, false, true};
+  for (const ProductKernel& k : f.kernels)
+    kernels.rows.push_back({fmt::format("{}x{}", k.tile_m, k.tile_n), std::to_string(k.depth_u),
+                            std::to_string(k.split), k.matrix_instruction,
+                            fmt::format("{:.1f} %", 100 * k.probability)});
+  out += format_text_table(kernels, style, 2) + "\n";
+  TextTable parts;
+  parts.fit = {Fit::kWhole, Fit::kWrap};
+  for (const auto& [name, values] : f.parts) {
+    std::vector<std::string> texts;
+    for (const auto& [value, probability] : values)
+      texts.push_back(fmt::format("{} {:.1f} %", value, 100 * probability));
+    std::string title = name;
+    std::replace(title.begin(), title.end(), '_', ' ');
+    parts.rows.push_back({title, join(texts, ", ")});
+  }
+  return out + format_text_table(parts, style, 2);
+}
+
+std::string product_json(const ProductForecast& f, const std::vector<std::string>& warnings) {
+  Json kernels = Json::array(), parts = Json::object();
+  for (const ProductKernel& k : f.kernels)
+    kernels.push_back({{"tile_m", k.tile_m},
+                       {"tile_n", k.tile_n},
+                       {"depth_u", k.depth_u},
+                       {"split", k.split},
+                       {"matrix_instruction", k.matrix_instruction},
+                       {"probability", k.probability}});
+  for (const auto& [name, values] : f.parts) {
+    Json list = Json::array();
+    for (const auto& [value, probability] : values)
+      list.push_back({{"value", value}, {"probability", probability}});
+    parts[name] = list;
+  }
+  const Json product = {
+      {"problem", f.problem},           {"gpu", f.gpu},       {"measured_gpu", f.measured_gpu},
+      {"extrapolated", f.extrapolated}, {"kernels", kernels}, {"parts", parts}};
+  const Json object = {
+      {"schema_version", 1}, {"products", Json::array({product})}, {"warnings", warnings}};
+  return object.dump(1) + "\n";
+}
+
+}  // namespace tilecast

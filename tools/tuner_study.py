@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Compares ways to train and judge the parameter model (docs/tuning.md):
+
+    tools/tuner_study.py --data DIR [--epochs 4]
+
+the nearest neighbour on held-out layers and on held-out rows; with --epochs above 0, one model for all chips or one for each, judged on held-out layers; and one model judged on held-out
+rows, of which most have a twin of the same layer in training. All have the same epochs and seed, and
+no rules of legality. Needs PyTorch, pandas, numpy and scipy."""
+
+import argparse
+import pathlib
+import sys
+
+import numpy
+import torch
+from scipy.spatial import cKDTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from tuner import features, parameters, translator  # noqa: E402
+
+SETS = [("ConvAsm1x1U", "gfx906"), ("ConvAsmBwdWrW1x1", "gfx906"), ("ConvOclDirectFwd1x1", "gfx900"),
+        ("ConvOclDirectFwd", "gfx906"), ("ConvMlirIgemmFwd", "gfx906")]
+
+
+def judge(name, net, data, table, held, arch):
+    """Whole strings, best 20 and parameters of the held-out rows of each set, in percent."""
+    for solver, chip in SETS:
+        if arch not in (None, chip):
+            continue
+        mine = held & (table.solver.values == solver) & (table.arch.values == chip)
+        index = torch.tensor(numpy.flatnonzero(mine))
+        found = translator.search(net, data, index)
+        truth = data.tokens[index][:, :found.shape[2]]
+        same = (found == truth[:, None]).all(2)
+        print(f"{name}: {solver} {chip}: {len(index)} rows, whole "
+              f"{100 * same[:, 0].float().mean():.1f}, best 20 {100 * same.any(1).float().mean():.1f}, "
+              f"parameters {100 * (found[:, 0] == truth).float().mean():.1f}", flush=True)
+
+
+def nearest(name, data, table, held):
+    """The parameters of the nearest row (Euclid on log2 sizes) of the same solver, chip, direction
+    and precision, and how many rows have a twin in training that differs in batch alone."""
+    sizes = ["n", "c", "k", "oh", "ow", "r", "s", "pad_h", "stride_h", "dil_h", "group"]
+    place = numpy.log2(table[sizes].values.astype(float) + 1)
+    alike = table[["solver", "arch", "direction", "precision"]].agg("|".join, axis=1).values
+    shape = table[["c", "k", "oh", "ow", "r", "s", "pad_h", "pad_w", "stride_h", "stride_w", "dil_h",
+                   "group"]].astype(str).agg(",".join, axis=1).values + alike
+    tokens = data.tokens.numpy()
+    for solver, chip in SETS:
+        mine = (table.solver.values == solver) & (table.arch.values == chip)
+        equal, twins = [], []
+        for kind in numpy.unique(alike[mine]):
+            train = numpy.flatnonzero((alike == kind) & ~held)
+            asked = numpy.flatnonzero((alike == kind) & held)
+            if not len(train) or not len(asked):
+                continue
+            found = train[cKDTree(place[train]).query(place[asked])[1]]
+            equal.append((tokens[asked] == tokens[found])[:, tokens[asked[0]] >= 0])
+            twins.append(numpy.isin(shape[asked], shape[train]))
+        equal, twins = numpy.concatenate(equal), numpy.concatenate(twins)
+        print(f"nearest, {name}: {solver} {chip}: {len(equal)} rows, whole "
+              f"{100 * equal.all(1).mean():.1f}, parameters {100 * equal.mean():.1f}, "
+              f"with a twin {100 * twins.mean():.1f}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    table, tokens = parameters.read(options.data)
+    data = parameters.rows_of(table, tokens)
+    layers = features.layer_folds(table, options.seed, 10) == 0
+    rows = numpy.random.RandomState(options.seed).rand(len(table)) < 0.1
+    nearest("held-out layers", data, table, layers)
+    nearest("held-out rows", data, table, rows)
+    if not options.epochs:
+        return
+    for name, held, arch in (("one model, held-out layers", layers, None),
+                             ("gfx906 alone, held-out layers", layers, "gfx906"),
+                             ("one model, held-out rows", rows, None),
+                             ("gfx900 alone, held-out layers", layers, "gfx900")):
+        train = ~held & (True if arch is None else table.arch.values == arch)
+        net = translator.train(data, torch.tensor(numpy.flatnonzero(train)), options.epochs,
+                               options.seed, report=lambda text: print(text, file=sys.stderr))
+        judge(name, net, data, table, held, arch)
+
+
+if __name__ == "__main__":
+    main()
