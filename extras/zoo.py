@@ -15,13 +15,13 @@ import importlib.metadata
 import json
 import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from pathlib import Path
 
+import comparison
 import zoo_models
 
 BATCH, TOKENS = 2, 128
@@ -118,11 +118,7 @@ def compare(task):
             path.write_text(writer.text(traced.outputs))
             if os.environ.get("ZOO_KEEP"):
                 (Path(os.environ["ZOO_KEEP"]) / f"{name}_{mode}.tcg").write_text(path.read_text())
-            run = subprocess.run([tilecast, "forecast", str(path), "--gpu", "A100", "--mode", mode, "--format", "json"],
-                                 capture_output=True, text=True)
-        if run.returncode:
-            raise RuntimeError(run.stderr.strip()[:400])
-        result = json.loads(run.stdout)
+            result = comparison.forecast(tilecast, path, "--mode", mode)
         row["ours"], row["kernels"] = counted(result["kernels"])
         row["latency_s"] = result["latency_s"]
         if result["parameters"] != row["parameters"]:
