@@ -72,6 +72,17 @@ TEST(Onnx, OneOperatorOfPyTorchIsOneKernel) {
   EXPECT_EQ(ops_of(build(w)), (Names{"pad", "cat", "reduce_sum"}));
 }
 
+TEST(Onnx, AllPositionsInTheirOrderAreAView) {
+  for (const std::vector<int64_t>& positions : {std::vector<int64_t>{0, 1, 2}, {0, 2, 1}}) {
+    Writer w;
+    w.input("x", {3}).initializer(integers("at", positions));
+    w.node("Gather", {"x", "at"}, {"g"}, attribute("axis", 0)).node("Relu", {"g"}, {"y"});
+    w.output("y");
+    EXPECT_EQ(ops_of(build(w)),
+              positions[1] == 1 ? Names{"relu"} : (Names{"index_select", "relu"}));
+  }
+}
+
 TEST(Onnx, NotesOfPyTorchsExporterNameModulesAndCopies) {
   const auto note = [](const std::string& key, const std::string& value) {
     return bytes(9, bytes(1, "pkg.torch.onnx." + key) + bytes(2, value));
