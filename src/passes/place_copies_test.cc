@@ -92,5 +92,24 @@ TEST(PlaceCopies, ConvolutionsKeepTheChannelsLast) {
             (Names{"conv2d", "copy", "relu"}));
 }
 
+TEST(Decompose, FusedAttentionPadsAMaskThatIsNotAligned) {
+  const auto ops = [](int64_t keys) {
+    const std::string n = std::to_string(keys);
+    const std::string kv = ": fp32[2, 4, " + n + ", 32]\n";
+    Names names;
+    const Graph graph = decompose(
+        parse_graph("input q: fp32[2, 4, 8, 32]\ninput k" + kv + "input v" + kv +
+                        "input m: fp32[1, 4, 8, " + n + "]\ny = sdpa(q, k, v, m)\n" + "output y\n",
+                    "test"),
+        {.fused_attention = true});
+    for (const Node& node : graph.nodes) {
+      if (op_def(node.op).work != nullptr) names.emplace_back(op_def(node.op).name);
+    }
+    return names;
+  };
+  EXPECT_EQ(ops(32), Names{"attention"});
+  EXPECT_EQ(ops(49), (Names{"pad", "attention"}));
+}
+
 }  // namespace
 }  // namespace tilecast
