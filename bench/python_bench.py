@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Speed of the Python package: import, a warm forecast, and forecast_many. Wall and CPU time, for machines that are not idle.
 
-    PYTHONPATH=build/release/python bench/python_bench.py
+    PYTHONPATH=build/release/python bench/python_bench.py [FILE...]     also of imported graphs: ONNX, graph notation
 """
 import itertools
 import random
@@ -41,6 +41,26 @@ def rows_of(count: int) -> dict:
     return {name: list(values) for name, values in zip(("model", "gpu", "mode", "batch"), zip(*table))}
 
 
+def of_files(tilecast, paths: list) -> None:
+    """Warm forecasts of imported graphs, and a table of all files on all GPUs, each row twice."""
+    for path in paths:
+        start = time.perf_counter()
+        model = tilecast.load_model(path)
+        loaded = time.perf_counter() - start
+        start = time.perf_counter()
+        tilecast.forecast(model, gpu="H100")
+        first = time.perf_counter() - start
+        wall, cpu = per_call(lambda model=model: tilecast.forecast(model, gpu="H100"))
+        print(f"{path.rsplit('/', 1)[-1]:38} {1e3 * wall:8.3f} ms  CPU {1e3 * cpu:.3f} ms; read in {1e3 * loaded:.2f} ms, "
+              f"first forecast {1e3 * first:.2f} ms")
+    gpus = [gpu.id for gpu in tilecast.gpus()]
+    table = {"model": [path for path in paths for _ in gpus] * 2, "gpu": gpus * len(paths) * 2}
+    start, cpu = time.perf_counter(), time.process_time()
+    result = tilecast.forecast_many(table)
+    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    print(f"forecast_many files     {len(table['gpu']) / wall:8,.0f} rows/s, {len(table['gpu']) / cpu:,.0f} rows per CPU second; {result!r}")
+
+
 def main() -> None:
     wall, cpu = import_seconds()
     print(f"import tilecast        {1e3 * wall:8.2f} ms  CPU {1e3 * cpu:.2f} ms")
@@ -61,6 +81,8 @@ def main() -> None:
         failed = sum(error is not None for error in result["error"])
         print(f"forecast_many {mode or 'mixed':9} {count / wall:8,.0f} rows/s, {count / cpu:,.0f} rows per CPU second; {result!r}, "
               f"{failed} failed, {result['fits'].count(True)} fit")
+    if sys.argv[1:]:
+        of_files(tilecast, sys.argv[1:])
 
 
 if __name__ == "__main__":

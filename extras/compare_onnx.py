@@ -5,18 +5,18 @@ Each model is built with few layers and random weights, exported with both of Py
 config.json and by its ONNX file: parameters must be equal, FLOPs within 1 %, latencies within 3 %. Needs torch, onnx,
 onnxscript and transformers from PyPI. Exit status 1 where a model differs by more.
 
-    extras/compare_onnx.py PROGRAM [-o FOLDER] [--models bert,vit] [--exporters dynamo,script] [--gpu A100]
+    extras/compare_onnx.py PROGRAM [-o FOLDER] [--only bert,vit] [--exporters dynamo,script] [--gpu A100]
 """
-import argparse
 import json
-import subprocess
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 
+import comparison
+
 MOST_FLOPS_PERCENT, MOST_LATENCY_PERCENT = 1, 3
-BATCH, TOKENS, PIXELS = 2, 128, 224
+# Sizes at which kernels take longer than their launches.
+BATCH, TOKENS, PIXELS = 8, 512, 224
 TEXT, IMAGE, SPEECH, PAIR = "text", "image", "speech", "pair"
 # name: class, fields of the config beside its defaults, input. Small where size does not matter for the comparison.
 MODELS = {
@@ -65,18 +65,6 @@ def export(model, inputs: dict, path: Path, exporter: str):
                           training=torch.onnx.TrainingMode.PRESERVE, input_names=list(inputs))
 
 
-def forecast(program: str, model: Path, gpu: str, options: list) -> dict:
-    found = subprocess.run([program, "forecast", str(model), "--gpu", gpu, "--dtype", "fp32", "--format", "json", *options],
-                           capture_output=True, text=True)
-    if found.returncode != 0:
-        raise RuntimeError(found.stderr.strip())
-    return json.loads(found.stdout)
-
-
-def percent(found: float, expected: float) -> float:
-    return 100 * (found / expected - 1)
-
-
 def compare(args, name: str, exporter: str, folder: Path) -> bool:
     model, config, inputs = build(name)
     parameters = sum(p.numel() for p in model.parameters())
@@ -87,10 +75,10 @@ def compare(args, name: str, exporter: str, folder: Path) -> bool:
     options = ["--batch", str(BATCH)]
     if "input_ids" in inputs:
         options += ["--seq", str(TOKENS)]
-    by_config = forecast(args.program, config_path, args.gpu, options)
-    by_file = forecast(args.program, path, args.gpu, [])
-    flops = percent(by_file["flops"], by_config["flops"])
-    latency = percent(by_file["latency_s"], by_config["latency_s"])
+    by_config = comparison.forecast(args.tilecast, config_path, "--dtype", "fp32", *options, gpu=args.gpu)
+    by_file = comparison.forecast(args.tilecast, path, "--dtype", "fp32", gpu=args.gpu)
+    flops = comparison.percent(by_file["flops"], by_config["flops"])
+    latency = comparison.percent(by_file["latency_s"], by_config["latency_s"])
     good = (by_file["parameters"] == parameters and abs(flops) <= MOST_FLOPS_PERCENT
             and abs(latency) <= MOST_LATENCY_PERCENT)
     print(f"{name:14} {exporter:7} parameters {by_file['parameters']:>11} of {parameters:>11}  FLOPs {flops:+6.2f} %  "
@@ -99,27 +87,18 @@ def compare(args, name: str, exporter: str, folder: Path) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
+    parser = comparison.parser(__doc__)
     parser.add_argument("-o", "--folder", help="keeps the exported files here")
-    parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--exporters", default="dynamo,script")
     parser.add_argument("--gpu", default="A100")
     args = parser.parse_args()
-    try:
-        import onnx  # noqa: F401
-        import onnxscript  # noqa: F401
-        import torch  # noqa: F401
-        import transformers  # noqa: F401
-    except ImportError as error:
-        print(f"skipped: {error.name} is not installed (pip install torch onnx onnxscript transformers)")
+    if not comparison.has_packages("torch", "onnx", "onnxscript", "transformers"):
         return 0
-    warnings.filterwarnings("ignore")
     failed = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(args.folder or temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in args.models.split(","):
+        for name in filter(lambda name: comparison.is_chosen(name, args.only), MODELS):
             for exporter in args.exporters.split(","):
                 try:
                     good = compare(args, name, exporter, folder)

@@ -5,14 +5,13 @@
 
 Exit status 1 if parameters differ, FLOPs by more than 1 %, or latency by more than 3 %. Needs torch and transformers.
 """
-import argparse
 import collections
 import json
-import subprocess
 import sys
 import tempfile
-import warnings
 from pathlib import Path
+
+import comparison
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL_LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 1024, "intermediate_size": 2816,
@@ -54,14 +53,6 @@ def inputs_of(module, batch, tokens):
     return {"pixel_values": torch.zeros(batch, 3, side, side)}
 
 
-def forecast(tilecast, model, mode, *options):
-    run = subprocess.run([tilecast, "forecast", str(model), "--gpu", "A100", "--mode", mode, "--format", "json", *options],
-                         capture_output=True, text=True)
-    if run.returncode:
-        raise SystemExit(f"{model}: {run.stderr.strip()}")
-    return json.loads(run.stdout)
-
-
 def kinds(result):
     counts, seconds = collections.Counter(), collections.Counter()
     for kernel in result["kernels"]:
@@ -71,26 +62,18 @@ def kinds(result):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tilecast")
-    parser.add_argument("--only", default="")
+    parser = comparison.parser(__doc__)
     parser.add_argument("--mode", choices=["inference", "training"], default="inference")
     parser.add_argument("--explain", action="store_true", help="time and number of the kernels of each operator")
     args = parser.parse_args()
-    try:
-        import torch  # noqa: F401
-        import transformers
-        from tilecast_torch import package
-    except ImportError as error:
-        print(f"skipped: {error}; pip install torch transformers")
+    if not comparison.has_packages("torch", "transformers"):
         return 0
-    transformers.logging.set_verbosity_error()
-    warnings.filterwarnings("ignore")
+    from tilecast_torch import package
     failed = 0
     print(f"{'model':14} {'parameters':>12} {'same':>5} {'FLOPs':>10} {'imported %':>10} {'latency ms':>10} {'imported %':>10} "
           f"{'kernels':>8} {'imported':>8} {'memory MiB':>10} {'imported %':>10}")
     for name, source, batch, tokens in CASES:
-        if args.only not in name:
+        if not comparison.is_chosen(name, args.only):
             continue
         fields = config_of(name, source)
         with tempfile.TemporaryDirectory() as folder:
@@ -100,11 +83,12 @@ def main():
             graph.write_text(package.export_graph(module, (), inputs_of(module, batch, tokens), mode=args.mode))
             options = ["--batch", str(batch), "--dtype", "fp32", *(["--seq", str(tokens)] if tokens else []),
                        *(["--loss", "none"] if args.mode == "training" else [])]
-            ours, imported = forecast(args.tilecast, config, args.mode, *options), forecast(args.tilecast, graph, args.mode)
+            ours = comparison.forecast(args.tilecast, config, "--mode", args.mode, *options)
+            imported = comparison.forecast(args.tilecast, graph, "--mode", args.mode)
 
         def percent(key, part=None):
             a, b = (r[part][key] if part else r[key] for r in (ours, imported))
-            return 100 * (b / a - 1)
+            return comparison.percent(b, a)
 
         same = ours["parameters"] == imported["parameters"]
         bad = not same or abs(percent("flops")) > MOST_FLOPS_PERCENT or abs(percent("latency_s")) > MOST_LATENCY_PERCENT

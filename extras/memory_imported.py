@@ -8,13 +8,11 @@ fake CPU tensors with CUDA's forms of composite operators (python/tilecast/torch
 gradients (but for tensors that gradients share) and optimizer states must be exact. Exit status 1 if they are not, or if the mean error of the peaks is above 3 %. Needs torch
 and timm.
 """
-import argparse
-import json
-import subprocess
 import sys
 import tempfile
-import warnings
 from pathlib import Path
+
+import comparison
 
 MOST_MEAN_PERCENT = 3.0
 SHARED_GRADIENTS = 1e-3
@@ -80,30 +78,17 @@ def plan(tilecast, name):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.tcg"
         path.write_text(package.export_graph(model, (images,), mode="training"))
-        run = subprocess.run([tilecast, "forecast", str(path), "--gpu", "H200", "--mode", "training", "--optimizer", "adamw",
-                              "--format", "json"], capture_output=True, text=True)
-    if run.returncode:
-        raise RuntimeError(run.stderr.strip()[:300])
-    return json.loads(run.stdout)["memory"]
+        return comparison.forecast(tilecast, path, "--mode", "training", "--optimizer", "adamw", gpu="H200")["memory"]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tilecast")
-    parser.add_argument("--only", default="", help="models whose names have one of these texts, separated by commas")
-    args = parser.parse_args()
-    try:
-        import timm  # noqa: F401
-        import torch
-    except ImportError as error:
-        print(f"skipped: {error}; pip install torch timm")
+    args = comparison.parser(__doc__).parse_args()
+    if not comparison.has_packages("torch", "timm"):
         return 0
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
     errors, failed = [], 0
     print(f"{'model':34} {'exact MiB':>10} {'plan MiB':>10} {'peak %':>8}")
     for name in MODELS:
-        if not any(text in name for text in args.only.split(",")):
+        if not comparison.is_chosen(name, args.only):
             continue
         peaks, kinds = reference(name)
         memory = plan(args.tilecast, name)
@@ -114,7 +99,7 @@ def main():
             ("gradients", abs(memory["gradients_bytes"] / kinds["gradient"] - 1) < SHARED_GRADIENTS),
             ("optimizer", memory["optimizer_bytes"] == kinds["optimizer"])) if not same]
         failed += bool(wrong)
-        errors.append(100 * (ours / exact - 1))
+        errors.append(comparison.percent(ours, exact))
         print(f"{name:34} {exact / 2**20:10.1f} {ours / 2**20:10.1f} {errors[-1]:+8.2f}"
               + (f"  not exact: {', '.join(wrong)}" if wrong else ""), flush=True)
     mean = sum(map(abs, errors)) / max(1, len(errors))

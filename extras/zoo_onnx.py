@@ -1,24 +1,22 @@
 #!/usr/bin/env python3
 """Exports models of zoo_models.py to ONNX, and compares the forecasts of the files with those of the same modules through tilecast.torch.
 
-    extras/zoo_onnx.py build/release/tilecast -o docs/models_onnx.md --resume onnx.jsonl
+    extras/zoo_onnx.py build/release/tilecast -o docs/models_onnx.md --keep /tmp/zoo
     extras/zoo_onnx.py build/release/tilecast --only resnet18
 
 Each module is made with random weights, exported by torch.onnx.export (dynamo, not optimized), forecast from the file, and traced by
-tilecast.torch: parameters must be equal, FLOPs of products, convolutions and attention within 1 %, latencies within 2 %. Models with more
+tilecast.torch: FLOPs of products, convolutions and attention must agree within 1 %, latencies within 2 %. Models with more
 than --most-parameters are left out. Exit status 1 if a model differs by more. Needs torch, timm, transformers, onnx and onnxscript.
 """
-import argparse
 import collections
-import json
 import os
-import subprocess
+import re
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
+import comparison
 import zoo
 import zoo_models
 
@@ -41,14 +39,6 @@ def materialized(module, args, kwargs):
     return module, *(torch.utils._pytree.tree_map(lambda t: torch.zeros_like(t, device="cpu"), part) for part in (args, kwargs))
 
 
-def forecast(tilecast, path, *options):
-    run = subprocess.run([tilecast, "forecast", str(path), "--gpu", "A100", "--dtype", "fp32", "--format", "json", *options],
-                         capture_output=True, text=True)
-    if run.returncode:
-        raise RuntimeError(run.stderr.strip()[:300])
-    return json.loads(run.stdout)
-
-
 def kinds(kernels):
     counts = collections.Counter()
     for kernel in kernels:
@@ -56,41 +46,53 @@ def kinds(kernels):
     return counts
 
 
-def compare(kind, name, fields, tilecast, most_parameters):
+def files_of(kind, name, fields, folder, most_parameters):
+    """(graph notation, ONNX file, parameters) in the folder; an ONNX file that is there is not exported again. None: too large."""
+    import torch
+    from tilecast_torch import package
+    module, args, kwargs = zoo.build(kind, name, fields)
+    parameters = sum(p.numel() for p in module.parameters())
+    if parameters > most_parameters:
+        return None
+    graph, file = folder / f"{name}.tcg", folder / f"{name}.onnx"
+    traced = package.tracing.trace(module.eval(), args, kwargs, training=False)
+    graph.write_text(package.write(traced, name).text(traced.outputs))
+    if not file.exists():
+        module, args, kwargs = materialized(*zoo.build(kind, name, fields))
+        made = folder / f"{name}.part.onnx"
+        torch.onnx.export(module, args, str(made), kwargs=kwargs, dynamo=True, verbose=False, optimize=False)
+        Path(f"{made}.data").unlink(missing_ok=True)  # the weights, which the importer does not read
+        made.rename(file)
+    return graph, file, parameters
+
+
+def compare(task, tilecast, folder, most_parameters):
+    kind, name, fields = task
     start = time.perf_counter()
     row = {"model": name, "source": kind}
     try:
-        import torch
-        from tilecast_torch import package
-        module, args, kwargs = zoo.build(kind, name, fields)
-        parameters = sum(p.numel() for p in module.parameters())
-        if parameters > most_parameters:
+        files = files_of(kind, name, fields, folder, most_parameters)
+        if files is None:
             return None
-        traced = package.tracing.trace(module.eval(), args, kwargs, training=False)
-        writer = package.write(traced, name)
-        with tempfile.TemporaryDirectory() as folder:
-            graph, file = Path(folder) / "model.tcg", Path(folder) / "model.onnx"
-            graph.write_text(writer.text(traced.outputs))
-            imported = forecast(tilecast, graph)
-            module, args, kwargs = materialized(*zoo.build(kind, name, fields))
-            torch.onnx.export(module, args, str(file), kwargs=kwargs, dynamo=True, verbose=False, optimize=False)
-            # The trace has the fused attention of a module that calls it; exporters spell it out.
-            fused = any("queries" in kernel["shape"] for kernel in imported["kernels"])
-            exported = forecast(tilecast, file, "--attention", "flash" if fused else "eager")
+        graph, file, parameters = files
+        imported = comparison.forecast(tilecast, graph, "--dtype", "fp32")
+        # The trace has the fused attention of a module that calls it; exporters spell it out.
+        fused = any("queries" in kernel["shape"] for kernel in imported["kernels"])
+        exported = comparison.forecast(tilecast, file, "--dtype", "fp32", "--attention", "flash" if fused else "eager")
         ours, _ = zoo.counted(imported["kernels"])
         theirs, _ = zoo.counted(exported["kernels"])
-        row.update(parameters=parameters, file_parameters=exported["parameters"], flops_percent=100 * (theirs / ours - 1) if ours else 0.0,
-                   latency_percent=100 * (exported["latency_s"] / imported["latency_s"] - 1),
+        row.update(parameters=parameters, file_parameters=exported["parameters"], flops_percent=comparison.percent(theirs, ours),
+                   latency_percent=comparison.percent(exported["latency_s"], imported["latency_s"]),
                    kernels=dict(kinds(imported["kernels"])), file_kernels=dict(kinds(exported["kernels"])))
     except Exception as error:
-        row["error"] = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        row["error"] = f"{type(error).__name__}: {' '.join(re.sub(chr(27) + '.[0-9;]*m', '', str(error)).split())[:100]}"
     row["seconds"] = time.perf_counter() - start
     return row
 
 
 def is_wrong(row):
-    return ("error" in row or row["parameters"] != row["file_parameters"] or abs(row["flops_percent"]) > MOST_FLOPS_PERCENT
-            or abs(row["latency_percent"]) > MOST_LATENCY_PERCENT)
+    """Parameters may differ: exporters leave out what no output depends on, and store scalars as constants."""
+    return "error" in row or abs(row["flops_percent"]) > MOST_FLOPS_PERCENT or abs(row["latency_percent"]) > MOST_LATENCY_PERCENT
 
 
 def differing(row):
@@ -108,12 +110,14 @@ def show(row):
 
 def table(rows, versions):
     good = [row for row in rows if "error" not in row]
-    equal = sum(1 for row in good if not is_wrong(row))
+    close = sum(1 for row in good if not is_wrong(row))
+    equal = sum(1 for row in good if not differing(row))
     lines = ["# The same models from ONNX files", "",
-             f"Made by `extras/zoo_onnx.py build/release/tilecast -o docs/models_onnx.md` with {versions}. {len(good)} of {len(rows)} models are "
-             f"exported, imported and forecast (A100, FP32, one forward pass). The last columns compare the file with the module that "
-             f"`tilecast.torch` imports; {equal} agree in parameters, in FLOPs within {MOST_FLOPS_PERCENT:.0f} % and in latency within "
-             f"{MOST_LATENCY_PERCENT:.0f} %. Kernels: by kind of cost model, the file's number less the module's.", "",
+             f"Made by `extras/zoo_onnx.py build/release/tilecast -o docs/models_onnx.md` with {versions}: {len(rows)} models of up to 60 million "
+             f"parameters, of which PyTorch exports and Tilecast imports {len(good)}. One forward pass, A100, FP32. The columns compare the file "
+             f"with the module that `tilecast.torch` imports. {close} agree in FLOPs within {MOST_FLOPS_PERCENT:.0f} % and in latency within "
+             f"{MOST_LATENCY_PERCENT:.0f} %; {equal} have as many kernels of each kind. Kernels: by kind of cost model, the file's number less "
+             f"the module's. Why files differ: [limits.md](limits.md).", "",
              "| model | from | parameters | parameters, difference | FLOPs | latency | kernels |", "|---|---|---:|---:|---:|---:|---|"]
     for row in rows:
         if "error" in row:
@@ -125,44 +129,29 @@ def table(rows, versions):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tilecast")
+    parser = comparison.parser(__doc__)
     parser.add_argument("-o", "--output", help="write the table as Markdown")
-    parser.add_argument("--only", default="", help="models whose names have one of these texts, separated by commas")
     parser.add_argument("--most-parameters", type=float, default=60e6)
-    parser.add_argument("--resume", help="a file of results: models in it without an error are not exported again, others are added")
+    parser.add_argument("--keep", help="a folder for the exported files; those in it are not exported again")
     args = parser.parse_args()
-    try:
-        import onnx  # noqa: F401
-        import onnxscript  # noqa: F401
-        versions = zoo.installed()
-    except ImportError as error:
-        print(f"skipped: {error} (pip install torch timm transformers onnx onnxscript)")
+    if not comparison.has_packages("torch", "timm", "transformers", "onnx", "onnxscript"):
         return 0
-    import torch
-    torch.set_num_threads(1)
-    warnings.filterwarnings("ignore")
     models = [("timm", name, {}) for name in zoo_models.TIMM] + [("transformers", name, fields) for name, fields in zoo_models.TRANSFORMERS]
-    models = [model for model in models if any(text in model[1] for text in args.only.split(","))]
-    rows = zoo.read_results(args.resume) if args.resume else {}
-    before = {name: row for (name, _), row in rows.items() if "error" not in row}
     results = []
-    for kind, name, fields in models:
-        row = before.get(name)
-        if row is None:
-            row = compare(kind, name, fields, os.path.abspath(args.tilecast), args.most_parameters)
-            if row is None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(args.keep or temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for task in models:
+            if not comparison.is_chosen(task[1], args.only):
                 continue
-            row["mode"] = "inference"
-            if args.resume:
-                with open(args.resume, "a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(row) + "\n")
-            show(row)
-        results.append(row)
+            row = compare(task, os.path.abspath(args.tilecast), folder, args.most_parameters)
+            if row is not None:
+                show(row)
+                results.append(row)
     wrong = [row["model"] for row in results if is_wrong(row)]
     print(f"{len(results)} models, {len(wrong)} differ")
     if args.output:
-        Path(args.output).write_text(table(results, versions))
+        Path(args.output).write_text(table(results, zoo.installed()))
     return 1 if wrong else 0
 
 

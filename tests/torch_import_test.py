@@ -105,6 +105,19 @@ class Graphs(unittest.TestCase):
                 products = sum(k["flops"] * k["count"] for k in result["kernels"] if {"m", "in_channels"} & set(k["shape"]))
                 self.assertEqual(products, counter.get_total_flops())
 
+    def test_kernels_over_rows_copy_strided_operands(self):
+        x = torch.zeros(2, 64, 49)
+        norm = of(lambda x: F.layer_norm(x.transpose(1, 2), (64,)))
+        self.assertEqual(operators(package.export_graph(norm, (x,))), ["copy", "layer_norm"])
+        softmax = of(lambda x: x.transpose(1, 2).softmax(-1) + x.transpose(1, 2).softmax(1))
+        self.assertEqual(operators(package.export_graph(softmax, (x,))), ["copy", "softmax", "softmax", "add"])
+        self.assertEqual(operators(package.export_graph(of(lambda x: x.softmax(-1)), (x,))), ["softmax"])
+
+    def test_roll_launches_a_kernel_for_each_dimension(self):
+        x = torch.zeros(2, 64, 49)
+        self.assertEqual(operators(package.export_graph(of(lambda x: torch.roll(x, (1, 2), (1, 2))), (x,))), ["copy", "stream"])
+        self.assertEqual(operators(package.export_graph(of(lambda x: torch.roll(x, 1, 1)), (x,))), ["stream"])
+
     def test_attention_is_the_fused_kernel_of_cuda(self):
         q = torch.zeros(2, 8, 128, 64)
         causal = of(lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True))

@@ -91,9 +91,15 @@ GraphRequest graph_request(const Request& request, const Precision& precision) {
           .skip_unsupported = request.skip_unsupported};
 }
 
+static EagerForm eager_form(const Request& request, const Precision& precision) {
+  return {.fused_attention = request.execution.attention == AttentionKind::kFlash,
+          .training = request.mode == Mode::kTraining,
+          .autocast = precision.autocast};
+}
+
 Graph build_modules(const Model& model, const Request& request, const Precision& precision) {
   Graph graph = model.build(graph_request(request, precision));
-  if (model.spelled_out) graph = recognize(graph);
+  if (model.spelled_out) graph = recognize(graph, eager_form(request, precision));
   graph.name = model.name;
   if (request.lora_rank > 0)
     add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
@@ -103,11 +109,8 @@ Graph build_modules(const Model& model, const Request& request, const Precision&
 Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      const Precision& precision, const RankForm& form) {
   const bool training = request.mode == Mode::kTraining;
-  if (model.has_modules)
-    graph = decompose(std::move(graph),
-                      {.fused_attention = request.execution.attention == AttentionKind::kFlash,
-                       .training = training,
-                       .autocast = precision.autocast});
+  if (model.has_modules) graph = decompose(std::move(graph), eager_form(request, precision));
+  if (model.spelled_out) graph = place_copies(graph, eager_form(request, precision));
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) {

@@ -12,8 +12,21 @@ struct Heads {
   TensorId mask;  ///< -1: none
 };
 
+/// The kernels read rows of a mask that are aligned to 16 elements, else PyTorch pads them
+/// (pad_bias in aten/src/ATen/native/transformers/attention.cpp). `attention` does not read the
+/// mask.
+void pad_mask(Steps& f, TensorId mask) {
+  constexpr int64_t kAlignment = 16;
+  const int64_t rest = f.shape(mask).back() % kAlignment;
+  if (rest == 0 || f.shape(mask).back() == 1) return;
+  Shape pads(2 * f.shape(mask).size(), 0);
+  pads.back() = kAlignment - rest;
+  f.op("pad", {mask}, "pad_mask", {{"pads", pads}});
+}
+
 /// Attention as one kernel, which includes scaling, mask, softcap and dropout.
 TensorId fused_attention(Steps& f, const Heads& h) {
+  if (h.mask >= 0) pad_mask(f, h.mask);
   const auto rows = [&](TensorId t) { return f.transpose(t, {0, 2, 1, 3}); };
   const TensorId q = rows(h.q), k = rows(h.k);
   const TensorId context = f.b.add("attention", {q, k, rows(h.v)}, f.n.name,

@@ -11,9 +11,16 @@
 
 namespace tilecast {
 
-/// Finds modules that a file spells out as operators (norms, activations, attention, linear layers
-/// with a bias), and replaces them. Nodes that no output depends on are left out.
-Graph recognize(const Graph& graph);
+/// Finds modules that a file spells out as operators (norms, activations, linear layers with a
+/// bias), and replaces them; attention too, if it is fused. Otherwise what the file spells out is
+/// eager attention. Nodes that no output depends on are left out.
+Graph recognize(const Graph& graph, const EagerForm& form = {.fused_attention = true});
+
+/// Copies where eager PyTorch makes them, for a graph of operators whose importer knows views but
+/// no copies (ONNX): a reshape that is no view, operands of batched products, what kernels over
+/// rows read. Follows the distances of elements in memory (ops/strides.h), so it runs after
+/// `decompose`.
+Graph place_copies(const Graph& graph, const EagerForm& form);
 
 /// Replaces modules by the operators that eager PyTorch launches.
 Graph decompose(Graph modules, const EagerForm& form);

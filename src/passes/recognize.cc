@@ -117,17 +117,12 @@ Graph round(const Graph& graph, std::initializer_list<RecognizeRule> rules) {
     }
   }
   const std::vector<bool> live = live_nodes(pattern, replacements);
-  static const OpId copy = require_op("copy");
   Rewriter rewriter(graph, nullptr);
   rewriter.set_rule([&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     if (!live[static_cast<size_t>(&node - graph.nodes.data())])
       return std::vector<TensorId>(node.outputs.size(), -1);
     const auto found = replacements.find(&node);
     if (found != replacements.end()) return replace(b, node, found->second, rewriter.now());
-    // A copy of what was strided before a replacement, and is dense now.
-    if (node.op == copy && b.graph().tensor(inputs[0]).contiguous &&
-        !graph.tensor(node.inputs[0]).contiguous)
-      return inputs;
     return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
   });
   return rewriter.run();
@@ -135,13 +130,13 @@ Graph round(const Graph& graph, std::initializer_list<RecognizeRule> rules) {
 
 }  // namespace
 
-Graph recognize(const Graph& graph) {
+Graph recognize(const Graph& graph, const EagerForm& form) {
   // Scores and their scale are matched after the softmax, norms and biases are known.
   Graph result = round(graph, {recognize_quantized_linear, recognize_quantized_convolution});
-  result =
-      round(result, {recognize_bias, recognize_softmax, recognize_layer_norm, recognize_rms_norm,
-                     recognize_gelu, recognize_gelu_by_tanh, recognize_gated_function});
-  result = round(result, {recognize_attention});
+  result = round(result, {recognize_bias, recognize_softmax, recognize_layer_norm,
+                          recognize_group_norm, recognize_rms_norm, recognize_gelu,
+                          recognize_gelu_by_tanh, recognize_gated_function});
+  if (form.fused_attention) result = round(result, {recognize_attention});
   validate_if_debug(result);
   return result;
 }

@@ -56,6 +56,7 @@ struct Replacement {
 using RecognizeRule = std::optional<Replacement> (*)(const Pattern&, const Node&);
 
 std::optional<Replacement> recognize_layer_norm(const Pattern& p, const Node& node);
+std::optional<Replacement> recognize_group_norm(const Pattern& p, const Node& node);
 std::optional<Replacement> recognize_rms_norm(const Pattern& p, const Node& node);
 std::optional<Replacement> recognize_softmax(const Pattern& p, const Node& node);
 std::optional<Replacement> recognize_gelu(const Pattern& p, const Node& node);

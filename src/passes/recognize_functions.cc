@@ -103,6 +103,48 @@ std::optional<Replacement> recognize_layer_norm(const Pattern& p, const Node& no
   return r;
 }
 
+namespace {
+
+/// As `applied`, for a vector by channels, [c, 1, ...], which may be computed.
+Applied applied_to_channels(const Pattern& p, TensorId id, std::string_view op) {
+  const Node* node = p.only_reader(id, op);
+  if (node == nullptr) return {};
+  const Shape& shape = p.tensor(id).shape;
+  const TensorId vector = Pattern::other(*node, id);
+  if (vector < 0 || shape.size() < 3) return {};
+  Shape expected(shape.size() - 1, 1);
+  expected[0] = shape[1];
+  if (p.tensor(vector).shape != expected) return {};
+  const Node* wide = p.made(vector, "view");
+  return {node, wide == nullptr ? vector : wide->inputs[0]};
+}
+
+}  // namespace
+
+/// Exporters write a group norm as an instance norm of x viewed as [b, groups, rest], times a
+/// weight and plus a bias by channel.
+std::optional<Replacement> recognize_group_norm(const Pattern& p, const Node& node) {
+  if (!p.is(node, "group_norm")) return std::nullopt;
+  const Node* flat = p.made(node.inputs[0], "view");
+  const Node* back = p.only_reader(node.outputs[0], "view");
+  if (flat == nullptr || back == nullptr) return std::nullopt;
+  const TensorId x = flat->inputs[0], y = back->outputs[0];
+  const Shape &grouped = p.tensor(node.inputs[0]).shape, &shape = p.tensor(x).shape;
+  if (p.tensor(y).shape != shape || shape.size() < 3 || grouped.size() < 2 ||
+      grouped[0] != shape[0] || shape[1] % grouped[1] != 0 ||
+      attribute<int64_t>(node, "groups") != grouped[1])
+    return std::nullopt;
+  const Applied scale = applied_to_channels(p, y, "mul");
+  if (scale.node == nullptr) return std::nullopt;
+  const Applied shift = applied_to_channels(p, scale.node->outputs[0], "add");
+  if (shift.node == nullptr) return std::nullopt;
+  return Replacement{.last = shift.node,
+                     .op = "group_norm",
+                     .inputs = {x, scale.vector, shift.vector},
+                     .attributes = {{"groups", grouped[1]}},
+                     .name = module_name(p, node, scale.vector)};
+}
+
 /// x / sqrt(mean(x²) + c), times a weight; in half precision with casts to fp32 and back, before or
 /// after the weight.
 std::optional<Replacement> recognize_rms_norm(const Pattern& p, const Node& node) {
@@ -237,11 +279,14 @@ std::optional<Replacement> recognize_gated_function(const Pattern& p, const Node
 /// A vector that is added to every row of a linear layer's result.
 std::optional<Replacement> recognize_bias(const Pattern& p, const Node& node) {
   if (!p.is(node, "linear") || node.inputs.size() != 2) return std::nullopt;
-  const Applied bias = applied(p, node.outputs[0], "add");
-  if (bias.node == nullptr) return std::nullopt;
-  return Replacement{.last = bias.node,
+  // Stored, or computed from stored parts (BEiT's biases of queries and values).
+  const Node* sum = p.only_reader(node.outputs[0], "add");
+  const TensorId bias = sum == nullptr ? -1 : Pattern::other(*sum, node.outputs[0]);
+  if (bias < 0 || p.tensor(bias).shape != Shape{last_size(p.tensor(node.outputs[0]))})
+    return std::nullopt;
+  return Replacement{.last = sum,
                      .op = "linear",
-                     .inputs = {node.inputs[0], node.inputs[1], bias.vector},
+                     .inputs = {node.inputs[0], node.inputs[1], bias},
                      .attributes = node.attributes,
                      .name = node.name};
 }

@@ -39,6 +39,16 @@ TEST(Recognize, AnRmsNormInHalfPrecision) {
             Names{"rms_norm"});
 }
 
+TEST(Recognize, AGroupNormThatIsAnInstanceNorm) {
+  const std::string text =
+      "input x: fp32[2, 8, 7, 7]\nweight w: fp32[8]\nweight b: fp32[8]\nbuffer s: fp32[2]\n"
+      "g = view(x) {shape=[2, 2, 196]}\nn, m, r = group_norm(g, s, s) {groups=2}\n"
+      "v = view(n) {shape=[2, 8, 7, 7]}\nw3 = view(w) {shape=[8, 1, 1]}\n"
+      "b3 = view(b) {shape=[8, 1, 1]}\ny = mul(v, w3)\nz = add(y, b3)\noutput z\n";
+  EXPECT_EQ(recognized(text), Names{"group_norm"});
+  EXPECT_EQ(recognized(text + "output y\n").size(), 7u) << "the product has another reader";
+}
+
 TEST(Recognize, Activations) {
   const std::string x = "input x: fp32[4, 64]\n";
   EXPECT_EQ(recognized(x + "a = div_scalar(x)\ne = erf(a)\ns = add_scalar(e)\nm = mul(x, s)\n"
@@ -71,7 +81,7 @@ TEST(Recognize, AttentionWithSharedKeyHeadsAndAMask) {
       "c = mul_scalar(s)\na = add(c, m)\np = softmax(a)\ny = matmul(p, v4)\n"
       "z = transpose(y) {order=[0, 2, 1, 3]}\nw = copy(z)\no = view(w) {shape=[2, 16, 512]}\n"
       "output o\n");
-  EXPECT_EQ(ops, (Names{"sdpa", "view", "transpose", "transpose", "view"}));
+  EXPECT_EQ(ops, (Names{"sdpa", "view", "transpose", "transpose", "copy", "view"}));
 }
 
 TEST(Recognize, WhatNoOutputNeedsIsLeftOut) {

@@ -5,6 +5,12 @@ from .pieces import stream, text
 from .writer import dtype_name, row_major
 
 
+def _read_by_rows(writer, view):
+    """The operand of a kernel over the last dimension. A strided tensor is copied first, within the operator (Tensor::expect_contiguous)."""
+    name = writer.use(view)
+    return name if view.dense else writer.node("copy", [name], [None])
+
+
 def _rows(view, dim):
     """Shape and strides with one dimension moved to the end."""
     order = [d for d in range(len(view.shape)) if d != dim % len(view.shape)] + [dim % len(view.shape)]
@@ -14,7 +20,7 @@ def _rows(view, dim):
 def _over_rows(writer, views, dim):
     """Operands whose rows are along `dim`, and the shape of a result."""
     if dim % len(views[0].shape) == len(views[0].shape) - 1:
-        return [writer.use(view) for view in views], views[0].shape
+        return [_read_by_rows(writer, view) for view in views], views[0].shape
     return [writer.use(view, *_rows(view, dim)) for view in views], _rows(views[0], dim)[0]
 
 
@@ -66,7 +72,7 @@ def count(shape):
 def _as_rows(writer, view, columns):
     """A tensor whose last dimensions, `columns` elements, form a row."""
     if view.shape and view.shape[-1] == columns:
-        return writer.use(view), view.shape
+        return _read_by_rows(writer, view), view.shape
     shape = (view.elements // columns, columns)
     return writer.use(view, shape, (columns, 1)), shape
 

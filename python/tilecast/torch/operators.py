@@ -144,6 +144,15 @@ def _fft(writer, op):
     writer.stream([writer.use(view) for view in operands(op)], results(op), flops=5 * out.elements * (length - 1).bit_length())
 
 
+def _roll(writer, op):
+    """A kernel for each dimension (ATen/native/TensorTransformations.h, roll_common)."""
+    x = writer.use(op.args[0])
+    out = op.outputs[0]
+    for _ in op.args[1][1:] if isinstance(op.args[1], (list, tuple)) else ():
+        x = writer.node("copy", [x], [None])
+    writer.stream([x], [out])
+
+
 def _nothing(writer, op):
     """Launches nothing on the GPU."""
 
@@ -159,7 +168,7 @@ _TABLE = {
     "mul": two("mul", "mul_scalar"), "div": two("div", "div_scalar"), "pow": _power, "where": _where,
     "clone": _copy, "_to_copy": _copy, "copy": _copy,
     "native_dropout": _dropout, "embedding": _embedding, "embedding_dense_backward": _embedding_backward,
-    "nll_loss_forward": _nll_loss, "nll_loss_backward": _nll_loss_backward, "cat": _cat,
+    "nll_loss_forward": _nll_loss, "nll_loss_backward": _nll_loss_backward, "cat": _cat, "roll": _roll,
     "max_pool2d_with_indices": _pool, "max_pool2d_with_indices_backward": _pool_backward,
     "sum": _reduce("reduce_sum"), "mean": _reduce("reduce_mean"), "amax": _reduce("reduce_max"), "max": _reduce("reduce_max"),
     **{name: _nothing for name in ("lift_fresh", "lift_fresh_copy", "_local_scalar_dense", "is_pinned", "_assert_async",
@@ -201,7 +210,7 @@ _STREAMS = {
     6: "mish _fused_rms_norm_backward upsample_linear1d upsample_trilinear3d",
     9: "avg_pool2d avg_pool3d max_unpool2d upsample_bilinear2d _upsample_bilinear2d_aa",
     30: "upsample_bicubic2d _upsample_bicubic2d_aa grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward",
-    0: """flip roll constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d reflection_pad1d_backward
+    0: """flip constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d reflection_pad1d_backward
           reflection_pad2d_backward replication_pad2d_backward upsample_nearest1d upsample_nearest2d upsample_nearest3d repeat
           repeat_interleave stack tril triu slice_backward select_backward diagonal_backward unfold_backward im2col col2im sort argsort
           nonzero searchsorted bucketize unique_dim _unique2 multinomial histc bincount pixel_shuffle pixel_unshuffle channel_shuffle

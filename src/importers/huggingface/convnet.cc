@@ -44,7 +44,10 @@ TensorId ConvNet::conv_same(TensorId x, const std::string& name, Convolution o) 
   const int64_t rest = side % o.stride;
   const int64_t more = std::max<int64_t>(o.window - (rest == 0 ? o.stride : rest), 0);
   o.padding = 0;
-  return conv(pad(x, more, name + ".pad"), name, o);
+  // The padding is a kernel of its own; without rows to add, constant_pad_nd clones its input.
+  const TensorId padded =
+      more == 0 ? layers_.op("copy", {x}, name + ".pad") : pad(x, more, name + ".pad");
+  return conv(padded, name, o);
 }
 
 TensorId ConvNet::pad(TensorId x, int64_t more, const std::string& name) {

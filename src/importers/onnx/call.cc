@@ -10,28 +10,15 @@
 namespace tilecast {
 namespace {
 
-/// Names that exporters make up: "/layer/MatMul" → "layer", "node_linear_3" stays.
+/// The module, or a name that exporters make up: "/layer/MatMul" → "layer", "node_linear_3" stays.
 std::string name_of(const OnnxNode& node) {
+  if (!node.module.empty()) return node.module;
   std::string name = node.name;
   const bool scoped = name.starts_with("/");
   if (scoped && name.rfind('/') > 0) name.resize(name.rfind('/'));
   if (scoped) name.erase(0, 1);
   std::replace(name.begin(), name.end(), '/', '.');
   return name.empty() ? node.op : name;
-}
-
-/// Whether `to` only divides dimensions of `from`, or adds and removes dimensions of 1: then a view
-/// exists whatever the strides are.
-bool only_divides(const Shape& from, const Shape& to) {
-  size_t t = 0;
-  for (const int64_t size : from) {
-    if (size == 1) continue;
-    int64_t product = 1;
-    while (t < to.size() && product < size) product *= to[t++];
-    if (product != size) return false;
-  }
-  return std::all_of(to.begin() + static_cast<std::ptrdiff_t>(t), to.end(),
-                     [](int64_t d) { return d == 1; });
 }
 
 }  // namespace
@@ -189,9 +176,7 @@ TensorId OnnxCall::op(std::string_view op, std::vector<TensorId> inputs,
 }
 
 TensorId OnnxCall::reshape(TensorId x, Shape shape) {
-  const Shape from = shape_of(x);
-  if (from == shape) return x;
-  if (!tensor_info(x).contiguous && !only_divides(from, shape)) x = op("copy", {x});
+  if (shape_of(x) == shape) return x;
   return op("view", {x}, {{"shape", std::move(shape)}});
 }
 

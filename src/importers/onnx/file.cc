@@ -97,6 +97,27 @@ class Reader {
     return result;
   }
 
+  /// PyTorch's notes: "['', 'blocks', 'blocks.0', 'clone']", the modules and the operator, and the
+  /// call of the operator.
+  static void read_metadata(WireMessage message, OnnxNode& node) {
+    std::string key, value;
+    WireField field;
+    while (message.next(field)) {
+      if (field.number == 1) key = message.text(field);
+      if (field.number == 2) value = message.text(field);
+    }
+    if (key == "pkg.torch.onnx.name_scopes") {
+      constexpr std::string_view kBetween = "', '";
+      const size_t end = value.rfind(kBetween);
+      if (end == std::string::npos) return;
+      const size_t quote = value.rfind('\'', end - 1);
+      if (quote != std::string::npos) node.module = value.substr(quote + 1, end - quote - 1);
+    }
+    if (key == "pkg.torch.onnx.fx_node")
+      node.makes_contiguous = value.find("aten.clone") != std::string::npos &&
+                              value.find("torch.contiguous_format") != std::string::npos;
+  }
+
   OnnxNode node(WireMessage message) {
     OnnxNode result;
     WireField field;
@@ -107,6 +128,7 @@ class Reader {
       if (field.number == 4) result.op = message.text(field);
       if (field.number == 5) result.attributes.push_back(attribute(message.message(field)));
       if (field.number == 7) result.domain = message.text(field);
+      if (field.number == 9) read_metadata(message.message(field), result);
     }
     if (result.domain == "ai.onnx") result.domain.clear();
     if (result.name.empty() && !result.outputs.empty()) result.name = result.outputs[0];

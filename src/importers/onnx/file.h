@@ -90,6 +90,9 @@ struct OnnxNode {
   std::vector<std::string> inputs;  ///< "": left out
   std::vector<std::string> outputs;
   std::vector<OnnxAttribute> attributes;
+  // What PyTorch's exporter notes in the node's metadata.
+  std::string module;             ///< whose code runs: "blocks.0.attn"; "": unknown
+  bool makes_contiguous = false;  ///< it stands for Tensor.contiguous
 
   const OnnxAttribute* find(std::string_view wanted) const;
 };

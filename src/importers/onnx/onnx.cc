@@ -36,6 +36,8 @@ Model import_onnx(const ModelText& text) {
     return OnnxTranslator(*file, request, where).run();
   };
   model.remarks = [file, where](const GraphRequest& request) {
+    // All remarks are about what was skipped; translating the file takes milliseconds.
+    if (!request.skip_unsupported) return std::vector<std::string>{};
     OnnxTranslator translator(*file, request, where);
     translator.run();
     return translator.warnings();

@@ -12,6 +12,15 @@
 namespace tilecast {
 namespace {
 
+/// Whether positions are all of a vector, in their order: so exporters write views of odd strides.
+bool is_in_order(const OnnxConstant& positions, int64_t count) {
+  if (positions.is_float() || static_cast<int64_t>(positions.size()) != count) return false;
+  for (int64_t i = 0; i < count; ++i) {
+    if (positions.integers[static_cast<size_t>(i)] != i) return false;
+  }
+  return true;
+}
+
 /// Rows of a table are an embedding; one constant position is a view.
 void translate_gather(OnnxCall& call) {
   const Shape shape = call.shape(0), index = call.shape(1);
@@ -24,6 +33,8 @@ void translate_gather(OnnxCall& call) {
     if (index.empty()) result.erase(result.begin() + static_cast<std::ptrdiff_t>(axis));
     return call.set(0, call.reshape(part, result));
   }
+  if (known != nullptr && shape.size() == 1 && is_in_order(*known, shape[0]))
+    return call.set(0, call.reshape(call.tensor(0), index));
   const TensorId x = call.tensor(0);
   const bool table = axis == 0 && shape.size() == 2 &&
                      call.tensor_info(x).kind == TensorKind::kWeight &&
@@ -106,8 +117,8 @@ void translate_pad(OnnxCall& call) {
     if (kept < 1) call.fail("the pads leave nothing");
     x = call.slice(x, axis, kept);
   }
-  const bool none = std::all_of(more.begin(), more.end(), [](int64_t pad) { return pad == 0; });
-  call.set(0, none ? x : call.op("pad", {x}, {{"pads", more}}));
+  // Without padding too, constant_pad_nd copies.
+  call.set(0, call.op("pad", {x}, {{"pads", more}}));
 }
 
 void translate_tile(OnnxCall& call) {

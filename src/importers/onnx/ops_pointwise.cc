@@ -74,7 +74,12 @@ void translate_extreme(OnnxCall& call) {
   max ? translate_fold<kMaximum>(call) : translate_fold<kMinimum>(call);
 }
 
-void translate_alias(OnnxCall& call) { call.set(0, call.value(0)); }
+/// Tensor.contiguous, or a function that returns its input, like dropout.
+void translate_identity(OnnxCall& call) {
+  const OnnxValue& x = call.value(0);
+  const bool copied = call.node().makes_contiguous && x.tensor >= 0;
+  call.set(0, copied ? OnnxValue{.tensor = call.op("copy", {x.tensor})} : x);
+}
 
 void translate_dropout(OnnxCall& call) {
   call.set(0, call.value(0));
@@ -171,7 +176,7 @@ std::vector<OnnxOp> onnx_pointwise_ops() {
           {"Mean", translate_fold<kAdd>},
           {"Max", translate_extreme},
           {"Min", translate_extreme},
-          {"Identity", translate_alias},
+          {"Identity", translate_identity},
           {"Dropout", translate_dropout},
           {"Cast", translate_cast},
           {"CastLike", translate_cast},

@@ -12,7 +12,7 @@
 namespace tilecast {
 namespace {
 
-/// torch.matmul copies operands that are not views of [batch, rows, columns].
+/// An operand of a batched product, repeated along the dimensions of the other.
 TensorId operand(OnnxCall& call, TensorId x, const Shape& leading) {
   Shape shape = call.shape_of(x);
   Shape wide = leading;
@@ -21,9 +21,7 @@ TensorId operand(OnnxCall& call, TensorId x, const Shape& leading) {
     shape.insert(shape.begin(), wide.size() - shape.size(), 1);
     x = call.reshape(x, shape);
   }
-  x = call.expand(x, wide);
-  const bool several = element_count(leading) != 1;
-  return several && !call.tensor_info(x).contiguous ? call.op("copy", {x}) : x;
+  return call.expand(x, wide);
 }
 
 Shape leading_of(const Shape& shape) { return {shape.begin(), shape.end() - 2}; }

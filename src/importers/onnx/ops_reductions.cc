@@ -28,8 +28,8 @@ constexpr Steps kSteps[] = {{"ReduceMean", "", "reduce_mean", ""},
                             {"ReduceMax", "", "reduce_extreme", ""},
                             {"ReduceMin", "", "reduce_extreme", ""},
                             {"ReduceProd", "", "reduce_prod", ""},
-                            {"ReduceL1", "abs", "reduce_sum", ""},
-                            {"ReduceL2", "integer_pow", "reduce_sum", "sqrt"},
+                            {"ReduceL1", "", "reduce_sum", ""},  // torch.linalg.vector_norm,
+                            {"ReduceL2", "", "reduce_sum", ""},  // one kernel
                             {"ReduceSumSquare", "integer_pow", "reduce_sum", ""},
                             {"ReduceLogSum", "", "reduce_sum", "log"},
                             {"ReduceLogSumExp", "exp", "reduce_sum", "log"}};

@@ -92,6 +92,11 @@ void translate_concat(OnnxCall& call) {
   const size_t axis = call.axis(call.integer("axis", 0), call.shape(0).size());
   std::vector<TensorId> parts;
   for (size_t i = 0; i < call.input_count(); ++i) parts.push_back(call.tensor(i));
+  // torch.cat copies a single tensor too. Exporters also write it for indices, which they compute
+  // themselves.
+  const DType dtype = call.tensor_info(parts[0]).dtype;
+  if (parts.size() == 1 && dtype != DType::kInt64 && dtype != DType::kInt32)
+    return call.set(0, call.op("cat", parts, {{"dim", static_cast<int64_t>(axis)}}));
   call.set(0, call.cat(std::move(parts), axis));
 }
 

@@ -117,7 +117,10 @@ bool OnnxTranslator::is_parameter(const OnnxTensor& initializer) const {
   if (initializer.shape.empty()) return false;
   const std::string_view name = initializer.name;
   for (const std::string_view buffer : kBuffers) {
-    if (name.ends_with(buffer)) return false;
+    // Whole names: "h.0.attn.bias", not "h.0.attn.c_attn.bias".
+    const bool is_it = name.ends_with(buffer);
+    if (is_it && (name.size() == buffer.size() || name[name.size() - buffer.size() - 1] == '.'))
+      return false;
   }
   const auto uses = uses_.find(initializer.name);
   if (uses != uses_.end()) {
