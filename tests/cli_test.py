@@ -249,7 +249,8 @@ def check_exit_status_tells_usage_from_lookup() -> None:
              "forecast gpt2_large --gpu H100 --seq 4 --prompt 4", "kernel linear --gpu H100 -m 0",
              "kernel linear --gpu H100 --dtype bf61", "kernel linear --gpu H100 --causal=x", "evaluate",
              "evaluate x --format csv", "gpus --format csv", "gpus extra", "train --data x", "train --data x -o y --trees 0",
-             "calibrate --gpu T4", "calibrate --gpu T4 --suggest 2 --measurements x", "completion csh"]
+             "calibrate --gpu T4", "calibrate --gpu T4 --suggest 2 --measurements x",
+             "calibrate --gpu T4 --candidates x", "completion csh"]
     choices = {"mode", "dtype", "attention", "fusion", "optimizer", "predictor", "software", "format"}
     usage += [f"forecast gpt2_large --gpu H100 --{name} wrong" for name in sorted(choices)]
     lookup = ["forecast nothing --gpu H100", "forecast gpt2_large --gpu H1000", "forecast gpt2_large --gpu V100 --dtype bf16",

@@ -108,13 +108,23 @@ struct CalibrateResult {
 };
 
 /// Learns what a GPU's measured kernels do differently from their forecasts. Throws Error{kInput}
-/// where no kind of kernels has the 8 rows that it takes at least, Error{kNotFound} for an unknown
+/// where no kind of kernels has the 2 rows that it takes at least, Error{kNotFound} for an unknown
 /// GPU, Error{kIo} where the output cannot be written.
 CalibrateResult calibrate(const CalibrateOptions& options);
 
-/// `count` kernels worth measuring first, as a CSV that `calibrate` reads once its column latency_s
-/// is filled in: products of model-like shapes from small to large, then kernels over rows and
-/// elements. Throws Error{kNotFound} for an unknown GPU.
-std::string suggest_kernels(const std::string& gpu, size_t count);
+/// Which kernels of a GPU to measure first.
+struct SuggestOptions {
+  std::string gpu;         ///< as in CalibrateOptions
+  size_t count = 0;        ///< kernels to name
+  std::string candidates;  ///< CSV of kernels, timed or not, to choose from; "": model-like sizes
+  std::string weights_folder;  ///< "" for the embedded weights
+};
+
+/// The kernels that tell most: one after the other, that which narrows the forecasts of all
+/// candidates most, by the model that `calibrate` learns with. As a CSV that `calibrate` reads once
+/// its column latency_s is filled in; rows of `candidates` as they stand there. At most 2,000
+/// candidates, drawn evenly, are weighed. Throws Error{kNotFound} for an unknown GPU, Error{kInput}
+/// where the candidates hold no kernel of the GPU that has a law.
+std::string suggest_kernels(const SuggestOptions& options);
 
 }  // namespace tilecast

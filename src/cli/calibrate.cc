@@ -35,14 +35,20 @@ void run(const Given& given) {
   const std::vector<std::string> measurements = texts_of(given, "measurements");
   constexpr int64_t kMaxKernels = 10000;
   const int64_t suggested = integer_of(given, "suggest", 0, 1, kMaxKernels);
+  const std::string candidates = text_of(given, "candidates");
   if (suggested > 0 && !measurements.empty())
     throw UsageError("calibrate: --suggest and --measurements are mutually exclusive");
+  if (suggested == 0 && !candidates.empty())
+    throw UsageError("calibrate: --candidates needs --suggest N");
   if (suggested == 0 && (measurements.empty() || output.empty()))
     throw UsageError("calibrate: give --measurements FILE and -o FILE, or --suggest N");
   const std::string gpu = text_of(given, "gpu");
   if (suggested > 0)
-    return emit(suggest_kernels(gpu, static_cast<size_t>(suggested)), output,
-                load_gpu_ref(gpu).warnings());
+    return emit(suggest_kernels({.gpu = gpu,
+                                 .count = static_cast<size_t>(suggested),
+                                 .candidates = candidates,
+                                 .weights_folder = text_of(given, "weights")}),
+                output, load_gpu_ref(gpu).warnings());
   const CalibrateResult result = calibrate({.gpu = gpu,
                                             .measurements = measurements,
                                             .output = output,
@@ -59,20 +65,26 @@ Command calibrate_command() {
   output.help = "calibration to write, or the suggested kernels";
   return {.name = "calibrate",
           .help = "Calibrate the forecasts of a GPU with a few measurements",
-          .usage = {"--gpu GPU --suggest N [-o FILE]", "--gpu GPU --measurements FILE... -o FILE"},
+          .usage = {"--gpu GPU --suggest N [--candidates FILE] [-o FILE]",
+                    "--gpu GPU --measurements FILE... -o FILE"},
           .groups = {{"Options",
                       {gpu_option(),
                        {.names = "--measurements",
                         .value = "FILE",
-                        .help = "measured kernels of that GPU (docs/data.md); 20 to 200 are enough",
+                        .help = "measured kernels of that GPU (docs/data.md); 10 to 200 are enough",
                         .kind = ValueKind::kFile,
                         .repeated = true},
                        {.names = "--suggest",
                         .value = "N",
-                        .help = "list the N kernels that are most useful to measure"},
+                        .help = "list the N kernels whose measurement tells most"},
+                       {.names = "--candidates",
+                        .value = "FILE",
+                        .help = "kernels of that GPU, timed or not, to choose from; by default "
+                                "those that models have",
+                        .kind = ValueKind::kFile},
                        output,
                        weights_option()}}},
-          .examples = {"tilecast calibrate --gpu L40S --suggest 100 -o few.csv   # add latency_s",
+          .examples = {"tilecast calibrate --gpu L40S --suggest 20 -o few.csv   # add latency_s",
                        "tilecast calibrate --gpu L40S --measurements few.csv -o l40s.json",
                        "tilecast forecast gpt2_large --gpu L40S --calibration l40s.json"},
           .run = run};

@@ -33,11 +33,14 @@ struct CsvRow {
 /// Collects the measurements that the readers of layouts find.
 class Collector {
  public:
-  explicit Collector(MeasurementSet& set) : set_(set) {}
+  Collector(MeasurementSet& set, Untimed untimed) : set_(set), untimed_(untimed) {}
+
+  bool keeps_untimed() const { return untimed_ == Untimed::kKeep; }
 
   /// Sets the file of the rows that are added from now on.
   void start_source(const std::string& path);
-  /// Throws Error{kInput} that names the row for sizes that the operator does not take.
+  /// Throws Error{kInput} that names the row for sizes that the operator does not take. Skips times
+  /// that are not above 0, but for one of 0 where untimed rows are kept.
   void add_kernel(const CsvRow& row, std::string_view op, DType dtype, const SizeList& sizes,
                   RowFacts facts);
   /// Skips times that are not above 0.
@@ -52,6 +55,7 @@ class Collector {
     size_t rows;
   };
   MeasurementSet& set_;
+  const Untimed untimed_;
   std::map<std::string, Skipped> skipped_;  ///< by line
   size_t source_ = 0;
 };

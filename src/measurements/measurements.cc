@@ -151,7 +151,9 @@ void Collector::skip(const std::string& what, const std::string& why) {
 
 void Collector::add_kernel(const CsvRow& row, std::string_view op, DType dtype,
                            const SizeList& sizes, RowFacts facts) {
-  if (!(facts.seconds > 0)) return skip(row.table.where, "a measured time is not above 0");
+  const bool untimed = facts.seconds == 0 && keeps_untimed();
+  if (!untimed && !(facts.seconds > 0))
+    return skip(row.table.where, "a measured time is not above 0");
   const Kernel kernel = kernel_of(row, op, dtype, sizes);
   const Conditions conditions{
       .software = facts.software, .caches = facts.caches, .clock_hz = facts.clock_hz};
@@ -163,7 +165,8 @@ void Collector::add_kernel(const CsvRow& row, std::string_view op, DType dtype,
                           .protocol = facts.protocol,
                           .tile = facts.tile,
                           .algorithm = std::move(facts.algorithm),
-                          .source = source_});
+                          .source = source_,
+                          .line = row.table.lines[row.index]});
 }
 
 std::optional<Tile> tile_in_name(std::string_view kernel_name) {
@@ -176,12 +179,12 @@ std::optional<Tile> tile_in_name(std::string_view kernel_name) {
   return tile;
 }
 
-MeasurementSet read_measurements(const fs::path& path) {
+MeasurementSet read_measurements(const fs::path& path, Untimed untimed) {
   std::error_code code;
   if (!fs::exists(path, code))
     throw Error(ErrorKind::kNotFound, printable(path.string()) + ": no such file or folder");
   MeasurementSet set;
-  Collector collector(set);
+  Collector collector(set, untimed);
   if (!fs::is_directory(path, code)) {
     read_one(path, collector);
     remove_call_drift(set);

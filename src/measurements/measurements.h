@@ -32,6 +32,7 @@ struct KernelMeasurement {
   std::optional<Tile> tile;  ///< from the profiled kernel's name
   std::string algorithm;     ///< of a convolution, from the names of its kernels; "": not known
   size_t source = 0;         ///< index into MeasurementSet::sources
+  size_t line = 0;           ///< of the file, on which its row begins; the first is 1
 };
 
 /// One measured whole model.
@@ -79,10 +80,15 @@ struct MeasurementSet {
   std::vector<std::string> changes;
 };
 
+/// What becomes of rows of Tilecast's own layout whose time has not been measured yet.
+enum class Untimed : uint8_t { kSkip, kKeep };
+
 /// Reads a file, or all files of a folder in the order of their paths. Known layouts: Tilecast's
 /// own CSV, NeuSight, aiconfigurator, Vidur, rocBLAS's tuned sizes, PipeWeave. Files may be .xz.
-/// Throws Error{kNotFound}, Error{kIo}, Error{kInput} for a malformed file of a known layout.
-MeasurementSet read_measurements(const std::filesystem::path& path);
+/// With Untimed::kKeep, kernels without a time have one of 0. Throws Error{kNotFound}, Error{kIo},
+/// Error{kInput} for a malformed file of a known layout.
+MeasurementSet read_measurements(const std::filesystem::path& path,
+                                 Untimed untimed = Untimed::kSkip);
 
 /// The tile in a BLAS kernel's name ("volta_sgemm_128x64_tn", "…_MT128x64x32_…"); nullopt if the
 /// name contains none.

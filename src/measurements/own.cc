@@ -104,7 +104,8 @@ std::string not_forecast(const Row& row, const std::string& op) {
 
 void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
                  Collector& collector) {
-  RowFacts facts{.gpu = row.text("gpu"), .seconds = row.number("latency_s")};
+  const bool untimed = collector.keeps_untimed() && !without_time(row).empty();
+  RowFacts facts{.gpu = row.text("gpu"), .seconds = untimed ? 0 : row.number("latency_s")};
   if (row.text("protocol") == "single_call") facts.protocol = Protocol::kSingleCall;
   facts.tile = tile_in_name(row.text("kernel_name"));
   if (row.text("l2") == "warm") facts.caches = Caches::kWarm;
@@ -123,7 +124,7 @@ void read_kernels(const CsvTable& table, Collector& collector) {
   if (is_simulated(table)) return collector.skip(table.where, "the times are simulated");
   for (size_t r = 0; r < table.rows.size(); ++r) {
     const Row row(table, r);
-    std::string why = without_time(row);
+    std::string why = collector.keeps_untimed() ? "" : without_time(row);
     const std::string op = operator_of(row);
     if (why.empty()) why = not_forecast(row, op);
     if (why.empty()) {

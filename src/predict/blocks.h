@@ -34,6 +34,12 @@ struct BlockCost {
   double element;       ///< per element of a tile: its epilogue
   double idle_share;    ///< see waves_of
   double shortest_k;    ///< steps of k that a block takes at least
+
+  /// With a calibration's factor on all but the steps of k.
+  BlockCost on(const Chip& chip) const {
+    return {fill * chip.blocks,    split * chip.blocks, split_in_two * chip.blocks,
+            element * chip.blocks, idle_share,          shortest_k};
+  }
 };
 
 /// The best tile and its cycles.
@@ -89,14 +95,14 @@ inline double vector_step_cycles(const Chip& chip, Tile tile, double area) {
   const double other = chip.gpu.issue_per_clock > 1 ? kOtherDualIssue : kOther + kLoads * perimeter;
   const double on_lanes = area / lanes / kReached * (1 + 0.02 * (perimeter - 1));
   const double issue = area / kWarp * (1 + other) / static_cast<double>(chip.gpu.schedulers_per_sm);
-  return std::max(on_lanes, issue) + kLoopOverhead;
+  return chip.units * (std::max(on_lanes, issue) + kLoopOverhead);
 }
 
 /// Energy of a FLOP on FP32 lanes, J. From the rates at which boards at their power limit run: P4,
 /// T4 and A100-40 (16, 12 and 7 nm) 15.7 to 16.5 pJ, L4 (5 nm) 7.2.
 inline double vector_energy(const Chip& chip) {
   constexpr double kUnknownNm = 5;  // of current data-center GPUs
-  return chip.gpu.process_nm.value_or(kUnknownNm) >= 6.5 ? 16.5e-12 : 7.2e-12;
+  return chip.energy * (chip.gpu.process_nm.value_or(kUnknownNm) >= 6.5 ? 16.5e-12 : 7.2e-12);
 }
 
 /// Compute and memory overlap, but not fully; `limit_s` is the least time that the board's power

@@ -10,13 +10,33 @@
 namespace tilecast {
 namespace {
 
-/// 2: it adds to the logarithm of the time; before, to a logit of utilization.
-constexpr int kSchemaVersion = 2;
+/// 3: it moves the law's constants, and offsets count for software and precision.
+constexpr int kSchemaVersion = 3;
 
 [[noreturn]] void broken(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kInput,
               fmt::format("{}: not a usable calibration: {}; make one with 'tilecast calibrate'",
                           where, what));
+}
+
+LawScales read_law(const Json& json, const std::string& where) {
+  constexpr double kLargest = 14;  // a factor of a million
+  LawScales law;
+  for (size_t c = 0; c < kLawConstantCount; ++c) {
+    law.logs[c] = json.at(std::string(kLawConstantNames[c])).get<double>();
+    if (!(std::abs(law.logs[c]) < kLargest)) broken(where, "a factor on a law is out of range");
+  }
+  return law;
+}
+
+CalibrationGroup read_group(const Json& json, const std::string& where) {
+  const std::optional<Combination> combination = combination_of_words(
+      json.at("software").get<std::string>(), json.at("dtype").get<std::string>(),
+      json.at("kv_dtype").get<std::string>(), json.at("scheme").get<std::string>());
+  if (!combination) broken(where, "a group's software or precision is unknown");
+  const CalibrationGroup group{*combination, json.at("offset").get<double>()};
+  if (!std::isfinite(group.offset)) broken(where, "a group's offset is not finite");
+  return group;
 }
 
 CalibrationNet read_net(const Json& json, NetKind kind, const std::string& where) {
@@ -28,10 +48,14 @@ CalibrationNet read_net(const Json& json, NetKind kind, const std::string& where
   if (json.at("features").get<std::vector<std::string>>() !=
       std::vector<std::string>(feature_names(kind).begin(), feature_names(kind).end()))
     broken(where, fmt::format("'{}' has other features than this version", net_name(kind)));
+  net.law = read_law(json.at("law"), where);
   net.offset = json.at("offset").get<double>();
+  for (const Json& item : json.at("groups")) net.groups.push_back(read_group(item, where));
   net.length = json.at("length").get<double>();
   net.points = json.at("points").get<std::vector<float>>();
   net.weights = json.at("weights").get<std::vector<float>>();
+  net.group_of_row = json.at("group_of_row").get<std::vector<size_t>>();
+  net.other_group_share = json.at("other_group_share").get<double>();
   net.low_ratio = json.at("low_ratio").get<double>();
   net.high_ratio = json.at("high_ratio").get<double>();
   net.error_before_percent = json.at("error_before_percent").get<double>();
@@ -39,6 +63,12 @@ CalibrationNet read_net(const Json& json, NetKind kind, const std::string& where
   if (net.weights.size() != net.rows || net.points.size() != net.rows * feature_names(kind).size())
     broken(where, fmt::format("'{}' has {} rows but {} weights and {} numbers of points",
                               net_name(kind), net.rows, net.weights.size(), net.points.size()));
+  if (net.group_of_row.size() != net.rows ||
+      std::any_of(net.group_of_row.begin(), net.group_of_row.end(),
+                  [&](size_t group) { return group >= net.groups.size(); }))
+    broken(where, fmt::format("'{}' has rows of no group", net_name(kind)));
+  if (!(net.other_group_share >= 0 && net.other_group_share <= 1))
+    broken(where, "a share is not between 0 and 1");
   const auto finite = [](float x) { return std::isfinite(x); };
   if (!std::isfinite(net.offset) || !std::all_of(net.points.begin(), net.points.end(), finite) ||
       !std::all_of(net.weights.begin(), net.weights.end(), finite))
@@ -51,14 +81,26 @@ CalibrationNet read_net(const Json& json, NetKind kind, const std::string& where
 
 }  // namespace
 
-double CalibrationNet::at(const float* x, size_t width) const {
+bool CalibrationNet::measured(const Combination& combination) const {
+  return std::any_of(groups.begin(), groups.end(), [&](const CalibrationGroup& group) {
+    return group.combination == combination;
+  });
+}
+
+double CalibrationNet::at(const float* x, size_t width, const Combination& combination) const {
   double sum = offset;
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const CalibrationGroup& group) {
+    return group.combination == combination;
+  });
+  const auto own = static_cast<size_t>(found - groups.begin());
+  if (found != groups.end()) sum += found->offset;
   const float scale = static_cast<float>(-0.5 / (length * length));
   for (size_t i = 0; i < rows; ++i) {
     const float* point = &points[i * width];
     float distance = 0;
     for (size_t j = 0; j < width; ++j) distance += (x[j] - point[j]) * (x[j] - point[j]);
-    sum += weights[i] * std::exp(scale * distance);
+    const double share = group_of_row[i] == own ? 1 : other_group_share;
+    sum += share * static_cast<double>(weights[i] * std::exp(scale * distance));
   }
   return sum;
 }
@@ -88,13 +130,28 @@ std::string serialize_calibration(const Calibration& calibration) {
   for (size_t n = 0; n < kNetCount; ++n) {
     const CalibrationNet& net = calibration.nets[n];
     if (net.rows == 0) continue;
+    Json law = Json::object(), groups = Json::array();
+    for (size_t c = 0; c < kLawConstantCount; ++c)
+      law[std::string(kLawConstantNames[c])] = net.law.logs[c];
+    for (const CalibrationGroup& group : net.groups) {
+      const Combination& of = group.combination;
+      groups.push_back({{"software", software_name(of.software)},
+                        {"dtype", dtype_name(of.dtype)},
+                        {"kv_dtype", dtype_name(of.kv_dtype)},
+                        {"scheme", scheme_info(of.scheme).name},
+                        {"offset", group.offset}});
+    }
     nets[std::string(net_name(static_cast<NetKind>(n)))] = {
         {"rows", net.rows},
         {"features", feature_names(static_cast<NetKind>(n))},
+        {"law", law},
         {"offset", net.offset},
+        {"groups", groups},
         {"length", net.length},
         {"points", net.points},
         {"weights", net.weights},
+        {"group_of_row", net.group_of_row},
+        {"other_group_share", net.other_group_share},
         {"low_ratio", net.low_ratio},
         {"high_ratio", net.high_ratio},
         {"error_before_percent", net.error_before_percent},

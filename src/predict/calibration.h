@@ -6,27 +6,45 @@
 #include <vector>
 
 #include "base/json.h"
+#include "predict/law_scales.h"
 #include "predict/nets.h"
 #include "predict/similarity.h"
+#include "predict/trained_on.h"
 
 namespace tilecast {
 
-/// What a few measurements of one device add to the logarithm of a kind's times: a Gaussian
-/// process' mean,
-///   offset + sum over points of weight · exp(-|x - point|² / (2 length²)),
-/// x being the kind's standardized features. Source: Rasmussen, Williams 2006, ch. 2.
+/// What all kernels of one software and precision take longer.
+struct CalibrationGroup {
+  Combination combination;
+  double offset = 0;  ///< added to the logarithm of their times
+
+  bool operator==(const CalibrationGroup&) const = default;
+};
+
+/// What a few measurements of one device say about a kind. First the law's own constants, then what
+/// these cannot explain is added to the logarithm of the times, a Gaussian process' mean:
+///   offset + offset of the group + sum over points of weight · exp(-|x - point|² / (2 length²)),
+/// x being the kind's standardized features; a point of another group counts less. Source:
+/// Rasmussen, Williams 2006, ch. 2.
 struct CalibrationNet {
   size_t rows = 0;  ///< measurements learned from; 0: no calibration
+  LawScales law;
   double offset = 0;
+  std::vector<CalibrationGroup> groups;
   double length = 1;
   std::vector<float> points;  ///< features of each row, one after the other
   std::vector<float> weights;
-  double low_ratio = 0.5;           ///< factor on the forecast, cross-validated: 90 % lie above it
-  double high_ratio = 2.0;          ///< and 90 % below this one
-  double error_before_percent = 0;  ///< mean, of the rows, without calibration
-  double error_after_percent = 0;   ///< of each row by a calibration that did not see it
+  std::vector<size_t> group_of_row;  ///< index into `groups`
+  double other_group_share = 1;      ///< of a point's weight, for kernels of another group
+  double low_ratio = 0.5;            ///< factor on the forecast, cross-validated: 90 % lie above it
+  double high_ratio = 2.0;           ///< and 90 % below this one
+  double error_before_percent = 0;   ///< mean, of the rows, without calibration
+  double error_after_percent = 0;    ///< of each row by a calibration that did not see it
 
-  double at(const float* x, size_t width) const;
+  /// Whether rows were of this software and precision.
+  bool measured(const Combination& combination) const;
+  /// What is added beside the law's constants.
+  double at(const float* x, size_t width, const Combination& combination) const;
   bool operator==(const CalibrationNet&) const = default;
 };
 

@@ -16,16 +16,23 @@ double reached_share(MemoryType type) {
 
 }  // namespace
 
-Chip::Chip(const Device& of)
+Chip::Chip(const Device& of, const LawScales& scales)
     : device(of),
       gpu(of.gpu()),
       sms(static_cast<double>(gpu.sm_count)),
       clock_hz(gpu.boost_clock_hz),
       l2_bytes(static_cast<double>(gpu.l2_bytes)),
       board_power_w(gpu.board_power_w),
-      dram_bytes_per_s(reached_share(gpu.memory_type) * of.memory_bytes_per_s),
+      dram_bytes_per_s(reached_share(gpu.memory_type) * of.memory_bytes_per_s /
+                       scales.factor(LawConstant::kDram)),
       hbm(is_hbm(gpu.memory_type)),
-      amd(gpu.architecture >= Architecture::kGcn5) {}
+      amd(gpu.architecture >= Architecture::kGcn5),
+      units(scales.factor(LawConstant::kUnits)),
+      blocks(scales.factor(LawConstant::kBlocks)),
+      start(scales.factor(LawConstant::kStart)),
+      energy(scales.factor(LawConstant::kEnergy)),
+      dram_time_(scales.factor(LawConstant::kDram)),
+      l2_time_(scales.factor(LawConstant::kL2)) {}
 
 double ramp(double x, double low, double high) {
   return std::clamp((x - low) / (high - low), 0.0, 1.0);
@@ -33,7 +40,7 @@ double ramp(double x, double low, double high) {
 
 double launch_latency_s(double microseconds, const Chip& chip) {
   constexpr double kReferenceHz = 1.7e9;
-  return microseconds * 1e-6 * std::sqrt(kReferenceHz / chip.clock_hz);
+  return chip.start * microseconds * 1e-6 * std::sqrt(kReferenceHz / chip.clock_hz);
 }
 
 }  // namespace tilecast

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "devices/device.h"
+#include "predict/law_scales.h"
 
 namespace tilecast {
 
@@ -16,12 +17,24 @@ struct Chip {
   double dram_bytes_per_s;
   bool hbm;
   bool amd;
+  /// Factors on constants of the laws that no member above holds.
+  double units, blocks, start, energy;
 
-  explicit Chip(const Device& device);
+  /// `scales`: what a calibration has moved the constants of the law by.
+  explicit Chip(const Device& device, const LawScales& scales = {});
   /// Seconds of this many clock cycles.
   double seconds(double cycles) const { return cycles / clock_hz; }
   /// L2 bandwidth of all SMs at so many bytes per clock and SM, bytes/s.
-  double l2_bytes_per_s(double per_clock_per_sm) const { return per_clock_per_sm * sms * clock_hz; }
+  double l2_bytes_per_s(double per_clock_per_sm) const {
+    return per_clock_per_sm * sms * clock_hz / l2_time_;
+  }
+  /// Bandwidth that kernels reach if they reach this share of the data sheet's, bytes/s.
+  double reached_dram_bytes_per_s(double share) const {
+    return share * device.memory_bytes_per_s / dram_time_;
+  }
+
+ private:
+  double dram_time_, l2_time_;
 };
 
 /// 0 below `low`, 1 above `high`, linear in between.

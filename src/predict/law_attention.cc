@@ -96,7 +96,7 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
   constexpr double kProducts = 1.25, kExponential = 0.6, kOther = 0.35;
   constexpr double kConvert = 1.1;    // weights of the softmax to 8 bits
   constexpr double kLargeHead = 1.5;  // of 512 and more: the output does not fit registers
-  const double energy = chip.hbm ? 0.02e-12 : 0.28e-12;
+  const double energy = chip.energy * (chip.hbm ? 0.02e-12 : 0.28e-12);
   const double power = busy * energy * chip.device.matmul_peak(kernel.dtype) / chip.board_power_w;
   const double lanes = chip.gpu.vector_peak(DType::kFp32) / (2 * chip.sms * chip.clock_hz);
   const double head = static_cast<double>(a.head_dim + a.v_head_dim) / 2;
@@ -107,7 +107,7 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
   if (conditions.software == Software::kTensorRtLlm) cycles *= 1.24;
   if (is_triton(a, chip, conditions)) cycles *= 5.3;
   // Backward recomputes the scores: 2.5 times the products of forward.
-  return a.backward ? 2.5 * cycles : cycles;
+  return chip.units * (a.backward ? 2.5 * cycles : cycles);
 }
 
 /// Factor on the time of the operands' bytes: what fits into L2 comes from there.
@@ -157,9 +157,9 @@ LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   const double cycles =
       cycles_per_pair(kernel, a, chip, conditions, std::min(1.0, blocks.tiles / chip.sms));
   const double pairs = blocks.tiles * blocks.rows * mean_keys(a, blocks.positions);
-  const double work = (pairs * cycles + kTileCycles * blocks.tiles) / chip.sms;
-  const double longest =
-      blocks.rows * most_keys(a, blocks.positions) * cycles * kLongestWeight + kTileCycles;
+  const double work = (pairs * cycles + chip.blocks * kTileCycles * blocks.tiles) / chip.sms;
+  const double longest = blocks.rows * most_keys(a, blocks.positions) * cycles * kLongestWeight +
+                         chip.blocks * kTileCycles;
   const double body_s = chip.seconds(std::pow(std::pow(work, kP) + std::pow(longest, kP), 1 / kP));
   const auto bytes = static_cast<double>(kernel.bytes());
   const double dram_time = share_of_dram_time(bytes, chip, conditions);
@@ -213,13 +213,14 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
       std::max(std::min(keys, kFewestKeys), keys / std::max(1.0, chip.sms / sequences));
   const double key_bytes =
       static_cast<double>(a.latent ? a.head_dim : a.head_dim + a.v_head_dim) * as_if_bytes;
-  const double chain_s = chip.seconds(own_keys * key_bytes / kL2BytesPerClock);
-  const double blocks_s =
-      chip.seconds(block_cycles(a, chip, conditions) * std::max(0.0, sequences / chip.sms - 0.5));
+  const double chain_s = chip.seconds(chip.units * own_keys * key_bytes / kL2BytesPerClock);
+  const double blocks_s = chip.seconds(chip.blocks * block_cycles(a, chip, conditions) *
+                                       std::max(0.0, sequences / chip.sms - 0.5));
   // Many query heads on one latent vector per key keep the matrix units busy.
-  const double compute_s = a.latent ? kLatentProducts * static_cast<double>(kernel.flops) /
-                                          chip.device.matmul_peak(kernel.dtype)
-                                    : 0;
+  const double compute_s = a.latent
+                               ? chip.units * kLatentProducts * static_cast<double>(kernel.flops) /
+                                     chip.device.matmul_peak(kernel.dtype)
+                               : 0;
   double body_s = std::pow(std::pow(std::max(memory_s, l2_s), kP) + std::pow(chain_s, kP) +
                                std::pow(blocks_s, kP) + std::pow(compute_s, kP),
                            1 / kP);
@@ -229,7 +230,7 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
   const bool slow_start =
       (conditions.software == Software::kVllm || conditions.software == Software::kPyTorch) &&
       chip.gpu.matrix_instruction != MatrixInstruction::kTcgen05;
-  return {chip.seconds(slow_start ? kVllmLatencyCycles : kLatencyCycles) + body_s};
+  return {chip.seconds(chip.start * (slow_start ? kVllmLatencyCycles : kLatencyCycles)) + body_s};
 }
 
 }  // namespace tilecast

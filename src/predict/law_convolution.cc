@@ -81,9 +81,9 @@ LawTime implicit_product(const Work& w, const Chip& chip) {
     return kLonger * vector_step_cycles(chip, tile, area);
   };
   const ProductSizes sizes = w.product(w.reduced);
-  const Blocks best = w.of_weight
-                          ? best_blocks(sizes, kWeightTiles, kSplits, 128, kCost, chip.sms, step)
-                          : best_blocks(sizes, kTiles, kUnsplit, 128, kCost, chip.sms, step);
+  const Blocks best =
+      w.of_weight ? best_blocks(sizes, kWeightTiles, kSplits, 128, kCost.on(chip), chip.sms, step)
+                  : best_blocks(sizes, kTiles, kUnsplit, 128, kCost.on(chip), chip.sms, step);
   const double flops = 2 * sizes.batch * sizes.m * sizes.n * sizes.k;
   return {lanes_s(best.cycles, kFromDram * w.bytes, flops, kEnergy, chip), best.tile};
 }
@@ -106,10 +106,12 @@ LawTime fused_winograd(const Work& w, const Chip& chip) {
     blocks = std::min(blocks, ceil_of(w.images / s.images) * ceil_of(rows / s.rows) *
                                   ceil_of(columns / s.columns));
   blocks *= ceil_of(w.result / 32);
-  const double step = kStep * vector_step_cycles(chip, kBlock, kArea) + kTransform;
-  const double cycles = waves_of(blocks / chip.sms, 1) * (w.reduced * step + 0.3 * kArea) + 5000;
+  const double step = kStep * vector_step_cycles(chip, kBlock, kArea) + chip.units * kTransform;
+  const double cycles =
+      waves_of(blocks / chip.sms, 1) * (w.reduced * step + chip.blocks * 0.3 * kArea) +
+      chip.blocks * 5000;
   const double flops = 2 * blocks * kArea * w.reduced;
-  return {kLaunch + lanes_s(cycles, w.bytes, flops, kEnergy, chip), kBlock};
+  return {chip.start * kLaunch + lanes_s(cycles, w.bytes, flops, kEnergy, chip), kBlock};
 }
 
 /// An algorithm in steps: images and filters are transformed, multiplied point by point, and the
@@ -143,8 +145,9 @@ LawTime in_steps(const Work& w, const Transform& t, const Chip& chip) {
     return t.step * vector_step_cycles(chip, tile, area);
   };
   const bool large = t.multiply_add == 1 && chip.gpu.architecture >= Architecture::kAmpere;
-  const Blocks best = large ? best_blocks(sizes, kLargeTiles, kUnsplit, 128, kCost, chip.sms, step)
-                            : best_blocks(sizes, kTiles, kUnsplit, 128, kCost, chip.sms, step);
+  const Blocks best =
+      large ? best_blocks(sizes, kLargeTiles, kUnsplit, 128, kCost.on(chip), chip.sms, step)
+            : best_blocks(sizes, kTiles, kUnsplit, 128, kCost.on(chip), chip.sms, step);
   const double point = t.points * t.point_bytes, image = 4 * w.pixels();
   const double images = image * w.reduced + point * tiles * w.reduced;
   const double filters = (4 * w.taps + point) * w.reduced * w.result;
@@ -156,7 +159,7 @@ LawTime in_steps(const Work& w, const Transform& t, const Chip& chip) {
       (t.images_share * images + t.filters_share * filters + t.result_share * results) /
           chip.dram_bytes_per_s +
       (images + filters + results) / chip.l2_bytes_per_s(t.sm_bytes);
-  return {3 * kLaunch + product_s + transforms_s, best.tile};
+  return {3 * chip.start * kLaunch + product_s + transforms_s, best.tile};
 }
 
 /// FFTs of tiles of 16 or 32 in each direction: complex numbers, of which half are stored.
@@ -174,14 +177,14 @@ LawTime depthwise(const Work& w, DType stored, const Chip& chip) {
   const bool slow = w.of_weight && w.taps > 25 && dtype_bits(stored) == 32;
   const double reached = slow ? 0.0055 : 0.085;
   const double flops = 2 * w.groups * w.pixels() * w.taps;
-  const double lanes_s = flops / (reached * chip.gpu.vector_peak(DType::kFp32));
-  return {kLatencyFloor + root_of_squares(lanes_s, w.bytes / chip.dram_bytes_per_s)};
+  const double lanes_s = chip.units * flops / (reached * chip.gpu.vector_peak(DType::kFp32));
+  return {chip.start * kLatencyFloor + root_of_squares(lanes_s, w.bytes / chip.dram_bytes_per_s)};
 }
 
 /// Seconds in which images and results are copied from the layout in which they are stored to the
 /// one that kernels read: two launches.
 double conversion_s(const Work& w, const Chip& chip) {
-  return 2 * kLaunch + 2 * w.bytes / chip.dram_bytes_per_s;
+  return 2 * chip.start * kLaunch + 2 * w.bytes / chip.dram_bytes_per_s;
 }
 
 LawTime on_lanes(const Work& w, bool channels_last, const Chip& chip) {
@@ -201,7 +204,7 @@ LawTime on_lanes(const Work& w, bool channels_last, const Chip& chip) {
     take(fourier(w, 16, chip));
     take(fourier(w, 32, chip));
   }
-  best.seconds += kLatencyFloor;
+  best.seconds += chip.start * kLatencyFloor;
   // FP32 kernels read images by channel.
   if (channels_last && w.taps > 1) best.seconds += conversion_s(w, chip);
   return best;
@@ -236,15 +239,16 @@ LawTime on_matrix_units(const Work& w, const Kernel& kernel, bool channels_last,
   if (w.of_input && w.stride > 1) factor *= c.strided;
   if (dtype == DType::kTf32) factor *= w.of_weight ? c.tf32_weight : w.of_input ? c.tf32_input : 1;
   const double per_clock = chip.device.matmul_peak(dtype) / (chip.sms * chip.clock_hz);
-  const double power =
-      (chip.hbm ? 0.25e-12 : 0.60e-12) * per_clock * chip.sms * chip.clock_hz / chip.board_power_w;
+  const double power = chip.energy * (chip.hbm ? 0.25e-12 : 0.60e-12) * per_clock * chip.sms *
+                       chip.clock_hz / chip.board_power_w;
   const BlockCost cost = {c.fill, 2600, 0, 0.03, 0.05, 64};
   const double channels = w.of_weight ? w.reduced : padded(w.reduced, c.slab);
-  const Blocks best = best_blocks(
-      w.product(channels), kTiles, kSplits, 0, cost, chip.sms, [&](Tile, double area, double busy) {
-        const double step = 2 * area / per_clock * factor;
-        return std::max(step * (1 + power * busy), c.chain + 0.1 * step);
-      });
+  const Blocks best =
+      best_blocks(w.product(channels), kTiles, kSplits, 0, cost.on(chip), chip.sms,
+                  [&](Tile, double area, double busy) {
+                    const double step = 2 * area / per_clock * factor;
+                    return chip.units * std::max(step * (1 + power * busy), c.chain + 0.1 * step);
+                  });
   const double memory_s =
       w.bytes / chip.dram_bytes_per_s + 2.8e-6 * w.bytes / (w.bytes + chip.dram_bytes_per_s * 2e-6);
   LawTime time = {launch_latency_s(gathers ? 2.2 : 1.6, chip) +

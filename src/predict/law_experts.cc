@@ -48,9 +48,9 @@ double product_cycles(const Layer& layer, double n, double k, const Chip& chip) 
     const double waves = waves_of(blocks / chip.sms, kIdleShare);
     // The mean share of the SMs that have a block is blocks / (SMs · waves).
     const double step = layer.step_per_element * (1 + layer.power * blocks / chip.sms / waves);
-    best = std::min(best, waves * (k * step * area + kElementCycles * area));
+    best = std::min(best, waves * (k * step * area + chip.blocks * kElementCycles * area));
   }
-  return best + kFillCycles;
+  return best + chip.blocks * kFillCycles;
 }
 
 }  // namespace
@@ -59,13 +59,13 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   const auto& e = std::get<Experts>(kernel.shape);
   const auto hidden = static_cast<double>(e.hidden_dim), ffn = static_cast<double>(e.ffn_dim);
   const double rate = chip.device.matmul_peak(kernel.compute_dtype());
-  const double power = (chip.hbm ? 0.25e-12 : 0.60e-12) * rate / chip.board_power_w;
+  const double power = chip.energy * (chip.hbm ? 0.25e-12 : 0.60e-12) * rate / chip.board_power_w;
   const double experts = std::max(1.0, e.active_experts);
   const double io_bytes = 2.0 * static_cast<double>(kernel.write_bytes);
   Layer layer{.experts = experts,
               .tokens = std::max(1.0, e.assignments / experts),
               .weight_bytes = std::max(0.0, static_cast<double>(kernel.bytes()) - io_bytes),
-              .step_per_element = 2 / (rate / (chip.sms * chip.clock_hz)) * kReached *
+              .step_per_element = 2 / (rate / (chip.sms * chip.clock_hz)) * chip.units * kReached *
                                   (converts_weights(kernel) ? kConversion : 1),
               .power = power};
   // The first product has gate and up where the experts are gated: by the FLOPs.

@@ -23,7 +23,7 @@ constexpr std::array<double, 4> kSingleSplits = {1, 2, 4, 8};
 double matrix_step_cycles(const Chip& chip, double area) {
   constexpr double kReached = 0.65;
   const double peak = chip.gpu.matrix_peak(DType::kFp32) / (chip.sms * chip.clock_hz);
-  return 2 * area / peak / kReached + 6;
+  return chip.units * (2 * area / peak / kReached + 6);
 }
 
 // ---- Low precision.
@@ -93,7 +93,7 @@ double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Con
   const double bytes = 3 * sizes.batch * sizes.m * sizes.k;
   const double in_l2 = 1 - ramp(bytes / chip.l2_bytes, 0.75, 1.25);
   const double l2 = std::max(chip.l2_bytes_per_s(24), chip.dram_bytes_per_s);
-  return launches_s + 2 * bytes * ((1 - in_l2) / chip.dram_bytes_per_s + in_l2 / l2);
+  return chip.start * launches_s + 2 * bytes * ((1 - in_l2) / chip.dram_bytes_per_s + in_l2 / l2);
 }
 
 /// With one of the units that multiply FP32; `limit_s`: the least time that the board's power
@@ -103,8 +103,8 @@ LawTime single_precision_on(const ProductSizes& sizes, double memory_s, double l
                             const Chip& chip, const StepCycles& step_cycles) {
   constexpr BlockCost kCost = {5000, 0, 3000, 0.0375, 0.5, 16};
   constexpr double kSplitsFrom = 128;
-  const Blocks best =
-      best_blocks(sizes, kSingleTiles, kSingleSplits, kSplitsFrom, kCost, chip.sms, step_cycles);
+  const Blocks best = best_blocks(sizes, kSingleTiles, kSingleSplits, kSplitsFrom, kCost.on(chip),
+                                  chip.sms, step_cycles);
   const double compute_s = chip.seconds(best.cycles);
   return {single_precision_s(compute_s, memory_s, limit_s), best.tile};
 }
@@ -148,18 +148,18 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   const double limit = unaligned_flops_per_clock(gemm, kernel, chip);
   const bool by_element = limit < 1e30 && gemm.row_alignment == 1;
   const double per_clock = std::min(rate / (chip.sms * chip.clock_hz), limit);
-  const double power = (chip.hbm ? c.energy_hbm : c.energy_gddr) * per_clock * chip.sms *
-                       chip.clock_hz / chip.board_power_w;
+  const double power = chip.energy * (chip.hbm ? c.energy_hbm : c.energy_gddr) * per_clock *
+                       chip.sms * chip.clock_hz / chip.board_power_w;
   // A step takes so much longer (layers of experts, docs/law_study.md).
   const double conversion = converts_weights(kernel) ? 1.5 : 1;
   const auto step_cycles = [&](Tile, double area, double busy) {
     const double step = 2 * area / per_clock * conversion;
-    return std::max(step * (1 + power * busy), c.chain + 0.1 * step);
+    return chip.units * std::max(step * (1 + power * busy), c.chain + 0.1 * step);
   };
   BlockCost whole_waves = c.block;
   whole_waves.idle_share = 1;
   const auto blocks = [&](const auto& tiles, const auto& splits, const BlockCost& cost) {
-    return best_blocks(sizes, tiles, splits, 0, cost, chip.sms, step_cycles);
+    return best_blocks(sizes, tiles, splits, 0, cost.on(chip), chip.sms, step_cycles);
   };
   const Blocks best = conditions.software == Software::kPipeWeave
                           ? blocks(kLargeTiles, kNoSplits, whole_waves)

@@ -23,7 +23,8 @@ LawTime scan_law(const Kernel& kernel, const Chip& chip, const Conditions& condi
   if (scan.tokens == 1) return {launch_latency_s(kLaunchUs, chip) + memory_s};
   const double heads = static_cast<double>(scan.batch) * static_cast<double>(scan.heads);
   const double chunks = std::ceil(tokens / kChunk);
-  const double chain_s = chip.seconds(chunks * kChunkCycles * waves_of(heads / chip.sms, 0.5));
+  const double chain_s =
+      chip.seconds(chip.units * chunks * kChunkCycles * waves_of(heads / chip.sms, 0.5));
   // Reads and writes between the kernels of a layer: about three times its operands.
   constexpr double kPasses = 3;
   return {launch_latency_s(kPrefillLaunchUs, chip) + kPasses * memory_s + chain_s};

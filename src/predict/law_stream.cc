@@ -10,7 +10,7 @@ namespace {
 /// DRAM bandwidth that streaming kernels reach, over that of the data sheet: 0.90 to 0.96 with HBM
 /// (P100, the first with it, 0.79), 0.77 to 0.83 with GDDR; on AMD's GPUs 0.77 to 0.83 with HBM.
 double stream_bytes_per_s(const Chip& chip) {
-  return (chip.hbm ? (chip.amd ? 0.80 : 0.90) : 0.79) * chip.device.memory_bytes_per_s;
+  return chip.reached_dram_bytes_per_s(chip.hbm ? (chip.amd ? 0.80 : 0.90) : 0.79);
 }
 
 /// Seconds for all bytes but those that stay in L2 between the calls.
@@ -25,7 +25,7 @@ double traffic_s(double bytes, const Chip& chip) {
 double vector_s(const Kernel& kernel, const Chip& chip) {
   const double peak =
       std::max(chip.gpu.vector_peak(kernel.dtype), chip.gpu.vector_peak(DType::kFp32));
-  return static_cast<double>(kernel.flops) / peak;
+  return chip.units * static_cast<double>(kernel.flops) / peak;
 }
 
 /// What the SMs do for the rows of softmax and norms, beside moving them. Fitted on PyTorch's
@@ -42,14 +42,14 @@ constexpr RowCost kLongSoftmax = {300, 0.61, 1850, 0.4};  // a block per row, th
 double rows_on_sms_s(const RowCost& cost, double rows, double columns, const Chip& chip) {
   const double schedulers = static_cast<double>(chip.gpu.schedulers_per_sm) / 4;
   const double all = rows * (cost.row + cost.column * columns) / (chip.sms * schedulers);
-  return chip.seconds(std::max(all, cost.start + cost.chain * columns));
+  return chip.seconds(chip.units * std::max(all, cost.start + cost.chain * columns));
 }
 
 }  // namespace
 
 LawTime stream_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const double traffic = traffic_s(static_cast<double>(kernel.bytes()), chip);
-  return {kLatencyFloor + std::max(traffic, vector_s(kernel, chip))};
+  return {chip.start * kLatencyFloor + std::max(traffic, vector_s(kernel, chip))};
 }
 
 LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
@@ -62,7 +62,7 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const bool once = softmax && rows.columns <= kInRegisters;
   const RowCost& cost = !softmax ? kNormRow : once ? kShortSoftmax : kLongSoftmax;
   const double sms_s = rows_on_sms_s(cost, count, columns, chip);
-  if (once) return {kLatencyFloor + overlapped_s(traffic, sms_s)};
+  if (once) return {chip.start * kLatencyFloor + overlapped_s(traffic, sms_s)};
   // The input is read a second time: from L2, or from DRAM where the rows of all blocks in flight
   // do not fit into L2.
   const double row_bytes =
@@ -77,7 +77,8 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const auto input = static_cast<double>(kernel.read_bytes);
   const double again =
       input / chip.l2_bytes_per_s(16) + 0.8 * miss * input / stream_bytes_per_s(chip);
-  return {kLatencyFloor + overlapped_s(traffic + (softmax ? 1.3 : 1.0) * again, sms_s)};
+  return {chip.start * kLatencyFloor +
+          overlapped_s(traffic + (softmax ? 1.3 : 1.0) * again, sms_s)};
 }
 
 }  // namespace tilecast

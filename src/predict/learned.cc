@@ -19,6 +19,7 @@ struct Row {
   Bound bound;
   LawTime law;
   double excess;             ///< how far outside the training range, in widths of that range
+  double widening;           ///< the same, as far as no calibration knows such kernels
   std::string_view feature;  ///< which is furthest outside
 };
 
@@ -31,10 +32,11 @@ struct Batch {
   InputRows input_rows() const { return {inputs.data(), width, rows.size()}; }
 };
 
-Batch describe_all(NetKind kind, const CostBatch& batch, const Weights& weights) {
+Batch describe_all(NetKind kind, const CostBatch& batch, const Weights& weights,
+                   const LawScales& scales) {
   const Net& net = weights.net(kind);
   const NetDef& def = net_def(kind);
-  const Chip chip(batch.device);
+  const Chip chip(batch.device, scales);
   Batch all{.width = net.mean.size()};
   all.rows.reserve(batch.rows.size());
   all.inputs.resize(batch.rows.size() * all.width);
@@ -45,6 +47,7 @@ Batch describe_all(NetKind kind, const CostBatch& batch, const Weights& weights)
     const Outside outside =
         standardize(net, def.make(kernel), &all.inputs[all.rows.size() * all.width]);
     all.rows.push_back({&kernel, bound, def.law(kernel, chip, batch.conditions), outside.excess,
+                        outside.excess,
                         outside.excess > 0 ? feature_names(kind)[outside.feature] : ""});
   }
   return all;
@@ -54,6 +57,18 @@ Batch describe_all(NetKind kind, const CostBatch& batch, const Weights& weights)
 struct Calibrated {
   const CalibrationNet* net = nullptr;
   float weight = 0;  ///< 0: nothing
+
+  /// How much the calibration's own interval counts for kernels of a software and precision.
+  double share_of(const Combination& combination) const {
+    const bool measured = net != nullptr && net->measured(combination);
+    return measured ? static_cast<double>(weight) : 0;
+  }
+  LawScales law() const {
+    LawScales scales;
+    for (size_t c = 0; net != nullptr && c < kLawConstantCount; ++c)
+      scales.logs[c] = static_cast<double>(weight) * net->law.logs[c];
+    return scales;
+  }
 };
 
 Calibrated calibration_of(NetKind kind, const Weights& weights, const Device& device) {
@@ -63,11 +78,13 @@ Calibrated calibration_of(NetKind kind, const Weights& weights, const Device& de
   return {&weights.calibration->net(kind), weight};
 }
 
-void calibrate(const Calibrated& calibrated, const Batch& batch, std::vector<float>& log_factors) {
+void calibrate(const Calibrated& calibrated, const Batch& batch, const Conditions& conditions,
+               std::vector<float>& log_factors) {
   for (size_t r = 0; r < batch.rows.size(); ++r) {
-    const float* inputs = &batch.inputs[r * batch.width];
-    log_factors[r] +=
-        calibrated.weight * static_cast<float>(calibrated.net->at(inputs, batch.width));
+    const Combination combination = combination_of(*batch.rows[r].kernel, conditions);
+    const double added =
+        calibrated.net->at(&batch.inputs[r * batch.width], batch.width, combination);
+    log_factors[r] += calibrated.weight * static_cast<float>(added);
   }
 }
 
@@ -93,7 +110,7 @@ KernelTime finish(const Row& row, const Device& device, double seconds, const Sp
   time.seconds = std::max(seconds, bound);
   // One range beyond the training rows doubles the interval's logarithm; a guess until devices of
   // other generations are measured.
-  const double width = 1.0 + std::min(1.0, row.excess);
+  const double width = 1.0 + std::min(1.0, row.widening);
   time.low_s = std::max(time.seconds * std::exp(spread.low * width), bound);
   time.high_s = time.seconds * std::exp(spread.high * width);
   time.common_share = spread.common_share;
@@ -116,12 +133,12 @@ Bound bound_of(NetKind kind, const Kernel& kernel, const Device& device,
 
 void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weights) {
   const Net& net = weights.net(kind);
-  Batch all = describe_all(kind, batch, weights);
+  const Calibrated calibrated = calibration_of(kind, weights, batch.data_sheet);
+  Batch all = describe_all(kind, batch, weights, calibrated.law());
   const Applied applied = applied_residual(net, kind, batch.data_sheet);
   std::vector<float> log_factors(all.rows.size(), 0.0f);
   add_residual(applied, batch.conditions.software, all.input_rows(), log_factors);
-  const Calibrated calibrated = calibration_of(kind, weights, batch.data_sheet);
-  if (calibrated.weight > 0) calibrate(calibrated, all, log_factors);
+  if (calibrated.weight > 0) calibrate(calibrated, all, batch.conditions, log_factors);
   Coverages coverages(net, applied, batch.data_sheet);
   for (size_t r = 0; r < all.rows.size(); ++r) {
     Row& row = all.rows[r];
@@ -129,6 +146,7 @@ void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weigh
     const std::string_view missing = coverages.unmeasured(*row.kernel, coverage);
     if (!missing.empty()) {
       row.excess = std::max(row.excess, 1.0);
+      row.widening = std::max(row.widening, 1.0 - calibrated.share_of(coverage.combination));
       row.feature = missing;
     }
     Spread spread = spread_of(applied, coverage, size_of(row.law.seconds));

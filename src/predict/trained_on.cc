@@ -18,6 +18,18 @@ Combination combination_of(const Kernel& kernel, const Conditions& conditions) {
           kernel.scheme};
 }
 
+std::optional<Combination> combination_of_words(const std::string& software,
+                                                const std::string& dtype,
+                                                const std::string& kv_dtype,
+                                                const std::string& scheme) {
+  const std::optional<Software> known_software = find_software(software);
+  const std::optional<DType> known_dtype = find_dtype(dtype), known_kv = find_dtype(kv_dtype);
+  const bool none = scheme == scheme_info(QuantScheme::kNone).name;
+  const std::optional<QuantScheme> known_scheme = none ? QuantScheme::kNone : find_scheme(scheme);
+  if (!known_software || !known_dtype || !known_kv || !known_scheme) return std::nullopt;
+  return Combination{*known_software, *known_dtype, *known_kv, *known_scheme};
+}
+
 Forms Forms::without(Forms other) const {
   Forms rest;
   rest.bits_ = static_cast<uint8_t>(bits_ & ~other.bits_);

@@ -25,6 +25,11 @@ struct Combination {
   bool operator==(const Combination&) const = default;
 };
 Combination combination_of(const Kernel& kernel, const Conditions& conditions);
+/// By the names of its parts in files; nullopt where one is unknown.
+std::optional<Combination> combination_of_words(const std::string& software,
+                                                const std::string& dtype,
+                                                const std::string& kv_dtype,
+                                                const std::string& scheme);
 
 /// Forms of a kernel for which libraries have code of their own.
 enum class Form : uint8_t { kBatch, kBackward, kConvolution };

@@ -116,15 +116,11 @@ class Reader {
   }
 
   Combination read_combination(const Json& json) const {
-    const std::optional<Software> software = find_software(json.at(0).get<std::string>());
-    const std::optional<DType> dtype = find_dtype(json.at(1).get<std::string>());
-    const std::optional<DType> kv_dtype = find_dtype(json.at(2).get<std::string>());
-    const std::string scheme = json.at(3).get<std::string>();
-    const bool none = scheme == scheme_info(QuantScheme::kNone).name;
-    const std::optional<QuantScheme> found = none ? QuantScheme::kNone : find_scheme(scheme);
-    if (!software || !dtype || !kv_dtype || !found)
-      unusable_weights(where_, "a measured combination is unknown");
-    return {*software, *dtype, *kv_dtype, *found};
+    const std::optional<Combination> combination =
+        combination_of_words(json.at(0).get<std::string>(), json.at(1).get<std::string>(),
+                             json.at(2).get<std::string>(), json.at(3).get<std::string>());
+    if (!combination) unusable_weights(where_, "a measured combination is unknown");
+    return *combination;
   }
 
   /// How many parts of `size` bytes come next.

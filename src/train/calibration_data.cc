@@ -57,6 +57,20 @@ void keep_own_rows(MeasurementSet& set, const std::string& path, const Device& d
 
 }  // namespace
 
+std::vector<KernelMeasurement> read_candidates(const std::string& path, const Device& device,
+                                               const std::string& gpu) {
+  MeasurementSet set = read_measurements(path, Untimed::kKeep);
+  if (set.kernels.empty())
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{} holds no kernel{}{}; expected a CSV with the columns gpu, op, dtype "
+                    "and sizes ('tilecast calibrate --suggest' writes one)",
+                    printable(path), set.unmatched.empty() ? "" : ": ", join(set.unmatched, "; ")));
+  std::vector<std::string> report;
+  keep_own_rows(set, path, device, gpu, report);
+  return std::move(set.kernels);
+}
+
 CalibrationData read_calibration_data(const std::vector<std::string>& paths, const Device& device,
                                       const std::string& gpu, const Weights& weights) {
   std::vector<MeasurementSet> sets;

@@ -20,4 +20,8 @@ struct CalibrationData {
 CalibrationData read_calibration_data(const std::vector<std::string>& paths, const Device& device,
                                       const std::string& gpu, const Weights& weights);
 
+/// The device's kernels in such files, whether they have a time or not: candidates to measure.
+std::vector<KernelMeasurement> read_candidates(const std::string& path, const Device& device,
+                                               const std::string& gpu);
+
 }  // namespace tilecast

@@ -5,23 +5,24 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "predict/predictor.h"
-#include "predict/residual.h"
 #include "tilecast/error.h"
+#include "train/calibration_model.h"
 
 namespace tilecast {
 namespace {
 
 /// Rows of one kind, as its calibration sees them.
 struct CalibrationRows {
-  std::vector<float> points;  ///< standardized features
+  CalibrationPoints points;
   std::vector<double> measured, forecast;
-  std::vector<double> targets;  ///< log(measured / forecast)
-  std::vector<double> noise;    ///< variance, in units of the model's noise
+  Eigen::VectorXd targets;  ///< log(measured / forecast)
+  Eigen::VectorXd noise;    ///< variance
+  /// Mean logarithms of the forecasts' own intervals.
+  double low_log = 0, high_log = 0;
 
-  size_t count() const { return targets.size(); }
+  size_t count() const { return measured.size(); }
 };
 
 CalibrationRows collect(NetKind kind, const Weights& weights, const Device& device,
@@ -29,8 +30,7 @@ CalibrationRows collect(NetKind kind, const Weights& weights, const Device& devi
   std::vector<Kernel> kernels;
   std::vector<Conditions> conditions;
   std::vector<const TrainingRow*> used;
-  const Net& net = weights.net(kind);
-  if (!net.known()) return {};
+  if (!weights.net(kind).known()) return {};
   for (const TrainingRow& row : all) {
     if (net_of(row.kernel) != kind) continue;
     kernels.push_back(row.kernel);
@@ -39,102 +39,118 @@ CalibrationRows collect(NetKind kind, const Weights& weights, const Device& devi
   }
   std::vector<KernelTime> times(kernels.size());
   predict_each(*make_learned_predictor(weights), kernels, conditions, device, times);
-  const size_t width = net.mean.size();
   CalibrationRows rows;
-  rows.points.resize(kernels.size() * width);
+  const auto n = static_cast<Eigen::Index>(kernels.size());
+  rows.targets.resize(n);
+  rows.noise.resize(n);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    standardize(net, net_def(kind).make(kernels[i]), &rows.points[i * width]);
+    const auto r = static_cast<Eigen::Index>(i);
     rows.measured.push_back(used[i]->seconds);
     rows.forecast.push_back(times[i].seconds);
-    rows.targets.push_back(std::log(used[i]->seconds / times[i].seconds));
-    rows.noise.push_back(1 / std::max(0.05f, used[i]->weight));  // a short call is noisy
+    rows.targets(r) = std::log(used[i]->seconds / times[i].seconds);
+    // A short call is noisy.
+    rows.noise(r) = kNoiseDeviation * kNoiseDeviation / std::max(0.05f, used[i]->weight);
+    rows.low_log += std::log(times[i].low_s / times[i].seconds) / static_cast<double>(n);
+    rows.high_log += std::log(times[i].high_s / times[i].seconds) / static_cast<double>(n);
   }
+  rows.points = calibration_points(kind, weights, std::move(kernels), std::move(conditions));
   return rows;
 }
 
 struct Fit {
-  Eigen::VectorXd weights;
-  double offset = 0;
-  double length = 1;
-  std::vector<double> unseen;  ///< what the others add to each row
-  double error = 0;            ///< mean |log time| of the rows, unseen
+  LawScales law;
+  Eigen::VectorXd weights;     ///< of the rows
+  std::vector<double> errors;  ///< log(forecast / measured) of each row by all others
 };
 
-double log_time_error(const CalibrationRows& rows, size_t i, double added) {
-  return added - rows.targets[i];
-}
-
-Fit fit(const CalibrationRows& rows, const Eigen::MatrixXd& distances, double length,
-        double amplitude, double noise) {
+/// The law is made linear around its factors, again and again. Rows far from what the others say
+/// count less, as under Student's t with four degrees of freedom (ch. 9.3 there): a few rows hold
+/// kernels that the software picked badly.
+Fit fit(const CalibrationRows& rows, const Device& device) {
+  constexpr int kRounds = 8;
+  constexpr double kFreedom = 4;
   const auto n = static_cast<Eigen::Index>(rows.count());
-  const double width = -0.5 / (length * length);
-  Eigen::MatrixXd covariance = (amplitude * amplitude) * (distances.array() * width).exp().matrix();
-  for (Eigen::Index i = 0; i < n; ++i)
-    covariance(i, i) += noise * noise * rows.noise[static_cast<size_t>(i)];
-  const Eigen::MatrixXd inverse = covariance.ldlt().solve(Eigen::MatrixXd::Identity(n, n));
-  const Eigen::Map<const Eigen::VectorXd> y(rows.targets.data(), n);
-  // The offset is the mean of the process, by generalized least squares, drawn to 0 as by one row.
-  const Eigen::VectorXd ones = Eigen::VectorXd::Ones(n);
+  const Eigen::MatrixXd added = added_covariance(rows.points, rows.points);
+  const Eigen::VectorXd unmoved = law_slopes(rows.points, device, {}).log_seconds;
+  constexpr double kLawVariance = kLawDeviation * kLawDeviation;
+  Eigen::VectorXd noise = rows.noise;
   Fit result;
-  result.length = length;
-  result.offset = ones.dot(inverse * y) / (ones.dot(inverse * ones) + 1);
-  result.weights = inverse * (y - result.offset * ones);
-  for (Eigen::Index i = 0; i < n; ++i) {
-    const auto r = static_cast<size_t>(i);
-    // Leave-one-out, ch. 5.4.2 there.
-    result.unseen.push_back(y(i) - result.weights(i) / inverse(i, i));
-    result.error += std::abs(log_time_error(rows, r, result.unseen.back()));
+  for (int round = 0; round < kRounds; ++round) {
+    const LawSlopes law = law_slopes(rows.points, device, result.law);
+    const Eigen::Map<const Eigen::VectorXd> factors(result.law.logs.data(), kLawConstantCount);
+    const Eigen::VectorXd y = rows.targets - (law.log_seconds - unmoved) + law.slopes * factors;
+    Eigen::MatrixXd covariance = added + kLawVariance * law.slopes * law.slopes.transpose();
+    covariance.diagonal() += noise;
+    const Eigen::MatrixXd inverse = covariance.ldlt().solve(Eigen::MatrixXd::Identity(n, n));
+    result.weights = inverse * y;
+    const Eigen::VectorXd moved = kLawVariance * law.slopes.transpose() * result.weights;
+    std::copy(moved.begin(), moved.end(), result.law.logs.begin());
+    result.errors.clear();
+    for (Eigen::Index i = 0; i < n; ++i) {
+      // Leave-one-out, ch. 5.4.2 there.
+      const double error = -result.weights(i) / inverse(i, i);
+      result.errors.push_back(error);
+      const double expected = 1 / inverse(i, i) - noise(i) + rows.noise(i);
+      noise(i) = rows.noise(i) * (kFreedom + error * error / expected) / (kFreedom + 1);
+    }
   }
-  result.error /= static_cast<double>(n);
-  // As the predictor adds them up: exponentials without the amplitude.
-  result.weights *= amplitude * amplitude;
   return result;
 }
 
-Eigen::MatrixXd squared_distances(const CalibrationRows& rows, size_t width) {
-  const auto n = static_cast<Eigen::Index>(rows.count());
-  const Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> x(
-      rows.points.data(), n, static_cast<Eigen::Index>(width));
-  Eigen::MatrixXd distances(n, n);
-  for (Eigen::Index i = 0; i < n; ++i) {
-    for (Eigen::Index j = 0; j < n; ++j)
-      distances(i, j) = static_cast<double>((x.row(i) - x.row(j)).squaredNorm());
+/// The constant part of what is added, of all rows and of those of each software and precision.
+void add_offsets(const CalibrationRows& rows, const Fit& found, CalibrationNet& net) {
+  net.offset = kOffsetDeviation * kOffsetDeviation * found.weights.sum();
+  for (size_t i = 0; i < rows.count(); ++i) {
+    const Combination& own = rows.points.groups[i];
+    auto group =
+        std::find_if(net.groups.begin(), net.groups.end(),
+                     [&](const CalibrationGroup& known) { return known.combination == own; });
+    if (group == net.groups.end()) group = net.groups.insert(group, {own, 0});
+    group->offset +=
+        kGroupDeviation * kGroupDeviation * found.weights(static_cast<Eigen::Index>(i));
+    net.group_of_row.push_back(static_cast<size_t>(group - net.groups.begin()));
   }
-  return distances;
 }
 
-CalibrationNet learn(const CalibrationRows& rows, NetKind kind) {
-  const size_t width = feature_names(kind).size();
-  const Eigen::MatrixXd distances = squared_distances(rows, width);
-  std::optional<Fit> best;
-  for (const double length : {1.0, 2.0, 4.0, 8.0}) {
-    for (const double amplitude : {0.3, 0.7, 1.5}) {
-      for (const double noise : {0.03, 0.1, 0.3}) {
-        Fit found = fit(rows, distances, length, amplitude, noise);
-        if (!best || found.error < best->error) best = std::move(found);
-      }
-    }
-  }
+/// The factors between which 80 % lie: of errors that are as many as rows, the ranks that hold for
+/// one more row, drawn to the interval of the forecasts as by three rows.
+void set_interval(const CalibrationRows& rows, std::vector<double> errors, CalibrationNet& net) {
+  constexpr double kForecastRows = 3;
+  std::sort(errors.begin(), errors.end());
+  const auto n = static_cast<double>(errors.size());
+  const auto at = [&](double q) {
+    const double rank = std::clamp(q * (n + 1) - 1, 0.0, n - 1);
+    const auto below = static_cast<size_t>(rank);
+    const size_t above = std::min(below + 1, errors.size() - 1);
+    return std::lerp(errors[below], errors[above], rank - static_cast<double>(below));
+  };
+  const auto drawn = [&](double log, double forecast) {
+    return (n * log + kForecastRows * forecast) / (n + kForecastRows);
+  };
+  net.low_ratio = std::min(1.0, std::exp(drawn(-at((1 + kCoverage) / 2), rows.low_log)));
+  net.high_ratio = std::max(1.0, std::exp(drawn(-at((1 - kCoverage) / 2), rows.high_log)));
+}
+
+CalibrationNet learn(const CalibrationRows& rows, const Device& device) {
+  const Fit found = fit(rows, device);
   CalibrationNet net;
   net.rows = rows.count();
-  net.offset = best->offset;
-  net.length = best->length;
-  net.points = rows.points;
-  std::vector<double> errors;
+  net.law = found.law;
+  add_offsets(rows, found, net);
+  net.length = kShapeLength;
+  net.other_group_share = kOtherGroupShare;
+  constexpr double kVariance = kShapeDeviation * kShapeDeviation / kOtherGroupShare;
   for (size_t i = 0; i < rows.count(); ++i) {
-    net.weights.push_back(static_cast<float>(best->weights(static_cast<Eigen::Index>(i))));
-    errors.push_back(log_time_error(rows, i, best->unseen[i]));
+    const auto r = static_cast<Eigen::Index>(i);
+    const Eigen::RowVectorXf point = rows.points.features.row(r);
+    net.points.insert(net.points.end(), point.begin(), point.end());
+    net.weights.push_back(static_cast<float>(kVariance * found.weights(r)));
     net.error_before_percent += 100 * std::abs(rows.forecast[i] / rows.measured[i] - 1);
-    net.error_after_percent += 100 * std::abs(std::exp(errors.back()) - 1);
+    net.error_after_percent += 100 * std::abs(std::exp(found.errors[i]) - 1);
   }
   net.error_before_percent /= static_cast<double>(rows.count());
   net.error_after_percent /= static_cast<double>(rows.count());
-  std::sort(errors.begin(), errors.end());
-  const auto at = [&](double q) {
-    return errors[static_cast<size_t>(q * static_cast<double>(errors.size() - 1))];
-  };
-  net.low_ratio = std::min(1.0, std::exp(-at((1 + kCoverage) / 2)));
-  net.high_ratio = std::max(1.0, std::exp(-at((1 - kCoverage) / 2)));
+  set_interval(rows, found.errors, net);
   return net;
 }
 
@@ -150,7 +166,7 @@ Calibration fit_calibration(const Weights& weights, const Device& device,
     const CalibrationRows found = collect(kind, weights, device, rows);
     counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", found.count(), net_name(kind));
     if (found.count() < kFewestCalibrationRows) continue;
-    calibration.nets[n] = learn(found, kind);
+    calibration.nets[n] = learn(found, device);
     any = true;
   }
   if (!any)
