@@ -114,6 +114,8 @@ std::vector<std::string> names_of(std::string_view module) {
     names.push_back(whole + ".0.w2");
   }
   also(".shared_experts.", ".shared_expert.");
+  // GLM-5 excludes the weights of its indexer's heads under this name.
+  also(".indexer.weights_proj", ".indexers_proj");
   also(".mlp.", ".block_sparse_moe.");
   also(".mlp.", ".feed_forward.");
   return names;
