@@ -130,6 +130,8 @@ TEST(Checkpoint, ModulesThatAreLeftOutKeepTheirType) {
       // From the start, as Python's re.match.
       {R"(["re:mlp.*"])", "layers.1.mlp.up_proj", QuantScheme::kFp8},
       {R"(["self_attn.k_proj", "mtp*"])", "layers.1.self_attn.o_proj", QuantScheme::kFp8},
+      {R"(["model.layers.1.self_attn.indexers_proj"])", "layers.1.self_attn.indexer.weights_proj",
+       QuantScheme::kNone},
   };
   for (const Row& row : rows) {
     const Model model = quantized(
