@@ -4,6 +4,7 @@
 #include <map>
 
 #include "api/internal.h"
+#include "api/parallel_plan.h"
 #include "api/pass.h"
 #include "base/checked.h"
 #include "memory/allocator.h"
@@ -11,6 +12,7 @@
 #include "memory/replay.h"
 #include "memory/stack.h"
 #include "request/access.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -112,6 +114,10 @@ MemoryTimeline Forecaster::memory_timeline(const ModelRef& model_ref, const GpuR
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
   const auto [used, precision] = checked_pass(model, device, request);
+  if (is_parallel(used))
+    throw Error(ErrorKind::kUnsupported,
+                "memory over time is that of one GPU and one batch; omit the options of several "
+                "GPUs and micro-batches, or ask for the forecast, which states the peak of a rank");
   const Graph graph = build_graph(model, used, precision);
   const Lifetimes lifetimes = find_lifetimes(graph, {.folded = false, .zero_grad = used.zero_grad});
   const MemoryForecast memory = forecast_memory(graph, {model, device, used, precision});
