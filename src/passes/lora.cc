@@ -94,12 +94,16 @@ void add_lora(Graph& graph, const LoraForm& form) {
   for (Tensor& tensor : graph.tensors) tensor.frozen = tensor.kind == TensorKind::kWeight;
   Graph adapted_graph = Rewriter(graph, rule).run();
   for (const std::string& target : form.targets) {
-    if (all ? known.empty() : !found.contains(target))
+    if (known.empty())
+      throw Error(ErrorKind::kInput,
+                  fmt::format("`lora-rank`: {} has no linear layer but the output layer, so it can "
+                              "have no adapters; use another model",
+                              graph.name));
+    if (!all && !found.contains(target))
       throw Error(
           ErrorKind::kInput,
           fmt::format("`lora-targets`: {} has no linear layer '{}'; use all-linear, or {}",
-                      graph.name, shown_name(target),
-                      known.empty() ? "another model" : join({known.begin(), known.end()}, ", ")));
+                      graph.name, shown_name(target), join({known.begin(), known.end()}, ", ")));
   }
   copy_splits(graph, adapted_graph);
   adapted_graph.splits.insert(adapted_graph.splits.end(), splits.begin(), splits.end());
