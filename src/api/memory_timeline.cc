@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "api/cache_pool.h"
 #include "api/internal.h"
 #include "api/parallel_plan.h"
 #include "api/pass.h"
@@ -135,7 +136,7 @@ MemoryTimeline Forecaster::memory_timeline(const ModelRef& model_ref, const GpuR
       holders_at(graph, lifetimes, static_cast<int32_t>(timeline.peak_point), used.zero_grad);
   timeline.workspace_bytes = memory.workspace_bytes;
   timeline.framework_bytes = memory.framework_bytes;
-  timeline.device_bytes = memory.device_bytes;
+  timeline.device_bytes = visible_bytes(device);
   const AllocatorResult replayed =
       replay_allocations(graph, lifetimes, used.zero_grad, memory.workspace_bytes);
   timeline.allocated_bytes = replayed.allocated_bytes;
