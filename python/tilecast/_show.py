@@ -60,7 +60,9 @@ def _totals(forecast) -> list:
             rows.append(("optimizer", _time(forecast.optimizer_s)))
     memory = forecast.memory
     fits = "fits into" if memory.fits else "does not fit into"
-    rows.append(("memory", f"{_bytes(memory.peak_bytes)}, {fits} {_bytes(memory.device_bytes)}"))
+    # What programs see of a device's memory, which only forecasts of a pass state so far.
+    usable = memory.peak_bytes + memory.margin_bytes if hasattr(memory, "margin_bytes") else memory.device_bytes
+    rows.append(("memory", f"{_bytes(memory.peak_bytes)}, {fits} {_bytes(usable)}"))
     return rows
 
 

@@ -40,6 +40,21 @@ TEST(CachePool, VllmTakesWhatWeightsAndProfilingLeave) {
               2 * static_cast<double>(p.tokens), 32);
 }
 
+TEST(CachePool, TrainingFitsIntoTheMemoryThatServingSees) {
+  Request request;
+  request.mode = Mode::kTraining;
+  request.batch = 1;
+  request.seq = 128;
+  for (const char* const gpu : {"H100", "T4"}) {
+    const Forecast f =
+        Forecaster().forecast(load_model_ref("gpt2_large"), load_gpu_ref(gpu), request);
+    const int64_t visible = pool(gpu, {.dtype = "fp16"}).visible_bytes;
+    EXPECT_EQ(f.memory.peak_bytes + f.memory.margin_bytes, visible) << gpu;
+    EXPECT_EQ(f.memory.fits, f.memory.peak_bytes <= visible) << gpu;
+    EXPECT_LT(visible, f.memory.device_bytes) << gpu;
+  }
+}
+
 TEST(CachePool, EachSoftwareHasItsRule) {
   const CachePool sglang = pool("H100", {.software = Software::kSglang});
   EXPECT_EQ(sglang.rule, "mem_fraction_static");

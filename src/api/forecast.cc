@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "api/cache_pool.h"
 #include "api/expert_precision.h"
 #include "api/fit.h"
 #include "api/internal.h"
@@ -122,7 +123,7 @@ void warn_of_shortage(Forecast& forecast, const PassSetup& setup, LargestBatch l
   MemoryForecast& memory = forecast.memory;
   if (memory.fits) return;
   Shortage shortage{.needed_bytes = memory.peak_bytes,
-                    .usable_bytes = setup.device.memory_bytes,
+                    .usable_bytes = visible_bytes(setup.device),
                     .largest_batch = {}};
   // A graph file fixes its batch, so there is no largest one.
   if (setup.model.takes_batch() && !forecast.parallel && largest_batch == LargestBatch::kFind) {

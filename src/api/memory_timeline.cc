@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "api/cache_pool.h"
 #include "api/internal.h"
+#include "api/parallel_plan.h"
 #include "api/pass.h"
 #include "base/checked.h"
 #include "memory/allocator.h"
@@ -11,6 +13,7 @@
 #include "memory/replay.h"
 #include "memory/stack.h"
 #include "request/access.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -112,6 +115,10 @@ MemoryTimeline Forecaster::memory_timeline(const ModelRef& model_ref, const GpuR
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
   const auto [used, precision] = checked_pass(model, device, request);
+  if (is_parallel(used))
+    throw Error(ErrorKind::kUnsupported,
+                "memory over time is that of one GPU and one batch; omit the options of several "
+                "GPUs and micro-batches, or ask for the forecast, which states the peak of a rank");
   const Graph graph = build_graph(model, used, precision);
   const Lifetimes lifetimes = find_lifetimes(graph, {.folded = false, .zero_grad = used.zero_grad});
   const MemoryForecast memory = forecast_memory(graph, {model, device, used, precision});
@@ -129,7 +136,7 @@ MemoryTimeline Forecaster::memory_timeline(const ModelRef& model_ref, const GpuR
       holders_at(graph, lifetimes, static_cast<int32_t>(timeline.peak_point), used.zero_grad);
   timeline.workspace_bytes = memory.workspace_bytes;
   timeline.framework_bytes = memory.framework_bytes;
-  timeline.device_bytes = memory.device_bytes;
+  timeline.device_bytes = visible_bytes(device);
   const AllocatorResult replayed =
       replay_allocations(graph, lifetimes, used.zero_grad, memory.workspace_bytes);
   timeline.allocated_bytes = replayed.allocated_bytes;

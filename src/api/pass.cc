@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
+#include "passes/stage.h"
+#include "request/access.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -59,6 +61,26 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
                             model.name, seq, *model.max_positions, *model.max_positions));
 }
 
+/// Whether selective checkpointing finds scores to compute again.
+bool has_scores(const Graph& modules) {
+  const Graph operators = decompose(modules, {.training = true});
+  return std::any_of(operators.nodes.begin(), operators.nodes.end(),
+                     [](const Node& node) { return node.attention_core; });
+}
+
+/// Throws Error if the model has nothing that the request's checkpointing computes again.
+void check_checkpointing(const Graph& modules, const Request& request) {
+  if (request.checkpointing == Checkpointing::kNone) return;
+  const char* const missing =
+      layer_count(modules) == 0 ? "repeated layers"
+      : request.checkpointing == Checkpointing::kSelective && !has_scores(modules) ? "attention"
+                                                                                   : nullptr;
+  if (missing != nullptr)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the model has no {}, so `checkpointing` {} has no effect; omit it",
+                            modules.name, missing, choice_name(request.checkpointing)));
+}
+
 }  // namespace
 
 PrecisionRequest precision_request(const Request& request) {
@@ -101,6 +123,7 @@ Graph build_modules(const Model& model, const Request& request, const Precision&
   Graph graph = model.build(graph_request(request, precision));
   if (model.spelled_out) graph = recognize(graph, eager_form(request, precision));
   graph.name = model.name;
+  check_checkpointing(graph, request);
   if (request.lora_rank > 0)
     add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
   return graph;

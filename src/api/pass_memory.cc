@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "api/cache_pool.h"
 #include "api/internal.h"
 #include "api/pass.h"
 #include "api/remedies.h"
@@ -60,7 +61,7 @@ MemoryForecast forecast_memory(const Graph& graph, const MemoryPlan& plan, const
     memory.peak_phase = phase_name(node.phase);
     memory.peak_node = node.name;
   }
-  memory.margin_bytes = device.memory_bytes - memory.peak_bytes;
+  memory.margin_bytes = visible_bytes(device) - memory.peak_bytes;
   memory.fits = memory.margin_bytes >= 0;
   return memory;
 }
@@ -78,7 +79,7 @@ std::optional<int64_t> largest_fitting_batch(const PassSetup& setup,
       return std::numeric_limits<int64_t>::max();  // overflows 64 bits
     }
   };
-  const int64_t largest = largest_within(setup.device.memory_bytes, peak_bytes, too_many);
+  const int64_t largest = largest_within(visible_bytes(setup.device), peak_bytes, too_many);
   return largest == 0 ? std::nullopt : std::optional(largest);
 }
 

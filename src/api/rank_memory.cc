@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/cache_pool.h"
 #include "base/checked.h"
 
 namespace tilecast {
@@ -67,7 +68,7 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
     memory.at_peak.temporaries_bytes = checked_add(memory.at_peak.temporaries_bytes, gathered);
   }
   memory.peak_bytes = peak;
-  memory.margin_bytes = memory.device_bytes - peak;
+  memory.margin_bytes = visible_bytes(setup.device) - peak;
   memory.fits = memory.margin_bytes >= 0;
   return memory;
 }

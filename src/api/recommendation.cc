@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/cache_pool.h"
 #include "api/parallel_plan.h"
 #include "api/table_kernels.h"
 #include "api/warnings.h"
@@ -67,8 +68,8 @@ class RecommendationPass {
                  .batch = setup.request.batch,
                  .dtype = setup.precision.autocast ? DType::kFp32 : setup.precision.dtype,
                  .mode = setup.request.mode} {
-    placing_.bytes_per_rank =
-        std::max<int64_t>(0, setup.device.memory_bytes - memory_.peak_bytes - mean_buffer_bytes());
+    placing_.bytes_per_rank = std::max<int64_t>(
+        0, visible_bytes(setup.device) - memory_.peak_bytes - mean_buffer_bytes());
     problem_ = placement_problem(placing_);
     placement_ = search_placement(problem_);
     loads_ = rank_loads(problem_, placement_);
@@ -236,7 +237,7 @@ class RecommendationPass {
       m.at_peak.activations_bytes += buffers;
       m.peak_bytes = checked_add(memory_.peak_bytes, bytes);
     }
-    f.memory.margin_bytes = f.memory.device_bytes - f.memory.peak_bytes;
+    f.memory.margin_bytes = visible_bytes(setup_.device) - f.memory.peak_bytes;
     f.memory.fits = f.memory.margin_bytes >= 0;
   }
 

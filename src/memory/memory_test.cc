@@ -287,6 +287,24 @@ TEST(MemoryCourse, ExpertsKeepTheirRows) {
   EXPECT_EQ(of(plan_memory(graph), MemoryUse::kActivations), 4 * 128 * (64 + 64 + 32 + 32 + 64));
 }
 
+TEST(MemoryCourse, FrozenExpertsKeepNoOperandsOfTheirWeightsGradients) {
+  // As above, without the rows of x and the product that the second weight multiplies: autograd
+  // keeps these for the weights' gradients only.
+  Graph graph =
+      decompose(parse_graph("input x: fp32[64, 64]\nweight w: fp32[64, 64]\n"
+                            "weight u: fp32[4, 64, 64] frozen\n"
+                            "weight d: fp32[4, 64, 32] frozen\n"
+                            "h = linear(x, w)\ny = experts(h, u, d) {top_k=2}\noutput y\n",
+                            "g"),
+                {.training = true});
+  add_backward(graph);
+  const auto kept = std::find_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return op_def(node.op).name == "experts";
+  });
+  ASSERT_NE(kept, graph.nodes.end());
+  EXPECT_EQ(graph.tensor(kept->outputs[1]).shape, (Shape{128, 64 + 32 + 64}));
+}
+
 TEST(SoftwareStack, SumsWhatWasMeasured) {
   // Steps of fresh processes on an H100: context_bytes of models.3.csv.
   EXPECT_EQ(framework_bytes(default_stack(), false), 728563712) << "llama-3.2-1b inference";

@@ -26,6 +26,10 @@ std::optional<size_t> router_input(const Node& node) {
   return routed ? std::optional(kRouter) : std::nullopt;
 }
 
+bool frozen_weights(const Graph& graph, const Node& node) {
+  return graph.tensor(node.inputs[1]).frozen && graph.tensor(node.inputs[2]).frozen;
+}
+
 // experts: x [..., hidden_dim], up [experts of the rank, ffn_dim (gated: 2 ffn_dim), hidden_dim],
 // down [experts of the rank, hidden_dim, ffn_dim]; the router's weights [..., num_experts], without
 // which it gets no gradient.
@@ -53,12 +57,16 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
   std::vector<TensorSpec> specs = {{.shape = x.shape, .dtype = x.dtype}};
   if (context.integer("keeps") != 0) {
     // Of each token and expert of the rank: the gathered row, gate and up, the activation, its
-    // product with up if gated, the result (transformers, integrations/moe.py).
+    // product with up if gated, the result (transformers, integrations/moe.py). Autograd keeps what
+    // a product multiplies with its weights only for their gradients: not of frozen weights.
+    const bool frozen = context.integer("frozen") != 0;
     const int64_t tokens = element_count(x.shape) / std::max<int64_t>(1, x.shape.back());
-    const int64_t inner = checked_add(up[1], checked_multiply(up[1] / down[2], down[2]));
-    specs.push_back({.shape = {ceil_divide(checked_multiply(tokens, top_k), ranks),
-                               checked_add(inner, checked_multiply(2, x.shape.back()))},
-                     .dtype = x.dtype});
+    const int64_t activations = up[1] / down[2] - (frozen ? 1 : 0);
+    const int64_t inner = checked_add(up[1], checked_multiply(activations, down[2]));
+    specs.push_back(
+        {.shape = {ceil_divide(checked_multiply(tokens, top_k), ranks),
+                   checked_add(inner, checked_multiply(frozen ? 1 : 2, x.shape.back()))},
+         .dtype = x.dtype});
   }
   return specs;
 }
@@ -126,16 +134,23 @@ void backward_experts(GradientBuilder& g, const Node& node) {
     backward_operands.push_back(node.inputs[*router]);
     attributes.push_back({"routed", 1});
   }
+  // Mixed precision casts frozen weights, so they are asked for here again.
+  const bool frozen = !g.requires_grad(node.inputs[1]) && !g.requires_grad(node.inputs[2]);
+  std::erase_if(attributes, [](const Attribute& a) { return a.name == "frozen"; });
+  if (frozen) attributes.push_back({"frozen", 1});
   const std::vector<TensorId> grads =
       g.add("experts_backward", backward_operands, std::move(attributes));
+  std::vector<TensorId> inputs = node.inputs;
+  if (frozen) inputs.erase(inputs.begin() + 1, inputs.begin() + 3);
   for (size_t i = 0; i < grads.size(); ++i) {
-    if (g.requires_grad(node.inputs[i])) g.add_gradient(node.inputs[i], grads[i]);
+    if (g.requires_grad(inputs[i])) g.add_gradient(inputs[i], grads[i]);
   }
 }
 
 std::vector<TensorSpec> infer_experts_backward(const OpContext& context) {
   std::vector<TensorSpec> specs;
-  for (size_t i = 1; i < 4; ++i)
+  const size_t end = context.integer("frozen") != 0 ? 2 : 4;
+  for (size_t i = 1; i < end; ++i)
     specs.push_back({.shape = context.input(i).shape, .dtype = context.input(i).dtype});
   if (context.integer("routed") != 0) {
     const Tensor& weights = context.input(context.node.inputs.size() - 1);
@@ -145,11 +160,12 @@ std::vector<TensorSpec> infer_experts_backward(const OpContext& context) {
 }
 
 /// Twice the forward pass: once for the gradient of the input, once for the gradients of the
-/// weights, which are written completely.
+/// weights, which are written completely, if they are not frozen.
 void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernels) {
   Node forward = context.node;
   forward.inputs.erase(forward.inputs.begin());
   forward.inputs.resize(3);
+  if (context.integer("frozen") != 0) return work_experts({context.graph, forward}, kernels);
   std::vector<Kernel> both;
   for (int i = 0; i < 2; ++i) work_experts({context.graph, forward}, both);
   both[1].write_bytes = 0;
@@ -163,6 +179,7 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
 std::vector<TensorId> decompose_experts(GraphBuilder& b, const Node& node, const EagerForm& form) {
   std::vector<Attribute> attributes = node.attributes;
   if (form.training) attributes.push_back({"keeps", 1});
+  if (form.training && frozen_weights(b.graph(), node)) attributes.push_back({"frozen", 1});
   std::vector<TensorId> outputs = b.add("experts", node.inputs, node.name, std::move(attributes));
   outputs.resize(node.outputs.size());
   return outputs;
@@ -268,6 +285,7 @@ std::vector<OpDef> expert_ops() {
        .min = 1},
       flag_attribute("partial", "1: results are summed over tensor-parallel ranks"),
       flag_attribute("keeps", "1: the second output is what the backward pass reads"),
+      flag_attribute("frozen", "1: the experts' weights get no gradient"),
       {.name = "scheme",
        .doc = "quantization scheme of the weights",
        .type = AttributeType::kScheme,

@@ -10,6 +10,7 @@
 #include "ops/op_def.h"
 #include "ops/sharding.h"
 #include "passes/rewriter.h"
+#include "passes/splits.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -18,19 +19,6 @@ namespace {
 /// Copies a node as it is.
 std::vector<TensorId> keep(GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
   return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
-}
-
-/// The rewriter copies tensors that no node computes in their order: the splits of weights for the
-/// new ids.
-void copy_splits(const Graph& from, Graph& to) {
-  const std::vector<bool> made = made_tensors(from);
-  std::vector<TensorId> now(made.size(), -1);
-  TensorId next = 0;
-  for (size_t id = 0; id < made.size(); ++id) {
-    if (!made[id]) now[id] = next++;
-  }
-  to.splits = from.splits;
-  for (WeightSplit& split : to.splits) split.weight = now[static_cast<size_t>(split.weight)];
 }
 
 /// Keys or values [b, heads, s, size] of all ranks; of causal attention as many as a query sees on

@@ -9,6 +9,7 @@
 #include "ops/op_def.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
+#include "passes/splits.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -28,9 +29,15 @@ bool may_have_adapter(const Graph& graph, const Node& node) {
          graph.outputs.end();
 }
 
-/// y + scale (x A^T) B^T. The adapter's weights are FP32 (peft's autocast_adapter_dtype), so x is
-/// cast, and the sum is cast back.
-TensorId adapted(GraphBuilder& b, const Node& node, TensorId x, TensorId y, int64_t rank) {
+struct Adapter {
+  TensorId down = -1;  ///< A [rank, inputs]
+  TensorId up = -1;    ///< B [outputs, rank]
+  TensorId sum = -1;   ///< y + scale (x A^T) B^T
+};
+
+/// The adapter's weights are FP32 (peft's autocast_adapter_dtype), so x is cast, and the sum is
+/// cast back.
+Adapter add_adapter(GraphBuilder& b, const Node& node, TensorId x, TensorId y, int64_t rank) {
   const auto step = [&](const char* op, std::vector<TensorId> inputs, const char* name,
                         std::vector<Attribute> attributes = {}) {
     return b.op(op, std::move(inputs), node.name + name, std::move(attributes));
@@ -45,7 +52,22 @@ TensorId adapted(GraphBuilder& b, const Node& node, TensorId x, TensorId y, int6
   const TensorId wide = cast(x, DType::kFp32, ".lora_cast");
   const TensorId low = step("linear", {wide, down}, ".lora_A");
   const TensorId delta = step("mul_scalar", {step("linear", {low, up}, ".lora_B")}, ".lora_scale");
-  return cast(step("add", {y, delta}, ".lora_add"), dtype, ".lora_cast_back");
+  return {down, up, cast(step("add", {y, delta}, ".lora_add"), dtype, ".lora_cast_back")};
+}
+
+/// Tensor parallelism divides an adapter like its layer: B along the outputs of a column-parallel
+/// layer, A along the inputs of a row-parallel one; the other matrix is replicated
+/// (peft/tuners/lora/tp_layer.py, LoraParallelLinear).
+void divide_adapter(const Graph& graph, const Node& node, const Adapter& adapter,
+                    std::vector<WeightSplit>& splits) {
+  const size_t outputs = attribute<int64_t>(node, "weight_layout") == 1 ? 1 : 0;
+  for (WeightSplit split : graph.splits) {
+    if (split.weight != node.inputs[1]) continue;
+    const bool columns = split.dim == outputs;
+    split.weight = columns ? adapter.up : adapter.down;
+    split.dim = columns ? 0 : 1;
+    splits.push_back(split);
+  }
 }
 
 }  // namespace
@@ -53,6 +75,7 @@ TensorId adapted(GraphBuilder& b, const Node& node, TensorId x, TensorId y, int6
 void add_lora(Graph& graph, const LoraForm& form) {
   const bool all = form.targets == std::vector<std::string>{"all-linear"};
   std::set<std::string> found, known;
+  std::vector<WeightSplit> splits;  // of the adapters
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     const TensorId x = inputs[0];
     std::vector<TensorId> outputs =
@@ -63,19 +86,27 @@ void add_lora(Graph& graph, const LoraForm& form) {
     if (!all && std::find(form.targets.begin(), form.targets.end(), name) == form.targets.end())
       return outputs;
     found.insert(name);
-    outputs[0] = adapted(b, node, x, outputs[0], form.rank);
+    const Adapter adapter = add_adapter(b, node, x, outputs[0], form.rank);
+    divide_adapter(graph, node, adapter, splits);
+    outputs[0] = adapter.sum;
     return outputs;
   };
   for (Tensor& tensor : graph.tensors) tensor.frozen = tensor.kind == TensorKind::kWeight;
   Graph adapted_graph = Rewriter(graph, rule).run();
   for (const std::string& target : form.targets) {
-    if (all ? known.empty() : !found.contains(target))
+    if (known.empty())
+      throw Error(ErrorKind::kInput,
+                  fmt::format("`lora-rank`: {} has no linear layer but the output layer, so it can "
+                              "have no adapters; use another model",
+                              graph.name));
+    if (!all && !found.contains(target))
       throw Error(
           ErrorKind::kInput,
           fmt::format("`lora-targets`: {} has no linear layer '{}'; use all-linear, or {}",
-                      graph.name, shown_name(target),
-                      known.empty() ? "another model" : join({known.begin(), known.end()}, ", ")));
+                      graph.name, shown_name(target), join({known.begin(), known.end()}, ", ")));
   }
+  copy_splits(graph, adapted_graph);
+  adapted_graph.splits.insert(adapted_graph.splits.end(), splits.begin(), splits.end());
   graph = std::move(adapted_graph);
   validate_if_debug(graph);
 }

@@ -1,5 +1,6 @@
 #include "passes/passes.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -60,6 +61,36 @@ TEST(Backward, MatrixProductsCostTwiceTheForwardLessTheFirstInput) {
   add_backward(graph);
   // x is an input: but it is carried, so the body computes its gradient in every layer.
   EXPECT_EQ(totals(graph, Phase::kBackward).flops, 2 * forward);
+}
+
+TEST(Backward, FrozenExpertsGetNoGradients) {
+  // 64 tokens, 2 experts each; up has 64 rows of 64, down 64 of 32.
+  constexpr int64_t kProducts = int64_t{2} * 64 * 2 * (64 * 64 + 64 * 32);
+  for (const char* frozen : {"", " frozen"}) {
+    Graph graph = parse_graph(
+        fmt::format("input x: fp32[64, 64]\nweight w: fp32[64, 64]\nweight r: fp32[4, 64]\n"
+                    "weight u: fp32[4, 64, 64]{0}\nweight d: fp32[4, 64, 32]{0}\n"
+                    "h = linear(x, w)\ns = linear(h, r)\nt = softmax(s)\n"
+                    "y = experts(h, u, d, t) {{top_k=2}}\noutput y\n",
+                    frozen),
+        "g");
+    add_backward(graph);
+    const Node* backward = nullptr;
+    for (const Node& node : graph.nodes) {
+      if (op_def(node.op).name == "experts_backward") backward = &node;
+    }
+    ASSERT_NE(backward, nullptr);
+    std::vector<Kernel> kernels;
+    lower_node(graph, *backward, kernels);
+    int64_t flops = 0;
+    for (const Kernel& kernel : kernels) flops += kernel.flops;
+    const bool trained = *frozen == 0;
+    EXPECT_EQ(flops, (trained ? 2 : 1) * kProducts) << frozen;
+    // Of x, both weights and the router's.
+    EXPECT_EQ(backward->outputs.size(), trained ? 4 : 2) << frozen;
+    EXPECT_EQ(graph.tensor(backward->outputs.back()).shape, (Shape{64, 4})) << frozen;
+    EXPECT_EQ(totals(graph, Phase::kBackward).ops["add_"], trained ? 4 : 2) << "w, r, and u, d";
+  }
 }
 
 TEST(Backward, AccumulatesEveryWeightOnce) {

@@ -8,6 +8,7 @@
 #include <list>
 #include <numeric>
 
+#include "api/cache_pool.h"
 #include "api/internal.h"
 #include "base/text.h"
 #include "ops/op_def.h"
@@ -268,7 +269,7 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
                     .batch = checked.request.batch,
                     .seq = *checked.request.seq,
                     .parameters = facts.modules.parameter_count(),
-                    .device_bytes = device.memory_bytes,
+                    .device_bytes = visible_bytes(device),
                     .price_per_gpu_hour = query.price_per_gpu_hour,
                     .objective = query.objective};
   plan.used = checked.request;

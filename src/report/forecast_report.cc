@@ -51,7 +51,7 @@ std::vector<Joined> join_alike(const Forecast& forecast) {
 /// The peak, its parts, and what would help if it does not fit.
 void add_memory(Lines& lines, const MemoryForecast& m, const TableStyle& style) {
   std::string fits = m.fits ? "fits into " : "DOES NOT FIT into ";
-  fits += format_bytes(m.device_bytes);
+  fits += format_bytes(m.margin_bytes + m.peak_bytes);  // what programs see of the device's memory
   if (style.largest_batch)
     fits += fmt::format("; largest batch that fits: {}", format_integer(*style.largest_batch));
   lines.add("memory", format_bytes(m.peak_bytes), fits);
@@ -155,6 +155,7 @@ Json memory_json(const MemoryForecast& m, std::optional<int64_t> largest_batch) 
           {"framework_bytes", m.framework_bytes},
           {"stack", m.stack},
           {"device_bytes", m.device_bytes},
+          {"usable_bytes", m.margin_bytes + m.peak_bytes},
           {"margin_bytes", m.margin_bytes},
           {"fits", m.fits},
           {"largest_batch", optional_json(largest_batch)},

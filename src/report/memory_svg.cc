@@ -102,6 +102,7 @@ class Picture {
         lower = fmt::format("{:.1f},{:.1f} ", x_of(shown[c]), y_of(below[c])) + lower;
         below[c] = top;
       }
+      drawn_[p] = any;
       if (any)
         svg_.add(fmt::format("<polygon points=\"{}{}\" fill=\"{}\"/>\n", upper, lower, kColors[p]));
     }
@@ -155,7 +156,7 @@ class Picture {
     text(kListLeft, y, "At the peak", "font-weight=\"bold\"");
     for (size_t p = kMemoryParts.size(); p-- > 0;) {  // as they are stacked
       const int64_t bytes = point.parts.*kMemoryParts[p].bytes;
-      if (bytes == 0) continue;
+      if (!drawn_[p]) continue;
       y += kLine;
       svg_.add(
           fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"11\" height=\"11\" fill=\"{}\"/>\n",
@@ -178,6 +179,7 @@ class Picture {
 
   const MemoryTimeline& t_;
   double top_bytes_ = 1;
+  std::array<bool, kMemoryParts.size()> drawn_{};  // the legend explains their colors
   SvgPicture svg_{kWidth, kHeight};
 };
 

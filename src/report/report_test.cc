@@ -31,6 +31,17 @@ TEST(Wrap, BreaksAtBlanksAndInLongWords) {
   EXPECT_EQ(wrap_text("", 4), (std::vector<std::string>{""}));
 }
 
+TEST(MemorySvg, LegendHasAPartThatIsDrawnButAbsentAtThePeak) {
+  MemoryTimeline timeline;
+  timeline.device_bytes = int64_t{1} << 30;
+  timeline.points = {{.phase = "forward", .node = "y", .parts = {.activations_bytes = 1 << 20}},
+                     {.phase = "backward", .node = "y", .parts = {.gradients_bytes = 1 << 19}}};
+  const std::string svg = memory_svg(timeline);
+  EXPECT_NE(svg.find(">activations<"), std::string::npos);
+  EXPECT_NE(svg.find(">gradients<"), std::string::npos);
+  EXPECT_EQ(svg.find(">optimizer<"), std::string::npos) << "it is nowhere";
+}
+
 TextTable sample() {
   TextTable table;
   table.header = {"name", "in interval %", "what it is"};

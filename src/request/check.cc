@@ -39,6 +39,11 @@ void check_values(const Request& request) {
   }
 }
 
+void check_adapters(const Request& r) {
+  if (r.lora_rank == 0 && r.lora_targets != Request{}.lora_targets)
+    refuse("`lora-targets` has no effect without `lora-rank`");
+}
+
 void check_static(const Request& r) {
   const auto check = [](const char* name, int64_t low, int64_t high) {
     if (high > low)
@@ -145,6 +150,7 @@ std::string why_not(const OptionDef& option, RequestKind kind) {
 
 void check_request(const Request& request) {
   check_values(request);
+  check_adapters(request);
   if (request.image_size && request.images == 0)
     refuse("`image-size` has no effect without `images`");
   if (request.kind != RequestKind::kPass) check_deployment(request);
