@@ -66,6 +66,7 @@ class Memory:
     framework_bytes: int
     stack: str
     device_bytes: int
+    usable_bytes: int
     margin_bytes: int
     fits: bool
     largest_batch: int | None

@@ -60,9 +60,9 @@ def _totals(forecast) -> list:
             rows.append(("optimizer", _time(forecast.optimizer_s)))
     memory = forecast.memory
     fits = "fits into" if memory.fits else "does not fit into"
-    # What programs see of a device's memory, which only forecasts of a pass state so far.
-    usable = memory.peak_bytes + memory.margin_bytes if hasattr(memory, "margin_bytes") else memory.device_bytes
-    rows.append(("memory", f"{_bytes(memory.peak_bytes)}, {fits} {_bytes(usable)}"))
+    # Text generation has a limit of its own (`gpu_memory_utilization`) within the device's memory.
+    limit = memory.device_bytes if hasattr(forecast, "ttft") else memory.usable_bytes
+    rows.append(("memory", f"{_bytes(memory.peak_bytes)}, {fits} {_bytes(limit)}"))
     return rows
 
 
