@@ -91,8 +91,8 @@ struct MemoryForecast {
   int64_t workspace_bytes = 0;    ///< of cuBLAS
   int64_t framework_bytes = 0;    ///< CUDA context and libraries
   std::string stack;              ///< the software that workspace and framework are of
-  int64_t device_bytes = 0;
-  int64_t margin_bytes = 0;  ///< device less peak; below 0 if it does not fit
+  int64_t device_bytes = 0;       ///< of the data sheet
+  int64_t margin_bytes = 0;  ///< what programs see of them less the peak; below 0: does not fit
   bool fits = true;
   /// What changing one option would do, if asked for: `memory_remedies` (src/api/remedies.h).
   std::vector<MemoryRemedy> remedies;

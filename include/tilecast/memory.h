@@ -77,7 +77,7 @@ struct MemoryTimeline {
   std::vector<MemoryHolder> holders;  ///< at the peak, the largest first
   int64_t workspace_bytes = 0;
   int64_t framework_bytes = 0;
-  int64_t device_bytes = 0;
+  int64_t device_bytes = 0;     ///< what programs see of the device's
   int64_t allocated_bytes = 0;  ///< torch.cuda.max_memory_allocated: peak and workspace
   /// torch.cuda.max_memory_reserved: at least the segments that hold the peak; at most what the
   /// simulated allocator takes from the driver in two steps, without ever giving back.

@@ -79,7 +79,7 @@ struct TrainingPlan {
   std::string model, gpu, gpu_name, cluster, cluster_name;
   int64_t nodes = 1, ranks = 1, batch = 1, seq = 1;
   int64_t parameters = 0;
-  int64_t device_bytes = 0;
+  int64_t device_bytes = 0;  ///< what programs see of a GPU's
   std::optional<double> price_per_gpu_hour;
   PlanObjective objective = PlanObjective::kTime;
   /// Those that fit, the best first: simulated ones by their time, then by their bounds. Then those
