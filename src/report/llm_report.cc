@@ -149,6 +149,10 @@ void add_memory(Lines& lines, const LlmForecast& f) {
                         f.ranks > 1 ? " on all" : ""));
   lines.add("  activations", format_bytes(f.activations_bytes),
             f.continuous && f.software == "vllm" ? "of the profiling run" : "");
+  // Servers count their CUDA graphs as workspace; these have a line of their own.
+  const int64_t graphs = f.continuous && f.pool ? f.pool->graphs_bytes : 0;
+  lines.add("  workspace", format_bytes(f.workspace_bytes - graphs), "");
+  lines.add("  framework", format_bytes(f.framework_bytes), "");
   if (f.continuous && f.pool) add_pool(lines, *f.pool);
 }
 
