@@ -23,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 
+import sections
+
 BEGIN, END = "<!-- large runs: begin -->", "<!-- large runs: end -->"
 CLUSTERS = {"A100-SXM4-80GB": "dgx-a100", "H100-SXM5-80GB": "dgx-h100"}
 
@@ -127,9 +129,7 @@ def main():
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if "--write" in sys.argv:
-        page = pathlib.Path(__file__).parents[1] / "docs" / "accuracy.md"
-        before, rest = page.read_text(encoding="utf-8").split(BEGIN + "\n")
-        page.write_text(before + BEGIN + "\n" + text + END + rest.split(END)[1], encoding="utf-8")
+        sections.replace("accuracy.md", BEGIN, END, text)
 
 
 if __name__ == "__main__":

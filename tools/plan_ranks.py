@@ -21,6 +21,8 @@ import tempfile
 
 from large_runs import CLUSTERS, config_of
 
+import sections
+
 BEGIN, END = "<!-- published choices: begin -->", "<!-- published choices: end -->"
 
 
@@ -71,9 +73,7 @@ def main():
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if "--write" in sys.argv:
-        page = pathlib.Path(__file__).parents[1] / "docs" / "plan.md"
-        before, rest = page.read_text(encoding="utf-8").split(BEGIN + "\n")
-        page.write_text(before + BEGIN + "\n" + text + END + rest.split(END)[1], encoding="utf-8")
+        sections.replace("plan.md", BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 
+import sections
+
 BEGIN, END = "<!-- serving layers: begin -->", "<!-- serving layers: end -->"
 GPUS = {"a40": ("nvidia-a40", None), "a100": ("nvidia-a100-sxm4-80gb", "a100_dgx"),
         "h100": ("nvidia-h100-sxm5-80gb", "h100_dgx")}
@@ -119,9 +121,7 @@ def main():
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if "--write" in sys.argv:
-        page = pathlib.Path(__file__).parents[1] / "docs" / "accuracy.md"
-        before, rest = page.read_text(encoding="utf-8").split(BEGIN + "\n")
-        page.write_text(before + BEGIN + "\n" + text + END + rest.split(END)[1], encoding="utf-8")
+        sections.replace("accuracy.md", BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -14,14 +14,12 @@
 #include "accelerator/registry.h"
 #include "accelerator/tiling.h"
 #include "base/csv.h"
-#include "base/text.h"
-#include "measurements/xz.h"
+#include "evaluate/tables.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-namespace fs = std::filesystem;
 using accelerator::kDimCount;
 using accelerator::kDimNames;
 
@@ -252,30 +250,13 @@ AcceleratorEvaluation evaluate_table(const CsvTable& table, const std::string& f
   return result;
 }
 
-bool is_table(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.ends_with(".csv") || name.ends_with(".csv.xz");
-}
-
 }  // namespace
 
 std::optional<std::vector<AcceleratorEvaluation>> evaluate_accelerators(const std::string& path) {
-  std::vector<fs::path> files;
-  if (fs::is_directory(path)) {
-    for (const auto& entry : fs::directory_iterator(path))
-      if (is_table(entry.path())) files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
-  } else if (is_table(path)) {
-    files.emplace_back(path);
-  }
-  std::vector<AcceleratorEvaluation> results;
-  for (const fs::path& file : files) {
-    const CsvTable table = parse_csv(read_measurement_text(file), printable(file.string()));
-    if (!Reader::knows(table)) return std::nullopt;
-    results.push_back(evaluate_table(table, file.filename().string()));
-  }
-  if (results.empty()) return std::nullopt;
-  return results;
+  return evaluate_tables<AcceleratorEvaluation>(
+      path, "", Reader::knows, [](const CsvTable& table, const std::filesystem::path& file) {
+        return evaluate_table(table, file.filename().string());
+      });
 }
 
 }  // namespace tilecast

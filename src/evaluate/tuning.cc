@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "devices/registry.h"
-#include "measurements/xz.h"
+#include "evaluate/tables.h"
 #include "tilecast/error.h"
 #include "tilecast/tune.h"
 #include "tuning/layer_fold.h"
@@ -154,26 +154,7 @@ TuneEvaluation evaluate_table(const CsvTable& table, const fs::path& file) {
 }  // namespace
 
 std::optional<std::vector<TuneEvaluation>> evaluate_tuning(const std::string& path) {
-  std::vector<fs::path> files;
-  const auto is_table = [](const fs::path& file) {
-    const std::string name = file.filename().string();
-    return name.starts_with("find_") && (name.ends_with(".csv") || name.ends_with(".csv.xz"));
-  };
-  if (fs::is_directory(path)) {
-    for (const auto& entry : fs::directory_iterator(path))
-      if (is_table(entry.path())) files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
-  } else if (is_table(path)) {
-    files.emplace_back(path);
-  }
-  std::vector<TuneEvaluation> results;
-  for (const fs::path& file : files) {
-    const CsvTable table = parse_csv(read_measurement_text(file), printable(file.string()));
-    if (!is_find_table(table)) return std::nullopt;
-    results.push_back(evaluate_table(table, file));
-  }
-  if (results.empty()) return std::nullopt;
-  return results;
+  return evaluate_tables<TuneEvaluation>(path, "find_", is_find_table, evaluate_table);
 }
 
 }  // namespace tilecast

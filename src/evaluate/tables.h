@@ -1,0 +1,47 @@
+#pragma once
+
+// Tables of measurements in a file or a folder.
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/csv.h"
+#include "base/text.h"
+#include "measurements/xz.h"
+
+namespace tilecast {
+
+/// What `evaluate(table, file)` returns for the file, or for those of the folder in the order of
+/// their names, which begin with `prefix` and end with .csv or .csv.xz. nullopt if there are none,
+/// or if `knows(table)` is false for one.
+template <typename Result, typename Knows, typename Evaluate>
+std::optional<std::vector<Result>> evaluate_tables(const std::string& path, std::string_view prefix,
+                                                   const Knows& knows, const Evaluate& evaluate) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> files;
+  const auto is_table = [&](const fs::path& file) {
+    const std::string name = file.filename().string();
+    return name.starts_with(prefix) && (name.ends_with(".csv") || name.ends_with(".csv.xz"));
+  };
+  if (fs::is_directory(path)) {
+    for (const auto& entry : fs::directory_iterator(path))
+      if (is_table(entry.path())) files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+  } else if (is_table(path)) {
+    files.emplace_back(path);
+  }
+  std::vector<Result> results;
+  for (const fs::path& file : files) {
+    const CsvTable table = parse_csv(read_measurement_text(file), printable(file.string()));
+    if (!knows(table)) return std::nullopt;
+    results.push_back(evaluate(table, file));
+  }
+  if (results.empty()) return std::nullopt;
+  return results;
+}
+
+}  // namespace tilecast
