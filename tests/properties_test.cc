@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "test_forecaster.h"
 #include "tilecast/error.h"
 #include "tilecast/llm.h"
 #include "tilecast/report.h"
@@ -38,11 +39,6 @@ constexpr double kMayShorten = 0.02;
 /// rocBLAS is tuned size by size, and a fall by more than 3 % is measured in 5.5 % of the pairs on
 /// MI100 where k doubles.
 constexpr double kMayBreak = 0.03;
-
-const Forecaster& forecaster() {
-  static const Forecaster instance;
-  return instance;
-}
 
 template <typename T>
 const T& pick(Rng& rng, const std::vector<T>& from) {

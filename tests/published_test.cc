@@ -11,7 +11,7 @@
 namespace tilecast {
 namespace {
 
-struct Published {
+struct PublishedModel {
   const char* name;
   const char* source;
   std::string config;
@@ -58,7 +58,7 @@ std::string experts(const char* count, int64_t number, int64_t top_k, const char
   return fmt::format(R"(, "{}": {}, "num_experts_per_tok": {}{})", count, number, top_k, more);
 }
 
-std::vector<Published> published() {
+std::vector<PublishedModel> published() {
   return {
       {"Llama-2-7b", kHub, decoder("llama", 4096, 32, 32, 32, 11008, 32000), 6'738'415'616,
        524'288},
@@ -159,7 +159,7 @@ std::vector<Published> published() {
 
 TEST(PublishedCheckpoints, HaveTheParametersAndCachesOfTheirCards) {
   constexpr double kTolerance = 1e-3;
-  for (const Published& row : published()) {
+  for (const PublishedModel& row : published()) {
     const Model model = import_model(row.config, "config.json");
     const auto parameters = static_cast<double>(model.build({.seq = 1}).parameter_count());
     const auto expected = static_cast<double>(row.parameters);

@@ -97,6 +97,9 @@ struct TrainingPlan {
   std::vector<Warning> warnings;
   Request used;  ///< the options that all candidates share
 
+  double tokens_per_s(double seconds) const {
+    return static_cast<double>(batch) * static_cast<double>(seq) / seconds;
+  }
   double cost_of_step(double seconds) const {
     return seconds / 3600 * static_cast<double>(ranks) * price_per_gpu_hour.value_or(0);
   }

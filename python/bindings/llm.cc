@@ -69,7 +69,7 @@ LlmMemory memory_of(const LlmForecast& f) {
       f.largest_batch};
 }
 
-void add_memory(py::module_& module) {
+void add_server_memory(py::module_& module) {
   py::class_<LlmMemory>(module, "LlmMemory", "The memory of one rank, in bytes.")
       .def_readonly("peak_bytes", &LlmMemory::peak_bytes)
       .def_readonly("weights_bytes", &LlmMemory::weights_bytes)
@@ -92,7 +92,7 @@ py::object make_llm(LlmForecast forecast) {
 
 void add_llm(py::module_& module) {
   add_parts(module);
-  add_memory(module);
+  add_server_memory(module);
   using F = LlmForecast;
   py::class_<F, std::shared_ptr<F>> llm(module, "LlmForecast", "The forecast of text generation.");
   llm.def_readonly("model", &F::model)

@@ -56,7 +56,7 @@ void add_field(py::class_<Memory>& type, const char* name, T MemoryForecast::* f
   type.def_property_readonly(name, [field](const Memory& m) { return m.forecast().*field; });
 }
 
-void add_memory(py::module_& module) {
+void add_pass_memory(py::module_& module) {
   py::class_<MemoryParts> parts(module, "MemoryParts", "Bytes by what they are for.");
   for (const NamedPart& part : kMemoryParts)
     parts.def_property_readonly((std::string(part.name) + "_bytes").c_str(),
@@ -125,7 +125,7 @@ py::object make_pass(Asked asked, Forecast forecast) {
 }
 
 void add_pass(py::module_& module) {
-  add_memory(module);
+  add_pass_memory(module);
   PassClass pass(module, "Forecast", "The forecast of one pass or training step.");
   add_field(pass, "model", &Forecast::model);
   add_field(pass, "gpu", &Forecast::gpu);

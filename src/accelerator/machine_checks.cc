@@ -10,7 +10,7 @@
 namespace tilecast::accelerator {
 namespace {
 
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
+[[noreturn]] void fail_machine(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kInput, where + ": " + what);
 }
 
@@ -28,9 +28,10 @@ void check_kinds(const ObjectGraph& graph, const std::string& where) {
       for (const int target : targets) {
         const std::string& kind = graph.kinds[static_cast<size_t>(target)];
         if (!accepts(kind))
-          fail(where, fmt::format("object '{}': '{}' names '{}', which is a {}",
-                                  shown_name(graph.names[i]), edge,
-                                  shown_name(graph.names[static_cast<size_t>(target)]), kind));
+          fail_machine(
+              where,
+              fmt::format("object '{}': '{}' names '{}', which is a {}", shown_name(graph.names[i]),
+                          edge, shown_name(graph.names[static_cast<size_t>(target)]), kind));
       }
     };
     check(graph.forward[i], "forward", [](const std::string& kind) {
@@ -51,7 +52,8 @@ class Walk {
   void visit(int object) {
     const auto i = static_cast<size_t>(object);
     if (open_[i])
-      fail(where_, fmt::format("forward edges form a cycle through '{}'; an instruction must get "
+      fail_machine(where_,
+                   fmt::format("forward edges form a cycle through '{}'; an instruction must get "
                                "to a unit",
                                shown_name(graph_.names[i])));
     if (reached[i]) return;
@@ -79,9 +81,10 @@ void check_storage(const ObjectGraph& graph, const std::string& where) {
     if (!is_storage(graph.kinds[i])) continue;
     const bool read = names_it(graph.reads, static_cast<int>(i));
     if (!read && names_it(graph.writes, static_cast<int>(i)))
-      fail(where, fmt::format("object '{}' is written and never read; a unit must list it in "
-                              "'reads', or nothing needs it",
-                              shown_name(graph.names[i])));
+      fail_machine(where,
+                   fmt::format("object '{}' is written and never read; a unit must list it in "
+                               "'reads', or nothing needs it",
+                               shown_name(graph.names[i])));
   }
 }
 
@@ -98,9 +101,10 @@ void check_objects(const ObjectGraph& graph, const std::string& where) {
     if (is_stage(graph.kinds[i])) walk.visit(static_cast<int>(i));
   for (size_t i = 0; i < graph.names.size(); ++i) {
     if (!reached[i] && !is_storage(graph.kinds[i]))
-      fail(where, fmt::format("object '{}': no instruction can reach it; connect it with 'forward' "
-                              "or 'contains' to an InstructionFetchStage",
-                              shown_name(graph.names[i])));
+      fail_machine(
+          where, fmt::format("object '{}': no instruction can reach it; connect it with 'forward' "
+                             "or 'contains' to an InstructionFetchStage",
+                             shown_name(graph.names[i])));
   }
   check_storage(graph, where);
 }
@@ -134,8 +138,8 @@ void check_names(const Expression& expression, const std::vector<Parameter>& par
   for (const Parameter& parameter : parameters) known.push_back(parameter.name);
   for (const std::string& name : expression.names()) {
     if (std::find(known.begin(), known.end(), name) == known.end())
-      fail(where, fmt::format("'{}': unknown name '{}'{}", shown_name(expression.text()),
-                              shown_name(name), did_you_mean(name, known)));
+      fail_machine(where, fmt::format("'{}': unknown name '{}'{}", shown_name(expression.text()),
+                                      shown_name(name), did_you_mean(name, known)));
   }
 }
 

@@ -16,7 +16,7 @@ namespace tilecast::accelerator {
 namespace {
 
 constexpr const char* kFolder = "accelerators/";
-constexpr uint64_t kMostBytes = uint64_t{1} << 20;
+constexpr uint64_t kLargestFile = uint64_t{1} << 20;
 
 struct Spec {
   std::string name, dataflow;
@@ -91,7 +91,7 @@ bool names_accelerator(const std::string& text) {
   if (!is_path(name)) return find_bundled(name) != nullptr;
   std::error_code error;
   if (!std::filesystem::is_regular_file(name, error)) return false;
-  const Json json = parse_json(read_file(name, kMostBytes), printable(name));
+  const Json json = parse_json(read_file(name, kLargestFile), printable(name));
   return json.is_object() && json.contains("objects");
 }
 
@@ -124,8 +124,8 @@ Design open_accelerator(const std::string& text, const ParameterValues& values) 
   Spec spec = parse_spec(text);
   for (const auto& [name, value] : values) spec.values[name] = value;
   if (is_path(spec.name))
-    return parse_accelerator(read_file(spec.name, kMostBytes), printable(spec.name), spec.dataflow,
-                             spec.values);
+    return parse_accelerator(read_file(spec.name, kLargestFile), printable(spec.name),
+                             spec.dataflow, spec.values);
   if (const EmbeddedFile* file = find_bundled(spec.name))
     return parse_accelerator(file->content, std::string(file->path), spec.dataflow, spec.values);
   const std::vector<std::string> known = bundled_accelerators();

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "report/text_table.h"
+#include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/error.h"
 #include "tilecast/evaluate.h"
@@ -16,11 +17,6 @@
 
 namespace tilecast {
 namespace {
-
-const Forecaster& forecaster() {
-  static const Forecaster instance;
-  return instance;
-}
 
 Forecast forecast(const std::string& model, const std::string& gpu, const Request& request) {
   return forecaster().forecast(load_model_ref(model), load_gpu_ref(gpu), request);

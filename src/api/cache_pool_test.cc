@@ -9,14 +9,15 @@
 namespace tilecast {
 namespace {
 
-LlmForecast forecast(const std::string& model, const std::string& gpu, Request request) {
+LlmForecast generated(const std::string& model, const std::string& gpu, Request request) {
   static const Forecaster forecaster;
   if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
   return forecast_llm(forecaster, load_model_ref(model), load_gpu_ref(gpu), request);
 }
 
 CachePool pool(const std::string& gpu, const Execution& execution) {
-  return *forecast("llama-3.1-8b", gpu, {.prompt = 100, .output = 10, .execution = execution}).pool;
+  return *generated("llama-3.1-8b", gpu, {.prompt = 100, .output = 10, .execution = execution})
+              .pool;
 }
 
 constexpr int64_t kWeights = 2 * 8'030'261'248;
@@ -68,8 +69,8 @@ TEST(CachePool, EachSoftwareHasItsRule) {
   EXPECT_EQ(trtllm.rule, "free_gpu_memory_fraction");
   EXPECT_EQ(trtllm.block_tokens, 32);
   EXPECT_LT(trtllm.cache_bytes, trtllm.visible_bytes - trtllm.weights_bytes);
-  EXPECT_FALSE(forecast("llama-3.1-8b", "H100",
-                        {.prompt = 10, .execution = {.software = Software::kPyTorch}})
+  EXPECT_FALSE(generated("llama-3.1-8b", "H100",
+                         {.prompt = 10, .execution = {.software = Software::kPyTorch}})
                    .pool);
 }
 
@@ -81,16 +82,16 @@ TEST(CachePool, ErrorCorrectionTakesASixteenthOfGddr6) {
 TEST(CachePool, WhatWouldFitIsSaidAndFits) {
   Request request{.kind = RequestKind::kServe, .prompt = 1000, .output = 100};
   request.load.rate = 1;
-  const LlmForecast f = forecast("llama-3.1-70b", "H100", request);
+  const LlmForecast f = generated("llama-3.1-70b", "H100", request);
   EXPECT_FALSE(f.fits);
   const std::vector<std::string> texts = warning_texts(f.warnings);
   ASSERT_FALSE(texts.empty());
   EXPECT_NE(texts[0].find("fits with --tp 2, or with --dtype fp8"), std::string::npos) << texts[0];
   request.execution.tp = 2;
-  EXPECT_TRUE(forecast("llama-3.1-70b", "H100", request).fits);
+  EXPECT_TRUE(generated("llama-3.1-70b", "H100", request).fits);
   request.execution.tp = 1;
   request.execution.dtype = "fp8";
-  EXPECT_TRUE(forecast("llama-3.1-70b", "H100", request).fits);
+  EXPECT_TRUE(generated("llama-3.1-70b", "H100", request).fits);
 }
 
 TEST(CachePool, RequestsMayNotBeLongerThanTheServerAccepts) {

@@ -135,7 +135,7 @@ ModelRef model_of(const Json& config) {
   return load_model_ref((folder.path() / "config.json").string());
 }
 
-LlmForecast forecast(const Json& config, const Request& request, const char* gpu = "H100") {
+LlmForecast forecast_images(const Json& config, const Request& request, const char* gpu = "H100") {
   static const Forecaster forecaster;
   return forecast_llm(forecaster, model_of(config), load_gpu_ref(gpu), request);
 }
@@ -146,7 +146,7 @@ TEST(Images, AddTheirTokensAndTheTowerToThePrefill) {
   Request with = text, longer = text;
   with.images = 2;
   longer.prompt = 300 + 2 * 256;
-  const LlmForecast f = forecast(config, with), plain = forecast(config, longer);
+  const LlmForecast f = forecast_images(config, with), plain = forecast_images(config, longer);
   EXPECT_EQ(f.prompt, 300);
   EXPECT_EQ(f.used.prompt, 300);
   EXPECT_EQ(f.vision->prompt_tokens, 512);
@@ -164,14 +164,15 @@ TEST(Images, AddTheirTokensAndTheTowerToThePrefill) {
   EXPECT_EQ(f.parameters, plain.parameters);
   EXPECT_EQ(f.vision->weights_bytes, 2 * f.vision->parameters);
   Json alone = config["text_config"];
-  EXPECT_EQ(plain.weights_bytes - forecast(alone, longer).weights_bytes, f.vision->weights_bytes);
+  EXPECT_EQ(plain.weights_bytes - forecast_images(alone, longer).weights_bytes,
+            f.vision->weights_bytes);
 }
 
 TEST(Images, AreEncodedInRunsOfTheLargestStep) {
   Request request = {.kind = RequestKind::kGenerate, .batch = 5, .prompt = 100, .output = 4};
   request.images = 9;
   request.execution.max_num_batched_tokens = 1024;  // 4 images of 256 tokens; one prompt a step
-  const LlmForecast f = forecast(config_of("gemma3", kSiglip), request);
+  const LlmForecast f = forecast_images(config_of("gemma3", kSiglip), request);
   EXPECT_EQ(f.vision->together, 4);
   int64_t runs = 0;
   for (const KernelForecast& k : f.kernels)
@@ -183,11 +184,11 @@ TEST(Images, RanksDivideTheTowerIfTheyDivideItsHeads) {
   Request request = {.kind = RequestKind::kGenerate, .prompt = 100, .output = 4};
   request.images = 1;
   request.execution.tp = 4;
-  const LlmForecast four = forecast(config_of("gemma3", kSiglip), request);
+  const LlmForecast four = forecast_images(config_of("gemma3", kSiglip), request);
   EXPECT_LT(four.vision->weights_bytes, four.vision->parameters);
   Json odd = kSiglip;
   odd["num_attention_heads"] = 18;
-  EXPECT_EQ(forecast(config_of("gemma3", odd), request).vision->weights_bytes,
+  EXPECT_EQ(forecast_images(config_of("gemma3", odd), request).vision->weights_bytes,
             2 * four.vision->parameters);
 }
 
@@ -195,10 +196,10 @@ TEST(Images, OfAServerDelayItsPrompts) {
   Request request = {.kind = RequestKind::kServe, .prompt = 556, .output = 8};
   request.load.concurrency = 4;
   request.load.requests = 40;
-  const LlmForecast text = forecast(config_of("gemma3", kSiglip), request);
+  const LlmForecast text = forecast_images(config_of("gemma3", kSiglip), request);
   request.prompt = 300;
   request.images = 1;
-  const LlmForecast images = forecast(config_of("gemma3", kSiglip), request);
+  const LlmForecast images = forecast_images(config_of("gemma3", kSiglip), request);
   EXPECT_GT(images.serving->all.ttft.mean.seconds,
             text.serving->all.ttft.mean.seconds + 0.9 * images.vision->time.seconds);
 }
@@ -207,16 +208,19 @@ TEST(Images, AreRefusedWhereTheyCannotBe) {
   Request request = {.kind = RequestKind::kGenerate, .prompt = 100, .output = 4};
   const Json config = config_of("qwen2_5_vl", kQwen2_5);
   request.image_size = 512;
-  EXPECT_ERROR(forecast(config, request), kInput, "`image-size` has no effect without `images`");
+  EXPECT_ERROR(forecast_images(config, request), kInput,
+               "`image-size` has no effect without `images`");
   request.images = 1;
-  EXPECT_ERROR(forecast(config["text_config"], request), kUnsupported, "has no vision tower");
+  EXPECT_ERROR(forecast_images(config["text_config"], request), kUnsupported,
+               "has no vision tower");
   request.image_size = 65536;
-  EXPECT_ERROR(forecast(config, request), kInput, "5480281 of images) and an output of 4 tokens");
+  EXPECT_ERROR(forecast_images(config, request), kInput,
+               "5480281 of images) and an output of 4 tokens");
   request.image_size = 65537;
-  EXPECT_ERROR(forecast(config, request), kInput, "image-size");
+  EXPECT_ERROR(forecast_images(config, request), kInput, "image-size");
   request.image_size = 512;
   request.images = 1'000'000;
-  EXPECT_ERROR(forecast(config, request), kInput, "longer than the model's 32768 positions");
+  EXPECT_ERROR(forecast_images(config, request), kInput, "longer than the model's 32768 positions");
 }
 
 TEST(Images, OfAPassAreRefused) {

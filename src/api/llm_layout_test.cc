@@ -8,16 +8,12 @@
 
 #include "api/step_costs.h"
 #include "importers/model.h"
+#include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/llm.h"
 
 namespace tilecast {
 namespace {
-
-const Forecaster& forecaster() {
-  static const Forecaster all;
-  return all;
-}
 
 struct Layout {
   int64_t tp = 1, dp = 1, ep = 1, pp = 1;
@@ -36,8 +32,8 @@ Request with(Request request, const Layout& l) {
   return request;
 }
 
-LlmForecast forecast(const std::string& model, const Request& request,
-                     const std::string& gpu = "H200") {
+LlmForecast forecast_layout(const std::string& model, const Request& request,
+                            const std::string& gpu = "H200") {
   return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
 }
 
@@ -68,10 +64,10 @@ TEST(ServerLayouts, ConserveTheFlopsOfExpertsAndAttention) {
                             {.pp = 4}};
   for (const char* model : {"qwen3-30b-a3b", "mixtral-8x7b"}) {
     const Request base{.kind = RequestKind::kGenerate, .batch = 64, .prompt = 128, .output = 16};
-    const auto expected = divided_flops(forecast(model, base));
+    const auto expected = divided_flops(forecast_layout(model, base));
     ASSERT_EQ(expected.size(), 4U);
     for (const Layout& layout : layouts) {
-      const auto found = divided_flops(forecast(model, with(base, layout)));
+      const auto found = divided_flops(forecast_layout(model, with(base, layout)));
       for (const auto& [what, flops] : expected)
         EXPECT_NEAR(found.at(what), flops, 1e-6 * flops) << model << " " << text_of(layout) << what;
     }
@@ -82,11 +78,11 @@ TEST(ServerLayouts, ConserveTheCacheAndTheWeightsOfExperts) {
   for (const char* model : {"qwen3-30b-a3b", "llama-3.1-8b"}) {
     const bool experts = std::string(model) == "qwen3-30b-a3b";
     const Request base{.kind = RequestKind::kGenerate, .batch = 32, .prompt = 512, .output = 64};
-    const LlmForecast one = forecast(model, base);
+    const LlmForecast one = forecast_layout(model, base);
     for (const Layout& layout : {Layout{.tp = 4}, Layout{.tp = 2, .pp = 4}, Layout{.pp = 2},
                                  Layout{.dp = 4, .ep = 4}, Layout{.tp = 2, .dp = 2, .ep = 2}}) {
       if (!experts && layout.dp > 1) continue;
-      const LlmForecast f = forecast(model, with(base, layout));
+      const LlmForecast f = forecast_layout(model, with(base, layout));
       const auto ranks = static_cast<double>(f.ranks), stages = static_cast<double>(f.pp);
       // Layers that stages do not divide evenly: the rank with the most.
       const double layers = experts ? 48 : 32, most = std::ceil(layers / stages);
@@ -103,8 +99,8 @@ TEST(ServerLayouts, ConserveTheCacheAndTheWeightsOfExperts) {
   }
   // Whole experts or parts of each: the same bytes.
   const Request base{.kind = RequestKind::kGenerate, .batch = 8, .prompt = 64, .output = 8};
-  const LlmForecast parts = forecast("qwen3-30b-a3b", with(base, {.tp = 4}));
-  const LlmForecast whole = forecast("qwen3-30b-a3b", with(base, {.tp = 4, .ep = 4}));
+  const LlmForecast parts = forecast_layout("qwen3-30b-a3b", with(base, {.tp = 4}));
+  const LlmForecast whole = forecast_layout("qwen3-30b-a3b", with(base, {.tp = 4, .ep = 4}));
   EXPECT_EQ(parts.weights_bytes, whole.weights_bytes);
   EXPECT_EQ(parts.cache_bytes, whole.cache_bytes);
 }
@@ -114,13 +110,13 @@ TEST(ServerLayouts, APipelineIsSlowerForOneSequenceAndFasterForMany) {
   Request many = few;
   many.batch = 256;
   const auto tpot = [](const Request& request, int64_t pp) {
-    return forecast("llama-3.1-8b", with(request, {.pp = pp})).tpot.seconds;
+    return forecast_layout("llama-3.1-8b", with(request, {.pp = pp})).tpot.seconds;
   };
   EXPECT_GT(tpot(few, 4), tpot(few, 1));
   EXPECT_LT(tpot(few, 4), 1.05 * tpot(few, 1));  // sends only
   // Each batch reads the weights of its stage, so the gain is small, but the cache is divided.
-  EXPECT_LT(forecast("llama-3.1-8b", with(many, {.pp = 4})).peak_bytes,
-            forecast("llama-3.1-8b", many).peak_bytes);
+  EXPECT_LT(forecast_layout("llama-3.1-8b", with(many, {.pp = 4})).peak_bytes,
+            forecast_layout("llama-3.1-8b", many).peak_bytes);
 }
 
 TEST(ServerLayouts, EveryBundledDecoderCanBeDividedIntoStages) {
@@ -128,12 +124,12 @@ TEST(ServerLayouts, EveryBundledDecoderCanBeDividedIntoStages) {
     const Request base{.kind = RequestKind::kGenerate, .batch = 4, .prompt = 64, .output = 8};
     LlmForecast one, two;
     try {
-      one = forecast(name, base, "B200");
+      one = forecast_layout(name, base, "B200");
     } catch (const Error&) {
       continue;  // does not generate text, or has fewer positions
     }
     if (name == "opt") continue;  // a single layer
-    two = forecast(name, with(base, {.pp = 2}), "B200");
+    two = forecast_layout(name, with(base, {.pp = 2}), "B200");
     EXPECT_NEAR(2 * static_cast<double>(two.flops), static_cast<double>(one.flops),
                 1e-6 * static_cast<double>(one.flops))
         << name;
@@ -168,18 +164,18 @@ TEST(ServerLayouts, AServersStepCostsWhatItsGraphCosts) {
 TEST(ServerLayouts, SkewedExpertsMakeTheBusiestRankSlower) {
   Request request{.kind = RequestKind::kGenerate, .batch = 256, .prompt = 128, .output = 8};
   request = with(request, {.dp = 8, .ep = 8});
-  const double even = forecast("qwen3-30b-a3b", request).tpot.seconds;
+  const double even = forecast_layout("qwen3-30b-a3b", request).tpot.seconds;
   request.execution.skew_percent = 120;
-  EXPECT_GT(forecast("qwen3-30b-a3b", request).tpot.seconds, even);
+  EXPECT_GT(forecast_layout("qwen3-30b-a3b", request).tpot.seconds, even);
   request.deployment.all2all = All2All::kDeepEp;
-  EXPECT_GT(forecast("qwen3-30b-a3b", request).tpot.seconds, even);
+  EXPECT_GT(forecast_layout("qwen3-30b-a3b", request).tpot.seconds, even);
 }
 
 TEST(ServerLayouts, MoreNodesTakeTheNetwork) {
   Request request{.kind = RequestKind::kGenerate, .batch = 64, .prompt = 128, .output = 8};
   request.parallel.cluster = "hgx-h200";
-  const LlmForecast near = forecast("deepseek-v3", with(request, {.dp = 8, .ep = 8}));
-  const LlmForecast far = forecast("deepseek-v3", with(request, {.dp = 16, .ep = 16}));
+  const LlmForecast near = forecast_layout("deepseek-v3", with(request, {.dp = 8, .ep = 8}));
+  const LlmForecast far = forecast_layout("deepseek-v3", with(request, {.dp = 16, .ep = 16}));
   EXPECT_EQ(near.cluster, "hgx-h200");
   EXPECT_GT(far.communication_s, near.communication_s);
   EXPECT_LT(far.weights_bytes, near.weights_bytes);
@@ -189,33 +185,33 @@ TEST(Replicas, OneIsTheServer) {
   Request request{.kind = RequestKind::kServe, .prompt = 256, .output = 64};
   request.load.rate = 4;
   request.load.requests = 100;
-  const LlmForecast one = forecast("llama-3.1-8b", request);
+  const LlmForecast one = forecast_layout("llama-3.1-8b", request);
   request.deployment.router = Router::kRoundRobin;
-  const LlmForecast routed = forecast("llama-3.1-8b", request);
+  const LlmForecast routed = forecast_layout("llama-3.1-8b", request);
   ASSERT_TRUE(one.serving && routed.serving);
   EXPECT_EQ(one.serving->all.tpot.p99.seconds, routed.serving->all.tpot.p99.seconds);
   EXPECT_EQ(one.serving->all.ttft.p99.seconds, routed.serving->all.ttft.p99.seconds);
   EXPECT_EQ(one.latency.seconds, routed.latency.seconds);
   request.deployment.replicas = 2;
   request.load.rate = 8;
-  const LlmForecast two = forecast("llama-3.1-8b", request);
+  const LlmForecast two = forecast_layout("llama-3.1-8b", request);
   EXPECT_EQ(two.gpus, 2);
   EXPECT_NEAR(two.serving->all.requests_per_s / 2, one.serving->all.requests_per_s, 0.6);
 }
 
 TEST(Layouts, RefuseWhatCannotBe) {
   const Request base{.kind = RequestKind::kGenerate, .batch = 8, .prompt = 64, .output = 8};
-  EXPECT_ERROR(forecast("llama-3.1-8b", with(base, {.dp = 2})), kUnsupported,
+  EXPECT_ERROR(forecast_layout("llama-3.1-8b", with(base, {.dp = 2})), kUnsupported,
                "use `replicas` for several servers");
-  EXPECT_ERROR(forecast("llama-3.1-8b", with(base, {.tp = 2, .ep = 2})), kUnsupported,
+  EXPECT_ERROR(forecast_layout("llama-3.1-8b", with(base, {.tp = 2, .ep = 2})), kUnsupported,
                "leave `ep` at 1");
-  EXPECT_ERROR(forecast("qwen3-30b-a3b", with(base, {.tp = 2, .ep = 4})), kInput,
+  EXPECT_ERROR(forecast_layout("qwen3-30b-a3b", with(base, {.tp = 2, .ep = 4})), kInput,
                "`ep` 4 does not divide `tp` 2 x `dp` 1 = 2 ranks");
-  EXPECT_ERROR(forecast("llama-3.1-8b", with(base, {.pp = 64})), kInput,
+  EXPECT_ERROR(forecast_layout("llama-3.1-8b", with(base, {.pp = 64})), kInput,
                "has 32 layers that stages can divide");
   Request deepep = with(base, {.tp = 2, .dp = 2, .ep = 4});
   deepep.deployment.all2all = All2All::kDeepEp;
-  EXPECT_ERROR(forecast("qwen3-30b-a3b", deepep), kInput, "`all2all-backend` deepep");
+  EXPECT_ERROR(forecast_layout("qwen3-30b-a3b", deepep), kInput, "`all2all-backend` deepep");
 }
 
 }  // namespace

@@ -8,18 +8,14 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "importers/model.h"
+#include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
 namespace {
 
-const Forecaster& forecaster() {
-  static const Forecaster instance;
-  return instance;
-}
-
-LlmForecast forecast(const std::string& model, const std::string& gpu, Request request) {
+LlmForecast forecast_text(const std::string& model, const std::string& gpu, Request request) {
   if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
   return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
 }
@@ -33,7 +29,7 @@ TEST(Llm, ParametersAreThoseOfTheModelCards) {
       {"deepseek-v3", 671026404352}, {"gpt2_large", 774030080},      {"opt_13", 1315758080}};
   for (const auto& [model, parameters] : cards) {
     const LlmForecast f =
-        forecast(model, "B200", {.prompt = 128, .output = 8, .execution = {.tp = 1}});
+        forecast_text(model, "B200", {.prompt = 128, .output = 8, .execution = {.tp = 1}});
     EXPECT_EQ(f.parameters, parameters) << model;
   }
 }
@@ -41,7 +37,7 @@ TEST(Llm, ParametersAreThoseOfTheModelCards) {
 TEST(Llm, ATokensFlopsAreTwoForEachMultipliedParameter) {
   for (const char* model : {"llama-3-8b", "qwen3-32b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-20b",
                             "gemma-2-9b", "falcon-7b", "phi-4", "glm-4-9b", "opt_13"}) {
-    const LlmForecast f = forecast(model, "B200", {.prompt = 1024, .output = 8});
+    const LlmForecast f = forecast_text(model, "B200", {.prompt = 1024, .output = 8});
     const auto expected = 2.0 * static_cast<double>(f.multiplied_parameters);
     EXPECT_NEAR(static_cast<double>(f.flops_per_token - f.attention_flops_per_token) / expected, 1,
                 0.01)
@@ -51,21 +47,22 @@ TEST(Llm, ATokensFlopsAreTwoForEachMultipliedParameter) {
 
 TEST(Llm, CacheBytesOfATokenAreKnown) {
   // Layers x 2 x key heads x head size x 2 bytes; DeepSeek: layers x (512 + 64) x 2 bytes.
-  EXPECT_EQ(forecast("llama-3-8b", "H100", {}).kv_bytes_per_token, 32 * 2 * 8 * 128 * 2);
-  EXPECT_EQ(forecast("qwen3-32b", "H200", {}).kv_bytes_per_token, 64 * 2 * 8 * 128 * 2);
-  EXPECT_EQ(forecast("deepseek-v3", "B200", {.execution = {.tp = 8}}).kv_bytes_per_token,
+  EXPECT_EQ(forecast_text("llama-3-8b", "H100", {}).kv_bytes_per_token, 32 * 2 * 8 * 128 * 2);
+  EXPECT_EQ(forecast_text("qwen3-32b", "H200", {}).kv_bytes_per_token, 64 * 2 * 8 * 128 * 2);
+  EXPECT_EQ(forecast_text("deepseek-v3", "B200", {.execution = {.tp = 8}}).kv_bytes_per_token,
             61 * 576 * 2);
-  EXPECT_EQ(forecast("llama-3-8b", "H100", {.execution = {.kv_dtype = "fp8"}}).kv_bytes_per_token,
-            32 * 2 * 8 * 128);
+  EXPECT_EQ(
+      forecast_text("llama-3-8b", "H100", {.execution = {.kv_dtype = "fp8"}}).kv_bytes_per_token,
+      32 * 2 * 8 * 128);
 }
 
 TEST(Llm, FewerBitsMoreRanksAndShorterContextsAreFaster) {
   const Request base{.batch = 16, .prompt = 2048, .output = 128};
-  const LlmForecast plain = forecast("llama-3-8b", "H100", base);
+  const LlmForecast plain = forecast_text("llama-3-8b", "H100", base);
   const auto with = [&](auto change) {
     Request options = base;
     change(options);
-    return forecast("llama-3-8b", "H100", options);
+    return forecast_text("llama-3-8b", "H100", options);
   };
   EXPECT_LT(with([](Request& o) { o.execution.dtype = "fp8"; }).tpot.seconds, plain.tpot.seconds);
   EXPECT_LT(with([](Request& o) { o.execution.tp = 2; }).tpot.seconds, plain.tpot.seconds);
@@ -77,12 +74,12 @@ TEST(Llm, FewerBitsMoreRanksAndShorterContextsAreFaster) {
 
 TEST(Llm, TheLargestBatchFitsAndTheNextDoesNot) {
   Request options{.prompt = 4096, .output = 512};
-  options.batch = forecast("llama-3-8b", "L40S", options).largest_batch;
+  options.batch = forecast_text("llama-3-8b", "L40S", options).largest_batch;
   ASSERT_GT(options.batch, 1);
-  const LlmForecast fits = forecast("llama-3-8b", "L40S", options);
+  const LlmForecast fits = forecast_text("llama-3-8b", "L40S", options);
   EXPECT_TRUE(fits.fits);
   options.batch += 1;
-  const LlmForecast more = forecast("llama-3-8b", "L40S", options);
+  const LlmForecast more = forecast_text("llama-3-8b", "L40S", options);
   EXPECT_FALSE(more.fits);
   EXPECT_EQ(more.largest_batch, fits.batch);
   EXPECT_GT(more.latency.seconds, fits.latency.seconds);
@@ -94,8 +91,8 @@ TEST(Llm, TheLargestBatchFitsAndTheNextDoesNot) {
 }
 
 TEST(Llm, AWindowCapsTheCache) {
-  const LlmForecast near = forecast("gemma-3-1b", "L40S", {.prompt = 512, .output = 8});
-  const LlmForecast far = forecast("gemma-3-1b", "L40S", {.prompt = 16384, .output = 8});
+  const LlmForecast near = forecast_text("gemma-3-1b", "L40S", {.prompt = 512, .output = 8});
+  const LlmForecast far = forecast_text("gemma-3-1b", "L40S", {.prompt = 16384, .output = 8});
   EXPECT_LT(far.cache_bytes, 10 * near.cache_bytes);
 }
 
@@ -103,7 +100,7 @@ TEST(Llm, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
   const auto with = [](auto set) {
     Request options{.kind = RequestKind::kServe};
     set(options);
-    return forecast("llama-3-8b", "H100", options);
+    return forecast_text("llama-3-8b", "H100", options);
   };
   EXPECT_ERROR(with([](auto& o) { o.execution.kv_dtype = "fp5"; }), kInput,
                "`kv-dtype`: unknown value");
@@ -128,30 +125,31 @@ TEST(Llm, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
 }
 
 TEST(Llm, BadRequestsSayWhatToDo) {
-  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.prompt = 8000, .output = 1000}), kInput,
+  EXPECT_ERROR(forecast_text("llama-3-8b", "H100", {.prompt = 8000, .output = 1000}), kInput,
                "longer than the model's 8192 positions; shorten them by 808");
-  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.execution = {.tp = 3}}), kInput,
+  EXPECT_ERROR(forecast_text("llama-3-8b", "H100", {.execution = {.tp = 3}}), kInput,
                "`tp` 3 does not divide the 32 attention heads");
-  EXPECT_ERROR(forecast("llama-3-8b", "A100", {.execution = {.dtype = "fp8"}}), kUnsupported,
+  EXPECT_ERROR(forecast_text("llama-3-8b", "A100", {.execution = {.dtype = "fp8"}}), kUnsupported,
                "no unit that multiplies fp8 matrices");
-  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.execution = {.dtype = "fp4"}}), kUnsupported,
+  EXPECT_ERROR(forecast_text("llama-3-8b", "H100", {.execution = {.dtype = "fp4"}}), kUnsupported,
                "no unit that multiplies fp4 matrices");
-  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.execution = {.dtype = "fp7"}}), kInput,
+  EXPECT_ERROR(forecast_text("llama-3-8b", "H100", {.execution = {.dtype = "fp7"}}), kInput,
                "unknown value 'fp7'");
-  EXPECT_ERROR(forecast("llama-3-8b", "H100", {.execution = {.kv_dtype = "fp32"}}), kInput,
+  EXPECT_ERROR(forecast_text("llama-3-8b", "H100", {.execution = {.kv_dtype = "fp32"}}), kInput,
                "a KV cache in fp32 is not supported");
-  EXPECT_ERROR(forecast("bert_large", "H100", {}), kUnsupported, "is not forecast token by token");
+  EXPECT_ERROR(forecast_text("bert_large", "H100", {}), kUnsupported,
+               "is not forecast token by token");
 }
 
 TEST(Llm, WhatIsStoredInFourBitsRunsEverywhere) {
-  const LlmForecast f = forecast("llama-3-8b", "A100", {.execution = {.dtype = "int4_wo"}});
-  EXPECT_LT(f.weights_bytes, forecast("llama-3-8b", "A100", {}).weights_bytes / 2);
+  const LlmForecast f = forecast_text("llama-3-8b", "A100", {.execution = {.dtype = "int4_wo"}});
+  EXPECT_LT(f.weights_bytes, forecast_text("llama-3-8b", "A100", {}).weights_bytes / 2);
   EXPECT_TRUE(std::any_of(f.decode.kernels.begin(), f.decode.kernels.end(),
                           [](const KernelForecast& k) { return k.extrapolated; }));
 }
 
 TEST(Llm, TotalsAreThoseOfTheKernels) {
-  const LlmForecast f = forecast(
+  const LlmForecast f = forecast_text(
       "mixtral-8x7b", "H100", {.batch = 20, .prompt = 1000, .output = 100, .execution = {.tp = 2}});
   double seconds = 0, communication = 0;
   int64_t flops = 0, bytes = 0, decode_attention = 0;
@@ -176,7 +174,8 @@ TEST(Llm, TotalsAreThoseOfTheKernels) {
 TEST(Llm, FlopsAreThoseOfAllTokens) {
   // Products of a token are 2 x the multiplied parameters; the output layer runs once a sequence
   // and step, so that of the prompts' tokens only the last goes through it.
-  const LlmForecast f = forecast("llama-3-8b", "H100", {.batch = 4, .prompt = 512, .output = 65});
+  const LlmForecast f =
+      forecast_text("llama-3-8b", "H100", {.batch = 4, .prompt = 512, .output = 65});
   const double head = 2.0 * 128256 * 4096;
   const double token = 2.0 * static_cast<double>(f.multiplied_parameters);
   const double products = 4 * (512 + 64) * (token - head) + 4 * 65 * head;
@@ -185,24 +184,24 @@ TEST(Llm, FlopsAreThoseOfAllTokens) {
   EXPECT_NEAR(static_cast<double>(f.flops) / (products + pairs * 4 * 4096 * 32), 1, 0.005);
 }
 
-LlmForecast served(const std::string& model, const std::string& gpu, Request options) {
+LlmForecast forecast_server(const std::string& model, const std::string& gpu, Request options) {
   options.kind = RequestKind::kServe;
-  return forecast(model, gpu, options);
+  return forecast_text(model, gpu, options);
 }
 
 TEST(Server, MoreLoadMeansLaterAnswers) {
   Request options{.prompt = 1024, .output = 128};
   options.load.rate = 1;
-  const LlmForecast calm = served("llama-3-8b", "H100", options);
+  const LlmForecast calm = forecast_server("llama-3-8b", "H100", options);
   options.load.rate = 15;
-  const LlmForecast busy = served("llama-3-8b", "H100", options);
+  const LlmForecast busy = forecast_server("llama-3-8b", "H100", options);
   ASSERT_TRUE(calm.serving && busy.serving && calm.serving->steady && busy.serving->steady);
   EXPECT_LT(calm.serving->steady->tpot.median.seconds, busy.serving->steady->tpot.median.seconds);
   EXPECT_LT(calm.serving->mean_batch, busy.serving->mean_batch);
   EXPECT_NEAR(calm.serving->all.requests_per_s, 1, 0.15);
   EXPECT_TRUE(calm.serving->keeps_up && busy.serving->keeps_up);
   options.load.rate = 1000;
-  const LlmForecast flooded = served("llama-3-8b", "H100", options);
+  const LlmForecast flooded = forecast_server("llama-3-8b", "H100", options);
   EXPECT_FALSE(flooded.serving->keeps_up);
   EXPECT_FALSE(flooded.serving->steady);
   EXPECT_TRUE(std::any_of(flooded.warnings.begin(), flooded.warnings.end(),
@@ -212,10 +211,10 @@ TEST(Server, MoreLoadMeansLaterAnswers) {
 TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
   for (const int64_t clients : {1, 8, 64, 256}) {
     Request options{.batch = clients, .prompt = 64, .output = 64};
-    const LlmForecast batch = forecast("llama-3-8b", "H100", options);
+    const LlmForecast batch = forecast_text("llama-3-8b", "H100", options);
     options.batch = 1;
     options.load.concurrency = clients;
-    const LlmForecast server = served("llama-3-8b", "H100", options);
+    const LlmForecast server = forecast_server("llama-3-8b", "H100", options);
     ASSERT_TRUE(server.serving && server.serving->steady);
     EXPECT_NEAR(server.serving->steady->output_tokens_per_s / batch.tokens_per_s, 1, 0.15)
         << clients;
@@ -229,7 +228,7 @@ TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
   int64_t fit = 0;
   for (const int64_t clients : {1, 4, 16, 64, 256}) {
     options.load.concurrency = clients;
-    const LlmForecast f = served("llama-3-8b", "H100", options);
+    const LlmForecast f = forecast_server("llama-3-8b", "H100", options);
     fit = f.largest_batch;
     ASSERT_LT(clients, fit);
     EXPECT_GT(f.serving->all.output_tokens_per_s, before) << clients;
@@ -237,7 +236,7 @@ TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
     before = f.serving->all.output_tokens_per_s;
   }
   options.load.concurrency = 2 * fit;
-  const LlmForecast full = served("llama-3-8b", "H100", options);
+  const LlmForecast full = forecast_server("llama-3-8b", "H100", options);
   EXPECT_GT(full.serving->preemptions, 0);
   EXPECT_GT(full.serving->cache_use, 0.8);
 }
@@ -247,7 +246,7 @@ TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
     Request options{.prompt = 1000, .output = 50, .execution = {.software = software}};
     options.load.rate = 0.001;
     options.load.requests = 20;
-    const LlmForecast f = served("llama-3-8b", "H100", options);
+    const LlmForecast f = forecast_server("llama-3-8b", "H100", options);
     EXPECT_NEAR(f.serving->all.ttft.p99.seconds / f.ttft.seconds, 1, 0.01)
         << static_cast<int>(software);
     EXPECT_NEAR(f.serving->all.tpot.p99.seconds / f.tpot.seconds, 1, 0.01)
@@ -290,7 +289,7 @@ TEST(Server, RangesAndTracesGiveLengths) {
   options.load.max_prompt = 1000;
   options.load.max_output = 200;
   options.load.concurrency = 8;
-  const LlmForecast range = served("llama-3-8b", "H100", options);
+  const LlmForecast range = forecast_server("llama-3-8b", "H100", options);
   EXPECT_EQ(range.prompt, 900);
   EXPECT_EQ(range.output, 150);
   EXPECT_EQ(range.serving->all.requests, 200);
@@ -298,7 +297,7 @@ TEST(Server, RangesAndTracesGiveLengths) {
 
   Request traced;
   traced.load.trace = {{0, 100, 10}, {0.5, 300, 30}};
-  const LlmForecast trace = served("llama-3-8b", "H100", traced);
+  const LlmForecast trace = forecast_server("llama-3-8b", "H100", traced);
   EXPECT_EQ(trace.prompt, 200);
   EXPECT_EQ(trace.output, 20);
   EXPECT_EQ(trace.serving->all.requests, 2);
@@ -338,9 +337,9 @@ TEST(Server, LimitsShapeWhatItDoes) {
   const auto with = [&](auto change) {
     Request o = options;
     change(o);
-    return *served("llama-3-8b", "H100", o).serving;
+    return *forecast_server("llama-3-8b", "H100", o).serving;
   };
-  const LlmForecast::Serving plain = *served("llama-3-8b", "H100", options).serving;
+  const LlmForecast::Serving plain = *forecast_server("llama-3-8b", "H100", options).serving;
   const auto few = with([](Request& o) { o.load.max_num_seqs = 8; });
   EXPECT_LT(few.all.output_tokens_per_s, plain.all.output_tokens_per_s);
   EXPECT_GT(few.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
@@ -358,7 +357,7 @@ TEST(Server, LimitsShapeWhatItDoes) {
 TEST(Server, WhatDoesNotFitIsForecastAlone) {
   Request options{.prompt = 1000, .output = 100};
   options.load.concurrency = 4;
-  const LlmForecast f = served("llama-3.1-70b", "H100", options);
+  const LlmForecast f = forecast_server("llama-3.1-70b", "H100", options);
   EXPECT_FALSE(f.fits);
   EXPECT_EQ(f.largest_batch, 0);
   EXPECT_FALSE(f.serving);
@@ -371,7 +370,7 @@ TEST(Server, OptionsThatContradictEachOtherAreRefused) {
   const auto with = [](auto change) {
     Request options{.prompt = 100, .output = 10};
     change(options);
-    return forecast("llama-3-8b", "H100", options);
+    return forecast_text("llama-3-8b", "H100", options);
   };
   EXPECT_ERROR(with([](Request& o) { o.kind = RequestKind::kServe; }), kInput,
                "`schedule` continuous needs one of `rate`, `concurrency` and `trace`");
@@ -408,7 +407,7 @@ TEST(Server, OptionsThatContradictEachOtherAreRefused) {
 }
 
 TEST(Llm, JsonHoldsWhatTheTableSays) {
-  const LlmForecast f = forecast("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
+  const LlmForecast f = forecast_text("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
   const Json json = Json::parse(llm_json(f));
   EXPECT_EQ(json.at("time_to_first_token").at("seconds").get<double>(), f.ttft.seconds);
   EXPECT_EQ(json.at("memory").at("largest_batch").get<int64_t>(), f.largest_batch);
@@ -417,7 +416,7 @@ TEST(Llm, JsonHoldsWhatTheTableSays) {
 }
 
 TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
-  const LlmForecast f = forecast("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
+  const LlmForecast f = forecast_text("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
   const Json json = Json::parse(llm_json(f));
   // Those of the contract (docs/serving.md), as forecasts of one pass have them.
   for (const char* key : {"schema_version",
@@ -459,7 +458,7 @@ TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), static_cast<int64_t>(f.kernels.size()) + 1);
   Request options{
       .kind = RequestKind::kServe, .prompt = 100, .output = 10, .load = {.concurrency = 4}};
-  const LlmForecast s = forecast("llama-3-8b", "H100", options);
+  const LlmForecast s = forecast_text("llama-3-8b", "H100", options);
   EXPECT_EQ(Json::parse(llm_json(s)).at("latency_s").get<double>(),
             s.serving->all.e2e.mean.seconds);
 }
@@ -482,7 +481,7 @@ TEST(Llm, StatesAreNotBytesOfAToken) {
   EXPECT_FALSE(decoder.latent);
   EXPECT_TRUE(load_model("deepseek-v3").decoder->latent);
   const LlmForecast f =
-      forecast(path, "H200", {.prompt = 128, .output = 8, .execution = {.tp = 2}});
+      forecast_text(path, "H200", {.prompt = 128, .output = 8, .execution = {.tp = 2}});
   EXPECT_EQ(f.kv_bytes_per_token, 12 * 2 * 2 * 256 * 2);
   EXPECT_GT(f.cache_bytes, decoder.state_bytes / 2);
 }

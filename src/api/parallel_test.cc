@@ -11,17 +11,13 @@
 
 #include "base/embedded.h"
 #include "base/json.h"
+#include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast {
 namespace {
-
-const Forecaster& forecaster() {
-  static const Forecaster instance;
-  return instance;
-}
 
 std::string cluster_text(std::string_view id) {
   for (const EmbeddedFile& file : embedded_files("clusters/")) {

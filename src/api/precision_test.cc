@@ -5,17 +5,13 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/llm.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
 namespace {
-
-const Forecaster& forecaster() {
-  static const Forecaster instance;
-  return instance;
-}
 
 Forecast forecast(const ModelRef& model, const std::string& gpu, const Request& options) {
   return forecaster().forecast(model, load_gpu_ref(gpu), options);

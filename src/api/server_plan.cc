@@ -12,7 +12,9 @@
 namespace tilecast {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorKind::kInput, message); }
+[[noreturn]] void refuse_server(const std::string& message) {
+  throw Error(ErrorKind::kInput, message);
+}
 
 /// Layers of each stage. Source: vLLM, distributed/utils.py (get_pp_indices), which SGLang copied:
 /// spare layers go to the stages before the last one.
@@ -20,8 +22,8 @@ std::vector<LayerRange> stages_of(const Model& model, const Graph& modules, int6
   if (pp == 1) return {{.first = 0, .count = 0, .has_start = true, .has_end = true}};
   const int64_t layers = layer_count(modules);
   if (pp > layers)
-    refuse(fmt::format("{}: `pp` {}, but the model has {} layers that stages can divide",
-                       model.name, pp, layers));
+    refuse_server(fmt::format("{}: `pp` {}, but the model has {} layers that stages can divide",
+                              model.name, pp, layers));
   std::vector<int64_t> counts(static_cast<size_t>(pp), layers / pp);
   for (int64_t spare = 0; spare < layers % pp; ++spare)
     counts[static_cast<size_t>(std::max<int64_t>(0, pp - 2 - spare))] += 1;
@@ -46,7 +48,7 @@ Cluster cluster_of(const Device& device, const Request& request, int64_t ranks) 
     const std::string more = workers > 0 ? fmt::format(" and {} prefill workers of {}", workers,
                                                        prefill_worker_gpus(request))
                                          : "";
-    refuse(fmt::format(
+    refuse_server(fmt::format(
         "{} GPUs are needed ({} replicas of {}{}), but `nodes` {} of {} have {}; raise `nodes` or "
         "lower the degrees",
         all_gpus(request), request.deployment.replicas, server_gpus(request), more, *p.nodes,

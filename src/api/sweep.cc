@@ -40,7 +40,7 @@ struct Axis {
   std::vector<std::string> values;
 };
 
-struct Combination {
+struct SweepPoint {
   std::string model, gpu;
   Request request;
   AcceleratorOptions options;
@@ -106,8 +106,8 @@ class Sweep {
     for (const Axis& axis : axes_) line += "," + csv_cell(axis.name);
     return line + ",cycles,latency_s,macs,pe_count,on_chip_bytes,energy_j,converged,error\n";
   }
-  Combination at(size_t index) const {
-    Combination one;
+  SweepPoint at(size_t index) const {
+    SweepPoint one;
     for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
       const std::string& value = axis->values[index % axis->values.size()];
       index /= axis->values.size();
@@ -144,7 +144,7 @@ class Sweep {
     for (const Axis& axis : axes_) {
       stride /= axis.values.size();
       for (size_t i = 0; i < axis.values.size(); ++i) {
-        const Combination one = at(i * stride);
+        const SweepPoint one = at(i * stride);
         if (axis.kind == Axis::Kind::kModel) load_model_ref(one.model);
         if (axis.kind == Axis::Kind::kModel || axis.kind == Axis::Kind::kOption) continue;
         if (is_accelerator(one.gpu)) {
@@ -169,7 +169,7 @@ class Sweep {
 /// What combinations share: models and their layers.
 class Runner {
  public:
-  std::string run(const Combination& one) {
+  std::string run(const SweepPoint& one) {
     const ModelRef model = model_of(one.model);
     if (!is_accelerator(one.gpu)) {
       const Forecast forecast = forecaster_.forecast(model, load_gpu_ref(one.gpu), one.request);
@@ -192,7 +192,7 @@ class Runner {
     if (it == models_.end()) it = models_.emplace(name, load_model_ref(name)).first;
     return it->second;
   }
-  const std::vector<PassLayer>& layers_of(const Combination& one, const ModelRef& model) {
+  const std::vector<PassLayer>& layers_of(const SweepPoint& one, const ModelRef& model) {
     const std::string key =
         fmt::format("{}\n{}\n{}", one.model, one.request.batch, one.request.seq.value_or(0));
     const std::lock_guard lock(mutex_);
@@ -290,7 +290,7 @@ std::string run_sweep(const std::string& spec_file, const std::string& output, i
       if (done.count(i) > 0) continue;
       std::string line;
       try {
-        const Combination one = sweep.at(i);
+        const SweepPoint one = sweep.at(i);
         line = fmt::format("{},{}", i, one.line);
         line += runner.run(one);
       } catch (const std::exception& error) {

@@ -30,7 +30,7 @@ std::string summary(const CalibrateResult& result, const TableStyle& style) {
          "\n" + format_text_table(table, style, 2);
 }
 
-void run(const Given& given) {
+void run_calibrate(const Given& given) {
   const std::string output = text_of(given, "output-file");
   const std::vector<std::string> measurements = texts_of(given, "measurements");
   constexpr int64_t kMaxKernels = 10000;
@@ -87,7 +87,7 @@ Command calibrate_command() {
           .examples = {"tilecast calibrate --gpu L40S --suggest 20 -o few.csv   # add latency_s",
                        "tilecast calibrate --gpu L40S --measurements few.csv -o l40s.json",
                        "tilecast forecast gpt2_large --gpu L40S --calibration l40s.json"},
-          .run = run};
+          .run = run_calibrate};
 }
 
 }  // namespace tilecast

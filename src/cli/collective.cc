@@ -25,7 +25,7 @@ CollectiveQuery query_of(const Given& given) {
   return query;
 }
 
-void run(const Given& given) {
+void run_collective(const Given& given) {
   const std::string output = text_of(given, "output-file");
   const CollectiveForecast forecast = forecast_collective(query_of(given));
   emit(text_of(given, "format") == "json" ? collective_json(forecast)
@@ -79,7 +79,7 @@ Command collective_command() {
       .examples = {"tilecast collective all_reduce --cluster dgx-h100 --ranks 8 --bytes 67108864",
                    "tilecast collective all_gather --cluster dgx-a100 --ranks 64 --bytes 268435456 "
                    "--ranks-per-node 1 --concurrent 8"},
-      .run = run};
+      .run = run_collective};
 }
 
 }  // namespace tilecast

@@ -139,7 +139,7 @@ std::string zsh_argument(const CommandOption& option) {
   return out;
 }
 
-void run(const Given& given) {
+void run_completion(const Given& given) {
   const std::string shell = text_of(given, "SHELL");
   const std::string output = text_of(given, "output-file");
   if (shell == "bash") return emit(bash_completion(), output);
@@ -259,7 +259,7 @@ Command completion_command() {
                         .required = true}}},
                      {"Options", {output_option()}}},
           .examples = {"source <(tilecast completion bash)", "tilecast completion man | man -l -"},
-          .run = run};
+          .run = run_completion};
 }
 
 }  // namespace tilecast

@@ -8,7 +8,7 @@
 namespace tilecast {
 namespace {
 
-void run(const Given& given) {
+void run_evaluate(const Given& given) {
   const std::string output = text_of(given, "output-file");
   if (const auto accelerators = evaluate_accelerators(text_of(given, "PATH"))) {
     const bool json = text_of(given, "format") == "json";
@@ -48,7 +48,7 @@ Command evaluate_command() {
                       {format_option({"table", "json"}), pass_option("predictor"), output_option(),
                        weights_option(), calibration_option()}}},
           .examples = {"tilecast evaluate neusight/scripts/asplos/label"},
-          .run = run};
+          .run = run_evaluate};
 }
 
 }  // namespace tilecast

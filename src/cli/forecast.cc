@@ -121,7 +121,7 @@ void run_on_accelerator(const Given& given, const Request& request, const std::s
   emit(accelerator_table(forecast, style_of(given, format, kRows)), output, forecast.warnings);
 }
 
-void run(const Given& given) {
+void run_forecast(const Given& given) {
   const Request request = request_of(given);
   const std::string spec = text_of(given, "gpu");
   if (is_accelerator(spec)) return run_on_accelerator(given, request, spec);
@@ -225,7 +225,7 @@ Command forecast_command() {
           .groups = option_groups(),
           .examples = {"tilecast forecast gpt2_large --gpu H100 --mode training --batch 4",
                        "tilecast forecast llama-3-8b --gpu H100 --prompt 1024 --output 256"},
-          .run = run};
+          .run = run_forecast};
 }
 
 }  // namespace tilecast

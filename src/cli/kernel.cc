@@ -135,7 +135,7 @@ std::vector<GivenSize> sizes_of(const Given& given, const std::string& name) {
   return {};
 }
 
-void run(const Given& given) {
+void run_kernel(const Given& given) {
   const std::string op = text_of(given, "OP");
   const std::vector<GivenSize> sizes = sizes_of(given, op);
   const KernelOptions options = {.predictor = text_of(given, "predictor", "learned"),
@@ -188,7 +188,7 @@ Command kernel_command() {
           .examples = {"tilecast kernel linear --gpu A100 -m 4096 -n 5120 -k 1280",
                        "tilecast kernel cached_attention --gpu H100 --dtype bf16 --batch 64 "
                        "--queries 1 --keys 4096 --head-dim 128"},
-          .run = run};
+          .run = run_kernel};
 }
 
 }  // namespace tilecast

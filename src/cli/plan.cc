@@ -52,22 +52,22 @@ std::vector<double> prices_of(const Given& given, const std::vector<GpuRef>& gpu
 namespace {
 
 /// Options of a pass that all candidates share, as `forecast` has them.
-constexpr const char* kShared[] = {"cluster",
-                                   "nodes",
-                                   "batch",
-                                   "seq",
-                                   "attention",
-                                   "fusion",
-                                   "optimizer",
-                                   "optimizer-impl",
-                                   "loss",
-                                   "main-params-dtype",
-                                   "overlap-grad-reduce",
-                                   "bucket-cap-mb",
-                                   "lora-rank",
-                                   "lora-targets",
-                                   "predictor",
-                                   "host-launch-us"};
+constexpr const char* kSharedOptions[] = {"cluster",
+                                          "nodes",
+                                          "batch",
+                                          "seq",
+                                          "attention",
+                                          "fusion",
+                                          "optimizer",
+                                          "optimizer-impl",
+                                          "loss",
+                                          "main-params-dtype",
+                                          "overlap-grad-reduce",
+                                          "bucket-cap-mb",
+                                          "lora-rank",
+                                          "lora-targets",
+                                          "predictor",
+                                          "host-launch-us"};
 
 /// How large models are trained today; `forecast` has other defaults, those of published times.
 struct Assumed {
@@ -79,12 +79,12 @@ constexpr Assumed kAssumed[] = {{"fusion", "pointwise"},
                                 {"loss", "full"},
                                 {"main-params-dtype", "fp32"}};
 
-Request shared_request(const Given& given) {
+Request training_request(const Given& given) {
   std::vector<GivenOption> options = {{"mode", "training"}};
   for (const Assumed& assumed : kAssumed) {
     if (!given.count(assumed.option)) options.push_back({assumed.option, assumed.value});
   }
-  for (const char* name : kShared) {
+  for (const char* name : kSharedOptions) {
     if (given.count(name)) options.push_back({name, join(texts_of(given, name), ",")});
   }
   try {
@@ -163,7 +163,8 @@ void compare_hardware(const Given& given, TrainingQuery query) {
 }
 
 void run_training_plan(const Given& given) {
-  TrainingQuery query{.request = shared_request(given), .attention = {}, .space = space_of(given)};
+  TrainingQuery query{
+      .request = training_request(given), .attention = {}, .space = space_of(given)};
   if (given.count("attention")) query.attention = query.request.execution.attention;
   const auto objectives = choices_of<PlanObjective>(given, "objective");
   if (!objectives.empty()) query.objective = objectives.front();
@@ -208,7 +209,7 @@ void refuse_options(const Given& given, const std::vector<CommandOption>& others
   }
 }
 
-std::vector<OptionGroup> option_groups() {
+std::vector<OptionGroup> plan_groups() {
   OptionGroup common{"Options", {}};
   CommandOption gpu = gpu_option();
   gpu.required = false;
@@ -220,7 +221,7 @@ std::vector<OptionGroup> option_groups() {
                             .kind = ValueKind::kGpu,
                             .repeated = true});
   OptionGroup training{"Training (without --prompt)", {}};
-  for (const char* name : kShared) {
+  for (const char* name : kSharedOptions) {
     CommandOption option = pass_option(name);
     for (const Assumed& assumed : kAssumed) {
       if (option.key() == assumed.option) option.default_value = assumed.value;
@@ -278,9 +279,9 @@ std::vector<OptionGroup> option_groups() {
   return {{"Arguments", {model}}, common, degrees, training, space, serving_plan_options()};
 }
 
-void run(const Given& given) {
+void run_plan(const Given& given) {
   std::vector<CommandOption> training, serving = serving_plan_options().options;
-  for (const OptionGroup& group : option_groups()) {
+  for (const OptionGroup& group : plan_groups()) {
     if (group.title.find("raining") != std::string::npos)
       training.insert(training.end(), group.options.begin(), group.options.end());
   }
@@ -300,12 +301,12 @@ Command plan_command() {
           .usage = {"MODEL --cluster CLUSTER --nodes N --batch N --seq N [options]  # training",
                     "MODEL --gpus GPU,GPU --prompt N --output N --ttft-s S --tpot-s S [options]  # "
                     "serving"},
-          .groups = option_groups(),
+          .groups = plan_groups(),
           .examples = {"tilecast plan llama-3.1-8b --cluster dgx-h100 --nodes 2 --batch 128 --seq "
                        "4096",
                        "tilecast plan llama-3.1-70b --gpus H100,H200 --prompt 2048 --output 512 "
                        "--ttft-s 1 --tpot-s 0.03"},
-          .run = run};
+          .run = run_plan};
 }
 
 }  // namespace tilecast

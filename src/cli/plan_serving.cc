@@ -16,24 +16,24 @@ namespace tilecast {
 namespace {
 
 /// Options of a server that all candidates share, as `forecast` has them.
-constexpr const char* kShared[] = {"prompt",
-                                   "output",
-                                   "software",
-                                   "max-num-seqs",
-                                   "max-num-batched-tokens",
-                                   "gpu-memory-utilization",
-                                   "max-model-len",
-                                   "prefix-hit-rate",
-                                   "server-overhead-s",
-                                   "ttft-s",
-                                   "tpot-s",
-                                   "cuda-graphs",
-                                   "skew"};
+constexpr const char* kServingOptions[] = {"prompt",
+                                           "output",
+                                           "software",
+                                           "max-num-seqs",
+                                           "max-num-batched-tokens",
+                                           "gpu-memory-utilization",
+                                           "max-model-len",
+                                           "prefix-hit-rate",
+                                           "server-overhead-s",
+                                           "ttft-s",
+                                           "tpot-s",
+                                           "cuda-graphs",
+                                           "skew"};
 
-Request shared_request(const Given& given) {
+Request serving_request(const Given& given) {
   // The load of each candidate replaces this one.
   std::vector<GivenOption> options = {{"schedule", "continuous"}, {"concurrency", "1"}};
-  for (const char* name : kShared) {
+  for (const char* name : kServingOptions) {
     if (given.count(name)) options.push_back({name, join(texts_of(given, name), ",")});
   }
   try {
@@ -73,7 +73,7 @@ std::vector<int64_t> prefill_workers_of(const Given& given) {
 
 void run_serving_plan(const Given& given) {
   constexpr int64_t kMost = int64_t{1} << 20;
-  ServingQuery query{.request = shared_request(given),
+  ServingQuery query{.request = serving_request(given),
                      .hardware = {},
                      .gpus = integer_of(given, "num-gpus", 0, 1, kMost),
                      .space = {.tp = numbers_of(given, "tp"),
@@ -126,7 +126,7 @@ OptionGroup serving_plan_options() {
                            .value = "N",
                            .default_value = "the GPUs of the nodes",
                            .help = "GPUs of each kind"});
-  for (const char* name : kShared)
+  for (const char* name : kServingOptions)
     group.options.push_back(command_option(*find_option(name, RequestKind::kServe)));
   group.options.push_back({.names = "--percentile",
                            .default_value = "p99",

@@ -24,7 +24,7 @@ double share_of(const Given& given, double default_value) {
   return value;
 }
 
-void run(const Given& given) {
+void run_shard(const Given& given) {
   ShardQuery query;
   query.tables = text_of(given, "TABLES");
   query.cluster = text_of(given, "cluster");
@@ -88,7 +88,7 @@ Command shard_command() {
                  output_option()}}},
           .examples = {"tilecast shard dlrm_mlperf --cluster dgx-a100",
                        "tilecast shard tables.json --cluster dgx-h100 --nodes 16 --format csv"},
-          .run = run};
+          .run = run_shard};
 }
 
 }  // namespace tilecast

@@ -8,7 +8,7 @@
 namespace tilecast {
 namespace {
 
-void run(const Given& given) {
+void run_sweep_command(const Given& given) {
   constexpr int64_t kMostThreads = 256;
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
   const std::string output = text_of(given, "output-file");
@@ -38,7 +38,7 @@ Command sweep_command() {
                         .default_value = "all cores",
                         .help = "forecasts that run at once"}}}},
           .examples = {"tilecast sweep designs.json -o designs.csv"},
-          .run = run};
+          .run = run_sweep_command};
 }
 
 }  // namespace tilecast

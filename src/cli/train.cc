@@ -81,7 +81,7 @@ std::string collective_errors(const std::vector<CollectiveError>& errors, const 
   return format_text_table(table, style) + "\n";
 }
 
-TrainOptions options_of(const Given& given) {
+TrainOptions train_options(const Given& given) {
   TrainOptions options;
   const auto integer = [&](const std::string& key, auto& value, int64_t min, int64_t max) {
     value = static_cast<std::remove_reference_t<decltype(value)>>(
@@ -103,8 +103,8 @@ TrainOptions options_of(const Given& given) {
   return options;
 }
 
-void run(const Given& given) {
-  TrainOptions options = options_of(given);
+void run_train(const Given& given) {
+  TrainOptions options = train_options(given);
   if (given.contains("collectives")) {
     options.command = "tilecast train --collectives";
     const CollectiveTrainResult collectives = train_collectives(options);
@@ -170,7 +170,7 @@ Command train_command() {
                     .choices = {"leave-one-out", "held-out"}}}}},
       .examples = {"tilecast train --data neusight/scripts/asplos/data --exclude-gpu V100 -o "
                    "weights"},
-      .run = run};
+      .run = run_train};
 }
 
 }  // namespace tilecast

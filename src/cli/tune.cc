@@ -33,7 +33,7 @@ void check_problem(const std::string& text) {
   }
 }
 
-Request request_of(const Given& given) {
+Request tuned_request(const Given& given) {
   std::vector<GivenOption> options;
   for (const char* name : {"batch", "seq", "mode", "dtype"})
     if (given.count(name)) options.push_back({name, text_of(given, name)});
@@ -44,7 +44,7 @@ Request request_of(const Given& given) {
   }
 }
 
-TuneOptions options_of(const Given& given) {
+TuneOptions tune_options(const Given& given) {
   return {.solver = text_of(given, "solver"),
           .top = integer_of(given, "top", 5, 1, 1000),
           .beam = integer_of(given, "beam", 20, 1, 1000)};
@@ -52,12 +52,12 @@ TuneOptions options_of(const Given& given) {
 
 std::vector<TuneForecast> forecasts_of(const Given& given, const GpuRef& gpu,
                                        std::vector<std::string>& warnings) {
-  const TuneOptions options = options_of(given);
+  const TuneOptions options = tune_options(given);
   const std::string log = text_of(given, "from-log");
   if (!log.empty()) return tune_log(log, gpu, options, warnings);
   const std::string what = text_of(given, "PROBLEM|MODEL");
   if (is_tune_problem(what)) return {tune_problem(what, gpu, options)};
-  return tune_model(load_model_ref(what), gpu, request_of(given), options, warnings);
+  return tune_model(load_model_ref(what), gpu, tuned_request(given), options, warnings);
 }
 
 void run_product(const Given& given, const GpuRef& gpu) {
@@ -67,7 +67,7 @@ void run_product(const Given& given, const GpuRef& gpu) {
   if (output.ends_with(kPerfSuffix))
     throw UsageError("MIOpen's user databases hold convolutions, no products");
   const ProductForecast forecast =
-      tune_product(text_of(given, "PROBLEM|MODEL"), gpu, options_of(given));
+      tune_product(text_of(given, "PROBLEM|MODEL"), gpu, tune_options(given));
   std::vector<std::string> warnings = gpu.warnings();
   if (forecast.extrapolated)
     warnings.push_back(
@@ -88,7 +88,7 @@ void write_databases(const std::vector<TuneForecast>& forecasts, const std::stri
        "");
 }
 
-void run(const Given& given) {
+void run_tune(const Given& given) {
   const bool has_what = given.count("PROBLEM|MODEL") > 0, has_log = given.count("from-log") > 0;
   if (has_what == has_log)
     throw UsageError(has_what ? "--from-log replaces the problem or model: give one of them"
@@ -162,7 +162,7 @@ Command tune_command() {
            "gfx906_60",
            "tilecast tune \"gemm m=4096 n=512 k=1024 trans_a=T dtype=fp16\" --gpu MI250X",
            "tilecast tune resnet50.onnx --gpu MI210 -o user.udb.txt"},
-      .run = run};
+      .run = run_tune};
 }
 
 }  // namespace tilecast

@@ -29,7 +29,7 @@ constexpr double kSwitchEfficiency = 0.56, kSwitchStart = 20e-6;
 constexpr int64_t kSwitchRanks = 5;
 /// Part of a NIC's rate that one flow reaches: send_recv of 67 MB between nodes, 36 of 50 GB/s
 /// (vidur, h100_dgx).
-constexpr double kNetworkEfficiency = 0.75;
+constexpr double kCollectiveNetworkEfficiency = 0.75;
 /// A tree's inner ranks receive from two, so it stays below a ring's rate. Guess; all_reduce of
 /// 1 GB over 16 nodes with NCCL_ALGO=Tree would settle it.
 constexpr double kTreeEfficiency = 0.85;
@@ -176,7 +176,8 @@ class Law {
     if (use.network_bytes > 0) {
       const double network_s = use.network_bytes / network_.bytes_per_s;
       law.link_s = std::max(law.link_s, network_s);
-      law.transfer_s = std::max(law.transfer_s, network_s / (kNetworkEfficiency * network_part));
+      law.transfer_s =
+          std::max(law.transfer_s, network_s / (kCollectiveNetworkEfficiency * network_part));
     }
     return law;
   }

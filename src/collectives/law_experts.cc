@@ -27,7 +27,7 @@ constexpr double kLowLatencyEfficiency = 0.6;
 /// 8 and 16 experts: 2.3 to 2.9 us on H100 and B200).
 constexpr double kExpertStart = 0.018e-6, kTokenStep = 2.5e-6;
 /// Of the NICs' rate: 43 and 46 of 50 GB/s on 2 and 4 nodes.
-constexpr double kNetworkEfficiency = 0.88;
+constexpr double kDispatchNetworkEfficiency = 0.88;
 /// DeepEP's dispatch in FP8 sends a scale in fp32 for 128 elements (its README).
 constexpr double kScaleBytes = 4.0 / 128;
 
@@ -92,7 +92,7 @@ CollectiveLawTime law_of(CollectiveKind kind, const ExpertExchange& e, const Com
   if (nodes > 1) {
     const double network_s = law.use.network_bytes / network_path(group, cluster).bytes_per_s;
     law.link_s = std::max(law.link_s, network_s);
-    law.transfer_s = std::max(law.transfer_s, network_s / kNetworkEfficiency);
+    law.transfer_s = std::max(law.transfer_s, network_s / kDispatchNetworkEfficiency);
   }
   if (e.low_latency && dispatch) {
     const Gpu* gpu = cluster.device.as_gpu();

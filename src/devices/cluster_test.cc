@@ -13,14 +13,14 @@
 namespace tilecast {
 namespace {
 
-Json sample() {
+Json sample_cluster() {
   for (const EmbeddedFile& file : embedded_files("clusters/dgx-h100"))
     return parse_json(file.content, "sample");
   ADD_FAILURE() << "dgx-h100 is not bundled";
   return {};
 }
 
-std::string parse_error(const Json& json) {
+std::string cluster_error(const Json& json) {
   try {
     parse_cluster(json.dump(), "mine.json");
   } catch (const Error& error) {
@@ -60,49 +60,49 @@ TEST(EveryCluster, LinksOfSwitchesRunAtTheRateOfTheDevice) {
 }
 
 TEST(ClusterFile, AnUnreachableRankIsNamed) {
-  Json json = sample();
+  Json json = sample_cluster();
   json["gpus_per_node"]["value"] = 16;
-  EXPECT_EQ(parse_error(json),
+  EXPECT_EQ(cluster_error(json),
             "mine.json: 'links': rank 8 of a node cannot be reached: the links join 8 GPUs, "
             "gpus_per_node is 16; add the level that joins all of them");
-  json = sample();
+  json = sample_cluster();
   json.erase("network");
   json["nodes"] = 2;
-  EXPECT_EQ(parse_error(json),
+  EXPECT_EQ(cluster_error(json),
             "mine.json: dgx-h100: rank 8 cannot be reached: 2 nodes, but no 'network' joins them; "
             "describe it in a cluster file");
-  json = sample();
+  json = sample_cluster();
   json.erase("links");
-  EXPECT_NE(parse_error(json).find("rank 1 of a node of 8 GPUs cannot be reached"),
+  EXPECT_NE(cluster_error(json).find("rank 1 of a node of 8 GPUs cannot be reached"),
             std::string::npos);
 }
 
 TEST(ClusterFile, ALinkWithoutBandwidthIsRefused) {
-  Json json = sample();
+  Json json = sample_cluster();
   json["links"][0]["bytes_per_s"] = {{"value", 0}, {"unit", "B/s"}, {"source", "test"}};
   EXPECT_EQ(
-      parse_error(json),
+      cluster_error(json),
       "mine.json: links[0]: bytes_per_s: 'value': expected a number above 0 and at most 1e19, "
       "found 0");
-  json = sample();
+  json = sample_cluster();
   json["network"]["bytes_per_s"]["value"] = 0;
-  EXPECT_NE(parse_error(json).find("expected a number above 0"), std::string::npos);
-  json = sample();
+  EXPECT_NE(cluster_error(json).find("expected a number above 0"), std::string::npos);
+  json = sample_cluster();
   json["links"][0]["kind"] = "carrier-pigeon";
-  EXPECT_NE(parse_error(json).find("has no carrier-pigeon link to take it from"),
+  EXPECT_NE(cluster_error(json).find("has no carrier-pigeon link to take it from"),
             std::string::npos);
 }
 
 TEST(ClusterFile, EachNumberNeedsASourceAndEachFieldAMeaning) {
-  Json json = sample();
+  Json json = sample_cluster();
   json["network"]["latency_s"]["source"] = "";
-  EXPECT_NE(parse_error(json).find("source"), std::string::npos);
-  json = sample();
+  EXPECT_NE(cluster_error(json).find("source"), std::string::npos);
+  json = sample_cluster();
   json["colour"] = "green";
-  EXPECT_NE(parse_error(json).find("colour"), std::string::npos);
-  json = sample();
+  EXPECT_NE(cluster_error(json).find("colour"), std::string::npos);
+  json = sample_cluster();
   json["device"] = "nvidia-h1000";
-  EXPECT_NE(parse_error(json).find("mine.json: device: unknown GPU 'nvidia-h1000'"),
+  EXPECT_NE(cluster_error(json).find("mine.json: device: unknown GPU 'nvidia-h1000'"),
             std::string::npos);
 }
 

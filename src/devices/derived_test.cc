@@ -13,7 +13,7 @@
 namespace tilecast {
 namespace {
 
-Json sample() { return Json::parse(embedded_files("devices/nvidia-t4").front().content); }
+Json t4() { return Json::parse(embedded_files("devices/nvidia-t4").front().content); }
 
 /// The fields that are derived from others if they are missing.
 constexpr const char* kDerived[] = {"architecture",      "matrix_instruction",
@@ -86,7 +86,7 @@ Max 1550        | intel  | 128   1.6 128 10 1024 512 128  3277 | fp16 4096 bf16 
 
 /// A file of a product in kProducts without the derived fields.
 Json file_of(const std::vector<std::string>& product) {
-  Json json = sample();
+  Json json = t4();
   for (const char* key : kDerived) json.erase(key);
   json.erase("base_clock_hz");
   json["vendor"] = trim(product[1]);
@@ -122,7 +122,7 @@ TEST(DeviceFile, FieldsOfTheArchitectureAreDerivedForOtherProducts) {
 }
 
 TEST(DeviceFile, ADerivedFieldIsAWarningAndFollowsTheGivenOnes) {
-  Json json = sample();
+  Json json = t4();
   for (const char* key : kDerived) json.erase(key);
   EXPECT_EQ(parse_device(json.dump(), "mine.json").warnings,
             (std::vector<std::string>{"mine.json: 'architecture' is missing; using turing",

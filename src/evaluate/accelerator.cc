@@ -215,7 +215,7 @@ std::vector<double> held_out_errors(const std::vector<Row>& rows,
   return errors;
 }
 
-AcceleratorEvaluation evaluate_table(const CsvTable& table, const std::string& file) {
+AcceleratorEvaluation evaluate_cycles(const CsvTable& table, const std::string& file) {
   const Reader reader(table);
   const std::string id = "gemmini";  // the one accelerator that this layout was measured on
   AcceleratorEvaluation result{.file = file, .accelerator = id};
@@ -255,7 +255,7 @@ AcceleratorEvaluation evaluate_table(const CsvTable& table, const std::string& f
 std::optional<std::vector<AcceleratorEvaluation>> evaluate_accelerators(const std::string& path) {
   return evaluate_tables<AcceleratorEvaluation>(
       path, "", Reader::knows, [](const CsvTable& table, const std::filesystem::path& file) {
-        return evaluate_table(table, file.filename().string());
+        return evaluate_cycles(table, file.filename().string());
       });
 }
 

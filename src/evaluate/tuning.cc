@@ -57,7 +57,7 @@ Device device_of(const fs::path& file) {
                           printable(file.string()), shown_name(name)));
 }
 
-double percentile(std::vector<double> values, double share) {
+double ranked_value(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   const auto at = static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + at, values.end());
@@ -103,13 +103,13 @@ struct Totals {
             .within_5_percent = share(near, several),
             .times = static_cast<int64_t>(errors.size()),
             .mape_percent = sum / count,
-            .median_percent = percentile(errors, 0.5),
+            .median_percent = ranked_value(errors, 0.5),
             .first_listed_percent = share(listed, problems),
             .unranked_problems = unranked};
   }
 };
 
-TuneEvaluation evaluate_table(const CsvTable& table, const fs::path& file) {
+TuneEvaluation evaluate_find_table(const CsvTable& table, const fs::path& file) {
   const Device device = device_of(file);
   TuneEvaluation result{.file = file.filename().string(), .gpu = device.id};
   std::map<std::string, Listed> problems;
@@ -154,7 +154,7 @@ TuneEvaluation evaluate_table(const CsvTable& table, const fs::path& file) {
 }  // namespace
 
 std::optional<std::vector<TuneEvaluation>> evaluate_tuning(const std::string& path) {
-  return evaluate_tables<TuneEvaluation>(path, "find_", is_find_table, evaluate_table);
+  return evaluate_tables<TuneEvaluation>(path, "find_", is_find_table, evaluate_find_table);
 }
 
 }  // namespace tilecast

@@ -23,7 +23,7 @@
 namespace tilecast {
 namespace {
 
-constexpr int64_t kLargestWidth = 1 << 20, kMostLayers = 1000;
+constexpr int64_t kWidestMlp = 1 << 20, kMostMlpLayers = 1000;
 
 enum class Interaction : uint8_t { kDot, kCat, kDcn };
 constexpr std::string_view kInteractions[] = {"dot", "cat", "dcn"};
@@ -38,23 +38,23 @@ struct DlrmConfig {
 
 std::vector<int64_t> widths(const JsonObject& config, const std::string& key) {
   const Json& list = config.has(key) ? config.json()[key] : Json();
-  if (!list.is_array() || list.empty() || list.size() > kMostLayers)
+  if (!list.is_array() || list.empty() || list.size() > kMostMlpLayers)
     config.fail(key, "expected a list of layer widths, such as [512, 256, 128]");
   std::vector<int64_t> result;
   for (const Json& entry : list) {
-    const std::optional<int64_t> width = whole_number(entry, 1, kLargestWidth);
-    if (!width) config.fail(key, fmt::format("expected whole numbers from 1 to {}", kLargestWidth));
+    const std::optional<int64_t> width = whole_number(entry, 1, kWidestMlp);
+    if (!width) config.fail(key, fmt::format("expected whole numbers from 1 to {}", kWidestMlp));
     result.push_back(*width);
   }
   return result;
 }
 
-DlrmConfig read_config(const JsonObject& config) {
+DlrmConfig dlrm_config(const JsonObject& config) {
   config.reject_unknown({"model_type", "tilecast_note", "source", "dense_features", "bottom_mlp",
                          "top_mlp", "interaction", "cross_layers", "cross_rank", "embedding_dim",
                          "sparse_optimizer", "reuse", "tables"});
   DlrmConfig c;
-  c.dense_features = config.integer({"dense_features"}, 1, kLargestWidth);
+  c.dense_features = config.integer({"dense_features"}, 1, kWidestMlp);
   c.bottom = widths(config, "bottom_mlp");
   c.top = widths(config, "top_mlp");
   const std::string name = config.string("interaction");
@@ -64,8 +64,8 @@ DlrmConfig read_config(const JsonObject& config) {
                                            fmt::join(kInteractions, ", "), shown_name(name)));
   c.interaction = static_cast<Interaction>(found - std::begin(kInteractions));
   if (c.interaction == Interaction::kDcn) {
-    c.cross_layers = config.integer({"cross_layers"}, 1, kMostLayers);
-    c.cross_rank = config.integer({"cross_rank"}, 1, kLargestWidth);
+    c.cross_layers = config.integer({"cross_layers"}, 1, kMostMlpLayers);
+    c.cross_rank = config.integer({"cross_rank"}, 1, kWidestMlp);
   }
   c.tables = read_tables(config);
   if (c.interaction == Interaction::kDot) {
@@ -212,7 +212,7 @@ class Dlrm {
   const GraphRequest& r_;
 };
 
-bool sniff(std::string_view, std::string_view content) {
+bool is_dlrm(std::string_view, std::string_view content) {
   const std::string_view text = trim(content);
   return text.starts_with("{") && text.find("\"tables\"") != text.npos &&
          (text.find("\"dlrm\"") != text.npos || text.find("\"bottom_mlp\"") != text.npos);
@@ -222,7 +222,7 @@ Model import_dlrm(const ModelText& text) {
   const Json json = parse_json(text.content, text.where);
   const JsonObject config(json, text.where);
   // Shared, because the functions are copied with each request; read-only.
-  const auto shared = std::make_shared<const DlrmConfig>(read_config(config));
+  const auto shared = std::make_shared<const DlrmConfig>(dlrm_config(config));
   const auto build = [shared](const GraphRequest& request, bool with_tables) {
     Graph graph;
     Dlrm(graph, *shared, request).build(with_tables);
@@ -248,7 +248,7 @@ Model import_dlrm(const ModelText& text) {
 ImporterDef dlrm_importer() {
   return {.name = "dlrm",
           .doc = "config of a recommendation model with embedding tables",
-          .sniff = sniff,
+          .sniff = is_dlrm,
           .import = import_dlrm};
 }
 

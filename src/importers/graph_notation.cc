@@ -9,7 +9,7 @@
 namespace tilecast {
 namespace {
 
-bool sniff(std::string_view file_name, std::string_view content) {
+bool sniff_notation(std::string_view file_name, std::string_view content) {
   if (file_name.ends_with(".tcg")) return true;
   return trim(content).starts_with("graph ");
 }
@@ -32,7 +32,7 @@ Model import_graph(const ModelText& text) {
 ImporterDef graph_importer() {
   return {.name = "graph",
           .doc = "Tilecast's graph notation (.tcg)",
-          .sniff = sniff,
+          .sniff = sniff_notation,
           .import = import_graph};
 }
 

@@ -148,14 +148,14 @@ INSTANTIATE_TEST_SUITE_P(Bundled, EveryModel, testing::ValuesIn(bundled_models()
                            return name;
                          });
 
-struct Published {
+struct PublishedCount {
   const char* model;
   double parameters;
   const char* source;
 };
 
 TEST(Parameters, AgreeWithPublishedCounts) {
-  const Published rows[] = {
+  const PublishedCount rows[] = {
       {"gpt2_large", 774030080, "sum over the checkpoint openai-community/gpt2-large"},
       {"bert-base", 109514298, "sum over bert-base-uncased with its language head, tied"},
       {"opt_13", 1315758080, "sum over facebook/opt-1.3b"},
@@ -165,7 +165,7 @@ TEST(Parameters, AgreeWithPublishedCounts) {
       {"qwen2-7b", 7615616512, "Qwen2-7B model card, 7.62 B"},
       {"t5-large", 737668096, "sum over google-t5/t5-large"},
   };
-  for (const Published& row : rows) {
+  for (const PublishedCount& row : rows) {
     const Graph graph = load_model(row.model).build({.batch = 1, .seq = 8});
     // 0.15 %: buffers, unused pooler weights and vocabulary padding differ between releases.
     EXPECT_NEAR(static_cast<double>(graph.parameter_count()), row.parameters,

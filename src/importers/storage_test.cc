@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kHidden = 256, kFfn = 512;
 
-Model llama(const std::string& quantization, const std::string& beside = "") {
+Model stored_llama(const std::string& quantization, const std::string& beside = "") {
   std::string config = R"({"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4,
     "num_hidden_layers": 1, "intermediate_size": 512, "max_position_embeddings": 4096,
     "vocab_size": 1000, "rms_norm_eps": 1e-6, "torch_dtype": "bfloat16")";
@@ -83,7 +83,7 @@ TEST(Storage, EveryLayoutByteByByte) {
                    "input_activations": {"num_bits": 8, "type": "float"}}}})",
        kWeights / 2 + kWeights / 32}};
   for (const auto& [config, bytes] : rows) {
-    const Model model = llama(config);
+    const Model model = stored_llama(config);
     EXPECT_EQ(model.checkpoint.problem, "") << config;
     EXPECT_EQ(down_bytes(model), bytes) << config;
   }
@@ -115,7 +115,7 @@ TEST(Storage, GptOssHasTheBytesOfItsFiles) {
 
 TEST(Storage, Nvfp4ExpertsInAnFp8Checkpoint) {
   // As the NVFP4 checkpoints of DeepSeek-V4: what ModelOpt's list leaves out stays in FP8.
-  const Model model = llama(R"({"quant_method": "fp8", "weight_block_size": [128, 128],
+  const Model model = stored_llama(R"({"quant_method": "fp8", "weight_block_size": [128, 128],
       "quant_algo": "MIXED_PRECISION", "ignore": ["*.self_attn.*"], "quantized_layers": {
       "layers.0.mlp.down_proj": {"quant_algo": "NVFP4", "group_size": 16}}})");
   EXPECT_EQ(model.checkpoint.scheme_of("layers.0.mlp.down_proj"), QuantScheme::kFp4);
@@ -124,15 +124,15 @@ TEST(Storage, Nvfp4ExpertsInAnFp8Checkpoint) {
 
 TEST(Storage, TheCacheOfModelOptsOwnFileCounts) {
   const Model model =
-      llama(R"({"quant_method": "modelopt", "quant_algo": "FP8"})",
-            R"({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}})");
+      stored_llama(R"({"quant_method": "modelopt", "quant_algo": "FP8"})",
+                   R"({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}})");
   EXPECT_EQ(model.checkpoint.kv_dtype, DType::kFp8);
 }
 
 TEST(Storage, BadFieldsAreSaid) {
-  EXPECT_ERROR(llama(R"({"quant_method": "fp8", "weight_block_size": [128]})"), kInput,
+  EXPECT_ERROR(stored_llama(R"({"quant_method": "fp8", "weight_block_size": [128]})"), kInput,
                "'weight_block_size': expected two whole numbers");
-  EXPECT_ERROR(llama(R"({"quant_method": "fp8", "weight_block_size": [128, 0]})"), kInput,
+  EXPECT_ERROR(stored_llama(R"({"quant_method": "fp8", "weight_block_size": [128, 0]})"), kInput,
                "'weight_block_size': expected two whole numbers");
 }
 

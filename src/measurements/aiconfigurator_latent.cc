@@ -56,7 +56,7 @@ bool absorbs_prompts(const AiTable& table, size_t row, Software software) {
   return software == Software::kSglang && (kernel == "flash_attention" || kernel == "triton");
 }
 
-void read_prefill(AiTable& table, size_t row, RowFacts facts) {
+void read_latent_prefill(AiTable& table, size_t row, RowFacts facts) {
   const int64_t length = table.size(row, "seq_len");
   if (absorbs_prompts(table, row, facts.software))
     return add_attention(table, row, "cached_attention", absorbed(length, length),
@@ -65,7 +65,7 @@ void read_prefill(AiTable& table, size_t row, RowFacts facts) {
 }
 
 /// kv_len counts the cached tokens; the new token attends to itself too.
-void read_decode(AiTable& table, size_t row, RowFacts facts) {
+void read_latent_decode(AiTable& table, size_t row, RowFacts facts) {
   add_attention(table, row, "cached_attention", absorbed(1, table.size(row, "kv_len") + 1),
                 std::move(facts));
 }
@@ -73,7 +73,7 @@ void read_decode(AiTable& table, size_t row, RowFacts facts) {
 /// The products of each head that carry queries into the latent space and values out of it. In FP8
 /// they quantize their input, per tensor in SGLang, in blocks in TensorRT-LLM, except where the
 /// kernel's name says that weights are converted back to bf16.
-void read_product(AiTable& table, size_t row, RowFacts facts) {
+void read_latent_product(AiTable& table, size_t row, RowFacts facts) {
   const auto p = table.precision(row, "dtype");
   if (!p) return;
   QuantScheme scheme = p->scheme;
@@ -98,9 +98,9 @@ void read_product(AiTable& table, size_t row, RowFacts facts) {
 }  // namespace
 
 std::vector<AiKind> latent_attention_tables() {
-  return {{{"dtype", "op", "num_tokens", "num_heads", "kernel"}, read_product},
-          {{"dtype", "kv_dtype", "batch", "kv_len", "num_heads", "kernel"}, read_decode},
-          {{"dtype", "kv_dtype", "batch", "seq_len", "num_heads", "kernel"}, read_prefill}};
+  return {{{"dtype", "op", "num_tokens", "num_heads", "kernel"}, read_latent_product},
+          {{"dtype", "kv_dtype", "batch", "kv_len", "num_heads", "kernel"}, read_latent_decode},
+          {{"dtype", "kv_dtype", "batch", "seq_len", "num_heads", "kernel"}, read_latent_prefill}};
 }
 
 }  // namespace tilecast

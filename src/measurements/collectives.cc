@@ -84,7 +84,7 @@ void read_serving_all_reduce(const CsvTable& table, Collector& collector) {
   for (const auto& [key, measured] : fastest) collector.add_collective(table, measured);
 }
 
-void read_pipeweave(const CsvTable& table, Collector& collector) {
+void read_pipeweave_collectives(const CsvTable& table, Collector& collector) {
   const auto column = [&](std::string_view name) { return table.require_column(name); };
   const size_t gpu = column("gpu"), kind = column("collective"), ranks = column("ranks");
   const size_t bytes = column("bytes"), latency = column("latency_s");
@@ -114,7 +114,7 @@ const std::map<std::string, std::string, std::less<>>& vidur_nodes() {
   return kNodes;
 }
 
-void read_vidur(const CsvTable& table, Collector& collector) {
+void read_vidur_collectives(const CsvTable& table, Collector& collector) {
   const std::string node = std::filesystem::path(table.where).parent_path().filename().string();
   const auto cluster = vidur_nodes().find(node);
   if (cluster == vidur_nodes().end())
@@ -157,8 +157,12 @@ extern const LayoutDef kServingAllReduceLayout = {
     {"gpu", "software", "dtype", "num_gpus", "elements", "latency_ms"},
     read_serving_all_reduce};
 extern const LayoutDef kPipeWeaveCollectivesLayout = {
-    "pipeweave_collectives", {"gpu", "collective", "ranks", "bytes", "latency_s"}, read_pipeweave};
+    "pipeweave_collectives",
+    {"gpu", "collective", "ranks", "bytes", "latency_s"},
+    read_pipeweave_collectives};
 extern const LayoutDef kVidurNetworkLayout = {
-    "vidur_network", {"collective", "num_workers", "size", "devices_per_node"}, read_vidur};
+    "vidur_network",
+    {"collective", "num_workers", "size", "devices_per_node"},
+    read_vidur_collectives};
 
 }  // namespace tilecast

@@ -3,7 +3,7 @@
 namespace tilecast {
 namespace {
 
-constexpr int64_t kKiB = 1024, kMiB = 1024 * kKiB;
+constexpr int64_t kKibi = 1024, kMebi = 1024 * kKibi;
 
 constexpr SoftwareStack kPyTorch = {
     .name = "PyTorch 2.11, CUDA 13.0",
@@ -13,11 +13,11 @@ constexpr SoftwareStack kPyTorch = {
     .context_bytes = 552402944,
     .modules_bytes = 98566144,
     .libraries_bytes = 69206016,
-    .inference_bytes = 8 * kMiB,
-    .training_bytes = 64 * kMiB,
+    .inference_bytes = 8 * kMebi,
+    .training_bytes = 64 * kMebi,
     // ":4096:2:16:8", in KiB and pieces
-    .workspace_bytes = (2 * 4096 + 8 * 16) * kKiB,
-    .workspace_large_bytes = 8 * 4096 * kKiB,
+    .workspace_bytes = (2 * 4096 + 8 * 16) * kKibi,
+    .workspace_large_bytes = 8 * 4096 * kKibi,
     .source =
         "measured by Tilecast on one H100; workspaces: aten/src/ATen/cuda/CublasHandlePool.cpp "
         "(parseChosenWorkspaceSize), seen in the same measurement"};
@@ -25,7 +25,7 @@ constexpr SoftwareStack kPyTorch = {
 constexpr SoftwareStack kServing = {
     .name = "serving software",
     // A guess: nvidia-smi shows 0.3 to 0.6 GiB for processes of PyTorch before the first tensor.
-    .context_bytes = 450 * kMiB,
+    .context_bytes = 450 * kMebi,
     .workspace_bytes = kPyTorch.workspace_bytes,
     .workspace_large_bytes = kPyTorch.workspace_large_bytes,
     .source = "guess"};

@@ -27,21 +27,21 @@ int64_t visible_pairs(int64_t queries, int64_t keys, bool causal, int64_t window
   return checked_add(ramp_sum, checked_multiply(queries - ramp, reach));
 }
 
-struct Sizes {
+struct AttentionSizes {
   int64_t batch, queries, keys, heads, kv_heads, head_dim, v_head_dim;
   int64_t kv_elements;  ///< elements of keys and values per token
   DType dtype, kv_dtype;
   bool latent = false;
 };
 
-void check_sizes(const OpContext& context, const Sizes& s) {
+void check_sizes(const OpContext& context, const AttentionSizes& s) {
   if (s.kv_heads < 1 || s.heads % s.kv_heads != 0)
     context.fail(fmt::format("{} key heads do not divide {} query heads", s.kv_heads, s.heads));
   if (context.integer("causal") != 0 && s.queries > s.keys)
     context.fail(fmt::format("causal attention of {} queries to {} keys", s.queries, s.keys));
 }
 
-Kernel attention_kernel(const OpContext& context, const Sizes& s) {
+Kernel attention_kernel(const OpContext& context, const AttentionSizes& s) {
   const Attention sizes{.batch = s.batch,
                         .queries = s.queries,
                         .keys = s.keys,
@@ -67,7 +67,7 @@ Kernel attention_kernel(const OpContext& context, const Sizes& s) {
 }
 
 // attention: q [b, s, heads, d], k [b, t, kv heads, d], v [b, t, kv heads, e] → [b, s, heads, e].
-Sizes attention_sizes(const OpContext& context) {
+AttentionSizes attention_sizes(const OpContext& context) {
   const Shape& q = context.input(0).shape;
   const Shape& k = context.input(1).shape;
   const Shape& v = context.input(2).shape;
@@ -77,22 +77,22 @@ Sizes attention_sizes(const OpContext& context) {
         fmt::format("expected q [b, s, heads, d], k [b, t, kv heads, d], v [b, t, kv heads, e], "
                     "found {}, {}, {}",
                     format_shape(q), format_shape(k), format_shape(v)));
-  const Sizes s{q[0],
-                q[1],
-                k[1],
-                q[2],
-                k[2],
-                q[3],
-                v[3],
-                k[2] * (k[3] + v[3]),
-                context.input(0).dtype,
-                context.input(1).dtype};
+  const AttentionSizes s{q[0],
+                         q[1],
+                         k[1],
+                         q[2],
+                         k[2],
+                         q[3],
+                         v[3],
+                         k[2] * (k[3] + v[3]),
+                         context.input(0).dtype,
+                         context.input(1).dtype};
   check_sizes(context, s);
   return s;
 }
 
 std::vector<TensorSpec> infer_attention(const OpContext& context) {
-  const Sizes s = attention_sizes(context);
+  const AttentionSizes s = attention_sizes(context);
   return {{.shape = {s.batch, s.queries, s.heads, s.v_head_dim}, .dtype = s.dtype},
           {.shape = {s.batch, s.heads, s.queries}, .dtype = DType::kFp32}};
 }
@@ -135,7 +135,7 @@ void work_attention_backward(const OpContext& context, std::vector<Kernel>& kern
 }
 
 // cached_attention: q [b, s, heads, d] against a cache [b, t, elements of a token].
-Sizes cached_sizes(const OpContext& context) {
+AttentionSizes cached_sizes(const OpContext& context) {
   const Shape& q = context.input(0).shape;
   const Shape& cache = context.input(1).shape;
   if (q.size() != 4 || cache.size() != 3 || q[0] != cache[0])
@@ -149,23 +149,23 @@ Sizes cached_sizes(const OpContext& context) {
   if (cache[2] != token_elements)
     context.fail(fmt::format("expected {} elements per token in the cache, found {}",
                              token_elements, cache[2]));
-  const Sizes s{q[0],
-                q[1],
-                cache[1],
-                q[2],
-                kv_heads,
-                q[3],
-                v_head_dim,
-                token_elements,
-                context.input(0).dtype,
-                context.input(1).dtype,
-                latent};
+  const AttentionSizes s{q[0],
+                         q[1],
+                         cache[1],
+                         q[2],
+                         kv_heads,
+                         q[3],
+                         v_head_dim,
+                         token_elements,
+                         context.input(0).dtype,
+                         context.input(1).dtype,
+                         latent};
   check_sizes(context, s);
   return s;
 }
 
 std::vector<TensorSpec> infer_cached_attention(const OpContext& context) {
-  const Sizes s = cached_sizes(context);
+  const AttentionSizes s = cached_sizes(context);
   return {{.shape = {s.batch, s.queries, s.heads, s.v_head_dim}, .dtype = s.dtype}};
 }
 

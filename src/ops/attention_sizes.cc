@@ -37,7 +37,7 @@ void draw_heads(Rng& rng, SizeList& sizes) {
   sizes.push_back({"heads", kv_heads * (int64_t{1} << rng.below(5))});
 }
 
-void draw_window(Rng& rng, SizeList& sizes) {
+void draw_attention_window(Rng& rng, SizeList& sizes) {
   if (rng.below(4) == 0) sizes.push_back({"window", int64_t{128} << rng.below(7)});
 }
 
@@ -48,7 +48,7 @@ void draw_attention(Rng& rng, SizeList& sizes) {
   const int64_t queries = integer_in(sizes, "keys");
   sizes.push_back({"queries", queries});
   integer_in(sizes, "keys") += 1;
-  draw_window(rng, sizes);
+  draw_attention_window(rng, sizes);
 }
 
 /// Causal attention needs at least as many keys as queries.
@@ -61,7 +61,7 @@ void fit_attention(SizeList& sizes) {
 void draw_cached_attention(Rng& rng, SizeList& sizes) {
   draw_heads(rng, sizes);
   integer_in(sizes, "keys") += 1;
-  draw_window(rng, sizes);
+  draw_attention_window(rng, sizes);
 }
 
 }  // namespace

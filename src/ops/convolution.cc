@@ -13,12 +13,12 @@ namespace tilecast {
 namespace {
 
 // conv2d: x [b, c, h, w] with weight [o, c / groups, kh, kw] and bias [o].
-struct Sizes {
+struct Conv2dSizes {
   int64_t batch, in, height, width, out, kernel_h, kernel_w, groups, out_h, out_w;
   int64_t stride, channels_last;
 };
 
-Sizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
+Conv2dSizes conv2d_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
   if (x.shape.size() != 4 || w.shape.size() != 4)
     context.fail(
         fmt::format("expected x [b, c, h, w] and a weight [o, c / groups, kh, kw], found {} "
@@ -52,13 +52,13 @@ Sizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
 }
 
 std::vector<TensorSpec> infer_conv2d(const OpContext& context) {
-  const Sizes s = conv_sizes(context, context.input(0), context.input(1));
+  const Conv2dSizes s = conv2d_sizes(context, context.input(0), context.input(1));
   return {{.shape = {s.batch, s.out, s.out_h, s.out_w}, .dtype = context.input(0).dtype}};
 }
 
 /// FLOPs are those of the definition. Libraries may run an algorithm with fewer, which the cost
 /// model chooses (predict/law_convolution.cc).
-Kernel conv_kernel(const Sizes& s, DType dtype, Convolution::Pass pass) {
+Kernel conv2d_kernel(const Conv2dSizes& s, DType dtype, Convolution::Pass pass) {
   Kernel kernel{.shape = Convolution{.batch = s.batch,
                                      .in_channels = s.in,
                                      .out_channels = s.out,
@@ -78,7 +78,7 @@ Kernel conv_kernel(const Sizes& s, DType dtype, Convolution::Pass pass) {
 
 /// Bytes of an input that no window covers: lines between the windows, and pixels between them
 /// where each is stored in one piece.
-int64_t skipped_bytes(const Sizes& s, const Tensor& x) {
+int64_t skipped_bytes(const Conv2dSizes& s, const Tensor& x) {
   const auto skipped = [&](int64_t size, int64_t window) {
     const int64_t gap = std::max<int64_t>(0, s.stride - window);
     return size == 1 ? 0 : size / s.stride * gap;
@@ -90,8 +90,8 @@ int64_t skipped_bytes(const Sizes& s, const Tensor& x) {
 }
 
 void work_conv2d(const OpContext& context, std::vector<Kernel>& kernels) {
-  const Sizes sizes = conv_sizes(context, context.input(0), context.input(1));
-  Kernel kernel = conv_kernel(sizes, context.output(0).dtype, Convolution::Pass::kForward);
+  const Conv2dSizes sizes = conv2d_sizes(context, context.input(0), context.input(1));
+  Kernel kernel = conv2d_kernel(sizes, context.output(0).dtype, Convolution::Pass::kForward);
   add_traffic(kernel, context);
   kernel.read_bytes -= skipped_bytes(sizes, context.input(0));
   kernels.push_back(kernel);
@@ -111,21 +111,21 @@ void backward_conv2d(GradientBuilder& g, const Node& node) {
   }
 }
 
-std::vector<TensorSpec> infer_input_backward(const OpContext& context) {
+std::vector<TensorSpec> infer_conv2d_input_backward(const OpContext& context) {
   return {{.shape = context.input(1).shape, .dtype = context.input(0).dtype}};
 }
 
-std::vector<TensorSpec> infer_weight_backward(const OpContext& context) {
+std::vector<TensorSpec> infer_conv2d_weight_backward(const OpContext& context) {
   return {{.shape = context.input(2).shape, .dtype = context.input(0).dtype}};
 }
 
 /// Each gradient has as many FLOPs as the forward pass.
-void work_conv_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+void work_conv2d_backward(const OpContext& context, std::vector<Kernel>& kernels) {
   using Pass = Convolution::Pass;
   const bool of_weight = op_def(context.node.op).name == "conv2d_weight_backward";
-  const Sizes sizes = conv_sizes(context, context.input(1), context.input(2));
-  Kernel kernel = conv_kernel(sizes, context.output(0).dtype,
-                              of_weight ? Pass::kWeightGradient : Pass::kInputGradient);
+  const Conv2dSizes sizes = conv2d_sizes(context, context.input(1), context.input(2));
+  Kernel kernel = conv2d_kernel(sizes, context.output(0).dtype,
+                                of_weight ? Pass::kWeightGradient : Pass::kInputGradient);
   kernel.read_bytes =
       checked_add(tensor_bytes(context.input(0)), tensor_bytes(context.input(of_weight ? 1 : 2)));
   if (of_weight) kernel.read_bytes -= skipped_bytes(sizes, context.input(1));
@@ -230,13 +230,13 @@ std::vector<SizeDef> conv_sizes_by_name() {
           switch_size("channels_last", "images are stored as [b, h, w, c]")};
 }
 
-void draw_window(Rng& rng, SizeList& sizes) {
+void draw_conv2d_window(Rng& rng, SizeList& sizes) {
   sizes.push_back({"window_height", static_cast<int64_t>(1 + 2 * rng.below(4))});
   sizes.push_back({"stride", static_cast<int64_t>(1 + rng.below(2))});
   sizes.push_back({"channels_last", static_cast<int64_t>(rng.below(2))});
 }
 
-Operands conv_operands(GraphBuilder& b, const GivenSizes& s) {
+Operands conv2d_operands(GraphBuilder& b, const GivenSizes& s) {
   const int64_t groups = s["groups"], in = s["in_channels"], out = s["out_channels"];
   if (in % groups != 0 || out % groups != 0)
     s.fail(fmt::format("{} groups do not divide {} and {} channels", groups, in, out));
@@ -251,8 +251,8 @@ Operands conv_operands(GraphBuilder& b, const GivenSizes& s) {
 }
 
 /// The operands of the forward pass and the gradient of its output.
-Operands conv_backward_operands(GraphBuilder& b, const GivenSizes& s) {
-  Operands operands = conv_operands(b, s);
+Operands conv2d_backward_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = conv2d_operands(b, s);
   const TensorId y = b.op("conv2d", operands.inputs, "y", operands.attributes);
   const Shape gradient = b.graph().tensor(y).shape;
   operands.inputs.insert(operands.inputs.begin(), b.input("dy", gradient, s.dtype()));
@@ -298,8 +298,8 @@ std::vector<OpDef> convolution_ops() {
        .backward = backward_conv2d,
        .autocast = AutocastClass::kLowPrecision,
        .sizes = conv_sizes_by_name(),
-       .operands = conv_operands,
-       .random_sizes = RandomSizes{.draw = draw_window},
+       .operands = conv2d_operands,
+       .random_sizes = RandomSizes{.draw = draw_conv2d_window},
        .example = "x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] b: fp32[32] {padding=1}"},
       {.name = "conv2d_input_backward",
        .doc = "gradient of a convolution's input, from dy, x and the weight",
@@ -308,11 +308,11 @@ std::vector<OpDef> convolution_ops() {
        .min_inputs = 3,
        .max_inputs = 3,
        .attributes = conv,
-       .infer = infer_input_backward,
-       .work = work_conv_backward,
+       .infer = infer_conv2d_input_backward,
+       .work = work_conv2d_backward,
        .sizes = conv_sizes_by_name(),
-       .operands = conv_backward_operands,
-       .random_sizes = RandomSizes{.draw = draw_window},
+       .operands = conv2d_backward_operands,
+       .random_sizes = RandomSizes{.draw = draw_conv2d_window},
        .example =
            "dy: fp32[2, 32, 32, 32] x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] {padding=1}"},
       {.name = "conv2d_weight_backward",
@@ -322,11 +322,11 @@ std::vector<OpDef> convolution_ops() {
        .min_inputs = 3,
        .max_inputs = 3,
        .attributes = conv,
-       .infer = infer_weight_backward,
-       .work = work_conv_backward,
+       .infer = infer_conv2d_weight_backward,
+       .work = work_conv2d_backward,
        .sizes = conv_sizes_by_name(),
-       .operands = conv_backward_operands,
-       .random_sizes = RandomSizes{.draw = draw_window},
+       .operands = conv2d_backward_operands,
+       .random_sizes = RandomSizes{.draw = draw_conv2d_window},
        .example =
            "dy: fp32[2, 32, 32, 32] x: fp32[2, 16, 32, 32] w: fp32[32, 16, 3, 3] {padding=1}"},
       {.name = "group_norm",

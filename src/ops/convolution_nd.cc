@@ -17,7 +17,7 @@ constexpr size_t kMostDims = 3;  // cuDNN's convolutions have at most three spat
 
 /// A convolution and its transpose compute the same products: the transpose's output is the
 /// convolution's input.
-struct Sizes {
+struct ConvSizes {
   bool transposed = false;
   int64_t batch = 1, in = 1, out = 1, groups = 1;  ///< channels of x and y
   int64_t stride = 1, dilation = 1;                ///< the largest of all directions
@@ -46,18 +46,18 @@ Shape transposed_size(const OpContext& context, const Shape& in, const Shape& wi
   return out;
 }
 
-Sizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
+ConvSizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
   const size_t rank = x.shape.size();
   if (rank < 3 || rank > kMostDims + 2 || w.shape.size() != rank)
     context.fail(
         fmt::format("expected x [b, c, ...] of one to three dimensions and a weight of the same "
                     "rank, found {} and {}",
                     format_shape(x.shape), format_shape(w.shape)));
-  Sizes s{.transposed = context.integer("transposed") != 0,
-          .batch = x.shape[0],
-          .in = x.shape[1],
-          .groups = context.integer("groups"),
-          .window = spatial(w.shape)};
+  ConvSizes s{.transposed = context.integer("transposed") != 0,
+              .batch = x.shape[0],
+              .in = x.shape[1],
+              .groups = context.integer("groups"),
+              .window = spatial(w.shape)};
   // w: [o, c / groups, ...]; transposed: [c, o / groups, ...].
   const int64_t first = w.shape[0], second = w.shape[1];
   s.out = s.transposed ? checked_multiply(second, s.groups) : first;
@@ -83,7 +83,7 @@ Sizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w) {
 }
 
 std::vector<TensorSpec> infer_conv(const OpContext& context) {
-  const Sizes s = conv_sizes(context, context.input(0), context.input(1));
+  const ConvSizes s = conv_sizes(context, context.input(0), context.input(1));
   if (context.input_count() == 3 && element_count(context.input(2).shape) != s.out)
     context.fail(fmt::format("bias {} does not fit {} channels",
                              format_shape(context.input(2).shape), s.out));
@@ -93,7 +93,7 @@ std::vector<TensorSpec> infer_conv(const OpContext& context) {
 }
 
 /// The last dimension is the width, all others together are the height.
-Kernel conv_kernel(const Sizes& s, DType dtype, Convolution::Pass pass) {
+Kernel conv_kernel(const ConvSizes& s, DType dtype, Convolution::Pass pass) {
   using Pass = Convolution::Pass;
   const auto height = [](const Shape& dims) {
     return element_count(Shape(dims.begin(), dims.end() - 1));

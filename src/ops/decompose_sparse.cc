@@ -8,9 +8,9 @@
 namespace tilecast {
 namespace {
 
-class Steps {
+class SparseSteps {
  public:
-  Steps(GraphBuilder& builder, const Node& node) : b_(builder), n_(node) {}
+  SparseSteps(GraphBuilder& builder, const Node& node) : b_(builder), n_(node) {}
 
   TensorId op(std::string_view op, std::vector<TensorId> inputs,
               std::vector<Attribute> attributes = {}) {
@@ -31,7 +31,7 @@ class Steps {
 }  // namespace
 
 std::vector<TensorId> decompose_indexer(GraphBuilder& b, const Node& node, const EagerForm&) {
-  Steps f(b, node);
+  SparseSteps f(b, node);
   const Shape q = f.shape(node.inputs[0]), k = f.shape(node.inputs[1]);
   const int64_t heads = f.number("heads"), tokens = q[0] * q[1];
   const TensorId flat = f.view(node.inputs[0], {q[0], q[1] * heads, k[2]});
@@ -50,7 +50,7 @@ std::vector<TensorId> decompose_indexer(GraphBuilder& b, const Node& node, const
 
 std::vector<TensorId> decompose_compressed_attention(GraphBuilder& b, const Node& node,
                                                      const EagerForm& form) {
-  Steps f(b, node);
+  SparseSteps f(b, node);
   const Shape q = f.shape(node.inputs[0]);
   TensorId keys = node.inputs[1];
   if (node.inputs.size() > 2) keys = f.op("cat", {keys, node.inputs[2]}, {{"dim", 1}});
@@ -73,7 +73,7 @@ std::vector<TensorId> decompose_compressed_attention(GraphBuilder& b, const Node
 
 std::vector<TensorId> decompose_update_streams(GraphBuilder& b, const Node& node,
                                                const EagerForm&) {
-  Steps f(b, node);
+  SparseSteps f(b, node);
   const Shape x = f.shape(node.inputs[0]);
   const int64_t n = f.number("streams"), tokens = x[0] * x[1], width = x[2] / n;
   const TensorId mix = f.op("slice_columns", {node.inputs[2]}, {{"columns", n * n}});

@@ -37,7 +37,7 @@ void work_gather(const OpContext& context, std::vector<Kernel>& kernels) {
                      .write_bytes = tensor_bytes(y)});
 }
 
-void backward_gather(GradientBuilder& g, const Node& node) {
+void backward_gather_columns(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0], g.op("gather_backward", {g.dense(g.gradient(node.outputs[0])),
                                                           node.inputs[0], node.inputs[1]}));
 }
@@ -68,14 +68,14 @@ std::vector<SizeDef> gather_sizes() {
   return sizes;
 }
 
-Operands gather_operands(GraphBuilder& b, const GivenSizes& s) {
+Operands gather_columns_operands(GraphBuilder& b, const GivenSizes& s) {
   return {{b.input("x", {s["rows"], s["columns"]}, s.dtype()),
            b.input("i", {s["rows"], s["selected"]}, DType::kInt64)},
           {}};
 }
 
 Operands gather_backward_operands(GraphBuilder& b, const GivenSizes& s) {
-  Operands operands = gather_operands(b, s);
+  Operands operands = gather_columns_operands(b, s);
   operands.inputs.insert(operands.inputs.begin(),
                          b.input("dy", {s["rows"], s["selected"]}, s.dtype()));
   return operands;
@@ -92,9 +92,9 @@ std::vector<OpDef> gather_ops() {
            .max_inputs = 2,
            .infer = infer_gather,
            .work = work_gather,
-           .backward = backward_gather,
+           .backward = backward_gather_columns,
            .sizes = gather_sizes(),
-           .operands = gather_operands,
+           .operands = gather_columns_operands,
            .example = "x: fp32[64, 256] i: int64[64, 16]"},
           {.name = "gather_backward",
            .doc = "gradient of gather's first input, from dy, x and the index",

@@ -114,7 +114,7 @@ void work_scatter(const OpContext& context, std::vector<Kernel>& kernels) {
 
 /// x's gradient is dy, with zeros where elements were replaced; that of the updates is read from
 /// their positions.
-void backward_scatter(GradientBuilder& g, const Node& node) {
+void backward_scatter_elements(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
   const TensorId index = node.inputs[1], updates = node.inputs[2];
   if (g.requires_grad(node.inputs[0])) {
@@ -305,7 +305,7 @@ std::vector<OpDef> indexing_ops() {
                       flag_attribute("in_place", "1: writes to x; 0: to a copy of it")},
        .infer = infer_scatter,
        .work = work_scatter,
-       .backward = backward_scatter,
+       .backward = backward_scatter_elements,
        .operands = scatter_operands,
        .example = "x: fp32[64, 256] i: int64[16] u: fp32[16, 256]"},
       {.name = "one_hot",

@@ -33,7 +33,7 @@ std::vector<TensorSpec> infer_pool(const OpContext& context) {
   return {spec};
 }
 
-std::vector<TensorSpec> infer_max_pool(const OpContext& context) {
+std::vector<TensorSpec> infer_max_pool_nd(const OpContext& context) {
   std::vector<TensorSpec> specs = infer_pool(context);
   specs.push_back({.shape = specs[0].shape, .dtype = DType::kInt64});
   return specs;
@@ -50,7 +50,7 @@ void work_pool(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-void backward_max_pool(GradientBuilder& g, const Node& node) {
+void backward_max_pool_nd(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0], g.op("max_pool2d_backward", {g.dense(g.gradient(node.outputs[0])),
                                                               node.inputs[0], node.outputs[1]}));
 }
@@ -122,7 +122,7 @@ int64_t resize_flops(const OpContext& context, const Shape& from, const Shape& t
   return checked_multiply(2, neighbours);
 }
 
-void work_resize(const OpContext& context, std::vector<Kernel>& kernels) {
+void work_resize_nd(const OpContext& context, std::vector<Kernel>& kernels) {
   const Tensor& y = context.output(0);
   const int64_t results = element_count(y.shape);
   Kernel kernel{.shape = Stream{.elements = results}, .dtype = y.dtype};
@@ -305,8 +305,8 @@ std::vector<OpDef> pooling_ops() {
                           .default_value = std::string("nearest")};
   OpDef max_pool = pool("max_pool", "the largest element of each window, and its index",
                         "aten::max_pool3d_with_indices", "MaxPool");
-  max_pool.infer = infer_max_pool;
-  max_pool.backward = backward_max_pool;
+  max_pool.infer = infer_max_pool_nd;
+  max_pool.backward = backward_max_pool_nd;
   OpDef resize_backward =
       gradient_of("resize_backward", "gradient of a resized tensor, from dy and the tensor",
                   "aten::upsample_bilinear2d_backward", work_resize_backward);
@@ -333,7 +333,7 @@ std::vector<OpDef> pooling_ops() {
            .onnx = "Resize",
            .attributes = {shape, mode},
            .infer = infer_resize,
-           .work = work_resize,
+           .work = work_resize_nd,
            .backward = backward_resize,
            .autocast = AutocastClass::kFp32,
            .operands = resize_operands,

@@ -14,12 +14,12 @@ namespace {
 /// Every step launches kernels of its own, so the program grows with the sequence.
 constexpr int64_t kMostSteps = 16384;
 
-struct Sizes {
+struct RecurrentSizes {
   int64_t steps, batch, in, hidden, gates, directions;
 };
 
 /// x [s, b, in], weights [directions, gates · hidden, in] and [directions, gates · hidden, hidden].
-Sizes sizes_of(const OpContext& context, size_t first) {
+RecurrentSizes sizes_of(const OpContext& context, size_t first) {
   const Shape& x = context.input(first).shape;
   const Shape& w = context.input(first + 1).shape;
   const Shape& r = context.input(first + 2).shape;
@@ -36,7 +36,7 @@ Sizes sizes_of(const OpContext& context, size_t first) {
 }
 
 std::vector<TensorSpec> infer_recurrent(const OpContext& context) {
-  const Sizes s = sizes_of(context, 0);
+  const RecurrentSizes s = sizes_of(context, 0);
   const DType dtype = context.input(0).dtype;
   const Shape state = {s.directions, s.batch, s.hidden};
   std::vector<TensorSpec> specs = {
@@ -59,7 +59,7 @@ Kernel product(DType dtype, int64_t m, int64_t n, int64_t k) {
 
 /// Reads the gates and the state, writes the state. Each gate: two sums and an activation of four
 /// operations; the new state: four.
-Kernel cell(const Sizes& s, DType dtype) {
+Kernel cell(const RecurrentSizes& s, DType dtype) {
   const int64_t elements = checked_multiply(s.batch, s.hidden);
   const int64_t bytes = checked_multiply(elements, dtype_bits(dtype)) / 8;
   constexpr int64_t kGateFlops = 6, kStateFlops = 4;
@@ -71,7 +71,7 @@ Kernel cell(const Sizes& s, DType dtype) {
 }
 
 void work_recurrent(const OpContext& context, std::vector<Kernel>& kernels) {
-  const Sizes s = sizes_of(context, 0);
+  const RecurrentSizes s = sizes_of(context, 0);
   const DType dtype = context.output(0).dtype;
   const int64_t width = checked_multiply(s.gates, s.hidden);
   for (int64_t d = 0; d < s.directions; ++d) {
@@ -95,7 +95,7 @@ void backward_recurrent(GradientBuilder& g, const Node& node) {
 }
 
 std::vector<TensorSpec> infer_recurrent_backward(const OpContext& context) {
-  const Sizes s = sizes_of(context, 1);
+  const RecurrentSizes s = sizes_of(context, 1);
   const DType dtype = context.input(0).dtype;
   std::vector<TensorSpec> specs;
   for (size_t i = 1; i <= 3; ++i)
@@ -108,7 +108,7 @@ std::vector<TensorSpec> infer_recurrent_backward(const OpContext& context) {
 /// For each step the cell and the gradient of its state, then the gradients of all inputs and of
 /// both weights as products over all steps.
 void work_recurrent_backward(const OpContext& context, std::vector<Kernel>& kernels) {
-  const Sizes s = sizes_of(context, 1);
+  const RecurrentSizes s = sizes_of(context, 1);
   const DType dtype = context.output(0).dtype;
   const int64_t width = checked_multiply(s.gates, s.hidden);
   const int64_t rows = checked_multiply(s.steps, s.batch);

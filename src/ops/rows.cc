@@ -222,7 +222,7 @@ Operands layer_norm_backward_operands(GraphBuilder& b, const GivenSizes& s) {
   return operands;
 }
 
-Operands fused_operands(GraphBuilder& b, const GivenSizes& s) {
+Operands fused_norm_operands(GraphBuilder& b, const GivenSizes& s) {
   Operands operands = row_operands(b, s);
   operands.attributes = {{"flops_per_element", 1}};
   return operands;
@@ -237,7 +237,7 @@ OpDef fused_rows(std::string_view name, std::string_view doc, decltype(OpDef::wo
       .infer = infer_same,
       .work = work,
       .is_fused = true,
-      .operands = fused_operands,
+      .operands = fused_norm_operands,
       .example = "x: fp32[64, 256] y: fp32[64, 256] {flops_per_element=7}"};
 }
 

@@ -34,7 +34,7 @@ int64_t entry_pairs(int64_t queries, int64_t keys, int64_t ratio, int64_t most) 
 
 int64_t limit_or_all(int64_t limit, int64_t keys) { return limit > 0 ? limit : keys; }
 
-void expect(const OpContext& context, bool fits, const char* what) {
+void expect_all(const OpContext& context, bool fits, const char* what) {
   if (fits) return;
   std::string found;
   for (size_t i = 0; i < context.input_count(); ++i)
@@ -48,9 +48,10 @@ std::vector<TensorSpec> infer_indexer(const OpContext& context) {
   const Shape& k = context.input(1).shape;
   const Shape& w = context.input(2).shape;
   const int64_t heads = context.integer("heads");
-  expect(context,
-         q.size() == 3 && k.size() == 3 && w.size() == 3 && q[2] == heads * k[2] && w[2] == heads,
-         "q [b, s, heads · d], k [b, t, d] and weights [b, s, heads]");
+  expect_all(
+      context,
+      q.size() == 3 && k.size() == 3 && w.size() == 3 && q[2] == heads * k[2] && w[2] == heads,
+      "q [b, s, heads · d], k [b, t, d] and weights [b, s, heads]");
   return {
       {.shape = {q[0], q[1], std::min(context.integer("top_k"), k[1])}, .dtype = DType::kInt32}};
 }
@@ -59,10 +60,10 @@ std::vector<TensorSpec> infer_indexer(const OpContext& context) {
 std::vector<TensorSpec> infer_index_scores(const OpContext& context) {
   const Shape& q = context.input(0).shape;
   const Shape& k = context.input(1).shape;
-  expect(context,
-         q.size() == 4 && k.size() == 3 && q[0] == k[0] && q[3] == k[2] &&
-             context.input(2).shape == Shape{q[0], q[1], q[2]},
-         "q [b, s, heads, d], keys [b, t, d] and weights [b, s, heads]");
+  expect_all(context,
+             q.size() == 4 && k.size() == 3 && q[0] == k[0] && q[3] == k[2] &&
+                 context.input(2).shape == Shape{q[0], q[1], q[2]},
+             "q [b, s, heads, d], keys [b, t, d] and weights [b, s, heads]");
   return {{.shape = {q[0], q[1], k[1]}, .dtype = DType::kFp32}};
 }
 
@@ -89,14 +90,14 @@ void work_index_scores(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-std::vector<TensorSpec> infer_top_k(const OpContext& context) {
+std::vector<TensorSpec> infer_token_top_k(const OpContext& context) {
   Shape shape = context.input(0).shape;
   if (shape.empty()) context.fail("expected rows of scores, found a scalar");
   shape.back() = std::min(shape.back(), context.integer("top_k"));
   return {{.shape = std::move(shape), .dtype = DType::kInt32}};
 }
 
-void work_top_k(const OpContext& context, std::vector<Kernel>& kernels) {
+void work_token_top_k(const OpContext& context, std::vector<Kernel>& kernels) {
   const Shape& shape = context.input(0).shape;
   Kernel kernel{.shape = Stream{.rows = element_count(Shape(shape.begin(), shape.end() - 1)),
                                 .elements = shape.back()},
@@ -110,8 +111,8 @@ void work_top_k(const OpContext& context, std::vector<Kernel>& kernels) {
 std::vector<TensorSpec> infer_sparse_attention(const OpContext& context) {
   const Shape& q = context.input(0).shape;
   const Shape& cache = context.input(1).shape;
-  expect(context, q.size() == 4 && cache.size() == 3 && q[0] == cache[0] && q[3] == cache[2],
-         "q [b, s, heads, d] and a cache [b, entries, d]");
+  expect_all(context, q.size() == 4 && cache.size() == 3 && q[0] == cache[0] && q[3] == cache[2],
+             "q [b, s, heads, d] and a cache [b, entries, d]");
   if (q[1] > context.integer("keys"))
     context.fail(
         fmt::format("causal attention of {} queries to {} keys", q[1], context.integer("keys")));
@@ -159,10 +160,10 @@ void work_sparse_attention(const OpContext& context, std::vector<Kernel>& kernel
 std::vector<TensorSpec> infer_compressed_attention(const OpContext& context) {
   const Shape& q = context.input(0).shape;
   const Shape& kv = context.input(1).shape;
-  expect(context,
-         q.size() == 4 && kv.size() == 3 && kv[2] == q[3] &&
-             (context.input_count() < 3 || context.input(2).shape.back() == q[3]),
-         "q [b, heads, s, d], kv [b, s, d] and compressed keys [b, c, d]");
+  expect_all(context,
+             q.size() == 4 && kv.size() == 3 && kv[2] == q[3] &&
+                 (context.input_count() < 3 || context.input(2).shape.back() == q[3]),
+             "q [b, heads, s, d], kv [b, s, d] and compressed keys [b, c, d]");
   return {{.shape = {q[0], q[2], q[1] * q[3]}, .dtype = context.input(0).dtype}};
 }
 
@@ -181,7 +182,7 @@ Operands sparse_operands(GraphBuilder& b, const GivenSizes& s) {
           {{"keys", s["keys"]}, {"top_k", s["top_k"]}}};
 }
 
-Operands index_operands(GraphBuilder& b, const GivenSizes& s) {
+Operands token_index_operands(GraphBuilder& b, const GivenSizes& s) {
   Operands operands = sparse_operands(b, s);
   operands.inputs.push_back(b.input("w", {s["batch"], s["queries"], s["heads"]}, s.dtype()));
   operands.attributes.clear();
@@ -216,14 +217,14 @@ std::vector<OpDef> sparse_attention_ops() {
        .infer = infer_index_scores,
        .work = work_index_scores,
        .sizes = sparse_sizes(),
-       .operands = index_operands,
+       .operands = token_index_operands,
        .example = "q: bf16[2, 1, 4, 64] k: bf16[2, 128, 64] w: bf16[2, 1, 4]"},
       {.name = "top_keys",
        .doc = "the places of the largest numbers of each row",
        .aten = "aten::topk",
        .attributes = {top_k},
-       .infer = infer_top_k,
-       .work = work_top_k,
+       .infer = infer_token_top_k,
+       .work = work_token_top_k,
        .example = "x: fp32[64, 256] {top_k=8}"},
       {.name = "sparse_attention",
        .doc = "attention of q [b, s, heads, d] to the last tokens and to selected keys of a cache "

@@ -12,7 +12,7 @@
 namespace tilecast {
 namespace {
 
-void expect(const OpContext& context, bool fits, const char* what) {
+void expect_one(const OpContext& context, bool fits, const char* what) {
   if (!fits)
     context.fail(fmt::format("expected {}, found {}", what, format_shape(context.input(0).shape)));
 }
@@ -24,8 +24,8 @@ AttributeDef number(std::string_view name, std::string_view doc) {
 // compress: kv and gate [.., s, width] → one vector of `columns` for every `ratio` tokens.
 std::vector<TensorSpec> infer_compress(const OpContext& context) {
   Shape shape = context.input(0).shape;
-  expect(context, shape.size() > 1 && context.input(1).shape == shape,
-         "kv and gate [.., tokens, width] of one shape");
+  expect_one(context, shape.size() > 1 && context.input(1).shape == shape,
+             "kv and gate [.., tokens, width] of one shape");
   shape.back() = context.integer("columns");
   int64_t& tokens = shape[shape.size() - 2];
   tokens = ceil_divide(tokens, context.integer("ratio"));
@@ -51,7 +51,7 @@ std::vector<TensorSpec> infer_expand_streams(const OpContext& context) {
 std::vector<TensorSpec> infer_merge_streams(const OpContext& context) {
   Shape shape = context.input(0).shape;
   const int64_t streams = context.integer("streams");
-  expect(context, !shape.empty() && shape.back() % streams == 0, "rows of whole streams");
+  expect_one(context, !shape.empty() && shape.back() % streams == 0, "rows of whole streams");
   shape.back() /= streams;
   return {{.shape = std::move(shape), .dtype = context.input(0).dtype}};
 }
@@ -78,10 +78,10 @@ std::vector<TensorSpec> infer_grouped_linear(const OpContext& context) {
   Shape shape = context.input(0).shape;
   const Shape& weight = context.input(1).shape;
   const int64_t groups = context.integer("groups");
-  expect(context,
-         !shape.empty() && weight.size() == 2 && weight[0] % groups == 0 &&
-             shape.back() == groups * weight[1],
-         "x [.., groups · k] and a weight [groups · n, k]");
+  expect_one(context,
+             !shape.empty() && weight.size() == 2 && weight[0] % groups == 0 &&
+                 shape.back() == groups * weight[1],
+             "x [.., groups · k] and a weight [groups · n, k]");
   shape.back() = weight[0];
   return {{.shape = std::move(shape), .dtype = context.input(0).dtype}};
 }

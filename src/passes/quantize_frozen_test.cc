@@ -9,9 +9,9 @@
 namespace tilecast {
 namespace {
 
-constexpr int64_t kRank = 4, kLayers = 3;
+constexpr int64_t kAdapterRank = 4, kLayers = 3;
 
-constexpr const char* kModel = R"(graph model
+constexpr const char* kAdaptedModel = R"(graph model
 input x: bf16[4, 16, 64]
 weight w: bf16[64, 64]
 segment layers x3
@@ -28,8 +28,8 @@ output o
 )";
 
 Graph with_adapters() {
-  Graph graph = parse_graph(kModel, "model");
-  add_lora(graph, {.rank = kRank, .targets = {"all-linear"}});
+  Graph graph = parse_graph(kAdaptedModel, "model");
+  add_lora(graph, {.rank = kAdapterRank, .targets = {"all-linear"}});
   return graph;
 }
 

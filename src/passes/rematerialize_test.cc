@@ -11,7 +11,7 @@
 namespace tilecast {
 namespace {
 
-/// Names of what the forward pass makes and the backward pass reads.
+/// NameSet of what the forward pass makes and the backward pass reads.
 std::set<std::string> kept(const Graph& graph) {
   std::set<TensorId> made;
   std::set<std::string> names;
@@ -40,7 +40,7 @@ Kept trained(const char* text) {
   return k;
 }
 
-using Names = std::set<std::string>;
+using NameSet = std::set<std::string>;
 
 TEST(Rematerialize, AGatedActivationKeepsItsInputsAndWhatAProductReads) {
   const Kept k = trained(R"(input x: bf16[64, 32]
@@ -54,8 +54,8 @@ p = mul(s, u)
 y = linear(p, w3)
 output y
 )");
-  EXPECT_EQ(k.without, (Names{"g", "u", "s", "p"}));
-  EXPECT_EQ(k.with, (Names{"g", "u", "p"}));
+  EXPECT_EQ(k.without, (NameSet{"g", "u", "s", "p"}));
+  EXPECT_EQ(k.with, (NameSet{"g", "u", "p"}));
 }
 
 TEST(Rematerialize, AChainOfPowersKeepsItsInputAlone) {
@@ -68,8 +68,8 @@ d = exp(c)
 e = linear(d, w)
 output e
 )");
-  EXPECT_EQ(k.without, (Names{"a", "b", "d"}));
-  EXPECT_EQ(k.with, (Names{"a", "d"}));
+  EXPECT_EQ(k.without, (NameSet{"a", "b", "d"}));
+  EXPECT_EQ(k.with, (NameSet{"a", "d"}));
 }
 
 /// It would draw other numbers.
@@ -99,7 +99,7 @@ e = mul(c, d)
 y = linear(e, w)
 output y
 )");
-  EXPECT_EQ(k.with, (Names{"c", "e"}));
+  EXPECT_EQ(k.with, (NameSet{"c", "e"}));
 }
 
 }  // namespace

@@ -6,16 +6,12 @@
 
 #include <algorithm>
 
+#include "test_forecaster.h"
 #include "tilecast/error.h"
 #include "tilecast/plan.h"
 
 namespace tilecast {
 namespace {
-
-const Forecaster& forecaster() {
-  static const Forecaster instance;
-  return instance;
-}
 
 ServingQuery query_of(const std::vector<std::string>& gpus) {
   ServingQuery query;

@@ -246,7 +246,7 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
     throw Error(ErrorKind::kUnsupported,
                 model.name + ": a graph file states no layers that ranks divide; use a config");
   Request asked = query.request;
-  set_candidate(asked, {});
+  set_candidate(asked, TrainingCandidate{});
   asked.execution.attention = query.attention.value_or(
       model.has_fused_attention ? AttentionKind::kFlash : AttentionKind::kEager);
   const CheckedPass checked = checked_pass(model, device, asked);

@@ -4,16 +4,12 @@
 
 #include <algorithm>
 
+#include "test_forecaster.h"
 #include "tilecast/error.h"
 #include "tilecast/plan.h"
 
 namespace tilecast {
 namespace {
-
-const Forecaster& forecaster() {
-  static const Forecaster instance;
-  return instance;
-}
 
 constexpr const char* kGpt = R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
     "n_embd": 512, "n_head": 8, "n_layer": 6, "n_positions": 1024, "vocab_size": 50304})";
@@ -27,7 +23,7 @@ constexpr const char* kExperts = R"({"model_type": "deepseek_v2",
     "vocab_size": 32000, "max_position_embeddings": 2048, "hidden_act": "silu",
     "rms_norm_eps": 1e-6, "tie_word_embeddings": false})";
 
-TrainingQuery query_of(int64_t seq) {
+TrainingQuery training_query(int64_t seq) {
   TrainingQuery query;
   Request& r = query.request;
   r.mode = Mode::kTraining;
@@ -67,7 +63,7 @@ void expect_forecasts(const std::string& config, const TrainingPlan& plan, size_
 
 TEST(TrainingPlan, CandidatesAreThoseOfForecasts) {
   for (const auto& [config, seq] : {std::pair{kGpt, 1024}, std::pair{kExperts, 2048}}) {
-    TrainingQuery query = query_of(seq);
+    TrainingQuery query = training_query(seq);
     query.pruning = Pruning::kOff;
     const TrainingPlan plan = plan_of(config, query);
     EXPECT_EQ(plan.fitting, plan.simulated);
@@ -77,7 +73,7 @@ TEST(TrainingPlan, CandidatesAreThoseOfForecasts) {
 }
 
 TEST(TrainingPlan, MemoryOfStatesInTheModelsDtypeIsThatOfForecasts) {
-  TrainingQuery query = query_of(1024);
+  TrainingQuery query = training_query(1024);
   query.request.parallel.main_params = MainParams::kAsModel;
   query.request.optimizer_impl = OptimizerImpl::kForeach;
   query.space.tp = {1, 2};
@@ -88,7 +84,7 @@ TEST(TrainingPlan, MemoryOfStatesInTheModelsDtypeIsThatOfForecasts) {
 TEST(TrainingPlan, PruningLosesNone) {
   for (const char* cluster : {"a100-sxm-4", "dgx-a100"}) {
     for (const auto& [config, seq] : {std::pair{kGpt, 1024}, std::pair{kExperts, 2048}}) {
-      TrainingQuery query = query_of(seq);
+      TrainingQuery query = training_query(seq);
       query.request.parallel.cluster = cluster;
       query.space.dtypes = {"bf16"};
       query.space.micro_batch_sizes = {1, 4};
@@ -111,7 +107,7 @@ TEST(TrainingPlan, PruningLosesNone) {
 }
 
 TEST(TrainingPlan, LeastMemoryIsFirstIfAskedFor) {
-  TrainingQuery query = query_of(1024);
+  TrainingQuery query = training_query(1024);
   query.objective = PlanObjective::kMemory;
   const TrainingPlan plan = plan_of(kGpt, query);
   for (size_t i = 1; i < plan.fitting; ++i)
@@ -119,7 +115,7 @@ TEST(TrainingPlan, LeastMemoryIsFirstIfAskedFor) {
 }
 
 TEST(TrainingPlan, WhatDoesNotFitSaysByHowMuch) {
-  TrainingQuery query = query_of(1024);
+  TrainingQuery query = training_query(1024);
   query.request.batch = 1024;
   query.space = {.tp = {1}, .pp = {1}, .micro_batch_sizes = {1, 256}};
   const TrainingPlan plan = plan_of(kGpt, query);
@@ -132,7 +128,7 @@ TEST(TrainingPlan, WhatDoesNotFitSaysByHowMuch) {
 }
 
 TEST(TrainingPlan, ASpaceWithoutConfigurationsIsRefused) {
-  TrainingQuery query = query_of(1024);
+  TrainingQuery query = training_query(1024);
   query.space.tp = {3};
   EXPECT_THROW(plan_of(kGpt, query), Error);
 }

@@ -10,7 +10,7 @@ namespace tilecast {
 namespace {
 
 /// A class that was measured on this device, with these combinations.
-ClassResidual measured_on(const char* gpu, std::vector<Combination> measured) {
+ClassResidual class_measured_on(const char* gpu, std::vector<Combination> measured) {
   const Device device = find_device(gpu);
   return {.of = class_of(device),
           .matrix_instruction = device.gpu().matrix_instruction,
@@ -20,13 +20,14 @@ ClassResidual measured_on(const char* gpu, std::vector<Combination> measured) {
                        .interval = {.low_log = {-0.1, -0.1, -0.1}, .high_log = {0.1, 0.1, 0.1}}}}};
 }
 
-constexpr Combination kBf16 = {Software::kVllm, DType::kBf16, DType::kBf16, QuantScheme::kNone};
-constexpr Combination kFp8 = {Software::kVllm, DType::kFp8, DType::kFp8, QuantScheme::kNone};
+constexpr Combination kVllmBf16 = {Software::kVllm, DType::kBf16, DType::kBf16, QuantScheme::kNone};
+constexpr Combination kVllmFp8 = {Software::kVllm, DType::kFp8, DType::kFp8, QuantScheme::kNone};
 
 Net two_classes() {
   Net net;
   net.trained_on.vendors = {"nvidia"};
-  net.classes = {measured_on("A100-PCIE-40GB", {kBf16}), measured_on("H100", {kBf16, kFp8})};
+  net.classes = {class_measured_on("A100-PCIE-40GB", {kVllmBf16}),
+                 class_measured_on("H100", {kVllmBf16, kVllmFp8})};
   for (ClassResidual& residual : net.classes)
     residual.interval = {.low_log = {-0.2, -0.2, -0.2}, .high_log = {0.2, 0.2, 0.2}};
   net.vendor_intervals["nvidia"] = {.low_log = {-0.4, -0.4, -0.4}, .high_log = {0.4, 0.4, 0.4}};
@@ -44,22 +45,22 @@ TEST(Coverage, NamesWhatWasNotMeasured) {
     Coverages coverages(net, applied, device);
     return std::string(coverages.unmeasured(kernel, coverages.of(combination)));
   };
-  EXPECT_EQ(missing("H100", kFp8), "");
-  EXPECT_EQ(missing("H200", kFp8), "") << "of the same class";
-  EXPECT_EQ(missing("A100-PCIE-40GB", kFp8), "combination");
-  EXPECT_EQ(missing("L40S", kBf16), "architecture");
+  EXPECT_EQ(missing("H100", kVllmFp8), "");
+  EXPECT_EQ(missing("H200", kVllmFp8), "") << "of the same class";
+  EXPECT_EQ(missing("A100-PCIE-40GB", kVllmFp8), "combination");
+  EXPECT_EQ(missing("L40S", kVllmBf16), "architecture");
   // V100 borrows from Ampere, and still nobody measured its own.
-  EXPECT_EQ(missing("V100", kBf16), "architecture");
-  Combination other = kBf16;
+  EXPECT_EQ(missing("V100", kVllmBf16), "architecture");
+  Combination other = kVllmBf16;
   other.software = Software::kTensorRtLlm;
   EXPECT_EQ(missing("H100", other), "software");
-  other = kBf16;
+  other = kVllmBf16;
   other.dtype = DType::kInt8;
   EXPECT_EQ(missing("H100", other), "dtype");
-  other = kBf16;
+  other = kVllmBf16;
   other.scheme = QuantScheme::kInt4WeightOnly;
   EXPECT_EQ(missing("H100", other), "scheme");
-  EXPECT_EQ(missing("MI300X", kBf16), "vendor");
+  EXPECT_EQ(missing("MI300X", kVllmBf16), "vendor");
 }
 
 TEST(Coverage, AnIntervalIsTheDevicesItsClassesOrThatOfALeftOutClass) {
@@ -70,12 +71,12 @@ TEST(Coverage, AnIntervalIsTheDevicesItsClassesOrThatOfALeftOutClass) {
     Coverages coverages(net, applied, device);
     return spread_of(applied, coverages.of(combination), 10).high;
   };
-  EXPECT_NEAR(high("H100", kFp8), 0.1, 1e-9);
-  EXPECT_GT(high("H200", kFp8), 0.1) << "between the measured device's";
-  EXPECT_LT(high("H200", kFp8), 0.2) << "and that of unmeasured ones of the class";
-  EXPECT_NEAR(high("A100-PCIE-40GB", kFp8), 0.4, 1e-9) << "not measured in the class";
-  EXPECT_NEAR(high("L40S", kBf16), 0.4, 1e-9);
-  EXPECT_NEAR(high("V100", kBf16), 0.4, 1e-9) << "borrowed";
+  EXPECT_NEAR(high("H100", kVllmFp8), 0.1, 1e-9);
+  EXPECT_GT(high("H200", kVllmFp8), 0.1) << "between the measured device's";
+  EXPECT_LT(high("H200", kVllmFp8), 0.2) << "and that of unmeasured ones of the class";
+  EXPECT_NEAR(high("A100-PCIE-40GB", kVllmFp8), 0.4, 1e-9) << "not measured in the class";
+  EXPECT_NEAR(high("L40S", kVllmBf16), 0.4, 1e-9);
+  EXPECT_NEAR(high("V100", kVllmBf16), 0.4, 1e-9) << "borrowed";
 }
 
 TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAnUnseenDevice) {

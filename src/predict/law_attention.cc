@@ -15,7 +15,7 @@ constexpr double kKeyTile = 64;
 double up_to(double x, double step) { return step * std::ceil(x / step); }
 
 /// How a kernel's queries are cut into blocks.
-struct Blocks {
+struct QueryBlocks {
   double tiles;      ///< of all sequences and heads
   double rows;       ///< (query, head) pairs of one tile that are computed
   double positions;  ///< query positions in one tile
@@ -32,19 +32,19 @@ bool packs_heads(const Attention& a, const Chip& chip, const Conditions& conditi
   return instruction == MatrixInstruction::kWgmma;
 }
 
-Blocks blocks_of(const Attention& a, bool packs) {
+QueryBlocks blocks_of(const Attention& a, bool packs) {
   constexpr int64_t kRows = 128, kFewRows = 64;
   const auto cut = [&](int64_t rows, double heads, double rows_per_position) {
-    return Blocks{.tiles = static_cast<double>(a.batch) * heads *
-                           static_cast<double>(ceil_divide(rows, kRows)),
-                  .rows = static_cast<double>(rows <= kFewRows ? kFewRows : kRows),
-                  .positions = std::min(static_cast<double>(a.queries),
-                                        static_cast<double>(kRows) / rows_per_position)};
+    return QueryBlocks{.tiles = static_cast<double>(a.batch) * heads *
+                                static_cast<double>(ceil_divide(rows, kRows)),
+                       .rows = static_cast<double>(rows <= kFewRows ? kFewRows : kRows),
+                       .positions = std::min(static_cast<double>(a.queries),
+                                             static_cast<double>(kRows) / rows_per_position)};
   };
-  const Blocks plain = cut(a.queries, static_cast<double>(a.heads), 1);
+  const QueryBlocks plain = cut(a.queries, static_cast<double>(a.heads), 1);
   const int64_t group = std::max<int64_t>(1, a.heads / a.kv_heads);
   if (!packs || group == 1) return plain;
-  const Blocks packed =
+  const QueryBlocks packed =
       cut(a.queries * group, static_cast<double>(a.kv_heads), static_cast<double>(group));
   return packed.tiles < plain.tiles ? packed : plain;
 }
@@ -153,7 +153,7 @@ LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   constexpr double kLaunchUs = 8.3, kPlainLaunchUs = 4.8, kConvertUs = 3.5;
   constexpr double kTileCycles = 5300, kLongestWeight = 0.5, kP = 0.9;
   const auto& a = std::get<Attention>(kernel.shape);
-  const Blocks blocks = blocks_of(a, packs_heads(a, chip, conditions));
+  const QueryBlocks blocks = blocks_of(a, packs_heads(a, chip, conditions));
   const double cycles =
       cycles_per_pair(kernel, a, chip, conditions, std::min(1.0, blocks.tiles / chip.sms));
   const double pairs = blocks.tiles * blocks.rows * mean_keys(a, blocks.positions);

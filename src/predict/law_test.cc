@@ -17,7 +17,7 @@ Kernel kernel_of(std::string_view op, DType dtype, const SizeList& sizes) {
   return kernels_of_sizes(op, dtype, sizes).front();
 }
 
-double law_of(const Kernel& kernel, const Device& device, const Conditions& conditions = {}) {
+double law_seconds(const Kernel& kernel, const Device& device, const Conditions& conditions = {}) {
   return net_def(net_of(kernel)).law(kernel, Chip(device), conditions).seconds;
 }
 
@@ -25,7 +25,8 @@ double law_of(const Kernel& kernel, const Device& device, const Conditions& cond
 double reached(DType dtype, int64_t m, int64_t n, int64_t k, const char* gpu) {
   const Device device = find_device(gpu);
   const Kernel kernel = kernel_of("linear", dtype, {{"m", m}, {"n", n}, {"k", k}});
-  return static_cast<double>(kernel.flops) / device.matmul_peak(dtype) / law_of(kernel, device);
+  return static_cast<double>(kernel.flops) / device.matmul_peak(dtype) /
+         law_seconds(kernel, device);
 }
 
 TEST(SinglePrecisionLaw, OneWarpOfLanesPerSchedulerIssuesNothingBesideFmas) {
@@ -45,16 +46,16 @@ TEST(SinglePrecisionLaw, TheBoardsPowerLimitsLongProducts) {
   const Device t4 = find_device("T4");
   const Kernel kernel = kernel_of("linear", DType::kFp32, {{"m", 8192}, {"n", 8192}, {"k", 8192}});
   const double limit_s = 2.0 * 8192 * 8192 * 8192 * 16.5e-12 / 70;
-  EXPECT_NEAR(law_of(kernel, t4) / limit_s, 1, 0.02);
+  EXPECT_NEAR(law_seconds(kernel, t4) / limit_s, 1, 0.02);
   Device stronger = t4;
   std::get<Gpu>(stronger.chip).board_power_w = 700;
-  EXPECT_LT(law_of(kernel, stronger), 0.65 * limit_s) << "then the lanes limit it";
+  EXPECT_LT(law_seconds(kernel, stronger), 0.65 * limit_s) << "then the lanes limit it";
 }
 
 TEST(SinglePrecisionLaw, AShortProductTakesTheFirstBlocksTime) {
   // Nothing to do: the start and end of a kernel, 5000 cycles of 1.38 GHz.
   const Kernel kernel = kernel_of("linear", DType::kFp32, {{"m", 1}, {"n", 1}, {"k", 1}});
-  EXPECT_NEAR(law_of(kernel, find_device("V100")), 5000 / 1.38e9, 1e-6);
+  EXPECT_NEAR(law_seconds(kernel, find_device("V100")), 5000 / 1.38e9, 1e-6);
 }
 
 TEST(LowPrecisionLaw, PowerSlowsLongProductsMoreWithGddr) {
@@ -86,7 +87,7 @@ TEST(LowPrecisionLaw, RowsOfOddLengthRunKernelsWithoutAlignedLoads) {
 TEST(LowPrecisionLaw, ATransposedFirstOperandIsStoredInRowsOfM) {
   const Device h100 = find_device("H100");
   const auto time = [&](int64_t m, int64_t k, int64_t trans_a) {
-    return law_of(
+    return law_seconds(
         kernel_of("gemm", DType::kBf16, {{"m", m}, {"n", 1024}, {"k", k}, {"trans_a", trans_a}}),
         h100);
   };
@@ -100,8 +101,8 @@ TEST(RowsLaw, ABlockWalksThroughItsRow) {
   // stream in 2; 8192 rows of 1280 elements 24.5 us, of which memory takes 14.
   const Device h100 = find_device("H100");
   const auto time = [&](int64_t rows, int64_t columns) {
-    return law_of(kernel_of("layer_norm", DType::kBf16, {{"rows", rows}, {"columns", columns}}),
-                  h100);
+    return law_seconds(
+        kernel_of("layer_norm", DType::kBf16, {{"rows", rows}, {"columns", columns}}), h100);
   };
   EXPECT_NEAR(time(96, 14336), 27.9e-6, 5e-6);
   EXPECT_NEAR(time(8192, 1280), 24.5e-6, 4e-6);
@@ -112,7 +113,7 @@ TEST(LowPrecisionLaw, AVectorTimesAMatrixStreamsTheWeights) {
   const Device device = find_device("A100-PCIE-40GB");
   const Kernel kernel = kernel_of("linear", DType::kBf16, {{"m", 1}, {"n", 28672}, {"k", 8192}});
   const double stream_s = 2.0 * 8192 * 28672 / (0.80 * device.memory_bytes_per_s);
-  const double law_s = law_of(kernel, device);
+  const double law_s = law_seconds(kernel, device);
   EXPECT_GT(law_s, stream_s);
   EXPECT_LT(law_s, stream_s * 1.05 + 10e-6) << "and the launch";
 }
@@ -124,12 +125,12 @@ TEST(LowPrecisionLaw, SmallWeightsAreFoundInL2WhereTheBenchmarkLeavesThemThere) 
   const Conditions cold = {.software = Software::kVllm, .caches = Caches::kCold};
   const Conditions warm = {.software = Software::kVllm, .caches = Caches::kWarm};
   const Conditions alternating = {.software = Software::kVllm, .caches = Caches::kAlternating};
-  EXPECT_LT(law_of(kernel, device, warm), law_of(kernel, device, cold));
-  EXPECT_EQ(law_of(kernel, device, alternating), law_of(kernel, device, warm));
+  EXPECT_LT(law_seconds(kernel, device, warm), law_seconds(kernel, device, cold));
+  EXPECT_EQ(law_seconds(kernel, device, alternating), law_seconds(kernel, device, warm));
   // 33.6 MB: one copy fits, six do not.
   const Kernel large = kernel_of("linear", DType::kBf16, {{"m", 1}, {"n", 4096}, {"k", 4096}});
-  EXPECT_LT(law_of(large, device, warm), law_of(large, device, alternating));
-  EXPECT_EQ(law_of(large, device, alternating), law_of(large, device, cold));
+  EXPECT_LT(law_seconds(large, device, warm), law_seconds(large, device, alternating));
+  EXPECT_EQ(law_seconds(large, device, alternating), law_seconds(large, device, cold));
 }
 
 TEST(LowPrecisionLaw, QuantizingTheActivationsTakesLaunchesOfItsOwn) {
@@ -138,8 +139,8 @@ TEST(LowPrecisionLaw, QuantizingTheActivationsTakesLaunchesOfItsOwn) {
       kernel_of("quantized_linear", DType::kBf16,
                 {{"m", 16}, {"n", 1024}, {"k", 1024}, {"scheme", QuantScheme::kFp8}});
   // 9 us of launches with TensorRT-LLM, 3 us with the others.
-  EXPECT_NEAR(law_of(kernel, device, {.software = Software::kTensorRtLlm}) -
-                  law_of(kernel, device, {.software = Software::kVllm}),
+  EXPECT_NEAR(law_seconds(kernel, device, {.software = Software::kTensorRtLlm}) -
+                  law_seconds(kernel, device, {.software = Software::kVllm}),
               6e-6, 1e-9);
 }
 
@@ -147,18 +148,18 @@ TEST(StreamLaw, LargeOnesTakeNineTenthsOfTheBandwidth) {
   // V100 streams 12 GB at 0.9 of 900 GB/s.
   const Device device = find_device("V100");
   const Kernel kernel = kernel_of("add", DType::kFp32, {{"n", 1'000'000'000}});
-  EXPECT_NEAR(law_of(kernel, device) / (12e9 / (0.9 * device.memory_bytes_per_s)), 1, 0.005);
+  EXPECT_NEAR(law_seconds(kernel, device) / (12e9 / (0.9 * device.memory_bytes_per_s)), 1, 0.005);
   // GDDR reaches less, 0.79.
   const Device t4 = find_device("T4");
-  EXPECT_NEAR(law_of(kernel, t4) / (12e9 / (0.79 * t4.memory_bytes_per_s)), 1, 0.005);
+  EXPECT_NEAR(law_seconds(kernel, t4) / (12e9 / (0.79 * t4.memory_bytes_per_s)), 1, 0.005);
   const Kernel empty = kernel_of("add", DType::kFp32, {{"n", 1}});
-  EXPECT_NEAR(law_of(empty, device), kLatencyFloor, 1e-9);
+  EXPECT_NEAR(law_seconds(empty, device), kLatencyFloor, 1e-9);
 }
 
 TEST(RowsLaw, RowsBeyondTheRegistersAreReadASecondTime) {
   const Device device = find_device("V100");
   const auto seconds = [&](const char* op, int64_t rows, int64_t columns) {
-    return law_of(kernel_of(op, DType::kFp32, {{"rows", rows}, {"columns", columns}}), device);
+    return law_seconds(kernel_of(op, DType::kFp32, {{"rows", rows}, {"columns", columns}}), device);
   };
   // 512 MB read and 512 MB written once, whatever the length of the rows up to 1024; the SMs'
   // exponentials, 0.45 cycles an element, overlap with it.
@@ -186,21 +187,21 @@ TEST(PrefillLaw, LongPromptsTakeProductsExponentialsAndOtherWork) {
   const double pairs = 4.0 * 32 * 16384 * 16384;
   const double cycles = 1.25 * 512 / 2048 * (1 + 0.02e-12 * 312e12 / 400) + 0.6 / 16 + 1.4 / 64;
   const double compute_s = pairs * cycles / 108 / 1.41e9;
-  EXPECT_NEAR(law_of(kernel, device) / compute_s, 1, 0.05);
+  EXPECT_NEAR(law_seconds(kernel, device) / compute_s, 1, 0.05);
 }
 
 TEST(PrefillLaw, ACausalMaskHalvesTheWork) {
   const Device device = find_device("H100");
   const auto seconds = [&](int64_t causal) {
-    return law_of(kernel_of("attention", DType::kBf16,
-                            {{"batch", 4},
-                             {"queries", 16384},
-                             {"keys", 16384},
-                             {"head_dim", 128},
-                             {"heads", 32},
-                             {"kv_heads", 8},
-                             {"causal", causal}}),
-                  device);
+    return law_seconds(kernel_of("attention", DType::kBf16,
+                                 {{"batch", 4},
+                                  {"queries", 16384},
+                                  {"keys", 16384},
+                                  {"head_dim", 128},
+                                  {"heads", 32},
+                                  {"kv_heads", 8},
+                                  {"causal", causal}}),
+                       device);
   };
   EXPECT_NEAR(seconds(1) / seconds(0), 0.5, 0.03);
 }
@@ -212,7 +213,7 @@ TEST(DecodeLaw, LargeCachesAreReadAtTheMemorysRate) {
       kernel_of("cached_attention", DType::kBf16,
                 {{"batch", 64}, {"keys", 8192}, {"head_dim", 128}, {"heads", 32}, {"kv_heads", 8}});
   const double stream_s = 64.0 * 8192 * 8 * 128 * 2 * 2 / device.memory_bytes_per_s;
-  const double law_s = law_of(kernel, device);
+  const double law_s = law_seconds(kernel, device);
   EXPECT_GT(law_s, stream_s);
   EXPECT_LT(law_s, 1.35 * stream_s);
 }
@@ -229,16 +230,16 @@ TEST(ExpertsLaw, FewTokensStreamTheWeightsAndManyAreBoundByFlops) {
   };
   const Kernel few = layer(256);
   const double stream_s = static_cast<double>(few.bytes()) / device.memory_bytes_per_s;
-  EXPECT_GT(law_of(few, device), stream_s);
-  EXPECT_LT(law_of(few, device), 2.5 * stream_s);
+  EXPECT_GT(law_seconds(few, device), stream_s);
+  EXPECT_LT(law_seconds(few, device), 2.5 * stream_s);
   // A step of k takes 1.53 times that of the data sheet, at 0.25 pJ for each of 989 TFLOP/s and
   // 700 W another 1.353 times; 5.25 passes over the gathered tokens come on top.
   const Kernel many = layer(65536);
   const double passes_s = 5.25 * 65536 * 8 * 4096 * 2 / (0.87 * device.memory_bytes_per_s);
   const double steps_s =
       1.53 * 1.353 * static_cast<double>(many.flops) / device.matmul_peak(DType::kBf16);
-  EXPECT_GT(law_of(many, device), steps_s + passes_s);
-  EXPECT_LT(law_of(many, device), 1.15 * (steps_s + passes_s));
+  EXPECT_GT(law_seconds(many, device), steps_s + passes_s);
+  EXPECT_LT(law_seconds(many, device), 1.15 * (steps_s + passes_s));
 }
 
 TEST(ChipTest, HelpersAreAsTheyAreDescribed) {

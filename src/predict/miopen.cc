@@ -42,7 +42,7 @@ ConvProblem problem_of(const Kernel& kernel) {
   return p;
 }
 
-Limit limit_of(const Bound& bound, double seconds) {
+Limit convolution_limit(const Bound& bound, double seconds) {
   if (seconds < 2 * kLatencyFloor) return Limit::kLatency;
   return bound.compute_s >= bound.memory_s ? Limit::kCompute : Limit::kMemory;
 }
@@ -75,7 +75,7 @@ void estimate_miopen(const CostBatch& batch, const Weights&) {
     time.seconds = std::max(best.ranked_s, bound.memory_s);
     time.low_s = std::max(best.low_s * doubt, bound.memory_s);
     time.high_s = std::max(best.high_s * doubt, time.seconds);
-    time.limit = limit_of(bound, time.seconds);
+    time.limit = convolution_limit(bound, time.seconds);
     time.waves = count_waves(kernel, batch.device, {}).waves;
     time.utilization_ratio = std::min(1.0, bound.seconds() / time.seconds);
     time.extrapolated = chip.kernel_class < 0;

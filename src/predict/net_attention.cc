@@ -9,14 +9,14 @@
 namespace tilecast {
 namespace {
 
-struct Inputs {
+struct AttentionInputs {
   const Kernel& kernel;
   const Attention& a;
   double group;  ///< query heads that share keys and values
   double reach;  ///< keys that the last query sees
 };
 
-Inputs inputs_of(const Kernel& kernel) {
+AttentionInputs attention_inputs(const Kernel& kernel) {
   constexpr int64_t kQueryTile = 128;  // of FlashAttention for head sizes of 64 and 128
   const auto& a = std::get<Attention>(kernel.shape);
   const int64_t seen = a.is_decode() ? a.window : a.window + kQueryTile;
@@ -26,38 +26,40 @@ Inputs inputs_of(const Kernel& kernel) {
           .reach = static_cast<double>(a.window == 0 ? a.keys : std::min(a.keys, seen))};
 }
 
-using F = Feature<Inputs>;
+using AttentionFeature = Feature<AttentionInputs>;
 
-constexpr auto kAttention = std::to_array<F>({
-    {"log2_batch", [](const Inputs& x) { return log2_of(x.a.batch); }},
-    {"log2_keys", [](const Inputs& x) { return log2_of(x.a.keys); }},
-    {"log2_reach", [](const Inputs& x) { return log2_of(x.reach); }},
-    {"log2_heads", [](const Inputs& x) { return log2_of(x.a.heads); }},
-    {"log2_kv_heads", [](const Inputs& x) { return log2_of(x.a.kv_heads); }},
-    {"log2_group", [](const Inputs& x) { return log2_of(x.group); }},
-    {"log2_head_size", [](const Inputs& x) { return log2_of(x.a.head_dim); }},
+constexpr auto kAttention = std::to_array<AttentionFeature>({
+    {"log2_batch", [](const AttentionInputs& x) { return log2_of(x.a.batch); }},
+    {"log2_keys", [](const AttentionInputs& x) { return log2_of(x.a.keys); }},
+    {"log2_reach", [](const AttentionInputs& x) { return log2_of(x.reach); }},
+    {"log2_heads", [](const AttentionInputs& x) { return log2_of(x.a.heads); }},
+    {"log2_kv_heads", [](const AttentionInputs& x) { return log2_of(x.a.kv_heads); }},
+    {"log2_group", [](const AttentionInputs& x) { return log2_of(x.group); }},
+    {"log2_head_size", [](const AttentionInputs& x) { return log2_of(x.a.head_dim); }},
     {"log2_sequences",
-     [](const Inputs& x) {
+     [](const AttentionInputs& x) {
        return log2_of(static_cast<double>(x.a.batch) * static_cast<double>(x.a.kv_heads));
      }},
-    {"log2_bytes", [](const Inputs& x) { return log2_of(x.kernel.bytes()); }},
-    {"log2_flops", [](const Inputs& x) { return log2_of(x.kernel.flops); }},
-    {"align_keys", [](const Inputs& x) { return alignment(x.a.keys, 7); }},
-    {"window_binds", [](const Inputs& x) { return flag(x.a.window > 0 && x.a.window < x.a.keys); }},
+    {"log2_bytes", [](const AttentionInputs& x) { return log2_of(x.kernel.bytes()); }},
+    {"log2_flops", [](const AttentionInputs& x) { return log2_of(x.kernel.flops); }},
+    {"align_keys", [](const AttentionInputs& x) { return alignment(x.a.keys, 7); }},
+    {"window_binds",
+     [](const AttentionInputs& x) { return flag(x.a.window > 0 && x.a.window < x.a.keys); }},
     // Whether it binds or not: on L40S vLLM has another kernel for it, up to 50 times slower.
-    {"has_window", [](const Inputs& x) { return flag(x.a.window > 0); }},
-    {"log2_v_head_size", [](const Inputs& x) { return log2_of(x.a.v_head_dim); }},
-    {"is_latent", [](const Inputs& x) { return flag(x.a.latent); }},
-    {"is_8_bit_cache", [](const Inputs& x) { return flag(dtype_bits(x.a.kv_dtype) <= 8); }},
-    {"is_8_bit", [](const Inputs& x) { return flag(dtype_bits(x.kernel.dtype) <= 8); }},
+    {"has_window", [](const AttentionInputs& x) { return flag(x.a.window > 0); }},
+    {"log2_v_head_size", [](const AttentionInputs& x) { return log2_of(x.a.v_head_dim); }},
+    {"is_latent", [](const AttentionInputs& x) { return flag(x.a.latent); }},
+    {"is_8_bit_cache",
+     [](const AttentionInputs& x) { return flag(dtype_bits(x.a.kv_dtype) <= 8); }},
+    {"is_8_bit", [](const AttentionInputs& x) { return flag(dtype_bits(x.kernel.dtype) <= 8); }},
 });
 
-constexpr auto kPrefill = std::to_array<F>({
-    {"is_causal", [](const Inputs& x) { return flag(x.a.causal); }},
-    {"log2_queries", [](const Inputs& x) { return log2_of(x.a.queries); }},
-    {"fill_m", [](const Inputs& x) { return fill_of(x.a.queries, 128); }},
+constexpr auto kPrefill = std::to_array<AttentionFeature>({
+    {"is_causal", [](const AttentionInputs& x) { return flag(x.a.causal); }},
+    {"log2_queries", [](const AttentionInputs& x) { return log2_of(x.a.queries); }},
+    {"fill_m", [](const AttentionInputs& x) { return fill_of(x.a.queries, 128); }},
     {"log2_tiles",
-     [](const Inputs& x) {
+     [](const AttentionInputs& x) {
        return log2_of(static_cast<double>(x.a.batch) * static_cast<double>(x.a.heads) *
                       static_cast<double>(ceil_divide(x.a.queries, 128)));
      }},
@@ -85,7 +87,7 @@ NetDef attention_net() {
           .cold = true,
           .features = Prefill::names(),
           .learning = kLearnedFromLayers,
-          .make = [](const Kernel& kernel) { return Prefill::values(inputs_of(kernel)); }};
+          .make = [](const Kernel& kernel) { return Prefill::values(attention_inputs(kernel)); }};
 }
 
 NetDef decode_attention_net() {
@@ -99,7 +101,7 @@ NetDef decode_attention_net() {
           .cold = true,
           .features = Decode::names(),
           .learning = kLearnedFromLayers,
-          .make = [](const Kernel& kernel) { return Decode::values(inputs_of(kernel)); }};
+          .make = [](const Kernel& kernel) { return Decode::values(attention_inputs(kernel)); }};
 }
 
 }  // namespace tilecast

@@ -5,7 +5,7 @@
 namespace tilecast {
 namespace {
 
-struct Inputs {
+struct ConvolutionInputs {
   const Kernel& kernel;
   const Convolution& c;
 
@@ -15,37 +15,40 @@ struct Inputs {
   bool is(Convolution::Pass pass) const { return c.pass == pass; }
 };
 
-using F = Feature<Inputs>;
+using ConvolutionFeature = Feature<ConvolutionInputs>;
 
-constexpr auto kConvolution = std::to_array<F>({
-    {"log2_batch", [](const Inputs& x) { return log2_of(x.c.batch); }},
-    {"log2_in", [](const Inputs& x) { return log2_of(x.in()); }},
-    {"log2_out", [](const Inputs& x) { return log2_of(x.out()); }},
-    {"log2_height", [](const Inputs& x) { return log2_of(x.c.out_height); }},
-    {"log2_pixels", [](const Inputs& x) { return log2_of(x.pixels()); }},
-    {"log2_taps", [](const Inputs& x) { return log2_of(x.c.window_height * x.c.window_width); }},
-    {"log2_groups", [](const Inputs& x) { return log2_of(x.c.groups); }},
-    {"log2_stride", [](const Inputs& x) { return log2_of(x.c.stride); }},
-    {"log2_dilation", [](const Inputs& x) { return log2_of(x.c.dilation); }},
-    {"log2_flops", [](const Inputs& x) { return log2_of(x.kernel.flops); }},
-    {"log2_weights", [](const Inputs& x) { return log2_of(x.in() * x.out()); }},
+constexpr auto kConvolution = std::to_array<ConvolutionFeature>({
+    {"log2_batch", [](const ConvolutionInputs& x) { return log2_of(x.c.batch); }},
+    {"log2_in", [](const ConvolutionInputs& x) { return log2_of(x.in()); }},
+    {"log2_out", [](const ConvolutionInputs& x) { return log2_of(x.out()); }},
+    {"log2_height", [](const ConvolutionInputs& x) { return log2_of(x.c.out_height); }},
+    {"log2_pixels", [](const ConvolutionInputs& x) { return log2_of(x.pixels()); }},
+    {"log2_taps",
+     [](const ConvolutionInputs& x) { return log2_of(x.c.window_height * x.c.window_width); }},
+    {"log2_groups", [](const ConvolutionInputs& x) { return log2_of(x.c.groups); }},
+    {"log2_stride", [](const ConvolutionInputs& x) { return log2_of(x.c.stride); }},
+    {"log2_dilation", [](const ConvolutionInputs& x) { return log2_of(x.c.dilation); }},
+    {"log2_flops", [](const ConvolutionInputs& x) { return log2_of(x.kernel.flops); }},
+    {"log2_weights", [](const ConvolutionInputs& x) { return log2_of(x.in() * x.out()); }},
     {"is_input_gradient",
-     [](const Inputs& x) { return flag(x.is(Convolution::Pass::kInputGradient)); }},
+     [](const ConvolutionInputs& x) { return flag(x.is(Convolution::Pass::kInputGradient)); }},
     {"is_weight_gradient",
-     [](const Inputs& x) { return flag(x.is(Convolution::Pass::kWeightGradient)); }},
-    {"channels_last", [](const Inputs& x) { return flag(x.c.channels_last != 0); }},
-    {"log2_element_bits", [](const Inputs& x) { return log2_of(dtype_bits(x.kernel.dtype)); }},
-    {"is_tf32", [](const Inputs& x) { return flag(x.kernel.compute_dtype() == DType::kTf32); }},
-    {"align_in", [](const Inputs& x) { return alignment(x.in()); }},
-    {"align_out", [](const Inputs& x) { return alignment(x.out()); }},
-    {"fill_out_32", [](const Inputs& x) { return fill_of(x.out(), 32); }},
-    {"fill_out_128", [](const Inputs& x) { return fill_of(x.out(), 128); }},
-    {"fill_height_4", [](const Inputs& x) { return fill_of(x.c.out_height, 4); }},
-    {"fill_height_8", [](const Inputs& x) { return fill_of(x.c.out_height, 8); }},
-    {"fill_width_16", [](const Inputs& x) { return fill_of(x.c.out_width, 16); }},
+     [](const ConvolutionInputs& x) { return flag(x.is(Convolution::Pass::kWeightGradient)); }},
+    {"channels_last", [](const ConvolutionInputs& x) { return flag(x.c.channels_last != 0); }},
+    {"log2_element_bits",
+     [](const ConvolutionInputs& x) { return log2_of(dtype_bits(x.kernel.dtype)); }},
+    {"is_tf32",
+     [](const ConvolutionInputs& x) { return flag(x.kernel.compute_dtype() == DType::kTf32); }},
+    {"align_in", [](const ConvolutionInputs& x) { return alignment(x.in()); }},
+    {"align_out", [](const ConvolutionInputs& x) { return alignment(x.out()); }},
+    {"fill_out_32", [](const ConvolutionInputs& x) { return fill_of(x.out(), 32); }},
+    {"fill_out_128", [](const ConvolutionInputs& x) { return fill_of(x.out(), 128); }},
+    {"fill_height_4", [](const ConvolutionInputs& x) { return fill_of(x.c.out_height, 4); }},
+    {"fill_height_8", [](const ConvolutionInputs& x) { return fill_of(x.c.out_height, 8); }},
+    {"fill_width_16", [](const ConvolutionInputs& x) { return fill_of(x.c.out_width, 16); }},
 });
 
-using Table = FeatureTable<kConvolution>;
+using ConvolutionTable = FeatureTable<kConvolution>;
 
 }  // namespace
 
@@ -53,10 +56,11 @@ NetDef convolution_net() {
   return {.name = "convolution",
           .covers = [](const Kernel& kernel) { return kernel.is<Convolution>(); },
           .law = convolution_law,
-          .features = Table::names(),
+          .features = ConvolutionTable::names(),
           .make =
               [](const Kernel& kernel) {
-                return Table::values(Inputs{kernel, std::get<Convolution>(kernel.shape)});
+                return ConvolutionTable::values(
+                    ConvolutionInputs{kernel, std::get<Convolution>(kernel.shape)});
               }};
 }
 

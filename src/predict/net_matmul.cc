@@ -5,7 +5,7 @@
 namespace tilecast {
 namespace {
 
-struct Inputs {
+struct ProductInputs {
   const Kernel& kernel;
   Gemm gemm;
 
@@ -23,48 +23,48 @@ bool is_single_precision(const Kernel& kernel) {
   return kernel.compute_dtype() == DType::kFp32 && kernel.scheme == QuantScheme::kNone;
 }
 
-using F = Feature<Inputs>;
+using ProductFeature = Feature<ProductInputs>;
 
-constexpr auto kProduct = std::to_array<F>({
-    {"log2_m", [](const Inputs& x) { return log2_of(x.gemm.m); }},
-    {"log2_n", [](const Inputs& x) { return log2_of(x.gemm.n); }},
-    {"log2_k", [](const Inputs& x) { return log2_of(x.gemm.k); }},
-    {"log2_outputs", [](const Inputs& x) { return log2_of(x.outputs()); }},
-    {"stride_n", [](const Inputs& x) { return alignment(x.gemm.n, kStrideBits); }},
-    {"stride_k", [](const Inputs& x) { return alignment(x.gemm.k, kStrideBits); }},
-    {"align_m", [](const Inputs& x) { return alignment(x.gemm.m, 8); }},
-    {"fill_m_64", [](const Inputs& x) { return fill_of(x.gemm.m, 64); }},
-    {"fill_n_64", [](const Inputs& x) { return fill_of(x.gemm.n, 64); }},
-    {"fill_m_128", [](const Inputs& x) { return fill_of(x.gemm.m, 128); }},
-    {"fill_n_128", [](const Inputs& x) { return fill_of(x.gemm.n, 128); }},
-    {"fill_n_256", [](const Inputs& x) { return fill_of(x.gemm.n, 256); }},
-    {"log2_tiles_128", [](const Inputs& x) { return log2_of(x.tiles(128, 128)); }},
+constexpr auto kProduct = std::to_array<ProductFeature>({
+    {"log2_m", [](const ProductInputs& x) { return log2_of(x.gemm.m); }},
+    {"log2_n", [](const ProductInputs& x) { return log2_of(x.gemm.n); }},
+    {"log2_k", [](const ProductInputs& x) { return log2_of(x.gemm.k); }},
+    {"log2_outputs", [](const ProductInputs& x) { return log2_of(x.outputs()); }},
+    {"stride_n", [](const ProductInputs& x) { return alignment(x.gemm.n, kStrideBits); }},
+    {"stride_k", [](const ProductInputs& x) { return alignment(x.gemm.k, kStrideBits); }},
+    {"align_m", [](const ProductInputs& x) { return alignment(x.gemm.m, 8); }},
+    {"fill_m_64", [](const ProductInputs& x) { return fill_of(x.gemm.m, 64); }},
+    {"fill_n_64", [](const ProductInputs& x) { return fill_of(x.gemm.n, 64); }},
+    {"fill_m_128", [](const ProductInputs& x) { return fill_of(x.gemm.m, 128); }},
+    {"fill_n_128", [](const ProductInputs& x) { return fill_of(x.gemm.n, 128); }},
+    {"fill_n_256", [](const ProductInputs& x) { return fill_of(x.gemm.n, 256); }},
+    {"log2_tiles_128", [](const ProductInputs& x) { return log2_of(x.tiles(128, 128)); }},
 });
 
-constexpr auto kSinglePrecision = std::to_array<F>({
-    {"log2_batch", [](const Inputs& x) { return log2_of(x.gemm.batch); }},
-    {"log2_flops", [](const Inputs& x) { return log2_of(x.kernel.flops); }},
-    {"fill_m_32", [](const Inputs& x) { return fill_of(x.gemm.m, 32); }},
-    {"fill_n_32", [](const Inputs& x) { return fill_of(x.gemm.n, 32); }},
-    {"log2_tiles_32", [](const Inputs& x) { return log2_of(x.tiles(32, 32)); }},
-    {"log2_tiles_64", [](const Inputs& x) { return log2_of(x.tiles(64, 64)); }},
-    {"is_linear", [](const Inputs& x) { return flag(!x.gemm.batched); }},
+constexpr auto kSinglePrecision = std::to_array<ProductFeature>({
+    {"log2_batch", [](const ProductInputs& x) { return log2_of(x.gemm.batch); }},
+    {"log2_flops", [](const ProductInputs& x) { return log2_of(x.kernel.flops); }},
+    {"fill_m_32", [](const ProductInputs& x) { return fill_of(x.gemm.m, 32); }},
+    {"fill_n_32", [](const ProductInputs& x) { return fill_of(x.gemm.n, 32); }},
+    {"log2_tiles_32", [](const ProductInputs& x) { return log2_of(x.tiles(32, 32)); }},
+    {"log2_tiles_64", [](const ProductInputs& x) { return log2_of(x.tiles(64, 64)); }},
+    {"is_linear", [](const ProductInputs& x) { return flag(!x.gemm.batched); }},
     // The library has kernels of its own for each layout: a linear layer has the second operand
     // transposed, the gradient of its weight the first, that of its input none.
-    {"trans_a", [](const Inputs& x) { return flag(x.gemm.trans_a != 0); }},
-    {"trans_b", [](const Inputs& x) { return flag(x.gemm.trans_b != 0); }},
+    {"trans_a", [](const ProductInputs& x) { return flag(x.gemm.trans_a != 0); }},
+    {"trans_b", [](const ProductInputs& x) { return flag(x.gemm.trans_b != 0); }},
 });
 
-constexpr auto kLowPrecision = std::to_array<F>({
+constexpr auto kLowPrecision = std::to_array<ProductFeature>({
     {"log2_element_bytes",
-     [](const Inputs& x) {
+     [](const ProductInputs& x) {
        return log2_of(static_cast<double>(dtype_bits(x.kernel.compute_dtype())) / 8);
      }},
-    {"log2_weight_bits", [](const Inputs& x) { return log2_of(weight_bits(x.kernel)); }},
+    {"log2_weight_bits", [](const ProductInputs& x) { return log2_of(weight_bits(x.kernel)); }},
     {"is_block_scaled",
-     [](const Inputs& x) { return flag(x.kernel.scheme == QuantScheme::kFp8Block); }},
-    {"log2_batch", [](const Inputs& x) { return log2_of(x.gemm.batch); }},
-    {"row_alignment", [](const Inputs& x) { return log2_of(x.gemm.row_alignment); }},
+     [](const ProductInputs& x) { return flag(x.kernel.scheme == QuantScheme::kFp8Block); }},
+    {"log2_batch", [](const ProductInputs& x) { return log2_of(x.gemm.batch); }},
+    {"row_alignment", [](const ProductInputs& x) { return log2_of(x.gemm.row_alignment); }},
 });
 
 using Single = FeatureTable<kProduct, kSinglePrecision>;
@@ -73,13 +73,15 @@ using LowPrecision = FeatureTable<kProduct, kLowPrecision>;
 }  // namespace
 
 NetDef matmul_net() {
-  return {
-      .name = "matmul",
-      .covers =
-          [](const Kernel& kernel) { return kernel.is<Gemm>() && is_single_precision(kernel); },
-      .law = single_precision_law,
-      .features = Single::names(),
-      .make = [](const Kernel& kernel) { return Single::values(Inputs{kernel, gemm_of(kernel)}); }};
+  return {.name = "matmul",
+          .covers =
+              [](const Kernel& kernel) { return kernel.is<Gemm>() && is_single_precision(kernel); },
+          .law = single_precision_law,
+          .features = Single::names(),
+          .make =
+              [](const Kernel& kernel) {
+                return Single::values(ProductInputs{kernel, gemm_of(kernel)});
+              }};
 }
 
 NetDef tensor_matmul_net() {
@@ -93,7 +95,7 @@ NetDef tensor_matmul_net() {
       .learning = kLearnedFromLayers,
       .make =
           [](const Kernel& kernel) {
-            return LowPrecision::values(Inputs{kernel, gemm_of(kernel)});
+            return LowPrecision::values(ProductInputs{kernel, gemm_of(kernel)});
           }};
 }
 

@@ -14,13 +14,14 @@
 namespace tilecast {
 namespace {
 
-constexpr double kWidth = 900, kHeight = 560;                         // pixels
-constexpr double kLeft = 80, kTop = 56, kRight = 660, kBottom = 480;  // of the plot
-constexpr double kListLeft = 680;                                     // legend
+constexpr double kFrontWidth = 900, kFrontHeight = 560;  // pixels
+constexpr double kFrontLeft = 80, kFrontTop = 56, kFrontRight = 660,
+                 kFrontBottom = 480;    // of the plot
+constexpr double kFrontListLeft = 680;  // legend
 
 /// From the palette of Okabe and Ito, which color-blind readers can tell apart.
-constexpr std::array<std::string_view, 7> kColors = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                     "#e69f00", "#56b4e9", "#444444"};
+constexpr std::array<std::string_view, 7> kFrontColors = {
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444"};
 
 /// 1, 2 or 5 times a power of ten: about `lines` steps up to `top`.
 double round_step(double top, double lines) {
@@ -45,7 +46,7 @@ class FrontPicture {
   }
 
   std::string draw() {
-    svg_.text(kLeft, 24,
+    svg_.text(kFrontLeft, 24,
               fmt::format("{}: {} GPUs, prompt {}, output {}", plan_.model, plan_.gpus,
                           plan_.prompt, plan_.output),
               "font-size=\"15\" font-weight=\"bold\"");
@@ -59,34 +60,40 @@ class FrontPicture {
   }
 
  private:
-  double x_of(double user) const { return kLeft + (kRight - kLeft) * user / most_user_; }
-  double y_of(double gpu) const { return kBottom - (kBottom - kTop) * gpu / most_gpu_; }
-  static std::string color(size_t h) { return std::string(kColors[h % kColors.size()]); }
+  double x_of(double user) const {
+    return kFrontLeft + (kFrontRight - kFrontLeft) * user / most_user_;
+  }
+  double y_of(double gpu) const {
+    return kFrontBottom - (kFrontBottom - kFrontTop) * gpu / most_gpu_;
+  }
+  static std::string color(size_t h) { return std::string(kFrontColors[h % kFrontColors.size()]); }
 
   void axes() {
     constexpr double kLines = 8;
     const double step = round_step(most_gpu_, kLines), across = round_step(most_user_, kLines);
     for (double value = 0; value <= most_gpu_; value += step) {
-      svg_.line(kLeft, y_of(value), kRight, y_of(value), "stroke=\"#ddd\"");
-      svg_.text(kLeft - 8, y_of(value) + 4, fmt::format("{:g}", value), "text-anchor=\"end\"");
+      svg_.line(kFrontLeft, y_of(value), kFrontRight, y_of(value), "stroke=\"#ddd\"");
+      svg_.text(kFrontLeft - 8, y_of(value) + 4, fmt::format("{:g}", value), "text-anchor=\"end\"");
     }
     for (double value = 0; value <= most_user_; value += across) {
-      svg_.line(x_of(value), kTop, x_of(value), kBottom, "stroke=\"#eee\"");
-      svg_.text(x_of(value), kBottom + 18, fmt::format("{:g}", value), "text-anchor=\"middle\"");
+      svg_.line(x_of(value), kFrontTop, x_of(value), kFrontBottom, "stroke=\"#eee\"");
+      svg_.text(x_of(value), kFrontBottom + 18, fmt::format("{:g}", value),
+                "text-anchor=\"middle\"");
     }
-    svg_.line(kLeft, kBottom, kRight, kBottom, "stroke=\"#444\"");
-    svg_.line(kLeft, kTop, kLeft, kBottom, "stroke=\"#444\"");
-    svg_.text((kLeft + kRight) / 2, kBottom + 40, "tokens/s of a user (1 / mean TPOT)",
-              "text-anchor=\"middle\"");
-    svg_.text(kLeft - 60, kTop - 12, "tokens/s for each GPU");
+    svg_.line(kFrontLeft, kFrontBottom, kFrontRight, kFrontBottom, "stroke=\"#444\"");
+    svg_.line(kFrontLeft, kFrontTop, kFrontLeft, kFrontBottom, "stroke=\"#444\"");
+    svg_.text((kFrontLeft + kFrontRight) / 2, kFrontBottom + 40,
+              "tokens/s of a user (1 / mean TPOT)", "text-anchor=\"middle\"");
+    svg_.text(kFrontLeft - 60, kFrontTop - 12, "tokens/s for each GPU");
   }
 
   /// A user's speed at the limit on TPOT.
   void limit() {
     if (!plan_.tpot_s || 1 / *plan_.tpot_s > most_user_) return;
     const double x = x_of(1 / *plan_.tpot_s);
-    svg_.line(x, kTop, x, kBottom, "stroke=\"#c00\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"");
-    svg_.text(x + 5, kTop + 12, "TPOT " + format_seconds(*plan_.tpot_s), "fill=\"#c00\"");
+    svg_.line(x, kFrontTop, x, kFrontBottom,
+              "stroke=\"#c00\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"");
+    svg_.text(x + 5, kFrontTop + 12, "TPOT " + format_seconds(*plan_.tpot_s), "fill=\"#c00\"");
   }
 
   void circle(const ServingCandidate& c, double radius, const std::string& style) {
@@ -129,7 +136,7 @@ class FrontPicture {
     const ServingCandidate& c = plan_.candidates.front();
     circle(c, 6, "fill=\"none\" stroke=\"black\" stroke-width=\"1.5\"");
     const double x = x_of(c.user_tokens_per_s), y = y_of(c.gpu_tokens_per_s);
-    const bool left = x > (kLeft + kRight) / 2;
+    const bool left = x > (kFrontLeft + kFrontRight) / 2;
     svg_.text(left ? x - 10 : x + 10, y - 8,
               fmt::format("best: tp {}, {} clients", c.tp, c.concurrency),
               fmt::format("font-weight=\"bold\" text-anchor=\"{}\"", left ? "end" : "start"));
@@ -137,19 +144,19 @@ class FrontPicture {
 
   void legend() {
     constexpr double kLine = 20;
-    double y = kTop + 6;
+    double y = kFrontTop + 6;
     for (size_t h = 0; h < plan_.gpu_ids.size(); ++h, y += kLine) {
-      svg_.line(kListLeft, y - 4, kListLeft + 22, y - 4,
+      svg_.line(kFrontListLeft, y - 4, kFrontListLeft + 22, y - 4,
                 fmt::format("stroke=\"{}\" stroke-width=\"2\"", color(h)));
-      svg_.text(kListLeft + 28, y, plan_.gpu_ids[h]);
+      svg_.text(kFrontListLeft + 28, y, plan_.gpu_ids[h]);
     }
-    svg_.text(kListLeft, y + 8, "lines: Pareto fronts", "fill=\"#444\"");
-    svg_.text(kListLeft, y + 26, "pale dots miss a limit", "fill=\"#444\"");
+    svg_.text(kFrontListLeft, y + 8, "lines: Pareto fronts", "fill=\"#444\"");
+    svg_.text(kFrontListLeft, y + 26, "pale dots miss a limit", "fill=\"#444\"");
   }
 
   const ServingPlan& plan_;
   double most_user_ = 0, most_gpu_ = 0;
-  SvgPicture svg_{kWidth, kHeight};
+  SvgPicture svg_{kFrontWidth, kFrontHeight};
 };
 
 }  // namespace

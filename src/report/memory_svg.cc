@@ -13,14 +13,15 @@
 namespace tilecast {
 namespace {
 
-constexpr double kWidth = 960, kHeight = 600;                         // pixels
-constexpr double kLeft = 80, kTop = 56, kRight = 700, kBottom = 530;  // of the plot
-constexpr double kListLeft = 716;                                     // legend and contents
-constexpr size_t kColumns = 600;  // at most so many points are drawn
+constexpr double kMemoryWidth = 960, kMemoryHeight = 600;  // pixels
+constexpr double kMemoryLeft = 80, kMemoryTop = 56, kMemoryRight = 700,
+                 kMemoryBottom = 530;    // of the plot
+constexpr double kMemoryListLeft = 716;  // legend and contents
+constexpr size_t kColumns = 600;         // at most so many points are drawn
 
 /// A color for each of kMemoryParts, from the palette of Okabe and Ito, which color-blind readers
 /// can tell apart.
-constexpr std::array<std::string_view, kMemoryParts.size()> kColors = {
+constexpr std::array<std::string_view, kMemoryParts.size()> kMemoryColors = {
     "#0072b2", "#56b4e9", "#999999", "#44aa99", "#e69f00", "#009e73", "#cc79a7", "#d55e00"};
 
 class Picture {
@@ -34,7 +35,7 @@ class Picture {
   }
 
   std::string draw() {
-    text(kLeft, 24, memory_title(t_), "font-size=\"15\" font-weight=\"bold\"");
+    text(kMemoryLeft, 24, memory_title(t_), "font-size=\"15\" font-weight=\"bold\"");
     grid();
     areas();
     phases();
@@ -49,9 +50,11 @@ class Picture {
 
   double x_of(size_t point) const {
     const double last = std::max<double>(1, static_cast<double>(t_.points.size()) - 1);
-    return kLeft + (kRight - kLeft) * static_cast<double>(point) / last;
+    return kMemoryLeft + (kMemoryRight - kMemoryLeft) * static_cast<double>(point) / last;
   }
-  double y_of(double bytes) const { return kBottom - (kBottom - kTop) * bytes / top_bytes_; }
+  double y_of(double bytes) const {
+    return kMemoryBottom - (kMemoryBottom - kMemoryTop) * bytes / top_bytes_;
+  }
 
   void text(double x, double y, const std::string& content, const std::string& style = "") {
     svg_.text(x, y, content, style);
@@ -67,8 +70,8 @@ class Picture {
     constexpr double kLines = 8;
     while (top_bytes_ / step > kLines) step *= 2;
     for (double bytes = 0; bytes <= top_bytes_; bytes += step) {
-      line(kLeft, y_of(bytes), kRight, y_of(bytes), "stroke=\"#ddd\"");
-      text(kLeft - 8, y_of(bytes) + 4, format_bytes(static_cast<int64_t>(bytes)),
+      line(kMemoryLeft, y_of(bytes), kMemoryRight, y_of(bytes), "stroke=\"#ddd\"");
+      text(kMemoryLeft - 8, y_of(bytes) + 4, format_bytes(static_cast<int64_t>(bytes)),
            "text-anchor=\"end\"");
     }
   }
@@ -104,7 +107,8 @@ class Picture {
       }
       drawn_[p] = any;
       if (any)
-        svg_.add(fmt::format("<polygon points=\"{}{}\" fill=\"{}\"/>\n", upper, lower, kColors[p]));
+        svg_.add(fmt::format("<polygon points=\"{}{}\" fill=\"{}\"/>\n", upper, lower,
+                             kMemoryColors[p]));
     }
   }
 
@@ -112,24 +116,25 @@ class Picture {
     size_t first = 0;
     for (size_t i = 1; i <= t_.points.size(); ++i) {
       if (i < t_.points.size() && t_.points[i].phase == t_.points[first].phase) continue;
-      if (first > 0) line(x_of(first), kTop, x_of(first), kBottom + 8, "stroke=\"#444\"");
+      if (first > 0)
+        line(x_of(first), kMemoryTop, x_of(first), kMemoryBottom + 8, "stroke=\"#444\"");
       const bool narrow = x_of(i - 1) - x_of(first) < 60;
-      text(narrow ? kRight : (x_of(first) + x_of(i - 1)) / 2, kBottom + (narrow ? 36 : 20),
-           std::string(t_.points[first].phase),
+      text(narrow ? kMemoryRight : (x_of(first) + x_of(i - 1)) / 2,
+           kMemoryBottom + (narrow ? 36 : 20), std::string(t_.points[first].phase),
            fmt::format("text-anchor=\"{}\"", narrow ? "end" : "middle"));
       first = i;
     }
-    line(kLeft, kBottom, kRight, kBottom, "stroke=\"#444\"");
-    text((kLeft + kRight) / 2, kBottom + 54, "operators in the order of execution",
-         "text-anchor=\"middle\" fill=\"#444\"");
+    line(kMemoryLeft, kMemoryBottom, kMemoryRight, kMemoryBottom, "stroke=\"#444\"");
+    text((kMemoryLeft + kMemoryRight) / 2, kMemoryBottom + 54,
+         "operators in the order of execution", "text-anchor=\"middle\" fill=\"#444\"");
   }
 
   void limit() {
     const auto bytes = static_cast<double>(usable());
     if (bytes > top_bytes_) return;
-    line(kLeft, y_of(bytes), kRight, y_of(bytes),
+    line(kMemoryLeft, y_of(bytes), kMemoryRight, y_of(bytes),
          "stroke=\"#c00\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"");
-    text(kLeft + 6, y_of(bytes) - 5,
+    text(kMemoryLeft + 6, y_of(bytes) - 5,
          fmt::format("what {} leaves to tensors: {}", t_.gpu_name, format_bytes(usable())),
          "fill=\"#c00\"");
   }
@@ -138,7 +143,7 @@ class Picture {
     const MemoryPoint& point = t_.points[t_.peak_point];
     const double x = x_of(t_.peak_point), y = y_of(static_cast<double>(point.parts.sum()));
     svg_.add(fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"black\"/>\n", x, y));
-    const bool left = x > (kLeft + kRight) / 2;
+    const bool left = x > (kMemoryLeft + kMemoryRight) / 2;
     text(left ? x - 8 : x + 8, y - 6,
          fmt::format("peak {}: {}", format_bytes(point.parts.sum()), shorten(point.node, 34)),
          fmt::format("font-weight=\"bold\" text-anchor=\"{}\"", left ? "end" : "start"));
@@ -151,36 +156,36 @@ class Picture {
 
   void legend() {
     const MemoryPoint& point = t_.points[t_.peak_point];
-    double y = kTop + 4;
+    double y = kMemoryTop + 4;
     constexpr double kLine = 18;
-    text(kListLeft, y, "At the peak", "font-weight=\"bold\"");
+    text(kMemoryListLeft, y, "At the peak", "font-weight=\"bold\"");
     for (size_t p = kMemoryParts.size(); p-- > 0;) {  // as they are stacked
       const int64_t bytes = point.parts.*kMemoryParts[p].bytes;
       if (!drawn_[p]) continue;
       y += kLine;
       svg_.add(
           fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"11\" height=\"11\" fill=\"{}\"/>\n",
-                      kListLeft, y - 10, kColors[p]));
-      text(kListLeft + 18, y, std::string(kMemoryParts[p].name));
-      text(kWidth - 12, y, format_bytes(bytes), "text-anchor=\"end\"");
+                      kMemoryListLeft, y - 10, kMemoryColors[p]));
+      text(kMemoryListLeft + 18, y, std::string(kMemoryParts[p].name));
+      text(kMemoryWidth - 12, y, format_bytes(bytes), "text-anchor=\"end\"");
     }
     y += 2 * kLine;
-    text(kListLeft, y, "Largest contents", "font-weight=\"bold\"");
+    text(kMemoryListLeft, y, "Largest contents", "font-weight=\"bold\"");
     constexpr size_t kHolders = 12;
     for (size_t i = 0; i < t_.holders.size() && i < kHolders; ++i) {
       const MemoryHolder& h = t_.holders[i];
       y += kLine;
       const std::string name = shorten(h.name, h.count > 1 ? 21 : 26);
-      text(kListLeft, y, h.count > 1 ? fmt::format("{} × {}", h.count, name) : name,
+      text(kMemoryListLeft, y, h.count > 1 ? fmt::format("{} × {}", h.count, name) : name,
            "font-size=\"11\"");
-      text(kWidth - 12, y, format_bytes(h.bytes), "text-anchor=\"end\" font-size=\"11\"");
+      text(kMemoryWidth - 12, y, format_bytes(h.bytes), "text-anchor=\"end\" font-size=\"11\"");
     }
   }
 
   const MemoryTimeline& t_;
   double top_bytes_ = 1;
   std::array<bool, kMemoryParts.size()> drawn_{};  // the legend explains their colors
-  SvgPicture svg_{kWidth, kHeight};
+  SvgPicture svg_{kMemoryWidth, kMemoryHeight};
 };
 
 }  // namespace

@@ -13,14 +13,13 @@
 namespace tilecast {
 namespace {
 
-double tokens_per_s(const TrainingPlan& plan) {
-  return static_cast<double>(plan.batch) * static_cast<double>(plan.seq) /
-         *plan.candidates.front().latency_s;
+double best_tokens_per_s(const TrainingPlan& plan) {
+  return plan.tokens_per_s(*plan.candidates.front().latency_s);
 }
 
 double cost_of_billion_tokens(const TrainingPlan& plan) {
   constexpr double kTokens = 1e9;
-  return plan.cost_of_step(kTokens / tokens_per_s(plan));
+  return plan.cost_of_step(kTokens / best_tokens_per_s(plan));
 }
 
 /// Indices, the best first.
@@ -33,7 +32,7 @@ std::vector<size_t> order_of(const std::vector<TrainingPlan>& plans) {
     if (x.fitting == 0)
       return x.candidates.front().margin_bytes > y.candidates.front().margin_bytes;
     if (x.price_per_gpu_hour) return cost_of_billion_tokens(x) < cost_of_billion_tokens(y);
-    return tokens_per_s(x) > tokens_per_s(y);
+    return best_tokens_per_s(x) > best_tokens_per_s(y);
   });
   return order;
 }
@@ -61,11 +60,11 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
     const TrainingPlan& plan = plans[i];
     const TrainingCandidate& c = plan.candidates.front();
     const bool fits = plan.fitting > 0;
-    table.rows.push_back(
-        {plan.gpu, fits ? format_seconds(*c.latency_s) : "-",
-         fits ? format_integer(std::llround(tokens_per_s(plan) / static_cast<double>(plan.ranks)))
-              : "-",
-         format_bytes(c.peak_bytes)});
+    table.rows.push_back({plan.gpu, fits ? format_seconds(*c.latency_s) : "-",
+                          fits ? format_integer(std::llround(best_tokens_per_s(plan) /
+                                                             static_cast<double>(plan.ranks)))
+                               : "-",
+                          format_bytes(c.peak_bytes)});
     if (any.price_per_gpu_hour)
       table.rows.back().push_back(fits ? fmt::format("{:.4g}", cost_of_billion_tokens(plan)) : "-");
     table.rows.back().push_back(fits ? options_text(c)

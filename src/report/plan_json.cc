@@ -28,10 +28,6 @@ namespace {
 
 std::string on_off(bool value) { return value ? "on" : "off"; }
 
-double tokens_per_s(const TrainingPlan& plan, double seconds) {
-  return static_cast<double>(plan.batch) * static_cast<double>(plan.seq) / seconds;
-}
-
 Json candidate_json(const TrainingPlan& plan, const TrainingCandidate& c, size_t rank) {
   Json json = {{"rank", nullptr},
                {"fits", c.fits()},
@@ -65,7 +61,7 @@ Json candidate_json(const TrainingPlan& plan, const TrainingCandidate& c, size_t
     json["compute_s"] = c.compute_s;
     json["exposed_communication_s"] = c.exposed_communication_s;
     json["bubble_s"] = c.bubble_s;
-    json["tokens_per_s"] = tokens_per_s(plan, *c.latency_s);
+    json["tokens_per_s"] = plan.tokens_per_s(*c.latency_s);
     if (plan.price_per_gpu_hour) json["cost_of_step"] = plan.cost_of_step(*c.latency_s);
   }
   return json;

@@ -15,16 +15,12 @@
 namespace tilecast {
 namespace {
 
-std::string on_off(bool value) { return value ? "on" : "off"; }
+std::string switch_text(bool value) { return value ? "on" : "off"; }
 
 std::string schedule_text(const TrainingCandidate& c) {
   if (c.pp == 1) return "-";
   if (c.virtual_stages == 1) return choice_name(c.schedule);
   return fmt::format("interleaved {}", c.virtual_stages);
-}
-
-double tokens_per_s(const TrainingPlan& plan, double seconds) {
-  return static_cast<double>(plan.batch) * static_cast<double>(plan.seq) / seconds;
 }
 
 std::string share(double part, double whole) {
@@ -40,7 +36,7 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
                         format_seconds(plan.winner_high_s)));
   lines.add(
       "  speed",
-      format_integer(std::llround(tokens_per_s(plan, seconds) / static_cast<double>(plan.ranks))),
+      format_integer(std::llround(plan.tokens_per_s(seconds) / static_cast<double>(plan.ranks))),
       fmt::format("tokens/s on each GPU; {:.0f} % of the peak FLOP/s",
                   100 * plan.winner_utilization_ratio));
   lines.add("  computing", format_seconds(c.compute_s), share(c.compute_s, seconds));
@@ -95,7 +91,7 @@ std::string other_options(const TrainingCandidate& best, const TrainingCandidate
   add("mbs", number(best.micro_batch_size), number(c.micro_batch_size));
   if (c.pp > 1) add("schedule", schedule_text(best), schedule_text(c));
   add("zero", choice_name(best.zero), choice_name(c.zero));
-  if (c.tp > 1) add("sp", on_off(best.sequence_parallel), on_off(c.sequence_parallel));
+  if (c.tp > 1) add("sp", switch_text(best.sequence_parallel), switch_text(c.sequence_parallel));
   add("ckpt", choice_name(best.checkpointing), choice_name(c.checkpointing));
   add("dtype", best.dtype, c.dtype);
   return text;
@@ -146,7 +142,7 @@ class CandidatesTable {
     options_.push_back({std::to_string(c.dp), std::to_string(c.tp), std::to_string(c.pp),
                         std::to_string(c.cp), std::to_string(c.ep),
                         std::to_string(c.micro_batch_size), schedule_text(c), choice_name(c.zero),
-                        on_off(c.sequence_parallel), choice_name(c.checkpointing), c.dtype});
+                        switch_text(c.sequence_parallel), choice_name(c.checkpointing), c.dtype});
     values_.push_back(std::move(more));
   }
 

@@ -42,7 +42,7 @@ TEST(MemorySvg, LegendHasAPartThatIsDrawnButAbsentAtThePeak) {
   EXPECT_EQ(svg.find(">optimizer<"), std::string::npos) << "it is nowhere";
 }
 
-TextTable sample() {
+TextTable sample_table() {
   TextTable table;
   table.header = {"name", "in interval %", "what it is"};
   table.rows = {{"layers.0.self_attn.qkv_proj", "12.5", "a sentence that takes several words"},
@@ -75,14 +75,14 @@ TEST(KernelWarnings, SayWhatWasNotMeasured) {
 }
 
 TEST(TextTable, IsAsWideAsItsCellsWhereThereIsRoom) {
-  EXPECT_EQ(format_text_table(sample(), {.width = 120}, 2),
+  EXPECT_EQ(format_text_table(sample_table(), {.width = 120}, 2),
             "  name                         in interval %  what it is\n"
             "  layers.0.self_attn.qkv_proj           12.5  a sentence that takes several words\n"
             "  lm_head                                1.0  short\n");
 }
 
 TEST(TextTable, GivesWayToTheWidth) {
-  EXPECT_EQ(format_text_table(sample(), {.width = 60}),
+  EXPECT_EQ(format_text_table(sample_table(), {.width = 60}),
             "                           in\n"
             "                     interval\n"
             "name                        %  what it is\n"
@@ -107,7 +107,7 @@ TEST(TextTable, PutsColumnsBelowWhereNoneCanGiveWay) {
 TEST(TextTable, NoLineIsWiderThanTheTerminal) {
   for (int width = 40; width < 130; ++width) {
     for (const char* text : {"", "word", "a longer text with several words in it and no end"}) {
-      TextTable table = sample();
+      TextTable table = sample_table();
       table.rows.push_back({std::string(70, 'n'), std::string(50, '1'), text});
       const std::string out = format_text_table(table, {.width = width}, 2);
       for (size_t start = 0; start < out.size();) {
@@ -121,7 +121,7 @@ TEST(TextTable, NoLineIsWiderThanTheTerminal) {
 }
 
 TEST(TextTable, ColorsDoNotMoveColumns) {
-  TextTable table = sample();
+  TextTable table = sample_table();
   table.color = [](size_t row, size_t column) {
     return row == 0 && column == 1 ? Color::kRed : Color::kNone;
   };

@@ -13,7 +13,7 @@
 namespace tilecast {
 namespace {
 
-std::string percent(double value) { return fmt::format("{:.1f} %", value); }
+std::string percent_text(double value) { return fmt::format("{:.1f} %", value); }
 
 Json errors_object(const TuneErrors& e) {
   return {{"rows", e.rows},
@@ -45,11 +45,11 @@ std::string tune_evaluation_table(const std::vector<TuneEvaluation>& files,
                     "times", "mean error", "median",        "first is listed"};
     table.right = {false, true, true, true, true, true, true, true, true};
     for (const TuneErrors& e : file.errors)
-      table.rows.push_back({e.rows, std::to_string(e.problems),
-                            std::to_string(e.problems_with_a_choice),
-                            fmt::format("{:.3f}", e.slow_down_ratio), percent(e.within_5_percent),
-                            std::to_string(e.times), percent(e.mape_percent),
-                            percent(e.median_percent), percent(e.first_listed_percent)});
+      table.rows.push_back(
+          {e.rows, std::to_string(e.problems), std::to_string(e.problems_with_a_choice),
+           fmt::format("{:.3f}", e.slow_down_ratio), percent_text(e.within_5_percent),
+           std::to_string(e.times), percent_text(e.mape_percent), percent_text(e.median_percent),
+           percent_text(e.first_listed_percent)});
     out += format_text_table(table, style, 2);
     if (file.errors.front().unranked_problems > 0)
       out += fmt::format("\n  {} problems have no solver that the program offers for them\n",

@@ -6,7 +6,7 @@
 namespace tilecast {
 namespace {
 
-std::vector<OptionDef> layout_options() {
+std::vector<OptionDef> server_layout_options() {
   return {
       {.name = "dp",
        .access = field<[](auto& r) -> auto& { return r.execution.dp; }>(),
@@ -126,8 +126,8 @@ std::vector<OptionDef> draft_options() {
 
 std::vector<OptionDef> deployment_options() {
   std::vector<OptionDef> all;
-  for (const auto& list :
-       {cluster_options("nodes of the GPU"), layout_options(), pool_options(), draft_options()}) {
+  for (const auto& list : {cluster_options("nodes of the GPU"), server_layout_options(),
+                           pool_options(), draft_options()}) {
     for (OptionDef option : list) {
       if (option.kinds == kAllKinds) option.kinds = kTokens;
       all.push_back(std::move(option));

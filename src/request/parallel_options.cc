@@ -41,7 +41,7 @@ std::vector<OptionDef> degree_options() {
   };
 }
 
-std::vector<OptionDef> layout_options() {
+std::vector<OptionDef> training_layout_options() {
   return {
       {.name = "pipeline-schedule",
        .access = field<[](auto& r) -> auto& { return r.parallel.schedule; }>(),
@@ -108,7 +108,7 @@ bool divides_tables(const std::string& name) {
 
 std::vector<OptionDef> parallel_options() {
   std::vector<OptionDef> options = cluster_options("one node of the GPU");
-  for (const auto& list : {degree_options(), layout_options()})
+  for (const auto& list : {degree_options(), training_layout_options()})
     options.insert(options.end(), list.begin(), list.end());
   for (OptionDef& option : options) {
     option.kinds = kPasses;

@@ -26,7 +26,7 @@ double busiest_s(std::span<const ServingBatch> ranks) {
   return 10e-3 + 1e-4 * tokens + 1e-7 * context;
 }
 
-StageTimes stages(int64_t count) {
+ServingStepTimes stages(int64_t count) {
   return [count](std::span<const ServingBatch> ranks) {
     return std::vector<double>(static_cast<size_t>(count),
                                busiest_s(ranks) / static_cast<double>(count));
@@ -196,7 +196,7 @@ TEST(Fleet, AnswersOfOneTokenStayInThePrefillPool) {
 /// Runs of steps without a look at the requests (CalmRun) are left out if no two steps are alike.
 /// Where a step's time does not depend on the context, both ways are the same but for rounding.
 TEST(Fleet, StepsWithoutALookAtTheRequestsAreTheSame) {
-  const StageTimes by_tokens = [](std::span<const ServingBatch> ranks) {
+  const ServingStepTimes by_tokens = [](std::span<const ServingBatch> ranks) {
     double tokens = 0;
     for (const ServingBatch& batch : ranks) tokens = std::max(tokens, tokens_of(batch));
     return std::vector<double>{1e-3 * std::sqrt(37 + tokens)};

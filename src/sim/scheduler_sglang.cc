@@ -125,7 +125,7 @@ void retract(ServerState& s) {
   s.new_token_ratio = output > 0 ? std::min(1.0, (written + ahead) / output) : kFirstRatio;
 }
 
-std::vector<Scheduled> schedule(ServerState& s) {
+std::vector<Scheduled> schedule_sglang(ServerState& s) {
   std::vector<Scheduled> step = schedule_prefill(s);
   // Sequences whose cache came from a prefill worker decode with the others
   // (disaggregation/decode.py, process_prebuilt).
@@ -151,7 +151,7 @@ extern const Scheduler kSglangScheduler = {.software = Software::kSglang,
                                            .block_tokens = 1,
                                            .admits_at_ends_only = false,
                                            .first_new_token_ratio = kFirstRatio,
-                                           .schedule = schedule,
+                                           .schedule = schedule_sglang,
                                            .note_decode_steps = decay_ratio};
 
 }  // namespace tilecast

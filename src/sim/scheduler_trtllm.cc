@@ -12,7 +12,7 @@
 namespace tilecast {
 namespace {
 
-std::vector<Scheduled> schedule(ServerState& s) {
+std::vector<Scheduled> schedule_trtllm(ServerState& s) {
   std::vector<Scheduled> step;
   int64_t budget = s.limits.max_num_batched_tokens;
   for (const size_t index : s.running) {
@@ -39,6 +39,6 @@ std::vector<Scheduled> schedule(ServerState& s) {
 extern const Scheduler kTensorRtLlmScheduler = {.software = Software::kTensorRtLlm,
                                                 .block_tokens = 32,
                                                 .splits_prompts = false,
-                                                .schedule = schedule};
+                                                .schedule = schedule_trtllm};
 
 }  // namespace tilecast

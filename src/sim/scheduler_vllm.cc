@@ -30,7 +30,7 @@ bool allocate_or_preempt(ServerState& s, size_t index, int64_t tokens, bool& pre
   return true;
 }
 
-std::vector<Scheduled> schedule(ServerState& s) {
+std::vector<Scheduled> schedule_vllm(ServerState& s) {
   std::vector<Scheduled> step;
   int64_t budget = s.limits.max_num_batched_tokens;
   bool preempted = false;
@@ -61,6 +61,6 @@ std::vector<Scheduled> schedule(ServerState& s) {
 
 // Blocks of 16 tokens: vllm/config (CacheConfig.block_size).
 extern const Scheduler kVllmScheduler = {
-    .software = Software::kVllm, .block_tokens = 16, .schedule = schedule};
+    .software = Software::kVllm, .block_tokens = 16, .schedule = schedule_vllm};
 
 }  // namespace tilecast

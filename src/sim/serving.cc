@@ -55,9 +55,9 @@ struct PoolState {
   size_t next = 0;             ///< round robin
 };
 
-class Simulation {
+class ServingSimulation {
  public:
-  Simulation(const ServingLoad& load, const Fleet& fleet) : load_(load), fleet_(fleet) {
+  ServingSimulation(const ServingLoad& load, const Fleet& fleet) : load_(load), fleet_(fleet) {
     times_.reserve(load.requests.size());
     for (const RequestSpec& r : load.requests)
       times_.push_back({.sent_s = r.arrival_s, .prompt = r.prompt, .output = r.output});
@@ -298,7 +298,7 @@ ServingResult simulate_fleet(const ServingLoad& load, const Fleet& fleet) {
     limits.prefix_hit_rate = 0;
     check_cache(load, limits);
   }
-  return Simulation(load, fleet).run();
+  return ServingSimulation(load, fleet).run();
 }
 
 }  // namespace tilecast

@@ -67,13 +67,13 @@ struct ServingBatch {
 };
 
 /// Seconds of a step on each stage of the pipeline. `ranks`: what each data-parallel rank computes.
-using StageTimes = std::function<std::vector<double>(std::span<const ServingBatch> ranks)>;
+using ServingStepTimes = std::function<std::vector<double>(std::span<const ServingBatch> ranks)>;
 
 /// Equal servers.
 struct ServerPool {
   int64_t servers = 1;
   ServerLimits limits;
-  StageTimes step_s;
+  ServingStepTimes step_s;
 };
 
 /// Servers behind a router. With prefill workers, these compute the prompts and the first token;

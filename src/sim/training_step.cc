@@ -22,9 +22,9 @@ struct Label {
   PipelinePass pass;
 };
 
-class Simulation {
+class StepSimulation {
  public:
-  Simulation(const TrainingStep& step, Folding folding)
+  StepSimulation(const TrainingStep& step, Folding folding)
       : step_(step), width_(folding == Folding::kNone ? step.width : 1) {
     choose_replicas(folding);
     for (int64_t s = 0; s < step_.pipeline.stages; ++s) {
@@ -349,7 +349,7 @@ class Simulation {
 }  // namespace
 
 StepTimes simulate_step(const TrainingStep& step, Folding folding, Events events) {
-  return Simulation(step, folding).run(events);
+  return StepSimulation(step, folding).run(events);
 }
 
 }  // namespace tilecast

@@ -13,10 +13,6 @@ namespace {
 /// in MIOpen's find databases is 9 us, the shortest 3 us).
 constexpr double kLaunchUs = 5;
 
-double lg(double x) { return std::log2(std::max(x, 1e-9)); }
-/// What is computed over what is needed where `size` is cut into tiles.
-double waste(double size, double tile) { return std::ceil(size / tile) * tile / size; }
-
 class Row {
  public:
   explicit Row(Features& features) : features_(features) {}
@@ -56,11 +52,11 @@ void add_kind(Row& row, const ConvProblem& p) {
   row.flag(p.channels_last);
   row.flag(p.stride_h == 1 && p.stride_w == 1);
   row.flag(p.stride_h == 2 && p.stride_w == 2);
-  row.add(lg(static_cast<double>(p.stride_h * p.stride_w)));
-  row.add(lg(static_cast<double>(std::max(p.dil_h, p.dil_w))));
+  row.add(log2_size(static_cast<double>(p.stride_h * p.stride_w)));
+  row.add(log2_size(static_cast<double>(std::max(p.dil_h, p.dil_w))));
   row.flag(p.pad_h == 0 && p.pad_w == 0);
   row.flag(2 * p.pad_h == p.r - 1 && 2 * p.pad_w == p.s - 1);
-  row.add(lg(static_cast<double>(1 + p.pad_h + p.pad_w)));
+  row.add(log2_size(static_cast<double>(1 + p.pad_h + p.pad_w)));
   row.flag(p.r == 1 && p.s == 1);
   row.flag(p.r == 3 && p.s == 3);
   row.flag(p.r == 5 && p.s == 5);
@@ -85,30 +81,30 @@ void add_alignment(Row& row, const ConvProblem& p) {
 }
 
 void add_tiles(Row& row, const ConvProblem& p, const Product& product, const TunedChip& chip) {
-  for (const double tile : {16, 32, 64, 128, 256}) row.add(lg(waste(product.m, tile)));
-  for (const double tile : {32, 64, 128, 256}) row.add(lg(waste(product.n, tile)));
-  for (const double tile : {4, 8, 16, 32}) row.add(lg(waste(product.k, tile)));
+  for (const double tile : {16, 32, 64, 128, 256}) row.add(log2_size(tile_waste(product.m, tile)));
+  for (const double tile : {32, 64, 128, 256}) row.add(log2_size(tile_waste(product.n, tile)));
+  for (const double tile : {4, 8, 16, 32}) row.add(log2_size(tile_waste(product.k, tile)));
   for (const double tile : {32, 64, 128}) {
     const double tiles =
         std::ceil(product.m / tile) * std::ceil(product.n / tile) * static_cast<double>(p.group);
     const double waves = tiles / chip.units;
-    row.add(lg(waves));
-    row.add(lg(std::ceil(waves) / waves));
+    row.add(log2_size(waves));
+    row.add(log2_size(std::ceil(waves) / waves));
   }
   const auto oh = static_cast<double>(p.oh), ow = static_cast<double>(p.ow);
   const auto h = static_cast<double>(p.h), w = static_cast<double>(p.w);
   const auto r = static_cast<double>(p.r), s = static_cast<double>(p.s);
   for (const double tile : {2, 3, 6}) {  // Winograd's
-    row.add(lg(waste(oh, tile) * waste(ow, tile)));
-    row.add(lg(waste(h, tile) * waste(w, tile)));
+    row.add(log2_size(tile_waste(oh, tile) * tile_waste(ow, tile)));
+    row.add(log2_size(tile_waste(h, tile) * tile_waste(w, tile)));
   }
-  row.add(lg(waste(r, 3) * waste(s, 3)));
-  row.add(lg(waste(r, 2) * waste(s, 2)));
-  row.add(lg(static_cast<double>(p.n) * std::ceil(oh / 2) * std::ceil(ow / 2)));
-  row.add(lg(waste(static_cast<double>(p.k / p.group), 32)));
-  row.add(lg(waste(ow, 16)));
-  row.add(lg(waste(ow, 32)));
-  row.add(lg(waste(oh * ow, 64)));
+  row.add(log2_size(tile_waste(r, 3) * tile_waste(s, 3)));
+  row.add(log2_size(tile_waste(r, 2) * tile_waste(s, 2)));
+  row.add(log2_size(static_cast<double>(p.n) * std::ceil(oh / 2) * std::ceil(ow / 2)));
+  row.add(log2_size(tile_waste(static_cast<double>(p.k / p.group), 32)));
+  row.add(log2_size(tile_waste(ow, 16)));
+  row.add(log2_size(tile_waste(ow, 32)));
+  row.add(log2_size(tile_waste(oh * ow, 64)));
 }
 
 }  // namespace
@@ -143,39 +139,39 @@ Features features_of(const ConvProblem& p, const TunedChip& chip) {
   Row row(features);
   for (const int64_t size :
        {p.n, p.c / p.group, p.k / p.group, p.group, p.oh, p.ow, p.h, p.w, p.r, p.s})
-    row.add(lg(static_cast<double>(size)));
+    row.add(log2_size(static_cast<double>(size)));
   add_kind(row, p);
   const Product product = product_of(p);
-  row.add(lg(product.m));
-  row.add(lg(product.n));
-  row.add(lg(product.k));
+  row.add(log2_size(product.m));
+  row.add(log2_size(product.n));
+  row.add(log2_size(product.k));
   const double x = p.input_bytes(), y = p.output_bytes(), weights = p.weight_bytes();
   const double flops = p.flops(), bytes = x + y + weights;
-  row.add(lg(flops) - 30);
-  row.add(lg(x) - 20);
-  row.add(lg(y) - 20);
-  row.add(lg(weights) - 20);
-  row.add(lg(flops / bytes));
+  row.add(log2_size(flops) - 30);
+  row.add(log2_size(x) - 20);
+  row.add(log2_size(y) - 20);
+  row.add(log2_size(weights) - 20);
+  row.add(log2_size(flops / bytes));
   const double compute_us = flops / chip.peak_tflops * 1e-6;
   const double vector_us = flops / chip.vector_tflops * 1e-6;
   const double memory_us = bytes / chip.gbytes_per_s * 1e-3;
   features.roofline_us = roofline_us(p, chip, chip.peak_tflops);
   features.vector_roofline_us = roofline_us(p, chip, chip.vector_dtype_tflops);
-  row.add(lg(compute_us));
-  row.add(lg(vector_us));
-  row.add(lg(memory_us));
-  row.add(lg(compute_us / memory_us));
-  row.add(lg(features.roofline_us));
-  row.add(lg(1 + compute_us / kLaunchUs));
-  row.add(lg(bytes / (chip.l2_mib * (1 << 20))));
+  row.add(log2_size(compute_us));
+  row.add(log2_size(vector_us));
+  row.add(log2_size(memory_us));
+  row.add(log2_size(compute_us / memory_us));
+  row.add(log2_size(features.roofline_us));
+  row.add(log2_size(1 + compute_us / kLaunchUs));
+  row.add(log2_size(bytes / (chip.l2_mib * (1 << 20))));
   add_alignment(row, p);
   add_tiles(row, p, product, chip);
-  row.add(lg(chip.units) - 6.5);
-  row.add(lg(chip.peak_tflops / chip.gbytes_per_s));
-  row.add(lg(chip.peak_tflops / chip.vector_tflops));
+  row.add(log2_size(chip.units) - 6.5);
+  row.add(log2_size(chip.peak_tflops / chip.gbytes_per_s));
+  row.add(log2_size(chip.peak_tflops / chip.vector_tflops));
   row.flag(chip.matrix_unit);
-  row.add(lg(chip.clock_ghz));
-  row.add(lg(chip.gbytes_per_s) - 10);
+  row.add(log2_size(chip.clock_ghz));
+  row.add(log2_size(chip.gbytes_per_s) - 10);
   TILECAST_CHECK(row.count() == kProblemFeatures);
   for (int i = 0; i < static_cast<int>(kKernelClasses); ++i) row.flag(chip.kernel_class == i);
   return features;

@@ -4,7 +4,9 @@
 // on the compute units, and the data sheet's times. tools/train_tuner.py computes the same;
 // features_test.cc compares both on the lines that the weights file carries.
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <string_view>
 
@@ -36,6 +38,11 @@ inline constexpr std::array kMeasuredClasses = {Architecture::kGcn5, Architectur
                                                 Architecture::kCdna2};
 inline constexpr size_t kKernelClasses = kMeasuredClasses.size();
 inline constexpr size_t kFeatures = kProblemFeatures + kKernelClasses;
+
+/// log2 of a size above 0.
+inline double log2_size(double x) { return std::log2(std::max(x, 1e-9)); }
+/// What is computed over what is needed where `size` is cut into tiles.
+inline double tile_waste(double size, double tile) { return std::ceil(size / tile) * tile / size; }
 
 struct Features {
   std::array<float, kFeatures> x{};

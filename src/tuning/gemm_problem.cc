@@ -10,32 +10,29 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "tilecast/error.h"
+#include "tuning/features.h"
 #include "tuning/problem_words.h"
 
 namespace tilecast::tuning {
 namespace {
 
-constexpr std::string_view kFields = "m, n, k, batch, trans_a, trans_b, dtype, acc, out";
-constexpr double kMostElements = 1e12;
+constexpr std::string_view kGemmFields = "m, n, k, batch, trans_a, trans_b, dtype, acc, out";
+constexpr double kMostGemmElements = 1e12;
 
-struct SizeField {
+struct GemmSizeField {
   std::string_view name;
   int64_t GemmProblem::* member;
   bool required;
 };
-constexpr std::array kSizes = {
-    SizeField{"m", &GemmProblem::m, true}, SizeField{"n", &GemmProblem::n, true},
-    SizeField{"k", &GemmProblem::k, true}, SizeField{"batch", &GemmProblem::batch, false}};
-
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
-  throw Error(ErrorKind::kInput, where + ": " + what);
-}
+constexpr std::array kGemmSizes = {
+    GemmSizeField{"m", &GemmProblem::m, true}, GemmSizeField{"n", &GemmProblem::n, true},
+    GemmSizeField{"k", &GemmProblem::k, true}, GemmSizeField{"batch", &GemmProblem::batch, false}};
 
 bool read_transpose(std::string_view text, std::string_view name, const std::string& where) {
   if (in_capitals(text) == "T") return true;
   if (in_capitals(text) == "N") return false;
-  fail(where,
-       fmt::format("{} is '{}'; expected N (as stored) or T (transposed)", name, shown_name(text)));
+  fail_problem(where, fmt::format("{} is '{}'; expected N (as stored) or T (transposed)", name,
+                                  shown_name(text)));
 }
 
 /// The sums and results of products that rocBLAS has; the first is the default.
@@ -59,13 +56,10 @@ DType choose(std::string_view name, const std::optional<std::string>& text,
     names.emplace_back(dtype_name(dtype));
     if (in_capitals(*text) == in_capitals(names.back())) return dtype;
   }
-  fail(where, fmt::format("{} is '{}'; of {} products it is {}", name, shown_name(*text),
-                          dtype_name(problem.dtype), join(names, " or ")));
+  fail_problem(where, fmt::format("{} is '{}'; of {} products it is {}", name, shown_name(*text),
+                                  dtype_name(problem.dtype), join(names, " or ")));
 }
 
-double lg(double x) { return std::log2(std::max(x, 1e-9)); }
-/// What is computed over what is needed where `size` is cut into tiles.
-double waste(double size, double tile) { return std::ceil(size / tile) * tile / size; }
 double bytes_of(DType dtype) { return static_cast<double>(dtype_bits(dtype)) / 8; }
 /// How often 2 divides the size, at most 7 times.
 int twos(int64_t size) {
@@ -82,16 +76,16 @@ void add_times(std::vector<float>& x, const GemmProblem& p, const TunedChip& chi
   const double compute_us = flops / chip.peak_tflops * 1e-6;
   const double memory_us = bytes / chip.gbytes_per_s * 1e-3;
   for (const double value : {compute_us, memory_us, compute_us / memory_us})
-    x.push_back(static_cast<float>(lg(value)));
+    x.push_back(static_cast<float>(log2_size(value)));
 }
 
 void add_tiles(std::vector<float>& x, const GemmProblem& p, const TunedChip& chip) {
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
   for (const double size : {m, n})
     for (const double tile : {16, 32, 64, 80, 96, 128, 144, 160, 256})
-      x.push_back(static_cast<float>(lg(waste(size, tile))));
+      x.push_back(static_cast<float>(log2_size(tile_waste(size, tile))));
   for (const double depth : {8, 16, 32, 64})
-    x.push_back(static_cast<float>(lg(waste(static_cast<double>(p.k), depth))));
+    x.push_back(static_cast<float>(log2_size(tile_waste(static_cast<double>(p.k), depth))));
   constexpr std::array<std::pair<double, double>, 9> kTiles = {{{32, 32},
                                                                 {64, 32},
                                                                 {32, 64},
@@ -104,8 +98,8 @@ void add_tiles(std::vector<float>& x, const GemmProblem& p, const TunedChip& chi
   for (const auto& [tile_m, tile_n] : kTiles) {
     const double waves =
         std::ceil(m / tile_m) * std::ceil(n / tile_n) * static_cast<double>(p.batch) / chip.units;
-    x.push_back(static_cast<float>(lg(waves)));
-    x.push_back(static_cast<float>(lg(std::ceil(waves) / waves)));
+    x.push_back(static_cast<float>(log2_size(waves)));
+    x.push_back(static_cast<float>(log2_size(std::ceil(waves) / waves)));
   }
 }
 
@@ -146,18 +140,19 @@ bool is_gemm_text(std::string_view text) { return text == "gemm" || text.starts_
 GemmProblem parse_gemm(std::string_view text, const std::string& where) {
   text = trim(text);
   if (!is_gemm_text(text))
-    fail(where, fmt::format("'{}' is no product; expected gemm m=4096 n=512 k=1024 dtype=fp16",
-                            shown_name(text)));
+    fail_problem(where,
+                 fmt::format("'{}' is no product; expected gemm m=4096 n=512 k=1024 dtype=fp16",
+                             shown_name(text)));
   GemmProblem p;
   std::vector<std::string> given;
   std::optional<std::string> acc, out;
   for (const ProblemWord& word : split_problem_words(text.substr(4), where)) {
     if (std::find(given.begin(), given.end(), word.name) != given.end())
-      fail(where, shown_name(word.name) + " is given twice");
+      fail_problem(where, shown_name(word.name) + " is given twice");
     given.push_back(word.name);
-    const auto field = std::find_if(kSizes.begin(), kSizes.end(),
-                                    [&](const SizeField& f) { return f.name == word.name; });
-    if (field != kSizes.end())
+    const auto field = std::find_if(kGemmSizes.begin(), kGemmSizes.end(),
+                                    [&](const GemmSizeField& f) { return f.name == word.name; });
+    if (field != kGemmSizes.end())
       p.*field->member = read_problem_size(word.value, field->name, 1, where);
     else if (word.name == "trans_a" || word.name == "trans_b")
       (word.name == "trans_a" ? p.trans_a : p.trans_b) =
@@ -169,23 +164,24 @@ GemmProblem parse_gemm(std::string_view text, const std::string& where) {
     else if (word.name == "out")
       out = word.value;
     else
-      fail(where,
-           fmt::format("unknown field '{}'; a product has {}", shown_name(word.name), kFields));
+      fail_problem(where, fmt::format("unknown field '{}'; a product has {}", shown_name(word.name),
+                                      kGemmFields));
   }
-  for (const SizeField& field : kSizes)
+  for (const GemmSizeField& field : kGemmSizes)
     if (field.required && std::find(given.begin(), given.end(), field.name) == given.end())
-      fail(where, fmt::format("{} is missing; a product has {}", field.name, kFields));
+      fail_problem(where, fmt::format("{} is missing; a product has {}", field.name, kGemmFields));
   p.acc = choose("acc", acc, sums_of(p.dtype), p, where);
   p.out = choose("out", out, results_of(p.dtype), p, where);
   if (p.acc == DType::kFp16 && p.out != DType::kFp16)
-    fail(where, "out is 'fp32'; sums in fp16 give results in fp16");
+    fail_problem(where, "out is 'fp32'; sums in fp16 give results in fp16");
   const auto size = [&](int64_t rows, int64_t columns) {
     return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(p.batch);
   };
   const double largest = std::max({size(p.m, p.k), size(p.k, p.n), size(p.m, p.n)});
-  if (largest > kMostElements)
-    fail(where, fmt::format("a matrix of {:.3g} elements; at most {:.3g}, more than any GPU stores",
-                            largest, kMostElements));
+  if (largest > kMostGemmElements)
+    fail_problem(
+        where, fmt::format("a matrix of {:.3g} elements; at most {:.3g}, more than any GPU stores",
+                           largest, kMostGemmElements));
   return p;
 }
 
@@ -224,8 +220,8 @@ SourceText source_text(const GemmProblem& p, const TunedChip& chip) {
     text.sizes.push_back(((p.m + tile - 1) / tile) * ((p.n + tile - 1) / tile) * p.batch);
   std::vector<float>& x = text.features;
   for (const int64_t size : {p.m, p.n, p.k, p.batch})
-    x.push_back(static_cast<float>(lg(static_cast<double>(size))));
-  x.push_back(static_cast<float>(lg(static_cast<double>(p.m) / static_cast<double>(p.n))));
+    x.push_back(static_cast<float>(log2_size(static_cast<double>(size))));
+  x.push_back(static_cast<float>(log2_size(static_cast<double>(p.m) / static_cast<double>(p.n))));
   const auto flag = [&](bool value) { x.push_back(value ? 1.0F : 0.0F); };
   flag(p.trans_a);
   flag(p.trans_b);

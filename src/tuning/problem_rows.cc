@@ -13,7 +13,7 @@
 namespace tilecast::tuning {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, int64_t ConvProblem::*>, 16> kSizes = {
+constexpr std::array<std::pair<std::string_view, int64_t ConvProblem::*>, 16> kSizeColumns = {
     {{"n", &ConvProblem::n},
      {"c", &ConvProblem::c},
      {"h", &ConvProblem::h},
@@ -33,7 +33,7 @@ constexpr std::array<std::pair<std::string_view, int64_t ConvProblem::*>, 16> kS
 constexpr std::array<std::string_view, 3> kWords = {"direction", "precision", "layout"};
 
 /// As other readers of problems limit them.
-constexpr int64_t kMostSize = int64_t{1} << 24;
+constexpr int64_t kMostRowSize = int64_t{1} << 24;
 
 const std::string& word(const CsvTable& table, size_t row, std::string_view column) {
   return table.rows[row][table.require_column(column)];
@@ -44,7 +44,8 @@ const std::string& word(const CsvTable& table, size_t row, std::string_view colu
 bool has_problem_columns(const CsvTable& table) {
   const auto known = [&](std::string_view name) { return table.column(name).has_value(); };
   return std::all_of(kWords.begin(), kWords.end(), known) &&
-         std::all_of(kSizes.begin(), kSizes.end(), [&](const auto& s) { return known(s.first); });
+         std::all_of(kSizeColumns.begin(), kSizeColumns.end(),
+                     [&](const auto& s) { return known(s.first); });
 }
 
 ConvProblem problem_of_row(const CsvTable& table, size_t row) {
@@ -62,12 +63,12 @@ ConvProblem problem_of_row(const CsvTable& table, size_t row) {
     throw Error(ErrorKind::kInput, fmt::format("{}: layout is '{}'; expected NCHW or NHWC", place,
                                                shown_name(layout)));
   p.channels_last = layout == "NHWC";
-  for (const auto& [name, member] : kSizes) {
+  for (const auto& [name, member] : kSizeColumns) {
     const int64_t value = table.integer(row, table.require_column(name));
     const bool may_be_zero = name == "h" || name == "w" || name.starts_with("pad");
-    if (value > kMostSize || (value == 0 && !may_be_zero))
+    if (value > kMostRowSize || (value == 0 && !may_be_zero))
       throw Error(ErrorKind::kInput, fmt::format("{}: {} is {}; expected a size up to {}", place,
-                                                 name, value, kMostSize));
+                                                 name, value, kMostRowSize));
     p.*member = value;
   }
   if (p.c % p.group != 0 || p.k % p.group != 0)

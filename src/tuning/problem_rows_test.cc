@@ -15,7 +15,7 @@ ConvProblem read(const std::string& row) {
   return problem_of_row(parse_csv(std::string(kHeader) + row + "\n", "x.csv"), 0);
 }
 
-std::string error_of(const std::string& row) {
+std::string row_error(const std::string& row) {
   try {
     read(row);
   } catch (const Error& error) {
@@ -40,13 +40,13 @@ TEST(ProblemRow, UnknownInputIsTheLeastThatGivesTheOutput) {
 }
 
 TEST(ProblemRow, MistakesAreNamedByLine) {
-  EXPECT_EQ(error_of("X,FP32,NCHW,8,64,9,9,32,9,9,1,1,0,0,1,1,1,1,1"),
+  EXPECT_EQ(row_error("X,FP32,NCHW,8,64,9,9,32,9,9,1,1,0,0,1,1,1,1,1"),
             "x.csv: line 2: direction is 'X'; expected F, B or W");
-  EXPECT_EQ(error_of("F,FP32,CHWN,8,64,9,9,32,9,9,1,1,0,0,1,1,1,1,1"),
+  EXPECT_EQ(row_error("F,FP32,CHWN,8,64,9,9,32,9,9,1,1,0,0,1,1,1,1,1"),
             "x.csv: line 2: layout is 'CHWN'; expected NCHW or NHWC");
-  EXPECT_EQ(error_of("F,FP32,NCHW,0,64,9,9,32,9,9,1,1,0,0,1,1,1,1,1"),
+  EXPECT_EQ(row_error("F,FP32,NCHW,0,64,9,9,32,9,9,1,1,0,0,1,1,1,1,1"),
             "x.csv: line 2: n is 0; expected a size up to 16777216");
-  EXPECT_EQ(error_of("F,FP32,NCHW,8,64,9,9,32,9,9,1,1,0,0,1,1,1,1,5"),
+  EXPECT_EQ(row_error("F,FP32,NCHW,8,64,9,9,32,9,9,1,1,0,0,1,1,1,1,5"),
             "x.csv: line 2: group 5 does not divide c 64 and k 32");
 }
 

@@ -26,7 +26,7 @@ constexpr std::string_view kSmall =
     "token d 1 2 4\n"
     "require a * b * d == 16 or a * b * d == 64\n";
 
-std::string error_of(const std::string& text) {
+std::string rules_error(const std::string& text) {
   try {
     RuleFile::parse(text, "x.rules");
   } catch (const Error& error) {
@@ -67,21 +67,22 @@ TEST(Rules, LookAheadFindsWhetherAPrefixCanBeCompleted) {
 }
 
 TEST(Rules, MistakesAreFoundWhenTheFileIsRead) {
-  EXPECT_EQ(error_of(with_line("require q == 1")), "x.rules: line 12: 'q == 1': unknown name 'q'");
-  EXPECT_EQ(error_of(with_line("require a > b")),
+  EXPECT_EQ(rules_error(with_line("require q == 1")),
+            "x.rules: line 12: 'q == 1': unknown name 'q'");
+  EXPECT_EQ(rules_error(with_line("require a > b")),
             "x.rules: line 9: 'require b > a and b != twice' cannot be met: no set of parameters "
             "of any of 75 usual convolutions does");
-  EXPECT_NE(error_of(with_line("takes n < 0")).find("line 3: 'takes' holds for none"),
+  EXPECT_NE(rules_error(with_line("takes n < 0")).find("line 3: 'takes' holds for none"),
             std::string::npos);
-  EXPECT_NE(error_of(with_line("token b 1")).find("line 12: 'b' is there already"),
+  EXPECT_NE(rules_error(with_line("token b 1")).find("line 12: 'b' is there already"),
             std::string::npos);
-  EXPECT_NE(error_of(with_line("token z 5..2")).find("'5..2' is no range"), std::string::npos);
-  EXPECT_NE(error_of(with_line("require n == 1")).find("names no token"), std::string::npos);
-  EXPECT_NE(error_of(with_line("takes a == 1")).find("use 'require' for tokens"),
+  EXPECT_NE(rules_error(with_line("token z 5..2")).find("'5..2' is no range"), std::string::npos);
+  EXPECT_NE(rules_error(with_line("require n == 1")).find("names no token"), std::string::npos);
+  EXPECT_NE(rules_error(with_line("takes a == 1")).find("use 'require' for tokens"),
             std::string::npos);
-  EXPECT_NE(error_of(with_line("let a = 1")).find("is there already"), std::string::npos);
-  EXPECT_NE(error_of(with_line("hello")).find("'hello' begins no line"), std::string::npos);
-  EXPECT_NE(error_of("token a 1\n").find("names no solver"), std::string::npos);
+  EXPECT_NE(rules_error(with_line("let a = 1")).find("is there already"), std::string::npos);
+  EXPECT_NE(rules_error(with_line("hello")).find("'hello' begins no line"), std::string::npos);
+  EXPECT_NE(rules_error("token a 1\n").find("names no solver"), std::string::npos);
 }
 
 TEST(Rules, DamagedFilesNeverCrash) {

@@ -15,8 +15,8 @@ namespace tilecast::tuning {
 namespace {
 
 /// The widest layer that a weights file may have.
-constexpr size_t kWidest = 1024;
-constexpr float kMostDeviations = 4;  // as tools/tuner/solvers.py clamps
+constexpr size_t kWidestSolverModel = 1024;
+constexpr float kSolverDeviations = 4;  // as tools/tuner/solvers.py clamps
 
 /// A search that takes the best four solvers lists few others: one that is hardly ever listed was
 /// measured only where it was good, and its times elsewhere are worth little. Chosen on visible
@@ -65,7 +65,7 @@ SolverModel SolverModel::parse(std::string_view content, const std::string& wher
   model.tensors_ = std::make_shared<const Tensors>(container, where);
   const Tensors& t = *model.tensors_;
   model.heads_ = header.strings("heads").size();
-  model.width_ = static_cast<size_t>(header.integer({"width"}, 1, kWidest));
+  model.width_ = static_cast<size_t>(header.integer({"width"}, 1, kWidestSolverModel));
   if (header.strings("features").size() != kFeatures)
     unusable_weights(where, fmt::format("expected {} features", kFeatures));
   for (const Solver& solver : table.solvers())
@@ -111,9 +111,9 @@ void SolverModel::evaluate(const Features& features, std::span<float> out) const
   for (size_t i = 0; i < kFeatures; ++i) {
     const float clamped = std::clamp(features.x[i], range[i], range[kFeatures + i]);
     x[i] = std::clamp((clamped - range[2 * kFeatures + i]) * range[3 * kFeatures + i],
-                      -kMostDeviations, kMostDeviations);
+                      -kSolverDeviations, kSolverDeviations);
   }
-  std::array<float, kWidest> first{}, second{};
+  std::array<float, kWidestSolverModel> first{}, second{};
   const std::span<float> a = std::span(first).first(width_), b = std::span(second).first(width_);
   std::copy_n(weights_.a_bias.data(), width_, a.begin());
   add_product(x, weights_.a.data(), a);
@@ -153,8 +153,8 @@ Features SolverModel::features_on_reference(const ConvProblem& problem,
 
 std::vector<SolverTime> SolverModel::rank(const ConvProblem& problem, const TunedChip& chip) const {
   const Features features = features_on_reference(problem, chip);
-  std::array<float, 2 * kWidest> storage;
-  TILECAST_CHECK(heads_ <= kWidest);
+  std::array<float, 2 * kWidestSolverModel> storage;
+  TILECAST_CHECK(heads_ <= kWidestSolverModel);
   const std::span<float> out = std::span(storage).first(2 * heads_);
   evaluate(features, out);
   const auto& interval =

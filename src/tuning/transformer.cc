@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kEpsilon = 1e-5F;  // PyTorch's LayerNorm
 /// No layer of a model is wider, no source or prefix longer: translator.cc checks it.
-constexpr size_t kWidest = 1024;
+constexpr size_t kWidestLayer = 1024;
 
 }  // namespace
 
@@ -51,8 +51,8 @@ AttentionBlock::AttentionBlock(const Tensors& tensors, const std::string& name, 
 void AttentionBlock::attend(std::span<float> x, std::span<const float> normed,
                             std::span<const float> keys, std::span<const float> values) const {
   const size_t width = x.size(), size = width / heads, count = keys.size() / width;
-  TILECAST_CHECK(width <= kWidest && count <= kWidest);
-  std::array<float, kWidest> query, mixed, weights;
+  TILECAST_CHECK(width <= kWidestLayer && count <= kWidestLayer);
+  std::array<float, kWidestLayer> query, mixed, weights;
   q.apply(normed, std::span(query).first(width));
   std::fill_n(mixed.begin(), width, 0.0f);
   const float scale = 1 / std::sqrt(static_cast<float>(size));
@@ -70,7 +70,7 @@ void AttentionBlock::attend(std::span<float> x, std::span<const float> normed,
       for (size_t i = h * size; i < (h + 1) * size; ++i) mixed[i] += weight * values[t * width + i];
     }
   }
-  std::array<float, kWidest> out;
+  std::array<float, kWidestLayer> out;
   o.apply(std::span(mixed).first(width), std::span(out).first(width));
   for (size_t i = 0; i < width; ++i) x[i] += out[i];
 }
@@ -81,7 +81,7 @@ InnerBlock::InnerBlock(const Tensors& tensors, const std::string& name, size_t w
       b(tensors, name + ".b", inner, width) {}
 
 void InnerBlock::apply(std::span<float> x) const {
-  std::array<float, kWidest> normed, hidden, out;
+  std::array<float, kWidestLayer> normed, hidden, out;
   const size_t width = x.size(), inner = a.bias.columns;
   norm.apply(x, std::span(normed).first(width));
   a.apply(std::span(normed).first(width), std::span(hidden).first(inner));

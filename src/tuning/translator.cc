@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kFieldFeatures = 24;
 constexpr size_t kMostFields = 64;
-constexpr float kMostDeviations = 4;
-constexpr int64_t kWidest = 1024;
+constexpr float kTranslatorDeviations = 4;
+constexpr int64_t kWidestTranslator = 1024;
 
 /// What one size says: magnitude, divisibility, and the small values one by one; the same numbers
 /// as field_features of tools/tuner/translator.py.
@@ -25,7 +25,7 @@ std::array<float, kFieldFeatures> field_features(int64_t size) {
   std::array<float, kFieldFeatures> x{};
   size_t at = 0;
   const auto add = [&](double value) {
-    x[at++] = std::clamp(static_cast<float>(value), -kMostDeviations, kMostDeviations);
+    x[at++] = std::clamp(static_cast<float>(value), -kTranslatorDeviations, kTranslatorDeviations);
   };
   const auto value = static_cast<double>(size);
   const double log = std::log2(std::max(value, 0.5));
@@ -81,9 +81,9 @@ Translator Translator::parse(std::string_view content, const std::string& where,
   const auto size = [&](const std::string& key, int64_t most) {
     return static_cast<size_t>(header.integer({key}, 1, most));
   };
-  t.width_ = size("width", kWidest);
+  t.width_ = size("width", kWidestTranslator);
   t.heads_ = size("heads", 64);
-  t.inner_ = size("inner", kWidest);
+  t.inner_ = size("inner", kWidestTranslator);
   t.encoders_ = size("encoders", 16);
   t.decoders_ = size("decoders", 16);
   t.most_tokens_ = size("most_tokens", 64);
@@ -102,7 +102,7 @@ Translator Translator::parse(std::string_view content, const std::string& where,
   const size_t w = t.width_, solvers = t.solvers_.size(), values = t.values_.size();
   auto layers = std::make_shared<TranslatorLayers>();
   t.fields_ = header.strings("fields").size();
-  t.features_ = size("features", kWidest);
+  t.features_ = size("features", kWidestTranslator);
   if (t.fields_ == 0 || t.fields_ > kMostFields)
     unusable_weights(where, fmt::format("{} fields; expected 1 to {}", t.fields_, kMostFields));
   layers->range = all.get("range", 4, t.features_);
@@ -178,7 +178,7 @@ Translator::Source Translator::read(const SourceText& text, const TunedChip& chi
   for (size_t i = 0; i < features_; ++i) {
     const float clamped = std::clamp(overall[i], range[i], range[features_ + i]);
     overall[i] = std::clamp((clamped - range[2 * features_ + i]) * range[3 * features_ + i],
-                            -kMostDeviations, kMostDeviations);
+                            -kTranslatorDeviations, kTranslatorDeviations);
   }
   l.overall.apply(overall, token(fields_));
   std::copy_n(l.solver.data() + solver * w, w, token(fields_ + 1).begin());

@@ -186,7 +186,7 @@ constexpr Architecture kArchitectures[] = {{"llama", "llama", llama},
                                            {"glm4moe", "glm4_moe", glm4_moe},
                                            {"minimax-m2", "minimax_m2", minimax_m2}};
 
-const Architecture& architecture_of(const Metadata& m) {
+const Architecture& gguf_architecture(const Metadata& m) {
   std::vector<std::string> names;
   for (const Architecture& known : kArchitectures) {
     if (known.name == m.architecture()) return known;
@@ -251,7 +251,7 @@ const std::vector<Part>& parts() {
 
 Json gguf_config(const GgufHeader& header, const std::string& where) {
   const Metadata m(header, where);
-  const Architecture& architecture = architecture_of(m);
+  const Architecture& architecture = gguf_architecture(m);
   Json config = common_fields(m);
   config["model_type"] = architecture.model_type;
   architecture.read(m, config);

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kBitsPerByte = 8;
 
-bool sniff(std::string_view, std::string_view content) { return is_gguf(content); }
+bool sniff_gguf(std::string_view, std::string_view content) { return is_gguf(content); }
 
 bool is_complete(std::string_view content) {
   try {
@@ -175,7 +175,7 @@ Model import_gguf(const ModelText& text) {
 ImporterDef gguf_importer() {
   return {.name = "gguf",
           .doc = "header of a GGUF file (llama.cpp)",
-          .sniff = sniff,
+          .sniff = sniff_gguf,
           .import = import_gguf,
           .is_complete = is_complete};
 }

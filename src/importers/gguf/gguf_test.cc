@@ -47,7 +47,7 @@ constexpr uint32_t kF32 = 0, kF16 = 1, kQ40 = 2, kQ80 = 8, kQ4K = 12, kQ6K = 14;
 
 /// Llama-3.1-8B as llama.cpp's quantize writes Q4_K_M: values and down projections of half the
 /// layers, and the output layer, are in Q6_K.
-File llama_8b() {
+File llama_8b_file() {
   File f;
   constexpr uint64_t kHidden = 4096, kFfn = 14336, kVocab = 128256, kKv = 1024, kLayers = 32;
   f.add("general.architecture", "llama");
@@ -105,7 +105,7 @@ File small(uint32_t type, const std::string& architecture = "llama") {
 Model read(const File& file) { return import_model(file.content(), "small.gguf"); }
 
 TEST(Gguf, BytesAreThoseOfTheTensors) {
-  const Model model = import_model(llama_8b().content(), "llama.gguf");
+  const Model model = import_model(llama_8b_file().content(), "llama.gguf");
   // llama.cpp prints "model size = 4.58 GiB (4.89 BPW)", "model params = 8.03 B".
   EXPECT_EQ(model.checkpoint.weights_bytes, 4'912'898'304);
   EXPECT_EQ(model.build({.seq = 8}).parameter_count(), 8'030'261'248);

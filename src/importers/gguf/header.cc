@@ -21,9 +21,9 @@ constexpr uint64_t kLongestText = 1 << 22;
 constexpr uint64_t kLongestKey = 65535;
 constexpr uint64_t kLongestName = 256;
 /// Longer lists of numbers are a tokenizer's; sizes by layer are shorter.
-constexpr uint64_t kLongestList = 4096;
+constexpr uint64_t kLongestGgufList = 4096;
 constexpr uint64_t kLongestKept = 200;  ///< longer texts (chat templates) are not kept
-constexpr uint32_t kMostDims = 4;
+constexpr uint32_t kMostGgufDims = 4;
 
 enum ValueType : uint32_t {
   kU8,
@@ -184,7 +184,7 @@ class HeaderReader {
       for (uint64_t i = 0; i < count; ++i) skip(counted("bytes of a text", kLongestText));
       return only_count;
     }
-    if (type == kF32 || type == kF64 || count > kLongestList) {
+    if (type == kF32 || type == kF64 || count > kLongestGgufList) {
       skip(count * kLeastBytes[type]);
       return only_count;
     }
@@ -201,9 +201,9 @@ class HeaderReader {
     GgufTensor t;
     t.name = text("a tensor's name", kLongestName);
     const auto dims = number<uint32_t>();
-    if (dims == 0 || dims > kMostDims)
+    if (dims == 0 || dims > kMostGgufDims)
       fail(fmt::format("tensor '{}' has {} dimensions, expected 1 to {}", shown_name(t.name), dims,
-                       kMostDims));
+                       kMostGgufDims));
     t.elements = 1;
     for (uint32_t i = 0; i < dims; ++i) {
       constexpr uint64_t kLargestDim = uint64_t{1} << 40;

@@ -10,7 +10,7 @@
 namespace tilecast {
 namespace {
 
-constexpr GgufType kTypes[] = {
+constexpr GgufType kGgufTypes[] = {
     {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},
     {3, "Q4_1", 32, 20},      {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},
     {8, "Q8_0", 32, 34},      {10, "Q2_K", 256, 84},    {11, "Q3_K", 256, 110},
@@ -26,9 +26,9 @@ constexpr GgufType kTypes[] = {
 }  // namespace
 
 const GgufType* find_gguf_type(uint32_t id) {
-  const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes),
+  const auto* found = std::find_if(std::begin(kGgufTypes), std::end(kGgufTypes),
                                    [id](const GgufType& type) { return type.id == id; });
-  return found == std::end(kTypes) ? nullptr : found;
+  return found == std::end(kGgufTypes) ? nullptr : found;
 }
 
 }  // namespace tilecast

@@ -17,7 +17,7 @@
 namespace tilecast {
 namespace {
 
-enum class Positions : uint8_t {
+enum class BartPositions : uint8_t {
   kLearned,        ///< a table with a row for each position
   kLearnedOffset,  ///< as above, and two unused rows
   kStored,         ///< sines in a table that is a parameter, which is not trained
@@ -29,20 +29,20 @@ struct Variant {
   std::string_view model_type, architecture, doc;
   bool norm_first;      ///< norms before attention and MLP, and one after the last layer
   bool embedding_norm;  ///< a norm of the embeddings
-  Positions positions;
+  BartPositions positions;
   bool logits_bias;  ///< a buffer that is added to the logits
 };
 
 constexpr Variant kVariants[] = {
-    {"bart", "Bart", "BART", false, true, Positions::kLearnedOffset, true},
-    {"plbart", "PLBart", "PLBART", false, true, Positions::kLearnedOffset, true},
-    {"mbart", "MBart", "mBART", true, true, Positions::kLearnedOffset, true},
-    {"marian", "Marian", "Marian translation models", false, false, Positions::kStored, true},
-    {"pegasus", "Pegasus", "Pegasus", true, false, Positions::kStored, true},
-    {"m2m_100", "M2M100", "M2M-100 and NLLB", true, false, Positions::kComputed, false},
-    {"blenderbot", "Blenderbot", "Blenderbot", true, false, Positions::kLearned, true},
-    {"blenderbot-small", "BlenderbotSmall", "Blenderbot small", false, true, Positions::kLearned,
-     true}};
+    {"bart", "Bart", "BART", false, true, BartPositions::kLearnedOffset, true},
+    {"plbart", "PLBart", "PLBART", false, true, BartPositions::kLearnedOffset, true},
+    {"mbart", "MBart", "mBART", true, true, BartPositions::kLearnedOffset, true},
+    {"marian", "Marian", "Marian translation models", false, false, BartPositions::kStored, true},
+    {"pegasus", "Pegasus", "Pegasus", true, false, BartPositions::kStored, true},
+    {"m2m_100", "M2M100", "M2M-100 and NLLB", true, false, BartPositions::kComputed, false},
+    {"blenderbot", "Blenderbot", "Blenderbot", true, false, BartPositions::kLearned, true},
+    {"blenderbot-small", "BlenderbotSmall", "Blenderbot small", false, true,
+     BartPositions::kLearned, true}};
 
 struct Stack {
   int64_t layers, heads, ffn_dim;
@@ -81,7 +81,7 @@ void read_head(const JsonObject& c, BartConfig& config) {
   config.labels = classes ? label_count(c) : 0;
 }
 
-BartConfig read_config(const JsonObject& c) {
+BartConfig bart_config(const JsonObject& c) {
   BartConfig config{};
   const std::string type = c.string("model_type");
   config.variant = std::find_if(std::begin(kVariants), std::end(kVariants),
@@ -143,7 +143,7 @@ class Bart {
   TensorId positions(const std::string& stack) {
     const std::string name = stack + ".embed_positions";
     const int64_t s = f_.request().seq;
-    if (c_.variant->positions == Positions::kComputed)
+    if (c_.variant->positions == BartPositions::kComputed)
       return f_.op("view",
                    {f_.builder().tensor({.name = name,
                                          .shape = {s, c_.hidden_dim},
@@ -151,7 +151,7 @@ class Bart {
                                          .kind = TensorKind::kBuffer,
                                          .segment = f_.builder().current_segment()})},
                    name, {{"shape", Shape{1, s, c_.hidden_dim}}});
-    const int64_t unused = c_.variant->positions == Positions::kLearnedOffset ? 2 : 0;
+    const int64_t unused = c_.variant->positions == BartPositions::kLearnedOffset ? 2 : 0;
     const TensorId table = f_.weight(name + ".weight", {c_.max_positions + unused, c_.hidden_dim});
     return f_.embedding(table, f_.ids(stack + ".position_ids", {1, s}), name);
   }
@@ -230,16 +230,16 @@ class Bart {
   const BartConfig& c_;
 };
 
-Graph build(const BartConfig& config, const GraphRequest& request) {
+Graph build_bart(const BartConfig& config, const GraphRequest& request) {
   Graph graph;
   Bart(graph, config, request).build();
   return graph;
 }
 
 Model read_bart(const JsonObject& json) {
-  const BartConfig config = read_config(json);
-  Model model =
-      make_model(config, std::min<int64_t>(512, config.max_positions), config.max_positions, build);
+  const BartConfig config = bart_config(json);
+  Model model = make_model(config, std::min<int64_t>(512, config.max_positions),
+                           config.max_positions, build_bart);
   model.has_fused_attention = true;
   return model;
 }

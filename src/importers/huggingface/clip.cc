@@ -112,7 +112,7 @@ class Pair {
   const PairConfig& c_;
 };
 
-Graph build(const PairConfig& config, const GraphRequest& request) {
+Graph build_clip(const PairConfig& config, const GraphRequest& request) {
   Graph graph;
   Pair(graph, config, request).build();
   return graph;
@@ -131,7 +131,7 @@ Json completed(const JsonObject& json, const std::string& key, Json defaults) {
 }
 
 Model pair_model(const PairConfig& config) {
-  Model model = make_model(config, config.text.tokens, config.text.tokens, build);
+  Model model = make_model(config, config.text.tokens, config.text.tokens, build_clip);
   model.has_fused_attention = true;
   return model;
 }

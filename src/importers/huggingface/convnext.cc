@@ -18,7 +18,7 @@ struct ConvNextConfig {
   int64_t labels;
 };
 
-ConvNextConfig read_config(const JsonObject& c) {
+ConvNextConfig convnext_config(const JsonObject& c) {
   ConvNextConfig n{};
   n.channels = c.optional_integer({"num_channels"}, 1, kLargestConfigSize).value_or(3);
   constexpr int64_t kImageNet = 224;  // transformers' default
@@ -103,7 +103,7 @@ class ConvNext {
   const ConvNextConfig& c_;
 };
 
-Graph build(const ConvNextConfig& config, const GraphRequest& request) {
+Graph build_convnext(const ConvNextConfig& config, const GraphRequest& request) {
   Graph graph;
   ConvNext(graph, config, request).build();
   return graph;
@@ -111,6 +111,8 @@ Graph build(const ConvNextConfig& config, const GraphRequest& request) {
 
 }  // namespace
 
-Model read_convnext(const JsonObject& json) { return make_image_model(read_config(json), build); }
+Model read_convnext(const JsonObject& json) {
+  return make_image_model(convnext_config(json), build_convnext);
+}
 
 }  // namespace tilecast

@@ -55,7 +55,7 @@ constexpr DecoderTraits kDeltaNets = {
     .qk_norm = QkNorm::kHead, .output_gate = Gate::kInQuery, .wide_norm_weight = true};
 constexpr DecoderTraits kSinks = {.scaled_embedding = true, .sinks = true, .window_pattern = 4};
 
-constexpr DecoderFamily kFamilies[] = {
+constexpr DecoderFamily kDecoderFamilies[] = {
     {"llama", "Llama", "Llama 1, 2, 3"},
     {"llama4_text", "Llama4", "Llama 4, text part", llama4, {.softmax_fp32 = false}},
     {"mistral", "Mistral", "Mistral", nullptr, {.window_pattern = 1}},
@@ -326,11 +326,11 @@ constexpr DecoderFamily kFamilies[] = {
 
 }  // namespace
 
-std::span<const DecoderFamily> decoder_families() { return kFamilies; }
+std::span<const DecoderFamily> decoder_families() { return kDecoderFamilies; }
 
 DecoderConfig read_decoder_config(const JsonObject& json) {
   const std::string type = json.string("model_type");
-  for (const DecoderFamily& family : kFamilies) {
+  for (const DecoderFamily& family : kDecoderFamilies) {
     if (family.model_type != type) continue;
     DecoderConfig config(family.traits);
     read_common(json, config);

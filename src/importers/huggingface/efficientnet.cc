@@ -12,7 +12,7 @@
 namespace tilecast {
 namespace {
 
-constexpr int64_t kStemWidth = 32, kLastWidth = 1280;  // modeling_efficientnet.py
+constexpr int64_t kEfficientnetStem = 32, kLastWidth = 1280;  // modeling_efficientnet.py
 constexpr int64_t kMaxRepeats = 1000;
 
 struct EfficientNetConfig {
@@ -32,7 +32,7 @@ int64_t rounded_width(const EfficientNetConfig& c, int64_t base) {
   return static_cast<double>(rounded) < 0.9 * exact ? rounded + c.divisor : rounded;
 }
 
-EfficientNetConfig read_config(const JsonObject& c) {
+EfficientNetConfig efficientnet_config(const JsonObject& c) {
   EfficientNetConfig e{};
   e.channels = c.optional_integer({"num_channels"}, 1, kLargestConfigSize).value_or(3);
   e.side = image_side(c);
@@ -82,7 +82,7 @@ class EfficientNet {
     TensorId x = net_.pad(net_.pixels(c_.channels, c_.side), 1, "embeddings.padding");
     x = net_.conv_norm(
         x, "embeddings",
-        {.out = rounded_width(c_, kStemWidth), .window = 3, .stride = 2, .padding = 0},
+        {.out = rounded_width(c_, kEfficientnetStem), .window = 3, .stride = 2, .padding = 0},
         c_.activation);
     for (size_t i = 0; i < c_.in.size(); ++i) {
       const std::string name = fmt::format("encoder.stages.{}", i);
@@ -136,7 +136,7 @@ class EfficientNet {
   int64_t index_ = 0;  ///< of the first block of the stage
 };
 
-Graph build(const EfficientNetConfig& config, const GraphRequest& request) {
+Graph build_efficientnet(const EfficientNetConfig& config, const GraphRequest& request) {
   Graph graph;
   EfficientNet(graph, config, request).build();
   return graph;
@@ -145,7 +145,7 @@ Graph build(const EfficientNetConfig& config, const GraphRequest& request) {
 }  // namespace
 
 Model read_efficientnet(const JsonObject& json) {
-  return make_image_model(read_config(json), build);
+  return make_image_model(efficientnet_config(json), build_efficientnet);
 }
 
 }  // namespace tilecast

@@ -187,7 +187,7 @@ class Encoder {
   RelativePositions positions_;
 };
 
-Graph build(const EncoderConfig& config, const GraphRequest& request) {
+Graph build_encoder(const EncoderConfig& config, const GraphRequest& request) {
   Graph graph;
   Encoder(graph, config, request).build();
   return graph;
@@ -197,8 +197,8 @@ Graph build(const EncoderConfig& config, const GraphRequest& request) {
 
 Model read_encoder_model(const JsonObject& json) {
   const EncoderConfig config = read_encoder(json);
-  Model model =
-      make_model(config, std::min<int64_t>(512, config.max_positions), config.max_positions, build);
+  Model model = make_model(config, std::min<int64_t>(512, config.max_positions),
+                           config.max_positions, build_encoder);
   // Fused kernels add no biases; transformers has no fused attention for DeBERTa.
   model.has_fused_attention = config.bias_buckets == 0 && !config.disentangled;
   if (!config.other_class.empty())

@@ -100,7 +100,7 @@ void read_deberta(const JsonObject& c, EncoderConfig& e) {
   e.disentangled = d;
 }
 
-const Family kFamilies[] = {
+const Family kEncoderFamilies[] = {
     {"bert", "Bert", "BERT encoders", true, "tanh", "", "BertForPreTraining"},
     {"ernie", "Ernie", "ERNIE", true, "tanh", "", "ErnieForPreTraining"},
     {"megatron-bert", "MegatronBert", "Megatron's BERT", true, "tanh", "",
@@ -127,7 +127,7 @@ const Family kFamilies[] = {
 
 const Family& family_of(const JsonObject& c) {
   const std::string type = c.string("model_type");
-  return *std::find_if(std::begin(kFamilies), std::end(kFamilies),
+  return *std::find_if(std::begin(kEncoderFamilies), std::end(kEncoderFamilies),
                        [&](const Family& f) { return f.model_type == type; });
 }
 
@@ -187,7 +187,7 @@ EncoderConfig read_encoder(const JsonObject& c) {
 
 std::vector<FamilyDef> encoder_families() {
   std::vector<FamilyDef> families;
-  for (const Family& f : kFamilies)
+  for (const Family& f : kEncoderFamilies)
     families.push_back({f.model_type, f.architecture, f.doc, read_encoder_model});
   return families;
 }

@@ -12,7 +12,7 @@ namespace tilecast {
 namespace {
 
 constexpr int64_t kLargestImage = 1 << 16;
-constexpr size_t kLongestList = 1000;  // blocks of a model; published ones have some dozens
+constexpr size_t kLongestConfigList = 1000;  // blocks of a model; published ones have some dozens
 
 }  // namespace
 
@@ -20,10 +20,11 @@ std::vector<int64_t> integers(const JsonObject& config, const std::string& key, 
                               int64_t maximum) {
   if (!config.has(key)) config.fail(key, "is missing; expected a list of whole numbers");
   const Json& list = config.json()[key];
-  if (!list.is_array() || list.empty() || list.size() > kLongestList)
-    config.fail(key, fmt::format("expected a list of 1 to {} whole numbers, found {}", kLongestList,
-                                 list.is_array() ? fmt::format("{} elements", list.size())
-                                                 : std::string(list.type_name())));
+  if (!list.is_array() || list.empty() || list.size() > kLongestConfigList)
+    config.fail(
+        key, fmt::format("expected a list of 1 to {} whole numbers, found {}", kLongestConfigList,
+                         list.is_array() ? fmt::format("{} elements", list.size())
+                                         : std::string(list.type_name())));
   std::vector<int64_t> values;
   for (size_t i = 0; i < list.size(); ++i) {
     const std::optional<int64_t> value = whole_number(list[i], minimum, maximum);

@@ -12,7 +12,7 @@ struct Gpt2Config {
   bool has_head;
 };
 
-Gpt2Config read_config(const JsonObject& c) {
+Gpt2Config gpt2_config(const JsonObject& c) {
   Gpt2Config config{};
   config.hidden_dim = c.integer({"n_embd", "hidden_size"}, 1, kLargestConfigSize);
   config.heads = c.integer({"n_head", "num_attention_heads"}, 1, kLargestConfigSize);
@@ -49,7 +49,7 @@ TensorId attention(Layers& f, const Gpt2Config& c, TensorId x) {
   return f.dropout(out, "h.0.attn.resid_dropout");
 }
 
-Graph build(const Gpt2Config& c, const GraphRequest& request) {
+Graph build_gpt2(const Gpt2Config& c, const GraphRequest& request) {
   Graph graph;
   Layers f(graph, request);
   GraphBuilder& b = f.builder();
@@ -87,8 +87,8 @@ Graph build(const Gpt2Config& c, const GraphRequest& request) {
 }  // namespace
 
 Model read_gpt2(const JsonObject& json) {
-  const Gpt2Config config = read_config(json);
-  Model model = make_model(config, config.max_positions, config.max_positions, build);
+  const Gpt2Config config = gpt2_config(json);
+  Model model = make_model(config, config.max_positions, config.max_positions, build_gpt2);
   model.has_fused_attention = true;
   if (!config.has_head) return model;
   Decoder decoder;

@@ -81,7 +81,7 @@ const std::vector<FamilyDef>& families() {
   return table;
 }
 
-bool sniff(std::string_view file_name, std::string_view content) {
+bool sniff_config(std::string_view file_name, std::string_view content) {
   if (file_name.ends_with(".json")) return true;
   const std::string_view text = trim(content);
   return !text.empty() && text.front() == '{';
@@ -296,7 +296,7 @@ Checkpoint read_checkpoint(const JsonObject& config) {
 ImporterDef huggingface_importer() {
   return {.name = "huggingface",
           .doc = "config.json of a Hugging Face model",
-          .sniff = sniff,
+          .sniff = sniff_config,
           .import = import_config};
 }
 

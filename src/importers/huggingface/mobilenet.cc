@@ -18,7 +18,7 @@ constexpr int64_t kWidthsV2[] = {16, 24, 24, 32, 32,  32,  64,  64, 64,
                                  64, 96, 96, 96, 160, 160, 160, 320};
 constexpr int64_t kStridesV2[] = {2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1};
 constexpr int64_t kStridesV1[] = {1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1};
-constexpr int64_t kStemWidth = 32, kLastWidthV2 = 1280;
+constexpr int64_t kMobilenetStem = 32, kLastWidthV2 = 1280;
 
 struct MobileNetConfig {
   bool second;  ///< V2
@@ -29,7 +29,7 @@ struct MobileNetConfig {
   int64_t labels;
 };
 
-MobileNetConfig read_config(const JsonObject& c) {
+MobileNetConfig mobilenet_config(const JsonObject& c) {
   MobileNetConfig m{};
   m.second = c.string("model_type") == "mobilenet_v2";
   m.channels = c.optional_integer({"num_channels"}, 1, kLargestConfigSize).value_or(3);
@@ -81,7 +81,7 @@ class MobileNet {
   }
 
   TensorId blocks_v1(TensorId pixels) {
-    int64_t width = kStemWidth;
+    int64_t width = kMobilenetStem;
     TensorId x = layer(pixels, "conv_stem", {.out = width_v1(width), .window = 3, .stride = 2});
     int64_t i = 0;
     for (const int64_t stride : kStridesV1) {
@@ -114,9 +114,10 @@ class MobileNet {
 
   TensorId blocks_v2(TensorId pixels) {
     const auto width = [&](int64_t w) { return divisible(static_cast<double>(w) * c_.depth); };
-    TensorId x =
-        layer(pixels, "conv_stem.first_conv", {.out = width(kStemWidth), .window = 3, .stride = 2});
-    if (!c_.first_is_expansion) x = layer(x, "conv_stem.expand_1x1", {.out = width(kStemWidth)});
+    TensorId x = layer(pixels, "conv_stem.first_conv",
+                       {.out = width(kMobilenetStem), .window = 3, .stride = 2});
+    if (!c_.first_is_expansion)
+      x = layer(x, "conv_stem.expand_1x1", {.out = width(kMobilenetStem)});
     x = depthwise(x, "conv_stem.conv_3x3", 1);
     x = layer(x, "conv_stem.reduce_1x1", {.out = width(kWidthsV2[0])}, false);
     int64_t reached = 2;
@@ -134,7 +135,7 @@ class MobileNet {
   const MobileNetConfig& c_;
 };
 
-Graph build(const MobileNetConfig& config, const GraphRequest& request) {
+Graph build_mobilenet(const MobileNetConfig& config, const GraphRequest& request) {
   Graph graph;
   MobileNet(graph, config, request).build();
   return graph;
@@ -142,6 +143,8 @@ Graph build(const MobileNetConfig& config, const GraphRequest& request) {
 
 }  // namespace
 
-Model read_mobilenet(const JsonObject& json) { return make_image_model(read_config(json), build); }
+Model read_mobilenet(const JsonObject& json) {
+  return make_image_model(mobilenet_config(json), build_mobilenet);
+}
 
 }  // namespace tilecast

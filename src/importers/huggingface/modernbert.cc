@@ -47,7 +47,7 @@ std::vector<bool> read_layer_types(const JsonObject& c, int64_t layers) {
   return is_local;
 }
 
-ModernBertConfig read_config(const JsonObject& c) {
+ModernBertConfig modernbert_config(const JsonObject& c) {
   ModernBertConfig m{};
   m.hidden_dim = c.integer({"hidden_size"}, 1, kLargestConfigSize);
   m.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
@@ -232,7 +232,7 @@ class ModernBert {
   Rotary global_, local_;
 };
 
-Graph build(const ModernBertConfig& config, const GraphRequest& request) {
+Graph build_modernbert(const ModernBertConfig& config, const GraphRequest& request) {
   Graph graph;
   ModernBert(graph, config, request).build();
   return graph;
@@ -241,9 +241,9 @@ Graph build(const ModernBertConfig& config, const GraphRequest& request) {
 }  // namespace
 
 Model read_modernbert(const JsonObject& json) {
-  const ModernBertConfig config = read_config(json);
-  Model model =
-      make_model(config, std::min<int64_t>(512, config.max_positions), config.max_positions, build);
+  const ModernBertConfig config = modernbert_config(json);
+  Model model = make_model(config, std::min<int64_t>(512, config.max_positions),
+                           config.max_positions, build_modernbert);
   model.has_fused_attention = true;
   return model;
 }

@@ -12,7 +12,7 @@ struct OptConfig {
   bool norm_first, bias, dropout, attention_dropout;
 };
 
-OptConfig read_config(const JsonObject& c) {
+OptConfig opt_config(const JsonObject& c) {
   OptConfig config{};
   config.hidden_dim = c.integer({"hidden_size"}, 1, kLargestConfigSize);
   config.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
@@ -75,7 +75,7 @@ TensorId layer(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
   return after(f.op("add", {hidden, dropped}, p + "residual"), p + "final_layer_norm");
 }
 
-Graph build(const OptConfig& c, const GraphRequest& request) {
+Graph build_opt(const OptConfig& c, const GraphRequest& request) {
   Graph graph;
   Layers f(graph, request);
   GraphBuilder& b = f.builder();
@@ -108,8 +108,8 @@ Graph build(const OptConfig& c, const GraphRequest& request) {
 }  // namespace
 
 Model read_opt(const JsonObject& json) {
-  const OptConfig config = read_config(json);
-  Model model = make_model(config, config.max_positions, config.max_positions, build);
+  const OptConfig config = opt_config(json);
+  Model model = make_model(config, config.max_positions, config.max_positions, build_opt);
   model.has_fused_attention = true;
   Decoder decoder;
   decoder.layers = config.layers;

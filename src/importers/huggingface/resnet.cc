@@ -27,7 +27,7 @@ struct ResNetConfig {
   int64_t labels = 0;           ///< 0: no classifier
 };
 
-ResNetConfig read_config(const JsonObject& c) {
+ResNetConfig resnet_config(const JsonObject& c) {
   ResNetConfig r{};
   r.regnet = c.string("model_type") == "regnet";
   r.channels = c.optional_integer({"num_channels"}, 1, kLargestConfigSize).value_or(3);
@@ -137,7 +137,7 @@ class ResNet {
   const ResNetConfig& c_;
 };
 
-Graph build(const ResNetConfig& config, const GraphRequest& request) {
+Graph build_resnet(const ResNetConfig& config, const GraphRequest& request) {
   Graph graph;
   ResNet(graph, config, request).build();
   return graph;
@@ -145,6 +145,8 @@ Graph build(const ResNetConfig& config, const GraphRequest& request) {
 
 }  // namespace
 
-Model read_resnet(const JsonObject& json) { return make_image_model(read_config(json), build); }
+Model read_resnet(const JsonObject& json) {
+  return make_image_model(resnet_config(json), build_resnet);
+}
 
 }  // namespace tilecast

@@ -26,7 +26,7 @@ struct RopeType {
 };
 
 /// Types in transformers 4.57 and 5.0 (modeling_rope_utils.py), with their older names.
-constexpr RopeType kTypes[] = {
+constexpr RopeType kRopeTypes[] = {
     {"default", Reach::kAsGiven},      {"linear", Reach::kFactor},
     {"dynamic", Reach::kFactor},       {"yarn", Reach::kOriginal},
     {"longrope", Reach::kAsGiven},     {"su", Reach::kAsGiven},
@@ -44,11 +44,11 @@ int64_t scaled_positions(const JsonObject& config, int64_t positions) {
   const std::optional<std::string> type = rope.optional_string({"rope_type", "type"});
   // Without a type there is no scaling, or there is an entry for each kind of layer.
   if (!type) return positions;
-  const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
+  const auto* known = std::find_if(std::begin(kRopeTypes), std::end(kRopeTypes),
                                    [&](const RopeType& t) { return t.name == *type; });
-  if (known == std::end(kTypes)) {
+  if (known == std::end(kRopeTypes)) {
     std::vector<std::string> names;
-    for (const RopeType& t : kTypes) names.emplace_back(t.name);
+    for (const RopeType& t : kRopeTypes) names.emplace_back(t.name);
     rope.fail(rope.has("rope_type") ? "rope_type" : "type",
               fmt::format("unknown scaling of rotary positions '{}'{}; known: {}",
                           shown_name(*type), did_you_mean(*type, names), join(names, ", ")));

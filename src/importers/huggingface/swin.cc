@@ -33,7 +33,7 @@ void check_windows(const JsonObject& c, const SwinConfig& s) {
   }
 }
 
-SwinConfig read_config(const JsonObject& c) {
+SwinConfig swin_config(const JsonObject& c) {
   SwinConfig s{};
   s.image = image_side(c);
   s.patch = c.integer({"patch_size"}, 1, s.image);
@@ -207,7 +207,7 @@ class Swin {
   int64_t batch_, side_ = 0, heads_ = 0, width_ = 0;
 };
 
-Graph build(const SwinConfig& config, const GraphRequest& request) {
+Graph build_swin(const SwinConfig& config, const GraphRequest& request) {
   Graph graph;
   Swin(graph, config, request).build();
   return graph;
@@ -215,6 +215,6 @@ Graph build(const SwinConfig& config, const GraphRequest& request) {
 
 }  // namespace
 
-Model read_swin(const JsonObject& json) { return make_image_model(read_config(json), build); }
+Model read_swin(const JsonObject& json) { return make_image_model(swin_config(json), build_swin); }
 
 }  // namespace tilecast

@@ -29,7 +29,7 @@ struct T5Config {
   bool own_bias;  ///< UMT5: each layer has its own table of relative positions
 };
 
-T5Config read_config(const JsonObject& c) {
+T5Config t5_config(const JsonObject& c) {
   T5Config config{};
   config.hidden_dim = c.integer({"d_model"}, 1, kLargestConfigSize);
   config.heads = c.integer({"num_heads"}, 1, kLargestConfigSize);
@@ -217,7 +217,7 @@ class T5Builder {
   TensorId cross_mask_ = -1;
 };
 
-Graph build(const T5Config& config, const GraphRequest& request) {
+Graph build_t5(const T5Config& config, const GraphRequest& request) {
   Graph graph;
   T5Builder(graph, config, request).build();
   return graph;
@@ -227,7 +227,7 @@ Graph build(const T5Config& config, const GraphRequest& request) {
 
 Model read_t5(const JsonObject& json) {
   // Relative positions: no limit; 512 is what T5 was trained with.
-  return make_model(read_config(json), 512, std::nullopt, build);
+  return make_model(t5_config(json), 512, std::nullopt, build_t5);
 }
 
 }  // namespace tilecast

@@ -58,7 +58,7 @@ void read_beit(const JsonObject& c, VitConfig& config) {
   t.layer_scale = !c.has("layer_scale_init_value") || c.number("layer_scale_init_value") > 0;
 }
 
-VitConfig read_config(const JsonObject& c) {
+VitConfig vision_config(const JsonObject& c) {
   VitConfig config;
   config.tower = read_tower(c);
   config.tower.qkv_bias = c.boolean("qkv_bias", true);
@@ -88,7 +88,7 @@ TensorId pool(Layers& f, const VitConfig& c, TensorId x) {
   return f.op("cat", {token, mean_of_patches(f, c.tower, x)}, "pooled", {{"dim", 1}});
 }
 
-Graph build(const VitConfig& c, const GraphRequest& request) {
+Graph build_vision(const VitConfig& c, const GraphRequest& request) {
   Graph graph;
   Layers f(graph, request);
   f.builder().begin_segment("embeddings", 1);
@@ -114,8 +114,8 @@ Graph build(const VitConfig& c, const GraphRequest& request) {
 }  // namespace
 
 Model read_vit(const JsonObject& json) {
-  const VitConfig config = read_config(json);
-  Model model = make_image_model(config, build, config.tower.tokens);
+  const VitConfig config = vision_config(json);
+  Model model = make_image_model(config, build_vision, config.tower.tokens);
   // Fused kernels add no biases.
   model.has_fused_attention = !config.tower.relative_bias && !config.tower.shared_relative_bias;
   return model;

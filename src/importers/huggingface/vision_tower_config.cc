@@ -15,12 +15,12 @@ namespace tilecast {
 namespace {
 
 using Merge = VisionConfig::Merge;
-using Norm = VisionConfig::Norm;
-using Positions = VisionConfig::Positions;
+using TowerNorm = VisionConfig::Norm;
+using TowerPositions = VisionConfig::Positions;
 using Resize = VisionConfig::Resize;
 
 // Limits of fields: a larger number is a typing mistake. Products of several stay below 2^63.
-constexpr int64_t kMostLayers = 10'000, kLargestWidth = 1 << 20, kLargestImage = 1 << 14;
+constexpr int64_t kMostLayers = 10'000, kLargestWidth = 1 << 20, kLargestTowerImage = 1 << 14;
 
 /// The fields of a tower: those of the config, before defaults.
 struct Fields {
@@ -29,7 +29,7 @@ struct Fields {
   int64_t text_dim;  ///< width of the language model
 
   int64_t width(const std::string& key) const { return tower.integer({key}, 1, kLargestWidth); }
-  int64_t side(const std::string& key) const { return tower.integer({key}, 1, kLargestImage); }
+  int64_t side(const std::string& key) const { return tower.integer({key}, 1, kLargestTowerImage); }
 };
 
 void read_layers(const Fields& f, VisionConfig& c, const std::string& hidden,
@@ -70,7 +70,8 @@ std::vector<int64_t> layer_list(const Fields& f, const VisionConfig& c, const st
 void read_qwen(const Fields& f, VisionConfig& c, const std::string& hidden) {
   read_layers(f, c, hidden, "num_heads", "depth");
   c.patch = f.side("patch_size");
-  c.channels = f.tower.optional_integer({"in_channels", "in_chans"}, 1, kLargestImage).value_or(3);
+  c.channels =
+      f.tower.optional_integer({"in_channels", "in_chans"}, 1, kLargestTowerImage).value_or(3);
   c.frames = f.side("temporal_patch_size");
   c.side_merged = f.side("spatial_merge_size");
   c.merge_dim = c.hidden_dim * c.side_merged * c.side_merged;
@@ -90,7 +91,7 @@ void read_qwen2_5(const Fields& f, VisionConfig& c) {
   read_qwen(f, c, "hidden_size");
   c.ffn_dim = f.width("intermediate_size");
   c.out_dim = f.width("out_hidden_size");
-  c.norm = Norm::kRms;
+  c.norm = TowerNorm::kRms;
   c.gated_mlp = true;
   c.patch_bias = false;
   // Whole tokens, as Qwen2_5_VLVisionTransformer cuts them.
@@ -104,7 +105,7 @@ void read_qwen3(const Fields& f, VisionConfig& c) {
   read_qwen(f, c, "hidden_size");
   c.ffn_dim = f.width("intermediate_size");
   c.out_dim = f.width("out_hidden_size");
-  c.positions = Positions::kInterpolated;
+  c.positions = TowerPositions::kInterpolated;
   c.position_rows = f.tower.integer({"num_position_embeddings"}, 1, kLargestConfigSize);
   c.taps = layer_list(f, c, "deepstack_visual_indexes");
 }
@@ -118,14 +119,14 @@ void read_kimi(const Fields& f, VisionConfig& c) {
               either("num_hidden_layers"));
   c.ffn_dim = f.width(either("intermediate_size"));
   c.patch = f.side("patch_size");
-  const std::vector<int64_t> merged = integers(f.tower, "merge_kernel_size", 1, kLargestImage);
+  const std::vector<int64_t> merged = integers(f.tower, "merge_kernel_size", 1, kLargestTowerImage);
   if (merged.size() != 2 || merged[0] != merged[1])
     f.tower.fail("merge_kernel_size", "expected two equal numbers");
   c.side_merged = merged[0];
   const auto rows = [&](const std::string& name) {
     return f.side(f.tower.has("init_" + name) ? "init_" + name : name);
   };
-  c.positions = Positions::kInterpolated;
+  c.positions = TowerPositions::kInterpolated;
   c.position_rows = rows("pos_emb_height") * rows("pos_emb_width");
   c.rotary = c.final_norm = true;
   c.merge_dim = c.hidden_dim * c.side_merged * c.side_merged;
@@ -144,7 +145,7 @@ void read_gemma3(const Fields& f, VisionConfig& c) {
     f.outer.fail("mm_tokens_per_image",
                  fmt::format("{} tokens do not divide the {} x {} patches of an image", tokens,
                              c.image / c.patch, c.image / c.patch));
-  c.positions = Positions::kTable;
+  c.positions = TowerPositions::kTable;
   c.final_norm = true;
   c.pooling_head = f.tower.boolean("vision_use_head", true);
   c.merge = Merge::kPool;
@@ -162,8 +163,8 @@ void read_gemma4(const Fields& f, VisionConfig& c) {
   c.patch = f.side("patch_size");
   c.side_merged = f.side("pooling_kernel_size");
   c.position_rows = f.tower.integer({"position_embedding_size"}, 1, kLargestConfigSize);
-  c.positions = Positions::kAxes;
-  c.norm = Norm::kRms;
+  c.positions = TowerPositions::kAxes;
+  c.norm = TowerNorm::kRms;
   c.gated_mlp = c.post_norms = c.qk_norm = c.rotary = true;
   c.bias = f.tower.boolean("attention_bias", false);
   c.whole_image = c.patch_bias = c.merge_norm_weight = false;
@@ -196,7 +197,7 @@ void read_llama4(const Fields& f, VisionConfig& c) {
         fmt::format("expected {}, the width of merged patches; found {}", wide, c.ffn_dim));
   c.class_token = c.embedding_norm = c.final_norm = c.rotary = true;
   c.patch_bias = false;
-  c.positions = Positions::kTable;
+  c.positions = TowerPositions::kTable;
   c.merge = Merge::kShuffle;
   c.out_dim = f.text_dim;
   c.resize = Resize::kTiles;
@@ -206,8 +207,9 @@ void read_llama4(const Fields& f, VisionConfig& c) {
 // Pixtral.
 void read_mistral3(const Fields& f, VisionConfig& c) {
   read_vit(f, c);
-  c.side_merged = f.outer.optional_integer({"spatial_merge_size"}, 1, kLargestImage).value_or(2);
-  c.norm = Norm::kRms;
+  c.side_merged =
+      f.outer.optional_integer({"spatial_merge_size"}, 1, kLargestTowerImage).value_or(2);
+  c.norm = TowerNorm::kRms;
   c.gated_mlp = c.rotary = c.embedding_norm = true;
   c.bias = c.patch_bias = false;
   c.merge = Merge::kPixtral;
@@ -233,7 +235,7 @@ constexpr std::string_view kQwen3_5 =
          "num_heads": 16, "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2,
          "out_hidden_size": 3584, "num_position_embeddings": 2304})";
 
-constexpr TowerFamily kFamilies[] = {
+constexpr TowerFamily kTowerFamilies[] = {
     {"qwen2_vl",
      R"({"depth": 32, "embed_dim": 1280, "hidden_size": 3584, "hidden_act": "quick_gelu", "mlp_ratio": 4,
          "num_heads": 16, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2})",
@@ -280,9 +282,9 @@ constexpr TowerFamily kFamilies[] = {
 std::optional<VisionTower> read_vision_tower(const JsonObject& config, int64_t text_dim) {
   const std::string type = config.optional_string({"model_type"}).value_or("");
   const auto* family =
-      std::find_if(std::begin(kFamilies), std::end(kFamilies),
+      std::find_if(std::begin(kTowerFamilies), std::end(kTowerFamilies),
                    [&](const TowerFamily& known) { return known.model_type == type; });
-  if (family == std::end(kFamilies)) return std::nullopt;
+  if (family == std::end(kTowerFamilies)) return std::nullopt;
   const JsonObject given = config.object("vision_config");
   if (given.json().empty()) return std::nullopt;
   if (!family->tower_type.empty() &&

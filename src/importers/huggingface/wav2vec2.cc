@@ -76,7 +76,7 @@ void read_head(const JsonObject& c, SpeechConfig& s) {
     s.other_class = shown_name(name);
 }
 
-SpeechConfig read_config(const JsonObject& c) {
+SpeechConfig wav2vec2_config(const JsonObject& c) {
   SpeechConfig s{};
   s.hidden_dim = c.integer({"hidden_size"}, 1, kLargestConfigSize);
   s.heads = c.integer({"num_attention_heads"}, 1, kLargestConfigSize);
@@ -267,7 +267,7 @@ class Speech {
   const SpeechConfig& c_;
 };
 
-Graph build(const SpeechConfig& config, const GraphRequest& request) {
+Graph build_wav2vec2(const SpeechConfig& config, const GraphRequest& request) {
   if (request.seq < config.shortest)
     throw Error(ErrorKind::kInput,
                 fmt::format("`seq`: expected {} samples or more, which the convolutions need for "
@@ -282,10 +282,11 @@ Graph build(const SpeechConfig& config, const GraphRequest& request) {
 }  // namespace
 
 Model read_wav2vec2(const JsonObject& json) {
-  const SpeechConfig config = read_config(json);
+  const SpeechConfig config = wav2vec2_config(json);
   // Ten seconds at 16 kHz, the rate of all published models; no limit of positions.
   constexpr int64_t kTenSeconds = 160000;
-  Model model = make_model(config, std::max(kTenSeconds, config.shortest), std::nullopt, build);
+  Model model =
+      make_model(config, std::max(kTenSeconds, config.shortest), std::nullopt, build_wav2vec2);
   model.has_fused_attention = true;
   if (!config.other_class.empty())
     model.warnings.push_back(fmt::format(

@@ -14,7 +14,7 @@ struct WhisperConfig {
   std::string activation;
 };
 
-WhisperConfig read_config(const JsonObject& c) {
+WhisperConfig whisper_config(const JsonObject& c) {
   WhisperConfig w{};
   w.hidden_dim = c.integer({"d_model"}, 1, kLargestConfigSize);
   w.mel_bins = c.integer({"num_mel_bins"}, 1, kLargestConfigSize);
@@ -137,7 +137,7 @@ class Whisper {
   TensorId memory_ = -1, mask_ = -1;
 };
 
-Graph build(const WhisperConfig& config, const GraphRequest& request) {
+Graph build_whisper(const WhisperConfig& config, const GraphRequest& request) {
   Graph graph;
   Whisper(graph, config, request).build();
   return graph;
@@ -146,8 +146,8 @@ Graph build(const WhisperConfig& config, const GraphRequest& request) {
 }  // namespace
 
 Model read_whisper(const JsonObject& json) {
-  const WhisperConfig config = read_config(json);
-  Model model = make_model(config, config.text_tokens, config.text_tokens, build);
+  const WhisperConfig config = whisper_config(json);
+  Model model = make_model(config, config.text_tokens, config.text_tokens, build_whisper);
   model.has_fused_attention = true;
   return model;
 }

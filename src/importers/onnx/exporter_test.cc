@@ -3,28 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "importers/model.h"
-#include "onnx_writer.h"
-#include "ops/op_def.h"
+#include "onnx_graph.h"
 #include "ops/validate.h"
 
 namespace tilecast {
 namespace {
 
 using namespace onnx_writer;
-
-Graph build(const Writer& writer) {
-  Graph graph = import_model(writer.file(), "model.onnx").build({});
-  validate(graph);
-  return graph;
-}
-
-/// The operators of a graph, in order.
-std::vector<std::string> ops_of(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Node& node : graph.nodes) names.emplace_back(op_def(node.op).name);
-  return names;
-}
-using Names = std::vector<std::string>;
 
 TEST(OnnxExporter, NamesOfBuffersAreWhole) {
   Writer w;  // GPT-2's mask is the buffer "h.0.attn.bias"

@@ -13,8 +13,8 @@ namespace tilecast {
 namespace {
 
 /// Graphs within graphs (If, Loop); deeper ones would overflow the stack.
-constexpr int kDeepest = 32;
-constexpr size_t kLongestList = 1 << 16;  ///< of numbers in an attribute
+constexpr int kDeepestMessage = 32;
+constexpr size_t kLongestOnnxList = 1 << 16;  ///< of numbers in an attribute
 /// Operator sets whose operators are known. Source: onnx/docs/Versioning.md; 11 is of 2019, 23 of
 /// 2025.
 constexpr int64_t kOldestOpset = 11, kNewestOpset = 23;
@@ -64,7 +64,7 @@ class Reader {
   }
 
   OnnxGraph graph(WireMessage message) {
-    if (++depth_ > kDeepest) message.fail("graphs are nested too deeply");
+    if (++depth_ > kDeepestMessage) message.fail("graphs are nested too deeply");
     OnnxGraph result;
     WireField field;
     while (message.next(field)) {
@@ -163,10 +163,10 @@ class Reader {
           result.graph = std::make_shared<const OnnxGraph>(graph(message.message(field)));
           break;
         case 7:
-          message.numbers(field, sizeof(float), result.numbers, kLongestList);
+          message.numbers(field, sizeof(float), result.numbers, kLongestOnnxList);
           break;
         case 8:
-          message.integers(field, result.integers, kLongestList);
+          message.integers(field, result.integers, kLongestOnnxList);
           break;
         case 21:
           result.refers_to = message.text(field);

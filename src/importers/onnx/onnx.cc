@@ -8,7 +8,7 @@
 namespace tilecast {
 namespace {
 
-bool sniff(std::string_view file_name, std::string_view content) {
+bool sniff_onnx(std::string_view file_name, std::string_view content) {
   return file_name.ends_with(".onnx") || is_onnx(content);
 }
 
@@ -50,7 +50,7 @@ Model import_onnx(const ModelText& text) {
 ImporterDef onnx_importer() {
   return {.name = "onnx",
           .doc = "ONNX file, operator sets 11 to 23",
-          .sniff = sniff,
+          .sniff = sniff_onnx,
           .import = import_onnx,
           .mapped = true};
 }

@@ -3,9 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "importers/model.h"
-#include "onnx_writer.h"
+#include "onnx_graph.h"
 #include "ops/builder.h"
-#include "ops/op_def.h"
 #include "ops/validate.h"
 #include "passes/passes.h"
 #include "test_support.h"
@@ -14,20 +13,6 @@ namespace tilecast {
 namespace {
 
 using namespace onnx_writer;
-
-Graph build(const Writer& writer, const GraphRequest& request = {}) {
-  Graph graph = import_model(writer.file(), "model.onnx").build(request);
-  validate(graph);
-  return graph;
-}
-
-/// The operators of a graph, in order.
-std::vector<std::string> ops_of(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Node& node : graph.nodes) names.emplace_back(op_def(node.op).name);
-  return names;
-}
-using Names = std::vector<std::string>;
 
 const Tensor& result(const Graph& graph) { return graph.tensor(graph.outputs.at(0)); }
 

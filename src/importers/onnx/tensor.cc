@@ -13,7 +13,7 @@
 namespace tilecast {
 namespace {
 
-constexpr size_t kMostDims = 16;  // ONNX sets no limit; PyTorch's is 64, kernels use up to 8
+constexpr size_t kMostOnnxDims = 16;  // ONNX sets no limit; PyTorch's is 64, kernels use up to 8
 
 template <typename T>
 T value_at(std::string_view data, size_t i) {
@@ -170,7 +170,7 @@ OnnxTensor read_onnx_tensor(WireMessage message) {
   while (message.next(field)) {
     switch (field.number) {
       case 1:
-        message.integers(field, tensor.shape, kMostDims + 1);
+        message.integers(field, tensor.shape, kMostOnnxDims + 1);
         break;
       case 2:
         tensor.type = onnx_type(message, message.integer(field));
@@ -199,9 +199,9 @@ OnnxTensor read_onnx_tensor(WireMessage message) {
         break;
     }
   }
-  if (tensor.shape.size() > kMostDims)
-    message.fail(
-        fmt::format("tensor '{}' has more than {} dimensions", shown_name(tensor.name), kMostDims));
+  if (tensor.shape.size() > kMostOnnxDims)
+    message.fail(fmt::format("tensor '{}' has more than {} dimensions", shown_name(tensor.name),
+                             kMostOnnxDims));
   for (const int64_t dimension : tensor.shape) {
     if (dimension < 0)
       message.fail(fmt::format("tensor '{}' has a dimension of {}; expected 0 or more",

@@ -13,7 +13,7 @@ namespace {
 
 /// Of loops that are unrolled, too.
 constexpr int64_t kMostNodes = 1'000'000;
-constexpr int kDeepest = 32;
+constexpr int kDeepestGraph = 32;
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -196,7 +196,7 @@ void OnnxTranslator::declare_shapes() {
 }
 
 void OnnxTranslator::run_nodes(const std::vector<OnnxNode>& nodes, OnnxScope& scope) {
-  if (++depth_ > kDeepest) fail("functions and graphs are nested too deeply");
+  if (++depth_ > kDeepestGraph) fail("functions and graphs are nested too deeply");
   for (const OnnxNode& node : nodes) {
     for (const std::string& input : node.inputs) {
       if (!input.empty() && scope.find(input) == nullptr) fail_order(nodes, node, input);
