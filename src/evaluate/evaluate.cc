@@ -225,7 +225,14 @@ class Evaluator {
 
 Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
                     const std::string& predictor) {
-  return Evaluator(forecaster, parse_predictor(predictor)).run(read_measurements(path));
+  const MeasurementSet set = read_measurements(path);
+  if (set.kernels.empty() && set.collectives.empty() && set.models.empty() && set.unmatched.empty())
+    throw Error(ErrorKind::kInput,
+                printable(path) +
+                    ": no measurements found; expected a file or a folder with CSV tables of "
+                    "Tilecast, NeuSight, aiconfigurator, Vidur, rocBLAS, PipeWeave, MIOpen's "
+                    "find_ARCH.csv or cycles of an accelerator");
+  return Evaluator(forecaster, parse_predictor(predictor)).run(set);
 }
 
 }  // namespace tilecast
