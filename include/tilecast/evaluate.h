@@ -45,8 +45,8 @@ struct Evaluation {
 
 /// Compares forecasts with the measurements under `path` (a file or a folder). A measurement of a
 /// single call contains the host's call overhead. It is compared with the forecast plus the
-/// overhead that training estimated. Throws Error{kNotFound} without such a path, Error{kInput} where
-/// it holds no measurements.
+/// overhead that training estimated. Throws Error{kNotFound} without such a path, Error{kInput}
+/// where it holds no measurements.
 Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
                     const std::string& predictor = "learned");
 
