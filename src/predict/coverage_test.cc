@@ -97,6 +97,29 @@ TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAnUnseen
   EXPECT_GT(borrowed.high_s / borrowed.low_s, 1.5 * measured.high_s / measured.low_s);
 }
 
+TEST(Coverage, ExpertsInSinglePrecisionReachNoMoreOfThePeakThanLayers) {
+  // The experts' rows are all of matrix units, whose residual would reach 97 % of H100's lanes.
+  const auto use_of = [](const char* op, const SizeList& sizes, const char* gpu) {
+    const Kernel kernel = kernels_of_sizes(op, DType::kFp32, sizes)[0];
+    KernelTime time;
+    make_learned_predictor(embedded_weights())
+        ->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
+    return time.utilization_ratio;
+  };
+  for (const char* gpu : {"H100", "A100", "L40S", "V100"}) {
+    const double experts = use_of("experts",
+                                  {{"tokens", 16384},
+                                   {"ffn_dim", 14336},
+                                   {"hidden_dim", 4096},
+                                   {"num_experts", 8},
+                                   {"top_k", 2}},
+                                  gpu);
+    const double layer = use_of("linear", {{"m", 4096}, {"n", 28672}, {"k", 4096}}, gpu);
+    EXPECT_LT(experts, 1.3 * layer) << gpu;
+    EXPECT_GT(experts, 0.6 * layer) << gpu;
+  }
+}
+
 TEST(Coverage, IsWhatTheWeightsSayTheyWereTrainedOn) {
   Weights retrained = load_weights("");
   const auto feature_of = [&](const char* op, DType dtype, const char* gpu) {

@@ -53,6 +53,24 @@ double product_cycles(const Layer& layer, double n, double k, const Chip& chip) 
   return best + chip.blocks * kFillCycles;
 }
 
+/// One of the products in FP32. No library has a grouped kernel for it: the experts' products run
+/// as those of layers do, one for each expert in one batch.
+double single_precision_product_s(const Layer& layer, double n, double k, const Chip& chip,
+                                  const Conditions& conditions) {
+  const auto whole = [](double size) { return std::max<int64_t>(1, std::llround(size)); };
+  const Gemm gemm{.batch = whole(layer.experts),
+                  .m = whole(layer.tokens),
+                  .n = whole(n),
+                  .k = whole(k),
+                  .batched = true};
+  Kernel product{.shape = gemm, .dtype = DType::kFp32};
+  const double tokens = layer.experts * layer.tokens;
+  product.flops = whole(2 * tokens * n * k);
+  product.read_bytes = whole(4 * (layer.experts * n * k + tokens * k));
+  product.write_bytes = whole(4 * tokens * n);
+  return single_precision_law(product, chip, conditions).seconds;
+}
+
 }  // namespace
 
 LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
@@ -77,6 +95,10 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
           : ramp(1.25 - static_cast<double>(kernel.bytes()) / chip.l2_bytes, 0, 0.25);
   double seconds = launch_latency_s(launches_us(conditions.software), chip);
   for (const auto& [n, k] : {std::pair{columns, hidden}, std::pair{hidden, ffn}}) {
+    if (kernel.compute_dtype() == DType::kFp32) {
+      seconds += single_precision_product_s(layer, n, k, chip, conditions);
+      continue;
+    }
     const double share = n * k / (columns * hidden + hidden * ffn);
     const double cold_s = 0.92 * layer.weight_bytes * share / chip.dram_bytes_per_s;
     const double warm_s =
