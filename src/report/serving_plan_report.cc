@@ -39,8 +39,6 @@ std::string all2all_text(const Candidate& c) {
   return c.all2all == All2All::kAllGather ? c.dp > 1 ? "gather" : "-" : choice_name(c.all2all);
 }
 
-std::string per_s(double value) { return fmt::format("{:.4g}", value); }
-
 /// "TTFT p99 1.20 s of 1.00 s"
 std::string missed_text(const ServingPlan& plan, const Candidate& c) {
   std::vector<std::string> parts;
@@ -85,8 +83,8 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
       {"clients", true, [&](const Candidate& c) { return number(c.concurrency); }},
       {"TTFT", true, [&](const Candidate& c) { return format_seconds(c.ttft_s); }},
       {"TPOT", true, [&](const Candidate& c) { return format_seconds(c.tpot_s); }},
-      {"user/s", true, [&](const Candidate& c) { return per_s(c.user_tokens_per_s); }},
-      {"GPU/s", true, [&](const Candidate& c) { return per_s(c.gpu_tokens_per_s); }},
+      {"user/s", true, [&](const Candidate& c) { return format_count(c.user_tokens_per_s); }},
+      {"GPU/s", true, [&](const Candidate& c) { return format_count(c.gpu_tokens_per_s); }},
   };
   TextTable table;
   table.rows.resize(rows.size());
@@ -118,18 +116,18 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
 void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& style) {
   const Candidate& c = plan.candidates.front();
   Lines lines;
-  lines.add(
-      "layout",
-      fmt::format("{} × {} GPU{}", c.replicas, c.tp * c.pp * c.dp,
-                  c.tp * c.pp * c.dp == 1 ? "" : "s"),
-      fmt::format(
-          "of {}, {} clients on each replica{}", plan.gpu_names[c.hardware],
-          format_integer(c.concurrency),
-          c.gpus() < plan.gpus ? fmt::format("; {} GPUs are idle", plan.gpus - c.gpus()) : ""));
+  lines.add("layout",
+            fmt::format("{} × {} GPU{}", c.replicas, c.tp * c.pp * c.dp,
+                        c.tp * c.pp * c.dp == 1 ? "" : "s"),
+            fmt::format("of {}, {} clients on each replica{}", plan.gpu_names[c.hardware],
+                        format_integer(c.concurrency),
+                        c.gpus() < plan.gpus ? fmt::format("; {} of {} GPUs are idle",
+                                                           plan.gpus - c.gpus(), plan.gpus)
+                                             : ""));
   lines.add("tokens/s", format_integer(std::llround(c.tokens_per_s)),
-            fmt::format("written; {} for each GPU", per_s(c.gpu_tokens_per_s)));
-  lines.add("  of a user", per_s(c.user_tokens_per_s), "1 / mean TPOT");
-  lines.add("requests/s", per_s(c.requests_per_s), "");
+            fmt::format("written; {} for each GPU", format_count(c.gpu_tokens_per_s)));
+  lines.add("  of a user", format_count(c.user_tokens_per_s), "1 / mean TPOT");
+  lines.add("requests/s", format_count(c.requests_per_s), "");
   const std::string which = choice_name(plan.percentile);
   const auto limit = [](const std::optional<double>& seconds) {
     return seconds ? "; limit " + format_seconds(*seconds) : std::string();
@@ -217,11 +215,11 @@ void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& sty
 }  // namespace
 
 std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
-  std::string out =
-      title_lines(fmt::format("{}: serving on {} GPUs, prompt {}, output {}; {}", plan.model,
-                              format_integer(plan.gpus), format_integer(plan.prompt),
-                              format_integer(plan.output), limits_text(plan)),
-                  style);
+  std::string out = title_lines(
+      fmt::format("{}: serving on {} GPU{}, prompt {}, output {}; {}", plan.model,
+                  format_integer(plan.gpus), plan.gpus == 1 ? "" : "s", format_integer(plan.prompt),
+                  format_integer(plan.output), limits_text(plan)),
+      style);
   const auto count = [](size_t value) { return format_integer(static_cast<int64_t>(value)); };
   out += wrapped(
       fmt::format("{} candidates: {} meet the limits, {} miss them, {} have more load "
