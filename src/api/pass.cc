@@ -107,6 +107,21 @@ void check_checkpointing(const Graph& modules, const Request& request, const Eag
                             modules.name, missing, choice_name(request.checkpointing)));
 }
 
+/// Throws Error where PyTorch has no fused kernel for attention that was asked for as fused.
+void check_attention(const Graph& modules, const EagerForm& form) {
+  if (!form.fused_attention || !form.training) return;
+  for (const Node& node : modules.nodes) {
+    const AttributeValue* const learned = node.find_attribute("learned_bias");
+    if (learned == nullptr || *learned == AttributeValue(int64_t{0})) continue;
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: `attention` flash in training: the position bias is trained, for "
+                            "which PyTorch's scaled_dot_product_attention has no fused kernel and "
+                            "takes its step-by-step path in fp32, which is not forecast; use "
+                            "`attention` eager",
+                            modules.name));
+  }
+}
+
 }  // namespace
 
 PrecisionRequest precision_request(const Request& request) {
@@ -146,6 +161,7 @@ Graph build_modules(const Model& model, const Request& request, const Precision&
   Graph graph = with_tower(model.build(wanted), model, request, wanted.dtype);
   if (model.spelled_out) graph = recognize(graph, form);
   graph.name = model.name;
+  check_attention(graph, form);
   check_checkpointing(graph, request, form);
   if (request.lora_rank > 0)
     add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
