@@ -16,7 +16,7 @@ less cuBLAS workspaces, where no block is larger than asked for; allocated_bytes
 allocator (caching_allocator.py). Not in it: the CUDA context and what kernels take besides their results, but for the backward
 pass of fused attention (TEMPORARIES).
 
-Needs the CPU build of torch, transformers and g++.
+Needs the CPU build of torch, transformers and g++; for adapters peft, and bitsandbytes for those beside quantized weights.
 """
 import argparse
 import concurrent.futures
@@ -33,6 +33,7 @@ import caching_allocator
 import fake_cuda
 import memory_models
 
+KEYS = memory_models.COLUMNS + [memory_models.ADAPTERS]
 OUTPUTS = ["parameters", "weights_bytes", "buffers_bytes", "inputs_bytes", "gradients_bytes", "optimizer_bytes", "saved_bytes",
            "forward_peak_bytes", "backward_peak_bytes", "optimizer_peak_bytes", "peak_bytes", "allocated_bytes", "reserved_bytes",
            "torch", "transformers"]
@@ -143,7 +144,8 @@ def run(case):
     with FakeTensorMode(allow_non_fake_inputs=True):
         model = memory_models.build(case, "cuda")
         inputs = memory_models.inputs_of(model, case, "cuda")
-        for kind, tensors in (("parameter", model.parameters()), ("buffer", model.buffers()), ("input", inputs.values())):
+        for kind, tensors in (("parameter", model.parameters()), ("parameter", memory_models.stored_beside(model)),
+                              ("buffer", model.buffers()), ("input", inputs.values())):
             for tensor in tensors:
                 ledger.own(tensor, kind, kind)
         optimizer = memory_models.optimizer_of(model, case)
@@ -294,15 +296,15 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
     cases = [case for case in memory_models.read_cases(args.cases)
-             if args.only in " ".join(str(case[key]) for key in memory_models.COLUMNS)]
+             if args.only in " ".join(str(case[key]) for key in KEYS)]
     stream = open(args.output, "w", newline="", encoding="utf-8") if args.output else sys.stdout
-    writer = csv.DictWriter(stream, memory_models.COLUMNS + OUTPUTS, lineterminator="\n")
+    writer = csv.DictWriter(stream, KEYS + OUTPUTS, lineterminator="\n")
     writer.writeheader()
     failed = 0
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ProcessPoolExecutor(
             args.jobs, multiprocessing.get_context("spawn"), start_worker, (fake_cuda.build(folder),)) as pool:
         for row, contents, error, seconds in pool.map(attempt, cases):
-            name = " ".join(str(row[key]) for key in memory_models.COLUMNS)
+            name = " ".join(str(row[key]) for key in KEYS)
             failed += error is not None
             print(f"{seconds:5.1f} s {name}: {error or str(row['peak_bytes'] >> 20) + ' MiB'}", file=sys.stderr, flush=True)
             if error is None:

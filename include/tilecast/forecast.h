@@ -85,16 +85,22 @@ struct MemoryForecast {
   std::string peak_phase;  ///< when: "forward", "backward" or "optimizer"
   std::string peak_node;   ///< the node that runs then
   int64_t weights_bytes = 0;
-  int64_t gradients_bytes = 0;    ///< of all parameters
-  int64_t optimizer_bytes = 0;    ///< states
-  int64_t activations_bytes = 0;  ///< the largest sum of tensors that nodes compute, and inputs
-  int64_t workspace_bytes = 0;    ///< of cuBLAS
-  int64_t framework_bytes = 0;    ///< CUDA context and libraries
-  std::string stack;              ///< the software that workspace and framework are of
-  int64_t device_bytes = 0;       ///< of the data sheet
-  int64_t margin_bytes = 0;  ///< what programs see of them less the peak; below 0: does not fit
+  int64_t gradients_bytes = 0;  ///< of all parameters
+  int64_t optimizer_bytes = 0;  ///< states
+  /// The largest sum of tensors that the forward and the backward pass compute, and inputs.
+  int64_t activations_bytes = 0;
+  /// The largest sum of tensors that the optimizer step computes beside its states.
+  int64_t optimizer_temporaries_bytes = 0;
+  int64_t workspace_bytes = 0;  ///< of cuBLAS
+  int64_t framework_bytes = 0;  ///< CUDA context and libraries
+  std::string stack;            ///< the software that workspace and framework are of
+  int64_t device_bytes = 0;     ///< of the data sheet
+  int64_t margin_bytes = 0;     ///< what programs see of them less the peak; below 0: does not fit
   bool fits = true;
-  /// What changing one option would do, if asked for: `memory_remedies` (src/api/remedies.h).
+  /// What the caching allocator takes from the device at most, with workspace and framework, if it
+  /// was asked for and the peak fits, but not by much: add_remedies (src/api/remedies.h).
+  std::optional<int64_t> reserved_bytes;
+  /// What changing options would do, if asked for: `memory_remedies` (src/api/remedies.h).
   std::vector<MemoryRemedy> remedies;
   /// The result of `Forecaster::largest_batch` if the model does not fit; nullopt if it fits.
   std::optional<int64_t> largest_batch;

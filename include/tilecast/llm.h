@@ -147,8 +147,12 @@ struct LlmForecast {
   /// Per sequence of a decode step right after the prompt, attention included.
   int64_t flops_per_token = 0;
   int64_t attention_flops_per_token = 0;
-  /// Over all ranks, each head counted once, without sliding windows.
+  /// Over all ranks, each head counted once: what a token adds to the cache while all layers keep
+  /// it, a compressed cache its share of an entry.
   int64_t kv_bytes_per_token = 0;
+  /// Of these, the bytes of layers that keep the last tokens only; and of how many, at most.
+  int64_t window_bytes_per_token = 0, window_tokens = 0;
+  int64_t state_bytes_per_sequence = 0;  ///< of recurrent layers, over all ranks
 
   /// Memory of one rank. A server reserves all memory that it may use for its cache.
   int64_t weights_bytes = 0, cache_bytes = 0, activations_bytes = 0;

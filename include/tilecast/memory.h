@@ -44,10 +44,12 @@ inline constexpr std::array kMemoryParts = {
     NamedPart{"temporaries", &MemoryParts::temporaries_bytes},
     NamedPart{"loss", &MemoryParts::loss_bytes}};
 
-/// A change of one option, and the memory with it.
+/// A change of one option, or of several together, and the memory with it.
 struct MemoryRemedy {
   std::string option, value;  ///< "checkpointing", "full"
-  int64_t peak_bytes = 0;     ///< of the same batch
+  /// Further options and values; empty if one is enough, or none is.
+  std::vector<std::pair<std::string, std::string>> also;
+  int64_t peak_bytes = 0;  ///< of the same batch
   bool fits = false;
   std::optional<int64_t> largest_batch;  ///< that fits; nullopt: none
 };

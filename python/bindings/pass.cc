@@ -27,6 +27,7 @@ struct PassResult {
           tilecast::add_remedies(with, *asked.forecaster, asked.model, asked.gpu, asked.request);
     }
     forecast.memory.remedies = std::move(with.memory.remedies);
+    forecast.memory.reserved_bytes = with.memory.reserved_bytes;
     largest_batch = largest;
     has_remedies = true;
   }
@@ -61,9 +62,10 @@ void add_pass_memory(py::module_& module) {
   for (const NamedPart& part : kMemoryParts)
     parts.def_property_readonly((std::string(part.name) + "_bytes").c_str(),
                                 [bytes = part.bytes](const MemoryParts& p) { return p.*bytes; });
-  py::class_<MemoryRemedy>(module, "MemoryRemedy", "A change of one option, and memory with it.")
+  py::class_<MemoryRemedy>(module, "MemoryRemedy", "A change of options, and memory with it.")
       .def_readonly("option", &MemoryRemedy::option)
       .def_readonly("value", &MemoryRemedy::value)
+      .def_readonly("also", &MemoryRemedy::also)
       .def_readonly("peak_bytes", &MemoryRemedy::peak_bytes)
       .def_readonly("fits", &MemoryRemedy::fits)
       .def_readonly("largest_batch", &MemoryRemedy::largest_batch)
@@ -80,6 +82,7 @@ void add_pass_memory(py::module_& module) {
   add_field(memory, "gradients_bytes", &MemoryForecast::gradients_bytes);
   add_field(memory, "optimizer_bytes", &MemoryForecast::optimizer_bytes);
   add_field(memory, "activations_bytes", &MemoryForecast::activations_bytes);
+  add_field(memory, "optimizer_temporaries_bytes", &MemoryForecast::optimizer_temporaries_bytes);
   add_field(memory, "workspace_bytes", &MemoryForecast::workspace_bytes);
   add_field(memory, "framework_bytes", &MemoryForecast::framework_bytes);
   add_field(memory, "stack", &MemoryForecast::stack);
@@ -97,6 +100,14 @@ void add_pass_memory(py::module_& module) {
         return m.result->largest_batch;
       },
       "The largest batch that fits; computed when first read.");
+  memory.def_property_readonly(
+      "reserved_bytes",
+      [](const Memory& m) {
+        m.result->add_remedies();
+        return m.forecast().reserved_bytes;
+      },
+      "What the caching allocator takes at most, if the peak hardly fits; computed when first "
+      "read.");
   memory.def_property_readonly(
       "remedies",
       [](const Memory& m) {

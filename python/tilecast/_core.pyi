@@ -48,6 +48,7 @@ class MemoryParts:
 class MemoryRemedy:
     option: str
     value: str
+    also: list[tuple[str, str]]
     peak_bytes: int
     fits: bool
     largest_batch: int | None
@@ -62,6 +63,7 @@ class Memory:
     gradients_bytes: int
     optimizer_bytes: int
     activations_bytes: int
+    optimizer_temporaries_bytes: int
     workspace_bytes: int
     framework_bytes: int
     stack: str
@@ -69,6 +71,7 @@ class Memory:
     usable_bytes: int
     margin_bytes: int
     fits: bool
+    reserved_bytes: int | None
     largest_batch: int | None
     remedies: list[MemoryRemedy]
 
@@ -181,6 +184,9 @@ class LlmForecast(_Result):
     flops_per_token: int
     attention_flops_per_token: int
     kv_bytes_per_token: int
+    window_bytes_per_token: int
+    window_tokens: int
+    state_bytes_per_sequence: int
     prefill: Step
     decode: Step
     serving: Serving | None

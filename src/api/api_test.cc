@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/remedies.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "report/text_table.h"
+#include "request/access.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/error.h"
@@ -180,6 +182,81 @@ TEST(ForecastTest, TheOptimizerAddsItsStepAndItsStates) {
 TEST(ForecastTest, FusionSavesTime) {
   EXPECT_LT(forecast("gpt2_large", "V100", {.execution = {.fusion = Fusion::kPointwise}}).latency_s,
             forecast("gpt2_large", "V100", {}).latency_s);
+}
+
+TEST(Remedies, PairsAreTriedIfNoOptionIsEnough) {
+  const auto remedies = [](const std::string& model, const std::string& gpu, Request request) {
+    return memory_remedies(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
+  };
+  // 1.2 G parameters in FP32 and AdamW take 20 of 24 GB.
+  const Request request{
+      .batch = 8, .mode = Mode::kTraining, .seq = 2048, .optimizer = Optimizer::kAdamW};
+  const std::vector<MemoryRemedy> found = remedies("llama-3.2-1b", "RTX 4090", request);
+  ASSERT_FALSE(found.empty());
+  bool pair = false;
+  for (const MemoryRemedy& remedy : found) {
+    if (remedy.also.empty()) {
+      EXPECT_FALSE(remedy.fits) << remedy.option;
+      continue;
+    }
+    pair = true;
+    EXPECT_TRUE(remedy.fits) << remedy.option << " and " << remedy.also[0].first;
+    Request changed = request;
+    set_option(changed, *find_option(remedy.option, RequestKind::kPass), remedy.value);
+    for (const auto& [option, value] : remedy.also)
+      set_option(changed, *find_option(option, RequestKind::kPass), value);
+    EXPECT_EQ(forecast("llama-3.2-1b", "RTX 4090", changed).memory.peak_bytes, remedy.peak_bytes);
+  }
+  EXPECT_TRUE(pair);
+}
+
+TEST(Remedies, OfSeveralRanksKeepTheNumberOfGpus) {
+  Request request{.batch = 32,
+                  .mode = Mode::kTraining,
+                  .seq = 2048,
+                  .optimizer = Optimizer::kAdamW,
+                  .execution = {.dtype = "bf16", .attention = AttentionKind::kFlash, .dp = 8}};
+  const std::vector<MemoryRemedy> found = memory_remedies(
+      forecaster(), load_model_ref("llama-3-8b"), load_gpu_ref("A100-40GB"), request);
+  const auto has = [&](const std::string& option) {
+    return std::any_of(found.begin(), found.end(),
+                       [&](const MemoryRemedy& r) { return r.option == option; });
+  };
+  EXPECT_TRUE(has("zero"));
+  EXPECT_TRUE(has("tp"));
+  EXPECT_TRUE(has("micro-batch-size"));
+  EXPECT_TRUE(has("checkpointing"));
+  for (const MemoryRemedy& remedy : found) {
+    if (remedy.option == "tp") {
+      EXPECT_EQ(remedy.value, "2");
+      EXPECT_EQ(remedy.also.at(0), (std::pair<std::string, std::string>("dp", "4")));
+    }
+  }
+}
+
+TEST(MemoryOfAPass, TemporariesOfTheOptimizerAreApart) {
+  // At a small batch the step's temporaries are the peak: one more copy of the parameters or more.
+  Request request{.mode = Mode::kTraining, .seq = 16, .optimizer = Optimizer::kAdamW};
+  const MemoryForecast foreach = forecast("gpt2_med", "H100", request).memory;
+  request.optimizer_impl = OptimizerImpl::kFused;
+  const MemoryForecast fused = forecast("gpt2_med", "H100", request).memory;
+  EXPECT_EQ(foreach.activations_bytes, fused.activations_bytes);
+  EXPECT_GT(foreach.optimizer_temporaries_bytes, foreach.weights_bytes * 9 / 10);
+  EXPECT_EQ(fused.optimizer_temporaries_bytes, 0);
+  EXPECT_LT(foreach.activations_bytes, foreach.weights_bytes / 2);
+}
+
+TEST(Adapters, WhatExpertsDoIsSaid) {
+  const auto said = [](const std::string& dtype) {
+    Request request{.mode = Mode::kTraining, .seq = 128, .lora_rank = 8};
+    request.execution.dtype = dtype;
+    return join(warning_texts(forecast("mixtral-8x7b", "H200", request).warnings), "; ");
+  };
+  const std::string lora = said("bf16"), qlora = said("int4_wo");
+  EXPECT_NE(lora.find("experts have no adapters"), std::string::npos) << lora;
+  EXPECT_EQ(lora.find("experts stay in"), std::string::npos) << lora;
+  // 32 layers of 8 experts of 3 x 4096 x 14336 in 16 bits.
+  EXPECT_NE(qlora.find("experts stay in bf16 (84.0 GiB)"), std::string::npos) << qlora;
 }
 
 TEST(ForecastTest, TheLargestBatchIsTheLast) {

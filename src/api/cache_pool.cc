@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "api/cache_blocks.h"
+#include "api/pass.h"
 #include "base/checked.h"
 #include "memory/plan.h"
 #include "memory/stack.h"
@@ -19,10 +20,6 @@ namespace tilecast {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-
-/// "non_torch_memory" of vLLM's log of one GPU. A guess: logs show about 0.1 GiB; a run would
-/// settle it. With tensor parallelism the snapshot is taken after NCCL has started.
-constexpr int64_t kNonTorchBytes = int64_t{100} << 20;
 
 /// Memory of one kernel in a captured CUDA graph. A guess, from "Graph capturing took 0.5 GiB" for
 /// some 67 graphs of models of 8 G parameters; the same run would settle it.
@@ -114,6 +111,37 @@ int64_t visible_bytes(const Device& device) {
   return part_of(corrected ? kGddr6 : kOther, device.memory_bytes);
 }
 
+PoolRule pool_rule(const LlmSteps& steps) {
+  const Execution& e = steps.asked().execution;
+  constexpr double kUsual = 0.9;  // vLLM and TensorRT-LLM; vLLM's newest releases use 0.92
+  PoolRule rule{"gpu_memory_utilization", kUsual};
+  if (*e.software == Software::kSglang) rule = {"mem_fraction_static", sglang_fraction(steps)};
+  if (*e.software == Software::kTensorRtLlm) rule.option = "free_gpu_memory_fraction";
+  if (*e.software == Software::kPyTorch) rule = {"", 1};  // it takes what it needs
+  rule.fraction = e.gpu_memory_utilization.value_or(rule.fraction);
+  return rule;
+}
+
+int64_t usable_bytes(const LlmSteps& steps, const RankBytes& rank) {
+  const Software software = *steps.asked().execution.software;
+  const double fraction = pool_rule(steps).fraction;
+  CachePool p{.fraction = fraction,
+              .visible_bytes = visible_bytes(steps.device()),
+              .weights_bytes = rank.weights,
+              .profile_bytes = checked_add(
+                  rank.activations, serving_workspace_bytes(has_large_workspace(steps.device())))};
+  if (software == Software::kSglang) {
+    apply_sglang(p);
+    return std::min(p.visible_bytes, checked_add(checked_add(p.budget_bytes, p.profile_bytes),
+                                                 serving_framework_bytes()));
+  }
+  if (software == Software::kTensorRtLlm) {
+    apply_trtllm(p);
+    return checked_add(p.budget_bytes, serving_framework_bytes());
+  }
+  return part_of(fraction, p.visible_bytes);
+}
+
 PoolLimits pool_limits(const Request& request) {
   return {.max_num_seqs = request.load.max_num_seqs.value_or(kDefaultMaxNumSeqs),
           .max_num_batched_tokens = request.execution.max_num_batched_tokens};
@@ -124,26 +152,25 @@ std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limi
   const Request& r = steps.asked();
   const Software software = *r.execution.software;
   if (software == Software::kPyTorch || !runs_models(software)) return std::nullopt;
-  constexpr double kUsual = 0.9;  // vLLM and TensorRT-LLM; vLLM's newest releases use 0.92
-  CachePool p{.visible_bytes = visible_bytes(steps.device()),
+  const int64_t workspace = serving_workspace_bytes(has_large_workspace(steps.device()));
+  const PoolRule rule = pool_rule(steps);
+  CachePool p{.rule = rule.option,
+              .fraction = rule.fraction,
+              .visible_bytes = visible_bytes(steps.device()),
               .weights_bytes = rank.weights,
-              .profile_bytes = checked_add(rank.activations, serving_workspace_bytes()),
+              .profile_bytes = checked_add(rank.activations, workspace),
               .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(steps, limits, rank.part) : 0};
-  p.fraction = r.execution.gpu_memory_utilization.value_or(
-      software == Software::kSglang ? sglang_fraction(steps) : kUsual);
   if (software == Software::kSglang) {
-    p.rule = "mem_fraction_static";
     apply_sglang(p);
   } else if (software == Software::kTensorRtLlm) {
-    p.rule = "free_gpu_memory_fraction";
     apply_trtllm(p);
   } else {
-    p.rule = "gpu_memory_utilization";
     if (steps.parts()[rank.part].layers.has_end)
-      p.profile_bytes = std::max(
-          p.profile_bytes,
-          checked_add(sampler_bytes(steps, limits.max_num_seqs), serving_workspace_bytes()));
-    p.non_torch_bytes = kNonTorchBytes;
+      p.profile_bytes = std::max(p.profile_bytes,
+                                 checked_add(sampler_bytes(steps, limits.max_num_seqs), workspace));
+    // "non_torch_memory" of vLLM's log: what modules and libraries take after the first snapshot,
+    // when the CUDA context is there. With tensor parallelism NCCL has started then.
+    p.non_torch_bytes = serving_libraries_bytes();
     apply_vllm(p);
   }
   p.cache_bytes = std::max<int64_t>(0, p.budget_bytes - p.fixed_bytes);

@@ -3,6 +3,7 @@
 // The memory that serving software gives to its cache at the start.
 
 #include <optional>
+#include <string>
 
 #include "api/llm_steps.h"
 
@@ -21,6 +22,16 @@ struct RankBytes {
   int64_t activations = 0;  ///< peak of the largest step
   size_t part = 0;          ///< the stage, see LlmSteps::parts
 };
+
+/// The option of the software that limits its memory, and its value; "": it has none.
+struct PoolRule {
+  std::string option;
+  double fraction = 1;
+};
+PoolRule pool_rule(const LlmSteps& steps);
+
+/// What weights, cache, activations and framework of a static batch may take together.
+int64_t usable_bytes(const LlmSteps& steps, const RankBytes& rank);
 
 /// nullopt for software that does not serve.
 std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limits,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "api/adapter_remarks.h"
 #include "api/cache_pool.h"
 #include "api/expert_precision.h"
 #include "api/fit.h"
@@ -13,6 +14,7 @@
 #include "api/parallel.h"
 #include "api/parallel_plan.h"
 #include "api/pass.h"
+#include "api/pass_images.h"
 #include "api/precision.h"
 #include "api/recommendation.h"
 #include "api/timing.h"
@@ -109,6 +111,8 @@ void forecast_one_rank(Forecast& forecast, std::shared_ptr<const PassWork> work,
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name,
                unmapped_operators(pass.timeline, pass.program()));
+  add_messages(warnings, WarningCode::kModelFile, model.name,
+               adapter_remarks(pass.graph(), used, precision));
   add_warning(warnings, slower_experts("", pass.graph(), pass.program(), pass.times,
                                        timing.predictor, device, timing.conditions));
   add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
@@ -162,13 +166,15 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
   if (model.remarks)
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  model.remarks(graph_request(used, precision)));
-  if (model.vision)
-    add_messages(warnings, WarningCode::kModelFile, model.name,
-                 {"one pass is of the language model only, without the vision tower"});
+  add_messages(warnings, WarningCode::kModelFile, model.name, tower_remarks(model, used));
+  forecast.seq = checked_add(forecast.seq, image_tokens(model, used));
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
   if (is_parallel(used)) {
     add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
-    forecast.parameters = build_modules(model, used, precision).parameter_count();
+    const Graph modules = build_modules(model, used, precision);
+    forecast.parameters = modules.parameter_count();
+    add_messages(warnings, WarningCode::kModelFile, model.name,
+                 adapter_remarks(modules, used, precision));
     if (model.recommendation) {
       forecast_recommendation(forecast, setup, timing);
     } else {

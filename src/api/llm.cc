@@ -114,8 +114,22 @@ class Llm {
           held / experts->num_experts * (experts->num_experts - experts->top_k) * count;
     }
     f.multiplied_parameters = f.active_parameters - decoder_.embedding_parameters;
-    // Without the states of recurrent layers, which do not grow.
-    f.kv_bytes_per_token = steps_.cache_bytes(1, 1, 1) - steps_.cache_bytes(1, 0, 1);
+    add_cache_sizes(f);
+  }
+
+  void add_cache_sizes(LlmForecast& f) const {
+    constexpr int64_t kBitsPerByte = 8;
+    const Decoder& decoder = steps_.decoder();
+    f.state_bytes_per_sequence = decoder.state_bytes;
+    for (const Decoder::Cache& cache : decoder.caches) {
+      const int64_t bits = dtype_bits(cache.dtype.value_or(steps_.kv_dtype()));
+      const int64_t entries = checked_product({cache.layers, cache.dim, bits}) / kBitsPerByte;
+      const int64_t bytes = ceil_divide(entries, cache.ratio);
+      f.kv_bytes_per_token = checked_add(f.kv_bytes_per_token, bytes);
+      if (cache.window == 0) continue;
+      f.window_bytes_per_token = checked_add(f.window_bytes_per_token, bytes);
+      f.window_tokens = std::max(f.window_tokens, cache.window);
+    }
   }
 
   /// Adds the kernels of a step that runs `times` times.

@@ -223,19 +223,6 @@ TEST(Images, AreRefusedWhereTheyCannotBe) {
   EXPECT_ERROR(forecast_images(config, request), kInput, "longer than the model's 32768 positions");
 }
 
-TEST(Images, OfAPassAreRefused) {
-  static const Forecaster forecaster;
-  const ModelRef model = model_of(config_of("gemma3", kSiglip));
-  Request request;
-  const Forecast pass = forecaster.forecast(model, load_gpu_ref("H100"), request);
-  ASSERT_FALSE(pass.warnings.empty());
-  EXPECT_NE(std::get<std::string>(pass.warnings[0].facts[0].value).find("language model only"),
-            std::string::npos);
-  request.images = 1;
-  EXPECT_ERROR(forecaster.forecast(model, load_gpu_ref("H100"), request), kInput,
-               "`images` needs `prompt`");
-}
-
 TEST(VisionTowers, NameTheFieldThatIsWrong) {
   const auto changed = [](Json config, const char* key, const Json& value) {
     config[key] = value;

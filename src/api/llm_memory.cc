@@ -1,15 +1,20 @@
 #include "api/llm_memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "api/cache_pool.h"
 #include "api/fit.h"
 #include "api/llm_drafts.h"
 #include "api/llm_load.h"
+#include "api/pass.h"
 #include "base/check.h"
 #include "base/checked.h"
 #include "memory/plan.h"
@@ -18,12 +23,6 @@
 
 namespace tilecast {
 namespace {
-
-int64_t usable_bytes(const LlmSteps& steps) {
-  constexpr double kUsual = 0.9;
-  return static_cast<int64_t>(steps.asked().execution.gpu_memory_utilization.value_or(kUsual) *
-                              static_cast<double>(visible_bytes(steps.device())));
-}
 
 /// Only the weights and activations of a step's plan are used; cache sizes are computed for whole
 /// sequences. The vision tower runs before the step on the first stage, with the images of
@@ -41,28 +40,32 @@ MemoryPlan step_memory(const LlmSteps& steps, std::vector<LlmSteps::Group> group
   return plan;
 }
 
-int64_t peak_bytes(const MemoryPlan& step, int64_t cache_bytes) {
+int64_t workspace_bytes(const LlmSteps& steps) {
+  return serving_workspace_bytes(has_large_workspace(steps.device()));
+}
+
+int64_t peak_bytes(const LlmSteps& steps, const MemoryPlan& step, int64_t cache_bytes) {
   return checked_add(
       checked_add(step.weights_bytes, cache_bytes),
-      checked_add(step.activations_bytes, serving_workspace_bytes() + serving_framework_bytes()));
+      checked_add(step.activations_bytes, workspace_bytes(steps) + serving_framework_bytes()));
 }
 
 void add_totals(LlmForecast& f, const LlmSteps& steps, const MemoryPlan& step) {
   f.weights_bytes = step.weights_bytes;
   f.activations_bytes = step.activations_bytes;
-  f.workspace_bytes = serving_workspace_bytes();
+  f.workspace_bytes = workspace_bytes(steps);
   f.framework_bytes = serving_framework_bytes();
   f.overhead_bytes = f.workspace_bytes + f.framework_bytes;
-  f.peak_bytes = peak_bytes(step, f.cache_bytes);
+  f.peak_bytes = peak_bytes(steps, step, f.cache_bytes);
   f.device_bytes = steps.device().memory_bytes;
-  f.usable_bytes = usable_bytes(steps);
-  f.fits = f.peak_bytes <= f.usable_bytes;
 }
 
 /// Memory of a rank of a stage in the largest prefill step of a static batch.
 struct StageMemory {
   MemoryPlan step;
   int64_t cache_bytes = 0, peak_bytes = 0;
+  int64_t usable_bytes = 0;
+  int64_t missing_bytes() const { return peak_bytes - usable_bytes; }
 };
 
 /// Those of the stage that needs most, by batch. All batches that fill the step completely share
@@ -77,8 +80,11 @@ class PrefillPlans {
     for (size_t part = 0; part < plans_.size(); ++part) {
       StageMemory stage{.step = plan(own, part),
                         .cache_bytes = steps_.stage_cache_bytes(own, r.prompt + r.output, part)};
-      stage.peak_bytes = peak_bytes(stage.step, stage.cache_bytes);
-      if (stage.peak_bytes > most.peak_bytes) most = std::move(stage);
+      stage.peak_bytes = peak_bytes(steps_, stage.step, stage.cache_bytes);
+      stage.usable_bytes = usable_bytes(steps_, {.weights = stage.step.weights_bytes,
+                                                 .activations = stage.step.activations_bytes,
+                                                 .part = part});
+      if (part == 0 || stage.missing_bytes() > most.missing_bytes()) most = std::move(stage);
     }
     return most;
   }
@@ -138,7 +144,7 @@ bool would_fit(const LlmSteps& steps, const Request& changed) {
   try {
     const LlmSteps other(steps, changed);
     if (changed.kind == RequestKind::kGenerate)
-      return PrefillPlans(other).of(changed.batch).peak_bytes <= usable_bytes(other);
+      return PrefillPlans(other).of(changed.batch).missing_bytes() <= 0;
     const std::optional<ServerMemory> stage = tightest_pool(other);
     return stage && stage->pool.cache_bytes >= stage->sequence_bytes;
   } catch (const Error& error) {
@@ -147,10 +153,43 @@ bool would_fit(const LlmSteps& steps, const Request& changed) {
   }
 }
 
-/// The smallest change of one option with which it fits.
+constexpr int64_t kMostRanks = 64;
+
+/// Precisions of weights that the device computes with, and that are lower than the usual one.
+std::vector<std::string> lower_dtypes(const Device& device) {
+  std::vector<std::string> dtypes;
+  for (const char* dtype : {"fp8", "int8_wo", "fp4", "int4_wo"}) {
+    if (device.matmul_peak(compute_dtype(*find_scheme(dtype), DType::kBf16)) > 0)
+      dtypes.emplace_back(dtype);
+  }
+  return dtypes;
+}
+
+/// The fewest ranks and a lower precision with which it fits, where none alone is enough; "": none.
+std::string pair_that_fits(const LlmSteps& steps, bool lower_kv_dtype) {
+  Request changed = steps.asked();
+  if (lower_kv_dtype) {
+    changed.execution.kv_dtype = "fp8";
+    for (const std::string& dtype : lower_dtypes(steps.device())) {
+      changed.execution.dtype = dtype;
+      if (would_fit(steps, changed)) return fmt::format("--dtype {} and --kv-dtype fp8", dtype);
+    }
+    changed = steps.asked();
+  }
+  for (int64_t tp = 2 * changed.execution.tp; tp <= kMostRanks; tp *= 2) {
+    changed.execution.tp = tp;
+    for (const std::string& dtype : lower_dtypes(steps.device())) {
+      changed.execution.dtype = dtype;
+      if (would_fit(steps, changed)) return fmt::format("--tp {} and --dtype {}", tp, dtype);
+    }
+  }
+  return "";
+}
+
+/// The smallest change of one option with which it fits, else of two.
 void add_remedies(Warning& warning, const LlmSteps& steps) {
   const Request& asked = steps.asked();
-  constexpr int64_t kMostRanks = 64;
+  const size_t before = warning.facts.size();
   for (int64_t tp = 2 * asked.execution.tp; tp <= kMostRanks; tp *= 2) {
     Request changed = asked;
     changed.execution.tp = tp;
@@ -158,20 +197,24 @@ void add_remedies(Warning& warning, const LlmSteps& steps) {
     warning.facts.push_back({"tp_that_fits", tp});
     break;
   }
-  for (const char* dtype : {"fp8", "int8_wo", "fp4", "int4_wo"}) {
+  for (const std::string& dtype : lower_dtypes(steps.device())) {
     Request changed = asked;
     changed.execution.dtype = dtype;
-    const DType computes = compute_dtype(*find_scheme(dtype), DType::kBf16);
-    if (steps.device().matmul_peak(computes) <= 0 || !would_fit(steps, changed)) continue;
-    warning.facts.push_back({"dtype_that_fits", std::string(dtype)});
+    if (!would_fit(steps, changed)) continue;
+    warning.facts.push_back({"dtype_that_fits", dtype});
     break;
   }
-  if (asked.execution.kv_dtype.empty() && steps.device().matmul_peak(DType::kFp8) > 0) {
+  const bool lower_kv_dtype =
+      asked.execution.kv_dtype.empty() && steps.device().matmul_peak(DType::kFp8) > 0;
+  if (lower_kv_dtype) {
     Request changed = asked;
     changed.execution.kv_dtype = "fp8";
     if (would_fit(steps, changed))
       warning.facts.push_back({"kv_dtype_that_fits", std::string("fp8")});
   }
+  if (warning.facts.size() > before) return;
+  if (const std::string pair = pair_that_fits(steps, lower_kv_dtype); !pair.empty())
+    warning.facts.push_back({"pair_that_fits", pair});
 }
 
 }  // namespace
@@ -188,10 +231,11 @@ void warn_of_memory(LlmForecast& f, const LlmSteps& steps, int64_t needed_bytes)
     warning.facts.push_back({"utilization", f.pool->fraction});
     warning.facts.push_back({"tokens_that_fit", f.pool->tokens});
   } else {
-    constexpr double kUsual = 0.9;
-    warning.facts.push_back({"rule", std::string("gpu_memory_utilization")});
-    warning.facts.push_back(
-        {"utilization", steps.asked().execution.gpu_memory_utilization.value_or(kUsual)});
+    const PoolRule rule = pool_rule(steps);
+    if (!rule.option.empty()) {
+      warning.facts.push_back({"rule", rule.option});
+      warning.facts.push_back({"utilization", rule.fraction});
+    }
   }
   add_remedies(warning, steps);
   f.warnings.push_back(std::move(warning));
@@ -203,10 +247,12 @@ void add_batch_memory(LlmForecast& f, const LlmSteps& steps) {
   const StageMemory most = plans.of(batch);
   f.cache_bytes = most.cache_bytes;
   add_totals(f, steps, most.step);
+  f.usable_bytes = most.usable_bytes;
+  f.fits = most.missing_bytes() <= 0;
   std::optional<BatchBytes> too_many;
-  if (!f.fits) too_many = {batch, f.peak_bytes};
+  if (!f.fits) too_many = {batch, most.missing_bytes()};
   f.largest_batch =
-      largest_within(f.usable_bytes, [&](int64_t b) { return plans.of(b).peak_bytes; }, too_many);
+      largest_within(0, [&](int64_t b) { return plans.of(b).missing_bytes(); }, too_many);
   if (*steps.asked().execution.software != Software::kPyTorch) {
     if (const std::optional<ServerMemory> stage = tightest_pool(steps)) f.pool = stage->pool;
   }
@@ -223,7 +269,7 @@ int64_t add_server_memory(LlmForecast& f, const LlmSteps& steps, ServerMemory me
                           const ServingLoad& load, ServerLimits& limits) {
   f.pool = memory.pool;
   MemoryPlan& step = memory.step;
-  step.activations_bytes = f.pool->profile_bytes - serving_workspace_bytes();
+  step.activations_bytes = f.pool->profile_bytes - workspace_bytes(steps);
   // Layers with a sliding window store less of long sequences. Bytes per token are those of the
   // longest request.
   const int64_t longest = longest_request(steps.asked());
@@ -243,13 +289,11 @@ int64_t add_server_memory(LlmForecast& f, const LlmSteps& steps, ServerMemory me
     return static_cast<int64_t>(std::ceil(static_cast<double>(blocks) * block_bytes));
   };
   f.cache_bytes = bytes_of(std::max(needed, limits.cache_blocks));
-  const bool fits = f.fits;
   add_totals(f, steps, step);
   f.workspace_bytes = checked_add(f.workspace_bytes, f.pool->graphs_bytes);
   f.overhead_bytes = checked_add(f.overhead_bytes, f.pool->graphs_bytes);
   f.peak_bytes = checked_add(f.peak_bytes, f.pool->graphs_bytes);
   f.usable_bytes = f.pool->budget_bytes;
-  f.fits = fits;
   return checked_add(f.pool->fixed_bytes, bytes_of(needed));
 }
 

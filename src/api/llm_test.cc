@@ -7,6 +7,7 @@
 #include "api/step_costs.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "importers/model.h"
 #include "test_forecaster.h"
 #include "test_support.h"
@@ -483,7 +484,50 @@ TEST(Llm, StatesAreNotBytesOfAToken) {
   const LlmForecast f =
       forecast_text(path, "H200", {.prompt = 128, .output = 8, .execution = {.tp = 2}});
   EXPECT_EQ(f.kv_bytes_per_token, 12 * 2 * 2 * 256 * 2);
+  EXPECT_EQ(f.window_bytes_per_token, 0);
+  EXPECT_EQ(f.state_bytes_per_sequence, decoder.state_bytes) << "of all ranks";
   EXPECT_GT(f.cache_bytes, decoder.state_bytes / 2);
+}
+
+TEST(Llm, CachesOfWindowsAreSaid) {
+  const LlmForecast f = forecast("gemma-3-1b", "H100", {.prompt = 128, .output = 8});
+  constexpr int64_t kLayer = 2 * 1 * 256 * 2;  // keys and values of one head in 16 bits
+  EXPECT_EQ(f.kv_bytes_per_token, 26 * kLayer);
+  EXPECT_EQ(f.window_bytes_per_token, 22 * kLayer) << "every sixth layer keeps all tokens";
+  EXPECT_EQ(f.window_tokens, 512);
+  EXPECT_EQ(f.state_bytes_per_sequence, 0);
+  EXPECT_NE(llm_table(f, {.width = 200}).find("22.0 KiB of it of the last 512 tokens only"),
+            std::string::npos);
+}
+
+TEST(Llm, StaticBatchesStateTheBlocksOfAServer) {
+  const Request request{.prompt = 128, .output = 8};
+  const LlmForecast f = forecast("llama-3-8b", "H100", request);
+  ASSERT_TRUE(f.pool.has_value());
+  const std::string table = llm_table(f, {.width = 200});
+  EXPECT_NE(table.find("GPU KV cache size: " + format_integer(f.pool->tokens) + " tokens"),
+            std::string::npos);
+  Request pytorch = request;
+  pytorch.execution.software = Software::kPyTorch;
+  EXPECT_EQ(llm_table(forecast("llama-3-8b", "H100", pytorch)).find("cache blocks"),
+            std::string::npos);
+}
+
+TEST(Llm, TheRuleOfMemoryIsThatOfTheSoftware) {
+  const auto shortage = [](Software software) {
+    Request request{.batch = 4096, .prompt = 4096, .output = 8};
+    request.execution.software = software;
+    const LlmForecast f = forecast("llama-3-8b", "H100", request);
+    EXPECT_FALSE(f.fits);
+    return join(warning_texts(f.warnings), "; ");
+  };
+  EXPECT_NE(shortage(Software::kVllm).find("(gpu_memory_utilization 0.9)"), std::string::npos);
+  EXPECT_NE(shortage(Software::kSglang).find("(mem_fraction_static "), std::string::npos);
+  EXPECT_NE(shortage(Software::kTensorRtLlm).find("(free_gpu_memory_fraction 0.9)"),
+            std::string::npos);
+  const std::string pytorch = shortage(Software::kPyTorch);
+  EXPECT_EQ(pytorch.find("gpu_memory_utilization"), std::string::npos);
+  EXPECT_NE(pytorch.find("of which programs see 79.0 GiB"), std::string::npos);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "api/internal.h"
 #include "api/parallel_plan.h"
 #include "api/pass.h"
+#include "api/pass_images.h"
 #include "base/checked.h"
 #include "memory/allocator.h"
 #include "memory/course.h"
@@ -130,7 +131,7 @@ MemoryTimeline Forecaster::memory_timeline(const ModelRef& model_ref, const GpuR
   timeline.mode = choice_name(used.mode);
   timeline.dtype = precision.name;
   timeline.batch = used.batch;
-  timeline.seq = *used.seq;
+  timeline.seq = checked_add(*used.seq, image_tokens(model, used));
   add_points(timeline, graph, lifetimes);
   timeline.holders =
       holders_at(graph, lifetimes, static_cast<int32_t>(timeline.peak_point), used.zero_grad);

@@ -241,8 +241,9 @@ PartMemory part_memory(const PassWork& work, const CourseOptions& options) {
   for (const TensorId id : received_inputs(graph))
     memory.saved_bytes =
         checked_add(memory.saved_bytes, block_bytes(tensor_bytes(graph.tensor(id))));
-  memory.working_bytes =
-      std::max<int64_t>(0, find_peak(lifetimes).computed_bytes - memory.saved_bytes);
+  const MemoryPeak peak = find_peak(lifetimes);
+  memory.working_bytes = std::max<int64_t>(0, peak.computed_bytes - memory.saved_bytes);
+  memory.optimizer_temporaries_bytes = peak.optimizer_computed_bytes;
   return memory;
 }
 

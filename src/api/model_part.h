@@ -16,7 +16,8 @@ struct PartMemory {
   int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, inputs_bytes = 0;
   /// Of each micro-batch in flight, between its forward and its backward pass.
   int64_t saved_bytes = 0;
-  int64_t working_bytes = 0;  ///< of the one that is computed, at most, beyond that
+  int64_t working_bytes = 0;                ///< of the one that is computed, at most, beyond that
+  int64_t optimizer_temporaries_bytes = 0;  ///< of the optimizer step, at most
   /// FSDP holds the parameters of two units beside its share: the one that is computed, and the
   /// next.
   int64_t gathered_bytes = 0;

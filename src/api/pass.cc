@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/pass_images.h"
 #include "api/timing.h"
+#include "base/checked.h"
 #include "base/text.h"
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
@@ -54,31 +56,70 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: the config fixes the length at {} tokens; omit `seq`", model.name,
                             model.default_seq));
-  if (model.max_positions && seq > *model.max_positions)
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: a sequence of {} tokens is longer than the model's {} positions; "
-                            "use `seq` {} or less",
-                            model.name, seq, *model.max_positions, *model.max_positions));
+  const int64_t of_images = image_tokens(model, request), all = checked_add(seq, of_images);
+  if (model.max_positions && all > *model.max_positions)
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: a sequence of {} tokens{} is longer than the model's {} positions; "
+                    "use `seq` {} or less{}",
+                    model.name, all, of_images > 0 ? fmt::format(", {} of images,", of_images) : "",
+                    *model.max_positions, std::max<int64_t>(1, *model.max_positions - of_images),
+                    of_images > 0 ? ", or fewer or smaller images" : ""));
+  if (request.images > 0 && (e.pp > 1 || request.parallel.cp > 1))
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("`images` with `{}`: how ranks divide a vision tower and its tokens is "
+                            "not modelled; use `dp`, `tp` or `ep`, or leave `images` out",
+                            e.pp > 1 ? "pp" : "cp"));
+}
+
+EagerForm eager_form(const Request& request, const Precision& precision) {
+  return {.fused_attention = request.execution.attention == AttentionKind::kFlash,
+          .training = request.mode == Mode::kTraining,
+          .autocast = precision.autocast};
 }
 
 /// Whether selective checkpointing finds scores to compute again.
-bool has_scores(const Graph& modules) {
-  const Graph operators = decompose(modules, {.training = true});
+bool has_scores(const Graph& modules, const EagerForm& form) {
+  const Graph operators = decompose(modules, form);
   return std::any_of(operators.nodes.begin(), operators.nodes.end(),
                      [](const Node& node) { return node.attention_core; });
 }
 
 /// Throws Error if the model has nothing that the request's checkpointing computes again.
-void check_checkpointing(const Graph& modules, const Request& request) {
+void check_checkpointing(const Graph& modules, const Request& request, const EagerForm& form) {
   if (request.checkpointing == Checkpointing::kNone) return;
-  const char* const missing =
-      layer_count(modules) == 0 ? "repeated layers"
-      : request.checkpointing == Checkpointing::kSelective && !has_scores(modules) ? "attention"
-                                                                                   : nullptr;
+  const bool selective = request.checkpointing == Checkpointing::kSelective;
+  const bool eager =
+      selective && has_scores(modules, {.training = true, .autocast = form.autocast});
+  if (eager && layer_count(modules) > 0 && !has_scores(modules, form))
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: `checkpointing` selective has no effect with `attention` flash: it "
+                    "computes attention's scores again, which fused attention does not "
+                    "keep; omit it, or use `checkpointing` full",
+                    modules.name));
+  const char* const missing = layer_count(modules) == 0 ? "repeated layers"
+                              : selective && !eager     ? "attention"
+                                                        : nullptr;
   if (missing != nullptr)
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: the model has no {}, so `checkpointing` {} has no effect; omit it",
                             modules.name, missing, choice_name(request.checkpointing)));
+}
+
+/// Throws Error where PyTorch has no fused kernel for attention that was asked for as fused.
+void check_attention(const Graph& modules, const EagerForm& form) {
+  if (!form.fused_attention || !form.training) return;
+  for (const Node& node : modules.nodes) {
+    const AttributeValue* const learned = node.find_attribute("learned_bias");
+    if (learned == nullptr || *learned == AttributeValue(int64_t{0})) continue;
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: `attention` flash in training: the position bias is trained, for "
+                            "which PyTorch's scaled_dot_product_attention has no fused kernel and "
+                            "takes its step-by-step path in fp32, which is not forecast; use "
+                            "`attention` eager",
+                            modules.name));
+  }
 }
 
 }  // namespace
@@ -113,17 +154,15 @@ GraphRequest graph_request(const Request& request, const Precision& precision) {
           .skip_unsupported = request.skip_unsupported};
 }
 
-static EagerForm eager_form(const Request& request, const Precision& precision) {
-  return {.fused_attention = request.execution.attention == AttentionKind::kFlash,
-          .training = request.mode == Mode::kTraining,
-          .autocast = precision.autocast};
-}
-
 Graph build_modules(const Model& model, const Request& request, const Precision& precision) {
-  Graph graph = model.build(graph_request(request, precision));
-  if (model.spelled_out) graph = recognize(graph, eager_form(request, precision));
+  const EagerForm form = eager_form(request, precision);
+  GraphRequest wanted = graph_request(request, precision);
+  wanted.seq = checked_add(wanted.seq, image_tokens(model, request));
+  Graph graph = with_tower(model.build(wanted), model, request, wanted.dtype);
+  if (model.spelled_out) graph = recognize(graph, form);
   graph.name = model.name;
-  check_checkpointing(graph, request);
+  check_attention(graph, form);
+  check_checkpointing(graph, request, form);
   if (request.lora_rank > 0)
     add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
   return graph;
@@ -137,10 +176,15 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) {
+    // Towers are not quantized in serving either (docs/limits.md).
+    const SchemeOf scheme_of = [&](std::string_view node) {
+      return model.vision && node.starts_with("vision.") ? QuantScheme::kNone
+                                                         : precision.scheme_of(node);
+    };
     if (training) {
-      quantize_frozen(graph, precision.scheme_of);
+      quantize_frozen(graph, scheme_of);
     } else {
-      quantize_linears(graph, precision.scheme_of);
+      quantize_linears(graph, scheme_of);
     }
   }
   if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);

@@ -24,7 +24,7 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
                      p.zero == Zero::kNone && p.main_params == MainParams::kAsModel;
   const std::vector<int64_t> in_flight = most_in_flight(plan.pipeline, stage);
   int64_t weights = 0, gradients = 0, optimizer = 0, inputs = 0, saved = 0, working = 0,
-          gathered = 0;
+          gathered = 0, stepping = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const PartMemory& own = parts[i]->memory;
     weights = checked_add(weights, own.weights_bytes);
@@ -34,6 +34,7 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
     saved = checked_add(saved, checked_multiply(in_flight[i], own.saved_bytes));
     working = std::max(working, own.working_bytes);
     gathered = std::max(gathered, own.gathered_bytes);
+    stepping = checked_add(stepping, own.optimizer_temporaries_bytes);
   }
   // DistributedDataParallel's buckets are as large as the gradients; Megatron's gradients are views
   // of its buffer.
@@ -43,20 +44,24 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
   memory.gradients_bytes = share(gradients, p.zero >= Zero::kGradients, plan);
   memory.optimizer_bytes = optimizer;  // the optimizer step was divided already
   memory.activations_bytes = saved + working + inputs;
+  memory.optimizer_temporaries_bytes = stepping;
   int64_t peak = checked_add(memory.workspace_bytes, memory.framework_bytes);
   if (plain) {
     peak = memory.peak_bytes;
   } else {
-    for (const int64_t bytes : {memory.weights_bytes, memory.gradients_bytes,
-                                memory.optimizer_bytes, memory.activations_bytes})
+    // When the optimizer steps, nothing is saved for a backward pass.
+    const bool in_step = stepping > saved + working;
+    const int64_t computed = in_step ? stepping : saved + working;
+    for (const int64_t bytes :
+         {memory.weights_bytes, memory.gradients_bytes, memory.optimizer_bytes, computed, inputs})
       peak = checked_add(peak, bytes);
     memory.at_peak = {.weights_bytes = memory.weights_bytes,
                       .gradients_bytes = memory.gradients_bytes,
                       .optimizer_bytes = memory.optimizer_bytes,
-                      .activations_bytes = saved,
-                      .temporaries_bytes = working,
+                      .activations_bytes = in_step ? 0 : saved,
+                      .temporaries_bytes = in_step ? stepping : working,
                       .inputs_bytes = inputs};
-    memory.peak_phase = "backward";
+    memory.peak_phase = in_step ? "optimizer" : "backward";
     memory.peak_node = "";
   }
   if (buckets) {

@@ -8,14 +8,17 @@
 
 namespace tilecast {
 
-/// What changing one option would do to the memory of a pass, the smallest peak first: for
-/// `MemoryForecast::remedies`. Apart from the forecast, since it builds the graphs of many batches.
-/// Throws Error.
-std::vector<MemoryRemedy> memory_remedies(const ModelRef& model, const GpuRef& gpu,
-                                          const Request& request);
+/// What changing options would do to the memory of a pass: for `MemoryForecast::remedies`. All that
+/// save a percent or more by one option, the smallest peak first. If none of these is enough, then
+/// pairs that are, the smallest change of the peak first, and if there is none, all together. With
+/// several ranks, options keep the number of GPUs. Apart from the forecast, since it builds the
+/// graphs of many requests. Throws Error.
+std::vector<MemoryRemedy> memory_remedies(const Forecaster& forecaster, const ModelRef& model,
+                                          const GpuRef& gpu, const Request& request);
 
 /// What reports show of the memory beside the forecast: fills in its remedies if the model does not
-/// fit, and returns the largest batch that fits; nullopt with several ranks. Throws Error.
+/// fit, what the caching allocator takes if it hardly fits, and returns the largest batch that
+/// fits; nullopt with several ranks. Throws Error.
 std::optional<int64_t> add_remedies(Forecast& forecast, const Forecaster& forecaster,
                                     const ModelRef& model, const GpuRef& gpu,
                                     const Request& request);

@@ -150,8 +150,6 @@ void run_forecast(const Given& given) {
     emit(step_trace_json(forecaster.step_operations(model, gpu, request)),
          text_of(given, "timeline-trace"), {});
   }
-  if (forecast.parallel)
-    return finish(given, format, format.pass(forecast, style), forecast.warnings);
   if (format.shows_largest_batch)
     style.largest_batch = add_remedies(forecast, forecaster, model, gpu, request);
   finish(given, format, format.pass(forecast, style), forecast.warnings);

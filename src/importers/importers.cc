@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "importers/bundled.h"
+#include "importers/gguf/parts.h"
 #include "ops/validate.h"
 #include "tilecast/error.h"
 
@@ -36,22 +39,26 @@ static void validate_what_it_builds(Model& model) {
   };
 }
 
+/// An imported model with its format and name.
+static Model finished(Model model, std::string_view format, const std::string& where) {
+  model.format = format;
+  if (model.name.empty()) {
+    const fs::path path(where);
+    // .../llama-2-7b/config.json is the model llama-2-7b.
+    model.name = path.stem() == "config" && path.has_parent_path()
+                     ? path.parent_path().filename().string()
+                     : path.stem().string();
+  }
+  model.name = shown_name(model.name);
+  validate_what_it_builds(model);
+  return model;
+}
+
 Model import_model(const ModelText& text) {
   const std::string& where = text.where;
   for (const ImporterDef& importer : importers()) {
     if (!importer.sniff(where, text.content)) continue;
-    Model model = importer.import(text);
-    model.format = importer.name;
-    if (model.name.empty()) {
-      const fs::path path(where);
-      // .../llama-2-7b/config.json is the model llama-2-7b.
-      model.name = path.stem() == "config" && path.has_parent_path()
-                       ? path.parent_path().filename().string()
-                       : path.stem().string();
-    }
-    model.name = shown_name(model.name);
-    validate_what_it_builds(model);
-    return model;
+    return finished(importer.import(text), importer.name, where);
   }
   throw Error(ErrorKind::kUnsupported,
               where +
@@ -96,6 +103,26 @@ static bool is_mapped(const fs::path& path) {
   });
 }
 
+/// A GGUF file whose model is in several; nullopt for all other files.
+static std::optional<Model> load_parts(const fs::path& path, const ModelText& text) {
+  if (!is_gguf(text.content)) return std::nullopt;
+  std::vector<GgufPart> parts;
+  for (const std::string& name : other_gguf_parts(text)) {
+    const fs::path other = path.parent_path() / name;
+    const std::string where = printable(other.string());
+    std::error_code code;
+    if (!fs::exists(other, code))
+      throw Error(
+          ErrorKind::kNotFound,
+          fmt::format("{}: no such file; {} is one part of the model, whose other parts are "
+                      "expected in the same folder: download this one too",
+                      where, text.where));
+    parts.push_back({read_model_file(other), where});
+  }
+  if (parts.empty()) return std::nullopt;
+  return finished(import_gguf_parts(text, parts), "gguf", text.where);
+}
+
 /// A config.json and ModelOpt's file in the same folder.
 static Model load_config(const fs::path& path) {
   std::error_code code;
@@ -109,11 +136,13 @@ static Model load_config(const fs::path& path) {
     return import_model(ModelText{file.content(), printable(path.string())});
   }
   const std::string content = read_model_file(path);
+  const std::string where = printable(path.string());
   const fs::path beside = path.parent_path() / kQuantConfigFile;
   std::string quantization;
   if (path.filename() == "config.json" && fs::is_regular_file(beside, code))
     quantization = read_file(beside);
-  return import_model(ModelText{content, printable(path.string()), quantization});
+  if (std::optional<Model> model = load_parts(path, {content, where})) return *std::move(model);
+  return import_model(ModelText{content, where, quantization});
 }
 
 namespace {

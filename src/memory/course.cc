@@ -21,17 +21,21 @@ class Changes {
     fall = checked_add(fall, -bytes);
   }
 
-  /// The largest sum and its first step.
-  std::pair<int64_t, int32_t> largest() const {
+  /// The largest sum from step `first` on and its first step.
+  std::pair<int64_t, int32_t> largest(int32_t first = 0) const {
+    return largest(first, static_cast<int32_t>(change_.size()));
+  }
+  /// The same, before step `end`.
+  std::pair<int64_t, int32_t> largest(int32_t first, int32_t end) const {
     int64_t sum = 0, most = 0;
-    size_t at = 0;
-    for (size_t i = 0; i < change_.size(); ++i) {
-      sum = checked_add(sum, change_[i]);
-      if (sum <= most) continue;
+    int32_t at = 0;
+    for (int32_t i = 0; i < end; ++i) {
+      sum = checked_add(sum, change_[static_cast<size_t>(i)]);
+      if (i < first || sum <= most) continue;
       most = sum;
       at = i;
     }
-    return {most, static_cast<int32_t>(at)};
+    return {most, at};
   }
 
  private:
@@ -53,7 +57,8 @@ MemoryPeak find_peak(const Lifetimes& lifetimes) {
   }
   MemoryPeak peak;
   std::tie(peak.bytes, peak.step) = all.largest();
-  peak.computed_bytes = computed.largest().first;
+  peak.computed_bytes = computed.largest(0, lifetimes.optimizer_from).first;
+  peak.optimizer_computed_bytes = computed.largest(lifetimes.optimizer_from).first;
   peak.by_use = lifetimes.permanent_bytes;
   for (const Lifetime& life : lifetimes.lifetimes) {
     int64_t& part = peak.by_use[static_cast<size_t>(use_at(life, peak.step))];

@@ -14,8 +14,9 @@ struct MemoryPeak {
   int64_t bytes = 0;    ///< of all uses
   BytesByUse by_use{};  ///< their parts
   int32_t step = 0;     ///< of Lifetimes::steps
-  /// The largest sum of tensors that nodes compute, without gradients; it may be at another step.
-  int64_t computed_bytes = 0;
+  /// The largest sums of tensors that nodes compute, without gradients, before the optimizer step
+  /// and in it; they may be at other steps.
+  int64_t computed_bytes = 0, optimizer_computed_bytes = 0;
 };
 
 /// Throws Error{kInput} if bytes overflow 64 bits.

@@ -263,10 +263,12 @@ class Walk {
   void keep_outputs() {
     end_forward(current_block());
     int32_t end = step_ - 1;
+    result_.optimizer_from = step_;
     for (size_t i = 0; i < result_.steps.size(); ++i) {
       const Node& node = graph_.nodes[static_cast<size_t>(result_.steps[i].node)];
       if (node.phase == Phase::kOptimizer) {
         end = std::max<int32_t>(static_cast<int32_t>(i) - 1, 0);
+        result_.optimizer_from = static_cast<int32_t>(i);
         break;
       }
     }

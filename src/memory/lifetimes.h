@@ -76,6 +76,7 @@ struct Lifetimes {
   std::vector<MemoryStep> steps;    ///< in order of execution
   std::vector<Lifetime> lifetimes;  ///< of tensors that nodes compute, in order of birth
   BytesByUse permanent_bytes{};     ///< in memory all the time
+  int32_t optimizer_from = 0;       ///< its first step is of the optimizer; their number: none is
 };
 
 /// What is in memory all the time. Throws Error{kInput} if bytes overflow 64 bits.

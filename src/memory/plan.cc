@@ -72,6 +72,7 @@ MemoryPlan plan_memory(const Graph& graph, const CourseOptions& options) {
   const Lifetimes lifetimes = find_lifetimes(graph, options);
   plan.peak = find_peak(lifetimes);
   plan.activations_bytes = plan.peak.computed_bytes;
+  plan.optimizer_temporaries_bytes = plan.peak.optimizer_computed_bytes;
   if (static_cast<size_t>(plan.peak.step) < lifetimes.steps.size())
     plan.peak_node = lifetimes.steps[static_cast<size_t>(plan.peak.step)].node;
   return plan;

@@ -9,12 +9,13 @@ namespace tilecast {
 
 /// Memory of one rank by purpose, and its peak.
 struct MemoryPlan {
-  int64_t weights_bytes = 0;      ///< parameters and buffers: exact
-  int64_t gradients_bytes = 0;    ///< one gradient per parameter in training: exact
-  int64_t optimizer_bytes = 0;    ///< optimizer states: exact
-  int64_t activations_bytes = 0;  ///< the largest sum of live tensors that nodes compute
-  int64_t inputs_bytes = 0;       ///< inputs of the model
-  int64_t cache_bytes = 0;        ///< keys and values of earlier tokens: exact
+  int64_t weights_bytes = 0;    ///< parameters and buffers: exact
+  int64_t gradients_bytes = 0;  ///< one gradient per parameter in training: exact
+  int64_t optimizer_bytes = 0;  ///< optimizer states: exact
+  /// The largest sums of live tensors that nodes compute, before the optimizer step and in it.
+  int64_t activations_bytes = 0, optimizer_temporaries_bytes = 0;
+  int64_t inputs_bytes = 0;  ///< inputs of the model
+  int64_t cache_bytes = 0;   ///< keys and values of earlier tokens: exact
   /// The largest sum of all over the pass; blocks are rounded as PyTorch's allocator does.
   MemoryPeak peak;
   int32_t peak_node = -1;  ///< that runs at the peak; -1: the graph has no nodes

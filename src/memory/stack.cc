@@ -22,14 +22,6 @@ constexpr SoftwareStack kPyTorch = {
         "measured by Tilecast on one H100; workspaces: aten/src/ATen/cuda/CublasHandlePool.cpp "
         "(parseChosenWorkspaceSize), seen in the same measurement"};
 
-constexpr SoftwareStack kServing = {
-    .name = "serving software",
-    // A guess: nvidia-smi shows 0.3 to 0.6 GiB for processes of PyTorch before the first tensor.
-    .context_bytes = 450 * kMebi,
-    .workspace_bytes = kPyTorch.workspace_bytes,
-    .workspace_large_bytes = kPyTorch.workspace_large_bytes,
-    .source = "guess"};
-
 }  // namespace
 
 const SoftwareStack& default_stack() { return kPyTorch; }
@@ -43,8 +35,10 @@ int64_t workspace_bytes(const SoftwareStack& stack, bool large, bool training) {
   return (large ? stack.workspace_large_bytes : stack.workspace_bytes) * (training ? 2 : 1);
 }
 
-int64_t serving_framework_bytes() { return framework_bytes(kServing, false); }
+int64_t serving_framework_bytes() { return framework_bytes(kPyTorch, false); }
 
-int64_t serving_workspace_bytes() { return workspace_bytes(kServing, false, false); }
+int64_t serving_workspace_bytes(bool large) { return workspace_bytes(kPyTorch, large, false); }
+
+int64_t serving_libraries_bytes() { return serving_framework_bytes() - kPyTorch.context_bytes; }
 
 }  // namespace tilecast

@@ -34,8 +34,12 @@ const SoftwareStack& default_stack();
 /// pool of handles for each thread).
 int64_t workspace_bytes(const SoftwareStack& stack, bool large, bool training);
 
-/// What text generation assumes of all serving software: one handle with the smaller workspace.
+/// vLLM, SGLang and TensorRT-LLM are processes of PyTorch, so text generation assumes what was
+/// measured of inference in PyTorch, with one handle. Their own kernels add to it: how much was not
+/// measured.
 int64_t serving_framework_bytes();
-int64_t serving_workspace_bytes();
+int64_t serving_workspace_bytes(bool large);
+/// Of the framework, what a process takes after its CUDA context is there: modules and libraries.
+int64_t serving_libraries_bytes();
 
 }  // namespace tilecast

@@ -91,6 +91,8 @@ std::vector<OpDef> module_ops() {
       flag_attribute("softmax_fp32",
                      "1: eager code computes the softmax of half precision in fp32"),
       flag_attribute("stored_mask", "1: a stored buffer is the mask (GPT-2)"),
+      flag_attribute("learned_bias",
+                     "1: the mask has a gradient, so that PyTorch has no fused kernel in training"),
       flag_attribute(
           "returns_weights",
           "1: eager code returns the weights, and adds the mask in the softmax's call (Falcon)"),

@@ -23,12 +23,14 @@ class Part {
         maker_(from.tensors.size(), -1),
         now_(from.tensors.size(), -1),
         segment_(from.segments.size(), -1),
-        included_(from.nodes.size(), false) {}
+        included_(from.nodes.size(), false),
+        read_(from.tensors.size(), false) {}
 
   Graph run() {
     to_.name = from_.name;
     for (size_t i = 0; i < from_.nodes.size(); ++i) {
       for (const TensorId id : from_.nodes[i].outputs) maker_[index(id)] = static_cast<int32_t>(i);
+      for (const TensorId id : from_.nodes[i].inputs) read_[index(id)] = true;
     }
     repeat_ = segment_runs(from_, layers_);
     find_needed();
@@ -96,7 +98,11 @@ class Part {
 
   void copy_given() {
     for (size_t id = 0; id < from_.tensors.size(); ++id) {
-      if (maker_[id] >= 0 || !used_[id]) continue;
+      // Weights that nothing reads stay where the model starts.
+      const bool unread = layers_.has_start && !read_[id] &&
+                          from_.tensors[id].kind == TensorKind::kWeight &&
+                          from_.tensors[id].segment < 0;
+      if (maker_[id] >= 0 || (!used_[id] && !unread)) continue;
       Tensor tensor = from_.tensors[id];
       tensor.storage = -1;
       const int32_t own = tensor.segment < 0 ? -1 : segment_[static_cast<size_t>(tensor.segment)];
@@ -179,6 +185,7 @@ class Part {
   std::vector<int32_t> segment_;  ///< by segment: its index here; -1: it is not in the part
   std::vector<bool> included_;    ///< by node
   std::vector<bool> used_;        ///< by tensor
+  std::vector<bool> read_;        ///< by tensor: by a node of any part
   std::vector<int32_t> extra_;    ///< nodes of other parts that are computed again
   bool needs_prologue_ = false;
   std::vector<TensorId> sent_;  ///< what the next part gets

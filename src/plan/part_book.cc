@@ -137,10 +137,8 @@ void PartBook::add_optimizer_step(ModelPart& part, const ParallelPlan& plan, con
           checked_add(part.memory.optimizer_bytes,
                       checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment)));
   }
-  const int64_t temporaries =
-      find_peak(find_lifetimes(graph, {.zero_grad = r.zero_grad})).computed_bytes;
-  part.memory.working_bytes =
-      std::max(part.memory.working_bytes, temporaries - part.memory.saved_bytes);
+  part.memory.optimizer_temporaries_bytes =
+      find_peak(find_lifetimes(graph, {.zero_grad = r.zero_grad})).optimizer_computed_bytes;
   const Program program = lower(graph);
   std::vector<KernelTime> times(program.kernels.size());
   timing.predictor.predict(program.kernels, timing.device, timing.conditions, times);

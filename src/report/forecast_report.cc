@@ -51,7 +51,11 @@ std::vector<Joined> join_alike(const Forecast& forecast) {
 /// The peak, its parts, and what would help if it does not fit.
 void add_memory(Lines& lines, const MemoryForecast& m, const TableStyle& style) {
   std::string fits = m.fits ? "fits into " : "DOES NOT FIT into ";
-  fits += format_bytes(m.margin_bytes + m.peak_bytes);  // what programs see of the device's memory
+  const int64_t usable = m.margin_bytes + m.peak_bytes;  // what programs see of the device's memory
+  fits += format_bytes(usable);
+  if (m.reserved_bytes && *m.reserved_bytes > usable)
+    fits += fmt::format(", unless fragmentation makes the allocator need up to {}",
+                        format_bytes(*m.reserved_bytes));
   if (style.largest_batch)
     fits += fmt::format("; largest batch that fits: {}", format_integer(*style.largest_batch));
   lines.add("memory", format_bytes(m.peak_bytes), fits);
@@ -69,9 +73,11 @@ void add_memory(Lines& lines, const MemoryForecast& m, const TableStyle& style) 
         remedy.largest_batch
             ? fmt::format("; largest batch {}", format_integer(*remedy.largest_batch))
             : "";
+    std::string changes = fmt::format("{} {}", remedy.option, remedy.value);
+    for (const auto& [option, value] : remedy.also)
+      changes += fmt::format(", {} {}", option, value);
     lines.add("  or with", format_bytes(remedy.peak_bytes),
-              fmt::format("{} {}: {}{}", remedy.option, remedy.value,
-                          remedy.fits ? "fits" : "does not fit", batch));
+              fmt::format("{}: {}{}", changes, remedy.fits ? "fits" : "does not fit", batch));
   }
 }
 
@@ -137,12 +143,17 @@ Json memory_json(const MemoryForecast& m, std::optional<int64_t> largest_batch) 
   Json at_peak = Json::object(), remedies = Json::array();
   for (const NamedPart& part : kMemoryParts)
     at_peak[std::string(part.name) + "_bytes"] = m.at_peak.*part.bytes;
-  for (const MemoryRemedy& r : m.remedies)
+  for (const MemoryRemedy& r : m.remedies) {
+    Json also = Json::array();
+    for (const auto& [option, value] : r.also)
+      also.push_back({{"option", option}, {"value", value}});
     remedies.push_back({{"option", r.option},
                         {"value", r.value},
+                        {"also", std::move(also)},
                         {"peak_bytes", r.peak_bytes},
                         {"fits", r.fits},
                         {"largest_batch", optional_json(r.largest_batch)}});
+  }
   return {{"peak_bytes", m.peak_bytes},
           {"at_peak", std::move(at_peak)},
           {"peak_phase", m.peak_phase},
@@ -151,6 +162,7 @@ Json memory_json(const MemoryForecast& m, std::optional<int64_t> largest_batch) 
           {"gradients_bytes", m.gradients_bytes},
           {"optimizer_bytes", m.optimizer_bytes},
           {"activations_bytes", m.activations_bytes},
+          {"optimizer_temporaries_bytes", m.optimizer_temporaries_bytes},
           {"workspace_bytes", m.workspace_bytes},
           {"framework_bytes", m.framework_bytes},
           {"stack", m.stack},
@@ -158,6 +170,7 @@ Json memory_json(const MemoryForecast& m, std::optional<int64_t> largest_batch) 
           {"usable_bytes", m.margin_bytes + m.peak_bytes},
           {"margin_bytes", m.margin_bytes},
           {"fits", m.fits},
+          {"reserved_bytes", optional_json(m.reserved_bytes)},
           {"largest_batch", optional_json(largest_batch)},
           {"remedies", std::move(remedies)}};
 }

@@ -117,13 +117,14 @@ void add_batch_times(Lines& lines, const LlmForecast& f) {
             (f.continuous ? "written" : "output tokens of all sequences") + each);
 }
 
-/// As vLLM's log has it.
-void add_pool(Lines& lines, const CachePool& p) {
-  lines.add("  CUDA graphs", format_bytes(p.graphs_bytes), "");
-  lines.add(
-      "cache blocks", format_integer(p.blocks),
-      fmt::format("of {} tokens ({} {:.3g}); GPU KV cache size: {} tokens",
-                  format_integer(p.block_tokens), p.rule, p.fraction, format_integer(p.tokens)));
+/// As vLLM's log has it. Of a static batch, these are what a server of the model would have.
+void add_pool(Lines& lines, const LlmForecast& f) {
+  const CachePool& p = *f.pool;
+  if (f.continuous) lines.add("  CUDA graphs", format_bytes(p.graphs_bytes), "");
+  lines.add("cache blocks", format_integer(p.blocks),
+            fmt::format("of {} tokens{} ({} {:.3g}); GPU KV cache size: {} tokens",
+                        format_integer(p.block_tokens), f.continuous ? "" : " in a server", p.rule,
+                        p.fraction, format_integer(p.tokens)));
   lines.add(
       "  maximum concurrency", fmt::format("{:.2f}x", p.concurrency),
       fmt::format("for {} tokens per request{}", format_integer(p.max_model_len),
@@ -131,6 +132,25 @@ void add_pool(Lines& lines, const CachePool& p) {
                                                   "--max-model-len {} or less",
                                                   format_integer(std::max<int64_t>(1, p.tokens)))
                                     : ""));
+}
+
+/// "64 KiB a token, 40 KiB of it of the last 1,024 tokens only; 75 MiB of states a sequence"
+std::string cache_text(const LlmForecast& f) {
+  std::vector<std::string> parts;
+  if (f.kv_bytes_per_token > 0) {
+    std::string tokens = format_bytes(f.kv_bytes_per_token) + " a token";
+    const std::string last =
+        fmt::format("of the last {} tokens only", format_integer(f.window_tokens));
+    if (f.window_bytes_per_token == f.kv_bytes_per_token) {
+      tokens += ", " + last;
+    } else if (f.window_bytes_per_token > 0) {
+      tokens += fmt::format(", {} of it {}", format_bytes(f.window_bytes_per_token), last);
+    }
+    parts.push_back(tokens);
+  }
+  if (f.state_bytes_per_sequence > 0)
+    parts.push_back(format_bytes(f.state_bytes_per_sequence) + " of states a sequence");
+  return join(parts, "; ") + (f.ranks > 1 ? ", on all GPUs" : "");
 }
 
 void add_memory(Lines& lines, const LlmForecast& f) {
@@ -144,16 +164,14 @@ void add_memory(Lines& lines, const LlmForecast& f) {
                         format_bytes(f.device_bytes), f.ranks > 1 ? " on each GPU" : "",
                         format_integer(f.largest_batch)));
   lines.add("  weights", format_bytes(f.weights_bytes), "");
-  lines.add("  cache", format_bytes(f.cache_bytes),
-            fmt::format("{} a token{}", format_bytes(f.kv_bytes_per_token),
-                        f.ranks > 1 ? " on all" : ""));
+  lines.add("  cache", format_bytes(f.cache_bytes), cache_text(f));
   lines.add("  activations", format_bytes(f.activations_bytes),
             f.continuous && f.software == "vllm" ? "of the profiling run" : "");
   // Servers count their CUDA graphs as workspace; these have a line of their own.
   const int64_t graphs = f.continuous && f.pool ? f.pool->graphs_bytes : 0;
   lines.add("  workspace", format_bytes(f.workspace_bytes - graphs), "");
   lines.add("  framework", format_bytes(f.framework_bytes), "");
-  if (f.continuous && f.pool) add_pool(lines, *f.pool);
+  if (f.pool) add_pool(lines, f);
 }
 
 Json pool_json(const std::optional<CachePool>& pool) {
@@ -318,6 +336,9 @@ std::string llm_json(const LlmForecast& f) {
                  {"flops_per_token", f.flops_per_token},
                  {"attention_flops_per_token", f.attention_flops_per_token},
                  {"kv_bytes_per_token", f.kv_bytes_per_token},
+                 {"window_bytes_per_token", f.window_bytes_per_token},
+                 {"window_tokens", f.window_tokens},
+                 {"state_bytes_per_sequence", f.state_bytes_per_sequence},
                  {"memory", memory_json(f)},
                  {"cache_pool", pool_json(f.pool)},
                  {"vision", vision_json(f.vision)},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -46,6 +47,17 @@ Json point_json(const MemoryPoint& point) {
           {"node", point.node},   {"bytes", point.parts.sum()}, {"parts", parts_json(point.parts)}};
 }
 
+/// Whether it fits without and with the memory that the allocator's segments leave unused.
+std::string fits_text(const MemoryTimeline& t) {
+  if (!t.fits) return "DOES NOT FIT";
+  const std::string fit = "the peak, workspaces and framework fit";
+  const int64_t most = t.reserved_high_bytes + t.framework_bytes;
+  return most <= t.device_bytes
+             ? fit
+             : fit + fmt::format(", unless fragmentation makes the allocator need up to {}",
+                                 format_bytes(most));
+}
+
 std::string totals(const MemoryTimeline& t, const TableStyle& style) {
   const MemoryPoint& peak = t.points[t.peak_point];
   Lines lines;
@@ -60,34 +72,58 @@ std::string totals(const MemoryTimeline& t, const TableStyle& style) {
             fmt::format("segments of the caching allocator; {} at least",
                         format_bytes(t.reserved_low_bytes)));
   lines.add("framework", format_bytes(t.framework_bytes), "CUDA context and libraries");
-  lines.add("device", format_bytes(t.device_bytes),
-            t.fits ? "the peak, workspaces and framework fit" : "DOES NOT FIT");
+  lines.add("device", format_bytes(t.device_bytes), fits_text(t));
   return lines.text(style, true);
 }
 
-/// The first and the last repetitions of each segment; those in between change evenly.
+/// A row of the table: a block, or several that differ in their repetition only.
+struct BlockRow {
+  MemoryBlock block;
+  int64_t last_repetition = 0;
+};
+
+/// Blocks that follow each other and show the same are one row. Of those that change evenly, the
+/// first and the last two are shown.
 std::string blocks_table(const MemoryTimeline& t, const TableStyle& style) {
   TextTable table;
   table.header = {"phase", "segment", "highest", "after", "at"};
   table.right = {false, false, true, true, false};
   table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kMiddle};
-  const std::vector<MemoryBlock> blocks = memory_blocks(t);
-  const auto same = [&](size_t a, size_t b) {
-    return b < blocks.size() &&
-           t.points[blocks[a].first].segment == t.points[blocks[b].first].segment &&
-           t.points[blocks[a].first].phase == t.points[blocks[b].first].phase;
+  const auto same_segment = [&](const MemoryBlock& a, const MemoryBlock& b) {
+    return t.points[a.first].segment == t.points[b.first].segment &&
+           t.points[a.first].phase == t.points[b.first].phase;
   };
-  for (size_t i = 0; i < blocks.size(); ++i) {
+  const auto shown = [&](const MemoryBlock& block) {
+    const MemoryPoint& highest = t.points[block.highest];
+    return std::array{format_bytes(highest.parts.sum()),
+                      format_bytes(t.points[block.last].parts.sum()), highest.node};
+  };
+  std::vector<BlockRow> rows;
+  for (const MemoryBlock& block : memory_blocks(t)) {
+    const int64_t repetition = t.points[block.first].repetition;
+    if (!rows.empty() && same_segment(rows.back().block, block) &&
+        shown(rows.back().block) == shown(block)) {
+      rows.back().last_repetition = repetition;
+      continue;
+    }
+    rows.push_back({block, repetition});
+  }
+  const auto same = [&](size_t a, size_t b) {
+    return b < rows.size() && same_segment(rows[a].block, rows[b].block);
+  };
+  for (size_t i = 0; i < rows.size(); ++i) {
     const bool inner =
         i > 1 && same(i, i - 1) && same(i, i - 2) && same(i, i + 1) && same(i, i + 2);
     if (inner) continue;
-    const MemoryPoint& highest = t.points[blocks[i].highest];
+    const MemoryBlock& block = rows[i].block;
+    const MemoryPoint& first = t.points[block.first];
     const std::string gap =
-        i > 1 && same(i, i + 1) && !same(i, i + 2) && same(i, i - 2) ? "… " : "";
-    table.rows.push_back({gap + std::string(highest.phase),
-                          fmt::format("{} {}", highest.segment, highest.repetition),
-                          format_bytes(highest.parts.sum()),
-                          format_bytes(t.points[blocks[i].last].parts.sum()), highest.node});
+        i > 2 && same(i, i + 1) && !same(i, i + 2) && same(i, i - 2) && same(i, i - 3) ? "… " : "";
+    std::string segment = fmt::format("{} {}", first.segment, first.repetition);
+    if (rows[i].last_repetition != first.repetition)
+      segment += fmt::format(" to {}", rows[i].last_repetition);
+    const auto [highest, after, node] = shown(block);
+    table.rows.push_back({gap + std::string(first.phase), segment, highest, after, node});
   }
   return format_text_table(table, style);
 }

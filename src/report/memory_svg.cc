@@ -112,16 +112,27 @@ class Picture {
     }
   }
 
+  /// The name of a phase stands below its part of the axis; where that is too narrow, a line below,
+  /// with a tick from the middle of the part, within the picture and beside other such names.
   void phases() {
     size_t first = 0;
+    double taken = kMemoryLeft;  // where the last name of the second line ends
     for (size_t i = 1; i <= t_.points.size(); ++i) {
       if (i < t_.points.size() && t_.points[i].phase == t_.points[first].phase) continue;
       if (first > 0)
         line(x_of(first), kMemoryTop, x_of(first), kMemoryBottom + 8, "stroke=\"#444\"");
-      const bool narrow = x_of(i - 1) - x_of(first) < 60;
-      text(narrow ? kMemoryRight : (x_of(first) + x_of(i - 1)) / 2,
-           kMemoryBottom + (narrow ? 36 : 20), std::string(t_.points[first].phase),
-           fmt::format("text-anchor=\"{}\"", narrow ? "end" : "middle"));
+      constexpr double kLetter = 7.5;  // the mean width of a letter at this size
+      const std::string name(t_.points[first].phase);
+      const double width = kLetter * static_cast<double>(name.size());
+      const double middle = (x_of(first) + x_of(i - 1)) / 2;
+      if (x_of(i - 1) - x_of(first) >= width) {
+        text(middle, kMemoryBottom + 20, name, "text-anchor=\"middle\"");
+      } else {
+        const double left = std::max(taken, std::min(middle - width / 2, kMemoryRight - width));
+        line(middle, kMemoryBottom, middle, kMemoryBottom + 24, "stroke=\"#444\"");
+        text(left, kMemoryBottom + 36, name, "");
+        taken = left + width + kLetter;
+      }
       first = i;
     }
     line(kMemoryLeft, kMemoryBottom, kMemoryRight, kMemoryBottom, "stroke=\"#444\"");

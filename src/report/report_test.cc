@@ -42,6 +42,48 @@ TEST(MemorySvg, LegendHasAPartThatIsDrawnButAbsentAtThePeak) {
   EXPECT_EQ(svg.find(">optimizer<"), std::string::npos) << "it is nowhere";
 }
 
+TEST(MemorySvg, NamesOfNarrowPhasesDoNotOverlap) {
+  MemoryTimeline timeline;
+  timeline.device_bytes = int64_t{1} << 30;
+  const auto add = [&](std::string_view phase, int count) {
+    for (int i = 0; i < count; ++i)
+      timeline.points.push_back(
+          {.phase = phase, .node = "y", .parts = {.activations_bytes = 1 << 20}});
+  };
+  add("forward", 3);
+  add("backward", 1000);
+  add("optimizer", 2);
+  const std::string svg = memory_svg(timeline);
+  const auto place = [&](const std::string& name) {
+    const size_t end = svg.find(">" + name + "<"), start = svg.rfind("<text", end);
+    const std::string tag = svg.substr(start, end - start);
+    const size_t x = tag.find("x=\"") + 3;
+    return std::pair(std::stod(tag.substr(x)), tag);
+  };
+  const auto [forward, forward_tag] = place("forward");
+  const auto [optimizer, optimizer_tag] = place("optimizer");
+  EXPECT_LT(forward, 100) << "below its part, at the left end";
+  EXPECT_GT(optimizer, 600) << "below its part, at the right end";
+  EXPECT_NE(place("backward").second.find("middle"), std::string::npos);
+}
+
+TEST(MemoryTable, EqualRowsAreOne) {
+  MemoryTimeline timeline;
+  timeline.fits = true;
+  timeline.device_bytes = int64_t{1} << 30;
+  timeline.reserved_high_bytes = int64_t{2} << 30;
+  for (int64_t i = 0; i < 12; ++i)
+    timeline.points.push_back({.phase = "forward",
+                               .segment = "h",
+                               .repetition = i,
+                               .node = "y",
+                               .parts = {.activations_bytes = 1 << 20}});
+  const std::string table = memory_table(timeline, {.width = 200});
+  EXPECT_NE(table.find("h 0 to 11"), std::string::npos) << table;
+  EXPECT_EQ(table.find("h 10"), std::string::npos) << table;
+  EXPECT_NE(table.find("unless fragmentation"), std::string::npos) << table;
+}
+
 TextTable sample_table() {
   TextTable table;
   table.header = {"name", "in interval %", "what it is"};

@@ -104,7 +104,7 @@ std::string slower_experts(const Warning& w) {
                      text(w, "software"), text(w, "device"));
 }
 
-/// The single changes with which it fits.
+/// The single changes with which it fits, or a pair.
 std::string remedies(const Warning& w) {
   std::vector<std::string> ways;
   const bool prefill = find_fact<int64_t>(w, "prefill") != nullptr;
@@ -114,11 +114,17 @@ std::string remedies(const Warning& w) {
     ways.push_back("--dtype " + *dtype);
   if (const auto* dtype = find_fact<std::string>(w, "kv_dtype_that_fits"))
     ways.push_back("--kv-dtype " + *dtype);
+  if (const auto* pair = find_fact<std::string>(w, "pair_that_fits")) {
+    const bool both_of_prefill = prefill && pair->starts_with("--tp");
+    ways.push_back(both_of_prefill ? "--prefill-" + pair->substr(2) : *pair);
+  }
   if (const auto* tokens = find_fact<int64_t>(w, "tokens_that_fit");
       tokens != nullptr && *tokens > 0)
     ways.push_back(fmt::format("requests of at most {} tokens", *tokens));
-  return ways.empty() ? "; no number of ranks up to 64 and no lower precision alone makes it fit"
-                      : "; fits with " + join(ways, ", or with ");
+  return ways.empty()
+             ? "; no number of ranks up to 64, no lower precision and no pair of both makes it "
+               "fit"
+             : "; fits with " + join(ways, ", or with ");
 }
 
 std::string does_not_fit(const Warning& w) {
@@ -132,7 +138,7 @@ std::string does_not_fit(const Warning& w) {
   if (const auto* share = find_fact<double>(w, "utilization"); share != nullptr && *share < 1)
     result += fmt::format(", of which {} may be used ({} {:.3g})", format_bytes(usable),
                           text(w, "rule"), *share);
-  else if (ranks == nullptr && usable < fact<int64_t>(w, "device_bytes"))
+  else if (usable < fact<int64_t>(w, "device_bytes"))
     result += fmt::format(", of which programs see {}", format_bytes(usable));
   if (const auto* batch = find_fact<int64_t>(w, "largest_batch"))
     result += *batch == 0 ? "; not even one sequence fits"

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "importers/gguf/parts.h"
 #include "importers/model.h"
 #include "memory/plan.h"
 #include "passes/passes.h"
@@ -13,6 +14,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // The magic number is given, so that no input is lost on it.
   std::string content = "GGUF";
   content.append(reinterpret_cast<const char*>(data), size);
+  // The second half is another part, if the first says that there is one.
+  const std::string half = "GGUF" + content.substr(content.size() / 2);
+  try {
+    const tilecast::ModelText first{content, "model-00001-of-00002.gguf"};
+    if (tilecast::other_gguf_parts(first).size() == 1)
+      tilecast::import_gguf_parts(first, {{half, "model-00002-of-00002.gguf"}});
+  } catch (const tilecast::Error& error) {
+    if (error.kind() == tilecast::ErrorKind::kInternal) throw;
+  }
   try {
     const tilecast::Model model = tilecast::import_model(content, "model.gguf");
     tilecast::Graph graph = model.build({.batch = 1, .seq = 8, .dtype = tilecast::DType::kFp16});

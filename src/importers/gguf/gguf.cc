@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "importers/gguf/architecture.h"
 #include "importers/gguf/header.h"
+#include "importers/gguf/parts.h"
 #include "importers/model.h"
 #include "tilecast/error.h"
 
@@ -139,38 +140,22 @@ void describe_weights(const GgufHeader& header, Model& model) {
                     totals.parameters, built));
 }
 
-void refuse_parts(const GgufHeader& header, const std::string& where) {
-  const auto found = header.values.find("split.count");
-  if (found == header.values.end()) return;
-  const int64_t* parts = std::get_if<int64_t>(&found->second);
-  if (parts == nullptr || *parts <= 1) return;
-  throw Error(
-      ErrorKind::kUnsupported,
-      fmt::format("{}: is one of {} parts; join them with `llama-gguf-split --merge`, or use "
-                  "the model's config.json with `dtype` int4_wo or int8_wo",
-                  where, *parts));
-}
+Model import_gguf(const ModelText& text) { return import_gguf_parts(text, {}); }
 
-Model import_gguf(const ModelText& text) {
-  const std::optional<GgufHeader> header = read_gguf_header(text.content, text.where);
-  if (!header)
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("{}: the file ends within its header, after {} bytes; expected the whole "
-                    "list of tensors; is the download complete?",
-                    text.where, text.content.size()));
-  refuse_parts(*header, text.where);
-  Json config = gguf_config(*header, text.where);
-  config["torch_dtype"] = plain_dtype(*header);
-  if (Json quantization = quantization_of(*header); !quantization.is_null())
+}  // namespace
+
+Model import_gguf_parts(const ModelText& text, const std::vector<GgufPart>& parts) {
+  const GgufHeader header = read_gguf_parts(text, parts);
+  Json config = gguf_config(header, text.where);
+  config["torch_dtype"] = plain_dtype(header);
+  if (Json quantization = quantization_of(header); !quantization.is_null())
     config["quantization_config"] = std::move(quantization);
   const std::string json = config.dump();
   Model model = huggingface_importer().import(ModelText{json, text.where});
-  describe_weights(*header, model);
+  describe_weights(header, model);
+  if (!parts.empty()) model.name = gguf_name(text.where);
   return model;
 }
-
-}  // namespace
 
 ImporterDef gguf_importer() {
   return {.name = "gguf",

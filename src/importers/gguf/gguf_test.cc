@@ -1,9 +1,12 @@
 // GGUF files made in memory.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
+#include "base/file.h"
 #include "importers/gguf/header.h"
 #include "importers/model.h"
 #include "test_support.h"
@@ -205,6 +208,46 @@ TEST(Gguf, BadFilesAreSaid) {
   EXPECT_ERROR(read(f), kUnsupported, "the unknown type 77");
 }
 
+/// The tensors of small() in `count` files, as llama-gguf-split divides them.
+void write_parts(const TemporaryFolder& folder, uint16_t count) {
+  const File whole = small(kQ40);
+  const std::string all = "split.tensors.count";
+  for (uint16_t i = 0; i < count; ++i) {
+    File part;
+    if (i == 0) part = whole;
+    if (i > 0) part.add_tensor("blk.0.more_" + std::to_string(i) + ".weight", {256}, kF32);
+    part.add_value("split.no", 2, bytes(i));
+    part.add_value("split.count", 2, bytes(count));
+    part.add_value(all, 5, bytes(static_cast<int32_t>(whole.tensors + count - 1)));
+    write_file((folder.path() / fmt::format("small-{:05}-of-{:05}.gguf", i + 1, count)).string(),
+               part.content());
+  }
+}
+
+TEST(Gguf, PartsAreReadTogetherWhicheverIsNamed) {
+  const TemporaryFolder folder;
+  write_parts(folder, 3);
+  const Model whole = read(small(kQ40));
+  for (const char* name : {"small-00001-of-00003.gguf", "small-00003-of-00003.gguf"}) {
+    const Model model = load_model((folder.path() / name).string());
+    EXPECT_EQ(model.name, "small");
+    EXPECT_EQ(*model.checkpoint.weights_bytes, *whole.checkpoint.weights_bytes + 2 * 4 * 256);
+  }
+}
+
+TEST(Gguf, MissingPartsAreNamed) {
+  const TemporaryFolder folder;
+  write_parts(folder, 3);
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  std::filesystem::rename(path("small-00002-of-00003.gguf"), path("other.gguf"));
+  EXPECT_ERROR(load_model(path("small-00001-of-00003.gguf")), kNotFound,
+               "small-00002-of-00003.gguf: no such file");
+  EXPECT_ERROR(load_model(path("other.gguf")), kInput,
+               "is part 2 of 3; expected a name that ends in -00002-of-00003.gguf");
+  std::filesystem::copy(path("small-00003-of-00003.gguf"), path("small-00002-of-00003.gguf"));
+  EXPECT_ERROR(load_model(path("small-00001-of-00003.gguf")), kInput, "has the same 'split.no' as");
+}
+
 TEST(Gguf, NamesNeedNotBeText) {
   File f = small(kQ40);
   f.add_tensor("blk.\xff.attn_q.weight", {256, 256}, kQ40);
@@ -217,7 +260,7 @@ TEST(Gguf, UnsupportedModelsAreSaid) {
                "unknown architecture 'lama'; did you mean");
   File f = small(kQ40);
   f.add_value("split.count", 2, bytes(uint16_t{3}));
-  EXPECT_ERROR(read(f), kUnsupported, "is one of 3 parts; join them");
+  EXPECT_ERROR(read(f), kInput, "is one of 3 parts, of which 1 is given");
   f = File{};
   f.add("general.architecture", "llama");
   EXPECT_ERROR(read(f), kInput, "'llama.embedding_length' is missing");

@@ -104,7 +104,8 @@ class T5Builder {
     return f_.op("add", {relative_bias(f_, buckets, c_.buckets, c_.heads, name), mask}, name);
   }
 
-  TensorId attention(TensorId x, TensorId memory, TensorId bias, const std::string& p) {
+  TensorId attention(TensorId x, TensorId memory, TensorId bias, bool learned,
+                     const std::string& p) {
     const auto project = [&](TensorId from, const char* name) {
       const Layers::Linear options = {c_.heads * c_.head_dim, false,
                                       f_.outputs(c_.head_dim, {c_.heads})};
@@ -113,6 +114,7 @@ class T5Builder {
     const TensorId q = project(x, "q"), k = project(memory, "k"), v = project(memory, "v");
     std::vector<Attribute> attributes = {{"scale", "none"}};
     if (c_.dropout) attributes.push_back({"dropout", 1});
+    if (learned) attributes.push_back({"learned_bias", 1});
     const TensorId context = f_.attention(q, k, v, p + "attention", std::move(attributes), {bias});
     return f_.linear(context, p + "o", {c_.hidden_dim, false, f_.inputs(c_.head_dim, c_.heads)});
   }
@@ -157,7 +159,7 @@ class T5Builder {
                               const std::string& q) {
       const TensorId normal = f_.rms_norm(in, q + "layer_norm");
       const TensorId source = cross ? memory_or_self : normal;
-      const TensorId out = attention(normal, source, cross ? cross_mask_ : bias,
+      const TensorId out = attention(normal, source, cross ? cross_mask_ : bias, !cross,
                                      q + (cross ? "EncDecAttention." : "SelfAttention."));
       return f_.op("add", {in, dropout(out, q + "dropout")}, q + "residual");
     };
@@ -227,7 +229,10 @@ Graph build_t5(const T5Config& config, const GraphRequest& request) {
 
 Model read_t5(const JsonObject& json) {
   // Relative positions: no limit; 512 is what T5 was trained with.
-  return make_model(t5_config(json), 512, std::nullopt, build_t5);
+  Model model = make_model(t5_config(json), 512, std::nullopt, build_t5);
+  // transformers 5.23: _supports_sdpa of T5, mT5 and UMT5, but not of Switch Transformers.
+  model.has_fused_attention = json.string("model_type") != "switch_transformers";
+  return model;
 }
 
 }  // namespace tilecast
