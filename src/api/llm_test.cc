@@ -490,7 +490,7 @@ TEST(Llm, StatesAreNotBytesOfAToken) {
 }
 
 TEST(Llm, CachesOfWindowsAreSaid) {
-  const LlmForecast f = forecast("gemma-3-1b", "H100", {.prompt = 128, .output = 8});
+  const LlmForecast f = forecast_text("gemma-3-1b", "H100", {.prompt = 128, .output = 8});
   constexpr int64_t kLayer = 2 * 1 * 256 * 2;  // keys and values of one head in 16 bits
   EXPECT_EQ(f.kv_bytes_per_token, 26 * kLayer);
   EXPECT_EQ(f.window_bytes_per_token, 22 * kLayer) << "every sixth layer keeps all tokens";
@@ -502,14 +502,14 @@ TEST(Llm, CachesOfWindowsAreSaid) {
 
 TEST(Llm, StaticBatchesStateTheBlocksOfAServer) {
   const Request request{.prompt = 128, .output = 8};
-  const LlmForecast f = forecast("llama-3-8b", "H100", request);
+  const LlmForecast f = forecast_text("llama-3-8b", "H100", request);
   ASSERT_TRUE(f.pool.has_value());
   const std::string table = llm_table(f, {.width = 200});
   EXPECT_NE(table.find("GPU KV cache size: " + format_integer(f.pool->tokens) + " tokens"),
             std::string::npos);
   Request pytorch = request;
   pytorch.execution.software = Software::kPyTorch;
-  EXPECT_EQ(llm_table(forecast("llama-3-8b", "H100", pytorch)).find("cache blocks"),
+  EXPECT_EQ(llm_table(forecast_text("llama-3-8b", "H100", pytorch)).find("cache blocks"),
             std::string::npos);
 }
 
@@ -517,7 +517,7 @@ TEST(Llm, TheRuleOfMemoryIsThatOfTheSoftware) {
   const auto shortage = [](Software software) {
     Request request{.batch = 4096, .prompt = 4096, .output = 8};
     request.execution.software = software;
-    const LlmForecast f = forecast("llama-3-8b", "H100", request);
+    const LlmForecast f = forecast_text("llama-3-8b", "H100", request);
     EXPECT_FALSE(f.fits);
     return join(warning_texts(f.warnings), "; ");
   };
