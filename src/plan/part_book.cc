@@ -116,7 +116,8 @@ const ModelPart& PartBook::base(const ParallelPlan& plan, const LayerRange& laye
                  .times = from.times};
   TILECAST_CHECK(pass.program().kernels.size() == from.times.size()) << setup_.model.name;
   pass.timeline = run_program(pass.program(), pass.times, timing(setup_.request).host_launch_s());
-  return bases_.emplace(runs, describe_part(std::move(pass), options)).first->second;
+  return bases_.emplace(runs, describe_part(std::move(pass), options, CollectiveCosts(plan)))
+      .first->second;
 }
 
 /// The optimizer's step of the rank's share of the weights follows the passes on their stream.
