@@ -40,8 +40,9 @@ Graph weights_of(const Graph& graph) {
 }  // namespace
 
 std::vector<const ModelPart*> PartBook::parts(const ParallelPlan& plan, const Request& request) {
-  // The memory of one pass of a whole model is that of its course, with the optimizer.
-  const bool plain = plan.parts.size() == 1 && plan.pipeline.microbatches == 1 &&
+  // The memory of one pass through one part of a stage is that of its course, with the optimizer
+  // (rank_memory).
+  const bool plain = plan.pipeline.chunks == 1 && plan.pipeline.microbatches == 1 &&
                      request.parallel.zero == Zero::kNone &&
                      request.parallel.main_params == MainParams::kAsModel;
   std::vector<const ModelPart*> parts;
