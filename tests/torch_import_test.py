@@ -113,6 +113,12 @@ class Graphs(unittest.TestCase):
         self.assertEqual(operators(package.export_graph(softmax, (x,))), ["copy", "softmax", "softmax", "add"])
         self.assertEqual(operators(package.export_graph(of(lambda x: x.softmax(-1)), (x,))), ["softmax"])
 
+    def test_group_norm_copies_images_with_the_channels_last(self):
+        x = torch.zeros(2, 16, 8, 8)
+        self.assertEqual(operators(package.export_graph(of(lambda x: F.group_norm(x, 4)), (x,))), ["group_norm"])
+        last = x.to(memory_format=torch.channels_last)
+        self.assertEqual(operators(package.export_graph(of(lambda x: F.group_norm(x, 4)), (last,))), ["copy", "group_norm"])
+
     def test_roll_launches_a_kernel_for_each_dimension(self):
         x = torch.zeros(2, 64, 49)
         self.assertEqual(operators(package.export_graph(of(lambda x: torch.roll(x, (1, 2), (1, 2))), (x,))), ["copy", "stream"])

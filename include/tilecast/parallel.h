@@ -55,6 +55,7 @@ struct ParallelForecast {
 /// One operation of a training step over several ranks.
 struct StepOperation {
   std::string name;
+  std::string stream;  ///< of the rank, which runs its operations one after the other
   bool communication = false;
   int64_t rank = 0;
   double start_s = 0, duration_s = 0;

@@ -35,6 +35,14 @@ const Use& use_of(OpId op) {
   return *found;
 }
 
+Exchange exchange_of(const CollectiveTime& time) {
+  return {time.seconds,
+          {.node_s = time.node_s,
+           .network_s = time.network_s,
+           .less_s = time.seconds - time.low_s,
+           .more_s = time.high_s - time.seconds}};
+}
+
 }  // namespace
 
 void set_time(KernelTime& kernel, const CollectiveTime& time) {
@@ -55,9 +63,15 @@ CollectiveTime CollectiveCosts::time(CollectiveKind kind, int64_t bytes, DType d
   return time;
 }
 
-double CollectiveCosts::seconds(CollectiveKind kind, int64_t bytes, DType dtype,
-                                const CommGroup& group) const {
-  return group.ranks == 1 || bytes == 0 ? 0 : time(kind, bytes, dtype, group).seconds;
+Exchange CollectiveCosts::exchange(CollectiveKind kind, int64_t bytes, DType dtype,
+                                   const CommGroup& group) const {
+  return group.ranks == 1 || bytes == 0 ? Exchange{} : exchange_of(time(kind, bytes, dtype, group));
+}
+
+Exchange CollectiveCosts::inside(const Kernel& kernel) const {
+  const Use& use = use_of(kernel.op);
+  return exchange_of(
+      time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype, (plan_.*use.group)()));
 }
 
 void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& times) const {
@@ -71,13 +85,14 @@ void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& tim
   }
 }
 
-double CollectiveCosts::send_s(int64_t bytes, DType dtype, bool divided) const {
+Exchange CollectiveCosts::send(int64_t bytes, DType dtype, bool divided) const {
   const CommGroup pair = plan_.stage_pair();
   const bool between_nodes = pair.ranks_per_node == 1;
   const bool in_parts = plan_.tp > 1 && between_nodes && !divided;
   const int64_t sent = in_parts ? ceil_divide(bytes, plan_.tp) : bytes;
-  const double gather_s = in_parts ? all_gather_s(bytes, dtype, plan_.tensor_group()) : 0;
-  return seconds(CollectiveKind::kSendRecv, sent, dtype, pair) + gather_s;
+  Exchange sending = exchange(CollectiveKind::kSendRecv, sent, dtype, pair);
+  if (in_parts) sending += all_gather(bytes, dtype, plan_.tensor_group());
+  return sending;
 }
 
 }  // namespace tilecast

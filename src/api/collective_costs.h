@@ -8,11 +8,23 @@
 #include "api/parallel_plan.h"
 #include "lower/program.h"
 #include "predict/predictor.h"
+#include "sim/transfer.h"
 
 namespace tilecast {
 
 /// Makes it the time of a collective.
 void set_time(KernelTime& kernel, const CollectiveTime& time);
+
+/// A collective, or several one after the other.
+struct Exchange {
+  double seconds = 0;
+  Transfer transfer;
+  Exchange& operator+=(const Exchange& other) {
+    seconds += other.seconds;
+    transfer += other.transfer;
+    return *this;
+  }
+};
 
 class CollectiveCosts {
  public:
@@ -23,25 +35,28 @@ class CollectiveCosts {
   /// Replaces the times of collectives inside of layers.
   void price(const Program& program, std::vector<KernelTime>& times) const;
 
-  double all_reduce_s(int64_t bytes, DType dtype, const CommGroup& group) const {
-    return seconds(CollectiveKind::kAllReduce, bytes, dtype, group);
+  Exchange all_reduce(int64_t bytes, DType dtype, const CommGroup& group) const {
+    return exchange(CollectiveKind::kAllReduce, bytes, dtype, group);
   }
-  double reduce_scatter_s(int64_t bytes, DType dtype, const CommGroup& group) const {
-    return seconds(CollectiveKind::kReduceScatter, bytes, dtype, group);
+  Exchange reduce_scatter(int64_t bytes, DType dtype, const CommGroup& group) const {
+    return exchange(CollectiveKind::kReduceScatter, bytes, dtype, group);
   }
-  double all_gather_s(int64_t bytes, DType dtype, const CommGroup& group) const {
-    return seconds(CollectiveKind::kAllGather, bytes, dtype, group);
+  Exchange all_gather(int64_t bytes, DType dtype, const CommGroup& group) const {
+    return exchange(CollectiveKind::kAllGather, bytes, dtype, group);
   }
   /// A tensor that every rank of a stage has, to the next stage. Between nodes, each
   /// tensor-parallel rank sends a part, and the receivers gather it (Narayanan et al. 2021,
   /// section 4.1); `divided`: each has a part only.
-  double send_s(int64_t bytes, DType dtype, bool divided) const;
+  Exchange send(int64_t bytes, DType dtype, bool divided) const;
+
+  /// A collective inside of layers.
+  Exchange inside(const Kernel& kernel) const;
 
   /// Whether a collective ran over links on which none was measured.
   bool extrapolated() const { return extrapolated_; }
 
  private:
-  double seconds(CollectiveKind kind, int64_t bytes, DType dtype, const CommGroup& group) const;
+  Exchange exchange(CollectiveKind kind, int64_t bytes, DType dtype, const CommGroup& group) const;
   CollectiveTime time(CollectiveKind kind, int64_t bytes, DType dtype,
                       const CommGroup& group) const;
 

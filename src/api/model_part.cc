@@ -18,15 +18,18 @@ bool is_collective(const Program& program, const Launch& launch) {
   return program.kernels[launch.kernel].is<Collective>();
 }
 
-/// Time of the collectives inside a phase.
-double communication_s(const TimedPass& pass, Phase phase) {
-  double seconds = 0;
+/// The collectives inside a phase.
+Exchange inner_exchange(const TimedPass& pass, Phase phase, const CollectiveCosts& costs) {
+  Exchange sum;
   for (const Launch& launch : pass.program().launches) {
-    if (launch.node->phase == phase && is_collective(pass.program(), launch))
-      seconds +=
-          pass.times[launch.kernel].seconds * static_cast<double>(pass.program().count(launch));
+    if (launch.node->phase != phase || !is_collective(pass.program(), launch)) continue;
+    const auto count = static_cast<double>(pass.program().count(launch));
+    const Transfer transfer = costs.inside(pass.program().kernels[launch.kernel]).transfer;
+    sum.seconds += pass.times[launch.kernel].seconds * count;
+    sum.transfer.node_s += transfer.node_s * count;
+    sum.transfer.network_s += transfer.network_s * count;
   }
-  return seconds;
+  return sum;
 }
 
 /// Megatron-LM accumulates and reduces bf16 gradients in fp32 if there are fp32 main copies
@@ -54,8 +57,8 @@ class Reduction {
     part.load.last_backward_s = part.load.backward_s;
     if (plan_.data_ranks() == 1) return;
     const Parallel& p = setup_.request.parallel;
-    part.reduce_s =
-        reduce_s(part.gradient_bytes - experts) + reduce_s(experts, plan_.expert_data_group());
+    part.reduce = reduce(part.gradient_bytes - experts);
+    part.reduce += reduce(experts, plan_.expert_data_group());
     if (p.zero == Zero::kParameters) return gather_units(part);
     if (p.overlap_grad_reduce) add_buckets(part, gradients);
   }
@@ -78,11 +81,11 @@ class Reduction {
     return plan_.ep > 1 && part.pass.graph().tensor(g.gradient).shape.size() == 3;
   }
 
-  double reduce_s(int64_t bytes) const { return reduce_s(bytes, plan_.data_group()); }
-  double reduce_s(int64_t bytes, const CommGroup& group) const {
+  Exchange reduce(int64_t bytes) const { return reduce(bytes, plan_.data_group()); }
+  Exchange reduce(int64_t bytes, const CommGroup& group) const {
     return setup_.request.parallel.zero == Zero::kNone
-               ? costs_.all_reduce_s(bytes, dtype(), group)
-               : costs_.reduce_scatter_s(bytes, dtype(), group);
+               ? costs_.all_reduce(bytes, dtype(), group)
+               : costs_.reduce_scatter(bytes, dtype(), group);
   }
 
   /// PyTorch's DistributedDataParallel copies each gradient into its bucket and back
@@ -130,13 +133,23 @@ class Reduction {
       const bool last = --left[experts ? 0 : 1] == 0;
       const double limit = part.load.buckets.empty() ? std::min(kFirstBucket, cap) : cap;
       if (static_cast<double>(open) < limit && !last) continue;
-      const double seconds =
-          reduce_s(open, experts ? plan_.expert_data_group() : plan_.data_group());
-      part.load.buckets.push_back({g.ready_s + delay_s, seconds});
-      if (!last) delay_s += share * seconds;
+      const Exchange reduction =
+          reduce(open, experts ? plan_.expert_data_group() : plan_.data_group());
+      part.load.buckets.push_back({g.ready_s + delay_s, reduction.seconds, reduction.transfer});
+      if (!last) delay_s += share * reduction.seconds;
       open = 0;
     }
     part.load.last_backward_s += delay_s;
+  }
+
+  /// How the parameters of a unit are gathered, and their gradients reduced.
+  void exchange(GatheredUnit& unit, int64_t bytes) const {
+    const Exchange gather = costs_.all_gather(bytes, dtype(), plan_.data_group());
+    const Exchange reduction = reduce(reduced_bytes(setup_.request, setup_.precision, bytes));
+    unit.gather_s = gather.seconds;
+    unit.gather_transfer = gather.transfer;
+    unit.reduce_s = reduction.seconds;
+    unit.reduce_transfer = reduction.transfer;
   }
 
   /// FSDP's units: each layer, and what comes before and after the layers.
@@ -151,8 +164,7 @@ class Reduction {
       (layer ? bytes[static_cast<size_t>(tensor.segment)] : root) += tensor_bytes(tensor);
     }
     std::vector<GatheredUnit> units(1);
-    units[0].gather_s = costs_.all_gather_s(root, dtype(), plan_.data_group());
-    units[0].reduce_s = reduce_s(reduced_bytes(setup_.request, setup_.precision, root));
+    exchange(units[0], root);
     std::vector<size_t> first_unit(graph.segments.size(), 0);
     for (size_t b = 0; b < program.blocks.size(); ++b) {
       const Block& block = program.blocks[b];
@@ -164,12 +176,10 @@ class Reduction {
         continue;
       }
       first_unit[block.segment] = units.size();
-      for (int64_t r = 0; r < block.repeat; ++r)
-        units.push_back(
-            {.forward_s = (span.end_s - span.start_s) / static_cast<double>(block.repeat),
-             .gather_s = costs_.all_gather_s(bytes[block.segment], dtype(), plan_.data_group()),
-             .reduce_s =
-                 reduce_s(reduced_bytes(setup_.request, setup_.precision, bytes[block.segment]))});
+      GatheredUnit layer{.forward_s =
+                             (span.end_s - span.start_s) / static_cast<double>(block.repeat)};
+      exchange(layer, bytes[block.segment]);
+      units.insert(units.end(), static_cast<size_t>(block.repeat), layer);
       units.push_back({});  // what follows the layers
     }
     add_backward_times(part, first_unit, units);
@@ -277,12 +287,13 @@ ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const Laye
                               .outputs_sent = !layers.has_end};
   ModelPart part = describe_part(
       time_pass(std::make_shared<const PassWork>(part_graph(setup, plan, layers), options), timing),
-      options);
+      options, costs);
   add_exchanges(part, setup, plan, timing, costs);
   return part;
 }
 
-ModelPart describe_part(TimedPass pass, const CourseOptions& options) {
+ModelPart describe_part(TimedPass pass, const CourseOptions& options,
+                        const CollectiveCosts& costs) {
   ModelPart part;
   part.pass = std::move(pass);
   part.memory = part_memory(*part.pass.work, options);
@@ -291,8 +302,12 @@ ModelPart describe_part(TimedPass pass, const CourseOptions& options) {
   load.forward_s = timeline.phase_s(Phase::kForward);
   load.backward_s = timeline.phase_s(Phase::kBackward);
   part.optimizer_s = timeline.phase_s(Phase::kOptimizer);
-  load.forward_communication_s = communication_s(part.pass, Phase::kForward);
-  load.backward_communication_s = communication_s(part.pass, Phase::kBackward);
+  const Exchange forward = inner_exchange(part.pass, Phase::kForward, costs),
+                 backward = inner_exchange(part.pass, Phase::kBackward, costs);
+  load.forward_communication_s = forward.seconds;
+  load.forward_transfer = forward.transfer;
+  load.backward_communication_s = backward.seconds;
+  load.backward_transfer = backward.transfer;
   const Graph& graph = part.pass.graph();
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind == TensorKind::kWeight)
@@ -307,9 +322,12 @@ ModelPart describe_part(TimedPass pass, const CourseOptions& options) {
 void add_exchanges(ModelPart& part, const PassSetup& setup, const ParallelPlan& plan,
                    const TimingSetup& timing, const CollectiveCosts& costs) {
   // The gradient that goes back has the same size.
-  for (const ReceivedTensor& tensor : part.received)
-    part.load.send_backward_s +=
-        costs.send_s(tensor.bytes, tensor.dtype, setup.request.parallel.sequence_parallel);
+  for (const ReceivedTensor& tensor : part.received) {
+    const Exchange sending =
+        costs.send(tensor.bytes, tensor.dtype, setup.request.parallel.sequence_parallel);
+    part.load.send_backward_s += sending.seconds;
+    part.load.send_backward_transfer += sending.transfer;
+  }
   Reduction(setup, plan, timing, costs).add(part);
 }
 

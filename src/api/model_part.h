@@ -39,7 +39,7 @@ struct ModelPart {
   int64_t weights_bytes = 0;
   /// Of gradients, as they are reduced.
   int64_t gradient_bytes = 0;
-  double reduce_s = 0;  ///< all gradients in one piece, after the backward pass
+  Exchange reduce;  ///< all gradients in one piece, after the backward pass
   double copy_out_s = 0;
 };
 
@@ -50,7 +50,7 @@ ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const Laye
                     const TimingSetup& timing, const CollectiveCosts& costs);
 
 /// The part of a timed pass, without what it exchanges with other ranks' parts.
-ModelPart describe_part(TimedPass pass, const CourseOptions& options);
+ModelPart describe_part(TimedPass pass, const CourseOptions& options, const CollectiveCosts& costs);
 /// Adds to such a part what it sends and how its gradients are reduced.
 void add_exchanges(ModelPart& part, const PassSetup& setup, const ParallelPlan& plan,
                    const TimingSetup& timing, const CollectiveCosts& costs);

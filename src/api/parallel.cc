@@ -67,18 +67,40 @@ class ParallelStep {
   TrainingStep step_;
 };
 
-/// The 80 % interval: that of the kernels, for the share of the time in which they run.
-void add_interval(Forecast& f, const ParallelStep& step) {
-  double seconds = 0, down = 0, up = 0;
-  for (const ModelPart* part : step.parts()) {
-    const Totals& totals = part->pass.totals;
-    seconds += totals.seconds;
-    down += totals.seconds - totals.low_s;
-    up += totals.high_s - totals.seconds;
+/// The step with what runs on the GPUs, or what they exchange, at an end of its 80 % interval.
+/// `end`: -1 the lower one, 1 the upper one.
+TrainingStep with_kernels_at(const ParallelStep& parallel, int end) {
+  TrainingStep step = parallel.step();
+  for (int64_t s = 0; s < step.pipeline.stages; ++s) {
+    StageLoad& stage = step.stages[static_cast<size_t>(s)];
+    const std::vector<const ModelPart*> parts = parallel.parts_of(s);
+    double seconds = 0, at_end_s = 0;
+    for (size_t c = 0; c < parts.size(); ++c) {
+      const Totals& totals = parts[c]->pass.totals;
+      const double end_s = end < 0 ? totals.low_s : totals.high_s;
+      seconds += totals.seconds;
+      at_end_s += end_s;
+      scale_kernels(stage.parts[c], totals.seconds > 0 ? end_s / totals.seconds : 1);
+    }
+    stage.optimizer_s *= seconds > 0 ? at_end_s / seconds : 1;
   }
-  if (seconds == 0) return;
-  f.latency_low_s = f.latency_s * (1 - down / seconds);
-  f.latency_high_s = f.latency_s * (1 + up / seconds);
+  return step;
+}
+
+/// The 80 % interval: the step is simulated with the kernels (and the collectives among them) at
+/// both ends of their intervals, then with all other exchanges at theirs, so that bubbles and what
+/// is hidden follow. The errors of both are taken as independent.
+void add_interval(Forecast& f, const ParallelStep& step) {
+  const auto seconds = [](const TrainingStep& s) {
+    return simulate_step(s, Folding::kSymmetric).seconds;
+  };
+  const auto deviation = [&](int end) {
+    const double kernels = seconds(with_kernels_at(step, end)) - f.latency_s;
+    const double exchanges = seconds(with_exchanges_at(step.step(), end)) - f.latency_s;
+    return std::hypot(kernels, exchanges);
+  };
+  f.latency_low_s = std::max(0.0, f.latency_s - deviation(-1));
+  f.latency_high_s = f.latency_s + deviation(1);
 }
 
 /// Rows: of one rank of each stage. Work: of the mean rank, since that of all ranks of a large run
@@ -162,6 +184,20 @@ void add_stages(Forecast& f, const ParallelStep& step, const StepTimes& times,
   f.parallel = std::move(p);
 }
 
+std::string_view stream_name(StepStream stream) {
+  switch (stream) {
+    case StepStream::kCompute:
+      return "compute";
+    case StepStream::kCollectives:
+      return "collectives";
+    case StepStream::kActivations:
+      return "activations received";
+    case StepStream::kGradients:
+      return "gradients received";
+  }
+  return "";
+}
+
 }  // namespace
 
 void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& timing) {
@@ -187,7 +223,8 @@ std::vector<StepOperation> parallel_operations(const PassSetup& setup, const Tim
   std::vector<StepOperation> operations;
   for (StepEvent& event : simulate_step(step.step(), Folding::kSymmetric, Events::kAll).events)
     operations.push_back({.name = std::move(event.name),
-                          .communication = event.communication,
+                          .stream = std::string(stream_name(event.stream)),
+                          .communication = event.stream != StepStream::kCompute,
                           .rank = (event.stage * plan.dp + event.replica) * plan.width(),
                           .start_s = event.start_s,
                           .duration_s = event.duration_s,

@@ -16,16 +16,24 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
     const ModelPart& part = *parts[number];
     load.parts.push_back(part.load);
     // The next part gets as much as it sends back.
-    if (number + 1 < parts.size())
-      load.parts.back().send_forward_s = parts[number + 1]->load.send_backward_s;
+    if (number + 1 < parts.size()) {
+      const PartLoad& next = parts[number + 1]->load;
+      load.parts.back().send_forward_s = next.send_backward_s;
+      load.parts.back().send_forward_transfer = next.send_backward_transfer;
+    }
     load.optimizer_s += part.optimizer_s + part.copy_out_s;
     weights = checked_add(weights, part.weights_bytes);
-    if (part.load.buckets.empty() && part.load.units.empty()) load.reduce_rest_s += part.reduce_s;
+    if (part.load.buckets.empty() && part.load.units.empty()) {
+      load.reduce_rest_s += part.reduce.seconds;
+      load.reduce_rest_transfer += part.reduce.transfer;
+    }
   }
   const bool gathers = p.zero == Zero::kOptimizer || p.zero == Zero::kGradients;
-  if (gathers && setup.request.optimizer != Optimizer::kNone)
-    load.gather_parameters_s =
-        costs.all_gather_s(weights, setup.precision.dtype, plan.data_group());
+  if (gathers && setup.request.optimizer != Optimizer::kNone) {
+    const Exchange gather = costs.all_gather(weights, setup.precision.dtype, plan.data_group());
+    load.gather_parameters_s = gather.seconds;
+    load.gather_parameters_transfer = gather.transfer;
+  }
   return load;
 }
 
@@ -51,7 +59,9 @@ TrainingStep training_step(const std::vector<const ModelPart*>& parts, const Pas
       dtype = tensor.dtype;
     }
   }
-  step.share_embeddings_s = costs.all_reduce_s(shared, dtype, plan.first_and_last());
+  const Exchange sharing = costs.all_reduce(shared, dtype, plan.first_and_last());
+  step.share_embeddings_s = sharing.seconds;
+  step.share_embeddings_transfer = sharing.transfer;
   return step;
 }
 

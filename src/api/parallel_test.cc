@@ -226,6 +226,56 @@ TEST(Parallel, UnevenStagesAreHandled) {
   EXPECT_EQ(layers, (std::vector<int64_t>{7, 8, 7, 7, 7}));
 }
 
+/// Training of a model with experts, on the ranks of two nodes.
+Request of_experts(int64_t skew) {
+  Request request = training(16);
+  request.execution.dtype = "bf16";
+  request.execution.attention = AttentionKind::kFlash;
+  request.execution.dp = 16;
+  request.parallel.ep = 8;
+  request.parallel.cluster = "dgx-a100";
+  request.execution.skew_percent = skew;
+  return request;
+}
+
+TEST(Parallel, SkewedExpertsTakeLongerAndMoreMemoryOnTheRankThatHasMost) {
+  const std::string model = "qwen3-30b-a3b";
+  double before_s = 0;
+  int64_t before_bytes = 0;
+  double before_sent = 0;
+  for (const int64_t skew : {0, 60, 120}) {
+    const Forecast f = forecast(of_experts(skew), model);
+    double sent = 0;
+    for (const KernelForecast& k : f.kernels) {
+      if (k.op == "expert_dispatch") sent += static_cast<double>(k.bytes * k.count);
+    }
+    EXPECT_GT(f.latency_s, before_s) << skew;
+    EXPECT_GT(f.memory.peak_bytes, before_bytes) << skew;
+    EXPECT_GT(sent, before_sent) << skew;
+    before_s = f.latency_s;
+    before_bytes = f.memory.peak_bytes;
+    before_sent = sent;
+  }
+  Request request = of_experts(120);
+  request.parallel.ep = 1;
+  EXPECT_ERROR(forecast(request, model), kInput, "`skew` needs `ep`");
+}
+
+/// Reductions between nodes were not measured: where they are exposed, the interval says so.
+TEST(Parallel, TheIntervalContainsTheExchanges) {
+  Request request = training(16);
+  request.execution.dp = 16;
+  request.parallel.cluster = "dgx-a100";
+  request.parallel.overlap_grad_reduce = false;
+  const Forecast exposed = forecast(request);
+  const double share = exposed.parallel->exposed_communication_s / exposed.latency_s;
+  ASSERT_GT(share, 0.05);
+  // 80 % of what is not measured lies within half to twice.
+  EXPECT_GT(exposed.latency_high_s / exposed.latency_s, 1 + 0.9 * share);
+  EXPECT_LT(exposed.latency_low_s / exposed.latency_s, 1 - 0.45 * share);
+  EXPECT_LT(exposed.latency_low_s, exposed.latency_s);
+}
+
 /// What each micro-batch in flight keeps on a stage.
 int64_t saved_bytes(Request request, size_t stage, const std::string& model = "gpt2_large") {
   request.parallel.schedule = PipelineSchedule::kGPipe;

@@ -151,7 +151,8 @@ double send_s(const ParallelPlan& plan, const Graph& stage, Software software) {
   for (const TensorId id : stage.outputs)
     bytes = checked_add(bytes, tensor_bytes(stage.tensor(id)));
   return CollectiveCosts(plan, software)
-      .send_s(bytes, stage.tensor(stage.outputs.front()).dtype, false);
+      .send(bytes, stage.tensor(stage.outputs.front()).dtype, false)
+      .seconds;
 }
 
 }  // namespace tilecast

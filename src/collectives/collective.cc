@@ -51,6 +51,8 @@ CollectiveTime time_of(const CollectiveLawTime& law, const CollectiveWeights& we
     const auto c = static_cast<size_t>(*law.curve);
     spread = time.extrapolated ? weights.unknown_spread[c] : weights.known_spread[c];
   }
+  time.node_s = std::min(law.node_s, time.seconds);
+  time.network_s = std::min(law.network_s, time.seconds);
   time.low_s = time.seconds * std::exp(-spread);
   time.high_s = time.seconds * std::exp(spread);
   return time;

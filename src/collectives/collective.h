@@ -76,6 +76,8 @@ struct CollectiveTime {
   /// The transfer alone at the part of the links' rates that the law expects.
   double transfer_s = 0;
   double link_s = 0;  ///< the same at the full rates of the data sheets
+  /// Of `seconds`, for how long it fills the links inside the nodes, and those between nodes.
+  double node_s = 0, network_s = 0;
   /// No measured collective of this kind of link, or between nodes: the law alone.
   bool extrapolated = false;
 };

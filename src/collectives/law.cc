@@ -112,7 +112,7 @@ class Law {
     law.use.link_bytes = bytes_;
     law.latency_s = kSwitchStart;
     law.link_s = bytes_ / node_.bytes_per_s;
-    law.transfer_s = law.link_s / kSwitchEfficiency;
+    law.transfer_s = law.node_s = law.link_s / kSwitchEfficiency;
     return law;
   }
 
@@ -123,7 +123,7 @@ class Law {
     const auto send = [&](CollectiveLawTime& to, double bytes) {
       to.use.link_bytes = bytes;
       to.link_s = bytes / node_.bytes_per_s;
-      to.transfer_s = to.link_s / efficiency();
+      to.transfer_s = to.node_s = to.link_s / efficiency();
     };
     law.latency_s = start_s_;
     send(law, (ranks_ - 1) * bytes_);
@@ -172,12 +172,12 @@ class Law {
     if (node_.level == nullptr) use.link_bytes = 0;
     law.use = use;
     if (use.link_bytes > 0) law.link_s = use.link_bytes / node_.bytes_per_s;
-    law.transfer_s = law.link_s / efficiency();
+    law.transfer_s = law.node_s = law.link_s / efficiency();
     if (use.network_bytes > 0) {
       const double network_s = use.network_bytes / network_.bytes_per_s;
       law.link_s = std::max(law.link_s, network_s);
-      law.transfer_s =
-          std::max(law.transfer_s, network_s / (kCollectiveNetworkEfficiency * network_part));
+      law.network_s = network_s / (kCollectiveNetworkEfficiency * network_part);
+      law.transfer_s = std::max(law.transfer_s, law.network_s);
     }
     return law;
   }

@@ -18,9 +18,10 @@ namespace tilecast {
 struct CollectiveLawTime {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::kNone;
   LinkUse use;
-  double latency_s = 0;   ///< start-up and steps
-  double transfer_s = 0;  ///< bytes over what the slowest links reach of their rate
-  double link_s = 0;      ///< bytes over the full rate
+  double latency_s = 0;              ///< start-up and steps
+  double transfer_s = 0;             ///< bytes over what the slowest links reach of their rate
+  double link_s = 0;                 ///< bytes over the full rate
+  double node_s = 0, network_s = 0;  ///< of `transfer_s`: inside the nodes, and between them
   /// The measured curve that applies, with its size in seconds and its width.
   std::optional<Curve> curve;
   double size_s = 0;

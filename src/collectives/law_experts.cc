@@ -87,12 +87,13 @@ CollectiveLawTime law_of(CollectiveKind kind, const ExpertExchange& e, const Com
   if (node.level == nullptr) law.use.link_bytes = 0;
   if (law.use.link_bytes > 0) {
     law.link_s = law.use.link_bytes / node.bytes_per_s;
-    law.transfer_s = law.use.link_bytes / rate;
+    law.transfer_s = law.node_s = law.use.link_bytes / rate;
   }
   if (nodes > 1) {
     const double network_s = law.use.network_bytes / network_path(group, cluster).bytes_per_s;
     law.link_s = std::max(law.link_s, network_s);
-    law.transfer_s = std::max(law.transfer_s, network_s / kDispatchNetworkEfficiency);
+    law.network_s = network_s / kDispatchNetworkEfficiency;
+    law.transfer_s = std::max(law.transfer_s, law.network_s);
   }
   if (e.low_latency && dispatch) {
     const Gpu* gpu = cluster.device.as_gpu();

@@ -84,7 +84,7 @@ void work_collective(const OpContext& context, std::vector<Kernel>& kernels) {
 }
 
 /// Of the experts' tokens, those that leave the rank's sequences: a token goes to `top_k` experts,
-/// which are on at most as many ranks.
+/// which are on at most as many ranks. All ranks wait for the one that gets most.
 void work_expert_exchange(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t ranks = context.integer("ranks");
   if (ranks == 1) return;
@@ -92,9 +92,12 @@ void work_expert_exchange(const OpContext& context, std::vector<Kernel>& kernels
   const Tensor &in = context.input(0), &out = context.output(0);
   const bool dispatch = element_count(in.shape) < element_count(out.shape);
   const Tensor& own = dispatch ? in : out;
-  const int64_t elements = checked_multiply(element_count(own.shape), copies);
+  const auto of_busiest = [&](int64_t mean) {
+    return ceil_divide(checked_multiply(mean, context.integer("busiest_percent")), int64_t{100});
+  };
+  const int64_t elements = of_busiest(checked_multiply(element_count(own.shape), copies));
   Kernel kernel{.shape = Collective{elements, ranks}, .dtype = in.dtype};
-  kernel.read_bytes = checked_multiply(tensor_bytes(own), copies);
+  kernel.read_bytes = of_busiest(checked_multiply(tensor_bytes(own), copies));
   kernel.write_bytes = kernel.read_bytes;
   kernels.push_back(kernel);
 }
@@ -161,7 +164,11 @@ std::vector<AttributeDef> of_experts() {
           {.name = "top_k", .doc = "experts per token", .default_value = int64_t{1}, .min = 1},
           flag_attribute("copies",
                          "1: the experts get a row for each token and expert of theirs, "
-                         "as many as the mean rank; 0: a row for each token")};
+                         "as many as the mean rank; 0: a row for each token"),
+          {.name = "busiest_percent",
+           .doc = "tokens of the rank whose experts get most, over the mean of the ranks",
+           .default_value = int64_t{100},
+           .min = 100}};
 }
 
 OpDef collective(OpDef op) {

@@ -61,11 +61,16 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
     // a product multiplies with its weights only for their gradients: not of frozen weights.
     const bool frozen = context.integer("frozen") != 0;
     const int64_t tokens = element_count(x.shape) / std::max<int64_t>(1, x.shape.back());
+    int64_t rows = ceil_divide(checked_multiply(tokens, top_k), ranks);
+    if (const int64_t skew = context.integer("skew_percent"); skew > 0) {
+      const ExpertLoad load =
+          expert_load(tokens, top_k, checked_multiply(up[0], ranks), ranks, skew);
+      rows = static_cast<int64_t>(std::ceil(load.assignments));
+    }
     const int64_t activations = up[1] / down[2] - (frozen ? 1 : 0);
     const int64_t inner = checked_add(up[1], checked_multiply(activations, down[2]));
     specs.push_back(
-        {.shape = {ceil_divide(checked_multiply(tokens, top_k), ranks),
-                   checked_add(inner, checked_multiply(frozen ? 1 : 2, x.shape.back()))},
+        {.shape = {rows, checked_add(inner, checked_multiply(frozen ? 1 : 2, x.shape.back()))},
          .dtype = x.dtype});
   }
   return specs;

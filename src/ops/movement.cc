@@ -260,6 +260,9 @@ std::vector<OpDef> movement_ops() {
        .onnx = "Gather",
        .min_inputs = 2,
        .max_inputs = 2,
+       .attributes = {flag_attribute("inner",
+                                     "1: the rows are a variable of a module of "
+                                     "embeddings and end with it, not with a layer")},
        .infer = infer_embedding,
        .work = work_embedding,
        .backward = backward_embedding,

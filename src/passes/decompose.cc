@@ -53,10 +53,8 @@ class Decomposer {
     if (node.op == sdpa_) {
       for (size_t i = 0; i < 3; ++i) hold(node.inputs[i]);
     }
-    // The variables of a module of embeddings (BERT's) end with it.
-    const bool inner = node.name.find("embeddings.") != std::string::npos;
-    const bool named =
-        node.op == layer_norm_ || node.op == rms_norm_ || (node.op == embedding_ && !inner);
+    const bool named = node.op == layer_norm_ || node.op == rms_norm_ ||
+                       (node.op == embedding_ && attribute<int64_t>(node, "inner") == 0);
     if (const Decompose rule = op_def(node.op).decompose) {
       b_.set_counts(node.counts);
       const std::vector<TensorId> outputs = rule(b_, node, form_);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "base/checked.h"
+#include "ops/expert_load.h"
 #include "ops/op_def.h"
 #include "ops/sharding.h"
 #include "passes/rewriter.h"
@@ -39,6 +41,20 @@ TensorId gathered(GraphBuilder& b, TensorId x, const Node& node, int64_t ranks) 
 /// Operators that mix the tokens of a sequence, other than attention.
 constexpr std::array<std::string_view, 4> kMixers = {"latent_attention", "linear_scan", "conv1d",
                                                      "causal_conv"};
+
+/// Tokens of the rank whose experts get most, over the mean of the ranks. `inputs`: of the layer of
+/// experts, its weights divided already.
+int64_t busiest_percent(const Graph& graph, const std::vector<TensorId>& inputs, int64_t top_k,
+                        const ExpertForm& form) {
+  const Shape& x = graph.tensor(inputs[0]).shape;
+  const int64_t all =
+      checked_multiply(element_count(x) / std::max<int64_t>(1, x.back()), form.ranks);
+  const int64_t experts = checked_multiply(graph.tensor(inputs[1]).shape[0], form.ranks);
+  const ExpertLoad busiest = expert_load(all, top_k, experts, form.ranks, form.skew_percent);
+  const double mean =
+      static_cast<double>(all) * static_cast<double>(top_k) / static_cast<double>(form.ranks);
+  return std::max<int64_t>(100, std::llround(100 * busiest.assignments / std::max(1.0, mean)));
+}
 
 }  // namespace
 
@@ -84,8 +100,10 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
                 fmt::format("{}: the model has no experts; leave `ep` at 1", modules.name));
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     if (node.op != experts) return keep(b, node, std::move(inputs));
-    const std::vector<Attribute> exchange = {{"ranks", form.ranks},
-                                             {"top_k", attribute<int64_t>(node, "top_k")}};
+    const auto top_k = attribute<int64_t>(node, "top_k");
+    std::vector<Attribute> exchange = {{"ranks", form.ranks}, {"top_k", top_k}};
+    if (form.skew_percent > 0)
+      exchange.push_back({"busiest_percent", busiest_percent(b.graph(), inputs, top_k, form)});
     inputs[0] = b.op("expert_dispatch", {inputs[0]}, node.name + ".dispatch", exchange);
     Node own = node;
     own.set_attribute("ranks", form.ranks);

@@ -330,6 +330,22 @@ output d
   EXPECT_EQ(count_of(graph, "conv2d_weight_backward", DType::kFp16), 1);
 }
 
+/// Variables of a model live for a layer, those of a module of embeddings end with it; what a node
+/// is called does not matter.
+TEST(Decompose, ImportersSayWhichEmbeddingsEndWithTheirModule) {
+  const auto held = [](const std::string& attributes) {
+    const Graph graph =
+        decompose(parse_graph("graph x\ninput i: int64[2, 8]\nweight w: fp32[100, 16]\n"
+                              "y = embedding(w, i) " +
+                                  attributes + " \"embeddings.word_embeddings\"\noutput y\n",
+                              "test"),
+                  {});
+    return graph.tensor(graph.outputs.at(0)).held;
+  };
+  EXPECT_EQ(held(""), Held::kLayer);
+  EXPECT_EQ(held("{inner=1}"), Held::kNo);
+}
+
 TEST(Autocast, JoinedAndChosenTensorsTakeTheWiderType) {
   Graph graph = parse_graph(R"(graph x
 input x: fp32[4, 8]

@@ -19,8 +19,8 @@ bool is_one_of(std::string_view op, std::initializer_list<std::string_view> name
 /// Operators that write their result with the channels last if the image is
 /// (at::suggest_memory_format).
 bool keeps_channels_last(std::string_view op) {
-  return is_one_of(op, {"conv2d", "conv", "group_norm", "batch_norm", "max_pool2d", "max_pool",
-                        "avg_pool", "adaptive_pool", "resize", "upsample", "pad", "pad2d", "cat"});
+  return is_one_of(op, {"conv2d", "conv", "batch_norm", "max_pool2d", "max_pool", "avg_pool",
+                        "adaptive_pool", "resize", "upsample", "pad", "pad2d", "cat"});
 }
 
 class CopyPlacer {
@@ -96,8 +96,10 @@ class CopyPlacer {
     if (name == "gemm") return {gemm(inputs)};
     if (name == "matmul") return {matmul(inputs)};
     const bool rows = name == "softmax" && node_->find_attribute("dim") == nullptr;
-    if (rows || is_one_of(name, {"layer_norm", "rms_norm", "log_softmax"}))
-      inputs[0] = dense(inputs[0]);  // the kernels read rows (Tensor::expect_contiguous)
+    // The kernels read rows (Tensor::expect_contiguous); on GPUs that of group norm too
+    // (ATen/native/group_norm.cpp).
+    if (rows || is_one_of(name, {"layer_norm", "rms_norm", "log_softmax", "group_norm"}))
+      inputs[0] = dense(inputs[0]);
     if (op_def(node_->op).pointwise_flops || name == "cast") return pointwise(std::move(inputs));
     if (keeps_channels_last(name)) {
       const bool last =

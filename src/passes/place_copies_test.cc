@@ -92,6 +92,18 @@ TEST(PlaceCopies, ConvolutionsKeepTheChannelsLast) {
             (Names{"conv2d", "copy", "relu"}));
 }
 
+TEST(PlaceCopies, GroupNormsOfPartsAndOfChannelsLastTakeACopy) {
+  const std::string head = "weight w: fp32[32]\nweight b: fp32[32]\n";
+  EXPECT_EQ(kernels("input x: fp32[2, 64, 7, 7]\n" + head +
+                    "p, q = split(x) {parts=2, dim=1}\ny = group_norm(p, w, b) {groups=1}\n"
+                    "output y\n"),
+            (Names{"copy", "group_norm"}));
+  EXPECT_EQ(kernels("input x: fp32[2, 7, 7, 32]\n" + head +
+                    "t = transpose(x) {order=[0, 3, 1, 2]}\ny = group_norm(t, w, b) {groups=4}\n"
+                    "output y\n"),
+            (Names{"copy", "group_norm"}));
+}
+
 TEST(Decompose, FusedAttentionPadsAMaskThatIsNotAligned) {
   const auto ops = [](int64_t keys) {
     const std::string n = std::to_string(keys);

@@ -40,8 +40,9 @@ Graph weights_of(const Graph& graph) {
 }  // namespace
 
 std::vector<const ModelPart*> PartBook::parts(const ParallelPlan& plan, const Request& request) {
-  // The memory of one pass of a whole model is that of its course, with the optimizer.
-  const bool plain = plan.parts.size() == 1 && plan.pipeline.microbatches == 1 &&
+  // The memory of one pass through one part of a stage is that of its course, with the optimizer
+  // (rank_memory).
+  const bool plain = plan.pipeline.chunks == 1 && plan.pipeline.microbatches == 1 &&
                      request.parallel.zero == Zero::kNone &&
                      request.parallel.main_params == MainParams::kAsModel;
   std::vector<const ModelPart*> parts;
@@ -116,7 +117,8 @@ const ModelPart& PartBook::base(const ParallelPlan& plan, const LayerRange& laye
                  .times = from.times};
   TILECAST_CHECK(pass.program().kernels.size() == from.times.size()) << setup_.model.name;
   pass.timeline = run_program(pass.program(), pass.times, timing(setup_.request).host_launch_s());
-  return bases_.emplace(runs, describe_part(std::move(pass), options)).first->second;
+  return bases_.emplace(runs, describe_part(std::move(pass), options, CollectiveCosts(plan)))
+      .first->second;
 }
 
 /// The optimizer's step of the rank's share of the weights follows the passes on their stream.

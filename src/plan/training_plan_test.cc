@@ -1,5 +1,6 @@
 // The search against forecasts of single configurations.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +53,12 @@ void expect_forecasts(const std::string& config, const TrainingPlan& plan, size_
     const TrainingCandidate& c = plan.candidates[i];
     const Request request = request_of(plan, c);
     const Forecast f = forecaster().forecast(model, gpu, request);
-    const std::string where = "candidate " + std::to_string(i);
+    const std::string where = fmt::format(
+        "candidate {}: dp {} tp {} pp {} cp {} ep {} micro-batch {} schedule {} virtual {} zero {} "
+        "sp {} ckpt {} {}",
+        i, c.dp, c.tp, c.pp, c.cp, c.ep, c.micro_batch_size, static_cast<int>(c.schedule),
+        c.layers_per_virtual_stage.value_or(0), static_cast<int>(c.zero), c.sequence_parallel,
+        static_cast<int>(c.checkpointing), c.dtype);
     EXPECT_EQ(c.peak_bytes, f.memory.peak_bytes) << where;
     EXPECT_EQ(c.fits(), f.memory.fits) << where;
     EXPECT_LE(c.bound_s, f.latency_s * (1 + 1e-9)) << where;
@@ -79,6 +85,12 @@ TEST(TrainingPlan, MemoryOfStatesInTheModelsDtypeIsThatOfForecasts) {
   query.space.tp = {1, 2};
   const TrainingPlan plan = plan_of(kGpt, query);
   expect_forecasts(kGpt, plan, plan.candidates.size() / 40);
+  // One micro-batch: each stage's memory is that of its one pass.
+  query.space.pp = {2};
+  query.space.micro_batch_sizes = {8};
+  const TrainingPlan one_pass = plan_of(kGpt, query);
+  ASSERT_FALSE(one_pass.candidates.empty());
+  expect_forecasts(kGpt, one_pass, 1);
 }
 
 TEST(TrainingPlan, PruningLosesNone) {

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <map>
+#include <string>
 
 #include "base/json.h"
 #include "tilecast/report.h"
@@ -12,29 +13,35 @@ namespace tilecast {
 std::string step_trace_json(const std::vector<StepOperation>& operations) {
   constexpr double kMicroseconds = 1e6;
   Json events = Json::array();
-  std::set<int64_t> ranks;
+  // Streams of a rank are its threads, the compute stream first.
+  std::map<int64_t, std::map<std::string, int>> streams;
   for (const StepOperation& op : operations) {
-    ranks.insert(op.rank);
+    if (!op.communication) streams[op.rank][op.stream] = 0;
+  }
+  for (const StepOperation& op : operations) {
+    auto& known = streams[op.rank];
+    const auto next = static_cast<int>(known.size());
+    const int stream = known.try_emplace(op.stream, next).first->second;
     events.push_back({{"name", op.name},
                       {"cat", op.communication ? "communication" : "compute"},
                       {"ph", "X"},
                       {"pid", op.rank},
-                      {"tid", op.communication ? 1 : 0},
+                      {"tid", stream},
                       {"ts", op.start_s * kMicroseconds},
                       {"dur", op.duration_s * kMicroseconds},
                       {"args", {{"critical", op.critical}}}});
   }
-  for (const int64_t rank : ranks) {
+  for (const auto& [rank, names] : streams) {
     events.push_back({{"name", "process_name"},
                       {"ph", "M"},
                       {"pid", rank},
                       {"args", {{"name", fmt::format("rank {}", rank)}}}});
-    for (const int stream : {0, 1})
+    for (const auto& [name, stream] : names)
       events.push_back({{"name", "thread_name"},
                         {"ph", "M"},
                         {"pid", rank},
                         {"tid", stream},
-                        {"args", {{"name", stream == 0 ? "compute" : "communication"}}}});
+                        {"args", {{"name", name}}}});
   }
   return Json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}.dump() + "\n";
 }

@@ -28,7 +28,31 @@ void EventGraph::after_start(Op op, Op earlier, double lag_s) {
   wait(op, {.op = earlier, .lag_s = lag_s, .from_start = true});
 }
 
-std::vector<EventGraph::Run> EventGraph::run() const {
+EventGraph::LinkId EventGraph::add_link() { return link_count_++; }
+
+void EventGraph::use(Op op, std::span<const LinkId> links, double busy_s, Sends sends) {
+  TILECAST_CHECK(op + 1 == static_cast<Op>(ops_.size())) << "links of an earlier operation";
+  Operation& of = ops_.back();
+  if (busy_s <= 0 || of.duration_s <= 0 || links.empty()) return;
+  if (of.use_count++ == 0) of.first_use = static_cast<int32_t>(uses_.size());
+  uses_.push_back({.op = op,
+                   .part = std::min(1.0, busy_s / of.duration_s),
+                   .sends = sends,
+                   .first_link = static_cast<int32_t>(use_links_.size()),
+                   .link_count = static_cast<int32_t>(links.size())});
+  use_links_.insert(use_links_.end(), links.begin(), links.end());
+}
+
+std::span<const EventGraph::Use> EventGraph::uses_of(Op op) const {
+  const Operation& of = ops_[static_cast<size_t>(op)];
+  return {uses_.data() + of.first_use, static_cast<size_t>(of.use_count)};
+}
+
+std::span<const EventGraph::LinkId> EventGraph::links_of(const Use& use) const {
+  return {use_links_.data() + use.first_link, static_cast<size_t>(use.link_count)};
+}
+
+std::vector<EventGraph::Run> EventGraph::run_without_sharing() const {
   std::vector<Run> runs(ops_.size());
   std::vector<int32_t> open(ops_.size(), 0), first(ops_.size() + 1, 0);
   for (const Operation& op : ops_) {

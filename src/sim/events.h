@@ -4,8 +4,9 @@
 // for one folded rank of each kind and for all ranks. An operation occupies one stream (a kernel)
 // or several (a collective, which starts when all of its ranks are ready). Streams run their
 // operations in the order in which they were added, as CUDA streams do, so when each starts follows
-// from the operations before it. Non-goals: rates that change while an operation runs; cost models
-// take contention into account before.
+// from the operations before it. Operations that use the same links at the same time share them
+// (shared_links.cc); without such, no time is spent on that. Non-goal: multiprocessors that
+// operations share.
 
 #include <cstdint>
 #include <span>
@@ -17,6 +18,7 @@ class EventGraph {
  public:
   using Op = int32_t;
   using StreamId = int32_t;
+  using LinkId = int32_t;
 
   StreamId add_stream();
   /// An operation after all others on its streams so far.
@@ -26,6 +28,14 @@ class EventGraph {
   void after(Op op, Op earlier);
   /// `op` starts at the earliest `lag_s` after `earlier` has started.
   void after_start(Op op, Op earlier, double lag_s);
+
+  /// What operations can share, in one direction.
+  LinkId add_link();
+  /// `op`, the last one added, sends over all of `links` at the same time. Alone, it would fill
+  /// them for `busy_s` of its duration. An operation sends all the time, or it computes and sends
+  /// in turns; of the latter, at most one may use a link at a time.
+  enum class Sends : uint8_t { kThroughout, kInTurns };
+  void use(Op op, std::span<const LinkId> links, double busy_s, Sends sends = Sends::kThroughout);
 
   size_t op_count() const { return ops_.size(); }
   double duration_s(Op op) const { return ops_[static_cast<size_t>(op)].duration_s; }
@@ -37,6 +47,8 @@ class EventGraph {
   /// When each operation runs, by its index. Throws Error{kInternal} if operations wait for each
   /// other in a circle, which is a wrong order on a stream.
   std::vector<Run> run() const;
+  /// The same as if each operation had all links for itself.
+  std::vector<Run> run_without_sharing() const;
 
   /// The operations that determine the end, first to last.
   static std::vector<Op> critical_path(const std::vector<Run>& runs);
@@ -50,11 +62,28 @@ class EventGraph {
   struct Operation {
     double duration_s = 0;
     std::vector<Wait> waits;
+    int32_t first_use = 0, use_count = 0;
   };
+  /// Of some links at the same time.
+  struct Use {
+    Op op = -1;
+    double part = 0;  ///< of the operation's duration, in which it would fill the links
+    Sends sends = Sends::kThroughout;
+    int32_t first_link = 0, link_count = 0;
+  };
+  class SharedRun;
+
   void wait(Op op, Wait wait) { ops_[static_cast<size_t>(op)].waits.push_back(wait); }
+  std::span<const Use> uses_of(Op op) const;
+  std::span<const LinkId> links_of(const Use& use) const;
+  /// Whether operations that want more than a link has overlap in these runs.
+  bool contended(const std::vector<Run>& runs) const;
 
   std::vector<Operation> ops_;
   std::vector<Op> last_;  ///< by stream; -1: none yet
+  int32_t link_count_ = 0;
+  std::vector<Use> uses_;          ///< by operation
+  std::vector<LinkId> use_links_;  ///< by use
 };
 
 }  // namespace tilecast

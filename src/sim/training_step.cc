@@ -1,12 +1,11 @@
 #include "sim/training_step.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <map>
 
-#include "sim/busy_time.h"
 #include "sim/events.h"
+#include "sim/step_times.h"
 
 namespace tilecast {
 namespace {
@@ -14,13 +13,8 @@ namespace {
 using Op = EventGraph::Op;
 using StreamId = EventGraph::StreamId;
 
-/// What an operation is for: which rank it keeps busy.
-struct Label {
-  const char* what;
-  bool communication;
-  int64_t stage, replica;
-  PipelinePass pass;
-};
+/// In which directions an operation uses the links of a rank.
+enum class Way : uint8_t { kBoth, kOut, kIn };
 
 class StepSimulation {
  public:
@@ -33,6 +27,8 @@ class StepSimulation {
         for (int64_t w = 0; w < width_; ++w) {
           rank.compute.push_back(graph_.add_stream());
           rank.communication.push_back(graph_.add_stream());
+          rank.links.push_back({.node = {graph_.add_link(), graph_.add_link()},
+                                .network = {graph_.add_link(), graph_.add_link()}});
         }
         rank.forward_link = graph_.add_stream();
         rank.backward_link = graph_.add_stream();
@@ -48,18 +44,24 @@ class StepSimulation {
     StepTimes times;
     times.simulated_replicas = static_cast<int64_t>(factors_.size());
     for (const EventGraph::Run& run : runs) times.seconds = std::max(times.seconds, run.end_s);
-    account(runs, times);
-    if (events == Events::kAll) describe(runs, times);
+    const StepOperations operations{graph_, runs, labels_};
+    times.stages = stage_times(operations, step_.pipeline.stages, width_,
+                               static_cast<int64_t>(slowest()), times.seconds);
+    if (events == Events::kAll) times.events = step_events(operations, replica_);
     return times;
   }
 
  private:
+  /// Out and in.
+  struct RankLinks {
+    std::array<EventGraph::LinkId, 2> node, network;
+  };
   struct Rank {
     std::vector<StreamId> compute, communication;  ///< of each rank of the width
+    std::vector<RankLinks> links;
     StreamId forward_link = -1, backward_link = -1;
     std::vector<Op> last_backward;  ///< by part of the stage
     Op last = -1;                   ///< operation of the compute stream
-    double inner_communication_s = 0;
   };
   /// First and last operation of a pass, and the operation that sends its result.
   struct Passed {
@@ -91,10 +93,34 @@ class StepSimulation {
     }
   }
 
-  Op add(std::span<const StreamId> streams, double seconds, const Label& label) {
+  Op add(std::span<const StreamId> streams, double seconds, const StepLabel& label) {
     labels_.push_back(label);
     return graph_.add(streams, seconds);
   }
+
+  /// The links of an operation's ranks, collected rank by rank.
+  class Links {
+   public:
+    void add(const RankLinks& links, Way way) {
+      for (const size_t direction : {size_t{0}, size_t{1}}) {
+        if (way == (direction == 0 ? Way::kIn : Way::kOut)) continue;
+        node_.push_back(links.node[direction]);
+        network_.push_back(links.network[direction]);
+      }
+    }
+    void add(const Rank& rank, Way way) {
+      for (const RankLinks& links : rank.links) add(links, way);
+    }
+    /// Of the operation that was added last.
+    void use(EventGraph& graph, Op op, const Transfer& time,
+             EventGraph::Sends sends = EventGraph::Sends::kThroughout) const {
+      graph.use(op, node_, time.node_s, sends);
+      graph.use(op, network_, time.network_s, sends);
+    }
+
+   private:
+    std::vector<EventGraph::LinkId> node_, network_;
+  };
 
   double factor(int64_t stage, size_t replica) const {
     return factors_[replica][static_cast<size_t>(stage)];
@@ -103,14 +129,18 @@ class StepSimulation {
   /// A collective of all replicas of a stage, for each rank of the width. `ready` adds what it
   /// waits for in each replica.
   template <typename Ready>
-  Op collective(int64_t stage, double seconds, const char* what, const PipelinePass& pass,
-                const Ready& ready) {
+  Op collective(int64_t stage, double seconds, const Transfer& time, const char* what,
+                const PipelinePass& pass, const Ready& ready) {
     Op op = -1;
-    for (int64_t w = 0; w < width_; ++w) {
+    for (size_t w = 0; w < static_cast<size_t>(width_); ++w) {
       std::vector<StreamId> streams;
-      for (size_t r = 0; r < factors_.size(); ++r)
-        streams.push_back(rank(stage, r).communication[static_cast<size_t>(w)]);
-      op = add(streams, seconds, {what, true, stage, -1, pass});
+      Links links;
+      for (size_t r = 0; r < factors_.size(); ++r) {
+        streams.push_back(rank(stage, r).communication[w]);
+        links.add(rank(stage, r).links[w], Way::kBoth);
+      }
+      op = add(streams, seconds, {what, StepStream::kCollectives, stage, -1, pass});
+      links.use(graph_, op, time);
       for (size_t r = 0; r < factors_.size(); ++r) ready(op, r);
     }
     return op;
@@ -133,14 +163,33 @@ class StepSimulation {
     }
   }
 
-  void note_compute(int64_t stage, size_t r, const PipelinePass& pass, const PartLoad& part,
-                    Op first, Op last) {
+  void note_compute(int64_t stage, size_t r, const PipelinePass& pass, Op first, Op last) {
     Rank& at = rank(stage, r);
     at.last = last;
-    at.inner_communication_s +=
-        pass.backward ? part.backward_communication_s : part.forward_communication_s;
     if (pass.backward) at.last_backward[static_cast<size_t>(pass.chunk)] = first;
     passed_[key(pass, stage, r)] = {first, last, -1};
+  }
+
+  /// A pass, or a share of its part's, on all ranks that work on it together.
+  Op compute(int64_t stage, size_t r, const PipelinePass& pass, const PartLoad& part,
+             double seconds, double share = 1) {
+    const double inner_s =
+        pass.backward ? part.backward_communication_s : part.forward_communication_s;
+    const Op op = add(rank(stage, r).compute, seconds * factor(stage, r),
+                      {.what = pass.backward ? "backward" : "forward",
+                       .stream = StepStream::kCompute,
+                       .stage = stage,
+                       .replica = static_cast<int64_t>(r),
+                       .pass = pass,
+                       .inner_communication_s = share * inner_s});
+    Transfer time = pass.backward ? part.backward_transfer : part.forward_transfer;
+    if (time.node_s == 0 && time.network_s == 0) return op;
+    time.node_s *= share;
+    time.network_s *= share;
+    Links links;
+    links.add(rank(stage, r), Way::kBoth);
+    links.use(graph_, op, time, EventGraph::Sends::kInTurns);
+    return op;
   }
 
   void add_pass(int64_t stage, const PipelinePass& pass, const PartLoad& part, bool last) {
@@ -148,10 +197,8 @@ class StepSimulation {
                            : pass.backward ? part.backward_s
                                            : part.forward_s;
     for (size_t r = 0; r < factors_.size(); ++r) {
-      const Op op = add(
-          rank(stage, r).compute, seconds * factor(stage, r),
-          {pass.backward ? "backward" : "forward", false, stage, static_cast<int64_t>(r), pass});
-      note_compute(stage, r, pass, part, op, op);
+      const Op op = compute(stage, r, pass, part, seconds);
+      note_compute(stage, r, pass, op, op);
     }
   }
 
@@ -163,12 +210,18 @@ class StepSimulation {
     const auto unit_at = [&](size_t i) -> const GatheredUnit& {
       return part.units[pass.backward ? units - 1 - i : i];
     };
+    const auto seconds_of = [&](const GatheredUnit& unit) {
+      return pass.backward ? unit.backward_s : unit.forward_s;
+    };
+    double all_s = 0;
+    for (const GatheredUnit& unit : part.units) all_s += seconds_of(unit);
     const auto gather = [&](size_t i) {
       const size_t first = graph_.op_count();
-      collective(stage, unit_at(i).gather_s, "gather parameters", pass, [&](Op op, size_t r) {
-        const Op before = i >= 2 ? computed[i - 2][r] : rank(stage, r).last;
-        if (before >= 0) graph_.after(op, before);
-      });
+      collective(stage, unit_at(i).gather_s, unit_at(i).gather_transfer, "gather parameters", pass,
+                 [&](Op op, size_t r) {
+                   const Op before = i >= 2 ? computed[i - 2][r] : rank(stage, r).last;
+                   if (before >= 0) graph_.after(op, before);
+                 });
       for (size_t op = first; op < graph_.op_count(); ++op)
         gathers[i].push_back(static_cast<Op>(op));
     };
@@ -177,26 +230,25 @@ class StepSimulation {
       if (i + 1 < units) gather(i + 1);
       const GatheredUnit& unit = unit_at(i);
       for (size_t r = 0; r < replicas; ++r) {
-        const double seconds = pass.backward ? unit.backward_s : unit.forward_s;
-        computed[i][r] = add(
-            rank(stage, r).compute, seconds * factor(stage, r),
-            {pass.backward ? "backward" : "forward", false, stage, static_cast<int64_t>(r), pass});
+        const double seconds = seconds_of(unit);
+        computed[i][r] = compute(stage, r, pass, part, seconds, all_s > 0 ? seconds / all_s : 0);
         for (const Op op : gathers[i]) graph_.after(computed[i][r], op);
       }
       if (pass.backward && unit.reduce_s > 0)
-        collective(stage, unit.reduce_s, "reduce gradients", pass,
+        collective(stage, unit.reduce_s, unit.reduce_transfer, "reduce gradients", pass,
                    [&](Op op, size_t r) { graph_.after(op, computed[i][r]); });
     }
     for (size_t r = 0; r < replicas; ++r)
-      note_compute(stage, r, pass, part, computed.front()[r], computed.back()[r]);
+      note_compute(stage, r, pass, computed.front()[r], computed.back()[r]);
   }
 
   void reduce_buckets(int64_t stage, const PipelinePass& pass, const PartLoad& part) {
     for (const GradientBucket& bucket : part.buckets) {
-      collective(stage, bucket.reduce_s, "reduce gradients", pass, [&](Op op, size_t r) {
-        const Op backward = rank(stage, r).last_backward[static_cast<size_t>(pass.chunk)];
-        graph_.after_start(op, backward, bucket.ready_s * factor(stage, r));
-      });
+      collective(
+          stage, bucket.reduce_s, bucket.transfer, "reduce gradients", pass, [&](Op op, size_t r) {
+            const Op backward = rank(stage, r).last_backward[static_cast<size_t>(pass.chunk)];
+            graph_.after_start(op, backward, bucket.ready_s * factor(stage, r));
+          });
     }
   }
 
@@ -218,8 +270,16 @@ class StepSimulation {
       const StreamId link =
           pass.backward ? rank(stage, r).backward_link : rank(stage, r).forward_link;
       // The receiver waits for it, so it counts there.
-      const Op op =
-          add({&link, 1}, seconds, {"receive", true, to % stages, static_cast<int64_t>(r), pass});
+      const Op op = add({&link, 1}, seconds,
+                        {pass.backward ? "receive gradients" : "receive activations",
+                         pass.backward ? StepStream::kGradients : StepStream::kActivations,
+                         to % stages, static_cast<int64_t>(r), pass});
+      const Transfer& time =
+          pass.backward ? part.send_backward_transfer : part.send_forward_transfer;
+      Links links;
+      links.add(rank(stage, r), Way::kOut);
+      links.add(rank(to % stages, r), Way::kIn);
+      links.use(graph_, op, time);
       Passed& passed = passed_[key(pass, stage, r)];
       graph_.after(op, passed.last);
       passed.sent = op;
@@ -244,7 +304,7 @@ class StepSimulation {
     const int64_t stages = step_.pipeline.stages;
     for (int64_t s = 0; s < stages; ++s) {
       if (load(s).reduce_rest_s > 0)
-        collective(s, load(s).reduce_rest_s, "reduce gradients", {},
+        collective(s, load(s).reduce_rest_s, load(s).reduce_rest_transfer, "reduce gradients", {},
                    [&](Op op, size_t r) { graph_.after(op, rank(s, r).last); });
     }
     if (step_.share_embeddings_s > 0) share_embeddings();
@@ -257,8 +317,13 @@ class StepSimulation {
       for (int64_t w = 0; w < width_; ++w) {
         const auto at = static_cast<size_t>(w);
         const StreamId both[] = {rank(0, r).communication[at], rank(last, r).communication[at]};
-        const Op op = add(both, step_.share_embeddings_s,
-                          {"reduce embeddings", true, 0, static_cast<int64_t>(r), {}});
+        const Op op = add(
+            both, step_.share_embeddings_s,
+            {"reduce embeddings", StepStream::kCollectives, 0, static_cast<int64_t>(r), {}, last});
+        Links links;
+        links.add(rank(0, r).links[at], Way::kBoth);
+        links.add(rank(last, r).links[at], Way::kBoth);
+        links.use(graph_, op, step_.share_embeddings_transfer);
         graph_.after(op, rank(0, r).last);
         graph_.after(op, rank(last, r).last);
       }
@@ -274,10 +339,11 @@ class StepSimulation {
       std::vector<StreamId> streams = at.compute;
       streams.insert(streams.end(), at.communication.begin(), at.communication.end());
       at.last = add(streams, stage_load.optimizer_s * factor(stage, r),
-                    {"optimizer", false, stage, static_cast<int64_t>(r), {}});
+                    {"optimizer", StepStream::kCompute, stage, static_cast<int64_t>(r)});
     }
     if (stage_load.gather_parameters_s > 0)
-      collective(stage, stage_load.gather_parameters_s, "gather parameters", {},
+      collective(stage, stage_load.gather_parameters_s, stage_load.gather_parameters_transfer,
+                 "gather parameters", {},
                  [&](Op op, size_t r) { graph_.after(op, rank(stage, r).last); });
   }
 
@@ -295,47 +361,6 @@ class StepSimulation {
     return most;
   }
 
-  void account(const std::vector<EventGraph::Run>& runs, StepTimes& times) {
-    const auto replica = static_cast<int64_t>(slowest());
-    const auto stages = static_cast<size_t>(step_.pipeline.stages);
-    std::vector<BusyTime> computing(stages), communicating(stages);
-    std::vector<double> communication_s(stages, 0);
-    for (size_t i = 0; i < runs.size(); ++i) {
-      const Label& label = labels_[i];
-      if (label.replica >= 0 && label.replica != replica) continue;
-      const auto s = static_cast<size_t>(label.stage);
-      (label.communication ? communicating : computing)[s].add(runs[i].start_s, runs[i].end_s);
-      if (label.communication) communication_s[s] += runs[i].end_s - runs[i].start_s;
-    }
-    for (size_t s = 0; s < stages; ++s) {
-      const double inner = rank(static_cast<int64_t>(s), slowest()).inner_communication_s;
-      // Collectives of the width run once for each of its ranks, at the same time.
-      StageTimes stage{.compute_s = computing[s].seconds() - inner,
-                       .communication_s = inner + communication_s[s] / static_cast<double>(width_)};
-      stage.exposed_communication_s = inner + communicating[s].seconds_outside(computing[s]);
-      // Sums of many times: what is less than a millionth of a millionth is rounding.
-      const double rest = times.seconds - stage.compute_s - stage.exposed_communication_s;
-      stage.bubble_s = rest > 1e-12 * times.seconds ? rest : 0;
-      times.stages.push_back(stage);
-    }
-  }
-
-  void describe(const std::vector<EventGraph::Run>& runs, StepTimes& times) const {
-    std::vector<bool> critical(runs.size(), false);
-    for (const Op op : EventGraph::critical_path(runs)) critical[static_cast<size_t>(op)] = true;
-    for (size_t i = 0; i < runs.size(); ++i) {
-      const Label& label = labels_[i];
-      const auto replica = static_cast<size_t>(std::max<int64_t>(0, label.replica));
-      times.events.push_back({.name = fmt::format("{} {}", label.what, label.pass.microbatch),
-                              .communication = label.communication,
-                              .stage = label.stage,
-                              .replica = replica_[replica],
-                              .start_s = runs[i].start_s,
-                              .duration_s = runs[i].end_s - runs[i].start_s,
-                              .critical = critical[i]});
-    }
-  }
-
   const TrainingStep& step_;
   int64_t width_;
   EventGraph graph_;
@@ -343,7 +368,7 @@ class StepSimulation {
   std::vector<int64_t> replica_;              ///< number of each simulated replica
   std::vector<Rank> ranks_;                   ///< by stage and simulated replica
   std::map<Key, Passed> passed_;
-  std::vector<Label> labels_;  ///< by operation
+  std::vector<StepLabel> labels_;  ///< by operation
 };
 
 }  // namespace

@@ -3,13 +3,14 @@
 // One step of parallel training, simulated over the compute and communication streams of the ranks.
 // Passes of a micro-batch through a part of a stage are single operations: the collectives of
 // tensor and context parallelism stand inside them, in order. Gradients, parameters and activations
-// between stages are operations of their own.
+// between stages are operations of their own. What a rank sends at the same time shares its links.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "sim/pipeline_schedule.h"
+#include "sim/transfer.h"
 
 namespace tilecast {
 
@@ -17,6 +18,7 @@ namespace tilecast {
 struct GradientBucket {
   double ready_s = 0;   ///< from the start of the backward pass of the last micro-batch
   double reduce_s = 0;  ///< the collective
+  Transfer transfer = {};
 };
 
 /// A part of the model whose parameters are gathered before each pass through it (FSDP).
@@ -24,6 +26,7 @@ struct GatheredUnit {
   double forward_s = 0, backward_s = 0;
   double gather_s = 0;  ///< before each of the two
   double reduce_s = 0;  ///< of the gradients, after the backward pass
+  Transfer gather_transfer = {}, reduce_transfer = {};
 };
 
 /// A part of a stage and what communication it causes.
@@ -32,8 +35,10 @@ struct PartLoad {
   double last_backward_s = 0;  ///< of the last micro-batch, which prepares the reductions
   /// Collectives inside of them.
   double forward_communication_s = 0, backward_communication_s = 0;
-  double send_forward_s = 0;            ///< activations to the next part of the model
-  double send_backward_s = 0;           ///< gradients to the part before
+  Transfer forward_transfer = {}, backward_transfer = {};
+  double send_forward_s = 0;   ///< activations to the next part of the model
+  double send_backward_s = 0;  ///< gradients to the part before
+  Transfer send_forward_transfer = {}, send_backward_transfer = {};
   std::vector<GradientBucket> buckets;  ///< in order of readiness
   std::vector<GatheredUnit> units;      ///< empty: the parameters are there
 };
@@ -43,6 +48,7 @@ struct StageLoad {
   double reduce_rest_s = 0;  ///< gradients that are reduced after all backward passes
   double optimizer_s = 0;
   double gather_parameters_s = 0;  ///< after the optimizer (ZeRO 1 and 2)
+  Transfer reduce_rest_transfer = {}, gather_parameters_transfer = {};
 };
 
 /// Stages × data-parallel replicas × ranks of one stage of one replica.
@@ -50,11 +56,18 @@ struct TrainingStep {
   PipelineShape pipeline;
   std::vector<StageLoad> stages;
   double share_embeddings_s = 0;  ///< gradients of tied embeddings, first and last stage
+  Transfer share_embeddings_transfer = {};
   int64_t replicas = 1;
   int64_t width = 1;  ///< ranks that work on one stage together: tensor and context parallelism
   /// How much longer each rank computes, by (stage · replicas + replica) · width + rank; empty: 1.
   std::vector<double> slow;
 };
+
+/// A part whose passes take `factor` times as long.
+void scale_kernels(PartLoad& part, double factor);
+/// The step with every exchange beside the passes at an end of its interval: -1 the lower one, 1
+/// the upper one.
+TrainingStep with_exchanges_at(TrainingStep step, int end);
 
 /// Whether equal replicas, and the ranks that work on one stage, are simulated once.
 enum class Folding : uint8_t { kSymmetric, kNone };
@@ -67,10 +80,13 @@ struct StageTimes {
   double bubble_s = 0;                 ///< waiting for other stages, without communication
 };
 
+/// What runs its operations one after the other on a rank. Links are used in both directions.
+enum class StepStream : uint8_t { kCompute, kCollectives, kActivations, kGradients };
+
 /// One operation, for traces.
 struct StepEvent {
   std::string name;
-  bool communication = false;
+  StepStream stream = StepStream::kCompute;
   int64_t stage = 0;
   int64_t replica = 0;
   double start_s = 0, duration_s = 0;

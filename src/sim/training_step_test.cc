@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
 
 #include "base/rng.h"
 
@@ -69,6 +72,31 @@ TEST(TrainingStepTest, MicroBatchesInFlightAreThoseOfTheSchedule) {
   EXPECT_EQ(most_in_flight({PipelineSchedule::k1F1B, 4, 1, 8}, 3), std::vector<int64_t>{1});
 }
 
+/// Every collective fills a random part of its links.
+void fill_links(Rng& rng, TrainingStep& step) {
+  const auto fill = [&](Transfer& transfer, double seconds) {
+    transfer = {.node_s = seconds * rng.uniform(), .network_s = seconds * rng.uniform()};
+  };
+  for (StageLoad& stage : step.stages) {
+    for (PartLoad& part : stage.parts) {
+      part.forward_communication_s = 0.4 * part.forward_s;
+      part.backward_communication_s = 0.4 * part.backward_s;
+      fill(part.forward_transfer, part.forward_communication_s);
+      fill(part.backward_transfer, part.backward_communication_s);
+      fill(part.send_forward_transfer, part.send_forward_s);
+      fill(part.send_backward_transfer, part.send_backward_s);
+      for (GradientBucket& bucket : part.buckets) fill(bucket.transfer, bucket.reduce_s);
+      for (GatheredUnit& unit : part.units) {
+        fill(unit.gather_transfer, unit.gather_s);
+        fill(unit.reduce_transfer, unit.reduce_s);
+      }
+    }
+    fill(stage.reduce_rest_transfer, stage.reduce_rest_s);
+    fill(stage.gather_parameters_transfer, stage.gather_parameters_s);
+  }
+  fill(step.share_embeddings_transfer, step.share_embeddings_s);
+}
+
 /// A random step with everything that communicates.
 TrainingStep random_step(Rng& rng, int64_t replicas, int64_t width) {
   const bool interleaved = rng.below(2) == 0;
@@ -128,6 +156,128 @@ TEST(TrainingStepTest, ComputeExposedCommunicationAndBubbleSumUpToTheStep) {
       EXPECT_NEAR(s.compute_s + s.exposed_communication_s + s.bubble_s, times.seconds, 1e-9);
       EXPECT_LE(s.exposed_communication_s, s.communication_s + 1e-9);
     }
+  }
+}
+
+/// What a trace shows: a stream of a rank runs one operation at a time, all within the step, and
+/// the compute streams are busy for the compute time and the collectives inside of passes.
+TEST(TrainingStepTest, OperationsOfAStreamFollowEachOtherWithinTheStep) {
+  Rng rng(41);
+  for (int trial = 0; trial < 30; ++trial) {
+    TrainingStep step = random_step(rng, 3, 1);
+    if (trial % 3 > 0) fill_links(rng, step);
+    if (trial % 2 > 0) {
+      step.slow.assign(static_cast<size_t>(step.pipeline.stages * 3), 1);
+      step.slow[rng.below(step.slow.size())] = 1.5;
+    }
+    const StepTimes times = simulate_step(step, Folding::kSymmetric, Events::kAll);
+    std::map<std::tuple<int64_t, int64_t, StepStream>, std::vector<StepEvent>> streams;
+    for (const StepEvent& event : times.events)
+      streams[{event.stage, event.replica, event.stream}].push_back(event);
+    double last_s = 0;
+    for (auto& [key, events] : streams) {
+      std::sort(events.begin(), events.end(),
+                [](const auto& a, const auto& b) { return a.start_s < b.start_s; });
+      double end_s = 0;
+      for (const StepEvent& event : events) {
+        EXPECT_GE(event.start_s, end_s - 1e-9);
+        end_s = event.start_s + event.duration_s;
+      }
+      last_s = std::max(last_s, end_s);
+    }
+    EXPECT_NEAR(last_s, times.seconds, 1e-9);
+    EXPECT_EQ(streams.size() % static_cast<size_t>(times.simulated_replicas), 0U);
+  }
+}
+
+TEST(TrainingStepTest, FoldingChangesNothingWhereLinksAreShared) {
+  Rng rng(29);
+  for (int trial = 0; trial < 40; ++trial) {
+    TrainingStep step = random_step(rng, 4, 4);
+    fill_links(rng, step);
+    const auto ranks = static_cast<size_t>(step.pipeline.stages * step.replicas * step.width);
+    if (trial % 2 == 1) {
+      step.slow.assign(ranks, 1);
+      for (int i = 0; i < 3; ++i) step.slow[rng.below(ranks)] = 1 + rng.uniform();
+    }
+    const StepTimes folded = simulate_step(step, Folding::kSymmetric);
+    const StepTimes all = simulate_step(step, Folding::kNone);
+    EXPECT_NEAR(folded.seconds, all.seconds, 1e-9) << trial;
+    for (size_t s = 0; s < folded.stages.size(); ++s)
+      EXPECT_NEAR(folded.stages[s].exposed_communication_s, all.stages[s].exposed_communication_s,
+                  1e-8)
+          << trial;
+  }
+}
+
+/// Of one rank: what is sent takes at least the time in which it fills each of its links.
+TEST(TrainingStepTest, SharingLinksTakesNoLessThanTheirBytes) {
+  Rng rng(31);
+  int longer = 0;
+  for (int trial = 0; trial < 100; ++trial) {
+    TrainingStep step = random_step(rng, 2, 1);
+    const double alone = simulate_step(step, Folding::kSymmetric).seconds;
+    fill_links(rng, step);
+    const StepTimes times = simulate_step(step, Folding::kSymmetric);
+    EXPECT_GE(times.seconds, alone * (1 - 1e-12));
+    longer += times.seconds > alone * (1 + 1e-6) ? 1 : 0;
+    const auto m = static_cast<double>(step.pipeline.microbatches);
+    for (const StageLoad& stage : step.stages) {
+      double node_s = stage.reduce_rest_transfer.node_s + stage.gather_parameters_transfer.node_s;
+      for (const PartLoad& part : stage.parts) {
+        node_s += m * (part.forward_transfer.node_s + part.backward_transfer.node_s);
+        for (const GradientBucket& bucket : part.buckets) node_s += bucket.transfer.node_s;
+        for (const GatheredUnit& unit : part.units)
+          node_s += m * (2 * unit.gather_transfer.node_s + unit.reduce_transfer.node_s);
+      }
+      EXPECT_GE(times.seconds, node_s * (1 - 1e-9)) << trial;
+    }
+    for (const StageTimes& s : times.stages)
+      EXPECT_NEAR(s.compute_s + s.exposed_communication_s + s.bubble_s, times.seconds, 1e-9);
+  }
+  EXPECT_GT(longer, 50);
+}
+
+/// A reduction beside a pass with collectives over the same links: both take longer.
+TEST(TrainingStepTest, ReductionsSlowTheCollectivesOfThePassBesideThem) {
+  TrainingStep step = pipeline_of(PipelineSchedule::k1F1B, 1, 1);
+  PartLoad& part = step.stages[0].parts[0];
+  step.replicas = 2;
+  part.backward_communication_s = 1;
+  part.buckets = {{.ready_s = 0, .reduce_s = 0.5}};
+  EXPECT_DOUBLE_EQ(simulate_step(step, Folding::kSymmetric).seconds, 3);
+  part.backward_transfer.node_s = 1;
+  part.buckets[0].transfer.network_s = 0.5;  // other links
+  EXPECT_DOUBLE_EQ(simulate_step(step, Folding::kSymmetric).seconds, 3);
+  part.buckets[0].transfer = {.node_s = 0.5};
+  const StepTimes times = simulate_step(step, Folding::kSymmetric);
+  EXPECT_GT(times.seconds, 3);
+  EXPECT_LE(times.seconds, 3.5);                    // as if nothing overlapped
+  EXPECT_NEAR(times.stages[0].compute_s, 2, 1e-9);  // only the collectives are longer
+}
+
+TEST(TrainingStepTest, TheEndsOfTheIntervalSurroundTheStep) {
+  Rng rng(37);
+  for (int trial = 0; trial < 50; ++trial) {
+    TrainingStep step = random_step(rng, 2, 1);
+    for (StageLoad& stage : step.stages) {
+      for (PartLoad& part : stage.parts) {
+        part.send_forward_transfer = {.less_s = 0.5 * part.send_forward_s, .more_s = 3};
+        for (GradientBucket& bucket : part.buckets)
+          bucket.transfer = {.less_s = 0.5 * bucket.reduce_s, .more_s = bucket.reduce_s};
+      }
+    }
+    const double seconds = simulate_step(step, Folding::kSymmetric).seconds;
+    const auto at = [&](int end) {
+      return simulate_step(with_exchanges_at(step, end), Folding::kSymmetric).seconds;
+    };
+    EXPECT_LE(at(-1), seconds);
+    EXPECT_GE(at(1), seconds);
+    TrainingStep slower = step;
+    for (StageLoad& stage : slower.stages) {
+      for (PartLoad& part : stage.parts) scale_kernels(part, 1.2);
+    }
+    EXPECT_GT(simulate_step(slower, Folding::kSymmetric).seconds, seconds);
   }
 }
 

@@ -8,9 +8,10 @@
 namespace tilecast {
 namespace {
 
-/// Penalties of the four terms: on a row of 1, relative to one measurement of weight 1. Chosen by
-/// the held-out errors of all GPUs.
-constexpr double kCommon = 0.1, kByWidth = 0.5, kByLink = 0.5, kByBoth = 1.0;
+/// Penalties of the four terms: on a row of 1, and on a step of 1 between neighbouring sizes,
+/// relative to one measurement of weight 1. The latter makes sizes without measurements lie between
+/// their neighbours. Chosen by the held-out errors of all GPUs (docs/experiments.md).
+constexpr double kCommon = 0.01, kByWidth = 0.05, kByLink = 0.05, kByBoth = 0.1, kStep = 3;
 /// Times launched by the host are many, dense in size, and hold its jitter.
 constexpr double kHostPacedWeight = 0.05;
 constexpr int64_t kHostPacedBytes = 1 << 20;
@@ -67,6 +68,13 @@ class CurveFit {
             l == 0 ? (w == 0 ? kCommon : kByWidth) : (w == 0 ? kByLink : kByBoth);
         for (int knot = 0; knot < kSizeCount; ++knot)
           normal_(at(l, w, knot), at(l, w, knot)) += penalty;
+        for (int knot = 0; knot + 1 < kSizeCount; ++knot) {
+          const Eigen::Index i = at(l, w, knot), j = at(l, w, knot + 1);
+          normal_(i, i) += kStep;
+          normal_(j, j) += kStep;
+          normal_(i, j) -= kStep;
+          normal_(j, i) -= kStep;
+        }
       }
     }
     solution_ = normal_.ldlt().solve(right_);

@@ -69,6 +69,13 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     return aten._fused_rms_norm(x, normalized_shape, weight, eps)[0]
 
 
+def group_norm(x, groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+    """The kernel reads and writes rows; that of the CPU also channels last (ATen/native/group_norm.cpp)."""
+    batch, channels = x.shape[:2]
+    weight, bias = (None if t is None else t.contiguous() for t in (weight, bias))
+    return aten.native_group_norm(x.contiguous(), weight, bias, batch, channels, x.shape[2:].numel(), groups, eps)[0]
+
+
 def _cudnn_rnn(mode, gates, x, hidden, cell, params, has_biases, layers, rate, train, bidirectional, batch_first):
     per_layer = 4 if has_biases else 2
     size, out_size = hidden.shape[-1] if cell is None else cell.shape[-1], hidden.shape[-1]
@@ -130,7 +137,7 @@ def _with_fp32_result(operator):
     return run
 
 
-_FORMS = {"scaled_dot_product_attention": attention, "dropout": dropout, "rms_norm": rms_norm, "lstm.input": lstm, "gru.input": gru}
+_FORMS = {"scaled_dot_product_attention": attention, "dropout": dropout, "rms_norm": rms_norm, "group_norm": group_norm, "lstm.input": lstm, "gru.input": gru}
 
 
 @contextlib.contextmanager

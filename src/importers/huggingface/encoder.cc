@@ -57,16 +57,21 @@ class Encoder {
     const int64_t batch = f_.request().batch, s = f_.request().seq;
     const std::string p = "embeddings.";
     table_ = f_.vocabulary_table(p + "word_embeddings.weight", c_.vocab_size, c_.embed_dim);
-    TensorId x = f_.embedding(table_, f_.ids("input_ids", {batch, s}), p + "word_embeddings");
+    // Variables of a module, which ends before the layers.
+    const auto embedding = [&](TensorId table, const char* ids, Shape shape, const char* name) {
+      return f_.op("embedding", {table, f_.ids(ids, std::move(shape))}, p + name,
+                   {{"inner", int64_t{1}}});
+    };
+    TensorId x = embedding(table_, "input_ids", {batch, s}, "word_embeddings");
     TensorId types = -1, positions = -1;
     if (c_.type_vocab_size > 0)
-      types = f_.embedding(
+      types = embedding(
           f_.weight(p + "token_type_embeddings.weight", {c_.type_vocab_size, c_.embed_dim}),
-          f_.ids("token_type_ids", {batch, s}), p + "token_type_embeddings");
+          "token_type_ids", {batch, s}, "token_type_embeddings");
     if (c_.position_table)
-      positions = f_.embedding(
-          f_.weight(p + "position_embeddings.weight", {c_.max_positions, c_.embed_dim}),
-          f_.ids("position_ids", {1, s}), p + "position_embeddings");
+      positions =
+          embedding(f_.weight(p + "position_embeddings.weight", {c_.max_positions, c_.embed_dim}),
+                    "position_ids", {1, s}, "position_embeddings");
     if (types >= 0) x = f_.op("add", {x, types}, p + "add");
     if (positions >= 0) x = f_.op("add", {x, positions}, p + "add_positions");
     if (c_.embedding_norm) x = f_.layer_norm(x, p + "LayerNorm");

@@ -99,7 +99,8 @@ class ModernBert {
     b.begin_segment("embeddings", 1);
     const Shape ids = {f_.request().batch, f_.request().seq};
     table_ = f_.vocabulary_table("embeddings.tok_embeddings", c_.vocab_size, c_.hidden_dim);
-    TensorId x = f_.embedding(table_, f_.ids("input_ids", ids), "embeddings.tok_embeddings");
+    TensorId x = f_.op("embedding", {table_, f_.ids("input_ids", ids)}, "embeddings.tok_embeddings",
+                       {{"inner", int64_t{1}}});
     x = f_.dropout(norm(x, "embeddings.norm"), "embeddings.drop", c_.embedding_dropout);
     rotary_table(global_, "full_attention");
     rotary_table(local_, "sliding_attention");

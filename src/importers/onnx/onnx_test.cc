@@ -164,6 +164,14 @@ TEST(Onnx, ConvolutionsOfAnyKind) {
   EXPECT_EQ(result(graph).shape, (Shape{1, 8, 1, 1}));
 }
 
+/// As in PyTorch, which launches its kernel for equal sizes too.
+TEST(Onnx, ResizingToTheSameSizeIsAKernel) {
+  Writer w;
+  w.input("x", {1, 8, 14, 14}).initializer(integers("sizes", {1, 8, 14, 14}));
+  w.node("Resize", {"x", "", "", "sizes"}, {"y"}).output("y");
+  EXPECT_EQ(ops_of(build(w)), Names{"resize"});
+}
+
 TEST(Onnx, EinsumIsAProduct) {
   Writer w;
   w.input("a", {2, 5, 4, 8}).input("b", {2, 7, 4, 8});

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""The trace of a training step (--timeline-trace) is one that Perfetto reads, and adds up to the forecast.
+
+    tests/trace_test.py <tilecast>
+
+Format: Trace Event Format, complete events ("ph": "X") and metadata ("ph": "M"). Slices of a thread must not overlap, for Perfetto would
+nest or drop them.
+"""
+import collections
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+STEPS = {
+    "data parallel": ["gpt2_large", "--gpu", "A100-SXM4-40GB", "--batch", "8", "--dp", "4"],
+    "pipeline in a node": ["gpt2_large", "--cluster", "dgx-a100", "--batch", "16", "--pp", "4", "--dp", "2", "--microbatches", "4"],
+    "tensor parallel pipeline, interleaved": ["gpt2_large", "--cluster", "dgx-a100", "--batch", "16", "--tp", "2", "--pp", "2", "--dp", "2",
+                                              "--microbatches", "4", "--pipeline-schedule", "interleaved",
+                                              "--num-layers-per-virtual-pipeline-stage", "9", "--zero", "1", "--optimizer", "adamw"],
+    "FSDP": ["llama-3.2-1b", "--cluster", "dgx-h100", "--batch", "16", "--dp", "16", "--zero", "3", "--dtype", "bf16"],
+    "slow ranks": ["gpt2_large", "--cluster", "dgx-a100", "--batch", "8", "--dp", "4", "--pp", "2", "--microbatches", "2",
+                   "--slow-ranks", "1:1.3"],
+}
+TOLERANCE_US = 1e-3  # times are sums of doubles in seconds; the shortest kernels take 1 us
+
+
+def run(program: str, options: list, trace: Path) -> dict:
+    command = [program, "forecast", options[0], *options[1:], "--mode", "training", "--format", "json"]
+    forecast = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
+    subprocess.run([*command, "--timeline-trace", str(trace)], capture_output=True, check=True, timeout=120)
+    return forecast
+
+
+def slices_of(events: list) -> dict:
+    """(start, end) of complete events by process and thread; what is malformed is an error."""
+    tracks = collections.defaultdict(list)
+    names = collections.defaultdict(set)
+    for event in events:
+        assert event["ph"] in ("X", "M"), event
+        assert isinstance(event["pid"], int), event
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name") and event["args"]["name"], event
+            names[event["name"]].add((event["pid"], event.get("tid")))
+            continue
+        assert isinstance(event["tid"], int) and event["name"], event
+        assert event["ts"] >= 0 and event["dur"] >= 0, event
+        tracks[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+    assert names["process_name"] == {(pid, None) for pid, _ in tracks}, "each rank needs a name"
+    assert names["thread_name"] == set(tracks), "each stream needs a name"
+    return tracks
+
+
+def covered(slices: list) -> float:
+    """The time in which at least one of the slices runs."""
+    total, end = 0.0, 0.0
+    for start, stop in sorted(slices):
+        total += max(0.0, stop - max(start, end))
+        end = max(end, stop)
+    return total
+
+
+def check(program: str, options: list) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.json"
+        forecast = run(program, options, trace)
+        document = json.loads(trace.read_text())
+    tracks = slices_of(document["traceEvents"])
+    for track, slices in tracks.items():
+        slices.sort()
+        for (_, end), (start, _) in zip(slices, slices[1:]):
+            assert start >= end - TOLERANCE_US, f"slices of {track} overlap at {start} us"
+    step_us = 1e6 * forecast["latency_s"]
+    last = max(slices[-1][1] for slices in tracks.values())
+    assert abs(last - step_us) < TOLERANCE_US, f"the trace ends at {last} us, the step at {step_us} us"
+    # Where all replicas are alike, the trace has the first one: its ranks do something but in the bubble.
+    stages = forecast["stages"]
+    ranks = sorted({pid for pid, _ in tracks})
+    if len(ranks) == len(stages):
+        for rank, stage in zip(ranks, stages):
+            busy = covered([s for (pid, _), slices in tracks.items() if pid == rank for s in slices])
+            expected = step_us - 1e6 * stage["bubble_s"]
+            assert abs(busy - expected) < 1e-6 * step_us, f"stage {stage['stage']}: busy for {busy} us, expected {expected}"
+    return f"{sum(map(len, tracks.values()))} slices on {len(tracks)} streams of {len(ranks)} ranks, {step_us / 1e3:.1f} ms"
+
+
+def main() -> int:
+    failed = 0
+    for name, options in STEPS.items():
+        try:
+            print(f"ok      {name}: {check(sys.argv[1], options)}")
+        except (AssertionError, subprocess.CalledProcessError) as error:
+            failed += 1
+            print(f"FAILED  {name}: {error}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
