@@ -66,14 +66,16 @@ struct ServingBatch {
   std::vector<PromptChunk> prompts;
 };
 
-/// Seconds of a step on each stage of the pipeline. `ranks`: what each data-parallel rank computes.
-using StageTimes = std::function<std::vector<double>(std::span<const ServingBatch> ranks)>;
+/// Appends the seconds of a step on each stage of the pipeline. `ranks`: what each data-parallel
+/// rank computes.
+using StepTimes =
+    std::function<void(std::span<const ServingBatch> ranks, std::vector<double>& stage_s)>;
 
 /// Equal servers.
 struct ServerPool {
   int64_t servers = 1;
   ServerLimits limits;
-  StageTimes step_s;
+  StepTimes step_s;
 };
 
 /// Servers behind a router. With prefill workers, these compute the prompts and the first token;
