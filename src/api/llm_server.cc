@@ -54,12 +54,10 @@ class ServerCosts {
       costs_.emplace_back(steps, part, sizes, known);
   }
 
-  std::vector<double> seconds(std::span<const ServingBatch> ranks) {
-    std::vector<double> stages;
+  void add_seconds(std::span<const ServingBatch> ranks, std::vector<double>& stage_s) {
     for (size_t part = 0; part < costs_.size(); ++part)
-      stages.insert(stages.end(), static_cast<size_t>(steps_.parts()[part].stages),
-                    costs_[part].seconds(ranks));
-    return stages;
+      stage_s.insert(stage_s.end(), static_cast<size_t>(steps_.parts()[part].stages),
+                     costs_[part].seconds(ranks));
   }
 
  private:
@@ -166,10 +164,9 @@ LlmForecast::Serving Server::simulate(const Under& under, const LlmForecast& alo
   const Request& request = under.typical;
   ServerCosts costs(steps_, usual_sizes(request, under.limits), known_.server);
   Fleet fleet;
-  fleet.pool = {
-      .servers = request.deployment.replicas,
-      .limits = under.limits,
-      .step_s = [&](std::span<const ServingBatch> ranks) { return costs.seconds(ranks); }};
+  fleet.pool = {.servers = request.deployment.replicas,
+                .limits = under.limits,
+                .step_s = [&](auto ranks, auto& stage_s) { costs.add_seconds(ranks, stage_s); }};
   fleet.router = request.deployment.router;
   std::optional<ServerCosts> prompt_costs;
   std::optional<LazyGrid<1>> transfers;
@@ -179,11 +176,10 @@ LlmForecast::Serving Server::simulate(const Under& under, const LlmForecast& alo
                          known_.worker);
     transfers.emplace(usual_sizes(request, under.limits),
                       [&](const auto& x) { return workers_->after_prefill_s(x[0]); });
-    fleet.prefill = {.servers = request.deployment.prefill.workers,
-                     .limits = under.worker_limits,
-                     .step_s = [&](std::span<const ServingBatch> ranks) {
-                       return prompt_costs->seconds(ranks);
-                     }};
+    fleet.prefill = {
+        .servers = request.deployment.prefill.workers,
+        .limits = under.worker_limits,
+        .step_s = [&](auto ranks, auto& stage_s) { prompt_costs->add_seconds(ranks, stage_s); }};
     fleet.transfer_s = [&](int64_t prompt) { return transfers->at({static_cast<double>(prompt)}); };
   }
   const ServingResult s = simulate_fleet(under.load, fleet);

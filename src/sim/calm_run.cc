@@ -35,6 +35,7 @@ void CalmRun::begin(std::span<ServerState> ranks, const ServerLimits& limits) {
   constexpr int64_t kMost = int64_t{1} << 40;
   left_ = kMost;
   taken_ = 0;
+  phase_ = 0;
   ranks_.resize(ranks.size());
   bool calm = true;
   for (size_t r = 0; r < ranks.size() && calm; ++r) {
@@ -68,12 +69,17 @@ void CalmRun::describe(std::vector<ServingBatch>& batches) const {
   }
 }
 
-void CalmRun::take(std::span<ServerState> ranks, int64_t steps) {
+bool CalmRun::has_room(std::span<const ServerState> ranks) const {
   for (size_t r = 0; r < ranks_.size(); ++r) {
-    const std::vector<int64_t>& blocks = ranks_[r].blocks;
-    const auto period = static_cast<int64_t>(blocks.size());
-    for (int64_t s = taken_; s < taken_ + steps; ++s)
-      ranks[r].free_blocks -= blocks[static_cast<size_t>(s % period)];
+    if (ranks_[r].blocks[phase_] > ranks[r].free_blocks) return false;
+  }
+  return true;
+}
+
+void CalmRun::take(std::span<ServerState> ranks, int64_t steps) {
+  for (int64_t s = 0; s < steps; ++s) {
+    for (size_t r = 0; r < ranks_.size(); ++r) ranks[r].free_blocks -= ranks_[r].blocks[phase_];
+    if (++phase_ == ranks_.front().blocks.size()) phase_ = 0;
   }
   taken_ += steps;
   left_ -= steps;

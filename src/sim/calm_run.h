@@ -20,6 +20,8 @@ class CalmRun {
   void begin(std::span<ServerState> ranks, const ServerLimits& limits);
   /// What the next steps compute: one batch for each rank.
   void describe(std::vector<ServingBatch>& batches) const;
+  /// Whether the caches have room for the next step: other batches may have taken it.
+  bool has_room(std::span<const ServerState> ranks) const;
   /// Takes so many steps, fewer than `left`.
   void take(std::span<ServerState> ranks, int64_t steps);
   /// Ends the run.
@@ -35,6 +37,7 @@ class CalmRun {
 
   std::vector<Rank> ranks_;
   int64_t left_ = 0, taken_ = 0;
+  size_t phase_ = 0;  ///< taken_ modulo the tokens of a block
 };
 
 }  // namespace tilecast

@@ -57,7 +57,6 @@ double Engine::earliest_s() const {
 
 /// Requests go to the data-parallel rank and batch with the fewest.
 void Engine::receive(size_t request, double at_s) {
-  calm_.end(lanes_.front().ranks);
   Lane* to = nullptr;
   size_t rank = 0;
   for (Lane& lane : lanes_) {
@@ -67,6 +66,7 @@ void Engine::receive(size_t request, double at_s) {
       rank = r;
     }
   }
+  to->calm.end(to->ranks);
   if (!to->running && !has_work(*to)) to->ready_s = std::max(to->ready_s, at_s);
   to->ranks[rank].waiting.push_back(request);
   to->in_flight[rank] += 1;
@@ -76,10 +76,13 @@ void Engine::receive(size_t request, double at_s) {
 
 void Engine::advance(double until_s, std::vector<Answered>& answered) {
   Lane* next = &lanes_.front();
+  double best = next_of(*next);
   for (Lane& lane : lanes_) {
-    const double at = next_of(lane), best = next_of(*next);
+    const double at = next_of(lane);
     // Of two things at the same time, a step ends first.
-    if (at < best || (at == best && lane.running && !next->running)) next = &lane;
+    if (at > best || (at == best && (next->running || !lane.running))) continue;
+    next = &lane;
+    best = at;
   }
   const bool ends = next->running;
   if (!ends) begin(*next, until_s);
@@ -89,22 +92,25 @@ void Engine::advance(double until_s, std::vector<Answered>& answered) {
 }
 
 void Engine::begin(Lane& lane, double until_s) {
-  if (calm_.left() > 1 && run_calm(lane, until_s)) return;
-  calm_.end(lane.ranks);
-  std::vector<ServingBatch> batches(lane.ranks.size());
+  if (lane.calm.left() > 1 && run_calm(lane, until_s)) return;
+  lane.calm.end(lane.ranks);
+  lane.batches.resize(lane.ranks.size());
   bool calm = true, empty = true;
   for (size_t r = 0; r < lane.ranks.size(); ++r) {
     ServerState& state = lane.ranks[r];
     lane.step[r].clear();
-    if (state.idle()) continue;
+    if (state.idle()) {
+      describe(state, {}, lane.batches[r]);
+      continue;
+    }
     const int64_t preempted = state.preemptions;
-    lane.step[r] = state.scheduler.schedule(state);
+    state.scheduler.schedule(state, lane.step[r]);
     calm = calm && state.preemptions == preempted;
     empty = empty && lane.step[r].empty();
-    batches[r] = describe(state, lane.step[r]);
+    describe(state, lane.step[r], lane.batches[r]);
   }
   if (empty) return wait(lane);
-  run(lane, batches, until_s, calm);
+  run(lane, until_s, calm);
 }
 
 /// The other batches hold the cache, or what they have preempted comes first.
@@ -116,8 +122,11 @@ void Engine::wait(Lane& lane) {
   for (Lane& each : lanes_) each.blocked = false;
 }
 
-ServingBatch Engine::describe(const ServerState& state, const std::vector<Scheduled>& step) const {
-  ServingBatch batch;
+void Engine::describe(const ServerState& state, const std::vector<Scheduled>& step,
+                      ServingBatch& batch) const {
+  batch.decoding = 0;
+  batch.decode_context = 0;
+  batch.prompts.clear();
   double context = 0;
   for (const Scheduled& s : step) {
     const ServedRequest& request = state.requests[s.request];
@@ -129,7 +138,6 @@ ServingBatch Engine::describe(const ServerState& state, const std::vector<Schedu
     }
   }
   if (batch.decoding > 0) batch.decode_context = context / static_cast<double>(batch.decoding);
-  return batch;
 }
 
 /// Tokens in the cache of a sequence that decodes after so many steps.
@@ -172,24 +180,39 @@ int64_t Engine::alike_steps_of(const ServerState& state, const std::vector<Sched
 }
 
 /// Batches in a pipeline take turns, so each step is simulated.
-int64_t Engine::alike_steps(const Lane& lane, const std::vector<ServingBatch>& batches) const {
+int64_t Engine::alike_steps(const Lane& lane) const {
   if (lanes_.size() > 1) return 1;
   int64_t steps = limits_.longest_jump;
-  for (size_t r = 0; r < batches.size(); ++r) {
+  for (size_t r = 0; r < lane.ranks.size(); ++r) {
     if (lane.ranks[r].idle()) continue;
-    steps = std::min(steps, alike_steps_of(lane.ranks[r], lane.step[r], batches[r]));
+    steps = std::min(steps, alike_steps_of(lane.ranks[r], lane.step[r], lane.batches[r]));
   }
   return steps;
 }
 
-Engine::StepTime Engine::time_of(const Lane& lane, std::vector<ServingBatch>& batches, int64_t most,
-                                 double until_s) const {
+/// All sequences of the batch decode in this step.
+bool Engine::only_decodes(const Lane& lane) const {
+  for (size_t r = 0; r < lane.ranks.size(); ++r) {
+    if (!lane.batches[r].prompts.empty() || lane.ranks[r].chunked ||
+        lane.step[r].size() != lane.ranks[r].running.size())
+      return false;
+  }
+  return true;
+}
+
+bool Engine::nobody_waits(const Lane& lane) const {
+  return std::all_of(lane.ranks.begin(), lane.ranks.end(),
+                     [](const ServerState& state) { return state.waiting.empty(); });
+}
+
+Engine::StepTime Engine::time_of(Lane& lane, int64_t most, double until_s) {
   // The time of a decode step is close to linear in the context: the middle stands for all.
-  for (ServingBatch& batch : batches)
+  for (ServingBatch& batch : lane.batches)
     batch.decode_context +=
         0.5 * limits_.tokens_per_step * static_cast<double>(batch.decoding > 0 ? most - 1 : 0);
-  StepTime time{.steps = most, .stage_s = pool_.step_s(batches)};
-  time.seconds = std::accumulate(time.stage_s.begin(), time.stage_s.end(), 0.0);
+  stage_s_.clear();
+  pool_.step_s(lane.batches, stage_s_);
+  StepTime time{.steps = most, .seconds = std::accumulate(stage_s_.begin(), stage_s_.end(), 0.0)};
   if (const double until = until_s - std::max(lane.ready_s, stage_free_.front());
       most > 1 && until < time.seconds * static_cast<double>(most))
     time.steps =
@@ -197,47 +220,57 @@ Engine::StepTime Engine::time_of(const Lane& lane, std::vector<ServingBatch>& ba
   return time;
 }
 
-void Engine::run(Lane& lane, std::vector<ServingBatch>& batches, double until_s, bool calm) {
-  const int64_t most = calm ? alike_steps(lane, batches) : 1;
-  const StepTime time = time_of(lane, batches, most, until_s);
+void Engine::run(Lane& lane, double until_s, bool calm) {
+  const int64_t most = calm ? alike_steps(lane) : 1;
+  const StepTime time = time_of(lane, most, until_s);
   lane.steps = time.steps;
-  lane.cut = time.steps < most;
+  // Worth a run: events of other servers have cut a jump, or batches take turns.
+  if (lanes_.size() > 1)
+    lane.alike = limits_.longest_jump > 1;
+  else if (most > 1)
+    lane.alike = time.steps < most;
+  lane.decodes = calm && limits_.tokens_per_step == 1 && only_decodes(lane);
+  lane.in_calm = false;
   vain_rounds_ = 0;
   if (lane.steps > 1) grow(lane);
   limit_work(lane);
-  place(lane, batches, time);
+  place(lane, time);
   lane.running = true;
 }
 
-/// Steps of a run that needs no look at its requests; false: one of them ends.
+/// Steps of a run that needs no look at its requests; false: one of them ends, or other batches
+/// have left the cache no room.
 bool Engine::run_calm(Lane& lane, double until_s) {
-  calm_.describe(calm_batches_);
-  const StepTime time =
-      time_of(lane, calm_batches_, std::min(limits_.longest_jump, calm_.left()), until_s);
-  if (time.steps >= calm_.left()) return false;
-  calm_.take(lane.ranks, time.steps);
+  if (lanes_.size() > 1 && !lane.calm.has_room(lane.ranks)) return false;
+  lane.calm.describe(lane.batches);
+  const int64_t most = lanes_.size() > 1 ? 1 : std::min(limits_.longest_jump, lane.calm.left());
+  const StepTime time = time_of(lane, most, until_s);
+  if (time.steps >= lane.calm.left()) return false;
+  lane.calm.take(lane.ranks, time.steps);
+  vain_rounds_ = 0;
   limit_work(lane);
-  place(lane, calm_batches_, time);
-  lane.ready_s = lane.end_s;
+  place(lane, time);
+  lane.in_calm = true;
+  lane.running = true;
   return true;
 }
 
 /// The steps run, one after the other.
-void Engine::place(Lane& lane, const std::vector<ServingBatch>& batches, const StepTime& time) {
+void Engine::place(Lane& lane, const StepTime& time) {
   const auto steps = static_cast<double>(time.steps);
   const double all = time.seconds * steps;
   double at = std::max(lane.ready_s, stage_free_.front());
-  for (size_t s = 0; s < time.stage_s.size(); ++s) {
-    at = std::max(at, stage_free_[s]) + (time.stage_s.size() == 1 ? all : time.stage_s[s] * steps);
+  for (size_t s = 0; s < stage_s_.size(); ++s) {
+    at = std::max(at, stage_free_[s]) + (stage_s_.size() == 1 ? all : stage_s_[s] * steps);
     stage_free_[s] = at;
   }
   lane.end_s = at;
   // A stage is busy for its part of the time.
-  const double busy = all / static_cast<double>(time.stage_s.size());
+  const double busy = all / static_cast<double>(stage_s_.size());
   busy_s_ += busy;
   steps_ += time.steps;
-  for (size_t r = 0; r < batches.size(); ++r) {
-    decoded_ += batches[r].decoding * time.steps;
+  for (size_t r = 0; r < lane.batches.size(); ++r) {
+    decoded_ += lane.batches[r].decoding * time.steps;
     used_block_s_ += busy * static_cast<double>(limits_.cache_blocks - free_blocks_[r]);
   }
 }
@@ -301,9 +334,11 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
     if (each.blocked) each.ready_s = std::max(each.ready_s, lane.end_s);
     each.blocked = false;
   }
+  if (lane.in_calm) return;
   const size_t before = answered.size();
   for (size_t r = 0; r < lane.ranks.size(); ++r) {
     ServerState& state = lane.ranks[r];
+    const size_t before_rank = answered.size();
     for (const Scheduled& s : lane.step[r]) {
       if (!advance_request(state, s, lane.steps, lane.end_s)) continue;
       state.release(state.request(s.request));
@@ -311,13 +346,15 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
       lane.in_flight[r] -= 1;
       answered.push_back({s.request, lane.end_s});
     }
+    if (answered.size() == before_rank) continue;
     std::erase_if(state.running, [&](size_t index) {
       return state.requests[index].written == state.requests[index].spec.output;
     });
   }
-  // Events of other servers have cut a jump, and more steps like these follow.
-  if (lane.cut && answered.size() == before && limits_.tokens_per_step == 1)
-    calm_.begin(lane.ranks, limits_);
+  // With one batch, whoever waits goes on waiting until a request is answered.
+  if (lane.alike && lane.decodes &&
+      ((lanes_.size() == 1 && answered.size() == before) || nobody_waits(lane)))
+    lane.calm.begin(lane.ranks, limits_);
 }
 
 }  // namespace tilecast

@@ -56,12 +56,15 @@ class Engine {
     double end_s = 0;      ///< of the running step
     std::vector<std::vector<Scheduled>> step;
     int64_t steps = 1;
-    bool cut = false;  ///< more steps were sure to be alike
+    bool alike = false;    ///< `calm` is worth while
+    bool decodes = false;  ///< all sequences decode in this step
+    CalmRun calm;
+    bool in_calm = false;               ///< the running step is one of `calm`
+    std::vector<ServingBatch> batches;  ///< of the last step
   };
   /// Steps that run one after the other, and the time of each.
   struct StepTime {
     int64_t steps = 1;
-    std::vector<double> stage_s;
     double seconds = 0;  ///< of all stages
   };
 
@@ -70,14 +73,16 @@ class Engine {
   double earliest_s() const;
   void begin(Lane& lane, double until_s);
   void wait(Lane& lane);
-  StepTime time_of(const Lane& lane, std::vector<ServingBatch>& batches, int64_t most,
-                   double until_s) const;
-  void run(Lane& lane, std::vector<ServingBatch>& batches, double until_s, bool calm);
+  StepTime time_of(Lane& lane, int64_t most, double until_s);
+  void run(Lane& lane, double until_s, bool calm);
   bool run_calm(Lane& lane, double until_s);
-  void place(Lane& lane, const std::vector<ServingBatch>& batches, const StepTime& time);
+  void place(Lane& lane, const StepTime& time);
+  bool only_decodes(const Lane& lane) const;
+  bool nobody_waits(const Lane& lane) const;
   void finish(Lane& lane, std::vector<Answered>& answered);
-  ServingBatch describe(const ServerState& state, const std::vector<Scheduled>& step) const;
-  int64_t alike_steps(const Lane& lane, const std::vector<ServingBatch>& batches) const;
+  void describe(const ServerState& state, const std::vector<Scheduled>& step,
+                ServingBatch& batch) const;
+  int64_t alike_steps(const Lane& lane) const;
   int64_t alike_steps_of(const ServerState& state, const std::vector<Scheduled>& step,
                          const ServingBatch& batch) const;
   int64_t tokens_after(const ServedRequest& request, int64_t steps) const;
@@ -91,8 +96,7 @@ class Engine {
   std::vector<int64_t> free_blocks_;  ///< by data-parallel rank
   std::vector<Lane> lanes_;
   std::vector<double> stage_free_;  ///< when each stage has ended its last step
-  CalmRun calm_;                    ///< of a server with one batch
-  std::vector<ServingBatch> calm_batches_;
+  std::vector<double> stage_s_;     ///< of one step, as time_of found them
   double next_s_ = std::numeric_limits<double>::infinity();
   int64_t in_flight_ = 0, steps_ = 0, decoded_ = 0;
   int64_t vain_rounds_ = 0;  ///< in which no batch could run

@@ -27,10 +27,14 @@ double busiest_s(std::span<const ServingBatch> ranks) {
 }
 
 ServingStepTimes stages(int64_t count) {
-  return [count](std::span<const ServingBatch> ranks) {
-    return std::vector<double>(static_cast<size_t>(count),
-                               busiest_s(ranks) / static_cast<double>(count));
+  return [count](auto ranks, auto& stage_s) {
+    stage_s.assign(static_cast<size_t>(count), busiest_s(ranks) / static_cast<double>(count));
   };
+}
+
+/// The same for all steps.
+ServingStepTimes always(const std::vector<double>& seconds) {
+  return [seconds](auto, auto& stage_s) { stage_s = seconds; };
 }
 
 ServerPool pool_of(Software software, int64_t servers = 1) {
@@ -136,7 +140,7 @@ TEST(Fleet, WithAnInfiniteLinkSeparatePoolsAreThePoolsAlone) {
     decode.prefill->limits.max_num_seqs = 1 << 20;
     decode.prefill->limits.max_num_batched_tokens = 1 << 30;
     decode.prefill->limits.cache_blocks = 1 << 30;
-    decode.prefill->step_s = [](std::span<const ServingBatch>) { return std::vector<double>{0.0}; };
+    decode.prefill->step_s = always({0});
     decode.transfer_s = [](int64_t) { return 0.0; };
     std::vector<std::pair<double, size_t>> order;
     for (size_t i = 0; i < first.requests.size(); ++i)
@@ -174,10 +178,10 @@ TEST(Fleet, CachesThatArriveJoinTheNextDecodeStep) {
     fleet.transfer_s = [](int64_t) { return 0.0; };
     fleet.pool.limits.longest_jump = 1;
     int64_t steps = 0;
-    fleet.pool.step_s = [&](std::span<const ServingBatch> ranks) {
+    fleet.pool.step_s = [&](auto ranks, auto& stage_s) {
       EXPECT_TRUE(ranks[0].prompts.empty());
       steps += 1;
-      return std::vector<double>{1.0};
+      stage_s = {1.0};
     };
     const ServingLoad load{.requests = {{0, 100, 11}, {2.5, 100, 11}, {4.5, 100, 11}}};
     simulate_fleet(load, fleet);
@@ -195,12 +199,32 @@ TEST(Fleet, AnswersOfOneTokenStayInThePrefillPool) {
 
 /// Runs of steps without a look at the requests (CalmRun) are left out if no two steps are alike.
 /// Where a step's time does not depend on the context, both ways are the same but for rounding.
+/// Returns the preemptions.
+int64_t expect_runs_are_single_steps(Fleet fleet, const ServingLoad& load) {
+  const ServingResult runs = simulate_fleet(load, fleet);
+  fleet.pool.limits.longest_jump = 1;
+  if (fleet.prefill) fleet.prefill->limits.longest_jump = 1;
+  const ServingResult single = simulate_fleet(load, fleet);
+  EXPECT_EQ(runs.requests.size(), single.requests.size());
+  for (size_t i = 0; i < runs.requests.size(); ++i) {
+    EXPECT_NEAR(runs.requests[i].first_s, single.requests[i].first_s, 1e-9);
+    EXPECT_NEAR(runs.requests[i].last_s, single.requests[i].last_s, 1e-9);
+  }
+  // A jump takes the blocks of all its steps at once.
+  EXPECT_NEAR(runs.cache_use, single.cache_use, 1e-3);
+  EXPECT_NEAR(runs.mean_batch, single.mean_batch, 1e-9);
+  EXPECT_EQ(runs.preemptions, single.preemptions);
+  return runs.preemptions;
+}
+
+/// Of a rank, with a part for each token.
+double tokens_s(std::span<const ServingBatch> ranks) {
+  double tokens = 0;
+  for (const ServingBatch& batch : ranks) tokens = std::max(tokens, tokens_of(batch));
+  return 1e-3 * std::sqrt(37 + tokens);
+}
+
 TEST(Fleet, StepsWithoutALookAtTheRequestsAreTheSame) {
-  const ServingStepTimes by_tokens = [](std::span<const ServingBatch> ranks) {
-    double tokens = 0;
-    for (const ServingBatch& batch : ranks) tokens = std::max(tokens, tokens_of(batch));
-    return std::vector<double>{1e-3 * std::sqrt(37 + tokens)};
-  };
   int64_t preemptions = 0;
   for (const Software software : {Software::kVllm, Software::kTensorRtLlm}) {
     for (const int64_t dp : {1, 2}) {
@@ -208,7 +232,7 @@ TEST(Fleet, StepsWithoutALookAtTheRequestsAreTheSame) {
         for (const bool pools : {false, true}) {
           Fleet fleet;
           fleet.pool = pool_of(software, 3);
-          fleet.pool.step_s = by_tokens;
+          fleet.pool.step_s = [](auto ranks, auto& stage_s) { stage_s = {tokens_s(ranks)}; };
           fleet.pool.limits.block_tokens = default_block_tokens(software);
           fleet.pool.limits.cache_blocks = blocks;
           fleet.pool.limits.dp = dp;
@@ -217,20 +241,7 @@ TEST(Fleet, StepsWithoutALookAtTheRequestsAreTheSame) {
             fleet.prefill->servers = 2;
             fleet.transfer_s = [](int64_t prompt) { return 1e-5 * static_cast<double>(prompt); };
           }
-          const ServingResult runs = simulate_fleet(clients(40), fleet);
-          fleet.pool.limits.longest_jump = 1;
-          if (pools) fleet.prefill->limits.longest_jump = 1;
-          const ServingResult single = simulate_fleet(clients(40), fleet);
-          ASSERT_EQ(runs.requests.size(), single.requests.size());
-          for (size_t i = 0; i < runs.requests.size(); ++i) {
-            EXPECT_NEAR(runs.requests[i].first_s, single.requests[i].first_s, 1e-9);
-            EXPECT_NEAR(runs.requests[i].last_s, single.requests[i].last_s, 1e-9);
-          }
-          // A jump takes the blocks of all its steps at once.
-          EXPECT_NEAR(runs.cache_use, single.cache_use, 1e-3);
-          EXPECT_NEAR(runs.mean_batch, single.mean_batch, 1e-9);
-          EXPECT_EQ(runs.preemptions, single.preemptions);
-          preemptions += runs.preemptions;
+          preemptions += expect_runs_are_single_steps(fleet, clients(40));
         }
       }
     }
@@ -254,11 +265,11 @@ TEST(DataParallelRanks, EachHasItsSequencesAndTheBusiestDecidesTheStep) {
   ServerPool pool = pool_of(Software::kVllm);
   pool.limits.dp = 2;
   std::vector<std::array<int64_t, 2>> steps;
-  pool.step_s = [&](std::span<const ServingBatch> ranks) {
+  pool.step_s = [&](auto ranks, auto& stage_s) {
     EXPECT_EQ(ranks.size(), 2U);
     steps.push_back(
         {static_cast<int64_t>(tokens_of(ranks[0])), static_cast<int64_t>(tokens_of(ranks[1]))});
-    return std::vector<double>{1.0};
+    stage_s = {1.0};
   };
   pool.limits.longest_jump = 1;
   // Three requests: the first and the third on rank 0.
@@ -282,7 +293,7 @@ TEST(Pipeline, KeepsAsManyBatchesInFlightAsItHasStages) {
   // Stages of 1 s: one sequence alone takes a token every 4 s, four take one a second together.
   ServerPool pool = pool_of(Software::kVllm);
   pool.limits.pp = 4;
-  pool.step_s = [](std::span<const ServingBatch>) { return std::vector<double>(4, 1.0); };
+  pool.step_s = always({1, 1, 1, 1});
   const ServingLoad one{.requests = {{0, 1, 11}}};
   EXPECT_DOUBLE_EQ(simulate_fleet(one, {.pool = pool}).requests[0].last_s, 44);
   const ServingLoad four{.requests = std::vector<RequestSpec>(4, {0, 1, 11})};
@@ -305,10 +316,34 @@ TEST(Pipeline, SharesTheCacheAndNeverGetsStuck) {
   }
 }
 
+/// Batches take turns, share the cache, and get requests while their steps run.
+TEST(Pipeline, StepsWithoutALookAtTheRequestsAreTheSame) {
+  int64_t preemptions = 0;
+  for (const Software software : {Software::kVllm, Software::kTensorRtLlm, Software::kSglang}) {
+    for (const int64_t dp : {1, 2}) {
+      for (const int64_t tokens : {1600, 3000, 32000}) {
+        for (const bool open : {false, true}) {
+          Fleet fleet;
+          fleet.pool = pool_of(software, 2);
+          fleet.pool.step_s = [](auto ranks, auto& stage_s) {
+            stage_s = {tokens_s(ranks), 0.9 * tokens_s(ranks), tokens_s(ranks)};
+          };
+          fleet.pool.limits.block_tokens = default_block_tokens(software);
+          fleet.pool.limits.cache_blocks = tokens / fleet.pool.limits.block_tokens;
+          fleet.pool.limits.dp = dp;
+          fleet.pool.limits.pp = 3;
+          preemptions += expect_runs_are_single_steps(fleet, open ? poisson(8) : clients(40));
+        }
+      }
+    }
+  }
+  EXPECT_GT(preemptions, 0);
+}
+
 TEST(Pipeline, TheSlowestStageLimitsTheThroughput) {
   ServerPool pool = pool_of(Software::kVllm);
   pool.limits.pp = 2;
-  pool.step_s = [](std::span<const ServingBatch>) { return std::vector<double>{1.0, 3.0}; };
+  pool.step_s = always({1, 3});
   const ServingResult r =
       simulate_fleet({.requests = std::vector<RequestSpec>(2, {0, 1, 101})}, {.pool = pool});
   // Two batches of one sequence take turns on the stage of 3 s.
@@ -317,7 +352,7 @@ TEST(Pipeline, TheSlowestStageLimitsTheThroughput) {
 
 TEST(Drafts, WriteSeveralTokensAStep) {
   ServerPool pool = pool_of(Software::kVllm);
-  pool.step_s = [](std::span<const ServingBatch>) { return std::vector<double>{1.0}; };
+  pool.step_s = always({1});
   const ServingLoad load{.requests = {{0, 10, 101}}};
   EXPECT_DOUBLE_EQ(simulate_fleet(load, {.pool = pool}).requests[0].last_s, 101);
   pool.limits.tokens_per_step = 2.5;

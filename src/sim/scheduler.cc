@@ -56,18 +56,6 @@ ServerState::ServerState(const ServerLimits& server, std::vector<ServedRequest>&
       free_blocks(blocks),
       new_token_ratio(scheduler.first_new_token_ratio) {}
 
-int64_t ServerState::blocks_lacking(const ServedRequest& request, int64_t tokens) const {
-  return std::max<int64_t>(0, blocks_of(tokens - request.hit, limits) - request.blocks);
-}
-
-bool ServerState::allocate(ServedRequest& request, int64_t tokens) {
-  const int64_t lacking = blocks_lacking(request, tokens);
-  if (lacking > free_blocks) return false;
-  free_blocks -= lacking;
-  request.blocks += lacking;
-  return true;
-}
-
 void ServerState::release(ServedRequest& request) {
   free_blocks += request.blocks;
   request.blocks = 0;

@@ -3,6 +3,7 @@
 // What a scheduler sees and does: requests that wait or run, the blocks of the cache, the tokens of
 // the next step.
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <deque>
@@ -32,8 +33,9 @@ struct ServedRequest {
 inline int64_t blocks_for(int64_t tokens, int64_t block_tokens) {
   const auto block = static_cast<uint64_t>(block_tokens);
   const uint64_t last = static_cast<uint64_t>(tokens) + block - 1;
-  return static_cast<int64_t>(std::has_single_bit(block) ? last >> std::countr_zero(block)
-                                                         : last / block);
+  // Not std::has_single_bit: that calls a function on machines without an instruction for it.
+  const bool power_of_two = (block & (block - 1)) == 0;
+  return static_cast<int64_t>(power_of_two ? last >> std::countr_zero(block) : last / block);
 }
 
 /// The most blocks that running sequences lack for so many further tokens each.
@@ -63,9 +65,18 @@ struct ServerState {
   ServedRequest& request(size_t index) { return requests[index]; }
 
   /// Blocks that the request lacks to hold `tokens` in all.
-  int64_t blocks_lacking(const ServedRequest& request, int64_t tokens) const;
+  int64_t blocks_lacking(const ServedRequest& request, int64_t tokens) const {
+    return std::max<int64_t>(
+        0, blocks_for(tokens - request.hit, limits.block_tokens) - request.blocks);
+  }
   /// Gives the request blocks for `tokens` in all; false, and nothing changes, where they lack.
-  bool allocate(ServedRequest& request, int64_t tokens);
+  bool allocate(ServedRequest& request, int64_t tokens) {
+    const int64_t lacking = blocks_lacking(request, tokens);
+    if (lacking > free_blocks) return false;
+    free_blocks -= lacking;
+    request.blocks += lacking;
+    return true;
+  }
   void release(ServedRequest& request);
   /// The request loses its cache; all its tokens are to be computed again.
   void preempt(ServedRequest& request);
@@ -89,8 +100,9 @@ struct Scheduler {
   /// Requests that wait while all others decode are admitted only after one of those has ended.
   bool admits_at_ends_only = true;
   double first_new_token_ratio = 0;  ///< ServerState::new_token_ratio at the start
-  /// Forms the next step: admits, preempts, allocates. Empty only where the server is idle.
-  std::vector<Scheduled> (*schedule)(ServerState& state) = nullptr;
+  /// Forms the next step in `step`, which is empty: admits, preempts, allocates. It stays empty
+  /// only where the server is idle.
+  void (*schedule)(ServerState& state, std::vector<Scheduled>& step) = nullptr;
   /// `steps` decode steps have run in a row without a call of `schedule` between them. May be null.
   void (*note_decode_steps)(ServerState& state, int64_t steps) = nullptr;
 };

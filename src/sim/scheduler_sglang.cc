@@ -53,8 +53,7 @@ void run_prompt(ServerState& s, std::vector<Scheduled>& step, size_t index, int6
   }
 }
 
-std::vector<Scheduled> schedule_prefill(ServerState& s) {
-  std::vector<Scheduled> step;
+void schedule_prefill(ServerState& s, std::vector<Scheduled>& step) {
   const int64_t free_tokens = s.free_blocks * s.limits.block_tokens;
   PrefillBudget left{.cache = static_cast<double>(free_tokens),
                      .chunk = s.limits.max_num_batched_tokens};
@@ -64,7 +63,7 @@ std::vector<Scheduled> schedule_prefill(ServerState& s) {
     const size_t index = *s.chunked;
     const ServedRequest& request = s.request(index);
     const int64_t tokens = std::min({request.remaining(), left.chunk, free_tokens});
-    if (tokens == 0) return step;
+    if (tokens == 0) return;
     left.take(tokens, tokens < request.remaining() ? 0 : expected_output(request));
     s.chunked.reset();
     run_prompt(s, step, index, tokens);
@@ -85,7 +84,6 @@ std::vector<Scheduled> schedule_prefill(ServerState& s) {
     left.take(now, now < tokens ? 0 : output);
     run_prompt(s, step, index, now);
   }
-  return step;
 }
 
 void decay_ratio(ServerState& s, int64_t steps) {
@@ -125,23 +123,23 @@ void retract(ServerState& s) {
   s.new_token_ratio = output > 0 ? std::min(1.0, (written + ahead) / output) : kFirstRatio;
 }
 
-std::vector<Scheduled> schedule_sglang(ServerState& s) {
-  std::vector<Scheduled> step = schedule_prefill(s);
+void schedule_sglang(ServerState& s, std::vector<Scheduled>& step) {
+  schedule_prefill(s, step);
   // Sequences whose cache came from a prefill worker decode with the others
   // (disaggregation/decode.py, process_prebuilt).
   const bool all_decode = std::all_of(step.begin(), step.end(), [&](const Scheduled& scheduled) {
     return s.request(scheduled.request).decodes();
   });
-  if (!step.empty() && !all_decode) return step;
+  if (!step.empty() && !all_decode) return;
   step.clear();
   retract(s);
-  if (s.running.empty()) return schedule_prefill(s);  // all were retracted for the chunked prompt
+  if (s.running.empty())
+    return schedule_prefill(s, step);  // all were retracted for the chunked prompt
   for (const size_t index : s.running) {
     TILECAST_CHECK(s.allocate(s.request(index), s.request(index).computed + 1))
         << "retraction left too few blocks";
     step.push_back({index, 1});
   }
-  return step;
 }
 
 }  // namespace

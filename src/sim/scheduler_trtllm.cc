@@ -12,11 +12,10 @@
 namespace tilecast {
 namespace {
 
-std::vector<Scheduled> schedule_trtllm(ServerState& s) {
-  std::vector<Scheduled> step;
+void schedule_trtllm(ServerState& s, std::vector<Scheduled>& step) {
   int64_t budget = s.limits.max_num_batched_tokens;
   for (const size_t index : s.running) {
-    if (budget == 0) return step;
+    if (budget == 0) return;
     step.push_back({index, 1});
     budget -= 1;
   }
@@ -30,7 +29,6 @@ std::vector<Scheduled> schedule_trtllm(ServerState& s) {
     step.push_back({index, request.remaining()});
     budget -= request.remaining();
   }
-  return step;
 }
 
 }  // namespace

@@ -30,8 +30,7 @@ bool allocate_or_preempt(ServerState& s, size_t index, int64_t tokens, bool& pre
   return true;
 }
 
-std::vector<Scheduled> schedule_vllm(ServerState& s) {
-  std::vector<Scheduled> step;
+void schedule_vllm(ServerState& s, std::vector<Scheduled>& step) {
   int64_t budget = s.limits.max_num_batched_tokens;
   bool preempted = false;
   for (size_t i = 0; i < s.running.size() && budget > 0; ++i) {
@@ -41,7 +40,7 @@ std::vector<Scheduled> schedule_vllm(ServerState& s) {
     step.push_back({index, tokens});
     budget -= tokens;
   }
-  if (preempted) return step;
+  if (preempted) return;
   while (!s.waiting.empty() && budget > 0 &&
          static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
@@ -54,7 +53,6 @@ std::vector<Scheduled> schedule_vllm(ServerState& s) {
     step.push_back({index, tokens});
     budget -= tokens;
   }
-  return step;
 }
 
 }  // namespace

@@ -83,18 +83,16 @@ class ServingSimulation {
   ServingResult run() {
     std::vector<Answered> answered;
     while (done_ < times_.size()) {
-      PoolState* pool = &*main_;
-      size_t index = 0;
-      const double next = next_event(pool, index);
-      if (!arrivals_.empty() && arrivals_.top().at_s <= next) {
+      const Next next = next_event();
+      if (!arrivals_.empty() && arrivals_.top().at_s <= next.at_s) {
         route();
         continue;
       }
       answered.clear();
-      pool->engines[index].advance(safe_until(*pool, index), answered);
+      next.pool->engines[next.index].advance(safe_until(next), answered);
       for (const Answered& a : answered) {
-        if (prefill_ && pool == &*prefill_) {
-          prefilled(a, index);
+        if (prefill_ && next.pool == &*prefill_) {
+          prefilled(a, next.index);
         } else {
           answer(a);
         }
@@ -108,15 +106,26 @@ class ServingSimulation {
     arrivals_.push({times_[request].sent_s + fleet_.pool.limits.overhead_s, request, false});
   }
 
-  double next_event(PoolState*& pool, size_t& index) {
-    double next = std::numeric_limits<double>::infinity();
+  /// The server that does something next, and when the first of the others does.
+  struct Next {
+    PoolState* pool = nullptr;
+    size_t index = 0;
+    double at_s = std::numeric_limits<double>::infinity();
+    double others_s = std::numeric_limits<double>::infinity();
+  };
+  Next next_event() {
+    Next next{.pool = &*main_};
     for (PoolState* p : {prefill_ ? &*prefill_ : nullptr, &*main_}) {
-      for (size_t i = 0; p != nullptr && i < p->engines.size(); ++i) {
-        const double at = p->engines[i].next_s();
-        if (at >= next) continue;
-        next = at;
-        pool = p;
-        index = i;
+      if (p == nullptr) continue;
+      size_t index = 0;
+      for (const Engine& engine : p->engines) {
+        const double at = engine.next_s();
+        if (at < next.at_s) {
+          next = {p, index, at, next.at_s};
+        } else {
+          next.others_s = std::min(next.others_s, at);
+        }
+        ++index;
       }
     }
     return next;
@@ -124,18 +133,14 @@ class ServingSimulation {
 
   /// No request comes before this time: none is on its way, and what other servers do, which may
   /// let a client send one or let a cache move, happens later.
-  double safe_until(const PoolState& pool, size_t index) const {
-    double until =
+  double safe_until(const Next& next) const {
+    const double until =
         arrivals_.empty() ? std::numeric_limits<double>::infinity() : arrivals_.top().at_s;
-    const bool closed = load_.concurrency > 0;
-    const auto others = [&](const PoolState& p) {
-      for (size_t i = 0; i < p.engines.size(); ++i) {
-        if (&p != &pool || i != index) until = std::min(until, p.engines[i].next_s());
-      }
-    };
-    if (prefill_ && (closed || &pool == &*main_)) others(*prefill_);
-    if (closed) others(*main_);
-    return until;
+    if (load_.concurrency > 0) return std::min(until, next.others_s);
+    if (!prefill_ || next.pool != &*main_) return until;
+    double prefilled = until;
+    for (const Engine& engine : prefill_->engines) prefilled = std::min(prefilled, engine.next_s());
+    return prefilled;
   }
 
   void route() {
@@ -278,8 +283,8 @@ ServingResult simulate_serving(const ServingLoad& load, const ServerLimits& limi
                                const std::function<double(const ServingBatch&)>& step_s) {
   Fleet fleet;
   fleet.pool.limits = limits;
-  fleet.pool.step_s = [&](std::span<const ServingBatch> ranks) {
-    return std::vector<double>{step_s(ranks.front())};
+  fleet.pool.step_s = [&](std::span<const ServingBatch> ranks, std::vector<double>& stage_s) {
+    stage_s.push_back(step_s(ranks.front()));
   };
   return simulate_fleet(load, fleet);
 }

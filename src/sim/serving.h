@@ -66,8 +66,10 @@ struct ServingBatch {
   std::vector<PromptChunk> prompts;
 };
 
-/// Seconds of a step on each stage of the pipeline. `ranks`: what each data-parallel rank computes.
-using ServingStepTimes = std::function<std::vector<double>(std::span<const ServingBatch> ranks)>;
+/// Appends the seconds of a step on each stage of the pipeline. `ranks`: what each data-parallel
+/// rank computes.
+using ServingStepTimes =
+    std::function<void(std::span<const ServingBatch> ranks, std::vector<double>& stage_s)>;
 
 /// Equal servers.
 struct ServerPool {
