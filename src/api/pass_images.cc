@@ -75,7 +75,7 @@ Graph run_tower(const Model& model, const Request& request, DType dtype) {
 /// The tower's tokens replace those of the text that stand for them, before the first layer
 /// (`inputs_embeds.masked_scatter` in transformers). Qwen3-VL adds DeepStack's outputs after its
 /// first layers; here they are written before the first one too.
-Graph join(const Graph& tower, const Graph& text) {
+Graph join_graphs(const Graph& tower, const Graph& text) {
   Joined joined;
   const std::vector<TensorId> seen = joined.add(tower, nullptr);
   bool written = false;
@@ -126,7 +126,7 @@ Graph with_tower(Graph text, const Model& model, const Request& request, DType d
         model.vision->build({.batch = 1, .seq = 1, .dtype = dtype}, model.vision->image(1)), text);
     return text;
   }
-  Graph graph = join(run_tower(model, request, dtype), text);
+  Graph graph = join_graphs(run_tower(model, request, dtype), text);
   validate_if_debug(graph);
   return graph;
 }
