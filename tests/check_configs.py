@@ -19,6 +19,11 @@ PUBLISHED = {"Mixtral-8x7B": 46.7, "Mixtral-8x22B": 140.6, "DeepSeek-R1": 671, "
              "Lightning-30B": 31.6}
 # Active parameters of a token where the name's number is rounded: the report on Nemotron 3 Nano has 3.2, and 3.6 with embeddings.
 ACTIVE = {"Lightning-30B": 3.2}
+# Parameters of language model and vision tower, as Transformers 5.23 counts them on PyTorch's meta device.
+COUNTED = {"Qwen--Qwen3-VL-235B-A22B-Instruct": 235670022896, "Qwen--Qwen3-VL-32B-Instruct": 33357390064,
+           "Qwen--Qwen3-VL-4B-Instruct": 4437815808, "nvidia--Gemma-4-31B-IT-NVFP4": 31273086512,
+           "nvidia--Kimi-K2.5-NVFP4": 1026879353328, "nvidia--Qwen3.5-122B-A10B-NVFP4": 122562817776,
+           "nvidia--Qwen3.6-27B-NVFP4": 27356728560, "nvidia--Qwen3.6-35B-A3B-NVFP4": 35107181936}
 TOLERANCE = 0.05
 MOST_REFUSED = 2
 REFUSED = "refused"
@@ -88,6 +93,9 @@ def check(tilecast: str, folder: Path, form: list) -> str:
     billions = said(folder.name)
     if billions and all(abs(found / billions - 1) > TOLERANCE for found in counts(tilecast, folder, forecast)):
         return f"{forecast['parameters'] / 1e9:.2f} G parameters, its name says {billions}"
+    counted = COUNTED.get(folder.name)
+    if counted and "--mode" in form and forecast["parameters"] != counted:  # text generation states those of the language model
+        return f"{forecast['parameters']} parameters; Transformers counts {counted}"
     sources = sources_named(folder)
     if sources and forecast["dtype_source"] not in sources:
         return f"{forecast['dtype']} ({forecast['dtype_source']}), though the config names a type in {' or '.join(sources)}"
