@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Compares ways to train and judge the parameter model (docs/tuning.md):
 
-    tools/tuner_study.py --data DIR [--epochs 4]
+    tools/tuner_study.py --data DIR --checkpoint tuner-checkpoints/parameters.pt [--solver S] [--epochs 15]
 
-the nearest neighbour on held-out layers and on held-out rows; with --epochs above 0, one model for all chips or one for each, judged on held-out layers; and one model judged on held-out
-rows, of which most have a twin of the same layer in training. All have the same epochs and seed, and
-no rules of legality. Needs PyTorch, pandas, numpy and scipy."""
+on held-out layers the model of all solvers (its checkpoint, after the same epochs), a model of each
+solver, and one of each solver and chip; and a model of each solver on held-out rows, of which most have
+a twin of the same layer in training, beside the nearest neighbour. Strings are the most likely ones,
+without the rules of legality. --epochs 0: the nearest neighbour alone. Needs PyTorch, pandas, numpy and
+scipy."""
 
 import argparse
 import pathlib
@@ -22,19 +24,28 @@ SETS = [("ConvAsm1x1U", "gfx906"), ("ConvAsmBwdWrW1x1", "gfx906"), ("ConvOclDire
         ("ConvOclDirectFwd", "gfx906"), ("ConvMlirIgemmFwd", "gfx906")]
 
 
-def judge(name, net, data, table, held, arch):
-    """Whole strings, best 20 and parameters of the held-out rows of each set, in percent."""
-    for solver, chip in SETS:
-        if arch not in (None, chip):
-            continue
-        mine = held & (table.solver.values == solver) & (table.arch.values == chip)
-        index = torch.tensor(numpy.flatnonzero(mine))
-        found = translator.search(net, data, index)
-        truth = data.tokens[index][:, :found.shape[2]]
-        same = (found == truth[:, None]).all(2)
-        print(f"{name}: {solver} {chip}: {len(index)} rows, whole "
-              f"{100 * same[:, 0].float().mean():.1f}, best 20 {100 * same.any(1).float().mean():.1f}, "
-              f"parameters {100 * (found[:, 0] == truth).float().mean():.1f}", flush=True)
+def judge(name, net, data, held, mine):
+    """Whole strings, best 20 and parameters of the held-out rows of a set, in percent."""
+    index = torch.tensor(numpy.flatnonzero(held & mine))
+    found = translator.search(net, data, index)
+    truth = data.tokens[index][:, :found.shape[2]]
+    same = (found == truth[:, None]).all(2)
+    print(f"{name}: {len(index)} rows, whole {100 * same[:, 0].float().mean():.1f}, "
+          f"best 20 {100 * same.any(1).float().mean():.1f}, "
+          f"parameters {100 * (found[:, 0] == truth).float().mean():.1f}", flush=True)
+
+
+def trained(data, train, options):
+    return translator.train(data, torch.tensor(numpy.flatnonzero(train)), options.epochs, options.seed,
+                            report=lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def model_of_all(data, train, path):
+    """As tools/train_tuner.py left it after its last epoch."""
+    data.scale(numpy.flatnonzero(train))
+    net = translator.Translator(data.language, data.raw.shape[1])
+    net.load_state_dict(torch.load(path)["net"])
+    return net.eval()
 
 
 def nearest(name, data, table, held):
@@ -67,7 +78,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", type=pathlib.Path, required=True)
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--checkpoint", type=pathlib.Path, help="of the model of all solvers")
+    parser.add_argument("--solver", action="append", choices=[solver for solver, _ in SETS])
+    parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -78,16 +91,18 @@ def main():
     rows = numpy.random.RandomState(options.seed).rand(len(table)) < 0.1
     nearest("held-out layers", data, table, layers)
     nearest("held-out rows", data, table, rows)
-    if not options.epochs:
-        return
-    for name, held, arch in (("one model, held-out layers", layers, None),
-                             ("gfx906 alone, held-out layers", layers, "gfx906"),
-                             ("one model, held-out rows", rows, None),
-                             ("gfx900 alone, held-out layers", layers, "gfx900")):
-        train = ~held & (True if arch is None else table.arch.values == arch)
-        net = translator.train(data, torch.tensor(numpy.flatnonzero(train)), options.epochs,
-                               options.seed, report=lambda text: print(text, file=sys.stderr))
-        judge(name, net, data, table, held, arch)
+    for solver, chip in SETS if options.epochs else ():
+        if options.solver and solver not in options.solver:
+            continue
+        of_solver = table.solver.values == solver
+        mine = of_solver & (table.arch.values == chip)
+        if options.checkpoint:
+            net = model_of_all(data, ~layers, options.checkpoint)
+            judge(f"{solver} {chip}, model of all solvers", net, data, layers, mine)
+        for name, held, kept in (("model of the solver", layers, of_solver),
+                                 ("model of solver and chip", layers, mine),
+                                 ("model of the solver, held-out rows", rows, of_solver)):
+            judge(f"{solver} {chip}, {name}", trained(data, kept & ~held, options), data, held, mine)
 
 
 if __name__ == "__main__":

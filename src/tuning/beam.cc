@@ -45,7 +45,23 @@ void add_candidates(const std::vector<float>& log_probabilities, std::span<const
     candidates[i].log_probability += from.log_probability - among;
 }
 
-/// The hypothesis that the candidate leads to; nullopt if no legal set begins with it.
+/// A copy with room for the next token: its vectors grow without moving.
+Translator::Prefix with_room(const Translator::Prefix& prefix) {
+  Translator::Prefix copy{prefix.length, {}, {}};
+  const auto copy_all = [&](const auto& from, auto& to) {
+    to.resize(from.size());
+    for (size_t i = 0; i < from.size(); ++i) {
+      to[i].reserve(from[i].size() / prefix.length * (prefix.length + 1));
+      to[i].assign(from[i].begin(), from[i].end());
+    }
+  };
+  copy_all(prefix.keys, copy.keys);
+  copy_all(prefix.values, copy.values);
+  return copy;
+}
+
+/// The hypothesis that the candidate leads to, without a state; nullopt if no legal set begins with
+/// it.
 std::optional<Hypothesis> extended(const Hypothesis& from, const Candidate& candidate,
                                    const BoundRules& rules, std::span<const int64_t> values) {
   Hypothesis next{from.tokens, {}, {}, candidate.place, candidate.log_probability};
@@ -58,7 +74,6 @@ std::optional<Hypothesis> extended(const Hypothesis& from, const Candidate& cand
   } else {
     return std::nullopt;
   }
-  next.state = from.state;
   return next;
 }
 
@@ -131,8 +146,12 @@ std::vector<LegalSet> search_parameters(const Translator& translator, const Rule
     std::vector<Hypothesis> kept;
     for (const Candidate& candidate : candidates) {
       if (kept.size() == beam) break;
-      if (auto next = extended(hypotheses[candidate.hypothesis], candidate, rules, values))
-        kept.push_back(*std::move(next));
+      const Hypothesis& from = hypotheses[candidate.hypothesis];
+      auto next = extended(from, candidate, rules, values);
+      if (!next) continue;
+      // Nothing follows the last token.
+      if (step + 1 < file.tokens().size()) next->state = with_room(from.state);
+      kept.push_back(*std::move(next));
     }
     hypotheses = std::move(kept);
   }

@@ -14,6 +14,19 @@ constexpr float kEpsilon = 1e-5F;  // PyTorch's LayerNorm
 /// No layer of a model is wider, no source or prefix longer: translator.cc checks it.
 constexpr size_t kWidestLayer = 1024;
 
+/// The sum of `term(i)`, in eight parts: one sum would wait for itself at each addition.
+template <typename Term>
+inline float sum_of(size_t count, Term term) {
+  constexpr size_t kParts = 8;
+  std::array<float, kParts> part{};
+  size_t i = 0;
+  for (; i + kParts <= count; i += kParts) {
+    for (size_t j = 0; j < kParts; ++j) part[j] += term(i + j);
+  }
+  for (; i < count; ++i) part[i % kParts] += term(i);
+  return ((part[0] + part[4]) + (part[1] + part[5])) + ((part[2] + part[6]) + (part[3] + part[7]));
+}
+
 }  // namespace
 
 Linear::Linear(const Tensors& tensors, const std::string& name, size_t inputs, size_t outputs)
@@ -30,10 +43,9 @@ Norm::Norm(const Tensors& tensors, const std::string& name, size_t width)
       bias(tensors.get(name + ".bias", 1, width)) {}
 
 void Norm::apply(std::span<const float> x, std::span<float> y) const {
-  float sum = 0, squares = 0;
-  for (const float value : x) sum += value;
-  const float mean = sum / static_cast<float>(x.size());
-  for (const float value : x) squares += (value - mean) * (value - mean);
+  const float mean =
+      sum_of(x.size(), [&](size_t i) { return x[i]; }) / static_cast<float>(x.size());
+  const float squares = sum_of(x.size(), [&](size_t i) { return (x[i] - mean) * (x[i] - mean); });
   const float scale = 1 / std::sqrt(squares / static_cast<float>(x.size()) + kEpsilon);
   for (size_t i = 0; i < x.size(); ++i)
     y[i] = (x[i] - mean) * scale * weight.values[i] + bias.values[i];
@@ -59,9 +71,9 @@ void AttentionBlock::attend(std::span<float> x, std::span<const float> normed,
   for (size_t h = 0; h < heads; ++h) {
     float largest = -1e30F, total = 0;
     for (size_t t = 0; t < count; ++t) {
-      float score = 0;
-      for (size_t i = h * size; i < (h + 1) * size; ++i) score += query[i] * keys[t * width + i];
-      weights[t] = score * scale;
+      const float* const asked = query.data() + h * size;
+      const float* const key = keys.data() + t * width + h * size;
+      weights[t] = scale * sum_of(size, [&](size_t i) { return asked[i] * key[i]; });
       largest = std::max(largest, weights[t]);
     }
     for (size_t t = 0; t < count; ++t) total += weights[t] = std::exp(weights[t] - largest);

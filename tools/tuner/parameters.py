@@ -16,7 +16,7 @@ CHIPS = {"gfx900": "gfx900_56", "gfx906": "gfx906_60"}
 LANGUAGE = Language(
     SOLVERS, list(CHIPS.values()),
     ["n", "in", "out", "oh", "ow", "pixels", "work", "r", "s", "pad", "stride", "dil", "group"],
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 2048], 16)
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 2048], 16, inner=192)
 
 
 def read(folder):

@@ -177,7 +177,8 @@ def train(problems, rows, epochs, seed, checkpoint=None, report=print):
     weight = torch.tensor((weight / weight[rows].mean()).astype("f4"))
     x, index = torch.tensor(problems.x), torch.tensor(rows)
     at = {name: i for i, name in enumerate(problems.names)}
-    saved = Checkpoint(checkpoint, net, optimizer, schedule, generator)
+    saved = Checkpoint(checkpoint, {"net": net, "optimizer": optimizer, "schedule": schedule},
+                       generator)
     start = time.time()
     for epoch in range(saved.load(), epochs):
         total, order = 0.0, index[torch.randperm(len(rows))]

@@ -8,10 +8,10 @@ import torch
 class Checkpoint:
     """The state after each epoch in one file; without a path nothing is kept."""
 
-    def __init__(self, path, net, optimizer, schedule, generator=None):
+    def __init__(self, path, parts, generator=None):
+        """`parts`: by name, what has a state_dict."""
         self.path = pathlib.Path(path) if path else None
-        self.parts = {"net": net, "optimizer": optimizer, "schedule": schedule}
-        self.generator = generator
+        self.parts, self.generator = parts, generator
 
     def load(self):
         """Restores what is there and returns the epoch to begin with."""

@@ -13,16 +13,16 @@ from . import container, features
 from .training import Checkpoint
 
 FIELD_FEATURES = 24
-HEADS, INNER, DROPOUT, BATCH = 4, 128, 0.1, 256
+HEADS, DROPOUT, BATCH = 4, 0.1, 128
 
 
 class Language:
     """What a translator reads and writes. `values`: all values that a parameter takes."""
 
-    def __init__(self, solvers, chips, fields, values, most_tokens, width=64, encoders=1, decoders=2):
+    def __init__(self, solvers, chips, fields, values, most_tokens, inner=128):
         self.solvers, self.chips, self.fields = solvers, chips, fields
         self.values, self.most_tokens = values, most_tokens
-        self.width, self.encoders, self.decoders = width, encoders, decoders
+        self.width, self.inner, self.encoders, self.decoders = 64, inner, 1, 2
         self.start = len(values)
 
 
@@ -60,10 +60,10 @@ class Block(torch.nn.Module):
 
 
 class Inner(torch.nn.Module):
-    def __init__(self, width):
+    def __init__(self, width, inner):
         super().__init__()
         self.norm = torch.nn.LayerNorm(width)
-        self.a, self.b = torch.nn.Linear(width, INNER), torch.nn.Linear(INNER, width)
+        self.a, self.b = torch.nn.Linear(width, inner), torch.nn.Linear(inner, width)
 
     def forward(self, x):
         return x + drop(self.b(torch.relu(self.a(self.norm(x)))), self.training)
@@ -80,13 +80,14 @@ class Translator(torch.nn.Module):
         self.solver = torch.nn.Embedding(solvers, width)
         self.chip = torch.nn.Embedding(len(language.chips), width)
         self.encoder = torch.nn.ModuleList(
-            [m for _ in range(language.encoders) for m in (Block(width), Inner(width))])
+            [m for _ in range(language.encoders) for m in (Block(width), Inner(width, language.inner))])
         self.memory_norm = torch.nn.LayerNorm(width)
         self.token = torch.nn.Embedding(len(language.values) + 1, width)
         # A position of a solver is a parameter of its own.
         self.position = torch.nn.Parameter(torch.randn(solvers, language.most_tokens, width) * 0.1)
         self.decoder = torch.nn.ModuleList(
-            [m for _ in range(language.decoders) for m in (Block(width), Block(width), Inner(width))])
+            [m for _ in range(language.decoders)
+             for m in (Block(width), Block(width), Inner(width, language.inner))])
         self.norm = torch.nn.LayerNorm(width)
         self.out = torch.nn.Linear(width, len(language.values))
 
@@ -135,6 +136,17 @@ class Rows:
         return net.decode(memory, self.solver[batch], self.before(batch)[:, :length])
 
 
+def optimizers_of(net):
+    """Muon (Jordan et al. 2024) for the matrices between layers, AdamW for the rest: half the epochs
+    of AdamW alone (docs/experiments.md)."""
+    matrices = [p for name, p in net.named_parameters()
+                if p.ndim == 2 and name.startswith(("encoder", "decoder"))]
+    known = {id(p) for p in matrices}
+    rest = [p for p in net.parameters() if id(p) not in known]
+    return {"muon": torch.optim.Muon(matrices, lr=0.02, weight_decay=1e-2),
+            "adamw": torch.optim.AdamW(rest, lr=3e-3, weight_decay=1e-2)}
+
+
 def train(rows, index, epochs, seed, checkpoint=None, report=print, name="parameters"):
     """The translator after `epochs` over the rows of `index`; goes on at the checkpoint's epoch."""
     torch.manual_seed(seed)
@@ -144,10 +156,12 @@ def train(rows, index, epochs, seed, checkpoint=None, report=print, name="parame
     length = (rows.tokens >= 0).sum(1)
     lengths = length[index].unique().tolist()
     steps = sum((int((length[index] == l).sum()) + BATCH - 1) // BATCH for l in lengths)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=1e-2)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=epochs * steps,
-                                                   pct_start=0.1)
-    saved = Checkpoint(checkpoint, net, optimizer, schedule)
+    optimizers = optimizers_of(net)
+    schedules = {name: torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, optimizer.defaults["lr"], total_steps=epochs * steps, pct_start=0.1,
+        cycle_momentum=False) for name, optimizer in optimizers.items()}
+    saved = Checkpoint(checkpoint, {"net": net, **optimizers} | {
+        f"{name} schedule": schedule for name, schedule in schedules.items()})
     start = time.time()
     for epoch in range(saved.load(), epochs):
         batches = []
@@ -161,11 +175,11 @@ def train(rows, index, epochs, seed, checkpoint=None, report=print, name="parame
             l = int(length[batch[0]])
             loss = torch.nn.functional.cross_entropy(rows.logits(net, batch, l).flatten(0, 1),
                                                      rows.tokens[batch][:, :l].flatten())
-            optimizer.zero_grad()
+            net.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
+            for step in (*optimizers.values(), *schedules.values()):
+                step.step()
             total += loss.item()
         report(f"{name}: epoch {epoch + 1}/{epochs}, loss {total / len(batches):.4f}, "
                f"{time.time() - start:.0f} s")
@@ -217,6 +231,6 @@ def export(path, net, rows, facts):
               "features": rows.raw.shape[1], "most_tokens": language.most_tokens,
               "chips": [{k: c[k] for k in ("name", "units", "clock", "bandwidth", "matrix")}
                         for c in chips],
-              "values": language.values, "width": language.width, "heads": HEADS, "inner": INNER,
+              "values": language.values, "width": language.width, "heads": HEADS, "inner": language.inner,
               "encoders": language.encoders, "decoders": language.decoders, **facts}
     return payload.write(path, header)
