@@ -18,7 +18,7 @@ struct MappedLayer {
 
 struct MapperOptions {
   size_t seeds = 3;            ///< candidates of the best bounds, beside the first of each order
-  size_t evaluated = 64;       ///< most candidates whose time is evaluated
+  size_t evaluated = 24;       ///< most candidates whose time is evaluated
   int64_t most_work = 150000;  ///< instructions that are run before no other candidate is tried
   EvaluationLimits limits;
 };

@@ -33,7 +33,7 @@ std::optional<MappedLayer> random_mapping(Rng& rng, const Design& design, const 
   }
 }
 
-TEST(Mapper, IsNearTheBestOfSixtyRandomMappings) {
+TEST(Mapper, IsFasterThanTheBestOfSixtyRandomMappings) {
   // A layer of BERT, one of ResNet-50 and one of AlexNet, on all accelerators and dataflows.
   const std::vector<Layer> layers = {{.sizes = {1, 768, 768, 512, 1, 1, 1}},
                                      {.sizes = {1, 768, 3072, 512, 1, 1, 1}},
@@ -56,15 +56,15 @@ TEST(Mapper, IsNearTheBestOfSixtyRandomMappings) {
       }
       if (best == 0) continue;  // no random tile fits
       const double ratio = chosen.time.cycles / best;
-      EXPECT_LE(ratio, 1.15) << id << ", layer " << l << ": "
-                             << mapping_text(chosen.mapping, chosen.layer);
+      EXPECT_LE(ratio, 1.0) << id << ", layer " << l << ": "
+                            << mapping_text(chosen.mapping, chosen.layer);
       log_sum += std::log(ratio);
       worst = std::max(worst, ratio);
       ++cases;
     }
   }
   EXPECT_GE(cases, 20);
-  EXPECT_LE(std::exp(log_sum / cases), 1.0);
+  EXPECT_LE(std::exp(log_sum / cases), 0.75);
   RecordProperty("worst_percent", static_cast<int>(100 * worst));
 }
 

@@ -226,7 +226,7 @@ std::string measured_on(const CsvTable& table, const std::string& file, const st
     if (file.starts_with(id)) return id;
   throw Error(ErrorKind::kInput,
               fmt::format("{}: which accelerator was measured? Give it with --gpu, in a column "
-                          "`accelerator`, or begin the file's name with one of: {}",
+                          "'accelerator', or begin the file's name with one of: {}",
                           printable(file), join(accelerator::bundled_accelerators(), ", ")));
 }
 
