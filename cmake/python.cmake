@@ -24,7 +24,8 @@ if(NOT pybind11_FOUND)
   return()
 endif()
 
-pybind11_add_module(tilecast_core MODULE NO_EXTRAS python/bindings/arrow_export.cc python/bindings/arrow_import.cc
+pybind11_add_module(tilecast_core MODULE NO_EXTRAS python/bindings/accelerator.cc
+  python/bindings/arrow_export.cc python/bindings/arrow_import.cc
   python/bindings/catalog.cc python/bindings/errors.cc python/bindings/kernels.cc python/bindings/llm.cc
   python/bindings/module.cc python/bindings/options.cc python/bindings/pass.cc python/bindings/table.cc)
 target_include_directories(tilecast_core PRIVATE python)

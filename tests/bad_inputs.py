@@ -309,6 +309,93 @@ def bad_files(checker):
         checker.failures.append(f"part files are left: {left}")
 
 
+def at(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+def bad_accelerators(checker):
+    """Descriptions and mappings that are wrong in one place: the message states it."""
+    with open(os.path.join(HERE, "accelerators", "vector.json"), encoding="utf-8") as file:
+        vector = json.load(file)
+    with open(os.path.join(DATA, "accelerators", "gemmini.json"), encoding="utf-8") as file:
+        gemmini = json.load(file)
+    with open(os.path.join(checker.folder, "acc.tcg"), "w", encoding="utf-8") as file:
+        file.write(GRAPH)
+    objects = {name["name"]: i for i, name in enumerate(gemmini["objects"])}
+    flow = ("dataflows", "output_stationary")
+    l2, dram = ("objects", objects["l2"]), ("objects", objects["dram"])
+    quantity = {"value": 3, "unit": "1", "source": "s"}
+    # The file, where it is changed, the value there (None: removed), what the message says.
+    cases = [
+        (vector, ("operand_dtype",), "int16", "'operand_dtype': int16 has 2 bytes, but the elements of the buffer of inputs"),
+        (vector, ("accumulator_dtype",), "int8", "'accumulator_dtype': int8 has 1 bytes, but the elements of the buffer of outputs"),
+        (vector, ("operand_dtype",), "byte", "expected a data type with its bits"),
+        (vector, ("objects",), None, "'objects': expected a list of objects"),
+        (vector, flow + ("order",), "nkqprsck", "which repeats 'k'"),
+        (vector, flow + ("order",), "nkqprsz", "which has 'z'"),
+        (vector, flow + ("order",), "nqprsc", "'k' is missing"),
+        (vector, flow + ("stored_element", "unit"), "bit", 'expected "B", found "bit"'),
+        (vector, flow + ("store_applies",), ["relu", "nonsense"], "store_applies: unknown operator 'nonsense'"),
+        (vector, flow + ("compute",), {}, "expected at least one kind of layer"),
+        (vector, ("objects", 5, "ports", "unit"), "port", 'expected "1" (a count or a share), found "port"'),
+        (vector, ("objects", 5, "ports", "value"), 0, "expected a value from 1 to 1000000, found 0"),
+        (vector, ("objects", 5, "ways"), quantity, "is a field of caches; this is of type sram"),
+        (vector, ("objects", 1, "contains"), ["vector", "dma_in"], "object 'dma_out': no instruction can reach it"),
+        (vector, ("objects", 2, "operations", "mac", "latency", "value"), "c / (LANES - 32)", "divides by zero"),
+        (vector, ("objects", 2, "operations", "mac", "latency", "value"), "c * 1e12", "expected a time from 0 to"),
+        (vector, ("objects", 2, "operations", "mac", "latency", "value"), "lanes", "unknown name 'lanes'"),
+        (vector, ("host", "macs_per_cycle"), {**quantity, "value": 0, "unit": "MAC/cycle"}, "expected a value from"),
+        (gemmini, l2 + ("backing",), None, "'backing': is missing: the memory that serves the misses of a cache"),
+        (gemmini, l2 + ("backing",), "l2", "no other memory is named 'l2'"),
+        (gemmini, l2 + ("ways",), quantity, "3 ways do not divide its 8192 lines"),
+        (gemmini, dram + ("backing",), "l2", "is a field of caches; this is of type dram"),
+    ]
+    for source, path, value, message in cases:
+        changed = copy.deepcopy(source)
+        if value is None:
+            del at(changed, path[:-1])[path[-1]]
+        else:
+            at(changed, path[:-1])[path[-1]] = value
+        with open(os.path.join(checker.folder, "acc.json"), "w", encoding="utf-8") as file:
+            json.dump(changed, file)
+        arguments = ["forecast", "acc.tcg", "--gpu", "acc.json"]
+        if checker.run(arguments, f"accelerator: {'.'.join(map(str, path))} = {value}", message=message) == 0:
+            checker.fail(arguments, f"{path} = {value}", "was accepted")
+    mapping = {"schema_version": 1, "layers": [{"layer": "first", "mapping": "order=k tile=k16"}]}
+    texts = [
+        (mapping, "accepted"),
+        ({**mapping, "layers": [{"layer": "fist", "mapping": "order=k tile=k16"}]}, "is 'fist'; did you mean 'first'"),
+        ({**mapping, "layers": 2 * mapping["layers"]}, "layers[1]: is for layer 'first', as"),
+        ({**mapping, "layers": [{"mapping": "order=k"}]}, "state the name of the layer, or its sizes"),
+        ({**mapping, "layers": [{"layer": "first"}]}, "mapping"),
+        ({**mapping, "layers": [{"layer": "first", "mapping": "order=k tile=k65"}]}, "layer 'first': the tile has k65"),
+        ({**mapping, "layers": {}}, "'layers': expected a list"),
+        ({**mapping, "layer": []}, "layer"),
+    ]
+    for content, message in texts:
+        with open(os.path.join(checker.folder, "mappings.json"), "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        accepted = message == "accepted"
+        arguments = ["forecast", "acc.tcg", "--gpu", "gemmini", "--mapping", "mappings.json"]
+        status = checker.run(arguments, "mappings", message="" if accepted else message)
+        if (status == 0) != accepted:
+            checker.fail(arguments, json.dumps(content), f"status {status}")
+    for text, message in (("order=kk tile=k16", "names 'k' twice"), ("tile=k16,k8", "names 'k' twice"),
+                          ("order=k order=c", "'order=' is given twice"), ("order=k tile=k16,,c4", "an empty size"),
+                          ("order=z", "unknown dimension 'z'"), ("tile=k16", "does not cover the layer"),
+                          ("k=16", "expected 'order=…' or 'tile=…'"), ("order=k tile=k0", "expected a size from 1 to")):
+        if checker.run(["forecast", "acc.tcg", "--gpu", "gemmini", "--mapping", text], "mapping", message=message) == 0:
+            checker.fail([text], "mapping", "was accepted")
+    for name, message in (("gemini", "unknown accelerator 'gemini'; did you mean 'gemmini'"),
+                          ("gemmini-17", "known: gemmini, gemmini-16"), ("none:DIM=8", "unknown accelerator 'none'"),
+                          ("gemmini:DIM=3", "expected a value from 4 to 64, found 3"), ("gemmini:DIMM=8", "unknown parameter 'DIMM'"),
+                          ("gemmini:dataflow=none", "unknown dataflow 'none'; it has: weight_stationary")):
+        if checker.run(["forecast", "acc.tcg", "--gpu", name], "accelerator", message=message) == 0:
+            checker.fail([name], "accelerator", "was accepted")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
@@ -323,6 +410,7 @@ def main():
         checker = Checker(os.path.abspath(args.program), folder)
         rng = random.Random(args.seed)
         bad_files(checker)
+        bad_accelerators(checker)
         bad_flags(checker, rng, args.count)
         bad_kernels(checker, rng, 2 * args.count)
         bad_onnx(checker, rng, 2 * args.count)
@@ -336,6 +424,8 @@ def main():
                   ["shard", "tables2.json", "--cluster", "dgx-a100", "--format", "json"])
         bad_fields(checker, rng, args.count, "devices", bundled("devices"),
                    lambda path: ["forecast", "gpt2_large", "--gpu", path, "--format", "json"])
+        bad_fields(checker, rng, args.count, "accelerators", bundled("accelerators"),
+                   lambda path: ["forecast", "acc.tcg", "--gpu", path, "--format", "json"])
         bad_texts(checker, rng, args.count, "rows2.csv", ROWS, ["evaluate", "rows2.csv", "--format", "json"])
         bad_texts(checker, rng, args.count, "g.tcg", GRAPH, ["forecast", "g.tcg", "--gpu", "H100", "--format", "json"])
     for failure in checker.failures[:40]:

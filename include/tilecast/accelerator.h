@@ -23,8 +23,12 @@ struct ObjectUse {
 struct AcceleratorLayer {
   std::string name;
   std::string op;
-  std::string where;  ///< "accelerator" or "host"
+  /// "accelerator", "host", or "store": applied as the layer before it stores its outputs, without
+  /// cycles of its own.
+  std::string where;
+  std::string kind;   ///< of the layer: "product", "depthwise", "pooling", "elementwise"
   std::string sizes;  ///< "k 64, c 256, p 56, q 56"
+  std::vector<std::string> fused;  ///< operators that its store applies
   std::string mapping;
   int64_t count = 1;
   double cycles = 0;  ///< of one
@@ -32,8 +36,8 @@ struct AcceleratorLayer {
   bool converged = true;
   double instructions = 0;
   int64_t evaluated = 0;  ///< instructions that were run to know the rest
-  int64_t macs = 0;
-  int64_t bytes = 0;  ///< moved to and from memory outside the chip
+  int64_t macs = 0;       ///< of one; those of the host as well
+  int64_t bytes = 0;      ///< moved to and from memory outside the chip
   double energy_j = 0;
   std::string bound;  ///< "compute", "load", "store", "memory", "fetch", "dependency" or "host"
   std::vector<ObjectUse> use;
@@ -48,11 +52,12 @@ struct AcceleratorForecast {
   double clock_hz = 0;
   double cycles = 0, low_cycles = 0, high_cycles = 0;
   double host_cycles = 0;
-  int64_t macs = 0;
+  int64_t macs = 0;  ///< all
+  int64_t host_macs = 0;
   int64_t pe_count = 0;
   double on_chip_bytes = 0;
   double energy_j = 0;
-  bool has_energy = false;
+  bool has_energy = false;  ///< an object of the description states its energy
   double instructions = 0;
   int64_t evaluated = 0;
   std::vector<AcceleratorLayer> layers;
@@ -61,15 +66,19 @@ struct AcceleratorForecast {
   double latency_s() const { return cycles / clock_hz; }
   double utilization_ratio() const {
     const double peak = cycles * static_cast<double>(pe_count);
-    return peak > 0 ? static_cast<double>(macs) / peak : 0;
+    return peak > 0 ? static_cast<double>(macs - host_macs) / peak : 0;
   }
 };
 
 struct AcceleratorOptions {
   bool exact = false;   ///< run all instructions instead of extrapolating from fixed points
   std::string mapping;  ///< one mapping for all layers ("order=… tile=…"); "": a mapper chooses
+  std::string mapping_file;  ///< mappings by layer, as `accelerator_mappings` writes them
   std::vector<std::pair<std::string, double>> parameters;  ///< on top of those of `spec`
 };
+
+/// A text with '=' is one mapping for all layers, another text the path of a file of mappings.
+void set_mapping(AcceleratorOptions& options, const std::string& text_or_path);
 
 /// Whether `--gpu` names an accelerator that is described by its objects: a bundled one, or a file.
 bool is_accelerator(const std::string& spec);
@@ -84,12 +93,29 @@ AcceleratorForecast forecast_accelerator(const ModelRef& model, const std::strin
 std::string accelerator_table(const AcceleratorForecast& forecast, const TableStyle& style);
 std::string accelerator_json(const AcceleratorForecast& forecast);
 std::string accelerator_csv(const AcceleratorForecast& forecast);
+/// The mappings of all layers, for AcceleratorOptions::mapping_file.
+std::string accelerator_mappings(const AcceleratorForecast& forecast);
 
-/// When the first instructions of the longest layer are in which object: "text", "svg" or
-/// "perfetto".
-std::string accelerator_occupancy(const ModelRef& model, const std::string& spec,
-                                  const Request& request, const AcceleratorOptions& options,
-                                  const std::string& format);
+/// When an instruction is in an object.
+struct OccupiedObject {
+  size_t object = 0;  ///< index into AcceleratorOccupancy::objects
+  std::string operation;
+  double start_cycles = 0, end_cycles = 0;
+};
+/// The first instructions of the layer that takes most cycles.
+struct AcceleratorOccupancy {
+  std::string title;  ///< layer, model, accelerator, sizes, mapping
+  std::vector<std::string> objects;
+  std::vector<OccupiedObject> shown;
+  double instructions = 0;  ///< of the layer
+  double cycles = 1;        ///< at which the last one shown ends
+  double clock_hz = 1;
+};
+AcceleratorOccupancy accelerator_occupancy(const ModelRef& model, const std::string& spec,
+                                           const Request& request,
+                                           const AcceleratorOptions& options);
+/// As "text", "svg" or "perfetto" (Chrome's trace format; a cycle is shown as a microsecond).
+std::string occupancy_picture(const AcceleratorOccupancy& occupancy, const std::string& format);
 
 /// Measured cycles of layers under given mappings: the files of shared/data/accelerators. nullopt
 /// if the file has another layout.
@@ -102,7 +128,9 @@ struct AcceleratorEvaluation {
   double held_out_mape_percent = 0, held_out_median_percent = 0;
   std::vector<std::string> fitted;
 };
-std::optional<std::vector<AcceleratorEvaluation>> evaluate_accelerators(const std::string& path);
+/// `accelerator`: what they were measured on; "": that whose id begins the name of the file.
+std::optional<std::vector<AcceleratorEvaluation>> evaluate_accelerators(
+    const std::string& path, const std::string& accelerator = "");
 std::string accelerator_evaluation_table(const std::vector<AcceleratorEvaluation>& files,
                                          const TableStyle& style);
 std::string accelerator_evaluation_json(const std::vector<AcceleratorEvaluation>& files);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "bindings/accelerator.h"
 #include "bindings/bindings.h"
 #include "tilecast/evaluate.h"
 #include "tilecast/report.h"
@@ -37,6 +38,18 @@ GpuRef gpu_of(const py::object& source) {
 
 py::object forecast(const SharedForecaster& forecaster, const py::object& model,
                     const py::object& gpu, const py::object& inputs, const py::kwargs& keywords) {
+  if (const auto accelerator = accelerator_of(gpu)) {
+    py::dict words = py::reinterpret_borrow<py::dict>(keywords).attr("copy")();
+    const AcceleratorOptions options = take_accelerator_options(words);
+    const Request asked = make_request(given_options(words, "forecast"));
+    const ModelRef read = model_of(model, inputs, words);
+    AcceleratorForecast result;
+    {
+      const py::gil_scoped_release release;
+      result = forecast_accelerator(read, *accelerator, asked, options);
+    }
+    return py::cast(std::make_shared<AcceleratorForecast>(std::move(result)));
+  }
   Request request = make_request(given_options(keywords, "forecast"));
   const std::string& cluster = request.parallel.cluster;
   Asked asked{.forecaster = forecaster,
@@ -173,6 +186,7 @@ PYBIND11_MODULE(_core, module) {
   add_kernels(module);
   add_pass(module);
   add_llm(module);
+  add_accelerator(module);
   add_table(module);
   add_handles(module);
   add_evaluation(module);

@@ -37,7 +37,8 @@ def forecast(model, gpu=None, *, inputs=None, weights=None, calibration=None, **
     model: the name of a bundled model, the path of a config.json, its folder, an ONNX file or a graph file, the content
         of a config as a dict, a configuration of transformers, a torch.nn.Module with `inputs`, or what `load_model`
         returns.
-    gpu: an id or alias, the path of a device file or its content as a dict, or what `load_gpu` returns.
+    gpu: an id or alias, the path of a device file or its content as a dict, or what `load_gpu` returns; or an accelerator
+        ("gemmini-16", "gemmini:DIM=8", a description), with `exact`, `mapping` and `parameters` as further options.
     inputs: example inputs of a torch.nn.Module: a tuple of its arguments, a dict of its keyword arguments, or one tensor.
     weights, calibration: the folder of 'tilecast train', the file of 'tilecast calibrate'.
     options: batch, mode, dtype, ...; None is the default. `tilecast.options()` lists all.

@@ -125,6 +125,59 @@ class Forecast(_Result):
     optimizer_s: float
     memory: Memory
 
+class AcceleratorLayer:
+    """A layer on an accelerator, `count` times."""
+    name: str
+    op: str
+    where: str
+    kind: str
+    sizes: str
+    fused: list[str]
+    mapping: str
+    count: int
+    cycles: float
+    low_cycles: float
+    high_cycles: float
+    converged: bool
+    instructions: float
+    evaluated_instructions: int
+    macs: int
+    bytes: int
+    bound: str
+    utilization_ratio: dict[str, float]
+
+class AcceleratorForecast:
+    """The forecast of a forward pass on an accelerator."""
+    model: str
+    gpu: str
+    gpu_name: str
+    parameters: dict[str, float]
+    dataflow: str
+    dtype: str
+    accumulator_dtype: str
+    batch: int
+    seq: int
+    clock_hz: float
+    cycles: float
+    low_cycles: float
+    high_cycles: float
+    host_cycles: float
+    latency_s: float
+    macs: int
+    host_macs: int
+    pe_count: int
+    on_chip_bytes: float
+    energy_j: float | None
+    utilization_ratio: float
+    instructions: float
+    evaluated_instructions: int
+    layers: list[AcceleratorLayer]
+    warnings: list[str]
+    def to_json(self) -> str: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def mappings(self) -> str: ...
+    def table(self, width: int = ..., rows: int = ...) -> str: ...
+
 class Step:
     """One prefill or decode step."""
     latency: Estimate

@@ -30,14 +30,18 @@ class DataflowReader {
   Dataflow read(const JsonObject& json, const std::string& name) const {
     json.reject_unknown({"order", "stationary", "flatten", "fences", "buffers", "load_input",
                          "load_weight", "load_partial", "preload", "compute", "finish", "store",
-                         "stored_element", "source"});
+                         "stored_element", "store_applies", "source"});
     if (json.string("source").empty()) json.fail("source", "is empty");
     Dataflow flow{.name = name};
     flow.order = json.string("order");
-    for (const char dim : flow.order)
-      if (kDimNames.find(dim) == std::string_view::npos ||
-          std::count(flow.order.begin(), flow.order.end(), dim) > 1)
-        json.fail("order", "expected each of n, k, c, p, q, r, s at most once");
+    for (const char dim : flow.order) {
+      const bool known = kDimNames.find(dim) != std::string_view::npos;
+      if (known && std::count(flow.order.begin(), flow.order.end(), dim) == 1) continue;
+      json.fail("order", fmt::format("expected each of n, k, c, p, q, r, s at most once; found "
+                                     "\"{}\", which {} '{}'",
+                                     shown_name(flow.order), known ? "repeats" : "has",
+                                     shown_name(std::string_view(&dim, 1))));
+    }
     flow.stationary = static_cast<Operand>(word(json, "stationary", {"input", "weight", "output"}));
     flow.flattens = json.boolean("flatten", false);
     flow.fences = json.boolean("fences", false);
@@ -49,6 +53,9 @@ class DataflowReader {
     flow.preload = step_of(json, "preload");
     flow.finish = step_of(json, "finish");
     flow.store = step_of(json, "store");
+    if (json.has("store_applies")) flow.store_applies = json.strings("store_applies");
+    if (!flow.store_applies.empty() && !flow.store)
+      json.fail("store_applies", "the dataflow has no 'store' that would apply them");
     const JsonObject compute = json.object("compute");
     for (const auto& item : compute.json().items()) {
       const size_t kind = kind_of(compute, item.key());

@@ -3,6 +3,7 @@
 // How an accelerator's instructions cover a tile: the part of a description that says which
 // operations load, compute and store, in what blocks and in which order.
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -48,9 +49,15 @@ struct Dataflow {
   double stored_bytes = 1;                               ///< of an output element outside the chip
   std::array<std::optional<Step>, kOperandCount> loads;  ///< [kOutput]: of partial sums
   std::optional<Step> preload, finish, store;
+  /// Operators (`tilecast ops`) that are applied to outputs as they are stored, or folded into
+  /// weights before: no layers of their own where they follow a layer.
+  std::vector<std::string> store_applies;
   /// By kind of layer; nullopt: it does not run this kind.
   std::array<std::optional<Step>, kLayerKindCount> compute;
 
+  bool applies(std::string_view op) const {
+    return std::find(store_applies.begin(), store_applies.end(), op) != store_applies.end();
+  }
   bool runs(LayerKind kind) const { return compute[static_cast<size_t>(kind)].has_value(); }
 };
 

@@ -40,7 +40,8 @@ Expression FieldReader::expression(const JsonObject& object, const std::string& 
   const JsonObject entry = object.object(key);
   entry.reject_unknown({"value", "unit", "source"});
   if (const std::string found = entry.string("unit"); found != unit)
-    entry.fail("unit", fmt::format("expected \"{}\", found \"{}\"", unit, shown_name(found)));
+    entry.fail("unit", fmt::format("expected \"{}\"{}, found \"{}\"", unit,
+                                   unit == "1" ? " (a count or a share)" : "", shown_name(found)));
   if (entry.string("source").empty())
     entry.fail("source", "is empty; state where the value comes from, or begin with 'guess:'");
   if (!entry.has("value")) entry.fail("value", "is missing");
@@ -53,8 +54,8 @@ double FieldReader::quantity(const JsonObject& object, const std::string& key,
   const double value = expression(object, key, unit)
                            .evaluate([&](std::string_view name) { return parameter(name); }, where);
   if (value < least || value > most)
-    object.fail(
-        key, fmt::format("expected a value from {} to {} {}, found {}", least, most, unit, value));
+    object.fail(key, fmt::format("expected a value from {} to {}{}{}, found {}", least, most,
+                                 unit == "1" ? "" : " ", unit == "1" ? "" : unit, value));
   return value;
 }
 

@@ -46,10 +46,10 @@ Service off_chip(const Memory& memory, const Memory* backing, const Block& block
   return service;
 }
 
-Service on_chip(const Memory& memory, const Block& block, bool write) {
-  const double beats = std::max(1.0, std::ceil(block.on_chip_row_bytes / memory.width_bytes));
-  return {.busy = static_cast<double>(block.rows) * beats / memory.ports,
-          .latency = write ? memory.write_latency : memory.read_latency};
+/// Cycles of the ports. A row that is narrower than the memory takes as long as a full one.
+double on_chip(const Memory& memory, const OnChipMove& move) {
+  const double beats = std::max(1.0, std::ceil(move.row_bytes / memory.width_bytes));
+  return move.rows * beats / memory.ports;
 }
 
 class CostOf {
@@ -70,11 +70,27 @@ class CostOf {
     if (outside && block_.row_bytes == 0) return;
     const Memory* backing =
         memory.backing < 0 ? nullptr : &machine_.memories[static_cast<size_t>(memory.backing)];
-    const Service service =
-        outside ? off_chip(memory, backing, block_, write) : on_chip(memory, block_, write);
-    const double bytes =
-        static_cast<double>(block_.rows) * (outside ? block_.row_bytes : block_.on_chip_row_bytes);
+    Service service;
+    double bytes = 0;
+    double rows = 0;  // of on-chip memories
+    bool uses = false;
+    if (outside) {
+      service = off_chip(memory, backing, block_, write);
+      bytes = static_cast<double>(block_.rows) * block_.row_bytes;
+    } else {
+      for (const OnChipMove& move : block_.moves) {
+        if (move.memory != index || move.write != write) continue;
+        service.busy += on_chip(memory, move);
+        bytes += static_cast<double>(move.bytes);
+        rows += move.rows;
+        service.latency = write ? memory.write_latency : memory.read_latency;
+        uses = true;
+      }
+      if (!uses) return;
+    }
     use(instruction, index, service.busy, bytes);
+    MemoryUse& added = instruction.memories.back();
+    added.waits = added.busy > 0 || rows == 0;
     busy = std::max({busy, service.busy, service.in_flight / unit_.concurrent_requests});
     latency += service.latency;
     if (!outside) return;
@@ -111,7 +127,7 @@ Instruction instruction_on(const Machine& machine, int unit_index, int operation
   Instruction instruction{.operation = static_cast<uint16_t>(operation),
                           .unit = static_cast<uint16_t>(unit_index)};
   instruction.macs = block.macs;
-  instruction.energy_j = found->energy_j;
+  instruction.energy_j = found->energy_j.value_or(0);
   CostOf cost(machine, unit, block);
   cost.add_memories(instruction);
   const auto lookup = [&](std::string_view wanted) -> std::optional<double> {
@@ -122,6 +138,7 @@ Instruction instruction_on(const Machine& machine, int unit_index, int operation
     if (wanted == "requests") return cost.requests;
     if (wanted == "misses") return cost.misses;
     if (wanted == "fresh") return block.fresh ? 1.0 : 0.0;
+    if (wanted == "pool") return static_cast<double>(block.pool);
     return machine.parameter(wanted);
   };
   const std::string where =

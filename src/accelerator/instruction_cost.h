@@ -2,11 +2,22 @@
 
 // The times of one instruction from the block that it works on.
 
+#include <vector>
+
 #include "accelerator/dataflow.h"
 #include "accelerator/machine.h"
 #include "accelerator/program.h"
 
 namespace tilecast::accelerator {
+
+/// Part of an operand that an instruction reads from, or writes to, an on-chip memory.
+struct OnChipMove {
+  int memory = -1;  ///< index into Machine::memories
+  bool write = false;
+  double rows = 0;
+  double row_bytes = 0;
+  int64_t bytes = 0;
+};
 
 /// What an instruction works on.
 struct Block {
@@ -16,8 +27,9 @@ struct Block {
   double row_stride = 0;  ///< bytes from a row to the next in the outer memory
   double miss_ratio = 1;  ///< of its requests, in a cache
   bool fresh = false;     ///< the first with a block of the stationary operand
+  int64_t pool = 1;       ///< elements of the window of a pooling that is applied as it stores
   int64_t macs = 0;
-  double on_chip_row_bytes = 0;  ///< of a row in the on-chip memory
+  std::vector<OnChipMove> moves;
 };
 
 /// Times of an operation on a unit: those of its expressions, and those of the memories that it

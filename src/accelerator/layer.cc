@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/text.h"
@@ -25,6 +26,7 @@ size_t dim_index(char name, const std::string& where) {
 }
 
 void read_tile(std::string_view text, Sizes& tile, const std::string& where) {
+  std::string named;
   for (const std::string& part : split(text, ',')) {
     if (part.empty()) fail_layer(where, "an empty size in 'tile='");
     int64_t size = 0;
@@ -33,6 +35,9 @@ void read_tile(std::string_view text, Sizes& tile, const std::string& where) {
     if (error != std::errc() || at != end)
       fail_layer(where, fmt::format("expected a dimension and a size as in k64, found '{}'",
                                     shown_name(part)));
+    if (named.find(part[0]) != std::string::npos)
+      fail_layer(where, fmt::format("'tile={}' names '{}' twice", shown_name(text), part[0]));
+    named += part[0];
     tile[dim_index(part[0], where)] = size;
   }
 }
@@ -103,8 +108,12 @@ void check_covers(const Mapping& mapping, const Layer& layer, const std::string&
 
 Mapping parse_mapping(std::string_view text, const Layer& layer, const std::string& where) {
   Mapping mapping{.order = {}, .tile = layer.sizes};
+  std::array<bool, 2> seen{};
   for (const std::string& part : split(trim(text), ' ')) {
     if (part.empty()) continue;
+    for (const char* field : {"order=", "tile="})
+      if (part.starts_with(field) && std::exchange(seen[field[0] == 't'], true))
+        fail_layer(where, fmt::format("'{}' is given twice", field));
     if (part.starts_with("order=")) {
       mapping.order = part.substr(6);
     } else if (part.starts_with("tile=")) {

@@ -179,13 +179,24 @@ Memory read_memory(const Draft& draft, const FieldReader& reader) {
       reader.quantity_or(json, "request_bytes", "B", memory.width_bytes, 1e-3, kMostBytes);
   memory.read_latency = reader.quantity(json, "read_latency", "cycle", 0, kMostCycles);
   memory.write_latency = reader.quantity(json, "write_latency", "cycle", 0, kMostCycles);
-  memory.energy_per_byte_j = reader.quantity_or(json, "energy_per_byte", "J/B", 0, 0, 1);
+  if (json.has("energy_per_byte"))
+    memory.energy_per_byte_j = reader.quantity(json, "energy_per_byte", "J/B", 0, 1);
   if (memory.type == "cache") {
     memory.ways = static_cast<int64_t>(reader.quantity(json, "ways", "1", 1, 4096));
     const std::string replacement = json.has("replacement") ? json.string("replacement") : "lru";
     if (replacement != "lru" && replacement != "random")
       json.fail("replacement", "expected lru or random, found \"" + shown_name(replacement) + "\"");
     memory.random_replacement = replacement == "random";
+    if (!json.has("backing"))
+      json.fail("backing", "is missing: the memory that serves the misses of a cache");
+    const double lines = memory.bytes / memory.request_bytes;
+    if (std::fmod(lines, static_cast<double>(memory.ways)) != 0)
+      json.fail("ways", fmt::format("{} ways do not divide its {} lines ({} bytes in requests of "
+                                    "{}); expected a whole number of sets",
+                                    memory.ways, lines, memory.bytes, memory.request_bytes));
+  } else {
+    for (const char* field : {"ways", "replacement", "backing"})
+      if (json.has(field)) json.fail(field, "is a field of caches; this is of type " + memory.type);
   }
   return memory;
 }
@@ -208,7 +219,7 @@ Unit read_unit(const Draft& draft, const FieldReader& reader, const Machine& mac
     operation.latency = reader.expression(entry, "latency", "cycle");
     operation.interval =
         entry.has("interval") ? reader.expression(entry, "interval", "cycle") : operation.latency;
-    operation.energy_j = reader.quantity_or(entry, "energy", "J", 0, 0, 1);
+    if (entry.has("energy")) operation.energy_j = reader.quantity(entry, "energy", "J", 0, 1);
     check_names(operation.latency, machine.parameters, entry.where() + ": latency");
     check_names(operation.interval, machine.parameters, entry.where() + ": interval");
     unit.operations.push_back(std::move(operation));
@@ -336,6 +347,16 @@ int64_t Machine::pe_count() const {
   double sum = 0;
   for (const Unit& unit : units) sum += unit.pe_count;
   return static_cast<int64_t>(sum);
+}
+
+bool Machine::states_energy() const {
+  const bool of_memories = std::any_of(memories.begin(), memories.end(), [](const Memory& memory) {
+    return memory.energy_per_byte_j.has_value();
+  });
+  return of_memories || std::any_of(units.begin(), units.end(), [](const Unit& unit) {
+           return std::any_of(unit.operations.begin(), unit.operations.end(),
+                              [](const UnitOperation& one) { return one.energy_j.has_value(); });
+         });
 }
 
 Machine build_machine(const JsonObject& file, const ParameterValues& values) {

@@ -54,7 +54,7 @@ struct Memory {
   int64_t ways = 0;                 ///< of a cache
   bool random_replacement = false;  ///< of a cache; otherwise the least recently used line leaves
   int backing = -1;                 ///< of a cache: index of the memory that serves its misses
-  double energy_per_byte_j = 0;
+  std::optional<double> energy_per_byte_j;
 };
 
 /// What a unit does for one operation.
@@ -62,7 +62,7 @@ struct UnitOperation {
   std::string name;
   Expression latency;
   Expression interval;
-  double energy_j = 0;
+  std::optional<double> energy_j;
 };
 
 /// FunctionalUnit or MemoryAccessUnit.
@@ -101,6 +101,8 @@ struct Machine {
   int find_memory(std::string_view name) const;
   int find_operation(std::string_view name) const;
   int64_t pe_count() const;
+  /// Whether any object states an energy.
+  bool states_energy() const;
 };
 
 /// Values of parameters by name, in place of those of the file.

@@ -128,7 +128,7 @@ std::vector<int> path_to_unit(const ObjectGraph& graph, int unit) {
 
 const std::vector<std::string>& instruction_attributes() {
   static const std::vector<std::string> names = {
-      "n", "k", "c", "p", "q", "r", "s", "rows", "bytes", "requests", "misses", "fresh"};
+      "n", "k", "c", "p", "q", "r", "s", "rows", "bytes", "requests", "misses", "fresh", "pool"};
   return names;
 }
 

@@ -28,7 +28,7 @@ void check_names(const Expression& expression, const std::vector<Parameter>& par
                  const std::string& where);
 
 /// The attributes that latencies may use: the sizes of the block that an instruction works on (n,
-/// k, c, p, q, r, s), rows, bytes, requests, misses, fresh.
+/// k, c, p, q, r, s), rows, bytes, requests, misses, fresh, pool.
 const std::vector<std::string>& instruction_attributes();
 
 }  // namespace tilecast::accelerator

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "accelerator/tiling.h"
 #include "accelerator/traffic.h"
@@ -14,25 +17,77 @@ namespace {
 
 /// Orders around tiles: sums stay on the chip, with inputs or with weights loaded once.
 constexpr std::array<const char*, 4> kOrders = {"nkpqcrs", "npqkcrs", "kncrspq", "npkqcrs"};
+/// Dimensions whose tiles are chosen: images run one by one, filters whole.
+constexpr std::array<Dim, 4> kTiled = {Dim::kK, Dim::kC, Dim::kP, Dim::kQ};
+
+/// A mapping by its place in the lists of sizes, along each of kTiled, and of orders.
+struct Choice {
+  std::array<size_t, kTiled.size()> size{};
+  size_t order = 0;
+};
 
 struct Candidate {
+  Choice choice;
   Mapping mapping;
   double bound = 0;
 };
 
-class Search {
+/// Mappings that fit, with a bound of the time of each: computation, or bytes moved.
+class Candidates {
  public:
-  Search(const Design& accelerator, const Layer& layer)
-      : accelerator_(accelerator), flow_(accelerator.flow), layer_(layer) {}
+  Candidates(const Design& accelerator, const Layer& layer)
+      : accelerator_(accelerator), flow_(accelerator.flow), layer_(layer) {
+    for (size_t i = 0; i < kTiled.size(); ++i) sizes_[i] = sizes_along(kTiled[i]);
+  }
 
-  /// Candidates that fit, by their bound.
-  std::vector<Candidate> run() {
-    Sizes tile = layer_.sizes;
-    tile[0] = 1;
-    choose(tile, {Dim::kK, Dim::kC, Dim::kP, Dim::kQ}, 0);
-    std::stable_sort(found_.begin(), found_.end(),
+  /// All, by their bound.
+  std::vector<Candidate> ranked() const {
+    std::vector<Candidate> found;
+    choose({}, 0, found);
+    std::stable_sort(found.begin(), found.end(),
                      [](const Candidate& a, const Candidate& b) { return a.bound < b.bound; });
-    return std::move(found_);
+    return found;
+  }
+  /// Those that differ by a step in one size, or in two of which one grows as the other shrinks, in
+  /// the same order; then the same in the others, where sums may fit that do not in this one.
+  std::vector<Candidate> near(const Choice& choice) const {
+    std::vector<Candidate> found;
+    add_near(choice, found);
+    for (size_t order = 0; order < kOrders.size(); ++order) {
+      if (order == choice.order) continue;
+      const Choice other{.size = choice.size, .order = order};
+      add(other, found);
+      add_near(other, found);
+    }
+    return found;
+  }
+  void add_near(const Choice& choice, std::vector<Candidate>& found) const {
+    const auto step = [&](Choice& other, size_t dim, int64_t by) {
+      other.size[dim] += static_cast<size_t>(by);  // 0 - 1: past the end
+      return other.size[dim] < sizes_[dim].size();
+    };
+    for (size_t i = 0; i < kTiled.size(); ++i) {
+      for (const int64_t by : {1, -1}) {
+        Choice other = choice;
+        if (step(other, i, by)) add(other, found);
+      }
+      for (size_t j = 0; j < kTiled.size(); ++j) {
+        Choice other = choice;
+        if (i != j && step(other, i, 1) && step(other, j, -1)) add(other, found);
+      }
+    }
+  }
+  /// No mapping is faster: each multiplication takes a unit for a cycle, each operand moves once.
+  double least_cycles() const {
+    double bytes = 0;
+    for (const Operand operand : kOperands)
+      if (operand != Operand::kWeight || layer_.uses(operand, Dim::kR))
+        bytes += static_cast<double>(layer_.elements(operand, layer_.sizes)) *
+                 element_bytes(flow_, operand);
+    const auto units = static_cast<double>(std::max<int64_t>(1, accelerator_.machine.pe_count()));
+    const bool multiplies = layer_.kind == LayerKind::kProduct;
+    const double computing = multiplies ? static_cast<double>(layer_.macs()) / units : 0;
+    return std::max(computing, bytes / off_chip_width());
   }
 
  private:
@@ -65,25 +120,48 @@ class Search {
     }
     return true;
   }
-  void choose(Sizes tile, const std::vector<Dim>& dims, size_t at) {
-    if (at < dims.size()) {
-      for (const int64_t size : sizes_along(dims[at])) {
-        tile[static_cast<size_t>(dims[at])] = size;
-        choose(tile, dims, at + 1);
+  /// Without loads of partial sums, they must stay on the chip until they are complete, beside the
+  /// tiles of the other operands.
+  bool sums_stay(const Mapping& mapping) const {
+    double needed = spilled_bytes(layer_, mapping, flow_);
+    if (needed == 0) return true;
+    const Buffer& sums = flow_.buffers[static_cast<size_t>(Operand::kOutput)];
+    for (const Operand operand : {Operand::kInput, Operand::kWeight})
+      if (flow_.buffers[static_cast<size_t>(operand)].memory == sums.memory)
+        needed += buffer_bytes(layer_, mapping.tile, flow_, operand);
+    return needed <=
+           accelerator_.machine.memories[static_cast<size_t>(sums.memory)].bytes * sums.share;
+  }
+  Sizes tile_of(const Choice& choice) const {
+    Sizes tile = layer_.sizes;
+    tile[0] = 1;
+    for (size_t i = 0; i < kTiled.size(); ++i)
+      tile[static_cast<size_t>(kTiled[i])] = sizes_[i][choice.size[i]];
+    return tile;
+  }
+  void choose(Choice choice, size_t at, std::vector<Candidate>& found) const {
+    if (at < kTiled.size()) {
+      for (size_t size = 0; size < sizes_[at].size(); ++size) {
+        choice.size[at] = size;
+        choose(choice, at + 1, found);
       }
       return;
     }
-    if (!fits(tile)) return;
-    for (const char* order : kOrders) {
-      Mapping mapping{.tile = tile};
-      const Sizes counts = tile_counts(layer_, {.order = "", .tile = tile});
-      for (const char* dim = order; *dim != 0; ++dim)
-        if (counts[kDimNames.find(*dim)] > 1) mapping.order += *dim;
-      if (!found_.empty() && found_.back().mapping == mapping) continue;
-      // Without loads of partial sums, they must stay on the chip until they are complete.
-      if (spilled_bytes(layer_, mapping, flow_) > 0) continue;
-      found_.push_back({mapping, bound(mapping, counts)});
-    }
+    if (!fits(tile_of(choice))) return;
+    for (choice.order = 0; choice.order < kOrders.size(); ++choice.order) add(choice, found);
+  }
+  /// Leaves out what does not fit, and what is the mapping of the one before.
+  void add(const Choice& choice, std::vector<Candidate>& found) const {
+    Candidate candidate{.choice = choice, .mapping = {.order = {}, .tile = tile_of(choice)}};
+    Mapping& mapping = candidate.mapping;
+    if (!fits(mapping.tile)) return;
+    const Sizes counts = tile_counts(layer_, mapping);
+    for (const char* dim = kOrders[choice.order]; *dim != 0; ++dim)
+      if (counts[kDimNames.find(*dim)] > 1) mapping.order += *dim;
+    if (!found.empty() && found.back().mapping == mapping) return;
+    if (!sums_stay(mapping)) return;
+    candidate.bound = bound(mapping, counts);
+    found.push_back(std::move(candidate));
   }
   double bound(const Mapping& mapping, const Sizes& counts) const {
     double bytes = 0;
@@ -119,7 +197,7 @@ class Search {
   const Design& accelerator_;
   const Dataflow& flow_;
   const Layer& layer_;
-  std::vector<Candidate> found_;
+  std::array<std::vector<int64_t>, kTiled.size()> sizes_;
 };
 
 NestTime evaluate(const Design& accelerator, const Layer& layer, const Mapping& mapping,
@@ -127,6 +205,72 @@ NestTime evaluate(const Design& accelerator, const Layer& layer, const Mapping& 
   const LoopNest nest = tile_layer(accelerator.machine, accelerator.flow, layer, mapping);
   return evaluate_nest(accelerator.machine, nest, limits);
 }
+
+/// Evaluates the candidates with the best bounds, then goes from the best to its neighbours while
+/// they are faster.
+class Climb {
+ public:
+  Climb(const Design& accelerator, const Layer& layer, const MapperOptions& options)
+      : accelerator_(accelerator), layer_(layer), options_(options), all_(accelerator, layer) {}
+
+  /// nullopt if no tile fits.
+  std::optional<Candidate> run() {
+    const std::vector<Candidate> ranked = all_.ranked();
+    if (ranked.empty()) return std::nullopt;
+    enough_ = kCloseEnough * all_.least_cycles();
+    best_ = ranked.front();
+    if (ranked.size() == 1) return best_;
+    // The first of each order, beside the first of all.
+    std::array<bool, kOrders.size()> seen{};
+    for (size_t i = 0; i < ranked.size(); ++i)
+      if (!std::exchange(seen[ranked[i].choice.order], true) || i < options_.seeds)
+        try_out(ranked[i]);
+    for (bool better = true; better;) {
+      const std::vector<Candidate> near = all_.near(best_.choice);
+      better = std::any_of(near.begin(), near.end(),
+                           [&](const Candidate& next) { return try_out(next); });
+    }
+    return best_;
+  }
+  /// Of the best, as far as it was evaluated.
+  const NestTime& time() const { return time_; }
+
+ private:
+  /// Of the least possible time: what is left to gain is less than what a model is wrong by.
+  static constexpr double kCloseEnough = 1.03;
+
+  /// Whether it is the best so far.
+  bool try_out(const Candidate& candidate) {
+    if (tried_ >= options_.evaluated || work_ > options_.most_work || best_cycles_ <= enough_)
+      return false;
+    const Mapping& mapping = candidate.mapping;
+    const auto known = std::find(known_.begin(), known_.end(), mapping);
+    if (known != known_.end()) return false;
+    known_.push_back(mapping);
+    ++tried_;
+    EvaluationLimits limits = options_.limits;
+    limits.exact = false;
+    limits.most_rerun = 0;
+    NestTime time = evaluate(accelerator_, layer_, mapping, limits);
+    work_ += time.evaluated;
+    if (time.cycles >= best_cycles_) return false;
+    best_cycles_ = time.cycles;
+    time_ = std::move(time);
+    best_ = candidate;
+    return true;
+  }
+
+  const Design& accelerator_;
+  const Layer& layer_;
+  const MapperOptions& options_;
+  const Candidates all_;
+  std::vector<Mapping> known_;
+  Candidate best_;
+  NestTime time_;
+  double best_cycles_ = std::numeric_limits<double>::infinity(), enough_ = 0;
+  size_t tried_ = 0;
+  int64_t work_ = 0;
+};
 
 void check_runs(const Design& accelerator, const Layer& layer) {
   if (accelerator.flow.runs(layer.kind)) return;
@@ -140,18 +284,16 @@ void check_runs(const Design& accelerator, const Layer& layer) {
 MappedLayer map_layer(const Design& accelerator, const Layer& given, const MapperOptions& options) {
   check_runs(accelerator, given);
   MappedLayer best{.layer = as_run(given, accelerator.flow)};
-  const std::vector<Candidate> candidates = Search(accelerator, best.layer).run();
-  if (candidates.empty())
+  Climb climb(accelerator, best.layer, options);
+  const std::optional<Candidate> chosen = climb.run();
+  if (!chosen)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{}: not even the smallest tile of the layer fits into its memories",
                             accelerator.id));
-  const size_t count = std::min(candidates.size(), std::max<size_t>(1, options.evaluated));
-  for (size_t i = 0; i < count; ++i) {
-    NestTime time = evaluate(accelerator, best.layer, candidates[i].mapping, options.limits);
-    if (i > 0 && time.cycles >= best.time.cycles) continue;
-    best.mapping = candidates[i].mapping;
-    best.time = std::move(time);
-  }
+  best.mapping = chosen->mapping;
+  best.time = climb.time();
+  if (options.limits.exact || best.time.instructions == 0 || !best.time.converged)
+    best.time = evaluate(accelerator, best.layer, best.mapping, options.limits);
   return best;
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 
 // Chooses how a layer runs: the tile and the order of the loops around it. Tiles that fit into the
-// memories are ranked by a bound (computation, or bytes moved, whichever takes longer); the best
-// few are evaluated.
+// memories are ranked by a bound (computation, or bytes moved, whichever takes longer). The first
+// are evaluated by their dependency graphs, and from the fastest one the search goes on to those
+// that differ in one size or in the order, while they are faster.
 
 #include "accelerator/fixed_point.h"
 #include "accelerator/registry.h"
@@ -16,7 +17,9 @@ struct MappedLayer {
 };
 
 struct MapperOptions {
-  size_t evaluated = 3;  ///< candidates whose time is evaluated
+  size_t seeds = 3;            ///< candidates of the best bounds, beside the first of each order
+  size_t evaluated = 24;       ///< most candidates whose time is evaluated
+  int64_t most_work = 150000;  ///< instructions that are run before no other candidate is tried
   EvaluationLimits limits;
 };
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct MemoryUse {
   /// Byte address of a cache access that is looked up by its tag; below 0: the misses are counted
   /// in `busy`.
   int64_t address = -1;
+  bool waits = true;  ///< false: its ports are never busy, only the bytes count
   bool operator==(const MemoryUse&) const = default;
 };
 
@@ -71,7 +73,7 @@ struct LoopNest {
   std::vector<Instruction> instructions;
   std::vector<ProgramNode> nodes;
   std::vector<NodeId> children;
-  std::vector<uint16_t> ring_sizes;
+  std::vector<uint16_t> ring_sizes, ring_bases;  ///< places of each ring, and its first slot
   uint16_t slots = 0;
   NodeId root = -1;
 
@@ -84,7 +86,9 @@ struct LoopNest {
   }
 };
 
-/// Builds a nest from the inside out. Throws Error{kUnsupported} above 2^62 instructions.
+/// Builds a nest from the inside out. Equal nodes are one node, and equal parts that follow each
+/// other a loop, so that what a node does from a state is found once. Throws Error{kUnsupported}
+/// above 2^62 instructions.
 class LoopNestBuilder {
  public:
   Slot slot();               ///< a new place
@@ -101,6 +105,7 @@ class LoopNestBuilder {
  private:
   NodeId add(ProgramNode node, const std::vector<NodeId>& children);
   LoopNest nest_;
+  std::map<std::vector<int64_t>, NodeId> known_;  ///< by kind, index, count and children
 };
 
 }  // namespace tilecast::accelerator

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 
@@ -68,6 +69,49 @@ const EmbeddedFile* find_bundled(const std::string& name) {
   return nullptr;
 }
 
+/// Ids and aliases.
+std::vector<std::string> bundled_names() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_files(kFolder)) {
+    const Json json = parse_json(file.content, std::string(file.path));
+    const JsonObject object(json, std::string(file.path));
+    names.push_back(object.string("id"));
+    if (!object.has("aliases")) continue;
+    for (const std::string& alias : object.strings("aliases")) names.push_back(alias);
+  }
+  return names;
+}
+
+/// The bits in the name of a data type: "int8", "bf16", "fp8_e4m3".
+int64_t bits_of(const JsonObject& file, const std::string& field) {
+  const std::string name = file.string(field);
+  const size_t digit = name.find_first_of("0123456789");
+  int64_t bits = 0;
+  if (digit != std::string::npos && digit > 0)
+    std::from_chars(name.data() + digit, name.data() + name.size(), bits);
+  if (bits < 1 || bits > 128)
+    file.fail(field, "expected a data type with its bits, such as int8, fp16 or int32; found \"" +
+                         shown_name(name) + "\"");
+  return bits;
+}
+
+/// The types that the file states have the bytes of the elements in its buffers.
+void check_dtypes(const JsonObject& file, const Dataflow& flow) {
+  for (const Operand operand : kOperands) {
+    const bool sums = operand == Operand::kOutput;
+    const std::string field = sums ? "accumulator_dtype" : "operand_dtype";
+    const double found = flow.buffers[static_cast<size_t>(operand)].element_bytes;
+    const double expected = static_cast<double>(bits_of(file, field)) / 8;
+    if (found == expected) continue;
+    file.fail(field,
+              fmt::format("{} has {} bytes, but the elements of the buffer of {}s in the "
+                          "dataflow '{}' have {}",
+                          file.string(field), expected,
+                          std::array{"input", "weight", "output"}[static_cast<size_t>(operand)],
+                          flow.name, found));
+  }
+}
+
 }  // namespace
 
 double Design::on_chip_bytes() const {
@@ -88,11 +132,14 @@ std::vector<std::string> bundled_accelerators() {
 
 bool names_accelerator(const std::string& text) {
   const std::string name = text.substr(0, text.find(':'));
-  if (!is_path(name)) return find_bundled(name) != nullptr;
+  // Parameters, or a name that is nearly right: the message lists accelerators, not GPUs.
+  if (!is_path(name))
+    return find_bundled(name) != nullptr || name.size() < text.size() ||
+           !did_you_mean(name, bundled_names()).empty();
   std::error_code error;
   if (!std::filesystem::is_regular_file(name, error)) return false;
   const Json json = parse_json(read_file(name, kLargestFile), printable(name));
-  return json.is_object() && json.contains("objects");
+  return json.is_object() && (json.contains("objects") || json.contains("dataflows"));
 }
 
 Design parse_accelerator(std::string_view text, const std::string& where,
@@ -108,14 +155,18 @@ Design parse_accelerator(std::string_view text, const std::string& where,
   Design accelerator{.id = file.string("id"), .name = file.string("name")};
   accelerator.machine = build_machine(file, values);
   accelerator.flow = read_dataflow(file, accelerator.machine, dataflow);
+  check_dtypes(file, accelerator.flow);
   accelerator.operand_dtype = file.string("operand_dtype");
   accelerator.accumulator_dtype = file.string("accumulator_dtype");
   if (file.has("host")) {
     const JsonObject host = file.object("host");
-    host.reject_unknown({"bytes_per_cycle"});
+    host.reject_unknown({"bytes_per_cycle", "macs_per_cycle"});
     const FieldReader reader(accelerator.machine.parameters);
     accelerator.host =
         Host{.bytes_per_cycle = reader.quantity(host, "bytes_per_cycle", "B/cycle", 1e-6, 1e6)};
+    if (host.has("macs_per_cycle"))
+      accelerator.host->macs_per_cycle =
+          reader.quantity(host, "macs_per_cycle", "MAC/cycle", 1e-6, 1e6);
   }
   return accelerator;
 }
@@ -128,7 +179,7 @@ Design open_accelerator(const std::string& text, const ParameterValues& values) 
                              spec.dataflow, spec.values);
   if (const EmbeddedFile* file = find_bundled(spec.name))
     return parse_accelerator(file->content, std::string(file->path), spec.dataflow, spec.values);
-  const std::vector<std::string> known = bundled_accelerators();
+  const std::vector<std::string> known = bundled_names();
   throw Error(
       ErrorKind::kNotFound,
       fmt::format("unknown accelerator '{}'{}; known: {}, or the path of a description",

@@ -2,6 +2,7 @@
 
 // Accelerators by id or file, with the values of their parameters.
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ namespace tilecast::accelerator {
 /// What the host core does with operators that the accelerator does not run.
 struct Host {
   double bytes_per_cycle = 0;  ///< that it reads and writes
+  /// Multiplications with additions, on top of the bytes; infinite if the description states none.
+  double macs_per_cycle = std::numeric_limits<double>::infinity();
 };
 
 struct Design {

@@ -83,7 +83,7 @@ size_t Simulator::slot(Slot slot) const {
 Ticks Simulator::memory_free(const Instruction& instruction) const {
   Ticks free = 0;
   for (const MemoryUse& use : instruction.memories)
-    free = std::max(free, state_.times[memories_ + use.memory]);
+    if (use.waits) free = std::max(free, state_.times[memories_ + use.memory]);
   return free;
 }
 
@@ -148,7 +148,7 @@ Passage Simulator::issue(int32_t index) {
   Ticks extra = 0;
   for (const MemoryUse& use : instruction.memories) {
     if (use.address >= 0) extra += lookup(use);
-    times[memories_ + use.memory] = arrived + use.busy;
+    if (use.waits) times[memories_ + use.memory] = arrived + use.busy;
     activity_.memory_busy[use.memory] += use.busy;
     activity_.memory_bytes[use.memory] += use.bytes;
   }
@@ -200,6 +200,14 @@ State Simulator::canonical(Ticks* base) const {
   };
   for (const Pool& pool : buffers_) sort(pool);
   for (const Pool& pool : stages_) sort(pool);
+  // Nor does which place of a ring is the present one: the others follow in turn.
+  for (size_t i = 0; i < result.rings.size(); ++i) {
+    for (const size_t slots : {written_, read_}) {
+      const auto first = result.times.begin() + static_cast<int64_t>(slots + nest_.ring_bases[i]);
+      std::rotate(first, first + result.rings[i], first + nest_.ring_sizes[i]);
+    }
+    result.rings[i] = 0;
+  }
   return result;
 }
 

@@ -158,6 +158,10 @@ class Tiler {
       extent[5] = extent[6] = 1;
       extent[0] *= layer_.inputs;
     }
+    if (store) {
+      for (const size_t i : {3, 4})
+        extent[i] = (extent[i] + layer_.pool_stride - 1) / layer_.pool_stride;
+    }
     std::vector<Level> levels;
     for (size_t i = 0; i < kDimCount; ++i)
       levels.push_back({i, step.block[i] == 0 ? extent[i] : step.block[i]});
@@ -171,7 +175,13 @@ class Tiler {
       if (dim != run) block.rows *= sizes[dim];
     const auto width = static_cast<double>(sizes[run]);
     block.row_bytes = width * (store ? flow_.stored_bytes : flow_.buffers[i].element_bytes);
-    block.on_chip_row_bytes = width * flow_.buffers[i].element_bytes;
+    if (store) block.pool = layer_.pool_elements;
+    block.moves.push_back({.memory = flow_.buffers[i].memory,
+                           .write = !store,
+                           .rows = static_cast<double>(block.rows * block.pool),
+                           .row_bytes = width * flow_.buffers[i].element_bytes,
+                           .bytes = std::llround(static_cast<double>(block.rows * block.pool) *
+                                                 width * flow_.buffers[i].element_bytes)});
     block.row_stride = row_stride(layer_, flow_, operand);
     block.miss_ratio = misses_[i];
     return emit(step, block, [&](Instruction& instruction) {
@@ -220,7 +230,6 @@ class Tiler {
         .sizes = at.block, .rows = at.block[0] * at.block[3] * at.block[4], .fresh = at.fresh};
     block.macs = 1;
     for (const int64_t size : at.block) block.macs *= size;
-    block.on_chip_row_bytes = static_cast<double>(at.block[2]);
     const auto weight = static_cast<size_t>(Operand::kWeight);
     const auto input = static_cast<size_t>(Operand::kInput);
     for (const Operand operand : {Operand::kInput, Operand::kWeight}) {
@@ -230,11 +239,17 @@ class Tiler {
         parts.push_back(moves(operand, *load, at.block, false));
       }
     }
-    if (flow_.preload && (at.fresh || flow_.preload->point == IssuePoint::kCompute)) {
+    const bool preloads = flow_.preload && (flow_.stationary != Operand::kWeight ||
+                                            layer_.uses(Operand::kWeight, Dim::kR));
+    if (preloads && (at.fresh || flow_.preload->point == IssuePoint::kCompute)) {
       if (at.fresh) parts.push_back(builder_.advance(stationary_));
       Block rows = block;
       rows.rows = at.fresh ? at.block[2] : 0;
       rows.macs = 0;
+      // Without a new block it moves nothing, but takes its turn at the memory as one that does.
+      rows.moves = {on_chip(flow_.stationary, at.block)};
+      if (!at.fresh) rows.moves.front().rows = 0;
+      if (!at.fresh) rows.moves.front().bytes = 0;
       parts.push_back(emit(*flow_.preload, rows, [&](Instruction& instruction) {
         if (flow_.finish) instruction.reads.push_back(barrier_);
         if (!at.fresh) return;
@@ -242,11 +257,12 @@ class Tiler {
         instruction.merges.push_back(stationary_);
       }));
     }
+    block.moves = computed_moves(at);
     parts.push_back(emit(compute_, block, [&](Instruction& instruction) {
       instruction.reads.push_back(tiles_[input]);
-      if (flow_.preload) instruction.reads.push_back(stationary_);
+      if (preloads) instruction.reads.push_back(stationary_);
       if (layer_.uses(Operand::kWeight, Dim::kR) &&
-          !(flow_.preload && flow_.stationary == Operand::kWeight))
+          !(preloads && flow_.stationary == Operand::kWeight))
         instruction.reads.push_back(tiles_[weight]);
       instruction.merges.push_back(tiles_[static_cast<size_t>(Operand::kOutput)]);
       if (flow_.finish) instruction.reads.push_back(barrier_);
@@ -254,9 +270,40 @@ class Tiler {
     if (flow_.finish && at.done) parts.push_back(finish(block));
     return builder_.sequence(parts);
   }
+  /// A block of an operand between its memory on the chip and the units.
+  OnChipMove on_chip(Operand operand, const Sizes& sizes) const {
+    const Buffer& buffer = flow_.buffers[static_cast<size_t>(operand)];
+    int64_t longest = size_of(sizes, contiguous(operand, layer_));
+    // Weights lie as the units read them: rows of output or of input channels.
+    if (operand == Operand::kWeight) longest = std::max(longest, size_of(sizes, Dim::kC));
+    const auto run = static_cast<double>(longest);
+    const auto elements = static_cast<double>(layer_.elements(operand, sizes));
+    return {.memory = buffer.memory,
+            .write = operand == Operand::kOutput,
+            .rows = elements / run,
+            .row_bytes = run * buffer.element_bytes,
+            .bytes = std::llround(elements * buffer.element_bytes)};
+  }
+  /// What a computation moves: the operands of its block. The stationary one stays in the units: it
+  /// moves with the preload or the first computation, as an output with `finish` or the last one.
+  std::vector<OnChipMove> computed_moves(const Inside& at) const {
+    std::vector<OnChipMove> moves;
+    for (const Operand operand : kOperands) {
+      if (operand == Operand::kWeight && !layer_.uses(operand, Dim::kR)) continue;
+      if (operand == flow_.stationary) {
+        const bool leaves = operand == Operand::kOutput;
+        if (leaves ? flow_.finish || !at.done : flow_.preload || !at.fresh) continue;
+      }
+      moves.push_back(on_chip(operand, at.block));
+    }
+    return moves;
+  }
   /// Waits for the outputs of all units.
   NodeId finish(Block block) {
     block.macs = 0;
+    block.moves.clear();
+    if (flow_.stationary == Operand::kOutput)
+      block.moves = {on_chip(Operand::kOutput, block.sizes)};
     return emit(*flow_.finish, block, [&](Instruction& instruction) {
       for (const Slot slot : chain_) instruction.reads.push_back(slot);
       instruction.merges.push_back(tiles_[static_cast<size_t>(Operand::kOutput)]);
@@ -279,7 +326,8 @@ class Tiler {
     if (rest > 0) parts.push_back(parts_of(levels, level + 1, inner, leaf));
     return builder_.sequence(parts);
   }
-  NodeId emit(const Step& step, Block block, const std::function<void(Instruction&)>& depend) {
+  NodeId emit(const Step& step, const Block& block,
+              const std::function<void(Instruction&)>& depend) {
     const std::vector<int>& units = machine_.operations[static_cast<size_t>(step.operation)].units;
     if (!step.each_unit) {
       Instruction one = instruction_on(machine_, units.front(), step.operation, block);
@@ -288,11 +336,16 @@ class Tiler {
     }
     std::vector<NodeId> parts;
     const auto n = static_cast<int64_t>(units.size());
-    const int64_t all = block.macs;
+    const auto share = [&](int64_t all, int64_t i) { return all / n + (i < all % n ? 1 : 0); };
+    Block part = block;
     for (int64_t i = 0; i < n; ++i) {
-      block.macs = all / n + (i < all % n ? 1 : 0);
+      part.macs = share(block.macs, i);
+      for (size_t move = 0; move < block.moves.size(); ++move) {
+        part.moves[move].rows = block.moves[move].rows / static_cast<double>(n);
+        part.moves[move].bytes = share(block.moves[move].bytes, i);
+      }
       Instruction one =
-          instruction_on(machine_, units[static_cast<size_t>(i)], step.operation, block);
+          instruction_on(machine_, units[static_cast<size_t>(i)], step.operation, part);
       depend(one);
       if (step.chained) {
         if (i > 0) one.reads.push_back(chain_[static_cast<size_t>(i - 1)]);

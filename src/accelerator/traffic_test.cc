@@ -55,7 +55,7 @@ TEST(Stores, ToOneLineWaitForEachOther) {
   const int operation = design.machine.find_operation("mvout");
   const int unit = design.machine.operations[static_cast<size_t>(operation)].units.front();
   Block block{.rows = 16, .row_bytes = 2, .row_stride = 64, .miss_ratio = 0};
-  block.on_chip_row_bytes = 8;
+  block.moves = {{.memory = design.machine.find_memory("accumulator"), .rows = 16, .row_bytes = 8}};
   const Ticks apart = instruction_on(design.machine, unit, operation, block).interval;
   block.row_stride = 2;
   const Ticks together = instruction_on(design.machine, unit, operation, block).interval;

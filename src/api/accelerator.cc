@@ -10,13 +10,11 @@
 #include <memory>
 
 #include "accelerator/tiling.h"
+#include "api/accelerator_mappings.h"
 #include "api/accelerator_pass.h"
 #include "api/internal.h"
-#include "api/pass.h"
 #include "base/checked.h"
 #include "base/text.h"
-#include "ops/op_def.h"
-#include "passes/passes.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -26,23 +24,11 @@ using accelerator::Design;
 using accelerator::Layer;
 using accelerator::MappedLayer;
 
-/// Graphs of configurations are built with it; the accelerator's own widths count.
-constexpr DType kGraphDType = DType::kFp16;
-
-std::string sizes_text(const Layer& layer) {
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < accelerator::kDimCount; ++i)
-    if (layer.sizes[i] > 1)
-      parts.push_back(fmt::format("{} {}", accelerator::kDimNames[i], layer.sizes[i]));
-  if (layer.stride > 1) parts.push_back(fmt::format("stride {}", layer.stride));
-  return join(parts, ", ");
-}
-
 double energy_of(const accelerator::Machine& machine, const accelerator::NestTime& time) {
   double joule = 0;
   for (size_t i = 0; i < machine.memories.size(); ++i)
-    joule +=
-        static_cast<double>(time.activity.memory_bytes[i]) * machine.memories[i].energy_per_byte_j;
+    joule += static_cast<double>(time.activity.memory_bytes[i]) *
+             machine.memories[i].energy_per_byte_j.value_or(0);
   for (size_t i = 0; i < machine.units.size(); ++i) joule += time.activity.unit_energy_j[i];
   return joule;
 }
@@ -58,7 +44,9 @@ AcceleratorLayer row_of(const Design& design, const MappedLayer& mapped) {
                        .instructions = time.instructions,
                        .evaluated = time.evaluated};
   const accelerator::Machine& machine = design.machine;
-  row.macs = mapped.layer.kind == accelerator::LayerKind::kElementwise ? 0 : mapped.layer.macs();
+  if (mapped.layer.kind == accelerator::LayerKind::kProduct ||
+      mapped.layer.kind == accelerator::LayerKind::kDepthwise)
+    row.macs = mapped.layer.macs();
   row.bound = bound_of(machine, time);
   row.energy_j = energy_of(machine, time);
   const double ticks = time.cycles * static_cast<double>(accelerator::kTicksPerCycle);
@@ -84,59 +72,14 @@ AcceleratorLayer host_row(const Design& design, const PassLayer& layer) {
       static_cast<double>(layer.bytes) / static_cast<double>(layer.elements_bytes);
   const double element_bytes = design.flow.buffers.front().element_bytes;
   const auto bytes = static_cast<int64_t>(elements * element_bytes);
-  AcceleratorLayer row{.where = "host", .bytes = bytes, .bound = "host"};
-  row.cycles = static_cast<double>(bytes) / design.host->bytes_per_cycle;
+  AcceleratorLayer row{.where = "host", .macs = layer.macs, .bytes = bytes, .bound = "host"};
+  row.cycles = static_cast<double>(bytes) / design.host->bytes_per_cycle +
+               static_cast<double>(layer.macs) / design.host->macs_per_cycle;
   row.low_cycles = row.high_cycles = row.cycles;
   return row;
 }
 
 }  // namespace
-
-void check_runs_on_accelerators(const Request& request) {
-  if (request.kind != RequestKind::kPass || request.mode != Mode::kInference)
-    throw Error(ErrorKind::kUnsupported,
-                "accelerators run forward passes only: leave out `mode` training and `prompt`");
-  const Request defaults;
-  for (const OptionDef& option : request_options()) {
-    if ((option.kinds & kPasses) == 0) continue;
-    if (option.name == "batch" || option.name == "seq") continue;
-    if (option.access.get(request, option) == option.access.get(defaults, option)) continue;
-    throw Error(ErrorKind::kUnsupported,
-                fmt::format("`{}` has no effect on an accelerator: its description states its data "
-                            "types and how layers run; leave it out",
-                            option.name));
-  }
-}
-
-std::vector<PassLayer> pass_layers(const ModelRef& model_ref, const Request& request) {
-  const Model& model = model_ref.content->model;
-  check_runs_on_accelerators(request);
-  const int64_t seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
-  Graph graph = model.build({.batch = request.batch, .seq = seq, .dtype = kGraphDType});
-  if (model.has_modules) graph = decompose(std::move(graph), {});
-  const Program program = lower(graph);
-  std::vector<PassLayer> layers;
-  for (const Launch& launch : program.launches) {
-    const Kernel& kernel = program.kernels[launch.kernel];
-    PassLayer layer{.name = launch.node->name,
-                    .op = op_def(kernel.op).name,
-                    .layer = layer_of(kernel, *launch.node),
-                    .bytes = kernel.bytes(),
-                    .elements_bytes = std::max<int64_t>(1, dtype_bits(kernel.dtype) / 8),
-                    .count = program.count(launch)};
-    const auto same = std::find_if(layers.begin(), layers.end(), [&](const PassLayer& other) {
-      return other.op == layer.op && other.bytes == layer.bytes &&
-             other.layer.has_value() == layer.layer.has_value() &&
-             (!layer.layer || (layer.layer->layer == other.layer->layer &&
-                               layer.layer->repeat == other.layer->repeat));
-    });
-    if (same == layers.end())
-      layers.push_back(std::move(layer));
-    else
-      same->count += layer.count;
-  }
-  return layers;
-}
 
 std::string bound_of(const accelerator::Machine& machine, const accelerator::NestTime& time) {
   const double ticks = time.cycles * static_cast<double>(accelerator::kTicksPerCycle);
@@ -162,41 +105,83 @@ std::string bound_of(const accelerator::Machine& machine, const accelerator::Nes
   return bound;
 }
 
-MappedLayer map_pass_layer(const PassLayer& layer, const Design& design,
+MappedLayer map_pass_layer(const PassLayer& layer, const Placed& placed, const Design& design,
                            const AcceleratorOptions& options) {
   const accelerator::EvaluationLimits limits{.exact = options.exact};
-  const Layer& given = layer.layer->layer;
-  if (options.mapping.empty()) return map_layer(design, given, {.limits = limits});
-  const std::string where = fmt::format("`mapping` for layer '{}'", shown_name(layer.name));
+  const Layer& given = placed.layer.layer;
+  const std::string& text = layer.mapping.empty() ? options.mapping : layer.mapping;
+  if (text.empty()) return map_layer(design, given, {.limits = limits});
+  const std::string where =
+      layer.mapping.empty()
+          ? fmt::format("`mapping` for layer '{}'", shown_name(layer.name))
+          : fmt::format("{}: layer '{}'", printable(options.mapping_file), shown_name(layer.name));
   const Layer run = accelerator::as_run(given, design.flow);
-  return run_mapping(design, given, accelerator::parse_mapping(options.mapping, run, where), limits,
-                     where);
+  return run_mapping(design, given, accelerator::parse_mapping(text, run, where), limits, where);
 }
+
+namespace {
+
+/// The row of a layer, or of several that differ only in what follows them.
+AcceleratorLayer row_of(const PassLayer& layer, const Placed& placed, const Design& design,
+                        const AcceleratorOptions& options) {
+  AcceleratorLayer row;
+  if (placed.where == Placed::Where::kAccelerator)
+    row = row_of(design, map_pass_layer(layer, placed, design, options));
+  else if (placed.where == Placed::Where::kHost)
+    row = host_row(design, layer);
+  else
+    row = {.where = "store", .bound = "store"};
+  row.name = layer.name;
+  row.op = layer.op;
+  row.fused = placed.fused;
+  if (layer.layer) {
+    const bool runs = placed.where == Placed::Where::kAccelerator;
+    const Layer& shown = runs ? placed.layer.layer : layer.layer->layer;
+    row.kind = layer_kind_name(shown.kind);
+    row.sizes = layer_sizes_text(shown);
+  }
+  return row;
+}
+
+/// What two launches must share to be one row.
+bool same_row(const AcceleratorLayer& row, const PassLayer& timed, const PassLayer& layer,
+              const Placed& a, const Placed& b) {
+  return row.op == layer.op && a.where == b.where && a.layer == b.layer && a.fused == b.fused &&
+         timed.bytes == layer.bytes && timed.layer == layer.layer && timed.mapping == layer.mapping;
+}
+
+}  // namespace
 
 AcceleratorForecast time_layers(const std::vector<PassLayer>& layers, const Design& design,
                                 const AcceleratorOptions& options) {
-  AcceleratorForecast forecast;
+  AcceleratorForecast forecast{.has_energy = design.machine.states_energy()};
+  std::vector<std::pair<const PassLayer*, Placed>> timed;  // by row
   for (const PassLayer& layer : layers) {
-    const bool runs = layer.layer && design.flow.runs(layer.layer->layer.kind);
-    AcceleratorLayer row;
-    if (runs)
-      row = row_of(design, map_pass_layer(layer, design, options));
-    else
-      row = host_row(design, layer);
-    row.name = layer.name;
-    row.op = layer.op;
-    row.count = layer.count * (runs ? layer.layer->repeat : 1);
-    if (layer.layer) row.sizes = sizes_text(layer.layer->layer);
+    Placed placed = place(layer, design.flow);
+    size_t at = 0;
+    while (at < timed.size() &&
+           !same_row(forecast.layers[at], *timed[at].first, layer, timed[at].second, placed))
+      ++at;
+    if (at == timed.size()) {
+      forecast.layers.push_back(row_of(layer, placed, design, options));
+      forecast.layers.back().count = 0;
+      forecast.evaluated += forecast.layers.back().evaluated;
+      timed.emplace_back(&layer, placed);
+    }
+    forecast.layers[at].count += layer.count * std::max<int64_t>(1, placed.layer.repeat);
+  }
+  for (const AcceleratorLayer& row : forecast.layers) {
     const auto count = static_cast<double>(row.count);
+    const int64_t macs = checked_multiply(row.macs, row.count);
     forecast.cycles += row.cycles * count;
     forecast.low_cycles += row.low_cycles * count;
     forecast.high_cycles += row.high_cycles * count;
-    if (!runs) forecast.host_cycles += row.cycles * count;
-    forecast.macs = checked_add(forecast.macs, checked_multiply(row.macs, row.count));
+    forecast.macs = checked_add(forecast.macs, macs);
     forecast.energy_j += row.energy_j * count;
     forecast.instructions += row.instructions * count;
-    forecast.evaluated += row.evaluated;
-    forecast.layers.push_back(std::move(row));
+    if (row.where != "host") continue;
+    forecast.host_cycles += row.cycles * count;
+    forecast.host_macs = checked_add(forecast.host_macs, macs);
   }
   return forecast;
 }
@@ -207,9 +192,10 @@ std::vector<std::string> accelerator_ids() { return accelerator::bundled_acceler
 AcceleratorForecast forecast_accelerator(const ModelRef& model, const std::string& spec,
                                          const Request& request,
                                          const AcceleratorOptions& options) {
-  const accelerator::ParameterValues values(options.parameters.begin(), options.parameters.end());
-  const Design design = accelerator::open_accelerator(spec, values);
-  AcceleratorForecast forecast = time_layers(pass_layers(model, request), design, options);
+  const Design design = open_design(spec, options);
+  std::vector<PassLayer> launches = pass_launches(model, request);
+  if (!options.mapping_file.empty()) assign_mappings(launches, design, options);
+  AcceleratorForecast forecast = time_layers(merge_equal(std::move(launches)), design, options);
   forecast.model = model.name();
   forecast.accelerator = design.id;
   forecast.accelerator_name = design.name;
@@ -223,15 +209,17 @@ AcceleratorForecast forecast_accelerator(const ModelRef& model, const std::strin
   forecast.clock_hz = design.machine.clock_hz;
   forecast.pe_count = design.machine.pe_count();
   forecast.on_chip_bytes = design.on_chip_bytes();
-  forecast.has_energy = forecast.energy_j > 0;
   std::vector<std::string> host;
   for (const AcceleratorLayer& layer : forecast.layers)
     if (layer.where == "host" && std::find(host.begin(), host.end(), layer.op) == host.end())
       host.push_back(layer.op);
   if (!host.empty())
-    forecast.warnings.push_back(fmt::format("the host core runs {}: {:.0f} % of the cycles",
-                                            join(host, ", "),
-                                            100 * forecast.host_cycles / forecast.cycles));
+    forecast.warnings.push_back(fmt::format(
+        "the host core runs {}: {:.0f} % of the cycles, {:.0f} % of the MACs", join(host, ", "),
+        100 * forecast.host_cycles / forecast.cycles,
+        forecast.macs > 0
+            ? 100 * static_cast<double>(forecast.host_macs) / static_cast<double>(forecast.macs)
+            : 0));
   const auto open = std::count_if(forecast.layers.begin(), forecast.layers.end(),
                                   [](const AcceleratorLayer& layer) { return !layer.converged; });
   if (open > 0)

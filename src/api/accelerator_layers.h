@@ -14,7 +14,11 @@ namespace tilecast {
 struct KernelLayer {
   accelerator::Layer layer;
   int64_t repeat = 1;
+  bool operator==(const KernelLayer&) const = default;
 };
-std::optional<KernelLayer> layer_of(const Kernel& kernel, const Node& node);
+std::optional<KernelLayer> layer_of(const Kernel& kernel, const Node& node, const Graph& graph);
+
+/// Multiplications with additions that a kernel makes: of products, convolutions and attention.
+int64_t macs_of(const Kernel& kernel);
 
 }  // namespace tilecast

@@ -45,9 +45,6 @@ struct SweepPoint {
   Request request;
   AcceleratorOptions options;
   std::string line;  ///< the values as cells
-  accelerator::ParameterValues values() const {
-    return {options.parameters.begin(), options.parameters.end()};
-  }
 };
 
 std::string as_text(const Json& value, const JsonObject& file, const std::string& key) {
@@ -148,7 +145,7 @@ class Sweep {
         if (axis.kind == Axis::Kind::kModel) load_model_ref(one.model);
         if (axis.kind == Axis::Kind::kModel || axis.kind == Axis::Kind::kOption) continue;
         if (is_accelerator(one.gpu)) {
-          accelerator::open_accelerator(one.gpu, one.values());
+          open_design(one.gpu, one.options);
         } else {
           load_gpu_ref(one.gpu);
           if (!one.options.parameters.empty())
@@ -176,13 +173,14 @@ class Runner {
       return fmt::format(",{},{},,,,1,", forecast.latency_s, forecast.flops / 2);
     }
     check_runs_on_accelerators(one.request);
-    const accelerator::Design design = accelerator::open_accelerator(one.gpu, one.values());
+    const accelerator::Design design = open_design(one.gpu, one.options);
     const AcceleratorForecast f = time_layers(layers_of(one, model), design, one.options);
     const bool converged = std::all_of(f.layers.begin(), f.layers.end(),
                                        [](const AcceleratorLayer& row) { return row.converged; });
     return fmt::format("{:.0f},{},{},{},{:.0f},{},{},", f.cycles,
                        f.cycles / design.machine.clock_hz, f.macs, design.machine.pe_count(),
-                       design.on_chip_bytes(), f.energy_j, converged ? 1 : 0);
+                       design.on_chip_bytes(), f.has_energy ? fmt::format("{}", f.energy_j) : "",
+                       converged ? 1 : 0);
   }
 
  private:
@@ -197,7 +195,8 @@ class Runner {
         fmt::format("{}\n{}\n{}", one.model, one.request.batch, one.request.seq.value_or(0));
     const std::lock_guard lock(mutex_);
     auto it = layers_.find(key);
-    if (it == layers_.end()) it = layers_.emplace(key, pass_layers(model, one.request)).first;
+    if (it == layers_.end())
+      it = layers_.emplace(key, merge_equal(pass_launches(model, one.request))).first;
     return it->second;
   }
 

@@ -10,12 +10,15 @@ namespace {
 
 void run_evaluate(const Given& given) {
   const std::string output = text_of(given, "output-file");
-  if (const auto accelerators = evaluate_accelerators(text_of(given, "PATH"))) {
+  const std::string accelerator = text_of(given, "gpu");
+  if (const auto accelerators = evaluate_accelerators(text_of(given, "PATH"), accelerator)) {
     const bool json = text_of(given, "format") == "json";
     return emit(json ? accelerator_evaluation_json(*accelerators)
                      : accelerator_evaluation_table(*accelerators, output_style(output)),
                 output);
   }
+  if (!accelerator.empty())
+    throw UsageError("--gpu applies to cycles of accelerators; other tables name their GPUs");
   if (const auto tuning = evaluate_tuning(text_of(given, "PATH"))) {
     const bool json = text_of(given, "format") == "json";
     return emit(
@@ -45,8 +48,15 @@ Command evaluate_command() {
           .usage = {"PATH [options]"},
           .groups = {{"Arguments", {path}},
                      {"Options",
-                      {format_option({"table", "json"}), pass_option("predictor"), output_option(),
-                       weights_option(), calibration_option()}}},
+                      {format_option({"table", "json"}),
+                       {.names = "--gpu",
+                        .value = "GPU",
+                        .default_value = "that whose id begins the file's name",
+                        .help = "the accelerator that cycles were measured on"},
+                       pass_option("predictor"),
+                       output_option(),
+                       weights_option(),
+                       calibration_option()}}},
           .examples = {"tilecast evaluate neusight/scripts/asplos/label"},
           .run = run_evaluate};
 }

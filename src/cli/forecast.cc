@@ -99,7 +99,7 @@ GpuRef gpu_of(const Given& given) {
 
 /// Options of forecasts on accelerators, which GPUs do not have.
 void check_no_accelerator(const Given& given) {
-  for (const char* option : {"exact", "mapping", "occupancy"})
+  for (const char* option : {"exact", "mapping", "write-mappings", "occupancy"})
     if (given.count(option))
       throw UsageError(
           fmt::format("--{} applies to accelerators: --gpu {}", option, accelerator_ids().front()));
@@ -107,13 +107,16 @@ void check_no_accelerator(const Given& given) {
 
 void run_on_accelerator(const Given& given, const Request& request, const std::string& spec) {
   const std::string output = text_of(given, "output-file");
-  const AcceleratorOptions options{.exact = given.count("exact") > 0,
-                                   .mapping = text_of(given, "mapping")};
+  AcceleratorOptions options{.exact = given.count("exact") > 0};
+  set_mapping(options, text_of(given, "mapping"));
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
   const std::string picture = text_of(given, "occupancy");
   if (!picture.empty())
-    return emit(accelerator_occupancy(model, spec, request, options, picture), output);
+    return emit(occupancy_picture(accelerator_occupancy(model, spec, request, options), picture),
+                output);
   const AcceleratorForecast forecast = forecast_accelerator(model, spec, request, options);
+  if (given.count("write-mappings"))
+    emit(accelerator_mappings(forecast), text_of(given, "write-mappings"), {});
   const ForecastFormat& format = format_of(given);
   if (format.name == "json") return emit(accelerator_json(forecast), output);
   if (format.name == "csv") return emit(accelerator_csv(forecast), output, forecast.warnings);
@@ -178,8 +181,13 @@ std::vector<OptionGroup> option_groups() {
       "On accelerators (--gpu gemmini, gemmini:DIM=8, or a description)",
       {{.names = "--exact", .help = "run all instructions instead of extrapolating fixed points"},
        {.names = "--mapping",
-        .value = "TEXT",
-        .help = "one mapping for all layers, 'order=kcp tile=k64,c256'; default: chosen for each"},
+        .value = "FILE",
+        .help = "a mapping for each layer, as --write-mappings writes them, or one for all layers, "
+                "'order=kcp tile=k64,c256'; default: chosen for each"},
+       {.names = "--write-mappings",
+        .value = "FILE",
+        .help = "writes the mapping of each layer to a file, for --mapping",
+        .kind = ValueKind::kFile},
        {.names = "--occupancy",
         .help = "which object holds which instruction when, of the longest layer",
         .choices = {"text", "svg", "perfetto"}}}};

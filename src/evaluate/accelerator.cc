@@ -14,6 +14,7 @@
 #include "accelerator/registry.h"
 #include "accelerator/tiling.h"
 #include "base/csv.h"
+#include "base/text.h"
 #include "evaluate/tables.h"
 #include "tilecast/error.h"
 
@@ -215,9 +216,24 @@ std::vector<double> held_out_errors(const std::vector<Row>& rows,
   return errors;
 }
 
-AcceleratorEvaluation evaluate_cycles(const CsvTable& table, const std::string& file) {
+/// What the rows were measured on: as given, the column `accelerator`, or the accelerator whose id
+/// begins the name of the file.
+std::string measured_on(const CsvTable& table, const std::string& file, const std::string& given) {
+  if (!given.empty()) return given;
+  if (table.column("accelerator") && !table.rows.empty())
+    return table.rows.front()[table.require_column("accelerator")];
+  for (const std::string& id : accelerator::bundled_accelerators())
+    if (file.starts_with(id)) return id;
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: which accelerator was measured? Give it with --gpu, in a column "
+                          "'accelerator', or begin the file's name with one of: {}",
+                          printable(file), join(accelerator::bundled_accelerators(), ", ")));
+}
+
+AcceleratorEvaluation evaluate_cycles(const CsvTable& table, const std::string& file,
+                                      const std::string& given) {
   const Reader reader(table);
-  const std::string id = "gemmini";  // the one accelerator that this layout was measured on
+  const std::string id = measured_on(table, file, given);
   AcceleratorEvaluation result{.file = file, .accelerator = id};
   std::vector<Row> rows;
   for (size_t i = 0; i < table.rows.size(); ++i) {
@@ -252,10 +268,11 @@ AcceleratorEvaluation evaluate_cycles(const CsvTable& table, const std::string& 
 
 }  // namespace
 
-std::optional<std::vector<AcceleratorEvaluation>> evaluate_accelerators(const std::string& path) {
+std::optional<std::vector<AcceleratorEvaluation>> evaluate_accelerators(
+    const std::string& path, const std::string& accelerator) {
   return evaluate_tables<AcceleratorEvaluation>(
-      path, "", Reader::knows, [](const CsvTable& table, const std::filesystem::path& file) {
-        return evaluate_cycles(table, file.filename().string());
+      path, "", Reader::knows, [&](const CsvTable& table, const std::filesystem::path& file) {
+        return evaluate_cycles(table, file.filename().string(), accelerator);
       });
 }
 

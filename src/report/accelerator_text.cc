@@ -29,22 +29,39 @@ std::string use_text(const AcceleratorLayer& layer, size_t most) {
   return join(parts, ", ");
 }
 
+/// Operators that a store applies.
+int64_t fused_count(const AcceleratorForecast& forecast) {
+  int64_t count = 0;
+  for (const AcceleratorLayer& layer : forecast.layers)
+    if (layer.where == "store") count += layer.count;
+  return count;
+}
+
+/// The rows that take time, the longest first.
 std::vector<const AcceleratorLayer*> by_time(const AcceleratorForecast& forecast) {
   std::vector<const AcceleratorLayer*> rows;
-  for (const AcceleratorLayer& layer : forecast.layers) rows.push_back(&layer);
+  for (const AcceleratorLayer& layer : forecast.layers)
+    if (layer.where != "store") rows.push_back(&layer);
   std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) {
     return a->cycles * static_cast<double>(a->count) > b->cycles * static_cast<double>(b->count);
   });
   return rows;
 }
 
-Json layer_json(const AcceleratorLayer& layer) {
+/// An energy, or nothing where the description states none.
+Json energy_json(const AcceleratorForecast& forecast, double joule) {
+  return forecast.has_energy ? Json(joule) : Json();
+}
+
+Json layer_json(const AcceleratorForecast& forecast, const AcceleratorLayer& layer) {
   Json use = Json::object();
   for (const ObjectUse& object : layer.use) use[object.object] = object.ratio;
   return {{"name", layer.name},
           {"op", layer.op},
           {"where", layer.where},
+          {"kind", layer.kind},
           {"sizes", layer.sizes},
+          {"fused", layer.fused},
           {"mapping", layer.mapping},
           {"count", layer.count},
           {"cycles", layer.cycles},
@@ -55,7 +72,7 @@ Json layer_json(const AcceleratorLayer& layer) {
           {"evaluated_instructions", layer.evaluated},
           {"macs", layer.macs},
           {"bytes", layer.bytes},
-          {"energy_j", layer.energy_j},
+          {"energy_j", energy_json(forecast, layer.energy_j)},
           {"bound", layer.bound},
           {"utilization_ratio", use}};
 }
@@ -78,8 +95,12 @@ std::string accelerator_table(const AcceleratorForecast& f, const TableStyle& st
   if (f.host_cycles > 0)
     lines.add("  host", cycles_text(f.host_cycles), "operators that the accelerator does not run");
   lines.add(
-      "work", format_si(static_cast<double>(f.macs), "MAC"),
+      "work", format_si(static_cast<double>(f.macs - f.host_macs), "MAC"),
       fmt::format("{:.0f} % of {} units", 100 * f.utilization_ratio(), format_integer(f.pe_count)));
+  if (f.host_macs > 0)
+    lines.add("  host", format_si(static_cast<double>(f.host_macs), "MAC"), "not on the units");
+  if (const int64_t fused = fused_count(f); fused > 0)
+    lines.add("fused", format_integer(fused), "operators in the stores of the layers before them");
   lines.add("instructions", format_si(f.instructions, ""),
             static_cast<double>(f.evaluated) >= f.instructions
                 ? "all were run"
@@ -111,7 +132,7 @@ std::string accelerator_json(const AcceleratorForecast& f) {
   Json parameters = Json::object();
   for (const auto& [name, value] : f.parameters) parameters[name] = value;
   Json layers = Json::array();
-  for (const AcceleratorLayer& layer : f.layers) layers.push_back(layer_json(layer));
+  for (const AcceleratorLayer& layer : f.layers) layers.push_back(layer_json(f, layer));
   const Json json = {{"schema_version", 1},
                      {"model", f.model},
                      {"gpu", f.accelerator},
@@ -131,9 +152,10 @@ std::string accelerator_json(const AcceleratorForecast& f) {
                      {"latency_low_s", f.low_cycles / f.clock_hz},
                      {"latency_high_s", f.high_cycles / f.clock_hz},
                      {"macs", f.macs},
+                     {"host_macs", f.host_macs},
                      {"pe_count", f.pe_count},
                      {"on_chip_bytes", f.on_chip_bytes},
-                     {"energy_j", f.energy_j},
+                     {"energy_j", energy_json(f, f.energy_j)},
                      {"utilization_ratio", f.utilization_ratio()},
                      {"instructions", f.instructions},
                      {"evaluated_instructions", f.evaluated},
@@ -145,13 +167,14 @@ std::string accelerator_json(const AcceleratorForecast& f) {
 std::string accelerator_csv(const AcceleratorForecast& f) {
   std::string text =
       "name,op,where,count,cycles,low_cycles,high_cycles,converged,instructions,"
-      "evaluated_instructions,macs,bytes,energy_j,bound,mapping\n";
+      "evaluated_instructions,macs,bytes,energy_j,bound,mapping,kind,sizes,fused\n";
   for (const AcceleratorLayer& layer : f.layers)
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(layer.name),
-                    layer.op, layer.where, layer.count, layer.cycles, layer.low_cycles,
-                    layer.high_cycles, layer.converged ? 1 : 0, layer.instructions, layer.evaluated,
-                    layer.macs, layer.bytes, layer.energy_j, layer.bound, csv_cell(layer.mapping));
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(layer.name), layer.op,
+        layer.where, layer.count, layer.cycles, layer.low_cycles, layer.high_cycles,
+        layer.converged ? 1 : 0, layer.instructions, layer.evaluated, layer.macs, layer.bytes,
+        f.has_energy ? fmt::format("{}", layer.energy_j) : "", layer.bound, csv_cell(layer.mapping),
+        layer.kind, csv_cell(layer.sizes), join(layer.fused, " "));
   return text;
 }
 

@@ -33,6 +33,8 @@ void SvgPicture::text(double x, double y, const std::string& content, const std:
       fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, escaped(content));
 }
 
+void SvgPicture::add_text(const std::string& content) { out_ += escaped(content); }
+
 void SvgPicture::line(double x1, double y1, double x2, double y2, const std::string& style) {
   out_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1,
                       y1, x2, y2, style);

@@ -14,8 +14,10 @@ class SvgPicture {
   /// `style`: further attributes, as in SVG.
   void text(double x, double y, const std::string& content, const std::string& style = "");
   void line(double x1, double y1, double x2, double y2, const std::string& style);
-  /// An element as it is.
+  /// An element, or a part of one, as it is.
   void add(const std::string& element) { out_ += element; }
+  /// Text inside an element that is added in parts.
+  void add_text(const std::string& content);
   std::string done() const { return out_ + "</svg>\n"; }
 
  private:

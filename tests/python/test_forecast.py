@@ -36,6 +36,10 @@ class CommandLine(unittest.TestCase):
     def test_server(self):
         self.check("llama-3-8b", "L40S", prompt="200:300", output=32, schedule="continuous", concurrency=8, requests=40)
 
+    def test_accelerator(self):
+        self.check("resnet-50", "gemmini-16", batch=2)
+        self.check("mobilenet_v2", "gemmini:DIM=8")
+
     def test_catalogs(self):
         self.assertEqual([gpu.id for gpu in tilecast.gpus()], [gpu["id"] for gpu in command_line("gpus")])
         self.assertEqual([model.name for model in tilecast.models()], [model["name"] for model in command_line("models")])
@@ -55,6 +59,27 @@ class CommandLine(unittest.TestCase):
             evaluation = tilecast.evaluate(path)
         self.assertEqual([row.mape_percent for row in evaluation.rows], [row["mape_percent"] for row in expected["rows"]])
         self.assertEqual(json.loads(evaluation.to_json()), expected)
+
+
+class Accelerators(unittest.TestCase):
+    def test_layers_and_cycles(self):
+        forecast = tilecast.forecast("resnet-50", gpu="gemmini-16")
+        self.assertAlmostEqual(sum(layer.cycles * layer.count for layer in forecast.layers), forecast.cycles, delta=1)
+        self.assertIsNone(forecast.energy_j)
+        self.assertEqual(forecast.latency_s, forecast.cycles / forecast.clock_hz)
+
+    def test_parameters_and_mappings(self):
+        wide = tilecast.forecast("resnet-50", gpu="gemmini", parameters={"DIM": 32})
+        self.assertEqual(wide.pe_count, 1024)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "mappings.json"
+            path.write_text(wide.mappings())
+            again = tilecast.forecast("resnet-50", gpu="gemmini", parameters={"DIM": 32}, mapping=path)
+        self.assertEqual(again.to_dict(), wide.to_dict())
+
+    def test_options_of_gpus_are_refused(self):
+        with self.assertRaisesRegex(tilecast.UnsupportedError, "no effect on an accelerator"):
+            tilecast.forecast("resnet-50", gpu="gemmini-16", dtype="bf16")
 
 
 class Results(unittest.TestCase):
