@@ -14,7 +14,7 @@ namespace tilecast::accelerator {
 namespace {
 
 /// A tile of any sizes under any order; nullopt if it does not fit.
-std::optional<MappedLayer> random_mapping(Rng& rng, const Design& design, const Layer& layer) {
+std::optional<MappedLayer> sampled_mapping(Rng& rng, const Design& design, const Layer& layer) {
   const Layer run = as_run(layer, design.flow);
   Mapping mapping{.order = "nkcpq", .tile = run.sizes};
   mapping.tile[0] = 1;
@@ -49,7 +49,7 @@ TEST(Mapper, IsFasterThanTheBestOfSixtyRandomMappings) {
       const MappedLayer chosen = map_layer(design, layers[l]);
       double best = 0;
       for (int drawn = 0, tries = 0; drawn < 60 && tries < 3000; ++tries) {
-        const auto other = random_mapping(rng, design, layers[l]);
+        const auto other = sampled_mapping(rng, design, layers[l]);
         if (!other) continue;
         ++drawn;
         if (best == 0 || other->time.cycles < best) best = other->time.cycles;
