@@ -58,7 +58,8 @@ TEST(CollectiveFit, ASizeThatWasNotMeasuredLiesBetweenItsNeighbours) {
     if (!held(m)) continue;
     const double found = forecast_of(m, made.cluster, &weights).seconds / m.measured_s;
     const bool at_the_change = factor(m.bytes / 2) != factor(m.bytes * 2);
-    if (!at_the_change) EXPECT_NEAR(found, 1, 0.1) << m.bytes << " on " << m.group.ranks;
+    if (at_the_change) continue;
+    EXPECT_NEAR(found, 1, 0.1) << m.bytes << " on " << m.group.ranks;
   }
 }
 
