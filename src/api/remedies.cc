@@ -60,7 +60,6 @@ class Changes {
 
   void of_ranks() {
     const Execution& e = r_.execution;
-    const int64_t data_ranks = std::max<int64_t>(1, e.dp / r_.parallel.cp);
     const int64_t share = r_.batch / e.dp;
     const int64_t micro =
         r_.parallel.micro_batch_size.value_or(std::max<int64_t>(1, share / e.microbatches));
@@ -72,7 +71,7 @@ class Changes {
       add(option, std::to_string(counted ? share / size : size));
       if (size == 1) break;
     }
-    if (data_ranks > 1) {
+    if (e.dp > 1 || r_.parallel.cp > 1) {
       for (int zero = static_cast<int>(r_.parallel.zero) + 1; zero <= 3; ++zero)
         add("zero", std::to_string(zero));
     }
