@@ -225,6 +225,7 @@ class Evaluator {
 
 Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
                     const std::string& predictor) {
+  Evaluator evaluator(forecaster, parse_predictor(predictor));
   const MeasurementSet set = read_measurements(path);
   if (set.kernels.empty() && set.collectives.empty() && set.models.empty() && set.unmatched.empty())
     throw Error(ErrorKind::kInput,
@@ -232,7 +233,7 @@ Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
                     ": no measurements found; expected a file or a folder with CSV tables of "
                     "Tilecast, NeuSight, aiconfigurator, Vidur, rocBLAS, PipeWeave, MIOpen's "
                     "find_ARCH.csv or cycles of an accelerator");
-  return Evaluator(forecaster, parse_predictor(predictor)).run(set);
+  return evaluator.run(set);
 }
 
 }  // namespace tilecast

@@ -6,17 +6,21 @@ namespace tilecast {
 namespace {
 
 Coverage coverage_of(const Combination& combination, const Net& net, const Applied& applied) {
-  bool precision = false, anywhere = false;
+  bool precision = false, anywhere = false, any = false, any_fp32 = false;
   for (const ClassResidual& residual : net.classes) {
     anywhere |= residual.covers(combination);
     for (const MeasuredDevice& device : residual.devices) {
       for (Combination other : device.measured) {
+        any = true;
+        any_fp32 |= other.dtype == DType::kFp32;
         other.software = combination.software;
         precision |= other == combination;
       }
     }
   }
-  Coverage coverage{.combination = combination, .missing = {}, .precision = precision};
+  Coverage coverage{.combination = combination,
+                    .missing = {},
+                    .other_unit = any && !any_fp32 && combination.dtype == DType::kFp32};
   coverage.in_class = applied.own_class && applied.residual->covers(combination);
   coverage.on_nearest = applied.nearest != nullptr && applied.nearest->covers(combination);
   if (!precision) {

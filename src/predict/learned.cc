@@ -150,7 +150,7 @@ void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weigh
       row.feature = missing;
     }
     // What is learned of matrix units says nothing about the lanes that multiply FP32.
-    if (!coverage.precision && row.kernel->compute_dtype() == DType::kFp32) log_factors[r] = 0;
+    if (coverage.other_unit) log_factors[r] = 0;
     Spread spread = spread_of(applied, coverage, size_of(row.law.seconds));
     if (calibrated.weight > 0) calibrate_spread(calibrated, spread);
     batch.times[batch.rows[r]] =
