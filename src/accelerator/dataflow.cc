@@ -32,7 +32,7 @@ class DataflowReader {
                          "load_weight", "load_partial", "preload", "compute", "finish", "store",
                          "stored_element", "store_applies", "source"});
     if (json.string("source").empty()) json.fail("source", "is empty");
-    Dataflow flow{.name = name};
+    Dataflow flow{.name = printable(name)};
     flow.order = json.string("order");
     for (const char dim : flow.order) {
       const bool known = kDimNames.find(dim) != std::string_view::npos;

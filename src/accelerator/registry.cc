@@ -152,12 +152,12 @@ Design parse_accelerator(std::string_view text, const std::string& where,
   file.integer({"schema_version"}, 1, 1);
   if (const std::string kind = file.string("kind"); kind != "accelerator")
     file.fail("kind", "expected \"accelerator\", found \"" + shown_name(kind) + "\"");
-  Design accelerator{.id = file.string("id"), .name = file.string("name")};
+  Design accelerator{.id = printable(file.string("id")), .name = printable(file.string("name"))};
   accelerator.machine = build_machine(file, values);
   accelerator.flow = read_dataflow(file, accelerator.machine, dataflow);
   check_dtypes(file, accelerator.flow);
-  accelerator.operand_dtype = file.string("operand_dtype");
-  accelerator.accumulator_dtype = file.string("accumulator_dtype");
+  accelerator.operand_dtype = printable(file.string("operand_dtype"));
+  accelerator.accumulator_dtype = printable(file.string("accumulator_dtype"));
   if (file.has("host")) {
     const JsonObject host = file.object("host");
     host.reject_unknown({"bytes_per_cycle", "macs_per_cycle"});

@@ -51,11 +51,11 @@ AcceleratorLayer row_of(const Design& design, const MappedLayer& mapped) {
   row.energy_j = energy_of(machine, time);
   const double ticks = time.cycles * static_cast<double>(accelerator::kTicksPerCycle);
   for (size_t i = 0; i < machine.units.size(); ++i)
-    row.use.push_back(
-        {machine.units[i].name, static_cast<double>(time.activity.unit_busy[i]) / ticks});
+    row.use.push_back({printable(machine.units[i].name),
+                       static_cast<double>(time.activity.unit_busy[i]) / ticks});
   for (size_t i = 0; i < machine.memories.size(); ++i) {
-    row.use.push_back(
-        {machine.memories[i].name, static_cast<double>(time.activity.memory_busy[i]) / ticks});
+    row.use.push_back({printable(machine.memories[i].name),
+                       static_cast<double>(time.activity.memory_busy[i]) / ticks});
     if (machine.memories[i].type == "dram") row.bytes += time.activity.memory_bytes[i];
   }
   return row;
@@ -200,7 +200,7 @@ AcceleratorForecast forecast_accelerator(const ModelRef& model, const std::strin
   forecast.accelerator = design.id;
   forecast.accelerator_name = design.name;
   for (const accelerator::Parameter& parameter : design.machine.parameters)
-    forecast.parameters.emplace_back(parameter.name, parameter.value);
+    forecast.parameters.emplace_back(printable(parameter.name), parameter.value);
   forecast.dataflow = design.flow.name;
   forecast.operand_dtype = design.operand_dtype;
   forecast.accumulator_dtype = design.accumulator_dtype;

@@ -9,6 +9,7 @@
 #include "accelerator/tiling.h"
 #include "api/accelerator_mappings.h"
 #include "api/accelerator_pass.h"
+#include "base/text.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -49,7 +50,8 @@ void add_instructions(AcceleratorOccupancy& occupancy, const accelerator::Machin
   };
   run_first(nest, nest.root, simulator, [&](int32_t index, const Passage& passage) {
     const accelerator::Instruction& instruction = nest.instructions[static_cast<size_t>(index)];
-    occupancy.shown.push_back({instruction.unit, machine.operations[instruction.operation].name,
+    occupancy.shown.push_back({instruction.unit,
+                               printable(machine.operations[instruction.operation].name),
                                cycles(passage.entered), cycles(passage.completed)});
     occupancy.cycles = std::max(occupancy.cycles, occupancy.shown.back().end_cycles);
     return occupancy.shown.size() < kMostShown;
@@ -85,7 +87,8 @@ AcceleratorOccupancy accelerator_occupancy(const ModelRef& model, const std::str
       .shown = {},
       .instructions = static_cast<double>(nest.instruction_count()),
       .clock_hz = design.machine.clock_hz};
-  for (const accelerator::Unit& unit : design.machine.units) occupancy.objects.push_back(unit.name);
+  for (const accelerator::Unit& unit : design.machine.units)
+    occupancy.objects.push_back(printable(unit.name));
   add_instructions(occupancy, design.machine, nest);
   return occupancy;
 }

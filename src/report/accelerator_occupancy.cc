@@ -79,7 +79,9 @@ std::string as_svg(const AcceleratorOccupancy& picture) {
     svg.text(x, bottom + 18, fmt::format("{:g}", cycle), "text-anchor=\"middle\"");
   }
   svg.text(kLeft + kWidth / 2, bottom + 38,
-           fmt::format("time in cycles ({} at {})", format_seconds(1 / picture.clock_hz),
+           fmt::format("time in cycles; {} cycles take {} at {}",
+                       format_integer(std::llround(picture.cycles)),
+                       format_seconds(picture.cycles / picture.clock_hz),
                        format_si(picture.clock_hz, "Hz")),
            "text-anchor=\"middle\"");
   for (size_t object = 0; object < picture.objects.size(); ++object)
