@@ -16,7 +16,7 @@ Coverage coverage_of(const Combination& combination, const Net& net, const Appli
       }
     }
   }
-  Coverage coverage{.combination = combination};
+  Coverage coverage{.combination = combination, .missing = {}, .anywhere = anywhere};
   coverage.in_class = applied.own_class && applied.residual->covers(combination);
   coverage.on_nearest = applied.nearest != nullptr && applied.nearest->covers(combination);
   if (!precision) {
