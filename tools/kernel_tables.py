@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Prints the errors of kernels as Markdown: FP32 kernels of GPUs left out of training, and kernels in low precision,
-layers held out of GPUs that were trained on, GPUs left out and architectures left out, with the roofline beside.
+layers held out of GPUs that were trained on, GPUs left out and architectures left out, with the roofline beside; and what
+the intervals hold of left-out rows.
 
     tools/kernel_tables.py [weights folder]      default: data/weights
 
@@ -109,6 +110,29 @@ def means(errors: list, title: str) -> None:
         print(f"| {kind} | {len(per_gpu)} | {mean[0]:.1f} ({mean[1]:.1f}) |")
 
 
+def print_intervals(rows: list) -> None:
+    """Share of left-out rows inside their interval. A cell is a GPU and a precision: the mean over software."""
+    for left_out, title in (("architecture", "Architectures left out"), ("gpu", "GPUs of a known class left out")):
+        print(f"\nIntervals, {title}: share of rows inside, %\n")
+        print("| kernels | factor | cells | mean | least | below 50 |\n|---|--:|--:|--:|--:|---|")
+        kinds = defaultdict(lambda: defaultdict(list))
+        factors = {}
+        for r in rows:
+            if r["left_out"] != left_out:
+                continue
+            # Of 16-bit types the scheme is what differs.
+            precision = r["scheme"] if r["scheme"] != "none" else r["dtype"]
+            if r["kv_dtype"] != r["dtype"]:
+                precision += f"/{r['kv_dtype']}"
+            kinds[r["kind"]][r["gpu"], precision].append(r["inside_percent"])
+            factors[r["kind"]] = r["factor"]
+        for kind, cells in kinds.items():
+            held = {cell: sum(v) / len(v) for cell, v in cells.items()}
+            low = ", ".join(f"{short(gpu)} {precision} {v:.0f}" for (gpu, precision), v in sorted(held.items()) if v < 50)
+            print(f"| {kind} | {factors[kind]:.2f} | {len(held)} | {sum(held.values()) / len(held):.0f} | {min(held.values()):.0f} "
+                  f"| {low} |")
+
+
 def main() -> int:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "data/weights"
     errors = json.loads((folder / "errors.json").read_text())
@@ -132,6 +156,7 @@ def main() -> int:
         print_table(rows, lambda e: f"{e['mape_percent']:.1f} ({e['median_percent']:.1f}) "
                                     f"[{e['roofline_mape_percent']:.0f}]")
         means(rows, f"{what} left out")
+    print_intervals(errors["intervals"])
     return 0
 
 

@@ -82,14 +82,18 @@ std::optional<KernelLayer> of_pooling(const Node& node, const Graph& graph, int6
 
 /// Sums and activations; what reads more than it writes by far is a reduction, for the host.
 std::optional<KernelLayer> of_stream(const Stream& stream, const Kernel& kernel) {
-  if (stream.rows != 1 || kernel.write_bytes <= 0) return std::nullopt;
+  // Fewer elements are written than read by a reduction, which is no such layer.
+  const int64_t elements = stream.rows * stream.elements;
+  if (kernel.write_bytes <= 0 ||
+      (stream.rows != 1 && kernel.write_bytes < elements * dtype_bits(kernel.dtype) / 8))
+    return std::nullopt;
   const int64_t inputs =
       std::clamp<int64_t>((kernel.read_bytes + kernel.write_bytes / 2) / kernel.write_bytes, 1, 8);
   if (kernel.read_bytes > 4 * kernel.write_bytes) return std::nullopt;
   // Rows of 64 elements: any length of row that is a multiple of the array takes as long.
   constexpr int64_t kRow = 64;
   return KernelLayer{{.kind = LayerKind::kElementwise,
-                      .sizes = {1, kRow, 1, (stream.elements + kRow - 1) / kRow, 1, 1, 1},
+                      .sizes = {1, kRow, 1, (elements + kRow - 1) / kRow, 1, 1, 1},
                       .inputs = inputs}};
 }
 

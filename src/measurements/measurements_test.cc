@@ -579,6 +579,41 @@ TEST(Vidur, FourProductsOfALayer) {
   EXPECT_EQ(set.kernels[3].measured_s, 0.4e-3);
 }
 
+TEST(Vidur, NormsActivationsAndRotaryEmbeddingOfGatedLayersAreVllms) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "compute/h100/org/model";
+  std::filesystem::create_directories(path);
+  write_file(path / "mlp.csv",
+             "n_head,n_kv_head,n_embd,n_expanded_embd,use_gated_mlp,num_tokens,"
+             "num_tensor_parallel_workers,time_stats.attn_pre_proj.median,"
+             "time_stats.attn_post_proj.median,time_stats.mlp_up_proj.median,"
+             "time_stats.mlp_down_proj.median,time_stats.input_layernorm.median,"
+             "time_stats.post_attention_layernorm.median,time_stats.mlp_act.median,"
+             "time_stats.attn_rope.median\n"
+             "64,8,8192,28672,True,128,2,0.1,0.2,0.3,0.4,0.006,0.007,0.012,0.005\n"
+             "32,32,2560,10240,False,128,1,0.1,0.2,0.3,0.4,0.006,,0.003,0.003\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  ASSERT_EQ(set.kernels.size(), 4u + 4u + 4u);
+  const auto expect_row = [&](size_t i, const char* op, KernelVariant shape, double seconds) {
+    const KernelMeasurement& m = set.kernels[i];
+    EXPECT_EQ(m.op, op);
+    EXPECT_EQ(m.kernel.shape, shape);
+    EXPECT_EQ(m.kernel.dtype, DType::kFp16);
+    EXPECT_EQ(m.conditions.software, Software::kVllm);
+    EXPECT_EQ(m.protocol, Protocol::kBackToBack);
+    EXPECT_DOUBLE_EQ(m.measured_s, seconds);
+  };
+  const Rows norm{128, 8192, Rows::Function::kNorm};
+  expect_row(4, "rms_norm", norm, 6e-6);
+  expect_row(5, "rms_norm", norm, 7e-6);
+  // Two ranks divide the FFN and the heads: 32 of the queries, 4 of the keys.
+  expect_row(6, "gated_activation", Stream{128, 14336}, 12e-6);
+  expect_row(7, "rotary", Stream{128, (32 + 4) * 128}, 5e-6);
+  // PyTorch's kernels, of which the file does not say enough: only the products are read.
+  for (size_t i = 8; i < 12; ++i) EXPECT_TRUE(set.kernels[i].kernel.is<Gemm>());
+  EXPECT_TRUE(set.unmatched.empty());
+}
+
 TEST(CollectiveLayouts, NcclCountsElementsOfTheWholeBuffer) {
   const TemporaryFolder folder;
   write_file(folder.path() / "nccl.csv",

@@ -218,7 +218,7 @@ struct Rows {
 
 /// Streams through memory once: pointwise operators, copies, gathers, reductions.
 struct Stream {
-  int64_t rows = 1;      ///< rows of a reduction; else 1
+  int64_t rows = 1;      ///< of a reduction, or with a block for each; else 1
   int64_t elements = 1;  ///< per row: elements read by a reduction, else elements written
 
   static constexpr std::string_view kName = "stream";

@@ -9,6 +9,12 @@
 namespace tilecast {
 namespace {
 
+/// So many rows of elements in all, where they are equally long.
+Stream streamed_rows(int64_t elements, int64_t rows) {
+  if (rows <= 0 || elements % rows != 0) return {.elements = elements};
+  return {.rows = rows, .elements = elements / rows};
+}
+
 /// append_cache: writes new tokens to the end of the cache.
 std::vector<TensorSpec> infer_append_cache(const OpContext& context) {
   return {{.shape = context.input(0).shape, .dtype = context.input(0).dtype, .view = true}};
@@ -39,12 +45,14 @@ std::vector<TensorSpec> infer_rotary(const OpContext& context) {
 
 void work_rotary(const OpContext& context, std::vector<Kernel>& kernels) {
   Kernel kernel{.dtype = context.input(0).dtype};
+  const Shape& shape = context.input(0).shape;
   int64_t elements = 0;
   for (size_t i = 0; i < context.input_count(); ++i) {
     elements = checked_add(elements, element_count(context.input(i).shape));
     kernel.read_bytes = checked_add(kernel.read_bytes, tensor_bytes(context.input(i)));
   }
-  kernel.shape = Stream{.elements = elements};
+  kernel.shape = streamed_rows(
+      elements, shape.empty() || shape.back() == 0 ? 1 : element_count(shape) / shape.back());
   kernel.write_bytes = kernel.read_bytes;
   kernel.flops = checked_multiply(elements, 3);  // x cos + rotated x sin
   kernels.push_back(kernel);
@@ -62,7 +70,9 @@ std::vector<TensorSpec> infer_gated_activation(const OpContext& context) {
 
 void work_gated_activation(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t elements = element_count(context.output(0).shape);
-  Kernel kernel{.shape = Stream{.elements = elements}, .dtype = context.input(0).dtype};
+  const int64_t columns = context.output(0).shape.back();
+  Kernel kernel{.shape = streamed_rows(elements, columns == 0 ? 0 : elements / columns),
+                .dtype = context.input(0).dtype};
   kernel.flops = checked_multiply(elements, context.integer("flops_per_element"));
   add_traffic(kernel, context);
   kernels.push_back(kernel);

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "predict/law.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -90,7 +91,9 @@ struct CountTiles {
     return static_cast<double>(bag.tables) * blocks_of(bag.bags * bag.dim);
   }
   double operator()(const Rows& rows) const { return static_cast<double>(rows.rows); }
-  double operator()(const Stream& stream) const { return blocks_of(stream.elements); }
+  double operator()(const Stream& stream) const {
+    return block_rows_of(kernel) ? static_cast<double>(stream.rows) : blocks_of(stream.elements);
+  }
   double operator()(const Collective& collective) const { return blocks_of(collective.elements); }
 };
 

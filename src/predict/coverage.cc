@@ -20,7 +20,8 @@ Coverage coverage_of(const Combination& combination, const Net& net, const Appli
   }
   Coverage coverage{.combination = combination,
                     .missing = {},
-                    .other_unit = any && !any_fp32 && combination.dtype == DType::kFp32};
+                    .other_unit = any && !any_fp32 && combination.dtype == DType::kFp32,
+                    .anywhere = anywhere};
   coverage.in_class = applied.own_class && applied.residual->covers(combination);
   coverage.on_nearest = applied.nearest != nullptr && applied.nearest->covers(combination);
   if (!precision) {

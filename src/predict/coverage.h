@@ -15,6 +15,7 @@ struct Coverage {
   Combination combination;
   std::string_view missing;  ///< what was not measured: a feature's name; "" where all was
   bool other_unit = false;   ///< rows of FP32 are missing: all are of matrix units
+  bool anywhere = false;     ///< whether rows of any class hold it
   bool in_class = false;     ///< whether rows of the device's class hold it
   bool on_nearest = false;   ///< whether those of the most similar device of the class do
 };

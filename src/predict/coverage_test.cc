@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "devices/registry.h"
 #include "predict/predictor.h"
 #include "random_kernels.h"
@@ -118,6 +120,21 @@ TEST(Coverage, ExpertsInSinglePrecisionReachNoMoreOfThePeakThanLayers) {
     EXPECT_LT(experts, 1.3 * layer) << gpu;
     EXPECT_GT(experts, 0.6 * layer) << gpu;
   }
+}
+
+TEST(Coverage, AnUnmeasuredArchitectureHasTheIntervalOfLeftOutOnes) {
+  const Kernel kernel =
+      kernels_of_sizes("linear", DType::kBf16, {{"m", 4096}, {"n", 4096}, {"k", 4096}})[0];
+  const Device device = find_device("MI300X");
+  KernelTime time;
+  make_learned_predictor(embedded_weights())->predict({&kernel, 1}, device, {}, {&time, 1});
+  EXPECT_EQ(time.extrapolated_feature, "architecture");
+  const NetKind kind = NetKind::kTensorMatmul;
+  const Applied applied = applied_residual(embedded_weights().net(kind), kind, device);
+  const double law_s = net_def(kind).law(kernel, Chip(device), {}).seconds;
+  EXPECT_NEAR(std::log(time.high_s / time.seconds),
+              applied.unmeasured_class->at(size_of(law_s)).high, 1e-6)
+      << "not wider: that interval is made of such errors";
 }
 
 TEST(Coverage, IsWhatTheWeightsSayTheyWereTrainedOn) {

@@ -9,6 +9,9 @@
 // clock, number of SMs, rates per clock and SM, board power. They have no steps in numbers that are
 // continuous. They differ between architectures and between HBM and GDDR.
 
+#include <cstdint>
+#include <optional>
+
 #include "ops/kernel.h"
 #include "predict/chip.h"
 #include "predict/conditions.h"
@@ -50,5 +53,10 @@ LawTime stream_law(const Kernel&, const Chip&, const Conditions&);
 LawTime scan_law(const Kernel&, const Chip&, const Conditions&);
 /// Softmax and norms.
 LawTime rows_law(const Kernel&, const Chip&, const Conditions&);
+/// Operators of which serving software has kernels with a block for each row.
+LawTime block_rows_law(const Kernel&, const Chip&, const Conditions&);
+/// Those operators: RMS norms, gated activations and rotary embedding.
+enum class BlockRows : uint8_t { kNorm, kGate, kRotary };
+std::optional<BlockRows> block_rows_of(const Kernel& kernel);
 
 }  // namespace tilecast

@@ -54,6 +54,23 @@ std::vector<Growth> draw_linear_attention(size_t count, Rng& rng) {
   return growths;
 }
 
+/// Kernels of serving software with a block for each row.
+std::vector<Growth> draw_block_rows(size_t count, Rng& rng) {
+  constexpr const char* kOps[] = {"rms_norm", "add_rms_norm", "gated_activation", "rotary"};
+  std::vector<Growth> growths;
+  for (size_t i = 0; i < count; ++i) {
+    const char* op = kOps[i % 4];
+    const SizeList sizes = {{"rows", rng.log_uniform(14)}, {"columns", 2 * rng.log_uniform(14)}};
+    SizeList grown = sizes;
+    const std::string_view dimension = sizes[i / 4 % 2].name;
+    integer_in(grown, dimension) *= 2;
+    growths.push_back({kernels_of_sizes(op, DType::kBf16, sizes).front(),
+                       kernels_of_sizes(op, DType::kBf16, grown).front(),
+                       std::string(op) + " " + std::string(dimension)});
+  }
+  return growths;
+}
+
 /// Rows that are better aligned can make a larger product faster.
 bool better_aligned(const Kernel& small, const Kernel& large) {
   return small.is_product() && gemm_of(large).row_alignment > gemm_of(small).row_alignment;
@@ -69,6 +86,7 @@ std::vector<Growth> draw_growths(const Device& device, size_t count, uint64_t se
   }
   const std::vector<DType> dtypes = {DType::kFp32, DType::kFp16, DType::kBf16, DType::kFp8};
   std::vector<Growth> growths = draw_linear_attention(count / 10, rng);
+  for (Growth& growth : draw_block_rows(count / 10, rng)) growths.push_back(std::move(growth));
   while (growths.size() < count) {
     const OpDef& op = *ops[rng.below(ops.size())];
     const DType dtype = dtypes[rng.below(dtypes.size())];
@@ -113,10 +131,11 @@ TEST(Laws, GrowWithWork) {
     }
   }
   EXPECT_EQ(drawn.size(), kNetCount);
-  for (const char* what : {"linear m", "linear n", "linear k", "matmul batch", "attention batch",
-                           "cached_attention keys", "experts tokens", "softmax rows", "add rows",
-                           "linear_scan tokens", "causal_conv1d tokens", "conv2d batch",
-                           "conv2d in_channels", "conv2d_weight_backward out_channels"})
+  for (const char* what :
+       {"linear m", "linear n", "linear k", "matmul batch", "attention batch",
+        "cached_attention keys", "experts tokens", "softmax rows", "add rows", "linear_scan tokens",
+        "causal_conv1d tokens", "add_rms_norm columns", "rotary rows", "conv2d batch",
+        "conv2d in_channels", "conv2d_weight_backward out_channels"})
     EXPECT_GT(grows[what], 0u) << what;
 }
 

@@ -1,7 +1,9 @@
 // Laws of kernels that DRAM limits: pointwise operators, copies, reductions, softmax and norms.
 
 #include <algorithm>
+#include <array>
 
+#include "ops/op_def.h"
 #include "predict/law.h"
 
 namespace tilecast {
@@ -37,6 +39,13 @@ struct RowCost {
 constexpr RowCost kNormRow = {330, 0.33, 0, 3.2};      // a block per row: running mean and variance
 constexpr RowCost kShortSoftmax = {10, 0.45, 0, 2.2};  // a warp per row
 constexpr RowCost kLongSoftmax = {300, 0.61, 1850, 0.4};  // a block per row, three passes
+// Kernels of serving software, a block of up to 1024 threads per row. Fitted on Vidur's profiles of
+// A40, A100 and H100. An element of a norm is read twice, one of a gated activation is two inputs.
+constexpr RowCost kServedNorm = {25, 0.54, 0, 0.84};
+constexpr RowCost kServedGate = {60, 0.80, 0, 0.75};
+constexpr RowCost kServedRotary = {60, 0.60, 0, 0.60};
+/// Bytes per clock and SM at which the second reading of a norm's rows comes from the caches.
+constexpr double kSecondReading = 4.5;
 
 /// Seconds of the SMs: of all rows, and at least those of one row, which no other SM shortens.
 double rows_on_sms_s(const RowCost& cost, double rows, double columns, const Chip& chip) {
@@ -79,6 +88,37 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
       input / chip.l2_bytes_per_s(16) + 0.8 * miss * input / stream_bytes_per_s(chip);
   return {chip.start * kLatencyFloor +
           overlapped_s(traffic + (softmax ? 1.3 : 1.0) * again, sms_s)};
+}
+
+std::optional<BlockRows> block_rows_of(const Kernel& kernel) {
+  static const std::array<OpId, 4> ops = {require_op("rms_norm"), require_op("add_rms_norm"),
+                                          require_op("gated_activation"), require_op("rotary")};
+  if (kernel.op == ops[0] || kernel.op == ops[1]) return BlockRows::kNorm;
+  if (kernel.op == ops[2]) return BlockRows::kGate;
+  if (kernel.op == ops[3]) return BlockRows::kRotary;
+  return std::nullopt;
+}
+
+LawTime block_rows_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
+  const BlockRows kind = *block_rows_of(kernel);
+  if (conditions.software == Software::kPyTorch)
+    return kind == BlockRows::kNorm ? rows_law(kernel, chip, conditions)
+                                    : stream_law(kernel, chip, conditions);
+  double traffic = traffic_s(static_cast<double>(kernel.bytes()), chip);
+  if (kind == BlockRows::kNorm) {
+    const auto& rows = std::get<Rows>(kernel.shape);
+    const auto elements = static_cast<double>(rows.rows) * static_cast<double>(rows.columns);
+    traffic += elements * static_cast<double>(dtype_bits(kernel.dtype)) / 8 /
+               chip.l2_bytes_per_s(kSecondReading);
+    const double sms_s = rows_on_sms_s(kServedNorm, static_cast<double>(rows.rows),
+                                       static_cast<double>(rows.columns), chip);
+    return {chip.start * kLatencyFloor + overlapped_s(traffic, sms_s)};
+  }
+  const auto& stream = std::get<Stream>(kernel.shape);
+  const double sms_s =
+      rows_on_sms_s(kind == BlockRows::kGate ? kServedGate : kServedRotary,
+                    static_cast<double>(stream.rows), static_cast<double>(stream.elements), chip);
+  return {chip.start * kLatencyFloor + overlapped_s(traffic, sms_s)};
 }
 
 }  // namespace tilecast

@@ -108,6 +108,52 @@ TEST(RowsLaw, ABlockWalksThroughItsRow) {
   EXPECT_NEAR(time(8192, 1280), 24.5e-6, 4e-6);
 }
 
+TEST(BlockRowsLaw, ServingSoftwareHasABlockForEachRow) {
+  // Vidur's profiles, FP16.
+  struct Measured {
+    const char *op, *gpu;
+    int64_t rows, columns;
+    double seconds;
+  };
+  const Measured kMeasured[] = {{"rms_norm", "H100", 32, 4096, 4e-6},
+                                {"rms_norm", "A100", 32, 8192, 7e-6},
+                                {"rms_norm", "A40", 4096, 4096, 177e-6},
+                                {"gated_activation", "H100", 8, 11008, 7e-6},
+                                {"gated_activation", "A40", 8, 28672, 15e-6},
+                                {"gated_activation", "H100", 4096, 11008, 139e-6},
+                                {"rotary", "A100", 4096, 8192, 149e-6},
+                                {"rotary", "A40", 4096, 9216, 274e-6}};
+  for (const Measured& m : kMeasured) {
+    const Kernel kernel = kernel_of(m.op, DType::kFp16, {{"rows", m.rows}, {"columns", m.columns}});
+    EXPECT_NEAR(law_of(kernel, find_device(m.gpu), {.software = Software::kVllm}) / m.seconds, 1,
+                0.2)
+        << m.op << " on " << m.gpu << ", " << m.rows << " x " << m.columns;
+  }
+}
+
+TEST(BlockRowsLaw, PyTorchHasItsOwnKernels) {
+  const Device h100 = find_device("H100");
+  const auto time = [&](const char* op, Software software) {
+    return law_of(kernel_of(op, DType::kBf16, {{"rows", 32}, {"columns", 4096}}), h100,
+                  {.software = software});
+  };
+  EXPECT_NEAR(time("rms_norm", Software::kPyTorch) / time("layer_norm", Software::kPyTorch), 1,
+              1e-3);
+  EXPECT_LT(time("rms_norm", Software::kSglang), 0.6 * time("rms_norm", Software::kPyTorch));
+  EXPECT_EQ(time("layer_norm", Software::kVllm), time("layer_norm", Software::kPyTorch))
+      << "serving software calls PyTorch's";
+}
+
+TEST(BlockRowsLaw, ASumBeforeTheNormMovesTwiceTheBytes) {
+  const Device a40 = find_device("A40");
+  const auto time = [&](const char* op) {
+    return law_of(kernel_of(op, DType::kBf16, {{"rows", 65536}, {"columns", 4096}}), a40,
+                  {.software = Software::kVllm});
+  };
+  EXPECT_GT(time("add_rms_norm"), 1.3 * time("rms_norm"));
+  EXPECT_LT(time("add_rms_norm"), 2 * time("rms_norm"));
+}
+
 TEST(LowPrecisionLaw, AVectorTimesAMatrixStreamsTheWeights) {
   // 8192 x 28672 weights of two bytes through 0.80 of an A100-40's 1.555 TB/s.
   const Device device = find_device("A100-PCIE-40GB");

@@ -146,7 +146,10 @@ void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weigh
     const std::string_view missing = coverages.unmeasured(*row.kernel, coverage);
     if (!missing.empty()) {
       row.excess = std::max(row.excess, 1.0);
-      row.widening = std::max(row.widening, 1.0 - calibrated.share_of(coverage.combination));
+      // Where other classes were measured, the interval is that of left-out classes: wide enough.
+      const bool judged = coverage.anywhere && missing == coverage.missing;
+      if (!judged)
+        row.widening = std::max(row.widening, 1.0 - calibrated.share_of(coverage.combination));
       row.feature = missing;
     }
     // What is learned of matrix units says nothing about the lanes that multiply FP32.

@@ -39,7 +39,7 @@ NetDef rows_net(std::string_view name) {
           .covers =
               [](const Kernel& kernel) {
                 const Rows* rows = kernel.as<Rows>();
-                return rows != nullptr && rows->function == kFunction;
+                return rows != nullptr && rows->function == kFunction && !block_rows_of(kernel);
               },
           .law = rows_law,
           .features = RowsTable::names(),
@@ -49,11 +49,12 @@ NetDef rows_net(std::string_view name) {
 }  // namespace
 
 NetDef elementwise_net() {
-  return {.name = "elementwise",
-          .covers = [](const Kernel& kernel) { return kernel.is<Stream>(); },
-          .law = stream_law,
-          .features = StreamTable::names(),
-          .make = [](const Kernel& kernel) { return StreamTable::values(kernel); }};
+  return {
+      .name = "elementwise",
+      .covers = [](const Kernel& kernel) { return kernel.is<Stream>() && !block_rows_of(kernel); },
+      .law = stream_law,
+      .features = StreamTable::names(),
+      .make = [](const Kernel& kernel) { return StreamTable::values(kernel); }};
 }
 
 NetDef softmax_net() { return rows_net<Rows::Function::kSoftmax>("softmax"); }

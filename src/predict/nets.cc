@@ -9,7 +9,8 @@ const NetDef& net_def(NetKind kind) {
   static const std::array<NetDef, kNetCount> nets = {
       matmul_net(),     causal_conv_net(),   elementwise_net(), softmax_net(),
       layer_norm_net(), tensor_matmul_net(), attention_net(),   decode_attention_net(),
-      experts_net(),    scan_net(),          scan_step_net(),   convolution_net()};
+      experts_net(),    scan_net(),          scan_step_net(),   convolution_net(),
+      block_rows_net()};
   return nets[static_cast<size_t>(kind)];
 }
 

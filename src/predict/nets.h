@@ -28,9 +28,10 @@ enum class NetKind : uint8_t {
   kExperts,
   kScan,
   kScanStep,
-  kConvolution
+  kConvolution,
+  kBlockRows
 };
-inline constexpr size_t kNetCount = 12;
+inline constexpr size_t kNetCount = 13;
 
 /// Most features that any kind has.
 inline constexpr size_t kMaxFeatures = 32;
@@ -83,6 +84,9 @@ struct Learning {
   /// same matrix instruction and kind of memory, if there is one: software has the same kernels for
   /// both.
   bool borrows = false;
+  /// Whether PyTorch's kernels are others than those of serving software, so that what was learned
+  /// of one says nothing of the other.
+  bool apart = false;
 };
 inline constexpr Learning kLearnedFromLayers = {.from_layers = true, .borrows = true};
 
@@ -124,5 +128,6 @@ NetDef experts_net();
 NetDef causal_conv_net();
 NetDef scan_net();
 NetDef scan_step_net();
+NetDef block_rows_net();
 
 }  // namespace tilecast

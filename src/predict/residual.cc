@@ -35,7 +35,8 @@ float known_share(const SoftwareForest& learned, const float* inputs) {
 Applied applied_residual(const Net& net, NetKind kind, const Device& device) {
   // In FP32 the law is nearer to PyTorch than the best kernels of a tuning run are.
   Applied applied{.residual = find_residual(net, kind, device),
-                  .libraries = net_def(kind).learning.borrows};
+                  .libraries = net_def(kind).learning.borrows,
+                  .apart = net_def(kind).learning.apart};
   const auto vendor = net.vendor_intervals.find(device.vendor);
   applied.unmeasured_class = vendor == net.vendor_intervals.end() ? &net.interval : &vendor->second;
   if (applied.residual == nullptr) return applied;
@@ -67,7 +68,8 @@ Outside standardize(const Net& net, const Features& features, float* inputs) {
 void add_residual(const Applied& applied, Software software, InputRows inputs,
                   std::span<float> log_factors) {
   if (applied.residual == nullptr) return;
-  const SoftwareForest* learned = applied.residual->forest_of(software, applied.libraries);
+  const SoftwareForest* learned =
+      applied.residual->forest_of(software, applied.libraries, applied.apart);
   if (learned == nullptr) return;
   std::vector<float> residuals(inputs.count, 0.0f);
   forest_add(learned->forest, inputs.data, inputs.width, inputs.count, 1.0f, residuals.data());

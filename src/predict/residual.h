@@ -15,7 +15,7 @@ namespace tilecast {
 struct Applied {
   const ClassResidual* residual = nullptr;  ///< nullptr: none, the law alone
   bool own_class = false;                   ///< else borrowed from another architecture
-  bool libraries = false;                   ///< see ClassResidual::forest_of
+  bool libraries = false, apart = false;    ///< see ClassResidual::forest_of
   /// How alike the device is to the most similar measured device of the class, and which that is.
   float similarity = 0;
   const MeasuredDevice* nearest = nullptr;

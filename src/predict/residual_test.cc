@@ -47,6 +47,18 @@ TEST(Forests, AClassHasTheSoftwaresOrTheNearest) {
   EXPECT_EQ(residual.forest_of(Software::kPyTorch), &residual.forests[1]);
 }
 
+TEST(Forests, PyTorchsKernelsStandForNoOthersWhereTheyDiffer) {
+  ClassResidual residual;
+  residual.forests = {{Software::kPyTorch, two_splits()}, {Software::kVllm, two_splits()}};
+  const auto of = [&](Software software) { return residual.forest_of(software, false, true); };
+  EXPECT_EQ(of(Software::kPyTorch), &residual.forests[0]);
+  EXPECT_EQ(of(Software::kSglang), &residual.forests[1]);
+  residual.forests = {{Software::kVllm, two_splits()}};
+  EXPECT_EQ(of(Software::kPyTorch), nullptr);
+  residual.forests = {{Software::kPyTorch, two_splits()}};
+  EXPECT_EQ(of(Software::kVllm), nullptr);
+}
+
 TEST(Forests, SoftwareWithKernelsOfItsOwnHasItsOwnTimes) {
   const SizeList sizes = {
       {"batch", 32}, {"keys", 4096}, {"head_dim", 128}, {"heads", 32}, {"kv_heads", 8}};

@@ -21,12 +21,14 @@ bool ClassResidual::covers(const Combination& combination) const {
                      [&](const MeasuredDevice& device) { return device.covers(combination); });
 }
 
-const SoftwareForest* ClassResidual::forest_of(Software software, bool libraries) const {
+const SoftwareForest* ClassResidual::forest_of(Software software, bool libraries,
+                                               bool apart) const {
   // Its own, else the nearest: PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton, on
   // AMD devices rocBLAS; TensorRT-LLM has its own kernels.
   for (const Software near : {software, Software::kVllm, Software::kSglang, Software::kPyTorch,
                               Software::kRocBlas, Software::kTensorRtLlm, Software::kPipeWeave}) {
     if (near != software && !runs_models(near) && !libraries) continue;
+    if (apart && (near == Software::kPyTorch) != (software == Software::kPyTorch)) continue;
     for (const SoftwareForest& f : forests) {
       if (f.software == near) return &f;
     }

@@ -72,8 +72,10 @@ struct ClassResidual {
 
   /// The forest of the software, or of the one whose kernels are nearest to it; nullptr if there is
   /// none.
-  /// `libraries`: rocBLAS and PipeWeave, which were measured alone, may stand for others.
-  const SoftwareForest* forest_of(Software software, bool libraries = true) const;
+  /// `libraries`: rocBLAS and PipeWeave, which were measured alone, may stand for others. `apart`:
+  /// PyTorch stands for itself alone.
+  const SoftwareForest* forest_of(Software software, bool libraries = true,
+                                  bool apart = false) const;
   /// Whether rows of any device hold such kernels.
   bool covers(const Combination& combination) const;
   bool operator==(const ClassResidual&) const = default;

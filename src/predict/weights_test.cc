@@ -141,7 +141,7 @@ TEST(WeightsFile, ForeignTruncatedAndDamagedOnesAreRefused) {
   std::string renamed = good;
   renamed.replace(renamed.find("log2_columns"), 4, "sqrt");
   EXPECT_ERROR(parse_weights(renamed, "w"), kInput,
-               "model 'layer_norm' has other features than this version");
+               "model 'block_rows' has other features than this version");
   EXPECT_ERROR(load_weights("/nonexistent"), kNotFound, "no such file");
 }
 

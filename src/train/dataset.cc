@@ -34,6 +34,15 @@ constexpr uint64_t kMostRows = 30000;
 // Jitter of one call's time in the measurements: weights fall below a few times this.
 constexpr double kCallJitter = 20e-6;
 
+bool is_convolution(const KernelMeasurement& m) { return m.kernel.is<Convolution>(); }
+
+/// Kernels of serving software with a block for each row.
+bool is_block_rows(const KernelMeasurement& m) {
+  return m.conditions.software != Software::kPyTorch && find_net(m.kernel) == NetKind::kBlockRows;
+}
+
+bool comes_last(const KernelMeasurement& m) { return is_convolution(m) || is_block_rows(m); }
+
 class Preparer {
  public:
   Preparer(const std::vector<std::string>& exclude, const Weights* known) : known_(known) {
@@ -46,7 +55,7 @@ class Preparer {
       data_.report.insert(data_.report.end(), set.changes.begin(), set.changes.end());
       size_t others = 0;
       for (const KernelMeasurement& m : set.kernels) {
-        if (m.kernel.is<Convolution>()) continue;
+        if (comes_last(m)) continue;
         if (find_net(m.kernel)) {
           take(m, set);
         } else {
@@ -57,11 +66,13 @@ class Preparer {
         data_.report.push_back(
             fmt::format("left out {} rows of kernels that have no learned model", others));
     }
-    // A row's number decides by a draw whether it is held out. Convolutions came last to the data:
-    // taken last, they leave the draws of all others as they were.
-    for (const MeasurementSet& set : sets) {
-      for (const KernelMeasurement& m : set.kernels) {
-        if (m.kernel.is<Convolution>()) take(m, set);
+    // A row's number decides by a draw whether it is held out. What came late to the data is taken
+    // last: it leaves the draws of all others as they were.
+    for (const auto& late : {is_convolution, is_block_rows}) {
+      for (const MeasurementSet& set : sets) {
+        for (const KernelMeasurement& m : set.kernels) {
+          if (late(m)) take(m, set);
+        }
       }
     }
     for (const auto& [gpu, why] : unknown_)

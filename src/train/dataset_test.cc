@@ -112,5 +112,26 @@ TEST(TrainingData, RowsAreBoundByTheClockThatWasInForce) {
   EXPECT_EQ(data.running(data.rows[0]).gpu().boost_clock_hz, clock_hz);
 }
 
+TEST(TrainingData, WhatCameLateToTheDataStandsLast) {
+  // A row's number decides by a draw whether it is held out.
+  MeasurementSet set{.sources = {"a"}, .kernels = {}, .models = {}, .unmatched = {}};
+  const auto add = [&](const char* op, Software software) {
+    set.kernels.push_back(
+        {.gpu = "H100",
+         .op = op,
+         .kernel = kernels_of_sizes(op, DType::kFp16, {{"rows", 512}, {"columns", 4096}}).front(),
+         .conditions = {.software = software},
+         .measured_s = 7e-6,
+         .protocol = Protocol::kBackToBack});
+  };
+  add("rms_norm", Software::kVllm);
+  add("rms_norm", Software::kPyTorch);
+  add("layer_norm", Software::kPyTorch);
+  const TrainingData data = prepare_training_data({set}, {});
+  ASSERT_EQ(data.rows.size(), 3u);
+  EXPECT_EQ(data.groups[data.rows[1].group].op, "layer_norm");
+  EXPECT_EQ(data.rows[2].conditions.software, Software::kVllm);
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -6,12 +6,10 @@
 #include <set>
 
 #include "predict/bound.h"
+#include "train/interval_fit.h"
 
 namespace tilecast {
 namespace {
-
-/// The interval of one size of kernels comes from at least so many rows of that size.
-constexpr size_t kFewestOfSize = 50;
 
 struct Summary {
   std::vector<double> errors;  ///< |forecast / measured - 1|, percent
@@ -20,53 +18,6 @@ struct Summary {
 
 /// By GPU, operator, precision and software.
 using ErrorMap = std::map<std::array<std::string, 4>, Summary>;
-
-/// log(forecast / measured) of a row of unseen kernels or of an unseen device.
-struct LogError {
-  double value, weight;
-  size_t device;
-  size_t bin;  ///< IntervalLaw's
-};
-using Spread = std::vector<LogError>;
-
-double weighted_quantile(std::vector<std::pair<double, double>> values, double q) {
-  std::sort(values.begin(), values.end());
-  double total = 0;
-  for (const auto& [value, weight] : values) total += weight;
-  double sum = 0;
-  for (const auto& [value, weight] : values) {
-    sum += weight;
-    if (sum >= q * total) return value;
-  }
-  return values.empty() ? 0 : values.back().first;
-}
-
-/// Every device counts alike: the next one is a draw among devices, not among rows.
-Spread balanced(Spread spread, size_t devices) {
-  std::vector<double> total(devices, 0);
-  for (const LogError& r : spread) total[r.device] += r.weight;
-  for (LogError& r : spread) r.weight /= total[r.device];
-  return spread;
-}
-
-/// value = log(forecast / measured): the measured time is forecast · exp(-value).
-IntervalLaw interval_of(const Spread& spread, size_t devices) {
-  constexpr double kLeast = 0.01;  // measurements of one kernel repeat to no better than 1 %
-  IntervalLaw interval;
-  for (size_t bin = 0; bin < IntervalLaw::kAnchors.size(); ++bin) {
-    Spread part;
-    for (const LogError& r : spread) {
-      if (r.bin == bin) part.push_back(r);
-    }
-    // Too few of a size: those of all.
-    std::vector<std::pair<double, double>> values;
-    for (const LogError& r : balanced(part.size() < kFewestOfSize ? spread : part, devices))
-      values.emplace_back(r.value, r.weight);
-    interval.low_log[bin] = std::min(-kLeast, -weighted_quantile(values, (1 + kCoverage) / 2));
-    interval.high_log[bin] = std::max(kLeast, -weighted_quantile(values, (1 - kCoverage) / 2));
-  }
-  return interval;
-}
 
 /// Variance of the devices' mean errors over the variance of all.
 double common_share(const Spread& spread, size_t devices) {
@@ -119,8 +70,11 @@ void collect(const WeightsPlan& plan, NetKind kind, const Net& net, size_t devic
     summary.errors.push_back(100 * std::abs(error));
     const double roofline = roofline_bound(row.kernel, data.running(row)).seconds();
     summary.roofline += 100 * std::abs(roofline / call_s - 1);
-    spread.push_back(
-        {found[i], row.weight, device, IntervalLaw::bin_of(size_of(table.law_s[rows[i]]))});
+    spread.push_back({.value = found[i],
+                      .weight = row.weight,
+                      .device = device,
+                      .size = size_of(table.law_s[rows[i]]),
+                      .combination = combination_of(row.kernel, row.conditions)});
   }
 }
 
@@ -173,9 +127,10 @@ struct Errors {
 
 /// What the rows of a vendor's devices show.
 struct Unmeasured {
-  Spread devices;  ///< left-out devices of a known class
-  Spread classes;  ///< devices of left-out classes
-  Spread seen;     ///< held-out rows
+  Spread devices;   ///< left-out devices of a known class
+  Spread classes;   ///< devices of left-out classes
+  Spread seen;      ///< held-out rows
+  Spread families;  ///< of `classes`, those that were left out with their architecture
 };
 
 void append(const Spread& from, Spread& to) { to.insert(to.end(), from.begin(), from.end()); }
@@ -188,22 +143,35 @@ IntervalLaw unmeasured_interval(const Spread& left_out, const Spread& otherwise,
   return interval;
 }
 
-void set_intervals(Net& net, const std::map<std::string, Unmeasured>& vendors,
-                   const std::map<KernelClass, Spread>& classes, size_t devices) {
+void set_intervals(WeightsPlan& plan, NetKind kind, Net& net,
+                   const std::map<std::string, Unmeasured>& vendors,
+                   const std::map<KernelClass, Spread>& classes) {
+  const std::span<const Device> known = plan.data.devices;
   Unmeasured all;
   for (const auto& [vendor, found] : vendors) {
     append(found.classes, all.classes);
     append(found.devices, all.devices);
     append(found.seen, all.seen);
-    net.vendor_intervals[vendor] = unmeasured_interval(found.classes, found.seen, devices);
+    append(found.families, all.families);
   }
-  net.interval = unmeasured_interval(all.classes, all.seen, devices);
-  const IntervalLaw siblings =
-      unmeasured_interval(all.devices, all.classes.empty() ? all.seen : all.classes, devices);
+  // One factor for all vendors: few architectures of AMD were measured.
+  const UnseenFit families = fit_families(all.families, all.classes, known);
+  for (const auto& [vendor, found] : vendors)
+    net.vendor_intervals[vendor] =
+        scaled(unmeasured_interval(found.classes, found.seen, known.size()), families.factor);
+  net.interval = scaled(unmeasured_interval(all.classes, all.seen, known.size()), families.factor);
+  plan.intervals.push_back({kind, "architecture", families});
+  UnseenFit siblings = fit_siblings(all.devices, known);
+  const bool by_class = !all.devices.empty() && siblings.enough;
+  if (!by_class) siblings = siblings_by_classes(all.devices, all.classes, families.factor, known);
+  plan.intervals.push_back({kind, "gpu", siblings});
   for (ClassResidual& residual : net.classes) {
     const auto own = classes.find(residual.of);
-    residual.interval =
-        own == classes.end() ? siblings : unmeasured_interval(own->second, {}, devices);
+    const Spread& spread = own == classes.end() ? all.devices : own->second;
+    // Devices that say too little of each other count as if their class had not been measured.
+    residual.interval = by_class
+                            ? scaled(unmeasured_interval(spread, {}, known.size()), siblings.factor)
+                            : net.interval;
   }
 }
 
@@ -232,11 +200,14 @@ void judge_kind(WeightsPlan& plan, NetKind kind, Errors& errors) {
       append(left_out, known ? vendor.devices : vendor.classes);
       if (known) append(left_out, classes[residual.of]);
       const Architecture architecture = residual.of.architecture;
+      Spread family;
       collect(plan, kind, assembled(plan, kind, {.architecture = architecture}), device, false,
-              errors.left_out_architecture, vendor.classes);
+              errors.left_out_architecture, family);
+      append(family, vendor.classes);
+      append(family, vendor.families);
     }
   }
-  set_intervals(net, vendors, classes, devices);
+  set_intervals(plan, kind, net, vendors, classes);
   // They take the interval of their class.
   for (ClassResidual& residual : net.classes) {
     for (MeasuredDevice& measured : residual.devices) {

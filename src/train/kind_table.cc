@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "base/rng.h"
 
@@ -31,6 +32,10 @@ uint64_t held_out_key(const Kernel& kernel, size_t row) {
     mix({e->hidden_dim, e->ffn_dim, e->num_experts, e->top_k, e->ranks});
   } else if (const Scan* scan = kernel.as<Scan>()) {
     mix({scan->heads, scan->head_dim, scan->state_dim});
+  } else if (const std::optional<BlockRows> block_rows = block_rows_of(kernel)) {
+    const Rows* rows = kernel.as<Rows>();
+    mix({static_cast<int64_t>(*block_rows),
+         rows != nullptr ? rows->columns : std::get<Stream>(kernel.shape).elements});
   } else if (kernel.is<Stream>()) {
     return row;
   } else {

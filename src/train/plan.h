@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tilecast/train.h"
+#include "train/interval_fit.h"
 #include "train/kind_table.h"
 
 namespace tilecast {
@@ -27,6 +28,13 @@ struct PlannedForest {
   double held_out_error = 0;  ///< the same on held-out rows
 };
 
+/// What the intervals of a kind hold of rows that were left out.
+struct FittedInterval {
+  NetKind kind{};
+  std::string_view left_out;  ///< "architecture" or "gpu"
+  UnseenFit fit;
+};
+
 /// What a training run learns.
 struct WeightsPlan {
   TrainOptions options;
@@ -35,6 +43,7 @@ struct WeightsPlan {
   Weights weights;  ///< the result; its classes get their forests from `forests` at the end
   std::array<KindTable, kNetCount> tables;
   std::vector<PlannedForest> forests;
+  std::vector<FittedInterval> intervals;  ///< found at the end (judge.h)
 
   /// Of the device with this id, which the data hold.
   size_t device_index(const std::string& id) const;

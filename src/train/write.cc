@@ -25,6 +25,27 @@ Json error_rows(const std::vector<TrainError>& errors) {
   return rows;
 }
 
+/// A row for each cell: what an interval from other GPUs holds of it.
+Json interval_rows(const WeightsPlan& plan) {
+  Json rows = Json::array();
+  for (const FittedInterval& interval : plan.intervals) {
+    for (const UnseenCell& cell : interval.fit.cells) {
+      const Combination& c = cell.combination;
+      rows.push_back({{"kind", net_name(interval.kind)},
+                      {"left_out", interval.left_out},
+                      {"gpu", plan.data.devices[cell.device].id},
+                      {"dtype", dtype_name(c.dtype)},
+                      {"kv_dtype", dtype_name(c.kv_dtype)},
+                      {"scheme", scheme_info(c.scheme).name},
+                      {"software", software_name(c.software)},
+                      {"factor", std::round(interval.fit.factor * 100) / 100},
+                      {"count", cell.rows},
+                      {"inside_percent", std::round(cell.inside * 1000) / 10}});
+    }
+  }
+  return rows;
+}
+
 Json provenance(const WeightsPlan& plan) {
   Json gpus = Json::array();
   for (const Device& device : plan.data.devices) gpus.push_back(device.id);
@@ -50,6 +71,7 @@ void write_training(const std::filesystem::path& folder, WeightsPlan& plan,
                        {"held_out", error_rows(result.held_out)},
                        {"left_out", error_rows(result.left_out)},
                        {"left_out_architecture", error_rows(result.left_out_architecture)},
+                       {"intervals", interval_rows(plan)},
                        {"left_out_rows", result.report}};
   write_file(folder / "errors.json", errors.dump(1) + "\n");
   plan.weights.provenance = source.dump();

@@ -1,0 +1,178 @@
+#include "train/interval_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <tuple>
+
+#include "predict/weights.h"
+
+namespace tilecast {
+namespace {
+
+double weighted_quantile(std::vector<std::pair<double, double>> values, double q) {
+  std::sort(values.begin(), values.end());
+  double total = 0;
+  for (const auto& [value, weight] : values) total += weight;
+  double sum = 0;
+  for (const auto& [value, weight] : values) {
+    sum += weight;
+    if (sum >= q * total) return value;
+  }
+  return values.empty() ? 0 : values.back().first;
+}
+
+/// A device's rows of one precision and software.
+using Cell = std::tuple<size_t, DType, DType, QuantScheme, Software>;
+
+Cell cell_of(const LogError& row) {
+  const Combination& c = row.combination;
+  return {row.device, c.dtype, c.kv_dtype, c.scheme, c.software};
+}
+
+/// Factors on an interval's logarithms with which it holds a row, by cell.
+using NeededFactors = std::map<Cell, std::vector<double>>;
+
+/// Of a combination that none of the interval's rows have, forecasts double it (learned.cc).
+constexpr double kUnmeasuredCombination = 2;
+
+void add_needed(const Spread& tested, const Spread& known, size_t devices, NeededFactors& needed) {
+  const IntervalLaw interval = interval_of(known, devices);
+  std::vector<Combination> measured;
+  const auto is_measured = [&](const Combination& combination) {
+    return std::find(measured.begin(), measured.end(), combination) != measured.end();
+  };
+  for (const LogError& row : known) {
+    if (!is_measured(row.combination)) measured.push_back(row.combination);
+  }
+  for (const LogError& row : tested) {
+    const IntervalLaw::Logs logs = interval.at(row.size);
+    // The measured time is forecast · exp(-value).
+    const double factor = -row.value > 0 ? -row.value / logs.high : -row.value / logs.low;
+    needed[cell_of(row)].push_back(is_measured(row.combination) ? factor
+                                                                : factor / kUnmeasuredCombination);
+  }
+}
+
+/// The least factor, from `smallest` to `largest`, that holds the share on average over cells.
+UnseenFit least_factor(NeededFactors needed, double smallest, double largest) {
+  std::erase_if(needed, [](const auto& cell) { return cell.second.size() < kFewestOfSize; });
+  if (needed.empty()) return {.factor = 1, .enough = false, .cells = {}};
+  for (auto& [cell, factors] : needed) std::sort(factors.begin(), factors.end());
+  const auto share = [](const std::vector<double>& factors, double factor) {
+    return static_cast<double>(std::upper_bound(factors.begin(), factors.end(), factor) -
+                               factors.begin()) /
+           static_cast<double>(factors.size());
+  };
+  const auto held = [&](double factor) {
+    double sum = 0;
+    for (const auto& [cell, factors] : needed) sum += share(factors, factor);
+    return sum / static_cast<double>(needed.size());
+  };
+  double low = smallest, high = held(smallest) < kUnseenCoverage ? largest : smallest;
+  for (int i = 0; i < 30; ++i) {
+    const double middle = std::sqrt(low * high);
+    (held(middle) < kUnseenCoverage ? low : high) = middle;
+  }
+  UnseenFit fit{.factor = high, .enough = held(high) >= kUnseenCoverage, .cells = {}};
+  for (const auto& [cell, factors] : needed) {
+    const auto& [device, dtype, kv_dtype, scheme, software] = cell;
+    fit.cells.push_back(
+        {device, {software, dtype, kv_dtype, scheme}, factors.size(), share(factors, high)});
+  }
+  return fit;
+}
+
+std::map<size_t, Spread> by_device(const Spread& spread) {
+  std::map<size_t, Spread> devices;
+  for (const LogError& row : spread) devices[row.device].push_back(row);
+  return devices;
+}
+
+Spread rows_where(const Spread& spread, const std::function<bool(const LogError&)>& counts) {
+  Spread rows;
+  std::copy_if(spread.begin(), spread.end(), std::back_inserter(rows), counts);
+  return rows;
+}
+
+}  // namespace
+
+Spread balanced(Spread spread, size_t devices) {
+  std::vector<double> total(devices, 0);
+  for (const LogError& r : spread) total[r.device] += r.weight;
+  for (LogError& r : spread) r.weight /= total[r.device];
+  return spread;
+}
+
+/// value = log(forecast / measured): the measured time is forecast · exp(-value).
+IntervalLaw interval_of(const Spread& spread, size_t devices) {
+  constexpr double kLeast = 0.01;  // measurements of one kernel repeat to no better than 1 %
+  IntervalLaw interval;
+  for (size_t bin = 0; bin < IntervalLaw::kAnchors.size(); ++bin) {
+    Spread part;
+    for (const LogError& r : spread) {
+      if (IntervalLaw::bin_of(r.size) == bin) part.push_back(r);
+    }
+    // Too few of a size: those of all.
+    std::vector<std::pair<double, double>> values;
+    for (const LogError& r : balanced(part.size() < kFewestOfSize ? spread : part, devices))
+      values.emplace_back(r.value, r.weight);
+    interval.low_log[bin] = std::min(-kLeast, -weighted_quantile(values, (1 + kCoverage) / 2));
+    interval.high_log[bin] = std::max(kLeast, -weighted_quantile(values, (1 - kCoverage) / 2));
+  }
+  return interval;
+}
+
+UnseenFit fit_families(const Spread& families, const Spread& classes,
+                       std::span<const Device> devices) {
+  constexpr double kSmallest = 0.25, kLargest = 4;
+  const auto architecture = [&](const LogError& row) {
+    return class_of(devices[row.device]).architecture;
+  };
+  std::map<Architecture, Spread> by_architecture;
+  for (const LogError& row : families) by_architecture[architecture(row)].push_back(row);
+  NeededFactors needed;
+  for (const auto& [left_out, tested] : by_architecture) {
+    const std::string& vendor = devices[tested.front().device].vendor;
+    const auto is_other = [&](const LogError& row) { return architecture(row) != left_out; };
+    Spread known = rows_where(classes, [&](const LogError& row) {
+      return is_other(row) && devices[row.device].vendor == vendor;
+    });
+    if (known.empty()) known = rows_where(classes, is_other);
+    if (!known.empty()) add_needed(tested, known, devices.size(), needed);
+  }
+  return least_factor(std::move(needed), kSmallest, kLargest);
+}
+
+UnseenFit fit_siblings(const Spread& siblings, std::span<const Device> devices) {
+  constexpr double kLargest = 3;  // kinds with two such devices say little
+  NeededFactors needed;
+  for (const auto& [left_out, tested] : by_device(siblings)) {
+    const KernelClass own = class_of(devices[left_out]);
+    const Spread known = rows_where(siblings, [&](const LogError& row) {
+      return row.device != left_out && class_of(devices[row.device]) == own;
+    });
+    if (!known.empty()) add_needed(tested, known, devices.size(), needed);
+  }
+  return least_factor(std::move(needed), 1, kLargest);
+}
+
+UnseenFit siblings_by_classes(const Spread& siblings, const Spread& classes, double factor,
+                              std::span<const Device> devices) {
+  NeededFactors needed;
+  for (const auto& [left_out, tested] : by_device(siblings)) {
+    const Spread known =
+        rows_where(classes, [&](const LogError& row) { return row.device != left_out; });
+    if (!known.empty()) add_needed(tested, known, devices.size(), needed);
+  }
+  return least_factor(std::move(needed), factor, factor);
+}
+
+IntervalLaw scaled(IntervalLaw interval, double factor) {
+  for (double& log : interval.low_log) log *= factor;
+  for (double& log : interval.high_log) log *= factor;
+  return interval;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,69 @@
+#pragma once
+
+// Intervals from the errors of rows that forests did not see.
+
+#include <span>
+#include <vector>
+
+#include "devices/device.h"
+#include "predict/interval.h"
+#include "predict/trained_on.h"
+
+namespace tilecast {
+
+/// log(forecast / measured) of a row of unseen kernels or of an unseen device.
+struct LogError {
+  double value, weight;
+  size_t device;
+  double size;  ///< size_of
+  Combination combination;
+};
+using Spread = std::vector<LogError>;
+
+/// The interval of one size of kernels comes from at least so many rows of that size.
+inline constexpr size_t kFewestOfSize = 50;
+
+/// Every device counts alike: the next one is a draw among devices, not among rows.
+Spread balanced(Spread spread, size_t devices);
+
+/// That holds 80 % of the rows.
+IntervalLaw interval_of(const Spread& spread, size_t devices);
+
+/// Share of the rows of an average cell (a device's rows of one precision and software) that
+/// intervals of devices hold which were not measured. An interval from a few architectures holds
+/// fewer rows of the next than of their own; 0.84 is the middle of what an 80 % interval should
+/// hold of each kind, 0.80 to 0.88.
+inline constexpr double kUnseenCoverage = 0.84;
+
+/// What the intervals of left-out devices hold of a device's rows of one precision and software.
+struct UnseenCell {
+  size_t device;
+  Combination combination;
+  size_t rows;
+  double inside;  ///< share
+};
+
+/// How much wider such an interval must be: a factor on its logarithms.
+struct UnseenFit {
+  double factor = 1;
+  bool enough = true;             ///< else the largest factor holds less than it should
+  std::vector<UnseenCell> cells;  ///< with that factor
+};
+
+/// The factor with which the interval from all other architectures holds `kUnseenCoverage` of an
+/// architecture that was left out. `families`: rows that were left out with their architecture;
+/// `classes`: all of left-out classes.
+UnseenFit fit_families(const Spread& families, const Spread& classes,
+                       std::span<const Device> devices);
+
+/// The same of left-out devices of known classes, by the interval from the class's other devices.
+/// The factor is at least 1.
+UnseenFit fit_siblings(const Spread& siblings, std::span<const Device> devices);
+
+/// What the interval of left-out classes holds of such devices, with its factor.
+UnseenFit siblings_by_classes(const Spread& siblings, const Spread& classes, double factor,
+                              std::span<const Device> devices);
+
+IntervalLaw scaled(IntervalLaw interval, double factor);
+
+}  // namespace tilecast

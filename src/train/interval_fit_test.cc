@@ -1,0 +1,107 @@
+#include "train/interval_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "devices/registry.h"
+
+namespace tilecast {
+namespace {
+
+const Combination kBf16 = {.software = Software::kVllm, .dtype = DType::kBf16};
+const Combination kFp8 = {
+    .software = Software::kVllm, .dtype = DType::kFp8, .kv_dtype = DType::kFp8};
+
+/// Rows of a device whose errors are even between -width and width around a mean.
+Spread rows_of(size_t device, double mean, double width, const Combination& combination = kBf16) {
+  constexpr int kRows = 400;
+  Spread rows;
+  for (int i = 0; i < kRows; ++i)
+    rows.push_back({.value = mean + width * (2.0 * i / (kRows - 1) - 1),
+                    .weight = 1,
+                    .device = device,
+                    .size = 5,
+                    .combination = combination});
+  return rows;
+}
+
+Spread joined(std::initializer_list<Spread> parts) {
+  Spread all;
+  for (const Spread& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+double mean_inside(const UnseenFit& fit) {
+  double sum = 0;
+  for (const UnseenCell& cell : fit.cells) sum += cell.inside;
+  return sum / static_cast<double>(fit.cells.size());
+}
+
+class FamiliesTest : public testing::Test {
+ protected:
+  const std::vector<Device> devices_ = {find_device("V100"), find_device("A100"),
+                                        find_device("H100"), find_device("H200")};
+};
+
+TEST_F(FamiliesTest, AlikeOnesNeedLittleMoreThanTheirOwnInterval) {
+  const Spread rows = joined({rows_of(0, 0, 0.2), rows_of(1, 0, 0.2), rows_of(2, 0, 0.2)});
+  const UnseenFit fit = fit_families(rows, rows, devices_);
+  // 80 % of even errors are within 0.8 of their width, 84 % within 0.84.
+  EXPECT_NEAR(fit.factor, 0.84 / 0.80, 0.02);
+  EXPECT_EQ(fit.cells.size(), 3u);
+  EXPECT_NEAR(mean_inside(fit), kUnseenCoverage, 0.01);
+}
+
+TEST_F(FamiliesTest, OnesWithErrorsOfTheirOwnNeedWiderIntervals) {
+  // No other architecture says what the next one's mean is.
+  const Spread rows = joined({rows_of(0, 0.1, 0.1), rows_of(1, -0.1, 0.1), rows_of(2, 0, 0.1)});
+  const UnseenFit fit = fit_families(rows, rows, devices_);
+  EXPECT_GT(fit.factor, 1.2);
+  EXPECT_NEAR(mean_inside(fit), kUnseenCoverage, 0.02);
+}
+
+TEST_F(FamiliesTest, TheOthersKnowNothingOfTheArchitectureThatIsLeftOut) {
+  // With H200's rows, H100's interval would be narrow.
+  const Spread rows =
+      joined({rows_of(0, 0, 0.05), rows_of(1, 0, 0.05), rows_of(2, 0, 0.5), rows_of(3, 0, 0.5)});
+  const UnseenFit fit = fit_families(rows, rows, devices_);
+  EXPECT_GT(fit.factor, 3) << "the interval of V100 and A100 is a tenth as wide";
+}
+
+TEST_F(FamiliesTest, APrecisionThatNoOtherHasIsDoubledAlready) {
+  const Spread others = joined({rows_of(0, 0, 0.2), rows_of(1, 0, 0.2)});
+  const double known =
+      fit_families(rows_of(2, 0, 0.4), joined({others, rows_of(2, 0, 0.4)}), devices_).factor;
+  const Spread fp8 = rows_of(2, 0, 0.4, kFp8);
+  EXPECT_NEAR(known / fit_families(fp8, joined({others, fp8}), devices_).factor, 2, 0.01);
+}
+
+TEST_F(FamiliesTest, SiblingsAreJudgedByTheirClassAndNeverNarrowed) {
+  const Spread wide = joined({rows_of(0, 0, 5), rows_of(2, 0, 0.1), rows_of(3, 0, 0.2)});
+  const UnseenFit fit = fit_siblings(wide, devices_);
+  EXPECT_EQ(fit.cells.size(), 2u) << "V100 is alone in its class";
+  EXPECT_GT(fit.factor, 1.1);
+  const Spread alike = joined({rows_of(2, 0, 0.0), rows_of(3, 0, 0.0)});
+  EXPECT_EQ(fit_siblings(alike, devices_).factor, 1);
+  EXPECT_EQ(fit_siblings({}, devices_).factor, 1) << "nothing was left out";
+}
+
+TEST_F(FamiliesTest, SiblingsThatSayNothingOfEachOtherAreSeen) {
+  const Spread apart = joined({rows_of(2, 1, 0.01), rows_of(3, -1, 0.01)});
+  EXPECT_FALSE(fit_siblings(apart, devices_).enough);
+  const Spread classes = joined({rows_of(0, 1, 0.1), rows_of(1, -1, 0.1)});
+  const UnseenFit fit = siblings_by_classes(apart, classes, 1.1, devices_);
+  EXPECT_EQ(fit.factor, 1.1);
+  EXPECT_EQ(mean_inside(fit), 1);
+}
+
+TEST(ScaledInterval, HoldsMore) {
+  const IntervalLaw interval{.low_log = {-0.2, -0.1, -0.1}, .high_log = {0.3, 0.2, 0.1}};
+  EXPECT_EQ(scaled(interval, 2).low_log[0], -0.4);
+  EXPECT_EQ(scaled(interval, 2).high_log[2], 0.2);
+  EXPECT_EQ(scaled(interval, 2).common_share, interval.common_share);
+}
+
+}  // namespace
+}  // namespace tilecast
