@@ -31,6 +31,7 @@ struct KernelOptions {
   /// measured alone, rocblas or pipeweave.
   std::string software = "pytorch";
   bool warm = false;  ///< the operands are already in L2, as when a benchmark replays the kernel
+  std::string clocks = "boost";  ///< "boost", "base" or a number of MHz
 };
 
 /// The sizes of a kernel with the names of its type: batch, m, n and k of a gemm.

@@ -72,6 +72,8 @@ struct Execution {
   AttentionKind attention = AttentionKind::kEager;
   Fusion fusion = Fusion::kNone;
   PredictorKind predictor = PredictorKind::kLearned;
+  /// Clock of the GPU: "boost" or "base", as in its data sheet, or a number of MHz.
+  std::string clocks = "boost";
   /// Time that the host needs for each kernel that it launches; 0: launches are free. Default: 20
   /// us with PyTorch, 5 us with serving software. On an H100's host, models of Transformers 5.17
   /// took 19 to 57 us a kernel in eager PyTorch 2.11 (data/measurements), of which the launch

@@ -162,13 +162,15 @@ void add_forecaster(py::module_& module) {
           "kernel",
           [](const Forecaster& forecaster, const std::string& op, const py::object& gpu,
              const std::string& dtype, const std::string& software, const std::string& predictor,
-             bool warm, const py::kwargs& sizes) {
-            return kernel(forecaster, op, gpu, dtype,
-                          {.predictor = predictor, .software = software, .warm = warm}, sizes);
+             bool warm, const std::string& clocks, const py::kwargs& sizes) {
+            return kernel(
+                forecaster, op, gpu, dtype,
+                {.predictor = predictor, .software = software, .warm = warm, .clocks = clocks},
+                sizes);
           },
           py::arg("op"), py::arg("gpu"), py::kw_only(), py::arg("dtype") = "fp32",
           py::arg("software") = defaults.software, py::arg("predictor") = defaults.predictor,
-          py::arg("warm") = defaults.warm)
+          py::arg("warm") = defaults.warm, py::arg("clocks") = defaults.clocks)
       .def("evaluate", evaluate, py::arg("path"), py::kw_only(),
            py::arg("predictor") = defaults.predictor, py::call_guard<py::gil_scoped_release>());
 }

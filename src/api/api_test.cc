@@ -76,6 +76,55 @@ TEST(ForecastTest, TheRequestIsShownAsItWasUsed) {
   EXPECT_FALSE(options.contains("prompt"));
 }
 
+TEST(KernelTest, RunsAtTheClockThatIsAskedFor) {
+  const auto seconds = [](const std::string& clocks) {
+    return forecaster()
+        .kernel("linear", load_gpu_ref("A100-PCIE-80GB"), "fp32",
+                {{"m", 4096}, {"n", 4096}, {"k", 4096}}, {.clocks = clocks})
+        .front()
+        .latency_s;
+  };
+  // The data sheet: 765 MHz base, 1410 MHz boost.
+  EXPECT_EQ(seconds("1410"), seconds("boost"));
+  EXPECT_EQ(seconds("765"), seconds("base"));
+  EXPECT_NEAR(seconds("705") / seconds("boost"), 2, 0.05) << "the lanes compute at half the rate";
+  // A copy waits for the memory, whose clock is another.
+  const auto copy = [](const std::string& clocks) {
+    return forecaster()
+        .kernel("copy", load_gpu_ref("A100"), "fp32", {{"n", 1 << 28}}, {.clocks = clocks})
+        .front()
+        .latency_s;
+  };
+  EXPECT_NEAR(copy("705") / copy("boost"), 1, 0.02);
+}
+
+TEST(KernelTest, ClocksThatADeviceCannotHaveAreRefused) {
+  const auto kernel = [](const char* gpu, const std::string& clocks) {
+    return forecaster().kernel("linear", load_gpu_ref(gpu), "bf16", {}, {.clocks = clocks});
+  };
+  EXPECT_ERROR(kernel("H100", "bost"), kInput,
+               "`clocks`: expected boost, base or a number of MHz from 10 to 10000, found 'bost'");
+  EXPECT_ERROR(kernel("H100", "nan"), kInput, "found 'nan'");
+  EXPECT_ERROR(kernel("H100", "5000"), kInput,
+               "more than twice the boost clock of nvidia-h100-sxm5-80gb, 1980 MHz");
+  EXPECT_ERROR(kernel("B200", "base"), kUnsupported, "states no base clock");
+}
+
+TEST(ForecastTest, ClocksCountInPassesAndInTextGeneration) {
+  const auto pass = [](const std::string& clocks) {
+    return forecast("gpt2_large", "A100", {.batch = 4, .execution = {.clocks = clocks}}).latency_s;
+  };
+  EXPECT_GT(pass("705"), 1.7 * pass("boost"));
+  const auto first_token = [](const std::string& clocks) {
+    Request request{.kind = RequestKind::kGenerate, .execution = {.clocks = clocks}};
+    request.prompt = 1024;
+    request.output = 2;
+    return forecast_llm(forecaster(), load_model_ref("llama-3.2-1b"), load_gpu_ref("A100"), request)
+        .ttft.seconds;
+  };
+  EXPECT_GT(first_token("705"), 1.4 * first_token("boost"));
+}
+
 TEST(KernelTest, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
   const auto kernel = [](const std::string& op, const std::vector<GivenSize>& sizes,
                          const KernelOptions& options = {}) {

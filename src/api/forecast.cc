@@ -154,7 +154,7 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
   const TimingSetup timing{.execution = used.execution,
                            .predictor = forecaster.impl().predictor(used.execution.predictor),
                            .device = device,
-                           .conditions = {.software = *used.execution.software}};
+                           .conditions = conditions_of(used.execution, device)};
   Forecast forecast;
   forecast.model = model.name;
   forecast.gpu = device.id;
@@ -205,7 +205,7 @@ std::vector<StepOperation> Forecaster::step_operations(const ModelRef& model_ref
                              {.execution = used.execution,
                               .predictor = impl_->predictor(used.execution.predictor),
                               .device = device,
-                              .conditions = {.software = *used.execution.software}});
+                              .conditions = conditions_of(used.execution, device)});
 }
 
 std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, const GpuRef& gpu,
@@ -240,10 +240,13 @@ std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuR
                                                const std::vector<GivenSize>& sizes,
                                                const KernelOptions& options) const {
   const Predictor& predictor = impl_->predictor(parse_predictor(options.predictor));
+  Request checked;
+  set_option(checked, *find_option("clocks", RequestKind::kPass), options.clocks);
   const std::vector<Kernel> kernels =
       kernels_of_sizes(op, parse_dtype(dtype, "`dtype`"), size_list(op_def(require_op(op)), sizes));
   const Conditions conditions{.software = parse_software(options.software, "`software`"),
-                              .caches = options.warm ? Caches::kWarm : Caches::kCold};
+                              .caches = options.warm ? Caches::kWarm : Caches::kCold,
+                              .clock_hz = clock_of(options.clocks, gpu.content->device)};
   std::vector<KernelTime> times(kernels.size());
   predictor.predict(kernels, gpu.content->device, conditions, times);
   std::vector<KernelForecast> rows;

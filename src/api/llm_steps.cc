@@ -283,7 +283,7 @@ const Predictor& LlmSteps::predictor() const {
   return forecaster_.impl().predictor(asked_.execution.predictor);
 }
 
-Conditions LlmSteps::conditions() const { return {.software = *asked_.execution.software}; }
+Conditions LlmSteps::conditions() const { return conditions_of(asked_.execution, device_); }
 
 namespace {
 

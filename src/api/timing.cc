@@ -1,10 +1,13 @@
 #include "api/timing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "ops/op_def.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 
@@ -13,6 +16,33 @@ void complete(Execution& execution, Software default_software) {
   execution.software = software;
   if (!execution.host_launch_s)
     execution.host_launch_s = software == Software::kPyTorch ? 20e-6 : 5e-6;
+}
+
+Conditions conditions_of(const Execution& execution, const Device& device) {
+  return {.software = *execution.software, .clock_hz = clock_of(execution.clocks, device)};
+}
+
+std::optional<double> clock_of(const std::string& clocks, const Device& device) {
+  if (clocks == "boost") return std::nullopt;
+  const Gpu& gpu = device.gpu();
+  if (clocks == "base") {
+    if (!gpu.base_clock_hz)
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("`clocks` base: the device file of {} states no base clock; give the "
+                              "clock in MHz (its boost clock: {:.0f})",
+                              device.id, gpu.boost_clock_hz / 1e6));
+    return gpu.base_clock_hz;
+  }
+  const double hz = 1e6 * std::stod(clocks);  // checked when the option was set
+  // Twice the boost clock is far beyond what any card can be set to: another unit, or another card.
+  constexpr double kMost = 2;
+  if (hz > kMost * gpu.boost_clock_hz)
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("`clocks`: {} MHz is more than twice the boost clock of {}, {:.0f} MHz; "
+                    "give the clock of its SMs in MHz",
+                    clocks, device.id, gpu.boost_clock_hz / 1e6));
+  return hz;
 }
 
 Timeline run_program(const Program& program, const std::vector<KernelTime>& times,

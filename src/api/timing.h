@@ -2,6 +2,8 @@
 
 // Timeline, totals and rows of a program, for all kinds of forecasts.
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/text_arena.h"
@@ -24,6 +26,12 @@ struct Totals {
 
 /// Fills in the software and what depends on it, where the request leaves them out.
 void complete(Execution& execution, Software default_software);
+
+/// What the times of kernels on the device depend on beside it. Throws Error{kInput} for a clock
+/// that the device cannot have, Error{kUnsupported} for one that its file does not state.
+Conditions conditions_of(const Execution& execution, const Device& device);
+/// The same for a single kernel.
+std::optional<double> clock_of(const std::string& clocks, const Device& device);
 
 /// Simulates the program; `times` holds the time of each kernel by its index.
 Timeline run_program(const Program& program, const std::vector<KernelTime>& times,

@@ -140,7 +140,8 @@ void run_kernel(const Given& given) {
   const std::vector<GivenSize> sizes = sizes_of(given, op);
   const KernelOptions options = {.predictor = text_of(given, "predictor", "learned"),
                                  .software = text_of(given, "software", "pytorch"),
-                                 .warm = given.count("warm") > 0};
+                                 .warm = given.count("warm") > 0,
+                                 .clocks = text_of(given, "clocks", "boost")};
   const std::string output = text_of(given, "output-file");
   const GpuRef gpu = load_gpu_ref(text_of(given, "gpu"));
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
@@ -176,6 +177,7 @@ Command kernel_command() {
         {.names = "--warm",
          .help = "operands are already in L2, as when a benchmark replays the kernel"},
         pass_option("predictor"),
+        pass_option("clocks"),
         format_option({"table", "json"}),
         output_option(),
         weights_option(),

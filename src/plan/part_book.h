@@ -49,7 +49,7 @@ class PartBook {
     return {.execution = request.execution,
             .predictor = predictor_,
             .device = setup_.device,
-            .conditions = {.software = *request.execution.software}};
+            .conditions = conditions_of(request.execution, setup_.device)};
   }
 
   PassSetup setup_;

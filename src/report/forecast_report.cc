@@ -183,8 +183,9 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
       f.fixed_shapes
           ? ""
           : fmt::format("batch {}, seq {}, ", format_integer(f.batch), format_integer(f.seq));
-  std::string out = title_lines(fmt::format("{} on {}: {}, {}{}", f.model, f.gpu_name, f.mode,
-                                            shape, dtype_text(f.dtype, f.dtype_source)),
+  std::string out = title_lines(fmt::format("{} on {}: {}, {}{}{}", f.model, f.gpu_name, f.mode,
+                                            shape, dtype_text(f.dtype, f.dtype_source),
+                                            clock_text(f.used.execution.clocks)),
                                 style) +
                     "\n" + totals(f, style) + "\n";
   const std::vector<Joined> joined = join_alike(f);

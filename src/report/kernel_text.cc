@@ -53,6 +53,11 @@ std::string sizes_text(const NamedSizes& shape) {
   return out.starts_with(kOnce) ? out.substr(kOnce.size()) : out;
 }
 
+std::string clock_text(const std::string& clocks) {
+  if (clocks == "boost") return "";
+  return clocks == "base" ? ", base clock" : fmt::format(", {} MHz", clocks);
+}
+
 std::string dtype_text(const std::string& dtype, const std::string& source) {
   return source.empty() || source == "asked" ? dtype : fmt::format("{} ({})", dtype, source);
 }

@@ -14,6 +14,8 @@ std::string sizes_text(const NamedSizes& shape);
 
 /// The dtype and, if it was not requested, where it comes from: "bf16 (torch_dtype)".
 std::string dtype_text(const std::string& dtype, const std::string& source);
+/// ", base clock" or ", 1305 MHz" of the option `clocks`; "" for the boost clock.
+std::string clock_text(const std::string& clocks);
 
 /// Minimum width of a table of kernels that shows tiles and dtypes.
 inline constexpr int kRoomForMore = 100;

@@ -86,7 +86,7 @@ std::string layout_text(const LlmForecast& f) {
 std::string title(const LlmForecast& f) {
   const char* mean = f.lengths_vary ? "mean " : "";
   const bool images = f.vision && f.vision->images > 0;
-  return fmt::format("{} on {}{}: {}prompt {}{}, {}output {}, {}{}{}, {}", f.model,
+  return fmt::format("{} on {}{}: {}prompt {}{}, {}output {}, {}{}{}{}, {}", f.model,
                      f.ranks > 1 ? fmt::format("{} x ", f.ranks) : "", f.gpu_name + layout_text(f),
                      mean, format_integer(f.prompt),
                      images ? " + " + format_integer(f.vision->prompt_tokens) + " of images" : "",
@@ -94,6 +94,7 @@ std::string title(const LlmForecast& f) {
                      f.continuous ? "" : fmt::format("batch {}, ", format_integer(f.batch)),
                      dtype_text(f.dtype, f.dtype_source),
                      f.kv_dtype == f.dtype ? "" : fmt::format(", cache {}", f.kv_dtype),
+                     clock_text(f.used.execution.clocks),
                      f.continuous ? fmt::format("served by {}", f.software)
                                   : fmt::format("{}'s kernels", f.software));
 }

@@ -13,6 +13,16 @@ OptionAccess schedule() {
   return access;
 }
 
+OptionAccess clocks() {
+  OptionAccess access;
+  access.set = [](Request& request, const OptionDef& option, const std::string& text) {
+    if (text != "boost" && text != "base") clock_value(option, text);
+    request.execution.clocks = text;
+  };
+  access.get = [](const Request& request, const OptionDef&) { return request.execution.clocks; };
+  return access;
+}
+
 OptionAccess trace_file() {
   OptionAccess access{.type = OptionType::kFile};
   access.set = [](Request& request, const OptionDef&, const std::string& text) {

@@ -132,6 +132,9 @@ OptionAccess length_range() {
 /// "static" or "continuous": the kind of a request for text generation.
 OptionAccess schedule();
 
+/// "boost", "base" or a number of MHz.
+OptionAccess clocks();
+
 /// The file of a trace, which is read when the option is set.
 OptionAccess trace_file();
 

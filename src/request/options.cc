@@ -121,6 +121,16 @@ std::vector<OptionDef> pass_options() {
        .default_value = "learned",
        .help = "learned from measurements, or roofline: the baseline from the data sheet alone",
        .choices = choice_names<PredictorKind>()},
+      {.name = "clocks",
+       .access = clocks(),
+       .value = "CLOCK",
+       .default_value = "boost",
+       .help = "clock of the GPU: boost or base, as in its data sheet, or a number of MHz, e.g. "
+               "what nvidia-smi shows under load. Cool consumer cards run above their boost clock, "
+               "hot or power-limited cards below; no source says by how much, so the default is "
+               "boost for all",
+       .min = 10,
+       .max = 10000},
       {.name = "software",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.execution.software; }>(),

@@ -20,6 +20,9 @@ std::pair<int64_t, int64_t> range_value(const OptionDef& option, const std::stri
 /// A number within the option's range.
 double number_value(const OptionDef& option, const std::string& text);
 
+/// MHz within the option's range, where words are known too; in Hz.
+double clock_value(const OptionDef& option, const std::string& text);
+
 /// The shortest text that parses to the same number.
 std::string number_text(int64_t value);
 std::string number_text(double value);
