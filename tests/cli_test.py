@@ -115,7 +115,7 @@ def check_width_without_columns_is_80_in_pipes_and_the_terminals_own() -> None:
 
 
 def check_colors_follow_the_terminal_and_the_environment() -> None:
-    prompt = ["forecast", "llama-3-8b", "--gpu", "H100", "--prompt", "100", "--output", "4"]
+    prompt = ["forecast", "llama-3-8b", "--gpu", "MI300X", "--prompt", "100", "--output", "4"]
     kernel = ["kernel", "linear", "--gpu", "H100", "--dtype", "int8", "-m", "64"]
     for command in (UNMEASURED, prompt, kernel):
         out = on_terminal(*command)
@@ -141,7 +141,7 @@ def check_warnings_stand_on_standard_error_or_in_json() -> None:
         rows.write_text(made_up_rows("T4", 30) + "X9,add,fp32,1,1,1000,1,0.00001,back_to_back\n")
         calls = [UNMEASURED, ["kernel", "linear", "--gpu", "H100", "--dtype", "int8", "-m", "64"],
                  ["evaluate", str(rows)],
-                 ["forecast", "llama-3-8b", "--gpu", "H100", "--prompt", "100", "--output", "4"]]
+                 ["forecast", "llama-3-8b", "--gpu", "MI300X", "--prompt", "100", "--output", "4"]]
         for command in calls:
             table, as_json = run(*command), run(*command, "--format", "json")
             warnings = json.loads(as_json.stdout)["warnings"]
@@ -256,7 +256,7 @@ def check_exit_status_tells_usage_from_lookup() -> None:
     lookup = ["forecast nothing --gpu H100", "forecast gpt2_large --gpu H1000", "forecast gpt2_large --gpu V100 --dtype bf16",
               "forecast gpt2_large --gpu H100 --seq 4096", "forecast gpt2_large --gpu none.json", "kernel liner --gpu H100",
               "evaluate nothing.csv", "forecast gpt2_large --gpu H100 --weights nowhere", "forecast t5-large --gpu H100 "
-              "--attention flash", "train --data nothing -o never-made", "calibrate --gpu X9 --suggest 3"]
+              "--mode training --attention flash", "train --data nothing -o never-made", "calibrate --gpu X9 --suggest 3"]
     with tempfile.TemporaryDirectory() as folder:
         for status, lines in ((2, usage), (1, lookup)):
             for line in lines:
