@@ -4,7 +4,7 @@ if(Python3_EXECUTABLE AND NOT Python_EXECUTABLE)
   set(Python_EXECUTABLE ${Python3_EXECUTABLE})
 endif()
 find_package(Python 3.9 QUIET COMPONENTS Interpreter Development.Module)
-if(Python_FOUND AND NOT DEFINED pybind11_DIR)
+if(Python_FOUND AND NOT pybind11_DIR)
   # The one of this Python's own packages, before Debian's.
   execute_process(COMMAND ${Python_EXECUTABLE} -m pybind11 --cmakedir OUTPUT_VARIABLE pybind11_folder
     OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
