@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--part", choices=("solvers", "parameters", "tensile"), action="append",
                         help="train only this; may be given more than once")
     parser.add_argument("--solver-epochs", type=int, default=14)
-    parser.add_argument("--parameter-epochs", type=int, default=15)
+    parser.add_argument("--parameter-epochs", type=int, default=10)
     parser.add_argument("--tensile-epochs", type=int, default=8)
     parser.add_argument("--left-out-epochs", type=int, default=3, help="0: chips are not left out in turn")
     parser.add_argument("--left-out-step", type=int, default=2, help="of every so many problems one trains where a chip is left out")

@@ -103,7 +103,7 @@ void assign_mappings(std::vector<PassLayer>& launches, const accelerator::Design
 }
 
 void set_mapping(AcceleratorOptions& options, const std::string& text_or_path) {
-  const bool is_text = text_or_path.find('=') != std::string::npos;
+  const bool is_text = text_or_path.starts_with("order=") || text_or_path.starts_with("tile=");
   options.mapping = is_text ? text_or_path : "";
   options.mapping_file = is_text ? "" : text_or_path;
 }

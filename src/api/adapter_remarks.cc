@@ -37,7 +37,12 @@ std::vector<std::string> adapter_remarks(const Graph& graph, const Request& requ
       "experts have no adapters: those are beside linear layers; peft 0.21 adds some to the "
       "experts "
       "of Mixtral, Qwen2-MoE and models named alike if its target_modules are all-linear"};
-  if (precision.scheme_of)
+  if (precision.scheme_of && request.execution.dtype.empty())
+    remarks.push_back(fmt::format(
+        "experts are taken to be in {} ({}): adapters beside experts that the checkpoint stores in "
+        "fewer bits are not modelled",
+        dtype_name(dtype), format_bytes(bytes)));
+  else if (precision.scheme_of)
     remarks.push_back(fmt::format(
         "experts stay in {} ({}): bitsandbytes quantizes linear layers only, and Transformers 5 "
         "stores the experts of a layer as one parameter",

@@ -234,6 +234,32 @@ TEST(ForecastTest, FusionSavesTime) {
             forecast("gpt2_large", "V100", {}).latency_s);
 }
 
+TEST(Remedies, ChangesThatHelpOnlyBesideOthersAreTriedInPairs) {
+  // The optimizer step is the peak: checkpointing alone saves nothing, and ZeRO alone not enough.
+  Request request{.batch = 16, .mode = Mode::kTraining, .seq = 2048};
+  request.execution.dtype = "bf16";
+  request.execution.dp = 16;
+  request.optimizer = Optimizer::kAdamW;
+  const std::vector<MemoryRemedy> found =
+      memory_remedies(forecaster(), load_model_ref("llama-3.1-70b"), load_gpu_ref("H100"), request);
+  const auto fitting = std::find_if(found.begin(), found.end(),
+                                    [](const MemoryRemedy& remedy) { return remedy.fits; });
+  ASSERT_NE(fitting, found.end());
+  ASSERT_EQ(fitting->also.size(), 1u);
+  Request changed = request;
+  set_option(changed, *find_option(fitting->option, RequestKind::kPass), fitting->value);
+  set_option(changed, *find_option(fitting->also[0].first, RequestKind::kPass),
+             fitting->also[0].second);
+  const MemoryForecast memory = forecast("llama-3.1-70b", "H100", changed).memory;
+  EXPECT_TRUE(memory.fits);
+  EXPECT_EQ(memory.peak_bytes, fitting->peak_bytes);
+  // In the optimizer step no parameters are gathered: the backward pass is the peak, whatever the
+  // optimizer needs beside.
+  EXPECT_EQ(memory.peak_phase, "backward");
+  changed.optimizer_impl = OptimizerImpl::kFused;
+  EXPECT_EQ(forecast("llama-3.1-70b", "H100", changed).memory.peak_bytes, memory.peak_bytes);
+}
+
 TEST(Remedies, PairsAreTriedIfNoOptionIsEnough) {
   const auto remedies = [](const std::string& model, const std::string& gpu, Request request) {
     return memory_remedies(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);

@@ -49,9 +49,11 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
   if (plain) {
     peak = memory.peak_bytes;
   } else {
-    // When the optimizer steps, nothing is saved for a backward pass.
-    const bool in_step = stepping > saved + working;
-    const int64_t computed = in_step ? stepping : saved + working;
+    // When the optimizer steps, nothing is saved for a backward pass, and no parameters are
+    // gathered.
+    const int64_t passing = working + (p.zero == Zero::kParameters ? gathered : 0);
+    const bool in_step = stepping > saved + passing;
+    const int64_t computed = in_step ? stepping : saved + passing;
     for (const int64_t bytes :
          {memory.weights_bytes, memory.gradients_bytes, memory.optimizer_bytes, computed, inputs})
       peak = checked_add(peak, bytes);
@@ -59,7 +61,7 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
                       .gradients_bytes = memory.gradients_bytes,
                       .optimizer_bytes = memory.optimizer_bytes,
                       .activations_bytes = in_step ? 0 : saved,
-                      .temporaries_bytes = in_step ? stepping : working,
+                      .temporaries_bytes = in_step ? stepping : passing,
                       .inputs_bytes = inputs};
     memory.peak_phase = in_step ? "optimizer" : "backward";
     memory.peak_node = "";
@@ -67,10 +69,6 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
   if (buckets) {
     peak = checked_add(peak, gradients);
     memory.at_peak.gradients_bytes = checked_add(memory.at_peak.gradients_bytes, gradients);
-  }
-  if (p.zero == Zero::kParameters) {
-    peak = checked_add(peak, gathered);
-    memory.at_peak.temporaries_bytes = checked_add(memory.at_peak.temporaries_bytes, gathered);
   }
   memory.peak_bytes = peak;
   memory.margin_bytes = visible_bytes(setup.device) - peak;

@@ -99,12 +99,14 @@ class Search {
     std::vector<Found> singles;
     for (const Change& change : changes) {
       std::optional<MemoryForecast> memory = memory_with(change);
-      // A change that saves less than a percent is no help.
-      if (memory && memory->peak_bytes < before_ - before_ / 100)
-        singles.push_back({change, memory->peak_bytes, memory->fits});
+      if (memory) singles.push_back({change, memory->peak_bytes, memory->fits});
     }
     sort(singles);
-    std::vector<Found> found = singles;
+    // A change that saves less than a percent is no help, but may be one beside another, which
+    // moves the peak to where this one counts.
+    std::vector<Found> found;
+    std::copy_if(singles.begin(), singles.end(), std::back_inserter(found),
+                 [&](const Found& one) { return one.peak_bytes < before_ - before_ / 100; });
     const auto fit = [](const Found& one) { return one.fits; };
     if (std::none_of(singles.begin(), singles.end(), fit)) add_pairs(singles, found);
     if (!singles.empty() && std::none_of(found.begin(), found.end(), fit))

@@ -106,17 +106,21 @@ void check_no_accelerator(const Given& given) {
 }
 
 void run_on_accelerator(const Given& given, const Request& request, const std::string& spec) {
+  for (const char* option :
+       {"require-fit", "timeline-trace", "memory-timeline", "weights", "calibration"})
+    if (given.count(option))
+      throw UsageError(fmt::format("--{} applies to GPUs; {} is an accelerator", option, spec));
   const std::string output = text_of(given, "output-file");
   AcceleratorOptions options{.exact = given.count("exact") > 0};
   set_mapping(options, text_of(given, "mapping"));
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
   const std::string picture = text_of(given, "occupancy");
-  if (!picture.empty())
-    return emit(occupancy_picture(accelerator_occupancy(model, spec, request, options), picture),
-                output);
   const AcceleratorForecast forecast = forecast_accelerator(model, spec, request, options);
   if (given.count("write-mappings"))
     emit(accelerator_mappings(forecast), text_of(given, "write-mappings"), {});
+  if (!picture.empty())
+    return emit(occupancy_picture(accelerator_occupancy(model, spec, request, options), picture),
+                output);
   const ForecastFormat& format = format_of(given);
   if (format.name == "json") return emit(accelerator_json(forecast), output);
   if (format.name == "csv") return emit(accelerator_csv(forecast), output, forecast.warnings);

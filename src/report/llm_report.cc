@@ -129,10 +129,11 @@ void add_pool(Lines& lines, const LlmForecast& f) {
   lines.add(
       "  maximum concurrency", fmt::format("{:.2f}x", p.concurrency),
       fmt::format("for {} tokens per request{}", format_integer(p.max_model_len),
-                  p.concurrency < 1 ? fmt::format("; the server does not start: use "
-                                                  "--max-model-len {} or less",
-                                                  format_integer(std::max<int64_t>(1, p.tokens)))
-                                    : ""));
+                  p.concurrency >= 1 ? ""
+                  : p.tokens <= 0
+                      ? "; the server does not start: no memory is left for the cache"
+                      : fmt::format("; the server does not start: use --max-model-len {} or less",
+                                    format_integer(p.tokens))));
 }
 
 /// "64 KiB a token, 40 KiB of it of the last 1,024 tokens only; 75 MiB of states a sequence"
@@ -162,8 +163,8 @@ void add_memory(Lines& lines, const LlmForecast& f) {
           : fmt::format("{} active", format_si(static_cast<double>(f.active_parameters), "")));
   lines.add("memory", format_bytes(f.peak_bytes),
             fmt::format("{} {}{}; largest batch that fits: {}", f.fits ? "of" : "DOES NOT FIT into",
-                        format_bytes(f.device_bytes), f.ranks > 1 ? " on each GPU" : "",
-                        format_integer(f.largest_batch)));
+                        format_bytes(f.fits ? f.device_bytes : f.usable_bytes),
+                        f.ranks > 1 ? " on each GPU" : "", format_integer(f.largest_batch)));
   lines.add("  weights", format_bytes(f.weights_bytes), "");
   lines.add("  cache", format_bytes(f.cache_bytes), cache_text(f));
   lines.add("  activations", format_bytes(f.activations_bytes),

@@ -243,8 +243,9 @@ class TowerGraph {
     const TensorId blocks = f_.view(x, {views_, grid, side, grid, side, c_.hidden_dim});
     const TensorId means =
         f_.op("reduce_mean", {f_.transpose(blocks, {0, 1, 3, 2, 4, 5})}, "vision.merger.pool",
-              {{"shape", Shape{views_, grid * grid, c_.hidden_dim}}});
-    return f_.linear(f_.rms_norm(means, "vision.merger.norm", c_.merge_norm_weight),
+              {{"shape", Shape{views_, grid, grid, 1, 1, c_.hidden_dim}}});
+    const TensorId tokens = f_.view(means, {views_, grid * grid, c_.hidden_dim});
+    return f_.linear(f_.rms_norm(tokens, "vision.merger.norm", c_.merge_norm_weight),
                      "vision.merger.proj", {c_.out_dim, false});
   }
 
