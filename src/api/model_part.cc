@@ -78,7 +78,7 @@ class Reduction {
 
   /// Expert-parallel ranks have different experts; weights of experts have three dimensions.
   bool is_of_experts(const ModelPart& part, const ReadyGradient& g) const {
-    return plan_.ep > 1 && part.pass.graph().tensor(g.gradient).shape.size() == 3;
+    return plan_.ep > 1 && is_expert_weight(part.pass.graph().tensor(g.gradient));
   }
 
   Exchange reduce(int64_t bytes) const { return reduce(bytes, plan_.data_group()); }
@@ -143,9 +143,17 @@ class Reduction {
   }
 
   /// How the parameters of a unit are gathered, and their gradients reduced.
-  void exchange(GatheredUnit& unit, int64_t bytes) const {
-    const Exchange gather = costs_.all_gather(bytes, dtype(), plan_.data_group());
-    const Exchange reduction = reduce(reduced_bytes(setup_.request, setup_.precision, bytes));
+  /// `experts`: of the bytes, those of experts, which fewer ranks divide.
+  void exchange(GatheredUnit& unit, int64_t bytes, int64_t experts) const {
+    const auto reduced = [&](int64_t size) {
+      return reduced_bytes(setup_.request, setup_.precision, size);
+    };
+    Exchange gather = costs_.all_gather(bytes - experts, dtype(), plan_.data_group());
+    Exchange reduction = reduce(reduced(bytes - experts));
+    if (experts > 0) {
+      gather += costs_.all_gather(experts, dtype(), plan_.expert_data_group());
+      reduction += reduce(reduced(experts), plan_.expert_data_group());
+    }
     unit.gather_s = gather.seconds;
     unit.gather_transfer = gather.transfer;
     unit.reduce_s = reduction.seconds;
@@ -156,15 +164,18 @@ class Reduction {
   void gather_units(ModelPart& part) const {
     const Graph& graph = part.pass.graph();
     const Program& program = part.pass.program();
-    std::vector<int64_t> bytes(graph.segments.size(), 0);
-    int64_t root = 0;
+    std::vector<int64_t> bytes(graph.segments.size(), 0), experts(graph.segments.size(), 0);
+    int64_t root = 0, root_experts = 0;
     for (const Tensor& tensor : graph.tensors) {
       if (tensor.kind != TensorKind::kWeight) continue;
       const bool layer = tensor.segment >= 0 && graph.repeat_of(tensor.segment) > 1;
-      (layer ? bytes[static_cast<size_t>(tensor.segment)] : root) += tensor_bytes(tensor);
+      const auto segment = static_cast<size_t>(tensor.segment);
+      (layer ? bytes[segment] : root) += tensor_bytes(tensor);
+      if (plan_.ep > 1 && is_expert_weight(tensor))
+        (layer ? experts[segment] : root_experts) += tensor_bytes(tensor);
     }
     std::vector<GatheredUnit> units(1);
-    exchange(units[0], root);
+    exchange(units[0], root, root_experts);
     std::vector<size_t> first_unit(graph.segments.size(), 0);
     for (size_t b = 0; b < program.blocks.size(); ++b) {
       const Block& block = program.blocks[b];
@@ -178,7 +189,7 @@ class Reduction {
       first_unit[block.segment] = units.size();
       GatheredUnit layer{.forward_s =
                              (span.end_s - span.start_s) / static_cast<double>(block.repeat)};
-      exchange(layer, bytes[block.segment]);
+      exchange(layer, bytes[block.segment], experts[block.segment]);
       units.insert(units.end(), static_cast<size_t>(block.repeat), layer);
       units.push_back({});  // what follows the layers
     }
@@ -241,6 +252,13 @@ PartMemory part_memory(const PassWork& work, const CourseOptions& options) {
                     .optimizer_bytes = work.memory.optimizer_bytes,
                     .inputs_bytes = work.memory.inputs_bytes,
                     .gathered_bytes = gathered_bytes(graph)};
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind != TensorKind::kWeight || !is_expert_weight(tensor)) continue;
+    const int64_t bytes = checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment));
+    memory.expert_weights_bytes = checked_add(memory.expert_weights_bytes, bytes);
+    if (!tensor.frozen)
+      memory.expert_gradients_bytes = checked_add(memory.expert_gradients_bytes, bytes);
+  }
   const Lifetimes lifetimes = find_lifetimes(graph, options);
   int32_t forward_end = 0;
   for (size_t i = 0; i < lifetimes.steps.size(); ++i) {
@@ -278,7 +296,8 @@ Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRa
   return complete_graph(std::move(modules), setup.model, share, setup.precision,
                         {.has_head = layers.has_end,
                          .vocabulary_ranks = all_logits > 0 && logits() < all_logits ? plan.tp : 1,
-                         .optimizer_shards = divided_step ? plan.data_ranks() : 1});
+                         .optimizer_shards = divided_step ? plan.data_ranks() : 1,
+                         .expert_ranks = plan.ep});
 }
 
 ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers,

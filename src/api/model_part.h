@@ -14,6 +14,7 @@ namespace tilecast {
 /// Memory of a part. All micro-batches share the first four.
 struct PartMemory {
   int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, inputs_bytes = 0;
+  int64_t expert_weights_bytes = 0, expert_gradients_bytes = 0;  ///< of these, of experts
   /// Of each micro-batch in flight, between its forward and its backward pass.
   int64_t saved_bytes = 0;
   int64_t working_bytes = 0;                ///< of the one that is computed, at most, beyond that

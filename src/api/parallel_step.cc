@@ -1,5 +1,7 @@
 #include "api/parallel_step.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 
 namespace tilecast {
@@ -10,7 +12,7 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
                      const CollectiveCosts& costs) {
   StageLoad load;
   const Parallel& p = setup.request.parallel;
-  int64_t weights = 0;
+  int64_t weights = 0, experts = 0;
   for (int64_t c = 0; c < plan.pipeline.chunks; ++c) {
     const auto number = static_cast<size_t>(c * plan.pp + stage);
     const ModelPart& part = *parts[number];
@@ -23,6 +25,7 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
     }
     load.optimizer_s += part.optimizer_s + part.copy_out_s;
     weights = checked_add(weights, part.weights_bytes);
+    if (plan.ep > 1) experts = checked_add(experts, part.memory.expert_weights_bytes);
     if (part.load.buckets.empty() && part.load.units.empty()) {
       load.reduce_rest_s += part.reduce.seconds;
       load.reduce_rest_transfer += part.reduce.transfer;
@@ -30,7 +33,10 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
   }
   const bool gathers = p.zero == Zero::kOptimizer || p.zero == Zero::kGradients;
   if (gathers && setup.request.optimizer != Optimizer::kNone) {
-    const Exchange gather = costs.all_gather(weights, setup.precision.dtype, plan.data_group());
+    experts = std::min(experts, weights);
+    Exchange gather = costs.all_gather(weights - experts, setup.precision.dtype, plan.data_group());
+    if (experts > 0)
+      gather += costs.all_gather(experts, setup.precision.dtype, plan.expert_data_group());
     load.gather_parameters_s = gather.seconds;
     load.gather_parameters_transfer = gather.transfer;
   }

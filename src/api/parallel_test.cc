@@ -352,5 +352,33 @@ TEST(Parallel, AStageKeepsTheInputsOfCheckpointedLayersAlone) {
   EXPECT_EQ(saved_bytes(request, 1), kLayers * 1024 * kHidden * 4);
 }
 
+TEST(Parallel, RanksTogetherHoldOneModelWhereExpertsAreDividedTwice) {
+  // An expert has dp / ep replicas, which ZeRO divides: with ep of 8, two.
+  for (const Zero zero : {Zero::kOptimizer, Zero::kGradients, Zero::kParameters}) {
+    for (const int64_t ep : {1, 2, 8}) {
+      Request request{.batch = 16,
+                      .mode = Mode::kTraining,
+                      .seq = 512,
+                      .optimizer = Optimizer::kAdamW,
+                      .execution = {.dtype = "bf16", .attention = AttentionKind::kFlash, .dp = 16}};
+      request.parallel.zero = zero;
+      request.parallel.ep = ep;
+      const Forecast f =
+          forecaster().forecast(load_model_ref("mixtral-8x7b"), load_gpu_ref("H100"), request);
+      const double parameters = 46.7028e9, shares = 16;
+      const auto held = [&](int64_t bytes) {
+        return shares * static_cast<double>(bytes) / parameters;
+      };
+      EXPECT_NEAR(held(f.memory.optimizer_bytes), 4, 0.01) << ep;
+      if (zero >= Zero::kGradients) {
+        EXPECT_NEAR(held(f.memory.gradients_bytes), 2, 0.01) << ep;
+      }
+      if (zero == Zero::kParameters) {
+        EXPECT_NEAR(held(f.memory.weights_bytes), 2, 0.01) << ep;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -204,7 +204,8 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                         .impl = request.optimizer_impl,
                         .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16,
                         .main_params = request.parallel.main_params,
-                        .shards = form.optimizer_shards});
+                        .shards = form.optimizer_shards,
+                        .expert_ranks = form.expert_ranks});
   return graph;
 }
 

@@ -8,9 +8,11 @@
 namespace tilecast {
 namespace {
 
-/// One rank's share of what the data-parallel ranks divide.
-int64_t share(int64_t bytes, bool divided, const ParallelPlan& plan) {
-  return divided ? ceil_divide(bytes, plan.data_ranks()) : bytes;
+/// One rank's share of what the data-parallel ranks divide. `experts`: of the bytes, those of
+/// experts, which `ep` times fewer ranks have.
+int64_t share(int64_t bytes, int64_t experts, bool divided, const ParallelPlan& plan) {
+  if (!divided) return bytes;
+  return ceil_divide(checked_add(bytes, checked_multiply(experts, plan.ep - 1)), plan.data_ranks());
 }
 
 }  // namespace
@@ -23,12 +25,15 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
   const bool plain = parts.size() == 1 && plan.pipeline.microbatches == 1 &&
                      p.zero == Zero::kNone && p.main_params == MainParams::kAsModel;
   const std::vector<int64_t> in_flight = most_in_flight(plan.pipeline, stage);
+  int64_t expert_weights = 0, expert_gradients = 0;
   int64_t weights = 0, gradients = 0, optimizer = 0, inputs = 0, saved = 0, working = 0,
           gathered = 0, stepping = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const PartMemory& own = parts[i]->memory;
     weights = checked_add(weights, own.weights_bytes);
     gradients = checked_add(gradients, own.gradients_bytes);
+    expert_weights = checked_add(expert_weights, own.expert_weights_bytes);
+    expert_gradients = checked_add(expert_gradients, own.expert_gradients_bytes);
     optimizer = checked_add(optimizer, own.optimizer_bytes);
     inputs = std::max(inputs, own.inputs_bytes);
     saved = checked_add(saved, checked_multiply(in_flight[i], own.saved_bytes));
@@ -40,8 +45,8 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
   // of its buffer.
   const bool buckets =
       plan.data_ranks() > 1 && p.main_params == MainParams::kAsModel && p.zero == Zero::kNone;
-  memory.weights_bytes = share(weights, p.zero == Zero::kParameters, plan);
-  memory.gradients_bytes = share(gradients, p.zero >= Zero::kGradients, plan);
+  memory.weights_bytes = share(weights, expert_weights, p.zero == Zero::kParameters, plan);
+  memory.gradients_bytes = share(gradients, expert_gradients, p.zero >= Zero::kGradients, plan);
   memory.optimizer_bytes = optimizer;  // the optimizer step was divided already
   memory.activations_bytes = saved + working + inputs;
   memory.optimizer_temporaries_bytes = stepping;

@@ -107,19 +107,22 @@ struct Group {
 
 /// All parameters of a dtype are updated together, in the order of the dtypes; in a loop, each is
 /// updated alone, those of one size next to each other.
-std::vector<Group> groups_of(const Graph& graph, OptimizerImpl impl) {
+std::vector<Group> groups_of(const Graph& graph, const OptimizerStep& step) {
   std::map<std::pair<DType, int64_t>, int64_t> counts;  // of updates, or of elements
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind != TensorKind::kWeight || tensor.frozen) continue;
-    const int64_t elements = element_count(tensor.shape), repeat = graph.repeat_of(tensor.segment);
-    const bool loop = impl == OptimizerImpl::kForLoop;
+    // Divided by all shards below.
+    const int64_t fewer = step.shards > 1 && is_expert_weight(tensor) ? step.expert_ranks : 1;
+    const int64_t elements = checked_multiply(element_count(tensor.shape), fewer);
+    const int64_t repeat = graph.repeat_of(tensor.segment);
+    const bool loop = step.impl == OptimizerImpl::kForLoop;
     int64_t& count = counts[{tensor.dtype, loop ? elements : 0}];
     count = checked_add(count, loop ? repeat : checked_multiply(elements, repeat));
   }
   std::vector<Group> groups;
   for (const auto& [key, count] : counts)
-    groups.push_back(impl == OptimizerImpl::kForLoop ? Group{key.first, key.second, count}
-                                                     : Group{key.first, count, 1});
+    groups.push_back(step.impl == OptimizerImpl::kForLoop ? Group{key.first, key.second, count}
+                                                          : Group{key.first, count, 1});
   return groups;
 }
 
@@ -127,7 +130,7 @@ std::vector<Group> groups_of(const Graph& graph, OptimizerImpl impl) {
 
 void add_optimizer(Graph& graph, const OptimizerStep& step) {
   if (step.optimizer == Optimizer::kNone) return;
-  const std::vector<Group> groups = groups_of(graph, step.impl);
+  const std::vector<Group> groups = groups_of(graph, step);
   GraphBuilder builder(graph);
   if (step.impl != OptimizerImpl::kForLoop) builder.begin_segment("optimizer", 1);
   for (Group group : groups) {

@@ -105,7 +105,13 @@ struct OptimizerStep {
   bool scaled_gradients = false;
   MainParams main_params = MainParams::kAsModel;
   int64_t shards = 1;  ///< ranks that divide the states and the step (ZeRO)
+  /// Expert-parallel ranks: an expert's weights have so many times fewer replicas, which divide
+  /// them.
+  int64_t expert_ranks = 1;
 };
+
+/// Whether a weight is one of experts: those have three dimensions.
+inline bool is_expert_weight(const Tensor& tensor) { return tensor.shape.size() == 3; }
 
 /// Appends the optimizer step as PyTorch's kernels run it, by default its multi-tensor ones. States
 /// have the dtype of the parameters, unless there are fp32 copies of them.

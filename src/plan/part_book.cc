@@ -132,7 +132,8 @@ void PartBook::add_optimizer_step(ModelPart& part, const ParallelPlan& plan, con
               .impl = r.optimizer_impl,
               .scaled_gradients = setup.precision.autocast && setup.precision.dtype == DType::kFp16,
               .main_params = r.parallel.main_params,
-              .shards = r.parallel.zero != Zero::kNone ? plan.data_ranks() : 1});
+              .shards = r.parallel.zero != Zero::kNone ? plan.data_ranks() : 1,
+              .expert_ranks = plan.ep});
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind == TensorKind::kOptimizer)
       part.memory.optimizer_bytes =
