@@ -125,8 +125,8 @@ TEST(BlockRowsLaw, ServingSoftwareHasABlockForEachRow) {
                                 {"rotary", "A40", 4096, 9216, 274e-6}};
   for (const Measured& m : kMeasured) {
     const Kernel kernel = kernel_of(m.op, DType::kFp16, {{"rows", m.rows}, {"columns", m.columns}});
-    EXPECT_NEAR(law_seconds(kernel, find_device(m.gpu), {.software = Software::kVllm}) / m.seconds, 1,
-                0.2)
+    EXPECT_NEAR(law_seconds(kernel, find_device(m.gpu), {.software = Software::kVllm}) / m.seconds,
+                1, 0.2)
         << m.op << " on " << m.gpu << ", " << m.rows << " x " << m.columns;
   }
 }
@@ -135,7 +135,7 @@ TEST(BlockRowsLaw, PyTorchHasItsOwnKernels) {
   const Device h100 = find_device("H100");
   const auto time = [&](const char* op, Software software) {
     return law_seconds(kernel_of(op, DType::kBf16, {{"rows", 32}, {"columns", 4096}}), h100,
-                  {.software = software});
+                       {.software = software});
   };
   EXPECT_NEAR(time("rms_norm", Software::kPyTorch) / time("layer_norm", Software::kPyTorch), 1,
               1e-3);
@@ -148,7 +148,7 @@ TEST(BlockRowsLaw, ASumBeforeTheNormMovesTwiceTheBytes) {
   const Device a40 = find_device("A40");
   const auto time = [&](const char* op) {
     return law_seconds(kernel_of(op, DType::kBf16, {{"rows", 65536}, {"columns", 4096}}), a40,
-                  {.software = Software::kVllm});
+                       {.software = Software::kVllm});
   };
   EXPECT_GT(time("add_rms_norm"), 1.3 * time("rms_norm"));
   EXPECT_LT(time("add_rms_norm"), 2 * time("rms_norm"));
