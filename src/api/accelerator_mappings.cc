@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -103,7 +104,10 @@ void assign_mappings(std::vector<PassLayer>& launches, const accelerator::Design
 }
 
 void set_mapping(AcceleratorOptions& options, const std::string& text_or_path) {
-  const bool is_text = text_or_path.starts_with("order=") || text_or_path.starts_with("tile=");
+  // A file's name may hold an equals sign.
+  std::error_code error;
+  const bool is_text = text_or_path.find('=') != std::string::npos &&
+                       !std::filesystem::is_regular_file(text_or_path, error);
   options.mapping = is_text ? text_or_path : "";
   options.mapping_file = is_text ? "" : text_or_path;
 }
