@@ -7,20 +7,16 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/text.h"
-#include "tilecast/error.h"
 
 namespace tilecast::accelerator {
 namespace {
 
-[[noreturn]] void fail_layer(const std::string& where, const std::string& what) {
-  throw Error(ErrorKind::kInput, where + ": " + what);
-}
-
 size_t dim_index(char name, const std::string& where) {
   const size_t index = kDimNames.find(name);
   if (index == std::string_view::npos)
-    fail_layer(where, fmt::format("unknown dimension '{}'; expected one of n, k, c, p, q, r, s",
+    fail_input(where, fmt::format("unknown dimension '{}'; expected one of n, k, c, p, q, r, s",
                                   shown_name(std::string_view(&name, 1))));
   return index;
 }
@@ -28,15 +24,15 @@ size_t dim_index(char name, const std::string& where) {
 void read_tile(std::string_view text, Sizes& tile, const std::string& where) {
   std::string named;
   for (const std::string& part : split(text, ',')) {
-    if (part.empty()) fail_layer(where, "an empty size in 'tile='");
+    if (part.empty()) fail_input(where, "an empty size in 'tile='");
     int64_t size = 0;
     const char* end = part.data() + part.size();
     const auto [at, error] = std::from_chars(part.data() + 1, end, size);
     if (error != std::errc() || at != end)
-      fail_layer(where, fmt::format("expected a dimension and a size as in k64, found '{}'",
+      fail_input(where, fmt::format("expected a dimension and a size as in k64, found '{}'",
                                     shown_name(part)));
     if (named.find(part[0]) != std::string::npos)
-      fail_layer(where, fmt::format("'tile={}' names '{}' twice", shown_name(text), part[0]));
+      fail_input(where, fmt::format("'tile={}' names '{}' twice", shown_name(text), part[0]));
     named += part[0];
     tile[dim_index(part[0], where)] = size;
   }
@@ -90,16 +86,16 @@ void check_covers(const Mapping& mapping, const Layer& layer, const std::string&
   std::array<int, kDimCount> named{};
   for (const char name : mapping.order)
     if (++named[dim_index(name, where)] > 1)
-      fail_layer(where,
+      fail_input(where,
                  fmt::format("the order '{}' names '{}' twice", shown_name(mapping.order), name));
   for (size_t i = 0; i < kDimCount; ++i) {
     const int64_t size = layer.sizes[i], tile = mapping.tile[i];
     if (tile < 1 || tile > size)
-      fail_layer(where,
+      fail_input(where,
                  fmt::format("the tile has {}{}; expected a size from 1 to {}, that of the layer",
                              kDimNames[i], tile, size));
     if (tile < size && named[i] == 0)
-      fail_layer(where,
+      fail_input(where,
                  fmt::format("the mapping does not cover the layer: {} of {} {} are computed; add "
                              "'{}' to the order '{}'",
                              tile, size, kDimNames[i], kDimNames[i], mapping.order));
@@ -113,13 +109,13 @@ Mapping parse_mapping(std::string_view text, const Layer& layer, const std::stri
     if (part.empty()) continue;
     for (const char* field : {"order=", "tile="})
       if (part.starts_with(field) && std::exchange(seen[field[0] == 't'], true))
-        fail_layer(where, fmt::format("'{}' is given twice", field));
+        fail_input(where, fmt::format("'{}' is given twice", field));
     if (part.starts_with("order=")) {
       mapping.order = part.substr(6);
     } else if (part.starts_with("tile=")) {
       read_tile(std::string_view(part).substr(5), mapping.tile, where);
     } else {
-      fail_layer(where,
+      fail_input(where,
                  fmt::format("expected 'order=…' or 'tile=…', found '{}'", shown_name(part)));
     }
   }

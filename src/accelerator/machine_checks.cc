@@ -4,15 +4,11 @@
 
 #include <algorithm>
 
+#include "base/fail.h"
 #include "base/text.h"
-#include "tilecast/error.h"
 
 namespace tilecast::accelerator {
 namespace {
-
-[[noreturn]] void fail_machine(const std::string& where, const std::string& what) {
-  throw Error(ErrorKind::kInput, where + ": " + what);
-}
 
 bool is_stage(const std::string& kind) {
   return kind == "InstructionFetchStage" || kind == "PipelineStage" || kind == "ExecuteStage";
@@ -28,7 +24,7 @@ void check_kinds(const ObjectGraph& graph, const std::string& where) {
       for (const int target : targets) {
         const std::string& kind = graph.kinds[static_cast<size_t>(target)];
         if (!accepts(kind))
-          fail_machine(
+          fail_input(
               where,
               fmt::format("object '{}': '{}' names '{}', which is a {}", shown_name(graph.names[i]),
                           edge, shown_name(graph.names[static_cast<size_t>(target)]), kind));
@@ -52,10 +48,10 @@ class Walk {
   void visit(int object) {
     const auto i = static_cast<size_t>(object);
     if (open_[i])
-      fail_machine(where_,
-                   fmt::format("forward edges form a cycle through '{}'; an instruction must get "
-                               "to a unit",
-                               shown_name(graph_.names[i])));
+      fail_input(where_,
+                 fmt::format("forward edges form a cycle through '{}'; an instruction must get "
+                             "to a unit",
+                             shown_name(graph_.names[i])));
     if (reached[i]) return;
     reached[i] = true;
     open_[i] = true;
@@ -81,10 +77,9 @@ void check_storage(const ObjectGraph& graph, const std::string& where) {
     if (!is_storage(graph.kinds[i])) continue;
     const bool read = names_it(graph.reads, static_cast<int>(i));
     if (!read && names_it(graph.writes, static_cast<int>(i)))
-      fail_machine(where,
-                   fmt::format("object '{}' is written and never read; a unit must list it in "
-                               "'reads', or nothing needs it",
-                               shown_name(graph.names[i])));
+      fail_input(where, fmt::format("object '{}' is written and never read; a unit must list it in "
+                                    "'reads', or nothing needs it",
+                                    shown_name(graph.names[i])));
   }
 }
 
@@ -101,8 +96,8 @@ void check_objects(const ObjectGraph& graph, const std::string& where) {
     if (is_stage(graph.kinds[i])) walk.visit(static_cast<int>(i));
   for (size_t i = 0; i < graph.names.size(); ++i) {
     if (!reached[i] && !is_storage(graph.kinds[i]))
-      fail_machine(
-          where, fmt::format("object '{}': no instruction can reach it; connect it with 'forward' "
+      fail_input(where,
+                 fmt::format("object '{}': no instruction can reach it; connect it with 'forward' "
                              "or 'contains' to an InstructionFetchStage",
                              shown_name(graph.names[i])));
   }
@@ -138,8 +133,8 @@ void check_names(const Expression& expression, const std::vector<Parameter>& par
   for (const Parameter& parameter : parameters) known.push_back(parameter.name);
   for (const std::string& name : expression.names()) {
     if (std::find(known.begin(), known.end(), name) == known.end())
-      fail_machine(where, fmt::format("'{}': unknown name '{}'{}", shown_name(expression.text()),
-                                      shown_name(name), did_you_mean(name, known)));
+      fail_input(where, fmt::format("'{}': unknown name '{}'{}", shown_name(expression.text()),
+                                    shown_name(name), did_you_mean(name, known)));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/llm.h"
 #include "tilecast/report.h"
@@ -10,9 +11,8 @@ namespace tilecast {
 namespace {
 
 LlmForecast generated(const std::string& model, const std::string& gpu, Request request) {
-  static const Forecaster forecaster;
   if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
-  return forecast_llm(forecaster, load_model_ref(model), load_gpu_ref(gpu), request);
+  return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
 }
 
 CachePool pool(const std::string& gpu, const Execution& execution) {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
+#include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/llm.h"
 
@@ -136,8 +137,7 @@ ModelRef model_of(const Json& config) {
 }
 
 LlmForecast forecast_images(const Json& config, const Request& request, const char* gpu = "H100") {
-  static const Forecaster forecaster;
-  return forecast_llm(forecaster, model_of(config), load_gpu_ref(gpu), request);
+  return forecast_llm(forecaster(), model_of(config), load_gpu_ref(gpu), request);
 }
 
 TEST(Images, AddTheirTokensAndTheTowerToThePrefill) {

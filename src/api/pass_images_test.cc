@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "memory/plan.h"
+#include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
 #include "tilecast/report.h"
@@ -35,11 +36,6 @@ const Json kConfig = {{"model_type", "qwen2_5_vl"},
                         {"window_size", 112},
                         {"fullatt_block_indexes", {3, 7}},
                         {"out_hidden_size", 1024}}}};
-
-const Forecaster& forecaster() {
-  static const Forecaster instance;
-  return instance;
-}
 
 Forecast forecast(const Json& config, const Request& request) {
   return forecaster().forecast(model_from_text(config.dump(), "config.json"), load_gpu_ref("H200"),

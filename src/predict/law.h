@@ -56,7 +56,11 @@ LawTime rows_law(const Kernel&, const Chip&, const Conditions&);
 /// Operators of which serving software has kernels with a block for each row.
 LawTime block_rows_law(const Kernel&, const Chip&, const Conditions&);
 /// Those operators: RMS norms, gated activations and rotary embedding.
-enum class BlockRows : uint8_t { kNorm, kGate, kRotary };
+struct BlockRows {
+  enum class Kind : uint8_t { kNorm, kGate, kRotary };
+  Kind kind;
+  int64_t rows, columns;
+};
 std::optional<BlockRows> block_rows_of(const Kernel& kernel);
 
 }  // namespace tilecast

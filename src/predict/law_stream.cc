@@ -91,33 +91,33 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
 }
 
 std::optional<BlockRows> block_rows_of(const Kernel& kernel) {
+  using Kind = BlockRows::Kind;
   static const std::array<OpId, 4> ops = {require_op("rms_norm"), require_op("add_rms_norm"),
                                           require_op("gated_activation"), require_op("rotary")};
-  if (kernel.op == ops[0] || kernel.op == ops[1]) return BlockRows::kNorm;
-  if (kernel.op == ops[2]) return BlockRows::kGate;
-  if (kernel.op == ops[3]) return BlockRows::kRotary;
-  return std::nullopt;
+  if (kernel.op == ops[0] || kernel.op == ops[1]) {
+    const auto& norm = std::get<Rows>(kernel.shape);
+    return BlockRows{Kind::kNorm, norm.rows, norm.columns};
+  }
+  if (kernel.op != ops[2] && kernel.op != ops[3]) return std::nullopt;
+  const auto& stream = std::get<Stream>(kernel.shape);
+  return BlockRows{kernel.op == ops[2] ? Kind::kGate : Kind::kRotary, stream.rows, stream.elements};
 }
 
 LawTime block_rows_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
-  const BlockRows kind = *block_rows_of(kernel);
+  const BlockRows block_rows = *block_rows_of(kernel);
+  const bool norm = block_rows.kind == BlockRows::Kind::kNorm;
   if (conditions.software == Software::kPyTorch)
-    return kind == BlockRows::kNorm ? rows_law(kernel, chip, conditions)
-                                    : stream_law(kernel, chip, conditions);
+    return norm ? rows_law(kernel, chip, conditions) : stream_law(kernel, chip, conditions);
+  const RowCost& cost = norm                                        ? kServedNorm
+                        : block_rows.kind == BlockRows::Kind::kGate ? kServedGate
+                                                                    : kServedRotary;
+  const auto rows = static_cast<double>(block_rows.rows);
+  const auto columns = static_cast<double>(block_rows.columns);
   double traffic = traffic_s(static_cast<double>(kernel.bytes()), chip);
-  if (kind == BlockRows::kNorm) {
-    const auto& rows = std::get<Rows>(kernel.shape);
-    const auto elements = static_cast<double>(rows.rows) * static_cast<double>(rows.columns);
-    traffic += elements * static_cast<double>(dtype_bits(kernel.dtype)) / 8 /
+  if (norm)
+    traffic += rows * columns * static_cast<double>(dtype_bits(kernel.dtype)) / 8 /
                chip.l2_bytes_per_s(kSecondReading);
-    const double sms_s = rows_on_sms_s(kServedNorm, static_cast<double>(rows.rows),
-                                       static_cast<double>(rows.columns), chip);
-    return {chip.start * kLatencyFloor + overlapped_s(traffic, sms_s)};
-  }
-  const auto& stream = std::get<Stream>(kernel.shape);
-  const double sms_s =
-      rows_on_sms_s(kind == BlockRows::kGate ? kServedGate : kServedRotary,
-                    static_cast<double>(stream.rows), static_cast<double>(stream.elements), chip);
+  const double sms_s = rows_on_sms_s(cost, rows, columns, chip);
   return {chip.start * kLatencyFloor + overlapped_s(traffic, sms_s)};
 }
 

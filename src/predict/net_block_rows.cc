@@ -8,22 +8,14 @@ namespace {
 
 using F = Feature<Kernel>;
 
-struct RowShape {
-  int64_t rows, columns;
-};
-
-RowShape shape_of(const Kernel& kernel) {
-  if (const Rows* rows = kernel.as<Rows>()) return {rows->rows, rows->columns};
-  const auto& stream = std::get<Stream>(kernel.shape);
-  return {stream.rows, stream.elements};
-}
-
 // Not the bytes: a norm that adds a residual moves twice as many, which the law knows.
 constexpr auto kFeatures = std::to_array<F>({
-    {"log2_rows", [](const Kernel& x) { return log2_of(shape_of(x).rows); }},
-    {"log2_columns", [](const Kernel& x) { return log2_of(shape_of(x).columns); }},
-    {"norm", [](const Kernel& x) { return flag(block_rows_of(x) == BlockRows::kNorm); }},
-    {"rotary", [](const Kernel& x) { return flag(block_rows_of(x) == BlockRows::kRotary); }},
+    {"log2_rows", [](const Kernel& x) { return log2_of(block_rows_of(x)->rows); }},
+    {"log2_columns", [](const Kernel& x) { return log2_of(block_rows_of(x)->columns); }},
+    {"norm",
+     [](const Kernel& x) { return flag(block_rows_of(x)->kind == BlockRows::Kind::kNorm); }},
+    {"rotary",
+     [](const Kernel& x) { return flag(block_rows_of(x)->kind == BlockRows::Kind::kRotary); }},
 });
 
 using Table = FeatureTable<kFeatures>;

@@ -33,9 +33,7 @@ uint64_t held_out_key(const Kernel& kernel, size_t row) {
   } else if (const Scan* scan = kernel.as<Scan>()) {
     mix({scan->heads, scan->head_dim, scan->state_dim});
   } else if (const std::optional<BlockRows> block_rows = block_rows_of(kernel)) {
-    const Rows* rows = kernel.as<Rows>();
-    mix({static_cast<int64_t>(*block_rows),
-         rows != nullptr ? rows->columns : std::get<Stream>(kernel.shape).elements});
+    mix({static_cast<int64_t>(block_rows->kind), block_rows->columns});
   } else if (kernel.is<Stream>()) {
     return row;
   } else {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/fail.h"
 #include "base/text.h"
-#include "tilecast/error.h"
 
 namespace tilecast::tuning {
 namespace {
@@ -43,16 +43,15 @@ ConvPass pass_of(std::string_view text, const std::string& where) {
   if (in_capitals(text) == "F") return ConvPass::kForward;
   if (in_capitals(text) == "B") return ConvPass::kInputGradient;
   if (in_capitals(text) == "W") return ConvPass::kWeightGradient;
-  fail_problem(where,
-               fmt::format("dir is '{}'; expected F (forward), B (gradient of the input) or W "
-                           "(gradient of the weights)",
-                           shown_name(text)));
+  fail_input(where, fmt::format("dir is '{}'; expected F (forward), B (gradient of the input) or W "
+                                "(gradient of the weights)",
+                                shown_name(text)));
 }
 
 bool is_channels_last(std::string_view text, const std::string& where) {
   if (in_capitals(text) == "NHWC") return true;
   if (in_capitals(text) == "NCHW") return false;
-  fail_problem(where, fmt::format("layout is '{}'; expected NCHW or NHWC", shown_name(text)));
+  fail_input(where, fmt::format("layout is '{}'; expected NCHW or NHWC", shown_name(text)));
 }
 
 /// A short form of a field ("pad" for both axes, "g"), as a list of names.
@@ -69,7 +68,7 @@ void set_field(ConvProblem& problem, std::string_view name, std::string_view val
                std::vector<std::string>& given, const std::string& where) {
   for (const std::string& full : names_of(name)) {
     if (std::find(given.begin(), given.end(), full) != given.end())
-      fail_problem(where, full + " is given twice");
+      fail_input(where, full + " is given twice");
     given.push_back(full);
     if (full == "dtype") {
       problem.dtype = read_problem_dtype(value, where);
@@ -81,8 +80,8 @@ void set_field(ConvProblem& problem, std::string_view name, std::string_view val
       const auto field = std::find_if(kConvSizes.begin(), kConvSizes.end(),
                                       [&](const ConvSizeField& f) { return f.name == full; });
       if (field == kConvSizes.end())
-        fail_problem(where, fmt::format("unknown field '{}'; a problem has {}", shown_name(full),
-                                        kConvFields));
+        fail_input(where, fmt::format("unknown field '{}'; a problem has {}", shown_name(full),
+                                      kConvFields));
       problem.*field->member = read_problem_size(value, field->name, field->least, where);
     }
   }
@@ -95,7 +94,7 @@ ConvProblem parse_words(std::string_view text, const std::string& where) {
     set_field(problem, word.name, word.value, given, where);
   for (const ConvSizeField& field : kConvSizes) {
     if (field.required && std::find(given.begin(), given.end(), field.name) == given.end())
-      fail_problem(where, fmt::format("{} is missing; a problem has {}", field.name, kConvFields));
+      fail_input(where, fmt::format("{} is missing; a problem has {}", field.name, kConvFields));
   }
   complete_problem(problem, where);
   return problem;
@@ -106,8 +105,8 @@ void set_pair(ConvProblem& problem, std::string_view text, std::string_view firs
               std::string_view second, const std::string& where) {
   const size_t cross = text.find('x');
   if (cross == std::string_view::npos)
-    fail_problem(where, fmt::format("'{}' in a database key; expected two numbers, as in 1x1",
-                                    shown_name(text)));
+    fail_input(where, fmt::format("'{}' in a database key; expected two numbers, as in 1x1",
+                                  shown_name(text)));
   std::vector<std::string> given;
   set_field(problem, first, text.substr(0, cross), given, where);
   set_field(problem, second, text.substr(cross + 1), given, where);
@@ -126,13 +125,13 @@ ConvProblem parse_key(std::string_view text, const std::string& where) {
   if (parts.size() == 17 && parts[12] == parts[13] && parts[13] == parts[14])
     parts.erase(parts.begin() + 13, parts.begin() + 15);
   if (parts.size() != 15)
-    fail_problem(where, fmt::format("'{}' is no key of a 2-D convolution; expected 15 parts as in "
-                                    "256-56-56-1x1-64-56-56-32-0x0-1x1-1x1-0-NCHW-FP32-F, found {}",
-                                    shown_name(text, 120), parts.size()));
+    fail_input(where, fmt::format("'{}' is no key of a 2-D convolution; expected 15 parts as in "
+                                  "256-56-56-1x1-64-56-56-32-0x0-1x1-1x1-0-NCHW-FP32-F, found {}",
+                                  shown_name(text, 120), parts.size()));
   if (parts[11] != "0")
-    fail_problem(where,
-                 fmt::format("bias is '{}'; no model knows convolutions with a bias of their own",
-                             shown_name(parts[11])));
+    fail_input(where,
+               fmt::format("bias is '{}'; no model knows convolutions with a bias of their own",
+                           shown_name(parts[11])));
   problem.pass = pass_of(parts[14], where);
   const bool forward = problem.pass == ConvPass::kForward;
   std::vector<std::string> given;
@@ -152,8 +151,8 @@ ConvProblem parse_key(std::string_view text, const std::string& where) {
   const std::string stated = parts[at] + "x" + parts[at + 1];
   const std::string expected = fmt::format("{}x{}", problem.oh, problem.ow);
   if (stated != expected)
-    fail_problem(where, fmt::format("the output is {} in the key '{}'; the other sizes give {}",
-                                    shown_name(stated), shown_name(text, 120), expected));
+    fail_input(where, fmt::format("the output is {} in the key '{}'; the other sizes give {}",
+                                  shown_name(stated), shown_name(text, 120), expected));
   return problem;
 }
 
@@ -192,15 +191,15 @@ ConvProblem parse_problem(std::string_view text, const std::string& where) {
 
 void complete_problem(ConvProblem& p, const std::string& where) {
   if (p.c % p.group != 0 || p.k % p.group != 0)
-    fail_problem(where, fmt::format("group={} does not divide c={} and k={}", p.group, p.c, p.k));
+    fail_input(where, fmt::format("group={} does not divide c={} and k={}", p.group, p.c, p.k));
   const auto output = [&](int64_t size, int64_t pad, int64_t window, int64_t dil, int64_t stride,
                           std::string_view axis) {
     const int64_t room = size + 2 * pad - (dil * (window - 1) + 1);
     if (room < 0)
-      fail_problem(where,
-                   fmt::format("a window of {} with dilation {} is larger than {}={} with padding "
-                               "{}",
-                               window, dil, axis, size, pad));
+      fail_input(where,
+                 fmt::format("a window of {} with dilation {} is larger than {}={} with padding "
+                             "{}",
+                             window, dil, axis, size, pad));
     return room / stride + 1;
   };
   p.oh = output(p.h, p.pad_h, p.r, p.dil_h, p.stride_h, "h");
@@ -214,8 +213,8 @@ void complete_problem(ConvProblem& p, const std::string& where) {
   const double largest = std::max(
       {size({p.n, p.c, p.h, p.w}), size({p.n, p.k, p.oh, p.ow}), size({p.k, p.c, p.r, p.s})});
   if (largest > kMostConvElements)
-    fail_problem(
-        where, fmt::format("a tensor of {:.3g} elements; at most {:.3g}, more than any GPU stores",
+    fail_input(where,
+               fmt::format("a tensor of {:.3g} elements; at most {:.3g}, more than any GPU stores",
                            largest, kMostConvElements));
 }
 

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/fail.h"
 #include "base/text.h"
-#include "tilecast/error.h"
 #include "tuning/features.h"
 #include "tuning/problem_words.h"
 
@@ -31,8 +31,8 @@ constexpr std::array kGemmSizes = {
 bool read_transpose(std::string_view text, std::string_view name, const std::string& where) {
   if (in_capitals(text) == "T") return true;
   if (in_capitals(text) == "N") return false;
-  fail_problem(where, fmt::format("{} is '{}'; expected N (as stored) or T (transposed)", name,
-                                  shown_name(text)));
+  fail_input(where, fmt::format("{} is '{}'; expected N (as stored) or T (transposed)", name,
+                                shown_name(text)));
 }
 
 /// The sums and results of products that rocBLAS has; the first is the default.
@@ -56,8 +56,8 @@ DType choose(std::string_view name, const std::optional<std::string>& text,
     names.emplace_back(dtype_name(dtype));
     if (in_capitals(*text) == in_capitals(names.back())) return dtype;
   }
-  fail_problem(where, fmt::format("{} is '{}'; of {} products it is {}", name, shown_name(*text),
-                                  dtype_name(problem.dtype), join(names, " or ")));
+  fail_input(where, fmt::format("{} is '{}'; of {} products it is {}", name, shown_name(*text),
+                                dtype_name(problem.dtype), join(names, " or ")));
 }
 
 double bytes_of(DType dtype) { return static_cast<double>(dtype_bits(dtype)) / 8; }
@@ -140,15 +140,15 @@ bool is_gemm_text(std::string_view text) { return text == "gemm" || text.starts_
 GemmProblem parse_gemm(std::string_view text, const std::string& where) {
   text = trim(text);
   if (!is_gemm_text(text))
-    fail_problem(where,
-                 fmt::format("'{}' is no product; expected gemm m=4096 n=512 k=1024 dtype=fp16",
-                             shown_name(text)));
+    fail_input(where,
+               fmt::format("'{}' is no product; expected gemm m=4096 n=512 k=1024 dtype=fp16",
+                           shown_name(text)));
   GemmProblem p;
   std::vector<std::string> given;
   std::optional<std::string> acc, out;
   for (const ProblemWord& word : split_problem_words(text.substr(4), where)) {
     if (std::find(given.begin(), given.end(), word.name) != given.end())
-      fail_problem(where, shown_name(word.name) + " is given twice");
+      fail_input(where, shown_name(word.name) + " is given twice");
     given.push_back(word.name);
     const auto field = std::find_if(kGemmSizes.begin(), kGemmSizes.end(),
                                     [&](const GemmSizeField& f) { return f.name == word.name; });
@@ -164,23 +164,23 @@ GemmProblem parse_gemm(std::string_view text, const std::string& where) {
     else if (word.name == "out")
       out = word.value;
     else
-      fail_problem(where, fmt::format("unknown field '{}'; a product has {}", shown_name(word.name),
-                                      kGemmFields));
+      fail_input(where, fmt::format("unknown field '{}'; a product has {}", shown_name(word.name),
+                                    kGemmFields));
   }
   for (const GemmSizeField& field : kGemmSizes)
     if (field.required && std::find(given.begin(), given.end(), field.name) == given.end())
-      fail_problem(where, fmt::format("{} is missing; a product has {}", field.name, kGemmFields));
+      fail_input(where, fmt::format("{} is missing; a product has {}", field.name, kGemmFields));
   p.acc = choose("acc", acc, sums_of(p.dtype), p, where);
   p.out = choose("out", out, results_of(p.dtype), p, where);
   if (p.acc == DType::kFp16 && p.out != DType::kFp16)
-    fail_problem(where, "out is 'fp32'; sums in fp16 give results in fp16");
+    fail_input(where, "out is 'fp32'; sums in fp16 give results in fp16");
   const auto size = [&](int64_t rows, int64_t columns) {
     return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(p.batch);
   };
   const double largest = std::max({size(p.m, p.k), size(p.k, p.n), size(p.m, p.n)});
   if (largest > kMostGemmElements)
-    fail_problem(
-        where, fmt::format("a matrix of {:.3g} elements; at most {:.3g}, more than any GPU stores",
+    fail_input(where,
+               fmt::format("a matrix of {:.3g} elements; at most {:.3g}, more than any GPU stores",
                            largest, kMostGemmElements));
   return p;
 }

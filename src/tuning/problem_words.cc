@@ -6,8 +6,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/fail.h"
 #include "base/text.h"
-#include "tilecast/error.h"
 
 namespace tilecast::tuning {
 namespace {
@@ -22,10 +22,6 @@ constexpr std::array kDTypes = {std::pair{DType::kFp32, std::string_view("FP32")
 
 }  // namespace
 
-void fail_problem(const std::string& where, const std::string& what) {
-  throw Error(ErrorKind::kInput, where + ": " + what);
-}
-
 std::string in_capitals(std::string_view text) {
   std::string result(text);
   for (char& c : result)
@@ -39,8 +35,8 @@ std::vector<ProblemWord> split_problem_words(std::string_view text, const std::s
     if (word.empty()) continue;
     const size_t equals = word.find('=');
     if (equals == std::string::npos)
-      fail_problem(where, fmt::format("'{}' is no field; expected name=value, as in n=32",
-                                      shown_name(word)));
+      fail_input(where, fmt::format("'{}' is no field; expected name=value, as in n=32",
+                                    shown_name(word)));
     words.push_back({word.substr(0, equals), word.substr(equals + 1)});
   }
   return words;
@@ -52,16 +48,16 @@ int64_t read_problem_size(std::string_view text, std::string_view name, int64_t 
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least ||
       value > kMostSize)
-    fail_problem(where, fmt::format("{} is '{}'; expected a whole number from {} to {}", name,
-                                    shown_name(text), least, kMostSize));
+    fail_input(where, fmt::format("{} is '{}'; expected a whole number from {} to {}", name,
+                                  shown_name(text), least, kMostSize));
   return value;
 }
 
 DType read_problem_dtype(std::string_view text, const std::string& where) {
   for (const auto& [dtype, name] : kDTypes)
     if (in_capitals(text) == name) return dtype;
-  fail_problem(where,
-               fmt::format("dtype is '{}'; expected fp32, fp16, bf16 or int8", shown_name(text)));
+  fail_input(where,
+             fmt::format("dtype is '{}'; expected fp32, fp16, bf16 or int8", shown_name(text)));
 }
 
 std::string_view miopen_precision(DType dtype) {

@@ -15,9 +15,6 @@ struct ProblemWord {
   std::string name, value;
 };
 
-/// Throws Error{kInput}.
-[[noreturn]] void fail_problem(const std::string& where, const std::string& what);
-
 /// "m=64 n=32" apart. Throws Error{kInput} for a word without '='.
 std::vector<ProblemWord> split_problem_words(std::string_view text, const std::string& where);
 
