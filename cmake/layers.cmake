@@ -23,7 +23,7 @@ tilecast_layer(api importers passes lower predict placement sim memory request a
 tilecast_layer(many api report)
 tilecast_layer(plan api)
 tilecast_layer(evaluate api measurements)
-tilecast_layer(cli evaluate plan report train)
+tilecast_layer(cli evaluate many plan report train)
 
 # The folders that may include the headers of include/tilecast; all may include tilecast/error.h
 # and tilecast/choices.h.

@@ -8,8 +8,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "importers/model.h"
 #include "test_support.h"
+#include "tilecast/forecast.h"
 
 namespace tilecast {
 namespace {
@@ -184,6 +187,41 @@ TEST(PublishedCheckpoints, HaveTheParametersAndCachesOfTheirCards) {
       kv_bytes += kBytes * cache.layers * cache.dim;
     EXPECT_EQ(kv_bytes, row.kv_bytes_per_token) << row.name;
   }
+}
+
+TEST(PublishedCheckpoints, BundledModelsAreThem) {
+  // Some of the bundled models, by the name that they have above.
+  const std::map<std::string, std::string> published_name = {
+      {"gpt2", "gpt2"},
+      {"gpt2_med", "gpt2-medium"},
+      {"llama-2-7b", "Llama-2-7b"},
+      {"llama-2-13b", "Llama-2-13b"},
+      {"llama-2-70b", "Llama-2-70b"},
+      {"llama-3-70b", "Llama-3.1-70B"},
+      {"llama-3.1-70b", "Llama-3.1-70B"},
+      {"llama-3.1-405b", "Llama-3.1-405B"},
+      {"mixtral-8x7b", "Mixtral-8x7B-v0.1"},
+      {"mixtral-8x22b", "Mixtral-8x22B-v0.1"},
+      {"qwen2.5-7b", "Qwen2.5-7B"},
+      {"qwen2.5-32b", "Qwen2.5-32B"},
+      {"qwen2.5-72b", "Qwen2.5-72B"},
+      {"qwen3-8b", "Qwen3-8B"},
+      {"qwen3-235b-a22b", "Qwen3-235B-A22B"},
+      {"deepseek-r1", "DeepSeek-V3"}};
+  std::map<std::string, int64_t> parameters;
+  for (const PublishedModel& row : published()) parameters[row.name] = row.parameters;
+  size_t found = 0;
+  for (const ModelEntry& model : model_catalog()) {
+    const auto name = published_name.find(model.name);
+    if (name == published_name.end()) continue;
+    ++found;
+    ASSERT_TRUE(parameters.count(name->second)) << name->second;
+    EXPECT_NEAR(
+        static_cast<double>(model.parameters) / static_cast<double>(parameters.at(name->second)),
+        1.0, 1e-4)
+        << model.name;
+  }
+  EXPECT_EQ(found, published_name.size());
 }
 
 }  // namespace

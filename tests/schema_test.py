@@ -83,6 +83,11 @@ PROMPTS = [
     "vl.json --gpu H100 --prompt 64 --output 4 --images 3 --image-size 300 --tp 2",
     "vl.json --gpu H100 --prompt 64 --output 4 --images 1 --schedule continuous --concurrency 4 --requests 20",
 ]
+COMPARISONS = [
+    "gpt2_large --gpus H100,V100,P4 --mode training --batch 4",
+    "llama-3-8b --gpus H100,V100 --prompt 256 --output 16 --dtype fp8",
+    "llama-3-8b --gpus H100,L40S --prompt 256 --output 16 --schedule continuous --concurrency 4",
+]
 KERNELS = [
     "linear --gpu A100 -m 4096 -n 5120 -k 1280",
     "softmax --gpu MI100 -m 8192 -n 1024",
@@ -139,6 +144,8 @@ def main() -> int:
             checks.check("memory", text, "tilecast forecast --memory-timeline " + request)
         for request in PROMPTS:
             checks.command("prompt", "forecast " + request)
+        for request in COMPARISONS:
+            checks.command("gpu_comparison", "forecast " + request)
         for request in KERNELS:
             checks.command("kernel", "kernel " + request)
         for name in ("gpus", "clusters", "models", "ops"):

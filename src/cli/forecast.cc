@@ -8,6 +8,7 @@
 #include "cli/terminal.h"
 #include "cli/values.h"
 #include "tilecast/accelerator.h"
+#include "tilecast/compare.h"
 #include "tilecast/error.h"
 #include "tilecast/report.h"
 
@@ -128,8 +129,38 @@ void run_on_accelerator(const Given& given, const Request& request, const std::s
   emit(accelerator_table(forecast, style_of(given, format, kRows)), output, forecast.warnings);
 }
 
+/// One line for each GPU of --gpus.
+void run_comparison(const Given& given, const Request& request) {
+  for (const char* other :
+       {"gpu", "cluster", "rows", "require-fit", "memory-timeline", "timeline-trace"})
+    if (given.count(other))
+      throw UsageError(fmt::format("--gpus and --{} are mutually exclusive", other));
+  check_no_accelerator(given);
+  const ModelRef model = load_model_ref(text_of(given, "MODEL"));
+  std::vector<GpuRef> gpus;
+  for (const std::string& name : list_of(given, "gpus")) {
+    if (is_accelerator(name))
+      throw UsageError(fmt::format(
+          "--gpus: {} is an accelerator; give it alone with --gpu, or use 'tilecast sweep'", name));
+    gpus.push_back(load_gpu_ref(name));
+  }
+  const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
+  const GpuComparison comparison = compare_gpus(forecaster, model, gpus, request);
+  if (!comparison.gpus.empty() && comparison.gpus.front().totals.error)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("no forecast for any of these GPUs: {}: {}",
+                            comparison.gpus.front().gpu, *comparison.gpus.front().totals.error));
+  const ForecastFormat& format = format_of(given);
+  const std::string output = text_of(given, "output-file");
+  emit(format.name == "json"  ? comparison_json(comparison)
+       : format.name == "csv" ? comparison_csv(comparison)
+                              : comparison_table(comparison, output_style(output)),
+       output);
+}
+
 void run_forecast(const Given& given) {
   const Request request = request_of(given);
+  if (given.count("gpus")) return run_comparison(given, request);
   const std::string spec = text_of(given, "gpu");
   if (is_accelerator(spec)) return run_on_accelerator(given, request, spec);
   check_no_accelerator(given);
@@ -168,7 +199,9 @@ std::vector<OptionGroup> option_groups() {
   CommandOption gpu = gpu_option();
   gpu.required = false;  // a cluster has its own
   gpu.help += "; or --cluster";
-  OptionGroup common{"Options", {gpu}};
+  const CommandOption gpus =
+      list_option("gpus", "", "compares GPUs: one line for each, the fastest first");
+  OptionGroup common{"Options", {gpu, gpus}};
   OptionGroup pass{"One pass or training step (without --prompt)", {}};
   OptionGroup tokens{"Text generation (with --prompt)", {}};
   for (const OptionDef& option : request_options()) {
@@ -234,7 +267,8 @@ Command forecast_command() {
                     "MODEL --gpu GPU --prompt N [options]  # text generation"},
           .groups = option_groups(),
           .examples = {"tilecast forecast gpt2_large --gpu H100 --mode training --batch 4",
-                       "tilecast forecast llama-3-8b --gpu H100 --prompt 1024 --output 256"},
+                       "tilecast forecast llama-3-8b --gpu H100 --prompt 1024 --output 256",
+                       "tilecast forecast llama-3-8b --gpus H100,L40S,MI300X --prompt 1024"},
           .run = run_forecast};
 }
 

@@ -15,30 +15,6 @@
 
 namespace tilecast {
 
-std::vector<std::string> list_of(const Given& given, const std::string& key) {
-  std::vector<std::string> all;
-  for (const std::string& text : texts_of(given, key)) {
-    for (const std::string& part : split(text, ',')) all.push_back(part);
-  }
-  return all;
-}
-
-std::vector<int64_t> numbers_of(const Given& given, const std::string& key) {
-  std::vector<int64_t> numbers;
-  for (const std::string& text : list_of(given, key))
-    numbers.push_back(integer_of({{key, {text}}}, key, 1, 1, int64_t{1} << 24));
-  return numbers;
-}
-
-CommandOption list_option(const std::string& name, const std::string& default_value,
-                          const std::string& help) {
-  return {.names = "--" + name,
-          .value = "LIST",
-          .default_value = default_value,
-          .help = help,
-          .repeated = true};
-}
-
 std::vector<double> prices_of(const Given& given, const std::vector<GpuRef>& gpus) {
   const std::string text = text_of(given, "price-per-gpu-hour");
   if (text.empty()) return {};

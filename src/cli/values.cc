@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "base/text.h"
+
 namespace tilecast {
 
 CommandOption gpu_option() {
@@ -59,6 +61,15 @@ CommandOption calibration_option() {
           .kind = ValueKind::kFile};
 }
 
+CommandOption list_option(const std::string& name, const std::string& default_value,
+                          const std::string& help) {
+  return {.names = "--" + name,
+          .value = "LIST",
+          .default_value = default_value,
+          .help = help,
+          .repeated = true};
+}
+
 std::vector<std::string> texts_of(const Given& given, const std::string& key) {
   const auto found = given.find(key);
   return found == given.end() ? std::vector<std::string>{} : found->second;
@@ -80,6 +91,21 @@ int64_t integer_of(const Given& given, const std::string& key, int64_t default_v
     throw UsageError(fmt::format("{}: expected a whole number from {} to {}, found '{}'",
                                  key.size() == 1 ? "-" + key : "--" + key, min, max, text));
   return value;
+}
+
+std::vector<std::string> list_of(const Given& given, const std::string& key) {
+  std::vector<std::string> all;
+  for (const std::string& text : texts_of(given, key)) {
+    for (const std::string& part : split(text, ',')) all.push_back(part);
+  }
+  return all;
+}
+
+std::vector<int64_t> numbers_of(const Given& given, const std::string& key) {
+  std::vector<int64_t> numbers;
+  for (const std::string& text : list_of(given, key))
+    numbers.push_back(integer_of({{key, {text}}}, key, 1, 1, int64_t{1} << 24));
+  return numbers;
 }
 
 }  // namespace tilecast

@@ -1,0 +1,79 @@
+#include "tilecast/compare.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "test_forecaster.h"
+
+namespace tilecast {
+namespace {
+
+std::vector<GpuRef> gpus_of(const std::vector<std::string>& names) {
+  std::vector<GpuRef> gpus;
+  for (const std::string& name : names) gpus.push_back(load_gpu_ref(name));
+  return gpus;
+}
+
+Request compared_request(const std::vector<GivenOption>& options) { return make_request(options); }
+
+TEST(CompareGpus, RowsAreTheForecastsOfSingleGpusFastestFirst) {
+  const ModelRef model = load_model_ref("gpt2_large");
+  const Request request = compared_request({{"batch", "4"}, {"mode", "training"}});
+  const GpuComparison c =
+      compare_gpus(forecaster(), model, gpus_of({"P4", "V100", "H100"}), request, {.threads = 3});
+  ASSERT_EQ(c.gpus.size(), 3u);
+  EXPECT_EQ(c.gpus[0].gpu, "nvidia-h100-sxm5-80gb");
+  EXPECT_EQ(c.gpus[2].gpu, "nvidia-p4");
+  for (const ComparedGpu& row : c.gpus) {
+    const Forecast single = forecaster().forecast(model, load_gpu_ref(row.gpu), request);
+    EXPECT_EQ(row.totals.latency_s, single.latency_s);
+    EXPECT_EQ(row.totals.peak_bytes, single.memory.peak_bytes);
+  }
+}
+
+TEST(CompareGpus, GpusThatDoNotFitComeAfterThoseThatDo) {
+  // It takes 52 GiB.
+  const GpuComparison c =
+      compare_gpus(forecaster(), load_model_ref("gpt2_large"), gpus_of({"H100", "P4", "MI210"}),
+                   compared_request({{"batch", "4"}, {"mode", "training"}}));
+  EXPECT_TRUE(c.gpus[1].fits());
+  EXPECT_FALSE(c.gpus[2].fits());
+  EXPECT_NE(comparison_table(c).find("!52."), std::string::npos);
+  EXPECT_NE(comparison_table(c).find("! does not fit"), std::string::npos);
+}
+
+TEST(CompareGpus, AGpuThatCannotRunTheModelSaysWhy) {
+  const GpuComparison c =
+      compare_gpus(forecaster(), load_model_ref("llama-3-8b"), gpus_of({"V100", "H100"}),
+                   compared_request({{"prompt", "128"}, {"dtype", "fp8"}}));
+  EXPECT_FALSE(c.gpus[0].totals.error);
+  ASSERT_TRUE(c.gpus[1].totals.error);
+  EXPECT_NE(comparison_table(c).find("v100-pcie-32gb: no forecast: "), std::string::npos);
+  const Json json = Json::parse(comparison_json(c));
+  EXPECT_TRUE(json["gpus"][1]["latency_s"].is_null());
+  EXPECT_EQ(json["gpus"][1]["error"], *c.gpus[1].totals.error);
+}
+
+TEST(CompareGpus, OverlappingIntervalsAreMarked) {
+  const GpuComparison c =
+      compare_gpus(forecaster(), load_model_ref("llama-3-8b"), gpus_of({"H100", "H800", "T4"}),
+                   compared_request({{"prompt", "512"}, {"output", "16"}}));
+  const std::string table = comparison_table(c);
+  // H100 and H800 differ in their links only: the same time on one GPU.
+  EXPECT_NE(table.find("~1.00"), std::string::npos) << table;
+  EXPECT_EQ(table.find("~", table.find("\nt4")), table.find("\n~") + 1) << table;
+}
+
+TEST(CompareGpus, AServerHasItsSteadyState) {
+  const Request request = compared_request(
+      {{"prompt", "256"}, {"output", "32"}, {"schedule", "continuous"}, {"concurrency", "4"}});
+  const ModelRef model = load_model_ref("llama-3-8b");
+  const GpuComparison c = compare_gpus(forecaster(), model, gpus_of({"L40S"}), request);
+  const LlmForecast single = forecast_llm(forecaster(), model, load_gpu_ref("L40S"), request);
+  ASSERT_TRUE(single.serving && single.serving->steady);
+  EXPECT_EQ(c.gpus[0].served_tokens_per_s, single.serving->steady->output_tokens_per_s);
+  EXPECT_EQ(c.gpus[0].ttft->seconds, single.serving->steady->ttft.p99.seconds);
+}
+
+}  // namespace
+}  // namespace tilecast
