@@ -23,9 +23,13 @@ const std::string* find_text(GivenOptions given, const std::string& name) {
 RequestKind kind_of(GivenOptions given) {
   if (find_text(given, "prompt") == nullptr && find_text(given, "trace") == nullptr)
     return RequestKind::kPass;
+  // A load is that of a server, whether it is said or not.
+  const bool load = find_text(given, "rate") != nullptr ||
+                    find_text(given, "concurrency") != nullptr ||
+                    find_text(given, "trace") != nullptr;
   const std::string* schedule = find_text(given, "schedule");
-  return schedule != nullptr && *schedule == "continuous" ? RequestKind::kServe
-                                                          : RequestKind::kGenerate;
+  const bool serve = schedule == nullptr ? load : *schedule == "continuous";
+  return serve ? RequestKind::kServe : RequestKind::kGenerate;
 }
 
 void check_excludes(GivenOptions given, const OptionDef& option) {

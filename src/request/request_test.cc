@@ -132,5 +132,18 @@ TEST(Requests, AskingForAPromptMakesARequestTokenByToken) {
   EXPECT_EQ(request.kind, RequestKind::kServe);
 }
 
+TEST(Requests, ALoadIsThatOfAServer) {
+  const auto kind = [](std::vector<GivenOption> more) {
+    more.push_back({"prompt", "100"});
+    return make_request(more).kind;
+  };
+  EXPECT_EQ(kind({}), RequestKind::kGenerate);
+  EXPECT_EQ(kind({{"rate", "4"}}), RequestKind::kServe);
+  EXPECT_EQ(kind({{"concurrency", "4"}}), RequestKind::kServe);
+  EXPECT_EQ(kind({{"rate", "4"}, {"schedule", "continuous"}}), RequestKind::kServe);
+  EXPECT_ERROR(kind({{"rate", "4"}, {"schedule", "static"}}), kInput,
+               "`rate` needs `schedule` continuous");
+}
+
 }  // namespace
 }  // namespace tilecast

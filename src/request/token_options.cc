@@ -74,7 +74,8 @@ std::vector<OptionDef> lengths_and_load() {
        .kinds = kTokens,
        .access = schedule(),
        .default_value = "static",
-       .help = "static: one batch from prompt to last token; continuous: a server under load",
+       .help = "static: one batch from prompt to last token; continuous: a server under load, the "
+               "default with `rate`, `concurrency` or `trace`",
        .choices = {"static", "continuous"}},
       {.name = "rate",
        .kinds = kServers,
