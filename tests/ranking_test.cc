@@ -9,12 +9,14 @@
 
 #include "api/internal.h"
 #include "base/rng.h"
+#include "devices/cluster.h"
 #include "devices/registry.h"
 #include "ops/op_def.h"
 #include "predict/bound.h"
 #include "predict/predictor.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
+#include "tilecast/llm.h"
 
 namespace tilecast {
 namespace {
@@ -179,6 +181,53 @@ TEST(RankingTest, ModelsAreNotSlowerOnADeviceWithMoreOfEverything) {
   }
   fmt::print("{} forecasts\n", forecasts);
   EXPECT_GT(forecasts, 500u);
+}
+
+/// The links that join `ranks` GPUs of a node.
+const LinkLevel& level_of(const Cluster& node, int64_t ranks) {
+  return *std::find_if(node.levels.begin(), node.levels.end(),
+                       [&](const LinkLevel& level) { return level.gpus >= ranks; });
+}
+
+bool links_dominate(const LinkLevel& a, const LinkLevel& b) {
+  const auto shared = [](const LinkLevel& level) {
+    return level.shared_bytes_per_s.value_or(level.bytes_per_s);
+  };
+  return a.kind == b.kind && a.fabric == b.fabric && a.bytes_per_s >= b.bytes_per_s &&
+         shared(a) >= shared(b) && a.start_s <= b.start_s && a.latency_s <= b.latency_s &&
+         a.reduces == b.reduces && a.generation == b.generation;
+}
+
+TEST(RankingTest, SeveralGpusAreNotSlowerThanThoseWithLessOfEverything) {
+  constexpr double kMayBe = 1.01;
+  const Forecaster forecaster;
+  const ModelRef model = load_model_ref("llama-3-8b");
+  const std::vector<Device> devices = bundled_devices();
+  size_t forecasts = 0;
+  for (const int64_t tp : {2, 8}) {
+    Request request{.kind = RequestKind::kGenerate, .batch = 8, .prompt = 512, .output = 4};
+    request.execution.dtype = "fp16";
+    request.execution.tp = tp;
+    for (const Device& better : devices) {
+      for (const Device& worse : devices) {
+        if (better.id == worse.id || !dominates(better, worse)) continue;
+        if (!links_dominate(level_of(node_of(better), tp), level_of(node_of(worse), tp))) continue;
+        try {
+          const double slow =
+              forecast_llm(forecaster, model, load_gpu_ref(worse.id), request).latency.seconds;
+          ++forecasts;
+          EXPECT_LE(
+              forecast_llm(forecaster, model, load_gpu_ref(better.id), request).latency.seconds,
+              kMayBe * slow)
+              << better.id << " slower than " << worse.id << " with tp " << tp;
+        } catch (const Error&) {
+          continue;  // no unit for fp16
+        }
+      }
+    }
+  }
+  fmt::print("{} forecasts\n", forecasts);
+  EXPECT_GT(forecasts, 20u);
 }
 
 TEST(RankingTest, AnSmMoreAtTheSameRatesDoesNotSlowDown) {

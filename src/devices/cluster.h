@@ -88,8 +88,9 @@ Cluster find_cluster(const std::string& name_or_path);
 const std::vector<Cluster>& bundled_clusters();
 
 /// One node of this device: that of its bundled cluster with the largest nodes, or where there is
-/// none, 8 GPUs joined by the fastest link of the data sheet. Its rates are the device's. Throws
-/// Error{kUnsupported} for a device whose file names no links.
+/// none, 8 GPUs joined by the fastest link of the data sheet; those that a bridge or PCIe joins
+/// reach further ones through PCIe, as in one socket of the measured server with L40S. Its rates
+/// are the device's. Throws Error{kUnsupported} for a device whose file names no links.
 Cluster node_of(const Device& device);
 
 }  // namespace tilecast

@@ -15,9 +15,39 @@ namespace {
 /// The bundled files are about 3 kB each.
 constexpr uint64_t kMaxClusterBytes = uint64_t{1} << 20;
 
-/// One level that joins 8 GPUs, the most common number in a server, by the fastest link. Start and
-/// latency are means of the measured ones: 4.2 to 8 us, 0.8 to 1.4 us (512-byte all-reduces of
-/// aiconfigurator's nccl table).
+constexpr int64_t kGuessedGpus = 8;  // the most common number in a server
+
+/// Means of the measured nodes, whose starts are 4.2 to 8 us and whose steps take 0.8 to 1.4 us
+/// (512-byte all-reduces of aiconfigurator's nccl table).
+LinkLevel guessed_level(const Link& link, int64_t gpus) {
+  return {.kind = link.kind,
+          .gpus = gpus,
+          .bytes_per_s = link.bytes_per_s,
+          .start_s = 5.5e-6,
+          .latency_s = 1e-6};
+}
+
+/// Levels of PCIe from more than `joined` GPUs on, at this link's rate: those of the only node
+/// without NVLink that was measured, up to the 4 GPUs of a socket. That node's 8 GPUs are joined
+/// worse than in other servers (its measurements say so), so here the socket's level joins all.
+std::vector<LinkLevel> pcie_levels(const Link& pcie, int64_t joined) {
+  constexpr int64_t kSocketGpus = 4;
+  const Cluster measured = find_cluster("l40s-pcie");
+  const double scale = pcie.bytes_per_s / measured.levels.front().bytes_per_s;
+  std::vector<LinkLevel> levels;
+  for (LinkLevel level : measured.levels) {
+    if (level.gpus > kSocketGpus) break;
+    if (level.gpus == kSocketGpus) level.gpus = kGuessedGpus;
+    if (level.gpus <= joined) continue;
+    level.bytes_per_s *= scale;
+    if (level.shared_bytes_per_s) *level.shared_bytes_per_s *= scale;
+    levels.push_back(std::move(level));
+  }
+  return levels;
+}
+
+/// The fastest link joins all GPUs of the node, unless the data sheet says that it is a bridge or
+/// it is PCIe: then more GPUs reach each other through PCIe only.
 Cluster guessed_node(const Device& device) {
   if (device.links.empty())
     throw Error(ErrorKind::kUnsupported,
@@ -26,13 +56,18 @@ Cluster guessed_node(const Device& device) {
   const Link& fastest =
       *std::max_element(device.links.begin(), device.links.end(),
                         [](const Link& a, const Link& b) { return a.bytes_per_s < b.bytes_per_s; });
-  Cluster node;
-  node.id = device.id + "-node";
-  node.name = "8 x " + device.name;
-  node.device = device;
-  node.gpus_per_node = 8;
-  node.levels = {
-      {.kind = fastest.kind, .gpus = 8, .bytes_per_s = fastest.bytes_per_s, .latency_s = 1e-6}};
+  Cluster node{.id = device.id + "-node", .name = "8 x " + device.name, .device = device};
+  node.gpus_per_node = kGuessedGpus;
+  const auto pcie = std::find_if(device.links.begin(), device.links.end(),
+                                 [](const Link& link) { return link.kind == "pcie"; });
+  const bool bridge = fastest.gpus > 1 && fastest.gpus < kGuessedGpus;
+  if (pcie == device.links.end() || (!bridge && &*pcie != &fastest)) {
+    node.levels = {guessed_level(fastest, kGuessedGpus)};
+    return node;
+  }
+  if (bridge) node.levels = {guessed_level(fastest, fastest.gpus)};
+  for (LinkLevel& level : pcie_levels(*pcie, bridge ? fastest.gpus : 1))
+    node.levels.push_back(std::move(level));
   return node;
 }
 

@@ -37,9 +37,11 @@ std::vector<Link> read_links(const JsonObject& parent) {
   if (!list.is_array()) parent.fail("links", "expected a list");
   for (const Json& item : list) {
     const JsonObject entry(item, parent.where() + ": links");
-    entry.reject_unknown({"kind", "bytes_per_s"});
-    links.push_back({name_under(entry, "kind"),
-                     sourced_number(entry, "bytes_per_s", "B/s", "link_bytes_per_s")});
+    entry.reject_unknown({"kind", "bytes_per_s", "gpus"});
+    links.push_back(
+        {.kind = name_under(entry, "kind"),
+         .bytes_per_s = sourced_number(entry, "bytes_per_s", "B/s", "link_bytes_per_s")});
+    if (entry.has("gpus")) links.back().gpus = sourced_integer(entry, "gpus", "1");
   }
   return links;
 }

@@ -77,7 +77,9 @@ constexpr std::string_view choice_word(Choice choice) {
 
 struct Link {
   std::string kind;          ///< "nvlink", "pcie", "infinity-fabric", …
-  double bytes_per_s = 0.0;  ///< in one direction, over all lanes of the device
+  double bytes_per_s = 0.0;  ///< in one direction, over all links and lanes of the device
+  /// How many GPUs such links join, the device included: 2 for a bridge. 0: all of a node.
+  int64_t gpus = 0;
   bool operator==(const Link&) const = default;
 };
 
