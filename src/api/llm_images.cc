@@ -18,6 +18,13 @@ std::optional<VisionTower::Image> image_of(const Model& model, const Request& re
                             "`images` out, or give a config.json with a 'vision_config' of a known "
                             "family",
                             model.name, request.images, model.family));
+  if (model.vision->out_dim != model.vision->text_dim)
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: `images` {}: the vision tower's tokens have a width of {}, those of "
+                    "the text, which they replace, of {}; correct the config's "
+                    "'vision_config' or its hidden_size",
+                    model.name, request.images, model.vision->out_dim, model.vision->text_dim));
   return model.vision->image(request.image_size.value_or(model.vision->default_side));
 }
 

@@ -8,6 +8,7 @@
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
+#include "tilecast/llm.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -142,6 +143,19 @@ TEST(PassImages, SeveralRanksTrainItToo) {
   stages.execution.microbatches = 2;
   const Forecast staged = forecast(kConfig, stages);
   EXPECT_GT(staged.parallel->stages[0].weights_bytes, 2 * kTower) << "held by the first stage";
+}
+
+TEST(PassImages, ATowerOfAnotherWidthThanTheTextIsRefusedWithImages) {
+  Json config = kConfig;
+  config["vision_config"]["out_hidden_size"] = 300;
+  EXPECT_NO_THROW(forecast(config, {.seq = 64}));
+  EXPECT_ERROR(forecast(config, with_images({.seq = 64}, 1, 224)), kInput,
+               "the vision tower's tokens have a width of 300, those of the text, which they "
+               "replace, of 1024");
+  Request prompt{.kind = RequestKind::kGenerate, .prompt = 64, .output = 2};
+  EXPECT_ERROR(forecast_llm(forecaster(), model_from_text(config.dump(), "config.json"),
+                            load_gpu_ref("H200"), with_images(prompt, 1, 224)),
+               kInput, "tokens have a width of 300");
 }
 
 }  // namespace

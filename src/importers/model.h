@@ -66,7 +66,10 @@ struct VisionTower {
     int64_t tokens = 0;  ///< that the image adds to the prompt, over all views
   };
   int64_t heads = 0, ffn_dim = 0;  ///< that ranks divide
-  int64_t default_side = 0;        ///< pixels, if no size of images is given
+  /// Widths of its tokens and of those of the text that they replace. They are equal where a
+  /// checkpoint can run.
+  int64_t out_dim = 0, text_dim = 0;
+  int64_t default_side = 0;  ///< pixels, if no size of images is given
   /// Throws Error{kInput} if the number of tokens overflows.
   std::function<Image(int64_t side)> image;
   /// The modules for `batch` images of a side that `image` returned; in the request, `seq` is not

@@ -312,7 +312,7 @@ VisionTower::Image image_of(const VisionConfig& c, int64_t side) {
 
 VisionTower make_vision_tower(const VisionConfig& config) {
   constexpr int64_t kUsualSide = 1024;  // where a config names no size: our choice
-  VisionTower tower{.heads = config.heads, .ffn_dim = config.ffn_dim};
+  VisionTower tower{.heads = config.heads, .ffn_dim = config.ffn_dim, .out_dim = config.out_dim};
   tower.default_side = config.image > 0 ? config.image : kUsualSide;
   tower.image = [config](int64_t side) { return image_of(config, side); };
   tower.build = [config](const GraphRequest& request, const VisionTower::Image& image) {

@@ -296,7 +296,9 @@ std::optional<VisionTower> read_vision_tower(const JsonObject& config, int64_t t
   }
   VisionConfig tower;
   family->read({JsonObject(fields, given.where()), config, text_dim}, tower);
-  return make_vision_tower(tower);
+  VisionTower made = make_vision_tower(tower);
+  made.text_dim = text_dim;
+  return made;
 }
 
 }  // namespace tilecast
