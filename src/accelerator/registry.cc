@@ -51,34 +51,42 @@ bool is_path(const std::string& name) {
   return name.ends_with(".json") || name.find('/') != std::string::npos;
 }
 
-bool is_named(const JsonObject& file, const std::string& name) {
-  const std::string wanted = normalized_name(name);
-  if (normalized_name(file.string("id")) == wanted) return true;
-  const std::vector<std::string> aliases =
-      file.has("aliases") ? file.strings("aliases") : std::vector<std::string>();
-  return std::any_of(aliases.begin(), aliases.end(),
-                     [&](const std::string& alias) { return normalized_name(alias) == wanted; });
+struct BundledFile {
+  EmbeddedFile file;
+  std::string id;
+  std::vector<std::string> names;  ///< the id and its aliases
+};
+
+/// The bundled descriptions by name. Read once: every forecast of a GPU asks for its name here.
+const std::vector<BundledFile>& bundled_files() {
+  static const std::vector<BundledFile> files = [] {
+    std::vector<BundledFile> read;
+    for (const EmbeddedFile& file : embedded_files(kFolder)) {
+      const Json json = parse_json(file.content, std::string(file.path));
+      const JsonObject object(json, std::string(file.path));
+      BundledFile& entry = read.emplace_back(BundledFile{.file = file, .id = object.string("id")});
+      entry.names.push_back(entry.id);
+      if (!object.has("aliases")) continue;
+      for (std::string& alias : object.strings("aliases")) entry.names.push_back(std::move(alias));
+    }
+    return read;
+  }();
+  return files;
 }
 
 const EmbeddedFile* find_bundled(const std::string& name) {
-  static const std::vector<EmbeddedFile> files = embedded_files(kFolder);
-  for (const EmbeddedFile& file : files) {
-    const Json json = parse_json(file.content, std::string(file.path));
-    if (is_named(JsonObject(json, std::string(file.path)), name)) return &file;
-  }
+  const std::string wanted = normalized_name(name);
+  for (const BundledFile& entry : bundled_files())
+    for (const std::string& known : entry.names)
+      if (normalized_name(known) == wanted) return &entry.file;
   return nullptr;
 }
 
 /// Ids and aliases.
 std::vector<std::string> bundled_names() {
   std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_files(kFolder)) {
-    const Json json = parse_json(file.content, std::string(file.path));
-    const JsonObject object(json, std::string(file.path));
-    names.push_back(object.string("id"));
-    if (!object.has("aliases")) continue;
-    for (const std::string& alias : object.strings("aliases")) names.push_back(alias);
-  }
+  for (const BundledFile& entry : bundled_files())
+    names.insert(names.end(), entry.names.begin(), entry.names.end());
   return names;
 }
 
@@ -123,10 +131,7 @@ double Design::on_chip_bytes() const {
 
 std::vector<std::string> bundled_accelerators() {
   std::vector<std::string> ids;
-  for (const EmbeddedFile& file : embedded_files(kFolder)) {
-    const Json json = parse_json(file.content, std::string(file.path));
-    ids.push_back(JsonObject(json, std::string(file.path)).string("id"));
-  }
+  for (const BundledFile& entry : bundled_files()) ids.push_back(entry.id);
   return ids;
 }
 
