@@ -341,6 +341,9 @@ def bad_accelerators(checker):
         (vector, flow + ("compute",), {}, "expected at least one kind of layer"),
         (vector, ("objects", 5, "ports", "unit"), "port", 'expected "1" (a count or a share), found "port"'),
         (vector, ("objects", 5, "ports", "value"), 0, "expected a value from 1 to 1000000, found 0"),
+        (vector, ("objects", 5, "ports"), 3, 'expected {"value": …, "unit": "1", "source": …}, found 3'),
+        (vector, ("objects", 5, "bytes", "value"), 16, "layer 'first': not even the smallest tile of the layer runs ("),
+        (vector, flow + ("load_input", "operation"), "lode", "no unit has the operation 'lode'; did you mean 'load'"),
         (vector, ("objects", 5, "ways"), quantity, "is a field of caches; this is of type sram"),
         (vector, ("objects", 1, "contains"), ["vector", "dma_in"], "object 'dma_out': no instruction can reach it"),
         (vector, ("objects", 2, "operations", "mac", "latency", "value"), "c / (LANES - 32)", "divides by zero"),
@@ -372,6 +375,10 @@ def bad_accelerators(checker):
         ({**mapping, "layers": [{"layer": "first"}]}, "mapping"),
         ({**mapping, "layers": [{"layer": "first", "mapping": "order=k tile=k65"}]}, "layer 'first': the tile has k65"),
         ({**mapping, "layers": {}}, "'layers': expected a list"),
+        ({**mapping, "layers": []}, "'layers': is empty; leave the file out"),
+        ({**mapping, "layers": [{"layer": "first", "kind": "conv", "mapping": "order=k"}]}, "expected product, depthwise"),
+        ({**mapping, "layers": [{"layer": "first", "kind": "pooling", "mapping": "order=k"}]},
+         "layer 'first' is of another kind or shape: it is product, k "),
         ({**mapping, "layer": []}, "layer"),
     ]
     for content, message in texts:
@@ -394,6 +401,20 @@ def bad_accelerators(checker):
                           ("gemmini:dataflow=none", "unknown dataflow 'none'; it has: weight_stationary")):
         if checker.run(["forecast", "acc.tcg", "--gpu", name], "accelerator", message=message) == 0:
             checker.fail([name], "accelerator", "was accepted")
+    lists = {"model": ["acc.tcg"], "gpu": ["gemmini"]}
+    for content, message in (({**lists, "dtype": ["int8"]}, "--dtype has no effect on an accelerator"),
+                             ({**lists, "mode": ["training"]}, "accelerators run forward passes only"),
+                             ({**lists, "dataflow": ["os"]}, "a dataflow is stated with the device"),
+                             ({**lists, "gpu": ["gemmini:DIM=8"], "parameters": {"DIM": [4]}}, "'gemmini:DIM=8' states DIM, and so do"),
+                             ({**lists, "parameters": {"DIM": [8, 1024]}}, "expected a value from 4 to 64, found 1024"),
+                             ({**lists, "parameters": {"DIM": 8}}, "'DIM': expected a list of at least one value"),
+                             ({"model": ["acc.tcg"], "gpu": ["gemmini", "H100"], "parameters": {"DIM": [8]}}, "and 'H100' is a GPU")):
+        with open(os.path.join(checker.folder, "sweep.json"), "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        if checker.run(["sweep", "sweep.json", "-o", "sweep.csv"], "sweep", message=message) == 0:
+            checker.fail([json.dumps(content)], "sweep", "was accepted")
+    if checker.run(["forecast", "acc.tcg", "--gpu", "gemmini", "--batch", "2"], "batch", message="a graph file fixes its shapes") == 0:
+        checker.fail(["--batch 2"], "accelerator", "was accepted")
 
 
 def main():

@@ -30,6 +30,7 @@ struct AcceleratorLayer {
   std::string sizes;  ///< "k 64, c 256, p 56, q 56"
   std::vector<std::string> fused;  ///< operators that its store applies
   std::string mapping;
+  bool mapping_by_name = false;  ///< a file of mappings states it for this layer only
   int64_t count = 1;
   double cycles = 0;  ///< of one
   double low_cycles = 0, high_cycles = 0;
@@ -136,8 +137,11 @@ std::string accelerator_evaluation_table(const std::vector<AcceleratorEvaluation
 std::string accelerator_evaluation_json(const std::vector<AcceleratorEvaluation>& files);
 
 /// Runs all combinations of a sweep's lists; see docs/accelerators.md. Results are appended to
-/// `output` (CSV) as they are computed; those that are there already are not computed again. The
-/// text returned is the Pareto front.
-std::string run_sweep(const std::string& spec_file, const std::string& output, int64_t threads);
+/// `output` (CSV) as they are computed; those that are there already are not computed again.
+struct SweepResult {
+  std::string pareto_front;           ///< lines of the output
+  std::vector<std::string> warnings;  ///< about combinations that failed
+};
+SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads);
 
 }  // namespace tilecast

@@ -23,6 +23,13 @@ size_t word(const JsonObject& json, const std::string& key, const std::vector<st
   return static_cast<size_t>(it - words.begin());
 }
 
+template <typename T>
+std::vector<std::string> names_of(const std::vector<T>& list) {
+  std::vector<std::string> names;
+  for (const T& one : list) names.push_back(one.name);
+  return names;
+}
+
 class DataflowReader {
  public:
   DataflowReader(const Machine& machine) : machine_(machine), reader_(machine.parameters) {}
@@ -77,7 +84,8 @@ class DataflowReader {
       buffer.memory = machine_.find_memory(entry.string("memory"));
       if (buffer.memory < 0)
         entry.fail("memory",
-                   fmt::format("no memory is named '{}'", shown_name(entry.string("memory"))));
+                   fmt::format("no memory is named '{}'{}", shown_name(entry.string("memory")),
+                               did_you_mean(entry.string("memory"), names_of(machine_.memories))));
       buffer.share = reader_.quantity_or(entry, "share", "1", 1, 1e-6, 1);
       buffer.copies = static_cast<int64_t>(reader_.quantity_or(entry, "copies", "1", 1, 1, 16));
       buffer.element_bytes = reader_.quantity(entry, "element", "B", 0.125, 64);
@@ -90,8 +98,10 @@ class DataflowReader {
     Step step;
     step.operation = machine_.find_operation(entry.string("operation"));
     if (step.operation < 0)
-      entry.fail("operation", fmt::format("no unit has the operation '{}'",
-                                          shown_name(entry.string("operation"))));
+      entry.fail(
+          "operation",
+          fmt::format("no unit has the operation '{}'{}", shown_name(entry.string("operation")),
+                      did_you_mean(entry.string("operation"), names_of(machine_.operations))));
     if (entry.has("at"))
       step.point = static_cast<IssuePoint>(word(entry, "at", {"tile", "block", "compute", "done"}));
     if (entry.has("units")) {

@@ -37,11 +37,17 @@ double FieldReader::number(const Json& value, const std::string& where,
 
 Expression FieldReader::expression(const JsonObject& object, const std::string& key,
                                    const std::string& unit) const {
+  if (object.has(key) && !object.json()[key].is_object())
+    object.fail(key,
+                fmt::format("expected {{\"value\": …, \"unit\": \"{}\", \"source\": …}}, found "
+                            "{}",
+                            unit, shown_name(object.json()[key].dump())));
   const JsonObject entry = object.object(key);
   entry.reject_unknown({"value", "unit", "source"});
   if (const std::string found = entry.string("unit"); found != unit)
     entry.fail("unit", fmt::format("expected \"{}\"{}, found \"{}\"", unit,
-                                   unit == "1" ? " (a count or a share)" : "", shown_name(found)));
+                                   unit == "1" ? " (a count or a share)" : "", shown_name(found)) +
+                           "; state the value in this unit");
   if (entry.string("source").empty())
     entry.fail("source", "is empty; state where the value comes from, or begin with 'guess:'");
   if (!entry.has("value")) entry.fail("value", "is missing");

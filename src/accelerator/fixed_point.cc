@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
+#include <vector>
 
+#include "accelerator/state_table.h"
 #include "tilecast/error.h"
 
 namespace tilecast::accelerator {
@@ -13,83 +16,46 @@ namespace {
 /// What a loop runs at least before it is extrapolated without convergence.
 constexpr int64_t kLeastIterations = 4;
 
-/// Canonical states, each once.
-class StateTable {
- public:
-  int32_t intern(State state) {
-    const uint64_t hash = hash_of(state);
-    const auto range = by_hash_.equal_range(hash);
-    for (auto it = range.first; it != range.second; ++it)
-      if (states_[static_cast<size_t>(it->second)] == state) return it->second;
-    const auto id = static_cast<int32_t>(states_.size());
-    states_.push_back(std::move(state));
-    by_hash_.emplace(hash, id);
-    return id;
-  }
-  const State& at(int32_t id) const { return states_[static_cast<size_t>(id)]; }
-
- private:
-  static uint64_t hash_of(const State& state) {
-    uint64_t hash = 1469598103934665603ull;  // FNV-1a over words
-    const auto mix = [&](uint64_t word) { hash = (hash ^ word) * 1099511628211ull; };
-    for (const Ticks time : state.times) mix(static_cast<uint64_t>(time));
-    for (const uint16_t ring : state.rings) mix(ring);
-    for (const int64_t tag : state.tags) mix(static_cast<uint64_t>(tag));
-    return hash;
-  }
-  std::vector<State> states_;
-  std::unordered_multimap<uint64_t, int32_t> by_hash_;
-};
-
-/// What a node does from a state: the state after it, and what it adds.
-struct Transition {
-  int32_t to = -1;
-  Ticks duration = 0;  ///< of the base, from which states are relative
-  double slack = 0;    ///< by which the time may be wrong
-  Activity activity;
-};
-
 class FixedPoint {
  public:
   FixedPoint(const Machine& machine, const LoopNest& nest, const EvaluationLimits& limits)
-      : nest_(nest), limits_(limits), simulator_(machine, nest) {}
+      : nest_(nest),
+        limits_(limits),
+        simulator_(machine, nest),
+        fetches_(machine.fetches.size()),
+        times_(simulator_.time_count()),
+        states_(simulator_.state_size()) {}
 
-  NestTime run() {
+  /// `busy`: of the object that is busy longest.
+  NestTime run(Ticks busy) {
     const Transition all = transition(nest_.root, state_now());
     NestTime time;
-    const auto end = static_cast<double>(all.duration + states_.at(all.to).times.back());
+    const auto end = static_cast<double>(all.duration + states_.at(all.to)[times_ - 1]);
     // What one object is busy with takes its time, however the rest was extrapolated.
-    const double least = gave_up_ ? static_cast<double>(most_busy(all.activity)) : 0;
+    const double least = gave_up_ ? static_cast<double>(busy) : 0;
     constexpr auto kTicks = static_cast<double>(kTicksPerCycle);
     time.cycles = std::max(end, least) / kTicks;
     time.low_cycles = std::max(end - all.slack, least) / kTicks;
     time.high_cycles = std::max(end + all.slack, least) / kTicks;
     time.converged = all.slack == 0 && !gave_up_;
     time.evaluated = evaluated_;
-    time.activity = all.activity;
     return time;
   }
 
  private:
-  static Ticks most_busy(const Activity& activity) {
-    Ticks most = 0;
-    for (const auto* list : {&activity.unit_busy, &activity.memory_busy, &activity.fetch_busy})
-      for (const Ticks busy : *list) most = std::max(most, busy);
-    return most;
-  }
   int32_t state_now() {
-    State state = simulator_.canonical(&base_);
-    return states_.intern(std::move(state));
+    base_ = simulator_.canonical(states_.scratch());
+    return states_.intern();
   }
   const ProgramNode& node(NodeId id) const { return nest_.nodes[static_cast<size_t>(id)]; }
 
   /// Runs or looks up a node from a state.
-  const Transition& transition(NodeId id, int32_t from) {
-    const uint64_t key = (static_cast<uint64_t>(id) << 32) | static_cast<uint32_t>(from);
-    if (const auto it = known_.find(key); it != known_.end()) return it->second;
-    Transition result =
+  Transition transition(NodeId id, int32_t from) {
+    if (const Transition* known = known_.find(id, from)) return *known;
+    const Transition result =
         node(id).kind == ProgramNode::Kind::kLoop ? loop(node(id), from) : straight(id, from);
-    return known_.emplace(key, std::move(result)).first->second;
+    known_.add(id, from, result);
+    return result;
   }
 
   bool is_short(NodeId id) const {
@@ -109,13 +75,10 @@ class FixedPoint {
         ++i;
         continue;
       }
-      simulator_.restore(states_.at(result.to), 0);
-      const Activity before = simulator_.activity();
+      simulator_.restore(states_.at(result.to));
       for (; i < parts.size() && is_short(parts[i]); ++i) step(parts[i]);
-      Transition run{.activity = simulator_.activity().minus(before)};
-      run.to = state_now();
-      run.duration = base_;
-      append(result, run, 1);
+      result.to = state_now();
+      result.duration += base_;
     }
     return result;
   }
@@ -131,25 +94,22 @@ class FixedPoint {
     sum.to = next.to;
     sum.duration += next.duration * times;
     sum.slack += next.slack * static_cast<double>(times);
-    sum.activity.add(next.activity, times);
   }
 
   Transition loop(const ProgramNode& loop, int32_t from) {
     const NodeId body = nest_.children_of(loop).front();
     std::vector<int32_t> visited;  // states before each iteration
-    std::unordered_map<int32_t, int64_t> when;
     Transition result{.to = from};
     for (int64_t i = 0; i < loop.count; ++i) {
-      const auto seen = when.find(result.to);
-      if (seen != when.end()) {
-        repeat(result, body, visited, {seen->second, i}, loop.count);
+      const auto seen = std::find(visited.begin(), visited.end(), result.to);
+      if (seen != visited.end()) {
+        repeat(result, body, visited, {seen - visited.begin(), i}, loop.count);
         return result;
       }
       if (i >= most_iterations()) {
         extrapolate(result, body, visited, loop.count - i);
         return result;
       }
-      when.emplace(result.to, i);
       visited.push_back(result.to);
       append(result, transition(body, result.to), 1);
     }
@@ -191,15 +151,14 @@ class FixedPoint {
     const auto before = static_cast<double>(result.duration);
     const auto passed = static_cast<Ticks>(each * static_cast<double>(left));
     // What is still at work from before goes on while the rest runs.
-    State state = states_.at(steady.period.to);
-    const State& now = states_.at(result.to);
-    for (size_t i = 0; i < state.times.size(); ++i)
-      state.times[i] = std::max(state.times[i], now.times[i] - passed);
+    const std::span<const Ticks> end = states_.at(steady.period.to), now = states_.at(result.to);
+    const std::span<Ticks> state = states_.scratch();
+    std::copy(end.begin(), end.end(), state.begin());
+    for (size_t i = 0; i < times_; ++i) state[i] = std::max(state[i], now[i] - passed);
     result.duration += passed;
     result.slack += std::abs(before - each * ran) + steady.period.slack / iterations +
                     1e-3 * each * static_cast<double>(left);
-    result.activity.add(steady.period.activity, left / steady.iterations);
-    result.to = states_.intern(std::move(state));
+    result.to = states_.intern();
   }
 
   /// Some iterations of a loop, and the states at their ends.
@@ -209,8 +168,7 @@ class FixedPoint {
     double iterations = 0;
     /// By how much a time of the state grows in an iteration.
     double rate(const StateTable& states, size_t i) const {
-      return static_cast<double>(sum.duration + states.at(sum.to).times[i] -
-                                 states.at(from).times[i]) /
+      return static_cast<double>(sum.duration + states.at(sum.to)[i] - states.at(from)[i]) /
              iterations;
     }
   };
@@ -235,34 +193,33 @@ class FixedPoint {
     const Stretch early = stretch(body, visited, half, quarter);
     const Stretch late = stretch(body, visited, quarter, all);
     const double runs = static_cast<double>(left);
-    State state = states_.at(result.to);
+    const std::span<const Ticks> now = states_.at(result.to);
+    const std::span<Ticks> state = states_.scratch();
+    std::copy(now.begin(), now.end(), state.begin());
     double slack = 0;
-    std::vector<Ticks> grown(state.times.size());
+    std::vector<Ticks> grown(times_);
     for (size_t i = 0; i < grown.size(); ++i) {
       const double each = second.rate(states_, i);
-      grown[i] = state.times[i] + static_cast<Ticks>(each * runs);
+      grown[i] = state[i] + static_cast<Ticks>(each * runs);
       // At least 0.1 % of the extrapolated time, so that the result is never shown as exact.
       const double change = std::abs(late.rate(states_, i) - early.rate(states_, i));
       slack = std::max(slack, std::max(change, each * 1e-3) * runs);
     }
-    const auto fetches = static_cast<int64_t>(simulator_.fetch_count());
+    const auto fetches = static_cast<int64_t>(fetches_);
     const Ticks passed = *std::min_element(grown.begin(), grown.begin() + fetches);
-    for (size_t i = 0; i < grown.size(); ++i)
-      state.times[i] = std::max<Ticks>(0, grown[i] - passed);
+    for (size_t i = 0; i < grown.size(); ++i) state[i] = std::max<Ticks>(0, grown[i] - passed);
     result.slack += slack + second.sum.slack / second.iterations * runs;
     result.duration += passed;
-    result.to = states_.intern(std::move(state));
-    const auto ran = static_cast<int64_t>(all - half);
-    result.activity.add(second.sum.activity, left / ran);
-    for (int64_t i = 0; i < left % ran; ++i)
-      result.activity.add(transition(body, visited[half + static_cast<size_t>(i)]).activity);
+    result.to = states_.intern();
   }
 
   const LoopNest& nest_;
   const EvaluationLimits limits_;
   Simulator simulator_;
+  const size_t fetches_;  ///< their times are the first of a state
+  const size_t times_;    ///< of a state
   StateTable states_;
-  std::unordered_map<uint64_t, Transition> known_;
+  TransitionTable known_;
   std::unordered_map<NodeId, Steady> steady_;  ///< by the body of a loop
   Ticks base_ = 0;
   int64_t evaluated_ = 0;
@@ -296,20 +253,66 @@ NestTime run_exactly(const Machine& machine, const LoopNest& nest, double most) 
   NestTime time;
   time.cycles = static_cast<double>(simulator.end()) / static_cast<double>(kTicksPerCycle);
   time.evaluated = nest.instruction_count();
-  time.activity = simulator.activity();
   time.low_cycles = time.high_cycles = time.cycles;
   return time;
 }
 
+/// How often each instruction of a nest runs.
+std::vector<int64_t> runs_of_instructions(const LoopNest& nest) {
+  std::vector<int64_t> runs(nest.instructions.size()), of_node(nest.nodes.size());
+  of_node[static_cast<size_t>(nest.root)] = 1;
+  for (size_t id = nest.nodes.size(); id-- > 0;) {  // nodes come after their children
+    const ProgramNode& node = nest.nodes[id];
+    if (node.kind == ProgramNode::Kind::kInstruction)
+      runs[static_cast<size_t>(node.index)] += of_node[id];
+    for (const NodeId child : nest.children_of(node))
+      of_node[static_cast<size_t>(child)] += of_node[id] * node.count;
+  }
+  return runs;
+}
+
 }  // namespace
+
+Activity activity_of(const Machine& machine, const LoopNest& nest) {
+  Activity sum;
+  sum.unit_busy.resize(machine.units.size());
+  sum.memory_busy.resize(machine.memories.size());
+  sum.fetch_busy.resize(machine.fetches.size());
+  sum.memory_bytes.resize(machine.memories.size());
+  sum.unit_energy_j.resize(machine.units.size());
+  const std::vector<int64_t> runs = runs_of_instructions(nest);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Instruction& instruction = nest.instructions[i];
+    const auto fetch = static_cast<size_t>(machine.units[instruction.unit].fetch);
+    sum.instructions += runs[i];
+    sum.macs += instruction.macs * runs[i];
+    sum.unit_busy[instruction.unit] += instruction.interval * runs[i];
+    sum.unit_energy_j[instruction.unit] += instruction.energy_j * static_cast<double>(runs[i]);
+    sum.fetch_busy[fetch] += machine.fetches[fetch].interval * runs[i];
+    for (const MemoryUse& use : instruction.memories) {
+      sum.memory_busy[use.memory] += use.busy * runs[i];
+      sum.memory_bytes[use.memory] += use.bytes * runs[i];
+    }
+  }
+  return sum;
+}
+
+Ticks Activity::most_busy() const {
+  Ticks most = 0;
+  for (const auto* list : {&unit_busy, &memory_busy, &fetch_busy})
+    for (const Ticks busy : *list) most = std::max(most, busy);
+  return most;
+}
 
 NestTime evaluate_nest(const Machine& machine, const LoopNest& nest,
                        const EvaluationLimits& limits) {
+  Activity activity = activity_of(machine, nest);
   NestTime time = limits.exact ? run_exactly(machine, nest, limits.most_instructions)
-                               : FixedPoint(machine, nest, limits).run();
+                               : FixedPoint(machine, nest, limits).run(activity.most_busy());
   if (!time.converged && nest.instruction_count() <= limits.most_rerun)
     time = run_exactly(machine, nest, limits.most_instructions);
   time.instructions = static_cast<double>(nest.instruction_count());
+  time.activity = std::move(activity);
   return time;
 }
 

@@ -7,6 +7,7 @@
 // a known state is not run again.
 
 #include <cstdint>
+#include <vector>
 
 #include "accelerator/simulator.h"
 
@@ -21,6 +22,21 @@ struct EvaluationLimits {
   int64_t most_rerun = 200000;
 };
 
+/// What all instructions of a nest do, summed: the same however long they wait.
+struct Activity {
+  int64_t instructions = 0;
+  int64_t macs = 0;
+  std::vector<Ticks> unit_busy;
+  std::vector<Ticks> memory_busy;
+  std::vector<Ticks> fetch_busy;
+  std::vector<int64_t> memory_bytes;
+  std::vector<double> unit_energy_j;
+
+  /// Of the object that is busy longest.
+  Ticks most_busy() const;
+};
+Activity activity_of(const Machine& machine, const LoopNest& nest);
+
 /// Time of a nest, and how it was found.
 struct NestTime {
   double cycles = 0;
@@ -29,7 +45,7 @@ struct NestTime {
   bool converged = true;
   double instructions = 0;  ///< of the nest
   int64_t evaluated = 0;    ///< instructions that were run
-  Activity activity;        ///< of all instructions; extrapolated where they were not run
+  Activity activity;
 };
 
 /// Throws Error{kUnsupported} for an exact evaluation of more than `most_instructions`.

@@ -82,6 +82,17 @@ int64_t Layer::elements(Operand operand, const Sizes& block) const {
          input_extent(size_of(block, Dim::kQ), size_of(block, Dim::kS)) * inputs;
 }
 
+std::string layer_sizes_text(const Layer& layer) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < kDimCount; ++i)
+    if (layer.sizes[i] > 1) parts.push_back(fmt::format("{} {}", kDimNames[i], layer.sizes[i]));
+  if (layer.stride > 1) parts.push_back(fmt::format("stride {}", layer.stride));
+  if (layer.inputs > 1) parts.push_back(fmt::format("inputs {}", layer.inputs));
+  if (layer.pool_elements > 1)
+    parts.push_back(fmt::format("pool {} stride {}", layer.pool_elements, layer.pool_stride));
+  return join(parts, ", ");
+}
+
 void check_covers(const Mapping& mapping, const Layer& layer, const std::string& where) {
   std::array<int, kDimCount> named{};
   for (const char name : mapping.order)

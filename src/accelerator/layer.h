@@ -49,6 +49,9 @@ struct Layer {
   bool operator==(const Layer&) const = default;
 };
 
+/// "k 64, c 256, p 56, q 56": the sizes of a layer that are not 1.
+std::string layer_sizes_text(const Layer& layer);
+
 /// How a layer runs: loops around tiles, and the size of a tile. Loops inside a tile are fixed by
 /// the accelerator's dataflow.
 struct Mapping {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "accelerator/nest_times.h"
 #include "accelerator/tiling.h"
 #include "accelerator/traffic.h"
 #include "tilecast/error.h"
@@ -76,6 +77,11 @@ class Candidates {
         if (i != j && step(other, i, 1) && step(other, j, -1)) add(other, found);
       }
     }
+  }
+  Sizes smallest_tile() const {
+    Choice choice;
+    for (size_t i = 0; i < kTiled.size(); ++i) choice.size[i] = sizes_[i].size() - 1;
+    return tile_of(choice);
   }
   /// No mapping is faster: each multiplication takes a unit for a cycle, each operand moves once.
   double least_cycles() const {
@@ -201,7 +207,8 @@ class Candidates {
 };
 
 NestTime evaluate(const Design& accelerator, const Layer& layer, const Mapping& mapping,
-                  const EvaluationLimits& limits) {
+                  const EvaluationLimits& limits, NestTimes* times = nullptr) {
+  if (times != nullptr) return times->time_of(accelerator, layer, mapping, limits);
   const LoopNest nest = tile_layer(accelerator.machine, accelerator.flow, layer, mapping);
   return evaluate_nest(accelerator.machine, nest, limits);
 }
@@ -232,6 +239,15 @@ class Climb {
     }
     return best_;
   }
+  /// Why no tile fits.
+  std::string why_none(const std::string& where) const {
+    const Mapping smallest{.order = {}, .tile = all_.smallest_tile()};
+    const std::string why = misfit(layer_, smallest.tile, accelerator_.machine, accelerator_.flow);
+    return fmt::format("{}: {}{}not even the smallest tile of the layer runs ({}): {}",
+                       accelerator_.id, where, where.empty() ? "" : ": ",
+                       mapping_text(smallest, layer_),
+                       why.empty() ? "its incomplete sums do not fit" : why);
+  }
   /// Of the best, as far as it was evaluated.
   const NestTime& time() const { return time_; }
 
@@ -251,7 +267,7 @@ class Climb {
     EvaluationLimits limits = options_.limits;
     limits.exact = false;
     limits.most_rerun = 0;
-    NestTime time = evaluate(accelerator_, layer_, mapping, limits);
+    NestTime time = evaluate(accelerator_, layer_, mapping, limits, options_.times);
     work_ += time.evaluated;
     if (time.cycles >= best_cycles_) return false;
     best_cycles_ = time.cycles;
@@ -286,14 +302,11 @@ MappedLayer map_layer(const Design& accelerator, const Layer& given, const Mappe
   MappedLayer best{.layer = as_run(given, accelerator.flow)};
   Climb climb(accelerator, best.layer, options);
   const std::optional<Candidate> chosen = climb.run();
-  if (!chosen)
-    throw Error(ErrorKind::kUnsupported,
-                fmt::format("{}: not even the smallest tile of the layer fits into its memories",
-                            accelerator.id));
+  if (!chosen) throw Error(ErrorKind::kUnsupported, climb.why_none(options.where));
   best.mapping = chosen->mapping;
   best.time = climb.time();
   if (options.limits.exact || best.time.instructions == 0 || !best.time.converged)
-    best.time = evaluate(accelerator, best.layer, best.mapping, options.limits);
+    best.time = evaluate(accelerator, best.layer, best.mapping, options.limits, options.times);
   return best;
 }
 

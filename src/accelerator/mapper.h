@@ -10,6 +10,8 @@
 
 namespace tilecast::accelerator {
 
+class NestTimes;
+
 struct MappedLayer {
   Layer layer;  ///< as run: flattened, if the dataflow does so
   Mapping mapping;
@@ -21,6 +23,8 @@ struct MapperOptions {
   size_t evaluated = 24;       ///< most candidates whose time is evaluated
   int64_t most_work = 150000;  ///< instructions that are run before no other candidate is tried
   EvaluationLimits limits;
+  std::string where;           ///< the layer, for messages
+  NestTimes* times = nullptr;  ///< of this design and others, which are not evaluated again
 };
 
 /// Deterministic. Throws Error{kUnsupported} if not even the smallest tile fits, or for a kind of

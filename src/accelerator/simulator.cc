@@ -2,37 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tilecast::accelerator {
-namespace {
-
-template <typename T>
-void add_lists(std::vector<T>& sum, const std::vector<T>& other, int64_t times) {
-  if (sum.size() < other.size()) sum.resize(other.size());
-  for (size_t i = 0; i < other.size(); ++i) sum[i] += static_cast<T>(other[i] * times);
-}
-
-}  // namespace
-
-void Activity::add(const Activity& other, int64_t times) {
-  instructions += other.instructions * times;
-  macs += other.macs * times;
-  add_lists(unit_busy, other.unit_busy, times);
-  add_lists(memory_busy, other.memory_busy, times);
-  add_lists(fetch_busy, other.fetch_busy, times);
-  add_lists(memory_bytes, other.memory_bytes, times);
-  if (unit_energy_j.size() < other.unit_energy_j.size())
-    unit_energy_j.resize(other.unit_energy_j.size());
-  for (size_t i = 0; i < other.unit_energy_j.size(); ++i)
-    unit_energy_j[i] += other.unit_energy_j[i] * static_cast<double>(times);
-  for (size_t i = 0; i < kStallCount; ++i) stall[i] += other.stall[i] * times;
-}
-
-Activity Activity::minus(const Activity& other) const {
-  Activity difference = *this;
-  difference.add(other, -1);
-  return difference;
-}
 
 Simulator::Simulator(const Machine& machine, const LoopNest& nest)
     : machine_(machine), nest_(nest) {
@@ -51,39 +23,33 @@ Simulator::Simulator(const Machine& machine, const LoopNest& nest)
   read_ = written_ + nest.slots;
   fence_ = read_ + nest.slots;
   end_ = fence_ + 1;
-  state_.times.assign(end_ + 1, 0);
-  state_.rings.assign(nest.ring_sizes.size(), 0);
-  activity_.unit_busy.resize(machine.units.size());
-  activity_.memory_busy.resize(machine.memories.size());
-  activity_.memory_bytes.resize(machine.memories.size());
-  activity_.fetch_busy.resize(machine.fetches.size());
-  activity_.unit_energy_j.resize(machine.units.size());
+  times_.assign(end_ + 1, 0);
+  rings_.assign(nest.ring_sizes.size(), 0);
   const bool looks_up = std::any_of(
       nest.instructions.begin(), nest.instructions.end(), [](const Instruction& instruction) {
         return std::any_of(instruction.memories.begin(), instruction.memories.end(),
                            [](const MemoryUse& use) { return use.address >= 0; });
       });
   for (const Memory& memory : machine.memories) {
-    tags_first_.push_back(state_.tags.size());
+    tags_first_.push_back(tags_.size());
     if (memory.type == "cache" && looks_up)
-      state_.tags.resize(
-          state_.tags.size() + static_cast<size_t>(memory.bytes / memory.request_bytes), -1);
+      tags_.resize(tags_.size() + static_cast<size_t>(memory.bytes / memory.request_bytes), -1);
   }
 }
 
 Ticks* Simulator::least(const Pool& pool) {
-  Ticks* first = &state_.times[pool.first];
+  Ticks* first = &times_[pool.first];
   return std::min_element(first, first + pool.size);
 }
 
 size_t Simulator::slot(Slot slot) const {
-  return slot.ring == Slot::kNoRing ? slot.base : size_t{slot.base} + state_.rings[slot.ring];
+  return slot.ring == Slot::kNoRing ? slot.base : size_t{slot.base} + rings_[slot.ring];
 }
 
 Ticks Simulator::memory_free(const Instruction& instruction) const {
   Ticks free = 0;
   for (const MemoryUse& use : instruction.memories)
-    if (use.waits) free = std::max(free, state_.times[memories_ + use.memory]);
+    if (use.waits) free = std::max(free, times_[memories_ + use.memory]);
   return free;
 }
 
@@ -94,8 +60,8 @@ Ticks Simulator::lookup(const MemoryUse& use) {
   const int64_t ways = std::min(cache.ways, lines);
   const int64_t line = use.address / static_cast<int64_t>(cache.request_bytes);
   const auto set = static_cast<size_t>(line % std::max<int64_t>(1, lines / ways));
-  const auto first = state_.tags.begin() + static_cast<int64_t>(tags_first_[use.memory] +
-                                                                set * static_cast<size_t>(ways));
+  const auto first = tags_.begin() + static_cast<int64_t>(tags_first_[use.memory] +
+                                                          set * static_cast<size_t>(ways));
   const auto found = std::find(first, first + ways, line);
   const bool hit = found != first + ways;
   std::rotate(first, hit ? found : first + ways - 1, (hit ? found : first + ways - 1) + 1);
@@ -105,115 +71,107 @@ Ticks Simulator::lookup(const MemoryUse& use) {
   return std::llround(next.read_latency * static_cast<double>(kTicksPerCycle));
 }
 
+Ticks Simulator::next_fetch(size_t fetch) const {
+  const auto first = times_.begin() + static_cast<int64_t>(buffers_[fetch].first);
+  const auto end = first + static_cast<int64_t>(buffers_[fetch].size);
+  return std::max(times_[fetch], *std::min_element(first, end));
+}
+
 Passage Simulator::issue(int32_t index) {
   const Instruction& instruction = nest_.instructions[static_cast<size_t>(index)];
   const Unit& unit = machine_.units[instruction.unit];
   const auto fetch = static_cast<size_t>(unit.fetch);
-  std::vector<Ticks>& times = state_.times;
 
   Passage passage;
   Ticks* held = least(buffers_[fetch]);
-  passage.fetched = std::max(times[fetch], *held);
-  times[fetch] = passage.fetched + machine_.fetches[fetch].interval;
-  activity_.fetch_busy[fetch] += machine_.fetches[fetch].interval;
+  passage.fetched = std::max(times_[fetch], *held);
+  times_[fetch] = passage.fetched + machine_.fetches[fetch].interval;
   Ticks arrived = passage.fetched + machine_.fetches[fetch].interval;
-  Stall stall = Stall::kFetch;
 
   bool until_complete = false;
   for (const int stage : unit.stages) {
     const Stage& object = machine_.stages[static_cast<size_t>(stage)];
     Ticks* entry = least(stages_[static_cast<size_t>(stage)]);
-    if (*entry > arrived) {
-      arrived = *entry;
-      stall = Stall::kStage;
-    }
+    arrived = std::max(arrived, *entry);
     *held = arrived;  // it leaves the object before when it enters this one
     held = entry;
     until_complete = object.until_complete;
     arrived += object.latency;
   }
 
-  const auto wait = [&](Ticks until, Stall why) {
-    if (until <= arrived) return;
-    arrived = until;
-    stall = why;
-  };
-  wait(times[units_ + instruction.unit], Stall::kUnit);
-  wait(memory_free(instruction), Stall::kMemory);
-  for (const Slot read : instruction.reads) wait(times[written_ + slot(read)], Stall::kData);
+  const auto wait = [&](Ticks until) { arrived = std::max(arrived, until); };
+  wait(times_[units_ + instruction.unit]);
+  wait(memory_free(instruction));
+  for (const Slot read : instruction.reads) wait(times_[written_ + slot(read)]);
   for (const Slot written : instruction.writes)
-    wait(std::max(times[written_ + slot(written)], times[read_ + slot(written)]), Stall::kData);
-  for (const Slot merged : instruction.merges) wait(times[read_ + slot(merged)], Stall::kData);
+    wait(std::max(times_[written_ + slot(written)], times_[read_ + slot(written)]));
+  for (const Slot merged : instruction.merges) wait(times_[read_ + slot(merged)]);
 
   Ticks extra = 0;
   for (const MemoryUse& use : instruction.memories) {
     if (use.address >= 0) extra += lookup(use);
-    if (use.waits) times[memories_ + use.memory] = arrived + use.busy;
-    activity_.memory_busy[use.memory] += use.busy;
-    activity_.memory_bytes[use.memory] += use.bytes;
+    if (use.waits) times_[memories_ + use.memory] = arrived + use.busy;
   }
   passage.entered = arrived;
   passage.completed = arrived + instruction.latency + extra;
-  passage.stall = stall;
   *held = until_complete ? passage.completed : arrived;
-  times[units_ + instruction.unit] = arrived + instruction.interval + extra;
+  times_[units_ + instruction.unit] = arrived + instruction.interval + extra;
   for (const Slot read : instruction.reads) {
-    Ticks& last = times[read_ + slot(read)];
+    Ticks& last = times_[read_ + slot(read)];
     last = std::max(last, passage.completed);
   }
-  for (const Slot written : instruction.writes) times[written_ + slot(written)] = passage.completed;
+  for (const Slot written : instruction.writes)
+    times_[written_ + slot(written)] = passage.completed;
   for (const Slot merged : instruction.merges) {
-    Ticks& last = times[written_ + slot(merged)];
+    Ticks& last = times_[written_ + slot(merged)];
     last = std::max(last, passage.completed);
   }
-  for (const Slot passed : instruction.forwards) times[written_ + slot(passed)] = passage.completed;
-  times[end_] = std::max(times[end_], passage.completed);
-
-  activity_.unit_busy[instruction.unit] += instruction.interval + extra;
-  activity_.stall[static_cast<size_t>(stall)] += passage.entered - passage.fetched;
-  activity_.unit_energy_j[instruction.unit] += instruction.energy_j;
-  ++activity_.instructions;
-  activity_.macs += instruction.macs;
+  for (const Slot passed : instruction.forwards)
+    times_[written_ + slot(passed)] = passage.completed;
+  times_[end_] = std::max(times_[end_], passage.completed);
   return passage;
 }
 
 void Simulator::advance(int32_t ring) {
   const auto i = static_cast<size_t>(ring);
-  state_.rings[i] = static_cast<uint16_t>((state_.rings[i] + 1) % nest_.ring_sizes[i]);
+  rings_[i] = static_cast<uint16_t>((rings_[i] + 1) % nest_.ring_sizes[i]);
 }
 
 void Simulator::fence() {
   for (size_t i = 0; i < machine_.fetches.size(); ++i)
-    state_.times[i] = std::max(state_.times[i], state_.times[fence_]);
-  state_.times[fence_] = end();
+    times_[i] = std::max(times_[i], times_[fence_]);
+  times_[fence_] = end();
 }
 
-State Simulator::canonical(Ticks* base) const {
-  State result = state_;
-  const auto fetches = static_cast<int64_t>(machine_.fetches.size());
-  *base = *std::min_element(result.times.begin(), result.times.begin() + fetches);
-  for (Ticks& time : result.times) time = std::max<Ticks>(0, time - *base);
+Ticks Simulator::canonical(std::span<Ticks> state) const {
+  // A fetch waits for the next place of its buffer in any case.
+  Ticks base = std::numeric_limits<Ticks>::max();
+  for (size_t i = 0; i < buffers_.size(); ++i) base = std::min(base, next_fetch(i));
+  for (size_t i = 0; i < times_.size(); ++i) state[i] = std::max<Ticks>(0, times_[i] - base);
+  for (size_t i = 0; i < buffers_.size(); ++i) state[i] = next_fetch(i) - base;
+  std::copy(tags_.begin(), tags_.end(), state.begin() + static_cast<int64_t>(times_.size()));
   // Which entry of a stage an instruction takes does not matter.
-  const auto sort = [&](const Pool& pool) {
-    const auto first = result.times.begin() + static_cast<int64_t>(pool.first);
-    std::sort(first, first + static_cast<int64_t>(pool.size));
-  };
-  for (const Pool& pool : buffers_) sort(pool);
-  for (const Pool& pool : stages_) sort(pool);
-  // Nor does which place of a ring is the present one: the others follow in turn.
-  for (size_t i = 0; i < result.rings.size(); ++i) {
-    for (const size_t slots : {written_, read_}) {
-      const auto first = result.times.begin() + static_cast<int64_t>(slots + nest_.ring_bases[i]);
-      std::rotate(first, first + result.rings[i], first + nest_.ring_sizes[i]);
+  for (const std::vector<Pool>* pools : {&buffers_, &stages_})
+    for (const Pool& pool : *pools) {
+      const auto first = state.begin() + static_cast<int64_t>(pool.first);
+      std::sort(first, first + static_cast<int64_t>(pool.size));
     }
-    result.rings[i] = 0;
+  // Nor does which place of a ring is the present one: the others follow in turn.
+  for (size_t i = 0; i < rings_.size(); ++i) {
+    if (rings_[i] == 0) continue;
+    for (const size_t slots : {written_, read_}) {
+      const auto first = state.begin() + static_cast<int64_t>(slots + nest_.ring_bases[i]);
+      std::rotate(first, first + rings_[i], first + nest_.ring_sizes[i]);
+    }
   }
-  return result;
+  return base;
 }
 
-void Simulator::restore(const State& canonical, Ticks base) {
-  state_ = canonical;
-  for (Ticks& time : state_.times) time += base;
+void Simulator::restore(std::span<const Ticks> state) {
+  const auto times = static_cast<int64_t>(times_.size());
+  std::copy(state.begin(), state.begin() + times, times_.begin());
+  std::copy(state.begin() + times, state.end(), tags_.begin());
+  std::fill(rings_.begin(), rings_.end(), 0);
 }
 
 }  // namespace tilecast::accelerator

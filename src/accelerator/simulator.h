@@ -10,6 +10,7 @@
 // The graph itself is not stored: only the times that later instructions can depend on.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "accelerator/machine.h"
@@ -17,41 +18,11 @@
 
 namespace tilecast::accelerator {
 
-/// What an instruction waited for last before it entered its unit.
-enum class Stall : uint8_t { kNone, kUnit, kData, kMemory, kStage, kFetch };
-inline constexpr size_t kStallCount = 6;
-
-/// What instructions did, summed.
-struct Activity {
-  int64_t instructions = 0;
-  int64_t macs = 0;
-  std::vector<Ticks> unit_busy;
-  std::vector<Ticks> memory_busy;
-  std::vector<Ticks> fetch_busy;
-  std::vector<int64_t> memory_bytes;
-  std::vector<double> unit_energy_j;
-  std::array<Ticks, kStallCount> stall{};
-
-  void add(const Activity& other, int64_t times = 1);
-  Activity minus(const Activity& other) const;
-};
-
-/// All times that later instructions depend on.
-struct State {
-  /// Layout: fetch times, issue buffers, stage entries, units, memories, slots written, slots read,
-  /// and the end of all that ran.
-  std::vector<Ticks> times;
-  std::vector<uint16_t> rings;
-  std::vector<int64_t> tags;  ///< of caches that look up addresses
-  bool operator==(const State&) const = default;
-};
-
 /// When an instruction was where.
 struct Passage {
   Ticks fetched = 0;
   Ticks entered = 0;  ///< its unit
   Ticks completed = 0;
-  Stall stall = Stall::kNone;
 };
 
 /// Runs the instructions of one nest on one machine.
@@ -59,22 +30,22 @@ class Simulator {
  public:
   Simulator(const Machine& machine, const LoopNest& nest);
 
-  const State& state() const { return state_; }
-  const Activity& activity() const { return activity_; }
-  Ticks end() const { return state_.times[end_]; }
-  /// Their times are the first of a state.
-  size_t fetch_count() const { return machine_.fetches.size(); }
+  Ticks end() const { return times_[end_]; }
 
   Passage issue(int32_t instruction);
   void advance(int32_t ring);
   void fence();
 
-  /// The state relative to the earliest fetch stage, from which on every later instruction enters:
-  /// times before it are equal to it. `base` gets that time. States that are equal behave equally.
-  State canonical(Ticks* base) const;
-  /// Continues from a canonical state at a time.
-  void restore(const State& canonical, Ticks base);
-  void add_activity(const Activity& activity, int64_t times) { activity_.add(activity, times); }
+  /// Numbers of a state: `time_count` times, of which the last is the end of all that ran, and what
+  /// caches hold that look up addresses.
+  size_t state_size() const { return times_.size() + tags_.size(); }
+  size_t time_count() const { return times_.size(); }
+  /// Writes the state relative to the earliest time at which an instruction can be fetched: before
+  /// it no later one enters anything, and earlier times are equal to it. Returns that time. From
+  /// equal states all goes on equally.
+  Ticks canonical(std::span<Ticks> state) const;
+  /// Continues from a canonical state at time 0.
+  void restore(std::span<const Ticks> state);
 
  private:
   struct Pool {
@@ -82,6 +53,7 @@ class Simulator {
     size_t size;
   };
   Ticks* least(const Pool& pool);
+  Ticks next_fetch(size_t fetch) const;
   Ticks memory_free(const Instruction& instruction) const;
   size_t slot(Slot slot) const;
   Ticks lookup(const MemoryUse& use);
@@ -91,8 +63,11 @@ class Simulator {
   std::vector<Pool> buffers_, stages_;
   size_t units_ = 0, memories_ = 0, written_ = 0, read_ = 0, fence_ = 0, end_ = 0;
   std::vector<size_t> tags_first_;
-  State state_;
-  Activity activity_;
+  /// Fetch times, issue buffers, stage entries, units, memories, slots written, slots read, the
+  /// fence, and the end of all that ran.
+  std::vector<Ticks> times_;
+  std::vector<uint16_t> rings_;
+  std::vector<int64_t> tags_;
 };
 
 }  // namespace tilecast::accelerator

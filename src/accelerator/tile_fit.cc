@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "accelerator/tiling.h"
+#include "base/fail.h"
 #include "tilecast/error.h"
 
 namespace tilecast::accelerator {
@@ -26,8 +27,8 @@ double buffer_bytes(const Layer& layer, const Sizes& tile, const Dataflow& flow,
          static_cast<double>(buffer.copies);
 }
 
-void check_fits(const Layer& layer, const Mapping& mapping, const Machine& machine,
-                const Dataflow& flow, const std::string& where) {
+std::string misfit(const Layer& layer, const Sizes& tile, const Machine& machine,
+                   const Dataflow& flow) {
   for (size_t memory = 0; memory < machine.memories.size(); ++memory) {
     double needed = 0;
     std::string tiles;
@@ -35,20 +36,25 @@ void check_fits(const Layer& layer, const Mapping& mapping, const Machine& machi
     for (const Operand operand : kOperands) {
       const Buffer& buffer = flow.buffers[static_cast<size_t>(operand)];
       if (buffer.memory != static_cast<int>(memory)) continue;
-      const double bytes = buffer_bytes(layer, mapping.tile, flow, operand);
+      const double bytes = buffer_bytes(layer, tile, flow, operand);
       needed += bytes;
       share = std::max(share, buffer.share);
       tiles += fmt::format("{}{} {:.0f} bytes", tiles.empty() ? "" : ", ",
                            kOperandNames[static_cast<size_t>(operand)], bytes);
     }
     const double there = machine.memories[memory].bytes * share;
-    if (needed <= there) continue;
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("{}: the tiles do not fit into '{}': {}; {:.0f} bytes in all, {:.0f} "
-                    "more than its {:.0f}; make the tile smaller",
-                    where, machine.memories[memory].name, tiles, needed, needed - there, there));
+    if (needed > there)
+      return fmt::format(
+          "the tiles do not fit into '{}': {}; {:.0f} bytes in all, {:.0f} more than its {:.0f}",
+          machine.memories[memory].name, tiles, needed, needed - there, there);
   }
+  return "";
+}
+
+void check_fits(const Layer& layer, const Mapping& mapping, const Machine& machine,
+                const Dataflow& flow, const std::string& where) {
+  if (const std::string why = misfit(layer, mapping.tile, machine, flow); !why.empty())
+    fail_input(where, why + "; make the tile smaller");
 }
 
 double spilled_bytes(const Layer& layer, const Mapping& mapping, const Dataflow& flow) {

@@ -14,6 +14,10 @@ Layer as_run(const Layer& layer, const Dataflow& flow);
 /// Bytes of an operand's tile in its on-chip memory, with all copies.
 double buffer_bytes(const Layer& layer, const Sizes& tile, const Dataflow& flow, Operand operand);
 
+/// Which memory the tiles do not fit into and by how much, or "".
+std::string misfit(const Layer& layer, const Sizes& tile, const Machine& machine,
+                   const Dataflow& flow);
+
 /// Throws Error{kInput} naming the tile and by how much it is too large for its memory.
 void check_fits(const Layer& layer, const Mapping& mapping, const Machine& machine,
                 const Dataflow& flow, const std::string& where);

@@ -106,11 +106,15 @@ std::string bound_of(const accelerator::Machine& machine, const accelerator::Nes
 }
 
 MappedLayer map_pass_layer(const PassLayer& layer, const Placed& placed, const Design& design,
-                           const AcceleratorOptions& options) {
+                           const AcceleratorOptions& options, accelerator::NestTimes* times) {
   const accelerator::EvaluationLimits limits{.exact = options.exact};
   const Layer& given = placed.layer.layer;
   const std::string& text = layer.mapping.empty() ? options.mapping : layer.mapping;
-  if (text.empty()) return map_layer(design, given, {.limits = limits});
+  if (text.empty())
+    return map_layer(design, given,
+                     {.limits = limits,
+                      .where = fmt::format("layer '{}'", shown_name(layer.name)),
+                      .times = times});
   const std::string where =
       layer.mapping.empty()
           ? fmt::format("`mapping` for layer '{}'", shown_name(layer.name))
@@ -123,10 +127,10 @@ namespace {
 
 /// The row of a layer, or of several that differ only in what follows them.
 AcceleratorLayer row_of(const PassLayer& layer, const Placed& placed, const Design& design,
-                        const AcceleratorOptions& options) {
+                        const AcceleratorOptions& options, accelerator::NestTimes* times) {
   AcceleratorLayer row;
   if (placed.where == Placed::Where::kAccelerator)
-    row = row_of(design, map_pass_layer(layer, placed, design, options));
+    row = row_of(design, map_pass_layer(layer, placed, design, options, times));
   else if (placed.where == Placed::Where::kHost)
     row = host_row(design, layer);
   else
@@ -134,6 +138,7 @@ AcceleratorLayer row_of(const PassLayer& layer, const Placed& placed, const Desi
   row.name = layer.name;
   row.op = layer.op;
   row.fused = placed.fused;
+  row.mapping_by_name = layer.mapping_by_name;
   if (layer.layer) {
     const bool runs = placed.where == Placed::Where::kAccelerator;
     const Layer& shown = runs ? placed.layer.layer : layer.layer->layer;
@@ -147,13 +152,13 @@ AcceleratorLayer row_of(const PassLayer& layer, const Placed& placed, const Desi
 bool same_row(const AcceleratorLayer& row, const PassLayer& timed, const PassLayer& layer,
               const Placed& a, const Placed& b) {
   return row.op == layer.op && a.where == b.where && a.layer == b.layer && a.fused == b.fused &&
-         timed.bytes == layer.bytes && timed.layer == layer.layer && timed.mapping == layer.mapping;
+         timed.bytes == layer.bytes && timed.layer == layer.layer && same_mapping(timed, layer);
 }
 
 }  // namespace
 
 AcceleratorForecast time_layers(const std::vector<PassLayer>& layers, const Design& design,
-                                const AcceleratorOptions& options) {
+                                const AcceleratorOptions& options, accelerator::NestTimes* times) {
   AcceleratorForecast forecast{.has_energy = design.machine.states_energy()};
   std::vector<std::pair<const PassLayer*, Placed>> timed;  // by row
   for (const PassLayer& layer : layers) {
@@ -163,7 +168,7 @@ AcceleratorForecast time_layers(const std::vector<PassLayer>& layers, const Desi
            !same_row(forecast.layers[at], *timed[at].first, layer, timed[at].second, placed))
       ++at;
     if (at == timed.size()) {
-      forecast.layers.push_back(row_of(layer, placed, design, options));
+      forecast.layers.push_back(row_of(layer, placed, design, options, times));
       forecast.layers.back().count = 0;
       forecast.evaluated += forecast.layers.back().evaluated;
       timed.emplace_back(&layer, placed);

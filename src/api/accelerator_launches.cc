@@ -152,6 +152,7 @@ std::vector<PassLayer> pass_launches(const ModelRef& model_ref, const Request& r
   const Model& model = model_ref.content->model;
   check_runs_on_accelerators(request);
   const int64_t seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
+  check_model(model, request, seq);
   Graph graph = model.build({.batch = request.batch, .seq = seq, .dtype = kGraphDType});
   if (model.has_modules) graph = decompose(std::move(graph), {});
   const Program program = lower(graph);
@@ -170,13 +171,18 @@ std::vector<PassLayer> pass_launches(const ModelRef& model_ref, const Request& r
   return launches;
 }
 
+bool same_mapping(const PassLayer& a, const PassLayer& b) {
+  return a.mapping == b.mapping && a.mapping_by_name == b.mapping_by_name &&
+         (!a.mapping_by_name || a.name == b.name);
+}
+
 std::vector<PassLayer> merge_equal(std::vector<PassLayer> launches) {
   std::vector<PassLayer> merged;
   for (PassLayer& launch : launches) {
     const auto same = std::find_if(merged.begin(), merged.end(), [&](const PassLayer& other) {
       return other.op == launch.op && other.bytes == launch.bytes && other.layer == launch.layer &&
              other.before == launch.before && other.after == launch.after &&
-             other.mapping == launch.mapping;
+             same_mapping(other, launch);
     });
     if (same == merged.end())
       merged.push_back(std::move(launch));
@@ -198,18 +204,6 @@ Placed place(const PassLayer& layer, const accelerator::Dataflow& flow) {
     placed.fused.emplace_back(launch.op);
   }
   return placed;
-}
-
-std::string layer_sizes_text(const Layer& layer) {
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < accelerator::kDimCount; ++i)
-    if (layer.sizes[i] > 1)
-      parts.push_back(fmt::format("{} {}", accelerator::kDimNames[i], layer.sizes[i]));
-  if (layer.stride > 1) parts.push_back(fmt::format("stride {}", layer.stride));
-  if (layer.inputs > 1) parts.push_back(fmt::format("inputs {}", layer.inputs));
-  if (layer.pool_elements > 1)
-    parts.push_back(fmt::format("pool {} stride {}", layer.pool_elements, layer.pool_stride));
-  return join(parts, ", ");
 }
 
 accelerator::Design open_design(const std::string& spec, const AcceleratorOptions& options) {

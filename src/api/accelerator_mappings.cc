@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
+#include <set>
+#include <utility>
 
+#include "accelerator/mapping_file.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -15,69 +17,21 @@ namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{64} << 20;
 
-struct Entry {
-  std::string where;  ///< for messages
-  std::string layer, kind, sizes, mapping;
-  bool used = false;
-
-  bool is_for(const std::string& name, const accelerator::Layer& given) const {
-    return (layer.empty() || layer == name) &&
-           (kind.empty() || kind == accelerator::layer_kind_name(given.kind)) &&
-           (sizes.empty() || sizes == layer_sizes_text(given));
-  }
-};
-
-std::vector<Entry> read_entries(const std::string& path) {
-  const std::string where = printable(path);
-  const Json json = parse_json(read_file(path, kMostBytes), where);
-  const JsonObject file(json, where);
-  file.reject_unknown({"schema_version", "model", "accelerator", "layers"});
-  file.integer({"schema_version"}, 1, 1);
-  if (!file.has("layers") || !file.json()["layers"].is_array())
-    file.fail("layers", "expected a list of {\"layer\" or \"sizes\", \"mapping\"}");
-  std::vector<Entry> entries;
-  for (const Json& item : file.json()["layers"]) {
-    Entry entry{.where = fmt::format("{}: layers[{}]", where, entries.size())};
-    const JsonObject object(item, entry.where);
-    object.reject_unknown({"layer", "kind", "sizes", "mapping", "note"});
-    const auto text = [&](const char* key) {
-      return object.has(key) ? object.string(key) : std::string();
-    };
-    entry.layer = text("layer");
-    entry.kind = text("kind");
-    entry.sizes = text("sizes");
-    entry.mapping = object.string("mapping");
-    if (entry.layer.empty() && entry.sizes.empty())
-      object.fail("layer", "state the name of the layer, or its sizes");
-    if (entry.mapping.empty()) object.fail("mapping", "is empty; leave the entry out");
-    entries.push_back(std::move(entry));
-  }
-  return entries;
-}
-
-/// The entry of a layer: of two, the one that states its name.
-Entry* entry_of(std::vector<Entry>& entries, const std::string& name,
-                const accelerator::Layer& layer) {
-  Entry* found = nullptr;
-  for (Entry& entry : entries) {
-    if (!entry.is_for(name, layer)) continue;
-    if (found != nullptr && found->layer.empty() == entry.layer.empty())
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: is for layer '{}', as {} is; remove one of them", entry.where,
-                              shown_name(name), found->where));
-    if (found == nullptr || found->layer.empty()) found = &entry;
-  }
-  return found;
-}
-
 /// What an entry that no layer has names, and what is like it.
-[[noreturn]] void fail_unused(const Entry& entry, const std::vector<PassLayer>& launches,
+[[noreturn]] void fail_unused(const accelerator::MappingEntry& entry,
+                              const std::vector<PassLayer>& launches,
                               const accelerator::Design& design) {
   std::vector<std::string> known;
   for (const PassLayer& launch : launches) {
     const Placed placed = place(launch, design.flow);
     if (placed.where != Placed::Where::kAccelerator) continue;
-    known.push_back(entry.layer.empty() ? layer_sizes_text(placed.layer.layer) : launch.name);
+    const accelerator::Layer& layer = placed.layer.layer;
+    if (launch.name == entry.layer)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: layer '{}' is of another kind or shape: it is {}, {}",
+                              entry.where, shown_name(launch.name), layer_kind_name(layer.kind),
+                              layer_sizes_text(layer)));
+    known.push_back(entry.layer.empty() ? layer_sizes_text(layer) : launch.name);
   }
   const std::string& named = entry.layer.empty() ? entry.sizes : entry.layer;
   throw Error(ErrorKind::kInput,
@@ -90,17 +44,21 @@ Entry* entry_of(std::vector<Entry>& entries, const std::string& name,
 
 void assign_mappings(std::vector<PassLayer>& launches, const accelerator::Design& design,
                      const AcceleratorOptions& options) {
-  std::vector<Entry> entries = read_entries(options.mapping_file);
+  const std::string& path = options.mapping_file;
+  const std::vector<accelerator::MappingEntry> entries =
+      accelerator::parse_mapping_file(read_file(path, kMostBytes), printable(path));
+  std::set<const accelerator::MappingEntry*> used;
   for (PassLayer& launch : launches) {
     const Placed placed = place(launch, design.flow);
     if (placed.where != Placed::Where::kAccelerator) continue;
-    Entry* entry = entry_of(entries, launch.name, placed.layer.layer);
+    const auto* entry = accelerator::entry_of(entries, launch.name, placed.layer.layer);
     if (entry == nullptr) continue;
-    entry->used = true;
+    used.insert(entry);
     launch.mapping = entry->mapping;
+    launch.mapping_by_name = !entry->layer.empty();
   }
-  for (const Entry& entry : entries)
-    if (!entry.used) fail_unused(entry, launches, design);
+  for (const accelerator::MappingEntry& entry : entries)
+    if (used.count(&entry) == 0) fail_unused(entry, launches, design);
 }
 
 void set_mapping(AcceleratorOptions& options, const std::string& text_or_path) {
@@ -113,27 +71,19 @@ void set_mapping(AcceleratorOptions& options, const std::string& text_or_path) {
 }
 
 std::string accelerator_mappings(const AcceleratorForecast& forecast) {
-  std::string lines;
-  std::vector<const AcceleratorLayer*> written;
+  std::vector<std::string> lines;
+  std::set<std::pair<std::string, std::string>> shapes;  // that have an entry
   for (const AcceleratorLayer& layer : forecast.layers) {
     if (layer.where != "accelerator") continue;
-    const auto alike = [&](const AcceleratorLayer* other) {
-      return other->kind == layer.kind && other->sizes == layer.sizes;
-    };
-    const auto same = std::find_if(written.begin(), written.end(), alike);
-    // The same shape with another mapping, which a file stated by name.
-    if (same != written.end() && (*same)->mapping == layer.mapping) continue;
     Json entry = {{"kind", layer.kind}, {"sizes", layer.sizes}, {"mapping", layer.mapping}};
-    if (same == written.end())
-      entry["note"] = layer.name;
-    else
-      entry["layer"] = layer.name;
-    written.push_back(&layer);
-    lines += (lines.empty() ? "  " : ",\n  ") + entry.dump();
+    // One that a file stated by name is of this layer only; others are of all with this shape.
+    if (!layer.mapping_by_name && !shapes.emplace(layer.kind, layer.sizes).second) continue;
+    entry[layer.mapping_by_name ? "layer" : "note"] = layer.name;
+    lines.push_back("  " + entry.dump());
   }
   return fmt::format(
       "{{\"schema_version\": 1, \"model\": {}, \"accelerator\": {}, \"layers\": [\n{}\n]}}\n",
-      Json(forecast.model).dump(), Json(forecast.accelerator).dump(), lines);
+      Json(forecast.model).dump(), Json(forecast.accelerator).dump(), join(lines, ",\n"));
 }
 
 }  // namespace tilecast

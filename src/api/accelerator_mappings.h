@@ -1,13 +1,6 @@
 #pragma once
 
-// A file with a mapping for each layer:
-//
-// {"schema_version": 1, "layers": [
-//   {"kind": "product", "sizes": "k 64, c 3, p 112, q 112, r 7, s 7, stride 2",
-//    "mapping": "order=kp tile=k32,c3,p28,q112,r7,s7"}]}
-//
-// An entry is for the layers that have its `layer` (the name), its `kind` and its `sizes`, as far
-// as it states them. One that states the name comes before others.
+// Files with a mapping for each layer (accelerator/mapping_file.h) and the layers of a pass.
 
 #include "api/accelerator_pass.h"
 

@@ -29,7 +29,8 @@ struct PassLayer {
   int64_t count = 1;
   /// The launches before it, each the only reader of the one before, and those after it.
   std::vector<LinkedLaunch> before, after;
-  std::string mapping;  ///< that a file of mappings states; "": none
+  std::string mapping;           ///< that a file of mappings states; "": none
+  bool mapping_by_name = false;  ///< the file states it for this layer only
 };
 
 /// Throws Error{kUnsupported} for a request that is not a forward pass, or that has options which
@@ -38,6 +39,8 @@ void check_runs_on_accelerators(const Request& request);
 
 /// The layers of one forward pass, each launch on its own. Throws as above.
 std::vector<PassLayer> pass_launches(const ModelRef& model, const Request& request);
+/// Whether two launches of equal layers run alike, and are written to a file of mappings as one.
+bool same_mapping(const PassLayer& a, const PassLayer& b);
 /// Equal launches become one.
 std::vector<PassLayer> merge_equal(std::vector<PassLayer> launches);
 
@@ -55,20 +58,20 @@ Placed place(const PassLayer& layer, const accelerator::Dataflow& flow);
 /// exist.
 accelerator::Design open_design(const std::string& spec, const AcceleratorOptions& options);
 
-/// "k 64, c 256, p 56, q 56": the sizes of a layer that are not 1.
-std::string layer_sizes_text(const accelerator::Layer& layer);
-
 /// What is busy most, "dependency" if no object is busy for half of the time.
 std::string bound_of(const accelerator::Machine& machine, const accelerator::NestTime& time);
 
 /// A layer that the accelerator runs, under its mapping, that of the options, or the mapper's.
+/// `times`: those of the design that are known, and of others (nest_times.h).
 accelerator::MappedLayer map_pass_layer(const PassLayer& layer, const Placed& placed,
                                         const accelerator::Design& design,
-                                        const AcceleratorOptions& options);
+                                        const AcceleratorOptions& options,
+                                        accelerator::NestTimes* times = nullptr);
 
 /// The pass on an accelerator.
 AcceleratorForecast time_layers(const std::vector<PassLayer>& layers,
                                 const accelerator::Design& design,
-                                const AcceleratorOptions& options);
+                                const AcceleratorOptions& options,
+                                accelerator::NestTimes* times = nullptr);
 
 }  // namespace tilecast

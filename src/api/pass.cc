@@ -17,9 +17,6 @@
 
 namespace tilecast {
 
-namespace {
-
-/// Throws Error if the model cannot be run as requested, with `seq` tokens.
 void check_model(const Model& model, const Request& request, int64_t seq) {
   const Execution& e = request.execution;
   if (model.fixed_dtype && (request.seq || request.batch != 1))
@@ -71,6 +68,8 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
                             "not modelled; use `dp`, `tp` or `ep`, or leave `images` out",
                             e.pp > 1 ? "pp" : "cp"));
 }
+
+namespace {
 
 EagerForm eager_form(const Request& request, const Precision& precision) {
   return {.fused_attention = request.execution.attention == AttentionKind::kFlash,

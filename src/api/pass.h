@@ -20,6 +20,9 @@ PrecisionRequest precision_request(const Request& request);
 /// What the model's graph depends on; `seq` must be set.
 GraphRequest graph_request(const Request& request, const Precision& precision);
 
+/// Throws Error if the model cannot be run as requested, with `seq` tokens.
+void check_model(const Model& model, const Request& request, int64_t seq);
+
 /// Throws Error{kInput} if the request is not for one pass, or contradicts itself.
 void check_pass(const Request& request);
 

@@ -1,6 +1,6 @@
 // Many forecasts: all combinations of the lists of a file,
 //
-// {"model": ["alexnet.tcg"], "gpu": ["gemmini"], "batch": [1, 4],
+// {"model": ["resnet-50"], "gpu": ["gemmini"], "batch": [1, 4],
 //  "parameters": {"DIM": [8, 16, 32], "SCRATCHPAD": [131072, 262144]}}
 //
 // on all cores. Each result is a line of the output, which begins with the number of its
@@ -19,6 +19,7 @@
 #include <set>
 #include <thread>
 
+#include "accelerator/nest_times.h"
 #include "api/accelerator_pass.h"
 #include "base/csv.h"
 #include "base/file.h"
@@ -38,6 +39,8 @@ struct Axis {
   Kind kind;
   std::string name;
   std::vector<std::string> values;
+  /// A parameter that decides what fits, but not how long a layer takes under a mapping.
+  bool keeps_times = false;
 };
 
 struct SweepPoint {
@@ -78,7 +81,9 @@ class Sweep {
       } else if (find_option(item.key(), RequestKind::kPass) != nullptr) {
         axes_.push_back(read_axis(file, item.key(), Axis::Kind::kOption));
       } else {
-        file.fail(item.key(), "expected model, gpu, parameters, or an option of a forecast");
+        file.fail(item.key(),
+                  "expected model, gpu, parameters, or an option of a forecast; a "
+                  "dataflow is stated with the device: \"systolic-array:dataflow=…\"");
       }
     }
     double all = 1;
@@ -91,6 +96,22 @@ class Sweep {
   }
 
   size_t size() const { return size_; }
+  /// The combination that runs at a place: those that share times follow each other.
+  size_t index_at(size_t place) const {
+    size_t index = 0;
+    for (const bool keeps : {true, false}) {
+      size_t stride = 1;
+      for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+        const size_t values = axis->values.size();
+        if (axis->keeps_times == keeps) {
+          index += place % values * stride;
+          place /= values;
+        }
+        stride *= values;
+      }
+    }
+    return index;
+  }
   /// The columns of options.
   std::vector<std::string> options() const {
     std::vector<std::string> names;
@@ -135,17 +156,33 @@ class Sweep {
                                                  shown_name(parameter), shown_name(text)));
     return value;
   }
+  /// A parameter of a list that the device states as well would have no effect.
+  static void check_stated_once(const SweepPoint& one) {
+    const size_t colon = one.gpu.find(':');
+    if (colon == std::string::npos) return;
+    for (const std::string& part : split(one.gpu.substr(colon + 1), ','))
+      for (const auto& [name, value] : one.options.parameters)
+        if (part.starts_with(name + "="))
+          throw Error(ErrorKind::kInput,
+                      fmt::format("'{}' states {}, and so do the 'parameters': leave one of them "
+                                  "out",
+                                  shown_name(one.gpu), shown_name(name)));
+  }
   /// Each value once, so that no combination fails by a value that none can use.
-  void check_values() const {
+  void check_values() {
     size_t stride = size_;
-    for (const Axis& axis : axes_) {
+    for (Axis& axis : axes_) {
       stride /= axis.values.size();
+      std::set<std::string> timings;
       for (size_t i = 0; i < axis.values.size(); ++i) {
         const SweepPoint one = at(i * stride);
         if (axis.kind == Axis::Kind::kModel) load_model_ref(one.model);
+        if (axis.kind == Axis::Kind::kOption && is_accelerator(one.gpu))
+          check_runs_on_accelerators(one.request);
         if (axis.kind == Axis::Kind::kModel || axis.kind == Axis::Kind::kOption) continue;
         if (is_accelerator(one.gpu)) {
-          open_design(one.gpu, one.options);
+          check_stated_once(one);
+          timings.insert(timing_key(open_design(one.gpu, one.options)));
         } else {
           load_gpu_ref(one.gpu);
           if (!one.options.parameters.empty())
@@ -156,6 +193,7 @@ class Sweep {
                             shown_name(one.gpu)));
         }
       }
+      axis.keeps_times = axis.kind == Axis::Kind::kParameter && timings.size() == 1;
     }
   }
 
@@ -174,7 +212,8 @@ class Runner {
     }
     check_runs_on_accelerators(one.request);
     const accelerator::Design design = open_design(one.gpu, one.options);
-    const AcceleratorForecast f = time_layers(layers_of(one, model), design, one.options);
+    const AcceleratorForecast f =
+        time_layers(layers_of(one, model), design, one.options, times_.of(design).get());
     const bool converged = std::all_of(f.layers.begin(), f.layers.end(),
                                        [](const AcceleratorLayer& row) { return row.converged; });
     return fmt::format("{:.0f},{},{},{},{:.0f},{},{},", f.cycles,
@@ -203,6 +242,7 @@ class Runner {
   std::mutex mutex_;
   std::map<std::string, ModelRef> models_;
   std::map<std::string, std::vector<PassLayer>> layers_;
+  accelerator::NestTimesByDesign times_;
   Forecaster forecaster_;
 };
 
@@ -245,8 +285,7 @@ struct Point {
 
 /// The designs that no other one beats in cycles, MACs and bytes of memory, for each model and each
 /// combination of options.
-std::string pareto_front(const std::string& output, const Sweep& sweep) {
-  const CsvTable table = parse_csv(read_file(output), output);
+std::string pareto_front(const CsvTable& table, const Sweep& sweep) {
   const size_t cycles = table.require_column("cycles"), pe = table.require_column("pe_count"),
                bytes = table.require_column("on_chip_bytes");
   std::vector<size_t> groups = {table.require_column("model")};
@@ -272,9 +311,23 @@ std::string pareto_front(const std::string& output, const Sweep& sweep) {
   return text;
 }
 
+std::vector<std::string> warnings_of(const CsvTable& table, const std::string& output) {
+  const size_t error = table.require_column("error");
+  size_t failed = 0;
+  std::string first;
+  for (const std::vector<std::string>& row : table.rows)
+    if (!row[error].empty() && failed++ == 0)
+      first = fmt::format("combination {}: {}", row.front(), printable(row[error]));
+  if (failed == 0) return {};
+  return {
+      fmt::format("{} of {} combinations failed, see 'error' in {}; the next run tries them "
+                  "again. The first: {}",
+                  failed, table.rows.size(), printable(output), first)};
+}
+
 }  // namespace
 
-std::string run_sweep(const std::string& spec_file, const std::string& output, int64_t threads) {
+SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads) {
   const Json json = parse_json(read_file(spec_file), printable(spec_file));
   const Sweep sweep(JsonObject(json, printable(spec_file)));
   const std::set<size_t> done = read_done(output, sweep);
@@ -285,7 +338,8 @@ std::string run_sweep(const std::string& spec_file, const std::string& output, i
   std::mutex mutex;
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < sweep.size(); i = next++) {
+    for (size_t place = next++; place < sweep.size(); place = next++) {
+      const size_t i = sweep.index_at(place);
       if (done.count(i) > 0) continue;
       std::string line;
       try {
@@ -304,7 +358,8 @@ std::string run_sweep(const std::string& spec_file, const std::string& output, i
   work();
   for (std::thread& thread : pool) thread.join();
   out.close();
-  return pareto_front(output, sweep);
+  const CsvTable table = parse_csv(read_file(output), output);
+  return {.pareto_front = pareto_front(table, sweep), .warnings = warnings_of(table, output)};
 }
 
 }  // namespace tilecast

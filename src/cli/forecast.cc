@@ -111,6 +111,13 @@ void run_on_accelerator(const Given& given, const Request& request, const std::s
        {"require-fit", "timeline-trace", "memory-timeline", "weights", "calibration"})
     if (given.count(option))
       throw UsageError(fmt::format("--{} applies to GPUs; {} is an accelerator", option, spec));
+  // The picture replaces the forecast.
+  for (const char* other : {"format", "rows"})
+    if (given.count("occupancy") && given.count(other))
+      throw UsageError(fmt::format(
+          "--occupancy and --{} are mutually exclusive: the picture is text, svg, or perfetto "
+          "(JSON)",
+          other));
   const std::string output = text_of(given, "output-file");
   AcceleratorOptions options{.exact = given.count("exact") > 0};
   set_mapping(options, text_of(given, "mapping"));

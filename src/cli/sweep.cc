@@ -14,9 +14,9 @@ void run_sweep_command(const Given& given) {
   const std::string output = text_of(given, "output-file");
   if (output.empty() || output == "-")
     throw UsageError("-o FILE is missing: a sweep writes its results there, and resumes from them");
-  emit(run_sweep(text_of(given, "SPEC"), output,
-                 integer_of(given, "threads", cores, 1, kMostThreads)),
-       "");
+  const SweepResult result = run_sweep(text_of(given, "SPEC"), output,
+                                       integer_of(given, "threads", cores, 1, kMostThreads));
+  emit(result.pareto_front, "", result.warnings);
 }
 
 }  // namespace
