@@ -39,6 +39,7 @@ Exchange exchange_of(const CollectiveTime& time) {
   return {time.seconds,
           {.node_s = time.node_s,
            .network_s = time.network_s,
+           .both_s = std::min(time.node_s, time.network_s),
            .less_s = time.seconds - time.low_s,
            .more_s = time.high_s - time.seconds}};
 }
@@ -50,7 +51,8 @@ void set_time(KernelTime& kernel, const CollectiveTime& time) {
   kernel.low_s = time.low_s;
   kernel.high_s = time.high_s;
   kernel.limit = Limit::kNetwork;
-  kernel.utilization_ratio = time.seconds > 0 ? time.transfer_s / time.seconds : 1;
+  // Serving software's may be faster than what NCCL reaches of a PCIe tree.
+  kernel.utilization_ratio = time.seconds > 0 ? std::min(1.0, time.link_s / time.seconds) : 1;
   kernel.extrapolated = time.extrapolated;
   kernel.predictor = "collective";
 }

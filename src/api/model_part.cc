@@ -28,6 +28,7 @@ Exchange inner_exchange(const TimedPass& pass, Phase phase, const CollectiveCost
     sum.seconds += pass.times[launch.kernel].seconds * count;
     sum.transfer.node_s += transfer.node_s * count;
     sum.transfer.network_s += transfer.network_s * count;
+    sum.transfer.both_s += transfer.both_s * count;
   }
   return sum;
 }

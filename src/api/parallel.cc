@@ -103,31 +103,64 @@ void add_interval(Forecast& f, const ParallelStep& step) {
   f.latency_high_s = f.latency_s + deviation(1);
 }
 
-/// Rows: of one rank of each stage. Work: of the mean rank, since that of all ranks of a large run
-/// exceeds 64 bits.
-void add_rows(Forecast& f, const ParallelStep& step) {
+struct Work {
+  int64_t flops = 0, bytes = 0;
+  void add(int64_t kernel_flops, int64_t kernel_bytes, int64_t count) {
+    flops = checked_add(flops, checked_multiply(kernel_flops, count));
+    bytes = checked_add(bytes, checked_multiply(kernel_bytes, count));
+  }
+};
+
+/// How often a launch of a phase runs in a step, in parts that are used `uses` times.
+int64_t runs_of(Phase phase, int64_t uses, const ParallelStep& step) {
+  return phase == Phase::kOptimizer ? uses
+                                    : checked_multiply(uses, step.plan().pipeline.microbatches);
+}
+
+/// Adds the work of a part whose experts all get as many tokens: the mean rank's, whatever the skew
+/// (experts without a token aside).
+void add_even_work(Work& work, const ParallelStep& step, const ModelPart& part, int64_t uses,
+                   const PassSetup& setup) {
+  Request request = setup.request;
+  request.execution.skew_percent = 0;
+  const auto number = static_cast<size_t>(
+      std::find(step.parts().begin(), step.parts().end(), &part) - step.parts().begin());
+  const Graph graph = part_graph({setup.model, setup.device, request, setup.precision}, step.plan(),
+                                 step.plan().parts[number]);
+  const Program program = lower(graph);
+  for (const Launch& launch : program.launches) {
+    const Kernel& kernel = program.kernels[launch.kernel];
+    const int64_t runs = runs_of(launch.node->phase, uses, step);
+    work.add(kernel.flops, kernel.bytes(), checked_multiply(program.count(launch), runs));
+  }
+}
+
+/// Rows: of one rank of each stage, where experts have a skew of the busiest. Work: of the mean
+/// rank, since that of all ranks of a large run exceeds 64 bits.
+void add_rows(Forecast& f, const ParallelStep& step, const PassSetup& setup) {
   const auto names = std::make_shared<TextArena>();
   f.names = names;
-  const int64_t microbatches = step.plan().pipeline.microbatches;
   std::map<const ModelPart*, int64_t> uses;
   std::vector<const ModelPart*> order;
   for (const ModelPart* part : step.parts()) {
     if (uses[part]++ == 0) order.push_back(part);
   }
+  const bool skewed = setup.request.execution.skew_percent > 0;
+  Work work;
   for (const ModelPart* part : order) {
     const TimedPass& pass = part->pass;
+    if (skewed) add_even_work(work, step, *part, uses[part], setup);
     for (KernelForecast& row : describe_events(pass.timeline, pass.program(), pass.times, *names)) {
       const bool once = row.phase == phase_name(Phase::kOptimizer);
-      row.count = checked_multiply(row.count, uses[part] * (once ? 1 : microbatches));
-      const auto count = static_cast<double>(row.count);
-      f.kernels_s += row.latency_s * count;
-      f.flops = checked_add(f.flops, checked_multiply(row.flops, row.count));
-      f.bytes = checked_add(f.bytes, checked_multiply(row.bytes, row.count));
+      const Phase phase = once ? Phase::kOptimizer : Phase::kForward;
+      row.count = checked_multiply(row.count, runs_of(phase, uses[part], step));
+      f.kernels_s += row.latency_s * static_cast<double>(row.count);
+      if (!skewed) work.add(row.flops, row.bytes, row.count);
       f.kernels.push_back(std::move(row));
     }
   }
-  f.flops /= step.plan().pp;
-  f.bytes /= step.plan().pp;
+  f.flops = work.flops / step.plan().pp;
+  f.bytes = work.bytes / step.plan().pp;
 }
 
 StageForecast describe_stage(const ParallelStep& step, int64_t stage, const StageTimes& times,
@@ -205,7 +238,7 @@ void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& t
   const StepTimes times = simulate_step(step.step(), Folding::kSymmetric);
   f.latency_s = times.seconds;
   add_interval(f, step);
-  add_rows(f, step);
+  add_rows(f, step, setup);
   add_stages(f, step, times, setup);
   for (const ModelPart* part : step.parts())
     f.host_wait_s = std::max(f.host_wait_s, static_cast<double>(step.plan().pipeline.microbatches) *

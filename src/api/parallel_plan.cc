@@ -17,7 +17,9 @@ namespace {
 
 /// Throws unless `by` divides `number`.
 void require_divides(int64_t by, const std::string& name, int64_t number, const std::string& of) {
-  if (number % by != 0) refuse(fmt::format("`{}` {} does not divide {} {}", name, by, of, number));
+  if (number % by != 0)
+    refuse(fmt::format("`{}` {} does not divide {} {}; choose a divisor of {}", name, by, of,
+                       number, number));
 }
 
 Cluster cluster_of_ranks(const Device& device, const Request& request, int64_t ranks) {
@@ -35,10 +37,11 @@ Cluster cluster_of_ranks(const Device& device, const Request& request, int64_t r
   }
   if (checked_multiply(*p.nodes, each) != ranks)
     refuse(
-        fmt::format("`dp` {} × `tp` {} × `pp` {} × `cp` {} = {} ranks, but {} nodes of {} have "
-                    "{} GPUs; change the degrees or `nodes`",
+        fmt::format("`dp` {} × `tp` {} × `pp` {} × `cp` {} = {} ranks, but {} of {} {} {} GPUs; "
+                    "change the degrees or `nodes`",
                     request.execution.dp, request.execution.tp, request.execution.pp, p.cp, ranks,
-                    *p.nodes, cluster.name, *p.nodes * each));
+                    *p.nodes == 1 ? "1 node" : fmt::format("{} nodes", *p.nodes), cluster.name,
+                    *p.nodes == 1 ? "has" : "have", *p.nodes * each));
   return with_nodes(cluster, *p.nodes);
 }
 

@@ -46,7 +46,7 @@ CollectiveTime time_of(const CollectiveLawTime& law, const CollectiveWeights& we
   time.extrapolated = true;
   if (law.curve && law.level != nullptr && law.size_s > 0) {
     const CurveMix mix = mix_for(weights, *law.curve, law.level->kind, law.level->generation);
-    time.seconds = corrected_s(law, mix);
+    time.seconds = std::max(corrected_s(law, mix), law.least_s);
     time.extrapolated = !mix.known || law.width > 1 << (kWidthCount - 1);
     const auto c = static_cast<size_t>(*law.curve);
     spread = time.extrapolated ? weights.unknown_spread[c] : weights.known_spread[c];

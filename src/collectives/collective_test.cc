@@ -198,6 +198,23 @@ TEST(ExpertExchange, CopiesGoOnceToEachRankAndOnceToEachNode) {
 }
 
 // Aiconfigurator's deepep tables, hidden 7168, 8 of 256 experts.
+/// The normal kernels send a token to a rank once, those for decoding once for each expert there.
+TEST(ExpertExchange, NoRankGetsATokenTwice) {
+  const Cluster cluster = with_nodes(find_cluster("dgx-h100"), 2);
+  ExpertExchange e = {.tokens = 4096, .hidden_dim = 7168, .top_k = 8, .num_experts = 256};
+  const auto sent = [&](double imbalance) {
+    return expert_exchange_time(K::kExpertDispatch, e, of(16, 8), cluster, {.imbalance = imbalance})
+        .use;
+  };
+  const double token = 7168 * (1 + 4.0 / 128);
+  EXPECT_GT(sent(2).link_bytes, 1.5 * sent(1).link_bytes);
+  EXPECT_NEAR(sent(16).link_bytes, 4096 * token * 14, 1);    // 7 of 8 ranks of both nodes
+  EXPECT_NEAR(sent(16).network_bytes, 4096 * token * 8, 1);  // the other node, from 8 ranks
+  EXPECT_EQ(sent(16).link_bytes, sent(8).link_bytes);
+  e.low_latency = true;
+  EXPECT_NEAR(sent(16).link_bytes, 16 * sent(1).link_bytes, 1);
+}
+
 TEST(ExpertExchange, IsCloseToMeasuredOnes) {
   const auto time = [](int64_t nodes, int64_t tokens, K kind, bool low_latency) {
     return expert_exchange_time(kind,

@@ -179,6 +179,7 @@ class Law {
       law.network_s = network_s / (kCollectiveNetworkEfficiency * network_part);
       law.transfer_s = std::max(law.transfer_s, law.network_s);
     }
+    law.least_s = law.link_s;
     return law;
   }
 

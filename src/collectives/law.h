@@ -22,6 +22,9 @@ struct CollectiveLawTime {
   double transfer_s = 0;             ///< bytes over what the slowest links reach of their rate
   double link_s = 0;                 ///< bytes over the full rate
   double node_s = 0, network_s = 0;  ///< of `transfer_s`: inside the nodes, and between them
+  /// What was learned of other sizes and ranks makes it no shorter. Serving software's own
+  /// all-reduces have none: what PCIe trees carry was measured with NCCL.
+  double least_s = 0;
   /// The measured curve that applies, with its size in seconds and its width.
   std::optional<Curve> curve;
   double size_s = 0;

@@ -43,6 +43,12 @@ double reached(const ExpertExchange& e, double parts) {
   return parts * (1 - missed);
 }
 
+/// Copies of a token, for `parts` times the share of the part that gets most. A part gets each
+/// token once, whatever the number of its experts there.
+double copies_of(const ExpertExchange& e, double parts, double imbalance) {
+  return std::min(parts, imbalance * reached(e, parts));
+}
+
 }  // namespace
 
 CollectiveLawTime law_of(CollectiveKind kind, const ExpertExchange& e, const CommGroup& group,
@@ -55,7 +61,7 @@ CollectiveLawTime law_of(CollectiveKind kind, const ExpertExchange& e, const Com
   const double element = dispatch ? static_cast<double>(dtype_bits(e.dispatch_dtype)) / 8 : 2;
   const double scales = dispatch && e.dispatch_dtype == DType::kFp8 ? kScaleBytes : 0;
   const double token_bytes = static_cast<double>(e.hidden_dim) * (element + scales);
-  const double sent = options.imbalance * static_cast<double>(e.tokens) * token_bytes;
+  const double even = static_cast<double>(e.tokens) * token_bytes;
 
   CollectiveLawTime law;
   law.algorithm = nodes > 1 ? CollectiveAlgorithm::kHierarchical : CollectiveAlgorithm::kDirect;
@@ -65,7 +71,7 @@ CollectiveLawTime law_of(CollectiveKind kind, const ExpertExchange& e, const Com
   double rate = node.bytes_per_s;
   if (e.low_latency) {
     law.curve = dispatch ? Curve::kLowLatencyDispatch : Curve::kLowLatencyCombine;
-    const double copies = sent * static_cast<double>(e.top_k) / ranks;
+    const double copies = options.imbalance * even * static_cast<double>(e.top_k) / ranks;
     law.use = {copies * (inside - 1), copies * (ranks - inside) * inside};
     law.latency_s = start + (dispatch ? kLowLatencyDispatchStart +
                                             kExpertStart * static_cast<double>(e.num_experts)
@@ -75,9 +81,9 @@ CollectiveLawTime law_of(CollectiveKind kind, const ExpertExchange& e, const Com
     law.curve = dispatch ? Curve::kDispatch : Curve::kCombine;
     // Inside a node, a copy for each other rank; between nodes one for each other node, which the
     // rank that gets it passes on.
-    const double near = reached(e, ranks) * (inside - 1) / inside;
-    const double far = nodes > 1 ? reached(e, nodes) * (nodes - 1) / nodes : 0;
-    law.use = {sent * near, sent * far * inside};
+    const double near = copies_of(e, ranks, options.imbalance) * (inside - 1) / inside;
+    const double far = nodes > 1 ? copies_of(e, nodes, options.imbalance) * (nodes - 1) / nodes : 0;
+    law.use = {even * near, even * far * inside};
     law.latency_s = start + (dispatch ? kDispatchStart : kCombineStart);
     const double sms =
         static_cast<double>(e.sm_count) * (dispatch ? kDispatchSmRate : kCombineSmRate);

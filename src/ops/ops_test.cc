@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <set>
+#include <vector>
 
 #include "base/rng.h"
 #include "ops/builder.h"
@@ -340,6 +343,67 @@ TEST(Experts, ASkewedLoadLeavesSomeIdleAndFillsOneRank) {
   EXPECT_GT(skewed.assignments, 256);
   // All ranks together do all the work.
   EXPECT_NEAR(expert_load(256, 8, 256, 1, 120).assignments, 2048, 1);
+}
+
+/// Of random layers: every pair is computed by an expert, no expert gets a token twice, and the
+/// busiest rank has at least the mean and never less with a larger exponent.
+TEST(Experts, ASkewedLoadKeepsAllTokensAndGrowsWithTheExponent) {
+  Rng rng(19);
+  int capped = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const int64_t ranks = int64_t{1} << rng.below(6);
+    const int64_t experts = ranks * static_cast<int64_t>(1 + rng.below(12));
+    const int64_t top_k =
+        1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(std::min<int64_t>(experts, 10))));
+    const int64_t tokens = rng.log_uniform(18);
+    const auto all = static_cast<double>(tokens * top_k);
+    double before = all / static_cast<double>(ranks);
+    for (int64_t skew = 1; skew <= 300; skew += static_cast<int64_t>(1 + rng.below(40))) {
+      const std::vector<double> pairs = expert_pairs(tokens, top_k, experts, skew);
+      double sum = 0;
+      for (size_t i = 0; i < pairs.size(); ++i) {
+        sum += pairs[i];
+        EXPECT_LE(pairs[i], static_cast<double>(tokens));
+        if (i > 0) EXPECT_LE(pairs[i], pairs[i - 1] * (1 + 1e-9));
+      }
+      capped += pairs[0] == static_cast<double>(tokens) ? 1 : 0;
+      EXPECT_NEAR(sum, all, 1e-9 * all);
+      const ExpertLoad busiest = expert_load(tokens, top_k, experts, ranks, skew);
+      const double own = static_cast<double>(experts) / static_cast<double>(ranks);
+      EXPECT_GE(busiest.assignments, before * (1 - 1e-9))
+          << tokens << " " << top_k << " " << experts << " " << ranks << " " << skew;
+      EXPECT_LE(busiest.assignments, std::min(own * static_cast<double>(tokens), all) * (1 + 1e-9));
+      EXPECT_GT(busiest.active_experts, 0);
+      EXPECT_LE(busiest.active_experts, own);
+      before = busiest.assignments;
+    }
+  }
+  EXPECT_GT(capped, 100);
+}
+
+/// Against placements drawn at random.
+TEST(Experts, TheBusiestRankIsThatOfRandomPlacements) {
+  Rng rng(7);
+  for (const auto& [experts, top_k, ranks] :
+       {std::array<int64_t, 3>{64, 6, 8}, {256, 8, 32}, {128, 8, 64}, {8, 2, 4}}) {
+    for (const int64_t skew : {1, 60, 101, 120}) {
+      std::vector<double> load = expert_pairs(8192, top_k, experts, skew);
+      const auto own = static_cast<size_t>(experts / ranks);
+      constexpr int kDraws = 400;
+      double sum = 0;
+      for (int draw = 0; draw < kDraws; ++draw) {
+        rng.shuffle(load);
+        double most = 0;
+        for (size_t i = 0; i < load.size(); i += own)
+          most = std::max(most, std::accumulate(load.begin() + static_cast<int64_t>(i),
+                                                load.begin() + static_cast<int64_t>(i + own), 0.0));
+        sum += most;
+      }
+      EXPECT_NEAR(expert_load(8192, top_k, experts, ranks, skew).assignments / (sum / kDraws), 1,
+                  0.35)
+          << experts << " " << skew;
+    }
+  }
 }
 
 TEST(Schemes, BytesHoldTheScales) {

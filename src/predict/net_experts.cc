@@ -20,6 +20,14 @@ ExpertsInputs experts_inputs(const Kernel& kernel) {
   return {.kernel = kernel, .e = e, .busy = busy, .tokens = e.assignments / busy};
 }
 
+/// The exponent, or the nearest one that was measured: even loads were learned as another case, not
+/// as an exponent of 0.
+float measured_skew(const Experts& e) {
+  constexpr float kLeast = 1.01f, kMost = 1.2f;
+  if (e.skew_percent == 0) return 0;
+  return std::clamp(static_cast<float>(e.skew_percent) / 100.0f, kLeast, kMost);
+}
+
 using ExpertsFeature = Feature<ExpertsInputs>;
 
 constexpr auto kExperts = std::to_array<ExpertsFeature>({
@@ -35,7 +43,7 @@ constexpr auto kExperts = std::to_array<ExpertsFeature>({
        return log2_of(static_cast<double>(x.e.num_experts) / static_cast<double>(x.e.ranks));
      }},
     {"log2_chosen", [](const ExpertsInputs& x) { return log2_of(x.e.top_k); }},
-    {"skew", [](const ExpertsInputs& x) { return static_cast<float>(x.e.skew_percent) / 100.0f; }},
+    {"skew", [](const ExpertsInputs& x) { return measured_skew(x.e); }},
     {"log2_assignments", [](const ExpertsInputs& x) { return log2_of(x.e.assignments); }},
     {"log2_all_assignments",
      [](const ExpertsInputs& x) {

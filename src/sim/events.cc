@@ -43,6 +43,12 @@ void EventGraph::use(Op op, std::span<const LinkId> links, double busy_s, Sends 
   use_links_.insert(use_links_.end(), links.begin(), links.end());
 }
 
+void EventGraph::use_together(Op op, double busy_s) {
+  TILECAST_CHECK(op + 1 == static_cast<Op>(ops_.size())) << "links of an earlier operation";
+  Operation& of = ops_.back();
+  if (of.duration_s > 0) of.together = std::clamp(busy_s / of.duration_s, 0.0, 1.0);
+}
+
 std::span<const EventGraph::Use> EventGraph::uses_of(Op op) const {
   const Operation& of = ops_[static_cast<size_t>(op)];
   return {uses_.data() + of.first_use, static_cast<size_t>(of.use_count)};

@@ -36,6 +36,9 @@ class EventGraph {
   /// in turns; of the latter, at most one may use a link at a time.
   enum class Sends : uint8_t { kThroughout, kInTurns };
   void use(Op op, std::span<const LinkId> links, double busy_s, Sends sends = Sends::kThroughout);
+  /// `op`, the last one added, computes and sends in turns over two sets of links, and fills both
+  /// together for `busy_s` of its duration. Without this, it fills one after the other.
+  void use_together(Op op, double busy_s);
 
   size_t op_count() const { return ops_.size(); }
   double duration_s(Op op) const { return ops_[static_cast<size_t>(op)].duration_s; }
@@ -63,6 +66,7 @@ class EventGraph {
     double duration_s = 0;
     std::vector<Wait> waits;
     int32_t first_use = 0, use_count = 0;
+    double together = 0;  ///< part of the duration in which it fills all of its links
   };
   /// Of some links at the same time.
   struct Use {
@@ -76,6 +80,7 @@ class EventGraph {
   void wait(Op op, Wait wait) { ops_[static_cast<size_t>(op)].waits.push_back(wait); }
   std::span<const Use> uses_of(Op op) const;
   std::span<const LinkId> links_of(const Use& use) const;
+  double together(Op op) const { return ops_[static_cast<size_t>(op)].together; }
   /// Whether operations that want more than a link has overlap in these runs.
   bool contended(const std::vector<Run>& runs) const;
 

@@ -132,6 +132,28 @@ TEST(SharedLinks, APassIsLongerByItsCollectivesOnly) {
   EXPECT_DOUBLE_EQ(runs[1].end_s, 105);
 }
 
+/// A pass that fills links inside its node and between nodes, beside collectives on both kinds:
+/// together, it waits for the fuller one; one after the other, for both.
+TEST(SharedLinks, APassThatFillsTwoKindsOfLinksIsSlowedOnce) {
+  for (const bool together : {true, false}) {
+    EventGraph graph;
+    const EventGraph::LinkId node[] = {graph.add_link()}, network[] = {graph.add_link()};
+    const auto pass = graph.add(graph.add_stream(), 10.0);
+    graph.use(pass, node, 4.0, EventGraph::Sends::kInTurns);
+    graph.use(pass, network, 4.0, EventGraph::Sends::kInTurns);
+    if (together) graph.use_together(pass, 4.0);
+    for (const auto& link : {node, network}) {
+      const auto bucket = graph.add(graph.add_stream(), 100.0);
+      graph.use(bucket, {link, 1}, 100.0);
+    }
+    const std::vector<EventGraph::Run> runs = graph.run();
+    EXPECT_DOUBLE_EQ(runs[0].end_s, together ? 14 : 18);
+    // Each link carried the pass's 4 s and the bucket's 100.
+    EXPECT_DOUBLE_EQ(runs[1].end_s, 104);
+    EXPECT_DOUBLE_EQ(runs[2].end_s, 104);
+  }
+}
+
 /// A follower of a part of a pass comes when that part is done, not at its time alone.
 TEST(SharedLinks, WhatWaitsForAPartOfAPassMovesWithThePass) {
   EventGraph graph;

@@ -7,12 +7,17 @@
 // fills its links while it sends, for the part p of its time. Then it and the others proceed at
 // 1 / (F + 1). It takes 1 + p F times as long, sends for the part q = p (F + 1) / (1 + p F) of
 // that, and the pace of the others is the mean over both of its states: turns are short against the
-// operations that they meet.
+// operations that they meet. While it fills two kinds of links together, the fuller one counts.
+//
+// All that send throughout have the same pace on a link, which changes only when something on the
+// link, or the turns of the pass on it, change. So an operation over the links of n ranks keeps
+// the paces of its links in order, and does not look at all of them when one changes.
 //
 // Not modelled: what an operation that waits for another link leaves over on this one.
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <queue>
 
 #include "base/check.h"
@@ -56,7 +61,11 @@ class EventGraph::SharedRun {
       : graph_(graph),
         runs_(graph.ops_.size()),
         states_(graph.ops_.size()),
-        links_(static_cast<size_t>(graph.link_count_)) {
+        links_(static_cast<size_t>(graph.link_count_)),
+        turns_(graph.uses_.size()),
+        paces_(graph.ops_.size()),
+        noted_(graph.ops_.size(), 0),
+        pass_round_(graph.ops_.size(), 0) {
     find_followers();
   }
 
@@ -178,38 +187,140 @@ class EventGraph::SharedRun {
     if (!ends) schedule(op);
   }
 
+  /// A link, and what is on it.
+  struct Link {
+    std::vector<int32_t> uses;
+    double throughout = 0;  ///< sum of the parts of those that send throughout
+    int32_t in_turns = -1;  ///< the use that sends in turns; -1: none
+    double pace = 1;        ///< of those that send throughout, as far as this link allows
+  };
+  /// What a use needs that sends in turns, see the head of this file.
+  struct Turns {
+    double stretch = 1;  ///< how much longer the operation is
+    double sends = 0;    ///< the part of the stretched operation in which it fills the use's links
+    bool operator==(const Turns&) const = default;
+  };
+  /// Paces of an operation's links and how many have each; empty: it has few links.
+  using Paces = std::map<double, int32_t>;
+  static constexpr size_t kFewLinks = 16;
+
+  const Use& use(int32_t number) const { return graph_.uses_[at(number)]; }
+  int32_t number_of(const Use& use) const {
+    return static_cast<int32_t>(&use - graph_.uses_.data());
+  }
+  static bool in_turns(const Use& use) { return use.sends == Sends::kInTurns; }
+
   void change_links(Op op, double now_s, bool added) {
     const std::span<const Use> uses = graph_.uses_of(op);
     if (uses.empty()) return;
+    ++round_;
     affected_.clear();
-    for (const Use& use : uses) {
-      const auto number = static_cast<int32_t>(&use - graph_.uses_.data());
-      for (const LinkId link : graph_.links_of(use)) {
-        std::vector<int32_t>& active = links_[at(link)];
-        if (added) {
-          active.push_back(number);
-        } else {
-          active.erase(std::find(active.begin(), active.end(), number));
-        }
-        for (const int32_t other : active) affect(graph_.uses_[at(other)]);
-      }
+    changed_.clear();
+    passes_.clear();
+    note(op);
+    for (const Use& own : uses) {
+      for (const LinkId link : graph_.links_of(own)) change(link, number_of(own), added);
     }
+    if (!added) paces_[at(op)].clear();
+    for (const Op pass : passes_) take_turns(pass);
+    for (const LinkId link : changed_) set_link(link);
+    if (added && !in_turns(uses.front())) collect_paces(op);
     for (const Op other : affected_) set_pace(other, now_s);
   }
 
-  /// How long an operation sends in turns depends on all of its links.
-  void affect(const Use& use) {
-    note(use.op);
-    if (use.sends != Sends::kInTurns) return;
-    for (const Use& own : graph_.uses_of(use.op)) {
-      for (const LinkId link : graph_.links_of(own)) {
-        for (const int32_t other : links_[at(link)]) note(graph_.uses_[at(other)].op);
+  void change(LinkId number, int32_t user, bool added) {
+    Link& link = links_[at(number)];
+    if (added) {
+      link.uses.push_back(user);
+    } else {
+      link.uses.erase(std::find(link.uses.begin(), link.uses.end(), user));
+    }
+    link.throughout = 0;
+    link.in_turns = -1;
+    for (const int32_t other : link.uses) {
+      if (!in_turns(use(other))) {
+        link.throughout += use(other).part;
+      } else {
+        TILECAST_CHECK(link.in_turns < 0) << "two passes on a link";
+        link.in_turns = other;
       }
     }
+    changed_.push_back(number);
+    if (link.in_turns < 0) return;
+    const Op pass = use(link.in_turns).op;
+    if (pass_round_[at(pass)] == round_) return;
+    pass_round_[at(pass)] = round_;
+    passes_.push_back(pass);
   }
+
   void note(Op op) {
-    if (std::find(affected_.begin(), affected_.end(), op) == affected_.end())
-      affected_.push_back(op);
+    if (noted_[at(op)] == round_) return;
+    noted_[at(op)] = round_;
+    affected_.push_back(op);
+  }
+
+  /// What is on one link of a pass changes how long it sends on all of them.
+  void take_turns(Op pass) {
+    note(pass);
+    const std::span<const Use> uses = graph_.uses_of(pass);
+    double slowest = 1, stretch = 1, parts = 0, least = 1;
+    for (const Use& own : uses) {
+      slowest = std::max(slowest, slowdown(own));
+      parts += own.part;
+      least = std::min(least, own.part);
+    }
+    const double both =
+        uses.size() < 2 ? 0 : std::clamp(graph_.together(pass), std::max(0.0, parts - 1), least);
+    for (const Use& own : uses) stretch += (own.part - both) * (slowdown(own) - 1);
+    stretch += both * (slowest - 1);
+    for (const Use& own : uses) {
+      const double sends = (own.part - both) * slowdown(own) + both * slowest;
+      const Turns now{stretch, std::min(1.0, sends / stretch)};
+      Turns& before = turns_[at(number_of(own))];
+      if (now == before) continue;
+      before = now;
+      for (const LinkId link : graph_.links_of(own)) changed_.push_back(link);
+    }
+  }
+  /// How much longer it needs for a byte while it sends.
+  double slowdown(const Use& use) const {
+    double most = 1;
+    for (const LinkId link : graph_.links_of(use))
+      most = std::max(most, 1 + links_[at(link)].throughout);
+    return most;
+  }
+
+  double link_pace(const Link& link) const {
+    const double alone = 1 / std::max(1.0, link.throughout);
+    if (link.in_turns < 0) return alone;
+    const double sends = turns_[at(link.in_turns)].sends;
+    return (1 - sends) * alone + sends / (1 + link.throughout);
+  }
+
+  void set_link(LinkId number) {
+    Link& link = links_[at(number)];
+    const double pace = link_pace(link);
+    if (pace == link.pace) return;
+    for (const int32_t user : link.uses) {
+      if (in_turns(use(user))) continue;
+      note(use(user).op);
+      Paces& paces = paces_[at(use(user).op)];
+      if (paces.empty()) continue;
+      const auto before = paces.find(link.pace);
+      if (--before->second == 0) paces.erase(before);
+      ++paces[pace];
+    }
+    link.pace = pace;
+  }
+
+  void collect_paces(Op op) {
+    const std::span<const Use> uses = graph_.uses_of(op);
+    size_t count = 0;
+    for (const Use& own : uses) count += graph_.links_of(own).size();
+    if (count <= kFewLinks) return;
+    for (const Use& own : uses) {
+      for (const LinkId link : graph_.links_of(own)) ++paces_[at(op)][links_[at(link)].pace];
+    }
   }
 
   void set_pace(Op op, double now_s) {
@@ -223,58 +334,13 @@ class EventGraph::SharedRun {
     schedule(op);
   }
 
-  /// What is on a link: the sum of those that send throughout, and the one that sends in turns.
-  struct Load {
-    double throughout = 0;
-    const Use* in_turns = nullptr;
-  };
-  Load load_of(LinkId link) const {
-    Load load;
-    for (const int32_t number : links_[at(link)]) {
-      const Use& use = graph_.uses_[at(number)];
-      if (use.sends == Sends::kThroughout) {
-        load.throughout += use.part;
-      } else {
-        TILECAST_CHECK(load.in_turns == nullptr) << "two passes on a link";
-        load.in_turns = &use;
-      }
-    }
-    return load;
-  }
-
-  /// How much longer an operation that sends in turns needs for a byte while it sends.
-  double slowdown(const Use& use) const {
-    double most = 1;
-    for (const LinkId link : graph_.links_of(use))
-      most = std::max(most, 1 + load_of(link).throughout);
-    return most;
-  }
-  /// How much longer it is.
-  double stretch(Op op) const {
-    double parts = 0, added = 0;
-    for (const Use& use : graph_.uses_of(op)) {
-      parts += use.part;
-      added += use.part * (slowdown(use) - 1);
-    }
-    return 1 + added / std::max(1.0, parts);
-  }
-
   double pace_of(Op op) const {
     const std::span<const Use> uses = graph_.uses_of(op);
-    if (uses.front().sends == Sends::kInTurns) return 1 / stretch(op);
+    if (in_turns(uses.front())) return 1 / turns_[at(number_of(uses.front()))].stretch;
+    if (const Paces& paces = paces_[at(op)]; !paces.empty()) return paces.begin()->first;
     double pace = 1;
-    for (const Use& use : uses) {
-      for (const LinkId link : graph_.links_of(use)) {
-        const Load load = load_of(link);
-        const double alone = 1 / std::max(1.0, load.throughout);
-        if (load.in_turns == nullptr) {
-          pace = std::min(pace, alone);
-          continue;
-        }
-        const Use& turns = *load.in_turns;
-        const double sends = std::min(1.0, turns.part * slowdown(turns) / stretch(turns.op));
-        pace = std::min(pace, (1 - sends) * alone + sends / (1 + load.throughout));
-      }
+    for (const Use& own : uses) {
+      for (const LinkId link : graph_.links_of(own)) pace = std::min(pace, links_[at(link)].pace);
     }
     return pace;
   }
@@ -282,12 +348,18 @@ class EventGraph::SharedRun {
   const EventGraph& graph_;
   std::vector<Run> runs_;
   std::vector<State> states_;
-  std::vector<std::vector<int32_t>> links_;  ///< uses on each link
-  std::vector<int32_t> first_;               ///< by operation: its first follower
+  std::vector<Link> links_;
+  std::vector<Turns> turns_;    ///< by use
+  std::vector<Paces> paces_;    ///< by operation
+  std::vector<int32_t> first_;  ///< by operation: its first follower
   std::vector<Follower> followers_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::vector<Op> affected_;
   size_t done_ = 0;
+  // Of the change of links that is worked on.
+  uint32_t round_ = 0;
+  std::vector<uint32_t> noted_, pass_round_;  ///< by operation: the last round that it was in
+  std::vector<Op> affected_, passes_;
+  std::vector<LinkId> changed_;
 };
 
 std::vector<EventGraph::Run> EventGraph::run() const {

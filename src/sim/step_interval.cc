@@ -14,6 +14,7 @@ void move(double& seconds, Transfer& transfer, int end) {
   const double factor = seconds > 0 ? moved / seconds : 1;
   transfer.node_s *= factor;
   transfer.network_s *= factor;
+  transfer.both_s *= factor;
   seconds = moved;
 }
 
@@ -23,7 +24,8 @@ void scale_kernels(PartLoad& part, double factor) {
   for (double* seconds : {&part.forward_s, &part.backward_s, &part.last_backward_s,
                           &part.forward_communication_s, &part.backward_communication_s,
                           &part.forward_transfer.node_s, &part.forward_transfer.network_s,
-                          &part.backward_transfer.node_s, &part.backward_transfer.network_s})
+                          &part.forward_transfer.both_s, &part.backward_transfer.node_s,
+                          &part.backward_transfer.network_s, &part.backward_transfer.both_s})
     *seconds *= factor;
   for (GradientBucket& bucket : part.buckets) bucket.ready_s *= factor;
   for (GatheredUnit& unit : part.units) {

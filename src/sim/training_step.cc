@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "sim/events.h"
 #include "sim/step_times.h"
@@ -76,6 +77,7 @@ class StepSimulation {
 
   /// A replica computes at the pace of its slowest rank, stage by stage. Equal replicas are one.
   void choose_replicas(Folding folding) {
+    std::set<std::vector<double>> known;
     for (int64_t r = 0; r < step_.replicas; ++r) {
       std::vector<double> factors;
       for (int64_t s = 0; s < step_.pipeline.stages; ++s) {
@@ -85,8 +87,8 @@ class StepSimulation {
               most, step_.slow[static_cast<size_t>((s * step_.replicas + r) * step_.width + w)]);
         factors.push_back(most);
       }
-      const bool known = std::find(factors_.begin(), factors_.end(), factors) != factors_.end();
-      if (known && folding == Folding::kSymmetric) continue;
+      const bool is_new = known.insert(factors).second;
+      if (!is_new && folding == Folding::kSymmetric) continue;
       factors_.push_back(std::move(factors));
       replica_.push_back(r);
       if (step_.slow.empty() && folding == Folding::kSymmetric) return;
@@ -116,6 +118,7 @@ class StepSimulation {
              EventGraph::Sends sends = EventGraph::Sends::kThroughout) const {
       graph.use(op, node_, time.node_s, sends);
       graph.use(op, network_, time.network_s, sends);
+      if (sends == EventGraph::Sends::kInTurns) graph.use_together(op, time.both_s);
     }
 
    private:
@@ -124,6 +127,11 @@ class StepSimulation {
 
   double factor(int64_t stage, size_t replica) const {
     return factors_[replica][static_cast<size_t>(stage)];
+  }
+  /// A pass of a slow rank: its kernels take longer, the collectives inside do not.
+  double slowed_s(double seconds, double inner_s, int64_t stage, size_t replica) const {
+    const double kernels_s = std::max(0.0, seconds - inner_s);
+    return seconds + (factor(stage, replica) - 1) * kernels_s;
   }
 
   /// A collective of all replicas of a stage, for each rank of the width. `ready` adds what it
@@ -175,7 +183,7 @@ class StepSimulation {
              double seconds, double share = 1) {
     const double inner_s =
         pass.backward ? part.backward_communication_s : part.forward_communication_s;
-    const Op op = add(rank(stage, r).compute, seconds * factor(stage, r),
+    const Op op = add(rank(stage, r).compute, slowed_s(seconds, share * inner_s, stage, r),
                       {.what = pass.backward ? "backward" : "forward",
                        .stream = StepStream::kCompute,
                        .stage = stage,
@@ -186,6 +194,7 @@ class StepSimulation {
     if (time.node_s == 0 && time.network_s == 0) return op;
     time.node_s *= share;
     time.network_s *= share;
+    time.both_s *= share;
     Links links;
     links.add(rank(stage, r), Way::kBoth);
     links.use(graph_, op, time, EventGraph::Sends::kInTurns);
@@ -243,11 +252,14 @@ class StepSimulation {
   }
 
   void reduce_buckets(int64_t stage, const PipelinePass& pass, const PartLoad& part) {
+    const double pass_s = part.last_backward_s;
     for (const GradientBucket& bucket : part.buckets) {
       collective(
           stage, bucket.reduce_s, bucket.transfer, "reduce gradients", pass, [&](Op op, size_t r) {
             const Op backward = rank(stage, r).last_backward[static_cast<size_t>(pass.chunk)];
-            graph_.after_start(op, backward, bucket.ready_s * factor(stage, r));
+            const double slowed = slowed_s(pass_s, part.backward_communication_s, stage, r);
+            const double longer = pass_s > 0 ? slowed / pass_s : 1;
+            graph_.after_start(op, backward, bucket.ready_s * longer);
           });
     }
   }

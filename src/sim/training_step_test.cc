@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <ctime>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -76,6 +78,7 @@ TEST(TrainingStepTest, MicroBatchesInFlightAreThoseOfTheSchedule) {
 void fill_links(Rng& rng, TrainingStep& step) {
   const auto fill = [&](Transfer& transfer, double seconds) {
     transfer = {.node_s = seconds * rng.uniform(), .network_s = seconds * rng.uniform()};
+    transfer.both_s = std::min(transfer.node_s, transfer.network_s) * rng.uniform();
   };
   for (StageLoad& stage : step.stages) {
     for (PartLoad& part : stage.parts) {
@@ -291,6 +294,45 @@ TEST(TrainingStepTest, ASlowRankSlowsItsReplicaAndAllThatWaitForIt) {
   const StepTimes uneven = simulate_step(step, Folding::kSymmetric);
   EXPECT_EQ(uneven.simulated_replicas, 2);
   EXPECT_GT(uneven.seconds, 1.2 * even);
+}
+
+/// Of 3 s, 1.2 s are collectives inside the passes, for which a slow rank needs no longer.
+TEST(TrainingStepTest, ASlowRanksCollectivesTakeAsLong) {
+  TrainingStep step = pipeline_of(PipelineSchedule::k1F1B, 1, 1);
+  PartLoad& part = step.stages[0].parts[0];
+  part.forward_communication_s = 0.4;
+  part.backward_communication_s = 0.8;
+  step.replicas = 2;
+  step.slow = {1, 2};
+  EXPECT_DOUBLE_EQ(simulate_step(step, Folding::kSymmetric).seconds, 3 + 1.8);
+  // A bucket that is ready after half of the backward pass.
+  part.buckets = {{.ready_s = 1, .reduce_s = 10}};
+  EXPECT_DOUBLE_EQ(simulate_step(step, Folding::kSymmetric).seconds, 1.6 + 1.6 + 10);
+}
+
+/// Every replica is slowed differently, and reductions share links with the passes.
+TEST(TrainingStepTest, ManyDifferentReplicasAreSimulatedInNLogN) {
+  const auto seconds_of = [](int64_t replicas) {
+    TrainingStep step = pipeline_of(PipelineSchedule::k1F1B, 1, 4);
+    PartLoad& part = step.stages[0].parts[0];
+    part.forward_communication_s = part.backward_communication_s = 0.5;
+    part.forward_transfer.node_s = part.backward_transfer.node_s = 0.5;
+    for (int i = 0; i < 20; ++i) part.buckets.push_back({0.1 * i, 0.1, {.node_s = 0.1}});
+    step.replicas = replicas;
+    for (int64_t r = 0; r < replicas; ++r)
+      step.slow.push_back(1 + static_cast<double>(r) / static_cast<double>(replicas));
+    const std::clock_t start = std::clock();
+    EXPECT_EQ(simulate_step(step, Folding::kSymmetric).simulated_replicas, replicas);
+    return static_cast<double>(std::clock() - start);
+  };
+  // Of the processor, and the least of several runs, since other programs run at the same time.
+  const auto least = [&](int64_t replicas) {
+    double seconds = HUGE_VAL;
+    for (int i = 0; i < 3; ++i) seconds = std::min(seconds, seconds_of(replicas));
+    return seconds;
+  };
+  // Eight times the replicas: n log n is 11 times, n squared 64 times.
+  EXPECT_LT(least(2048), 32 * least(256));
 }
 
 TEST(TrainingStepTest, OneBucketOnAnInfiniteLinkIsOneGpu) {
