@@ -3,6 +3,7 @@
 
     extras/zoo_onnx.py build/release/tilecast -o docs/models_onnx.md --keep /tmp/zoo
     extras/zoo_onnx.py build/release/tilecast --only resnet18
+    extras/zoo_onnx.py build/release/tilecast --only resnet18 -o docs/models_onnx.md      the table's other rows stay as they are
 
 Each module is made with random weights, exported by torch.onnx.export (dynamo, not optimized), forecast from the file, and traced by
 tilecast.torch: FLOPs of products, convolutions and attention must agree within 1 %, latencies within 2 %. Models with more
@@ -108,10 +109,27 @@ def show(row):
     print(f"{'DIFFERS' if is_wrong(row) else 'ok':8} {row['model']:36} {row['seconds']:6.1f} s {text}", flush=True)
 
 
+def cells(row):
+    """The row of the table: model, source, parameters, and what differs."""
+    if "error" in row:
+        return [row["model"], row["source"], "", "", "", "", row["error"].replace("|", "/")]
+    return [row["model"], row["source"], f"{row['parameters']:,}", f"{row['file_parameters'] - row['parameters']:+,}",
+            f"{row['flops_percent']:+.2f} %", f"{row['latency_percent']:+.2f} %", differing(row)]
+
+
+def read_table(path):
+    """The rows of a table that was written before: {model: cells}."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return {row[0]: row for row in rows if row[0] != "model"}
+
+
 def table(rows, versions):
-    good = [row for row in rows if "error" not in row]
-    close = sum(1 for row in good if not is_wrong(row))
-    equal = sum(1 for row in good if not differing(row))
+    """`rows`: lists of cells."""
+    good = [row for row in rows if row[2]]
+    close = sum(1 for row in good if abs(float(row[4].rstrip(" %"))) <= MOST_FLOPS_PERCENT
+                and abs(float(row[5].rstrip(" %"))) <= MOST_LATENCY_PERCENT)
+    equal = sum(1 for row in good if not row[6])
     lines = ["# The same models from ONNX files", "",
              f"Made by `extras/zoo_onnx.py build/release/tilecast -o docs/models_onnx.md` with {versions}: {len(rows)} models of up to 60 million "
              f"parameters, of which PyTorch exports and Tilecast imports {len(good)}. One forward pass, A100, FP32. The columns compare the file "
@@ -119,12 +137,7 @@ def table(rows, versions):
              f"{MOST_LATENCY_PERCENT:.0f} %; {equal} have as many kernels of each kind. Kernels: by kind of cost model, the file's number less "
              f"the module's. Why files differ: [limits.md](limits.md).", "",
              "| model | from | parameters | parameters, difference | FLOPs | latency | kernels |", "|---|---|---:|---:|---:|---:|---|"]
-    for row in rows:
-        if "error" in row:
-            lines.append(f"| {row['model']} | {row['source']} | | | | | {row['error']} |")
-        else:
-            lines.append(f"| {row['model']} | {row['source']} | {row['parameters']:,} | {row['file_parameters'] - row['parameters']:+,} | "
-                         f"{row['flops_percent']:+.2f} % | {row['latency_percent']:+.2f} % | {differing(row)} |")
+    lines += ["| " + " | ".join(row) + " |" if row[2] else f"| {row[0]} | {row[1]} | | | | | {row[6]} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -151,7 +164,10 @@ def main():
     wrong = [row["model"] for row in results if is_wrong(row)]
     print(f"{len(results)} models, {len(wrong)} differ")
     if args.output:
-        Path(args.output).write_text(table(results, zoo.installed()))
+        rows = read_table(Path(args.output)) if args.only else {}
+        rows.update({row["model"]: cells(row) for row in results})
+        known = [rows[name] for _, name, _ in models if name in rows]
+        Path(args.output).write_text(table(known, zoo.installed()))
     return 1 if wrong else 0
 
 

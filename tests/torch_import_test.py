@@ -152,6 +152,13 @@ class Graphs(unittest.TestCase):
             self.assertEqual(operators(text).count("recurrent_backward"), backward)
             forecast(text, mode)
 
+    def test_weight_standardization_is_a_batch_norm(self):
+        def standardized(x, weight, gain):
+            return nn.functional.batch_norm(weight.view(1, 16, -1), None, None, weight=gain, training=True).sum() + x
+        text = package.export_graph(of(standardized), (torch.zeros(4), torch.zeros(16, 3, 3, 3), torch.ones(16)))
+        self.assertEqual(operators(text)[0], "batch_norm")
+        self.assertIn("training=1", text)
+
     def test_dropout_is_one_kernel_in_training_and_none_in_inference(self):
         module = nn.Sequential(nn.Linear(8, 8, device="meta"), nn.Dropout(0.5))
         x = torch.zeros(4, 8)
@@ -223,12 +230,27 @@ class UnknownOperators(unittest.TestCase):
         self.assertTrue(any("tilecast_test.frob (1 times, " in message for message in messages), messages)
 
 
+class UnmeasuredOperators(unittest.TestCase):
+    def test_they_are_named_in_warnings_with_their_share(self):
+        def pools(x):
+            return nn.functional.interpolate(nn.functional.avg_pool2d(torch.relu(x), 2), scale_factor=2.0, mode="bilinear")
+        text = package.export_graph(of(pools), (torch.zeros(8, 64, 56, 56),))
+        said = [message for message in forecast(text)["warnings"] if "no kernel was measured" in message]
+        self.assertEqual(len(said), 1)
+        self.assertRegex(said[0], r"avg_pool2d \(1 times, .*upsample_bilinear2d \(1 times, ")
+        self.assertNotIn("relu", said[0])
+
+
 class Failures(unittest.TestCase):
     def test_a_value_that_decides_names_the_line_and_the_way_round(self):
         def branch(x):
             return x * int(x.sum())  # the line that is named
         with self.assertRaisesRegex(package.TraceError, r"torch_import_test.py:\d+ .*the line that is named.*value of a tensor.*replace="):
             package.export_graph(of(branch), (torch.zeros(4),))
+
+    def test_code_that_leaves_pytorch_names_the_way_round(self):
+        with self.assertRaisesRegex(package.TraceError, r"torch_import_test.py:\d+ .*leaves PyTorch.*; compute with tensors"):
+            package.export_graph(of(lambda x: torch.from_numpy(x.numpy() * 2)), (torch.zeros(4),))
 
     def test_a_function_may_replace_a_module(self):
         class Odd(nn.Module):
@@ -244,6 +266,33 @@ class Failures(unittest.TestCase):
         module = of(lambda x: x + 1 if bool((x == 1).all()) else x * 2)
         with self.assertWarnsRegex(UserWarning, "a condition on values of tensors was taken to hold"):
             self.assertIn("add_scalar", operators(package.export_graph(module, (torch.zeros(4),))))
+
+    def test_selections_that_depend_on_values_are_taken_to_keep_all(self):
+        if not hasattr(torch.ops.torchvision, "nms"):
+            library = torch.library.Library("torchvision", "FRAGMENT")
+            self.addCleanup(library._destroy)
+            library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+            torch.library.register_fake("torchvision::nms", lambda boxes, scores, threshold: torch.empty(
+                torch.library.get_ctx().new_dynamic_size(), dtype=torch.int64), lib=library)
+
+        def detect(boxes, scores):
+            kept = boxes[scores > 0.5]
+            return kept[torch.ops.torchvision.nms(kept, scores[scores > 0.5], 0.5)], torch.unique(scores)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            text = package.export_graph(of(detect), (torch.zeros(100, 4), torch.zeros(100)))
+        notes = " ".join(str(warning.message) for warning in said)
+        for sentence in ("selected by a mask (2 times)", "be distinct (1 times)", "kept by non-maximum suppression (1 times)"):
+            self.assertIn(sentence, notes)
+        self.assertIn("fp32[100, 4]", text[text.index("="):])
+
+    def test_the_line_of_another_library_is_named(self):
+        beside = os.path.dirname(torch.__file__) + "vision_of_a_test.py"
+        code = compile("def failing(x):\n    raise ValueError('no such box')", beside, "exec")
+        scope = {}
+        exec(code, scope)
+        with self.assertRaisesRegex(package.TraceError, "vision_of_a_test.py:2 .*no such box"):
+            package.export_graph(of(lambda x: scope["failing"](x)), (torch.zeros(4),))
 
     def test_wrong_arguments_say_what_was_expected(self):
         with self.assertRaisesRegex(TypeError, "expected a torch.nn.Module, found int"):

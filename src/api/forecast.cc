@@ -112,6 +112,8 @@ void forecast_one_rank(Forecast& forecast, std::shared_ptr<const PassWork> work,
   add_messages(warnings, WarningCode::kModelFile, model.name,
                unmapped_operators(pass.timeline, pass.program()));
   add_messages(warnings, WarningCode::kModelFile, model.name,
+               unmeasured_operators(pass.timeline, pass.program()));
+  add_messages(warnings, WarningCode::kModelFile, model.name,
                adapter_remarks(pass.graph(), used, precision));
   add_warning(warnings, slower_experts("", pass.graph(), pass.program(), pass.times,
                                        timing.predictor, device, timing.conditions));

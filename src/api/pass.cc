@@ -21,7 +21,8 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
   const Execution& e = request.execution;
   if (model.fixed_dtype && (request.seq || request.batch != 1))
     throw Error(ErrorKind::kInput, fmt::format("{}: a graph file fixes its shapes; omit `batch` "
-                                               "and `seq`, or change the shapes in the file",
+                                               "and `seq`, or change the shapes in the file (of a "
+                                               "PyTorch module: give other example inputs)",
                                                model.name));
   const std::pair<const char*, bool> training_only[] = {
       {"dp", e.dp != 1},

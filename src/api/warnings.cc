@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "ops/op_def.h"
 #include "predict/roofline.h"
 
 namespace tilecast {
@@ -44,34 +45,76 @@ std::optional<Warning> host_wait_warning(const std::string& subject, const Total
   return Warning{WarningCode::kHostWait, subject, totals.host_wait_s / totals.seconds, {}};
 }
 
-std::vector<std::string> unmapped_operators(const Timeline& timeline, const Program& program) {
-  struct Share {
-    int64_t count = 0;
-    double seconds = 0;
-  };
-  std::map<std::string, Share> unmapped;
-  double all = 0;
+namespace {
+
+struct ShareOfTime {
+  int64_t count = 0;
+  double seconds = 0;
+};
+
+/// The name of the operator that a node of this kind stands for; "": it is none.
+std::string_view unmapped_name(const Node& node) {
+  const AttributeValue* name = node.find_attribute("unmapped");
+  return name == nullptr ? "" : std::string_view(std::get<std::string>(*name));
+}
+
+std::string_view unmeasured_name(const Node& node) {
+  if (const AttributeValue* name = node.find_attribute("unmeasured"))
+    return std::get<std::string>(*name);
+  const OpDef& op = op_def(node.op);
+  if (!op.unmeasured) return "";
+  const bool by_mode = find_attribute_def(op, "training") != nullptr;
+  return by_mode && attribute<int64_t>(node, "training") == 0 ? "" : op.name;
+}
+
+/// The operators that `name_of` names, "avg_pool (3 times, 2.1 %)", and their share of the kernels'
+/// time.
+struct NamedShares {
+  double share = 0;
+  std::string text;  ///< "": none
+};
+
+NamedShares shares_of(const Timeline& timeline, const Program& program,
+                      std::string_view (*name_of)(const Node&)) {
+  std::map<std::string, ShareOfTime, std::less<>> named;
+  double all = 0, sum = 0;
   for (const Event& event : timeline.events) {
     const double seconds = event.duration_s * static_cast<double>(event.count);
     all += seconds;
-    const AttributeValue* name = program.launches[event.launch].node->find_attribute("unmapped");
-    if (name == nullptr) continue;
-    Share& share = unmapped[std::get<std::string>(*name)];
+    const std::string_view name = name_of(*program.launches[event.launch].node);
+    if (name.empty()) continue;
+    ShareOfTime& share = named[std::string(name)];
     share.count += event.count;
     share.seconds += seconds;
+    sum += seconds;
   }
   std::vector<std::string> parts;
-  double sum = 0;
-  for (const auto& [name, share] : unmapped) {
-    sum += share.seconds;
+  for (const auto& [name, share] : named)
     parts.push_back(
         fmt::format("{} ({} times, {:.1f} %)", name, share.count, 100 * share.seconds / all));
-  }
-  if (parts.empty()) return {};
+  return {all > 0 ? sum / all : 0, join(parts, ", ")};
+}
+
+}  // namespace
+
+std::vector<std::string> unmapped_operators(const Timeline& timeline, const Program& program) {
+  const NamedShares unmapped = shares_of(timeline, program, unmapped_name);
+  if (unmapped.text.empty()) return {};
   return {fmt::format(
       "{:.1f} % of the kernels' time is of operators that Tilecast does not know, forecast as "
       "one kernel each that reads and writes its tensors once: {}",
-      100 * sum / all, join(parts, ", "))};
+      100 * unmapped.share, unmapped.text)};
+}
+
+std::vector<std::string> unmeasured_operators(const Timeline& timeline, const Program& program) {
+  // Less does not change a forecast noticeably: most networks have one pooling.
+  constexpr double kSmallShare = 0.01;
+  const NamedShares unmeasured = shares_of(timeline, program, unmeasured_name);
+  if (unmeasured.share <= kSmallShare) return {};
+  return {fmt::format(
+      "{:.1f} % of the kernels' time is of operators of which no kernel was measured, forecast "
+      "from their work as kernels of other operators: {}",
+      100 * unmeasured.share, unmeasured.text)};
 }
 
 void add_warning(std::vector<Warning>& warnings, std::optional<Warning> warning) {

@@ -29,6 +29,10 @@ std::optional<Warning> host_wait_warning(const std::string& subject, const Total
 /// their share of the time; empty if there are none.
 std::vector<std::string> unmapped_operators(const Timeline& timeline, const Program& program);
 
+/// A message about operators of which no kernel was measured (OpDef::unmeasured), with their share
+/// of the time; empty if that is small.
+std::vector<std::string> unmeasured_operators(const Timeline& timeline, const Program& program);
+
 void add_warning(std::vector<Warning>& warnings, std::optional<Warning> warning);
 
 /// Messages from reading a file.

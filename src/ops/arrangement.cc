@@ -195,14 +195,15 @@ std::vector<OpDef> arrangement_ops() {
            .backward = backward_tile,
            .operands = tile_operands,
            .example = "x: fp32[64, 256] {repeats=[2, 1]}"},
-          moving("roll", "elements shifted along dimensions, those at the end to the beginning",
-                 "aten::roll", ""),
+          unmeasured(moving("roll",
+                            "elements shifted along dimensions, those at the end to the beginning",
+                            "aten::roll", "")),
           moving("flip", "the reverse order of elements along dimensions", "aten::flip", ""),
           moving("triangle", "the elements of a matrix above or below a diagonal, others 0",
                  "aten::tril", "Trilu"),
-          cumsum,
-          unfold,
-          fold,
+          unmeasured(cumsum),
+          unmeasured(unfold),
+          unmeasured(fold),
           full};
 }
 

@@ -38,7 +38,8 @@ std::vector<TensorId> decompose_dropout(GraphBuilder& b, const Node& node, const
 
 std::vector<TensorId> decompose_batch_norm(GraphBuilder& b, const Node& node,
                                            const EagerForm& form) {
-  return b.add("batch_norm", node.inputs, node.name, {{"training", form.training ? 1 : 0}});
+  const bool training = form.training || attribute<int64_t>(node, "training") != 0;
+  return b.add("batch_norm", node.inputs, node.name, {{"training", training ? 1 : 0}});
 }
 
 std::vector<TensorId> decompose_gelu_new(GraphBuilder& b, const Node& node, const EagerForm&) {

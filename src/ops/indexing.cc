@@ -252,7 +252,7 @@ std::vector<OpDef> indexing_ops() {
                            .doc = "the shape of the output",
                            .type = AttributeType::kIntegers,
                            .required = true};
-  return {
+  std::vector<OpDef> ops = {
       {.name = "index_select",
        .doc = "slices of x along a dimension, selected by an index of any shape",
        .aten = "aten::index_select",
@@ -342,6 +342,8 @@ std::vector<OpDef> indexing_ops() {
        .backward = backward_positions,
        .example = "x: fp32[64, 256] {dim=1}"},
   };
+  for (OpDef& op : ops) op.unmeasured = true;
+  return ops;
 }
 
 }  // namespace tilecast

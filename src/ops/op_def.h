@@ -102,7 +102,16 @@ struct OpDef {
   /// others.
   Shard shard = nullptr;
   std::string_view example;  ///< inputs in graph notation, for the tests that visit all operators
+  /// No measurement that the weights were made from holds such kernels: they are forecast from
+  /// their traffic alone. An operator with an attribute `training`: only where that is 1.
+  bool unmeasured = false;
 };
+
+/// The operator, marked as one that was not measured.
+inline OpDef unmeasured(OpDef op) {
+  op.unmeasured = true;
+  return op;
+}
 
 /// All operators, in the order of the documentation.
 const std::vector<OpDef>& op_table();

@@ -98,6 +98,18 @@ void backward_maximum(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0], g.op("where", {less, kept}));
 }
 
+/// Each factor has dy times the other one and the constant.
+void backward_addcmul(GradientBuilder& g, const Node& node) {
+  const TensorId dy = g.gradient(node.outputs[0]), x = node.inputs[0];
+  if (g.requires_grad(x)) g.add_gradient(x, g.reduce_to(dy, x));
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    const TensorId input = node.inputs[i], other = node.inputs[node.inputs.size() - i];
+    if (!g.requires_grad(input)) continue;
+    const TensorId scaled = g.op("mul_scalar", {other});
+    g.add_gradient(input, g.reduce_to(g.op("mul", {dy, scaled}), input));
+  }
+}
+
 void backward_dropout(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0],
                  g.op("dropout_backward", {g.gradient(node.outputs[0]), node.outputs[1]}));
@@ -125,6 +137,12 @@ Operands fused_operands(GraphBuilder& b, const GivenSizes& s) {
   Operands operands = row_operands(b, s);
   operands.attributes = {{"flops_per_element", 1}};
   return operands;
+}
+
+OpDef with_inputs(int least, int most, OpDef op) {
+  op.min_inputs = least;
+  op.max_inputs = most;
+  return op;
 }
 
 /// torch.autocast runs it in fp32.
@@ -197,8 +215,9 @@ std::vector<OpDef> pointwise_ops() {
                 nullptr),
       pointwise("lerp", "x + w (y - x), in place (optimizer)", "aten::_foreach_lerp_", "", 2, 3,
                 nullptr),
-      pointwise("addcmul", "x + c y z, in place (optimizer)", "aten::_foreach_addcmul_", "", 2, 3,
-                nullptr),
+      with_inputs(2, 3,
+                  pointwise("addcmul", "x + c y z; of two inputs x + c y², in place (optimizer)",
+                            "aten::addcmul", "", 3, 3, backward_addcmul)),
       pointwise("addcdiv", "x + c y / z, in place (optimizer)", "aten::_foreach_addcdiv_", "", 3, 3,
                 nullptr),
       with_infer(

@@ -156,35 +156,38 @@ Operands recurrent_backward_operands(GraphBuilder& b, const GivenSizes& s) {
 std::vector<OpDef> recurrent_ops() {
   AttributeDef gates = count_attribute("gates", "4: LSTM, 3: GRU, 1: a plain layer");
   gates.max = 4;
-  return {{.name = "recurrent",
-           .doc = "a recurrent layer over x [s, b, in] with weights [directions, gates · hidden, "
-                  "in] and [directions, gates · hidden, hidden], optional biases and first states",
-           .aten = "aten::_cudnn_rnn",
-           .onnx = "LSTM",
-           .min_inputs = 3,
-           .max_inputs = 6,
-           .attributes = {gates},
-           .infer = infer_recurrent,
-           .work = work_recurrent,
-           .backward = backward_recurrent,
-           .autocast = AutocastClass::kLowPrecision,
-           .sizes = recurrent_sizes(),
-           .operands = recurrent_operands,
-           .example = "x: fp32[8, 2, 16] w: fp32[2, 128, 16] r: fp32[2, 128, 32] b: fp32[2, 256] "
-                      "{gates=4}"},
-          {.name = "recurrent_backward",
-           .doc = "gradients of a recurrent layer's x, weights and biases, from dy, x and weights",
-           .aten = "aten::_cudnn_rnn_backward",
-           .onnx = "",
-           .min_inputs = 4,
-           .max_inputs = 4,
-           .attributes = {gates},
-           .infer = infer_recurrent_backward,
-           .work = work_recurrent_backward,
-           .sizes = recurrent_sizes(),
-           .operands = recurrent_backward_operands,
-           .example = "dy: fp32[8, 2, 64] x: fp32[8, 2, 16] w: fp32[2, 128, 16] r: fp32[2, 128, "
-                      "32] {gates=4}"}};
+  std::vector<OpDef> ops = {
+      {.name = "recurrent",
+       .doc = "a recurrent layer over x [s, b, in] with weights [directions, gates · hidden, "
+              "in] and [directions, gates · hidden, hidden], optional biases and first states",
+       .aten = "aten::_cudnn_rnn",
+       .onnx = "LSTM",
+       .min_inputs = 3,
+       .max_inputs = 6,
+       .attributes = {gates},
+       .infer = infer_recurrent,
+       .work = work_recurrent,
+       .backward = backward_recurrent,
+       .autocast = AutocastClass::kLowPrecision,
+       .sizes = recurrent_sizes(),
+       .operands = recurrent_operands,
+       .example = "x: fp32[8, 2, 16] w: fp32[2, 128, 16] r: fp32[2, 128, 32] b: fp32[2, 256] "
+                  "{gates=4}"},
+      {.name = "recurrent_backward",
+       .doc = "gradients of a recurrent layer's x, weights and biases, from dy, x and weights",
+       .aten = "aten::_cudnn_rnn_backward",
+       .onnx = "",
+       .min_inputs = 4,
+       .max_inputs = 4,
+       .attributes = {gates},
+       .infer = infer_recurrent_backward,
+       .work = work_recurrent_backward,
+       .sizes = recurrent_sizes(),
+       .operands = recurrent_backward_operands,
+       .example = "dy: fp32[8, 2, 64] x: fp32[8, 2, 16] w: fp32[2, 128, 16] r: fp32[2, 128, "
+                  "32] {gates=4}"}};
+  for (OpDef& op : ops) op.unmeasured = true;
+  return ops;
 }
 
 }  // namespace tilecast

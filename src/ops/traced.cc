@@ -141,6 +141,10 @@ std::vector<OpDef> traced_ops() {
                       {.name = "unmapped",
                        .doc = "the operator of PyTorch that it stands for and that Tilecast does "
                               "not know",
+                       .type = AttributeType::kText},
+                      {.name = "unmeasured",
+                       .doc = "the operator of PyTorch that it stands for, of which no kernel was "
+                              "measured",
                        .type = AttributeType::kText}},
        .infer = declared_outputs,
        .work = work_stream,

@@ -14,6 +14,7 @@ Pattern::Pattern(const Graph& graph)
     : graph_(graph), makers_(graph.tensors.size(), -1), readers_(graph.tensors.size()) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
+    marks_attention_ = marks_attention_ || node.attention_core;
     for (const TensorId id : node.outputs)
       makers_[static_cast<size_t>(id)] = static_cast<int32_t>(n);
     for (size_t i = 0; i < node.inputs.size(); ++i) {

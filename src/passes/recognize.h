@@ -24,6 +24,8 @@ class Pattern {
   const Node* made(TensorId id, std::string_view op = "") const;
   /// The only node that reads a tensor, if it is of this operator; nullptr: none.
   const Node* only_reader(TensorId id, std::string_view op = "") const;
+  /// Whether the graph says which nodes are calls of fused attention (Node::attention_core).
+  bool marks_attention() const { return marks_attention_; }
   size_t reader_count(TensorId id) const { return readers_[static_cast<size_t>(id)].size(); }
   /// The other input of a node with two inputs; -1: none.
   static TensorId other(const Node& node, TensorId input);
@@ -36,6 +38,7 @@ class Pattern {
 
  private:
   const Graph& graph_;
+  bool marks_attention_ = false;
   std::vector<int32_t> makers_;                ///< by tensor; -1: none
   std::vector<std::vector<int32_t>> readers_;  ///< by tensor
 };

@@ -253,6 +253,8 @@ std::string attention_name(const std::string& name) {
 
 std::optional<Replacement> recognize_attention(const Pattern& p, const Node& node) {
   if (!p.is(node, "matmul")) return std::nullopt;
+  // A module's own attention stays as it is beside calls of fused attention.
+  if (p.marks_attention() && !node.attention_core) return std::nullopt;
   bool narrow = false;
   const Node* softmax = softmax_of(p, node.inputs[0], narrow);
   if (softmax == nullptr || softmax->find_attribute("dim") != nullptr) return std::nullopt;

@@ -137,8 +137,10 @@ def _batch_norm(writer, op):
     y, *statistics = op.outputs[:3]
     if op.overload.startswith("no_stats"):
         mean = variance = None
-    if weight is None or bias is None:
+    if weight is None:
         return stream(8 if training else 2)(writer, op)
+    if bias is None:
+        bias = weight  # the operator of the notation has both; a vector by channels is hardly any traffic
     channels = (x.shape[1],)
     inputs = [writer.use(t) for t in (x, weight, bias, mean, variance) if t is not None]
     outputs = [y] + [(s, channels, torch.float32) if s is not None and s.elements else None for s in statistics]

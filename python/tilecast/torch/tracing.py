@@ -171,6 +171,20 @@ class Recorder(TorchDispatchMode):
         if name == "aten::masked_select":
             self._note("all elements were taken to be selected by a mask")
             return torch.empty(torch.broadcast_shapes(args[0].shape, args[1].shape), dtype=args[0].dtype).flatten()
+        if name == "aten::index" and any(index is not None and index.dtype == torch.bool for index in args[1]):
+            self._note("all elements were taken to be selected by a mask")
+            positions = []
+            for index in args[1]:
+                masks = index is not None and index.dtype == torch.bool
+                positions += [torch.empty(index.numel(), dtype=torch.int64) for _ in index.shape] if masks else [index]
+            return func(args[0], positions)
+        if name == "aten::_unique2":
+            self._note("all elements were taken to be distinct")
+            flat = torch.empty(args[0].numel(), dtype=args[0].dtype)
+            return flat, torch.empty(args[0].shape, dtype=torch.int64), torch.empty(args[0].numel(), dtype=torch.int64)
+        if name == "torchvision::nms":
+            self._note("all boxes were taken to be kept by non-maximum suppression")
+            return torch.empty(args[0].shape[0], dtype=torch.int64)
         raise
 
     def _note(self, sentence):
@@ -229,19 +243,22 @@ def _backward(output, loss):
 
 def _explain(error, module):
     """Where the module's code failed, why, and what to do."""
-    own = os.path.dirname(os.path.abspath(__file__))
-    library = os.path.dirname(os.path.abspath(torch.__file__))
+    own = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    library = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep  # not torchvision, which begins alike
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
               if not frame.filename.startswith((own, library)) and not frame.filename.startswith("<")]
     where = f"{frames[-1].filename}:{frames[-1].lineno} ({frames[-1].line})" if frames else type(module).__name__
-    why = " ".join(str(error).split())[:300] or type(error).__name__
+    why = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
     if isinstance(error, (DataDependentOutputException, DynamicOutputShapeException)) or "meta tensor" in why:
         why = f"the code needs the value of a tensor here, which a trace does not have ({why})"
         help_ = ("compute the value outside of the module and pass it as a Python number, or give `replace={SomeModule: function}` to "
                  "stand in for the part of the model")
+    elif ".numpy() is not supported" in why:
+        why = f"the code leaves PyTorch here: a trace has no values ({why})"
+        help_ = "compute with tensors, or outside of the module, or give `replace={SomeModule: function}` to stand in for the part of the model"
     else:
         help_ = "check that the example inputs fit the module: it must run in eager PyTorch with them"
-    return TraceError(f"{where}: {why}. {help_}")
+    return TraceError(f"{where}: {why}; {help_}")
 
 
 def trace(module, args, kwargs, *, training, loss=None, replace=None, autocast=None, modes=()):

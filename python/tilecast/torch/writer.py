@@ -53,6 +53,7 @@ class Writer:
         self.phase = "forward"
         self.operator = None
         self.unmapped = {}  # operator: how often
+        self.unmeasured = None  # the operator whose nodes are written, if no kernel of it was measured
         self.parameters = {}  # name: its storage
 
     # What translators use.
@@ -109,6 +110,8 @@ class Writer:
             attributes["flops"] = flops
         if read_bytes is not None:
             attributes["read_bytes"] = read_bytes
+        if self.unmeasured:
+            attributes["unmeasured"] = self.unmeasured
         if unmapped:
             attributes["unmapped"] = unmapped
             self.unmapped[unmapped] = self.unmapped.get(unmapped, 0) + 1

@@ -66,10 +66,12 @@ void OnnxTranslator::run_if(const OnnxNode& node, OnnxScope& scope) {
   OnnxCall call(*this, node, scope);
   const std::optional<bool> condition = known_condition(call, 0);
   if (!condition)
-    throw Error(ErrorKind::kUnsupported,
-                fmt::format("{}: node '{}' (If): its condition depends on the data of the model's "
-                            "inputs; expected one that follows from shapes",
-                            where_, shown_name(node.name)));
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format("{}: node '{}' (If): its condition depends on the data of the model's "
+                    "inputs; expected one that follows from shapes: export the model with only the "
+                    "branch that is to be forecast",
+                    where_, shown_name(node.name)));
   const OnnxAttribute* branch = call.attribute(*condition ? "then_branch" : "else_branch");
   if (branch == nullptr || branch->graph == nullptr) call.fail("a branch is missing");
   OnnxScope inner{.outer = &scope};

@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "importers/model.h"
 #include "onnx_graph.h"
+#include "ops/op_def.h"
 #include "ops/validate.h"
+#include "passes/passes.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -44,10 +49,16 @@ TEST(OnnxExporter, AllPositionsInTheirOrderAreAView) {
   }
 }
 
+std::string note(const std::string& key, const std::string& value) {
+  return bytes(9, bytes(1, "pkg.torch.onnx." + key) + bytes(2, value));
+}
+/// The note of a part of a call: "%name", "operator.overload".
+std::string part_of(const std::string& name, const std::string& aten) {
+  return note("fx_node", name + " : [num_users=1] = call_function[target=torch.ops.aten." + aten +
+                             "](args = (), kwargs = {})");
+}
+
 TEST(OnnxExporter, NotesOfPyTorchsExporterNameModulesAndCopies) {
-  const auto note = [](const std::string& key, const std::string& value) {
-    return bytes(9, bytes(1, "pkg.torch.onnx." + key) + bytes(2, value));
-  };
   const auto call = [&](const std::string& options) {
     return note("fx_node",
                 "%clone = call_function[target=torch.ops.aten.clone.default](" + options);
@@ -61,6 +72,141 @@ TEST(OnnxExporter, NotesOfPyTorchsExporterNameModulesAndCopies) {
   const Graph graph = build(w);
   EXPECT_EQ(ops_of(graph), (Names{"copy", "relu"}));
   EXPECT_EQ(graph.nodes[1].name, "layers.0");
+}
+
+/// y = x + 1 · a · b, as parts of one call and of another.
+Writer sum_of_product(const std::string& of_sum, const std::string& of_products) {
+  Writer w;
+  w.input("x", {4, 8}).input("a", {4, 8}).weight("b", {8});
+  w.node("Constant", {}, {"one"},
+         bytes(5, bytes(1, "value") + bytes(5, scalar("", 1))) + of_products)
+      .node("Mul", {"one", "a"}, {"p"}, of_products)
+      .node("Mul", {"p", "b"}, {"q"}, of_products)
+      .node("Add", {"x", "q"}, {"y"}, of_sum)
+      .output("y");
+  return w;
+}
+
+TEST(OnnxExporter, CallOfOneKernelIsJoined) {
+  const std::string call = part_of("%addcmul", "addcmul.default");
+  const Graph graph = build(sum_of_product(call, call));
+  EXPECT_EQ(ops_of(graph), (Names{"addcmul"}));
+  EXPECT_EQ(graph.nodes[0].inputs.size(), 3);
+  const Names apart = {"mul_scalar", "mul", "add"};
+  EXPECT_EQ(ops_of(build(sum_of_product(call, part_of("%mul", "mul.Tensor")))), apart);
+  EXPECT_EQ(ops_of(build(sum_of_product("", ""))), apart);
+  // A part that is read elsewhere stays a tensor.
+  Writer read = sum_of_product(call, call);
+  read.node("Relu", {"q"}, {"z"}).output("z");
+  EXPECT_EQ(ops_of(build(read)), (Names{"mul_scalar", "mul", "add", "relu"}));
+}
+
+TEST(OnnxExporter, CycleWithinACallIsAnError) {
+  const std::string call = part_of("%addcmul", "addcmul.default");
+  Writer w;
+  w.input("x", {4}).node("Mul", {"q", "q"}, {"q"}, call).node("Add", {"x", "q"}, {"y"}, call);
+  w.output("y");
+  EXPECT_THROW(build(w), Error);
+}
+
+TEST(OnnxExporter, WindowsThatAreGatheredAreOneKernel) {
+  const auto windows = [](const std::string& arguments) {
+    const std::string call =
+        note("fx_node",
+             "%im2col : [num_users=1] = call_function[target=torch.ops.aten.im2col."
+             "default](args = (%x, " +
+                 arguments + "), kwargs = {})");
+    Writer w;
+    w.input("x", {2, 4, 8, 8})
+        .initializer(integers("pads", {0, 0, 1, 1, 0, 0, 1, 1}))
+        .initializer(tensor("at", {3, 4}, kInt64, std::string(96, '\0')))
+        .initializer(integers("shape", {2, 36, 16}));
+    w.node("Pad", {"x", "pads"}, {"p"}, call)
+        .node("Gather", {"p", "at"}, {"r"}, attribute("axis", 2) + call)
+        .node("Gather", {"r", "at"}, {"c"}, attribute("axis", 4) + call)
+        .node("Transpose", {"c"}, {"t"}, list_attribute("perm", {0, 1, 2, 4, 3, 5}) + call)
+        .node("Reshape", {"t", "shape"}, {"y"}, call)
+        .output("y");
+    return build(w);
+  };
+  const Graph graph = windows("[3, 3], [1, 1], [1, 1], [2, 2]");
+  EXPECT_EQ(ops_of(graph), (Names{"unfold"}));
+  EXPECT_EQ(graph.tensor(graph.outputs[0]).shape, (Shape{2, 36, 16}));
+  EXPECT_GT(windows("3, 1, 1, 2").nodes.size(), 3U);  // not a note of this kind
+  EXPECT_THROW(windows("[99, 3], [1, 1], [1, 1], [2, 2]"), Error);
+  EXPECT_THROW(windows("[3, 3], [1, 1], [1, 1], [0, 2]"), Error);
+}
+
+TEST(OnnxExporter, BatchStatisticsAreComputedByTheNorm) {
+  const std::string call = part_of("%n", "_native_batch_norm_legit.no_stats");
+  Writer w;
+  w.weight("w", {1, 16, 27}).weight("gain", {16}).weight("bias", {16});
+  w.input("x", {2, 16});
+  w.initializer(integers("axes", {0, 2}));
+  w.node("ReduceMean", {"w", "axes"}, {"mean"}, attribute("keepdims", 0) + call)
+      .node("ReduceMean", {"w", "axes"}, {"kept"}, call)
+      .node("Sub", {"w", "kept"}, {"centred"}, call)
+      .node("Mul", {"centred", "centred"}, {"squares"}, call)
+      .node("ReduceMean", {"squares", "axes"}, {"variance"}, attribute("keepdims", 0) + call)
+      .node("BatchNormalization", {"w", "gain", "bias", "mean", "variance"}, {"y"}, call)
+      .output("y");
+  const Graph graph = build(w);
+  EXPECT_EQ(ops_of(graph), (Names{"batch_norm"}));
+  EXPECT_EQ(attribute<int64_t>(graph.nodes[0], "training"), 1);
+}
+
+TEST(OnnxExporter, BatchNormHonoursTrainingMode) {
+  Writer w;
+  w.input("x", {2, 4, 8, 8});
+  for (const char* name : {"w", "b", "m", "v"}) w.weight(name, {4});
+  w.node("BatchNormalization", {"x", "w", "b", "m", "v"}, {"y"}, attribute("training_mode", 1))
+      .output("y");
+  EXPECT_EQ(attribute<int64_t>(build(w).nodes[0], "training"), 1);
+}
+
+TEST(OnnxExporter, PackingOfRecurrentWeightsTakesNoTime) {
+  const std::string call = part_of("%lstm", "lstm.input");
+  Writer w;
+  w.initializer(integers("zero", {0, 0, 0}));
+  w.input("x", {5, 8, 8}).weight("w1", {1, 8, 8}).weight("w2", {1, 8, 8}).weight("r", {1, 16, 4});
+  // A constant may be another call's.
+  w.node("Constant", {}, {"two"}, bytes(5, bytes(1, "value") + bytes(5, scalar("", 2))))
+      .node("Mul", {"w1", "two"}, {"w3"}, call)
+      .node("Shape", {"x"}, {"sizes"}, call)
+      .node("Slice", {"w3", "zero", "sizes"}, {"w4"}, call)
+      .node("Concat", {"w4", "w2"}, {"w"}, attribute("axis", 1) + call)
+      .node("Relu", {"x"}, {"z"}, call)
+      .node("LSTM", {"z", "w", "r"}, {"y"}, attribute("hidden_size", 4) + call)
+      .output("y");
+  const Graph graph = build(w);
+  ASSERT_EQ(graph.nodes[0].counts, Counts::kMemoryOnly);
+  ASSERT_EQ(graph.nodes[1].counts, Counts::kMemoryOnly);
+  for (size_t n = 2; n < graph.nodes.size(); ++n) EXPECT_EQ(graph.nodes[n].counts, Counts::kAll);
+}
+
+/// softmax(q kᵀ) v, twice, as parts of these calls
+Writer attention(const std::string& first, const std::string& second) {
+  Writer w;
+  w.input("q", {1, 2, 8, 4}).input("k", {1, 2, 8, 4}).input("v", {1, 2, 8, 4});
+  w.node("Transpose", {"k"}, {"kt"}, list_attribute("perm", {0, 1, 3, 2}));
+  for (const auto& [call, name] : {std::pair(first, std::string("a")), {second, "b"}}) {
+    w.node("MatMul", {"q", "kt"}, {name + "s"}, call)
+        .node("Softmax", {name + "s"}, {name + "p"}, call)
+        .node("MatMul", {name + "p", "v"}, {name}, call)
+        .output(name);
+  }
+  return w;
+}
+
+TEST(OnnxExporter, AttentionOfAModuleIsNotFusedBesideFusedOnes) {
+  const auto fused = [](const std::string& first, const std::string& second) {
+    const Names ops = ops_of(recognize(build(attention(first, second)), {.fused_attention = true}));
+    return std::count(ops.begin(), ops.end(), "sdpa");
+  };
+  const std::string call = part_of("%s", "scaled_dot_product_attention.default");
+  EXPECT_EQ(fused(call, part_of("%bmm", "matmul.default")), 1);
+  EXPECT_EQ(fused(call, call), 2);
+  EXPECT_EQ(fused("", ""), 2);
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/text.h"
+#include "importers/onnx/calls.h"
 #include "importers/onnx/tensor.h"
 #include "importers/onnx/wire.h"
 #include "tilecast/error.h"
@@ -38,6 +40,7 @@ class Reader {
     }
     if (!has_graph) throw Error(ErrorKind::kInput, where_ + ": no graph; expected an ONNX model");
     check_opset(result.opset);
+    join_torch_calls(result.graph);
     return result;
   }
 
@@ -97,8 +100,24 @@ class Reader {
     return result;
   }
 
+  /// The whole numbers in lists: "(%x, [3, 3], [1, 1])".
+  static std::vector<int64_t> numbers_in(std::string_view call) {
+    std::vector<int64_t> numbers;
+    constexpr size_t kMost = 16;
+    for (size_t i = 1; i < call.size() && numbers.size() < kMost; ++i) {
+      if (call[i - 1] != '[' && call[i - 1] != ' ') continue;
+      int64_t number = 0;
+      const auto [end, error] = std::from_chars(call.data() + i, call.data() + call.size(), number);
+      const bool whole =
+          error == std::errc() && end < call.data() + call.size() && (*end == ',' || *end == ']');
+      if (whole) numbers.push_back(number);
+    }
+    return numbers;
+  }
+
   /// PyTorch's notes: "['', 'blocks', 'blocks.0', 'clone']", the modules and the operator, and the
-  /// call of the operator.
+  /// call of the operator, "%clone : [...] =
+  /// call_function[target=torch.ops.aten.clone.default](...)".
   static void read_metadata(WireMessage message, OnnxNode& node) {
     std::string key, value;
     WireField field;
@@ -113,9 +132,17 @@ class Reader {
       const size_t quote = value.rfind('\'', end - 1);
       if (quote != std::string::npos) node.module = value.substr(quote + 1, end - quote - 1);
     }
-    if (key == "pkg.torch.onnx.fx_node")
-      node.makes_contiguous = value.find("aten.clone") != std::string::npos &&
-                              value.find("torch.contiguous_format") != std::string::npos;
+    if (key == "pkg.torch.onnx.fx_node") {
+      node.call = value.substr(0, value.find(' '));
+      constexpr std::string_view kTarget = "[target=torch.ops.aten.";
+      const size_t target = value.find(kTarget);
+      if (target == std::string::npos) return;
+      const size_t start = target + kTarget.size();
+      node.aten = value.substr(start, value.find_first_of(".]", start) - start);
+      if (node.aten == "im2col") node.call_numbers = numbers_in(value);
+      node.makes_contiguous =
+          node.aten == "clone" && value.find("torch.contiguous_format") != std::string::npos;
+    }
   }
 
   OnnxNode node(WireMessage message) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "importers/onnx/call.h"
+#include "importers/onnx/calls.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -50,7 +51,9 @@ const OnnxOp* find_onnx_op(const OnnxNode& node) {
   static const std::unordered_map<std::string_view, OnnxOp> ops = all_ops();
   // ONNX Runtime's norms have the inputs of ONNX's.
   const bool norm = node.op == "SimplifiedLayerNormalization" || node.op == "LayerNormalization";
-  if (!node.domain.empty() && !(node.domain == "com.microsoft" && norm)) return nullptr;
+  const bool known = node.domain.empty() || node.domain == kTorchDomain ||
+                     (node.domain == "com.microsoft" && norm);
+  if (!known) return nullptr;
   const auto found = ops.find(node.op);
   return found == ops.end() ? nullptr : &found->second;
 }

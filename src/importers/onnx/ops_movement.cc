@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "importers/onnx/calls.h"
 #include "importers/onnx/shapes.h"
 #include "tilecast/error.h"
 
@@ -183,6 +184,26 @@ void translate_col2im(OnnxCall& call) {
   call.set(0, call.op("fold", {call.tensor(0)}, {{"shape", shape}}));
 }
 
+/// x [b, c, h, w] as [b, c · window, windows] (torch.nn.functional.unfold).
+void translate_windows(OnnxCall& call) {
+  const Shape x = call.shape(0);
+  const std::vector<int64_t>& n = call.node().call_numbers;
+  if (x.size() != 4 || n.size() != 8) call.fail("expected an image and the sizes of windows");
+  Shape to = {x[0], x[1], 1};
+  for (size_t d = 0; d < 2; ++d) {
+    const int64_t window = n[d], dilation = n[2 + d], padding = n[4 + d], stride = n[6 + d];
+    constexpr int64_t kMost = 1 << 20;
+    for (const int64_t size : {window, dilation, padding, stride}) {
+      if (size < 0 || size > kMost) call.fail("expected sizes of windows");
+    }
+    const int64_t room = checked_add(x[d + 2], 2 * padding) - dilation * (window - 1) - 1;
+    if (window < 1 || stride < 1 || room < 0) call.fail("the windows do not fit");
+    to[1] = checked_multiply(to[1], window);
+    to[2] = checked_multiply(to[2], room / stride + 1);
+  }
+  call.set(0, call.op("unfold", {call.tensor(0)}, {{"shape", to}}));
+}
+
 }  // namespace
 
 std::vector<OnnxOp> onnx_movement_ops() {
@@ -207,7 +228,8 @@ std::vector<OnnxOp> onnx_movement_ops() {
           {"RandomUniformLike", translate_random},
           {"Bernoulli", translate_random},
           {"EyeLike", translate_eye_like},
-          {"Col2Im", translate_col2im}};
+          {"Col2Im", translate_col2im},
+          {kTorchWindows, translate_windows}};
 }
 
 }  // namespace tilecast

@@ -51,9 +51,12 @@ void translate_rms_norm(OnnxCall& call) {
 
 void translate_batch_norm(OnnxCall& call) {
   call.name_after(1);
+  const bool training = call.integer("training_mode", 0) != 0;
   std::vector<TensorId> inputs;
-  for (size_t i = 0; i < 5; ++i) inputs.push_back(call.tensor(i));
-  call.set(0, call.add("batch_norm", inputs)[0]);
+  for (size_t i = 0; i < (training ? 3 : 5); ++i) inputs.push_back(call.tensor(i));
+  std::vector<Attribute> attributes;
+  if (training) attributes.push_back({"training", 1});
+  call.set(0, call.add("batch_norm", inputs, std::move(attributes))[0]);
 }
 
 void translate_group_norm(OnnxCall& call) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "importers/onnx/calls.h"
 #include "importers/onnx/shapes.h"
 #include "ops/op_def.h"
 
@@ -164,6 +165,11 @@ constexpr char kSilu[] = "silu";
 constexpr char kRound[] = "round";
 constexpr char kClip[] = "clip";
 
+void translate_addcmul(OnnxCall& call) {
+  if (call.input_count() != 3) call.fail("expected three inputs");
+  call.set(0, call.op("addcmul", {call.tensor(0), call.tensor(1), call.tensor(2)}));
+}
+
 }  // namespace
 
 std::vector<OnnxOp> onnx_pointwise_ops() {
@@ -205,7 +211,8 @@ std::vector<OnnxOp> onnx_pointwise_ops() {
           {"Swish", translate_unary<kSilu>},
           {"Floor", translate_unary<kRound>},
           {"Ceil", translate_unary<kRound>},
-          {"Shrink", translate_unary<kClip>}};
+          {"Shrink", translate_unary<kClip>},
+          {kTorchAddcmul, translate_addcmul}};
 }
 
 }  // namespace tilecast

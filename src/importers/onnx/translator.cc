@@ -253,7 +253,23 @@ OnnxValue OnnxTranslator::value_of(const OnnxNode&, const std::string& name, Onn
   return found != nullptr ? *found : OnnxValue{};
 }
 
+/// What holds for all graph nodes that are added from now on.
+void OnnxTranslator::note(bool attention, bool packing) {
+  in_attention_ = attention;
+  in_packing_ = packing;
+  b_.set_attention_core(attention);
+  b_.set_counts(packing ? Counts::kMemoryOnly : Counts::kAll);
+}
+
+/// With what PyTorch's exporter notes of the node, also for the nodes within it.
 void OnnxTranslator::run_node(const OnnxNode& node, OnnxScope& scope) {
+  const bool attention = in_attention_, packing = in_packing_;
+  note(attention || node.aten == "scaled_dot_product_attention", packing || node.packs_weights);
+  translate_node(node, scope);
+  note(attention, packing);
+}
+
+void OnnxTranslator::translate_node(const OnnxNode& node, OnnxScope& scope) {
   for (const OnnxFunction& function : file_.functions) {
     if (function.name == node.op && function.domain == node.domain)
       return run_function(function, node, scope);

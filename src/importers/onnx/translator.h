@@ -68,6 +68,8 @@ class OnnxTranslator {
   void declare_shapes();
   void run_nodes(const std::vector<OnnxNode>& nodes, OnnxScope& scope);
   void run_node(const OnnxNode& node, OnnxScope& scope);
+  void translate_node(const OnnxNode& node, OnnxScope& scope);
+  void note(bool attention, bool packing);
   void run_function(const OnnxFunction& function, const OnnxNode& node, OnnxScope& scope);
   void run_if(const OnnxNode& node, OnnxScope& scope);
   void run_loop(const OnnxNode& node, OnnxScope& scope);
@@ -99,6 +101,8 @@ class OnnxTranslator {
   std::optional<OnnxType> main_type_;
   std::vector<Skipped> skipped_;
   std::vector<std::string> warnings_;
+  bool in_attention_ = false;  ///< PyTorch's scaled_dot_product_attention
+  bool in_packing_ = false;    ///< of weights, which PyTorch stores packed
   int64_t nodes_run_ = 0;
   int depth_ = 0;
 };

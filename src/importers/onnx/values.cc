@@ -127,6 +127,8 @@ bool OnnxTranslator::is_parameter(const OnnxTensor& initializer) const {
     for (const std::string& use : uses->second) {
       if (takes_weight(use, initializer.shape.size())) return true;
     }
+    // A quantized weight that is used after DequantizeLinear.
+    if (uses->second.contains("DequantizeLinear#0") && initializer.shape.size() > 1) return true;
     if (uses->second.contains("BatchNormalization#3") ||
         uses->second.contains("BatchNormalization#4"))
       return false;

@@ -1,0 +1,181 @@
+// Operators of PyTorch that its exporter writes as several nodes although PyTorch runs them as one
+// kernel. The exporter notes in each node which call it is a part of.
+
+#include "importers/onnx/calls.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+namespace tilecast {
+namespace {
+
+class Joiner {
+ public:
+  explicit Joiner(OnnxGraph& graph) : graph_(graph) {}
+
+  void run() {
+    count_readers(graph_);
+    for (const OnnxTensor& tensor : graph_.initializers) stored_.insert(tensor.name);
+    for (const OnnxNode& node : graph_.nodes) {
+      if (node.op == "Constant") stored_.insert(node.outputs.begin(), node.outputs.end());
+    }
+    dead_.resize(graph_.nodes.size(), false);
+    for (size_t first = 0; first < graph_.nodes.size();) {
+      const std::string& call = graph_.nodes[first].call;
+      size_t end = first + 1;
+      while (!call.empty() && end < graph_.nodes.size() && graph_.nodes[end].call == call) ++end;
+      if (!call.empty()) join(first, end);
+      first = end;
+    }
+    std::vector<OnnxNode> kept;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (!dead_[n]) kept.push_back(std::move(graph_.nodes[n]));
+    }
+    graph_.nodes = std::move(kept);
+  }
+
+ private:
+  void count_readers(const OnnxGraph& graph) {
+    for (const OnnxNode& node : graph.nodes) {
+      for (const std::string& input : node.inputs) ++readers_[input];
+      for (const OnnxAttribute& attribute : node.attributes) {
+        if (attribute.graph != nullptr) count_readers(*attribute.graph);
+      }
+    }
+    for (const OnnxValueInfo& output : graph.outputs) ++readers_[output.name];
+  }
+
+  void join(size_t first, size_t end) {
+    makers_.clear();
+    for (size_t n = first; n < end; ++n) {
+      for (const std::string& output : graph_.nodes[n].outputs) makers_[output] = n;
+    }
+    const std::string& aten = graph_.nodes[first].aten;
+    if (aten == "addcmul" && end > first + 1 && join_addcmul(graph_.nodes[end - 1]))
+      remove_unread(first, end - 1);
+    if (aten == "im2col" && join_windows(first, graph_.nodes[end - 1]))
+      remove_unread(first, end - 1);
+    if (aten == "_native_batch_norm_legit") {
+      for (size_t n = first; n < end; ++n) {
+        if (join_batch_norm(graph_.nodes[n])) remove_unread(first, n);
+      }
+    }
+    if (aten == "lstm" || aten == "gru" || aten.starts_with("rnn_")) mark_packing(first, end);
+  }
+
+  /// The node of this call that makes a value; nullptr: none.
+  const OnnxNode* maker(const std::string& name) const {
+    const auto found = makers_.find(name);
+    return found == makers_.end() ? nullptr : &graph_.nodes[found->second];
+  }
+
+  /// The tensors of a product of this call, without constants that the call itself makes. `reader`
+  /// reads it, so that a cycle ends.
+  void factors(const OnnxNode& reader, const std::string& name,
+               std::vector<std::string>& all) const {
+    const OnnxNode* node = maker(name);
+    if (node == nullptr || node >= &reader) {
+      all.push_back(name);
+    } else if (node->op == "Mul" && readers_.at(name) == 1) {
+      for (const std::string& input : node->inputs) factors(*node, input, all);
+    } else if (node->op != "Constant" && node->op != "CastLike") {
+      all.push_back(name);
+    }
+  }
+
+  /// x + (c · y) · z
+  bool join_addcmul(OnnxNode& sum) {
+    if (sum.op != "Add" || sum.inputs.size() != 2) return false;
+    const bool second = maker(sum.inputs[1]) != nullptr;
+    const std::string x = sum.inputs[second ? 0 : 1], product = sum.inputs[second ? 1 : 0];
+    std::vector<std::string> inputs = {x};
+    if (maker(x) == nullptr) factors(sum, product, inputs);
+    if (inputs.size() != 3 || inputs[1] == product) return false;
+    sum.op = kTorchAddcmul;
+    sum.domain = kTorchDomain;
+    replace_inputs(sum, std::move(inputs));
+    return true;
+  }
+
+  /// Windows side by side, which the exporter gathers: back from the result to the tensor. The
+  /// sizes of the windows are in the note alone.
+  bool join_windows(size_t first, OnnxNode& last) {
+    if (last.op != "Reshape" || last.inputs.empty() || last.call_numbers.size() != 8) return false;
+    std::string x = last.inputs[0];
+    for (const OnnxNode* node = maker(x); node != nullptr; node = maker(x)) {
+      const bool moves = node->op == "Transpose" || node->op == "Gather" || node->op == "Pad";
+      if (!moves || node->inputs.empty() || readers_.at(x) != 1 || node < &graph_.nodes[first] ||
+          node >= &last)
+        return false;
+      x = node->inputs[0];
+      if (maker(x) != nullptr && maker(x) >= node) return false;  // a cycle
+    }
+    last.op = kTorchWindows;
+    last.domain = kTorchDomain;
+    replace_inputs(last, {x});
+    return true;
+  }
+
+  /// By the statistics of the batch, which the call computes itself.
+  bool join_batch_norm(OnnxNode& norm) {
+    constexpr size_t kStatistics = 3;  // from this input on
+    if (norm.op != "BatchNormalization" || norm.inputs.size() != 5) return false;
+    if (maker(norm.inputs[3]) == nullptr || maker(norm.inputs[4]) == nullptr) return false;
+    replace_inputs(norm, {norm.inputs.begin(), norm.inputs.begin() + kStatistics});
+    std::erase_if(norm.attributes,
+                  [](const OnnxAttribute& a) { return a.name == "training_mode"; });
+    OnnxAttribute training;
+    training.name = "training_mode";
+    training.integer = 1;
+    norm.attributes.push_back(std::move(training));
+    return true;
+  }
+
+  /// What orders the weights of a recurrent layer as ONNX does: nothing but stored tensors goes in.
+  void mark_packing(size_t first, size_t end) {
+    std::set<std::string> packed;
+    for (size_t n = first; n < end; ++n) {
+      OnnxNode& node = graph_.nodes[n];
+      const bool layer = node.op == "LSTM" || node.op == "GRU" || node.op == "RNN";
+      const bool from_stored =
+          std::all_of(node.inputs.begin(), node.inputs.end(), [&](const std::string& input) {
+            return input.empty() || stored_.contains(input) || packed.contains(input);
+          });
+      const bool of_shapes = node.op == "Shape";  // of the states: where the gates' parts are
+      if (layer || !(from_stored || of_shapes)) continue;
+      packed.insert(node.outputs.begin(), node.outputs.end());
+      node.packs_weights = true;
+    }
+  }
+
+  void replace_inputs(OnnxNode& node, std::vector<std::string> inputs) {
+    for (const std::string& input : inputs) ++readers_[input];
+    for (const std::string& input : node.inputs) --readers_[input];
+    node.inputs = std::move(inputs);
+  }
+
+  /// Nodes from `first` to before `end` whose results nothing reads.
+  void remove_unread(size_t first, size_t end) {
+    for (size_t n = end; n-- > first;) {
+      const OnnxNode& node = graph_.nodes[n];
+      if (std::any_of(node.outputs.begin(), node.outputs.end(),
+                      [&](const std::string& output) { return readers_[output] > 0; }))
+        continue;
+      for (const std::string& input : node.inputs) --readers_[input];
+      dead_[n] = true;
+    }
+  }
+
+  OnnxGraph& graph_;
+  std::unordered_map<std::string, int64_t> readers_;  ///< how many inputs and outputs name a value
+  std::unordered_map<std::string, size_t> makers_;    ///< of this call: by output, the node
+  std::set<std::string> stored_;                      ///< initializers and constants
+  std::vector<bool> dead_;                            ///< by node
+};
+
+}  // namespace
+
+void join_torch_calls(OnnxGraph& graph) { Joiner(graph).run(); }
+
+}  // namespace tilecast
