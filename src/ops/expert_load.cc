@@ -67,7 +67,10 @@ class RankLoads {
         pairs_(static_cast<double>(tokens) * static_cast<double>(top_k)) {}
 
   ExpertLoad fullest(int64_t skew_percent) const {
-    ExpertLoad load = in_fixed_order(expert_pairs(tokens_, top_k_, experts_, skew_percent));
+    // Beyond what was measured, experts that get nothing any more still count as active: how times
+    // change with them is not known, and more skew must not look faster.
+    const int64_t measured = std::min(skew_percent, kMeasured[1]);
+    ExpertLoad load = in_fixed_order(expert_pairs(tokens_, top_k_, experts_, measured));
     load.active_experts = std::max(load.active_experts, std::min(1.0, pairs_));
     if (own_ < static_cast<size_t>(experts_))
       load.assignments = growing(skew_percent, load.assignments);

@@ -373,6 +373,9 @@ TEST(Experts, ASkewedLoadKeepsAllTokensAndGrowsWithTheExponent) {
       EXPECT_GE(busiest.assignments, before * (1 - 1e-9))
           << tokens << " " << top_k << " " << experts << " " << ranks << " " << skew;
       EXPECT_LE(busiest.assignments, std::min(own * static_cast<double>(tokens), all) * (1 + 1e-9));
+      const int64_t measured = std::min<int64_t>(skew, 120);
+      EXPECT_EQ(busiest.active_experts,
+                expert_load(tokens, top_k, experts, ranks, measured).active_experts);
       EXPECT_GT(busiest.active_experts, 0);
       EXPECT_LE(busiest.active_experts, own);
       before = busiest.assignments;
