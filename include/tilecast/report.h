@@ -67,9 +67,9 @@ struct ForecastFormat {
 /// All formats; the first is the default.
 std::span<const ForecastFormat> forecast_formats();
 
-/// The kernels of one operator, with what determines their time.
+/// The kernels of one operator, with what determines their time. `clocks` as in KernelOptions.
 std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu,
-                         const TableStyle& style = {});
+                         const std::string& clocks, const TableStyle& style = {});
 std::string kernel_json(const std::vector<KernelForecast>& kernels, const std::string& gpu,
                         const std::vector<std::string>& warnings = {});
 /// Sentences that name the kernels that are extrapolated.

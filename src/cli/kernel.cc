@@ -151,7 +151,7 @@ void run_kernel(const Given& given) {
   for (const std::string& warning : kernel_warnings(kernels)) warnings.push_back(warning);
   if (text_of(given, "format") == "json")
     return emit(kernel_json(kernels, gpu.id(), warnings), output);
-  emit(kernel_table(kernels, gpu.id(), output_style(output)), output, warnings);
+  emit(kernel_table(kernels, gpu.id(), options.clocks, output_style(output)), output, warnings);
 }
 
 }  // namespace

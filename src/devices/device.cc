@@ -157,6 +157,7 @@ Device at_clock(const Device& device, double hz) {
   Gpu gpu = device.gpu();
   const double ratio = hz / gpu.boost_clock_hz;
   gpu.boost_clock_hz = hz;
+  gpu.clock_share *= ratio;
   for (double& rate : gpu.vector_flops_per_s) rate *= ratio;
   for (double& rate : gpu.matrix_flops_per_s) rate *= ratio;
   result.chip = gpu;

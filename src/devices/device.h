@@ -89,6 +89,7 @@ struct Gpu {
   int64_t lanes_per_sm = 0;
   double boost_clock_hz = 0;
   std::optional<double> base_clock_hz;
+  double clock_share = 1;  ///< of the data sheet's boost clock; boost_clock_hz holds it (at_clock)
   int64_t l2_bytes = 0;
   std::optional<int64_t> last_level_cache_bytes;
   int64_t on_chip_bytes_per_sm = 0;

@@ -155,8 +155,10 @@ void Collector::add_kernel(const CsvRow& row, std::string_view op, DType dtype,
   if (!untimed && !(facts.seconds > 0))
     return skip(row.table.where, "a measured time is not above 0");
   const Kernel kernel = kernel_of(row, op, dtype, sizes);
-  const Conditions conditions{
-      .software = facts.software, .caches = facts.caches, .clock_hz = facts.clock_hz};
+  const Conditions conditions{.software = facts.software,
+                              .caches = facts.caches,
+                              .clock_hz = facts.clock_hz,
+                              .half_sums = facts.half_sums};
   set_.kernels.push_back({.gpu = std::move(facts.gpu),
                           .op = label_of(op, kernel, facts),
                           .kernel = kernel,

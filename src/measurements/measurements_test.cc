@@ -523,6 +523,7 @@ TEST(Rocm, ProductsAreByRowsAndAtTheClockInForce) {
   EXPECT_EQ(
       clocked.conditions,
       (Conditions{.software = Software::kRocBlas, .caches = Caches::kWarm, .clock_hz = 1087e6}));
+  EXPECT_FALSE(clocked.conditions.half_sums);
   EXPECT_EQ(clocked.protocol, Protocol::kBackToBack);
   EXPECT_EQ(clocked.tile, (Tile{64, 32}));
   EXPECT_EQ(gemm_of(set.kernels[1].kernel), (Gemm{6, 48, 320, 64, true}));
@@ -534,6 +535,7 @@ TEST(Rocm, ProductsAreByRowsAndAtTheClockInForce) {
   EXPECT_EQ(set.kernels[3].kernel.scheme, QuantScheme::kInt8);
   EXPECT_EQ(set.kernels[4].op, "gemm (warm L2, fp32 output)");
   EXPECT_EQ(set.kernels[5].op, "gemm (warm L2, fp16 sums)");
+  EXPECT_TRUE(set.kernels[5].conditions.half_sums);
   EXPECT_EQ(reasons(set),
             "times below 0.3 ms of the unit percent_stream hold the host's\n"
             "dtype 'fp64' is not forecast\n"

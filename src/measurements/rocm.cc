@@ -84,6 +84,7 @@ class RocmTable {
                    .software = *find_software(text(row, "library")),
                    .caches = Caches::kWarm,
                    .clock_hz = clock_hz(row),
+                   .half_sums = text(row, "acc") == "fp16",
                    .label_note = note(row)};
     // BLAS stores matrices by columns: its m x n result is n x m by rows.
     SizeList sizes = {{"m", size(row, "n")}, {"n", size(row, "m")}, {"k", size(row, "k")}};

@@ -34,11 +34,13 @@ struct BlockCost {
   double element;       ///< per element of a tile: its epilogue
   double idle_share;    ///< see waves_of
   double shortest_k;    ///< steps of k that a block takes at least
+  double latency = 0;   ///< of a step of k, beside the work of the SM's blocks: paid once
 
   /// With a calibration's factor on all but the steps of k.
   BlockCost on(const Chip& chip) const {
     return {fill * chip.blocks,    split * chip.blocks, split_in_two * chip.blocks,
-            element * chip.blocks, idle_share,          shortest_k};
+            element * chip.blocks, idle_share,          shortest_k,
+            latency * chip.blocks};
   }
 };
 
@@ -63,8 +65,9 @@ Blocks best_blocks(const ProductSizes& sizes, const std::array<Tile, kTiles>& ti
       if (s > 0 && sizes.k < smallest_k_to_split * split) break;
       const double waves = waves_of(count * split, cost.idle_share);
       const double step = step_cycles(tile, area, count * split / waves);
-      const double block = std::max(sizes.k / split, cost.shortest_k) * step + cost.element * area;
-      double cycles = waves * block + cost.fill;
+      const double steps = std::max(sizes.k / split, cost.shortest_k);
+      double cycles =
+          waves * (steps * step + cost.element * area) + steps * cost.latency + cost.fill;
       // Splits are 1, 2, 4, …: the logarithm of split s is s.
       if (s > 0) cycles += cost.split_in_two + cost.split * (1 + static_cast<double>(s));
       if (cycles < best.cycles) best = {cycles, tile};

@@ -23,6 +23,9 @@ struct Conditions {
   Caches caches = Caches::kCold;
   /// The clock in force, where it is known not to be the boost clock of the data sheet.
   std::optional<double> clock_hz;
+  /// 16-bit products are summed in 16 bits, as in a BLAS's half precision; else in FP32, as
+  /// frameworks do.
+  bool half_sums = false;
   bool operator==(const Conditions&) const = default;
 };
 

@@ -9,6 +9,7 @@
 // clock, number of SMs, rates per clock and SM, board power. They have no steps in numbers that are
 // continuous. They differ between architectures and between HBM and GDDR.
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -28,6 +29,12 @@ using Law = LawTime (*)(const Kernel& kernel, const Chip& chip, const Conditions
 /// The least time that any kernel occupies a device: 2 us, about what profilers show for empty
 /// kernels (guess; the measurement kit's null kernel will settle it).
 inline constexpr double kLatencyFloor = 2e-6;
+
+/// The start of a kernel that streams memory: the floor at the boost clock of the data sheet. At
+/// another clock it moves as the latency of a launch does (launch_latency_s).
+inline double stream_start_s(const Chip& chip) {
+  return chip.start * kLatencyFloor / std::sqrt(chip.gpu.clock_share);
+}
 
 /// Bits of a stored weight of a product or a layer of experts.
 int64_t weight_bits(const Kernel& kernel);

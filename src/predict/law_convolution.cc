@@ -178,7 +178,7 @@ LawTime depthwise(const Work& w, DType stored, const Chip& chip) {
   const double reached = slow ? 0.0055 : 0.085;
   const double flops = 2 * w.groups * w.pixels() * w.taps;
   const double lanes_s = chip.units * flops / (reached * chip.gpu.vector_peak(DType::kFp32));
-  return {chip.start * kLatencyFloor + root_of_squares(lanes_s, w.bytes / chip.dram_bytes_per_s)};
+  return {stream_start_s(chip) + root_of_squares(lanes_s, w.bytes / chip.dram_bytes_per_s)};
 }
 
 /// Seconds in which images and results are copied from the layout in which they are stored to the
@@ -204,7 +204,7 @@ LawTime on_lanes(const Work& w, bool channels_last, const Chip& chip) {
     take(fourier(w, 16, chip));
     take(fourier(w, 32, chip));
   }
-  best.seconds += chip.start * kLatencyFloor;
+  best.seconds += stream_start_s(chip);
   // FP32 kernels read images by channel.
   if (channels_last && w.taps > 1) best.seconds += conversion_s(w, chip);
   return best;

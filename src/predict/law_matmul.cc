@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "predict/blocks.h"
 #include "predict/law.h"
@@ -14,9 +15,53 @@ namespace {
 
 // ---- Single precision.
 
-constexpr std::array<Tile, 5> kSingleTiles = {Tile{32, 32}, Tile{64, 32}, Tile{64, 64},
-                                              Tile{128, 64}, Tile{128, 128}};
+// Rows by columns of the result in row-major order: what cuBLAS calls 128x64, column by column, is
+// 64 rows here.
+constexpr std::array<Tile, 5> kSingleTiles = {Tile{32, 32}, Tile{32, 64}, Tile{64, 64},
+                                              Tile{64, 128}, Tile{128, 128}};
 constexpr std::array<double, 4> kSingleSplits = {1, 2, 4, 8};
+constexpr std::array<double, 1> kNoSplits = {1};
+
+/// Tiles of cuBLAS's batched routine (CUDA 12.1). It has few kernels for GPUs before Hopper and
+/// never splits k. NeuSight's rows name them: on L4 and both A100 ampere_sgemm_128x128 in 23,400 of
+/// 23,500 calls, on P4 and P100 maxwell_sgemm_128x64 in all but 150 of 37,600.
+constexpr std::array<Tile, 1> kBatchedPascal = {Tile{64, 128}};
+constexpr std::array<Tile, 4> kBatchedVolta = {Tile{64, 64}, Tile{32, 128}, Tile{128, 32},
+                                               Tile{64, 128}};
+constexpr std::array<Tile, 1> kBatchedAmpere = {Tile{128, 128}};
+
+struct SingleKernels {
+  std::span<const Tile> tiles = kSingleTiles;
+  bool splits = true;
+};
+
+SingleKernels single_kernels(const Gemm& gemm, const Chip& chip) {
+  const Architecture architecture = chip.gpu.architecture;
+  if (!gemm.batched || architecture >= Architecture::kHopper) return {};
+  if (architecture >= Architecture::kAmpere) return {kBatchedAmpere, false};
+  if (architecture >= Architecture::kVolta) return {kBatchedVolta, false};
+  return {kBatchedPascal, false};
+}
+
+/// J of a FLOP of a tile on FP32 lanes, where the board's power limits. Lanes work on whole tiles,
+/// padding included. The smaller the tile, the more bytes move for each FLOP.
+struct TileEnergy {
+  double flop, byte;
+
+  double of(Tile tile) const { return flop + byte * 2 * (1.0 / tile.m + 1.0 / tile.n); }
+};
+
+/// Boards at their limit, W * time / (FLOPs of whole tiles), for tiles of 128 x 128, 128 x 64,
+/// 64 x 64 and 128 x 32: T4 17.6, 20 to 22, 28 and 28 pJ; P4 18.5 and 22; A100-40 15, 15, 16 and
+/// 17.3; L4 8.2, 8.8, - and -. V100, with HBM and 12 nm, is at most at 18.3.
+TileEnergy tile_energy(const Chip& chip) {
+  constexpr double kUnknownNm = 5;  // of current data-center GPUs
+  const double nm = chip.gpu.process_nm.value_or(kUnknownNm);
+  const TileEnergy energy = nm < 6.5              ? TileEnergy{6e-12, 75e-12}
+                            : chip.hbm || nm < 10 ? TileEnergy{13.4e-12, 50e-12}
+                                                  : TileEnergy{10.5e-12, 215e-12};
+  return {chip.energy * energy.flop, chip.energy * energy.byte};
+}
 
 /// The same on matrix units that multiply FP32 (AMD). They reach 0.65 of their rate: the largest
 /// products of MI100 run at 0.71, those of MI250 at 0.58.
@@ -36,7 +81,6 @@ constexpr std::array<double, 5> kTensorSplits = {1, 2, 4, 8, 16};
 /// The one kernel behind PipeWeave's measurements has large tiles, is never split and runs in whole
 /// waves. The kernels that load element by element have large tiles, too.
 constexpr std::array<Tile, 2> kLargeTiles = {Tile{128, 128}, Tile{128, 256}};
-constexpr std::array<double, 1> kNoSplits = {1};
 
 /// Constants of the law of low precision, fitted on A100, H100, H200, B200 and L40S
 /// (docs/law_study.md).
@@ -52,6 +96,39 @@ constexpr TensorConstants k16Bit = {
     {2300, 1050, 0, 0.03, 0.05, 64}, 1.6, 1.6, 2.8, 5.5, 0.25e-12, 0.60e-12};
 constexpr TensorConstants k8Bit = {
     {2500, 20000, 0, 0.10, 0.7, 64}, 1.7, 1.0, 2.3, 5.0, 0.20e-12, 0.50e-12};
+
+/// Constants of rocBLAS's kernels (docs/law_study.md). They load through registers and a barrier:
+/// the latency of a step of k is hidden by other blocks of the compute unit only, and the results
+/// of a tile are written when all its steps are done.
+struct AmdConstants {
+  BlockCost block;
+  double reached;  ///< of the rate, by tiles of 128 x 128 and more
+  double smaller;  ///< a tile of a quarter takes so much longer for its area
+  double launch_us;
+  double power;  ///< whether the board's power counts
+};
+/// Without matrix units, on packed lanes: MI25, MI60, RX 6800 XT.
+constexpr AmdConstants kPackedLanes = {{8000, 22000, 5000, 0.03, 0.5, 16, 30}, 0.83, 0.4, 1.0, 0};
+/// MI100, MI250X.
+constexpr AmdConstants kMatrixCores = {{12000, 8000, 4000, 0.55, 0.5, 16, 3}, 0.96, 0.4, 2.0, 1};
+constexpr std::array<Tile, 8> kAmdTiles = {Tile{16, 16},   Tile{32, 32},  Tile{32, 64},
+                                           Tile{64, 64},   Tile{64, 128}, Tile{128, 64},
+                                           Tile{128, 128}, Tile{256, 128}};
+
+/// nullptr: not AMD's.
+const AmdConstants* amd_constants(const Chip& chip) {
+  if (!chip.amd) return nullptr;
+  return chip.gpu.matrix_instruction == MatrixInstruction::kNone ? &kPackedLanes : &kMatrixCores;
+}
+
+/// Share of the packed rate that 16-bit products with sums in FP32 have. GCN 5 has no packed
+/// multiply-add that widens (V_MAD_MIX_F32 is one a lane). MI60 has V_DOT2_F32_F16, of which
+/// rocBLAS makes little use: the median of its large products is 0.38 of the packed rate. RDNA 2
+/// reaches 0.94.
+double widening_share(const Chip& chip, DType dtype, const Conditions& conditions) {
+  const bool slow = chip.gpu.architecture == Architecture::kGcn5 && dtype_bits(dtype) == 16;
+  return slow && !conditions.half_sums ? 0.5 : 1;
+}
 
 /// FLOPs per clock and SM of 16-bit products whose rows are not all multiples of 16 bytes long: no
 /// unit copies such rows, so threads load them element by element (below 4 bytes) or word by word.
@@ -84,7 +161,9 @@ double share_in_l2(const Conditions& conditions, double weight_bytes, double oth
 /// Seconds of the launches that quantize the activations before the product.
 double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Conditions& conditions,
                       const Chip& chip) {
-  const bool quantizes = scheme_info(kernel.scheme).compute_dtype.has_value();
+  // rocBLAS's times are of the product alone.
+  const bool quantizes = scheme_info(kernel.scheme).compute_dtype.has_value() &&
+                         conditions.software != Software::kRocBlas;
   if (!quantizes) return 0;
   const double launches_s = conditions.software == Software::kTensorRtLlm ? 9e-6
                             : conditions.software == Software::kPipeWeave ? 1.5e-6
@@ -96,17 +175,30 @@ double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Con
   return chip.start * launches_s + 2 * bytes * ((1 - in_l2) / chip.dram_bytes_per_s + in_l2 / l2);
 }
 
-/// With one of the units that multiply FP32; `limit_s`: the least time that the board's power
-/// allows.
-template <class StepCycles>
-LawTime single_precision_on(const ProductSizes& sizes, double memory_s, double limit_s,
-                            const Chip& chip, const StepCycles& step_cycles) {
-  constexpr BlockCost kCost = {5000, 0, 3000, 0.0375, 0.5, 16};
+/// With one of the units that multiply FP32. `flop_s(tile)`: the least time of a FLOP that the
+/// board's power allows.
+template <class StepCycles, class FlopSeconds>
+LawTime single_precision_on(const ProductSizes& sizes, const SingleKernels& kernels,
+                            double memory_s, const Chip& chip, const StepCycles& step_cycles,
+                            const FlopSeconds& flop_s) {
+  constexpr BlockCost kCost = {5000, 0, 3000, 0.1, 1, 16};
+  constexpr BlockCost kAmdCost = {5000, 0, 3000, 0.0375, 0.5, 16};
   constexpr double kSplitsFrom = 128;
-  const Blocks best = best_blocks(sizes, kSingleTiles, kSingleSplits, kSplitsFrom, kCost.on(chip),
-                                  chip.sms, step_cycles);
-  const double compute_s = chip.seconds(best.cycles);
-  return {single_precision_s(compute_s, memory_s, limit_s), best.tile};
+  const BlockCost cost = (chip.amd ? kAmdCost : kCost).on(chip);
+  LawTime best{.seconds = 1e30};
+  for (const Tile tile : kernels.tiles) {
+    const auto blocks = [&](const auto& splits) {
+      return best_blocks(sizes, std::array{tile}, splits, kSplitsFrom, cost, chip.sms, step_cycles);
+    };
+    const double compute_s =
+        chip.seconds((kernels.splits ? blocks(kSingleSplits) : blocks(kNoSplits)).cycles);
+    const double flops = 2 * sizes.tiles(tile) * static_cast<double>(tile.m) * tile.n * sizes.k;
+    const double limit_s = flops * flop_s(tile);
+    if (std::max(compute_s, limit_s) >= best.seconds) continue;
+    const double seconds = single_precision_s(compute_s, memory_s, limit_s);
+    if (seconds < best.seconds) best = {seconds, tile};
+  }
+  return best;
 }
 
 }  // namespace
@@ -121,21 +213,24 @@ bool converts_weights(const Kernel& kernel) {
 }
 
 LawTime single_precision_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
-  const ProductSizes sizes(gemm_of(kernel));
+  const Gemm gemm = gemm_of(kernel);
+  const ProductSizes sizes(gemm);
+  const SingleKernels kernels = single_kernels(gemm, chip);
   const auto bytes = static_cast<double>(kernel.bytes());
   // Calls one after the other find small operands in L2.
   const double from_dram = 0.4 + 0.6 * ramp(bytes / chip.l2_bytes, 0.4, 0.6);
   const double memory_s = from_dram * bytes / chip.dram_bytes_per_s;
-  const double limit_s =
-      static_cast<double>(kernel.flops) * vector_energy(chip) / chip.board_power_w;
+  const TileEnergy energy = tile_energy(chip);
   const LawTime lanes = single_precision_on(
-      sizes, memory_s, limit_s, chip,
-      [&](Tile tile, double area, double) { return vector_step_cycles(chip, tile, area); });
+      sizes, kernels, memory_s, chip,
+      [&](Tile tile, double area, double) { return vector_step_cycles(chip, tile, area); },
+      [&](Tile tile) { return energy.of(tile) / chip.board_power_w; });
   if (chip.gpu.matrix_peak(DType::kFp32) == 0) return lanes;
   // The power that matrix units need for FP32 is not known: it is not taken to limit them.
   const LawTime matrix = single_precision_on(
-      sizes, memory_s, 0, chip,
-      [&](Tile, double area, double) { return matrix_step_cycles(chip, area); });
+      sizes, kernels, memory_s, chip,
+      [&](Tile, double area, double) { return matrix_step_cycles(chip, area); },
+      [](Tile) { return 0.0; });
   return matrix.seconds < lanes.seconds ? matrix : lanes;
 }
 
@@ -144,7 +239,8 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   const ProductSizes sizes(gemm);
   const DType dtype = kernel.compute_dtype();
   const TensorConstants& c = dtype_bits(dtype) >= 16 ? k16Bit : k8Bit;
-  const double rate = chip.device.matmul_peak(dtype);
+  const AmdConstants* amd = amd_constants(chip);
+  const double rate = chip.device.matmul_peak(dtype) * widening_share(chip, dtype, conditions);
   const double limit = unaligned_flops_per_clock(gemm, kernel, chip);
   const bool by_element = limit < 1e30 && gemm.row_alignment == 1;
   const double per_clock = std::min(rate / (chip.sms * chip.clock_hz), limit);
@@ -156,6 +252,12 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
     const double step = 2 * area / per_clock * conversion;
     return chip.units * std::max(step * (1 + power * busy), c.chain + 0.1 * step);
   };
+  const auto amd_cycles = [&](Tile, double area, double busy) {
+    const double perimeter = std::sqrt(128.0 * 128.0 / area);
+    const double smaller = 1 + amd->smaller * std::max(0.0, perimeter - 1);
+    const double step = 2 * area / per_clock / amd->reached * smaller * conversion;
+    return chip.units * step * (1 + amd->power * power * busy);
+  };
   BlockCost whole_waves = c.block;
   whole_waves.idle_share = 1;
   const auto blocks = [&](const auto& tiles, const auto& splits, const BlockCost& cost) {
@@ -163,8 +265,10 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   };
   const Blocks best = conditions.software == Software::kPipeWeave
                           ? blocks(kLargeTiles, kNoSplits, whole_waves)
-                      : by_element ? blocks(kLargeTiles, kTensorSplits, c.block)
-                                   : blocks(kTensorTiles, kTensorSplits, c.block);
+                      : amd != nullptr ? best_blocks(sizes, kAmdTiles, kTensorSplits, 0,
+                                                     amd->block.on(chip), chip.sms, amd_cycles)
+                      : by_element     ? blocks(kLargeTiles, kTensorSplits, c.block)
+                                       : blocks(kTensorTiles, kTensorSplits, c.block);
   const auto bytes = static_cast<double>(kernel.bytes());
   const double weight_bytes =
       sizes.batch * sizes.n * sizes.k * static_cast<double>(weight_bits(kernel)) / 8;
@@ -174,7 +278,8 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   const double memory_s =
       cold_s * (1 - warm) + std::min(cold_s, bytes / chip.l2_bytes_per_s(c.l2_bytes)) * warm +
       c.ramp_us * 1e-6 * bytes / (bytes + chip.dram_bytes_per_s * 2e-6) * (1 - warm / 2);
-  return {launch_latency_s(c.launch_us, chip) + quantization_s(sizes, kernel, conditions, chip) +
+  return {launch_latency_s(amd != nullptr ? amd->launch_us : c.launch_us, chip) +
+              quantization_s(sizes, kernel, conditions, chip) +
               root_of_squares(memory_s, chip.seconds(best.cycles)),
           best.tile};
 }

@@ -58,7 +58,7 @@ double rows_on_sms_s(const RowCost& cost, double rows, double columns, const Chi
 
 LawTime stream_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const double traffic = traffic_s(static_cast<double>(kernel.bytes()), chip);
-  return {chip.start * kLatencyFloor + std::max(traffic, vector_s(kernel, chip))};
+  return {stream_start_s(chip) + std::max(traffic, vector_s(kernel, chip))};
 }
 
 LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
@@ -71,7 +71,7 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const bool once = softmax && rows.columns <= kInRegisters;
   const RowCost& cost = !softmax ? kNormRow : once ? kShortSoftmax : kLongSoftmax;
   const double sms_s = rows_on_sms_s(cost, count, columns, chip);
-  if (once) return {chip.start * kLatencyFloor + overlapped_s(traffic, sms_s)};
+  if (once) return {stream_start_s(chip) + overlapped_s(traffic, sms_s)};
   // The input is read a second time: from L2, or from DRAM where the rows of all blocks in flight
   // do not fit into L2.
   const double row_bytes =
@@ -86,8 +86,7 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions&) {
   const auto input = static_cast<double>(kernel.read_bytes);
   const double again =
       input / chip.l2_bytes_per_s(16) + 0.8 * miss * input / stream_bytes_per_s(chip);
-  return {chip.start * kLatencyFloor +
-          overlapped_s(traffic + (softmax ? 1.3 : 1.0) * again, sms_s)};
+  return {stream_start_s(chip) + overlapped_s(traffic + (softmax ? 1.3 : 1.0) * again, sms_s)};
 }
 
 std::optional<BlockRows> block_rows_of(const Kernel& kernel) {
@@ -118,7 +117,7 @@ LawTime block_rows_law(const Kernel& kernel, const Chip& chip, const Conditions&
     traffic += rows * columns * static_cast<double>(dtype_bits(kernel.dtype)) / 8 /
                chip.l2_bytes_per_s(kSecondReading);
   const double sms_s = rows_on_sms_s(cost, rows, columns, chip);
-  return {chip.start * kLatencyFloor + overlapped_s(traffic, sms_s)};
+  return {stream_start_s(chip) + overlapped_s(traffic, sms_s)};
 }
 
 }  // namespace tilecast

@@ -42,14 +42,39 @@ TEST(SinglePrecisionLaw, OneWarpOfLanesPerSchedulerIssuesNothingBesideFmas) {
 }
 
 TEST(SinglePrecisionLaw, TheBoardsPowerLimitsLongProducts) {
-  // T4: 70 W at 16.5 pJ a FLOP are 4.24 TFLOP/s, of a peak of 8.14.
+  // T4: 70 W at 10.5 + 215 / 32 pJ a FLOP of a tile of 128 x 128 are 4.06 TFLOP/s, of a peak
+  // of 8.14.
   const Device t4 = find_device("T4");
   const Kernel kernel = kernel_of("linear", DType::kFp32, {{"m", 8192}, {"n", 8192}, {"k", 8192}});
-  const double limit_s = 2.0 * 8192 * 8192 * 8192 * 16.5e-12 / 70;
+  const double limit_s = 2.0 * 8192 * 8192 * 8192 * (10.5e-12 + 215e-12 / 32) / 70;
   EXPECT_NEAR(law_seconds(kernel, t4) / limit_s, 1, 0.02);
   Device stronger = t4;
   std::get<Gpu>(stronger.chip).board_power_w = 700;
   EXPECT_LT(law_seconds(kernel, stronger), 0.65 * limit_s) << "then the lanes limit it";
+}
+
+TEST(SinglePrecisionLaw, PowerCountsThePaddingOfTiles) {
+  // 4096 columns and one: T4's lanes run a whole row of tiles more for it.
+  const Device t4 = find_device("T4");
+  const auto time = [&](int64_t n) {
+    return law_seconds(kernel_of("linear", DType::kFp32, {{"m", 4096}, {"n", n}, {"k", 4096}}), t4);
+  };
+  EXPECT_NEAR(time(4097) / time(4096), 1 + 1.0 / 32, 0.01);
+}
+
+TEST(SinglePrecisionLaw, TheBatchedRoutineHasFewKernelsBeforeHopper) {
+  const auto time = [](const char* gpu, int64_t m, int64_t n) {
+    const Kernel kernel =
+        kernel_of("matmul", DType::kFp32, {{"batch", 2048}, {"m", m}, {"n", n}, {"k", 1024}});
+    return law_seconds(kernel, find_device(gpu));
+  };
+  // A100 and L4 run tiles of 128 x 128, P100 64 rows by 128 columns: what does not fill a tile
+  // takes as long.
+  EXPECT_NEAR(time("A100", 64, 64) / time("A100", 128, 128), 1, 0.05);
+  EXPECT_NEAR(time("P100", 32, 128) / time("P100", 64, 128), 1, 0.05);
+  EXPECT_GT(time("P100", 128, 64) / time("P100", 64, 128), 1.7) << "less what memory hides";
+  EXPECT_LT(time("V100", 64, 64) / time("V100", 128, 128), 0.4);
+  EXPECT_LT(time("H100", 64, 64) / time("H100", 128, 128), 0.5);
 }
 
 TEST(SinglePrecisionLaw, AShortProductTakesTheFirstBlocksTime) {
@@ -94,6 +119,30 @@ TEST(LowPrecisionLaw, ATransposedFirstOperandIsStoredInRowsOfM) {
   EXPECT_GT(time(4097, 4096, 1), 3 * time(4096, 4096, 1)) << "[k, m]";
   EXPECT_LT(time(4096, 4097, 1), 1.1 * time(4096, 4096, 1));
   EXPECT_GT(time(4096, 4097, 0), 3 * time(4096, 4096, 0)) << "[m, k]";
+}
+
+TEST(LowPrecisionLaw, Gcn5AddsInFp32AtHalfTheRate) {
+  const Kernel kernel = kernel_of("gemm", DType::kFp16, {{"m", 8192}, {"n", 8192}, {"k", 8192}});
+  const auto ratio = [&](const char* gpu) {
+    const Device device = find_device(gpu);
+    return law_seconds(kernel, device) / law_seconds(kernel, device, {.half_sums = true});
+  };
+  EXPECT_NEAR(ratio("MI60"), 2, 0.02);
+  EXPECT_NEAR(ratio("MI25"), 2, 0.02);
+  EXPECT_EQ(ratio("RX 6800 XT"), 1) << "V_DOT2_F32_F16";
+  EXPECT_EQ(ratio("MI100"), 1) << "matrix units";
+}
+
+TEST(LowPrecisionLaw, AnAmdBlockAloneWaitsForItsLoads) {
+  // RX 6800 XT, 72 units of 256 FLOP a clock: a tile of 64 x 64 takes 54 cycles of a unit for a
+  // step of k, and 30 that the other blocks of the unit would hide.
+  const Device device = find_device("RX 6800 XT");
+  const auto time = [&](int64_t batch) {
+    const SizeList sizes = {{"batch", batch}, {"m", 64}, {"n", 64}, {"k", 256}};
+    return law_seconds(kernel_of("matmul", DType::kFp16, sizes), device, {.half_sums = true});
+  };
+  EXPECT_LT(time(72 * 8), 6.5 * time(72));
+  EXPECT_GT(time(72 * 64), 6.5 * time(72 * 8));
 }
 
 TEST(RowsLaw, ABlockWalksThroughItsRow) {
@@ -200,6 +249,9 @@ TEST(StreamLaw, LargeOnesTakeNineTenthsOfTheBandwidth) {
   EXPECT_NEAR(law_seconds(kernel, t4) / (12e9 / (0.79 * t4.memory_bytes_per_s)), 1, 0.005);
   const Kernel empty = kernel_of("add", DType::kFp32, {{"n", 1}});
   EXPECT_NEAR(law_seconds(empty, device), kLatencyFloor, 1e-9);
+  // At a quarter of the clock a launch takes twice as long.
+  const Device slow = at_clock(device, device.gpu().boost_clock_hz / 4);
+  EXPECT_NEAR(law_seconds(empty, slow), 2 * kLatencyFloor, 1e-8);
 }
 
 TEST(RowsLaw, RowsBeyondTheRegistersAreReadASecondTime) {

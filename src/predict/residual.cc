@@ -8,6 +8,10 @@ namespace {
 
 const ClassResidual* find_residual(const Net& net, NetKind kind, const Device& device) {
   const KernelClass own = class_of(device);
+  // rocBLAS's kernels are tuned for each architecture: the law alone is nearer to MI250X than with
+  // what MI100 taught, and as near the other way round.
+  const bool borrows =
+      net_def(kind).learning.borrows && device.gpu().architecture < Architecture::kGcn5;
   const ClassResidual* borrowed = nullptr;
   for (const ClassResidual& residual : net.classes) {
     if (residual.of == own) return &residual;
@@ -17,7 +21,7 @@ const ClassResidual* find_residual(const Net& net, NetKind kind, const Device& d
         (borrowed == nullptr || residual.of.architecture > borrowed->of.architecture))
       borrowed = &residual;
   }
-  return net_def(kind).learning.borrows ? borrowed : nullptr;
+  return borrows ? borrowed : nullptr;
 }
 
 /// How much of a forest's residual counts: all inside the range of the rows that it learned from,

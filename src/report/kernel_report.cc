@@ -46,12 +46,13 @@ std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kern
 }
 
 std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu,
-                         const TableStyle& style) {
+                         const std::string& clocks, const TableStyle& style) {
   std::string out;
   for (const KernelForecast& k : kernels) {
     if (!out.empty()) out += "\n";
-    out +=
-        title_lines(fmt::format("{} {} {} on {}", k.op, k.dtype, sizes_text(k.shape), gpu), style);
+    out += title_lines(fmt::format("{} {} {} on {}{}", k.op, k.dtype, sizes_text(k.shape), gpu,
+                                   clock_text(clocks)),
+                       style);
     TextTable table;
     table.rows = {
         {"time", format_seconds(k.latency_s),

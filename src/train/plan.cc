@@ -155,9 +155,10 @@ constexpr size_t kFewFeatures = 6;
 
 /// Trees of a forest. Few features, or few rows, need few (docs/experiments.md).
 int trees_of(const TrainOptions& options, size_t features, size_t rows) {
-  constexpr size_t kFeaturesOfAll = 12, kRowsOfAll = 8000;
+  constexpr size_t kFeaturesOfAll = 12, kFeaturesOfAllWhereFew = 18, kRowsOfAll = 8000;
+  const size_t all = features < kFewFeatures ? kFeaturesOfAllWhereFew : kFeaturesOfAll;
   const double share =
-      std::min({1.0, static_cast<double>(features) / static_cast<double>(kFeaturesOfAll),
+      std::min({1.0, static_cast<double>(features) / static_cast<double>(all),
                 0.2 + static_cast<double>(rows) / static_cast<double>(kRowsOfAll)});
   return std::max(1, static_cast<int>(std::lround(options.trees * share)));
 }
