@@ -136,9 +136,6 @@ void backward_of_segment(GradientBuilder& g, Graph& graph, int32_t index,
 }  // namespace
 
 void add_backward(Graph& graph, Checkpointing checkpointing) {
-  // Most nodes have one or two gradients.
-  graph.tensors.reserve(3 * graph.tensors.size());
-  graph.nodes.reserve(3 * graph.nodes.size());
   GradientBuilder g(graph);
   g.mark_requires_grad(received_inputs(graph));
   if (graph.outputs.empty() || !g.requires_grad(graph.outputs.front()))

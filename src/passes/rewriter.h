@@ -33,9 +33,6 @@ class Rewriter {
 
   Graph run() {
     to_.name = from_.name;
-    // Most rules add a few nodes for each: growing step by step would move all tensors again.
-    to_.tensors.reserve(2 * from_.tensors.size());
-    to_.nodes.reserve(2 * from_.nodes.size());
     copy_given();
     for (size_t index = 0; index < from_.segments.size(); ++index) {
       const Segment& segment = from_.segments[index];

@@ -10,6 +10,16 @@
 namespace tilecast {
 namespace {
 
+bool is_recurrent(const std::string& aten) {
+  return aten == "lstm" || aten == "gru" || aten.starts_with("rnn_");
+}
+
+/// Whether a part of such a call may be joined with others or marked.
+bool concerns(const std::string& aten) {
+  return aten == "addcmul" || aten == "im2col" || aten == "_native_batch_norm_legit" ||
+         is_recurrent(aten);
+}
+
 class Joiner {
  public:
   explicit Joiner(OnnxGraph& graph) : graph_(graph) {}
@@ -61,7 +71,7 @@ class Joiner {
         if (join_batch_norm(graph_.nodes[n])) remove_unread(first, n);
       }
     }
-    if (aten == "lstm" || aten == "gru" || aten.starts_with("rnn_")) mark_packing(first, end);
+    if (is_recurrent(aten)) mark_packing(first, end);
   }
 
   /// The node of this call that makes a value; nullptr: none.
@@ -176,6 +186,10 @@ class Joiner {
 
 }  // namespace
 
-void join_torch_calls(OnnxGraph& graph) { Joiner(graph).run(); }
+void join_torch_calls(OnnxGraph& graph) {
+  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                               [](const OnnxNode& node) { return concerns(node.aten); });
+  if (any) Joiner(graph).run();
+}
 
 }  // namespace tilecast
