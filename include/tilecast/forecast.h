@@ -96,7 +96,7 @@ struct MemoryForecast {
   int64_t framework_bytes = 0;  ///< CUDA context and libraries
   std::string stack;            ///< the software that workspace and framework are of
   int64_t device_bytes = 0;     ///< of the data sheet
-  int64_t margin_bytes = 0;     ///< what programs see of them less the peak; below 0: does not fit
+  int64_t margin_bytes = 0;     ///< usable_bytes() less the peak; below 0: does not fit
   bool fits = true;
   /// What the caching allocator takes from the device at most, with workspace and framework, if it
   /// was asked for and the peak fits, but not by much: add_remedies (src/api/remedies.h).
@@ -105,6 +105,9 @@ struct MemoryForecast {
   std::vector<MemoryRemedy> remedies;
   /// The result of `Forecaster::largest_batch` if the model does not fit; nullopt if it fits.
   std::optional<int64_t> largest_batch;
+
+  /// What programs see of the device's memory.
+  int64_t usable_bytes() const { return peak_bytes + margin_bytes; }
 };
 
 struct Forecast {
@@ -253,6 +256,7 @@ struct SizeEntry {
   std::vector<std::string> choices;
   int64_t min = 0, max = 0;
   bool is_switch = false;  ///< off by default; 1 turns it on
+  bool is_list = false;    ///< whole numbers with colons between them, as a text: "4:2:1"
 };
 
 /// An operator of the graph notation.

@@ -159,7 +159,9 @@ struct LlmForecast {
   /// overhead: the sum of both.
   int64_t workspace_bytes = 0, framework_bytes = 0, overhead_bytes = 0;
   int64_t peak_bytes = 0, device_bytes = 0;
-  int64_t usable_bytes = 0;   ///< what may be used
+  /// What may be used: of a server, the rule's budget and what lies beside it, at most what
+  /// programs see. The peak is above it where the model does not fit.
+  int64_t usable_bytes = 0;
   bool fits = true;           ///< whether the static batch fits; for a server, the longest request
   int64_t largest_batch = 0;  ///< how many sequences of full length fit
 

@@ -67,10 +67,17 @@ struct ForecastFormat {
 /// All formats; the first is the default.
 std::span<const ForecastFormat> forecast_formats();
 
-/// The kernels of one operator, with what determines their time. `clocks` as in KernelOptions.
-std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu,
-                         const std::string& clocks, const TableStyle& style = {});
-std::string kernel_json(const std::vector<KernelForecast>& kernels, const std::string& gpu,
+/// What kernels were asked for, beside the sizes that each of them has.
+struct KernelQuestion {
+  std::string gpu;               ///< id
+  std::string clocks = "boost";  ///< KernelOptions::clocks
+  std::vector<GivenSize> lists;  ///< the sizes that are lists
+};
+
+/// The kernels of one operator, with what determines their time.
+std::string kernel_table(const std::vector<KernelForecast>& kernels, const KernelQuestion& question,
+                         const TableStyle& style = {});
+std::string kernel_json(const std::vector<KernelForecast>& kernels, const KernelQuestion& question,
                         const std::vector<std::string>& warnings = {});
 /// Sentences that name the kernels that are extrapolated.
 std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kernels);

@@ -40,6 +40,7 @@ struct ShardedTable {
   std::string name;
   std::string_view way;       ///< "table_wise", "column_wise", "row_wise" or "replicated"
   int64_t rows = 0, dim = 0;  ///< of the whole table
+  std::string reuse;          ///< how its rows repeat: a name of the file, or "uniform"
   int64_t bytes = 0;          ///< of a part, with optimizer states
   double forward_s = 0;       ///< of a part, also the next
   double backward_s = 0;

@@ -46,7 +46,7 @@ enum class WarningCode {
   /// device_bytes; largest_batch if it was computed (0: not even one sequence fits); for text
   /// generation, ranks, rule, utilization, prefill if it is a prefill worker, and the changes with
   /// which it fits, if there are any:
-  /// tp_that_fits, dtype_that_fits, kv_dtype_that_fits, tokens_that_fit.
+  /// tp_that_fits, dtype_that_fits, kv_dtype_that_fits, tokens_that_fit, utilization_that_fits.
   kDoesNotFit,
   /// Prompt or output lengths were given together with a trace, which has its own lengths.
   kLengthsIgnored,

@@ -50,6 +50,7 @@ void add_catalog(py::module_& module) {
       .def_readonly("min", &SizeEntry::min)
       .def_readonly("max", &SizeEntry::max)
       .def_readonly("is_switch", &SizeEntry::is_switch)
+      .def_readonly("is_list", &SizeEntry::is_list)
       .def("__repr__", [](const SizeEntry& s) { return "SizeEntry(" + s.name + ")"; });
   py::class_<OpEntry>(module, "OpEntry", "An operator.")
       .def_readonly("name", &OpEntry::name)

@@ -88,8 +88,7 @@ void add_pass_memory(py::module_& module) {
   add_field(memory, "stack", &MemoryForecast::stack);
   add_field(memory, "device_bytes", &MemoryForecast::device_bytes);
   memory.def_property_readonly(
-      "usable_bytes",
-      [](const Memory& m) { return m.forecast().peak_bytes + m.forecast().margin_bytes; },
+      "usable_bytes", [](const Memory& m) { return m.forecast().usable_bytes(); },
       "What programs see of the device's memory.");
   add_field(memory, "margin_bytes", &MemoryForecast::margin_bytes);
   add_field(memory, "fits", &MemoryForecast::fits);

@@ -298,6 +298,7 @@ class SizeEntry:
     min: int
     max: int
     is_switch: bool
+    is_list: bool
 
 class OpEntry:
     """An operator."""

@@ -142,6 +142,12 @@ int64_t usable_bytes(const LlmSteps& steps, const RankBytes& rank) {
   return part_of(fraction, p.visible_bytes);
 }
 
+int64_t beside_budget_bytes(const CachePool& p) {
+  const int64_t all_but_cache = checked_add(checked_add(p.weights_bytes, p.profile_bytes),
+                                            serving_framework_bytes() + p.graphs_bytes);
+  return all_but_cache - p.fixed_bytes;
+}
+
 PoolLimits pool_limits(const Request& request) {
   return {.max_num_seqs = request.load.max_num_seqs.value_or(kDefaultMaxNumSeqs),
           .max_num_batched_tokens = request.execution.max_num_batched_tokens};

@@ -33,6 +33,10 @@ PoolRule pool_rule(const LlmSteps& steps);
 /// What weights, cache, activations and framework of a static batch may take together.
 int64_t usable_bytes(const LlmSteps& steps, const RankBytes& rank);
 
+/// What the server takes beside the rule's budget: CUDA context, captured graphs, and for SGLang
+/// activations.
+int64_t beside_budget_bytes(const CachePool& pool);
+
 /// nullopt for software that does not serve.
 std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limits,
                                    const RankBytes& rank);

@@ -1,6 +1,9 @@
 // What the cache of a server gets, and what is said if that is too little.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "test_forecaster.h"
 #include "test_support.h"
@@ -53,6 +56,41 @@ TEST(CachePool, TrainingFitsIntoTheMemoryThatServingSees) {
     EXPECT_EQ(f.memory.peak_bytes + f.memory.margin_bytes, visible) << gpu;
     EXPECT_EQ(f.memory.fits, f.memory.peak_bytes <= visible) << gpu;
     EXPECT_LT(visible, f.memory.device_bytes) << gpu;
+  }
+}
+
+TEST(CachePool, AServerFitsIfItsPeakIsWithinWhatMayBeUsed) {
+  for (const char* const gpu : {"H100", "L4"}) {
+    for (const Software software : {Software::kVllm, Software::kSglang, Software::kTensorRtLlm}) {
+      for (const double share : {0.1, 0.7, 0.9, 0.97, 0.985, 1.0}) {
+        Request request{.kind = RequestKind::kServe, .prompt = 512, .output = 64};
+        request.execution.software = software;
+        request.execution.dtype = "fp8";
+        request.execution.gpu_memory_utilization = share;
+        request.load.concurrency = 2;
+        request.load.requests = 4;
+        const auto forecast = [&] {
+          return forecast_llm(forecaster(), load_model_ref("llama-3.1-8b"), load_gpu_ref(gpu),
+                              request);
+        };
+        const LlmForecast f = forecast();
+        const std::string what = fmt::format("{} {} {}", gpu, static_cast<int>(software), share);
+        ASSERT_TRUE(f.pool) << what;
+        EXPECT_EQ(f.fits, f.peak_bytes <= f.usable_bytes) << what;
+        EXPECT_EQ(f.fits, f.serving.has_value()) << what;
+        EXPECT_LE(f.usable_bytes, f.pool->visible_bytes) << what;
+        if (f.fits) continue;
+        const auto warning =
+            std::find_if(f.warnings.begin(), f.warnings.end(),
+                         [](const Warning& w) { return w.code == WarningCode::kDoesNotFit; });
+        ASSERT_NE(warning, f.warnings.end()) << what;
+        for (const WarningFact& fact : warning->facts) {
+          if (fact.name != "utilization_that_fits") continue;
+          request.execution.gpu_memory_utilization = std::get<double>(fact.value);
+          EXPECT_TRUE(forecast().fits) << what;
+        }
+      }
+    }
   }
 }
 

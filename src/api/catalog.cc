@@ -31,7 +31,8 @@ std::vector<SizeEntry> size_entries(const OpDef& op) {
                        .choices = choices_of(size),
                        .min = size.min,
                        .max = size.max,
-                       .is_switch = size.is_switch()});
+                       .is_switch = size.is_switch(),
+                       .is_list = size.type == AttributeType::kIntegers});
   return entries;
 }
 

@@ -146,7 +146,9 @@ bool would_fit(const LlmSteps& steps, const Request& changed) {
     if (changed.kind == RequestKind::kGenerate)
       return PrefillPlans(other).of(changed.batch).missing_bytes() <= 0;
     const std::optional<ServerMemory> stage = tightest_pool(other);
-    return stage && stage->pool.cache_bytes >= stage->sequence_bytes;
+    if (!stage || stage->pool.cache_bytes < stage->sequence_bytes) return false;
+    const CachePool& pool = stage->pool;
+    return checked_add(pool.budget_bytes, beside_budget_bytes(pool)) <= pool.visible_bytes;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) throw;
     return false;  // does not divide the heads, or the device lacks the precision
@@ -217,14 +219,34 @@ void add_remedies(Warning& warning, const LlmSteps& steps) {
     warning.facts.push_back({"pair_that_fits", pair});
 }
 
+/// The rule gives the cache so much that what lies beside it finds no room.
+void warn_of_share(LlmForecast& f, const LlmSteps& steps) {
+  Warning warning = does_not_fit(
+      {.needed_bytes = f.peak_bytes, .usable_bytes = f.usable_bytes, .largest_batch = std::nullopt},
+      steps.device());
+  warning.facts.push_back({"ranks", steps.plan().ranks()});
+  constexpr double kHundredths = 100;
+  for (double share = std::ceil(kHundredths * f.pool->fraction) - 1; share > 0; --share) {
+    Request changed = steps.asked();
+    changed.execution.gpu_memory_utilization = share / kHundredths;
+    if (!would_fit(steps, changed)) continue;
+    warning.facts.push_back({"utilization_that_fits", share / kHundredths});
+    break;
+  }
+  f.warnings.push_back(std::move(warning));
+}
+
 }  // namespace
 
 void warn_of_memory(LlmForecast& f, const LlmSteps& steps, int64_t needed_bytes) {
   if (f.fits) return;
-  Warning warning = does_not_fit({.needed_bytes = needed_bytes,
-                                  .usable_bytes = f.usable_bytes,
-                                  .largest_batch = f.largest_batch},
-                                 steps.device());
+  if (f.pool && f.continuous && needed_bytes <= f.pool->budget_bytes)
+    return warn_of_share(f, steps);
+  Warning warning =
+      does_not_fit({.needed_bytes = needed_bytes,
+                    .usable_bytes = f.pool && f.continuous ? f.pool->budget_bytes : f.usable_bytes,
+                    .largest_batch = f.largest_batch},
+                   steps.device());
   warning.facts.push_back({"ranks", steps.plan().ranks()});
   if (f.pool && f.continuous) {
     warning.facts.push_back({"rule", f.pool->rule});
@@ -293,7 +315,12 @@ int64_t add_server_memory(LlmForecast& f, const LlmSteps& steps, ServerMemory me
   f.workspace_bytes = checked_add(f.workspace_bytes, f.pool->graphs_bytes);
   f.overhead_bytes = checked_add(f.overhead_bytes, f.pool->graphs_bytes);
   f.peak_bytes = checked_add(f.peak_bytes, f.pool->graphs_bytes);
-  f.usable_bytes = f.pool->budget_bytes;
+  // Peak and limit both count what lies beside the rule's budget. It may lack the room.
+  f.usable_bytes = std::min(f.pool->visible_bytes,
+                            checked_add(f.pool->budget_bytes, beside_budget_bytes(*f.pool)));
+  const bool has_blocks = f.fits;
+  f.fits = has_blocks && f.peak_bytes <= f.usable_bytes;
+  if (has_blocks && !f.fits) f.largest_batch = 0;
   return checked_add(f.pool->fixed_bytes, bytes_of(needed));
 }
 

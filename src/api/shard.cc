@@ -95,6 +95,7 @@ void describe_tables(ShardForecast& f, const PlacementSetup& setup, const ShardP
                         .way = kShardWayWords[static_cast<size_t>(c.way)],
                         .rows = table.rows,
                         .dim = table.dim,
+                        .reuse = table.reuse.empty() ? kUniformReuse : table.reuse,
                         .bytes = c.part.bytes,
                         .forward_s = c.part.forward_s,
                         .backward_s = c.part.backward_s,

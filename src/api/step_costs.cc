@@ -26,7 +26,7 @@ LazyGrid<D>::LazyGrid(const std::vector<int64_t>& named, std::function<double(co
 }
 
 template <size_t D>
-double LazyGrid<D>::log_at(const std::array<size_t, D>& indices) {
+double LazyGrid<D>::log_of(const std::array<size_t, D>& indices) {
   uint64_t key = 0;
   Knots sizes{};
   for (size_t d = 0; d < D; ++d) {
@@ -63,8 +63,8 @@ bool LazyGrid<D>::find_cell(const std::array<double, D>& sizes) {
 }
 
 template <size_t D>
-double LazyGrid<D>::at(const std::array<double, D>& sizes) {
-  if (!find_cell(sizes)) return result_;
+double LazyGrid<D>::log_at(const std::array<double, D>& sizes) {
+  if (!find_cell(sizes)) return log_result_;
   double sum = 0;
   for (size_t corner = 0; corner < size_t{1} << D; ++corner) {
     double weight = 1;
@@ -75,10 +75,18 @@ double LazyGrid<D>::at(const std::array<double, D>& sizes) {
       at[d] += high ? 1 : 0;
     }
     if (weight <= 0) continue;
-    if (std::isnan(corners_[corner])) corners_[corner] = log_at(at);
+    if (std::isnan(corners_[corner])) corners_[corner] = log_of(at);
     sum += weight * corners_[corner];
   }
-  return result_ = std::exp(sum);
+  result_ = std::numeric_limits<double>::quiet_NaN();
+  return log_result_ = sum;
+}
+
+template <size_t D>
+double LazyGrid<D>::at(const std::array<double, D>& sizes) {
+  const double log = log_at(sizes);
+  if (std::isnan(result_)) result_ = std::exp(log);
+  return result_;
 }
 
 double KnownTimes::of(size_t part, What what, const Sizes& sizes,
@@ -193,6 +201,27 @@ StepCosts::AttentionTime StepCosts::attention(const ServingBatch& batch) {
   return time;
 }
 
+/// Of the rank with the most work.
+StepCosts::AttentionTime StepCosts::longest_attention(std::span<const ServingBatch> ranks,
+                                                      bool decodes) {
+  AttentionTime longest;
+  if (decodes) {
+    double most = -std::numeric_limits<double>::infinity();
+    for (const ServingBatch& batch : ranks) {
+      if (batch.decoding == 0) continue;
+      most = std::max(
+          most, decode_.log_at({static_cast<double>(batch.decoding), batch.decode_context + 1}));
+    }
+    longest.decode_s = std::exp(most);
+    return longest;
+  }
+  for (const ServingBatch& batch : ranks) {
+    const AttentionTime time = attention(batch);
+    if (time.seconds() > longest.seconds()) longest = time;
+  }
+  return longest;
+}
+
 /// What makes drafts computes the prompts too.
 double StepCosts::drafts_s(const ServingBatch& batch) {
   double seconds = 0, tokens = 0, squares = 0;
@@ -210,7 +239,6 @@ double StepCosts::drafts_s(const ServingBatch& batch) {
 double StepCosts::seconds(std::span<const ServingBatch> ranks) {
   double tokens = 0, all_tokens = 0, sequences = 0, starts = 0, drafts = 0;
   const bool makes_drafts = steps_.drafter() != nullptr && steps_.parts()[part_].layers.has_end;
-  AttentionTime longest;
   bool decodes = true;
   for (const ServingBatch& batch : ranks) {
     const auto decoding = static_cast<double>(batch.decoding * tokens_of_decode_);
@@ -220,15 +248,15 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
     all_tokens += own;
     tokens = std::max(tokens, own);
     sequences = std::max(sequences, decoding + static_cast<double>(batch.prompts.size()));
-    const AttentionTime time = attention(batch);
-    if (time.seconds() > longest.seconds()) longest = time;
-    decodes = decodes && batch.prompts.empty();
     if (makes_drafts) drafts = std::max(drafts, drafts_s(batch));
+    if (batch.prompts.empty()) continue;
+    decodes = false;
     // The tower runs before the first part of a prompt, unless that is in the prefix cache.
     const auto first = std::count_if(batch.prompts.begin(), batch.prompts.end(),
                                      [](const PromptChunk& p) { return p.past == 0; });
     starts = std::max(starts, static_cast<double>(first));
   }
+  const AttentionTime longest = longest_attention(ranks, decodes);
   const LayerRange& layers = steps_.parts()[part_].layers;
   double seconds = rest_.at({tokens});
   if (layers.has_end) seconds += head_.at({sequences});

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <span>
 #include <tuple>
@@ -26,9 +27,11 @@ class LazyGrid {
   using Knots = std::array<int64_t, D>;
   LazyGrid(const std::vector<int64_t>& named, std::function<double(const Knots&)> value);
   double at(const std::array<double, D>& sizes);
+  /// Its logarithm: where only the largest of several values counts, one exponential is enough.
+  double log_at(const std::array<double, D>& sizes);
 
  private:
-  double log_at(const std::array<size_t, D>& indices);
+  double log_of(const std::array<size_t, D>& indices);
   bool find_cell(const std::array<double, D>& sizes);
 
   std::vector<int64_t> knots_;
@@ -40,7 +43,8 @@ class LazyGrid {
   std::array<size_t, D> low_{};  ///< the knots below
   std::array<double, D> part_{};
   std::array<double, size_t{1} << D> corners_{};  ///< logarithms; not a number: not known
-  double result_ = 0;
+  double log_result_ = 0;
+  double result_ = std::numeric_limits<double>::quiet_NaN();  ///< not a number: not computed yet
 };
 
 /// Times that do not depend on the load of a server. The costs of several servers with the same
@@ -102,6 +106,7 @@ class StepCosts {
     double seconds() const { return decode_s + prompts_s; }
   };
   AttentionTime attention(const ServingBatch& batch);
+  AttentionTime longest_attention(std::span<const ServingBatch> ranks, bool decodes);
   double drafts_s(const ServingBatch& batch);
 
   const LlmSteps& steps_;

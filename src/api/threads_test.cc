@@ -24,7 +24,7 @@ TEST(Threads, ConstCallsOfOneForecasterGiveTheSameFromEightThreads) {
       [&] {
         return kernel_json(
             forecaster.kernel("linear", gpu, "bf16", {{"m", 64}, {"n", 512}, {"k", 512}}),
-            gpu.id());
+            {.gpu = gpu.id()});
       },
       [&] { return std::to_string(forecaster.largest_batch(bert, gpu, {}).value_or(0)); },
       [&] {

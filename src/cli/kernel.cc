@@ -48,7 +48,10 @@ CommandOption option_of(const SizeEntry& size, const std::vector<Alike>& groups)
     if (!is_main_name(groups, other)) option.old_names.push_back(flag_of(other));
   }
   if (size.is_switch) return option;
-  option.value = size.choices.empty() ? "N" : key_of(size.name) == "scheme" ? "SCHEME" : "DTYPE";
+  option.value = size.is_list            ? "N:N:..."
+                 : size.choices.empty()  ? "N"
+                 : size.name == "scheme" ? "SCHEME"
+                                         : "DTYPE";
   option.default_value = size.default_value;
   option.choices = size.choices;
   return option;
@@ -97,6 +100,21 @@ std::string taken(const OpEntry& op) {
   return join(flags, ", ");
 }
 
+/// A list as it was given. Throws UsageError if it is none.
+std::string checked_list(const std::string& key, const std::string& text, const SizeEntry& size) {
+  for (const std::string& part : split(text, ':')) {
+    try {
+      integer_of({{key, {part}}}, key, 0, size.min, size.max);
+    } catch (const UsageError&) {
+      throw UsageError(
+          fmt::format("--{}: expected whole numbers of at least {} with colons between them "
+                      "(900:200:7), found '{}'",
+                      key, size.min, shown_name(text)));
+    }
+  }
+  return text;
+}
+
 /// The given sizes, for this operator. Throws UsageError for a size that it does not have.
 std::vector<GivenSize> sizes_of(const Given& given, const OpEntry& op, const Operators& operators) {
   std::vector<GivenSize> sizes;
@@ -117,6 +135,8 @@ std::vector<GivenSize> sizes_of(const Given& given, const OpEntry& op, const Ope
       throw UsageError(fmt::format("{} is given twice, once by another name", flag_of(size->name)));
     if (size->is_switch)
       sizes.push_back({size->name, 1});
+    else if (size->is_list)
+      sizes.push_back({size->name, checked_list(key, values.back(), *size)});
     else if (size->choices.empty())
       sizes.push_back({size->name, integer_of(given, key, 0, size->min, size->max)});
     else
@@ -135,6 +155,20 @@ std::vector<GivenSize> sizes_of(const Given& given, const std::string& name) {
   return {};
 }
 
+/// Of the sizes, those that are lists.
+std::vector<GivenSize> lists(const std::vector<GivenSize>& sizes, const std::string& name) {
+  std::vector<GivenSize> lists;
+  for (const OpEntry& op : op_catalog()) {
+    if (op.name != name) continue;
+    for (const SizeEntry& size : op.sizes) {
+      const auto given = std::find_if(sizes.begin(), sizes.end(),
+                                      [&](const GivenSize& g) { return g.name == size.name; });
+      if (size.is_list && given != sizes.end()) lists.push_back(*given);
+    }
+  }
+  return lists;
+}
+
 void run_kernel(const Given& given) {
   const std::string op = text_of(given, "OP");
   const std::vector<GivenSize> sizes = sizes_of(given, op);
@@ -149,9 +183,11 @@ void run_kernel(const Given& given) {
       forecaster.kernel(op, gpu, text_of(given, "dtype", "fp32"), sizes, options);
   std::vector<std::string> warnings = gpu.warnings();
   for (const std::string& warning : kernel_warnings(kernels)) warnings.push_back(warning);
+  const KernelQuestion question = {
+      .gpu = gpu.id(), .clocks = options.clocks, .lists = lists(sizes, op)};
   if (text_of(given, "format") == "json")
-    return emit(kernel_json(kernels, gpu.id(), warnings), output);
-  emit(kernel_table(kernels, gpu.id(), options.clocks, output_style(output)), output, warnings);
+    return emit(kernel_json(kernels, question, warnings), output);
+  emit(kernel_table(kernels, question, output_style(output)), output, warnings);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
@@ -43,7 +44,10 @@ constexpr const char* kSharedOptions[] = {"cluster",
                                           "lora-rank",
                                           "lora-targets",
                                           "predictor",
+                                          "clocks",
                                           "host-launch-us"};
+/// Of these, those of plans of serving too.
+constexpr const char* kCommonOptions[] = {"cluster", "nodes", "clocks"};
 
 /// How large models are trained today; `forecast` has other defaults, those of published times.
 struct Assumed {
@@ -172,9 +176,11 @@ void run_training_plan(const Given& given) {
   const TrainingCandidate& nearest = plan.candidates.front();
   throw Error(
       ErrorKind::kUnsupported,
-      fmt::format("no configuration fits into the {} of {}: the nearest lacks {}; use more "
-                  "nodes, a smaller micro-batch, or checkpointing",
-                  format_bytes(plan.device_bytes), plan.gpu, format_bytes(-nearest.margin_bytes)));
+      fmt::format(
+          "no configuration fits into the {} of {}: the nearest lacks {}. {} nodes have as "
+          "much memory as it takes; or train adapters (--lora-rank)",
+          format_bytes(plan.device_bytes), plan.gpu, format_bytes(-nearest.margin_bytes),
+          ceil_divide(checked_multiply(plan.nodes, nearest.peak_bytes), plan.device_bytes)));
 }
 
 /// An option of the other kind of plan would be dropped.
@@ -204,7 +210,8 @@ std::vector<OptionGroup> plan_groups() {
     }
     if (option.key() == "nodes") option.help = "of the cluster [1]";
     if (option.key() == "attention") option.default_value = "flash, where the model has it";
-    const bool both = option.key() == "cluster" || option.key() == "nodes";
+    const bool both = std::find(std::begin(kCommonOptions), std::end(kCommonOptions),
+                                std::string_view(name)) != std::end(kCommonOptions);
     (both ? common : training).options.push_back(option);
   }
   training.options.push_back({.names = "--objective",

@@ -33,9 +33,11 @@ constexpr const char* kServingOptions[] = {"prompt",
 Request serving_request(const Given& given) {
   // The load of each candidate replaces this one.
   std::vector<GivenOption> options = {{"schedule", "continuous"}, {"concurrency", "1"}};
-  for (const char* name : kServingOptions) {
+  const auto add = [&](const char* name) {
     if (given.count(name)) options.push_back({name, join(texts_of(given, name), ",")});
-  }
+  };
+  for (const char* name : kServingOptions) add(name);
+  add("clocks");  // of both kinds of plans
   try {
     return make_request(options);
   } catch (const OptionError& error) {
@@ -135,6 +137,8 @@ OptionGroup serving_plan_options() {
   group.options.push_back(list_option("dp", "",
                                       "data-parallel attention ranks of a replica, for "
                                       "models with experts"));
+  group.options.push_back(list_option("prefill-workers", "0,1,...: all but one of the servers",
+                                      "servers that compute prompts only"));
   group.options.push_back(list_option("concurrency", "1,2,4,...",
                                       "clients of each replica, which send their next "
                                       "request when one is answered"));

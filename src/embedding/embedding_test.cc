@@ -47,6 +47,56 @@ TEST(Reuse, HitsOfHistogramsAreThoseOfExactLruCaches) {
   RecordProperty("mean_points", fmt::format("{:.2f}", 100 * sum / kStreams));
 }
 
+TEST(Reuse, HitsOfCountedRowsAreThoseOfExactLruCaches) {
+  Rng rng(11);
+  const ReuseCounts counts = {8817, 2204, 551, 137, 34, 8, 2, 1};
+  constexpr int64_t kLookups = 40'000;
+  std::vector<int32_t> stream;
+  int32_t row = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    for (int64_t n = 0; n < counts[i]; ++n, ++row) stream.insert(stream.end(), size_t{1} << i, row);
+  }
+  while (static_cast<int64_t>(stream.size()) < kLookups) stream.push_back(row++);
+  rng.shuffle(stream);
+  const TableAccess access = counted_access(counts, 1e6, kLookups, kLookups);
+  EXPECT_NEAR(distinct_rows(access), row, 1);
+  for (const size_t capacity : {300, 3'000, 15'000}) {
+    const double exact = lru_hit_share(stream, capacity);
+    const double forecast =
+        hit_share(access, {.cache_bytes = static_cast<double>(capacity), .row_bytes = 1});
+    EXPECT_NEAR(forecast, exact, 0.02) << capacity;
+  }
+}
+
+TEST(Reuse, CountedRowsKeepAllLookups) {
+  const auto lookups_of = [](const TableAccess& access) {
+    double lookups = 0;
+    for (const RowClass& c : access.classes) lookups += c.rows * c.uses;
+    return lookups;
+  };
+  const auto rows_of = [](const TableAccess& access) {
+    double rows = 0;
+    for (const RowClass& c : access.classes) rows += c.rows;
+    return rows;
+  };
+  // All others are used once; where the table has too few rows, more often.
+  EXPECT_DOUBLE_EQ(rows_of(counted_access({4, 2, 1}, 1000, 100, 100)), 7 + 88);
+  EXPECT_DOUBLE_EQ(lookups_of(counted_access({4, 2, 1}, 1000, 100, 100)), 100);
+  EXPECT_DOUBLE_EQ(rows_of(counted_access({4, 2, 1}, 27, 100, 100)), 27);
+  EXPECT_DOUBLE_EQ(lookups_of(counted_access({4, 2, 1}, 27, 100, 100)), 100);
+  EXPECT_DOUBLE_EQ(rows_of(counted_access({4, 2, 1}, 7, 100, 100)), 7);
+  EXPECT_DOUBLE_EQ(lookups_of(counted_access({4, 2, 1}, 7, 100, 100)), 100);
+  EXPECT_DOUBLE_EQ(distinct_rows(counted_access({0}, 1000, 100, 100)), 100);
+}
+
+TEST(Reuse, ListsThatContradictATableAreExplained) {
+  EXPECT_EQ(contradiction({4, 2, 1}, 7, 12), "");
+  EXPECT_EQ(contradiction({4, 2, 1}, 6, 12), "it counts 7 rows, the table has 6");
+  EXPECT_EQ(contradiction({4, 2, 1}, 7, 11), "it counts 12 lookups, the batch has 11");
+  EXPECT_EQ(contradiction({4, -2}, 7, 11), "expected numbers of rows, found -2");
+  EXPECT_EQ(contradiction(ReuseCounts(18, 0), 7, 11), "expected at most 17 numbers, found 18");
+}
+
 TEST(Reuse, HitsOfUniformLookupsAreThoseOfExactLruCaches) {
   Rng rng(5);
   for (const double rows : {2e3, 2e4, 2e5}) {

@@ -1,5 +1,7 @@
 #include "embedding/reuse.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -104,6 +106,44 @@ TableAccess histogram_access(const ReuseShares& shares, double rows, double look
       c.uses *= distinct / rows;
       c.rows *= rows / distinct;
     }
+  }
+  return access;
+}
+
+std::string contradiction(const ReuseCounts& counts, int64_t rows, int64_t lookups) {
+  if (counts.size() > kMostReuseCounts)
+    return fmt::format("expected at most {} numbers, found {}", kMostReuseCounts, counts.size());
+  double counted_rows = 0, counted_lookups = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] < 0) return fmt::format("expected numbers of rows, found {}", counts[i]);
+    counted_rows += static_cast<double>(counts[i]);
+    counted_lookups += std::ldexp(static_cast<double>(counts[i]), static_cast<int>(i));
+  }
+  if (counted_rows > static_cast<double>(rows))
+    return fmt::format("it counts {:.0f} rows, the table has {}", counted_rows, rows);
+  if (counted_lookups > static_cast<double>(lookups))
+    return fmt::format("it counts {:.0f} lookups, the batch has {}", counted_lookups, lookups);
+  return "";
+}
+
+TableAccess counted_access(const ReuseCounts& counts, double rows, double lookups,
+                           double recorded) {
+  TableAccess access{.lookups = lookups, .recorded = recorded, .classes = {}};
+  double counted_rows = 0, counted_lookups = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] <= 0) continue;
+    const double uses = std::exp2(static_cast<double>(i));
+    access.classes.push_back({.rows = static_cast<double>(counts[i]), .uses = uses});
+    counted_rows += access.classes.back().rows;
+    counted_lookups += access.classes.back().rows * uses;
+  }
+  const double others = recorded - counted_lookups, left = rows - counted_rows;
+  if (others <= 0) return access;
+  if (left >= 1) {
+    const double used = std::min(others, left);
+    access.classes.push_back({.rows = used, .uses = others / used});
+  } else {  // all rows are counted: each is used more often
+    for (RowClass& c : access.classes) c.uses *= recorded / counted_lookups;
   }
   return access;
 }

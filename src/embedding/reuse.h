@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <vector>
 
 namespace tilecast {
@@ -17,6 +19,13 @@ inline constexpr size_t kReuseBins = 17;
 
 /// For each bin, the share of a batch's lookups that go to rows of the bin. Shares sum up to 1.
 using ReuseShares = std::array<double, kReuseBins>;
+
+/// Rows that a batch uses exactly once, twice, 4, 8, … times: entry i counts those that it uses 2^i
+/// times. All other lookups go to rows that are used once. As text: "a:b:c".
+using ReuseCounts = std::vector<int64_t>;
+
+/// The most entries of a list: rows that are used 65,536 times.
+inline constexpr size_t kMostReuseCounts = kReuseBins;
 
 /// The mean number of uses of the rows of a bin: uses are distributed log-uniformly inside a bin.
 double mean_uses(size_t bin);
@@ -48,6 +57,13 @@ TableAccess uniform_access(double rows, double lookups);
 /// histogram needs uses each of them more often.
 TableAccess histogram_access(const ReuseShares& shares, double rows, double lookups,
                              double recorded);
+
+/// Why a batch of so many lookups of a table cannot use its rows so often; "": it can.
+std::string contradiction(const ReuseCounts& counts, int64_t rows, int64_t lookups);
+
+/// Uses as counted in another batch of `recorded` lookups, without contradiction. Where the table
+/// has too few rows for the lookups that no entry counts, these spread over the rows that are left.
+TableAccess counted_access(const ReuseCounts& counts, double rows, double lookups, double recorded);
 
 /// The histogram of lookups that select row i with a probability of i^-exponent.
 ReuseShares zipf_shares(double exponent, double rows, double lookups);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <set>
 
 #include "base/text.h"
@@ -15,7 +17,6 @@ namespace {
 constexpr int64_t kMostTables = 4096;  // as the operator embedding_bags takes
 constexpr int64_t kMostRows = int64_t{1} << 40, kMostDim = 1 << 16, kMostBatch = 1 << 30;
 constexpr double kMostPooling = 1 << 20;
-constexpr const char* kUniform = "uniform";
 
 ReuseShares read_shares(const JsonObject& config) {
   const Json& list = config.has("shares") ? config.json()["shares"] : Json();
@@ -43,18 +44,46 @@ ReuseShares read_shares(const JsonObject& config) {
   return shares;
 }
 
+/// "900:200:7"
+ReuseCounts read_counts(const JsonObject& config) {
+  const std::string text = config.string("rows");
+  ReuseCounts counts;
+  for (const std::string& part : split(text, ':')) {
+    int64_t rows = 0;
+    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), rows);
+    if (code != std::errc() || end != part.data() + part.size() || rows < 0 || rows > kMostRows ||
+        counts.size() == kMostReuseCounts)
+      config.fail("rows", fmt::format("expected at most {} numbers of rows with colons between "
+                                      "them, those that a batch uses once, twice, 4, 8, ... times "
+                                      "(900:200:7); found '{}'",
+                                      kMostReuseCounts, shown_name(text)));
+    counts.push_back(rows);
+  }
+  return counts;
+}
+
 Reuse read_reuse(const JsonObject& config) {
-  config.reject_unknown({"shares", "batch", "zipf_exponent", "source"});
+  config.reject_unknown({"shares", "rows", "batch", "zipf_exponent", "source"});
+  const auto alone = [&](std::initializer_list<const char*> others) {
+    for (const char* other : others) {
+      if (config.has(other)) config.fail(other, "give one of rows, shares and zipf_exponent");
+    }
+  };
   Reuse reuse;
   if (config.has("zipf_exponent")) {
     const double exponent = config.number("zipf_exponent");
     if (!(exponent >= 0 && exponent <= 4))
       config.fail("zipf_exponent", "expected a number from 0 to 4");
-    if (config.has("shares")) config.fail("shares", "give either shares or zipf_exponent");
+    alone({"shares", "rows"});
     reuse.zipf_exponent = exponent;
     return reuse;
   }
-  reuse.shares = read_shares(config);
+  if (config.has("rows")) {
+    alone({"shares"});
+    reuse.rows = read_counts(config);
+  } else {
+    reuse.shares = read_shares(config);
+  }
   reuse.batch = config.integer({"batch"}, 1, kMostBatch);
   return reuse;
 }
@@ -64,7 +93,7 @@ std::map<std::string, Reuse> read_all_reuse(const JsonObject& config) {
   if (!config.has("reuse")) return all;
   const JsonObject object = config.object("reuse");
   for (const auto& [name, value] : object.json().items()) {
-    if (name == kUniform)
+    if (name == kUniformReuse)
       config.fail("reuse", "'uniform' means that all rows are alike; choose another name");
     all.emplace(
         name, read_reuse({value, fmt::format("{}: reuse '{}'", config.where(), shown_name(name))}));
@@ -93,15 +122,22 @@ EmbeddingTable read_table(const JsonObject& entry, const JsonObject& config,
       entry.fail("dtype", fmt::format("expected fp32, fp16, bf16, fp8 or int8, found '{}'",
                                       shown_name(*dtype)));
   }
-  table.reuse = entry.optional_string({"reuse"}).value_or(kUniform);
-  if (table.reuse == kUniform) {
+  table.reuse = entry.optional_string({"reuse"}).value_or(kUniformReuse);
+  if (table.reuse == kUniformReuse) {
     table.reuse.clear();
   } else if (!reuse.contains(table.reuse)) {
-    std::vector<std::string> names = {kUniform};
+    std::vector<std::string> names = {kUniformReuse};
     for (const auto& [name, unused] : reuse) names.push_back(name);
     entry.fail("reuse",
                fmt::format("no reuse '{}' in the file{}; known: {}", shown_name(table.reuse),
                            did_you_mean(table.reuse, names), join(names, ", ")));
+  }
+  if (const auto how = reuse.find(table.reuse); how != reuse.end()) {
+    const std::string why = contradiction(
+        how->second.rows, table.rows, lookups_of(table, std::max<int64_t>(1, how->second.batch)));
+    if (!why.empty())
+      entry.fail("reuse",
+                 fmt::format("'{}' is not of this table: {}", shown_name(table.reuse), why));
   }
   return table;
 }
@@ -136,8 +172,9 @@ TableAccess access_of(const EmbeddingTable& table, const TableSet& set, int64_t 
   if (reuse->zipf_exponent)
     return histogram_access(zipf_shares(*reuse->zipf_exponent, rows, lookups), rows, lookups,
                             lookups);
-  return histogram_access(*reuse->shares, rows, lookups,
-                          static_cast<double>(lookups_of(table, reuse->batch)));
+  const auto recorded = static_cast<double>(lookups_of(table, reuse->batch));
+  return reuse->shares ? histogram_access(*reuse->shares, rows, lookups, recorded)
+                       : counted_access(reuse->rows, rows, lookups, recorded);
 }
 
 TableSet read_tables(const JsonObject& config) {

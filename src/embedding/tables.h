@@ -14,12 +14,16 @@
 
 namespace tilecast {
 
-/// How the rows of a table repeat. With neither, all rows are equally popular.
+/// How the rows of a table repeat: one of the three.
 struct Reuse {
   std::optional<ReuseShares> shares;  ///< as recorded with a batch of `batch`
+  ReuseCounts rows;                   ///< the same, row by row; empty: not given
   int64_t batch = 0;
   std::optional<double> zipf_exponent;
 };
+
+/// The word for tables whose rows are all alike.
+inline constexpr const char* kUniformReuse = "uniform";
 
 struct EmbeddingTable {
   std::string name;

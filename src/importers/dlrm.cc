@@ -135,8 +135,9 @@ class Dlrm {
   TensorId bags_of(DType dtype) {
     constexpr double kMillion = 1e6;
     std::vector<TensorId> inputs = {-1};
-    Shape lookups, recorded, reuse;
+    Shape lookups, recorded, reuse, used_rows;
     int64_t ids = 0;
+    bool counted = false;
     for (const EmbeddingTable& table : c_.tables.tables) {
       if (table.dtype.value_or(r_.dtype) != dtype) continue;
       inputs.push_back(
@@ -150,23 +151,27 @@ class Dlrm {
       if (how != nullptr && how->zipf_exponent)
         shares = zipf_shares(*how->zipf_exponent, static_cast<double>(table.rows),
                              static_cast<double>(lookups.back()));
-      if (how != nullptr && how->shares) {
-        shares = *how->shares;
-        of_recording = lookups_of(table, how->batch);
-      }
+      if (how != nullptr && how->shares) shares = *how->shares;
+      if (how != nullptr && !how->zipf_exponent) of_recording = lookups_of(table, how->batch);
+      ReuseCounts counts = how == nullptr ? ReuseCounts{} : how->rows;
+      counted = counted || !counts.empty();
+      counts.resize(kMostReuseCounts, 0);
+      used_rows.insert(used_rows.end(), counts.begin(), counts.end());
       recorded.push_back(of_recording);
       for (const double share : shares) reuse.push_back(std::llround(kMillion * share));
     }
     inputs[0] = b_.input(fmt::format("ids.{}", dtype_name(dtype)), {ids}, DType::kInt64);
-    return b_.op(
-        "embedding_bags", std::move(inputs), fmt::format("embeddings.{}", dtype_name(dtype)),
-        {{"bags", r_.batch},
-         {"lookups", lookups},
-         {"reuse", reuse},
-         {"recorded_lookups", recorded},
-         {"optimizer",
-          std::string(choice_words(SparseOptimizer{})[static_cast<size_t>(c_.tables.optimizer)])},
-         {"dtype", r_.dtype}});
+    std::vector<Attribute> attributes = {
+        {"bags", r_.batch},
+        {"lookups", lookups},
+        {"reuse", reuse},
+        {"recorded_lookups", recorded},
+        {"optimizer",
+         std::string(choice_words(SparseOptimizer{})[static_cast<size_t>(c_.tables.optimizer)])},
+        {"dtype", r_.dtype}};
+    if (counted) attributes.push_back({"used_rows", used_rows});
+    return b_.op("embedding_bags", std::move(inputs),
+                 fmt::format("embeddings.{}", dtype_name(dtype)), std::move(attributes));
   }
 
   TensorId interact(TensorId bottom, TensorId sums) {

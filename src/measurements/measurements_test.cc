@@ -165,6 +165,35 @@ TEST(OwnLayout, TheKitsConvolutionsKeepAllTheirSizes) {
       kInput, "line 2: conv2d: 3 groups do not divide 64 and 256 channels");
 }
 
+TEST(OwnLayout, EmbeddingBagsSayHowOftenTheirRowsAreUsed) {
+  const std::string header = "gpu,op,dtype,m,n,k,pooling,reuse,latency_s\n";
+  const auto hits = [](const KernelMeasurement& row) {
+    return row.kernel.as<EmbeddingBag>()->hits.at(1e9);
+  };
+  // 4,000 lookups: of 1,000 rows each used 4 times, three quarters are found in a large cache; of
+  // rows that are all used once, none.
+  const MeasurementSet own = kit_rows(header +
+                                      "V100,embedding_bag,fp32,500,64,100000,8,0:0:1000,1e-5\n"
+                                      "V100,embedding_bag,fp32,500,64,100000,8,0,1e-5\n"
+                                      "V100,embedding_bag,fp32,500,64,1000,8,,1e-5\n");
+  ASSERT_EQ(own.kernels.size(), 3U);
+  EXPECT_NEAR(hits(own.kernels[0]), 0.75, 0.01);
+  EXPECT_NEAR(hits(own.kernels[1]), 0, 0.01);
+  // Any of 1,000 rows: 982 of them are used.
+  EXPECT_NEAR(hits(own.kernels[2]), 1 - 0.982 / 4, 0.01);
+  EXPECT_ERROR(kit_rows(header + "V100,embedding_bag,fp32,500,64,900,8,0:0:1000,1e-5\n"), kInput,
+               "line 2: embedding_bag: reuse 0:0:1000: it counts 1000 rows, the table has 900");
+  EXPECT_ERROR(kit_rows(header + "V100,embedding_bag,fp32,500,64,900,8,4;2,1e-5\n"), kInput,
+               "line 2: expected whole numbers with colons between them (4:2:1), found '4;2'");
+  // The kit takes rows in turn.
+  const MeasurementSet kit = kit_rows("# measured_by: Tilecast measurement kit\n" + header +
+                                      "V100,embedding_bag,fp32,500,64,1000,8,,1e-5\n"
+                                      "V100,embedding_bag,fp32,500,64,900,8,1000:0:100,1e-5\n");
+  ASSERT_EQ(kit.kernels.size(), 2U);
+  EXPECT_NEAR(hits(kit.kernels[0]), 0.75, 0.01);
+  EXPECT_NEAR(hits(kit.kernels[1]), 1 - 900.0 / 4000, 0.01);
+}
+
 TEST(OwnLayout, WarmRowsAreWarmKernelsAndCountForThemselves) {
   const MeasurementSet set = kit_rows(
       "gpu,op,dtype,batch,m,n,k,trans_a,trans_b,load,l2,latency_s,status\n"

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/text.h"
 #include "measurements/layouts.h"
@@ -40,6 +41,13 @@ class Row {
 bool is_simulated(const CsvTable& table) {
   return std::any_of(table.comments.begin(), table.comments.end(),
                      [](const std::string& line) { return line.starts_with("simulated"); });
+}
+
+/// A file of the measurement kit. Its training steps use the fused AdamW, and compute a loss.
+bool is_of_kit(const CsvTable& table) {
+  return std::any_of(table.comments.begin(), table.comments.end(), [](const std::string& line) {
+    return line.starts_with("measured_by: Tilecast measurement kit");
+  });
 }
 
 /// Why the row has no time; "": it has one.
@@ -102,6 +110,22 @@ std::string not_forecast(const Row& row, const std::string& op) {
   return "";
 }
 
+/// The kit's ids take rows in turn (measure/worker/own_kernels.cu, ids_with_reuse): without a list,
+/// none repeats before all are used; with more rows in the list than in the table, the last ones
+/// are the first ones again, which the list counts as used once.
+void set_reuse_of_kit(SizeList& sizes, int64_t table_rows) {
+  const auto given = std::find_if(sizes.begin(), sizes.end(),
+                                  [](const Attribute& size) { return size.name == "reuse"; });
+  if (given == sizes.end()) return sizes.push_back({"reuse", std::vector<int64_t>{0}});
+  auto& counts = std::get<std::vector<int64_t>>(given->value);
+  int64_t over = std::accumulate(counts.begin(), counts.end(), -table_rows);
+  for (int64_t& rows : counts) {
+    const int64_t again = std::clamp<int64_t>(over, 0, rows);
+    rows -= again;
+    over -= again;
+  }
+}
+
 void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
                  Collector& collector) {
   const bool untimed = collector.keeps_untimed() && !without_time(row).empty();
@@ -113,6 +137,7 @@ void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
   // The kit stores images by pixel.
   if (row.text("op").starts_with("conv_") && row.text("channels_last").empty())
     sizes.push_back({"channels_last", 1});
+  if (op == "embedding_bag" && is_of_kit(table)) set_reuse_of_kit(sizes, row.integer("k", 1));
   if (row.text("op") == "transpose") facts.label = "transpose";
   // Rows with a warm cache are counted separately.
   if (facts.caches == Caches::kWarm) facts.label_note = " (warm L2)";
@@ -140,13 +165,6 @@ std::string option_of(const Row& row) {
   if (row.integer("compiled", 0) != 0) return "compiled";
   const std::string attention = row.text("attention");
   return attention == "eager" ? "" : attention;
-}
-
-/// A file of measure/models.py: its steps use the fused AdamW, and compute a loss.
-bool is_of_kit(const CsvTable& table) {
-  return std::any_of(table.comments.begin(), table.comments.end(), [](const std::string& line) {
-    return line.starts_with("measured_by: Tilecast measurement kit");
-  });
 }
 
 /// "adamw-fused": the optimizer and its implementation. The forecast rejects unknown ones.

@@ -40,6 +40,22 @@ void check_inputs(const OpContext& context, const OpDef& op) {
           : fmt::format("expected {} to {} inputs, found {}", op.min_inputs, op.max_inputs, count));
 }
 
+/// "4:2:1"
+std::vector<int64_t> parse_list(const std::string& text, const std::string& where) {
+  std::vector<int64_t> list;
+  for (const std::string& part : split(text, ':')) {
+    int64_t number = 0;
+    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (code != std::errc() || end != part.data() + part.size())
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: expected whole numbers with colons between them (4:2:1), found "
+                              "'{}'",
+                              where, shown_name(text)));
+    list.push_back(number);
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string_view attribute_type_name(AttributeType type) {
@@ -81,9 +97,9 @@ AttributeValue parse_value(AttributeType type, const std::string& text, const st
       return text == scheme_info(QuantScheme::kNone).name ? QuantScheme::kNone
                                                           : parse_scheme(text, where);
     case AttributeType::kIntegers:
-      break;
+      return parse_list(text, where);
   }
-  throw Error(ErrorKind::kInput, where + ": a list is not read here");
+  throw Error(ErrorKind::kInternal, where + ": a type without values");
 }
 
 AttributeDef flag_attribute(std::string_view name, std::string_view doc) {

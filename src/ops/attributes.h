@@ -16,8 +16,7 @@ enum class AttributeType : uint8_t { kInteger, kNumber, kText, kDType, kScheme, 
 /// The type in words: "a whole number", "a dtype", …
 std::string_view attribute_type_name(AttributeType type);
 
-/// Parses a value of this type. Throws Error{kInput} that starts with `where`; does not parse
-/// lists.
+/// Parses a value of this type; a list is "4:2:1". Throws Error{kInput} that starts with `where`.
 AttributeValue parse_value(AttributeType type, const std::string& text, const std::string& where);
 
 /// Declares one attribute of an operator.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/checked.h"
 #include "ops/embedding_work.h"
@@ -36,6 +37,21 @@ size_t table_count(const OpContext& context, const Operand& o) {
 
 const Shape& lookups_of(const OpContext& context) { return context.attribute<Shape>("lookups"); }
 
+/// Those of table i; empty: none are stated.
+ReuseCounts counts_of(const Shape& used_rows, size_t i) {
+  if (used_rows.empty()) return {};
+  const auto first = used_rows.begin() + static_cast<int64_t>(i * kMostReuseCounts);
+  ReuseCounts counts(first, first + kMostReuseCounts);
+  const bool stated = std::any_of(counts.begin(), counts.end(), [](int64_t n) { return n != 0; });
+  return stated ? counts : ReuseCounts{};
+}
+
+/// nullopt: as many as in this batch.
+std::optional<int64_t> recorded_of(const Shape& recorded_lookups, size_t i) {
+  if (recorded_lookups.empty() || recorded_lookups[i] <= 0) return std::nullopt;
+  return recorded_lookups[i];
+}
+
 void check(const OpContext& context, const Operand& o) {
   const size_t tables = table_count(context, o);
   const Tensor& ids = context.input(o.ids);
@@ -60,18 +76,35 @@ void check(const OpContext& context, const Operand& o) {
         fmt::format("attribute 'reuse': expected {} numbers for each of {} tables, or "
                     "none, found {}",
                     kReuseBins, tables, reuse.size()));
+  const Shape& counts = context.attribute<Shape>("used_rows");
+  if (!counts.empty() && counts.size() != kMostReuseCounts * tables)
+    context.fail(
+        fmt::format("attribute 'used_rows': expected {} numbers for each of {} tables, or "
+                    "none, found {}",
+                    kMostReuseCounts, tables, counts.size()));
   const Shape& recorded = context.attribute<Shape>("recorded_lookups");
   if (!recorded.empty() && recorded.size() != tables)
     context.fail(
         fmt::format("attribute 'recorded_lookups': expected a number for each of {} "
                     "tables, or none, found {}",
                     tables, recorded.size()));
+  for (size_t i = 0; i < tables && !counts.empty(); ++i) {
+    const std::string why =
+        contradiction(counts_of(counts, i), context.input(o.first_table + i).shape[0],
+                      recorded_of(recorded, i).value_or(lookups_of(context)[i]));
+    if (!why.empty()) context.fail(fmt::format("attribute 'used_rows': table {}: {}", i, why));
+  }
 }
 
 /// How the rows of table i are used. Shares of 0 alone: all rows alike.
 TableAccess access_of(const OpContext& context, size_t i, double rows, double lookups) {
   const Shape& reuse = context.attribute<Shape>("reuse");
-  const Shape& recorded = context.attribute<Shape>("recorded_lookups");
+  const std::optional<int64_t> stated =
+      recorded_of(context.attribute<Shape>("recorded_lookups"), i);
+  const double recorded = stated ? static_cast<double>(*stated) : lookups;
+  if (const ReuseCounts counts = counts_of(context.attribute<Shape>("used_rows"), i);
+      !counts.empty())
+    return counted_access(counts, rows, lookups, recorded);
   ReuseShares shares{};
   double sum = 0;
   for (size_t bin = 0; bin < kReuseBins && !reuse.empty(); ++bin) {
@@ -80,8 +113,7 @@ TableAccess access_of(const OpContext& context, size_t i, double rows, double lo
   }
   if (sum <= 0) return uniform_access(rows, lookups);
   for (double& share : shares) share /= sum;
-  const double of_recording = recorded.empty() ? 0 : static_cast<double>(recorded[i]);
-  return histogram_access(shares, rows, lookups, of_recording > 0 ? of_recording : lookups);
+  return histogram_access(shares, rows, lookups, recorded);
 }
 
 std::vector<TableWork> works_of(const OpContext& context, const Operand& o, DType result) {
@@ -179,7 +211,8 @@ std::vector<SizeDef> bags_size_defs() {
            .doc = "100 x the exponent of the power law of the rows' popularity; 0: all alike",
            .default_value = int64_t{0},
            .min = 0,
-           .max = 400}};
+           .max = 400},
+          reuse_size()};
 }
 
 Operands bags_operands(GraphBuilder& b, const GivenSizes& s) {
@@ -189,6 +222,16 @@ Operands bags_operands(GraphBuilder& b, const GivenSizes& s) {
   operands.inputs.insert(operands.inputs.end(), static_cast<size_t>(s["tables"]), table);
   operands.attributes = {{"bags", s["bags"]},
                          {"lookups", Shape(static_cast<size_t>(s["tables"]), lookups)}};
+  if (ReuseCounts counts = reuse_of(s); !counts.empty()) {
+    if (s["skew_percent"] != 0)
+      s.fail("reuse and skew_percent both say how often rows are used; give one of them");
+    counts.resize(kMostReuseCounts, 0);
+    Shape used_rows;
+    for (int64_t t = 0; t < s["tables"]; ++t)
+      used_rows.insert(used_rows.end(), counts.begin(), counts.end());
+    operands.attributes.push_back({"used_rows", std::move(used_rows)});
+    return operands;
+  }
   if (s["skew_percent"] == 0) return operands;
   const ReuseShares shares =
       zipf_shares(static_cast<double>(s["skew_percent"]) / 100,
@@ -210,24 +253,32 @@ Operands bags_backward_operands(GraphBuilder& b, const GivenSizes& s) {
 }
 
 std::vector<AttributeDef> bags_attributes() {
-  return {count_attribute("bags", "sums that are taken of each table"),
-          {.name = "lookups",
-           .doc = "ids of each table",
-           .type = AttributeType::kIntegers,
-           .required = true},
-          {.name = "reuse",
-           .doc = "for each table, of a million lookups those that go to rows which the batch uses "
-                  "once, twice, 3-4, 5-8, ..., 16385-32768 times, more often; 0s: all rows alike",
-           .type = AttributeType::kIntegers,
-           .default_value = Shape{}},
-          {.name = "recorded_lookups",
-           .doc = "of each table in the batch of which `reuse` was recorded; default: `lookups`",
-           .type = AttributeType::kIntegers,
-           .default_value = Shape{}},
-          {.name = "optimizer",
-           .doc = "of the tables in training: sgd or rowwise_adagrad",
-           .type = AttributeType::kText,
-           .default_value = std::string("sgd")}};
+  return {
+      count_attribute("bags", "sums that are taken of each table"),
+      {.name = "lookups",
+       .doc = "ids of each table",
+       .type = AttributeType::kIntegers,
+       .required = true},
+      {.name = "reuse",
+       .doc = "for each table, of a million lookups those that go to rows which the batch uses "
+              "once, twice, 3-4, 5-8, ..., 16385-32768 times, more often; 0s: all rows alike",
+       .type = AttributeType::kIntegers,
+       .default_value = Shape{}},
+      {.name = "used_rows",
+       .doc = "in place of `reuse`: for each table, rows that the batch uses once, twice, 4, 8, "
+              "..., 65536 times; all other lookups go to rows that are used once; 0s: `reuse` "
+              "counts",
+       .type = AttributeType::kIntegers,
+       .default_value = Shape{}},
+      {.name = "recorded_lookups",
+       .doc = "of each table in the batch of which `reuse` or `used_rows` was recorded; "
+              "default: `lookups`",
+       .type = AttributeType::kIntegers,
+       .default_value = Shape{}},
+      {.name = "optimizer",
+       .doc = "of the tables in training: sgd or rowwise_adagrad",
+       .type = AttributeType::kText,
+       .default_value = std::string("sgd")}};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "ops/embedding_work.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <vector>
 
@@ -59,11 +61,23 @@ Kernel tables_kernel(const TablesLaunch& launch) {
           .write_bytes = whole(written)};
 }
 
-TableAccess skewed_access(double rows, double lookups, int64_t skew_percent) {
-  if (skew_percent == 0) return uniform_access(rows, lookups);
-  constexpr double kPercent = 100;
-  const double exponent = static_cast<double>(skew_percent) / kPercent;
-  return histogram_access(zipf_shares(exponent, rows, lookups), rows, lookups, lookups);
+SizeDef reuse_size() {
+  return {.name = "reuse",
+          .doc =
+              "rows of a table that the batch uses once, twice, 4, 8, ... times, as in 900:200:7; "
+              "all other lookups go to rows that are used once",
+          .type = AttributeType::kIntegers,
+          .default_value = std::nullopt,
+          .default_rule = "all rows alike",
+          .min = 0};
+}
+
+ReuseCounts reuse_of(const GivenSizes& s) {
+  const ReuseCounts& counts = s.list("reuse");
+  const int64_t lookups = checked_multiply(s["bags"], s["pooling"]);
+  if (const std::string why = contradiction(counts, s["table_rows"], lookups); !why.empty())
+    s.fail(fmt::format("reuse {}: {}", fmt::join(counts, ":"), why));
+  return counts;
 }
 
 }  // namespace tilecast

@@ -6,6 +6,7 @@
 
 #include "embedding/traffic.h"
 #include "ops/kernel.h"
+#include "ops/sizes.h"
 
 namespace tilecast {
 
@@ -20,8 +21,10 @@ struct TablesLaunch {
 /// Throws Error{kInput} if the bytes exceed 64 bits.
 Kernel tables_kernel(const TablesLaunch& launch);
 
-/// The lookups of a table whose rows are equally popular, or whose popularity follows a power law
-/// with an exponent of `skew_percent` / 100.
-TableAccess skewed_access(double rows, double lookups, int64_t skew_percent);
+/// How often a batch uses the rows of a table, as a list (embedding/reuse.h).
+SizeDef reuse_size();
+/// The list for `bags` x `pooling` lookups of `table_rows`; empty: not given. Throws Error{kInput}
+/// if they contradict each other.
+ReuseCounts reuse_of(const GivenSizes& sizes);
 
 }  // namespace tilecast

@@ -22,12 +22,16 @@ void check_value(const GivenSizes& sizes, const SizeDef& size, const AttributeVa
   if (static_cast<AttributeType>(value.index()) != size.type)
     sizes.fail(fmt::format("{}: expected {}, found {}", size.name, attribute_type_name(size.type),
                            format_value(value)));
-  const auto* number = std::get_if<int64_t>(&value);
-  if (number == nullptr) return;
-  if (*number < size.min)
-    sizes.fail(fmt::format("{} must be at least {}, found {}", size.name, size.min, *number));
-  if (*number > size.max)
-    sizes.fail(fmt::format("{} must be at most {}, found {}", size.name, size.max, *number));
+  const auto check_number = [&](int64_t number) {
+    if (number < size.min)
+      sizes.fail(fmt::format("{} must be at least {}, found {}", size.name, size.min, number));
+    if (number > size.max)
+      sizes.fail(fmt::format("{} must be at most {}, found {}", size.name, size.max, number));
+  };
+  if (const auto* number = std::get_if<int64_t>(&value)) check_number(*number);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+    for (const int64_t number : *list) check_number(number);
+  }
 }
 
 }  // namespace
@@ -68,6 +72,12 @@ int64_t GivenSizes::value_or(std::string_view name, int64_t fallback) const {
 DType GivenSizes::dtype_or(std::string_view name, DType fallback) const {
   const AttributeValue* value = find(name);
   return value == nullptr ? fallback : std::get<DType>(*value);
+}
+
+const std::vector<int64_t>& GivenSizes::list(std::string_view name) const {
+  static const std::vector<int64_t> kNone;
+  const AttributeValue* value = find(name);
+  return value == nullptr ? kNone : std::get<std::vector<int64_t>>(*value);
 }
 
 void GivenSizes::fail(const std::string& message) const {

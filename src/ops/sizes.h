@@ -65,6 +65,8 @@ class GivenSizes {
   /// For sizes whose default depends on others.
   int64_t value_or(std::string_view name, int64_t fallback) const;
   DType dtype_or(std::string_view name, DType fallback) const;
+  /// A list of whole numbers; empty: not given.
+  const std::vector<int64_t>& list(std::string_view name) const;
 
   /// Throws Error{kInput} that names the operator.
   [[noreturn]] void fail(const std::string& message) const;

@@ -167,7 +167,7 @@ Json memory_json(const MemoryForecast& m, std::optional<int64_t> largest_batch) 
           {"framework_bytes", m.framework_bytes},
           {"stack", m.stack},
           {"device_bytes", m.device_bytes},
-          {"usable_bytes", m.margin_bytes + m.peak_bytes},
+          {"usable_bytes", m.usable_bytes()},
           {"margin_bytes", m.margin_bytes},
           {"fits", m.fits},
           {"reserved_bytes", optional_json(m.reserved_bytes)},

@@ -45,13 +45,13 @@ std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kern
   return warnings;
 }
 
-std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::string& gpu,
-                         const std::string& clocks, const TableStyle& style) {
+std::string kernel_table(const std::vector<KernelForecast>& kernels, const KernelQuestion& question,
+                         const TableStyle& style) {
   std::string out;
   for (const KernelForecast& k : kernels) {
     if (!out.empty()) out += "\n";
-    out += title_lines(fmt::format("{} {} {} on {}{}", k.op, k.dtype, sizes_text(k.shape), gpu,
-                                   clock_text(clocks)),
+    out += title_lines(fmt::format("{} {} {} on {}{}", k.op, k.dtype, sizes_text(k.shape),
+                                   question.gpu, clock_text(question.clocks)),
                        style);
     TextTable table;
     table.rows = {
@@ -64,6 +64,8 @@ std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::
         {"waves", format_integer(static_cast<int64_t>(k.waves)),
          k.tile ? fmt::format("tiles of {}x{}", k.tile->first, k.tile->second) : ""},
         {"predictor", std::string(k.predictor), k.extrapolated ? "extrapolated" : ""}};
+    for (const GivenSize& list : question.lists)
+      table.rows.push_back({list.name, "", std::get<std::string>(list.value)});
     table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
     table.color = [&](size_t row, size_t column) {
       if (row == 2 && column == 1) return limit_color(k.limit);
@@ -75,12 +77,14 @@ std::string kernel_table(const std::vector<KernelForecast>& kernels, const std::
   return out;
 }
 
-std::string kernel_json(const std::vector<KernelForecast>& kernels, const std::string& gpu,
+std::string kernel_json(const std::vector<KernelForecast>& kernels, const KernelQuestion& question,
                         const std::vector<std::string>& warnings) {
-  const Json object = {{"schema_version", 1},
-                       {"gpu", gpu},
-                       {"kernels", kernel_list(kernels)},
-                       {"warnings", warnings}};
+  Json object = {{"schema_version", 1},
+                 {"gpu", question.gpu},
+                 {"kernels", kernel_list(kernels)},
+                 {"warnings", warnings}};
+  for (const GivenSize& list : question.lists)
+    object[list.name] = std::get<std::string>(list.value);
   return object.dump(1) + "\n";
 }
 

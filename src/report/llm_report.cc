@@ -161,10 +161,13 @@ void add_memory(Lines& lines, const LlmForecast& f) {
       f.active_parameters == f.parameters
           ? ""
           : fmt::format("{} active", format_si(static_cast<double>(f.active_parameters), "")));
-  lines.add("memory", format_bytes(f.peak_bytes),
-            fmt::format("{} {}{}; largest batch that fits: {}", f.fits ? "of" : "DOES NOT FIT into",
-                        format_bytes(f.fits ? f.device_bytes : f.usable_bytes),
-                        f.ranks > 1 ? " on each GPU" : "", format_integer(f.largest_batch)));
+  const bool has_room = f.peak_bytes <= f.usable_bytes;  // a prefill worker may have none
+  lines.add(
+      "memory", format_bytes(f.peak_bytes),
+      fmt::format("{} {}{}; largest batch that fits: {}{}", has_room ? "of" : "DOES NOT FIT into",
+                  format_bytes(has_room ? f.device_bytes : f.usable_bytes),
+                  f.ranks > 1 ? " on each GPU" : "", format_integer(f.largest_batch),
+                  has_room && !f.fits ? "; a prefill worker DOES NOT FIT" : ""));
   lines.add("  weights", format_bytes(f.weights_bytes), "");
   lines.add("  cache", format_bytes(f.cache_bytes), cache_text(f));
   lines.add("  activations", format_bytes(f.activations_bytes),

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "report/kernel_text.h"
 #include "report/plan_text.h"
 #include "report/text_table.h"
 
@@ -41,10 +42,11 @@ std::vector<size_t> order_of(const std::vector<TrainingPlan>& plans) {
 
 std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle& style) {
   const TrainingPlan& any = plans.front();
-  std::string out = title_lines(
-      fmt::format("{}: training on {} GPUs of each kind, batch {} × {} tokens", any.model,
-                  format_integer(any.ranks), format_integer(any.batch), format_integer(any.seq)),
-      style);
+  std::string out =
+      title_lines(fmt::format("{}: training on {} GPUs of each kind, batch {} × {} tokens{}",
+                              any.model, format_integer(any.ranks), format_integer(any.batch),
+                              format_integer(any.seq), clock_text(any.used.execution.clocks)),
+                  style);
   TextTable table;
   table.header = {"GPU", "step", "GPU tok/s", "memory"};
   table.right = {false, true, true, true};

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "report/kernel_text.h"
 #include "report/plan_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
@@ -254,12 +255,12 @@ std::string shared_text(const TrainingPlan& plan) {
 }  // namespace
 
 std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
-  std::string out =
-      title_lines(fmt::format("{}: training on {} GPUs, {} node{} of {}, batch {} × {} tokens",
-                              plan.model, format_integer(plan.ranks), format_integer(plan.nodes),
-                              plan.nodes == 1 ? "" : "s", plan.cluster_name,
-                              format_integer(plan.batch), format_integer(plan.seq)),
-                  style);
+  std::string out = title_lines(
+      fmt::format("{}: training on {} GPUs, {} node{} of {}, batch {} × {} tokens{}", plan.model,
+                  format_integer(plan.ranks), format_integer(plan.nodes),
+                  plan.nodes == 1 ? "" : "s", plan.cluster_name, format_integer(plan.batch),
+                  format_integer(plan.seq), clock_text(plan.used.execution.clocks)),
+      style);
   std::string counts = fmt::format("{} configurations, {} fit. ",
                                    format_integer(static_cast<int64_t>(plan.candidates.size())),
                                    format_integer(static_cast<int64_t>(plan.fitting)));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "report/kernel_text.h"
 #include "report/plan_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
@@ -61,6 +62,11 @@ std::string limits_text(const ServingPlan& plan) {
   return fmt::format("limits: {} ({} of the steady state)", text, choice_name(plan.percentile));
 }
 
+/// A time, marked where it misses a limit.
+std::string limited(double seconds, const std::optional<double>& limit) {
+  return format_seconds(seconds) + (limit && seconds > *limit ? " !" : "");
+}
+
 /// A table of candidates; columns in which all are alike are left out.
 std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>& rows,
                              const TableStyle& style, bool numbered) {
@@ -77,12 +83,12 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
       {"dp", false, [&](const Candidate& c) { return number(c.dp); }},
       {"ep", false, [&](const Candidate& c) { return number(c.ep); }},
       {"all2all", false, [&](const Candidate& c) { return all2all_text(c); }},
-      {"prefill", false, [&](const Candidate& c) { return number(c.prefill_workers); }},
-      {"replicas", true, [&](const Candidate& c) { return number(c.replicas); }},
+      {"pre", false, [&](const Candidate& c) { return number(c.prefill_workers); }},
+      {"repl", true, [&](const Candidate& c) { return number(c.replicas); }},
       {"dtype", false, [&](const Candidate& c) { return dtype_text(c); }},
       {"clients", true, [&](const Candidate& c) { return number(c.concurrency); }},
-      {"TTFT", true, [&](const Candidate& c) { return format_seconds(c.ttft_s); }},
-      {"TPOT", true, [&](const Candidate& c) { return format_seconds(c.tpot_s); }},
+      {"TTFT", true, [&](const Candidate& c) { return limited(c.ttft_s, plan.ttft_s); }},
+      {"TPOT", true, [&](const Candidate& c) { return limited(c.tpot_s, plan.tpot_s); }},
       {"user/s", true, [&](const Candidate& c) { return format_count(c.user_tokens_per_s); }},
       {"GPU/s", true, [&](const Candidate& c) { return format_count(c.gpu_tokens_per_s); }},
   };
@@ -116,11 +122,15 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
 void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& style) {
   const Candidate& c = plan.candidates.front();
   Lines lines;
+  const std::string prompts =
+      c.prefill_workers > 0
+          ? fmt::format("; {} × {} more for prompts", c.prefill_workers, c.tp * c.pp * c.dp)
+          : "";
   lines.add("layout",
             fmt::format("{} × {} GPU{}", c.replicas, c.tp * c.pp * c.dp,
                         c.tp * c.pp * c.dp == 1 ? "" : "s"),
-            fmt::format("of {}, {} clients on each replica{}", plan.gpu_names[c.hardware],
-                        format_integer(c.concurrency),
+            fmt::format("of {}, {} clients on each replica{}{}", plan.gpu_names[c.hardware],
+                        format_integer(c.concurrency), prompts,
                         c.gpus() < plan.gpus ? fmt::format("; {} of {} GPUs are idle",
                                                            plan.gpus - c.gpus(), plan.gpus)
                                              : ""));
@@ -151,9 +161,19 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
   table.min_widths = {0, 0, 0, 14, 14};
   const Candidate& best = plan.candidates.front();
   std::string before;
-  for (const ServingPlan::Alternative& a : plan.alternatives) {
+  size_t without_room = 0;  // values of one option that fit nowhere, in a row
+  for (size_t i = 0; i < plan.alternatives.size(); ++i) {
+    const ServingPlan::Alternative& a = plan.alternatives[i];
     const Candidate& c = plan.candidates[a.candidate];
     std::string change, why, with;
+    // Of many, the nearest, which comes first, stands for all.
+    without_room = c.fits || a.option != before ? 0 : without_room + 1;
+    const auto misses_too = [&](const ServingPlan::Alternative& other) {
+      return other.option == a.option && !plan.candidates[other.candidate].fits;
+    };
+    if (!c.fits && without_room > 0 && misses_too(plan.alternatives[i - 1])) continue;
+    const auto alike =
+        std::count_if(plan.alternatives.begin(), plan.alternatives.end(), misses_too);
     if (!c.fits) {
       change = "does not fit";
       why = format_bytes(-c.margin_bytes) + " too much";
@@ -183,7 +203,8 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
                           a.option == "gpu"               ? short_gpu(plan, c)
                           : a.option == "all2all-backend" ? all2all_text(c)
                           : a.value.empty()               ? "stored"
-                                                          : a.value,
+                          : !c.fits && alike > 1 ? fmt::format("{}, {} others", a.value, alike - 1)
+                                                 : a.value,
                           change, why, with});
     before = a.option;
   }
@@ -199,11 +220,15 @@ void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& sty
   table.header = {"GPU", "tp", "pp", "dp", "ep", "dtype", "memory", "too much"};
   table.right = {false, true, true, true, true, false, true, true};
   constexpr size_t kShown = 3;
-  for (size_t i = plan.fitting; i < plan.fitting + std::min(kShown, missed); ++i) {
+  for (size_t i = plan.fitting; i < plan.candidates.size() && table.rows.size() < kShown; ++i) {
     const Candidate& c = plan.candidates[i];
-    table.rows.push_back({short_gpu(plan, c), std::to_string(c.tp), std::to_string(c.pp),
-                          std::to_string(c.dp), std::to_string(c.ep), dtype_text(c),
-                          format_bytes(c.peak_bytes), format_bytes(-c.margin_bytes)});
+    std::vector<std::string> row = {short_gpu(plan, c),         std::to_string(c.tp),
+                                    std::to_string(c.pp),       std::to_string(c.dp),
+                                    std::to_string(c.ep),       dtype_text(c),
+                                    format_bytes(c.peak_bytes), format_bytes(-c.margin_bytes)};
+    // Layouts that differ in the number of servers only need the same memory.
+    if (std::find(table.rows.begin(), table.rows.end(), row) == table.rows.end())
+      table.rows.push_back(std::move(row));
   }
   out += "\n" +
          title_lines(missed == 1 ? "One layout does not fit:"
@@ -215,11 +240,12 @@ void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& sty
 }  // namespace
 
 std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
-  std::string out = title_lines(
-      fmt::format("{}: serving on {} GPU{}, prompt {}, output {}; {}", plan.model,
-                  format_integer(plan.gpus), plan.gpus == 1 ? "" : "s", format_integer(plan.prompt),
-                  format_integer(plan.output), limits_text(plan)),
-      style);
+  std::string out =
+      title_lines(fmt::format("{}: serving on {} GPU{}{}, prompt {}, output {}; {}", plan.model,
+                              format_integer(plan.gpus), plan.gpus == 1 ? "" : "s",
+                              clock_text(plan.used.execution.clocks), format_integer(plan.prompt),
+                              format_integer(plan.output), limits_text(plan)),
+                  style);
   const auto count = [](size_t value) { return format_integer(static_cast<int64_t>(value)); };
   out += wrapped(
       fmt::format("{} candidates: {} meet the limits, {} miss them, {} have more load "
@@ -252,12 +278,14 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
   out += "\n" + title_lines("Pareto front: none is better both for a user and for a GPU", style) +
          "\n" + candidates_table(plan, plan.front, style, false);
   add_misses(out, plan, style);
-  out += "\n" + wrapped(
-                    "clients: of each replica; prefill: servers that compute prompts only; user/s, "
-                    "GPU/s: tokens/s of a user and for each "
-                    "GPU. --format json and csv have all candidates, -o FILE.svg the picture "
-                    "of the front.",
-                    style);
+  out += "\n" +
+         wrapped(
+             "clients: of each replica; repl: replicas; pre: servers that compute prompts only; "
+             "!: misses a limit; user/s, "
+             "GPU/s: tokens/s of a user and for each "
+             "GPU. --format json and csv have all candidates, -o FILE.svg the picture "
+             "of the front.",
+             style);
   for (const auto& [reason, times] : plan.impossible)
     out += "\n" +
            wrapped(fmt::format("Not possible ({}): {}", times, options_as_flags(reason)), style);

@@ -116,6 +116,7 @@ std::string shard_json(const ShardForecast& f) {
                       {"way", t.way},
                       {"rows", t.rows},
                       {"dim", t.dim},
+                      {"reuse", t.reuse},
                       {"bytes", t.bytes},
                       {"forward_s", t.forward_s},
                       {"backward_s", t.backward_s},
@@ -145,11 +146,11 @@ std::string shard_json(const ShardForecast& f) {
 }
 
 std::string shard_csv(const ShardForecast& f) {
-  std::string out = "table,way,part,rank,rows,dim,bytes,forward_s,backward_s\n";
+  std::string out = "table,way,part,rank,rows,dim,reuse,bytes,forward_s,backward_s\n";
   for (const ShardedTable& t : f.tables) {
     for (size_t i = 0; i < t.ranks.size(); ++i)
-      out += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(t.name), t.way, i, t.ranks[i],
-                         t.rows, t.dim, t.bytes, t.forward_s, t.backward_s);
+      out += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_cell(t.name), t.way, i, t.ranks[i],
+                         t.rows, t.dim, csv_cell(t.reuse), t.bytes, t.forward_s, t.backward_s);
   }
   return out;
 }

@@ -118,6 +118,8 @@ std::string remedies(const Warning& w) {
     const bool both_of_prefill = prefill && pair->starts_with("--tp");
     ways.push_back(both_of_prefill ? "--prefill-" + pair->substr(2) : *pair);
   }
+  if (const auto* share = find_fact<double>(w, "utilization_that_fits"))
+    ways.push_back(fmt::format("--gpu-memory-utilization {:.3g}", *share));
   if (const auto* tokens = find_fact<int64_t>(w, "tokens_that_fit");
       tokens != nullptr && *tokens > 0)
     ways.push_back(fmt::format("requests of at most {} tokens", *tokens));

@@ -39,14 +39,9 @@ int64_t Engine::preemptions() const {
   return all;
 }
 
-bool Engine::has_work(const Lane& lane) const {
-  return std::any_of(lane.ranks.begin(), lane.ranks.end(),
-                     [](const ServerState& state) { return !state.idle(); });
-}
-
 double Engine::next_of(const Lane& lane) const {
   if (lane.running) return lane.end_s;
-  return has_work(lane) && !lane.blocked ? std::max(lane.ready_s, stage_free_.front()) : kNever;
+  return lane.has_work && !lane.blocked ? std::max(lane.ready_s, stage_free_.front()) : kNever;
 }
 
 double Engine::earliest_s() const {
@@ -67,8 +62,9 @@ void Engine::receive(size_t request, double at_s) {
     }
   }
   to->calm.end(to->ranks);
-  if (!to->running && !has_work(*to)) to->ready_s = std::max(to->ready_s, at_s);
+  if (!to->running && !to->has_work) to->ready_s = std::max(to->ready_s, at_s);
   to->ranks[rank].waiting.push_back(request);
+  to->has_work = true;
   to->in_flight[rank] += 1;
   in_flight_ += 1;
   next_s_ = earliest_s();
@@ -335,6 +331,12 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
     each.blocked = false;
   }
   if (lane.in_calm) return;
+  finish_step(lane, answered);
+  lane.has_work = std::any_of(lane.ranks.begin(), lane.ranks.end(),
+                              [](const ServerState& state) { return !state.idle(); });
+}
+
+void Engine::finish_step(Lane& lane, std::vector<Answered>& answered) {
   const size_t before = answered.size();
   for (size_t r = 0; r < lane.ranks.size(); ++r) {
     ServerState& state = lane.ranks[r];

@@ -52,8 +52,9 @@ class Engine {
     std::vector<int64_t> in_flight;  ///< by rank
     double ready_s = 0;              ///< when its next step may begin
     bool running = false;
-    bool blocked = false;  ///< until a step of another batch ends: those hold the cache
-    double end_s = 0;      ///< of the running step
+    bool has_work = false;  ///< a sequence waits or runs, as of the last arrival or end of a step
+    bool blocked = false;   ///< until a step of another batch ends: those hold the cache
+    double end_s = 0;       ///< of the running step
     std::vector<std::vector<Scheduled>> step;
     int64_t steps = 1;
     bool alike = false;    ///< `calm` is worth while
@@ -68,7 +69,6 @@ class Engine {
     double seconds = 0;  ///< of all stages
   };
 
-  bool has_work(const Lane& lane) const;
   double next_of(const Lane& lane) const;
   double earliest_s() const;
   void begin(Lane& lane, double until_s);
@@ -80,6 +80,7 @@ class Engine {
   bool only_decodes(const Lane& lane) const;
   bool nobody_waits(const Lane& lane) const;
   void finish(Lane& lane, std::vector<Answered>& answered);
+  void finish_step(Lane& lane, std::vector<Answered>& answered);
   void describe(const ServerState& state, const std::vector<Scheduled>& step,
                 ServingBatch& batch) const;
   int64_t alike_steps(const Lane& lane) const;

@@ -89,7 +89,12 @@ class ServingSimulation {
         continue;
       }
       answered.clear();
-      next.pool->engines[next.index].advance(safe_until(next), answered);
+      Engine& engine = next.pool->engines[next.index];
+      const double until = safe_until(next);
+      engine.advance(until, answered);
+      // With clients, `until` is also before what other servers do: it is the next one again.
+      while (load_.concurrency > 0 && answered.empty() && engine.next_s() < until)
+        engine.advance(until, answered);
       for (const Answered& a : answered) {
         if (prefill_ && next.pool == &*prefill_) {
           prefilled(a, next.index);
