@@ -364,7 +364,9 @@ TEST(Experts, ASkewedLoadKeepsAllTokensAndGrowsWithTheExponent) {
       for (size_t i = 0; i < pairs.size(); ++i) {
         sum += pairs[i];
         EXPECT_LE(pairs[i], static_cast<double>(tokens));
-        if (i > 0) EXPECT_LE(pairs[i], pairs[i - 1] * (1 + 1e-9));
+        if (i > 0) {
+          EXPECT_LE(pairs[i], pairs[i - 1] * (1 + 1e-9));
+        }
       }
       capped += pairs[0] == static_cast<double>(tokens) ? 1 : 0;
       EXPECT_NEAR(sum, all, 1e-9 * all);
