@@ -12,29 +12,35 @@
 
 namespace tilecast {
 
-/// The forecast on one GPU, or why there is none (`totals.error`).
+/// The forecast on one GPU, or why there is none (`totals.error`). Of a server under load, the
+/// times and tokens/s of `totals` are those of the steady state, TTFT and TPOT their 99th
+/// percentiles; all are nullopt if it does not start, for lack of memory.
 struct ComparedGpu {
-  std::string gpu;       ///< id
-  std::string gpu_name;  ///< the product name
-  int64_t device_bytes = 0;
+  std::string gpu;           ///< id
+  std::string gpu_name;      ///< the product name
+  int64_t usable_bytes = 0;  ///< what a program can use of the memory
   ForecastTotals totals;
-  // Of text generation: a static batch, or the steady state of a server under load.
-  std::optional<Estimate> ttft, tpot;         ///< of a server: 99th percentiles
-  std::optional<double> served_tokens_per_s;  ///< output tokens of a server under load
+  std::optional<Estimate> ttft, tpot;
+  /// Requests per second that meet the limits on TTFT and TPOT; nullopt: no limits were given.
+  std::optional<double> goodput_requests_per_s;
+  bool keeps_up = true;  ///< the server with the load
   std::vector<Warning> warnings;
 
   bool fits() const { return totals.fits.value_or(false); }
+  bool has_time() const { return totals.latency_s.has_value(); }
 };
 
 struct GpuComparison {
   std::string model;
   Request request;
-  int64_t gpus_each = 1;          ///< GPUs of each kind that the request uses
-  std::vector<ComparedGpu> gpus;  ///< those that fit, the fastest first; those that do not; errors
+  int64_t gpus_each = 1;  ///< GPUs of each kind that the request uses
+  /// Those that fit, then those that do not, then errors. Servers that keep up with the load come
+  /// before those that do not, and a higher goodput before a lower one; else the fastest first.
+  std::vector<ComparedGpu> gpus;
 };
 
-/// Forecasts the request on each GPU. Throws Error for an unknown GPU or model; what cannot be
-/// forecast on one of the GPUs is in its row. The result does not depend on the number of threads.
+/// Forecasts the request on each GPU. What cannot be forecast on one of the GPUs is in its row. The
+/// result does not depend on the number of threads.
 GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
                            const std::vector<GpuRef>& gpus, const Request& request,
                            const ManyOptions& options = {});

@@ -150,6 +150,9 @@ void run_comparison(const Given& given, const Request& request) {
       throw UsageError(fmt::format(
           "--gpus: {} is an accelerator; give it alone with --gpu, or use 'tilecast sweep'", name));
     gpus.push_back(load_gpu_ref(name));
+    const auto same = [&](const GpuRef& other) { return other.id() == gpus.back().id(); };
+    if (std::any_of(gpus.begin(), gpus.end() - 1, same))
+      throw UsageError(fmt::format("--gpus: {} is given twice", gpus.back().id()));
   }
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
   const GpuComparison comparison = compare_gpus(forecaster, model, gpus, request);

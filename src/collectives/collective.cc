@@ -47,7 +47,7 @@ CollectiveTime time_of(const CollectiveLawTime& law, const CollectiveWeights& we
   if (law.curve && law.level != nullptr && law.size_s > 0) {
     const CurveMix mix = mix_for(weights, *law.curve, law.level->kind, law.level->generation);
     time.seconds = std::max(corrected_s(law, mix), law.least_s);
-    time.extrapolated = !mix.known || law.width > 1 << (kWidthCount - 1);
+    time.extrapolated = !mix.known || law.level->guessed || law.width > 1 << (kWidthCount - 1);
     const auto c = static_cast<size_t>(*law.curve);
     spread = time.extrapolated ? weights.unknown_spread[c] : weights.known_spread[c];
   }

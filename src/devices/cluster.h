@@ -37,6 +37,7 @@ struct LinkLevel {
   /// Of the kind of link: NVLink 4, PCIe 5. Chooses the measured curves that apply; nullopt: those
   /// of all generations.
   std::optional<int64_t> generation;
+  bool guessed = false;  ///< by `node_of`, of a device that no bundled cluster has
   bool operator==(const LinkLevel&) const = default;
 };
 
@@ -89,7 +90,7 @@ const std::vector<Cluster>& bundled_clusters();
 
 /// One node of this device: that of its bundled cluster with the largest nodes, or where there is
 /// none, 8 GPUs joined by the fastest link of the data sheet; those that a bridge or PCIe joins
-/// reach further ones through PCIe, as in one socket of the measured server with L40S. Its rates
+/// reach further ones through PCIe, as in the measured server with L40S. Its rates
 /// are the device's. Throws Error{kUnsupported} for a device whose file names no links.
 Cluster node_of(const Device& device);
 

@@ -18,29 +18,31 @@ constexpr uint64_t kMaxClusterBytes = uint64_t{1} << 20;
 constexpr int64_t kGuessedGpus = 8;  // the most common number in a server
 
 /// Means of the measured nodes, whose starts are 4.2 to 8 us and whose steps take 0.8 to 1.4 us
-/// (512-byte all-reduces of aiconfigurator's nccl table).
+/// (512-byte all-reduces of aiconfigurator's nccl table). Infinity Fabric joins each pair of GPUs
+/// by links of their own (data sheets of MI100 to MI355X).
 LinkLevel guessed_level(const Link& link, int64_t gpus) {
   return {.kind = link.kind,
+          .fabric = link.kind == "infinity-fabric" ? Fabric::kMesh : Fabric::kSwitch,
           .gpus = gpus,
           .bytes_per_s = link.bytes_per_s,
           .start_s = 5.5e-6,
-          .latency_s = 1e-6};
+          .latency_s = 1e-6,
+          .guessed = true};
 }
 
 /// Levels of PCIe from more than `joined` GPUs on, at this link's rate: those of the only node
-/// without NVLink that was measured, up to the 4 GPUs of a socket. That node's 8 GPUs are joined
-/// worse than in other servers (its measurements say so), so here the socket's level joins all.
+/// without NVLink that was measured. Other servers may be better, but then so may those with L40S:
+/// equal cards are compared on equal nodes.
 std::vector<LinkLevel> pcie_levels(const Link& pcie, int64_t joined) {
-  constexpr int64_t kSocketGpus = 4;
-  const Cluster measured = find_cluster("l40s-pcie");
+  constexpr const char* kMeasured = "l40s-pcie";
+  const Cluster measured = find_cluster(kMeasured);
   const double scale = pcie.bytes_per_s / measured.levels.front().bytes_per_s;
   std::vector<LinkLevel> levels;
   for (LinkLevel level : measured.levels) {
-    if (level.gpus > kSocketGpus) break;
-    if (level.gpus == kSocketGpus) level.gpus = kGuessedGpus;
     if (level.gpus <= joined) continue;
     level.bytes_per_s *= scale;
     if (level.shared_bytes_per_s) *level.shared_bytes_per_s *= scale;
+    level.guessed = true;
     levels.push_back(std::move(level));
   }
   return levels;

@@ -135,20 +135,23 @@ TEST(NodeOf, TakesTheBundledNodeOrGuessesOne) {
 TEST(NodeOf, ADeviceWithoutAClusterIsGuessedFromItsLinks) {
   Device device = find_device("RTX 4090");  // PCIe 4.0 alone
   EXPECT_EQ(node_of(device).levels.back().fabric, Fabric::kBus);
-  // As a socket of the server with L40S, which has the same PCIe.
-  const Cluster l40s = find_cluster("l40s-pcie");
-  ASSERT_EQ(node_of(device).levels.size(), 2u);
-  EXPECT_EQ(node_of(device).levels[0], l40s.levels[0]);
-  EXPECT_EQ(node_of(device).levels[1].shared_bytes_per_s, l40s.levels[1].shared_bytes_per_s);
-  device.links = {{.kind = "pcie", .bytes_per_s = 2 * l40s.levels[0].bytes_per_s}};
-  EXPECT_EQ(*node_of(device).levels[1].shared_bytes_per_s, 2 * *l40s.levels[1].shared_bytes_per_s);
+  // As the server with L40S, which has the same PCIe; only its own links were measured.
+  std::vector<LinkLevel> l40s = find_cluster("l40s-pcie").levels;
+  for (LinkLevel& level : l40s) level.guessed = true;
+  EXPECT_EQ(node_of(device).levels, l40s);
+  device.links = {{.kind = "pcie", .bytes_per_s = 2 * l40s[0].bytes_per_s}};
+  EXPECT_EQ(*node_of(device).levels.back().shared_bytes_per_s, 2 * *l40s.back().shared_bytes_per_s);
   // A bridge joins a pair; others reach each other through PCIe.
   const Cluster pairs = node_of(find_device("A40"));
-  ASSERT_EQ(pairs.levels.size(), 2u);
+  ASSERT_EQ(pairs.levels.size(), 3u);
   EXPECT_EQ(pairs.levels[0].kind, "nvlink");
   EXPECT_EQ(pairs.levels[0].gpus, 2);
   EXPECT_EQ(pairs.levels[1].kind, "pcie");
-  EXPECT_EQ(pairs.levels[1].gpus, pairs.gpus_per_node);
+  EXPECT_EQ(pairs.levels[2].gpus, pairs.gpus_per_node);
+  // Infinity Fabric: a link of its own to each other GPU.
+  const Cluster hive = node_of(find_device("MI100"));
+  EXPECT_EQ(hive.levels[0].fabric, Fabric::kMesh);
+  EXPECT_EQ(hive.levels[0].gpus, 4);
   // Links that the data sheet joins to no fewer GPUs join all.
   const Cluster cube = node_of(find_device("V100-SXM2"));
   ASSERT_EQ(cube.levels.size(), 1u);

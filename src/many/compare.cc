@@ -20,24 +20,40 @@ struct CommonFacts {
 
 CommonFacts add_pass(ComparedGpu& row, const Forecast& f) {
   row.gpu_name = f.gpu_name;
-  row.device_bytes = f.memory.device_bytes;
+  row.usable_bytes = f.memory.usable_bytes();
   row.totals = totals_of(f);
   row.warnings = f.warnings;
   return {.used = f.used, .gpus = f.parallel ? f.parallel->ranks : 1};
 }
 
+/// A request on an idle server says nothing of the load: its numbers are replaced.
+void add_load(ComparedGpu& row, const std::optional<LlmForecast::Serving>& serving) {
+  ForecastTotals& t = row.totals;
+  t.ttft_s = t.tpot_s = t.tokens_per_s = std::nullopt;
+  if (!serving) {
+    t.latency_s = t.latency_low_s = t.latency_high_s = t.utilization_ratio = std::nullopt;
+    return;
+  }
+  const ServedPart& part = serving->steady ? *serving->steady : serving->all;
+  row.ttft = part.ttft.p99;
+  row.tpot = part.tpot.p99;
+  t.ttft_s = row.ttft->seconds;
+  t.tpot_s = row.tpot->seconds;
+  t.tokens_per_s = part.output_tokens_per_s;
+  row.goodput_requests_per_s = serving->goodput_requests_per_s;
+  row.keeps_up = serving->keeps_up;
+}
+
 CommonFacts add_tokens(ComparedGpu& row, const LlmForecast& f) {
   row.gpu_name = f.gpu_name;
-  row.device_bytes = f.device_bytes;
+  row.usable_bytes = f.usable_bytes;
   row.totals = totals_of(f);
-  row.ttft = f.ttft;
-  row.tpot = f.tpot;
   row.warnings = f.warnings;
-  if (f.serving) {
-    const ServedPart& part = f.serving->steady ? *f.serving->steady : f.serving->all;
-    row.ttft = part.ttft.p99;
-    row.tpot = part.tpot.p99;
-    row.served_tokens_per_s = part.output_tokens_per_s;
+  if (f.continuous) {
+    add_load(row, f.serving);
+  } else {
+    row.ttft = f.ttft;
+    row.tpot = f.tpot;
   }
   return {.used = f.used, .gpus = f.gpus};
 }
@@ -76,7 +92,8 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
     break;
   }
   const auto rank = [](const ComparedGpu& row) {
-    return std::tuple(row.totals.error.has_value(), !row.fits(), row.totals.latency_s.value_or(0));
+    return std::tuple(row.totals.error.has_value(), !row.fits(), !row.has_time(), !row.keeps_up,
+                      -row.goodput_requests_per_s.value_or(0), row.totals.latency_s.value_or(0));
   };
   std::stable_sort(result.gpus.begin(), result.gpus.end(),
                    [&](const auto& a, const auto& b) { return rank(a) < rank(b); });

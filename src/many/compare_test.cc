@@ -60,8 +60,12 @@ TEST(CompareGpus, OverlappingIntervalsAreMarked) {
                    compared_request({{"prompt", "512"}, {"output", "16"}}));
   const std::string table = comparison_table(c);
   // H100 and H800 differ in their links only: the same time on one GPU.
-  EXPECT_NE(table.find("~1.00"), std::string::npos) << table;
-  EXPECT_EQ(table.find("~", table.find("\nt4")), table.find("\n~") + 1) << table;
+  EXPECT_NE(table.find("1.00"), std::string::npos) << table;
+  EXPECT_EQ(table.find('~'), std::string::npos) << table;
+  const std::string near = comparison_table(
+      compare_gpus(forecaster(), load_model_ref("gpt2_large"), gpus_of({"H100", "H200"}),
+                   compared_request({{"batch", "4"}, {"mode", "training"}})));
+  EXPECT_NE(near.find("\n~ the intervals overlap"), std::string::npos) << near;
 }
 
 TEST(CompareGpus, AServerHasItsSteadyState) {
@@ -71,8 +75,41 @@ TEST(CompareGpus, AServerHasItsSteadyState) {
   const GpuComparison c = compare_gpus(forecaster(), model, gpus_of({"L40S"}), request);
   const LlmForecast single = forecast_llm(forecaster(), model, load_gpu_ref("L40S"), request);
   ASSERT_TRUE(single.serving && single.serving->steady);
-  EXPECT_EQ(c.gpus[0].served_tokens_per_s, single.serving->steady->output_tokens_per_s);
+  EXPECT_EQ(c.gpus[0].totals.tokens_per_s, single.serving->steady->output_tokens_per_s);
   EXPECT_EQ(c.gpus[0].ttft->seconds, single.serving->steady->ttft.p99.seconds);
+}
+
+TEST(CompareGpus, AServerThatDoesNotStartHasNoTimes) {
+  const GpuComparison c =
+      compare_gpus(forecaster(), load_model_ref("llama-3-8b"), gpus_of({"T4", "L40S"}),
+                   compared_request({{"prompt", "1024"}, {"output", "32"}, {"concurrency", "16"}}));
+  EXPECT_EQ(c.gpus[0].gpu, "nvidia-l40s");
+  EXPECT_FALSE(c.gpus[1].fits());
+  EXPECT_FALSE(c.gpus[1].has_time());
+  const Json json = Json::parse(comparison_json(c));
+  EXPECT_TRUE(json["gpus"][1]["ttft_s"].is_null());
+  EXPECT_EQ(json["gpus"][0]["ttft_s"], json["gpus"][0]["ttft"]["seconds"]);
+}
+
+TEST(CompareGpus, OverloadedServersComeLastAndAreMarked) {
+  const GpuComparison c = compare_gpus(
+      forecaster(), load_model_ref("llama-3-8b"), gpus_of({"L40S", "H200"}),
+      compared_request({{"prompt", "1024"}, {"output", "64"}, {"rate", "16"}, {"tpot-s", "0.1"}}));
+  EXPECT_EQ(c.gpus[0].gpu, "nvidia-h200-sxm-141gb");
+  EXPECT_TRUE(c.gpus[0].keeps_up);
+  EXPECT_FALSE(c.gpus[1].keeps_up);
+  const std::string table = comparison_table(c);
+  EXPECT_NE(table.find("^ does not keep up"), std::string::npos) << table;
+  EXPECT_NE(table.find("good/s"), std::string::npos) << table;
+}
+
+TEST(CompareGpus, WarningsWithoutAMarkAreNotes) {
+  const GpuComparison c =
+      compare_gpus(forecaster(), load_model_ref("gpt2_large"), gpus_of({"H100", "H200"}),
+                   compared_request({{"batch", "1"}, {"seq", "64"}, {"clocks", "1200"}}));
+  const std::string table = comparison_table(c);
+  EXPECT_NE(table.find("1200 MHz"), std::string::npos) << table;
+  EXPECT_NE(table.find("waits for the host"), std::string::npos) << table;
 }
 
 }  // namespace

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/csv.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "report/kernel_text.h"
 #include "report/options_json.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
@@ -22,16 +24,20 @@ bool warns(const ComparedGpu& row, WarningCode code) {
                      [&](const Warning& warning) { return warning.code == code; });
 }
 
-/// The row with which others are compared; nullptr: nothing could be forecast.
-const ComparedGpu* fastest(const GpuComparison& c) {
-  return c.gpus.empty() || c.gpus.front().totals.error ? nullptr : &c.gpus.front();
+/// The row with which others are compared; nullptr: no row has times.
+const ComparedGpu* first_row(const GpuComparison& c) {
+  return c.gpus.empty() || !c.gpus.front().has_time() ? nullptr : &c.gpus.front();
 }
 
-/// Which of the two is faster is not certain.
+/// Whether it is not certain which of the two is faster.
 bool overlaps(const ComparedGpu& a, const ComparedGpu& b) {
-  return *a.totals.latency_low_s <= *b.totals.latency_high_s &&
+  return *a.totals.latency_s != *b.totals.latency_s &&
+         *a.totals.latency_low_s <= *b.totals.latency_high_s &&
          *b.totals.latency_low_s <= *a.totals.latency_high_s;
 }
+
+/// Times that depend on how long the load lasts are not compared.
+bool is_comparable(const ComparedGpu& row) { return row.has_time() && row.keeps_up; }
 
 struct ComparisonColumn {
   std::string header;
@@ -39,7 +45,12 @@ struct ComparisonColumn {
   std::function<std::string(const ComparedGpu&)> cell;
 };
 
+std::string seconds_text(const std::optional<double>& seconds) {
+  return seconds ? format_seconds(*seconds) : "-";
+}
+
 std::string ratio_text(const ComparedGpu& row, const ComparedGpu& first) {
+  if (!is_comparable(row) || !is_comparable(first)) return "-";
   if (&row == &first) return "1.00";
   return fmt::format("{}{:.2f}", overlaps(row, first) ? "~" : "",
                      *row.totals.latency_s / *first.totals.latency_s);
@@ -47,18 +58,19 @@ std::string ratio_text(const ComparedGpu& row, const ComparedGpu& first) {
 
 /// "-6 +11 %".
 std::string interval_text(const ComparedGpu& row) {
+  if (!is_comparable(row)) return "-";
   const double time = *row.totals.latency_s;
   const auto percent = [&](double bound) { return 100 * (bound / time - 1); };
   return fmt::format("{:.0f} +{:.0f} %", std::min(percent(*row.totals.latency_low_s), -0.0),
                      std::max(percent(*row.totals.latency_high_s), 0.0));
 }
 
-/// GiB needed and of the device: "15.9/80.0"; "!52.1/32.0".
+/// GiB needed and usable: "15.9/79.0"; "!52.1/31.6".
 std::string memory_text(const ComparedGpu& row) {
   constexpr double kGiB = 1 << 30;
   const auto gib = [](int64_t bytes) { return format_count(static_cast<double>(bytes) / kGiB); };
   return fmt::format("{}{}/{}", row.fits() ? "" : "!", gib(*row.totals.peak_bytes),
-                     gib(row.device_bytes));
+                     gib(row.usable_bytes));
 }
 
 /// Without the vendor: "h100-sxm5-80gb".
@@ -69,47 +81,88 @@ std::string short_id(const std::string& id) {
 }
 
 /// Whether the GPUs run the model in different dtypes.
-bool dtypes_differ(const GpuComparison& c, const ComparedGpu& first) {
+bool dtypes_differ(const GpuComparison& c) {
   return std::any_of(c.gpus.begin(), c.gpus.end(), [&](const ComparedGpu& row) {
-    return !row.totals.error && row.totals.dtype != first.totals.dtype;
+    return !row.totals.error && row.totals.dtype != c.gpus.front().totals.dtype;
   });
+}
+
+bool has_goodput(const GpuComparison& c) {
+  return std::any_of(c.gpus.begin(), c.gpus.end(),
+                     [](const ComparedGpu& row) { return row.goodput_requests_per_s; });
+}
+
+/// Part of the time comes from no measurement of the GPU's class or links.
+bool is_extrapolated(const ComparedGpu& row) {
+  return warns(row, WarningCode::kExtrapolated) || warns(row, WarningCode::kUnmeasuredLinks) ||
+         warns(row, WarningCode::kNoModel);
 }
 
 std::vector<ComparisonColumn> columns_of(const GpuComparison& c, const ComparedGpu& first) {
   using Row = const ComparedGpu&;
   std::vector<ComparisonColumn> columns = {{"GPU", false, [](Row r) { return short_id(r.gpu); }}};
   if (c.request.kind != RequestKind::kPass) {
-    columns.push_back({"TTFT", true, [](Row r) { return format_seconds(r.ttft->seconds); }});
-    columns.push_back({"TPOT", true, [](Row r) { return format_seconds(r.tpot->seconds); }});
+    columns.push_back({"TTFT", true, [](Row r) { return seconds_text(r.totals.ttft_s); }});
+    columns.push_back({"TPOT", true, [](Row r) {
+                         return seconds_text(r.totals.tpot_s) + (r.keeps_up ? "" : "^");
+                       }});
     columns.push_back({"tok/s", true, [](Row r) {
-                         return format_count(
-                             r.served_tokens_per_s.value_or(r.totals.tokens_per_s.value_or(0)));
+                         return r.totals.tokens_per_s ? format_count(*r.totals.tokens_per_s) : "-";
                        }});
   } else {
-    columns.push_back({"latency", true, [](Row r) { return format_seconds(*r.totals.latency_s); }});
+    columns.push_back({"latency", true, [](Row r) { return seconds_text(r.totals.latency_s); }});
   }
+  if (has_goodput(c))
+    columns.push_back({"good/s", true, [](Row r) {
+                         return r.goodput_requests_per_s ? format_count(*r.goodput_requests_per_s)
+                                                         : "-";
+                       }});
   columns.push_back({"80 %", true, interval_text});
   columns.push_back({"ratio", true, [&first](Row r) {
-                       return ratio_text(r, first) +
-                              (warns(r, WarningCode::kExtrapolated) ? "*" : " ");
+                       return ratio_text(r, first) + (is_extrapolated(r) ? "*" : " ");
                      }});
-  if (dtypes_differ(c, first))
-    columns.push_back({"dtype", false, [](Row r) { return *r.totals.dtype; }});
+  if (dtypes_differ(c)) columns.push_back({"dtype", false, [](Row r) { return *r.totals.dtype; }});
   columns.push_back({"GiB", true, memory_text});
   return columns;
 }
 
 std::string request_text(const GpuComparison& c) {
   const Request& r = c.request;
-  if (r.kind == RequestKind::kPass)
-    return fmt::format("{}, batch {}", choice_name(r.mode), format_integer(r.batch)) +
-           (r.seq ? fmt::format(", seq {}", format_integer(*r.seq)) : "");
-  return fmt::format("prompt {}, output {}", format_integer(r.prompt), format_integer(r.output)) +
-         (r.kind == RequestKind::kServe ? ", server under load"
-                                        : fmt::format(", batch {}", format_integer(r.batch)));
+  std::string text;
+  if (r.kind == RequestKind::kPass) {
+    text = fmt::format("{}, batch {}", choice_name(r.mode), format_integer(r.batch));
+    if (r.seq) text += ", seq " + format_integer(*r.seq);
+  } else {
+    text = fmt::format("prompt {}, output {}", format_integer(r.prompt), format_integer(r.output));
+    text += r.kind == RequestKind::kServe ? ", server under load"
+                                          : ", batch " + format_integer(r.batch);
+  }
+  if (!c.gpus.front().totals.error && !dtypes_differ(c))
+    text += ", " + *c.gpus.front().totals.dtype;
+  return text + clock_text(r.execution.clocks);
 }
 
-/// What the columns and marks mean, and why there is no forecast for some GPUs.
+/// The GPUs of each warning that no mark of the table stands for.
+std::vector<std::pair<std::string, std::vector<std::string>>> other_warnings(
+    const GpuComparison& c) {
+  constexpr std::array kMarked = {WarningCode::kExtrapolated, WarningCode::kUnmeasuredLinks,
+                                  WarningCode::kNoModel, WarningCode::kDoesNotFit,
+                                  WarningCode::kOverloaded};
+  std::vector<std::pair<std::string, std::vector<std::string>>> all;
+  for (const ComparedGpu& row : c.gpus) {
+    for (const Warning& warning : row.warnings) {
+      if (std::find(kMarked.begin(), kMarked.end(), warning.code) != kMarked.end()) continue;
+      const std::string text = warning_text(warning);
+      auto same =
+          std::find_if(all.begin(), all.end(), [&](const auto& it) { return it.first == text; });
+      if (same == all.end()) same = all.insert(all.end(), {text, {}});
+      same->second.push_back(short_id(row.gpu));
+    }
+  }
+  return all;
+}
+
+/// What the columns and marks mean, warnings, and why there is no forecast for some GPUs.
 std::string comparison_notes(const GpuComparison& c, const ComparedGpu* first,
                              const TableStyle& style) {
   std::string out;
@@ -117,26 +170,32 @@ std::string comparison_notes(const GpuComparison& c, const ComparedGpu* first,
     for (const std::string& line : wrap_text(text, static_cast<size_t>(style.width)))
       out += line + "\n";
   };
-  bool unsure = false, extrapolated = false, too_large = false;
-  for (const ComparedGpu& row : c.gpus) {
-    if (row.totals.error) continue;
-    unsure = unsure || (&row != first && overlaps(row, *first));
-    extrapolated = extrapolated || warns(row, WarningCode::kExtrapolated);
-    too_large = too_large || !row.fits();
-  }
-  const char* time = c.request.kind == RequestKind::kPass       ? "of the latency"
-                     : c.request.kind == RequestKind::kGenerate ? "of the time for all tokens"
-                                                                : "of the mean time of a request";
+  const auto any = [&](auto&& is) {
+    return std::any_of(c.gpus.begin(), c.gpus.end(),
+                       [&](const ComparedGpu& row) { return !row.totals.error && is(row); });
+  };
+  const bool server = c.request.kind == RequestKind::kServe;
+  const char* time = c.request.kind == RequestKind::kPass ? "of the latency"
+                     : server                             ? "of the mean time of a request"
+                                                          : "of the time for all tokens";
   note(
       fmt::format("80 %: interval {}; ratio: that time over the first row's; GiB: needed on one "
-                  "GPU and its own",
+                  "GPU, and what a program can use there",
                   time));
-  if (c.request.kind == RequestKind::kServe)
-    note("TTFT, TPOT: 99th percentiles of the steady state");
-  if (unsure) note("~ the intervals overlap: which of the two GPUs is faster is not certain");
-  if (extrapolated)
-    note("* part of the time is extrapolated: the forecast of one GPU (--gpu) names the kernels");
-  if (too_large) note("! does not fit: the forecast of one GPU (--gpu) says what would");
+  if (server) note("TTFT, TPOT: 99th percentiles of the steady state");
+  if (has_goodput(c)) note("good/s: requests a second that meet the limits on TTFT and TPOT");
+  if (any([&](const ComparedGpu& row) {
+        return first != nullptr && &row != first && is_comparable(row) && is_comparable(*first) &&
+               overlaps(row, *first);
+      }))
+    note("~ the intervals overlap: which of the two GPUs is faster is not certain");
+  if (any([](const ComparedGpu& row) { return row.has_time() && !row.keeps_up; }))
+    note("^ does not keep up with the load: its times grow with the length of the run");
+  if (any(is_extrapolated))
+    note("* part of the time is extrapolated: the forecast of one GPU (--gpu) says which");
+  if (any([](const ComparedGpu& row) { return !row.fits(); }))
+    note("! does not fit: the forecast of one GPU (--gpu) says what would");
+  for (const auto& [text, gpus] : other_warnings(c)) note(join(gpus, ", ") + ": " + text);
   for (const ComparedGpu& row : c.gpus)
     if (row.totals.error) note(fmt::format("{}: no forecast: {}", row.gpu, *row.totals.error));
   return out;
@@ -144,7 +203,7 @@ std::string comparison_notes(const GpuComparison& c, const ComparedGpu* first,
 
 Json row_json(const ComparedGpu& row) {
   Json object = {{"gpu", row.gpu}, {"gpu_name", row.gpu_name}};
-  object["device_bytes"] = row.device_bytes > 0 ? Json(row.device_bytes) : Json(nullptr);
+  object["usable_bytes"] = row.totals.error ? Json(nullptr) : Json(row.usable_bytes);
   for (const TotalsColumn& column : totals_columns()) {
     if (column.name == "warning_codes") continue;
     std::visit(
@@ -154,11 +213,11 @@ Json row_json(const ComparedGpu& row) {
         },
         column.field);
   }
-  // Of a server: 99th percentiles of the steady state.
   object["ttft"] = row.ttft ? estimate_json(*row.ttft) : Json(nullptr);
   object["tpot"] = row.tpot ? estimate_json(*row.tpot) : Json(nullptr);
-  object["served_tokens_per_s"] =
-      row.served_tokens_per_s ? Json(*row.served_tokens_per_s) : Json(nullptr);
+  object["goodput_requests_per_s"] =
+      row.goodput_requests_per_s ? Json(*row.goodput_requests_per_s) : Json(nullptr);
+  object["keeps_up"] = row.totals.error ? Json(nullptr) : Json(row.keeps_up);
   object["warnings"] = warning_texts(row.warnings);
   object["warning_codes"] = warning_code_names(row.warnings);
   return object;
@@ -167,35 +226,33 @@ Json row_json(const ComparedGpu& row) {
 }  // namespace
 
 std::string comparison_table(const GpuComparison& c, const TableStyle& style) {
-  const ComparedGpu* first = fastest(c);
+  const ComparedGpu* first = first_row(c);
   std::string out = title_lines(
-      fmt::format("{}: {}{}{}; {} GPU{}, the fastest first", c.model, request_text(c),
-                  first == nullptr || dtypes_differ(c, *first) ? "" : ", " + *first->totals.dtype,
+      fmt::format("{}: {}{}; {} GPU{}, {} first", c.model, request_text(c),
                   c.gpus_each > 1 ? fmt::format(", {} of each", format_integer(c.gpus_each)) : "",
-                  c.gpus.size(), c.gpus.size() == 1 ? "" : "s"),
+                  c.gpus.size(), c.gpus.size() == 1 ? "" : "s",
+                  has_goodput(c) ? "the most goodput" : "the fastest"),
       style);
-  if (first != nullptr) {
-    const std::vector<ComparisonColumn> columns = columns_of(c, *first);
-    TextTable table;
-    for (const ComparisonColumn& column : columns) {
-      table.header.push_back(column.header);
-      table.right.push_back(column.right);
-    }
-    std::vector<bool> fit;
-    for (const ComparedGpu& row : c.gpus) {
-      if (row.totals.error) continue;
-      std::vector<std::string> cells;
-      for (const ComparisonColumn& column : columns) cells.push_back(column.cell(row));
-      table.rows.push_back(std::move(cells));
-      fit.push_back(row.fits());
-    }
-    table.fit = {Fit::kMiddle};
-    const size_t memory = columns.size() - 1;
-    table.color = [&](size_t row, size_t column) {
-      return column == memory && !fit[row] ? Color::kRed : Color::kNone;
-    };
-    out += "\n" + format_text_table(table, style) + "\n";
+  const std::vector<ComparisonColumn> columns = columns_of(c, c.gpus.front());
+  TextTable table;
+  for (const ComparisonColumn& column : columns) {
+    table.header.push_back(column.header);
+    table.right.push_back(column.right);
   }
+  std::vector<bool> fit;
+  for (const ComparedGpu& row : c.gpus) {
+    if (row.totals.error) continue;
+    std::vector<std::string> cells;
+    for (const ComparisonColumn& column : columns) cells.push_back(column.cell(row));
+    table.rows.push_back(std::move(cells));
+    fit.push_back(row.fits());
+  }
+  table.fit = {Fit::kMiddle};
+  const size_t memory = columns.size() - 1;
+  table.color = [&](size_t row, size_t column) {
+    return column == memory && !fit[row] ? Color::kRed : Color::kNone;
+  };
+  if (!table.rows.empty()) out += "\n" + format_text_table(table, style) + "\n";
   return out + comparison_notes(c, first, style);
 }
 
