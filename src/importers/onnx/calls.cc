@@ -26,7 +26,12 @@ class Joiner {
 
   void run() {
     count_readers(graph_);
-    for (const OnnxTensor& tensor : graph_.initializers) stored_.insert(tensor.name);
+    for (const OnnxTensor& tensor : graph_.initializers) {
+      stored_.insert(tensor.name);
+      if (std::all_of(tensor.shape.begin(), tensor.shape.end(),
+                      [](int64_t size) { return size == 1; }))
+        single_.insert(tensor.name);
+    }
     for (const OnnxNode& node : graph_.nodes) {
       if (node.op == "Constant") stored_.insert(node.outputs.begin(), node.outputs.end());
     }
@@ -67,9 +72,10 @@ class Joiner {
     if (aten == "im2col" && join_windows(first, graph_.nodes[end - 1]))
       remove_unread(first, end - 1);
     if (aten == "_native_batch_norm_legit") {
-      for (size_t n = first; n < end; ++n) {
-        if (join_batch_norm(graph_.nodes[n])) remove_unread(first, n);
-      }
+      size_t joined = first;
+      for (size_t n = first; n < end; ++n)
+        if (join_batch_norm(graph_.nodes[n])) joined = n;
+      remove_unread(first, joined);
     }
     if (is_recurrent(aten)) mark_packing(first, end);
   }
@@ -81,27 +87,42 @@ class Joiner {
   }
 
   /// The tensors of a product of this call, without constants that the call itself makes. `reader`
-  /// reads it, so that a cycle ends.
-  void factors(const OnnxNode& reader, const std::string& name,
-               std::vector<std::string>& all) const {
-    const OnnxNode* node = maker(name);
-    if (node == nullptr || node >= &reader) {
-      all.push_back(name);
-    } else if (node->op == "Mul" && readers_.at(name) == 1) {
-      for (const std::string& input : node->inputs) factors(*node, input, all);
-    } else if (node->op != "Constant" && node->op != "CastLike") {
-      all.push_back(name);
+  /// reads it, so that a cycle ends. Stops at more factors than a call has.
+  std::vector<std::string> factors(const OnnxNode& reader, const std::string& product) const {
+    constexpr size_t kMostFactors = 3;  // c, y, z
+    std::vector<std::string> all;
+    std::vector<std::pair<const OnnxNode*, std::string>> open = {{&reader, product}};
+    while (!open.empty() && all.size() <= kMostFactors) {
+      const auto [from, name] = open.back();
+      open.pop_back();
+      const OnnxNode* node = maker(name);
+      if (node == nullptr || node >= from) {
+        all.push_back(name);
+      } else if (node->op == "Mul" && readers_.at(name) == 1) {
+        for (size_t i = node->inputs.size(); i-- > 0;) open.emplace_back(node, node->inputs[i]);
+      } else if (node->op != "Constant" && node->op != "CastLike") {
+        all.push_back(name);
+      }
     }
+    return all;
   }
 
   /// x + (c · y) · z
   bool join_addcmul(OnnxNode& sum) {
+    constexpr size_t kTensors = 2;  // y and z
     if (sum.op != "Add" || sum.inputs.size() != 2) return false;
     const bool second = maker(sum.inputs[1]) != nullptr;
     const std::string x = sum.inputs[second ? 0 : 1], product = sum.inputs[second ? 1 : 0];
-    std::vector<std::string> inputs = {x};
-    if (maker(x) == nullptr) factors(sum, product, inputs);
-    if (inputs.size() != 3 || inputs[1] == product) return false;
+    if (maker(x) != nullptr) return false;
+    std::vector<std::string> inputs = factors(sum, product);
+    // Exporters store the constant c, folded.
+    if (inputs.size() == kTensors + 1)
+      if (const auto c = std::find_if(inputs.begin(), inputs.end(),
+                                      [&](const auto& name) { return single_.contains(name); });
+          c != inputs.end())
+        inputs.erase(c);
+    if (inputs.size() != kTensors || inputs[0] == product) return false;
+    inputs.insert(inputs.begin(), x);
     sum.op = kTorchAddcmul;
     sum.domain = kTorchDomain;
     replace_inputs(sum, std::move(inputs));
@@ -181,6 +202,7 @@ class Joiner {
   std::unordered_map<std::string, int64_t> readers_;  ///< how many inputs and outputs name a value
   std::unordered_map<std::string, size_t> makers_;    ///< of this call: by output, the node
   std::set<std::string> stored_;                      ///< initializers and constants
+  std::set<std::string> single_;                      ///< initializers of one element
   std::vector<bool> dead_;                            ///< by node
 };
 

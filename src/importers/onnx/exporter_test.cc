@@ -101,6 +101,31 @@ TEST(OnnxExporter, CallOfOneKernelIsJoined) {
   EXPECT_EQ(ops_of(build(read)), (Names{"mul_scalar", "mul", "add", "relu"}));
 }
 
+TEST(OnnxExporter, CallWithAFoldedConstantIsJoined) {
+  const std::string call = part_of("%addcmul", "addcmul.default");
+  Writer w;
+  w.input("x", {4, 8}).input("a", {4, 8}).weight("b", {8}).weight("half", {1});
+  w.node("Mul", {"half", "a"}, {"p"}, call)
+      .node("Mul", {"p", "b"}, {"q"}, call)
+      .node("Add", {"x", "q"}, {"y"}, call)
+      .output("y");
+  const Graph graph = build(w);
+  EXPECT_EQ(ops_of(graph), (Names{"addcmul"}));
+  EXPECT_EQ(graph.nodes[0].inputs.size(), 3);
+}
+
+TEST(OnnxExporter, ALongChainInACallIsNotJoined) {
+  // It overflowed the stack.
+  const std::string call = part_of("%addcmul", "addcmul.default");
+  constexpr int kLength = 60'000;
+  Writer w;
+  w.input("x", {4}).input("m0", {4});
+  for (int i = 0; i < kLength; ++i)
+    w.node("Mul", {"m" + std::to_string(i), "x"}, {"m" + std::to_string(i + 1)}, call);
+  w.node("Add", {"x", "m" + std::to_string(kLength)}, {"y"}, call).output("y");
+  EXPECT_EQ(build(w).nodes.size(), kLength + 1);
+}
+
 TEST(OnnxExporter, CycleWithinACallIsAnError) {
   const std::string call = part_of("%addcmul", "addcmul.default");
   Writer w;
