@@ -30,6 +30,9 @@ enum class WarningCode {
   /// `share` of the time belongs to kernels outside the training range. Subject: the step; "" for a
   /// pass.
   kExtrapolated,
+  /// `share` of the time belongs to operators of which no kernel was measured: they are forecast as
+  /// kernels of other operators. Subject: "". Facts: message.
+  kUnmeasuredOperators,
   /// The weights have no model for some kernels: `share` of the time comes from the roofline.
   /// Subject: the step; "" for a pass. Facts: kernels.
   kNoModel,

@@ -111,8 +111,7 @@ void forecast_one_rank(Forecast& forecast, std::shared_ptr<const PassWork> work,
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name,
                unmapped_operators(pass.timeline, pass.program()));
-  add_messages(warnings, WarningCode::kModelFile, model.name,
-               unmeasured_operators(pass.timeline, pass.program()));
+  add_warning(warnings, unmeasured_operators(pass.timeline, pass.program()));
   add_messages(warnings, WarningCode::kModelFile, model.name,
                adapter_remarks(pass.graph(), used, precision));
   add_warning(warnings, slower_experts("", pass.graph(), pass.program(), pass.times,

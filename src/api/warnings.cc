@@ -106,15 +106,16 @@ std::vector<std::string> unmapped_operators(const Timeline& timeline, const Prog
       100 * unmapped.share, unmapped.text)};
 }
 
-std::vector<std::string> unmeasured_operators(const Timeline& timeline, const Program& program) {
+std::optional<Warning> unmeasured_operators(const Timeline& timeline, const Program& program) {
   // Less does not change a forecast noticeably: most networks have one pooling.
   constexpr double kSmallShare = 0.01;
   const NamedShares unmeasured = shares_of(timeline, program, unmeasured_name);
-  if (unmeasured.share <= kSmallShare) return {};
-  return {fmt::format(
+  if (unmeasured.share <= kSmallShare) return std::nullopt;
+  const std::string message = fmt::format(
       "{:.1f} % of the kernels' time is of operators of which no kernel was measured, forecast "
       "from their work as kernels of other operators: {}",
-      100 * unmeasured.share, unmeasured.text)};
+      100 * unmeasured.share, unmeasured.text);
+  return Warning{WarningCode::kUnmeasuredOperators, "", unmeasured.share, {{"message", message}}};
 }
 
 void add_warning(std::vector<Warning>& warnings, std::optional<Warning> warning) {

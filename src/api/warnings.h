@@ -31,7 +31,7 @@ std::vector<std::string> unmapped_operators(const Timeline& timeline, const Prog
 
 /// A message about operators of which no kernel was measured (OpDef::unmeasured), with their share
 /// of the time; empty if that is small.
-std::vector<std::string> unmeasured_operators(const Timeline& timeline, const Program& program);
+std::optional<Warning> unmeasured_operators(const Timeline& timeline, const Program& program);
 
 void add_warning(std::vector<Warning>& warnings, std::optional<Warning> warning);
 

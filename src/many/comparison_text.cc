@@ -95,7 +95,7 @@ bool has_goodput(const GpuComparison& c) {
 /// Part of the time comes from no measurement of the GPU's class or links.
 bool is_extrapolated(const ComparedGpu& row) {
   return warns(row, WarningCode::kExtrapolated) || warns(row, WarningCode::kUnmeasuredLinks) ||
-         warns(row, WarningCode::kNoModel);
+         warns(row, WarningCode::kNoModel) || warns(row, WarningCode::kUnmeasuredOperators);
 }
 
 std::vector<ComparisonColumn> columns_of(const GpuComparison& c, const ComparedGpu& first) {
@@ -146,8 +146,8 @@ std::string request_text(const GpuComparison& c) {
 std::vector<std::pair<std::string, std::vector<std::string>>> other_warnings(
     const GpuComparison& c) {
   constexpr std::array kMarked = {WarningCode::kExtrapolated, WarningCode::kUnmeasuredLinks,
-                                  WarningCode::kNoModel, WarningCode::kDoesNotFit,
-                                  WarningCode::kOverloaded};
+                                  WarningCode::kNoModel,      WarningCode::kUnmeasuredOperators,
+                                  WarningCode::kDoesNotFit,   WarningCode::kOverloaded};
   std::vector<std::pair<std::string, std::vector<std::string>>> all;
   for (const ComparedGpu& row : c.gpus) {
     for (const Warning& warning : row.warnings) {

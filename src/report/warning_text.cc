@@ -182,6 +182,7 @@ constexpr WarningDef kWarnings[] = {
     {WarningCode::kSchemeReplaced, "scheme_replaced", scheme_replaced},
     {WarningCode::kCacheDtypeReplaced, "cache_dtype_replaced", cache_dtype_replaced},
     {WarningCode::kExtrapolated, "extrapolated", extrapolated},
+    {WarningCode::kUnmeasuredOperators, "unmeasured_operators", message},
     {WarningCode::kNoModel, "no_model", no_model},
     {WarningCode::kHostWait, "host_wait", host_wait},
     {WarningCode::kUnmeasuredLinks, "unmeasured_links", unmeasured_links},
