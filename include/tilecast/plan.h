@@ -78,6 +78,7 @@ struct PlanAlternative {
 struct TrainingPlan {
   std::string model, gpu, gpu_name, cluster, cluster_name;
   int64_t nodes = 1, ranks = 1, batch = 1, seq = 1;
+  bool has_network = false;  ///< that can join further nodes
   int64_t parameters = 0;
   int64_t device_bytes = 0;  ///< what programs see of a GPU's
   std::optional<double> price_per_gpu_hour;

@@ -58,14 +58,15 @@ struct ServingCandidate {
   bool fits = true;
   int64_t peak_bytes = 0;
   int64_t margin_bytes = 0;  ///< below 0: the longest request does not fit
-  bool simulated = false;    ///< false: it does not fit, or less load misses a limit already
+  /// false: it does not fit, or less load misses a limit already, or writes as much (within 1 %)
+  bool simulated = false;
   /// Of the steady state, at the percentile that limits apply to; and means.
   double ttft_s = 0, tpot_s = 0, mean_ttft_s = 0, mean_tpot_s = 0;
   double tokens_per_s = 0;       ///< written by all replicas
   double requests_per_s = 0;     ///< of all replicas
   double user_tokens_per_s = 0;  ///< 1 / mean_tpot_s
   double gpu_tokens_per_s = 0;   ///< tokens_per_s over all GPUs, idle ones too
-  bool meets = false;
+  bool meets = false;            ///< simulated, and within the limits, if there are any
   /// The largest factor by which a limit is missed; 1 or less: it meets both.
   double excess = 0;
 
@@ -87,6 +88,8 @@ struct ServingPlan {
   /// simulated; then what does not fit, the nearest first.
   std::vector<ServingCandidate> candidates;
   size_t meeting = 0, simulated = 0, fitting = 0;
+  /// If none fits: a lower share of the memory for the server with which the nearest does.
+  std::optional<double> utilization_that_fits;
   /// Indices of candidates of which none is better both for a user and for a GPU; by rising
   /// tokens/s of a user.
   std::vector<size_t> front;
@@ -100,6 +103,7 @@ struct ServingPlan {
   std::vector<Warning> warnings;              ///< of the winner's forecast
   Request used;
 
+  bool limited() const { return ttft_s.has_value() || tpot_s.has_value(); }
   double cost_of_million_tokens(const ServingCandidate& c) const {
     constexpr double kSecondsPerHour = 3600, kTokens = 1e6;
     return prices[c.hardware] * static_cast<double>(gpus) / kSecondsPerHour * kTokens /

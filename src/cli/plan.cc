@@ -142,6 +142,25 @@ void compare_hardware(const Given& given, TrainingQuery query) {
        format == "json" ? std::vector<std::string>() : warnings);
 }
 
+/// What may help if nothing fits: values that lists left out of the search, and what it does not
+/// change.
+std::vector<std::string> remedies_of(const TrainingPlan& plan, const TrainingSpace& space) {
+  std::vector<std::string> remedies;
+  const auto add = [&](const auto& searched, auto value, const char* text) {
+    if (!searched.empty() && std::find(searched.begin(), searched.end(), value) == searched.end())
+      remedies.push_back(text);
+  };
+  add(space.micro_batch_sizes, 1, "--micro-batch-size 1");
+  add(space.zero, Zero::kParameters, "--zero 3");
+  add(space.checkpointing, Checkpointing::kFull, "--checkpointing full");
+  if (plan.has_network) {
+    const int64_t bytes = checked_multiply(plan.nodes, plan.candidates.front().peak_bytes);
+    remedies.push_back(fmt::format("at least {} nodes", ceil_divide(bytes, plan.device_bytes)));
+  }
+  if (plan.used.lora_rank == 0) remedies.push_back("adapters (--lora-rank)");
+  return remedies;
+}
+
 void run_training_plan(const Given& given) {
   TrainingQuery query{
       .request = training_request(given), .attention = {}, .space = space_of(given)};
@@ -173,14 +192,12 @@ void run_training_plan(const Given& given) {
                             plan.candidates.size(), seconds,
                             static_cast<double>(plan.candidates.size()) / seconds, plan.simulated));
   if (plan.fitting > 0) return;
-  const TrainingCandidate& nearest = plan.candidates.front();
-  throw Error(
-      ErrorKind::kUnsupported,
-      fmt::format(
-          "no configuration fits into the {} of {}: the nearest lacks {}. {} nodes have as "
-          "much memory as it takes; or train adapters (--lora-rank)",
-          format_bytes(plan.device_bytes), plan.gpu, format_bytes(-nearest.margin_bytes),
-          ceil_divide(checked_multiply(plan.nodes, nearest.peak_bytes), plan.device_bytes)));
+  const std::vector<std::string> remedies = remedies_of(plan, query.space);
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("no configuration fits into the {} of {}: the nearest lacks {}{}",
+                          format_bytes(plan.device_bytes), plan.gpu,
+                          format_bytes(-plan.candidates.front().margin_bytes),
+                          remedies.empty() ? "" : "; use " + join(remedies, ", or ")));
 }
 
 /// An option of the other kind of plan would be dropped.

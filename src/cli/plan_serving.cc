@@ -71,6 +71,15 @@ std::vector<int64_t> prefill_workers_of(const Given& given) {
   return numbers;
 }
 
+/// With what the nearest layout fits.
+std::string remedy_text(const ServingPlan& plan, const Given& given) {
+  if (plan.utilization_that_fits)
+    return fmt::format("; the nearest fits with --gpu-memory-utilization {:.3g}",
+                       *plan.utilization_that_fits);
+  // Without a list, all dtypes of the GPU are searched.
+  return given.count("dtype") ? "; use more GPUs, or another --dtype" : "; use more GPUs";
+}
+
 }  // namespace
 
 void run_serving_plan(const Given& given) {
@@ -117,8 +126,8 @@ void run_serving_plan(const Given& given) {
                             static_cast<double>(plan.candidates.size()) / seconds, plan.simulated));
   if (plan.meeting > 0) return;
   throw Error(ErrorKind::kUnsupported,
-              plan.simulated == 0
-                  ? "no layout fits into memory; use more GPUs, or a smaller dtype"
+              plan.fitting == 0
+                  ? "no layout fits into memory" + remedy_text(plan, given)
                   : "no layout meets the limits: the first of the table comes nearest");
 }
 

@@ -125,7 +125,12 @@ class ServingSearch {
       for (const std::string& kv : given_or(query_.space.kv_dtypes, {std::string()})) {
         KnownServer known;  // layouts with other numbers of servers have the same steps
         for (const int64_t workers : given_or(query_.space.prefill_workers, pools_of(servers))) {
-          if (workers >= servers && workers > 0) continue;
+          if (workers >= servers && workers > 0) {
+            plan_.impossible[fmt::format(
+                "`prefill-workers` {} takes {} servers or more; {} GPUs hold fewer of the layout",
+                workers, workers + 1, plan_.gpus)] += 1;
+            continue;
+          }
           c.dtype = dtype;
           c.kv_dtype = kv;
           c.prefill_workers = workers;
@@ -164,7 +169,7 @@ class ServingSearch {
     }
   }
 
-  /// With more clients: while the limits are met and the cache has room.
+  /// With more clients: while the limits are met, the cache has room, and throughput grows.
   void add_loads(ServingCandidate c, const ServedLayout& layout) {
     constexpr int64_t kMostClients = 1024;
     std::vector<int64_t> loads = query_.space.concurrency;
@@ -177,7 +182,6 @@ class ServingSearch {
     double best = 0;
     for (const int64_t clients : loads) {
       c.concurrency = clients;
-      c.simulated = false;
       if (over) {
         plan_.candidates.push_back(c);
         continue;
@@ -185,11 +189,12 @@ class ServingSearch {
       simulate(c, layout);
       plan_.candidates.push_back(c);
       if (!c.fits) return;
-      // A step with more sequences takes longer, so more load misses the limit too. Without
-      // limits, the end is where more clients write less than 1 % more.
+      // A step with more sequences takes longer, so more load misses the limit too. And the end is
+      // where more clients write less than 1 % more.
       over = c.excess > 1 || c.gpu_tokens_per_s < 1.01 * best;
       (c.excess > 1 ? missed : last) = clients;
       best = std::max(best, c.gpu_tokens_per_s);
+      if (over) forget_results(c);
     }
     if (query_.space.concurrency.empty() && last > 0 && missed > 0) refine(c, layout, last, missed);
   }
@@ -204,7 +209,15 @@ class ServingSearch {
     }
   }
 
+  /// Of less load; the memory stays.
+  static void forget_results(ServingCandidate& c) {
+    c.simulated = c.meets = false;
+    c.excess = c.ttft_s = c.tpot_s = c.mean_ttft_s = c.mean_tpot_s = 0;
+    c.tokens_per_s = c.requests_per_s = c.user_tokens_per_s = c.gpu_tokens_per_s = 0;
+  }
+
   void simulate(ServingCandidate& c, const ServedLayout& layout) const {
+    forget_results(c);
     const LlmForecast f = layout.under(c.concurrency);
     c.fits = f.fits;
     c.peak_bytes = f.peak_bytes;
@@ -237,6 +250,15 @@ class ServingSearch {
   ServingPlan& plan_;
 };
 
+std::optional<double> utilization_that_fits(const std::vector<Warning>& warnings) {
+  for (const Warning& warning : warnings) {
+    for (const WarningFact& fact : warning.facts) {
+      if (fact.name == "utilization_that_fits") return std::get<double>(fact.value);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
@@ -267,10 +289,13 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
                                                          : find_cluster(first.cluster))
                                       .gpus_per_node;
   ServingSearch(forecaster, model, query, plan).run();
-  if (plan.fitting == 0 || plan.simulated == 0) return plan;
   const ServingCandidate& winner = plan.candidates.front();
   const LlmForecast f = forecast_llm(forecaster, model, query.hardware[winner.hardware].gpu,
                                      request_of(plan, winner));
+  if (plan.fitting == 0) {
+    plan.utilization_that_fits = utilization_that_fits(f.warnings);
+    return plan;
+  }
   plan.software = f.software;
   plan.warnings = f.warnings;
   return plan;

@@ -90,6 +90,21 @@ TEST(ServingPlan, LoadThatIsLeftOutMissesTheLimits) {
   EXPECT_GT(left_out, 5u);
 }
 
+/// Without limits, all that was simulated meets them, and nothing else does.
+TEST(ServingPlan, OnlySimulatedCandidatesMeet) {
+  ServingQuery query = query_of({"H100"});
+  query.ttft_s = query.tpot_s = query.request.load.ttft_s = query.request.load.tpot_s = {};
+  query.request.prompt = 512;
+  query.space.dtypes = {"bf16"};
+  const ServingPlan plan = plan_serving(forecaster(), load_model_ref("llama-3-8b"), query);
+  EXPECT_EQ(plan.meeting, plan.simulated);
+  EXPECT_GT(plan.fitting, plan.simulated);
+  for (const ServingCandidate& c : plan.candidates) {
+    EXPECT_EQ(c.meets, c.simulated);
+    EXPECT_EQ(c.gpu_tokens_per_s > 0, c.simulated);
+  }
+}
+
 TEST(ServingPlan, NoneIsBetterThanTheFront) {
   const ServingPlan plan =
       plan_serving(forecaster(), load_model_ref("llama-3-8b"), query_of({"H100", "A100"}));

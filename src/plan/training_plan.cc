@@ -268,6 +268,7 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
                     .ranks = facts.cluster.gpus(),
                     .batch = checked.request.batch,
                     .seq = *checked.request.seq,
+                    .has_network = facts.cluster.network.has_value(),
                     .parameters = facts.modules.parameter_count(),
                     .device_bytes = visible_bytes(device),
                     .price_per_gpu_hour = query.price_per_gpu_hour,

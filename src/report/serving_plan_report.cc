@@ -29,11 +29,23 @@ std::string dtype_text(const Candidate& c) {
   return c.kv_dtype.empty() ? dtype : dtype + ", cache " + c.kv_dtype;
 }
 
-/// A GPU's id without its vendor: "h100-sxm5-80gb".
+/// A GPU's id without its vendor: "h100-sxm5-80gb"; of several kinds no more of it than tells them
+/// apart: "h100".
 std::string short_gpu(const ServingPlan& plan, const Candidate& c) {
-  const std::string& id = plan.gpu_ids[c.hardware];
-  const size_t dash = id.find('-');
-  return dash == std::string::npos ? id : id.substr(dash + 1);
+  const auto without_vendor = [](const std::string& id) {
+    const size_t dash = id.find('-');
+    return dash == std::string::npos ? id : id.substr(dash + 1);
+  };
+  const std::string name = without_vendor(plan.gpu_ids[c.hardware]);
+  if (plan.gpu_ids.size() == 1) return name;
+  for (size_t end = name.find('-'); end != std::string::npos; end = name.find('-', end + 1)) {
+    const std::string part = name.substr(0, end);
+    const auto alike = [&](const std::string& id) {
+      return (without_vendor(id) + "-").starts_with(part + "-");
+    };
+    if (std::count_if(plan.gpu_ids.begin(), plan.gpu_ids.end(), alike) == 1) return part;
+  }
+  return name;
 }
 
 std::string all2all_text(const Candidate& c) {
@@ -84,7 +96,7 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
       {"ep", false, [&](const Candidate& c) { return number(c.ep); }},
       {"all2all", false, [&](const Candidate& c) { return all2all_text(c); }},
       {"pre", false, [&](const Candidate& c) { return number(c.prefill_workers); }},
-      {"repl", true, [&](const Candidate& c) { return number(c.replicas); }},
+      {"repl", false, [&](const Candidate& c) { return number(c.replicas); }},
       {"dtype", false, [&](const Candidate& c) { return dtype_text(c); }},
       {"clients", true, [&](const Candidate& c) { return number(c.concurrency); }},
       {"TTFT", true, [&](const Candidate& c) { return limited(c.ttft_s, plan.ttft_s); }},
@@ -129,8 +141,8 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
   lines.add("layout",
             fmt::format("{} × {} GPU{}", c.replicas, c.tp * c.pp * c.dp,
                         c.tp * c.pp * c.dp == 1 ? "" : "s"),
-            fmt::format("of {}, {} clients on each replica{}{}", plan.gpu_names[c.hardware],
-                        format_integer(c.concurrency), prompts,
+            fmt::format("of {}, {} client{} on each replica{}{}", plan.gpu_names[c.hardware],
+                        format_integer(c.concurrency), c.concurrency == 1 ? "" : "s", prompts,
                         c.gpus() < plan.gpus ? fmt::format("; {} of {} GPUs are idle",
                                                            plan.gpus - c.gpus(), plan.gpus)
                                              : ""));
@@ -247,11 +259,18 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
                               format_integer(plan.output), limits_text(plan)),
                   style);
   const auto count = [](size_t value) { return format_integer(static_cast<int64_t>(value)); };
+  const std::string simulated =
+      plan.limited()
+          ? fmt::format(
+                "{} meet the limits, {} miss them, {} have more load than one that misses "
+                "them or",
+                count(plan.meeting), count(plan.simulated - plan.meeting),
+                count(plan.fitting - plan.simulated))
+          : fmt::format("{} simulated, {} have more load than one", count(plan.simulated),
+                        count(plan.fitting - plan.simulated));
   out += wrapped(
-      fmt::format("{} candidates: {} meet the limits, {} miss them, {} have more load "
-                  "than one that misses them, {} do not fit.",
-                  count(plan.candidates.size()), count(plan.meeting),
-                  count(plan.simulated - plan.meeting), count(plan.fitting - plan.simulated),
+      fmt::format("{} candidates: {} beyond which throughput no longer grows, {} do not fit.",
+                  count(plan.candidates.size()), simulated,
                   count(plan.candidates.size() - plan.fitting)),
       style);
   if (plan.simulated == 0) {
@@ -271,21 +290,21 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
     first.push_back(i);
   if (plan.meeting > 0)
     out += "\n" +
-           title_lines(fmt::format("The first {} of the {} that meet the limits", first.size(),
-                                   plan.meeting),
+           title_lines(fmt::format("The first {} of the {} that {}", first.size(), plan.meeting,
+                                   plan.limited() ? "meet the limits" : "were simulated"),
                        style) +
            "\n" + candidates_table(plan, first, style, true);
   out += "\n" + title_lines("Pareto front: none is better both for a user and for a GPU", style) +
          "\n" + candidates_table(plan, plan.front, style, false);
   add_misses(out, plan, style);
-  out += "\n" +
-         wrapped(
-             "clients: of each replica; repl: replicas; pre: servers that compute prompts only; "
-             "!: misses a limit; user/s, "
-             "GPU/s: tokens/s of a user and for each "
-             "GPU. --format json and csv have all candidates, -o FILE.svg the picture "
-             "of the front.",
-             style);
+  out +=
+      "\n" +
+      wrapped(fmt::format(
+                  "clients: of each replica; repl: replicas; pre: servers that compute prompts "
+                  "only; {}user/s, GPU/s: tokens/s of a user and for each GPU. --format json and "
+                  "csv have all candidates, -o FILE.svg the picture of the front.",
+                  plan.limited() ? "!: misses a limit; " : ""),
+              style);
   for (const auto& [reason, times] : plan.impossible)
     out += "\n" +
            wrapped(fmt::format("Not possible ({}): {}", times, options_as_flags(reason)), style);
