@@ -122,7 +122,7 @@ struct LlmForecast {
   double tokens_per_s = 0;  ///< output tokens of all sequences
   /// Of one rank over prefill and decode; with a pipeline the mean over its stages. The rank is one
   /// of the data-parallel rank with the most sequences, and of the expert-parallel one with the
-  /// most tokens.
+  /// most tokens, whose work grows with the skew (Forecast::flops is of the mean rank).
   int64_t flops = 0, bytes = 0;
   double communication_s = 0;  ///< of that rank with others; not overlapped with computation
   /// All kernels of one rank, with a pipeline of one of each stage; `phase` is "vision", "prefill"

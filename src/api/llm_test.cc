@@ -397,7 +397,13 @@ TEST(Server, OptionsThatContradictEachOtherAreRefused) {
                  o.load.rate = 1;
                  o.batch = 4;
                }),
-               kInput, "`batch` cannot be combined with `schedule` continuous");
+               kInput, "`batch` 4 cannot be combined with `rate`: batches result from the load; ");
+  EXPECT_ERROR(with([](Request& o) {
+                 o.kind = RequestKind::kServe;
+                 o.load.concurrency = 2;
+                 o.batch = 4;
+               }),
+               kInput, "leave out `batch`, or `concurrency` for a static batch");
   EXPECT_ERROR(with([](Request& o) {
                  o.kind = RequestKind::kServe;
                  o.load.rate = 1;

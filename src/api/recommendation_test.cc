@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 
 #include "test_support.h"
 #include "tilecast/forecast.h"
@@ -110,6 +112,54 @@ TEST(RecommendationForecast, RefusesOtherParallelism) {
   request.execution.tp = 8;
   EXPECT_ERROR(forecaster.forecast(model, load_gpu_ref("H100"), request), kUnsupported,
                "`tp`: recommendation models are divided by `dp` only");
+}
+
+/// Seconds of one table by all that forecast it: both operators, a model, and the placement. `list`
+/// as in `--reuse` and in the field `rows`; "": none is given.
+std::array<double, 4> seconds_of_reuse(const std::string& list) {
+  const Forecaster forecaster;
+  const GpuRef gpu = load_gpu_ref("H100");
+  std::vector<GivenSize> sizes = {{"bags", int64_t{4096}},
+                                  {"pooling", int64_t{4}},
+                                  {"dim", int64_t{128}},
+                                  {"table_rows", int64_t{20000}}};
+  if (!list.empty()) sizes.push_back({"reuse", list});
+  const auto of_operator = [&](const char* op) {
+    return forecaster.kernel(op, gpu, "fp32", sizes).front().latency_s;
+  };
+  const double bag = of_operator("embedding_bag");
+  sizes.push_back({"tables", int64_t{1}});
+  const double bags = of_operator("embedding_bags");
+
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "dlrm.json").string();
+  const std::string reuse =
+      list.empty() ? "" : R"("reuse": {"r": {"batch": 4096, "rows": ")" + list + R"("}}, )";
+  const std::string name = list.empty() ? "" : R"(, "reuse": "r")";
+  std::ofstream(path) << R"({"model_type": "dlrm", "dense_features": 4, "bottom_mlp": [128], )"
+                      << R"("top_mlp": [1], "interaction": "cat", )" << reuse
+                      << R"("tables": [{"name": "t", "rows": 20000, "dim": 128, "pooling": 4)"
+                      << name << "}]}";
+  const Forecast f = forecaster.forecast(load_model_ref(path), gpu, inference(4096, 1));
+  const auto row = std::find_if(f.kernels.begin(), f.kernels.end(),
+                                [](const KernelForecast& k) { return k.op == "embedding_bags"; });
+  const double model = row == f.kernels.end() ? 0 : row->latency_s;
+  const ShardForecast placed = shard_tables({.tables = path, .cluster = "dgx-h100", .batch = 4096});
+  return {bag, bags, model, placed.tables.front().forward_s};
+}
+
+/// A list says of all other lookups that they go to rows of their own; so "0" is no missing list.
+TEST(EmbeddingReuse, AListOfNoRepeatedRowsMeansTheSameEverywhere) {
+  const std::array<double, 4> none = seconds_of_reuse(""), zero = seconds_of_reuse("0"),
+                              one = seconds_of_reuse("1");
+  for (size_t way = 0; way < none.size(); ++way) {
+    EXPECT_EQ(zero[way], one[way]) << way;
+    EXPECT_GT(zero[way], none[way]) << way;
+  }
+  for (const auto& seconds : {none, zero}) {
+    EXPECT_EQ(seconds[1], seconds[0]);
+    EXPECT_EQ(seconds[2], seconds[0]);
+  }
 }
 
 TEST(ShardTables, MoreNodesAndMoreMemoryDoNotMakeTablesMissing) {

@@ -70,6 +70,12 @@ double mean_uses(size_t bin) {
   return lookups / rows;
 }
 
+void append_counts(std::vector<int64_t>& lists, const ReuseCounts& counts) {
+  const size_t end = lists.size() + kMostReuseCounts;
+  lists.insert(lists.end(), counts.begin(), counts.end());
+  lists.resize(end, counts.empty() ? kNoReuseCounts : 0);
+}
+
 TableAccess TableAccess::part_of_rows(double share) const {
   TableAccess part = *this;
   part.lookups *= share;

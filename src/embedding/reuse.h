@@ -27,6 +27,12 @@ using ReuseCounts = std::vector<int64_t>;
 /// The most entries of a list: rows that are used 65,536 times.
 inline constexpr size_t kMostReuseCounts = kReuseBins;
 
+/// Where lists of several tables follow each other, each with kMostReuseCounts numbers: the numbers
+/// of a table without a list. A list of 0s alone is one: each lookup goes to a row of its own.
+inline constexpr int64_t kNoReuseCounts = -1;
+/// Appends a table's list; empty: it has none.
+void append_counts(std::vector<int64_t>& lists, const ReuseCounts& counts);
+
 /// The mean number of uses of the rows of a bin: uses are distributed log-uniformly inside a bin.
 double mean_uses(size_t bin);
 

@@ -153,10 +153,9 @@ class Dlrm {
                              static_cast<double>(lookups.back()));
       if (how != nullptr && how->shares) shares = *how->shares;
       if (how != nullptr && !how->zipf_exponent) of_recording = lookups_of(table, how->batch);
-      ReuseCounts counts = how == nullptr ? ReuseCounts{} : how->rows;
+      const ReuseCounts counts = how == nullptr ? ReuseCounts{} : how->rows;
       counted = counted || !counts.empty();
-      counts.resize(kMostReuseCounts, 0);
-      used_rows.insert(used_rows.end(), counts.begin(), counts.end());
+      append_counts(used_rows, counts);
       recorded.push_back(of_recording);
       for (const double share : shares) reuse.push_back(std::llround(kMillion * share));
     }

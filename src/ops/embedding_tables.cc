@@ -37,13 +37,12 @@ size_t table_count(const OpContext& context, const Operand& o) {
 
 const Shape& lookups_of(const OpContext& context) { return context.attribute<Shape>("lookups"); }
 
-/// Those of table i; empty: none are stated.
+/// Those of table i; empty: none are stated. All 0 is stated: each lookup goes to another row.
 ReuseCounts counts_of(const Shape& used_rows, size_t i) {
   if (used_rows.empty()) return {};
   const auto first = used_rows.begin() + static_cast<int64_t>(i * kMostReuseCounts);
-  ReuseCounts counts(first, first + kMostReuseCounts);
-  const bool stated = std::any_of(counts.begin(), counts.end(), [](int64_t n) { return n != 0; });
-  return stated ? counts : ReuseCounts{};
+  if (*first == kNoReuseCounts) return {};
+  return {first, first + kMostReuseCounts};
 }
 
 /// nullopt: as many as in this batch.
@@ -222,13 +221,11 @@ Operands bags_operands(GraphBuilder& b, const GivenSizes& s) {
   operands.inputs.insert(operands.inputs.end(), static_cast<size_t>(s["tables"]), table);
   operands.attributes = {{"bags", s["bags"]},
                          {"lookups", Shape(static_cast<size_t>(s["tables"]), lookups)}};
-  if (ReuseCounts counts = reuse_of(s); !counts.empty()) {
+  if (const ReuseCounts counts = reuse_of(s); !counts.empty()) {
     if (s["skew_percent"] != 0)
       s.fail("reuse and skew_percent both say how often rows are used; give one of them");
-    counts.resize(kMostReuseCounts, 0);
     Shape used_rows;
-    for (int64_t t = 0; t < s["tables"]; ++t)
-      used_rows.insert(used_rows.end(), counts.begin(), counts.end());
+    for (int64_t t = 0; t < s["tables"]; ++t) append_counts(used_rows, counts);
     operands.attributes.push_back({"used_rows", std::move(used_rows)});
     return operands;
   }
@@ -266,10 +263,11 @@ std::vector<AttributeDef> bags_attributes() {
        .default_value = Shape{}},
       {.name = "used_rows",
        .doc = "in place of `reuse`: for each table, rows that the batch uses once, twice, 4, 8, "
-              "..., 65536 times; all other lookups go to rows that are used once; 0s: `reuse` "
+              "..., 65536 times; all other lookups go to rows that are used once; -1s: `reuse` "
               "counts",
        .type = AttributeType::kIntegers,
-       .default_value = Shape{}},
+       .default_value = Shape{},
+       .min = kNoReuseCounts},
       {.name = "recorded_lookups",
        .doc = "of each table in the batch of which `reuse` or `used_rows` was recorded; "
               "default: `lookups`",

@@ -386,6 +386,12 @@ TEST(Experts, ASkewedLoadKeepsAllTokensAndGrowsWithTheExponent) {
   EXPECT_GT(capped, 100);
 }
 
+TEST(Experts, ASmallExponentIsFarFromEven) {
+  const std::vector<double> pairs = expert_pairs(32768, 2, 8, 1);
+  EXPECT_NEAR(pairs.front() / 8192, 1.88, 0.02);
+  EXPECT_NEAR(pairs.back() / 8192, 0.12, 0.02);
+}
+
 /// Against placements drawn at random.
 TEST(Experts, TheBusiestRankIsThatOfRandomPlacements) {
   Rng rng(7);

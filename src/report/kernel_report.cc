@@ -81,6 +81,7 @@ std::string kernel_json(const std::vector<KernelForecast>& kernels, const Kernel
                         const std::vector<std::string>& warnings) {
   Json object = {{"schema_version", 1},
                  {"gpu", question.gpu},
+                 {"clocks", question.clocks},
                  {"kernels", kernel_list(kernels)},
                  {"warnings", warnings}};
   for (const GivenSize& list : question.lists)

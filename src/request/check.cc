@@ -102,10 +102,13 @@ void check_server(const Request& r) {
   if (loads != 1)
     refuse(fmt::format("`schedule` continuous needs one of `rate`, `concurrency` and `trace`{}",
                        loads == 0 ? "" : ", found more than one"));
-  if (r.batch != 1)
+  if (r.batch != 1) {
+    const char* given = load.rate > 0 ? "rate" : load.concurrency > 0 ? "concurrency" : "trace";
     refuse(
-        "`batch` cannot be combined with `schedule` continuous, where batches result from the "
-        "load; use `concurrency`");
+        fmt::format("`batch` {} cannot be combined with `{}`: batches result from the load; leave "
+                    "out `batch`, or `{}` for a static batch",
+                    r.batch, given, given));
+  }
   if (r.execution.software == Software::kPyTorch) {
     const std::vector<std::string>& all = find_option("software", RequestKind::kServe)->choices;
     refuse(

@@ -31,7 +31,9 @@ std::vector<OptionDef> degree_options() {
        .access = field<[](auto& r) -> auto& { return r.execution.skew_percent; }>(),
        .value = "N",
        .default_value = "0",
-       .help = "100 times the exponent of the power law of the experts' load, for ep; 0: uniform",
+       .help =
+           "100 times the exponent of the power law of the experts' load, for ep; 0: even; "
+           "small exponents are not near 0: at 1, experts get from hardly any to twice the mean",
        .min = 0,
        .max = 300},
       {.name = "microbatches",
