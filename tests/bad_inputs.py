@@ -378,7 +378,9 @@ def bad_accelerators(checker):
         ({**mapping, "layers": []}, "'layers': is empty; leave the file out"),
         ({**mapping, "layers": [{"layer": "first", "kind": "conv", "mapping": "order=k"}]}, "expected product, depthwise"),
         ({**mapping, "layers": [{"layer": "first", "kind": "pooling", "mapping": "order=k"}]},
-         "layer 'first' is of another kind or shape: it is product, k "),
+         "layer 'first' is of another kind or shape: it is product, k 64, c 64, p 64; the entry states pooling"),
+        ({**mapping, "layers": [{"sizes": "k 64, c 64, p 64", "kind": "pooling", "mapping": "order=k"}]},
+         "layers[0]: the layers 'k 64, c 64, p 64' on gemmini are of the kind product; the entry states pooling"),
         ({**mapping, "layer": []}, "layer"),
     ]
     for content, message in texts:
@@ -397,6 +399,7 @@ def bad_accelerators(checker):
             checker.fail([text], "mapping", "was accepted")
     for name, message in (("gemini", "unknown accelerator 'gemini'; did you mean 'gemmini'"),
                           ("gemmini-17", "known: gemmini, gemmini-16"), ("none:DIM=8", "unknown accelerator 'none'"),
+                          ("gemmini: DIMM=8", "unknown parameter 'DIMM'; did you mean 'DIM'"),
                           ("gemmini:DIM=3", "expected a value from 4 to 64, found 3"), ("gemmini:DIMM=8", "unknown parameter 'DIMM'"),
                           ("gemmini:dataflow=none", "unknown dataflow 'none'; it has: weight_stationary")):
         if checker.run(["forecast", "acc.tcg", "--gpu", name], "accelerator", message=message) == 0:
@@ -407,6 +410,12 @@ def bad_accelerators(checker):
                              ({**lists, "dataflow": ["os"]}, "a dataflow is stated with the device"),
                              ({**lists, "gpu": ["gemmini:DIM=8"], "parameters": {"DIM": [4]}}, "'gemmini:DIM=8' states DIM, and so do"),
                              ({**lists, "parameters": {"DIM": [8, 1024]}}, "expected a value from 4 to 64, found 1024"),
+                             ({**lists, "gpu": ["gemmini: DIM = 8"], "parameters": {"DIM": [4]}}, "'gemmini: DIM = 8' states DIM, and so do"),
+                             ({**lists, "parameters": {"DIM": [16, 8, 16]}}, "parameters: 'DIM': lists '16' twice"),
+                             ({**lists, "parameters": {"DIM": [16, "1.6e1"]}}, "'DIM': lists '1.6e1' twice"),
+                             ({**lists, "model": ["acc.tcg", "acc.tcg"]}, "'model': lists 'acc.tcg' twice"),
+                             ({**lists, "gpu": ["gemmini", "gemmini"]}, "'gpu': lists 'gemmini' twice"),
+                             ({**lists, "batch": [1, 1]}, "'batch': lists '1' twice"),
                              ({**lists, "parameters": {"DIM": 8}}, "'DIM': expected a list of at least one value"),
                              ({"model": ["acc.tcg"], "gpu": ["gemmini", "H100"], "parameters": {"DIM": [8]}}, "and 'H100' is a GPU")):
         with open(os.path.join(checker.folder, "sweep.json"), "w", encoding="utf-8") as file:

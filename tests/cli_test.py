@@ -279,6 +279,15 @@ def check_written_mappings_give_the_same_cycles() -> None:
             named = [entry["layer"] for entry in json.loads(Path(folder, "all.json").read_text())["layers"] if "layer" in entry]
             assert named == [name], named
             assert run(*forecast, "--mapping", "all.json", cwd=folder).stdout == first.stdout, name
+        # One by name beside that for the shape, also where it takes the only layer of the shape.
+        assert run(*forecast, "--write-mappings", "all.json", cwd=folder).returncode == 0
+        written = json.loads(Path(folder, "all.json").read_text())
+        written["layers"].append({"layer": "d", "mapping": "order=p tile=p2"})
+        Path(folder, "both.json").write_text(json.dumps(written))
+        both = run(*forecast, "--mapping", "both.json", "--write-mappings", "all.json", cwd=folder)
+        assert both.returncode == 0 and not both.stderr, both
+        named = [entry for entry in json.loads(Path(folder, "all.json").read_text())["layers"] if "layer" in entry]
+        assert [(entry["layer"], entry["mapping"].split()[0]) for entry in named] == [("d", "order=p")], named
 
 
 def check_options_stand_before_or_after_the_argument() -> None:

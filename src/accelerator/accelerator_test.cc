@@ -351,6 +351,17 @@ TEST(Mapping, WhoseIncompleteSumsDoNotFitIsAnError) {
 
 // --- Bad input.
 
+TEST(Registry, SpacesAroundParametersAreNoPartOfThem) {
+  const Design design =
+      open_accelerator("systolic-array: ROWS = 4 ,\tdataflow = weight_stationary ");
+  EXPECT_EQ(design.flow.name, "weight_stationary");
+  EXPECT_EQ(
+      design.machine.pe_count(),
+      open_accelerator("systolic-array:ROWS=4,dataflow=weight_stationary").machine.pe_count());
+  EXPECT_NE(message_of([] { open_accelerator("gemmini: DIM M=8"); }).find("'DIM M'"),
+            std::string::npos);
+}
+
 TEST(Mapping, ThatDoesNotCoverOrFitIsAnError) {
   const Layer layer{.sizes = {1, 64, 64, 32, 32, 3, 3}};
   EXPECT_EQ(

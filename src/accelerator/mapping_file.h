@@ -7,7 +7,8 @@
 //    "mapping": "order=kp tile=k32,c3,p28,q112,r7,s7"}]}
 //
 // An entry is for the layers that have its `layer` (the name), its `kind` and its `sizes`, as far
-// as it states them. One that states the name comes before others.
+// as it states them. One that states the name comes before others, which may then have no layer
+// left.
 
 #include <string>
 #include <string_view>

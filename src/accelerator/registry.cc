@@ -31,8 +31,8 @@ Spec parse_spec(const std::string& text) {
   if (colon == std::string::npos) return spec;
   for (const std::string& part : split(text.substr(colon + 1), ',')) {
     const size_t equals = part.find('=');
-    const std::string key = part.substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
+    const std::string key(trim(part.substr(0, equals)));
+    const std::string value(equals == std::string::npos ? "" : trim(part.substr(equals + 1)));
     if (key == "dataflow") {
       spec.dataflow = value;
       continue;

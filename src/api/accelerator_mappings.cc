@@ -1,9 +1,11 @@
 #include "api/accelerator_mappings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "accelerator/mapping_file.h"
@@ -17,22 +19,37 @@ namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{64} << 20;
 
+/// The kind and the sizes, as far as the entry has them.
+std::string stated_text(const accelerator::MappingEntry& entry) {
+  if (entry.kind.empty() || entry.sizes.empty()) return entry.kind + shown_name(entry.sizes);
+  return entry.kind + ", " + shown_name(entry.sizes);
+}
+
 /// What an entry that no layer has names, and what is like it.
 [[noreturn]] void fail_unused(const accelerator::MappingEntry& entry,
                               const std::vector<PassLayer>& launches,
                               const accelerator::Design& design) {
   std::vector<std::string> known;
+  std::set<std::string_view> kinds;  // of the layers with the sizes of the entry
   for (const PassLayer& launch : launches) {
     const Placed placed = place(launch, design.flow);
     if (placed.where != Placed::Where::kAccelerator) continue;
     const accelerator::Layer& layer = placed.layer.layer;
     if (launch.name == entry.layer)
       throw Error(ErrorKind::kInput,
-                  fmt::format("{}: layer '{}' is of another kind or shape: it is {}, {}",
+                  fmt::format("{}: layer '{}' is of another kind or shape: it is {}, {}; the entry "
+                              "states {}",
                               entry.where, shown_name(launch.name), layer_kind_name(layer.kind),
-                              layer_sizes_text(layer)));
-    known.push_back(entry.layer.empty() ? layer_sizes_text(layer) : launch.name);
+                              layer_sizes_text(layer), stated_text(entry)));
+    const std::string sizes = layer_sizes_text(layer);
+    if (entry.sizes == sizes) kinds.insert(layer_kind_name(layer.kind));
+    known.push_back(entry.layer.empty() ? sizes : launch.name);
   }
+  if (entry.layer.empty() && !kinds.empty())
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the layers '{}' on {} are of the kind {}; the entry states {}",
+                            entry.where, shown_name(entry.sizes), design.id,
+                            fmt::join(kinds, " or "), entry.kind));
   const std::string& named = entry.layer.empty() ? entry.sizes : entry.layer;
   throw Error(ErrorKind::kInput,
               fmt::format("{}: no layer of the model on {} is '{}'{}; --write-mappings FILE writes "
@@ -51,9 +68,11 @@ void assign_mappings(std::vector<PassLayer>& launches, const accelerator::Design
   for (PassLayer& launch : launches) {
     const Placed placed = place(launch, design.flow);
     if (placed.where != Placed::Where::kAccelerator) continue;
+    // One for a shape may be kept beside those that name all layers of the shape.
+    for (const accelerator::MappingEntry& entry : entries)
+      if (entry.is_for(launch.name, placed.layer.layer)) used.insert(&entry);
     const auto* entry = accelerator::entry_of(entries, launch.name, placed.layer.layer);
     if (entry == nullptr) continue;
-    used.insert(entry);
     launch.mapping = entry->mapping;
     launch.mapping_by_name = !entry->layer.empty();
   }

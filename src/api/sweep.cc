@@ -57,11 +57,24 @@ std::string as_text(const Json& value, const JsonObject& file, const std::string
   file.fail(key, "expected a list of texts or numbers");
 }
 
+/// Equal for numbers that are written in two ways: 16, "16", "1.6e1".
+std::string compared(const std::string& text, Axis::Kind kind) {
+  if (kind == Axis::Kind::kModel || kind == Axis::Kind::kGpu) return text;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return text.empty() || *end != 0 ? text : fmt::format("{}", value);
+}
+
 Axis read_axis(const JsonObject& file, const std::string& key, Axis::Kind kind) {
   Axis axis{.kind = kind, .name = key, .values = {}};
   const Json& list = file.json()[key];
   if (!list.is_array() || list.empty()) file.fail(key, "expected a list of at least one value");
-  for (const Json& value : list) axis.values.push_back(as_text(value, file, key));
+  std::set<std::string> seen;
+  for (const Json& value : list) {
+    axis.values.push_back(as_text(value, file, key));
+    if (!seen.insert(compared(axis.values.back(), kind)).second)
+      file.fail(key, fmt::format("lists '{}' twice", shown_name(axis.values.back())));
+  }
   return axis;
 }
 
@@ -162,7 +175,7 @@ class Sweep {
     if (colon == std::string::npos) return;
     for (const std::string& part : split(one.gpu.substr(colon + 1), ','))
       for (const auto& [name, value] : one.options.parameters)
-        if (part.starts_with(name + "="))
+        if (trim(part.substr(0, part.find('='))) == name)
           throw Error(ErrorKind::kInput,
                       fmt::format("'{}' states {}, and so do the 'parameters': leave one of them "
                                   "out",

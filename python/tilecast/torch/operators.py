@@ -249,7 +249,9 @@ def translate(writer, op):
         return  # a view
     if known is not None:
         writer.unmeasured = name.rstrip("_") if name.rstrip("_") in _UNMEASURED else None
-        known(writer, op)
-        writer.unmeasured = None
+        try:
+            known(writer, op)
+        finally:
+            writer.unmeasured = None
     else:
         writer.stream([writer.use(view) for view in operands(op)], made, into=written(op), unmapped=op.name)
