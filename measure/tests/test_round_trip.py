@@ -55,7 +55,8 @@ class RoundTrip(unittest.TestCase):
             if family.name not in names:
                 continue
             table = Table(os.path.join(self.folder, "card", family.name + ".csv"), family.columns,
-                          {"gpu_name": "H100", "date": "today"})
+                          {"measured_by": "Tilecast measurement kit, commit of this test", "gpu_name": "H100",
+                           "date": "today"})
             for case in family.cases:
                 row = {"gpu": "nvidia-h100-sxm5-80gb", **case, "status": status}
                 if status == "ok":
