@@ -182,6 +182,8 @@ struct LlmForecast {
     /// Metrics of the steady state: without the first and the last `most_in_flight` requests, which
     /// saw the server fill up or empty. nullopt if too few requests are left.
     std::optional<ServedPart> steady;
+    /// The steady state, or the whole run where there is none.
+    const ServedPart& steady_or_all() const { return steady ? *steady : all; }
     /// Requests per second that met the limits on TTFT and TPOT, over the whole run.
     std::optional<double> goodput_requests_per_s;
     std::optional<double> ttft_limit_s, tpot_limit_s;

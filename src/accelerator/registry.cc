@@ -53,8 +53,7 @@ bool is_path(const std::string& name) {
 
 struct BundledFile {
   EmbeddedFile file;
-  std::string id;
-  std::vector<std::string> names;  ///< the id and its aliases
+  std::vector<std::string> names;  ///< the id, then its aliases
 };
 
 /// The bundled descriptions by name. Read once: every forecast of a GPU asks for its name here.
@@ -64,8 +63,7 @@ const std::vector<BundledFile>& bundled_files() {
     for (const EmbeddedFile& file : embedded_files(kFolder)) {
       const Json json = parse_json(file.content, std::string(file.path));
       const JsonObject object(json, std::string(file.path));
-      BundledFile& entry = read.emplace_back(BundledFile{.file = file, .id = object.string("id")});
-      entry.names.push_back(entry.id);
+      BundledFile& entry = read.emplace_back(BundledFile{file, {object.string("id")}});
       if (!object.has("aliases")) continue;
       for (std::string& alias : object.strings("aliases")) entry.names.push_back(std::move(alias));
     }
@@ -83,10 +81,13 @@ const EmbeddedFile* find_bundled(const std::string& name) {
 }
 
 /// Ids and aliases.
-std::vector<std::string> bundled_names() {
-  std::vector<std::string> names;
-  for (const BundledFile& entry : bundled_files())
-    names.insert(names.end(), entry.names.begin(), entry.names.end());
+const std::vector<std::string>& bundled_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const BundledFile& entry : bundled_files())
+      all.insert(all.end(), entry.names.begin(), entry.names.end());
+    return all;
+  }();
   return names;
 }
 
@@ -131,7 +132,7 @@ double Design::on_chip_bytes() const {
 
 std::vector<std::string> bundled_accelerators() {
   std::vector<std::string> ids;
-  for (const BundledFile& entry : bundled_files()) ids.push_back(entry.id);
+  for (const BundledFile& entry : bundled_files()) ids.push_back(entry.names.front());
   return ids;
 }
 
@@ -184,7 +185,7 @@ Design open_accelerator(const std::string& text, const ParameterValues& values) 
                              spec.dataflow, spec.values);
   if (const EmbeddedFile* file = find_bundled(spec.name))
     return parse_accelerator(file->content, std::string(file->path), spec.dataflow, spec.values);
-  const std::vector<std::string> known = bundled_names();
+  const std::vector<std::string>& known = bundled_names();
   throw Error(
       ErrorKind::kNotFound,
       fmt::format("unknown accelerator '{}'{}; known: {}, or the path of a description",

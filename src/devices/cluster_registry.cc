@@ -34,8 +34,8 @@ LinkLevel guessed_level(const Link& link, int64_t gpus) {
 /// without NVLink that was measured. Other servers may be better, but then so may those with L40S:
 /// equal cards are compared on equal nodes.
 std::vector<LinkLevel> pcie_levels(const Link& pcie, int64_t joined) {
-  constexpr const char* kMeasured = "l40s-pcie";
-  const Cluster measured = find_cluster(kMeasured);
+  // Looked up once: each collective on a device without a cluster asks for its node.
+  static const Cluster measured = find_cluster("l40s-pcie");
   const double scale = pcie.bytes_per_s / measured.levels.front().bytes_per_s;
   std::vector<LinkLevel> levels;
   for (LinkLevel level : measured.levels) {

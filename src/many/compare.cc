@@ -34,7 +34,7 @@ void add_load(ComparedGpu& row, const std::optional<LlmForecast::Serving>& servi
     t.latency_s = t.latency_low_s = t.latency_high_s = t.utilization_ratio = std::nullopt;
     return;
   }
-  const ServedPart& part = serving->steady ? *serving->steady : serving->all;
+  const ServedPart& part = serving->steady_or_all();
   row.ttft = part.ttft.p99;
   row.tpot = part.tpot.p99;
   t.ttft_s = row.ttft->seconds;

@@ -73,13 +73,6 @@ std::string memory_text(const ComparedGpu& row) {
                      gib(row.usable_bytes));
 }
 
-/// Without the vendor: "h100-sxm5-80gb".
-std::string short_id(const std::string& id) {
-  for (const std::string_view vendor : {"nvidia-", "amd-"})
-    if (id.starts_with(vendor)) return id.substr(vendor.size());
-  return id;
-}
-
 /// Whether the GPUs run the model in different dtypes.
 bool dtypes_differ(const GpuComparison& c) {
   return std::any_of(c.gpus.begin(), c.gpus.end(), [&](const ComparedGpu& row) {
@@ -100,7 +93,8 @@ bool is_extrapolated(const ComparedGpu& row) {
 
 std::vector<ComparisonColumn> columns_of(const GpuComparison& c, const ComparedGpu& first) {
   using Row = const ComparedGpu&;
-  std::vector<ComparisonColumn> columns = {{"GPU", false, [](Row r) { return short_id(r.gpu); }}};
+  std::vector<ComparisonColumn> columns = {
+      {"GPU", false, [](Row r) { return without_vendor(r.gpu); }}};
   if (c.request.kind != RequestKind::kPass) {
     columns.push_back({"TTFT", true, [](Row r) { return seconds_text(r.totals.ttft_s); }});
     columns.push_back({"TPOT", true, [](Row r) {
@@ -156,7 +150,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> other_warnings(
       auto same =
           std::find_if(all.begin(), all.end(), [&](const auto& it) { return it.first == text; });
       if (same == all.end()) same = all.insert(all.end(), {text, {}});
-      same->second.push_back(short_id(row.gpu));
+      same->second.push_back(without_vendor(row.gpu));
     }
   }
   return all;

@@ -21,12 +21,6 @@
 namespace tilecast {
 namespace {
 
-/// Tokens/s that a server writes and the times of its requests: in the steady state, if there is
-/// one.
-const ServedPart& steady_part(const LlmForecast::Serving& serving) {
-  return serving.steady ? *serving.steady : serving.all;
-}
-
 double value_of(const Distribution& d, Percentile percentile) {
   return percentile == Percentile::kMean     ? d.mean.seconds
          : percentile == Percentile::kMedian ? d.median.seconds
@@ -226,7 +220,7 @@ class ServingSearch {
                             : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
     if (!c.fits) return;
     c.simulated = true;
-    fill(c, steady_part(*f.serving));
+    fill(c, f.serving->steady_or_all());
   }
 
   void fill(ServingCandidate& c, const ServedPart& part) const {

@@ -35,7 +35,7 @@ TEST(ServingPlan, CandidatesAreThoseOfForecasts) {
     const ServingCandidate& c = plan.candidates[i];
     const LlmForecast f =
         forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
-    const ServedPart& part = f.serving->steady ? *f.serving->steady : f.serving->all;
+    const ServedPart& part = f.serving->steady_or_all();
     EXPECT_EQ(c.tpot_s, part.tpot.p99.seconds);
     // Servers with a pool of prefill workers are forecast together, others one for all.
     const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
@@ -61,7 +61,7 @@ TEST(ServingPlan, CandidatesWithExpertsAreThoseOfForecasts) {
     EXPECT_EQ(c.fits, f.fits);
     EXPECT_EQ(c.peak_bytes, f.peak_bytes);
     if (!c.fits) continue;
-    const ServedPart& part = f.serving->steady ? *f.serving->steady : f.serving->all;
+    const ServedPart& part = f.serving->steady_or_all();
     EXPECT_EQ(c.ttft_s, part.ttft.p99.seconds);
     EXPECT_EQ(c.mean_tpot_s, part.tpot.mean.seconds);
     pools += c.prefill_workers > 0 ? 1 : 0;
@@ -83,7 +83,7 @@ TEST(ServingPlan, LoadThatIsLeftOutMissesTheLimits) {
     const LlmForecast f =
         forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
     if (!f.fits) continue;
-    const ServedPart& part = f.serving->steady ? *f.serving->steady : f.serving->all;
+    const ServedPart& part = f.serving->steady_or_all();
     EXPECT_TRUE(part.ttft.p99.seconds > 0.5 || part.tpot.p99.seconds > 0.02)
         << "tp " << c.tp << ", " << c.concurrency << " clients";
   }

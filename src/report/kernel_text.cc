@@ -53,6 +53,12 @@ std::string sizes_text(const NamedSizes& shape) {
   return out.starts_with(kOnce) ? out.substr(kOnce.size()) : out;
 }
 
+std::string without_vendor(const std::string& gpu_id) {
+  for (const std::string_view vendor : {"nvidia-", "amd-"})
+    if (gpu_id.starts_with(vendor)) return gpu_id.substr(vendor.size());
+  return gpu_id;
+}
+
 std::string clock_text(const std::string& clocks) {
   if (clocks == "boost") return "";
   return clocks == "base" ? ", base clock" : fmt::format(", {} MHz", clocks);

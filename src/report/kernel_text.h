@@ -17,6 +17,9 @@ std::string dtype_text(const std::string& dtype, const std::string& source);
 /// ", base clock" or ", 1305 MHz" of the option `clocks`; "" for the boost clock.
 std::string clock_text(const std::string& clocks);
 
+/// A GPU's id without the vendor: "h100-sxm5-80gb".
+std::string without_vendor(const std::string& gpu_id);
+
 /// Minimum width of a table of kernels that shows tiles and dtypes.
 inline constexpr int kRoomForMore = 100;
 

@@ -32,10 +32,6 @@ std::string dtype_text(const Candidate& c) {
 /// A GPU's id without its vendor: "h100-sxm5-80gb"; of several kinds no more of it than tells them
 /// apart: "h100".
 std::string short_gpu(const ServingPlan& plan, const Candidate& c) {
-  const auto without_vendor = [](const std::string& id) {
-    const size_t dash = id.find('-');
-    return dash == std::string::npos ? id : id.substr(dash + 1);
-  };
   const std::string name = without_vendor(plan.gpu_ids[c.hardware]);
   if (plan.gpu_ids.size() == 1) return name;
   for (size_t end = name.find('-'); end != std::string::npos; end = name.find('-', end + 1)) {
