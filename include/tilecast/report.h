@@ -71,6 +71,7 @@ std::span<const ForecastFormat> forecast_formats();
 struct KernelQuestion {
   std::string gpu;               ///< id
   std::string clocks = "boost";  ///< KernelOptions::clocks
+  std::string software = "pytorch";  ///< KernelOptions::software
   std::vector<GivenSize> lists;  ///< the sizes that are lists
 };
 

@@ -165,7 +165,8 @@ struct Request {
 
   // For a pass.
   Mode mode = Mode::kInference;
-  /// Tokens per sequence; default: the length that the model was made for.
+  /// Tokens per sequence; default: the longest that the model takes, at most 2,048 (encoders and
+  /// T5: 512).
   std::optional<int64_t> seq;
   Optimizer optimizer = Optimizer::kNone;                  ///< training only, also the next four
   OptimizerImpl optimizer_impl = OptimizerImpl::kForeach;  ///< PyTorch's default on GPUs

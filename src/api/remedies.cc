@@ -12,6 +12,7 @@
 #include "api/internal.h"
 #include "api/parallel_plan.h"
 #include "api/pass.h"
+#include "base/text.h"
 #include "memory/replay.h"
 #include "request/access.h"
 #include "tilecast/error.h"
@@ -232,6 +233,18 @@ std::optional<int64_t> reserved_bytes(const MemoryForecast& memory, const PassSe
          replay_allocations(graph, lifetimes, zero_grad, memory.workspace_bytes).reserved_bytes;
 }
 
+/// Of the remedies, those that make it fit, as options of the command line.
+std::string ways_that_fit(const std::vector<MemoryRemedy>& remedies) {
+  std::vector<std::string> ways;
+  for (const MemoryRemedy& remedy : remedies) {
+    if (!remedy.fits) continue;
+    std::string way = fmt::format("--{} {}", remedy.option, remedy.value);
+    for (const auto& [option, value] : remedy.also) way += fmt::format(" --{} {}", option, value);
+    ways.push_back(std::move(way));
+  }
+  return join(ways, ", or with ");
+}
+
 }  // namespace
 
 std::vector<MemoryRemedy> memory_remedies(const Forecaster& forecaster, const ModelRef& model_ref,
@@ -249,6 +262,11 @@ std::optional<int64_t> add_remedies(Forecast& forecast, const Forecaster& foreca
   MemoryForecast& memory = forecast.memory;
   if (!memory.fits && !model.content->model.recommendation)
     memory.remedies = memory_remedies(forecaster, model, gpu, request);
+  const std::string ways = ways_that_fit(memory.remedies);
+  for (Warning& warning : forecast.warnings) {
+    if (warning.code == WarningCode::kDoesNotFit && !ways.empty())
+      warning.facts.push_back({"ways_that_fit", ways});
+  }
   if (forecast.parallel) return std::nullopt;
   if (!memory.fits) return memory.largest_batch;
   const auto [used, precision] = checked_pass(model.content->model, gpu.content->device, request);

@@ -184,7 +184,10 @@ void run_kernel(const Given& given) {
   std::vector<std::string> warnings = gpu.warnings();
   for (const std::string& warning : kernel_warnings(kernels)) warnings.push_back(warning);
   const KernelQuestion question = {
-      .gpu = gpu.id(), .clocks = options.clocks, .lists = lists(sizes, op)};
+      .gpu = gpu.id(),
+                                   .clocks = options.clocks,
+                                   .software = options.software,
+                                   .lists = lists(sizes, op)};
   if (text_of(given, "format") == "json")
     return emit(kernel_json(kernels, question, warnings), output);
   emit(kernel_table(kernels, question, output_style(output)), output, warnings);
@@ -224,8 +227,8 @@ Command kernel_command() {
           .groups = groups,
           .derived_groups = size_groups,
           .examples = {"tilecast kernel linear --gpu A100 -m 4096 -n 5120 -k 1280",
-                       "tilecast kernel cached_attention --gpu H100 --dtype bf16 --batch 64 "
-                       "--queries 1 --keys 4096 --head-dim 128"},
+                       "tilecast kernel cached_attention --gpu H100 --dtype bf16 --software vllm "
+                       "--batch 64 --queries 1 --keys 4096 --head-dim 128"},
           .run = run_kernel};
 }
 

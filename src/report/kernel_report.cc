@@ -50,8 +50,9 @@ std::string kernel_table(const std::vector<KernelForecast>& kernels, const Kerne
   std::string out;
   for (const KernelForecast& k : kernels) {
     if (!out.empty()) out += "\n";
-    out += title_lines(fmt::format("{} {} {} on {}{}", k.op, k.dtype, sizes_text(k.shape),
-                                   question.gpu, clock_text(question.clocks)),
+    out += title_lines(fmt::format("{} {} {} on {}, {}'s kernels{}", k.op, k.dtype,
+                                   sizes_text(k.shape), question.gpu, question.software,
+                                   clock_text(question.clocks)),
                        style);
     TextTable table;
     table.rows = {
@@ -82,6 +83,7 @@ std::string kernel_json(const std::vector<KernelForecast>& kernels, const Kernel
   Json object = {{"schema_version", 1},
                  {"gpu", question.gpu},
                  {"clocks", question.clocks},
+                 {"software", question.software},
                  {"kernels", kernel_list(kernels)},
                  {"warnings", warnings}};
   for (const GivenSize& list : question.lists)

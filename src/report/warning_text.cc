@@ -145,6 +145,8 @@ std::string does_not_fit(const Warning& w) {
   if (const auto* batch = find_fact<int64_t>(w, "largest_batch"))
     result += *batch == 0 ? "; not even one sequence fits"
                           : fmt::format("; the largest batch that fits is {}", *batch);
+  if (const auto* ways = find_fact<std::string>(w, "ways_that_fit"))
+    result += "; fits with " + *ways;
   return ranks != nullptr ? result + remedies(w) : result;
 }
 

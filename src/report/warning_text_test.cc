@@ -41,6 +41,10 @@ TEST(WarningText, AShortageSaysWhatIsKnownOfIt) {
   EXPECT_EQ(warning_text(warning), plain);
   warning.facts.push_back({"largest_batch", int64_t{0}});
   EXPECT_EQ(warning_text(warning), plain + "; not even one sequence fits");
+  Warning remedied = warning;
+  remedied.facts.push_back({"ways_that_fit", std::string("--optimizer-impl fused")});
+  EXPECT_EQ(warning_text(remedied),
+            plain + "; not even one sequence fits; fits with --optimizer-impl fused");
   warning.facts.push_back({"ranks", int64_t{2}});
   EXPECT_NE(warning_text(warning).find("are missing on each GPU;"), std::string::npos);
   EXPECT_NE(warning_text(warning).find("; no number of ranks up to 64"), std::string::npos);

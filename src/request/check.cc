@@ -155,7 +155,9 @@ void check_request(const Request& request) {
   check_values(request);
   check_adapters(request);
   if (request.image_size && request.images == 0)
-    refuse("`image-size` has no effect without `images`");
+    refuse(
+        "`image-size` has no effect without `images`: it is the size of a prompt's images; models "
+        "that only see or make images have theirs in the config ('image_size', 'sample_size')");
   if (request.kind != RequestKind::kPass) check_deployment(request);
   if (request.kind == RequestKind::kPass && request.execution.skew_percent > 0 &&
       request.parallel.ep == 1)

@@ -31,7 +31,8 @@ std::vector<OptionDef> pass_options() {
        .access = field<[](auto& r) -> auto& { return r.seq; }>(),
        .value = "N",
        .unit = "tokens",
-       .help = "tokens per sequence; default: the length that the model was made for"},
+       .help = "tokens per sequence; default: the longest that the model takes, at most 2048 "
+               "(encoders and T5: 512)"},
       {.name = "dtype",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.execution.dtype; }>(),
