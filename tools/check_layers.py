@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that #includes follow the table in cmake/layers.cmake, and that no two headers define a type of the same name.
+"""Checks that #includes and docs/architecture.md follow the table in cmake/layers.cmake, and that no two headers define a type of the same name.
 
 Two types of one name in one namespace are undefined behaviour that no compiler reports: the linker keeps one's functions for both.
 Exit status 1 where something is wrong.
@@ -40,8 +40,21 @@ def types_defined_twice() -> list:
     return wrong
 
 
+def documented_wrongly() -> list:
+    """A line for each folder whose row in docs/architecture.md states other folders than the table."""
+    path = ROOT / "docs/architecture.md"
+    rows = re.findall(r"^\| `src/(\w+)` \|.*\| ([^|]+) \|$", path.read_text(), re.MULTILINE)
+    stated = {folder: sorted(last.replace("–", "").replace(",", " ").split()) for folder, last in rows}
+    wrong = []
+    for folder, below in LAYERS.items():
+        expected = sorted([*below, *(["façade"] if folder in FACADE else [])])
+        if stated.get(folder) != expected:
+            wrong.append(f"{path}: src/{folder} may include {', '.join(expected) or '–'}; its row states {stated.get(folder)}")
+    return wrong
+
+
 def main() -> int:
-    wrong = types_defined_twice()
+    wrong = types_defined_twice() + documented_wrongly()
     for path in sorted((ROOT / "src").rglob("*.h")) + sorted((ROOT / "src").rglob("*.cc")):
         folder = path.relative_to(ROOT / "src").parts[0]
         if folder not in LAYERS:
@@ -65,7 +78,7 @@ def main() -> int:
             match = re.match(r'\s*#include "([^"]+)"', line)
             if match and not match[1].startswith("tilecast/"):
                 wrong.append(f"{path}:{number}: the façade may include the standard library only")
-    print("\n".join(wrong) if wrong else "layers: every include points up")
+    print("\n".join(wrong) if wrong else "layers: every include points up, as docs/architecture.md states")
     return 1 if wrong else 0
 
 

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/part_file.h"
+#include "base/quantile.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "test_support.h"
@@ -19,6 +20,14 @@
 
 namespace tilecast {
 namespace {
+
+TEST(Quantile, LiesBetweenTheTwoNearestValues) {
+  EXPECT_EQ(quantile({}, 0.5), 0);
+  EXPECT_EQ(quantile({3}, 0.9), 3);
+  EXPECT_EQ(quantile({4, 1}, 0.5), 2.5);
+  EXPECT_EQ(quantile({5, 1, 3}, 0.5), 3);
+  EXPECT_DOUBLE_EQ(quantile({10, 0, 2, 4, 6, 8}, 0.9), 9);
+}
 
 TEST(Text, NamesAreComparedWithoutCaseAndPunctuation) {
   EXPECT_EQ(normalized_name("NVIDIA A100-PCIE-40GB"), normalized_name("nvidia_a100 pcie 40gb"));

@@ -14,6 +14,7 @@
 #include "accelerator/registry.h"
 #include "accelerator/tiling.h"
 #include "base/csv.h"
+#include "base/quantile.h"
 #include "base/text.h"
 #include "evaluate/tables.h"
 #include "tilecast/error.h"
@@ -135,15 +136,6 @@ std::vector<Candidate> candidates(const std::vector<Row>& rows, const std::strin
 
 double error(const Row& row, double cycles) { return std::abs(cycles / row.cycles - 1) * 100; }
 
-double percentile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<size_t>(at);
-  const size_t high = std::min(low + 1, values.size() - 1);
-  return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
-}
-
 double mean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
@@ -254,15 +246,15 @@ AcceleratorEvaluation evaluate_cycles(const CsvTable& table, const std::string& 
     log_sum += std::log(cycles[i] / rows[i].cycles);
   }
   result.mape_percent = mean(errors);
-  result.median_percent = percentile(errors, 0.5);
-  result.p90_percent = percentile(errors, 0.9);
+  result.median_percent = quantile(errors, 0.5);
+  result.p90_percent = quantile(errors, 0.9);
   result.bias_ratio = std::exp(log_sum / std::max<double>(1, static_cast<double>(rows.size())));
   result.rank_correlation = rank_within_layers(rows, cycles);
   const std::vector<Candidate> all = candidates(rows, id);
   for (const auto& [name, value] : all.front().values) result.fitted.push_back(name);
   const std::vector<double> held_out = held_out_errors(rows, all);
   result.held_out_mape_percent = mean(held_out);
-  result.held_out_median_percent = percentile(held_out, 0.5);
+  result.held_out_median_percent = quantile(held_out, 0.5);
   return result;
 }
 

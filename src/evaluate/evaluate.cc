@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "api/internal.h"
+#include "base/quantile.h"
 #include "base/text.h"
 #include "graph/software.h"
 #include "measurements/collective_rows.h"
@@ -36,10 +37,9 @@ EvaluationRow summarize(const std::vector<Sample>& samples) {
     row.mape_percent += errors.back();
   }
   const auto n = static_cast<double>(samples.size());
-  std::sort(errors.begin(), errors.end());
   row.mape_percent /= n;
-  row.median_percent = errors[errors.size() / 2];
-  row.p90_percent = errors[std::min(errors.size() - 1, errors.size() * 9 / 10)];
+  row.median_percent = quantile(errors, 0.5);
+  row.p90_percent = quantile(errors, 0.9);
   row.bias_ratio = std::exp(log_ratio / n);
   row.coverage_percent = 100 * inside / n;
   return row;
@@ -84,8 +84,8 @@ class Evaluator {
     if (fresh) {
       try {
         it->second = load_gpu_ref(name);
-      } catch (const Error&) {
-        // Stays empty.
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::kInternal) throw;
       }
     }
     return it->second ? &*it->second : nullptr;

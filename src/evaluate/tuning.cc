@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/quantile.h"
 #include "base/text.h"
 #include "devices/registry.h"
 #include "evaluate/tables.h"
@@ -57,13 +58,6 @@ Device device_of(const fs::path& file) {
                           printable(file.string()), shown_name(name)));
 }
 
-double ranked_value(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  const auto at = static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<size_t>(at)];
-}
-
 /// Sums over problems.
 struct Totals {
   int64_t problems = 0, several = 0, near = 0, listed = 0, unranked = 0;
@@ -103,7 +97,7 @@ struct Totals {
             .within_5_percent = share(near, several),
             .times = static_cast<int64_t>(errors.size()),
             .mape_percent = sum / count,
-            .median_percent = ranked_value(errors, 0.5),
+            .median_percent = quantile(errors, 0.5),
             .first_listed_percent = share(listed, problems),
             .unranked_problems = unranked};
   }

@@ -56,7 +56,9 @@ double mean_keys(const Attention& a, double positions) {
   if (a.causal) mean = std::min(keys, keys - queries + (queries + positions) / 2);
   if (a.window > 0 && a.window < a.keys) {
     const auto window = static_cast<double>(a.window);
-    mean = std::min(mean, positions + window - window * window / (2 * keys));
+    // The first queries see fewer keys, if fewer than a window are in the cache.
+    const double ramp = std::max(0.0, window - (keys - queries));
+    mean = std::min(mean, positions + window - ramp * ramp / (2 * queries));
   }
   return 0.5 * up_to(mean, kKeyTile) + 0.5 * (mean + kKeyTile / 2);
 }

@@ -106,7 +106,8 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
     seconds +=
         cold_s * (1 - warm) + warm_s * warm + chip.seconds(product_cycles(layer, n, k, chip));
   }
-  seconds += e.assignments * hidden * 2 * kActivationPasses / chip.dram_bytes_per_s;
+  seconds += e.assignments * hidden * (static_cast<double>(dtype_bits(kernel.dtype)) / 8) *
+             kActivationPasses / chip.dram_bytes_per_s;
   return {seconds};
 }
 

@@ -71,6 +71,31 @@ std::vector<Growth> draw_block_rows(size_t count, Rng& rng) {
   return growths;
 }
 
+/// Prompts that continue a cache, with a sliding window of about its length: the cache grows from
+/// shorter to longer than the window.
+std::vector<Growth> draw_windows(size_t count, Rng& rng) {
+  std::vector<Growth> growths;
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t queries = 2 + rng.log_uniform(10), keys = queries + 512 + rng.log_uniform(13);
+    const int64_t more = keys / 8 + rng.log_uniform(12), head = 64 << rng.below(3);
+    const auto window = static_cast<int64_t>(static_cast<double>(keys) * (0.75 + rng.uniform()));
+    SizeList sizes = {{"batch", rng.log_uniform(3)},
+                      {"queries", queries},
+                      {"keys", keys},
+                      {"head_dim", head},
+                      {"heads", 16},
+                      {"kv_heads", 8},
+                      {"causal", 1},
+                      {"window", window}};
+    SizeList grown = sizes;
+    integer_in(grown, "keys") += more;
+    growths.push_back({kernels_of_sizes("attention", DType::kBf16, sizes).front(),
+                       kernels_of_sizes("attention", DType::kBf16, grown).front(),
+                       "attention keys beside a window"});
+  }
+  return growths;
+}
+
 /// Rows that are better aligned can make a larger product faster.
 bool better_aligned(const Kernel& small, const Kernel& large) {
   return small.is_product() && gemm_of(large).row_alignment > gemm_of(small).row_alignment;
@@ -87,6 +112,7 @@ std::vector<Growth> draw_growths(const Device& device, size_t count, uint64_t se
   const std::vector<DType> dtypes = {DType::kFp32, DType::kFp16, DType::kBf16, DType::kFp8};
   std::vector<Growth> growths = draw_linear_attention(count / 10, rng);
   for (Growth& growth : draw_block_rows(count / 10, rng)) growths.push_back(std::move(growth));
+  for (Growth& growth : draw_windows(count / 10, rng)) growths.push_back(std::move(growth));
   while (growths.size() < count) {
     const OpDef& op = *ops[rng.below(ops.size())];
     const DType dtype = dtypes[rng.below(dtypes.size())];

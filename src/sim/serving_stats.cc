@@ -5,20 +5,16 @@
 #include <numeric>
 #include <span>
 
+#include "base/quantile.h"
+
 namespace tilecast {
 namespace {
 
 LatencySummary latencies(std::vector<double> seconds) {
   if (seconds.empty()) return {};
-  std::sort(seconds.begin(), seconds.end());
-  const auto percentile = [&](double share) {
-    const double place = share * static_cast<double>(seconds.size() - 1);
-    const auto low = static_cast<size_t>(place);
-    const size_t high = std::min(low + 1, seconds.size() - 1);
-    return seconds[low] + (place - static_cast<double>(low)) * (seconds[high] - seconds[low]);
-  };
   const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  return {sum / static_cast<double>(seconds.size()), percentile(0.5), percentile(0.99)};
+  return {sum / static_cast<double>(seconds.size()), quantile(seconds, 0.5),
+          quantile(seconds, 0.99)};
 }
 
 double ttft(const RequestTimes& r) { return r.first_s - r.sent_s; }

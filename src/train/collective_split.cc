@@ -6,6 +6,8 @@
 #include <list>
 #include <map>
 
+#include "base/quantile.h"
+
 namespace tilecast {
 namespace {
 
@@ -147,13 +149,12 @@ class Judge {
     for (const auto& [key, ratios] : errors_) {
       std::vector<double> percent;
       for (const double ratio : ratios) percent.push_back(100 * std::abs(ratio - 1));
-      std::sort(percent.begin(), percent.end());
       CollectiveError error;
       std::tie(error.split, error.gpu, error.op) = key;
       error.count = percent.size();
       for (const double p : percent) error.mape_percent += p / static_cast<double>(percent.size());
-      error.median_percent = percent[percent.size() / 2];
-      error.p90_percent = percent[percent.size() * 9 / 10];
+      error.median_percent = quantile(percent, 0.5);
+      error.p90_percent = quantile(percent, 0.9);
       table.push_back(error);
     }
     return table;

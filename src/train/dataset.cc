@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/quantile.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "devices/registry.h"

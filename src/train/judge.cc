@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/quantile.h"
 #include "predict/bound.h"
 #include "train/interval_fit.h"
 
@@ -81,12 +82,11 @@ void collect(const WeightsPlan& plan, NetKind kind, const Net& net, size_t devic
 std::vector<TrainError> table(ErrorMap& errors) {
   std::vector<TrainError> rows;
   for (auto& [key, summary] : errors) {
-    std::vector<double>& e = summary.errors;
-    std::sort(e.begin(), e.end());
+    const std::vector<double>& e = summary.errors;
     double sum = 0;
     for (double x : e) sum += x;
     const auto count = static_cast<double>(e.size());
-    rows.push_back({key[0], key[1], key[2], key[3], e.size(), sum / count, e[e.size() / 2],
+    rows.push_back({key[0], key[1], key[2], key[3], e.size(), sum / count, quantile(e, 0.5),
                     summary.roofline / count});
   }
   return rows;
