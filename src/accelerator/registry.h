@@ -28,10 +28,6 @@ struct Design {
   std::string operand_dtype;      ///< of inputs and weights
   std::string accumulator_dtype;  ///< of sums
 
-  /// Peak of all functional units, multiply and add counted as two.
-  double peak_ops_per_s() const {
-    return 2.0 * static_cast<double>(machine.pe_count()) * machine.clock_hz;
-  }
   double on_chip_bytes() const;
 };
 

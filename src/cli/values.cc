@@ -16,6 +16,14 @@ CommandOption gpu_option() {
           .required = true};
 }
 
+CommandOption cluster_option() {
+  return {.names = "--cluster",
+          .value = "CLUSTER",
+          .help = "id or alias ('tilecast clusters'), or a cluster file (.json)",
+          .kind = ValueKind::kFile,
+          .required = true};
+}
+
 CommandOption format_option(const std::vector<std::string>& choices) {
   return {
       .names = "--format", .default_value = "table", .help = "of the output", .choices = choices};

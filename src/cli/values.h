@@ -16,6 +16,7 @@ CommandOption pass_option(const std::string& name);
 
 // Options shared by several commands.
 CommandOption gpu_option();
+CommandOption cluster_option();
 CommandOption format_option(const std::vector<std::string>& choices);
 CommandOption output_option();
 CommandOption weights_option();

@@ -115,7 +115,6 @@ class RuleParser {
     } else if (word == "ranges") {
       if (line != "stated" && line != "seen")
         fail(fmt::format("ranges is '{}'; expected stated or seen", shown_name(line)));
-      file_.seen_ = line == "seen";
     } else if (word == "takes") {
       const auto [condition, last] = bound(Expression::parse_condition(line, place()));
       if (last > 0) fail("'takes' is about the problem; use 'require' for tokens");

@@ -34,8 +34,6 @@ class RuleFile {
   static RuleFile parse(std::string_view text, const std::string& where);
 
   const std::string& solver() const { return solver_; }
-  /// "stated": the solver's own rules; "seen": what the public databases hold.
-  bool ranges_are_seen() const { return seen_; }
   std::span<const Token> tokens() const { return tokens_; }
   /// Whether the solver takes a problem of such sizes at all.
   bool takes(const Sizes& sizes) const;
@@ -57,7 +55,6 @@ class RuleFile {
   void check_satisfiable(const std::string& where) const;
 
   std::string solver_;
-  bool seen_ = false;
   std::vector<Token> tokens_;
   std::vector<std::string> sizes_;  ///< names of problem sizes that it uses, then definitions
   std::vector<Definition> definitions_;
