@@ -43,6 +43,8 @@ struct ServingQuery {
   Percentile percentile = Percentile::kP99;
   ServingSpace space;
   bool has_prices = false;
+  /// All loads are simulated to their end.
+  bool full_search = false;
 };
 
 /// A layout under a load of `concurrency` clients for each replica.
@@ -58,8 +60,12 @@ struct ServingCandidate {
   bool fits = true;
   int64_t peak_bytes = 0;
   int64_t margin_bytes = 0;  ///< below 0: the longest request does not fit
-  /// false: it does not fit, or less load misses a limit already, or writes as much (within 1 %)
+  /// false: it does not fit, or less load misses a limit already, or writes as much (within 1 %),
+  /// or it is pruned
   bool simulated = false;
+  /// Its simulation ended as soon as it was sure to miss a limit that less load keeps. So it cannot
+  /// be among those that keep the limits, nor the nearest of those that miss them.
+  bool pruned = false;
   /// Of the steady state, at the percentile that limits apply to; and means.
   double ttft_s = 0, tpot_s = 0, mean_ttft_s = 0, mean_tpot_s = 0;
   double tokens_per_s = 0;       ///< written by all replicas
@@ -84,14 +90,14 @@ struct ServingPlan {
   std::optional<double> ttft_s, tpot_s;
   Percentile percentile = Percentile::kP99;
   /// Those that meet the limits, most tokens/s for each GPU (with prices of several kinds: for each
-  /// unit of money) first; then those that miss them, the nearest first; then what was not
-  /// simulated; then what does not fit, the nearest first.
+  /// unit of money) first; then those that miss them, the nearest first; then what was pruned or
+  /// not simulated; then what does not fit, the nearest first.
   std::vector<ServingCandidate> candidates;
-  size_t meeting = 0, simulated = 0, fitting = 0;
+  size_t meeting = 0, simulated = 0, pruned = 0, fitting = 0;
   /// If none fits: a lower share of the memory for the server with which the nearest does.
   std::optional<double> utilization_that_fits;
-  /// Indices of candidates of which none is better both for a user and for a GPU; by rising
-  /// tokens/s of a user.
+  /// Indices of candidates of which none is better both for a user and for a GPU, of those that
+  /// keep the limits if any does; by rising tokens/s of a user.
   std::vector<size_t> front;
   /// The best layout of each kind with another value of one option than the winner: index.
   struct Alternative {

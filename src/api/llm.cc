@@ -52,6 +52,7 @@ class Llm {
     }
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.seconds;
     add_totals(f);
+    if (o_.execution.skew_percent > 0 && steps_.plan().ep > 1) find_mean_work(f);
     f.latency = f.request;
     f.utilization_ratio = utilization(f, 1 / f.request.seconds);
     if (f.continuous) {
@@ -275,6 +276,25 @@ class Llm {
     f.flops /= stages;
     f.bytes /= stages;
     f.communication_s /= static_cast<double>(stages);
+  }
+
+  /// Kernels are those of the rank with the busiest experts; the mean rank has the work of an even
+  /// load.
+  void find_mean_work(LlmForecast& f) const {
+    Request request = o_;
+    request.execution.skew_percent = 0;
+    const LlmSteps steps(steps_, request);
+    std::optional<PrefillWorkers> workers;
+    if (workers_ != nullptr) workers.emplace(steps);
+    const Llm even(steps, workers ? &*workers : nullptr, asked_);
+    LlmForecast mean;
+    even.describe_request(mean);
+    even.vision(mean);
+    even.prefill(mean);
+    even.decode(mean);
+    even.add_totals(mean);
+    f.flops = mean.flops;
+    f.bytes = mean.bytes;
   }
 
   double utilization(const LlmForecast& f, double times_per_s) const {

@@ -160,7 +160,8 @@ void Server::add_memory(LlmForecast& f, Under& under, Advice advice) const {
   }
 }
 
-LlmForecast::Serving Server::simulate(const Under& under, const LlmForecast& alone) const {
+std::optional<LlmForecast::Serving> Server::simulate(const Under& under,
+                                                     const LlmForecast& alone) const {
   const Request& request = under.typical;
   ServerCosts costs(steps_, usual_sizes(request, under.limits), known_.server);
   Fleet fleet;
@@ -183,6 +184,7 @@ LlmForecast::Serving Server::simulate(const Under& under, const LlmForecast& alo
     fleet.transfer_s = [&](int64_t prompt) { return transfers->at({static_cast<double>(prompt)}); };
   }
   const ServingResult s = simulate_fleet(under.load, fleet);
+  if (s.stopped) return std::nullopt;
   LlmForecast::Serving result = describe(s, request, under.limits, alone);
   if (workers_ != nullptr) {
     result.prefill_pool = describe(s, *workers_, request, under.worker_limits);
@@ -191,11 +193,14 @@ LlmForecast::Serving Server::simulate(const Under& under, const LlmForecast& alo
   return result;
 }
 
-void Server::add_serving(LlmForecast& f, const Request& asked, Advice advice) const {
+void Server::add_serving(LlmForecast& f, const Request& asked, Advice advice,
+                         const std::optional<TimeLimits>& stop_beyond) const {
   Under under{.load = make_load(asked), .typical = with_load(steps_, asked)};
+  under.load.stop_beyond = stop_beyond;
   add_memory(f, under, advice);
   if (!f.fits) return;
   f.serving = simulate(under, f);
+  if (!f.serving) return;
   f.used.load.requests = static_cast<int64_t>(under.load.requests.size());
   f.used.load.max_num_seqs = under.limits.max_num_seqs;
   if (!asked.load.trace.empty() && asked.load.lengths_given)

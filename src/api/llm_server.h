@@ -26,13 +26,15 @@ class Server {
 
   /// Fills in the memory of a server under the load of `asked`, and what its clients see if the
   /// longest request fits. `forecast` has the results of a single request; its intervals give the
-  /// uncertainty. `asked` is the request of the steps but for its load.
-  void add_serving(LlmForecast& forecast, const Request& asked, Advice advice) const;
+  /// uncertainty. `asked` is the request of the steps but for its load. Where the requests are sure
+  /// to miss `stop_beyond`, `serving` stays empty.
+  void add_serving(LlmForecast& forecast, const Request& asked, Advice advice,
+                   const std::optional<TimeLimits>& stop_beyond = {}) const;
 
  private:
   struct Under;
   void add_memory(LlmForecast& forecast, Under& under, Advice advice) const;
-  LlmForecast::Serving simulate(const Under& under, const LlmForecast& alone) const;
+  std::optional<LlmForecast::Serving> simulate(const Under& under, const LlmForecast& alone) const;
 
   const LlmSteps& steps_;
   const PrefillWorkers* workers_;

@@ -36,8 +36,9 @@ Exchange inner_exchange(const TimedPass& pass, Phase phase, const CollectiveCost
 /// Megatron-LM accumulates and reduces bf16 gradients in fp32 if there are fp32 main copies
 /// (megatron/training/arguments.py, accumulate_allreduce_grads_in_fp32).
 int64_t reduced_bytes(const Request& request, const Precision& precision, int64_t bytes) {
-  const bool wide =
-      request.parallel.main_params == MainParams::kFp32 && precision.dtype == DType::kBf16;
+  // Autocast has weights and gradients in fp32 in any case.
+  const bool wide = request.parallel.main_params == MainParams::kFp32 &&
+                    precision.dtype == DType::kBf16 && !precision.autocast;
   return wide ? checked_multiply(bytes, 2) : bytes;
 }
 

@@ -24,11 +24,12 @@ ServedLayout::ServedLayout(const Forecaster& forecaster, const ModelRef& model, 
                                                       : nullptr),
       server_(steps_, workers_.get(), known) {}
 
-LlmForecast ServedLayout::under(int64_t concurrency) const {
+LlmForecast ServedLayout::under(int64_t concurrency,
+                                const std::optional<TimeLimits>& stop_beyond) const {
   Request asked = whole_;
   asked.load.concurrency = concurrency;
   LlmForecast forecast{.continuous = true};
-  server_.add_serving(forecast, asked, Advice::kNone);
+  server_.add_serving(forecast, asked, Advice::kNone, stop_beyond);
   return forecast;
 }
 

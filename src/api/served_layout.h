@@ -18,8 +18,9 @@ class ServedLayout {
                const Request& request, KnownServer& known);
 
   /// Memory and `serving` as forecast_llm gives them with so many clients of each replica, bit for
-  /// bit. All else is left out: results of single requests, intervals, warnings.
-  LlmForecast under(int64_t concurrency) const;
+  /// bit. All else is left out: results of single requests, intervals, warnings. `serving` is empty
+  /// where the longest request does not fit, or the requests are sure to miss `stop_beyond`.
+  LlmForecast under(int64_t concurrency, const std::optional<TimeLimits>& stop_beyond) const;
 
  private:
   ModelRef model_;

@@ -109,6 +109,25 @@ TrainingSpace space_of(const Given& given) {
   return space;
 }
 
+/// What may help if nothing fits: values that lists left out of the search, and what it does not
+/// change.
+std::vector<std::string> remedies_of(const TrainingPlan& plan, const TrainingSpace& space) {
+  std::vector<std::string> remedies;
+  const auto add = [&](const auto& searched, auto value, const char* text) {
+    if (!searched.empty() && std::find(searched.begin(), searched.end(), value) == searched.end())
+      remedies.push_back(text);
+  };
+  add(space.micro_batch_sizes, 1, "--micro-batch-size 1");
+  add(space.zero, Zero::kParameters, "--zero 3");
+  add(space.checkpointing, Checkpointing::kFull, "--checkpointing full");
+  if (plan.has_network) {
+    const int64_t bytes = checked_multiply(plan.nodes, plan.candidates.front().peak_bytes);
+    remedies.push_back(fmt::format("at least {} nodes", ceil_divide(bytes, plan.device_bytes)));
+  }
+  if (plan.used.lora_rank == 0) remedies.push_back("adapters (--lora-rank)");
+  return remedies;
+}
+
 /// The same training on GPUs of several kinds.
 void compare_hardware(const Given& given, TrainingQuery query) {
   for (const char* other : {"gpu", "cluster"}) {
@@ -140,25 +159,20 @@ void compare_hardware(const Given& given, TrainingQuery query) {
   }
   emit(format == "json" ? plans_json(plans) : plans_table(plans, output_style(output)), output,
        format == "json" ? std::vector<std::string>() : warnings);
-}
-
-/// What may help if nothing fits: values that lists left out of the search, and what it does not
-/// change.
-std::vector<std::string> remedies_of(const TrainingPlan& plan, const TrainingSpace& space) {
-  std::vector<std::string> remedies;
-  const auto add = [&](const auto& searched, auto value, const char* text) {
-    if (!searched.empty() && std::find(searched.begin(), searched.end(), value) == searched.end())
-      remedies.push_back(text);
+  if (std::any_of(plans.begin(), plans.end(), [](const auto& plan) { return plan.fitting > 0; }))
+    return;
+  const auto lacking = [](const TrainingPlan& plan) {
+    return -plan.candidates.front().margin_bytes;
   };
-  add(space.micro_batch_sizes, 1, "--micro-batch-size 1");
-  add(space.zero, Zero::kParameters, "--zero 3");
-  add(space.checkpointing, Checkpointing::kFull, "--checkpointing full");
-  if (plan.has_network) {
-    const int64_t bytes = checked_multiply(plan.nodes, plan.candidates.front().peak_bytes);
-    remedies.push_back(fmt::format("at least {} nodes", ceil_divide(bytes, plan.device_bytes)));
-  }
-  if (plan.used.lora_rank == 0) remedies.push_back("adapters (--lora-rank)");
-  return remedies;
+  const TrainingPlan& nearest =
+      *std::min_element(plans.begin(), plans.end(),
+                        [&](const auto& a, const auto& b) { return lacking(a) < lacking(b); });
+  const std::vector<std::string> remedies = remedies_of(nearest, query.space);
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("no configuration fits on any of these GPUs: the nearest, on {}, lacks "
+                          "{}{}",
+                          nearest.gpu, format_bytes(lacking(nearest)),
+                          remedies.empty() ? "" : "; use " + join(remedies, ", or ")));
 }
 
 void run_training_plan(const Given& given) {
@@ -243,9 +257,9 @@ std::vector<OptionGroup> plan_groups() {
                               .value = "N",
                               .default_value = "10",
                               .help = "candidates that are ranked by simulated times"});
-  training.options.push_back({.names = "--full-search",
-                              .help = "simulates every candidate that fits, also those whose lower "
-                                      "bound is above the best times"});
+  common.options.push_back({.names = "--full-search",
+                            .help = "simulates to the end also what is sure to be none of the "
+                                    "best; the answer is the same"});
   common.options.push_back(
       {.names = "--stats", .help = "writes the speed of the search to standard error"});
   common.options.push_back(format_option({"table", "json", "csv"}));

@@ -95,7 +95,8 @@ void run_serving_plan(const Given& given) {
                                .concurrency = numbers_of(given, "concurrency"),
                                .dtypes = list_of(given, "dtype"),
                                .kv_dtypes = list_of(given, "kv-dtype")},
-                     .has_prices = given.count("price-per-gpu-hour") > 0};
+                     .has_prices = given.count("price-per-gpu-hour") > 0,
+                     .full_search = given.count("full-search") > 0};
   query.ttft_s = query.request.load.ttft_s;
   query.tpot_s = query.request.load.tpot_s;
   const auto words = choice_words(Percentile{});
@@ -121,9 +122,10 @@ void run_serving_plan(const Given& given) {
        picture ? "" : output,
        format == "json" ? std::vector<std::string>() : warning_texts(plan.warnings));
   if (given.count("stats"))
-    print_error(fmt::format("{} candidates in {:.2f} s of one core, {:.0f} a second; {} simulated",
-                            plan.candidates.size(), seconds,
-                            static_cast<double>(plan.candidates.size()) / seconds, plan.simulated));
+    print_error(fmt::format(
+        "{} candidates in {:.2f} s of one core, {:.0f} a second; {} simulated, {} pruned",
+        plan.candidates.size(), seconds, static_cast<double>(plan.candidates.size()) / seconds,
+        plan.simulated, plan.pruned));
   if (plan.meeting > 0) return;
   throw Error(ErrorKind::kUnsupported,
               plan.fitting == 0

@@ -1,5 +1,5 @@
-// The search for the best way to serve a model. The simulation of a server takes milliseconds, so
-// every layout is simulated, with rising load until a limit is missed.
+// The search for the best way to serve a model. Every layout is simulated, with rising load until a
+// limit is missed; the simulation of a load that misses one ends as soon as that is certain.
 
 #include "tilecast/serving_plan.h"
 
@@ -180,7 +180,7 @@ class ServingSearch {
         plan_.candidates.push_back(c);
         continue;
       }
-      simulate(c, layout);
+      simulate(c, layout, last);
       plan_.candidates.push_back(c);
       if (!c.fits) return;
       // A step with more sequences takes longer, so more load misses the limit too. And the end is
@@ -197,7 +197,7 @@ class ServingSearch {
   void refine(ServingCandidate c, const ServedLayout& layout, int64_t meets, int64_t misses) {
     while (misses - meets > std::max<int64_t>(1, meets / 10)) {
       c.concurrency = meets + (misses - meets) / 2;
-      simulate(c, layout);
+      simulate(c, layout, meets);
       plan_.candidates.push_back(c);
       (c.excess > 1 ? misses : meets) = c.concurrency;
     }
@@ -205,22 +205,37 @@ class ServingSearch {
 
   /// Of less load; the memory stays.
   static void forget_results(ServingCandidate& c) {
-    c.simulated = c.meets = false;
+    c.simulated = c.pruned = c.meets = false;
     c.excess = c.ttft_s = c.tpot_s = c.mean_ttft_s = c.mean_tpot_s = 0;
     c.tokens_per_s = c.requests_per_s = c.user_tokens_per_s = c.gpu_tokens_per_s = 0;
   }
 
-  void simulate(ServingCandidate& c, const ServedLayout& layout) const {
+  /// The limits beyond which nobody asks for more than that they are missed: where less load keeps
+  /// them, the candidate cannot be the nearest of all.
+  std::optional<TimeLimits> stop_beyond(int64_t meets) const {
+    if (query_.full_search || meets == 0 || !plan_.limited()) return {};
+    TimeLimits limits{.ttft_s = plan_.ttft_s, .tpot_s = plan_.tpot_s, .share = {}};
+    if (query_.percentile == Percentile::kMedian) limits.share = 0.5;
+    if (query_.percentile == Percentile::kP99) limits.share = 0.99;
+    return limits;
+  }
+
+  /// `meets`: the most clients of the layout that keep the limits; 0: none are known.
+  void simulate(ServingCandidate& c, const ServedLayout& layout, int64_t meets) const {
     forget_results(c);
-    const LlmForecast f = layout.under(c.concurrency);
+    const LlmForecast f = layout.under(c.concurrency, stop_beyond(meets));
     c.fits = f.fits;
     c.peak_bytes = f.peak_bytes;
     // A server that fits takes all that it may use.
     c.margin_bytes = f.fits ? std::max<int64_t>(0, f.device_bytes - f.peak_bytes)
                             : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
     if (!c.fits) return;
-    c.simulated = true;
-    fill(c, f.serving->steady_or_all());
+    c.simulated = f.serving.has_value();
+    c.pruned = !c.simulated;
+    if (c.pruned)
+      c.excess = std::numeric_limits<double>::infinity();
+    else
+      fill(c, f.serving->steady_or_all());
   }
 
   void fill(ServingCandidate& c, const ServedPart& part) const {

@@ -2,10 +2,15 @@
 
 #include "tilecast/serving_plan.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
+#include "base/rng.h"
+#include "request/access.h"
 #include "test_forecaster.h"
 #include "tilecast/error.h"
 #include "tilecast/plan.h"
@@ -111,8 +116,9 @@ TEST(ServingPlan, NoneIsBetterThanTheFront) {
   ASSERT_GT(plan.front.size(), 3u);
   for (const size_t i : plan.front) {
     const ServingCandidate& on = plan.candidates[i];
+    EXPECT_TRUE(on.meets);
     for (const ServingCandidate& c : plan.candidates) {
-      if (!c.simulated) continue;
+      if (!c.meets) continue;
       EXPECT_FALSE(c.user_tokens_per_s > on.user_tokens_per_s &&
                    c.gpu_tokens_per_s > on.gpu_tokens_per_s);
     }
@@ -120,6 +126,62 @@ TEST(ServingPlan, NoneIsBetterThanTheFront) {
   for (size_t i = 1; i < plan.front.size(); ++i)
     EXPECT_GT(plan.candidates[plan.front[i]].user_tokens_per_s,
               plan.candidates[plan.front[i - 1]].user_tokens_per_s);
+}
+
+std::string text_of(const ServingPlan& plan, const ServingCandidate& c) {
+  return fmt::format("{} tp {} pp {} dp {} ep {} {} {} + {} {} {}: {} {} {} {}",
+                     plan.gpu_ids[c.hardware], c.tp, c.pp, c.dp, c.ep, choice_name(c.all2all),
+                     c.replicas, c.prefill_workers, c.dtype, c.concurrency, c.ttft_s, c.tpot_s,
+                     c.tokens_per_s, c.meets);
+}
+
+/// What a user reads of a plan: those that keep the limits (or all that were simulated, if none
+/// does), the front, the reasons.
+std::vector<std::string> answer_of(const ServingPlan& plan) {
+  std::vector<std::string> lines;
+  const size_t told = plan.meeting > 0 ? plan.meeting : plan.simulated;
+  for (size_t i = 0; i < told; ++i) lines.push_back(text_of(plan, plan.candidates[i]));
+  for (const size_t i : plan.front) lines.push_back("front " + text_of(plan, plan.candidates[i]));
+  for (const ServingPlan::Alternative& a : plan.alternatives)
+    lines.push_back(a.option + " " + a.value + " " + text_of(plan, plan.candidates[a.candidate]));
+  return lines;
+}
+
+/// Of small random spaces: models, GPUs, lengths, limits (some that nothing meets), percentiles,
+/// lists of loads.
+TEST(ServingPlan, PruningKeepsTheAnswerOfTheFullSearch) {
+  Rng rng(3);
+  const auto one_of = [&](auto... values) {
+    const std::array all = {values...};
+    return all[rng.below(all.size())];
+  };
+  size_t pruned = 0, unmet = 0;
+  for (int trial = 0; trial < 30; ++trial) {
+    ServingQuery query = query_of({one_of("H100", "A100", "L40S"), one_of("H200", "A40")});
+    const std::string model = trial % 5 == 0 ? "deepseek-v2-lite" : "llama-3.2-1b";
+    query.gpus = one_of(2, 4);
+    query.request.prompt = 100 + static_cast<int64_t>(rng.below(2000));
+    query.request.output = 10 + static_cast<int64_t>(rng.below(100));
+    query.ttft_s =
+        rng.below(4) > 0 ? std::optional(0.02 * std::pow(30, rng.uniform())) : std::nullopt;
+    query.tpot_s =
+        rng.below(4) > 0 ? std::optional(0.001 * std::pow(20, rng.uniform())) : std::nullopt;
+    query.request.load.ttft_s = query.ttft_s;
+    query.request.load.tpot_s = query.tpot_s;
+    query.percentile = one_of(Percentile::kMean, Percentile::kMedian, Percentile::kP99);
+    if (trial % 3 == 0) query.space.concurrency = {2, 9, 40, 150};
+    const ServingPlan quick = plan_serving(forecaster(), load_model_ref(model), query);
+    query.full_search = true;
+    const ServingPlan full = plan_serving(forecaster(), load_model_ref(model), query);
+    EXPECT_EQ(full.pruned, 0u);
+    EXPECT_EQ(quick.candidates.size(), full.candidates.size()) << trial;
+    EXPECT_EQ(quick.simulated + quick.pruned, full.simulated) << trial;
+    EXPECT_EQ(answer_of(quick), answer_of(full)) << trial;
+    pruned += quick.pruned;
+    unmet += quick.meeting == 0 ? 1 : 0;
+  }
+  EXPECT_GT(pruned, 100u);
+  EXPECT_GT(unmet, 1u);
 }
 
 TEST(ServingPlan, LimitsThatNothingMeetsGiveTheNearestFirst) {

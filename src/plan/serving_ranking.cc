@@ -15,14 +15,14 @@ double worth(const ServingPlan& plan, const ServingCandidate& c) {
 
 void sort(ServingPlan& plan) {
   const auto group = [](const ServingCandidate& c) {
-    return c.meets ? 0 : c.simulated ? 1 : c.fits ? 2 : 3;
+    return c.meets ? 0 : c.simulated ? 1 : c.pruned ? 2 : c.fits ? 3 : 4;
   };
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
                    [&](const ServingCandidate& a, const ServingCandidate& b) {
                      if (group(a) != group(b)) return group(a) < group(b);
                      if (group(a) == 0) return worth(plan, a) > worth(plan, b);
                      if (group(a) == 1) return a.excess < b.excess;
-                     return group(a) == 3 && a.margin_bytes > b.margin_bytes;
+                     return group(a) == 4 && a.margin_bytes > b.margin_bytes;
                    });
   const auto count = [&](auto wanted) {
     return static_cast<size_t>(
@@ -30,6 +30,7 @@ void sort(ServingPlan& plan) {
   };
   plan.meeting = count([](const ServingCandidate& c) { return c.meets; });
   plan.simulated = count([](const ServingCandidate& c) { return c.simulated; });
+  plan.pruned = count([](const ServingCandidate& c) { return c.pruned; });
   plan.fitting = count([](const ServingCandidate& c) { return c.fits; });
 }
 
@@ -37,7 +38,8 @@ void sort(ServingPlan& plan) {
 void find_front(ServingPlan& plan) {
   std::vector<size_t> order;
   for (size_t i = 0; i < plan.candidates.size(); ++i) {
-    if (plan.candidates[i].simulated) order.push_back(i);
+    const ServingCandidate& c = plan.candidates[i];
+    if (plan.meeting > 0 ? c.meets : c.simulated) order.push_back(i);
   }
   const auto& all = plan.candidates;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {

@@ -207,7 +207,15 @@ void Search::find_alternatives() {
 std::vector<std::string> dtypes_of(const TrainingQuery& query, TrainingFacts& facts) {
   std::vector<std::string> names = query.space.dtypes;
   const bool given = !names.empty();
-  if (!given) names = {"bf16", "amp"};
+  if (!given) {
+    const auto has = [&](DType dtype) { return facts.device.matmul_peak(dtype) > 0; };
+    if (has(DType::kBf16))
+      names = {"bf16", "amp"};
+    else if (has(DType::kFp16))
+      names = {"fp16", "amp-fp16"};
+    else
+      names = {"fp32"};
+  }
   std::vector<std::string> used;
   for (const std::string& name : names) {
     Request request = facts.shared;
@@ -219,13 +227,6 @@ std::vector<std::string> dtypes_of(const TrainingQuery& query, TrainingFacts& fa
     } catch (const Error&) {
       if (given) throw;
     }
-  }
-  if (used.empty()) {  // a GPU without bf16
-    Request request = facts.shared;
-    request.execution.dtype = "fp16";
-    facts.precisions.emplace(
-        "fp16", resolve_precision(facts.model, facts.device, precision_request(request)));
-    used = {"fp16"};
   }
   return used;
 }

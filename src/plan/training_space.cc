@@ -82,9 +82,15 @@ class Enumeration {
     const int64_t rest = gpus_ / (group.tp * group.cp);
     for (const int64_t pp :
          given_or(space_.pp, divisors(rest, std::max<int64_t>(1, facts_.layers)))) {
-      if (rest % pp != 0 || pp > std::max<int64_t>(1, facts_.layers)) {
-        refuse(fmt::format("`pp` {} with {} GPUs for stages and replicas, and {} layers", pp, rest,
-                           facts_.layers));
+      if (pp > std::max<int64_t>(1, facts_.layers)) {
+        refuse(fmt::format("`pp` {} is more than the {} layers", pp, facts_.layers));
+        continue;
+      }
+      if (rest % pp != 0) {
+        refuse(fmt::format("`pp` {} does not divide the {} GPU{} that `tp` {}{} leave{}", pp, rest,
+                           rest == 1 ? "" : "s", group.tp,
+                           group.cp > 1 ? fmt::format(" and `cp` {}", group.cp) : "",
+                           group.cp > 1 ? "" : "s"));
         continue;
       }
       const int64_t dp = rest / pp, batch = query_.request.batch;
@@ -153,8 +159,11 @@ class Enumeration {
     c.layers_per_virtual_stage.reset();
   }
 
-  /// Whether a part in the middle gets no layer: only the first and the last may be without.
-  bool leaves_gaps(int64_t parts) const { return parts > facts_.layers + 2; }
+  /// Whether a part in the middle gets no layer: only the first and the last may be without. With
+  /// adapters the first may not: it would have nothing to train.
+  bool leaves_gaps(int64_t parts) const {
+    return parts > facts_.layers + (query_.request.lora_rank > 0 ? 1 : 2);
+  }
 
   void add_zero(CandidateGroup& group, TrainingCandidate& c) const {
     for (const Zero zero : given_or(

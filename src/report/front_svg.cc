@@ -110,11 +110,14 @@ class FrontPicture {
     }
   }
 
-  /// Of one kind of GPU.
+  /// Of one kind of GPU: of the candidates that keep the limits, if any does.
   void front_of(size_t h) {
+    const bool any =
+        std::any_of(plan_.candidates.begin(), plan_.candidates.end(),
+                    [&](const ServingCandidate& c) { return c.meets && c.hardware == h; });
     std::vector<const ServingCandidate*> own;
     for (const ServingCandidate& c : plan_.candidates) {
-      if (c.simulated && c.hardware == h) own.push_back(&c);
+      if ((any ? c.meets : c.simulated) && c.hardware == h) own.push_back(&c);
     }
     std::stable_sort(own.begin(), own.end(), [](const auto* a, const auto* b) {
       return a->user_tokens_per_s > b->user_tokens_per_s;

@@ -55,6 +55,25 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
   out += lines.text(style);
 }
 
+/// A step whose memory is nearly full is at the mercy of what no plan of memory counts: the first
+/// of the ranked ones that leaves more.
+std::string room_text(const TrainingPlan& plan) {
+  constexpr double kRoom = 0.05;  // a guess; docs/accuracy.md has the errors of memory plans
+  const auto has_room = [&](const TrainingCandidate& c) {
+    return static_cast<double>(c.margin_bytes) >= kRoom * static_cast<double>(plan.device_bytes);
+  };
+  const TrainingCandidate& best = plan.candidates.front();
+  if (has_room(best)) return "";
+  const auto begin = plan.candidates.begin(),
+             end = begin + static_cast<std::ptrdiff_t>(plan.ranked);
+  const auto found = std::find_if(begin, end, has_room);
+  if (found == end)
+    return "It leaves less than 5 % of the memory, as do all of the first; --top N ranks more.";
+  return fmt::format(
+      "It leaves less than 5 % of the memory. The first that leaves more ({:+.1f} %): {}",
+      100 * (*found->latency_s / *best.latency_s - 1), options_text(*found));
+}
+
 /// How much worse a candidate is than the winner, and in what.
 std::pair<std::string, std::string> loss_of(const TrainingPlan& plan, const TrainingCandidate& c) {
   const TrainingCandidate& best = plan.candidates.front();
@@ -252,6 +271,23 @@ std::string shared_text(const TrainingPlan& plan) {
   return text;
 }
 
+/// What the short names are, of those that the tables have.
+std::string legend_of(const std::string& tables) {
+  constexpr std::pair<const char*, const char*> kMeanings[] = {
+      {"mbs", "micro-batch size"},
+      {"schedule", "of the pipeline, interleaved with its parts on each stage"},
+      {"sp", "sequence parallel"},
+      {"ckpt", "checkpointing"}};
+  std::vector<std::string> meanings;
+  for (const auto& [name, meaning] : kMeanings) {
+    // As a column or the name of a reason: with a space on each side.
+    if (tables.find(fmt::format(" {} ", name)) != std::string::npos)
+      meanings.push_back(fmt::format("{}: {}", name, meaning));
+  }
+  const std::string text = join(meanings, "; ");
+  return text + (text.empty() ? "" : ". ") + "--format json and csv have all candidates.";
+}
+
 }  // namespace
 
 std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
@@ -261,9 +297,11 @@ std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
                   plan.nodes == 1 ? "" : "s", plan.cluster_name, format_integer(plan.batch),
                   format_integer(plan.seq), clock_text(plan.used.execution.clocks)),
       style);
-  std::string counts = fmt::format("{} configurations, {} fit. ",
-                                   format_integer(static_cast<int64_t>(plan.candidates.size())),
-                                   format_integer(static_cast<int64_t>(plan.fitting)));
+  std::string counts =
+      fmt::format("{} configuration{}, {} fit{}. ",
+                  format_integer(static_cast<int64_t>(plan.candidates.size())),
+                  plan.candidates.size() == 1 ? "" : "s",
+                  format_integer(static_cast<int64_t>(plan.fitting)), plan.fitting == 1 ? "s" : "");
   if (plan.simulated == plan.fitting && plan.fitting > 0) counts += "All of these were simulated. ";
   if (plan.simulated < plan.fitting)
     counts +=
@@ -285,13 +323,16 @@ std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
     out += line + "\n";
   out += "\n";
   add_winner(out, plan, style);
+  if (const std::string room = room_text(plan); !room.empty()) {
+    out += "\n";
+    for (const std::string& line : wrap_text(room, static_cast<size_t>(style.width)))
+      out += line + "\n";
+  }
   add_reasons(out, plan, style);
   add_ranking(out, plan, style);
   add_misses(out, plan, style);
   add_impossible(out, plan, style);
-  const std::string legend =
-      "mbs: micro-batch size; schedule: of the pipeline, interleaved with its parts on each stage; "
-      "sp: sequence parallel; ckpt: checkpointing. --format json and csv have all candidates.";
+  const std::string legend = legend_of(out);
   out += "\n";
   for (const std::string& line : wrap_text(legend, static_cast<size_t>(style.width)))
     out += line + "\n";

@@ -49,6 +49,7 @@ Json candidate_json(const ServingPlan& plan, size_t index) {
       {"peak_bytes", c.peak_bytes},
       {"margin_bytes", c.margin_bytes},
       {"simulated", c.simulated},
+      {"pruned", c.pruned},
       {"meets_limits", c.meets},
       {"pareto", std::find(plan.front.begin(), plan.front.end(), index) != plan.front.end()}};
   if (!c.simulated) return json;
@@ -95,6 +96,7 @@ std::string plan_json(const ServingPlan& plan) {
                {"warnings", warning_texts(plan.warnings)},
                {"meeting", plan.meeting},
                {"simulated", plan.simulated},
+               {"pruned", plan.pruned},
                {"fitting", plan.fitting},
                {"candidates", candidates},
                {"front", plan.front},
@@ -110,18 +112,16 @@ std::string plan_json(const ServingPlan& plan) {
 std::string plan_csv(const ServingPlan& plan) {
   std::string out =
       "gpu,tp,pp,dp,ep,all2all_backend,prefill_workers,replicas,dtype,kv_dtype,concurrency,fits,"
-      "margin_"
-      "bytes,simulated,meets_"
-      "limits,"
-      "pareto,ttft_s,tpot_s,tokens_per_s,user_tokens_per_s,gpu_tokens_per_s,cost_of_million_"
+      "margin_bytes,simulated,pruned,meets_limits,pareto,ttft_s,tpot_s,tokens_per_s,user_tokens_"
+      "per_s,gpu_tokens_per_s,cost_of_million_"
       "tokens\n";
   for (size_t i = 0; i < plan.candidates.size(); ++i) {
     const Candidate& c = plan.candidates[i];
     const bool pareto = std::find(plan.front.begin(), plan.front.end(), i) != plan.front.end();
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", plan.gpu_ids[c.hardware],
-                       c.tp, c.pp, c.dp, c.ep, choice_name(c.all2all), c.prefill_workers,
-                       c.replicas, c.dtype, c.kv_dtype, c.concurrency, c.fits, c.margin_bytes,
-                       c.simulated, c.meets, pareto);
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                       plan.gpu_ids[c.hardware], c.tp, c.pp, c.dp, c.ep, choice_name(c.all2all),
+                       c.prefill_workers, c.replicas, c.dtype, c.kv_dtype, c.concurrency, c.fits,
+                       c.margin_bytes, c.simulated, c.pruned, c.meets, pareto);
     if (c.simulated) {
       out +=
           fmt::format(",{},{},{},{},{},{}\n", c.ttft_s, c.tpot_s, c.tokens_per_s,

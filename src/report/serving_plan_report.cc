@@ -70,6 +70,36 @@ std::string limits_text(const ServingPlan& plan) {
   return fmt::format("limits: {} ({} of the steady state)", text, choice_name(plan.percentile));
 }
 
+/// "295 candidates: 91 meet the limits, 54 miss them (40 pruned: …), …, 8 do not fit."
+std::string counts_text(const ServingPlan& plan) {
+  std::vector<std::string> parts;
+  const auto add = [&](size_t count, const char* what) {
+    if (count > 0) parts.push_back(format_integer(static_cast<int64_t>(count)) + what);
+  };
+  const size_t all = plan.candidates.size(), missing = plan.simulated - plan.meeting;
+  const size_t left_out = plan.fitting - plan.simulated - plan.pruned;
+  if (plan.limited()) {
+    add(plan.meeting, plan.meeting == 1 ? " meets the limits" : " meet the limits");
+    add(missing + plan.pruned, missing + plan.pruned == 1 ? " misses them" : " miss them");
+    if (plan.pruned > 0)
+      parts.back() += fmt::format(" ({} pruned: simulated until that was certain)",
+                                  format_integer(static_cast<int64_t>(plan.pruned)));
+    add(left_out, left_out == 1
+                      ? " has more load than one that misses them or beyond which throughput no "
+                        "longer grows"
+                      : " have more load than one that misses them or beyond which throughput no "
+                        "longer grows");
+  } else {
+    add(plan.simulated, " simulated");
+    add(left_out, left_out == 1
+                      ? " has more load than one beyond which throughput no longer grows"
+                      : " have more load than one beyond which throughput no longer grows");
+  }
+  add(all - plan.fitting, all - plan.fitting == 1 ? " does not fit" : " do not fit");
+  return fmt::format("{} candidate{}: {}.", format_integer(static_cast<int64_t>(all)),
+                     all == 1 ? "" : "s", join(parts, ", "));
+}
+
 /// A time, marked where it misses a limit.
 std::string limited(double seconds, const std::optional<double>& limit) {
   return format_seconds(seconds) + (limit && seconds > *limit ? " !" : "");
@@ -127,6 +157,28 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
   return format_text_table(table, style, 2);
 }
 
+/// What the columns and marks are, of those that the tables of these rows have.
+std::string legend(const ServingPlan& plan, const std::vector<size_t>& first) {
+  const auto shown = [&](auto value) {
+    const auto differs = [&](const std::vector<size_t>& rows) {
+      return std::any_of(rows.begin(), rows.end(), [&](size_t i) {
+        return value(plan.candidates[i]) != value(plan.candidates[rows.front()]);
+      });
+    };
+    return differs(first) || differs(plan.front);
+  };
+  const bool misses = std::any_of(plan.front.begin(), plan.front.end(),
+                                  [&](size_t i) { return !plan.candidates[i].meets; });
+  return fmt::format(
+      "clients: of each replica; {}{}{}user/s, GPU/s: tokens/s of a user and for each GPU. "
+      "--format json and csv have all candidates, -o FILE.svg the picture of the front.",
+      shown([](const Candidate& c) { return c.replicas; }) ? "repl: replicas; " : "",
+      shown([](const Candidate& c) { return c.prefill_workers; })
+          ? "pre: servers that compute prompts only; "
+          : "",
+      misses ? "!: misses a limit; " : "");
+}
+
 void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& style) {
   const Candidate& c = plan.candidates.front();
   Lines lines;
@@ -163,30 +215,35 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
 
 void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& style) {
   TextTable table;
-  table.header = {"instead", "", "GPU tok/s", "", "with"};
+  const Candidate& best = plan.candidates.front();
+  table.header = {"instead", "", best.meets ? "GPU tok/s" : "of the limit", "", "with"};
   table.right = {false, false, true, false, false};
   table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWrap, Fit::kWrap};
   table.min_widths = {0, 0, 0, 14, 14};
-  const Candidate& best = plan.candidates.front();
+  // 0: as good as the best; 1: it misses limits that the best keeps; 2: it does not fit.
+  const auto lack_of = [&](const ServingPlan::Alternative& a) {
+    const Candidate& c = plan.candidates[a.candidate];
+    return !c.fits ? 2 : best.meets && !c.meets ? 1 : 0;
+  };
   std::string before;
-  size_t without_room = 0;  // values of one option that fit nowhere, in a row
   for (size_t i = 0; i < plan.alternatives.size(); ++i) {
     const ServingPlan::Alternative& a = plan.alternatives[i];
     const Candidate& c = plan.candidates[a.candidate];
     std::string change, why, with;
-    // Of many, the nearest, which comes first, stands for all.
-    without_room = c.fits || a.option != before ? 0 : without_room + 1;
-    const auto misses_too = [&](const ServingPlan::Alternative& other) {
-      return other.option == a.option && !plan.candidates[other.candidate].fits;
+    const int lack = lack_of(a);
+    const auto lacks_too = [&](const ServingPlan::Alternative& other) {
+      return other.option == a.option && lack_of(other) == lack;
     };
-    if (!c.fits && without_room > 0 && misses_too(plan.alternatives[i - 1])) continue;
-    const auto alike =
-        std::count_if(plan.alternatives.begin(), plan.alternatives.end(), misses_too);
+    // Of many values, the nearest, which comes first, stands for all.
+    if (lack > 0 && i > 0 && lacks_too(plan.alternatives[i - 1])) continue;
+    const auto alike = std::count_if(plan.alternatives.begin(), plan.alternatives.end(), lacks_too);
     if (!c.fits) {
       change = "does not fit";
       why = format_bytes(-c.margin_bytes) + " too much";
     } else {
-      change = fmt::format("{:+.1f} %", 100 * (c.gpu_tokens_per_s / best.gpu_tokens_per_s - 1));
+      change = best.meets ? fmt::format("{:+.1f} %",
+                                        100 * (c.gpu_tokens_per_s / best.gpu_tokens_per_s - 1))
+                          : fmt::format("{:.1f} times", c.excess);
       why = c.meets ? fmt::format("TTFT {}, TPOT {}", format_seconds(c.ttft_s),
                                   format_seconds(c.tpot_s))
                     : missed_text(plan, c);
@@ -211,8 +268,8 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
                           a.option == "gpu"               ? short_gpu(plan, c)
                           : a.option == "all2all-backend" ? all2all_text(c)
                           : a.value.empty()               ? "stored"
-                          : !c.fits && alike > 1 ? fmt::format("{}, {} others", a.value, alike - 1)
-                                                 : a.value,
+                          : lack > 0 && alike > 1 ? fmt::format("{}, {} others", a.value, alike - 1)
+                                                  : a.value,
                           change, why, with});
     before = a.option;
   }
@@ -254,21 +311,7 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
                               clock_text(plan.used.execution.clocks), format_integer(plan.prompt),
                               format_integer(plan.output), limits_text(plan)),
                   style);
-  const auto count = [](size_t value) { return format_integer(static_cast<int64_t>(value)); };
-  const std::string simulated =
-      plan.limited()
-          ? fmt::format(
-                "{} meet the limits, {} miss them, {} have more load than one that misses "
-                "them or",
-                count(plan.meeting), count(plan.simulated - plan.meeting),
-                count(plan.fitting - plan.simulated))
-          : fmt::format("{} simulated, {} have more load than one", count(plan.simulated),
-                        count(plan.fitting - plan.simulated));
-  out += wrapped(
-      fmt::format("{} candidates: {} beyond which throughput no longer grows, {} do not fit.",
-                  count(plan.candidates.size()), simulated,
-                  count(plan.candidates.size() - plan.fitting)),
-      style);
+  out += wrapped(counts_text(plan), style);
   if (plan.simulated == 0) {
     add_misses(out, plan, style);
     return out;
@@ -290,17 +333,13 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
                                    plan.limited() ? "meet the limits" : "were simulated"),
                        style) +
            "\n" + candidates_table(plan, first, style, true);
-  out += "\n" + title_lines("Pareto front: none is better both for a user and for a GPU", style) +
+  out += "\n" +
+         title_lines(fmt::format("Pareto front{}: none is better both for a user and for a GPU",
+                                 plan.limited() && plan.meeting > 0 ? " within the limits" : ""),
+                     style) +
          "\n" + candidates_table(plan, plan.front, style, false);
   add_misses(out, plan, style);
-  out +=
-      "\n" +
-      wrapped(fmt::format(
-                  "clients: of each replica; repl: replicas; pre: servers that compute prompts "
-                  "only; {}user/s, GPU/s: tokens/s of a user and for each GPU. --format json and "
-                  "csv have all candidates, -o FILE.svg the picture of the front.",
-                  plan.limited() ? "!: misses a limit; " : ""),
-              style);
+  out += "\n" + wrapped(legend(plan, first), style);
   for (const auto& [reason, times] : plan.impossible)
     out += "\n" +
            wrapped(fmt::format("Not possible ({}): {}", times, options_as_flags(reason)), style);

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "base/check.h"
 #include "tilecast/error.h"
@@ -61,7 +59,11 @@ void Engine::receive(size_t request, double at_s) {
       rank = r;
     }
   }
-  to->calm.end(to->ranks);
+  if (to->running) {
+    cut(*to, at_s);
+    to->arrived = true;
+  }
+  end_calm(*to);
   if (!to->running && !to->has_work) to->ready_s = std::max(to->ready_s, at_s);
   to->ranks[rank].waiting.push_back(request);
   to->has_work = true;
@@ -82,14 +84,15 @@ void Engine::advance(double until_s, std::vector<Answered>& answered) {
   }
   const bool ends = next->running;
   if (!ends) begin(*next, until_s);
-  // With one batch nothing else can happen before it ends.
-  if (ends || lanes_.size() == 1) finish(*next, answered);
+  // With one batch nothing else can happen before it ends, but for what comes from outside.
+  if (ends || (lanes_.size() == 1 && next->end_s <= until_s)) finish(*next, answered);
   next_s_ = earliest_s();
 }
 
 void Engine::begin(Lane& lane, double until_s) {
+  lane.arrived = false;
   if (lane.calm.left() > 1 && run_calm(lane, until_s)) return;
-  lane.calm.end(lane.ranks);
+  end_calm(lane);
   lane.batches.resize(lane.ranks.size());
   bool calm = true, empty = true;
   for (size_t r = 0; r < lane.ranks.size(); ++r) {
@@ -106,7 +109,7 @@ void Engine::begin(Lane& lane, double until_s) {
     describe(state, lane.step[r], lane.batches[r]);
   }
   if (empty) return wait(lane);
-  run(lane, until_s, calm);
+  run(lane, calm);
 }
 
 /// The other batches hold the cache, or what they have preempted comes first.
@@ -116,159 +119,6 @@ void Engine::wait(Lane& lane) {
   vain_rounds_ += 1;
   TILECAST_CHECK(vain_rounds_ < 3) << "the scheduler is stuck";
   for (Lane& each : lanes_) each.blocked = false;
-}
-
-void Engine::describe(const ServerState& state, const std::vector<Scheduled>& step,
-                      ServingBatch& batch) const {
-  batch.decoding = 0;
-  batch.decode_context = 0;
-  batch.prompts.clear();
-  double context = 0;
-  for (const Scheduled& s : step) {
-    const ServedRequest& request = state.requests[s.request];
-    if (request.decodes()) {
-      batch.decoding += 1;
-      context += static_cast<double>(request.computed);
-    } else {
-      batch.prompts.push_back({s.tokens, request.computed});
-    }
-  }
-  if (batch.decoding > 0) batch.decode_context = context / static_cast<double>(batch.decoding);
-}
-
-/// Tokens in the cache of a sequence that decodes after so many steps.
-int64_t Engine::tokens_after(const ServedRequest& request, int64_t steps) const {
-  if (limits_.tokens_per_step == 1) return request.computed + steps;
-  const auto gained =
-      static_cast<int64_t>(std::ceil(limits_.tokens_per_step * static_cast<double>(steps)));
-  return std::min(request.computed + gained, request.spec.prompt + request.spec.output);
-}
-
-/// Steps of one rank that are sure to be alike: all that run decode, nobody finishes before the
-/// last one, and nobody who waits can be admitted earlier, for what they wait for comes with a
-/// finished request.
-int64_t Engine::alike_steps_of(const ServerState& state, const std::vector<Scheduled>& step,
-                               const ServingBatch& batch) const {
-  if (!batch.prompts.empty() || step.size() != state.running.size() || state.chunked) return 1;
-  if (!state.waiting.empty() && !state.scheduler.admits_at_ends_only) return 1;
-  int64_t steps = limits_.longest_jump;
-  for (const Scheduled& s : step) {
-    const ServedRequest& request = state.requests[s.request];
-    const int64_t left = request.spec.output - request.written;
-    steps = std::min(
-        steps, limits_.tokens_per_step == 1
-                   ? left
-                   : static_cast<int64_t>(static_cast<double>(left) / limits_.tokens_per_step));
-  }
-  const auto fit = [&](int64_t count) {
-    if (limits_.tokens_per_step == 1 &&
-        most_blocks(static_cast<int64_t>(step.size()), count, limits_) <= state.free_blocks)
-      return true;
-    int64_t lacking = 0;
-    for (const Scheduled& s : step) {
-      const ServedRequest& request = state.requests[s.request];
-      lacking += state.blocks_lacking(request, tokens_after(request, count));
-    }
-    return lacking <= state.free_blocks;
-  };
-  while (steps > 1 && !fit(steps)) steps /= 2;
-  return std::max<int64_t>(1, steps);
-}
-
-/// Batches in a pipeline take turns, so each step is simulated.
-int64_t Engine::alike_steps(const Lane& lane) const {
-  if (lanes_.size() > 1) return 1;
-  int64_t steps = limits_.longest_jump;
-  for (size_t r = 0; r < lane.ranks.size(); ++r) {
-    if (lane.ranks[r].idle()) continue;
-    steps = std::min(steps, alike_steps_of(lane.ranks[r], lane.step[r], lane.batches[r]));
-  }
-  return steps;
-}
-
-/// All sequences of the batch decode in this step.
-bool Engine::only_decodes(const Lane& lane) const {
-  for (size_t r = 0; r < lane.ranks.size(); ++r) {
-    if (!lane.batches[r].prompts.empty() || lane.ranks[r].chunked ||
-        lane.step[r].size() != lane.ranks[r].running.size())
-      return false;
-  }
-  return true;
-}
-
-bool Engine::nobody_waits(const Lane& lane) const {
-  return std::all_of(lane.ranks.begin(), lane.ranks.end(),
-                     [](const ServerState& state) { return state.waiting.empty(); });
-}
-
-Engine::StepTime Engine::time_of(Lane& lane, int64_t most, double until_s) {
-  // The time of a decode step is close to linear in the context: the middle stands for all.
-  for (ServingBatch& batch : lane.batches)
-    batch.decode_context +=
-        0.5 * limits_.tokens_per_step * static_cast<double>(batch.decoding > 0 ? most - 1 : 0);
-  stage_s_.clear();
-  pool_.step_s(lane.batches, stage_s_);
-  StepTime time{.steps = most, .seconds = std::accumulate(stage_s_.begin(), stage_s_.end(), 0.0)};
-  if (const double until = until_s - std::max(lane.ready_s, stage_free_.front());
-      most > 1 && until < time.seconds * static_cast<double>(most))
-    time.steps =
-        std::clamp<int64_t>(static_cast<int64_t>(std::ceil(until / time.seconds)), 1, most);
-  return time;
-}
-
-void Engine::run(Lane& lane, double until_s, bool calm) {
-  const int64_t most = calm ? alike_steps(lane) : 1;
-  const StepTime time = time_of(lane, most, until_s);
-  lane.steps = time.steps;
-  // Worth a run: events of other servers have cut a jump, or batches take turns.
-  if (lanes_.size() > 1)
-    lane.alike = limits_.longest_jump > 1;
-  else if (most > 1)
-    lane.alike = time.steps < most;
-  lane.decodes = calm && limits_.tokens_per_step == 1 && only_decodes(lane);
-  lane.in_calm = false;
-  vain_rounds_ = 0;
-  if (lane.steps > 1) grow(lane);
-  limit_work(lane);
-  place(lane, time);
-  lane.running = true;
-}
-
-/// Steps of a run that needs no look at its requests; false: one of them ends, or other batches
-/// have left the cache no room.
-bool Engine::run_calm(Lane& lane, double until_s) {
-  if (lanes_.size() > 1 && !lane.calm.has_room(lane.ranks)) return false;
-  lane.calm.describe(lane.batches);
-  const int64_t most = lanes_.size() > 1 ? 1 : std::min(limits_.longest_jump, lane.calm.left());
-  const StepTime time = time_of(lane, most, until_s);
-  if (time.steps >= lane.calm.left()) return false;
-  lane.calm.take(lane.ranks, time.steps);
-  vain_rounds_ = 0;
-  limit_work(lane);
-  place(lane, time);
-  lane.in_calm = true;
-  lane.running = true;
-  return true;
-}
-
-/// The steps run, one after the other.
-void Engine::place(Lane& lane, const StepTime& time) {
-  const auto steps = static_cast<double>(time.steps);
-  const double all = time.seconds * steps;
-  double at = std::max(lane.ready_s, stage_free_.front());
-  for (size_t s = 0; s < stage_s_.size(); ++s) {
-    at = std::max(at, stage_free_[s]) + (stage_s_.size() == 1 ? all : stage_s_[s] * steps);
-    stage_free_[s] = at;
-  }
-  lane.end_s = at;
-  // A stage is busy for its part of the time.
-  const double busy = all / static_cast<double>(stage_s_.size());
-  busy_s_ += busy;
-  steps_ += time.steps;
-  for (size_t r = 0; r < lane.batches.size(); ++r) {
-    decoded_ += lane.batches[r].decoding * time.steps;
-    used_block_s_ += busy * static_cast<double>(limits_.cache_blocks - free_blocks_[r]);
-  }
 }
 
 void Engine::limit_work(const Lane& lane) {
@@ -330,7 +180,15 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
     if (each.blocked) each.ready_s = std::max(each.ready_s, lane.end_s);
     each.blocked = false;
   }
-  if (lane.in_calm) return;
+  if (lanes_.size() == 1 && !lane.taken) {
+    const int64_t before = all_free();
+    if (lane.in_calm)
+      lane.calm.take(lane.ranks, lane.steps);
+    else if (lane.steps > 1)
+      grow(lane);
+    account(lane, before - all_free());
+  }
+  if (lane.in_calm || lane.taken) return;
   finish_step(lane, answered);
   lane.has_work = std::any_of(lane.ranks.begin(), lane.ranks.end(),
                               [](const ServerState& state) { return !state.idle(); });
@@ -354,7 +212,7 @@ void Engine::finish_step(Lane& lane, std::vector<Answered>& answered) {
     });
   }
   // With one batch, whoever waits goes on waiting until a request is answered.
-  if (lane.alike && lane.decodes &&
+  if (lane.alike && lane.decodes && !lane.arrived &&
       ((lanes_.size() == 1 && answered.size() == before) || nobody_waits(lane)))
     lane.calm.begin(lane.ranks, limits_);
 }

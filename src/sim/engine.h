@@ -34,8 +34,8 @@ class Engine {
   double next_s() const { return next_s_; }
   /// A request reaches the scheduler. `at_s` is not before any event that has happened.
   void receive(size_t request, double at_s);
-  /// Does the next thing. No jump over several steps goes on after `until_s`, when requests may
-  /// come. Adds the requests that are answered.
+  /// Does the next thing. Adds the requests that are answered. Steps that end after `until_s`, when
+  /// requests may come, are only begun: a request that does come cuts a jump over several steps.
   void advance(double until_s, std::vector<Answered>& answered);
 
   int64_t in_flight() const { return in_flight_; }
@@ -54,29 +54,33 @@ class Engine {
     bool running = false;
     bool has_work = false;  ///< a sequence waits or runs, as of the last arrival or end of a step
     bool blocked = false;   ///< until a step of another batch ends: those hold the cache
+    double start_s = 0;     ///< of the running step
     double end_s = 0;       ///< of the running step
     std::vector<std::vector<Scheduled>> step;
-    int64_t steps = 1;
-    bool alike = false;    ///< `calm` is worth while
-    bool decodes = false;  ///< all sequences decode in this step
+    int64_t steps = 1;            ///< that run one after the other
+    double step_s = 0;            ///< of each of them
+    std::vector<double> stage_s;  ///< of each of them, on each stage
+    int64_t priced = 0;           ///< further steps of `calm` that take as long
+    bool alike = false;           ///< `calm` is worth while
+    bool decodes = false;         ///< all sequences decode in this step
     CalmRun calm;
-    bool in_calm = false;               ///< the running step is one of `calm`
+    bool in_calm = false;               ///< the running steps are those of `calm`
+    bool taken = false;                 ///< … and `calm` has counted them
+    bool arrived = false;               ///< a request came while they ran
     std::vector<ServingBatch> batches;  ///< of the last step
   };
-  /// Steps that run one after the other, and the time of each.
-  struct StepTime {
-    int64_t steps = 1;
-    double seconds = 0;  ///< of all stages
-  };
-
   double next_of(const Lane& lane) const;
   double earliest_s() const;
   void begin(Lane& lane, double until_s);
   void wait(Lane& lane);
-  StepTime time_of(Lane& lane, int64_t most, double until_s);
-  void run(Lane& lane, double until_s, bool calm);
+  void find_time(Lane& lane, int64_t steps);
+  void run(Lane& lane, bool calm);
   bool run_calm(Lane& lane, double until_s);
-  void place(Lane& lane, const StepTime& time);
+  void place(Lane& lane);
+  void account(const Lane& lane, int64_t grown);
+  int64_t all_free() const;
+  void cut(Lane& lane, double at_s);
+  void end_calm(Lane& lane);
   bool only_decodes(const Lane& lane) const;
   bool nobody_waits(const Lane& lane) const;
   void finish(Lane& lane, std::vector<Answered>& answered);
@@ -97,7 +101,6 @@ class Engine {
   std::vector<int64_t> free_blocks_;  ///< by data-parallel rank
   std::vector<Lane> lanes_;
   std::vector<double> stage_free_;  ///< when each stage has ended its last step
-  std::vector<double> stage_s_;     ///< of one step, as time_of found them
   double next_s_ = std::numeric_limits<double>::infinity();
   int64_t in_flight_ = 0, steps_ = 0, decoded_ = 0;
   int64_t vain_rounds_ = 0;  ///< in which no batch could run

@@ -210,7 +210,7 @@ int64_t expect_runs_are_single_steps(Fleet fleet, const ServingLoad& load) {
     EXPECT_NEAR(runs.requests[i].first_s, single.requests[i].first_s, 1e-9);
     EXPECT_NEAR(runs.requests[i].last_s, single.requests[i].last_s, 1e-9);
   }
-  // A jump takes the blocks of all its steps at once.
+  // The blocks of a jump are taken to come evenly.
   EXPECT_NEAR(runs.cache_use, single.cache_use, 1e-3);
   EXPECT_NEAR(runs.mean_batch, single.mean_batch, 1e-9);
   EXPECT_EQ(runs.preemptions, single.preemptions);

@@ -9,10 +9,15 @@
 namespace tilecast {
 namespace {
 
-bool adds_to_gradient(const Graph& graph, const Launch& launch) {
-  const Node& node = *launch.node;
-  return node.phase == Phase::kBackward && !node.inputs.empty() &&
-         graph.tensor(node.inputs[0]).kind == TensorKind::kGradient;
+/// The gradients that a kernel of the backward pass adds to: nothing else reads them there. A fused
+/// kernel may have them anywhere among its operands.
+std::vector<TensorId> sums_of(const Graph& graph, const Launch& launch) {
+  std::vector<TensorId> sums;
+  if (launch.node->phase != Phase::kBackward) return sums;
+  for (const TensorId input : launch.node->inputs) {
+    if (graph.tensor(input).kind == TensorKind::kGradient) sums.push_back(input);
+  }
+  return sums;
 }
 
 }  // namespace
@@ -30,7 +35,7 @@ std::vector<ReadyGradient> gradients_ready(const Graph& graph, const Program& pr
     for (size_t i = block.first_launch; i < block.first_launch + block.launch_count; ++i) {
       const Launch& launch = program.launches[i];
       stream.append(body, kernel_s[launch.kernel]);
-      if (adds_to_gradient(graph, launch)) added.emplace_back(launch.node->inputs[0], body);
+      for (const TensorId sum : sums_of(graph, launch)) added.emplace_back(sum, body);
     }
     for (int64_t run = 0; run < block.repeat && !added.empty(); ++run) {
       HostFedStream before = stream;

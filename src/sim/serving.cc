@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "graph/software.h"
 #include "sim/engine.h"
+#include "sim/limit_watch.h"
 #include "sim/scheduler.h"
 #include "sim/serving_stats.h"
 #include "tilecast/error.h"
@@ -57,7 +58,8 @@ struct PoolState {
 
 class ServingSimulation {
  public:
-  ServingSimulation(const ServingLoad& load, const Fleet& fleet) : load_(load), fleet_(fleet) {
+  ServingSimulation(const ServingLoad& load, const Fleet& fleet)
+      : load_(load), fleet_(fleet), watch_(load) {
     times_.reserve(load.requests.size());
     for (const RequestSpec& r : load.requests)
       times_.push_back({.sent_s = r.arrival_s, .prompt = r.prompt, .output = r.output});
@@ -101,6 +103,11 @@ class ServingSimulation {
         } else {
           answer(a);
         }
+      }
+      if (watch_.surely_missed()) {
+        ServingResult result;
+        result.stopped = true;
+        return result;
       }
     }
     return summary();
@@ -171,6 +178,7 @@ class ServingSimulation {
 
   /// The first token is there; the cache moves to the other pool.
   void prefilled(const Answered& a, size_t worker) {
+    watch_.note_ttft(a.request, times_[a.request].ttft_s());
     if (load_.requests[a.request].output == 1) return answer(a);
     const double begin = std::max(a.at_s, link_free_[worker]);
     const double end = begin + fleet_.transfer_s(load_.requests[a.request].prompt);
@@ -181,7 +189,10 @@ class ServingSimulation {
   }
 
   void answer(const Answered& a) {
-    times_[a.request].last_s = a.at_s;
+    RequestTimes& times = times_[a.request];
+    times.last_s = a.at_s;
+    if (!prefill_) watch_.note_ttft(a.request, times.ttft_s());
+    if (times.output > 1) watch_.note_tpot(a.request, times.tpot_s());
     done_ += 1;
     // The client sends its next request.
     if (sent_ == times_.size()) return;
@@ -227,6 +238,7 @@ class ServingSimulation {
 
   const ServingLoad& load_;
   const Fleet& fleet_;
+  LimitWatch watch_;
   std::vector<RequestTimes> times_;
   int64_t work_ = 0;
   std::optional<PoolState> prefill_, main_;

@@ -22,12 +22,23 @@ struct RequestSpec {
   int64_t output = 1;    ///< tokens, the first included; generation does not stop earlier
 };
 
+/// Limits of the times of requests.
+struct TimeLimits {
+  std::optional<double> ttft_s, tpot_s;
+  /// Of the requests in rising order of their times, the one that must keep them, as in
+  /// LatencySummary: 0.5, 0.99; nullopt: the mean.
+  std::optional<double> share;
+};
+
 /// What reaches the server.
 struct ServingLoad {
   std::vector<RequestSpec> requests;  ///< in the order of arrival
   /// Clients of a closed loop: all send a request at time 0, and the next one when theirs is
   /// answered, until all requests are sent. 0: requests arrive at their own times.
   int64_t concurrency = 0;
+  /// The simulation of a closed loop ends as soon as one of these is sure to be missed by the
+  /// requests that are judged: those of the steady part, if there is one.
+  std::optional<TimeLimits> stop_beyond;
 };
 
 /// What the server may use.
@@ -109,6 +120,10 @@ struct RequestSummary {
 struct RequestTimes {
   double sent_s = 0, first_s = 0, last_s = 0;
   int64_t prompt = 0, output = 0;
+
+  double ttft_s() const { return first_s - sent_s; }
+  /// Of outputs of more than one token.
+  double tpot_s() const { return (last_s - first_s) / static_cast<double>(output - 1); }
 };
 
 struct ServingResult {
@@ -128,6 +143,7 @@ struct ServingResult {
   double mean_transfer_s = 0;  ///< from the end of a prefill to the other pool's getting the cache
   int64_t preemptions = 0;     ///< sequences that lost their cache and were computed again
   bool keeps_up = true;        ///< the queue does not grow
+  bool stopped = false;        ///< ServingLoad::stop_beyond is missed; all else is not known
 };
 
 /// Arrival times of a Poisson process, and lengths drawn evenly from the ranges. Seeded.

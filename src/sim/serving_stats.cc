@@ -17,20 +17,14 @@ LatencySummary latencies(std::vector<double> seconds) {
           quantile(seconds, 0.99)};
 }
 
-double ttft(const RequestTimes& r) { return r.first_s - r.sent_s; }
-
-double tpot(const RequestTimes& r) {
-  return (r.last_s - r.first_s) / static_cast<double>(r.output - 1);
-}
-
 /// Times of the requests; no rates.
 RequestSummary summarize_times(std::span<const RequestTimes> part) {
   RequestSummary s;
   s.requests = static_cast<int64_t>(part.size());
   std::vector<double> first, each, whole;
   for (const RequestTimes& r : part) {
-    first.push_back(ttft(r));
-    if (r.output > 1) each.push_back(tpot(r));
+    first.push_back(r.ttft_s());
+    if (r.output > 1) each.push_back(r.tpot_s());
     whole.push_back(r.last_s - r.sent_s);
   }
   s.ttft = latencies(std::move(first));
@@ -89,8 +83,8 @@ bool queue_is_steady(const std::vector<RequestTimes>& requests, double busy_s) {
   const size_t tenth = std::max<size_t>(1, requests.size() / 10);
   double early = 0, late = 0;
   for (size_t i = 0; i < tenth; ++i) {
-    early += ttft(requests[i]);
-    late += ttft(requests[requests.size() - 1 - i]);
+    early += requests[i].ttft_s();
+    late += requests[requests.size() - 1 - i].ttft_s();
   }
   const double growth = (late - early) / static_cast<double>(tenth);
   // A server that is r times too slow lets the last request wait r - 1 times the time in which all
@@ -105,8 +99,8 @@ double goodput(const ServingResult& result, std::optional<double> ttft_s,
                std::optional<double> tpot_s) {
   double good = 0;
   for (const RequestTimes& r : result.requests) {
-    const bool first = !ttft_s || ttft(r) <= *ttft_s;
-    const bool each = !tpot_s || r.output == 1 || tpot(r) <= *tpot_s;
+    const bool first = !ttft_s || r.ttft_s() <= *ttft_s;
+    const bool each = !tpot_s || r.output == 1 || r.tpot_s() <= *tpot_s;
     if (first && each) good += 1;
   }
   const double seconds = end_s(result.requests) - result.requests.front().sent_s;

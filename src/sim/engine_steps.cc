@@ -1,0 +1,207 @@
+// The steps of a server: what they compute, how many are alike, and how long they take.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "sim/engine.h"
+
+namespace tilecast {
+
+void Engine::describe(const ServerState& state, const std::vector<Scheduled>& step,
+                      ServingBatch& batch) const {
+  batch.decoding = 0;
+  batch.decode_context = 0;
+  batch.prompts.clear();
+  double context = 0;
+  for (const Scheduled& s : step) {
+    const ServedRequest& request = state.requests[s.request];
+    if (request.decodes()) {
+      batch.decoding += 1;
+      context += static_cast<double>(request.computed);
+    } else {
+      batch.prompts.push_back({s.tokens, request.computed});
+    }
+  }
+  if (batch.decoding > 0) batch.decode_context = context / static_cast<double>(batch.decoding);
+}
+
+/// Tokens in the cache of a sequence that decodes after so many steps.
+int64_t Engine::tokens_after(const ServedRequest& request, int64_t steps) const {
+  if (limits_.tokens_per_step == 1) return request.computed + steps;
+  const auto gained =
+      static_cast<int64_t>(std::ceil(limits_.tokens_per_step * static_cast<double>(steps)));
+  return std::min(request.computed + gained, request.spec.prompt + request.spec.output);
+}
+
+/// Steps of one rank that are sure to be alike: all that run decode, nobody finishes before the
+/// last one, and nobody who waits can be admitted earlier, for what they wait for comes with a
+/// finished request.
+int64_t Engine::alike_steps_of(const ServerState& state, const std::vector<Scheduled>& step,
+                               const ServingBatch& batch) const {
+  if (!batch.prompts.empty() || step.size() != state.running.size() || state.chunked) return 1;
+  if (!state.waiting.empty() && !state.scheduler.admits_at_ends_only) return 1;
+  int64_t steps = limits_.longest_jump;
+  for (const Scheduled& s : step) {
+    const ServedRequest& request = state.requests[s.request];
+    const int64_t left = request.spec.output - request.written;
+    steps = std::min(
+        steps, limits_.tokens_per_step == 1
+                   ? left
+                   : static_cast<int64_t>(static_cast<double>(left) / limits_.tokens_per_step));
+  }
+  const auto fit = [&](int64_t count) {
+    if (limits_.tokens_per_step == 1 &&
+        most_blocks(static_cast<int64_t>(step.size()), count, limits_) <= state.free_blocks)
+      return true;
+    int64_t lacking = 0;
+    for (const Scheduled& s : step) {
+      const ServedRequest& request = state.requests[s.request];
+      lacking += state.blocks_lacking(request, tokens_after(request, count));
+    }
+    return lacking <= state.free_blocks;
+  };
+  while (steps > 1 && !fit(steps)) steps /= 2;
+  return std::max<int64_t>(1, steps);
+}
+
+/// Batches in a pipeline take turns, so each step is simulated.
+int64_t Engine::alike_steps(const Lane& lane) const {
+  if (lanes_.size() > 1) return 1;
+  int64_t steps = limits_.longest_jump;
+  for (size_t r = 0; r < lane.ranks.size(); ++r) {
+    if (lane.ranks[r].idle()) continue;
+    steps = std::min(steps, alike_steps_of(lane.ranks[r], lane.step[r], lane.batches[r]));
+  }
+  return steps;
+}
+
+/// All sequences of the batch decode in this step.
+bool Engine::only_decodes(const Lane& lane) const {
+  for (size_t r = 0; r < lane.ranks.size(); ++r) {
+    if (!lane.batches[r].prompts.empty() || lane.ranks[r].chunked ||
+        lane.step[r].size() != lane.ranks[r].running.size())
+      return false;
+  }
+  return true;
+}
+
+bool Engine::nobody_waits(const Lane& lane) const {
+  return std::all_of(lane.ranks.begin(), lane.ranks.end(),
+                     [](const ServerState& state) { return state.waiting.empty(); });
+}
+
+/// The time of each of so many steps.
+void Engine::find_time(Lane& lane, int64_t steps) {
+  // The time of a decode step is close to linear in the context: the middle stands for all.
+  for (ServingBatch& batch : lane.batches)
+    batch.decode_context +=
+        0.5 * limits_.tokens_per_step * static_cast<double>(batch.decoding > 0 ? steps - 1 : 0);
+  lane.stage_s.clear();
+  pool_.step_s(lane.batches, lane.stage_s);
+  lane.step_s = std::accumulate(lane.stage_s.begin(), lane.stage_s.end(), 0.0);
+}
+
+void Engine::run(Lane& lane, bool calm) {
+  lane.steps = calm ? alike_steps(lane) : 1;
+  find_time(lane, lane.steps);
+  // Worth a run: a request has cut a jump, or batches take turns.
+  if (lanes_.size() > 1)
+    lane.alike = limits_.longest_jump > 1;
+  else if (lane.steps > 1)
+    lane.alike = false;
+  lane.decodes = calm && limits_.tokens_per_step == 1 && only_decodes(lane);
+  lane.in_calm = false;
+  vain_rounds_ = 0;
+  limit_work(lane);
+  place(lane);
+}
+
+/// Steps of a run that needs no look at its requests; false: one of them ends, or other batches
+/// have left the cache no room.
+bool Engine::run_calm(Lane& lane, double until_s) {
+  if (lanes_.size() > 1 && !lane.calm.has_room(lane.ranks)) return false;
+  const int64_t most = std::min(limits_.longest_jump, lane.calm.left());
+  if (lane.priced == 0) {
+    lane.calm.describe(lane.batches);
+    find_time(lane, most);
+    lane.priced = most;
+  }
+  // Batches in a pipeline take turns, a step each.
+  lane.steps = lanes_.size() > 1 ? 1 : most;
+  if (lane.steps >= lane.calm.left()) {
+    const double steps =
+        std::ceil((until_s - std::max(lane.ready_s, stage_free_.front())) / lane.step_s);
+    if (steps >= static_cast<double>(lane.steps)) return false;
+    lane.steps = std::max<int64_t>(1, static_cast<int64_t>(steps));
+  }
+  // A single batch may be cut, so that other steps follow than were priced.
+  lane.priced = lanes_.size() > 1 ? lane.priced - 1 : 0;
+  vain_rounds_ = 0;
+  limit_work(lane);
+  lane.in_calm = true;
+  if (lanes_.size() > 1) lane.calm.take(lane.ranks, lane.steps);
+  place(lane);
+  return true;
+}
+
+/// The run ends, if there is one: its requests get what it has computed.
+void Engine::end_calm(Lane& lane) {
+  // Steps of a single batch are taken when they end, since a request may cut them.
+  if (lane.running && lane.in_calm && lanes_.size() == 1) {
+    const int64_t before = all_free();
+    lane.calm.take(lane.ranks, lane.steps);
+    account(lane, before - all_free());
+    lane.in_calm = false;
+    lane.taken = true;
+  }
+  lane.calm.end(lane.ranks);
+  lane.priced = 0;
+}
+
+/// The steps run, one after the other.
+void Engine::place(Lane& lane) {
+  const auto steps = static_cast<double>(lane.steps);
+  double at = std::max(lane.ready_s, stage_free_.front());
+  lane.start_s = at;
+  for (size_t s = 0; s < lane.stage_s.size(); ++s) {
+    at = std::max(at, stage_free_[s]) +
+         (lane.stage_s.size() == 1 ? lane.step_s * steps : lane.stage_s[s] * steps);
+    stage_free_[s] = at;
+  }
+  lane.end_s = at;
+  lane.running = true;
+  lane.taken = false;
+  if (lanes_.size() > 1) account(lane, 0);
+}
+
+/// A request comes while several steps run: those that have not begun are not alike any more.
+void Engine::cut(Lane& lane, double at_s) {
+  if (lanes_.size() > 1 || lane.steps == 1 || lane.taken) return;
+  const double steps = std::ceil((at_s - lane.start_s) / lane.step_s);
+  if (steps >= static_cast<double>(lane.steps)) return;
+  lane.steps = std::max<int64_t>(1, static_cast<int64_t>(steps));
+  if (!lane.in_calm) lane.alike = true;
+  lane.end_s = lane.start_s + lane.step_s * static_cast<double>(lane.steps);
+  stage_free_.front() = lane.end_s;
+}
+
+int64_t Engine::all_free() const {
+  return std::accumulate(free_blocks_.begin(), free_blocks_.end(), int64_t{0});
+}
+
+/// What is known of steps when they are sure to run. `grown`: blocks that they have added to the
+/// caches, one after the other.
+void Engine::account(const Lane& lane, int64_t grown) {
+  const auto steps = static_cast<double>(lane.steps);
+  // A stage is busy for its part of the time.
+  const double busy = lane.step_s * steps / static_cast<double>(lane.stage_s.size());
+  busy_s_ += busy;
+  steps_ += lane.steps;
+  for (const ServingBatch& batch : lane.batches) decoded_ += batch.decoding * lane.steps;
+  const int64_t used =
+      limits_.cache_blocks * static_cast<int64_t>(free_blocks_.size()) - all_free();
+  used_block_s_ += busy * (static_cast<double>(used) - 0.5 * static_cast<double>(grown));
+}
+
+}  // namespace tilecast
