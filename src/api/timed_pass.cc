@@ -2,13 +2,32 @@
 
 #include <utility>
 
+#include "ops/op_def.h"
+#include "predict/unmeasured.h"
+
 namespace tilecast {
+namespace {
+
+/// Imported graphs have kernels of operators that the table lacks, or that it has under this name
+/// only: the node says so, the kernel does not.
+void mark_traced_operators(const Program& program, std::vector<KernelTime>& times) {
+  static const OpId stream = require_op("stream");
+  for (const Launch& launch : program.launches) {
+    const Node& node = *launch.node;
+    if (node.op != stream) continue;
+    if (node.find_attribute("unmeasured") != nullptr || node.find_attribute("unmapped") != nullptr)
+      mark_unmeasured(program.kernels[launch.kernel], times[launch.kernel]);
+  }
+}
+
+}  // namespace
 
 TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& setup) {
   TimedPass pass{.work = std::move(work)};
   const Program& program = pass.program();
   pass.times.resize(program.kernels.size());
   setup.predictor.predict(program.kernels, setup.device, setup.conditions, pass.times);
+  mark_traced_operators(program, pass.times);
   if (setup.price_collectives) setup.price_collectives(program, pass.times);
   pass.timeline = run_program(program, pass.times, setup.host_launch_s());
   pass.totals = totals_of(pass.timeline, program.kernel_counts(), pass.times);

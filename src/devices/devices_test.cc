@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "devices/ranges.h"
 #include "devices/registry.h"
+#include "devices/vendor.h"
 #include "test_support.h"
 #include "tilecast/error.h"
 
@@ -25,6 +26,11 @@ TEST(EveryDevice, RunsItsLanesAtItsClock) {
     EXPECT_TRUE(d.warnings.empty()) << d.id;
     EXPECT_FALSE(d.links.empty()) << d.id;
   }
+}
+
+TEST(EveryDevice, IsOfAnArchitectureOfItsVendor) {
+  for (const Device& d : bundled_devices())
+    EXPECT_EQ(is_amd(d.gpu().architecture), d.vendor == "amd") << d.id;
 }
 
 TEST(EveryDevice, HasItsIdAsFileNameAndAliasesOfItsOwn) {

@@ -99,6 +99,10 @@ bool has_no_gate(const AiTable& table, size_t row, Software software) {
 void read_experts(AiTable& table, size_t row, RowFacts facts) {
   const auto p = table.precision(row, "dtype");
   if (!p) return;
+  if (table.measured_other_kernel(row))
+    return table.skip(
+        "layers of experts were also measured with kernels that the software runs for fewer or "
+        "more tokens only");
   const int64_t experts = table.size(row, "num_experts"), ranks = table.size(row, "ep");
   const int64_t inner = table.size(row, "inter_size"), tensor_ranks = table.size(row, "tp");
   if (tensor_ranks < 1 || inner % tensor_ranks != 0 || ranks < 1 || experts % ranks != 0)
@@ -169,6 +173,32 @@ std::optional<AiTable::Precision> AiTable::precision(size_t row, std::string_vie
   const std::optional<Precision> found = find_precision(name);
   if (!found) skip(fmt::format("dtype '{}' is not forecast", name));
   return found;
+}
+
+bool AiTable::measured_other_kernel(size_t row) {
+  // The tables hold TensorRT-LLM's layers in FP4 twice: by kernels for few tokens, and by those for
+  // many, which take two to ten times as long for few. TensorRT-LLM chooses the former for up to
+  // 128 tokens where it has them (aiconfigurator's own look-up does the same).
+  constexpr std::string_view kFewTokens = "moe_torch_flow_min_latency";
+  constexpr int64_t kMostTokens = 128;
+  if (!has("kernel")) return false;
+  const auto layer = [&](size_t of) {
+    std::string key;
+    for (const std::string_view column : {"gpu", "software", "dtype", "hidden_size", "inter_size",
+                                          "topk", "num_experts", "tp", "ep"})
+      key.append(text(of, column)).push_back(',');
+    return key;
+  };
+  if (!layers_with_few_token_kernels_) {
+    layers_with_few_token_kernels_.emplace();
+    for (size_t other = 0; other < table_.rows.size(); ++other) {
+      if (text(other, "kernel") == kFewTokens) layers_with_few_token_kernels_->insert(layer(other));
+    }
+  }
+  const bool few = size(row, "num_tokens") <= kMostTokens;
+  if (text(row, "kernel") == kFewTokens) return !few;
+  return few && !layers_with_few_token_kernels_->empty() &&
+         layers_with_few_token_kernels_->contains(layer(row));
 }
 
 std::optional<RowFacts> AiTable::facts(size_t row) {

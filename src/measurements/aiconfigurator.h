@@ -3,6 +3,7 @@
 // The tables of aiconfigurator, one reader for each kind of table.
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,12 +35,16 @@ class AiTable {
   void add(size_t row, std::string_view op, DType dtype, const SizeList& sizes, RowFacts facts) {
     collector_.add_kernel({table_, row}, op, dtype, sizes, std::move(facts));
   }
+  /// Whether the software would run another of its kernels for the layer of experts in this row.
+  bool measured_other_kernel(size_t row);
   void skip(const std::string& why) { collector_.skip(table_.where, why); }
 
  private:
   const CsvTable& table_;
   Collector& collector_;
   size_t gpu_, software_, latency_;
+  /// Layers that have rows of kernels for few tokens; filled when first asked for.
+  std::optional<std::set<std::string>> layers_with_few_token_kernels_;
 };
 
 /// A kind of table: a table with all of these columns is read by `read`, row by row.

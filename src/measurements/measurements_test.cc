@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <vector>
+
 #include "base/file.h"
 #include "test_support.h"
 
@@ -373,6 +376,27 @@ TEST(Aiconfigurator, ATableIsToldByItsColumns) {
   EXPECT_EQ(prefill.window, 1024);
   ASSERT_EQ(set.unmatched.size(), 1u);
   EXPECT_NE(set.unmatched[0].find("distribution 'chaotic'"), std::string::npos);
+}
+
+TEST(Measurements, OfALayerMeasuredWithTwoKernelsTheOneThatRunsCounts) {
+  // TensorRT-LLM has kernels for few tokens: up to 128 they run where a layer has them.
+  const TemporaryFolder folder;
+  write_file(
+      folder.path() / "moe.csv",
+      "gpu,software,dtype,num_tokens,hidden_size,inter_size,topk,num_experts,tp,ep,distribution,"
+      "latency_ms,kernel\n"
+      "B200,trtllm 1,nvfp4,128,2048,768,8,128,1,1,balanced,0.2,moe_torch_flow_cutlass\n"
+      "B200,trtllm 1,nvfp4,128,2048,768,8,128,1,1,balanced,0.1,moe_torch_flow_min_latency\n"
+      "B200,trtllm 1,nvfp4,160,2048,768,8,128,1,1,balanced,0.21,moe_torch_flow_cutlass\n"
+      "B200,trtllm 1,nvfp4,160,2048,768,8,128,1,1,balanced,0.11,moe_torch_flow_min_latency\n"
+      "B200,trtllm 1,nvfp4,128,4096,1024,10,512,1,1,balanced,0.3,moe_torch_flow_cutlass\n"
+      "B200,trtllm 1,bfloat16,128,2048,768,8,128,1,1,balanced,0.4,moe_torch_flow_cutlass\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  std::vector<int64_t> kept_us;
+  for (const auto& kernel : set.kernels) kept_us.push_back(std::llround(1e6 * kernel.measured_s));
+  EXPECT_EQ(kept_us, (std::vector<int64_t>{100, 210, 300, 400}));
+  ASSERT_EQ(set.unmatched.size(), 1u);
+  EXPECT_NE(set.unmatched[0].find("for fewer or more tokens only"), std::string::npos);
 }
 
 /// Rows of one table.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "devices/vendor.h"
+
 namespace tilecast {
 namespace {
 
@@ -26,7 +28,7 @@ Chip::Chip(const Device& of, const LawScales& scales)
       dram_bytes_per_s(reached_share(gpu.memory_type) * of.memory_bytes_per_s /
                        scales.factor(LawConstant::kDram)),
       hbm(is_hbm(gpu.memory_type)),
-      amd(gpu.architecture >= Architecture::kGcn5),
+      amd(is_amd(gpu.architecture)),
       units(scales.factor(LawConstant::kUnits)),
       blocks(scales.factor(LawConstant::kBlocks)),
       start(scales.factor(LawConstant::kStart)),

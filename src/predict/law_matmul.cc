@@ -37,7 +37,7 @@ struct SingleKernels {
 
 SingleKernels single_kernels(const Gemm& gemm, const Chip& chip) {
   const Architecture architecture = chip.gpu.architecture;
-  if (!gemm.batched || architecture >= Architecture::kHopper) return {};
+  if (!gemm.batched || chip.amd || architecture >= Architecture::kHopper) return {};
   if (architecture >= Architecture::kAmpere) return {kBatchedAmpere, false};
   if (architecture >= Architecture::kVolta) return {kBatchedVolta, false};
   return {kBatchedPascal, false};

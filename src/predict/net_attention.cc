@@ -87,7 +87,8 @@ NetDef attention_net() {
           .cold = true,
           .features = Prefill::names(),
           .learning = kLearnedFromLayers,
-          .make = [](const Kernel& kernel) { return Prefill::values(attention_inputs(kernel)); }};
+          .make = [](const Kernel& kernel,
+                     const Conditions&) { return Prefill::values(attention_inputs(kernel)); }};
 }
 
 NetDef decode_attention_net() {
@@ -101,7 +102,8 @@ NetDef decode_attention_net() {
           .cold = true,
           .features = Decode::names(),
           .learning = kLearnedFromLayers,
-          .make = [](const Kernel& kernel) { return Decode::values(attention_inputs(kernel)); }};
+          .make = [](const Kernel& kernel,
+                     const Conditions&) { return Decode::values(attention_inputs(kernel)); }};
 }
 
 }  // namespace tilecast

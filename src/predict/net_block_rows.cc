@@ -28,7 +28,7 @@ NetDef block_rows_net() {
           .law = block_rows_law,
           .features = Table::names(),
           .learning = {.from_layers = true, .apart = true},
-          .make = [](const Kernel& kernel) { return Table::values(kernel); }};
+          .make = [](const Kernel& kernel, const Conditions&) { return Table::values(kernel); }};
 }
 
 }  // namespace tilecast

@@ -58,7 +58,7 @@ NetDef convolution_net() {
           .law = convolution_law,
           .features = ConvolutionTable::names(),
           .make =
-              [](const Kernel& kernel) {
+              [](const Kernel& kernel, const Conditions&) {
                 return ConvolutionTable::values(
                     ConvolutionInputs{kernel, std::get<Convolution>(kernel.shape)});
               }};

@@ -67,14 +67,14 @@ using ExpertsTable = FeatureTable<kExperts>;
 }  // namespace
 
 NetDef experts_net() {
-  return {
-      .name = "experts",
-      .covers = [](const Kernel& kernel) { return kernel.is<Experts>(); },
-      .law = experts_law,
-      .cold = true,
-      .features = ExpertsTable::names(),
-      .learning = kLearnedFromLayers,
-      .make = [](const Kernel& kernel) { return ExpertsTable::values(experts_inputs(kernel)); }};
+  return {.name = "experts",
+          .covers = [](const Kernel& kernel) { return kernel.is<Experts>(); },
+          .law = experts_law,
+          .cold = true,
+          .features = ExpertsTable::names(),
+          .learning = kLearnedFromLayers,
+          .make = [](const Kernel& kernel,
+                     const Conditions&) { return ExpertsTable::values(experts_inputs(kernel)); }};
 }
 
 }  // namespace tilecast

@@ -8,6 +8,7 @@ namespace {
 struct ProductInputs {
   const Kernel& kernel;
   Gemm gemm;
+  bool half_sums = false;
 
   double outputs() const {
     return static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) *
@@ -65,6 +66,8 @@ constexpr auto kLowPrecision = std::to_array<ProductFeature>({
      [](const ProductInputs& x) { return flag(x.kernel.scheme == QuantScheme::kFp8Block); }},
     {"log2_batch", [](const ProductInputs& x) { return log2_of(x.gemm.batch); }},
     {"row_alignment", [](const ProductInputs& x) { return log2_of(x.gemm.row_alignment); }},
+    // rocBLAS has kernels of its own for each type of the sums.
+    {"half_sums", [](const ProductInputs& x) { return flag(x.half_sums); }},
 });
 
 using Single = FeatureTable<kProduct, kSinglePrecision>;
@@ -79,7 +82,7 @@ NetDef matmul_net() {
           .law = single_precision_law,
           .features = Single::names(),
           .make =
-              [](const Kernel& kernel) {
+              [](const Kernel& kernel, const Conditions&) {
                 return Single::values(ProductInputs{kernel, gemm_of(kernel)});
               }};
 }
@@ -94,8 +97,9 @@ NetDef tensor_matmul_net() {
       .features = LowPrecision::names(),
       .learning = kLearnedFromLayers,
       .make =
-          [](const Kernel& kernel) {
-            return LowPrecision::values(ProductInputs{kernel, gemm_of(kernel)});
+          [](const Kernel& kernel, const Conditions& conditions) {
+            return LowPrecision::values(
+                ProductInputs{kernel, gemm_of(kernel), conditions.half_sums});
           }};
 }
 

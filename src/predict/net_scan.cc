@@ -53,7 +53,8 @@ NetDef net(std::string_view name) {
           .law = scan_law,
           .features = FeatureTable<kScanFeatures>::names(),
           .learning = kLearnedFromLayers,
-          .make = [](const Kernel& kernel) { return FeatureTable<kScanFeatures>::values(kernel); }};
+          .make = [](const Kernel& kernel,
+                     const Conditions&) { return FeatureTable<kScanFeatures>::values(kernel); }};
 }
 
 }  // namespace
@@ -69,7 +70,9 @@ NetDef causal_conv_net() {
           .law = stream_law,
           .features = FeatureTable<kConvFeatures>::names(),
           .learning = kLearnedFromLayers,
-          .make = [](const Kernel& kernel) { return FeatureTable<kConvFeatures>::values(kernel); }};
+          .make = [](const Kernel& kernel, const Conditions&) {
+            return FeatureTable<kConvFeatures>::values(kernel);
+          }};
 }
 
 }  // namespace tilecast

@@ -35,15 +35,16 @@ using RowsTable = FeatureTable<kRows>;
 
 template <Rows::Function kFunction>
 NetDef rows_net(std::string_view name) {
-  return {.name = name,
-          .covers =
-              [](const Kernel& kernel) {
-                const Rows* rows = kernel.as<Rows>();
-                return rows != nullptr && rows->function == kFunction && !block_rows_of(kernel);
-              },
-          .law = rows_law,
-          .features = RowsTable::names(),
-          .make = [](const Kernel& kernel) { return RowsTable::values(kernel); }};
+  return {
+      .name = name,
+      .covers =
+          [](const Kernel& kernel) {
+            const Rows* rows = kernel.as<Rows>();
+            return rows != nullptr && rows->function == kFunction && !block_rows_of(kernel);
+          },
+      .law = rows_law,
+      .features = RowsTable::names(),
+      .make = [](const Kernel& kernel, const Conditions&) { return RowsTable::values(kernel); }};
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ NetDef elementwise_net() {
       .covers = [](const Kernel& kernel) { return kernel.is<Stream>() && !block_rows_of(kernel); },
       .law = stream_law,
       .features = StreamTable::names(),
-      .make = [](const Kernel& kernel) { return StreamTable::values(kernel); }};
+      .make = [](const Kernel& kernel, const Conditions&) { return StreamTable::values(kernel); }};
 }
 
 NetDef softmax_net() { return rows_net<Rows::Function::kSoftmax>("softmax"); }

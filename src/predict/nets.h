@@ -99,11 +99,11 @@ struct NetDef {
   /// Whether forecasts take all operands from DRAM; else what fits into L2 may come from there, as
   /// it does when operators follow one another.
   bool cold = false;
-  /// Features of the residual. They describe the kernel alone: the device counts in the law, so
-  /// that a device with more of everything is never slower than one of its class.
+  /// Features of the residual. They describe the kernel and its conditions alone: the device counts
+  /// in the law, so that a device with more of everything is never slower than one of its class.
   std::vector<std::string_view> features;
   Learning learning;
-  Features (*make)(const Kernel&) = nullptr;
+  Features (*make)(const Kernel&, const Conditions&) = nullptr;
 };
 
 const NetDef& net_def(NetKind kind);

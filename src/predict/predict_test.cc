@@ -28,7 +28,10 @@ TEST(Learned, IsNeverFasterThanPhysicsOnAnyDevice) {
       ASSERT_GE(times[i].low_s, bound) << device.id << " kernel " << i;
       ASSERT_LE(times[i].low_s, times[i].seconds);
       ASSERT_GE(times[i].high_s, times[i].seconds);
-      ASSERT_LE(times[i].utilization_ratio, 1.0);
+      // No measured kernel came nearer to a data sheet's rates than that.
+      const bool learned = times[i].predictor == net_name(net_of(kernels[i]));
+      ASSERT_LE(times[i].utilization_ratio, learned ? 0.97 + 1e-9 : 1.0)
+          << device.id << " kernel " << i;
       ASSERT_TRUE(std::isfinite(times[i].high_s));
     }
   }

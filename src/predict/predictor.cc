@@ -7,6 +7,7 @@
 #include "predict/collective.h"
 #include "predict/cost_models.h"
 #include "predict/roofline.h"
+#include "predict/unmeasured.h"
 
 namespace tilecast {
 namespace {
@@ -35,6 +36,9 @@ class LearnedPredictor : public Predictor {
       models[m].estimate({kernels, own, running, device, conditions, times}, weights_);
       for (const size_t i : own)
         if (times[i].predictor.empty()) times[i].predictor = models[m].name;
+    }
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      if (is_unmeasured(kernels[i])) mark_unmeasured(kernels[i], times[i]);
     }
   }
 

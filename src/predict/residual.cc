@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "devices/vendor.h"
+
 namespace tilecast {
 namespace {
 
@@ -10,8 +12,7 @@ const ClassResidual* find_residual(const Net& net, NetKind kind, const Device& d
   const KernelClass own = class_of(device);
   // rocBLAS's kernels are tuned for each architecture: the law alone is nearer to MI250X than with
   // what MI100 taught, and as near the other way round.
-  const bool borrows =
-      net_def(kind).learning.borrows && device.gpu().architecture < Architecture::kGcn5;
+  const bool borrows = net_def(kind).learning.borrows && !is_amd(device.gpu().architecture);
   const ClassResidual* borrowed = nullptr;
   for (const ClassResidual& residual : net.classes) {
     if (residual.of == own) return &residual;

@@ -29,6 +29,11 @@ std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kern
           fmt::format("{} {} {} is extrapolated: the library's kernel was not measured, its time "
                       "is that of a formula",
                       k.op, k.dtype, sizes_text(k.shape)));
+    else if (k.extrapolated_feature == "operator")
+      warnings.push_back(
+          fmt::format("{} {} {} is extrapolated: no kernel of this operator was measured, its time "
+                      "is that of the model of other operators",
+                      k.op, k.dtype, sizes_text(k.shape)));
     else if (k.extrapolated_feature == "links")
       warnings.push_back(
           fmt::format("{} {} {} is extrapolated: no collective was measured on links "

@@ -21,7 +21,7 @@ CalibrationPoints calibration_points(NetKind kind, const Weights& weights,
   std::vector<float> inputs(net.mean.size());
   for (size_t i = 0; i < points.count(); ++i) {
     points.groups.push_back(combination_of(points.kernels[i], points.conditions[i]));
-    standardize(net, net_def(kind).make(points.kernels[i]), inputs.data());
+    standardize(net, net_def(kind).make(points.kernels[i], points.conditions[i]), inputs.data());
     points.features.row(static_cast<Eigen::Index>(i)) =
         Eigen::Map<const Eigen::RowVectorXf>(inputs.data(), width);
   }

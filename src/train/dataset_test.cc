@@ -1,5 +1,6 @@
 #include "train/dataset.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -31,6 +32,30 @@ TEST(TrainingData, RowsFasterThanTheirBoundAreLeftOut) {
   EXPECT_EQ(data.report.back(),
             "left out 2 rows that are faster than their bound: a cache was warm, or the work less "
             "than they say");
+}
+
+TEST(TrainingData, SeriesThatSayMoreBytesThanWereReadAreLeftOut) {
+  // Caches of 0.3 to 2.4 GB on A100 (2.04 TB/s): with shared key heads at 1.5 times the bandwidth
+  // above 1 GB, at 0.9 of it below; without, always at 0.8.
+  const TemporaryFolder folder;
+  std::string rows =
+      "gpu,software,dtype,kv_dtype,batch,kv_len,num_heads,num_kv_heads,head_dim,window_size,"
+      "latency_ms\n";
+  for (int batch = 1; batch <= 30; ++batch) {
+    for (const int heads : {8, 32}) {
+      const double bytes = 2.0 * 2 * batch * 19532 * 8 * 128;
+      const double share = heads == 8 ? 0.8 : bytes > 1e9 ? 1.5 : 0.9;
+      rows +=
+          fmt::format("nvidia-a100-sxm4-80gb,trtllm 1,bfloat16,bfloat16,{},19531,{},8,128,0,{}\n",
+                      batch, heads, 1e3 * bytes / (share * 2.039e12));
+    }
+  }
+  write_file(folder.path() / "decode.csv", rows);
+  const TrainingData data = prepare_training_data({read_measurements(folder.path())}, {});
+  EXPECT_EQ(data.rows.size(), 30u);
+  for (const TrainingRow& row : data.rows) EXPECT_EQ(row.kernel.as<Attention>()->heads, 8);
+  EXPECT_NE(data.report.back().find("12 further rows of attention"), std::string::npos)
+      << data.report.back();
 }
 
 TEST(TrainingData, EveryRowMeetsTheLawUnderItsOwnConditions) {

@@ -38,7 +38,7 @@ using NeededFactors = std::map<Cell, std::vector<double>>;
 constexpr double kUnmeasuredCombination = 2;
 
 void add_needed(const Spread& tested, const Spread& known, size_t devices, NeededFactors& needed) {
-  const IntervalLaw interval = interval_of(known, devices);
+  const IntervalLaw interval = both_ways(interval_of(known, devices));
   std::vector<Combination> measured;
   const auto is_measured = [&](const Combination& combination) {
     return std::find(measured.begin(), measured.end(), combination) != measured.end();
@@ -55,31 +55,67 @@ void add_needed(const Spread& tested, const Spread& known, size_t devices, Neede
   }
 }
 
-/// The least factor, from `smallest` to `largest`, that holds the share on average over cells.
+double share_held(const std::vector<double>& factors, double factor) {
+  return static_cast<double>(std::upper_bound(factors.begin(), factors.end(), factor) -
+                             factors.begin()) /
+         static_cast<double>(factors.size());
+}
+
+/// What a factor holds of devices' precisions, each the mean over its software.
+struct PrecisionsHeld {
+  double mean = 0, least = 1;
+};
+PrecisionsHeld precisions_held(const NeededFactors& needed, double factor) {
+  std::map<std::tuple<size_t, DType, DType, QuantScheme>, std::pair<double, double>> sums;
+  for (const auto& [cell, factors] : needed) {
+    const auto& [device, dtype, kv_dtype, scheme, software] = cell;
+    auto& [sum, count] = sums[{device, dtype, kv_dtype, scheme}];
+    sum += share_held(factors, factor);
+    count += 1;
+  }
+  PrecisionsHeld held;
+  for (const auto& [precision, sum] : sums) {
+    const double share = sum.first / sum.second;
+    held.mean += share / static_cast<double>(sums.size());
+    held.least = std::min(held.least, share);
+  }
+  return held;
+}
+
+/// A number from `low` to `high`, where `enough` is true from some number on: the least such one,
+/// or `high`.
+template <class Enough>
+double bisected(double low, double high, const Enough& enough) {
+  if (enough(low)) return low;
+  for (int i = 0; i < 30; ++i) {
+    const double middle = std::sqrt(low * high);
+    (enough(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+/// The least factor, from `smallest` to `largest`, that holds the share on average over cells and
+/// half of each precision of a device, as far as that does not hold too much of all others.
 UnseenFit least_factor(NeededFactors needed, double smallest, double largest) {
   std::erase_if(needed, [](const auto& cell) { return cell.second.size() < kFewestOfSize; });
   if (needed.empty()) return {.factor = 1, .enough = false, .cells = {}};
   for (auto& [cell, factors] : needed) std::sort(factors.begin(), factors.end());
-  const auto share = [](const std::vector<double>& factors, double factor) {
-    return static_cast<double>(std::upper_bound(factors.begin(), factors.end(), factor) -
-                               factors.begin()) /
-           static_cast<double>(factors.size());
-  };
   const auto held = [&](double factor) {
     double sum = 0;
-    for (const auto& [cell, factors] : needed) sum += share(factors, factor);
+    for (const auto& [cell, factors] : needed) sum += share_held(factors, factor);
     return sum / static_cast<double>(needed.size());
   };
-  double low = smallest, high = held(smallest) < kUnseenCoverage ? largest : smallest;
-  for (int i = 0; i < 30; ++i) {
-    const double middle = std::sqrt(low * high);
-    (held(middle) < kUnseenCoverage ? low : high) = middle;
-  }
-  UnseenFit fit{.factor = high, .enough = held(high) >= kUnseenCoverage, .cells = {}};
+  const double on_average =
+      bisected(smallest, largest, [&](double f) { return held(f) >= kUnseenCoverage; });
+  const double chosen = bisected(on_average, largest, [&](double f) {
+    const PrecisionsHeld precisions = precisions_held(needed, f);
+    return precisions.least >= kLeastUnseenCoverage || precisions.mean >= kMostUnseenCoverage;
+  });
+  UnseenFit fit{.factor = chosen, .enough = held(chosen) >= kUnseenCoverage, .cells = {}};
   for (const auto& [cell, factors] : needed) {
     const auto& [device, dtype, kv_dtype, scheme, software] = cell;
     fit.cells.push_back(
-        {device, {software, dtype, kv_dtype, scheme}, factors.size(), share(factors, high)});
+        {device, {software, dtype, kv_dtype, scheme}, factors.size(), share_held(factors, chosen)});
   }
   return fit;
 }
@@ -120,6 +156,16 @@ IntervalLaw interval_of(const Spread& spread, size_t devices) {
       values.emplace_back(r.value, r.weight);
     interval.low_log[bin] = std::min(-kLeast, -weighted_quantile(values, (1 + kCoverage) / 2));
     interval.high_log[bin] = std::max(kLeast, -weighted_quantile(values, (1 - kCoverage) / 2));
+  }
+  return interval;
+}
+
+IntervalLaw both_ways(IntervalLaw interval) {
+  constexpr double kShare = 0.5;
+  for (size_t i = 0; i < interval.low_log.size(); ++i) {
+    const double low = interval.low_log[i], high = interval.high_log[i];
+    interval.low_log[i] = std::min(low, -kShare * high);
+    interval.high_log[i] = std::max(high, -kShare * low);
   }
   return interval;
 }

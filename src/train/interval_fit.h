@@ -35,6 +35,10 @@ IntervalLaw interval_of(const Spread& spread, size_t devices);
 /// hold of each kind, 0.80 to 0.88.
 inline constexpr double kUnseenCoverage = 0.84;
 
+/// What they should hold of each precision of a device, and the most that they should hold on
+/// average for its sake.
+inline constexpr double kLeastUnseenCoverage = 0.5, kMostUnseenCoverage = 0.88;
+
 /// What the intervals of left-out devices hold of a device's rows of one precision and software.
 struct UnseenCell {
   size_t device;
@@ -49,6 +53,10 @@ struct UnseenFit {
   bool enough = true;             ///< else the largest factor holds less than it should
   std::vector<UnseenCell> cells;  ///< with that factor
 };
+
+/// Of devices that were not measured: on each side at least half as wide as on the other. A few
+/// measured devices that are all slower than their forecasts do not say that the next one is.
+IntervalLaw both_ways(IntervalLaw interval);
 
 /// The factor with which the interval from all other architectures holds `kUnseenCoverage` of an
 /// architecture that was left out. `families`: rows that were left out with their architecture;

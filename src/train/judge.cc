@@ -139,7 +139,9 @@ void append(const Spread& from, Spread& to) { to.insert(to.end(), from.begin(), 
 /// devices is a lower limit.
 IntervalLaw unmeasured_interval(const Spread& left_out, const Spread& otherwise, size_t devices) {
   IntervalLaw interval = interval_of(left_out.empty() ? otherwise : left_out, devices);
-  if (!left_out.empty()) interval.common_share = common_share(left_out, devices);
+  if (left_out.empty()) return interval;
+  interval = both_ways(interval);
+  interval.common_share = common_share(left_out, devices);
   return interval;
 }
 

@@ -82,7 +82,7 @@ std::array<KindTable, kNetCount> make_tables(const TrainingData& data, Weights& 
     table.log_ratio.push_back(static_cast<float>(std::log(row.seconds / law_s)));
     table.held_out.push_back(
         Rng(seed ^ (held_out_key(row.kernel, i) * 0x9e37ull)).below(kHeldOutShare) == 0);
-    features[n].push_back(net_def(kind).make(row.kernel));
+    features[n].push_back(net_def(kind).make(row.kernel, row.conditions));
   }
   for (size_t n = 0; n < kNetCount; ++n) {
     if (features[n].empty()) continue;

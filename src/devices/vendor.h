@@ -1,0 +1,25 @@
+#pragma once
+
+#include "devices/device.h"
+
+namespace tilecast {
+
+/// Whether AMD's libraries run on the architecture. Code asks here: the order of the enum is by age
+/// within a vendor and says nothing across them.
+constexpr bool is_amd(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::kGcn5:
+    case Architecture::kCdna:
+    case Architecture::kCdna2:
+    case Architecture::kCdna3:
+    case Architecture::kCdna4:
+    case Architecture::kRdna2:
+    case Architecture::kRdna3:
+    case Architecture::kRdna4:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace tilecast

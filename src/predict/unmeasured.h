@@ -1,0 +1,21 @@
+#pragma once
+
+// Operators of which no kernel was measured (OpDef::unmeasured) are forecast by the model of other
+// operators. How far that is off is not known: forecasts say so.
+
+#include "predict/predictor.h"
+
+namespace tilecast {
+
+/// The feature that such forecasts name as the one that is outside the training range.
+inline constexpr std::string_view kUnmeasuredOperator = "operator";
+
+/// Whether no kernel of the operator was measured. An operator with an attribute `training` was
+/// where it is a pointwise kernel, as it is in inference.
+bool is_unmeasured(const Kernel& kernel);
+
+/// Widens the interval to what is known of operators that borrow a model, and marks the time as
+/// extrapolated.
+void mark_unmeasured(const Kernel& kernel, KernelTime& time);
+
+}  // namespace tilecast
