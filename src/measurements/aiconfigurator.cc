@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "base/text.h"
 #include "tilecast/error.h"
@@ -139,6 +143,29 @@ std::vector<AiKind> all_kinds() {
   return kinds;
 }
 
+/// By row: the same layer of experts took less time with another kernel of the same software
+/// (TensorRT-LLM on B200: moe_torch_flow_cutlass, moe_torch_flow_min_latency). The software tries
+/// its kernels when it starts, or has a table of them, so the fastest counts.
+std::vector<bool> slower_kernels(const CsvTable& csv) {
+  std::vector<bool> slower(csv.rows.size(), false);
+  const std::optional<size_t> kernel = csv.column("kernel");
+  if (!kernel) return slower;
+  const size_t latency = csv.require_column("latency_ms");
+  std::unordered_map<std::string, size_t> fastest;
+  for (size_t row = 0; row < csv.rows.size(); ++row) {
+    std::string layer;
+    for (size_t c = 0; c < csv.header.size(); ++c) {
+      if (c != *kernel && c != latency) layer += csv.rows[row][c] + ',';
+    }
+    const auto [it, first] = fastest.try_emplace(std::move(layer), row);
+    if (first || csv.rows[row][*kernel] == csv.rows[it->second][*kernel]) continue;
+    const bool faster = csv.number(row, latency) < csv.number(it->second, latency);
+    slower[faster ? it->second : row] = true;
+    if (faster) it->second = row;
+  }
+  return slower;
+}
+
 void read_aiconfigurator(const CsvTable& csv, Collector& collector) {
   static const std::vector<AiKind> kKinds = all_kinds();
   AiTable table(csv, collector);
@@ -150,7 +177,13 @@ void read_aiconfigurator(const CsvTable& csv, Collector& collector) {
     return table.skip(
         fmt::format("{} rows of a table of this kind are not forecast; its columns: {}",
                     csv.rows.size(), join(csv.header, ", ")));
+  const std::vector<bool> slower =
+      kind->read == read_experts ? slower_kernels(csv) : std::vector<bool>(csv.rows.size(), false);
   for (size_t row = 0; row < csv.rows.size(); ++row) {
+    if (slower[row]) {
+      table.skip("another kernel of the same software runs this layer faster");
+      continue;
+    }
     if (std::optional<RowFacts> facts = table.facts(row)) kind->read(table, row, std::move(*facts));
   }
 }

@@ -375,6 +375,23 @@ TEST(Aiconfigurator, ATableIsToldByItsColumns) {
   EXPECT_NE(set.unmatched[0].find("distribution 'chaotic'"), std::string::npos);
 }
 
+TEST(Aiconfigurator, OfSeveralKernelsForALayerTheFastestCounts) {
+  const TemporaryFolder folder;
+  write_file(
+      folder.path() / "moe.csv",
+      "gpu,software,dtype,num_tokens,hidden_size,inter_size,topk,num_experts,tp,ep,distribution,"
+      "latency_ms,kernel\n"
+      "B200,trtllm 1,nvfp4,16,7168,2048,8,256,8,1,balanced,0.19,cutlass\n"
+      "B200,trtllm 1,nvfp4,16,7168,2048,8,256,8,1,balanced,0.05,min_latency\n"
+      "B200,trtllm 1,nvfp4,64,7168,2048,8,256,8,1,balanced,0.30,cutlass\n"
+      "B200,trtllm 1,nvfp4,64,7168,2048,8,256,8,1,balanced,0.32,min_latency\n"
+      "B200,trtllm 1,nvfp4,64,7168,2048,8,256,8,1,balanced,0.28,cutlass\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  std::vector<double> seconds;
+  for (const auto& row : set.kernels) seconds.push_back(row.measured_s);
+  EXPECT_EQ(seconds, (std::vector<double>{0.05 * 1e-3, 0.30 * 1e-3, 0.28 * 1e-3}));
+}
+
 /// Rows of one table.
 MeasurementSet table_rows(const std::string& file, const std::string& text) {
   const TemporaryFolder folder;
