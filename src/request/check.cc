@@ -157,7 +157,7 @@ void check_request(const Request& request) {
   if (request.image_size && request.images == 0)
     refuse("`image-size` has no effect without `images`");
   if (request.kind != RequestKind::kPass) check_deployment(request);
-  if (request.kind == RequestKind::kPass && request.execution.skew_percent > 0 &&
+  if (request.kind == RequestKind::kPass && request.execution.skew_percent.value_or(0) > 0 &&
       request.parallel.ep == 1)
     refuse("`skew` needs `ep` of 2 or more: on one rank, all tokens meet all experts in any case");
   if (request.kind == RequestKind::kGenerate) check_static(request);
