@@ -97,8 +97,8 @@ struct Execution {
   /// The longest sequence that a server accepts; default: the model's positions.
   std::optional<int64_t> max_model_len;
   /// 100 × the exponent of the power law of the experts' load; 0: all get as many tokens. Default:
-  /// 0 for a pass; for text generation `kServedSkew`, but 0 with DeepEP (servers keep copies of busy
-  /// experts), and where a token chooses more than an eighth of the experts.
+  /// 0 for a pass; for text generation `kServedSkew`, but 0 with DeepEP (copies of busy experts
+  /// even it out), and where a token chooses more than an eighth of the experts.
   std::optional<int64_t> skew_percent;
   /// Time between two steps of text generation in which the GPU computes nothing of the model, or
   /// small kernels outside of the CUDA graph only: inputs are copied, tokens drawn and sent back.
