@@ -32,11 +32,6 @@ struct TraceRequest {
 /// and line if it is malformed.
 std::vector<TraceRequest> read_trace(const std::string& path);
 
-/// Default for the maximum number of sequences that a server runs at once. Source: vLLM,
-/// engine/arg_utils.py (default_max_num_seqs), for GPUs with less than 70 GiB; newer releases use
-/// 1024 for larger GPUs.
-inline constexpr int64_t kDefaultMaxNumSeqs = 256;
-
 /// Maximum number of requests in one simulation.
 inline constexpr int64_t kMaxServedRequests = 100'000;
 
@@ -53,12 +48,17 @@ struct Load {
   /// `Request::output` to `max_output`; 0: all requests have the same length.
   int64_t max_prompt = 0, max_output = 0;
   bool lengths_given = false;  ///< prompt or output was given; a trace ignores them
-  /// Maximum of sequences at once; default: kDefaultMaxNumSeqs.
+  /// Maximum of sequences at once, of one data-parallel rank; default: the software's.
   std::optional<int64_t> max_num_seqs;
   double prefix_hit_rate = 0;    ///< share of each prompt that is in the prefix cache
   double server_overhead_s = 0;  ///< time for HTTP and tokenizer before a request is scheduled
   std::optional<double> ttft_s, tpot_s;  ///< goodput counts the requests that meet these limits
 };
+
+/// Each token chooses its experts by itself, and some are chosen more often: of 128 experts, 16
+/// tokens with 8 each meet about half, not all. The smaller of the two exponents that were measured
+/// (aiconfigurator's power_law_1.01).
+inline constexpr int64_t kServedSkew = 101;
 
 /// How the work is executed: software, precision, parallelism.
 struct Execution {
@@ -96,8 +96,15 @@ struct Execution {
   std::optional<double> gpu_memory_utilization;
   /// The longest sequence that a server accepts; default: the model's positions.
   std::optional<int64_t> max_model_len;
-  /// 100 × the exponent of the power law of the experts' load; 0: uniform.
-  int64_t skew_percent = 0;
+  /// 100 × the exponent of the power law of the experts' load; 0: all get as many tokens. Default:
+  /// 0 for a pass; for text generation `kServedSkew`, but 0 with DeepEP (copies of busy experts
+  /// even it out), and where a token chooses more than an eighth of the experts.
+  std::optional<int64_t> skew_percent;
+  /// Time between two steps of text generation in which the GPU computes nothing of the model, or
+  /// small kernels outside of the CUDA graph only: inputs are copied, tokens drawn and sent back.
+  /// Default: 0 with PyTorch, whose kernels wait for the host in any case, else 100 us. A guess: 30
+  /// short kernels and copies of about 3 us; a profile of a server's decode steps would settle it.
+  std::optional<double> step_overhead_s;
 };
 
 /// How work is divided over the ranks of a cluster, beside the degrees in Execution. Text

@@ -149,7 +149,7 @@ int64_t beside_budget_bytes(const CachePool& p) {
 }
 
 PoolLimits pool_limits(const Request& request) {
-  return {.max_num_seqs = request.load.max_num_seqs.value_or(kDefaultMaxNumSeqs),
+  return {.max_num_seqs = *request.load.max_num_seqs,
           .max_num_batched_tokens = request.execution.max_num_batched_tokens};
 }
 

@@ -87,6 +87,8 @@ class Llm {
     f.continuous = o_.kind == RequestKind::kServe;
     f.used = asked_;
     f.used.execution.software = o_.execution.software;
+    f.used.execution.skew_percent = served_skew(o_, steps_.modules());
+    f.used.execution.step_overhead_s = o_.execution.step_overhead_s;
     f.used.execution.dtype = f.dtype;
     f.used.execution.kv_dtype = f.kv_dtype;
     f.lengths_vary = !asked_.load.trace.empty() || asked_.load.max_prompt > asked_.prompt ||

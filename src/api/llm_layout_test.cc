@@ -63,7 +63,11 @@ TEST(ServerLayouts, ConserveTheFlopsOfExpertsAndAttention) {
                             {.tp = 2, .dp = 2, .ep = 4, .pp = 2},
                             {.pp = 4}};
   for (const char* model : {"qwen3-30b-a3b", "mixtral-8x7b"}) {
-    const Request base{.kind = RequestKind::kGenerate, .batch = 64, .prompt = 128, .output = 16};
+    const Request base{.kind = RequestKind::kGenerate,
+                       .batch = 64,
+                       .prompt = 128,
+                       .output = 16,
+                       .execution = {.skew_percent = 0}};
     const auto expected = divided_flops(forecast_layout(model, base));
     ASSERT_EQ(expected.size(), 4U);
     for (const Layout& layout : layouts) {
@@ -164,6 +168,7 @@ TEST(ServerLayouts, AServersStepCostsWhatItsGraphCosts) {
 TEST(ServerLayouts, SkewedExpertsMakeTheBusiestRankSlower) {
   Request request{.kind = RequestKind::kGenerate, .batch = 256, .prompt = 128, .output = 8};
   request = with(request, {.dp = 8, .ep = 8});
+  request.execution.skew_percent = 0;
   const double even = forecast_layout("qwen3-30b-a3b", request).tpot.seconds;
   request.execution.skew_percent = 120;
   EXPECT_GT(forecast_layout("qwen3-30b-a3b", request).tpot.seconds, even);

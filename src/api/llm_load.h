@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "devices/device.h"
+#include "graph/graph.h"
 #include "sim/serving.h"
 #include "tilecast/request.h"
 
@@ -19,6 +21,14 @@ int64_t longest_request(const Request& request);
 ServingLoad make_load(const Request& request);
 
 /// All limits except the number of cache blocks.
+/// The load of the experts of a model: as requested, else `kServedSkew` where a token chooses one
+/// of many and no copies of busy experts are kept (DeepEP).
+int64_t served_skew(const Request& request, const Graph& modules);
+
+/// The request with the software's limits where it states none.
+Request with_limits(const Request& request, const Device& device);
+
+/// Of a request with limits.
 ServerLimits make_limits(const Request& request);
 
 }  // namespace tilecast

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/expert_precision.h"
+#include "api/hidden_latency.h"
 #include "api/llm_drafts.h"
 #include "api/llm_load.h"
 #include "base/checked.h"
@@ -20,7 +21,7 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
     : forecaster_(forecaster),
       model_(model.content->model),
       device_(gpu.content->device),
-      asked_(request) {
+      asked_(with_limits(request, device_)) {
   if (!model_.decoder)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{}: '{}' is not forecast token by token; `prompt` is for decoder-only "
@@ -30,7 +31,10 @@ LlmSteps::LlmSteps(const Forecaster& forecaster, const ModelRef& model, const Gp
 }
 
 LlmSteps::LlmSteps(const LlmSteps& base, const Request& changed)
-    : forecaster_(base.forecaster_), model_(base.model_), device_(base.device_), asked_(changed) {
+    : forecaster_(base.forecaster_),
+      model_(base.model_),
+      device_(base.device_),
+      asked_(with_limits(changed, base.device_)) {
   build();
 }
 
@@ -40,6 +44,7 @@ void LlmSteps::build() {
   read_precision();
   check();
   modules_ = model_.build({.dtype = dtype()});
+  request_.skew_percent = served_skew(asked_, modules_);
   plan_ = plan_server(model_, device_, asked_, modules_);
   has_groups_ = !asked_.parallel.cluster.empty() || plan_.dp > 1 || plan_.pp > 1;
   divide();
@@ -92,7 +97,6 @@ Graph LlmSteps::weights_graph(const Graph& modules, bool has_output_layer) const
 }
 
 void LlmSteps::read_precision() {
-  request_.skew_percent = asked_.execution.skew_percent;
   precision_ = resolve_precision(model_, device_,
                                  {.asked = asked_.execution.dtype, .fallback = DType::kBf16});
   request_.scheme_of = precision_.scheme_of;
@@ -183,7 +187,14 @@ bool LlmSteps::decodes(const std::vector<Group>& groups) const {
 
 LlmSteps::Step LlmSteps::step(std::vector<Group> groups, bool launched, size_t part) const {
   const bool decode = decodes(groups);
-  return timed(graph(std::move(groups), part), {launched, decode}, &parts_[part]);
+  Step s = timed(graph(std::move(groups), part), {launched, decode}, &parts_[part]);
+  for (double* seconds : {&s.totals.seconds, &s.totals.low_s, &s.totals.high_s})
+    *seconds += overhead_s(part);
+  return s;
+}
+
+double LlmSteps::overhead_s(size_t part) const {
+  return parts_[part].layers.has_end ? asked_.execution.step_overhead_s.value_or(0) : 0;
 }
 
 LlmSteps::Step LlmSteps::pass(const Part& part, std::vector<Group> groups) const {
@@ -216,6 +227,12 @@ void LlmSteps::predict(const Graph& graph, const Program& program, bool decode,
                     conditions().software, times);
 }
 
+std::vector<bool> LlmSteps::hidden(const Program& program) const {
+  return asked_.execution.predictor == PredictorKind::kLearned
+             ? hidden_kernels(program, plan_, device_, conditions().software)
+             : std::vector<bool>(program.kernels.size(), false);
+}
+
 LlmSteps::Step LlmSteps::timed(Graph graph, const Launching& how, const Part* part) const {
   Step s;
   s.graph = std::move(graph);
@@ -225,6 +242,10 @@ LlmSteps::Step LlmSteps::timed(Graph graph, const Launching& how, const Part* pa
     predictor().predict(s.program.kernels, device_, conditions(), s.times);
   } else {
     predict(s.graph, s.program, how.decode, s.times);
+    const std::vector<bool> hides = hidden(s.program);
+    for (size_t i = 0; i < hides.size(); ++i) {
+      if (hides[i]) hide_latency(s.program.kernels[i], device_, s.times[i]);
+    }
   }
   s.timeline = run_program(s.program, s.times, how.launched ? *asked_.execution.host_launch_s : 0);
   s.totals = totals_of(s.timeline, s.program.kernel_counts(), s.times);
@@ -263,9 +284,13 @@ double LlmSteps::kernel_seconds(std::vector<Group> groups, const Selection& sele
   }
   std::vector<KernelTime> times;
   predict(built, wanted, selection.decode, times);
+  const std::vector<bool> hides = hidden(program);
   double seconds = 0;
-  for (size_t i = 0, k = 0; i < counts.size(); ++i) {
-    if (counts[i] > 0) seconds += counts[i] * times[k++].seconds;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    KernelTime& time = times[now[i]];
+    if (hides[i]) hide_latency(program.kernels[i], device_, time);
+    seconds += counts[i] * time.seconds;
   }
   return seconds;
 }

@@ -78,6 +78,8 @@ class LlmSteps {
   };
   /// Total time of the selected kernels of a step; others are not forecast.
   double kernel_seconds(std::vector<Group> groups, const Selection& selection) const;
+  /// Time between two steps that the stage does not compute in; 0 for all but the last stage.
+  double overhead_s(size_t part) const;
   /// Time to send the result of a step of so many tokens to the next stage; 0 for the last stage.
   double send_seconds(int64_t tokens, size_t part) const;
   /// The step on one rank of a stage.
@@ -128,6 +130,7 @@ class LlmSteps {
   Step timed(Graph graph, const Launching& how, const Part* part) const;
   void predict(const Graph& graph, const Program& program, bool decode,
                std::vector<KernelTime>& times) const;
+  std::vector<bool> hidden(const Program& program) const;
   bool decodes(const std::vector<Group>& groups) const;
   const Predictor& predictor() const;
   Conditions conditions() const;
@@ -136,7 +139,7 @@ class LlmSteps {
   const Forecaster& forecaster_;
   const Model& model_;
   const Device& device_;
-  const Request& asked_;
+  const Request asked_;
   StepRequest request_;
   Precision precision_;
   Graph modules_;  ///< the whole model

@@ -159,7 +159,8 @@ TEST(Llm, TotalsAreThoseOfTheKernels) {
     seconds += k.latency_s * static_cast<double>(k.count);
     flops += k.flops * k.count;
     bytes += k.bytes * k.count;
-    if (k.op == "all_reduce") communication += k.latency_s * static_cast<double>(k.count);
+    if (k.op == "all_reduce" || k.op == "all_gather")
+      communication += k.latency_s * static_cast<double>(k.count);
     if (k.op == "cached_attention") decode_attention += k.count;
   }
   EXPECT_EQ(f.flops, flops);

@@ -284,7 +284,8 @@ Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRa
   Graph modules = build_modules(setup.model, share, setup.precision);
   modules = divide_context(modules, plan.cp);
   modules = divide_experts(
-      modules, {.ranks = plan.ep, .skew_percent = setup.request.execution.skew_percent});
+      modules,
+      {.ranks = plan.ep, .skew_percent = setup.request.execution.skew_percent.value_or(0)});
   modules = part_of(modules, layers);
   const auto logits = [&] {
     const Shape& shape = modules.tensor(modules.outputs.front()).shape;

@@ -145,7 +145,7 @@ void add_rows(Forecast& f, const ParallelStep& step, const PassSetup& setup) {
   for (const ModelPart* part : step.parts()) {
     if (uses[part]++ == 0) order.push_back(part);
   }
-  const bool skewed = setup.request.execution.skew_percent > 0;
+  const bool skewed = setup.request.execution.skew_percent.value_or(0) > 0;
   Work work;
   for (const ModelPart* part : order) {
     const TimedPass& pass = part->pass;

@@ -141,6 +141,7 @@ CheckedPass checked_pass(const Model& model, const Device& device, const Request
   check_pass(request);
   Request used = request;
   complete(used.execution, Software::kPyTorch);
+  if (!used.execution.skew_percent) used.execution.skew_percent = 0;
   used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
   check_model(model, request, *used.seq);
   return {std::move(used), resolve_precision(model, device, precision_request(request))};

@@ -268,7 +268,8 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
     const double each = graphs ? tokens : all_tokens / static_cast<double>(ranks.size());
     seconds += (decodes ? decode_experts_ : experts_).at({each});
   }
-  seconds = starts * images_s_ + (graphs ? seconds : std::max(seconds, launch_s_));
+  seconds = starts * images_s_ + (graphs ? seconds : std::max(seconds, launch_s_)) +
+            steps_.overhead_s(part_);
   return layers.has_end ? seconds + drafts : seconds + send_.at({tokens});
 }
 

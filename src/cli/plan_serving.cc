@@ -28,7 +28,8 @@ constexpr const char* kServingOptions[] = {"prompt",
                                            "ttft-s",
                                            "tpot-s",
                                            "cuda-graphs",
-                                           "skew"};
+                                           "skew",
+                                           "step-overhead-us"};
 
 Request serving_request(const Given& given) {
   // The load of each candidate replaces this one.

@@ -191,8 +191,16 @@ std::vector<TensorSpec> infer_sample(const OpContext& context) {
   return {{.shape = shape, .dtype = DType::kInt64}};
 }
 
+/// Serving software draws tokens from a copy of the logits in FP32 (vLLM's v1/sample/sampler.py,
+/// SGLang's layers/sampler.py): the copy, and a pass over it for the largest one. Other ways to
+/// draw (temperature, top-p) take more passes.
 void work_sample(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(input_rows(context, Rows::Function::kSoftmax, 8));
+  Kernel kernel = input_rows(context, Rows::Function::kSoftmax, 8);
+  constexpr int64_t kCopiedBytes = 4;
+  const int64_t copy = checked_multiply(element_count(context.input(0).shape), kCopiedBytes);
+  kernel.read_bytes = checked_add(kernel.read_bytes, copy);
+  kernel.write_bytes = checked_add(kernel.write_bytes, copy);
+  kernels.push_back(kernel);
 }
 
 /// x [rows, columns] and `vectors` vectors of the length of a row.

@@ -123,7 +123,7 @@ class Planner {
   void find_output_layer() {
     int32_t node = maker(g_.outputs.front());
     const auto on_logits = [&] {
-      return op_of(node) == "all_reduce" ||
+      return op_of(node) == "all_reduce" || op_of(node) == "all_gather" ||
              (node >= 0 && op_def(g_.nodes[at(node)].op).pointwise_flops.has_value());
     };
     while (on_logits()) node = maker_of_input(node);

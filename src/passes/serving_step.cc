@@ -26,6 +26,7 @@ ServingStep::Rule ServingStep::rule_of(OpId op) {
                                    {"layer_norm", &ServingStep::norm},
                                    {"add", &ServingStep::add},
                                    {"linear", &ServingStep::linear},
+                                   {"all_gather", &ServingStep::gather},
                                    {"experts", &ServingStep::experts},
                                    {"sdpa", &ServingStep::attention},
                                    {"linear_scan", &ServingStep::scan},
@@ -233,6 +234,15 @@ TensorId ServingStep::product(const std::string& name, const std::vector<int32_t
     inputs.push_back(b_.scales(name, scheme, checked_multiply(out, k), b_.current_segment()));
   if (first.inputs.size() > 2) inputs.push_back(b_.weight(name + ".bias", {out}, weight.dtype));
   return linear_of(std::move(inputs), scheme, name);
+}
+
+/// The logits of the ranks' shares of the vocabulary.
+void ServingStep::gather(int32_t index) {
+  const Node& node = node_at(index);
+  const TensorId x = get(node.inputs[0]);
+  const auto last = static_cast<int64_t>(to_.tensor(x).shape.size()) - 1;
+  set(node.outputs[0], op("all_gather", {x}, node.name,
+                          {{"ranks", attribute<int64_t>(node, "ranks")}, {"dim", last}}));
 }
 
 TensorId ServingStep::last_tokens(TensorId x) {

@@ -40,6 +40,7 @@ class ServingStep {
   void norm(int32_t node);
   void add(int32_t node);
   void linear(int32_t node);
+  void gather(int32_t node);
   void experts(int32_t node);
   // serving_scan.cc
   void scan(int32_t node);

@@ -42,12 +42,11 @@ class Sharder {
         b_.carry(now_[index(carry.initial)], now_[index(carry.next)]);
       }
     }
-    // Gathering the shards of logits is modelled as an all-reduce. In training, each rank computes
-    // the loss over its share of the vocabulary.
+    // In training, each rank computes the loss over its share of the vocabulary.
     for (const TensorId id : from_.outputs) {
       const Placement::Kind kind = placements_[index(id)].kind;
+      if (!form_.training) gather_logits(id);
       if (!form_.training || kind == Placement::Kind::kPartialSum) settle(id);
-      if (!form_.training) make_replicated(id);
       to_.outputs.push_back(now_[index(id)]);
     }
     return std::move(to_);
@@ -89,6 +88,20 @@ class Sharder {
       }
       now_[id] = b_.tensor(std::move(tensor));
     }
+  }
+
+  /// Every rank gets the logits of the whole vocabulary, from which tokens are drawn. What is not
+  /// divided by columns becomes whole like other tensors.
+  void gather_logits(TensorId id) {
+    Placement& placement = placements_[index(id)];
+    TensorId& now = now_[index(id)];
+    const size_t last = to_.tensor(now).shape.size() - 1;
+    if (placement.kind != Placement::Kind::kSharded || placement.dim != last)
+      return make_replicated(id);
+    const std::string name = to_.tensor(now).name + ".all_gather";
+    now =
+        b_.op("all_gather", {now}, name, {{"ranks", ranks_}, {"dim", static_cast<int64_t>(last)}});
+    placement = {};
   }
 
   void divide(const Node& whole) {

@@ -159,7 +159,7 @@ void check_request(const Request& request) {
         "`image-size` has no effect without `images`: it is the size of a prompt's images; models "
         "that only see or make images have theirs in the config ('image_size', 'sample_size')");
   if (request.kind != RequestKind::kPass) check_deployment(request);
-  if (request.kind == RequestKind::kPass && request.execution.skew_percent > 0 &&
+  if (request.kind == RequestKind::kPass && request.execution.skew_percent.value_or(0) > 0 &&
       request.parallel.ep == 1)
     refuse("`skew` needs `ep` of 2 or more: on one rank, all tokens meet all experts in any case");
   if (request.kind == RequestKind::kGenerate) check_static(request);

@@ -111,8 +111,8 @@ std::vector<OptionDef> lengths_and_load() {
        .access = field<[](auto& r) -> auto& { return r.load.max_num_seqs; }>(),
        .value = "N",
        .unit = "sequences",
-       .help =
-           fmt::format("maximum number of sequences that run at once [{}]", kDefaultMaxNumSeqs)},
+       .help = "maximum number of sequences that run at once; default: the software's (vLLM: 1024 "
+               "on GPUs with FP8 and 70 GiB, else 256; others: 2048)"},
       {.name = "max-num-batched-tokens",
        .kinds = kTokens,
        .access = field<[](auto& r) -> auto& { return r.execution.max_num_batched_tokens; }>(),
@@ -180,11 +180,24 @@ std::vector<OptionDef> lengths_and_load() {
        .kinds = kTokens,
        .access = field<[](auto& r) -> auto& { return r.execution.skew_percent; }>(),
        .value = "N",
-       .default_value = "0",
-       .help = "100 times the exponent of the power law of the experts' load; 0: even; small "
-               "exponents are not near 0: at 1, experts get from hardly any to twice the mean",
+       .default_value = "101",
+       .help = "100 times the exponent of the power law of the experts' load; 0: even, "
+               "the default with deepep and if a token chooses more than an eighth of the experts; "
+               "small exponents are not near 0: at 1, experts get from hardly any to twice the "
+               "mean",
        .min = 0,
        .max = 300},
+      {.name = "step-overhead-us",
+       .kinds = kTokens,
+       .access = field<[](auto& r) -> auto& { return r.execution.step_overhead_s; }>(),
+       .value = "US",
+       .unit = "us",
+       .default_value = "100",
+       .help = "time between two steps for inputs, sampling and scheduling, in which the GPU "
+               "computes nothing of the model (0 with PyTorch)",
+       .min = 0,
+       .max = 1e6,
+       .per_unit = 1e6},
       {.name = "host-launch-us",
        .kinds = kTokens,
        .access = field<[](auto& r) -> auto& { return r.execution.host_launch_s; }>(),
