@@ -30,13 +30,21 @@ constexpr std::array<Tile, 4> kBatchedVolta = {Tile{64, 64}, Tile{32, 128}, Tile
                                                Tile{64, 128}};
 constexpr std::array<Tile, 1> kBatchedAmpere = {Tile{128, 128}};
 
+/// Tiles of PyTorch's linear layers on GP100: maxwell_sgemm_32x128 in 3,480 and maxwell_sgemm_64x64
+/// in 1,070 of 4,780 calls above 1 ms.
+constexpr std::array<Tile, 2> kLinearPascal = {Tile{128, 32}, Tile{64, 64}};
+
 struct SingleKernels {
   std::span<const Tile> tiles = kSingleTiles;
   bool splits = true;
+  bool small_tiles = false;  ///< kLinearPascal, which wait for shared memory
 };
 
 SingleKernels single_kernels(const Gemm& gemm, const Chip& chip) {
   const Architecture architecture = chip.gpu.architecture;
+  // On GP10x cards the files contradict each other: docs/accuracy.md.
+  if (!gemm.batched && architecture == Architecture::kPascal && chip.hbm)
+    return {kLinearPascal, true, true};
   if (!gemm.batched || chip.amd || architecture >= Architecture::kHopper) return {};
   if (architecture >= Architecture::kAmpere) return {kBatchedAmpere, false};
   if (architecture >= Architecture::kVolta) return {kBatchedVolta, false};
@@ -53,18 +61,19 @@ struct TileEnergy {
 
 /// Boards at their limit, W * time / (FLOPs of whole tiles), for tiles of 128 x 128, 128 x 64,
 /// 64 x 64 and 128 x 32: T4 17.6, 20 to 22, 28 and 28 pJ; P4 18.5 and 22; A100-40 15, 15, 16 and
-/// 17.3; L4 8.2, 8.8, - and -. V100, with HBM and 12 nm, is at most at 18.3.
+/// 17.3; L4 8.2, 8.8, - and -. V100, with HBM and 12 nm, is at most at 18.3. GDDR and 10 nm or
+/// more: between the two cards.
 TileEnergy tile_energy(const Chip& chip) {
   constexpr double kUnknownNm = 5;  // of current data-center GPUs
   const double nm = chip.gpu.process_nm.value_or(kUnknownNm);
   const TileEnergy energy = nm < 6.5              ? TileEnergy{6e-12, 75e-12}
                             : chip.hbm || nm < 10 ? TileEnergy{13.4e-12, 50e-12}
-                                                  : TileEnergy{10.5e-12, 215e-12};
+                                                  : TileEnergy{11.1e-12, 225e-12};
   return {chip.energy * energy.flop, chip.energy * energy.byte};
 }
 
-/// The same on matrix units that multiply FP32 (AMD). They reach 0.65 of their rate: the largest
-/// products of MI100 run at 0.71, those of MI250 at 0.58.
+/// As vector_step_cycles, on matrix units that multiply FP32 (AMD). They reach 0.65 of their rate:
+/// the largest products of MI100 run at 0.71, those of MI250 at 0.58.
 double matrix_step_cycles(const Chip& chip, double area) {
   constexpr double kReached = 0.65;
   const double peak = chip.gpu.matrix_peak(DType::kFp32) / (chip.sms * chip.clock_hz);
@@ -175,11 +184,69 @@ double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Con
   return chip.start * launches_s + 2 * bytes * ((1 - in_l2) / chip.dram_bytes_per_s + in_l2 / l2);
 }
 
+/// Cycles of an SM for one step of k of kLinearPascal. A thread of these kernels holds 16 results
+/// or few warps run: beside the lanes, shared memory allows so many FMAs a clock and SM
+/// (docs/law_study.md).
+double pascal_step_cycles(const Chip& chip, Tile tile, double area) {
+  const double from_shared = tile.m == tile.n ? 60 : 79;
+  return root_of_squares(vector_step_cycles(chip, tile, area), chip.units * area / from_shared);
+}
+
+/// Bytes from DRAM: calls one after the other find small operands in L2.
+double from_dram(double bytes, const Chip& chip) {
+  return bytes * (0.4 + 0.6 * ramp(bytes / chip.l2_bytes, 0.4, 0.6));
+}
+
+/// Seconds of the operands that Pascal's L2 loses before all blocks that share them have read them.
+/// The blocks of a long k drift apart, the more of them have run the further; then each block reads
+/// its rows from DRAM, 32 bytes of a row at a time (docs/law_study.md).
+double drift_s(const ProductSizes& sizes, Tile tile, double bytes, const Chip& chip) {
+  if (chip.gpu.architecture != Architecture::kPascal) return 0;
+  constexpr double kSteps = 15800, kResults = 1e6, kL2 = 4 * 1024 * 1024;
+  constexpr double kReached = 0.5;  // of the bandwidth of long streams
+  const double blocks = sizes.tiles(tile), k = sizes.k / kSteps;
+  const double area = static_cast<double>(tile.m) * tile.n;
+  const double apart = k * k * std::pow(blocks / sizes.batch * area / kResults, 0.4) *
+                       std::sqrt(kL2 / chip.l2_bytes);
+  const double read = 4 * blocks * (tile.m + tile.n) * sizes.k;
+  // In place of the bytes that count otherwise, so that more of these never take less time.
+  const double more = std::max(0.0, read / kReached - from_dram(bytes, chip));
+  return apart / (1 + apart) * more / chip.dram_bytes_per_s;
+}
+
+/// How much longer the steps of k of linear layers take from rows of about 32,000 elements on, from
+/// Volta to Ampere. 256 rows of a tile are then more than the 32 MB that the TLB of an SM covers
+/// (V100: 0.96 of its peak up to 33,000, 0.80 from 50,000 on, whatever m and n), and cuBLAS selects
+/// its slower `sliced` kernels (A100: 0.90 to 0.78).
+double long_rows(const Gemm& gemm, const Chip& chip) {
+  const Architecture architecture = chip.gpu.architecture;
+  const bool known = architecture >= Architecture::kVolta && architecture <= Architecture::kAmpere;
+  if (!known || gemm.batched) return 1;
+  return 1 + 0.2 * ramp(static_cast<double>(gemm.k), 30000, 40000);
+}
+
+/// Share of the least time that the board's power allows that a kernel of these seconds takes. The
+/// limit holds for a mean over milliseconds: others that need less power come in between.
+double held_back(double seconds) {
+  constexpr double kShortest = 0.7, kFrom = 0.3e-3, kTo = 10e-3;
+  return kShortest + (1 - kShortest) * ramp(std::log(seconds / kFrom), 0, std::log(kTo / kFrom));
+}
+
+/// Batched products of one row or one column. They were never measured: below Hopper the routine's
+/// tiles would multiply 64 to 128 rows of padding, but cuBLAS hands such products to kernels for a
+/// matrix and a vector, which read the matrix once. H100's other products of one row do so at 0.82
+/// and 0.88 of the DRAM bandwidth (data/measurements, matmul).
+LawTime matrix_vector_law(double bytes, const Chip& chip) {
+  constexpr double kFill = 5000;
+  return {chip.seconds(chip.blocks * kFill) + from_dram(bytes, chip) / chip.dram_bytes_per_s,
+          kSingleTiles[0]};
+}
+
 /// With one of the units that multiply FP32. `flop_s(tile)`: the least time of a FLOP that the
 /// board's power allows.
 template <class StepCycles, class FlopSeconds>
-LawTime single_precision_on(const ProductSizes& sizes, const SingleKernels& kernels,
-                            double memory_s, const Chip& chip, const StepCycles& step_cycles,
+LawTime single_precision_on(const ProductSizes& sizes, const SingleKernels& kernels, double bytes,
+                            const Chip& chip, const StepCycles& step_cycles,
                             const FlopSeconds& flop_s) {
   constexpr BlockCost kCost = {5000, 0, 3000, 0.1, 1, 16};
   constexpr BlockCost kAmdCost = {5000, 0, 3000, 0.0375, 0.5, 16};
@@ -193,7 +260,10 @@ LawTime single_precision_on(const ProductSizes& sizes, const SingleKernels& kern
     const double compute_s =
         chip.seconds((kernels.splits ? blocks(kSingleSplits) : blocks(kNoSplits)).cycles);
     const double flops = 2 * sizes.tiles(tile) * static_cast<double>(tile.m) * tile.n * sizes.k;
-    const double limit_s = flops * flop_s(tile);
+    const double memory_s =
+        from_dram(bytes, chip) / chip.dram_bytes_per_s + drift_s(sizes, tile, bytes, chip);
+    double limit_s = flops * flop_s(tile);
+    limit_s *= held_back(std::max(compute_s, limit_s));
     if (std::max(compute_s, limit_s) >= best.seconds) continue;
     const double seconds = single_precision_s(compute_s, memory_s, limit_s);
     if (seconds < best.seconds) best = {seconds, tile};
@@ -217,18 +287,21 @@ LawTime single_precision_law(const Kernel& kernel, const Chip& chip, const Condi
   const ProductSizes sizes(gemm);
   const SingleKernels kernels = single_kernels(gemm, chip);
   const auto bytes = static_cast<double>(kernel.bytes());
-  // Calls one after the other find small operands in L2.
-  const double from_dram = 0.4 + 0.6 * ramp(bytes / chip.l2_bytes, 0.4, 0.6);
-  const double memory_s = from_dram * bytes / chip.dram_bytes_per_s;
+  if (gemm.batched && std::min(gemm.m, gemm.n) == 1 && !chip.amd)
+    return matrix_vector_law(bytes, chip);
+  const double longer = long_rows(gemm, chip);
   const TileEnergy energy = tile_energy(chip);
   const LawTime lanes = single_precision_on(
-      sizes, kernels, memory_s, chip,
-      [&](Tile tile, double area, double) { return vector_step_cycles(chip, tile, area); },
+      sizes, kernels, bytes, chip,
+      [&](Tile tile, double area, double) {
+        return kernels.small_tiles ? pascal_step_cycles(chip, tile, area)
+                                   : longer * vector_step_cycles(chip, tile, area);
+      },
       [&](Tile tile) { return energy.of(tile) / chip.board_power_w; });
   if (chip.gpu.matrix_peak(DType::kFp32) == 0) return lanes;
   // The power that matrix units need for FP32 is not known: it is not taken to limit them.
   const LawTime matrix = single_precision_on(
-      sizes, kernels, memory_s, chip,
+      sizes, kernels, bytes, chip,
       [&](Tile, double area, double) { return matrix_step_cycles(chip, area); },
       [](Tile) { return 0.0; });
   return matrix.seconds < lanes.seconds ? matrix : lanes;

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/file.h"
 #include "devices/registry.h"
 #include "ops/sizes.h"
+#include "predict/law.h"
 #include "test_support.h"
 #include "train/kind_table.h"
 
@@ -135,6 +138,34 @@ TEST(TrainingData, RowsAreBoundByTheClockThatWasInForce) {
   EXPECT_DOUBLE_EQ(data.rows[0].seconds, 2.5 * least_s);
   EXPECT_EQ(data.devices[data.rows[0].device].gpu().boost_clock_hz, device.gpu().boost_clock_hz);
   EXPECT_EQ(data.running(data.rows[0]).gpu().boost_clock_hz, clock_hz);
+}
+
+TEST(TrainingData, FilesOfACardInTwoStatesAreMovedToTheirMean) {
+  // The second file has all shapes 1.1 or 1.02 times as slow.
+  const auto rows_of = [](double slower, Protocol protocol) {
+    MeasurementSet set{.sources = {"a", "b"}, .kernels = {}, .models = {}, .unmatched = {}};
+    const Device device = find_device("V100");
+    for (const size_t source : {0, 1}) {
+      for (int64_t k = 512; k <= 65536; k *= 2) {
+        for (const int64_t m : {4096, 4608}) {
+          const Kernel kernel =
+              kernels_of_sizes("linear", DType::kFp32, {{"m", m}, {"n", 4096}, {"k", k}}).front();
+          const double law_s = single_precision_law(kernel, Chip(device), {}).seconds;
+          set.kernels.push_back({.gpu = "V100",
+                                 .op = "linear",
+                                 .kernel = kernel,
+                                 .measured_s = (source == 0 ? 1 : slower) * law_s,
+                                 .protocol = protocol,
+                                 .source = source});
+        }
+      }
+    }
+    TrainingData data = prepare_training_data({set}, {});
+    return data.rows.back().seconds / set.kernels.back().measured_s;
+  };
+  EXPECT_NEAR(rows_of(1.1, Protocol::kSingleCall), 1 / std::sqrt(1.1), 0.01);
+  EXPECT_NEAR(rows_of(1.02, Protocol::kSingleCall), 1, 0.01);
+  EXPECT_NEAR(rows_of(1.1, Protocol::kBackToBack), 1, 0.01) << "other software, not another state";
 }
 
 TEST(TrainingData, WhatCameLateToTheDataStandsLast) {
