@@ -264,6 +264,12 @@ class Graphs(unittest.TestCase):
         # x, kept, and operand and result of a product
         self.assertEqual(memory["peak_bytes"] - memory["framework_bytes"] - memory["workspace_bytes"], 4 * 4 * size)
 
+    def test_views_of_tensors_that_the_code_keeps_launch_nothing(self):
+        kept = [torch.zeros(9, 4)]  # as the anchors of torchvision's detectors: in a list, so no buffer
+        text = package.export_graph(of(lambda x: x + kept[0].view(1, -1, 4)), (torch.zeros(5, 1, 4),))
+        self.assertEqual(operators(text), ["add"])
+        self.assertIn("buffer constant", text)
+
     def test_tied_weights_count_once(self):
         module = Mlp()
         module.third = nn.Linear(10, 256, bias=False, device="meta")

@@ -242,6 +242,9 @@ _TABLE = {
     "deform_conv2d": _deformable,
     **{name: _nothing for name in ("lift_fresh", "lift_fresh_copy", "_local_scalar_dense", "is_pinned", "_assert_async",
                                    "_assert_tensor_metadata")},
+    # Views of tensors that the module's code keeps (anchors of detectors): a trace sees another storage.
+    **{name: _nothing for name in ("view", "expand", "select", "slice", "permute", "transpose", "t", "unsqueeze", "squeeze", "detach",
+                                   "alias", "as_strided", "split", "split_with_sizes", "unbind", "diagonal")},
 }
 _TABLE.update({name: pointwise(name) for name in ("neg", "sqrt", "exp", "rsqrt", "cos", "sin", "log", "relu", "tanh", "sigmoid")})
 _TABLE.update({"gelu": pointwise("gelu", flops=5), "silu": pointwise("silu", flops=4), "softplus": pointwise("softplus", flops=4),
