@@ -187,8 +187,9 @@ _FORMS = {"scaled_dot_product_attention": attention, "dropout": dropout, "rms_no
 
 
 @contextlib.contextmanager
-def cuda_forms(recorder):
-    """Replaces the composite operators for CPU tensors of this process until the end of the block."""
+def cuda_forms(recorder=None):
+    """Replaces the composite operators for CPU tensors of this process until the end of the block; packed sequences where a recorder can
+    note what is assumed of them."""
     with _one_at_a_time:
         library = torch.library.Library("aten", "IMPL")
         fast_path = torch.backends.mha.get_fastpath_enabled()
@@ -196,7 +197,7 @@ def cuda_forms(recorder):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                for name, form in {**_FORMS, **packing(recorder)}.items():
+                for name, form in {**_FORMS, **(packing(recorder) if recorder is not None else {})}.items():
                     for key in ("AutogradCPU", "CPU"):
                         library.impl(name, form, key)
                 library.impl("_cudnn_rnn_backward", _rnn_gradients, "Meta")
