@@ -152,6 +152,85 @@ class Graphs(unittest.TestCase):
             self.assertEqual(operators(text).count("recurrent_backward"), backward)
             forecast(text, mode)
 
+    def test_packed_sequences_are_those_of_full_length(self):
+        class Packed(nn.Module):
+            def __init__(self, kind):
+                super().__init__()
+                self.layer = kind(16, 8, num_layers=2, bidirectional=True, batch_first=True, device="meta")
+
+            def forward(self, x, lengths):
+                packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+                return nn.utils.rnn.pad_packed_sequence(self.layer(packed)[0], batch_first=True)[0]
+        for kind in (nn.LSTM, nn.GRU):
+            for mode, backward in (("inference", 0), ("training", 4)):
+                with self.assertWarnsRegex(UserWarning, "all packed sequences were taken to be as long as the padded ones"):
+                    text = package.export_graph(Packed(kind), (torch.zeros(4, 10, 16), torch.tensor([10, 7, 3, 2])), mode=mode)
+                self.assertEqual(operators(text).count("recurrent"), 4)
+                self.assertEqual(operators(text).count("recurrent_backward"), backward)
+                self.assertIn("output", text)
+                forecast(text, mode)
+
+    def test_embedding_bags_are_sums_of_rows(self):
+        module = nn.EmbeddingBag(1000, 64, mode="sum", device="meta")
+        text = package.export_graph(module, (torch.zeros(32, 10, dtype=torch.long),))
+        self.assertEqual(operators(text)[-1], "embedding_bag")
+        bags = [kernel for kernel in forecast(text)["kernels"] if kernel["op"] == "embedding_bag"]
+        self.assertEqual([(bag["shape"]["bags"], bag["shape"]["pooling"]) for bag in bags], [(32, 10)])
+        text = package.export_graph(module, (torch.zeros(32, 10, dtype=torch.long),), mode="training")
+        self.assertIn("embedding_backward", operators(text, "backward"))
+        forecast(text, "training")
+        text = package.export_graph(nn.EmbeddingBag(1000, 64, mode="max", device="meta"), (torch.zeros(32, 10, dtype=torch.long),))
+        self.assertEqual(operators(text)[-1], "stream")
+
+    def test_distances_of_many_points_are_a_product(self):
+        text = package.export_graph(of(torch.cdist), (torch.zeros(2, 100, 3), torch.zeros(2, 50, 3)))
+        self.assertEqual(operators(text).count("matmul"), 1)
+        self.assertEqual([k["flops"] for k in forecast(text)["kernels"] if k["op"] == "matmul"], [2 * 2 * 100 * 50 * 5])
+        text = package.export_graph(of(torch.cdist), (torch.zeros(100, 3), torch.zeros(50, 3)))
+        self.assertEqual(operators(text).count("gemm"), 1)
+
+    def test_complex_products_have_the_flops_of_real_ones(self):
+        def spectral(x, w):
+            return torch.fft.irfft(torch.einsum("bik,iok->bok", torch.fft.rfft(x), w))
+        text = package.export_graph(of(spectral), (torch.zeros(4, 8, 30), torch.zeros(8, 16, 16, dtype=torch.cfloat)))
+        said = [kernel for kernel in forecast(text)["kernels"] if kernel["flops"] == 8 * 4 * 8 * 16 * 16]
+        self.assertEqual(len(said), 1)
+        self.assertIn('unmeasured="complex_product"', text)
+
+    def test_a_result_that_the_caller_gives_is_no_operand(self):
+        def normalized(x, out):
+            return F.normalize(x, dim=0, out=out)
+        text = package.export_graph(of(normalized), (torch.zeros(64), torch.zeros(64)))
+        self.assertEqual(operators(text)[-1], "div")
+        forecast(text)
+
+    def test_experts_in_fp32_are_imported(self):
+        def experts(x, weights):
+            offsets = torch.zeros(4, dtype=torch.int32)
+            return F.grouped_mm(x, weights, offs=offsets)
+        text = package.export_graph(of(experts), (torch.zeros(64, 32), torch.zeros(4, 32, 128)))
+        self.assertIn("matmul", operators(text))
+        self.assertEqual([k["flops"] for k in forecast(text)["kernels"] if k["op"] == "matmul"], [2 * 64 * 32 * 128])
+
+    def test_deformable_convolutions_gather_and_multiply(self):
+        try:
+            torch.ops.torchvision.deform_conv2d.default
+        except AttributeError:
+            library = torch.library.Library("torchvision", "FRAGMENT")
+            self.addCleanup(library._destroy)
+            library.define("deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, "
+                           "SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, "
+                           "SymInt offset_groups, bool use_mask) -> Tensor")
+            torch.library.register_fake("torchvision::deform_conv2d", lambda x, weight, offset, *_: x.new_empty(
+                (x.shape[0], weight.shape[0], *offset.shape[2:])), lib=library)
+
+        def deformed(x, weight, offset, mask, bias):
+            return torch.ops.torchvision.deform_conv2d(x, weight, offset, mask, bias, 1, 1, 1, 1, 1, 1, 1, 1, False)
+        text = package.export_graph(of(deformed), (torch.zeros(2, 16, 20, 20), torch.zeros(32, 16, 3, 3), torch.zeros(2, 18, 20, 20),
+                                                   torch.zeros(2, 0), torch.zeros(32)))
+        self.assertEqual(operators(text), ["stream", "gemm"])
+        self.assertEqual([k["flops"] for k in forecast(text)["kernels"] if k["op"] == "gemm"], [2 * 32 * 144 * 800])
+
     def test_weight_standardization_is_a_batch_norm(self):
         def standardized(x, weight, gain):
             return nn.functional.batch_norm(weight.view(1, 16, -1), None, None, weight=gain, training=True).sum() + x
@@ -184,6 +263,12 @@ class Graphs(unittest.TestCase):
         memory = forecast(package.export_graph(of(block), (torch.zeros(size),)))["memory"]
         # x, kept, and operand and result of a product
         self.assertEqual(memory["peak_bytes"] - memory["framework_bytes"] - memory["workspace_bytes"], 4 * 4 * size)
+
+    def test_views_of_tensors_that_the_code_keeps_launch_nothing(self):
+        kept = [torch.zeros(9, 4)]  # as the anchors of torchvision's detectors: in a list, so no buffer
+        text = package.export_graph(of(lambda x: x + kept[0].view(1, -1, 4)), (torch.zeros(5, 1, 4),))
+        self.assertEqual(operators(text), ["add"])
+        self.assertIn("buffer constant", text)
 
     def test_tied_weights_count_once(self):
         module = Mlp()
@@ -241,7 +326,34 @@ class UnmeasuredOperators(unittest.TestCase):
         self.assertNotIn("relu", said[0])
 
 
+    def test_operators_that_only_stream_are_known(self):
+        def odd(x, v):
+            x = F.pad(F.interpolate(x, scale_factor=2, mode="nearest-exact"), (1, 1, 1, 1), mode="reflect")
+            v = F.interpolate(F.pad(v, (1,) * 6, mode="reflect"), scale_factor=2, mode="nearest-exact")
+            return x.cummax(-1).values + x.cummin(-2).values + torch.logcumsumexp(x, 1), F.pad(v, (1,) * 6, mode="replicate")
+        for mode in ("inference", "training"):
+            inputs = (torch.zeros(2, 3, 8, 8, requires_grad=True), torch.zeros(1, 2, 4, 4, 4, requires_grad=True))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                text = package.export_graph(of(odd), inputs, mode=mode)
+            for name in ("_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "cummax", "cummin", "logcumsumexp"):
+                self.assertIn(f'unmeasured="{name}"', text)
+
+    def test_writes_at_positions_touch_only_these(self):
+        def put(x, positions, values):
+            x = x + 1
+            x[positions] = values
+            return x
+        text = package.export_graph(of(put), (torch.zeros(100_000, 8), torch.zeros(4, dtype=torch.long), torch.zeros(4, 8)))
+        written = forecast(text)["kernels"][-1]
+        self.assertLess(written["bytes"], 1000)
+
+
 class Failures(unittest.TestCase):
+    def test_an_operator_without_a_gradient_is_named_with_the_way_round(self):
+        with self.assertRaisesRegex(package.TraceError, r"gradient through an operator.*_unique2.*; call .detach\(\)"):
+            package.export_graph(of(lambda x: torch.unique(x * 2).sum()), (torch.zeros(4, requires_grad=True),), mode="training")
+
     def test_a_value_that_decides_names_the_line_and_the_way_round(self):
         def branch(x):
             return x * int(x.sum())  # the line that is named

@@ -147,7 +147,7 @@ Forecast Forecaster::forecast(const ModelRef& model, const GpuRef& gpu,
 }
 
 Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, const GpuRef& gpu,
-                       const Request& request, LargestBatch largest_batch) {
+                       const Request& request, LargestBatch largest_batch, BatchPasses* batches) {
   const Model& model = model_ref.content->model;
   const Device& device = gpu.content->device;
   const auto [used, precision] = checked_pass(model, device, request);
@@ -182,8 +182,11 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
       forecast_parallel(forecast, setup, timing);
     }
   } else {
-    forecast_one_rank(forecast, forecaster.impl().passes.get(model_ref, used, precision), setup,
-                      timing);
+    PassCache& cache = forecaster.impl().passes;
+    forecast_one_rank(forecast,
+                      batches != nullptr ? batches->get(model_ref, used, precision)
+                                         : cache.get(model_ref, used, precision),
+                      setup, timing);
   }
   const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
   if (forecast.latency_s > 0 && peak > 0)

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "api/batch_passes.h"
 #include "api/pass_cache.h"
 #include "devices/device.h"
 #include "importers/model.h"
@@ -27,9 +28,11 @@ struct GpuRef::Content {
 /// than the forecast.
 enum class LargestBatch : uint8_t { kFind, kLeaveOut };
 
-/// `Forecaster::forecast`.
+/// `Forecaster::forecast`. `batches`: where the graph comes from, if not from the forecaster's
+/// cache.
 Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                       const Request& request, LargestBatch largest_batch);
+                       const Request& request, LargestBatch largest_batch,
+                       BatchPasses* batches = nullptr);
 
 struct Forecaster::Impl {
   Weights weights;

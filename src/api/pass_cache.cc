@@ -14,10 +14,11 @@ namespace {
 /// graph of a model takes up to a few MB.
 constexpr size_t kMaxEntries = 64;
 
-/// Everything beside the model that the pass follows from: all options of the request, so that none
-/// can be forgotten, and the precision. The schemes of its layers follow from the model and the
-/// names.
-std::string key_of(const Request& used, const Precision& precision) {
+}  // namespace
+
+// All options of the request, so that none can be forgotten, and the precision. The schemes of its
+// layers follow from the model and the names.
+std::string pass_key(const Request& used, const Precision& precision) {
   std::string key = fmt::format("{} {} {} {} {} {}\n", static_cast<int>(precision.dtype),
                                 static_cast<int>(precision.scheme), precision.autocast,
                                 precision.as_stored, precision.name, precision.source);
@@ -28,8 +29,6 @@ std::string key_of(const Request& used, const Precision& precision) {
   }
   return key;
 }
-
-}  // namespace
 
 std::shared_ptr<const PassWork> PassCache::find(const ModelRef& model, const std::string& key) {
   const std::lock_guard lock(mutex_);
@@ -43,7 +42,7 @@ std::shared_ptr<const PassWork> PassCache::find(const ModelRef& model, const std
 
 std::shared_ptr<const PassWork> PassCache::get(const ModelRef& model, const Request& used,
                                                const Precision& precision) {
-  std::string key = key_of(used, precision);
+  std::string key = pass_key(used, precision);
   if (std::shared_ptr<const PassWork> known = find(model, key)) return known;
   auto work = std::make_shared<const PassWork>(build_graph(model.content->model, used, precision),
                                                CourseOptions{.zero_grad = used.zero_grad});

@@ -14,6 +14,9 @@
 
 namespace tilecast {
 
+/// Everything beside the model that a pass follows from, as text.
+std::string pass_key(const Request& used, const Precision& precision);
+
 /// Remembers the passes that were used last. Can be used from several threads.
 class PassCache {
  public:

@@ -14,10 +14,22 @@ struct PassWork {
   Program program;  ///< points into the graph
   MemoryPlan memory;
 
-  PassWork(Graph pass, const CourseOptions& options)
-      : graph(std::move(pass)), program(lower(graph)), memory(plan_memory(graph, options)) {}
+  PassWork(Graph pass, const CourseOptions& course)
+      : graph(std::move(pass)),
+        program(lower(graph)),
+        memory(plan_memory(graph, course)),
+        options(course) {}
   PassWork(const PassWork&) = delete;
   PassWork& operator=(const PassWork&) = delete;
+
+  /// To be called when sizes of the graph were changed.
+  void sizes_changed() {
+    program = lower(graph);
+    memory = plan_memory(graph, options);
+  }
+
+ private:
+  CourseOptions options;
 };
 
 }  // namespace tilecast

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <exception>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "api/internal.h"
 #include "base/text.h"
@@ -52,6 +55,7 @@ class Table {
                                                    column.name, column.codes.size(), rows));
       if (column.name == "model") model_ = &column;
       if (column.name == "gpu") gpu_ = &column;
+      if (column.name == "batch") batch_ = &column;
     }
   }
 
@@ -64,15 +68,31 @@ class Table {
                  [&](size_t i) { gpus_[i] = try_load<GpuRef>(gpu_->words[i], load_gpu_ref); });
   }
 
+  /// The batch of a row, as far as it is a number.
+  int64_t batch_of(size_t row) const {
+    int64_t batch = Request{}.batch;
+    if (batch_ == nullptr || batch_->codes[row] == OptionColumn::kNotGiven) return batch;
+    const std::string& word = batch_->words[static_cast<size_t>(batch_->codes[row])];
+    const char* const end = word.data() + word.size();
+    const auto [rest, failed] = std::from_chars(word.data(), end, batch);
+    return failed == std::errc() && rest == end ? batch : 0;
+  }
+
+  /// Where the passes of the rows come from.
+  BatchPasses passes_of(const std::vector<int64_t>& batches) const {
+    return {forecaster_.impl().passes, batches};
+  }
+
   /// The forecast of a row; what is wrong with it goes to `error`.
-  ForecastTotals forecast(size_t row) const {
+  ForecastTotals forecast(size_t row, BatchPasses& passes) const {
     ForecastTotals failed;
     try {
       const ModelRef& model = value_of(models_, model_, row, "model");
       const Request request = make_request(options_of(row));
       const GpuRef gpu = gpu_of(row, request);
       if (request.kind == RequestKind::kPass)
-        return totals_of(forecast_pass(forecaster_, model, gpu, request, LargestBatch::kLeaveOut));
+        return totals_of(
+            forecast_pass(forecaster_, model, gpu, request, LargestBatch::kLeaveOut, &passes));
       return totals_of(forecast_llm(forecaster_, model, gpu, request));
     } catch (const Error& error) {
       failed.error = error.what();
@@ -124,23 +144,43 @@ class Table {
 
   const Forecaster& forecaster_;
   const std::vector<OptionColumn>& columns_;
-  const OptionColumn *model_ = nullptr, *gpu_ = nullptr;
+  const OptionColumn *model_ = nullptr, *gpu_ = nullptr, *batch_ = nullptr;
   std::vector<Loaded<ModelRef>> models_;  // by word
   std::vector<Loaded<GpuRef>> gpus_;
 };
 
-/// The distinct rows, those together that are alike but for the GPU.
-std::vector<std::vector<size_t>> by_pass(const std::vector<OptionColumn>& columns,
-                                         const DistinctRows& distinct) {
+/// Rows of one group are forecast by one thread.
+struct RowGroup {
+  std::vector<size_t> kinds;     ///< indices of DistinctRows::first, by batch
+  std::vector<int64_t> batches;  ///< of them, rising
+};
+
+/// The distinct rows, those together that are alike but for GPU and batch: their passes are built
+/// once for a GPU's batch, and mostly once for many batches.
+std::vector<RowGroup> by_pass(const Table& table, const std::vector<OptionColumn>& columns,
+                              const DistinctRows& distinct) {
+  // Three batches of a group are built (BatchPasses); few enough rows to keep all cores busy.
+  constexpr size_t kMostBatches = 32;
   std::vector<OptionColumn> others;
   for (const OptionColumn& column : columns) {
-    if (column.name == "gpu") continue;
+    if (column.name == "gpu" || column.name == "batch") continue;
     others.push_back({.name = column.name, .words = column.words});
     for (const size_t row : distinct.first) others.back().codes.push_back(column.codes[row]);
   }
-  const DistinctRows passes = find_distinct(others, distinct.first.size());
-  std::vector<std::vector<size_t>> groups(passes.first.size());
-  for (size_t i = 0; i < passes.kind.size(); ++i) groups[passes.kind[i]].push_back(i);
+  const DistinctRows models = find_distinct(others, distinct.first.size());
+  std::vector<std::map<int64_t, std::vector<size_t>>> by_batch(models.first.size());
+  for (size_t i = 0; i < models.kind.size(); ++i)
+    by_batch[models.kind[i]][table.batch_of(distinct.first[i])].push_back(i);
+  std::vector<RowGroup> groups;
+  for (const auto& batches : by_batch) {
+    RowGroup group;
+    for (const auto& [batch, kinds] : batches) {
+      if (group.batches.size() == kMostBatches) groups.push_back(std::exchange(group, RowGroup{}));
+      group.batches.push_back(batch);
+      group.kinds.insert(group.kinds.end(), kinds.begin(), kinds.end());
+    }
+    groups.push_back(std::move(group));
+  }
   return groups;
 }
 
@@ -153,11 +193,11 @@ ForecastTable forecast_many(const Forecaster& forecaster, const std::vector<Opti
   DistinctRows distinct = find_distinct(columns, rows);
   ForecastTable result;
   result.distinct.resize(distinct.first.size());
-  // One thread forecasts all rows that differ in the GPU only: the forecaster builds their pass
-  // once.
-  const std::vector<std::vector<size_t>> groups = by_pass(columns, distinct);
-  run_parallel(groups.size(), options, [&](size_t group) {
-    for (const size_t i : groups[group]) result.distinct[i] = table.forecast(distinct.first[i]);
+  const std::vector<RowGroup> groups = by_pass(table, columns, distinct);
+  run_parallel(groups.size(), options, [&](size_t g) {
+    BatchPasses passes = table.passes_of(groups[g].batches);
+    for (const size_t i : groups[g].kinds)
+      result.distinct[i] = table.forecast(distinct.first[i], passes);
   });
   result.rows = std::move(distinct.kind);
   return result;

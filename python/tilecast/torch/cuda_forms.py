@@ -76,23 +76,68 @@ def group_norm(x, groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     return aten.native_group_norm(x.contiguous(), weight, bias, batch, channels, x.shape[2:].numel(), groups, eps)[0]
 
 
-def _cudnn_rnn(mode, gates, x, hidden, cell, params, has_biases, layers, rate, train, bidirectional, batch_first):
+def _cudnn_rnn(mode, x, hidden, cell, params, has_biases, layers, rate, train, bidirectional, batch_first, batches=()):
     per_layer = 4 if has_biases else 2
     size, out_size = hidden.shape[-1] if cell is None else cell.shape[-1], hidden.shape[-1]
     projected = 0 if size == out_size else out_size
     weights = params[0].detach().flatten()  # stands for the buffer that the parameters are views of
     return aten._cudnn_rnn(x, params, per_layer + (1 if projected else 0), weights, hidden, cell, mode, size, projected, layers,
-                           batch_first, rate, train, bidirectional, [], None)
+                           batch_first, rate, train, bidirectional, list(batches), None)
 
 
 def lstm(x, hx, params, has_biases, num_layers, rate, train, bidirectional, batch_first):
-    out = _cudnn_rnn(2, 4, x, hx[0], hx[1], params, has_biases, num_layers, rate, train, bidirectional, batch_first)
+    out = _cudnn_rnn(2, x, hx[0], hx[1], params, has_biases, num_layers, rate, train, bidirectional, batch_first)
     return out[0], out[1], out[2]
 
 
 def gru(x, hx, params, has_biases, num_layers, rate, train, bidirectional, batch_first):
-    out = _cudnn_rnn(3, 3, x, hx, None, params, has_biases, num_layers, rate, train, bidirectional, batch_first)
+    out = _cudnn_rnn(3, x, hx, None, params, has_biases, num_layers, rate, train, bidirectional, batch_first)
     return out[0], out[1]
+
+
+def _batches(data, sizes):
+    """The number of sequences in each step of a packed batch, all of one length (packing)."""
+    steps = sizes.shape[0]
+    return [data.shape[0] // steps] * steps
+
+
+def packed_lstm(data, sizes, hx, params, has_biases, num_layers, rate, train, bidirectional):
+    out = _cudnn_rnn(2, data, hx[0], hx[1], params, has_biases, num_layers, rate, train, bidirectional, False, _batches(data, sizes))
+    return out[0], out[1], out[2]
+
+
+def packed_gru(data, sizes, hx, params, has_biases, num_layers, rate, train, bidirectional):
+    out = _cudnn_rnn(3, data, hx, None, params, has_biases, num_layers, rate, train, bidirectional, False, _batches(data, sizes))
+    return out[0], out[1]
+
+
+def packing(recorder):
+    """Packed sequences: their lengths are values, which a trace does not have, so that all are as long as the longest may be."""
+    kept = []
+
+    def pack(x, lengths, batch_first):
+        recorder.note("all packed sequences were taken to be as long as the padded ones")
+        rows = x.transpose(0, 1) if batch_first else x
+        sizes = torch.empty(rows.shape[0], dtype=torch.int64)
+        kept.append(sizes)  # so that no other tensor gets its storage's key
+        recorder.numbers[sizes.untyped_storage()._cdata] = rows.shape[1]
+        return rows.flatten(0, 1).contiguous(), sizes
+
+    def pad(data, sizes, batch_first, padding_value, total_length):
+        steps, batch = sizes.shape[0], data.shape[0] // sizes.shape[0]
+        out = data.new_full((max(total_length, steps), batch, *data.shape[1:]), padding_value)
+        out[:steps] = data.view(steps, batch, *data.shape[1:])
+        return out.transpose(0, 1) if batch_first else out, torch.empty(batch, dtype=torch.int64)
+
+    return {"_pack_padded_sequence": pack, "_pad_packed_sequence": pad}
+
+
+def _grouped_mm(a, b, offs=None, bias=None, out_dtype=None):
+    """The shape of the result in any dtype: PyTorch's rule knows BF16 only, its CUDA kernels fall back to a product for each group."""
+    rows = a.shape[-2:-1] if a.dim() == 2 or b.dim() == 3 else a.shape[:-1]
+    groups = (a.shape[0],) if a.dim() == b.dim() == 3 else (offs.shape[0],) if a.dim() == b.dim() == 2 else ()
+    columns = b.shape[-1]
+    return a.new_empty((*groups, *rows[-1:], columns), dtype=out_dtype or a.dtype)
 
 
 def _rnn_gradients(x, weights, stride, buffer, hidden, cell, *rest):
@@ -137,12 +182,14 @@ def _with_fp32_result(operator):
     return run
 
 
-_FORMS = {"scaled_dot_product_attention": attention, "dropout": dropout, "rms_norm": rms_norm, "group_norm": group_norm, "lstm.input": lstm, "gru.input": gru}
+_FORMS = {"scaled_dot_product_attention": attention, "dropout": dropout, "rms_norm": rms_norm, "group_norm": group_norm, "lstm.input": lstm, "gru.input": gru,
+          "lstm.data": packed_lstm, "gru.data": packed_gru}
 
 
 @contextlib.contextmanager
-def cuda_forms():
-    """Replaces the composite operators for CPU tensors of this process until the end of the block."""
+def cuda_forms(recorder=None):
+    """Replaces the composite operators for CPU tensors of this process until the end of the block; packed sequences where a recorder can
+    note what is assumed of them."""
     with _one_at_a_time:
         library = torch.library.Library("aten", "IMPL")
         fast_path = torch.backends.mha.get_fastpath_enabled()
@@ -150,10 +197,11 @@ def cuda_forms():
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                for name, form in _FORMS.items():
+                for name, form in {**_FORMS, **(packing(recorder) if recorder is not None else {})}.items():
                     for key in ("AutogradCPU", "CPU"):
                         library.impl(name, form, key)
                 library.impl("_cudnn_rnn_backward", _rnn_gradients, "Meta")
+                library.impl("_grouped_mm", _grouped_mm, "Meta", allow_override=True)
                 for names, wrap in ((_AUTOCAST_FP32, _in_fp32), (_AUTOCAST_FP32_BY_DTYPE, _with_fp32_result)):
                     for name in names:
                         library.impl(name, wrap(_overload(name)), "AutocastCPU", allow_override=True)

@@ -59,18 +59,28 @@ def quiet():
         log.setLevel(before)
 
 
+def _batched_nms(boxes, scores, classes, threshold):
+    """All classes in one call, as torchvision runs up to 100,000 numbers on CUDA (torchvision/ops/boxes.py, batched_nms). Its other branch
+    has a call for each class that it finds, which a trace cannot know."""
+    return sys.modules["torchvision.ops.boxes"]._batched_nms_coordinate_trick(boxes, scores, classes, threshold)
+
+
 @contextlib.contextmanager
 def eager_branches():
-    """transformers takes other branches for fake tensors than a GPU would see."""
-    utilities = sys.modules.get("transformers.utils.import_utils")
-    before = getattr(utilities, "is_fake_tensor", None)
-    if before is not None:
-        utilities.is_fake_tensor = lambda tensor: False
+    """transformers and torchvision take other branches for fake tensors of the CPU than a GPU would see."""
+    changed = []
+    for name, attribute, value in (("transformers.utils.import_utils", "is_fake_tensor", lambda tensor: False),
+                                   ("torchvision.ops.boxes", "_batched_nms_vanilla", _batched_nms)):
+        module = sys.modules.get(name)
+        before = getattr(module, attribute, None)
+        if before is not None:
+            changed.append((module, attribute, before))
+            setattr(module, attribute, value)
     try:
         yield
     finally:
-        if before is not None:
-            utilities.is_fake_tensor = before
+        for module, attribute, before in changed:
+            setattr(module, attribute, before)
 
 
 @contextlib.contextmanager

@@ -65,6 +65,72 @@ def _embedding_backward(writer, op):
     writer.node("embedding_backward", [writer.use(dy), writer.use(ids)], [op.outputs[0]], shape=list(op.outputs[0].shape))
 
 
+def _bags(ids, offsets):
+    """Ids [bags, pooling] where bags are of one length; None: they are not."""
+    bags = offsets.elements
+    if not bags or ids.elements % bags or not ids.dense:
+        return None
+    return View(ids.storage, (bags, ids.elements // bags), (ids.elements // bags, 1), ids.offset, ids.dtype)
+
+
+def _embedding_bag(writer, op):
+    """Bags are taken to be of one length. The results beside the sums are small tables that the backward pass reads."""
+    weight, ids, offsets, _, mode, _, weights, last = (*op.args, *(0, 0, None, False)[len(op.args) - 4:])[:8]
+    out, *tables = op.outputs
+    rows = None if last else _bags(ids, offsets)
+    if rows is None or mode == 2 or isinstance(weights, View):  # the largest of each bag, weighted sums
+        return _gather(1)(writer, op)
+    for table in tables:
+        if table is not None and table.elements:
+            writer.node("allocate", [], [table], outputs=text(table.dtype, table.shape))
+    return writer.node("embedding_bag", [writer.use(weight), writer.use(rows)], [out])
+
+
+def _embedding_bag_backward(writer, op):
+    """Each row of a bag gets the bag's gradient."""
+    dy, ids, *others = op.args
+    dw = op.outputs[0]
+    rows = _bags(ids, others[0] if op.name.endswith("bag_backward") else dy)
+    if rows is None or len(dy.shape) != 2 or rows.shape[0] != dy.shape[0]:
+        return _gather(1)(writer, op)
+    each = writer.use(dy, (*rows.shape, dy.shape[1]), (dy.stride[0], 0, dy.stride[1]))
+    return writer.node("embedding_backward", [each, writer.use(rows)], [dw], shape=list(dw.shape))
+
+
+def _euclidean_dist(writer, op):
+    """Distances by a product: |x|^2 - 2 x y + |y|^2 (ATen/native/Distance.cpp, _euclidean_dist)."""
+    x, y = op.args[:2]
+    out, last = op.outputs[0], len(x.shape) - 1
+
+    def parts(view):
+        """The view, its squared lengths, and ones."""
+        squares = writer.node("integer_pow", [writer.use(view)], [None])
+        lengths = writer.node("reduce_sum", [squares], [None], shape=[*view.shape[:-1], 1])
+        return writer.use(view), lengths, writer.node("stream", [], [None], outputs=text(view.dtype, (*view.shape[:-1], 1)))
+
+    (left, x_lengths, x_ones), (right, y_lengths, y_ones) = parts(x), parts(y)
+    left = writer.node("cat", [writer.node("mul_scalar", [left], [None]), x_lengths, x_ones], [None], dim=last)
+    right = writer.node("cat", [right, y_ones, y_lengths], [None], dim=last)
+    writer.node("gemm" if last == 1 else "matmul", [left, right], [out], transpose_b=1)
+    for _ in ("clamp", "sqrt"):
+        writer.stream([writer.use(out)], [out], flops=out.elements, into=out)
+
+
+def _deformable(writer, op):
+    """Gathers the windows at their offsets, bilinearly, then a product (torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu)."""
+    x, weight, *offsets = operands(op)[:4]
+    out = op.outputs[0]
+    groups, window = op.args[11] if len(op.args) > 11 else 1, weight.elements // weight.shape[0]
+    rows = out.elements // weight.shape[0]
+    flops = 9 * window * groups * rows
+    if groups != 1:
+        return writer.stream([writer.use(view) for view in operands(op)], [out], flops=flops + 2 * window * out.elements)
+    columns = writer.node("stream", [writer.use(view) for view in (x, *offsets[:2])], [None],
+                          outputs=text(x.dtype, (window, rows)), flops=flops, unmeasured="deform_conv2d")
+    matrix = writer.use(weight, (weight.shape[0], window), (window, 1))
+    return writer.node("gemm", [matrix, columns], [(out, (weight.shape[0], rows))])
+
+
 def _nll_loss(writer, op):
     x, labels, _, reduction = op.args[:4]
     if reduction == 0 or len(x.shape) != 2:
@@ -171,8 +237,14 @@ _TABLE = {
     "nll_loss_forward": _nll_loss, "nll_loss_backward": _nll_loss_backward, "cat": _cat, "roll": _roll,
     "max_pool2d_with_indices": _pool, "max_pool2d_with_indices_backward": _pool_backward,
     "sum": _reduce("reduce_sum"), "mean": _reduce("reduce_mean"), "amax": _reduce("reduce_max"), "max": _reduce("reduce_max"),
+    "_embedding_bag": _embedding_bag, "_embedding_bag_forward_only": _embedding_bag, "_euclidean_dist": _euclidean_dist,
+    "_embedding_bag_backward": _embedding_bag_backward, "_embedding_bag_dense_backward": _embedding_bag_backward,
+    "deform_conv2d": _deformable,
     **{name: _nothing for name in ("lift_fresh", "lift_fresh_copy", "_local_scalar_dense", "is_pinned", "_assert_async",
                                    "_assert_tensor_metadata")},
+    # Views of tensors that the module's code keeps (anchors of detectors): a trace sees another storage.
+    **{name: _nothing for name in ("view", "expand", "select", "slice", "permute", "transpose", "t", "unsqueeze", "squeeze", "detach",
+                                   "alias", "as_strided", "split", "split_with_sizes", "unbind", "diagonal")},
 }
 _TABLE.update({name: pointwise(name) for name in ("neg", "sqrt", "exp", "rsqrt", "cos", "sin", "log", "relu", "tanh", "sigmoid")})
 _TABLE.update({"gelu": pointwise("gelu", flops=5), "silu": pointwise("silu", flops=4), "softplus": pointwise("softplus", flops=4),
@@ -192,49 +264,53 @@ _TABLE.update({name: _scatter for name in ("index_put", "_index_put_impl", "inde
 _TABLE.update({name: _fft for name in ("_fft_r2c", "_fft_c2r", "_fft_c2c")})
 # Kernels that stream their tensors, with FLOPs an element: each arithmetic operation and each transcendental counts once.
 _STREAMS = {
-    1: """abs abs_ sign clamp clamp_min clamp_max maximum minimum hardtanh threshold leaky_relu eq ne lt le gt ge logical_and logical_or
-          logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor bitwise_left_shift bitwise_right_shift isnan isinf
-          isfinite floor ceil round trunc frac remainder fmod floor_divide reciprocal square
-          masked_fill sum mean amin amax max min any all argmax argmin cumsum cumprod prod prelu heaviside
-          cosh sinh acos asin atan tan log2 log10 log1p exp2 expm1 sgn angle conj_physical real imag topk
-          aminmax lerp_ logical_and_ max_pool3d_with_indices avg_pool2d_backward avg_pool3d_backward
-          _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward upsample_nearest2d_backward glu_jvp _prelu_kernel_backward
-          norm_backward max_pool3d_with_indices_backward adaptive_max_pool2d_backward""",
-    2: """erf erfc atan2 hypot std var norm linalg_vector_norm hardsigmoid addcmul addcdiv lerp mse_loss smooth_l1_loss l1_loss huber_loss
-          mse_loss_backward smooth_l1_loss_backward huber_loss_backward logaddexp rms_norm_backward _prelu_kernel glu avg_pool1d
-          _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d xlogy""",
-    3: """hardswish _weight_norm_interface _weight_norm_interface_backward
-          elu celu selu var_mean std_mean logsumexp lgamma digamma logit var_backward polar glu_backward log_sigmoid_forward
-          binary_cross_entropy_with_logits binary_cross_entropy binary_cross_entropy_backward cdist _cdist_forward kl_div erfinv
-          upsample_bilinear2d_backward upsample_bicubic2d_backward""",
-    6: "mish _fused_rms_norm_backward upsample_linear1d upsample_trilinear3d",
-    9: "avg_pool2d avg_pool3d max_unpool2d upsample_bilinear2d _upsample_bilinear2d_aa",
-    30: "upsample_bicubic2d _upsample_bicubic2d_aa grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward",
+    1: """abs abs_ sign clamp clamp_min clamp_max maximum minimum hardtanh threshold leaky_relu eq ne lt le gt ge logical_and
+          logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor bitwise_left_shift bitwise_right_shift
+          isnan isinf isfinite floor ceil round trunc frac remainder fmod floor_divide reciprocal square masked_fill sum mean amin
+          amax max min any all argmax argmin prod prelu heaviside cosh sinh acos asin atan tan log2 log10 log1p exp2 expm1 sgn angle
+          conj_physical real imag aminmax lerp_ logical_and_ glu_jvp _prelu_kernel_backward norm_backward nan_to_num nansum isposinf
+          isneginf""",
+    2: """erf erfc atan2 hypot std var norm linalg_vector_norm hardsigmoid addcmul addcdiv lerp mse_loss smooth_l1_loss l1_loss
+          huber_loss mse_loss_backward smooth_l1_loss_backward huber_loss_backward logaddexp rms_norm_backward _prelu_kernel glu xlogy""",
+    3: """hardswish _weight_norm_interface _weight_norm_interface_backward elu celu selu var_mean std_mean logsumexp lgamma digamma
+          logit var_backward polar glu_backward log_sigmoid_forward binary_cross_entropy_with_logits binary_cross_entropy
+          binary_cross_entropy_backward kl_div erfinv renorm""",
+    6: "mish _fused_rms_norm_backward",
     0: """flip constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d reflection_pad1d_backward
-          reflection_pad2d_backward replication_pad2d_backward upsample_nearest1d upsample_nearest2d upsample_nearest3d repeat
-          repeat_interleave stack tril triu slice_backward select_backward diagonal_backward unfold_backward im2col col2im sort argsort
-          nonzero searchsorted bucketize unique_dim _unique2 multinomial histc bincount pixel_shuffle pixel_unshuffle channel_shuffle
-          native_channel_shuffle complex view_as_real_copy one_hot diag_embed block_diag kthvalue mode median embedding_renorm
-          rot90 tile affine_grid_generator new_tensor set_ _unsafe_index rrelu_with_noise index_put_ split_with_sizes_copy
-          split_copy unbind_copy nll_loss2d_forward nll_loss2d_backward meshgrid _pad_circular fmax fmin""",
+          reflection_pad2d_backward replication_pad2d_backward repeat repeat_interleave stack tril triu slice_backward select_backward
+          diagonal_backward unfold_backward multinomial pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle complex
+          view_as_real_copy one_hot diag_embed block_diag embedding_renorm rot90 tile affine_grid_generator new_tensor set_
+          rrelu_with_noise split_with_sizes_copy split_copy unbind_copy nll_loss2d_forward nll_loss2d_backward meshgrid
+          _pad_circular fmax fmin reflection_pad3d reflection_pad3d_backward replication_pad3d replication_pad1d_backward
+          replication_pad3d_backward""",
 }
-for _flops, _names in _STREAMS.items():
-    for _name in _names.split():
-        _TABLE.setdefault(_name, stream(_flops))
-
-
-# Of those that are written as streams: no measurement holds such kernels (OpDef::unmeasured of the operator table).
-_UNMEASURED = frozenset("""
-    max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d
-    adaptive_max_pool2d max_unpool2d max_pool2d_with_indices_backward max_pool3d_with_indices_backward avg_pool2d_backward
-    avg_pool3d_backward _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_max_pool2d_backward
-    upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa
-    upsample_bicubic2d _upsample_bicubic2d_aa upsample_trilinear3d upsample_nearest2d_backward upsample_bilinear2d_backward
-    upsample_bicubic2d_backward grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
-    index_select gather index take take_along_dim masked_select index_put _index_put_impl index_add scatter scatter_add
-    scatter_reduce index_copy index_fill masked_scatter _unsafe_index topk sort argsort kthvalue mode median nonzero
-    searchsorted bucketize unique_dim _unique2 histc bincount cumsum cumprod roll im2col col2im _fft_r2c _fft_c2r _fft_c2c
-    cdist _cdist_forward""".split())
+# The same, where no measurement holds such kernels (as OpDef::unmeasured says of the notation's own operators).
+_UNMEASURED_STREAMS = {
+    1: """cumsum cumprod topk max_pool3d_with_indices avg_pool2d_backward avg_pool3d_backward _adaptive_avg_pool2d_backward
+          _adaptive_avg_pool3d_backward upsample_nearest2d_backward max_pool3d_with_indices_backward adaptive_max_pool2d_backward
+          cummax cummin nms upsample_nearest1d_backward upsample_nearest3d_backward _upsample_nearest_exact1d_backward
+          _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward adaptive_max_pool3d_backward""",
+    2: "avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d upsample_linear1d_backward",
+    3: """cdist _cdist_forward upsample_bilinear2d_backward upsample_bicubic2d_backward logcumsumexp upsample_trilinear3d_backward
+          _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward _cdist_backward _pdist_forward""",
+    6: "upsample_linear1d upsample_trilinear3d",
+    9: "roi_align _roi_align_backward roi_pool ps_roi_align avg_pool2d avg_pool3d max_unpool2d upsample_bilinear2d _upsample_bilinear2d_aa",
+    30: "upsample_bicubic2d _upsample_bicubic2d_aa grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward",
+    0: """upsample_nearest1d upsample_nearest2d upsample_nearest3d im2col col2im sort argsort nonzero searchsorted bucketize
+          unique_dim _unique2 histc bincount kthvalue mode median _unsafe_index _upsample_nearest_exact1d _upsample_nearest_exact2d
+          _upsample_nearest_exact3d""",
+}
+_UNMEASURED = {name for names in _UNMEASURED_STREAMS.values() for name in names.split()}
+# Those with translators of their own that may write streams.
+_UNMEASURED.update("""max_pool2d_with_indices max_pool2d_with_indices_backward index_select gather index take take_along_dim
+                   masked_select index_put _index_put_impl index_add scatter scatter_add scatter_reduce index_copy
+                   index_fill masked_scatter roll _fft_r2c _fft_c2r _fft_c2c _embedding_bag _embedding_bag_forward_only
+                   _embedding_bag_backward _embedding_bag_dense_backward
+                   deform_conv2d""".split())
+for _streams in (_STREAMS, _UNMEASURED_STREAMS):
+    for _flops, _names in _streams.items():
+        for _name in _names.split():
+            _TABLE.setdefault(_name, stream(_flops))
 
 
 def translate(writer, op):

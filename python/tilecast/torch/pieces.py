@@ -15,7 +15,9 @@ def _numbers(value):
 
 
 def operands(op):
-    return [view for view in _numbers(list(op.args)) + _numbers(list(op.kwargs.values())) if view.elements]
+    """The tensors that it reads: without the `out=` of a call."""
+    named = [value for key, value in op.kwargs.items() if key != "out"]
+    return [view for view in _numbers(list(op.args)) + _numbers(named) if view.elements]
 
 
 def results(op):

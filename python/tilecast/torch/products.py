@@ -12,17 +12,25 @@ def stored(writer, view):
     return writer.use(view, shape, stride), 1
 
 
+def _complex(writer, a, b, out):
+    """Complex numbers, which the notation does not have: one kernel with eight real operations for each product and its sum."""
+    before, writer.unmeasured = writer.unmeasured, "complex_product"
+    writer.stream([writer.use(a), writer.use(b)], [out], flops=8 * out.elements * a.shape[-1])
+    writer.unmeasured = before
+
+
 def product(writer, a, b, out, bias=None):
     """a · b for two matrices. In the forward pass, a product with a weight is a linear layer."""
+    if a.dtype.is_complex and out is not None:
+        return _complex(writer, a, b, out)
     result = None if out is None else (out, out.shape)
     left, ta = stored(writer, a)
     right, tb = stored(writer, b)
     if writer.phase == "forward" and not ta and (bias is not None or writer.is_weight(b) or tb):
         inputs = [left, right] + ([writer.use(bias)] if bias is not None else [])
-        writer.node("linear", inputs, [result], **({} if tb else {"weight_layout": 1}))
-        return
+        return writer.node("linear", inputs, [result], **({} if tb else {"weight_layout": 1}))
     flags = {**({"transpose_a": 1} if ta else {}), **({"transpose_b": 1} if tb else {})}
-    writer.node("gemm", [left, right], [result], **flags)
+    return writer.node("gemm", [left, right], [result], **flags)
 
 
 def mm(writer, op):
@@ -58,10 +66,12 @@ def dot(writer, op):
 
 
 def batched(writer, a, b, out, shape=None):
+    if a.dtype.is_complex:
+        return _complex(writer, a, b, out)
     left, ta = stored(writer, a)
     right, tb = stored(writer, b)
     flags = {**({"transpose_a": 1} if ta else {}), **({"transpose_b": 1} if tb else {})}
-    writer.node("matmul", [left, right], [(out, shape or out.shape)], **flags)
+    return writer.node("matmul", [left, right], [(out, shape or out.shape)], **flags)
 
 
 def bmm(writer, op):

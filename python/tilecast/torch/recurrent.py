@@ -15,16 +15,29 @@ def _stacked(writer, weight):
     return writer.use(weight, (1, *weight.shape), (weight.elements, *weight.stride))
 
 
+def _sequence(x, batch_first, batches):
+    """(steps, batch, strides of [steps, batch, features]); None where steps have batches of several sizes."""
+    if batches:  # packed: [steps x batch, features]
+        if len(x.shape) != 2 or len(set(batches)) != 1:
+            return None
+        return len(batches), batches[0], (batches[0] * x.stride[0], *x.stride)
+    if len(x.shape) != 3:
+        return None
+    if batch_first:
+        return x.shape[1], x.shape[0], (x.stride[1], x.stride[0], x.stride[2])
+    return *x.shape[:2], x.stride
+
+
 def _recurrent(writer, op):
     """A node for each layer and direction; all write to the results of the whole network."""
     x, weights, _, _, _, _, mode, hidden, projected, _, batch_first = op.args[:11]
-    if projected or len(x.shape) != 3:
+    sequence = _sequence(x, batch_first, op.args[14])
+    if projected or sequence is None:
         return stream()(writer, op)
     gates = {2: 4, 3: 3}.get(mode, 1)
     allocate(writer, op)
-    steps, batch = (x.shape[1], x.shape[0]) if batch_first else x.shape[:2]
-    strides = (x.stride[1], x.stride[0], x.stride[2]) if batch_first else x.stride
-    current = writer.use(x, (steps, batch, x.shape[2]), strides)
+    steps, batch, strides = sequence
+    current = writer.use(x, (steps, batch, x.shape[-1]), strides)
     for directions in _layers(op, weights, (9, 13)):
         y = None
         for inputs, state in directions:
@@ -38,11 +51,12 @@ def _recurrent(writer, op):
 def _recurrent_backward(writer, op):
     x, weights = op.args[:2]
     mode, hidden, projected, _, batch_first = op.args[10:15]
-    if projected or len(x.shape) != 3:
+    sequence = _sequence(x, batch_first, op.args[18])
+    if projected or sequence is None:
         return stream()(writer, op)
     gates = {2: 4, 3: 3}.get(mode, 1)
     allocate(writer, op)
-    steps, batch = (x.shape[1], x.shape[0]) if batch_first else x.shape[:2]
+    steps, batch, _ = sequence
     dy = writer.node("allocate", [], [None], outputs=text(x.dtype, (steps, batch, hidden)))
     for directions in _layers(op, weights, (13, 17)):
         for inputs, state in directions:

@@ -93,12 +93,21 @@ class Trace:
     assumptions: dict  # sentence: how often
 
 
+def _given(func, args, name):
+    """An argument of a call that was made without keywords; its default if it is left out."""
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.name == name:
+            return args[place] if place < len(args) else argument.default_value
+    return None
+
+
 class Recorder(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.events, self.assumptions, self.open = [], {}, True
         self.phase, self.modules, self.position = "forward", [], 0
         self._known, self._count, self._module_of_sequence = {}, 0, {}
+        self.numbers = {}  # storage: the number that all its elements are, where the trace knows it
 
     def view(self, tensor):
         storage = tensor.untyped_storage()
@@ -163,31 +172,37 @@ class Recorder(TorchDispatchMode):
         """Results that depend on the values of tensors, which fake tensors do not have."""
         name = func._schema.name
         if name == "aten::_local_scalar_dense" and args[0].dtype == torch.bool:
-            self._note("a condition on values of tensors was taken to hold")
+            self.note("a condition on values of tensors was taken to hold")
             return True
         if name == "aten::nonzero":
-            self._note("all elements were taken to be nonzero where positions of nonzero elements are asked for")
+            self.note("all elements were taken to be nonzero where positions of nonzero elements are asked for")
             return torch.empty_strided((args[0].numel(), args[0].dim()), (1, args[0].numel()), dtype=torch.int64)
         if name == "aten::masked_select":
-            self._note("all elements were taken to be selected by a mask")
+            self.note("all elements were taken to be selected by a mask")
             return torch.empty(torch.broadcast_shapes(args[0].shape, args[1].shape), dtype=args[0].dtype).flatten()
         if name == "aten::index" and any(index is not None and index.dtype == torch.bool for index in args[1]):
-            self._note("all elements were taken to be selected by a mask")
+            self.note("all elements were taken to be selected by a mask")
             positions = []
             for index in args[1]:
                 masks = index is not None and index.dtype == torch.bool
                 positions += [torch.empty(index.numel(), dtype=torch.int64) for _ in index.shape] if masks else [index]
             return func(args[0], positions)
+        if name == "aten::bincount" and _given(func, args, "minlength"):
+            self.note("all numbers that `bincount` counts were taken to be below its `minlength`")
+            weights = _given(func, args, "weights")
+            return torch.empty(_given(func, args, "minlength"), dtype=torch.int64 if weights is None else weights.dtype)
+        if name == "aten::_local_scalar_dense" and args[0].untyped_storage()._cdata in self.numbers:
+            return self.numbers[args[0].untyped_storage()._cdata]
         if name == "aten::_unique2":
-            self._note("all elements were taken to be distinct")
+            self.note("all elements were taken to be distinct")
             flat = torch.empty(args[0].numel(), dtype=args[0].dtype)
             return flat, torch.empty(args[0].shape, dtype=torch.int64), torch.empty(args[0].numel(), dtype=torch.int64)
         if name == "torchvision::nms":
-            self._note("all boxes were taken to be kept by non-maximum suppression")
+            self.note("all boxes were taken to be kept by non-maximum suppression")
             return torch.empty(args[0].shape[0], dtype=torch.int64)
         raise
 
-    def _note(self, sentence):
+    def note(self, sentence):
         self.assumptions[sentence] = self.assumptions.get(sentence, 0) + 1
 
 
@@ -256,6 +271,12 @@ def _explain(error, module):
     elif ".numpy() is not supported" in why:
         why = f"the code leaves PyTorch here: a trace has no values ({why})"
         help_ = "compute with tensors, or outside of the module, or give `replace={SomeModule: function}` to stand in for the part of the model"
+    elif why.startswith("the derivative for") and why.endswith("is not implemented"):
+        why = f"the module needs a gradient through an operator of which PyTorch has none ({why})"
+        help_ = "call .detach() on its input where no gradient should flow, or trace with mode=\"inference\""
+    elif "Couldn't load custom C++ ops" in why:
+        why = f"torchvision's own operators are not there ({why.partition('.')[0]})"
+        help_ = "install the torchvision that belongs to this PyTorch"
     else:
         help_ = "check that the example inputs fit the module: it must run in eager PyTorch with them"
     return TraceError(f"{where}: {why}; {help_}")
@@ -271,7 +292,7 @@ def trace(module, args, kwargs, *, training, loss=None, replace=None, autocast=N
         stack.enter_context(replaced(module, replace or {}))
         stack.enter_context(eager_branches())
         stack.enter_context(quiet())
-        stack.enter_context(cuda_forms())
+        stack.enter_context(cuda_forms(recorder))
         stack.callback(lambda: [part.train(mode) for part, mode in was_training.items() if part.training != mode])
         module.train(training)
         handles = _store(module, args, kwargs, recorder, stored, training)

@@ -130,9 +130,10 @@ class Joiner {
   }
 
   /// Windows side by side, which the exporter gathers: back from the result to the tensor. The
-  /// sizes of the windows are in the note alone.
+  /// sizes of the windows are in the note; the shape of the result stays beside the tensor.
   bool join_windows(size_t first, OnnxNode& last) {
-    if (last.op != "Reshape" || last.inputs.empty() || last.call_numbers.size() != 8) return false;
+    if (last.op != "Reshape" || last.inputs.size() != 2 || last.call_numbers.size() != 8)
+      return false;
     std::string x = last.inputs[0];
     for (const OnnxNode* node = maker(x); node != nullptr; node = maker(x)) {
       const bool moves = node->op == "Transpose" || node->op == "Gather" || node->op == "Pad";
@@ -144,7 +145,7 @@ class Joiner {
     }
     last.op = kTorchWindows;
     last.domain = kTorchDomain;
-    replace_inputs(last, {x});
+    replace_inputs(last, {x, last.inputs[1]});
     return true;
   }
 

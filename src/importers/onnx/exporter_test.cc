@@ -159,6 +159,16 @@ TEST(OnnxExporter, WindowsThatAreGatheredAreOneKernel) {
   EXPECT_EQ(graph.tensor(graph.outputs[0]).shape, (Shape{2, 36, 16}));
   EXPECT_GT(windows("3, 1, 1, 2").nodes.size(), 3U);  // not a note of this kind
   EXPECT_THROW(windows("[99, 3], [1, 1], [1, 1], [2, 2]"), Error);
+  try {
+    windows("[2, 2], [1, 1], [1, 1], [2, 2]");
+    ADD_FAILURE() << "the note contradicts the file";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("says windows of shape [2, 16, 25], the file reshapes "
+                        "them to [2, 36, 16]"),
+              std::string::npos)
+        << error.what();
+  }
   EXPECT_THROW(windows("[3, 3], [1, 1], [1, 1], [0, 2]"), Error);
 }
 

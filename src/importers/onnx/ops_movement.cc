@@ -201,6 +201,14 @@ void translate_windows(OnnxCall& call) {
     to[1] = checked_multiply(to[1], window);
     to[2] = checked_multiply(to[2], room / stride + 1);
   }
+  const Shape written = call.integers(1, "the shape");
+  bool same = written.size() == to.size();
+  for (size_t d = 0; same && d < to.size(); ++d) same = written[d] <= 0 || written[d] == to[d];
+  if (!same)
+    call.fail(
+        fmt::format("the note of PyTorch's exporter says windows of shape {}, the file "
+                    "reshapes them to {}; export the model again",
+                    format_shape(to), format_shape(written)));
   call.set(0, call.op("unfold", {call.tensor(0)}, {{"shape", to}}));
 }
 
