@@ -103,12 +103,12 @@ void apply_trtllm(CachePool& p) {
 
 int64_t visible_bytes(const Device& device) {
   // PyTorch's messages show "total capacity of" 79.1 GiB of 80 on H100 and A100, 31.7 of 32 on
-  // V100, 23.6 of 24 on RTX 4090; 44.4 of 48 on L40S, 22.0 of 24 on L4 and A10, 14.6 of 16 on T4,
-  // whose GDDR6 gives a sixteenth to error correction (which workstation cards may switch off).
-  constexpr double kOther = 0.988, kGddr6 = 0.922;
-  const bool corrected = device.vendor == "nvidia" && device.as_gpu() != nullptr &&
-                         device.gpu().memory_type == MemoryType::kGddr6;
-  return part_of(corrected ? kGddr6 : kOther, device.memory_bytes);
+  // V100, 23.6 of 24 on RTX 4090, 47.5 of 48 on RTX A6000; 44.4 of 48 on L40S, 22.0 of 24 on L4 and
+  // A10, 14.6 of 16 on T4, which give a sixteenth to error correction.
+  constexpr double kWhole = 0.988, kCorrected = 0.922;
+  const Gpu* const gpu = device.as_gpu();
+  const bool corrected = gpu != nullptr && gpu->inline_ecc == InlineEcc::kOn;
+  return part_of(corrected ? kCorrected : kWhole, device.memory_bytes);
 }
 
 PoolRule pool_rule(const LlmSteps& steps) {

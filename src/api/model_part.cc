@@ -8,6 +8,7 @@
 #include "memory/plan.h"
 #include "ops/op_def.h"
 #include "passes/exchange.h"
+#include "passes/main_gradients.h"
 #include "passes/passes.h"
 #include "sim/gradient_times.h"
 
@@ -33,13 +34,10 @@ Exchange inner_exchange(const TimedPass& pass, Phase phase, const CollectiveCost
   return sum;
 }
 
-/// Megatron-LM accumulates and reduces bf16 gradients in fp32 if there are fp32 main copies
-/// (megatron/training/arguments.py, accumulate_allreduce_grads_in_fp32).
-int64_t reduced_bytes(const Request& request, const Precision& precision, int64_t bytes) {
-  // Autocast has weights and gradients in fp32 in any case.
-  const bool wide = request.parallel.main_params == MainParams::kFp32 &&
-                    precision.dtype == DType::kBf16 && !precision.autocast;
-  return wide ? checked_multiply(bytes, 2) : bytes;
+/// Of the gradients of parameters with so many bytes.
+int64_t reduced_bytes(const Request& request, DType parameter, int64_t bytes) {
+  return has_fp32_gradients(request.parallel.main_params, parameter) ? checked_multiply(bytes, 2)
+                                                                     : bytes;
 }
 
 /// Prepares and reduces the gradients of a part.
@@ -69,11 +67,8 @@ class Reduction {
   std::vector<ReadyGradient> ready(const ModelPart& part) const {
     std::vector<double> seconds;
     for (const KernelTime& time : part.pass.times) seconds.push_back(time.seconds);
-    std::vector<ReadyGradient> gradients =
-        gradients_ready(part.pass.graph(), part.pass.program(), seconds, timing_.host_launch_s());
-    for (ReadyGradient& g : gradients)
-      g.bytes = reduced_bytes(setup_.request, setup_.precision, g.bytes);
-    return gradients;
+    return gradients_ready(part.pass.graph(), part.pass.program(), seconds,
+                           timing_.host_launch_s());
   }
 
   DType dtype() const { return setup_.precision.autocast ? DType::kFp32 : setup_.precision.dtype; }
@@ -147,9 +142,7 @@ class Reduction {
   /// How the parameters of a unit are gathered, and their gradients reduced.
   /// `experts`: of the bytes, those of experts, which fewer ranks divide.
   void exchange(GatheredUnit& unit, int64_t bytes, int64_t experts) const {
-    const auto reduced = [&](int64_t size) {
-      return reduced_bytes(setup_.request, setup_.precision, size);
-    };
+    const auto reduced = [&](int64_t size) { return reduced_bytes(setup_.request, dtype(), size); };
     Exchange gather = costs_.all_gather(bytes - experts, dtype(), plan_.data_group());
     Exchange reduction = reduce(reduced(bytes - experts));
     if (experts > 0) {
@@ -255,11 +248,11 @@ PartMemory part_memory(const PassWork& work, const CourseOptions& options) {
                     .inputs_bytes = work.memory.inputs_bytes,
                     .gathered_bytes = gathered_bytes(graph)};
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.kind != TensorKind::kWeight || !is_expert_weight(tensor)) continue;
-    const int64_t bytes = checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment));
-    memory.expert_weights_bytes = checked_add(memory.expert_weights_bytes, bytes);
-    if (!tensor.frozen)
-      memory.expert_gradients_bytes = checked_add(memory.expert_gradients_bytes, bytes);
+    const bool gradient = tensor.kind == TensorKind::kGradient;
+    if ((tensor.kind != TensorKind::kWeight && !gradient) || !is_expert_weight(tensor)) continue;
+    int64_t& total = gradient ? memory.expert_gradients_bytes : memory.expert_weights_bytes;
+    total =
+        checked_add(total, checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment)));
   }
   const Lifetimes lifetimes = find_lifetimes(graph, options);
   int32_t forward_end = 0;

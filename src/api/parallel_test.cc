@@ -145,17 +145,56 @@ TEST(Parallel, ZeroTakesLessMemoryStepByStep) {
   }
 }
 
-TEST(Parallel, MainCopiesTakeTwelveBytesAParameterBesideTheModels) {
-  Request request = training(8);
-  request.execution.dp = 2;
-  request.execution.dtype = "bf16";
-  request.optimizer = Optimizer::kAdam;
-  request.optimizer_impl = OptimizerImpl::kFused;
-  request.parallel.main_params = MainParams::kFp32;
-  const Forecast f = forecast(request);
-  // Copy and two states in fp32; the buffer of gradients is fp32 too.
-  EXPECT_EQ(f.memory.optimizer_bytes, 4 * 4 * f.parameters);
-  EXPECT_EQ(f.memory.weights_bytes, 2 * f.parameters);
+// Megatron-LM, docs/source/api-guide/dist_optimizer.md: 18 and 6 + 12/d bytes a parameter in bf16,
+// 20 and 4 + 16/d in fp16, 16 and 8 + 8/d in fp32, for Adam.
+TEST(Parallel, MainCopiesTakeTheBytesThatMegatronStates) {
+  struct Row {
+    const char* dtype;
+    double whole, kept, divided;
+  };
+  for (const Row& row : {Row{"bf16", 18, 6, 12}, Row{"fp16", 20, 4, 16}, Row{"fp32", 16, 8, 8}}) {
+    for (const int64_t dp : {1, 2, 8}) {
+      for (const Zero zero : {Zero::kNone, Zero::kOptimizer}) {
+        Request request = training(8);
+        request.execution.dp = dp;
+        request.execution.dtype = row.dtype;
+        request.optimizer = Optimizer::kAdam;
+        request.parallel.main_params = MainParams::kFp32;
+        request.parallel.zero = zero;
+        const MemoryForecast memory = forecast(request).memory;
+        const double bytes = static_cast<double>(memory.weights_bytes + memory.gradients_bytes +
+                                                 memory.optimizer_bytes);
+        const double expected =
+            zero == Zero::kNone ? row.whole : row.kept + row.divided / static_cast<double>(dp);
+        const auto parameters = static_cast<double>(forecast(request).parameters);
+        EXPECT_NEAR(bytes / parameters, expected, 1e-3)
+            << row.dtype << " dp " << dp << " zero " << static_cast<int>(zero);
+        // The buffer stays through the step.
+        const double gradients = std::string(row.dtype) == "fp16" ? 2 : 4;
+        EXPECT_NEAR(static_cast<double>(memory.at_peak.gradients_bytes) / parameters, gradients,
+                    0.01)
+            << row.dtype << " dp " << dp;
+      }
+    }
+  }
+}
+
+TEST(Parallel, GradientsOfMainCopiesAreReducedInTheirDtype) {
+  const auto communication_s = [](const char* dtype, MainParams main_params) {
+    Request request = training(8);
+    request.execution.dp = 8;
+    request.execution.dtype = dtype;
+    request.parallel.main_params = main_params;
+    request.parallel.overlap_grad_reduce = false;
+    return forecast(request).parallel->communication_s;
+  };
+  const double narrow = communication_s("bf16", MainParams::kAsModel);
+  EXPECT_NEAR(communication_s("bf16", MainParams::kFp32) / narrow, 2, 0.2);
+  EXPECT_EQ(communication_s("fp16", MainParams::kFp32),
+            communication_s("fp16", MainParams::kAsModel));
+  // Parameters and gradients of autocast are fp32 already.
+  EXPECT_EQ(communication_s("amp", MainParams::kFp32),
+            communication_s("amp", MainParams::kAsModel));
 }
 
 /// The latencies with more and more bandwidth between nodes.
@@ -388,27 +427,32 @@ TEST(Parallel, AStageKeepsTheInputsOfCheckpointedLayersAlone) {
 
 TEST(Parallel, RanksTogetherHoldOneModelWhereExpertsAreDividedTwice) {
   // An expert has dp / ep replicas, which ZeRO divides: with ep of 8, two.
-  for (const Zero zero : {Zero::kOptimizer, Zero::kGradients, Zero::kParameters}) {
-    for (const int64_t ep : {1, 2, 8}) {
-      Request request{.batch = 16,
-                      .mode = Mode::kTraining,
-                      .seq = 512,
-                      .optimizer = Optimizer::kAdamW,
-                      .execution = {.dtype = "bf16", .attention = AttentionKind::kFlash, .dp = 16}};
-      request.parallel.zero = zero;
-      request.parallel.ep = ep;
-      const Forecast f =
-          forecaster().forecast(load_model_ref("mixtral-8x7b"), load_gpu_ref("H100"), request);
-      const double parameters = 46.7028e9, shares = 16;
-      const auto held = [&](int64_t bytes) {
-        return shares * static_cast<double>(bytes) / parameters;
-      };
-      EXPECT_NEAR(held(f.memory.optimizer_bytes), 4, 0.01) << ep;
-      if (zero >= Zero::kGradients) {
-        EXPECT_NEAR(held(f.memory.gradients_bytes), 2, 0.01) << ep;
-      }
-      if (zero == Zero::kParameters) {
-        EXPECT_NEAR(held(f.memory.weights_bytes), 2, 0.01) << ep;
+  for (const MainParams main_params : {MainParams::kAsModel, MainParams::kFp32}) {
+    for (const Zero zero : {Zero::kOptimizer, Zero::kGradients, Zero::kParameters}) {
+      for (const int64_t ep : {1, 2, 8}) {
+        Request request{
+            .batch = 16,
+            .mode = Mode::kTraining,
+            .seq = 512,
+            .optimizer = Optimizer::kAdamW,
+            .execution = {.dtype = "bf16", .attention = AttentionKind::kFlash, .dp = 16}};
+        request.parallel.zero = zero;
+        request.parallel.main_params = main_params;
+        request.parallel.ep = ep;
+        const bool wide = main_params == MainParams::kFp32;
+        const Forecast f =
+            forecaster().forecast(load_model_ref("mixtral-8x7b"), load_gpu_ref("H100"), request);
+        const double parameters = 46.7028e9, shares = 16;
+        const auto held = [&](int64_t bytes) {
+          return shares * static_cast<double>(bytes) / parameters;
+        };
+        EXPECT_NEAR(held(f.memory.optimizer_bytes), wide ? 12 : 4, 0.01) << ep;
+        if (zero >= Zero::kGradients) {
+          EXPECT_NEAR(held(f.memory.gradients_bytes), wide ? 4 : 2, 0.01) << ep;
+        }
+        if (zero == Zero::kParameters) {
+          EXPECT_NEAR(held(f.memory.weights_bytes), 2, 0.01) << ep;
+        }
       }
     }
   }

@@ -9,6 +9,7 @@
 #include "api/timing.h"
 #include "base/checked.h"
 #include "base/text.h"
+#include "passes/main_gradients.h"
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
 #include "passes/stage.h"
@@ -143,6 +144,8 @@ CheckedPass checked_pass(const Model& model, const Device& device, const Request
   complete(used.execution, Software::kPyTorch);
   if (!used.execution.skew_percent) used.execution.skew_percent = 0;
   used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
+  // Megatron's gradients are views of a buffer that stays (core/distributed/param_and_grad_buffer).
+  if (used.parallel.main_params == MainParams::kFp32) used.zero_grad = ZeroGrad::kZeros;
   check_model(model, request, *used.seq);
   return {std::move(used), resolve_precision(model, device, precision_request(request))};
 }
@@ -195,6 +198,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly,
                      .ranks = form.vocabulary_ranks});
   if (training && !model.has_backward) add_backward(graph, request.checkpointing);
+  if (training && request.parallel.main_params == MainParams::kFp32) accumulate_in_fp32(graph);
   if (request.execution.fusion == Fusion::kPointwise) {
     const Graph unfused = graph;
     fuse_pointwise(graph);

@@ -144,6 +144,12 @@ TEST(NodeOf, ADeviceWithoutAClusterIsGuessedFromItsLinks) {
   // A bridge joins a pair; others reach each other through PCIe.
   const Cluster pairs = node_of(find_device("A40"));
   ASSERT_EQ(pairs.levels.size(), 3u);
+  for (const char* gpu :
+       {"A30", "RTX A6000", "3090", "A100-PCIe-40GB", "A100-PCIe-80GB", "H100-PCIe", "H100-NVL"}) {
+    EXPECT_EQ(node_of(find_device(gpu)).levels[0].kind, "nvlink") << gpu;
+    EXPECT_EQ(node_of(find_device(gpu)).levels[0].gpus, 2) << gpu;
+    EXPECT_EQ(find_device(gpu).links[0].gpus, 2) << gpu;
+  }
   EXPECT_EQ(pairs.levels[0].kind, "nvlink");
   EXPECT_EQ(pairs.levels[0].gpus, 2);
   EXPECT_EQ(pairs.levels[1].kind, "pcie");

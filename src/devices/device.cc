@@ -50,12 +50,26 @@ std::vector<Link> read_links(const JsonObject& parent) {
 constexpr auto kDeviceFields =
     std::to_array<const char*>({"schema_version", "kind", "id", "name", "vendor", "aliases",
                                 "notes", "memory_bytes", "memory_bytes_per_s", "links"});
-constexpr auto kGpuFields = std::to_array<const char*>(
-    {"sm_count", "lanes_per_sm", "base_clock_hz", "boost_clock_hz", "l2_bytes",
-     "last_level_cache_bytes", "on_chip_bytes_per_sm", "register_bytes_per_sm", "threads_per_sm",
-     "board_power_w", "process_nm", "vector_flops_per_s", "matrix_flops_per_s", "architecture",
-     "matrix_instruction", "memory_type", "exp_per_clock_per_sm", "schedulers_per_sm",
-     "issue_per_clock"});
+constexpr auto kGpuFields = std::to_array<const char*>({"sm_count",
+                                                        "lanes_per_sm",
+                                                        "base_clock_hz",
+                                                        "boost_clock_hz",
+                                                        "l2_bytes",
+                                                        "last_level_cache_bytes",
+                                                        "on_chip_bytes_per_sm",
+                                                        "register_bytes_per_sm",
+                                                        "threads_per_sm",
+                                                        "board_power_w",
+                                                        "process_nm",
+                                                        "vector_flops_per_s",
+                                                        "matrix_flops_per_s",
+                                                        "architecture",
+                                                        "matrix_instruction",
+                                                        "memory_type",
+                                                        "inline_ecc",
+                                                        "exp_per_clock_per_sm",
+                                                        "schedulers_per_sm",
+                                                        "issue_per_clock"});
 
 /// Optional fields of a GPU: read from the file, or replaced by another value with a warning.
 class OptionalFields {
@@ -122,6 +136,10 @@ void read_architecture(const JsonObject& file, Device& device) {
   gpu.matrix_instruction =
       optional.word_or("matrix_instruction", derived_matrix_instruction(device));
   gpu.memory_type = optional.word_or("memory_type", derived_memory_type(device));
+  // NVIDIA's data-center cards have it switched on; other memory has no such mode, or bits for it.
+  if (file.has("inline_ecc") ||
+      (device.vendor == "nvidia" && gpu.memory_type == MemoryType::kGddr6))
+    gpu.inline_ecc = optional.word_or("inline_ecc", InlineEcc::kOn);
   const double exps = derived_exp_per_clock_per_sm(gpu);
   gpu.exp_per_clock_per_sm =
       optional.quantity_or("exp_per_clock_per_sm", "1", exps, fmt::format("{:g}", exps));

@@ -69,6 +69,10 @@ constexpr auto choice_words(MatrixInstruction) {
   return std::array<std::string_view, 6>{"none", "mma.sync", "wgmma", "tcgen05", "mfma", "wmma"};
 }
 
+/// Whether, as delivered, error correction keeps its bits in the memory that programs would use.
+enum class InlineEcc : uint8_t { kOff, kOn };
+constexpr auto choice_words(InlineEcc) { return std::array<std::string_view, 2>{"off", "on"}; }
+
 /// The word of a value of the enums above, in device files and in JSON.
 template <typename Choice>
 constexpr std::string_view choice_word(Choice choice) {
@@ -100,6 +104,7 @@ struct Gpu {
   Architecture architecture{};
   MatrixInstruction matrix_instruction{};
   MemoryType memory_type{};
+  InlineEcc inline_ecc{};
   double exp_per_clock_per_sm = 0;  ///< base-2 exponentials in FP32
   int64_t schedulers_per_sm = 0;    ///< SIMDs on AMD GPUs
   double issue_per_clock = 0;       ///< instructions of a scheduler

@@ -40,11 +40,44 @@ TEST(EveryDevice, HasItsIdAsFileNameAndAliasesOfItsOwn) {
     EXPECT_EQ("devices/" + d.id + ".json", file.path);
     std::vector<std::string> names = d.aliases;
     names.push_back(d.id);
+    names.push_back(d.id.substr(d.vendor.size() + 1));
     for (const std::string& name : names) {
+      EXPECT_EQ(find_device(name).id, d.id) << name;
       const auto [it, fresh] = owners.emplace(normalized_name(name), d.id);
       EXPECT_TRUE(fresh || it->second == d.id) << name << ": " << it->second << " and " << d.id;
     }
   }
+}
+
+// A source that names a data sheet must be where the number is; a guess is marked in the source.
+TEST(EveryDevice, MarksAGuessWhereTheNumberStands) {
+  for (const EmbeddedFile& file : embedded_files("devices/")) {
+    const Json json = Json::parse(file.content);
+    EXPECT_EQ(json.value("notes", "").find("guess"), std::string::npos) << file.path;
+  }
+  for (const char* gpu : {"b200-sxm-180gb", "b300-sxm", "gb200", "gb300"}) {
+    const std::string path = std::string("devices/nvidia-") + gpu + ".json";
+    const Json json = Json::parse(embedded_files(path).front().content);
+    for (const char* field : {"sm_count", "boost_clock_hz"})
+      EXPECT_TRUE(json.at(field).at("source").get<std::string>().starts_with("guess: "))
+          << gpu << " " << field;
+  }
+}
+
+TEST(InlineEcc, IsOnWithNvidiasGddr6UnlessTheFileSaysOtherwise) {
+  const auto ecc = [](const Json& json) { return parse_device(json.dump(), "mine.json"); };
+  Json t4 = Json::parse(embedded_files("devices/nvidia-t4").front().content);
+  EXPECT_EQ(ecc(t4).gpu().inline_ecc, InlineEcc::kOn);
+  t4["inline_ecc"]["value"] = "off";
+  EXPECT_EQ(ecc(t4).gpu().inline_ecc, InlineEcc::kOff);
+  t4["inline_ecc"]["value"] = "yes";
+  EXPECT_ERROR(ecc(t4), kInput, "expected one of off, on; found \"yes\"");
+  t4.erase("inline_ecc");
+  EXPECT_EQ(ecc(t4).gpu().inline_ecc, InlineEcc::kOn);
+  ASSERT_EQ(ecc(t4).warnings.size(), 1u);
+  EXPECT_NE(ecc(t4).warnings[0].find("'inline_ecc' is missing; using on"), std::string::npos);
+  EXPECT_EQ(find_device("H100").gpu().inline_ecc, InlineEcc::kOff);
+  EXPECT_EQ(find_device("RX 6800 XT").gpu().inline_ecc, InlineEcc::kOff);
 }
 
 TEST(AtClock, RatesAndL2ScaleMemoryAndPowerStay) {
@@ -90,6 +123,11 @@ TEST(Lookup, TakesWhatPyTorchAndNvidiaSmiPrint) {
   EXPECT_EQ(find_device("amd-mi250-gcd").id, "amd-mi250x");  // 110 CUs; MI250 has 104
   EXPECT_EQ(find_device("amd-navi21-72cu").id, "amd-rx-6800-xt");
   EXPECT_EQ(find_device("h100").id, "nvidia-h100-sxm5-80gb");
+  EXPECT_EQ(find_device("A100-SXM4-80GB").id, "nvidia-a100-sxm4-80gb");
+  EXPECT_EQ(find_device("H100-SXM5-80GB").id, "nvidia-h100-sxm5-80gb");
+  EXPECT_EQ(find_device("A100 80GB PCIe").id, "nvidia-a100-pcie-80gb");
+  EXPECT_EQ(find_device("A10G").id, "nvidia-a10g");
+  EXPECT_EQ(find_device("V100-32GB").id, "nvidia-v100-pcie-32gb");
   EXPECT_ERROR(find_device("H1000"), kNotFound, "unknown GPU 'H1000'; did you mean");
 }
 

@@ -55,7 +55,9 @@ const std::vector<Device>& bundled_devices() {
 bool is_named(const Device& device, std::string_view name) {
   const std::string wanted = normalized_name(name);
   const auto same = [&](const std::string& other) { return normalized_name(other) == wanted; };
+  const bool has_vendor = device.id.starts_with(device.vendor + "-");
   return same(device.id) || same(device.name) ||
+         (has_vendor && same(device.id.substr(device.vendor.size() + 1))) ||
          std::any_of(device.aliases.begin(), device.aliases.end(), same);
 }
 

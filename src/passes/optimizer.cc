@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "ops/builder.h"
 #include "ops/validate.h"
+#include "passes/main_gradients.h"
 #include "passes/passes.h"
 
 namespace tilecast {
@@ -23,14 +24,19 @@ class OptimizerSteps {
     gradients_ = flat("gradients", TensorKind::kReference);
   }
 
-  /// Steps on fp32 copies: gradients are converted first, the parameters after the step. Source:
-  /// Megatron-LM, megatron/core/optimizer/optimizer.py (Float16OptimizerWithFloat16Params).
+  /// Steps on fp32 copies: gradients that are not fp32 yet are converted first, the parameters
+  /// after the step. Source: Megatron-LM, megatron/core/optimizer/optimizer.py
+  /// (Float16OptimizerWithFloat16Params).
   void on_main_copies(Optimizer optimizer, OptimizerImpl impl) {
     const TensorId model_gradients = gradients_;
     const DType model = dtype_;
     dtype_ = DType::kFp32;
-    gradients_ = flat("main_gradients", TensorKind::kOptimizer);  // Megatron's buffer stays
-    convert(model_gradients, DType::kFp32);
+    if (has_fp32_gradients(MainParams::kFp32, model)) {
+      gradients_ = flat("gradients", TensorKind::kReference);
+    } else {
+      gradients_ = flat("main_gradients", TensorKind::kOptimizer);
+      convert(model_gradients, DType::kFp32);
+    }
     parameters_ = flat("main_params", TensorKind::kOptimizer);
     run(optimizer, impl);
     convert(parameters_, model);
@@ -127,6 +133,21 @@ std::vector<Group> groups_of(const Graph& graph, const OptimizerStep& step) {
 }
 
 }  // namespace
+
+void accumulate_in_fp32(Graph& graph) {
+  std::vector<bool> wide(graph.tensors.size(), false);
+  for (size_t i = 0; i < graph.tensors.size(); ++i) {
+    Tensor& tensor = graph.tensors[i];
+    if (tensor.kind != TensorKind::kGradient || tensor.dtype != DType::kBf16) continue;
+    tensor.dtype = DType::kFp32;
+    wide[i] = true;
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.inputs.empty() || !wide[static_cast<size_t>(node.inputs[0])]) continue;
+    for (const TensorId id : node.outputs) graph.tensor(id).dtype = DType::kFp32;
+  }
+  validate_if_debug(graph);
+}
 
 void add_optimizer(Graph& graph, const OptimizerStep& step) {
   if (step.optimizer == Optimizer::kNone) return;

@@ -9,6 +9,7 @@
 #include "ops/builder.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
+#include "passes/main_gradients.h"
 #include "test_support.h"
 
 namespace tilecast {
@@ -215,6 +216,32 @@ TEST(OptimizerStep, StatesAndTrafficHaveTheParametersType) {
   const Totals step = totals(graph, Phase::kOptimizer);
   EXPECT_EQ(step.launches, 2 * 7);
   EXPECT_EQ(step.bytes, (12 + 8 + 12 + 8 + 8 + 8 + 16) * (64 * 64 / 2 + 32));
+}
+
+TEST(OptimizerStep, MainCopiesReadTheGradientsThatTheBackwardPassAddedInFp32) {
+  const int64_t parameters = 64 * 64;
+  const auto graph_in = [](const std::string& dtype) {
+    Graph graph = parse_graph(
+        "input x: " + dtype + "[8, 64]\nweight w: " + dtype + "[64, 64]\ny = linear(x, w)\n", "g");
+    add_backward(graph);
+    return graph;
+  };
+  for (const bool bf16 : {true, false}) {
+    Graph graph = graph_in(bf16 ? "bf16" : "fp16");
+    accumulate_in_fp32(graph);
+    const int64_t narrow = totals(graph_in("fp16"), Phase::kBackward).bytes;
+    // The sum is read and written in fp32 where it was in 16 bits.
+    EXPECT_EQ(totals(graph, Phase::kBackward).bytes - narrow, bf16 ? 4 * parameters : 0);
+    add_optimizer(graph, {.optimizer = Optimizer::kAdam,
+                          .impl = OptimizerImpl::kFused,
+                          .main_params = MainParams::kFp32});
+    // Four fp32 tensors read, three written; the parameters are converted, fp16 gradients before.
+    EXPECT_EQ(totals(graph, Phase::kOptimizer).bytes,
+              ((4 + 3) * 4 + (4 + 2) + (bf16 ? 0 : 2 + 4)) * parameters);
+    const MemoryPlan plan = plan_memory(graph);
+    EXPECT_EQ(plan.gradients_bytes, (bf16 ? 4 : 2) * parameters);
+    EXPECT_EQ(plan.optimizer_bytes, (bf16 ? 12 : 16) * parameters);
+  }
 }
 
 TEST(OptimizerStep, ScaledGradientsAreReadAndWrittenOnceMore) {

@@ -64,7 +64,7 @@ void estimate_miopen(const CostBatch& batch, const Weights&) {
   for (const size_t i : batch.rows) {
     const Kernel& kernel = batch.kernels[i];
     // Throws where the device has no unit for the dtype.
-    const Bound bound = physical_bound(kernel, batch.device, Caches::kWarm);
+    Bound bound = physical_bound(kernel, batch.device, batch.conditions.caches);
     const ConvProblem problem = problem_of(kernel);
     const tuning::TunedChip chip = tuning::tuned_chip(batch.device, problem.dtype);
     const tuning::SolverTime best = model.rank(problem, chip).front();
@@ -72,12 +72,13 @@ void estimate_miopen(const CostBatch& batch, const Weights&) {
     // change of a data sheet makes no forecast jump.
     const double doubt = best.ranked_s / best.seconds;
     KernelTime time;
-    time.seconds = std::max(best.ranked_s, bound.memory_s);
-    time.low_s = std::max(best.low_s * doubt, bound.memory_s);
+    bound.compute_s = best.solver->least_compute_s(problem, chip);
+    time.seconds = std::max(best.ranked_s, bound.seconds());
+    time.low_s = std::max(best.low_s * doubt, bound.seconds());
     time.high_s = std::max(best.high_s * doubt, time.seconds);
     time.limit = convolution_limit(bound, time.seconds);
     time.waves = count_waves(kernel, batch.device, {}).waves;
-    time.utilization_ratio = std::min(1.0, bound.seconds() / time.seconds);
+    time.utilization_ratio = bound.seconds() / time.seconds;
     time.extrapolated = chip.kernel_class < 0;
     if (time.extrapolated) time.extrapolated_feature = "architecture";
     time.predictor = best.solver->predictor;

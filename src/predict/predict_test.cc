@@ -37,6 +37,47 @@ TEST(Learned, IsNeverFasterThanPhysicsOnAnyDevice) {
   }
 }
 
+// Of MIOpen's solvers, the model's own bound is not asked: arithmetic at the rate of the fastest
+// unit, with no tile larger than F(7x7, 3x3), and all bytes from DRAM.
+TEST(CostModels, ConvolutionsOfMiopenKeepTheDataSheet) {
+  const auto predictor = make_learned_predictor(embedded_weights());
+  constexpr double kLargestReduction = (21.0 / 9) * (21.0 / 9);
+  Rng rng(6);
+  const auto size = [&](int bits) { return int64_t{1} << rng.below(static_cast<uint64_t>(bits)); };
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 200; ++i) {
+    const SizeList sizes = {{"batch", size(9)},
+                            {"in_channels", size(14)},
+                            {"out_channels", size(14)},
+                            {"height", 7 * size(6)},
+                            {"window_height", 1 + 2 * static_cast<int64_t>(rng.below(6))}};
+    for (const char* op : {"conv2d", "conv2d_input_backward", "conv2d_weight_backward"}) {
+      for (const DType dtype : {DType::kFp32, DType::kFp16})
+        for (const Kernel& kernel : kernels_of_sizes(op, dtype, sizes)) kernels.push_back(kernel);
+    }
+  }
+  std::vector<KernelTime> times(kernels.size());
+  size_t solvers = 0;
+  for (const Device& device : bundled_devices()) {
+    if (device.vendor != "amd" || device.as_gpu() == nullptr) continue;
+    predictor->predict(kernels, device, {}, times);
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      if (!times[i].predictor.starts_with("miopen:")) continue;
+      ++solvers;
+      const bool transforms = times[i].predictor.find("Winograd") != std::string_view::npos;
+      const auto flops = static_cast<double>(kernels[i].flops);
+      const double least_s = std::max(
+          flops / device.matmul_peak(kernels[i].dtype) / (transforms ? kLargestReduction : 1),
+          static_cast<double>(kernels[i].bytes()) / device.memory_bytes_per_s);
+      if (times[i].predictor != "miopen:fft") {
+        EXPECT_GE(times[i].low_s, least_s * (1 - 1e-9)) << device.id << " " << times[i].predictor;
+      }
+      EXPECT_LE(times[i].utilization_ratio, 1) << device.id << " " << times[i].predictor;
+    }
+  }
+  EXPECT_GT(solvers, 1000u);
+}
+
 TEST(Learned, AKernelsTimeDoesNotDependOnItsNeighbours) {
   const auto predictor = make_learned_predictor(embedded_weights());
   const Device device = find_device("V100");

@@ -97,8 +97,8 @@ std::vector<OptionDef> training_layout_options() {
       {.name = "main-params-dtype",
        .access = field<[](auto& r) -> auto& { return r.parallel.main_params; }>(),
        .default_value = "as-model",
-       .help = "fp32: the optimizer keeps a copy of 16-bit parameters, its states and the "
-               "accumulated gradients in fp32, as Megatron does",
+       .help = "fp32: the optimizer keeps a copy of 16-bit parameters and its states in fp32; "
+               "gradients stay in a buffer (fp32 for bf16 parameters), as Megatron does",
        .choices = choice_names<MainParams>()},
       {.name = "slow-ranks",
        .access = field<[](auto& r) -> auto& { return r.parallel.slow_ranks; }>(),

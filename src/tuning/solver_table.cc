@@ -64,11 +64,29 @@ void set_workspace(Solver& solver, const JsonObject& entry) {
       static_cast<Workspace>(word_of(entry, "workspace", entry.string("workspace"), kRules));
 }
 
+void set_transform(Solver& solver, const JsonObject& entry) {
+  if (solver.algorithm != "Winograd") {
+    if (entry.has("transform")) entry.fail("transform", "only Winograd's solvers have one");
+    return;
+  }
+  const Json& list = entry.has("transform") ? entry.json()["transform"] : Json();
+  if (!list.is_array() || list.size() != solver.transform.size())
+    entry.fail("transform", "expected [results, taps, results, taps], in height and in width");
+  for (size_t i = 0; i < solver.transform.size(); ++i) {
+    constexpr int64_t kLargestTile = 100;
+    const auto number = whole_number(list[i], 1, kLargestTile);
+    if (!number)
+      entry.fail("transform", fmt::format("expected whole numbers from 1 to {}, found {}",
+                                          kLargestTile, list.dump()));
+    solver.transform[i] = *number;
+  }
+}
+
 Solver solver_of(const Json& json, const std::string& where) {
   const JsonObject entry(json, where);
   entry.reject_unknown({"name", "algorithm", "passes", "dtypes", "layouts", "r", "s", "stride",
                         "dil", "pad", "group", "measured_on", "matrix_unit", "unit", "square_only",
-                        "workspace", "fallback_rank", "head"});
+                        "workspace", "transform", "fallback_rank", "head"});
   Solver solver;
   solver.name = entry.string("name");
   solver.predictor = "miopen:" + solver.name;
@@ -98,9 +116,17 @@ Solver solver_of(const Json& json, const std::string& where) {
   constexpr std::array<std::string_view, 2> kUnits = {"fastest", "vector"};
   solver.on_vector_unit = word_of(entry, "unit", entry.string("unit"), kUnits) == 1;
   set_workspace(solver, entry);
+  set_transform(solver, entry);
   solver.square_only = entry.boolean("square_only", false);
   if (entry.has("fallback_rank")) solver.fallback_rank = entry.integer({"fallback_rank"}, 0, 1000);
   return solver;
+}
+
+/// Products over those of the definition, along one axis: a tile of m results and r taps has
+/// m + r - 1 in place of m * r, and no transform has fewer than one for each result.
+double least_share(int64_t results, int64_t taps, int64_t window) {
+  const auto m = static_cast<double>(results), r = static_cast<double>(taps);
+  return std::max(1 / static_cast<double>(window), (m + r - 1) / (m * r));
 }
 
 template <class T>
@@ -119,6 +145,21 @@ bool Solver::takes(const ConvProblem& p, const TunedChip& chip) const {
          (!square_only || p.r == p.s) && stride.holds(p.stride_h) && stride.holds(p.stride_w) &&
          dil.holds(p.dil_h) && dil.holds(p.dil_w) && pad.holds(p.pad_h) && pad.holds(p.pad_w) &&
          (group.most > 1 || p.group == 1);
+}
+
+double Solver::least_compute_s(const ConvProblem& p, const TunedChip& chip) const {
+  // Spectra of real images have half as many points as these have pixels, and a product of two
+  // complex points is four multiplications.
+  constexpr double kFftProductsOfPixel = 2;
+  double share = 1;
+  if (algorithm == "Winograd") {
+    share =
+        least_share(transform[0], transform[1], p.r) * least_share(transform[2], transform[3], p.s);
+  } else if (algorithm == "FFT") {
+    share = std::min(1.0, kFftProductsOfPixel / static_cast<double>(p.r * p.s));
+  }
+  const double tflops = on_vector_unit ? chip.vector_dtype_tflops : chip.peak_tflops;
+  return share * p.flops() / (tflops * 1e12);
 }
 
 SolverTable SolverTable::parse(std::string_view text, const std::string& where) {

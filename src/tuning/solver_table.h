@@ -3,6 +3,7 @@
 // MIOpen's solvers: data/tuning/solvers.json says what problems each takes. The limits are those
 // of the problems that the public databases list it for, not MIOpen's code.
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -46,11 +47,15 @@ struct Solver {
   std::vector<Architecture> measured_on;
   Workspace workspace = Workspace::kNone;
   double workspace_factor = 0;  ///< of kBound
+  /// Winograd: results and taps of a transform's tile, in height and in width.
+  std::array<int64_t, 4> transform = {1, 1, 1, 1};
   /// Where MIOpen has neither database nor search it takes the applicable solver with the least
   /// rank; nullopt: it needs a compiled or tuned kernel and is not taken then.
   std::optional<int64_t> fallback_rank;
 
   bool takes(const ConvProblem& problem, const TunedChip& chip) const;
+  /// The least time in which the chip does the arithmetic of the solver's algorithm.
+  double least_compute_s(const ConvProblem& problem, const TunedChip& chip) const;
 };
 
 class SolverTable {

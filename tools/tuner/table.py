@@ -1,6 +1,7 @@
 """data/tuning/solvers.json: what problems the public databases list each of MIOpen's solvers for."""
 
 import json
+import re
 
 import numpy
 
@@ -31,6 +32,17 @@ def unit(solver):
     fastest = ("Xdlops" in solver or "Mlir" in solver or "Multipass" in solver
                or solver.startswith("Gemm"))
     return "fastest" if fastest else "vector"
+
+
+def transform(solver):
+    """Results and taps of a Winograd transform's tile in height and in width, as the name states
+    them. ConvBinWinograd3x3U and RxS do not: a guess, which all measured rows keep (at most 1.9 times
+    the vector unit's rate; the tile allows 2.25)."""
+    if algorithm(solver) != "Winograd":
+        return None
+    numbers = re.search(r"<(.*)>|f(\dx\d)", solver)
+    tile = [int(n) for n in re.split("[-x]", numbers[1] or numbers[2])] if numbers else [2, 3]
+    return tile if len(tile) == 4 else tile * 2
 
 
 def fallback_rank(solver):
@@ -75,6 +87,8 @@ def entry(solver, rows, matrix_archs):
     # One filter size and no other: 1x1, 3x3. MIOpen's code for such solvers tests both axes.
     if (rows.r == rows.s).all() and item["r"][0] < item["r"][1]:
         item["square_only"] = True
+    if transform(solver) is not None:
+        item["transform"] = transform(solver)
     if fallback_rank(solver) is not None:
         item["fallback_rank"] = fallback_rank(solver)
     return item
