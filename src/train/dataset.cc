@@ -16,6 +16,7 @@
 #include "predict/learned.h"
 #include "predict/residual.h"
 #include "tilecast/error.h"
+#include "train/host_rows.h"
 
 namespace tilecast {
 namespace {
@@ -79,7 +80,10 @@ class Preparer {
       data_.report.push_back(fmt::format("left out all rows of {}: {}", shown_name(gpu), why));
     remove_overhead();
     // A few rows to calibrate with may all be of long kernels.
-    if (known_ == nullptr) remove_host_floors();
+    if (known_ == nullptr) {
+      for (std::string& line : assume_host_rows(data_, single_call_))
+        data_.report.push_back(std::move(line));
+    }
     reconcile_groups();
     finish();
     return std::move(data_);
@@ -181,47 +185,6 @@ class Preparer {
 
   Bound bound_of(const TrainingRow& row) const {
     return tilecast::bound_of(net_of(row.kernel), row.kernel, data_.running(row), row.conditions);
-  }
-
-  /// Some layers were timed without a CUDA graph: their shortest times are the host's, and a row is
-  /// the longer of host and kernel. Rows near that floor only say that the kernel is no longer: the
-  /// law's time is taken, so that a residual learned above the floor is not carried below it.
-  void remove_host_floors() {
-    constexpr double kHost = 40e-6;  // all such hosts are as slow
-    constexpr double kNear = 1.8;
-    constexpr float kAssumedWeight = 0.3f;
-    // Of a kernel that short, the data sheet explains at most so much: rows may all be of long
-    // kernels.
-    constexpr double kExplained = 0.5;
-    struct Floor {
-      double seconds, bound_s;
-    };
-    std::map<SeriesKey, Floor> floors;
-    const auto counts = [&](const TrainingRow& row) {
-      return !single_call_[row.group] && row.kernel.is<Gemm>();
-    };
-    for (const TrainingRow& row : data_.rows) {
-      if (!counts(row)) continue;
-      const Floor found{row.seconds, bound_of(row).seconds()};
-      const auto [floor, fresh] = floors.emplace(key_of(row), found);
-      if (found.seconds < floor->second.seconds) floor->second = found;
-    }
-    size_t near = 0;
-    for (TrainingRow& row : data_.rows) {
-      if (!counts(row)) continue;
-      const Floor& floor = floors.at(key_of(row));
-      if (floor.seconds <= kHost || floor.bound_s >= kExplained * floor.seconds ||
-          row.seconds >= kNear * floor.seconds)
-        continue;
-      row.seconds = std::min(row.seconds, data_.law_s(row));
-      row.weight = kAssumedWeight;
-      row.assumed = true;
-      ++near;
-    }
-    if (near > 0)
-      data_.report.push_back(fmt::format(
-          "took the law's time for {} rows near the floor of a host that launched without a graph",
-          near));
   }
 
   /// Shapes of about the same difficulty: the rates of two groups are compared within such a bin.

@@ -58,37 +58,6 @@ TEST(TrainingData, EveryRowMeetsTheLawUnderItsOwnConditions) {
   EXPECT_TRUE(data.report.empty());
 }
 
-TEST(TrainingData, RowsNearTheFloorOfASlowHostAreAssumed) {
-  const TemporaryFolder folder;
-  const auto rows_of = [&](const std::string& rows) {
-    write_file(folder.path() / "gemm.csv", "gpu,software,dtype,m,n,k,latency_ms\n" + rows);
-    return prepare_training_data({read_measurements(folder.path())}, {});
-  };
-  // A small product in 60 us: the host's. All up to 108 us may be; the long one is not.
-  const TrainingData hosts = rows_of(
-      "H100,vllm 1,bfloat16,16,1024,1024,0.060\nH100,vllm 1,bfloat16,256,4096,4096,0.100\n"
-      "H100,vllm 1,bfloat16,8192,8192,8192,1.6\n");
-  ASSERT_EQ(hosts.rows.size(), 3u);
-  EXPECT_TRUE(hosts.rows[0].assumed);
-  EXPECT_LT(hosts.rows[0].seconds, 10e-6) << "the law's time";
-  EXPECT_LT(hosts.rows[0].weight, 1);
-  EXPECT_TRUE(hosts.rows[1].assumed);
-  EXPECT_FALSE(hosts.rows[2].assumed);
-  EXPECT_EQ(hosts.rows[2].seconds, 1.6e-3);
-  EXPECT_EQ(
-      hosts.report.back(),
-      "took the law's time for 2 rows near the floor of a host that launched without a graph");
-  // The same with a fast small product, and without any small one.
-  EXPECT_EQ(rows_of("H100,vllm 1,bfloat16,16,1024,1024,0.006\n"
-                    "H100,vllm 1,bfloat16,256,4096,4096,0.100\n")
-                .rows.size(),
-            2u);
-  EXPECT_EQ(rows_of("H100,vllm 1,bfloat16,8192,8192,8192,1.6\n"
-                    "H100,vllm 1,bfloat16,8192,8192,8192,1.7\n")
-                .rows.size(),
-            2u);
-}
-
 TEST(TrainingData, RowsAreBoundByTheClockThatWasInForce) {
   MeasurementSet set{.sources = {"a"}, .kernels = {}, .models = {}, .unmatched = {}};
   const Device device = find_device("H100");
