@@ -89,6 +89,8 @@ void read_neusight(const CsvTable& table, Collector& collector) {
     } else {
       if (!h) throw Error(ErrorKind::kInput, table.where + ": column H is missing");
       sizes = {{"rows", table.integer(r, b)}, {"columns", table.integer(r, *h)}};
+      // One kernel again and again with the same operands.
+      facts.caches = Caches::kWarm;
     }
     collector.add_kernel({table, r}, op->op, DType::kFp32, sizes, std::move(facts));
   }

@@ -42,6 +42,7 @@ NetDef rows_net(std::string_view name) {
                 return rows != nullptr && rows->function == kFunction && !block_rows_of(kernel);
               },
           .law = rows_law,
+          .cold = true,
           .features = RowsTable::names(),
           .make = [](const Kernel& kernel) { return RowsTable::values(kernel); }};
 }
@@ -53,6 +54,7 @@ NetDef elementwise_net() {
       .name = "elementwise",
       .covers = [](const Kernel& kernel) { return kernel.is<Stream>() && !block_rows_of(kernel); },
       .law = stream_law,
+      .cold = true,
       .features = StreamTable::names(),
       .make = [](const Kernel& kernel) { return StreamTable::values(kernel); }};
 }
