@@ -130,15 +130,18 @@ double widening_share(const Chip& chip, DType dtype, const Conditions& condition
   return slow && !conditions.half_sums ? 0.5 : 1;
 }
 
-/// FLOPs per clock and SM of 16-bit products whose rows are not all multiples of 16 bytes long: no
-/// unit copies such rows, so threads load them element by element (below 4 bytes) or word by word.
-/// H100's cuBLAS runs CUTLASS kernels for Turing at 85 to 132 TFLOP/s and for Ampere at 194 to 259
-/// then, for rows that differ in one element from ones that run at 800 (data/measurements). All
-/// SMs since Volta load 32 words a clock. Infinity for aligned rows, and on AMD's GPUs.
+/// FLOPs per clock and SM of products in TF32 and 16 bits whose rows are not all multiples of 16
+/// bytes long: no unit copies such rows, so threads load them element by element (below 4 bytes) or
+/// word by word. H100's cuBLAS runs CUTLASS kernels for Turing at 85 to 132 TFLOP/s and for Ampere
+/// at 194 to 259 then, for rows that differ in one element from ones that run at 800; in TF32, of
+/// which a word is one element, at 92 to 133 (data/measurements). All SMs since Volta load 32 words
+/// a clock. Infinity for aligned rows, and on AMD's GPUs, where odd rows cost a fifth at most
+/// (docs/law_study.md).
 double unaligned_flops_per_clock(const Gemm& gemm, const Kernel& kernel, const Chip& chip) {
   constexpr double kByElement = 400, kByWord = 900;
-  const bool plain = kernel.scheme == QuantScheme::kNone && dtype_bits(kernel.dtype) == 16;
-  if (!plain || gemm.row_alignment >= 8 || chip.amd) return 1e30;
+  if (kernel.scheme != QuantScheme::kNone || chip.amd) return 1e30;
+  if (kernel.compute_dtype() == DType::kTf32) return gemm.row_alignment >= 4 ? 1e30 : kByWord / 2;
+  if (dtype_bits(kernel.dtype) != 16 || gemm.row_alignment >= 8) return 1e30;
   return gemm.row_alignment == 1 ? kByElement : kByWord;
 }
 
@@ -242,7 +245,7 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   const AmdConstants* amd = amd_constants(chip);
   const double rate = chip.device.matmul_peak(dtype) * widening_share(chip, dtype, conditions);
   const double limit = unaligned_flops_per_clock(gemm, kernel, chip);
-  const bool by_element = limit < 1e30 && gemm.row_alignment == 1;
+  const bool by_element = limit < 1e30 && gemm.row_alignment == 1 && dtype_bits(kernel.dtype) == 16;
   const double per_clock = std::min(rate / (chip.sms * chip.clock_hz), limit);
   const double power = chip.energy * (chip.hbm ? c.energy_hbm : c.energy_gddr) * per_clock *
                        chip.sms * chip.clock_hz / chip.board_power_w;
