@@ -33,6 +33,7 @@ struct ComparedGpu {
 struct GpuComparison {
   std::string model;
   Request request;
+  std::string input;      ///< as in Forecast; "" for text generation
   int64_t gpus_each = 1;  ///< GPUs of each kind that the request uses
   /// Those that fit, then those that do not, then errors. Servers that keep up with the load come
   /// before those that do not, and a higher goodput before a lower one; else the fastest first.

@@ -117,6 +117,9 @@ struct Forecast {
   std::string mode;
   int64_t batch = 0;
   int64_t seq = 0;
+  /// The sizes of one input, for titles: "seq 512", "pixel_values 3x224x224"; "": it has none that
+  /// a request or the config sets.
+  std::string input;
   /// The dtype that was used; the schemes of different layers are joined by "+".
   std::string dtype;
   /// Where the dtype comes from: "asked", "default", "graph" (a graph file states it), or the field

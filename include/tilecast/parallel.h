@@ -11,13 +11,17 @@
 namespace tilecast {
 
 /// One rank of one pipeline stage. Times are those of the whole step, in seconds: compute, exposed
-/// communication and bubble sum up to the latency.
+/// communication and bubble sum up to the latency. Compute: all passes without the collectives
+/// inside, copies of gradients, what slows kernels down, and the optimizer.
 struct StageForecast {
   int64_t stage = 0;
   int64_t layers = 0;
   double forward_s = 0;  ///< of one micro-batch, also the next
   double backward_s = 0;
   double optimizer_s = 0;
+  /// What reductions beside the backward pass add: copies of gradients into their buckets and back,
+  /// and kernels that are slower while collectives run.
+  double gradient_copies_s = 0, slowed_s = 0;
   double compute_s = 0;
   double communication_s = 0;          ///< all collectives and messages, hidden or not
   double exposed_communication_s = 0;  ///< while nothing is computed
@@ -47,6 +51,8 @@ struct ParallelForecast {
   int64_t virtual_stages = 1;  ///< parts of the model on each pipeline stage
   /// Means over the stages.
   double communication_s = 0, exposed_communication_s = 0, bubble_s = 0;
+  /// Of the stage that has most; parts of the compute time beside passes and optimizer.
+  double gradient_copies_s = 0, slowed_s = 0;
   int64_t simulated_ranks = 1;  ///< the others do the same at the same time
   std::vector<StageForecast> stages;
   std::vector<RankTables> rank_tables;  ///< of a recommendation model; else empty

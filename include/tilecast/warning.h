@@ -42,6 +42,9 @@ enum class WarningCode {
   /// `share` of the time of a step over several ranks is exposed communication over links on which
   /// no collective was measured. Subject: the cluster.
   kUnmeasuredLinks,
+  /// `share` of the time is communication, in part over PCIe, which was measured on one server
+  /// only. Subject: the cluster.
+  kOneMeasuredServer,
   /// Experts in low precision take longer than in 16 bits, by `share`. Subject: the step; "" for a
   /// pass. Facts: scheme, dtype, software, device.
   kSlowerExperts,
@@ -51,6 +54,9 @@ enum class WarningCode {
   /// which it fits, if there are any:
   /// tp_that_fits, dtype_that_fits, kv_dtype_that_fits, tokens_that_fit, utilization_that_fits.
   kDoesNotFit,
+  /// A step over several ranks leaves only `share` of the memory: less than what the allocator may
+  /// lose. Subject: device. Facts: free_bytes.
+  kTightMemory,
   /// Prompt or output lengths were given together with a trace, which has its own lengths.
   kLengthsIgnored,
   /// There are more clients than requests. Facts: clients, requests.

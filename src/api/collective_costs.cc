@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/checked.h"
+#include "collectives/paths.h"
 #include "ops/op_def.h"
 #include "predict/collective.h"
 
@@ -62,6 +63,7 @@ CollectiveTime CollectiveCosts::time(CollectiveKind kind, int64_t bytes, DType d
   const CollectiveTime time =
       collective_time(kind, bytes, dtype, group, plan_.cluster, {.software = software_});
   extrapolated_ = extrapolated_ || time.extrapolated;
+  over_pcie_ = over_pcie_ || uses_pcie(group, plan_.cluster);
   return time;
 }
 

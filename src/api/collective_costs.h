@@ -54,6 +54,8 @@ class CollectiveCosts {
 
   /// Whether a collective ran over links on which none was measured.
   bool extrapolated() const { return extrapolated_; }
+  /// Whether a collective ran over PCIe, see `uses_pcie`.
+  bool over_pcie() const { return over_pcie_; }
 
  private:
   Exchange exchange(CollectiveKind kind, int64_t bytes, DType dtype, const CommGroup& group) const;
@@ -62,7 +64,7 @@ class CollectiveCosts {
 
   const ParallelPlan& plan_;
   Software software_;
-  mutable bool extrapolated_ = false;
+  mutable bool extrapolated_ = false, over_pcie_ = false;
 };
 
 }  // namespace tilecast

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "devices/device.h"
+#include "tilecast/forecast.h"
 #include "tilecast/warning.h"
 
 namespace tilecast {
@@ -19,6 +20,11 @@ struct Shortage {
 
 /// Bytes needed and there, the largest batch.
 Warning does_not_fit(const Shortage& shortage, const Device& device);
+
+/// Whether the peak fits, but leaves less than what the caching allocator may not be able to use.
+bool is_tight(const MemoryForecast& memory);
+/// A warning of that for one rank of several.
+Warning tight_memory(const MemoryForecast& memory, const Device& device);
 
 /// Memory of a batch in bytes.
 struct BatchBytes {

@@ -101,17 +101,33 @@ ParallelForecast on_one_rank(const Forecast& f, const Request& used) {
                       .peak_bytes = f.memory.peak_bytes}}};
 }
 
+/// What a title says of one input: the size of an image or a latent, and the length, where it is a
+/// choice.
+std::string input_text(const Model& model, const Graph& graph, int64_t seq) {
+  if (model.recommendation) return "";
+  std::vector<std::string> sizes;
+  for (const Tensor& tensor : graph.tensors) {
+    const Shape& s = tensor.shape;
+    const bool image =
+        tensor.kind == TensorKind::kInput && s.size() == 4 && s[1] > 1 && s[2] > 1 && s[3] > 1;
+    if (image) sizes.push_back(fmt::format("{} {}x{}x{}", tensor.name, s[1], s[2], s[3]));
+  }
+  if (sizes.empty() || !model.fixed_seq) sizes.push_back("seq " + format_integer(seq));
+  return join(sizes, ", ");
+}
+
 /// One rank, one micro-batch.
 void forecast_one_rank(Forecast& forecast, std::shared_ptr<const PassWork> work,
                        const PassSetup& setup, const TimingSetup& timing) {
   const auto& [model, device, used, precision] = setup;
   const TimedPass pass = time_pass(std::move(work), timing);
   forecast.parameters = pass.graph().parameter_count();
+  forecast.input = input_text(model, pass.graph(), forecast.seq);
   add_times(forecast, pass);
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name,
-               unmapped_operators(pass.timeline, pass.program()));
-  add_warning(warnings, unmeasured_operators(pass.timeline, pass.program()));
+               unmapped_operators({{pass.timeline, pass.program()}}));
+  add_warning(warnings, unmeasured_operators({{pass.timeline, pass.program()}}));
   add_messages(warnings, WarningCode::kModelFile, model.name,
                adapter_remarks(pass.graph(), used, precision));
   add_warning(warnings, slower_experts("", pass.graph(), pass.program(), pass.times,
@@ -119,13 +135,15 @@ void forecast_one_rank(Forecast& forecast, std::shared_ptr<const PassWork> work,
   add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
   add_warning(warnings, extrapolation_warning("", pass.timeline, pass.times));
   add_warning(warnings, no_model_warning("", forecast.kernels));
-  add_warning(warnings, host_wait_warning("", pass.totals));
+  add_warning(warnings, host_wait_warning("", pass.totals.host_wait_s, pass.totals.seconds));
   forecast.memory = forecast_memory(pass.graph(), pass.work->memory, setup);
   if (!used.parallel.cluster.empty()) forecast.parallel = on_one_rank(forecast, used);
 }
 
 void warn_of_shortage(Forecast& forecast, const PassSetup& setup, LargestBatch largest_batch) {
   MemoryForecast& memory = forecast.memory;
+  if (forecast.parallel && forecast.parallel->ranks > 1 && is_tight(memory))
+    forecast.warnings.push_back(tight_memory(memory, setup.device));
   if (memory.fits) return;
   Shortage shortage{.needed_bytes = memory.peak_bytes,
                     .usable_bytes = visible_bytes(setup.device),
@@ -174,6 +192,7 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
     add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
     const Graph modules = build_modules(model, used, precision);
     forecast.parameters = modules.parameter_count();
+    forecast.input = input_text(model, modules, forecast.seq);
     add_messages(warnings, WarningCode::kModelFile, model.name,
                  adapter_remarks(modules, used, precision));
     if (model.recommendation) {

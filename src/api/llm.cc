@@ -15,6 +15,8 @@
 #include "api/llm_steps.h"
 #include "api/warnings.h"
 #include "base/checked.h"
+#include "collectives/paths.h"
+#include "devices/cluster_file.h"
 #include "request/access.h"
 #include "tilecast/error.h"
 
@@ -315,6 +317,26 @@ class Llm {
     f.utilization_ratio = utilization(f, f.serving->all.requests_per_s / shares);
   }
 
+  /// Of the step that communicates for the larger share of its time.
+  std::vector<Warning> links(const LlmForecast& f) const {
+    const ParallelPlan& plan = steps_.plan();
+    LinkOrigins origins;
+    double share = 0;
+    for (const StepForecast* step : {&f.prefill, &f.decode}) {
+      for (const auto& [limit, part] : step->limits)
+        if (limit == limit_name(Limit::kNetwork)) share = std::max(share, part);
+      for (const KernelForecast& k : step->kernels)
+        origins.unmeasured =
+            origins.unmeasured || (k.extrapolated && k.limit == limit_name(Limit::kNetwork));
+    }
+    if (share <= kNoticedShare) return {};
+    const CommGroup node =
+        packed_group(std::min(plan.ranks(), plan.cluster.gpus_per_node), plan.cluster);
+    origins.one_server = node.ranks > 1 && uses_pcie(node, plan.cluster) &&
+                         !is_cluster_file(asked_.parallel.cluster);
+    return link_warnings(plan.cluster.name, origins, share);
+  }
+
   void warn(LlmForecast& f) const {
     std::vector<Warning> warnings;
     add_messages(warnings, WarningCode::kDeviceFile, device_.id, device_.warnings);
@@ -327,6 +349,7 @@ class Llm {
                       f.vision->step.warnings.end());
     for (const std::vector<Warning>* list : lists)
       warnings.insert(warnings.end(), list->begin(), list->end());
+    for (Warning& warning : links(f)) warnings.push_back(std::move(warning));
     if (f.serving && !f.serving->keeps_up) {
       const bool trace = f.serving->trace;
       warnings.push_back({WarningCode::kOverloaded, trace ? "trace" : "rate", 0, {}});

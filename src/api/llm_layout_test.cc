@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "api/step_costs.h"
 #include "importers/model.h"
@@ -184,6 +185,26 @@ TEST(ServerLayouts, MoreNodesTakeTheNetwork) {
   EXPECT_EQ(near.cluster, "hgx-h200");
   EXPECT_GT(far.communication_s, near.communication_s);
   EXPECT_LT(far.weights_bytes, near.weights_bytes);
+}
+
+/// The warnings about links, by the GPU of a server with tp 8.
+TEST(ServerLayouts, PcieOfOneMeasuredServerAndGuessedLinksAreNamed) {
+  Request request{.kind = RequestKind::kGenerate, .batch = 16, .prompt = 512, .output = 8};
+  request.execution.tp = 8;
+  const auto of_links = [&](const char* gpu) {
+    std::set<WarningCode> codes;
+    for (const Warning& w :
+         forecast_llm(forecaster(), load_model_ref("llama-3.1-8b"), load_gpu_ref(gpu), request)
+             .warnings) {
+      if (w.code == WarningCode::kOneMeasuredServer || w.code == WarningCode::kUnmeasuredLinks)
+        codes.insert(w.code);
+    }
+    return codes;
+  };
+  using Codes = std::set<WarningCode>;
+  EXPECT_EQ(of_links("L40S"), Codes{WarningCode::kOneMeasuredServer});
+  EXPECT_TRUE(of_links("MI210").contains(WarningCode::kUnmeasuredLinks));
+  EXPECT_EQ(of_links("H100"), Codes{});
 }
 
 TEST(Replicas, OneIsTheServer) {

@@ -33,7 +33,7 @@ void add_warnings(StepForecast& f, const LlmSteps& steps, const std::string& nam
   add_new(f.warnings, extrapolation_warning(name, s.timeline, s.times));
   add_new(f.warnings, no_model_warning(name, f.kernels));
   add_new(f.warnings, steps.slower_experts(name, s));
-  std::optional<Warning> wait = host_wait_warning(name, s.totals);
+  std::optional<Warning> wait = host_wait_warning(name, s.totals.host_wait_s, s.totals.seconds);
   if (!wait) return;
   wait->facts.push_back({"cuda_graphs", int64_t{steps.asked().execution.cuda_graphs}});
   add_new(f.warnings, std::move(wait));

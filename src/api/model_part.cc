@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/checked.h"
 #include "memory/course.h"
@@ -48,27 +49,40 @@ class Reduction {
       : setup_(setup), plan_(plan), timing_(timing), costs_(costs) {}
 
   void add(ModelPart& part) const {
-    const std::vector<ReadyGradient> gradients = ready(part);
+    const bool buckets = plan_.data_ranks() > 1 && overlaps();
+    const LastPass last = last_pass(part, buckets && copies());
     int64_t experts = 0;
-    for (const ReadyGradient& g : gradients) {
+    for (const ReadyGradient& g : last.gradients) {
       part.gradient_bytes = checked_add(part.gradient_bytes, g.bytes);
       if (is_of_experts(part, g)) experts = checked_add(experts, g.bytes);
     }
     part.load.last_backward_s = part.load.backward_s;
     if (plan_.data_ranks() == 1) return;
-    const Parallel& p = setup_.request.parallel;
     part.reduce = reduce(part.gradient_bytes - experts);
     part.reduce += reduce(experts, plan_.expert_data_group());
-    if (p.zero == Zero::kParameters) return gather_units(part);
-    if (p.overlap_grad_reduce) add_buckets(part, gradients);
+    if (setup_.request.parallel.zero == Zero::kParameters) return gather_units(part);
+    if (buckets) add_buckets(part, last);
   }
 
  private:
-  std::vector<ReadyGradient> ready(const ModelPart& part) const {
+  bool overlaps() const {
+    const Parallel& p = setup_.request.parallel;
+    return p.zero != Zero::kParameters && p.overlap_grad_reduce;
+  }
+
+  /// PyTorch's DistributedDataParallel copies each gradient into its bucket and back
+  /// (torch/csrc/distributed/c10d/reducer.cpp, gradient_as_bucket_view is off by default).
+  /// Megatron's gradients are views of its buffer.
+  bool copies() const { return setup_.request.parallel.main_params != MainParams::kFp32; }
+
+  LastPass last_pass(const ModelPart& part, bool with_copies) const {
+    const Graph& graph = part.pass.graph();
     std::vector<double> seconds;
     for (const KernelTime& time : part.pass.times) seconds.push_back(time.seconds);
-    return gradients_ready(part.pass.graph(), part.pass.program(), seconds,
-                           timing_.host_launch_s());
+    GradientCopy copy = nullptr;
+    if (with_copies)
+      copy = [&](TensorId gradient) { return copy_s(tensor_bytes(graph.tensor(gradient))); };
+    return run_last_pass(graph, part.pass.program(), seconds, timing_.host_launch_s(), copy);
   }
 
   DType dtype() const { return setup_.precision.autocast ? DType::kFp32 : setup_.precision.dtype; }
@@ -85,11 +99,10 @@ class Reduction {
                : costs_.reduce_scatter(bytes, dtype(), group);
   }
 
-  /// PyTorch's DistributedDataParallel copies each gradient into its bucket and back
-  /// (torch/csrc/distributed/c10d/reducer.cpp, gradient_as_bucket_view is off by default).
-  /// Megatron's gradients are views of its buffer.
+  /// The kernel that copies a gradient; many are alike.
   double copy_s(int64_t bytes) const {
-    if (setup_.request.parallel.main_params == MainParams::kFp32) return 0;
+    const auto [known, fresh] = copy_times_.try_emplace(bytes, 0.0);
+    if (!fresh) return known->second;
     const int64_t elements = ceil_divide(bytes * 8, dtype_bits(dtype()));
     const Kernel kernel{.shape = Stream{.elements = elements},
                         .op = require_op("copy"),
@@ -98,7 +111,7 @@ class Reduction {
                         .write_bytes = bytes};
     KernelTime time;
     timing_.predictor.predict({&kernel, 1}, timing_.device, timing_.conditions, {&time, 1});
-    return std::max(time.seconds, timing_.host_launch_s());
+    return known->second = time.seconds;
   }
 
   /// A collective's kernel occupies one multiprocessor for each of its channels while other kernels
@@ -112,31 +125,47 @@ class Reduction {
   }
 
   /// Buckets in the order of readiness; one is closed when it has reached its size.
-  void add_buckets(ModelPart& part, const std::vector<ReadyGradient>& gradients) const {
+  void add_buckets(ModelPart& part, const LastPass& last_pass) const {
     constexpr double kFirstBucket = 1 << 20;  // kDefaultFirstBucketBytes
     const double cap = setup_.request.parallel.bucket_bytes;
     const double share = occupied_share();
-    double delay_s = 0;  // of the backward pass by copies and by collectives that run beside it
+    HostFedStream stream = last_pass.stream;  // goes on with the copies out of the buckets
+    std::array<HostFedStream::Sequence, 2> copies_out{};
     std::array<int64_t, 2> bytes{};  // of experts, and of all other weights
     std::array<size_t, 2> left{};
-    for (const ReadyGradient& g : gradients) ++left[is_of_experts(part, g) ? 0 : 1];
-    for (const ReadyGradient& g : gradients) {
+    for (const ReadyGradient& g : last_pass.gradients) ++left[is_of_experts(part, g) ? 0 : 1];
+    for (const ReadyGradient& g : last_pass.gradients) {
       const bool experts = is_of_experts(part, g);
-      int64_t& open = bytes[experts ? 0 : 1];
+      const size_t kind = experts ? 0 : 1;
+      int64_t& open = bytes[kind];
       open = checked_add(open, g.bytes);
-      const double copy = copy_s(g.bytes);
-      delay_s += copy;
-      part.copy_out_s += copy;
-      const bool last = --left[experts ? 0 : 1] == 0;
+      if (copies()) {
+        const double copy = copy_s(g.bytes);
+        part.copy_kernels_s += 2 * copy;
+        stream.append(copies_out[kind], copy);
+      }
+      const bool last = --left[kind] == 0;
       const double limit = part.load.buckets.empty() ? std::min(kFirstBucket, cap) : cap;
       if (static_cast<double>(open) < limit && !last) continue;
       const Exchange reduction =
           reduce(open, experts ? plan_.expert_data_group() : plan_.data_group());
-      part.load.buckets.push_back({g.ready_s + delay_s, reduction.seconds, reduction.transfer});
-      if (!last) delay_s += share * reduction.seconds;
+      const double before_s = stream.end_s();
+      stream.run(copies_out[kind], 1);
+      part.load.buckets.push_back({g.ready_s + part.slowed_s, reduction.seconds, reduction.transfer,
+                                   stream.end_s() - before_s});
+      part.copies_s += part.load.buckets.back().copy_out_s;
+      if (!last) part.slowed_s += share * reduction.seconds;
+      copies_out[kind] = {};
       open = 0;
     }
-    part.load.last_backward_s += delay_s;
+    if (copies()) {
+      part.copies_s += last_pass.backward_s - part.load.backward_s;
+      part.load.last_backward_s = last_pass.backward_s;
+      const double before_s = stream.end_s();
+      stream.run(part.optimizer, 1);
+      part.optimizer_s = stream.end_s() - before_s;
+    }
+    part.load.last_backward_s += part.slowed_s;
   }
 
   /// How the parameters of a unit are gathered, and their gradients reduced.
@@ -218,6 +247,7 @@ class Reduction {
   const ParallelPlan& plan_;
   const TimingSetup& timing_;
   const CollectiveCosts& costs_;
+  mutable std::map<int64_t, double> copy_times_;  ///< by bytes
 };
 
 int64_t gathered_bytes(const Graph& graph) {
@@ -296,6 +326,20 @@ Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRa
                          .expert_ranks = plan.ep});
 }
 
+HostFedStream::Sequence launches_of(const Program& program, Phase phase,
+                                    const std::vector<KernelTime>& times, double host_launch_s) {
+  const HostFedStream stream(host_launch_s);
+  HostFedStream::Sequence launches;
+  for (const Block& block : program.blocks) {
+    if (block.phase != phase) continue;
+    for (int64_t r = 0; r < block.repeat; ++r) {
+      for (size_t i = block.first_launch; i < block.first_launch + block.launch_count; ++i)
+        stream.append(launches, times[program.launches[i].kernel].seconds);
+    }
+  }
+  return launches;
+}
+
 ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers,
                     const TimingSetup& timing, const CollectiveCosts& costs) {
   const CourseOptions options{.zero_grad = setup.request.zero_grad,
@@ -303,6 +347,8 @@ ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const Laye
   ModelPart part = describe_part(
       time_pass(std::make_shared<const PassWork>(part_graph(setup, plan, layers), options), timing),
       options, costs);
+  part.optimizer =
+      launches_of(part.pass.program(), Phase::kOptimizer, part.pass.times, timing.host_launch_s());
   add_exchanges(part, setup, plan, timing, costs);
   return part;
 }

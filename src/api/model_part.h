@@ -7,6 +7,7 @@
 #include "api/collective_costs.h"
 #include "api/pass.h"
 #include "api/timed_pass.h"
+#include "sim/stream.h"
 #include "sim/training_step.h"
 
 namespace tilecast {
@@ -41,8 +42,16 @@ struct ModelPart {
   /// Of gradients, as they are reduced.
   int64_t gradient_bytes = 0;
   Exchange reduce;  ///< all gradients in one piece, after the backward pass
-  double copy_out_s = 0;
+  /// What reductions beside the backward pass add to computing: copies of gradients into buckets
+  /// and back, of which so much are the kernels themselves, and slower kernels beside collectives.
+  double copies_s = 0, copy_kernels_s = 0, slowed_s = 0;
+  /// The launches of the optimizer step, which the host issues after the copies.
+  HostFedStream::Sequence optimizer;
 };
+
+/// The launches of the blocks of a program that are in a phase.
+HostFedStream::Sequence launches_of(const Program& program, Phase phase,
+                                    const std::vector<KernelTime>& times, double host_launch_s);
 
 /// The graph of one rank: forward and backward pass of one micro-batch, and the optimizer step.
 Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers);

@@ -4,11 +4,14 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 
+#include "api/expert_precision.h"
 #include "api/parallel_step.h"
 #include "api/rank_memory.h"
 #include "api/warnings.h"
 #include "base/checked.h"
+#include "devices/cluster_file.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -117,6 +120,21 @@ int64_t runs_of(Phase phase, int64_t uses, const ParallelStep& step) {
                                     : checked_multiply(uses, step.plan().pipeline.microbatches);
 }
 
+/// The distinct parts of the model in order, and how often each is used.
+std::vector<std::pair<const ModelPart*, int64_t>> uses_of(const ParallelStep& step) {
+  std::vector<std::pair<const ModelPart*, int64_t>> uses;
+  for (const ModelPart* part : step.parts()) {
+    const auto known =
+        std::find_if(uses.begin(), uses.end(), [&](const auto& use) { return use.first == part; });
+    if (known == uses.end()) {
+      uses.emplace_back(part, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  return uses;
+}
+
 /// Adds the work of a part whose experts all get as many tokens: the mean rank's, whatever the skew
 /// (experts without a token aside).
 void add_even_work(Work& work, const ParallelStep& step, const ModelPart& part, int64_t uses,
@@ -140,20 +158,15 @@ void add_even_work(Work& work, const ParallelStep& step, const ModelPart& part, 
 void add_rows(Forecast& f, const ParallelStep& step, const PassSetup& setup) {
   const auto names = std::make_shared<TextArena>();
   f.names = names;
-  std::map<const ModelPart*, int64_t> uses;
-  std::vector<const ModelPart*> order;
-  for (const ModelPart* part : step.parts()) {
-    if (uses[part]++ == 0) order.push_back(part);
-  }
   const bool skewed = setup.request.execution.skew_percent.value_or(0) > 0;
   Work work;
-  for (const ModelPart* part : order) {
+  for (const auto& [part, uses] : uses_of(step)) {
     const TimedPass& pass = part->pass;
-    if (skewed) add_even_work(work, step, *part, uses[part], setup);
+    if (skewed) add_even_work(work, step, *part, uses, setup);
     for (KernelForecast& row : describe_events(pass.timeline, pass.program(), pass.times, *names)) {
       const bool once = row.phase == phase_name(Phase::kOptimizer);
       const Phase phase = once ? Phase::kOptimizer : Phase::kForward;
-      row.count = checked_multiply(row.count, runs_of(phase, uses[part], step));
+      row.count = checked_multiply(row.count, runs_of(phase, uses, step));
       f.kernels_s += row.latency_s * static_cast<double>(row.count);
       if (!skewed) work.add(row.flops, row.bytes, row.count);
       f.kernels.push_back(std::move(row));
@@ -182,6 +195,8 @@ StageForecast describe_stage(const ParallelStep& step, int64_t stage, const Stag
     f.forward_s += part->load.forward_s;
     f.backward_s += part->load.backward_s;
     f.optimizer_s += part->optimizer_s;
+    f.gradient_copies_s += part->copies_s;
+    f.slowed_s += part->slowed_s;
   }
   return f;
 }
@@ -213,8 +228,55 @@ void add_stages(Forecast& f, const ParallelStep& step, const StepTimes& times,
     f.forward_s = std::max(f.forward_s, microbatches * row.forward_s);
     f.backward_s = std::max(f.backward_s, microbatches * row.backward_s);
     f.optimizer_s = std::max(f.optimizer_s, row.optimizer_s);
+    p.gradient_copies_s = std::max(p.gradient_copies_s, row.gradient_copies_s);
+    p.slowed_s = std::max(p.slowed_s, row.slowed_s);
   }
   f.parallel = std::move(p);
+}
+
+/// The time of a step in which a rank of the stage waits for its host.
+double host_wait_s(const ParallelStep& step, int64_t stage) {
+  double wait_s = 0;
+  for (const ModelPart* part : step.parts_of(stage)) {
+    double passes_s = part->load.forward_s + part->load.backward_s, optimizer_s = part->optimizer_s;
+    for (const Event& event : part->pass.timeline.events) {
+      const bool once =
+          part->pass.program().launches[event.launch].node->phase == Phase::kOptimizer;
+      (once ? optimizer_s : passes_s) -= event.duration_s * static_cast<double>(event.count);
+    }
+    wait_s += static_cast<double>(step.plan().pipeline.microbatches) * std::max(0.0, passes_s) +
+              std::max(0.0, optimizer_s) + std::max(0.0, part->copies_s - part->copy_kernels_s);
+  }
+  return wait_s;
+}
+
+/// Those of one GPU, of all parts by their time, and of the links.
+void add_warnings(Forecast& f, const ParallelStep& step, const PassSetup& setup,
+                  const TimingSetup& timing) {
+  std::vector<CountedTimeline> timelines;
+  std::optional<Warning> experts;
+  for (const auto& [part, count] : uses_of(step)) {
+    const TimedPass& pass = part->pass;
+    timelines.push_back(
+        {pass.timeline, pass.program(), runs_of(Phase::kForward, count, step), count});
+    std::optional<Warning> slower =
+        slower_experts("", pass.graph(), pass.program(), pass.times, timing.predictor, setup.device,
+                       timing.conditions);
+    if (slower && (!experts || slower->share > experts->share)) experts = std::move(slower);
+  }
+  std::vector<Warning>& warnings = f.warnings;
+  add_messages(warnings, WarningCode::kModelFile, setup.model.name, unmapped_operators(timelines));
+  add_warning(warnings, unmeasured_operators(timelines));
+  add_warning(warnings, std::move(experts));
+  add_warning(warnings, extrapolation_warning("", f.kernels));
+  add_warning(warnings, no_model_warning("", f.kernels));
+  add_warning(warnings, host_wait_warning("", f.host_wait_s, f.latency_s));
+  const LinkOrigins links{
+      .unmeasured = step.costs().extrapolated(),
+      .one_server = step.costs().over_pcie() && !is_cluster_file(setup.request.parallel.cluster)};
+  const double share = f.latency_s > 0 ? f.parallel->exposed_communication_s / f.latency_s : 0;
+  for (Warning& warning : link_warnings(f.parallel->cluster_name, links, share))
+    warnings.push_back(std::move(warning));
 }
 
 std::string_view stream_name(StepStream stream) {
@@ -240,14 +302,9 @@ void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& t
   add_interval(f, step);
   add_rows(f, step, setup);
   add_stages(f, step, times, setup);
-  for (const ModelPart* part : step.parts())
-    f.host_wait_s = std::max(f.host_wait_s, static_cast<double>(step.plan().pipeline.microbatches) *
-                                                part->pass.totals.host_wait_s);
-  if (step.costs().extrapolated() && f.latency_s > 0)
-    f.warnings.push_back({.code = WarningCode::kUnmeasuredLinks,
-                          .subject = f.parallel->cluster_name,
-                          .share = f.parallel->exposed_communication_s / f.latency_s,
-                          .facts = {}});
+  for (int64_t s = 0; s < step.plan().pp; ++s)
+    f.host_wait_s = std::max(f.host_wait_s, host_wait_s(step, s));
+  add_warnings(f, step, setup, timing);
 }
 
 std::vector<StepOperation> parallel_operations(const PassSetup& setup, const TimingSetup& timing) {

@@ -23,7 +23,7 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
       load.parts.back().send_forward_s = next.send_backward_s;
       load.parts.back().send_forward_transfer = next.send_backward_transfer;
     }
-    load.optimizer_s += part.optimizer_s + part.copy_out_s;
+    load.optimizer_s += part.optimizer_s;
     weights = checked_add(weights, part.weights_bytes);
     if (plan.ep > 1) experts = checked_add(experts, part.memory.expert_weights_bytes);
     if (part.load.buckets.empty() && part.load.units.empty()) {

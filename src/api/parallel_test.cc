@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "test_support.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
+#include "tilecast/report.h"
 
 namespace tilecast {
 namespace {
@@ -130,6 +132,133 @@ TEST(Parallel, EachStageIsComputeExposedCommunicationAndBubble) {
   EXPECT_EQ(f.parallel->ranks, 8);
   for (const StageForecast& s : f.parallel->stages)
     EXPECT_NEAR(s.compute_s + s.exposed_communication_s + s.bubble_s, f.latency_s, 1e-9);
+}
+
+/// All that is printed: passes, copies of gradients, slower kernels, the optimizer, what is exposed
+/// and bubbles.
+TEST(Parallel, PrintedPartsAddUpToTheLatency) {
+  struct Step {
+    const char* model;
+    int64_t batch, dp, pp, microbatches;
+    Zero zero = Zero::kNone;
+  };
+  for (const Step& step :
+       {Step{"bert_large", 16, 2, 1, 1}, Step{"resnet-50", 128, 4, 1, 1},
+        Step{"vit-base", 64, 8, 1, 1}, Step{"gpt2_large", 16, 2, 2, 4},
+        Step{"llama-3.2-1b", 16, 8, 1, 2}, Step{"gpt2", 16, 8, 1, 1, Zero::kOptimizer},
+        Step{"gpt2", 16, 8, 1, 2, Zero::kParameters}}) {
+    for (const double host_us : {0.0, 5.0, 20.0, 100.0}) {
+      Request request{.batch = step.batch, .mode = Mode::kTraining, .optimizer = Optimizer::kAdamW};
+      request.execution.dp = step.dp;
+      request.execution.pp = step.pp;
+      request.execution.microbatches = step.microbatches;
+      request.execution.host_launch_s = host_us * 1e-6;
+      request.parallel.zero = step.zero;
+      const Forecast f = forecast(request, step.model);
+      const auto m = static_cast<double>(step.microbatches);
+      for (const StageForecast& s : f.parallel->stages) {
+        EXPECT_NEAR(
+            m * (s.forward_s + s.backward_s) + s.gradient_copies_s + s.slowed_s + s.optimizer_s,
+            s.compute_s, 1e-9 * f.latency_s)
+            << step.model << " " << host_us;
+        EXPECT_NEAR(s.compute_s + s.exposed_communication_s + s.bubble_s, f.latency_s,
+                    1e-9 * f.latency_s)
+            << step.model << " " << host_us;
+      }
+    }
+  }
+}
+
+/// The host is ahead where kernels are long: copies of gradients then cost the kernels' time alone.
+TEST(Parallel, CopiesOfGradientsCostHostTimeOnlyWhereTheHostIsBehind) {
+  const auto with = [](int64_t batch, double host_s) {
+    Request request = training(batch);
+    request.execution.dp = 2;
+    request.execution.host_launch_s = host_s;
+    return forecast(request, "gpt2_large");
+  };
+  const Forecast ahead = with(16, 20e-6), free = with(16, 0);
+  EXPECT_GT(free.parallel->gradient_copies_s, 0);
+  EXPECT_LT(ahead.parallel->gradient_copies_s, 1.05 * free.parallel->gradient_copies_s);
+  EXPECT_LT(ahead.latency_s, 1.005 * free.latency_s);
+  // 436 gradients of 16 layers' kinds: the host launches a copy of each, and one back.
+  const Forecast behind = with(2, 2e-3);
+  EXPECT_GT(behind.parallel->gradient_copies_s, 2 * 436 * 2e-3 * 0.9);
+}
+
+std::set<std::string> codes_of(const Forecast& f) {
+  std::set<std::string> codes;
+  for (const Warning& warning : f.warnings) codes.emplace(warning_code_name(warning.code));
+  return codes;
+}
+
+TEST(Parallel, SeveralGpusHaveTheWarningsOfOne) {
+  struct Step {
+    const char *model, *gpu, *dtype;
+    int64_t batch;
+    std::set<std::string> codes;  ///< of one GPU, at least
+  };
+  for (const Step& step :
+       {Step{"resnet-50", "MI300X", "amp", 64, {"unmeasured_operators", "extrapolated"}},
+        Step{"gpt2", "B200", "bf16", 8, {"extrapolated"}},
+        Step{"bert-base", "H100", "bf16", 1, {"host_wait"}}}) {
+    Request request{.batch = step.batch, .mode = Mode::kTraining};
+    request.execution.dtype = step.dtype;
+    const auto forecast_of = [&] {
+      return forecaster().forecast(load_model_ref(step.model), load_gpu_ref(step.gpu), request);
+    };
+    const Forecast alone = forecast_of();
+    const std::set<std::string> one = codes_of(alone);
+    for (const std::string& code : step.codes) EXPECT_TRUE(one.contains(code)) << code;
+    request.batch *= 8;
+    request.execution.dp = 8;
+    const Forecast many = forecast_of();
+    for (const std::string& code : one)
+      EXPECT_TRUE(codes_of(many).contains(code)) << step.model << " " << code;
+    // The same kernels, so the same shares of their time.
+    for (const Warning& a : alone.warnings) {
+      for (const Warning& b : many.warnings) {
+        if (a.code == b.code && a.code != WarningCode::kHostWait)
+          EXPECT_NEAR(a.share, b.share, 1e-6);
+      }
+    }
+  }
+}
+
+TEST(Parallel, PcieOfOneMeasuredServerIsNamed) {
+  Request request = training(8);
+  request.execution.tp = 8;
+  const auto on = [&](const char* gpu) {
+    return codes_of(
+        forecaster().forecast(load_model_ref("llama-3.2-1b"), load_gpu_ref(gpu), request));
+  };
+  EXPECT_TRUE(on("L40S").contains("one_measured_server"));
+  EXPECT_TRUE(on("MI210").contains("unmeasured_links"));
+  EXPECT_FALSE(on("H100").contains("one_measured_server"));
+  // A cluster file has the rates of its owner's server.
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "cluster.json").string();
+  std::ofstream(path) << cluster_text("l40s-pcie");
+  request.parallel.cluster = path;
+  EXPECT_FALSE(on("L40S").contains("one_measured_server"));
+}
+
+TEST(Parallel, MemoryThatHardlySufficesIsSaid) {
+  bool seen = false;
+  for (int64_t batch = 2; batch <= 256; batch += 2) {
+    Request request = training(batch);
+    request.execution.dp = 2;
+    request.execution.dtype = "bf16";
+    request.execution.attention = AttentionKind::kFlash;
+    const Forecast f = forecast(request);
+    const bool tight = codes_of(f).contains("tight_memory");
+    seen = seen || tight;
+    const double share =
+        static_cast<double>(f.memory.margin_bytes) / static_cast<double>(f.memory.usable_bytes());
+    EXPECT_EQ(tight, share >= 0 && share < 1 - 1 / 1.1) << batch;
+    if (!f.memory.fits) break;
+  }
+  EXPECT_TRUE(seen);
 }
 
 TEST(Parallel, ZeroTakesLessMemoryStepByStep) {

@@ -17,13 +17,18 @@ int64_t share(int64_t bytes, int64_t experts, bool divided, const ParallelPlan& 
 
 }  // namespace
 
+bool is_plain(const Request& request, const ParallelPlan& plan) {
+  return plan.pipeline.chunks == 1 && plan.pipeline.microbatches == 1 &&
+         request.parallel.zero == Zero::kNone &&
+         request.parallel.main_params == MainParams::kAsModel;
+}
+
 MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage,
                            const PassSetup& setup, const ParallelPlan& plan) {
   const Parallel& p = setup.request.parallel;
   MemoryForecast memory =
       forecast_memory(parts.front()->pass.graph(), parts.front()->pass.work->memory, setup);
-  const bool plain = parts.size() == 1 && plan.pipeline.microbatches == 1 &&
-                     p.zero == Zero::kNone && p.main_params == MainParams::kAsModel;
+  const bool plain = parts.size() == 1 && is_plain(setup.request, plan);
   const std::vector<int64_t> in_flight = most_in_flight(plan.pipeline, stage);
   int64_t expert_weights = 0, expert_gradients = 0;
   int64_t weights = 0, gradients = 0, optimizer = 0, inputs = 0, saved = 0, working = 0,

@@ -11,6 +11,8 @@
 #include "api/table_kernels.h"
 #include "api/warnings.h"
 #include "base/checked.h"
+#include "collectives/paths.h"
+#include "devices/cluster_file.h"
 #include "placement/costs.h"
 #include "placement/search.h"
 #include "sim/gradient_times.h"
@@ -90,7 +92,22 @@ class RecommendationPass {
     add_parallel(f, times);
   }
 
-  bool links_extrapolated() const { return links_extrapolated_; }
+  LinkOrigins links() const {
+    return {.unmeasured = links_extrapolated_,
+            .one_server = uses_pcie(plan_.data_group(), plan_.cluster) &&
+                          !is_cluster_file(setup_.request.parallel.cluster)};
+  }
+  /// The rows are of one rank, so are these.
+  void warn(Forecast& f) const {
+    std::vector<Warning>& warnings = f.warnings;
+    add_warning(warnings, unmeasured_operators({{dense_.timeline, dense_.program()}}));
+    add_warning(warnings, extrapolation_warning("", f.kernels));
+    add_warning(warnings, no_model_warning("", f.kernels));
+    add_warning(warnings, host_wait_warning("", f.host_wait_s, f.latency_s));
+    const double share = f.latency_s > 0 ? f.parallel->exposed_communication_s / f.latency_s : 0;
+    for (Warning& warning : link_warnings(f.parallel->cluster_name, links(), share))
+      warnings.push_back(std::move(warning));
+  }
 
  private:
   /// Ids, sums that are sent, and in training their gradients: of the mean rank.
@@ -155,7 +172,7 @@ class RecommendationPass {
     std::vector<double> seconds;
     for (const KernelTime& time : dense_.times) seconds.push_back(time.seconds);
     const std::vector<ReadyGradient> gradients =
-        gradients_ready(dense_.graph(), dense_.program(), seconds, timing_.host_launch_s());
+        run_last_pass(dense_.graph(), dense_.program(), seconds, timing_.host_launch_s()).gradients;
     const Parallel& p = setup_.request.parallel;
     const double end = step.top_backward_s + step.bottom_backward_s;
     int64_t open = 0;
@@ -308,13 +325,7 @@ void forecast_recommendation(Forecast& forecast, const PassSetup& setup,
   check_degrees(setup.request);
   RecommendationPass pass(setup, timing);
   pass.fill(forecast);
-  add_warning(forecast.warnings, no_model_warning("", forecast.kernels));
-  if (pass.links_extrapolated() && forecast.latency_s > 0)
-    forecast.warnings.push_back(
-        {.code = WarningCode::kUnmeasuredLinks,
-         .subject = forecast.parallel->cluster_name,
-         .share = forecast.parallel->exposed_communication_s / forecast.latency_s,
-         .facts = {}});
+  pass.warn(forecast);
 }
 
 }  // namespace tilecast

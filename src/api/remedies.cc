@@ -9,9 +9,12 @@
 #include <string>
 
 #include "api/cache_pool.h"
+#include "api/fit.h"
 #include "api/internal.h"
+#include "api/model_part.h"
 #include "api/parallel_plan.h"
 #include "api/pass.h"
+#include "api/rank_memory.h"
 #include "base/text.h"
 #include "memory/replay.h"
 #include "request/access.h"
@@ -218,18 +221,23 @@ class Search {
 };
 
 /// What the caching allocator takes at most; nullopt where the peak leaves enough room for what it
-/// splits and cannot use.
+/// splits and cannot use, and for steps over several ranks of which no single graph is the course.
 std::optional<int64_t> reserved_bytes(const MemoryForecast& memory, const PassSetup& setup) {
-  // 49 of the 56 measured runs above 20 GiB reserved at most 1.1 times what they allocated
-  // (data/measurements/nvidia-h100-sxm5-80gb/models*.csv). The replay takes milliseconds.
-  constexpr double kRoom = 1.1;
-  const int64_t usable = visible_bytes(setup.device);
-  if (static_cast<double>(memory.peak_bytes) * kRoom < static_cast<double>(usable))
-    return std::nullopt;
-  const Graph graph = build_graph(setup.model, setup.request, setup.precision);
+  // The replay takes milliseconds.
+  if (!is_tight(memory)) return std::nullopt;
+  int64_t buckets = 0;  // DistributedDataParallel's, allocated at the start
+  Graph graph;
+  if (is_parallel(setup.request)) {
+    const ParallelPlan plan = plan_parallel(setup.model, setup.device, setup.request);
+    if (plan.pp > 1 || !is_plain(setup.request, plan)) return std::nullopt;
+    graph = part_graph(setup, plan, plan.parts.front());
+    if (plan.data_ranks() > 1) buckets = memory.gradients_bytes;
+  } else {
+    graph = build_graph(setup.model, setup.request, setup.precision);
+  }
   const ZeroGrad zero_grad = setup.request.zero_grad;
   const Lifetimes lifetimes = find_lifetimes(graph, {.folded = false, .zero_grad = zero_grad});
-  return memory.framework_bytes +
+  return memory.framework_bytes + buckets +
          replay_allocations(graph, lifetimes, zero_grad, memory.workspace_bytes).reserved_bytes;
 }
 
@@ -267,11 +275,12 @@ std::optional<int64_t> add_remedies(Forecast& forecast, const Forecaster& foreca
     if (warning.code == WarningCode::kDoesNotFit && !ways.empty())
       warning.facts.push_back({"ways_that_fit", ways});
   }
-  if (forecast.parallel) return std::nullopt;
-  if (!memory.fits) return memory.largest_batch;
+  if (!memory.fits) return forecast.parallel ? std::nullopt : memory.largest_batch;
   const auto [used, precision] = checked_pass(model.content->model, gpu.content->device, request);
-  memory.reserved_bytes =
-      reserved_bytes(memory, {model.content->model, gpu.content->device, used, precision});
+  if (!model.content->model.recommendation)
+    memory.reserved_bytes =
+        reserved_bytes(memory, {model.content->model, gpu.content->device, used, precision});
+  if (forecast.parallel) return std::nullopt;
   return forecaster.largest_batch(model, gpu, request);
 }
 

@@ -6,11 +6,21 @@
 #include <set>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "ops/op_def.h"
 #include "predict/roofline.h"
 
 namespace tilecast {
+
+namespace {
+
+std::optional<Warning> extrapolated_share(const std::string& subject, double outside, double all) {
+  if (outside <= kNoticedShare * all) return std::nullopt;
+  return Warning{WarningCode::kExtrapolated, subject, outside / all, {}};
+}
+
+}  // namespace
 
 std::optional<Warning> extrapolation_warning(const std::string& subject, const Timeline& timeline,
                                              const std::vector<KernelTime>& times) {
@@ -20,8 +30,18 @@ std::optional<Warning> extrapolation_warning(const std::string& subject, const T
     all += seconds;
     if (times[event.kernel].extrapolated) outside += seconds;
   }
-  if (outside <= kNoticedShare * all) return std::nullopt;
-  return Warning{WarningCode::kExtrapolated, subject, outside / all, {}};
+  return extrapolated_share(subject, outside, all);
+}
+
+std::optional<Warning> extrapolation_warning(const std::string& subject,
+                                             const std::vector<KernelForecast>& kernels) {
+  double outside = 0, all = 0;
+  for (const KernelForecast& k : kernels) {
+    const double seconds = k.latency_s * static_cast<double>(k.count);
+    all += seconds;
+    if (k.extrapolated) outside += seconds;
+  }
+  return extrapolated_share(subject, outside, all);
 }
 
 std::optional<Warning> no_model_warning(const std::string& subject,
@@ -40,9 +60,18 @@ std::optional<Warning> no_model_warning(const std::string& subject,
   return Warning{WarningCode::kNoModel, subject, without / all, {{"kernels", join(names, ", ")}}};
 }
 
-std::optional<Warning> host_wait_warning(const std::string& subject, const Totals& totals) {
-  if (totals.host_wait_s <= kNoticedShare * totals.seconds) return std::nullopt;
-  return Warning{WarningCode::kHostWait, subject, totals.host_wait_s / totals.seconds, {}};
+std::optional<Warning> host_wait_warning(const std::string& subject, double wait_s, double all_s) {
+  if (wait_s <= kNoticedShare * all_s) return std::nullopt;
+  return Warning{WarningCode::kHostWait, subject, wait_s / all_s, {}};
+}
+
+std::vector<Warning> link_warnings(const std::string& cluster, const LinkOrigins& links,
+                                   double share) {
+  std::vector<Warning> warnings;
+  if (links.unmeasured) warnings.push_back({WarningCode::kUnmeasuredLinks, cluster, share, {}});
+  if (links.one_server && share > kNoticedShare)
+    warnings.push_back({WarningCode::kOneMeasuredServer, cluster, share, {}});
+  return warnings;
 }
 
 namespace {
@@ -74,19 +103,24 @@ struct NamedShares {
   std::string text;  ///< "": none
 };
 
-NamedShares shares_of(const Timeline& timeline, const Program& program,
+NamedShares shares_of(const std::vector<CountedTimeline>& timelines,
                       std::string_view (*name_of)(const Node&)) {
   std::map<std::string, ShareOfTime, std::less<>> named;
   double all = 0, sum = 0;
-  for (const Event& event : timeline.events) {
-    const double seconds = event.duration_s * static_cast<double>(event.count);
-    all += seconds;
-    const std::string_view name = name_of(*program.launches[event.launch].node);
-    if (name.empty()) continue;
-    ShareOfTime& share = named[std::string(name)];
-    share.count += event.count;
-    share.seconds += seconds;
-    sum += seconds;
+  for (const CountedTimeline& counted : timelines) {
+    for (const Event& event : counted.timeline.events) {
+      const Node& node = *counted.program.launches[event.launch].node;
+      const int64_t runs = node.phase == Phase::kOptimizer ? counted.steps : counted.passes;
+      const int64_t count = checked_multiply(event.count, runs);
+      const double seconds = event.duration_s * static_cast<double>(count);
+      all += seconds;
+      const std::string_view name = name_of(node);
+      if (name.empty()) continue;
+      ShareOfTime& share = named[std::string(name)];
+      share.count += count;
+      share.seconds += seconds;
+      sum += seconds;
+    }
   }
   std::vector<std::string> parts;
   for (const auto& [name, share] : named)
@@ -97,8 +131,8 @@ NamedShares shares_of(const Timeline& timeline, const Program& program,
 
 }  // namespace
 
-std::vector<std::string> unmapped_operators(const Timeline& timeline, const Program& program) {
-  const NamedShares unmapped = shares_of(timeline, program, unmapped_name);
+std::vector<std::string> unmapped_operators(const std::vector<CountedTimeline>& timelines) {
+  const NamedShares unmapped = shares_of(timelines, unmapped_name);
   if (unmapped.text.empty()) return {};
   return {fmt::format(
       "{:.1f} % of the kernels' time is of operators that Tilecast does not know, forecast as "
@@ -106,10 +140,10 @@ std::vector<std::string> unmapped_operators(const Timeline& timeline, const Prog
       100 * unmapped.share, unmapped.text)};
 }
 
-std::optional<Warning> unmeasured_operators(const Timeline& timeline, const Program& program) {
+std::optional<Warning> unmeasured_operators(const std::vector<CountedTimeline>& timelines) {
   // Less does not change a forecast noticeably: most networks have one pooling.
   constexpr double kSmallShare = 0.01;
-  const NamedShares unmeasured = shares_of(timeline, program, unmeasured_name);
+  const NamedShares unmeasured = shares_of(timelines, unmeasured_name);
   if (unmeasured.share <= kSmallShare) return std::nullopt;
   const std::string message = fmt::format(
       "{:.1f} % of the kernels' time is of operators of which no kernel was measured, forecast "

@@ -48,6 +48,11 @@ NodePath node_path(const CommGroup& group, const Cluster& cluster) {
   return {&level, rate, level.latency_s};
 }
 
+bool uses_pcie(const CommGroup& group, const Cluster& cluster) {
+  const NodePath path = node_path(group, cluster);
+  return path.level != nullptr && path.level->kind == "pcie";
+}
+
 NetworkPath network_path(const CommGroup& group, const Cluster& cluster) {
   const Network& network = *cluster.network;
   const auto nics = static_cast<double>(network.nics_per_node);

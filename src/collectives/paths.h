@@ -23,6 +23,11 @@ int64_t nodes_of(const CommGroup& group);
 /// Throws Error{kInput} for a group that the cluster does not hold.
 void check_group(const CommGroup& group, const Cluster& cluster);
 
+/// Whether the group uses PCIe inside its nodes. It was measured on one server only (that of
+/// l40s-pcie), and servers differ in switches, sockets and peer-to-peer transfers, where boards
+/// with NVLink are alike.
+bool uses_pcie(const CommGroup& group, const Cluster& cluster);
+
 NodePath node_path(const CommGroup& group, const Cluster& cluster);
 
 /// Only for a group of several nodes.

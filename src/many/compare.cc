@@ -15,6 +15,7 @@ namespace {
 /// What a forecast says of its GPU, whatever the GPU.
 struct CommonFacts {
   Request used;
+  std::string input = "";
   int64_t gpus = 1;
 };
 
@@ -23,7 +24,7 @@ CommonFacts add_pass(ComparedGpu& row, const Forecast& f) {
   row.usable_bytes = f.memory.usable_bytes();
   row.totals = totals_of(f);
   row.warnings = f.warnings;
-  return {.used = f.used, .gpus = f.parallel ? f.parallel->ranks : 1};
+  return {.used = f.used, .input = f.input, .gpus = f.parallel ? f.parallel->ranks : 1};
 }
 
 /// A request on an idle server says nothing of the load: its numbers are replaced.
@@ -88,6 +89,7 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
   for (size_t i = 0; i < gpus.size(); ++i) {
     if (result.gpus[i].totals.error) continue;
     result.request = facts[i].used;
+    result.input = facts[i].input;
     result.gpus_each = facts[i].gpus;
     break;
   }

@@ -125,7 +125,7 @@ std::string request_text(const GpuComparison& c) {
   std::string text;
   if (r.kind == RequestKind::kPass) {
     text = fmt::format("{}, batch {}", choice_name(r.mode), format_integer(r.batch));
-    if (r.seq) text += ", seq " + format_integer(*r.seq);
+    if (!c.input.empty()) text += ", " + c.input;
   } else {
     text = fmt::format("prompt {}, output {}", format_integer(r.prompt), format_integer(r.output));
     text += r.kind == RequestKind::kServe ? ", server under load"

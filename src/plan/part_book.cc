@@ -151,6 +151,7 @@ void PartBook::add_optimizer_step(ModelPart& part, const ParallelPlan& plan, con
   const double start_s = stream.end_s();
   for (const Block& block : program.blocks) run_block(stream, program, block, times);
   part.optimizer_s = stream.end_s() - start_s;
+  part.optimizer = launches_of(program, Phase::kOptimizer, times, timing.host_launch_s());
 }
 
 }  // namespace tilecast

@@ -179,12 +179,13 @@ Json memory_json(const MemoryForecast& m, std::optional<int64_t> largest_batch) 
 
 std::string forecast_table(const Forecast& f, const TableStyle& style) {
   // A graph file fixes its shapes.
-  const std::string shape =
-      f.fixed_shapes
-          ? ""
-          : fmt::format("batch {}, seq {}, ", format_integer(f.batch), format_integer(f.seq));
-  std::string out = title_lines(fmt::format("{} on {}: {}, {}{}{}", f.model, f.gpu_name, f.mode,
-                                            shape, dtype_text(f.dtype, f.dtype_source),
+  const std::string shape = f.fixed_shapes ? ""
+                                           : fmt::format("batch {}, {}{}", format_integer(f.batch),
+                                                         f.input, f.input.empty() ? "" : ", ");
+  const int64_t ranks = f.parallel ? f.parallel->ranks : 1;
+  const std::string count = ranks > 1 ? fmt::format("{} x ", format_integer(ranks)) : "";
+  std::string out = title_lines(fmt::format("{} on {}{}: {}, {}{}{}", f.model, count, f.gpu_name,
+                                            f.mode, shape, dtype_text(f.dtype, f.dtype_source),
                                             clock_text(f.used.execution.clocks)),
                                 style) +
                     "\n" + totals(f, style) + "\n";

@@ -284,6 +284,7 @@ std::string llm_table(const LlmForecast& f, const TableStyle& style) {
   if (f.continuous) out += "  a single request on an idle server\n";
   Lines lines;
   add_batch_times(lines, f);
+  if (!f.cluster.empty() && f.ranks > 1) lines.add("cluster", "", f.cluster);
   add_vision(lines, f);
   add_drafts(lines, f);
   add_memory(lines, f);

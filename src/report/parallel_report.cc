@@ -33,6 +33,12 @@ void add_parallel(Lines& lines, const Forecast& f) {
   lines.add("    exposed", format_seconds(p.exposed_communication_s),
             percent(p.exposed_communication_s, f.latency_s));
   lines.add("  bubble", format_seconds(p.bubble_s), percent(p.bubble_s, f.latency_s));
+  if (p.gradient_copies_s > 0)
+    lines.add("  gradient copies", format_seconds(p.gradient_copies_s),
+              "into the buckets that are reduced, and back");
+  if (p.slowed_s > 0)
+    lines.add("  slowed", format_seconds(p.slowed_s),
+              "the backward pass, by reductions that occupy multiprocessors");
 }
 
 std::string stages_table(const ParallelForecast& p, const TableStyle& style) {
@@ -93,6 +99,8 @@ void add_parallel(Json& object, const Forecast& f) {
                       {"forward_s", s.forward_s},
                       {"backward_s", s.backward_s},
                       {"optimizer_s", s.optimizer_s},
+                      {"gradient_copies_s", s.gradient_copies_s},
+                      {"slowed_s", s.slowed_s},
                       {"compute_s", s.compute_s},
                       {"communication_s", s.communication_s},
                       {"exposed_communication_s", s.exposed_communication_s},
@@ -111,6 +119,8 @@ void add_parallel(Json& object, const Forecast& f) {
   object["communication_s"] = p.communication_s;
   object["exposed_communication_s"] = p.exposed_communication_s;
   object["bubble_s"] = p.bubble_s;
+  object["gradient_copies_s"] = p.gradient_copies_s;
+  object["slowed_s"] = p.slowed_s;
   object["simulated_ranks"] = p.simulated_ranks;
   object["stages"] = std::move(stages);
   if (!p.rank_tables.empty()) object["rank_tables"] = rank_tables_json(p.rank_tables);

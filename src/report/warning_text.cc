@@ -98,6 +98,14 @@ std::string unmeasured_links(const Warning& w) {
       w.subject, 100 * w.share);
 }
 
+std::string one_measured_server(const Warning& w) {
+  return fmt::format(
+      "{}: {:.0f} % of the time is communication, in part over PCIe as it was measured on one "
+      "server with L40S; PCIe of other servers may be much faster or slower: describe yours in a "
+      "cluster file (--cluster FILE)",
+      w.subject, 100 * w.share);
+}
+
 std::string slower_experts(const Warning& w) {
   return fmt::format("{}experts in {} take {:.0f} % longer than in {} with {} on {}",
                      step_prefix(w), text(w, "scheme"), 100 * w.share, text(w, "dtype"),
@@ -150,6 +158,14 @@ std::string does_not_fit(const Warning& w) {
   return ranks != nullptr ? result + remedies(w) : result;
 }
 
+std::string tight_memory(const Warning& w) {
+  return fmt::format(
+      "only {} ({:.1f} %) of the memory of {} are left: the step may run out of memory; the "
+      "buffers "
+      "of NCCL or RCCL, and what the caching allocator cannot use, are not counted",
+      format_bytes(fact<int64_t>(w, "free_bytes")), 100 * w.share, w.subject);
+}
+
 std::string lengths_ignored(const Warning&) {
   return "--prompt and --output are not used: the trace has its own lengths";
 }
@@ -188,8 +204,10 @@ constexpr WarningDef kWarnings[] = {
     {WarningCode::kNoModel, "no_model", no_model},
     {WarningCode::kHostWait, "host_wait", host_wait},
     {WarningCode::kUnmeasuredLinks, "unmeasured_links", unmeasured_links},
+    {WarningCode::kOneMeasuredServer, "one_measured_server", one_measured_server},
     {WarningCode::kSlowerExperts, "slower_experts", slower_experts},
     {WarningCode::kDoesNotFit, "does_not_fit", does_not_fit},
+    {WarningCode::kTightMemory, "tight_memory", tight_memory},
     {WarningCode::kLengthsIgnored, "lengths_ignored", lengths_ignored},
     {WarningCode::kIdleClients, "idle_clients", idle_clients},
     {WarningCode::kOverloaded, "overloaded", overloaded}};

@@ -75,8 +75,8 @@ class Bound {
       end_.front() = end_.back() = std::max(end_.front(), end_.back()) + step_.share_embeddings_s;
     double most = 0;
     for (size_t s = 0; s < end_.size(); ++s)
-      most = std::max(most,
-                      end_[s] + step_.stages[s].optimizer_s + step_.stages[s].gather_parameters_s);
+      most = std::max(most, std::max(end_[s], copied_[s]) + step_.stages[s].optimizer_s +
+                                step_.stages[s].gather_parameters_s);
     return most;
   }
 
@@ -93,6 +93,7 @@ class Bound {
     const auto m = static_cast<double>(shape_.microbatches);
     double head = 0;
     end_.assign(index(shape_.stages), 0);
+    copied_.assign(index(shape_.stages), 0);
     for (int64_t s = 0; s < shape_.stages; ++s) {
       head_.push_back(head);
       head += of(s, 0).received_forward_s + load(s, 0).send_forward_s;
@@ -101,6 +102,7 @@ class Bound {
         all += m * of(s, c).forward_s + (m - 1) * of(s, c).backward_s + of(s, c).last_backward_s;
       all_.push_back(all);
       tail_.push_back(tail(s));
+      copied_tail_.push_back(copied_tail(s));
     }
   }
 
@@ -117,11 +119,26 @@ class Bound {
     return std::max(0.0, reduced) + stage_load.reduce_rest_s;
   }
 
+  /// From there until its gradients are copied out of their buckets, one after the other.
+  double copied_tail(int64_t stage) const {
+    const PartLoad& first = load(stage, 0);
+    double reduced = -first.last_backward_s, copied = 0;
+    for (int64_t c = 1; c < shape_.chunks; ++c) {
+      for (const GradientBucket& bucket : load(stage, c).buckets) copied += bucket.copy_out_s;
+    }
+    for (const GradientBucket& bucket : first.buckets) {
+      reduced = std::max(reduced, bucket.ready_s - first.last_backward_s) + bucket.reduce_s;
+      if (bucket.copy_out_s > 0) copied = std::max(copied, reduced) + bucket.copy_out_s;
+    }
+    return copied;
+  }
+
   /// A stage ends its last pass at `seconds`, and the stages before it later.
   void ends(int64_t stage, double seconds) {
     double at = seconds;
     for (int64_t s = stage;; --s) {
       end_[index(s)] = std::max(end_[index(s)], at + tail_[index(s)]);
+      copied_[index(s)] = std::max(copied_[index(s)], at + copied_tail_[index(s)]);
       if (s == 0) return;
       at += load(s, 0).send_backward_s + of(s - 1, 0).received_last_s;
     }
@@ -196,7 +213,9 @@ class Bound {
   std::vector<double> head_;                 ///< by stage: until the first micro-batch is there
   std::vector<double> all_;                  ///< by stage: all passes
   std::vector<double> tail_;
-  std::vector<double> end_;  ///< by stage: when its gradients are reduced, at the earliest
+  std::vector<double> copied_tail_;
+  std::vector<double> end_;     ///< by stage: when its gradients are reduced, at the earliest
+  std::vector<double> copied_;  ///< and when they are copied out of their buckets
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace {
 struct Shape {
   bool uneven = false;    ///< stages differ
   bool buckets = false;   ///< gradients are reduced beside the backward pass
+  bool copies = false;    ///< and copied out of the buckets
   bool gathered = false;  ///< parameters are gathered
   double send = 0;        ///< of a pass's time, at most
 };
@@ -26,7 +27,9 @@ PartLoad random_part(Rng& rng, const Shape& shape, double scale) {
   if (shape.buckets) {
     part.last_backward_s *= 1 + 0.1 * rng.uniform();
     for (int i = 1; i <= 4; ++i)
-      part.buckets.push_back({part.last_backward_s * i / 4, scale * rng.uniform()});
+      part.buckets.push_back({.ready_s = part.last_backward_s * i / 4,
+                              .reduce_s = scale * rng.uniform(),
+                              .copy_out_s = shape.copies ? 0.2 * scale * rng.uniform() : 0});
   }
   if (shape.gathered) {
     for (int i = 0; i < 5; ++i)
@@ -97,6 +100,7 @@ TEST(StepBound, NeverExceedsTheSimulation) {
   near({.uneven = true}, 0.9);
   near({.send = 0.2}, 0.9);
   near({.uneven = true, .buckets = true, .send = 0.3}, 0.9);
+  near({.uneven = true, .buckets = true, .copies = true, .send = 0.3}, 0.9);
   near({.gathered = true}, 0.8);
   near({.uneven = true, .gathered = true, .send = 0.5}, 0.8);
 }

@@ -27,7 +27,10 @@ void scale_kernels(PartLoad& part, double factor) {
                           &part.forward_transfer.both_s, &part.backward_transfer.node_s,
                           &part.backward_transfer.network_s, &part.backward_transfer.both_s})
     *seconds *= factor;
-  for (GradientBucket& bucket : part.buckets) bucket.ready_s *= factor;
+  for (GradientBucket& bucket : part.buckets) {
+    bucket.ready_s *= factor;
+    bucket.copy_out_s *= factor;
+  }
   for (GatheredUnit& unit : part.units) {
     unit.forward_s *= factor;
     unit.backward_s *= factor;

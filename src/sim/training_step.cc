@@ -68,6 +68,11 @@ class StepSimulation {
   struct Passed {
     Op first = -1, last = -1, sent = -1;
   };
+  struct BucketCopy {
+    int64_t stage = 0;
+    double seconds = 0;
+    std::vector<Op> reductions;  ///< of the bucket, of each rank of the width
+  };
   using Key = std::tuple<bool, int64_t, int64_t, size_t>;  // backward, part, micro-batch, replica
 
   Rank& rank(int64_t stage, size_t replica) {
@@ -254,6 +259,7 @@ class StepSimulation {
   void reduce_buckets(int64_t stage, const PipelinePass& pass, const PartLoad& part) {
     const double pass_s = part.last_backward_s;
     for (const GradientBucket& bucket : part.buckets) {
+      const size_t first = graph_.op_count();
       collective(
           stage, bucket.reduce_s, bucket.transfer, "reduce gradients", pass, [&](Op op, size_t r) {
             const Op backward = rank(stage, r).last_backward[static_cast<size_t>(pass.chunk)];
@@ -261,6 +267,10 @@ class StepSimulation {
             const double longer = pass_s > 0 ? slowed / pass_s : 1;
             graph_.after_start(op, backward, bucket.ready_s * longer);
           });
+      if (bucket.copy_out_s == 0) continue;
+      BucketCopy& copy = copies_.emplace_back(BucketCopy{stage, bucket.copy_out_s, {}});
+      for (size_t op = first; op < graph_.op_count(); ++op)
+        copy.reductions.push_back(static_cast<Op>(op));
     }
   }
 
@@ -320,7 +330,18 @@ class StepSimulation {
                    [&](Op op, size_t r) { graph_.after(op, rank(s, r).last); });
     }
     if (step_.share_embeddings_s > 0) share_embeddings();
+    for (const BucketCopy& copy : copies_) copy_out(copy);
     for (int64_t s = 0; s < stages; ++s) update(s);
+  }
+
+  /// From a reduced bucket back into the gradients.
+  void copy_out(const BucketCopy& copy) {
+    for (size_t r = 0; r < factors_.size(); ++r) {
+      Rank& at = rank(copy.stage, r);
+      at.last = add(at.compute, copy.seconds * factor(copy.stage, r),
+                    {"copy gradients", StepStream::kCompute, copy.stage, static_cast<int64_t>(r)});
+      for (const Op op : copy.reductions) graph_.after(at.last, op);
+    }
   }
 
   void share_embeddings() {
@@ -380,6 +401,7 @@ class StepSimulation {
   std::vector<int64_t> replica_;              ///< number of each simulated replica
   std::vector<Rank> ranks_;                   ///< by stage and simulated replica
   std::map<Key, Passed> passed_;
+  std::vector<BucketCopy> copies_;
   std::vector<StepLabel> labels_;  ///< by operation
 };
 

@@ -19,6 +19,7 @@ struct GradientBucket {
   double ready_s = 0;   ///< from the start of the backward pass of the last micro-batch
   double reduce_s = 0;  ///< the collective
   Transfer transfer = {};
+  double copy_out_s = 0;  ///< back into the gradients, after the collective and all passes
 };
 
 /// A part of the model whose parameters are gathered before each pass through it (FSDP).

@@ -117,7 +117,8 @@ TrainingStep random_step(Rng& rng, int64_t replicas, int64_t width) {
       part.last_backward_s = part.backward_s * 1.1;
       part.send_forward_s = 0.1 * rng.uniform();
       part.send_backward_s = 0.1 * rng.uniform();
-      part.buckets = {{0.3 * part.backward_s, 0.2}, {part.last_backward_s, 0.1}};
+      part.buckets = {{.ready_s = 0.3 * part.backward_s, .reduce_s = 0.2, .copy_out_s = 0.03},
+                      {.ready_s = part.last_backward_s, .reduce_s = 0.1, .copy_out_s = 0.02}};
       if (rng.below(3) == 0)
         part.units = {{0.2, 0.3, 0.1, 0.1}, {0.3, 0.5, 0.05, 0.1}, {0.1, 0.1, 0.3, 0.2}};
     }
@@ -160,6 +161,20 @@ TEST(TrainingStepTest, ComputeExposedCommunicationAndBubbleSumUpToTheStep) {
       EXPECT_LE(s.exposed_communication_s, s.communication_s + 1e-9);
     }
   }
+}
+
+/// Buckets are copied out one after the other as soon as each is reduced: what is copied while the
+/// last one is reduced costs nothing.
+TEST(TrainingStepTest, ABucketIsCopiedOutWhenItIsReduced) {
+  TrainingStep step = pipeline_of(PipelineSchedule::k1F1B, 1, 1);
+  step.replicas = 2;
+  step.stages[0].optimizer_s = 0.5;
+  step.stages[0].parts[0].buckets = {{.ready_s = 1, .reduce_s = 0.5, .copy_out_s = 0.3},
+                                     {.ready_s = 2, .reduce_s = 1, .copy_out_s = 0.2}};
+  const StepTimes times = simulate_step(step, Folding::kSymmetric);
+  EXPECT_NEAR(times.seconds, kForward + kBackward + 1 + 0.2 + 0.5, 1e-12);
+  EXPECT_NEAR(times.stages[0].compute_s, kForward + kBackward + 0.3 + 0.2 + 0.5, 1e-12);
+  EXPECT_NEAR(times.stages[0].exposed_communication_s, 0.7, 1e-12);
 }
 
 /// What a trace shows: a stream of a rank runs one operation at a time, all within the step, and
