@@ -24,16 +24,16 @@ Graph graph_of(int64_t size, const std::string& name = "node") {
   return graph;
 }
 
-using SizeOf = std::function<int64_t(int64_t)>;
+using BytesOfBatch = std::function<int64_t(int64_t)>;
 
-std::optional<GraphFamily> family_of(const SizeOf& size, int64_t first, int64_t last) {
+std::optional<GraphFamily> family_of(const BytesOfBatch& size, int64_t first, int64_t last) {
   const Graph low = graph_of(size(first)), next = graph_of(size(first + 1)),
               high = graph_of(size(last));
   return GraphFamily::find({first, first + 1, last}, {&low, &next, &high});
 }
 
 TEST(GraphFamily, SizesFollowTheBatch) {
-  const SizeOf size = [](int64_t batch) { return 12 * batch + 5; };
+  const BytesOfBatch size = [](int64_t batch) { return 12 * batch + 5; };
   const std::optional<GraphFamily> family = family_of(size, 3, 40);
   ASSERT_TRUE(family);
   Graph graph = graph_of(size(40));
@@ -46,7 +46,7 @@ TEST(GraphFamily, SizesFollowTheBatch) {
 // Whatever sizes are found to be linear are so for each batch in the range.
 TEST(GraphFamily, LimitsAndRoundedSizesAreSeen) {
   const auto up = [](int64_t x, int64_t unit) { return (x + unit - 1) / unit; };
-  const std::pair<const char*, SizeOf> sizes[] = {
+  const std::pair<const char*, BytesOfBatch> sizes[] = {
       {"minimum", [](int64_t b) { return std::min<int64_t>(7 * b, 100); }},
       {"maximum", [](int64_t b) { return std::max<int64_t>(3 * b, 64); }},
       {"square", [](int64_t b) { return b * b; }},
