@@ -218,8 +218,9 @@ TEST(Parallel, SeveralGpusHaveTheWarningsOfOne) {
     // The same kernels, so the same shares of their time.
     for (const Warning& a : alone.warnings) {
       for (const Warning& b : many.warnings) {
-        if (a.code == b.code && a.code != WarningCode::kHostWait)
+        if (a.code == b.code && a.code != WarningCode::kHostWait) {
           EXPECT_NEAR(a.share, b.share, 1e-6);
+        }
       }
     }
   }

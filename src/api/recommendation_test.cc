@@ -81,7 +81,7 @@ TEST(RecommendationForecast, InferenceIsTheForwardPassWithOneExchange) {
     EXPECT_EQ(f.backward_s + f.optimizer_s, 0);
     EXPECT_LT(f.latency_s, one.latency_s / static_cast<double>(ranks) * 1.2);
     const Forecast trained = forecaster.forecast(model, gpu, training(65536, ranks));
-    EXPECT_LE(f.latency_s, trained.forward_s * 1.0001);
+    EXPECT_LE(f.latency_s, trained.forward_s * 1.001);  // tables may be placed otherwise
     double rows = 0;
     for (const RankTables& rank : f.parallel->rank_tables) {
       EXPECT_EQ(rank.backward_s, 0);
