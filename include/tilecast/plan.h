@@ -64,6 +64,9 @@ struct TrainingCandidate {
   std::optional<double> latency_s;
   /// Means over the stages, of a simulated step.
   double compute_s = 0, exposed_communication_s = 0, bubble_s = 0;
+  /// The 80 % interval of the step's time, of the ranked candidates.
+  std::optional<double> latency_low_s, latency_high_s;
+  bool extrapolated = false;  ///< of a ranked one: part of the time comes from no measurement
 
   bool fits() const { return margin_bytes >= 0; }
 };
@@ -92,9 +95,8 @@ struct TrainingPlan {
   std::vector<PlanAlternative> alternatives;
   /// Why degrees of the space are impossible for this model, and how often.
   std::map<std::string, int64_t> impossible;
-  /// The 80 % interval of the winner's time, the share of its FLOPs in the GPUs' peak, and the
-  /// warnings of its forecast.
-  double winner_low_s = 0, winner_high_s = 0, winner_utilization_ratio = 0;
+  /// Of the winner: the share of its FLOPs in the GPUs' peak, and the warnings of its forecast.
+  double winner_utilization_ratio = 0;
   std::vector<Warning> warnings;
   Request used;  ///< the options that all candidates share
 

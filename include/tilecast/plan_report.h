@@ -24,6 +24,8 @@ std::string plans_json(const std::vector<TrainingPlan>& plans);
 std::string plan_table(const ServingPlan& plan, const TableStyle& style = {});
 std::string plan_json(const ServingPlan& plan);
 std::string plan_csv(const ServingPlan& plan);
+/// Warnings of each kind of GPU, with its id where there are several.
+std::vector<std::string> plan_warning_texts(const ServingPlan& plan);
 /// The Pareto front: tokens/s for each GPU against tokens/s of a user, for each kind of GPU.
 std::string plan_svg(const ServingPlan& plan);
 

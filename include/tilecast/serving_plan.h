@@ -47,6 +47,15 @@ struct ServingQuery {
   bool full_search = false;
 };
 
+/// 80 % intervals of a candidate, in which the measured values are expected.
+struct ServingIntervals {
+  Estimate ttft, tpot;  ///< at the percentile of the limits
+  /// Clients send their next request when one is answered: throughput is inverse to the mean time
+  /// of a request, which has the interval.
+  double gpu_tokens_low_per_s = 0, gpu_tokens_high_per_s = 0;
+  bool extrapolated = false;  ///< part of the time comes from no measurement
+};
+
 /// A layout under a load of `concurrency` clients for each replica.
 struct ServingCandidate {
   size_t hardware = 0;  ///< index
@@ -75,6 +84,9 @@ struct ServingCandidate {
   bool meets = false;            ///< simulated, and within the limits, if there are any
   /// The largest factor by which a limit is missed; 1 or less: it meets both.
   double excess = 0;
+  /// Of what tables list: the first ones (ServingPlan::kListed), the front, the alternatives, and
+  /// the best one of each kind of GPU; nullopt: of others, and what was not simulated.
+  std::optional<ServingIntervals> intervals;
 
   int64_t gpus() const { return tp * pp * dp * (replicas + prefill_workers); }
 };
@@ -106,10 +118,28 @@ struct ServingPlan {
   };
   std::vector<Alternative> alternatives;
   std::map<std::string, int64_t> impossible;  ///< by reason
-  std::vector<Warning> warnings;              ///< of the winner's forecast
+  /// Of the forecast of the best candidate of each kind of GPU; empty: none of it was simulated.
+  std::vector<std::vector<Warning>> warnings;
   Request used;
 
+  static constexpr size_t kListed = 10;
+
+  /// Whether the intervals say that the candidate meets the limits, or that it misses one.
+  bool limits_are_certain(const ServingIntervals& of) const {
+    const auto above = [](const std::optional<double>& limit, double seconds) {
+      return limit && seconds > *limit;
+    };
+    const bool misses = above(ttft_s, of.ttft.low_s) || above(tpot_s, of.tpot.low_s);
+    return misses || !(above(ttft_s, of.ttft.high_s) || above(tpot_s, of.tpot.high_s));
+  }
   bool limited() const { return ttft_s.has_value() || tpot_s.has_value(); }
+  /// Whether the best candidates cost least; else they write most tokens for each GPU.
+  bool ranks_by_cost() const {
+    for (const double price : prices) {
+      if (price <= 0) return false;
+    }
+    return !prices.empty();
+  }
   double cost_of_million_tokens(const ServingCandidate& c) const {
     constexpr double kSecondsPerHour = 3600, kTokens = 1e6;
     return prices[c.hardware] * static_cast<double>(gpus) / kSecondsPerHour * kTokens /

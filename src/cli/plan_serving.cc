@@ -121,7 +121,7 @@ void run_serving_plan(const Given& given) {
        : format == "csv" ? plan_csv(plan)
                          : plan_table(plan, output_style(picture ? "" : output)),
        picture ? "" : output,
-       format == "json" ? std::vector<std::string>() : warning_texts(plan.warnings));
+       format == "json" ? std::vector<std::string>() : plan_warning_texts(plan));
   if (given.count("stats"))
     print_error(fmt::format(
         "{} candidates in {:.2f} s of one core, {:.0f} a second; {} simulated, {} pruned",

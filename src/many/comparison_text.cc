@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 
+#include "api/extrapolated.h"
 #include "base/csv.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -18,11 +19,6 @@
 
 namespace tilecast {
 namespace {
-
-bool warns(const ComparedGpu& row, WarningCode code) {
-  return std::any_of(row.warnings.begin(), row.warnings.end(),
-                     [&](const Warning& warning) { return warning.code == code; });
-}
 
 /// The row with which others are compared; nullptr: no row has times.
 const ComparedGpu* first_row(const GpuComparison& c) {
@@ -85,12 +81,6 @@ bool has_goodput(const GpuComparison& c) {
                      [](const ComparedGpu& row) { return row.goodput_requests_per_s; });
 }
 
-/// Part of the time comes from no measurement of the GPU's class or links.
-bool is_extrapolated(const ComparedGpu& row) {
-  return warns(row, WarningCode::kExtrapolated) || warns(row, WarningCode::kUnmeasuredLinks) ||
-         warns(row, WarningCode::kNoModel) || warns(row, WarningCode::kUnmeasuredOperators);
-}
-
 std::vector<ComparisonColumn> columns_of(const GpuComparison& c, const ComparedGpu& first) {
   using Row = const ComparedGpu&;
   std::vector<ComparisonColumn> columns = {
@@ -113,7 +103,7 @@ std::vector<ComparisonColumn> columns_of(const GpuComparison& c, const ComparedG
                        }});
   columns.push_back({"80 %", true, interval_text});
   columns.push_back({"ratio", true, [&first](Row r) {
-                       return ratio_text(r, first) + (is_extrapolated(r) ? "*" : " ");
+                       return ratio_text(r, first) + (is_extrapolated(r.warnings) ? "*" : " ");
                      }});
   if (dtypes_differ(c)) columns.push_back({"dtype", false, [](Row r) { return *r.totals.dtype; }});
   columns.push_back({"GiB", true, memory_text});
@@ -185,7 +175,7 @@ std::string comparison_notes(const GpuComparison& c, const ComparedGpu* first,
     note("~ the intervals overlap: which of the two GPUs is faster is not certain");
   if (any([](const ComparedGpu& row) { return row.has_time() && !row.keeps_up; }))
     note("^ does not keep up with the load: its times grow with the length of the run");
-  if (any(is_extrapolated))
+  if (any([](const ComparedGpu& row) { return is_extrapolated(row.warnings); }))
     note("* part of the time is extrapolated: the forecast of one GPU (--gpu) says which");
   if (any([](const ComparedGpu& row) { return !row.fits(); }))
     note("! does not fit: the forecast of one GPU (--gpu) says what would");

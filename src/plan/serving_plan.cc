@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
+#include "api/extrapolated.h"
 #include "api/internal.h"
 #include "api/served_layout.h"
 #include "devices/cluster.h"
@@ -21,10 +23,10 @@
 namespace tilecast {
 namespace {
 
-double value_of(const Distribution& d, Percentile percentile) {
-  return percentile == Percentile::kMean     ? d.mean.seconds
-         : percentile == Percentile::kMedian ? d.median.seconds
-                                             : d.p99.seconds;
+const Estimate& estimate_of(const Distribution& d, Percentile percentile) {
+  return percentile == Percentile::kMean     ? d.mean
+         : percentile == Percentile::kMedian ? d.median
+                                             : d.p99;
 }
 
 void set_candidate(Request& r, const ServingCandidate& c) {
@@ -239,8 +241,8 @@ class ServingSearch {
   }
 
   void fill(ServingCandidate& c, const ServedPart& part) const {
-    c.ttft_s = value_of(part.ttft, query_.percentile);
-    c.tpot_s = value_of(part.tpot, query_.percentile);
+    c.ttft_s = estimate_of(part.ttft, query_.percentile).seconds;
+    c.tpot_s = estimate_of(part.tpot, query_.percentile).seconds;
     c.mean_ttft_s = part.ttft.mean.seconds;
     c.mean_tpot_s = part.tpot.mean.seconds;
     const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
@@ -266,6 +268,40 @@ std::optional<double> utilization_that_fits(const std::vector<Warning>& warnings
     }
   }
   return std::nullopt;
+}
+
+ServingIntervals intervals_of(const ServingPlan& plan, const ServingCandidate& c,
+                              const LlmForecast& f) {
+  const ServedPart& part = f.serving->steady_or_all();
+  const Estimate& request = part.e2e.mean;
+  const auto tokens = [&](double seconds) {
+    return seconds > 0 ? c.gpu_tokens_per_s * request.seconds / seconds : c.gpu_tokens_per_s;
+  };
+  return {.ttft = estimate_of(part.ttft, plan.percentile),
+          .tpot = estimate_of(part.tpot, plan.percentile),
+          .gpu_tokens_low_per_s = tokens(request.high_s),
+          .gpu_tokens_high_per_s = tokens(request.low_s),
+          .extrapolated = is_extrapolated(f.warnings)};
+}
+
+/// The first candidate on GPUs of this kind; all of them, if there is none.
+size_t best_of_kind(const ServingPlan& plan, size_t hardware) {
+  return static_cast<size_t>(
+      std::find_if(plan.candidates.begin(), plan.candidates.end(),
+                   [&](const ServingCandidate& c) { return c.hardware == hardware; }) -
+      plan.candidates.begin());
+}
+
+/// Simulated candidates that tables list, each once.
+std::set<size_t> listed(const ServingPlan& plan) {
+  std::set<size_t> rows(plan.front.begin(), plan.front.end());
+  for (size_t i = 0; i < std::min(ServingPlan::kListed, std::max<size_t>(plan.meeting, 1)); ++i)
+    rows.insert(i);
+  for (size_t h = 0; h < plan.gpu_ids.size(); ++h) rows.insert(best_of_kind(plan, h));
+  for (const ServingPlan::Alternative& a : plan.alternatives) rows.insert(a.candidate);
+  std::erase_if(
+      rows, [&](size_t i) { return i >= plan.candidates.size() || !plan.candidates[i].simulated; });
+  return rows;
 }
 
 }  // namespace
@@ -298,15 +334,23 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
                                                          : find_cluster(first.cluster))
                                       .gpus_per_node;
   ServingSearch(forecaster, model, query, plan).run();
-  const ServingCandidate& winner = plan.candidates.front();
-  const LlmForecast f = forecast_llm(forecaster, model, query.hardware[winner.hardware].gpu,
-                                     request_of(plan, winner));
+  plan.warnings.resize(query.hardware.size());
   if (plan.fitting == 0) {
-    plan.utilization_that_fits = utilization_that_fits(f.warnings);
+    const ServingCandidate& nearest = plan.candidates.front();
+    plan.utilization_that_fits =
+        utilization_that_fits(forecast_llm(forecaster, model, query.hardware[nearest.hardware].gpu,
+                                           request_of(plan, nearest))
+                                  .warnings);
     return plan;
   }
-  plan.software = f.software;
-  plan.warnings = f.warnings;
+  for (const size_t i : listed(plan)) {
+    ServingCandidate& c = plan.candidates[i];
+    const LlmForecast f =
+        forecast_llm(forecaster, model, query.hardware[c.hardware].gpu, request_of(plan, c));
+    if (f.serving) c.intervals = intervals_of(plan, c, f);
+    if (i == 0) plan.software = f.software;
+    if (i == best_of_kind(plan, c.hardware)) plan.warnings[c.hardware] = f.warnings;
+  }
   return plan;
 }
 

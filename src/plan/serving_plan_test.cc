@@ -51,6 +51,52 @@ TEST(ServingPlan, CandidatesAreThoseOfForecasts) {
   }
 }
 
+/// What tables list has the intervals and warnings of its forecast; each kind of GPU warns.
+TEST(ServingPlan, ListedRowsHaveIntervalsAndKindsWarn) {
+  const ModelRef model = load_model_ref("llama-3-8b");
+  const ServingQuery query = query_of({"H100", "MI300X"});
+  const ServingPlan plan = plan_serving(forecaster(), model, query);
+  ASSERT_GE(plan.meeting, ServingPlan::kListed);
+  for (size_t i = 0; i < ServingPlan::kListed; ++i) {
+    const ServingCandidate& c = plan.candidates[i];
+    ASSERT_TRUE(c.intervals);
+    EXPECT_LE(c.intervals->tpot.low_s, c.tpot_s);
+    EXPECT_GE(c.intervals->tpot.high_s, c.tpot_s);
+    EXPECT_LT(c.intervals->gpu_tokens_low_per_s, c.gpu_tokens_per_s);
+    EXPECT_GT(c.intervals->gpu_tokens_high_per_s, c.gpu_tokens_per_s);
+    EXPECT_EQ(plan.limits_are_certain(*c.intervals),
+              c.intervals->ttft.high_s <= 0.5 && c.intervals->tpot.high_s <= 0.02);
+  }
+  ASSERT_EQ(plan.warnings.size(), 2u);
+  const auto best = std::find_if(plan.candidates.begin(), plan.candidates.end(),
+                                 [](const ServingCandidate& c) { return c.hardware == 1; });
+  ASSERT_TRUE(best != plan.candidates.end() && best->intervals);
+  EXPECT_TRUE(best->intervals->extrapolated);
+  EXPECT_TRUE(std::any_of(plan.warnings[1].begin(), plan.warnings[1].end(),
+                          [](const Warning& w) { return w.code == WarningCode::kExtrapolated; }));
+}
+
+/// A reason about another option than the GPU is not that of another GPU.
+TEST(ServingPlan, AlternativesKeepTheGpu) {
+  const ModelRef model = load_model_ref("llama-3-8b");
+  ServingQuery query = query_of({"H100", "B200"});
+  query.has_prices = true;
+  query.hardware[0].price_per_gpu_hour = 2.5;
+  query.hardware[1].price_per_gpu_hour = 5;
+  const ServingPlan plan = plan_serving(forecaster(), model, query);
+  EXPECT_TRUE(plan.ranks_by_cost());
+  size_t others = 0;
+  for (const ServingPlan::Alternative& a : plan.alternatives) {
+    const ServingCandidate& c = plan.candidates[a.candidate];
+    EXPECT_EQ(c.hardware == plan.candidates.front().hardware, a.option != "gpu") << a.option;
+    if (c.meets)
+      EXPECT_GE(plan.cost_of_million_tokens(c),
+                plan.cost_of_million_tokens(plan.candidates.front()));
+    others += a.option == "gpu" ? 0 : 1;
+  }
+  EXPECT_GT(others, 2u);
+}
+
 /// Layouts are prepared once for all loads, and share the times of their steps.
 TEST(ServingPlan, CandidatesWithExpertsAreThoseOfForecasts) {
   const ModelRef model = load_model_ref("deepseek-v2-lite");

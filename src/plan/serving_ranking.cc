@@ -8,9 +8,7 @@ namespace tilecast {
 namespace {
 
 double worth(const ServingPlan& plan, const ServingCandidate& c) {
-  return plan.prices.empty() || plan.prices[c.hardware] == 0
-             ? c.gpu_tokens_per_s
-             : c.gpu_tokens_per_s / plan.prices[c.hardware];
+  return plan.ranks_by_cost() ? c.gpu_tokens_per_s / plan.prices[c.hardware] : c.gpu_tokens_per_s;
 }
 
 void sort(ServingPlan& plan) {
@@ -55,7 +53,8 @@ void find_front(ServingPlan& plan) {
   std::reverse(plan.front.begin(), plan.front.end());
 }
 
-/// The candidates are sorted, so the first with another value is the best.
+/// The candidates are sorted, so the first with another value is the best. Where the option is not
+/// the GPU, it is that of the winner: else the reason would be the other GPU.
 void find_alternatives(ServingPlan& plan) {
   struct Shown {
     const char* name;
@@ -82,6 +81,7 @@ void find_alternatives(ServingPlan& plan) {
     for (size_t i = 1; i < all.size(); ++i) {
       const std::string value = option.value(plan, all[i]);
       if (all[i].fits && !all[i].simulated) continue;
+      if (&option != &kShown[0] && all[i].hardware != all.front().hardware) continue;
       if (known.emplace(value, true).second) plan.alternatives.push_back({option.name, value, i});
     }
   }

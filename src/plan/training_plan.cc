@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "api/cache_pool.h"
+#include "api/extrapolated.h"
 #include "api/internal.h"
 #include "base/text.h"
 #include "ops/op_def.h"
@@ -289,13 +290,17 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
                        dtypes, plan.impossible);
   Search(facts, filled, plan).run(groups);
   if (plan.fitting == 0) return plan;
-  const Forecast winner =
-      forecast_pass(forecaster, model_ref, gpu, request_of(plan, plan.candidates.front()),
-                    LargestBatch::kLeaveOut);
-  plan.winner_low_s = winner.latency_low_s;
-  plan.winner_high_s = winner.latency_high_s;
-  plan.winner_utilization_ratio = winner.utilization_ratio;
-  plan.warnings = winner.warnings;
+  for (size_t i = 0; i < plan.ranked; ++i) {
+    TrainingCandidate& c = plan.candidates[i];
+    const Forecast f =
+        forecast_pass(forecaster, model_ref, gpu, request_of(plan, c), LargestBatch::kLeaveOut);
+    c.latency_low_s = f.latency_low_s;
+    c.latency_high_s = f.latency_high_s;
+    c.extrapolated = is_extrapolated(f.warnings);
+    if (i > 0) continue;
+    plan.winner_utilization_ratio = f.utilization_ratio;
+    plan.warnings = f.warnings;
+  }
   return plan;
 }
 

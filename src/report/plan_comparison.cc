@@ -38,6 +38,19 @@ std::vector<size_t> order_of(const std::vector<TrainingPlan>& plans) {
   return order;
 }
 
+/// Of the quantity that ranks, over its value: without prices time, else cost, for each token.
+double rank_value(const TrainingPlan& plan, double step_s) {
+  return plan.price_per_gpu_hour ? plan.cost_of_step(step_s) : step_s;
+}
+
+/// Whether it is not certain which of the two is better.
+bool overlaps(const TrainingPlan& plan, const TrainingPlan& first) {
+  if (plan.fitting == 0 || first.fitting == 0) return false;
+  const TrainingCandidate &a = plan.candidates.front(), &b = first.candidates.front();
+  return rank_value(plan, *a.latency_low_s) <= rank_value(first, *b.latency_high_s) &&
+         rank_value(first, *b.latency_low_s) <= rank_value(plan, *a.latency_high_s);
+}
+
 }  // namespace
 
 std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle& style) {
@@ -48,8 +61,8 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
                               format_integer(any.seq), clock_text(any.used.execution.clocks)),
                   style);
   TextTable table;
-  table.header = {"GPU", "step", "GPU tok/s", "memory"};
-  table.right = {false, true, true, true};
+  table.header = {"GPU", "step", "80 %", "GPU tok/s", "memory"};
+  table.right = {false, true, true, true, true};
   if (any.price_per_gpu_hour) {
     table.header.push_back("$/G tok");
     table.right.push_back(true);
@@ -58,22 +71,41 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
   table.right.push_back(false);
   table.fit.assign(table.header.size(), Fit::kWhole);
   table.fit.back() = Fit::kWrap;
-  for (const size_t i : order_of(plans)) {
-    const TrainingPlan& plan = plans[i];
+  const std::vector<size_t> order = order_of(plans);
+  bool uncertain = false, extrapolated = false;
+  for (auto row = order.begin(); row != order.end(); ++row) {
+    const TrainingPlan& plan = plans[*row];
+    const bool overlap =
+        std::any_of(order.begin(), row, [&](size_t above) { return overlaps(plan, plans[above]); });
+    uncertain |= overlap;
+    extrapolated |= plan.candidates.front().extrapolated;
     const TrainingCandidate& c = plan.candidates.front();
     const bool fits = plan.fitting > 0;
-    table.rows.push_back({plan.gpu, fits ? format_seconds(*c.latency_s) : "-",
-                          fits ? format_integer(std::llround(best_tokens_per_s(plan) /
-                                                             static_cast<double>(plan.ranks)))
-                               : "-",
-                          format_bytes(c.peak_bytes)});
+    table.rows.push_back(
+        {plan.gpu,
+         fits ? (overlap ? "~" : "") + format_seconds(*c.latency_s) + (c.extrapolated ? "*" : " ")
+              : "- ",
+         fits ? percent_interval(*c.latency_s, *c.latency_low_s, *c.latency_high_s) : "-",
+         fits ? format_integer(
+                    std::llround(best_tokens_per_s(plan) / static_cast<double>(plan.ranks)))
+              : "-",
+         format_bytes(c.peak_bytes)});
     if (any.price_per_gpu_hour)
       table.rows.back().push_back(fits ? fmt::format("{:.4g}", cost_of_billion_tokens(plan)) : "-");
     table.rows.back().push_back(fits ? options_text(c)
                                      : fmt::format("none fits: {} too much with {}",
                                                    format_bytes(-c.margin_bytes), options_text(c)));
   }
-  return out + "\n" + format_text_table(table, style, 2);
+  out += "\n" + format_text_table(table, style, 2);
+  std::string notes = "80 %: interval of the step's time";
+  if (uncertain)
+    notes += fmt::format("; ~: it overlaps that of a row above: which of the two {} is not certain",
+                         any.price_per_gpu_hour ? "costs less" : "is faster");
+  if (extrapolated) notes += "; *: part of the time is extrapolated: the warning says how much";
+  out += "\n";
+  for (const std::string& line : wrap_text(notes, static_cast<size_t>(style.width)))
+    out += line + "\n";
+  return out;
 }
 
 std::string plans_json(const std::vector<TrainingPlan>& plans) {

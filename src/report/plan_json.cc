@@ -2,12 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "report/options_json.h"
 #include "report/plan_text.h"
 #include "request/access.h"
 
 namespace tilecast {
+
+std::string percent_interval(double value, double low, double high) {
+  return fmt::format("{:.0f} +{:.0f} %", std::min(100 * (low / value - 1), -0.0),
+                     std::max(100 * (high / value - 1), 0.0));
+}
 
 std::string options_text(const TrainingCandidate& c) {
   std::string text = fmt::format("--dp {} --tp {} --pp {}", c.dp, c.tp, c.pp);
@@ -61,6 +68,11 @@ Json candidate_json(const TrainingPlan& plan, const TrainingCandidate& c, size_t
     json["compute_s"] = c.compute_s;
     json["exposed_communication_s"] = c.exposed_communication_s;
     json["bubble_s"] = c.bubble_s;
+    if (c.latency_low_s) {
+      json["latency_low_s"] = *c.latency_low_s;
+      json["latency_high_s"] = *c.latency_high_s;
+      json["extrapolated"] = c.extrapolated;
+    }
     json["tokens_per_s"] = plan.tokens_per_s(*c.latency_s);
     if (plan.price_per_gpu_hour) json["cost_of_step"] = plan.cost_of_step(*c.latency_s);
   }
@@ -102,8 +114,9 @@ std::string plan_json(const TrainingPlan& plan) {
   if (plan.price_per_gpu_hour) json["price_per_gpu_hour"] = *plan.price_per_gpu_hour;
   if (plan.fitting > 0)
     json["winner"] = {{"options", options_text(plan.candidates.front())},
-                      {"latency_low_s", plan.winner_low_s},
-                      {"latency_high_s", plan.winner_high_s},
+                      {"latency_low_s", *plan.candidates.front().latency_low_s},
+                      {"latency_high_s", *plan.candidates.front().latency_high_s},
+                      {"extrapolated", plan.candidates.front().extrapolated},
                       {"utilization_ratio", plan.winner_utilization_ratio}};
   return json.dump(1) + "\n";
 }
@@ -111,16 +124,20 @@ std::string plan_json(const TrainingPlan& plan) {
 std::string plan_csv(const TrainingPlan& plan) {
   std::string out =
       "rank,fits,dp,tp,pp,cp,ep,micro_batch_size,pipeline_schedule,virtual_stages,zero,"
-      "checkpointing,sequence_parallel,dtype,latency_s,bound_s,peak_bytes,margin_bytes\n";
+      "checkpointing,sequence_parallel,dtype,latency_s,bound_s,peak_bytes,margin_bytes,latency_low_"
+      "s,"
+      "latency_high_s,extrapolated\n";
   for (size_t i = 0; i < plan.candidates.size(); ++i) {
     const TrainingCandidate& c = plan.candidates[i];
-    out +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-                    i < plan.ranked ? std::to_string(i + 1) : "", c.fits(), c.dp, c.tp, c.pp, c.cp,
-                    c.ep, c.micro_batch_size, choice_name(c.schedule), c.virtual_stages,
-                    choice_name(c.zero), choice_name(c.checkpointing), on_off(c.sequence_parallel),
-                    c.dtype, c.latency_s ? fmt::format("{}", *c.latency_s) : "", c.bound_s,
-                    c.peak_bytes, c.margin_bytes);
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                       i < plan.ranked ? std::to_string(i + 1) : "", c.fits(), c.dp, c.tp, c.pp,
+                       c.cp, c.ep, c.micro_batch_size, choice_name(c.schedule), c.virtual_stages,
+                       choice_name(c.zero), choice_name(c.checkpointing),
+                       on_off(c.sequence_parallel), c.dtype,
+                       c.latency_s ? fmt::format("{}", *c.latency_s) : "", c.bound_s, c.peak_bytes,
+                       c.margin_bytes, c.latency_low_s ? fmt::format("{}", *c.latency_low_s) : "",
+                       c.latency_high_s ? fmt::format("{}", *c.latency_high_s) : "",
+                       c.latency_low_s ? fmt::format("{}", c.extrapolated) : "");
   }
   return out;
 }

@@ -33,8 +33,8 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
   const double seconds = *c.latency_s;
   Lines lines;
   lines.add("step", format_seconds(seconds),
-            fmt::format("80 % interval {} to {}", format_seconds(plan.winner_low_s),
-                        format_seconds(plan.winner_high_s)));
+            fmt::format("80 % interval {} to {}", format_seconds(*c.latency_low_s),
+                        format_seconds(*c.latency_high_s)));
   lines.add(
       "  speed",
       format_integer(std::llround(plan.tokens_per_s(seconds) / static_cast<double>(plan.ranks))),
@@ -200,15 +200,23 @@ class CandidatesTable {
   std::vector<std::vector<std::string>> options_, values_;
 };
 
+bool any_extrapolated(const TrainingPlan& plan) {
+  return std::any_of(plan.candidates.begin(), plan.candidates.end(),
+                     [](const TrainingCandidate& c) { return c.extrapolated; });
+}
+
 void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& style) {
-  std::vector<std::string> names = {"step", "exposed", "bubble", "memory"};
+  std::vector<std::string> names = {"step", "80 %", "exposed", "bubble", "memory"};
   if (plan.price_per_gpu_hour) names.push_back("cost");
+  const bool marks = any_extrapolated(plan);
   CandidatesTable table(names);
   for (size_t i = 0; i < plan.ranked; ++i) {
     const TrainingCandidate& c = plan.candidates[i];
-    std::vector<std::string> more = {format_seconds(*c.latency_s),
-                                     share(c.exposed_communication_s, *c.latency_s),
-                                     share(c.bubble_s, *c.latency_s), format_bytes(c.peak_bytes)};
+    std::vector<std::string> more = {
+        format_seconds(*c.latency_s) + (marks ? c.extrapolated ? "*" : " " : ""),
+        percent_interval(*c.latency_s, *c.latency_low_s, *c.latency_high_s),
+        share(c.exposed_communication_s, *c.latency_s), share(c.bubble_s, *c.latency_s),
+        format_bytes(c.peak_bytes)};
     if (plan.price_per_gpu_hour)
       more.push_back(fmt::format("{:.4g}", plan.cost_of_step(*c.latency_s)));
     table.add(c, std::move(more));
@@ -332,7 +340,10 @@ std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
   add_ranking(out, plan, style);
   add_misses(out, plan, style);
   add_impossible(out, plan, style);
-  const std::string legend = legend_of(out);
+  const std::string legend =
+      "80 %: interval of the step. " +
+      std::string(any_extrapolated(plan) ? "*: part of the time is extrapolated. " : "") +
+      legend_of(out);
   out += "\n";
   for (const std::string& line : wrap_text(legend, static_cast<size_t>(style.width)))
     out += line + "\n";

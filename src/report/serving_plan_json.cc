@@ -62,10 +62,28 @@ Json candidate_json(const ServingPlan& plan, size_t index) {
   json["user_tokens_per_s"] = c.user_tokens_per_s;
   json["gpu_tokens_per_s"] = c.gpu_tokens_per_s;
   if (!plan.prices.empty()) json["cost_of_million_tokens"] = plan.cost_of_million_tokens(c);
+  if (!c.intervals) return json;
+  json["ttft_low_s"] = c.intervals->ttft.low_s;
+  json["ttft_high_s"] = c.intervals->ttft.high_s;
+  json["tpot_low_s"] = c.intervals->tpot.low_s;
+  json["tpot_high_s"] = c.intervals->tpot.high_s;
+  json["gpu_tokens_low_per_s"] = c.intervals->gpu_tokens_low_per_s;
+  json["gpu_tokens_high_per_s"] = c.intervals->gpu_tokens_high_per_s;
+  json["extrapolated"] = c.intervals->extrapolated;
+  if (plan.limited()) json["limits_certain"] = plan.limits_are_certain(*c.intervals);
   return json;
 }
 
 }  // namespace
+
+std::vector<std::string> plan_warning_texts(const ServingPlan& plan) {
+  std::vector<std::string> texts;
+  for (size_t h = 0; h < plan.warnings.size(); ++h) {
+    for (const std::string& text : warning_texts(plan.warnings[h]))
+      texts.push_back(plan.gpu_ids.size() > 1 ? plan.gpu_ids[h] + ": " + text : text);
+  }
+  return texts;
+}
 
 std::string plan_json(const ServingPlan& plan) {
   Json candidates = Json::array(), alternatives = Json::array(), impossible = Json::array(),
@@ -93,7 +111,7 @@ std::string plan_json(const ServingPlan& plan) {
                {"tpot_s", nullptr},
                {"percentile", choice_name(plan.percentile)},
                {"winner", nullptr},
-               {"warnings", warning_texts(plan.warnings)},
+               {"warnings", plan_warning_texts(plan)},
                {"meeting", plan.meeting},
                {"simulated", plan.simulated},
                {"pruned", plan.pruned},
@@ -114,7 +132,8 @@ std::string plan_csv(const ServingPlan& plan) {
       "gpu,tp,pp,dp,ep,all2all_backend,prefill_workers,replicas,dtype,kv_dtype,concurrency,fits,"
       "margin_bytes,simulated,pruned,meets_limits,pareto,ttft_s,tpot_s,tokens_per_s,user_tokens_"
       "per_s,gpu_tokens_per_s,cost_of_million_"
-      "tokens\n";
+      "tokens,ttft_low_s,ttft_high_s,tpot_low_s,tpot_high_s,gpu_tokens_low_per_s,"
+      "gpu_tokens_high_per_s,extrapolated,limits_certain\n";
   for (size_t i = 0; i < plan.candidates.size(); ++i) {
     const Candidate& c = plan.candidates[i];
     const bool pareto = std::find(plan.front.begin(), plan.front.end(), i) != plan.front.end();
@@ -124,11 +143,20 @@ std::string plan_csv(const ServingPlan& plan) {
                        c.margin_bytes, c.simulated, c.pruned, c.meets, pareto);
     if (c.simulated) {
       out +=
-          fmt::format(",{},{},{},{},{},{}\n", c.ttft_s, c.tpot_s, c.tokens_per_s,
-                      c.user_tokens_per_s, c.gpu_tokens_per_s,
+          fmt::format(",{},{},{},{},{},{}", c.ttft_s, c.tpot_s, c.tokens_per_s, c.user_tokens_per_s,
+                      c.gpu_tokens_per_s,
                       plan.prices.empty() ? "" : fmt::format("{}", plan.cost_of_million_tokens(c)));
     } else {
-      out += ",,,,,,\n";
+      out += ",,,,,,";
+    }
+    if (c.intervals) {
+      const ServingIntervals& of = *c.intervals;
+      out += fmt::format(",{},{},{},{},{},{},{},{}\n", of.ttft.low_s, of.ttft.high_s, of.tpot.low_s,
+                         of.tpot.high_s, of.gpu_tokens_low_per_s, of.gpu_tokens_high_per_s,
+                         of.extrapolated,
+                         plan.limited() ? fmt::format("{}", plan.limits_are_certain(of)) : "");
+    } else {
+      out += ",,,,,,,,\n";
     }
   }
   return out;

@@ -105,6 +105,43 @@ std::string limited(double seconds, const std::optional<double>& limit) {
   return format_seconds(seconds) + (limit && seconds > *limit ? " !" : "");
 }
 
+/// Tokens/s for each GPU, or with prices for each unit of money: what ranks the candidates.
+double worth(const ServingPlan& plan, const Candidate& c, double gpu_tokens_per_s) {
+  return plan.ranks_by_cost() ? gpu_tokens_per_s / plan.prices[c.hardware] : gpu_tokens_per_s;
+}
+
+/// Whether it is not certain that the first candidate is better than one on other GPUs. Errors on
+/// the same GPU are mostly the same, so there the intervals say nothing of the order.
+bool order_is_uncertain(const ServingPlan& plan, const Candidate& c) {
+  const Candidate& best = plan.candidates.front();
+  if (c.hardware == best.hardware || !c.intervals || !best.intervals) return false;
+  return worth(plan, c, c.intervals->gpu_tokens_high_per_s) >=
+             worth(plan, best, best.intervals->gpu_tokens_low_per_s) &&
+         worth(plan, best, best.intervals->gpu_tokens_high_per_s) >=
+             worth(plan, c, c.intervals->gpu_tokens_low_per_s);
+}
+
+/// "~498*"
+std::string throughput_text(const ServingPlan& plan, const Candidate& c) {
+  return fmt::format("{}{}{}", order_is_uncertain(plan, c) ? "~" : "",
+                     format_count(c.gpu_tokens_per_s),
+                     c.intervals && c.intervals->extrapolated ? "*" : "");
+}
+
+/// "TPOT 22.8 ms to 35.2 ms around the limit of 30.0 ms"; "": the intervals cross no limit.
+std::string crossed_limits(const ServingPlan& plan, const ServingIntervals& of) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, const Estimate& time, const std::optional<double>& limit) {
+    if (limit && time.low_s <= *limit && time.high_s > *limit)
+      parts.push_back(fmt::format("{} {} to {} around the limit of {}", name,
+                                  format_seconds(time.low_s), format_seconds(time.high_s),
+                                  format_seconds(*limit)));
+  };
+  add("TTFT", of.ttft, plan.ttft_s);
+  add("TPOT", of.tpot, plan.tpot_s);
+  return plan.limits_are_certain(of) ? "" : join(parts, ", ");
+}
+
 /// A table of candidates; columns in which all are alike are left out.
 std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>& rows,
                              const TableStyle& style, bool numbered) {
@@ -128,7 +165,7 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
       {"TTFT", true, [&](const Candidate& c) { return limited(c.ttft_s, plan.ttft_s); }},
       {"TPOT", true, [&](const Candidate& c) { return limited(c.tpot_s, plan.tpot_s); }},
       {"user/s", true, [&](const Candidate& c) { return format_count(c.user_tokens_per_s); }},
-      {"GPU/s", true, [&](const Candidate& c) { return format_count(c.gpu_tokens_per_s); }},
+      {"GPU/s", true, [&](const Candidate& c) { return throughput_text(plan, c); }},
   };
   TextTable table;
   table.rows.resize(rows.size());
@@ -169,14 +206,26 @@ std::string legend(const ServingPlan& plan, const std::vector<size_t>& first) {
   };
   const bool misses = std::any_of(plan.front.begin(), plan.front.end(),
                                   [&](size_t i) { return !plan.candidates[i].meets; });
+  // Reasons list the best of other kinds, which need not be in the tables.
+  const auto marked = [&](auto is) {
+    return std::any_of(plan.candidates.begin(), plan.candidates.end(), is);
+  };
   return fmt::format(
-      "clients: of each replica; {}{}{}user/s, GPU/s: tokens/s of a user and for each GPU. "
+      "clients: of each replica; {}{}{}{}{}user/s, GPU/s: tokens/s of a user and for each GPU. "
       "--format json and csv have all candidates, -o FILE.svg the picture of the front.",
       shown([](const Candidate& c) { return c.replicas; }) ? "repl: replicas; " : "",
       shown([](const Candidate& c) { return c.prefill_workers; })
           ? "pre: servers that compute prompts only; "
           : "",
-      misses ? "!: misses a limit; " : "");
+      misses ? "!: misses a limit; " : "",
+      marked([&](const Candidate& c) { return order_is_uncertain(plan, c); })
+          ? "~: the 80 % intervals overlap: whether the best is better than these other GPUs is "
+            "not "
+            "certain; "
+          : "",
+      marked([](const Candidate& c) { return c.intervals && c.intervals->extrapolated; })
+          ? "*: part of the time is extrapolated; "
+          : "");
 }
 
 void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& style) {
@@ -216,7 +265,11 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
 void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& style) {
   TextTable table;
   const Candidate& best = plan.candidates.front();
-  table.header = {"instead", "", best.meets ? "GPU tok/s" : "of the limit", "", "with"};
+  table.header = {"instead", "",
+                  !best.meets            ? "of the limit"
+                  : plan.ranks_by_cost() ? "cost"
+                                         : "GPU tok/s",
+                  "", "with"};
   table.right = {false, false, true, false, false};
   table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWrap, Fit::kWrap};
   table.min_widths = {0, 0, 0, 14, 14};
@@ -241,8 +294,12 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
       change = "does not fit";
       why = format_bytes(-c.margin_bytes) + " too much";
     } else {
-      change = best.meets ? fmt::format("{:+.1f} %",
-                                        100 * (c.gpu_tokens_per_s / best.gpu_tokens_per_s - 1))
+      const double ratio = plan.ranks_by_cost()
+                               ? plan.cost_of_million_tokens(c) / plan.cost_of_million_tokens(best)
+                               : c.gpu_tokens_per_s / best.gpu_tokens_per_s;
+      change = best.meets ? fmt::format("{}{:+.1f} %{}", order_is_uncertain(plan, c) ? "~" : "",
+                                        100 * (ratio - 1),
+                                        c.intervals && c.intervals->extrapolated ? "*" : "")
                           : fmt::format("{:.1f} times", c.excess);
       why = c.meets ? fmt::format("TTFT {}, TPOT {}", format_seconds(c.ttft_s),
                                   format_seconds(c.tpot_s))
@@ -276,6 +333,39 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
   if (table.rows.empty()) return;
   out += "\n" + title_lines("Why: the best candidates with another value of one option", style) +
          "\n" + format_text_table(table, style, 2);
+}
+
+/// The 80 % intervals of the first candidates, and where they cross a limit.
+void add_intervals(std::string& out, const ServingPlan& plan, const std::vector<size_t>& rows,
+                   const TableStyle& style) {
+  TextTable table;
+  table.header = {"", "GPU", "TTFT", "TPOT", "GPU/s"};
+  table.right = {true, false, true, true, true};
+  const auto span = [&](const Estimate& time, const std::optional<double>& limit) {
+    return fmt::format("{} to {}{}", format_seconds(time.low_s), format_seconds(time.high_s),
+                       !limit                                         ? ""
+                       : time.low_s <= *limit && time.high_s > *limit ? " ?"
+                                                                      : "  ");
+  };
+  size_t uncertain = 0;
+  for (const size_t i : rows) {
+    const Candidate& c = plan.candidates[i];
+    if (!c.intervals) continue;
+    if (!plan.limits_are_certain(*c.intervals)) ++uncertain;
+    table.rows.push_back({std::to_string(i + 1), short_gpu(plan, c),
+                          span(c.intervals->ttft, plan.ttft_s),
+                          span(c.intervals->tpot, plan.tpot_s),
+                          fmt::format("{} to {}", format_count(c.intervals->gpu_tokens_low_per_s),
+                                      format_count(c.intervals->gpu_tokens_high_per_s))});
+  }
+  if (table.rows.empty()) return;
+  out +=
+      "\n" + title_lines("Their 80 % intervals", style) + "\n" + format_text_table(table, style, 2);
+  if (uncertain > 0)
+    out += "\n" + wrapped(fmt::format("?: the interval crosses a limit. Whether the limits are met "
+                                      "is not certain for {} of these {}.",
+                                      uncertain, table.rows.size()),
+                          style);
 }
 
 void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& style) {
@@ -322,10 +412,15 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
   out += "\n" + wrapped((best.meets ? "Best: " : "Nearest: ") + options_text(plan, best), style) +
          "\n";
   add_winner(out, plan, style);
+  if (const std::string crossed = best.intervals ? crossed_limits(plan, *best.intervals) : "";
+      !crossed.empty())
+    out += "\n" +
+           wrapped(fmt::format("Whether it meets the limits is not certain: 80 % interval of {}.",
+                               crossed),
+                   style);
   add_reasons(out, plan, style);
   std::vector<size_t> first;
-  constexpr size_t kShown = 10;
-  for (size_t i = 0; i < std::min(kShown, std::max<size_t>(plan.meeting, 1)); ++i)
+  for (size_t i = 0; i < std::min(ServingPlan::kListed, std::max<size_t>(plan.meeting, 1)); ++i)
     first.push_back(i);
   if (plan.meeting > 0)
     out += "\n" +
@@ -333,6 +428,7 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
                                    plan.limited() ? "meet the limits" : "were simulated"),
                        style) +
            "\n" + candidates_table(plan, first, style, true);
+  add_intervals(out, plan, first, style);
   out += "\n" +
          title_lines(fmt::format("Pareto front{}: none is better both for a user and for a GPU",
                                  plan.limited() && plan.meeting > 0 ? " within the limits" : ""),
