@@ -69,10 +69,10 @@ std::span<const ForecastFormat> forecast_formats();
 
 /// What kernels were asked for, beside the sizes that each of them has.
 struct KernelQuestion {
-  std::string gpu;               ///< id
-  std::string clocks = "boost";  ///< KernelOptions::clocks
+  std::string gpu;                   ///< id
+  std::string clocks = "boost";      ///< KernelOptions::clocks
   std::string software = "pytorch";  ///< KernelOptions::software
-  std::vector<GivenSize> lists;  ///< the sizes that are lists
+  std::vector<GivenSize> lists;      ///< the sizes that are lists
 };
 
 /// The kernels of one operator, with what determines their time.

@@ -28,6 +28,7 @@ struct PassResult {
     }
     forecast.memory.remedies = std::move(with.memory.remedies);
     forecast.memory.reserved_bytes = with.memory.reserved_bytes;
+    forecast.warnings = std::move(with.warnings);
     largest_batch = largest;
     has_remedies = true;
   }
@@ -163,8 +164,10 @@ void add_pass(py::module_& module) {
   pass.def_property_readonly("kernel_rows", [](const PassResult& r) {
     return kernel_rows(r.forecast.kernels, r.forecast.names);
   });
-  pass.def_property_readonly(
-      "warnings", [](const PassResult& r) { return warning_texts(r.forecast.warnings); });
+  pass.def_property_readonly("warnings", [](PassResult& r) {
+    if (!r.forecast.memory.fits) r.add_remedies();  // the warning names what fits
+    return warning_texts(r.forecast.warnings);
+  });
   pass.def_property_readonly(
       "warning_codes", [](const PassResult& r) { return warning_code_names(r.forecast.warnings); });
   pass.def("to_json", &PassResult::json, "What `tilecast forecast --format json` writes.");

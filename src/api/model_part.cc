@@ -36,9 +36,8 @@ Exchange inner_exchange(const TimedPass& pass, Phase phase, const CollectiveCost
 }
 
 /// Of the gradients of parameters with so many bytes.
-int64_t reduced_bytes(const Request& request, DType parameter, int64_t bytes) {
-  return has_fp32_gradients(request.parallel.main_params, parameter) ? checked_multiply(bytes, 2)
-                                                                     : bytes;
+int64_t reduced_bytes(MainParams main_params, DType parameter, int64_t bytes) {
+  return has_fp32_gradients(main_params, parameter) ? checked_multiply(bytes, 2) : bytes;
 }
 
 /// Prepares and reduces the gradients of a part.
@@ -72,8 +71,12 @@ class Reduction {
 
   /// PyTorch's DistributedDataParallel copies each gradient into its bucket and back
   /// (torch/csrc/distributed/c10d/reducer.cpp, gradient_as_bucket_view is off by default).
-  /// Megatron's gradients are views of its buffer.
-  bool copies() const { return setup_.request.parallel.main_params != MainParams::kFp32; }
+  /// The gradients of Megatron's optimizers, among them those that divide their states, are views
+  /// of a buffer.
+  bool copies() const {
+    const Parallel& p = setup_.request.parallel;
+    return p.main_params != MainParams::kFp32 && p.zero == Zero::kNone;
+  }
 
   LastPass last_pass(const ModelPart& part, bool with_copies) const {
     const Graph& graph = part.pass.graph();
@@ -168,16 +171,29 @@ class Reduction {
     part.load.last_backward_s += part.slowed_s;
   }
 
-  /// How the parameters of a unit are gathered, and their gradients reduced.
-  /// `experts`: of the bytes, those of experts, which fewer ranks divide.
-  void exchange(GatheredUnit& unit, int64_t bytes, int64_t experts) const {
-    const auto reduced = [&](int64_t size) { return reduced_bytes(setup_.request, dtype(), size); };
-    Exchange gather = costs_.all_gather(bytes - experts, dtype(), plan_.data_group());
-    Exchange reduction = reduce(reduced(bytes - experts));
-    if (experts > 0) {
-      gather += costs_.all_gather(experts, dtype(), plan_.expert_data_group());
-      reduction += reduce(reduced(experts), plan_.expert_data_group());
+  /// Bytes of a unit: of its weights, and of the gradients of those that are trained.
+  struct UnitBytes {
+    int64_t weights = 0, gradients = 0;
+    int64_t expert_weights = 0, expert_gradients = 0;  ///< fewer ranks divide them
+
+    void add(const Tensor& weight, bool expert, MainParams main_params) {
+      const int64_t bytes = tensor_bytes(weight);
+      int64_t& stored = expert ? expert_weights : weights;
+      stored = checked_add(stored, bytes);
+      if (weight.frozen) return;
+      int64_t& reduced = expert ? expert_gradients : gradients;
+      reduced = checked_add(reduced, reduced_bytes(main_params, weight.dtype, bytes));
     }
+  };
+
+  /// How the parameters of a unit are gathered, and their gradients reduced.
+  void exchange(GatheredUnit& unit, const UnitBytes& bytes) const {
+    Exchange gather = costs_.all_gather(bytes.weights, dtype(), plan_.data_group()), reduction;
+    if (bytes.gradients > 0) reduction += reduce(bytes.gradients);
+    if (bytes.expert_weights > 0)
+      gather += costs_.all_gather(bytes.expert_weights, dtype(), plan_.expert_data_group());
+    if (bytes.expert_gradients > 0)
+      reduction += reduce(bytes.expert_gradients, plan_.expert_data_group());
     unit.gather_s = gather.seconds;
     unit.gather_transfer = gather.transfer;
     unit.reduce_s = reduction.seconds;
@@ -188,24 +204,23 @@ class Reduction {
   void gather_units(ModelPart& part) const {
     const Graph& graph = part.pass.graph();
     const Program& program = part.pass.program();
-    std::vector<int64_t> bytes(graph.segments.size(), 0), experts(graph.segments.size(), 0);
-    int64_t root = 0, root_experts = 0;
+    std::vector<UnitBytes> bytes(graph.segments.size());
+    UnitBytes root;
     for (const Tensor& tensor : graph.tensors) {
       if (tensor.kind != TensorKind::kWeight) continue;
       const bool layer = tensor.segment >= 0 && graph.repeat_of(tensor.segment) > 1;
-      const auto segment = static_cast<size_t>(tensor.segment);
-      (layer ? bytes[segment] : root) += tensor_bytes(tensor);
-      if (plan_.ep > 1 && is_expert_weight(tensor))
-        (layer ? experts[segment] : root_experts) += tensor_bytes(tensor);
+      (layer ? bytes[static_cast<size_t>(tensor.segment)] : root)
+          .add(tensor, plan_.ep > 1 && is_expert_weight(tensor),
+               setup_.request.parallel.main_params);
     }
     std::vector<GatheredUnit> units(1);
-    exchange(units[0], root, root_experts);
+    exchange(units[0], root);
     std::vector<size_t> first_unit(graph.segments.size(), 0);
     for (size_t b = 0; b < program.blocks.size(); ++b) {
       const Block& block = program.blocks[b];
       const Span& span = part.pass.timeline.spans[b];
       if (block.phase != Phase::kForward) continue;
-      if (bytes[block.segment] == 0) {
+      if (bytes[block.segment].weights + bytes[block.segment].expert_weights == 0) {
         units.back().forward_s += span.end_s - span.start_s;
         if (block.segment + 1 < graph.segments.size()) first_unit[block.segment] = units.size() - 1;
         continue;
@@ -213,7 +228,7 @@ class Reduction {
       first_unit[block.segment] = units.size();
       GatheredUnit layer{.forward_s =
                              (span.end_s - span.start_s) / static_cast<double>(block.repeat)};
-      exchange(layer, bytes[block.segment], experts[block.segment]);
+      exchange(layer, bytes[block.segment]);
       units.insert(units.end(), static_cast<size_t>(block.repeat), layer);
       units.push_back({});  // what follows the layers
     }
@@ -371,10 +386,12 @@ ModelPart describe_part(TimedPass pass, const CourseOptions& options,
   load.backward_transfer = backward.transfer;
   const Graph& graph = part.pass.graph();
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.kind == TensorKind::kWeight)
-      part.weights_bytes =
-          checked_add(part.weights_bytes,
-                      checked_multiply(tensor_bytes(tensor), graph.repeat_of(tensor.segment)));
+    if (tensor.kind == TensorKind::kWeight && !tensor.frozen) {
+      const int64_t bytes = checked_multiply(tensor_bytes(tensor), graph.repeat_of(tensor.segment));
+      part.trained_bytes = checked_add(part.trained_bytes, bytes);
+      if (is_expert_weight(tensor))
+        part.trained_expert_bytes = checked_add(part.trained_expert_bytes, bytes);
+    }
     if (is_received(tensor)) part.received.push_back({tensor_bytes(tensor), tensor.dtype});
   }
   return part;

@@ -38,7 +38,8 @@ struct ModelPart {
   std::vector<ReceivedTensor> received;
   PartLoad load;
   double optimizer_s = 0;
-  int64_t weights_bytes = 0;
+  /// Of the weights that the optimizer changes, and of these, of experts.
+  int64_t trained_bytes = 0, trained_expert_bytes = 0;
   /// Of gradients, as they are reduced.
   int64_t gradient_bytes = 0;
   Exchange reduce;  ///< all gradients in one piece, after the backward pass

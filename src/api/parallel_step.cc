@@ -24,8 +24,8 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
       load.parts.back().send_forward_transfer = next.send_backward_transfer;
     }
     load.optimizer_s += part.optimizer_s;
-    weights = checked_add(weights, part.weights_bytes);
-    if (plan.ep > 1) experts = checked_add(experts, part.memory.expert_weights_bytes);
+    weights = checked_add(weights, part.trained_bytes);
+    if (plan.ep > 1) experts = checked_add(experts, part.trained_expert_bytes);
     if (part.load.buckets.empty() && part.load.units.empty()) {
       load.reduce_rest_s += part.reduce.seconds;
       load.reduce_rest_transfer += part.reduce.transfer;

@@ -65,6 +65,37 @@ TEST(Parallel, OneRankOfAClusterIsOneGpuToTheBit) {
   EXPECT_EQ(cluster.parallel->communication_s, 0);
 }
 
+TEST(Parallel, FrozenWeightsAreNeitherReducedNorGatheredAfterTheStep) {
+  Request request = training(8);
+  request.execution.dp = 8;
+  request.execution.dtype = "bf16";
+  request.optimizer = Optimizer::kAdamW;
+  const auto step = [&](Zero zero, MainParams main_params, int64_t rank) {
+    request.parallel.zero = zero;
+    request.parallel.main_params = main_params;
+    request.lora_rank = rank;
+    return forecast(request, "llama-3.2-1b");
+  };
+  // The adapters are fp32, so copies in fp32 of the frozen weights change nothing.
+  const Forecast model = step(Zero::kParameters, MainParams::kAsModel, 8);
+  const Forecast copies = step(Zero::kParameters, MainParams::kFp32, 8);
+  EXPECT_DOUBLE_EQ(copies.parallel->communication_s, model.parallel->communication_s);
+  // 1.2 G parameters with all weights, 5.6 M with adapters.
+  const double all = step(Zero::kOptimizer, MainParams::kFp32, 0).parallel->communication_s;
+  const double adapters = step(Zero::kOptimizer, MainParams::kFp32, 8).parallel->communication_s;
+  EXPECT_LT(adapters, 0.1 * all);
+}
+
+TEST(Parallel, OnlyDistributedDataParallelCopiesGradients) {
+  Request request = training(8);
+  request.execution.dp = 8;
+  request.optimizer = Optimizer::kAdamW;
+  for (const Zero zero : {Zero::kNone, Zero::kOptimizer, Zero::kGradients, Zero::kParameters}) {
+    request.parallel.zero = zero;
+    EXPECT_EQ(forecast(request, "gpt2").parallel->gradient_copies_s > 0, zero == Zero::kNone);
+  }
+}
+
 TEST(Parallel, ProductsOfAllRanksHaveTheFlopsOfOneGpu) {
   const std::string model = "llama-3.2-1b";
   const double alone = product_flops(forecast(training(), model), 1);

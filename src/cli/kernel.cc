@@ -183,8 +183,7 @@ void run_kernel(const Given& given) {
       forecaster.kernel(op, gpu, text_of(given, "dtype", "fp32"), sizes, options);
   std::vector<std::string> warnings = gpu.warnings();
   for (const std::string& warning : kernel_warnings(kernels)) warnings.push_back(warning);
-  const KernelQuestion question = {
-      .gpu = gpu.id(),
+  const KernelQuestion question = {.gpu = gpu.id(),
                                    .clocks = options.clocks,
                                    .software = options.software,
                                    .lists = lists(sizes, op)};

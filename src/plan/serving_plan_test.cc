@@ -89,9 +89,10 @@ TEST(ServingPlan, AlternativesKeepTheGpu) {
   for (const ServingPlan::Alternative& a : plan.alternatives) {
     const ServingCandidate& c = plan.candidates[a.candidate];
     EXPECT_EQ(c.hardware == plan.candidates.front().hardware, a.option != "gpu") << a.option;
-    if (c.meets)
+    if (c.meets) {
       EXPECT_GE(plan.cost_of_million_tokens(c),
                 plan.cost_of_million_tokens(plan.candidates.front()));
+    }
     others += a.option == "gpu" ? 0 : 1;
   }
   EXPECT_GT(others, 2u);

@@ -55,10 +55,10 @@ std::string kernel_table(const std::vector<KernelForecast>& kernels, const Kerne
   std::string out;
   for (const KernelForecast& k : kernels) {
     if (!out.empty()) out += "\n";
-    out += title_lines(fmt::format("{} {} {} on {}, {}'s kernels{}", k.op, k.dtype,
-                                   sizes_text(k.shape), question.gpu, question.software,
-                                   clock_text(question.clocks)),
-                       style);
+    out += title_lines(
+        fmt::format("{} {} {} on {}, {}'s kernels{}", k.op, k.dtype, sizes_text(k.shape),
+                    question.gpu, question.software, clock_text(question.clocks)),
+        style);
     TextTable table;
     table.rows = {
         {"time", format_seconds(k.latency_s),

@@ -161,8 +161,7 @@ std::string does_not_fit(const Warning& w) {
 std::string tight_memory(const Warning& w) {
   return fmt::format(
       "only {} ({:.1f} %) of the memory of {} are left: the step may run out of memory; the "
-      "buffers "
-      "of NCCL or RCCL, and what the caching allocator cannot use, are not counted",
+      "buffers of NCCL or RCCL, and what the caching allocator cannot use, are not counted",
       format_bytes(fact<int64_t>(w, "free_bytes")), 100 * w.share, w.subject);
 }
 

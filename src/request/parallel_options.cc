@@ -92,7 +92,8 @@ std::vector<OptionDef> training_layout_options() {
       {.name = "overlap-grad-reduce",
        .access = field<[](auto& r) -> auto& { return r.parallel.overlap_grad_reduce; }>(),
        .default_value = "on",
-       .help = "on: gradients are reduced during the backward pass; off: after it",
+       .help = "on: gradients are reduced during the backward pass; off: after it, in one buffer "
+               "and without the copies of DistributedDataParallel",
        .choices = {"on", "off"}},
       {.name = "main-params-dtype",
        .access = field<[](auto& r) -> auto& { return r.parallel.main_params; }>(),
