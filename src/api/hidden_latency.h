@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "api/parallel_plan.h"
+#include "api/parallel/parallel_plan.h"
 #include "lower/program.h"
 #include "predict/predictor.h"
 

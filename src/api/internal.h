@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "api/batch_passes.h"
-#include "api/pass_cache.h"
+#include "api/pass/batch_passes.h"
+#include "api/pass/pass_cache.h"
 #include "devices/device.h"
 #include "importers/model.h"
 #include "predict/predictor.h"

@@ -8,13 +8,13 @@
 #include <set>
 #include <string>
 
-#include "api/cache_pool.h"
 #include "api/fit.h"
+#include "api/generation/cache_pool.h"
 #include "api/internal.h"
-#include "api/model_part.h"
-#include "api/parallel_plan.h"
-#include "api/pass.h"
-#include "api/rank_memory.h"
+#include "api/parallel/model_part.h"
+#include "api/parallel/parallel_plan.h"
+#include "api/parallel/rank_memory.h"
+#include "api/pass/pass.h"
 #include "base/text.h"
 #include "memory/replay.h"
 #include "request/access.h"

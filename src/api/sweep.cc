@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "accelerator/nest_times.h"
-#include "api/accelerator_pass.h"
+#include "api/accelerator/pass.h"
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/json.h"

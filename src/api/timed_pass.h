@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "api/pass_work.h"
+#include "api/pass/pass_work.h"
 #include "api/timing.h"
 
 namespace tilecast {

@@ -1,5 +1,5 @@
 // Collective operations between ranks, and their backward passes. What they take depends on where
-// the ranks are, which a graph of one rank does not say: see src/api/collective_costs.h.
+// the ranks are, which a graph of one rank does not say: see src/api/parallel/collective_costs.h.
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "plan/group_book.h"
 
-#include "api/parallel_step.h"
-#include "api/rank_memory.h"
+#include "api/parallel/parallel_step.h"
+#include "api/parallel/rank_memory.h"
 #include "sim/step_bound.h"
 
 namespace tilecast {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "api/model_part.h"
+#include "api/parallel/model_part.h"
 
 namespace tilecast {
 

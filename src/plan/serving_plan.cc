@@ -11,8 +11,8 @@
 #include <set>
 
 #include "api/extrapolated.h"
+#include "api/generation/served_layout.h"
 #include "api/internal.h"
-#include "api/served_layout.h"
 #include "devices/cluster.h"
 #include "ops/op_def.h"
 #include "plan/serving_ranking.h"

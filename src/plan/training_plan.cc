@@ -8,8 +8,8 @@
 #include <list>
 #include <numeric>
 
-#include "api/cache_pool.h"
 #include "api/extrapolated.h"
+#include "api/generation/cache_pool.h"
 #include "api/internal.h"
 #include "base/text.h"
 #include "ops/op_def.h"

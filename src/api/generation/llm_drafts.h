@@ -1,0 +1,43 @@
+#pragma once
+
+// Speculative decoding: what makes drafts, and what a pass of it takes.
+
+#include <memory>
+
+#include "api/generation/llm_steps.h"
+
+namespace tilecast {
+
+/// Tokens that a step of a sequence writes on average: those of the draft before the first that is
+/// refused, and one of the model itself. Source: Leviathan et al. 2023, equation 1.
+double tokens_per_step(const Speculation& speculation);
+
+/// The model's own layer for multi-token prediction, or a smaller model.
+class Drafter {
+ public:
+  /// `steps` must outlive this object. Throws Error{kUnsupported} if neither exists.
+  explicit Drafter(const LlmSteps& steps);
+
+  /// One pass, which makes one token for each sequence of the groups.
+  Estimate pass(std::vector<LlmSteps::Group> groups) const;
+  /// The draft of a decode step.
+  Estimate draft(int64_t sequences, int64_t past) const;
+  int64_t weights_bytes() const { return weights_bytes_; }
+  /// Adds what it keeps of each token.
+  void add_caches(Decoder& decoder) const;
+
+ private:
+  void use_own_layer();
+  void use_model(const std::string& name);
+  Graph projection(int64_t tokens) const;
+
+  const LlmSteps& steps_;
+  std::optional<LlmSteps::Part> layer_;  ///< the model's own
+  std::optional<ModelRef> model_;
+  GpuRef gpu_;
+  Request request_;  ///< of the smaller model
+  std::unique_ptr<LlmSteps> model_steps_;
+  int64_t weights_bytes_ = 0;
+};
+
+}  // namespace tilecast

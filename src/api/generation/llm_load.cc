@@ -1,0 +1,104 @@
+#include "api/generation/llm_load.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "api/timing.h"
+#include "ops/op_def.h"
+#include "request/load.h"
+
+namespace tilecast {
+namespace {
+
+int64_t mean(int64_t low, int64_t high) { return high > low ? low + (high - low) / 2 : low; }
+
+}  // namespace
+
+int64_t served_skew(const Request& request, const Graph& modules) {
+  if (request.execution.skew_percent) return *request.execution.skew_percent;
+  if (request.deployment.all2all == All2All::kDeepEp) return 0;
+  // Mixtral's tokens choose 2 of 8 experts, which get about as many each; gpt-oss's, 4 of 128.
+  constexpr int64_t kManyToChooseOf = 8;
+  static const OpId op = require_op("experts");
+  const auto experts = std::find_if(modules.nodes.begin(), modules.nodes.end(),
+                                    [](const Node& node) { return node.op == op; });
+  if (experts == modules.nodes.end()) return 0;
+  const int64_t count = modules.tensor(experts->inputs[1]).shape[0];
+  const auto chosen = attribute<int64_t>(*experts, "top_k");
+  return count >= kManyToChooseOf * chosen ? kServedSkew : 0;
+}
+
+Request typical_request(const Request& o) {
+  Request typical = o;
+  Execution& e = typical.execution;
+  complete(e, Software::kVllm);
+  if (!e.step_overhead_s) e.step_overhead_s = e.software == Software::kPyTorch ? 0.0 : 100e-6;
+  if (o.kind != RequestKind::kServe) return typical;
+  typical.prompt = mean(o.prompt, o.load.max_prompt);
+  typical.output = mean(o.output, o.load.max_output);
+  if (o.load.trace.empty()) return typical;
+  double prompts = 0, outputs = 0;
+  for (const TraceRequest& r : o.load.trace) {
+    prompts += static_cast<double>(r.prompt);
+    outputs += static_cast<double>(r.output);
+  }
+  const auto count = static_cast<double>(o.load.trace.size());
+  typical.prompt = std::max<int64_t>(1, std::llround(prompts / count));
+  typical.output = std::max<int64_t>(1, std::llround(outputs / count));
+  return typical;
+}
+
+int64_t longest_request(const Request& o) {
+  int64_t longest = 0;
+  for (const TraceRequest& r : o.load.trace) longest = std::max(longest, r.prompt + r.output);
+  return longest > 0
+             ? longest
+             : std::max(o.prompt, o.load.max_prompt) + std::max(o.output, o.load.max_output);
+}
+
+ServingLoad make_load(const Request& o) {
+  ServingLoad load;
+  load.concurrency = client_count(o);
+  const int64_t count = request_count(o);
+  if (o.load.trace.empty()) {
+    load.requests = draw_requests({.requests = count,
+                                   .rate = o.load.rate,
+                                   .prompt_low = o.prompt,
+                                   .prompt_high = std::max(o.prompt, o.load.max_prompt),
+                                   .output_low = o.output,
+                                   .output_high = std::max(o.output, o.load.max_output)});
+    return load;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const TraceRequest& r = o.load.trace[static_cast<size_t>(i)];
+    load.requests.push_back({r.arrival_s, r.prompt, r.output});
+  }
+  return load;
+}
+
+// vLLM: engine/arg_utils.py (get_batch_defaults, of the server): GPUs with 70 GiB or more, without
+// the A100, which FP8 tells apart here. SGLang: model_executor/model_runner.py
+// (max_running_requests, at least). TensorRT-LLM: BuildConfig.max_batch_size.
+Request with_limits(const Request& request, const Device& device) {
+  Request result = request;
+  std::optional<int64_t>& most = result.load.max_num_seqs;
+  if (most) return result;
+  const Software software = request.execution.software.value_or(Software::kVllm);
+  constexpr int64_t kLarge = int64_t{70} << 30;
+  const bool large = device.memory_bytes >= kLarge && device.matmul_peak(DType::kFp8) > 0;
+  most = large ? 1024 : 256;
+  if (software == Software::kSglang || software == Software::kTensorRtLlm) most = 2048;
+  return result;
+}
+
+ServerLimits make_limits(const Request& o) {
+  ServerLimits limits{.software = o.execution.software.value_or(Software::kVllm)};
+  limits.max_num_seqs = *o.load.max_num_seqs;
+  limits.max_num_batched_tokens = o.execution.max_num_batched_tokens;
+  limits.prefix_hit_rate = o.load.prefix_hit_rate;
+  limits.overhead_s = o.load.server_overhead_s;
+  limits.block_tokens = default_block_tokens(limits.software);
+  return limits;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,216 @@
+#include "api/generation/llm_server.h"
+
+#include <algorithm>
+#include <deque>
+#include <span>
+
+#include "api/generation/llm_drafts.h"
+#include "api/generation/llm_load.h"
+#include "api/generation/llm_memory.h"
+#include "api/generation/step_costs.h"
+#include "base/checked.h"
+#include "request/load.h"
+
+namespace tilecast {
+namespace {
+
+/// Intervals have the same relative width as those of a single request. Queues increase the
+/// uncertainty; this is not modelled.
+Estimate like(double seconds, const Estimate& alone) {
+  if (alone.seconds <= 0) return {seconds, seconds, seconds};
+  return {seconds, seconds * alone.low_s / alone.seconds, seconds * alone.high_s / alone.seconds};
+}
+
+Distribution distribution(const LatencySummary& s, const Estimate& alone) {
+  return {like(s.mean_s, alone), like(s.median_s, alone), like(s.p99_s, alone)};
+}
+
+ServedPart part(const RequestSummary& s, const LlmForecast& alone) {
+  return {.requests = s.requests,
+          .ttft = distribution(s.ttft, alone.ttft),
+          .tpot = distribution(s.tpot, alone.tpot),
+          .e2e = distribution(s.e2e, alone.request),
+          .requests_per_s = s.requests_per_s,
+          .output_tokens_per_s = s.output_tokens_per_s,
+          .total_tokens_per_s = s.total_tokens_per_s};
+}
+
+/// Sizes of frequent steps, which are not interpolated.
+std::vector<int64_t> usual_sizes(const Request& r, const ServerLimits& limits) {
+  std::vector<int64_t> sizes = {limits.max_num_batched_tokens, limits.max_num_seqs};
+  if (r.load.max_prompt <= r.prompt && r.load.trace.empty()) sizes.push_back(r.prompt);
+  const int64_t batches = checked_multiply(r.execution.dp, r.execution.pp);
+  if (r.load.concurrency > 0)
+    sizes.push_back(std::min(ceil_divide(r.load.concurrency, batches), limits.max_num_seqs));
+  return sizes;
+}
+
+/// The times of steps on all stages of a server.
+class ServerCosts {
+ public:
+  ServerCosts(const LlmSteps& steps, const std::vector<int64_t>& sizes, KnownTimes& known)
+      : steps_(steps) {
+    for (size_t part = 0; part < steps.parts().size(); ++part)
+      costs_.emplace_back(steps, part, sizes, known);
+  }
+
+  void add_seconds(std::span<const ServingBatch> ranks, std::vector<double>& stage_s) {
+    for (size_t part = 0; part < costs_.size(); ++part)
+      stage_s.insert(stage_s.end(), static_cast<size_t>(steps_.parts()[part].stages),
+                     costs_[part].seconds(ranks));
+  }
+
+ private:
+  const LlmSteps& steps_;
+  std::deque<StepCosts> costs_;  ///< their functions point into them
+};
+
+/// The limits of a server but the number of its cache blocks.
+ServerLimits server_limits(const LlmSteps& steps) {
+  ServerLimits limits = make_limits(steps.asked());
+  limits.dp = steps.plan().dp;
+  limits.pp = steps.plan().pp;
+  limits.tokens_per_step = tokens_per_step(steps.asked().deployment.speculation);
+  return limits;
+}
+
+/// The request of one typical request, with the load that was asked for.
+Request with_load(const LlmSteps& steps, const Request& asked) {
+  Request typical = steps.asked();
+  typical.load.concurrency = asked.load.concurrency;
+  return typical;
+}
+
+LlmForecast::Serving describe(const ServingResult& s, const Request& request,
+                              const ServerLimits& limits, const LlmForecast& alone) {
+  const Load& asked = request.load;
+  LlmForecast::Serving result;
+  result.rate = asked.rate;
+  result.concurrency = asked.concurrency;
+  result.trace = !asked.trace.empty();
+  result.max_num_seqs = limits.max_num_seqs;
+  result.max_num_batched_tokens = limits.max_num_batched_tokens;
+  // Of one server, over its data-parallel ranks.
+  result.cache_tokens = checked_product({limits.cache_blocks, limits.block_tokens, limits.dp});
+  result.most_sequences =
+      std::min(checked_multiply(limits.max_num_seqs, limits.dp), alone.largest_batch);
+  result.most_in_flight = s.most_in_flight;
+  result.all = part(s.all, alone);
+  if (s.steady) result.steady = part(*s.steady, alone);
+  result.ttft_limit_s = asked.ttft_s;
+  result.tpot_limit_s = asked.tpot_s;
+  if (asked.ttft_s || asked.tpot_s)
+    result.goodput_requests_per_s = goodput(s, asked.ttft_s, asked.tpot_s);
+  result.mean_batch = s.mean_batch;
+  result.busy_share = s.busy_share;
+  result.cache_use = s.cache_use;
+  result.preemptions = s.preemptions;
+  result.keeps_up = s.keeps_up;
+  result.gpus = all_gpus(request);
+  result.replicas = request.deployment.replicas;
+  return result;
+}
+
+PrefillPoolForecast describe(const ServingResult& s, const PrefillWorkers& workers,
+                             const Request& request, const ServerLimits& limits) {
+  const PrefillPool& pool = request.deployment.prefill;
+  return {.workers = pool.workers,
+          .tp = pool.tp,
+          .pp = pool.pp,
+          .dp = pool.dp,
+          .ep = pool.ep,
+          .gpus = prefill_worker_gpus(request),
+          .cache_tokens = checked_product({limits.cache_blocks, limits.block_tokens, limits.dp}),
+          .busy_share = s.prefill_busy_share,
+          .transfer_s = workers.after_prefill_s(request.prompt),
+          .mean_transfer_s = s.mean_transfer_s};
+}
+
+}  // namespace
+
+/// A load, and the limits of the servers under it.
+struct Server::Under {
+  ServingLoad load;
+  Request typical;
+  ServerLimits limits, worker_limits;
+  int64_t worker_bytes = 0;
+};
+
+Server::Server(const LlmSteps& steps, const PrefillWorkers* workers, KnownServer& known)
+    : steps_(steps), workers_(workers), known_(known), memory_(server_memory(steps)) {
+  if (workers != nullptr) worker_memory_ = server_memory(workers->steps());
+}
+
+void Server::add_memory(LlmForecast& f, Under& under, Advice advice) const {
+  under.limits = server_limits(steps_);
+  const int64_t needed = add_server_memory(f, steps_, memory_, under.load, under.limits);
+  if (advice == Advice::kGive) warn_of_memory(f, steps_, needed);
+  if (workers_ == nullptr) return;
+  const LlmSteps& steps = workers_->steps();
+  under.worker_limits = server_limits(steps);
+  LlmForecast worker{.continuous = true};
+  const int64_t worker_needed = add_server_memory(worker, steps, *worker_memory_,
+                                                  prompts_only(under.load), under.worker_limits);
+  if (advice == Advice::kGive) tilecast::warn_of_memory(worker, steps, worker_needed);
+  under.worker_bytes = worker.peak_bytes;
+  f.fits = f.fits && worker.fits;
+  for (Warning& warning : worker.warnings) {
+    warning.facts.push_back({"prefill", int64_t{1}});
+    f.warnings.push_back(std::move(warning));
+  }
+}
+
+std::optional<LlmForecast::Serving> Server::simulate(const Under& under,
+                                                     const LlmForecast& alone) const {
+  const Request& request = under.typical;
+  ServerCosts costs(steps_, usual_sizes(request, under.limits), known_.server);
+  Fleet fleet;
+  fleet.pool = {.servers = request.deployment.replicas,
+                .limits = under.limits,
+                .step_s = [&](auto ranks, auto& stage_s) { costs.add_seconds(ranks, stage_s); }};
+  fleet.router = request.deployment.router;
+  std::optional<ServerCosts> prompt_costs;
+  std::optional<LazyGrid<1>> transfers;
+  if (workers_ != nullptr) {
+    prompt_costs.emplace(workers_->steps(),
+                         usual_sizes(with_load(workers_->steps(), request), under.worker_limits),
+                         known_.worker);
+    transfers.emplace(usual_sizes(request, under.limits),
+                      [&](const auto& x) { return workers_->after_prefill_s(x[0]); });
+    fleet.prefill = {
+        .servers = request.deployment.prefill.workers,
+        .limits = under.worker_limits,
+        .step_s = [&](auto ranks, auto& stage_s) { prompt_costs->add_seconds(ranks, stage_s); }};
+    fleet.transfer_s = [&](int64_t prompt) { return transfers->at({static_cast<double>(prompt)}); };
+  }
+  const ServingResult s = simulate_fleet(under.load, fleet);
+  if (s.stopped) return std::nullopt;
+  LlmForecast::Serving result = describe(s, request, under.limits, alone);
+  if (workers_ != nullptr) {
+    result.prefill_pool = describe(s, *workers_, request, under.worker_limits);
+    result.prefill_pool->peak_bytes = under.worker_bytes;
+  }
+  return result;
+}
+
+void Server::add_serving(LlmForecast& f, const Request& asked, Advice advice,
+                         const std::optional<TimeLimits>& stop_beyond) const {
+  Under under{.load = make_load(asked), .typical = with_load(steps_, asked)};
+  under.load.stop_beyond = stop_beyond;
+  add_memory(f, under, advice);
+  if (!f.fits) return;
+  f.serving = simulate(under, f);
+  if (!f.serving) return;
+  f.used.load.requests = static_cast<int64_t>(under.load.requests.size());
+  f.used.load.max_num_seqs = under.limits.max_num_seqs;
+  if (!asked.load.trace.empty() && asked.load.lengths_given)
+    f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});
+  const int64_t requests = f.serving->all.requests, clients = client_count(asked);
+  if (clients > requests)
+    f.warnings.push_back({WarningCode::kIdleClients,
+                          "concurrency",
+                          0,
+                          {{"clients", clients}, {"requests", requests}}});
+}
+
+}  // namespace tilecast

@@ -1,0 +1,49 @@
+#pragma once
+
+// One step of a server on all its pipeline stages.
+
+#include <string>
+#include <vector>
+
+#include "api/generation/llm_steps.h"
+
+namespace tilecast {
+
+Estimate estimate_of(const Totals& totals);
+/// a + times · b. Both times come from the same models, so their errors are assumed to be fully
+/// correlated.
+Estimate sum(const Estimate& a, const Estimate& b, double times);
+
+class StagedStep {
+ public:
+  /// `launched` as in LlmSteps::step.
+  StagedStep(const LlmSteps& steps, const std::vector<LlmSteps::Group>& groups, bool launched);
+
+  /// Of one batch through all stages, sends included.
+  Estimate through() const;
+  /// Of the stage that takes longest.
+  Estimate slowest() const;
+  /// Until each of `batches` equal batches has gone through all stages once: no stage runs two at a
+  /// time, and a batch starts again when it has ended.
+  Estimate round(int64_t batches) const;
+  double send_s() const;
+  double host_wait_s() const;
+
+  /// The kernels of a rank of each stage; identical ones share a row. Names are stored in `names`.
+  std::vector<KernelForecast> rows(TextArena& names) const;
+  /// What a report says of the step. `rows`: its kernels.
+  StepForecast describe(const std::string& name, std::vector<KernelForecast> rows) const;
+
+ private:
+  const LlmSteps& steps_;
+  std::vector<LlmSteps::Step> parts_;
+};
+
+/// Adds a kernel; identical kernels share a row.
+void add_row(std::vector<KernelForecast>& rows, KernelForecast row);
+
+/// What a report says of one step of the model or its vision tower; no time of its own.
+StepForecast describe_step(const LlmSteps& steps, const std::string& name, const LlmSteps::Step& s,
+                           std::vector<KernelForecast> rows);
+
+}  // namespace tilecast
