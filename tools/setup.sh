@@ -9,7 +9,13 @@ done
 [ -n "$missing" ] || exit 0
 echo "installing:$missing"
 sudo=
-[ "$(id -u)" = 0 ] || sudo=sudo
+if [ "$(id -u)" != 0 ]; then
+  sudo=sudo
+  if ! command -v sudo > /dev/null; then
+    echo "tools/setup.sh: packages are missing, you are not root, and there is no sudo; run as root: apt-get install --no-install-recommends$missing" >&2
+    exit 1
+  fi
+fi
 export DEBIAN_FRONTEND=noninteractive
 $sudo apt-get update -qq
 $sudo apt-get install -y -qq --no-install-recommends $missing

@@ -11,9 +11,11 @@ namespace tilecast {
 namespace {
 
 // Fitted on all public rows of A100, H100, H200, B200 and L40S (docs/experiments.md).
-constexpr double kReached = 1.53;     ///< time of a step of k over that at the data sheet's rate
-constexpr double kConversion = 1.98;  ///< of a step whose weights are converted first
-constexpr double kWarmBytes = 12.5;   ///< L2 bytes per clock and SM
+constexpr double kReached = 1.53;  ///< time of a step of k over that at the data sheet's rate
+/// Cycles of an SM to convert one weight of few bits. The general lanes do it, once for each tile,
+/// whatever its rows and the rate of the matrix units (128 lanes: 1.3 instructions a weight).
+constexpr double kConversion = 0.01;
+constexpr double kWarmBytes = 12.5;         ///< L2 bytes per clock and SM
 constexpr double kActivationPasses = 5.25;  ///< over the gathered tokens
 constexpr double kFillCycles = 2500, kElementCycles = 0.1, kIdleShare = 0.5;
 
@@ -35,6 +37,7 @@ struct Layer {
   double weight_bytes;
   double step_per_element;  ///< cycles of an SM for one step of k, per element of a tile
   double power;             ///< what these grow by if all SMs are busy
+  double step_per_column;   ///< cycles of an SM for one step of k, per column of a tile
 };
 
 /// Cycles of one of the grouped products: [tokens, k] x [k, n] for each expert.
@@ -48,7 +51,8 @@ double product_cycles(const Layer& layer, double n, double k, const Chip& chip) 
     const double waves = waves_of(blocks / chip.sms, kIdleShare);
     // The mean share of the SMs that have a block is blocks / (SMs · waves).
     const double step = layer.step_per_element * (1 + layer.power * blocks / chip.sms / waves);
-    best = std::min(best, waves * (k * step * area + chip.blocks * kElementCycles * area));
+    const double row = step * area + layer.step_per_column * kColumns;
+    best = std::min(best, waves * (k * row + chip.blocks * kElementCycles * area));
   }
   return best + chip.blocks * kFillCycles;
 }
@@ -83,9 +87,9 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   Layer layer{.experts = experts,
               .tokens = std::max(1.0, e.assignments / experts),
               .weight_bytes = std::max(0.0, static_cast<double>(kernel.bytes()) - io_bytes),
-              .step_per_element = 2 / (rate / (chip.sms * chip.clock_hz)) * chip.units * kReached *
-                                  (converts_weights(kernel) ? kConversion : 1),
-              .power = power};
+              .step_per_element = 2 / (rate / (chip.sms * chip.clock_hz)) * chip.units * kReached,
+              .power = power,
+              .step_per_column = converts_weights(kernel) ? kConversion * chip.units : 0};
   // The first product has gate and up where the experts are gated: by the FLOPs.
   const double flops_per_pair = static_cast<double>(kernel.flops) / std::max(1e-9, e.assignments);
   const double columns = std::max(1.0, flops_per_pair / (2 * hidden) - ffn);

@@ -31,7 +31,6 @@ std::string pass_key(const Request& used, const Precision& precision) {
 }
 
 std::shared_ptr<const PassWork> PassCache::find(const ModelRef& model, const std::string& key) {
-  const std::lock_guard lock(mutex_);
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.model == model.content && entry.key == key;
   });
@@ -43,10 +42,15 @@ std::shared_ptr<const PassWork> PassCache::find(const ModelRef& model, const std
 std::shared_ptr<const PassWork> PassCache::get(const ModelRef& model, const Request& used,
                                                const Precision& precision) {
   std::string key = pass_key(used, precision);
-  if (std::shared_ptr<const PassWork> known = find(model, key)) return known;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::shared_ptr<const PassWork> known = find(model, key)) return known;
+  }
   auto work = std::make_shared<const PassWork>(build_graph(model.content->model, used, precision),
                                                CourseOptions{.zero_grad = used.zero_grad});
   const std::lock_guard lock(mutex_);
+  // Another thread may have built it meanwhile.
+  if (std::shared_ptr<const PassWork> known = find(model, key)) return known;
   entries_.push_front({model.content, std::move(key), work});
   if (entries_.size() > kMaxEntries) entries_.pop_back();
   return work;

@@ -32,6 +32,7 @@ class PassCache {
     std::shared_ptr<const PassWork> work;
   };
 
+  /// With the lock held.
   std::shared_ptr<const PassWork> find(const ModelRef& model, const std::string& key);
 
   std::mutex mutex_;

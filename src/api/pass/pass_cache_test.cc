@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "api/internal.h"
+#include "api/precision.h"
 #include "tilecast/error.h"
 #include "tilecast/report.h"
 
@@ -48,6 +52,21 @@ TEST(PassCache, ForecastsDoNotDependOnEarlierOnes) {
       }
     }
   }
+}
+
+TEST(PassCache, ThreadsThatMissTheSamePassShareOne) {
+  const ModelRef model = load_model_ref("gpt2_med");
+  const GpuRef gpu = load_gpu_ref("H100");
+  const Request request;
+  const Precision precision =
+      resolve_precision(model.content->model, gpu.content->device, PrecisionRequest{});
+  PassCache cache;
+  std::vector<std::shared_ptr<const PassWork>> works(8);
+  std::vector<std::thread> threads;
+  for (auto& work : works)
+    threads.emplace_back([&] { work = cache.get(model, request, precision); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& work : works) EXPECT_EQ(work, cache.get(model, request, precision));
 }
 
 TEST(PassCache, ModelsOfOneNameAreToldApart) {
