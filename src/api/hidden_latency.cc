@@ -19,8 +19,8 @@ constexpr int64_t kFusedBytesOfRanks = 8 << 20;
 constexpr int64_t kTokensBeside = 256;
 
 bool is_shared_expert(std::string_view node) {
-  return node.find(".shared_expert") != std::string_view::npos || node.ends_with(".shared_mul") ||
-         node.ends_with(".shared_add");
+  // Not `.shared_add`: it follows both.
+  return node.find(".shared_expert") != std::string_view::npos || node.ends_with(".shared_mul");
 }
 
 int64_t rows_of(const Kernel& kernel) {
@@ -88,10 +88,11 @@ std::vector<bool> hidden_kernels(const Program& program, const ParallelPlan& pla
 void hide_latency(const Kernel& kernel, const Device& device, KernelTime& time) {
   const double least = physical_bound(kernel, device, Caches::kCold).seconds();
   if (least >= time.seconds) return;
-  const double scale = least / time.seconds;
-  time.seconds = least;
-  time.low_s *= scale;
-  time.high_s *= scale;
+  // Upwards to its own time: whether the software hides it, and how much two streams slow each
+  // other down, was not measured. Downwards there is nothing left.
+  time.high_s = time.seconds;
+  time.seconds = time.low_s = least;
+  time.common_share = 1;  // the software hides all such kernels or none
   time.utilization_ratio = 1;
 }
 

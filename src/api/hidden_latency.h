@@ -22,7 +22,8 @@ namespace tilecast {
 std::vector<bool> hidden_kernels(const Program& program, const ParallelPlan& plan,
                                  const Device& device, Software software);
 
-/// The least time of the kernel.
+/// The least time of the kernel, with an interval up to the time that it takes where it is not
+/// hidden.
 void hide_latency(const Kernel& kernel, const Device& device, KernelTime& time);
 
 }  // namespace tilecast

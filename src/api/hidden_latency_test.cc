@@ -44,6 +44,9 @@ TEST(HiddenLatency, NormsAreInsideOfSmallAllReduces) {
     EXPECT_EQ(inside.utilization_ratio, 1);
     EXPECT_LT(inside.latency_s, 0.2 * alone.latency_s);
     EXPECT_EQ(inside.bytes, alone.bytes);
+    // It may not be hidden after all.
+    EXPECT_EQ(inside.low_s, inside.latency_s);
+    EXPECT_GT(inside.high_s, 0.9 * alone.latency_s);
   }
   // Too large a message: 1024 tokens of 8 KiB.
   EXPECT_LT(norm("H100", batch_of(1024, 4)).utilization_ratio, 1);
@@ -61,6 +64,9 @@ TEST(HiddenLatency, SharedExpertsOfFewTokensRunBesideTheOthers) {
   EXPECT_EQ(shared(16), 1);
   EXPECT_EQ(shared(256), 1);
   EXPECT_LT(shared(512), 1);
+  // The sum of both follows them.
+  const LlmForecast v2 = forecast_served("deepseek-v2-lite", "H200", batch_of(16, 1));
+  EXPECT_LT(decode_kernel(v2, "shared_add").utilization_ratio, 1);
   // The first layer has no experts: nothing runs beside its MLP.
   const LlmForecast f = forecast_served("deepseek-v2-lite", "H200", batch_of(16, 1));
   EXPECT_LT(decode_kernel(f, "layers.0.mlp.gate_up_proj").utilization_ratio, 1);

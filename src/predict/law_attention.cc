@@ -21,15 +21,15 @@ struct QueryBlocks {
   double positions;  ///< query positions in one tile
 };
 
-/// Whether query heads that share a key head also share a tile. FlashAttention 3 and 4 and
-/// FlashInfer do, FlashAttention 2 (kernels with mma.sync) and TensorRT-LLM's kernels, which SGLang
-/// uses with tcgen05, do not. With one query all do.
+/// Whether query heads that share a key head also share a tile. FlashAttention 3 and 4 do,
+/// FlashAttention 2 (kernels with mma.sync), TensorRT-LLM's kernels and those for tcgen05
+/// (trtllm-gen in all software) do not. With one query all do but the latter.
 bool packs_heads(const Attention& a, const Chip& chip, const Conditions& conditions) {
   const MatrixInstruction instruction = chip.gpu.matrix_instruction;
+  if (instruction == MatrixInstruction::kTcgen05)
+    return a.queries == 1 && conditions.software == Software::kVllm;
   if (a.queries == 1) return true;
-  if (conditions.software == Software::kTensorRtLlm) return false;
-  if (instruction == MatrixInstruction::kTcgen05) return conditions.software != Software::kSglang;
-  return instruction == MatrixInstruction::kWgmma;
+  return instruction == MatrixInstruction::kWgmma && conditions.software != Software::kTensorRtLlm;
 }
 
 QueryBlocks blocks_of(const Attention& a, bool packs) {
@@ -95,7 +95,7 @@ double flop_per_clock(const Kernel& kernel, const Chip& chip) {
 /// the FP32 lanes. `busy` is the share of the SMs that have a tile.
 double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chip,
                        const Conditions& conditions, double busy) {
-  constexpr double kProducts = 1.25, kExponential = 0.6, kOther = 0.35;
+  constexpr double kProducts = 1.25, kExponential = 0.4, kOther = 0.35;
   constexpr double kConvert = 1.1;    // weights of the softmax to 8 bits
   constexpr double kLargeHead = 1.5;  // of 512 and more: the output does not fit registers
   const double energy = chip.energy * (chip.hbm ? 0.02e-12 : 0.28e-12);
@@ -134,19 +134,67 @@ SoftwareCost prefill_cost(Software software) {
   }
 }
 
+/// Whether TensorRT-LLM falls back to kernels without packed heads: a block for each query head,
+/// which reads its keys one after the other.
+bool has_fallback(const Attention& a, const Conditions& conditions) {
+  constexpr int64_t kMostHeads = 32;  // that share a key head
+  return conditions.software == Software::kTensorRtLlm && !a.latent &&
+         a.heads > kMostHeads * a.kv_heads;
+}
+
 /// Cycles per sequence and key head of a decode kernel, of an SM: the start of a block, by family
 /// of kernels and query heads per key head.
 double block_cycles(const Attention& a, const Chip& chip, const Conditions& conditions) {
   if (a.latent) return 6000;
   const int64_t group = std::max<int64_t>(1, a.heads / a.kv_heads);
-  // TensorRT-LLM falls back to kernels without packed heads.
-  if (conditions.software == Software::kTensorRtLlm && group > 32) return 160000;
   if (chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05)
     return 2250 * (group <= 8 ? 1 : group <= 16 ? 1.3 : 2);  // trtllm-gen in all software
   if (conditions.software == Software::kTensorRtLlm)
     return group <= 1 ? 2250 : group <= 16 ? 8600 : 13500;
   constexpr int64_t kHeadsOfBlock = 64;
   return 6000 * static_cast<double>(ceil_divide(group, kHeadsOfBlock));  // FlashAttention
+}
+
+/// Cycles of the blocks of an SM beside the bytes that they read.
+double blocks_cycles(const Attention& a, double keys, const Chip& chip,
+                     const Conditions& conditions) {
+  if (!has_fallback(a, conditions)) {
+    const double sequences = static_cast<double>(a.batch) * static_cast<double>(a.kv_heads);
+    return block_cycles(a, chip, conditions) * std::max(0.0, sequences / chip.sms - 0.5);
+  }
+  // A block starts as those of TensorRT-LLM's kernels without shared heads do; a key of 128
+  // elements takes 17 to 37 cycles, from A100 to B200 (docs/law_study.md).
+  constexpr double kStart = 2250, kKey = 20.0 / 128;
+  const double blocks = static_cast<double>(a.batch) * static_cast<double>(a.heads) / chip.sms;
+  return kStart * std::max(0.0, blocks - 0.5) +
+         kKey * keys * static_cast<double>(a.head_dim) * std::max(1.0, blocks);
+}
+
+/// Cycles from the launch of a decode kernel to its end beside its work.
+double latency_cycles(const Attention& a, const Chip& chip, const Conditions& conditions) {
+  constexpr double kLatency = 18000, kSlow = 21500;
+  const bool slow =
+      (conditions.software == Software::kVllm || conditions.software == Software::kPyTorch) &&
+      chip.gpu.matrix_instruction != MatrixInstruction::kTcgen05;
+  return slow ? kSlow : kLatency;
+}
+
+/// How a decode kernel takes in the cache, by the instruction that copies it: threads of mma.sync
+/// kernels wait for their own copies (cp.async).
+struct Intake {
+  double bytes_per_clock;  ///< of an SM with many blocks
+  double fewest_keys;      ///< of one block
+  double converted_bytes;  ///< that an element of an 8-bit cache counts as if it is converted
+};
+Intake intake_of(const Chip& chip) {
+  switch (chip.gpu.matrix_instruction) {
+    case MatrixInstruction::kTcgen05:
+      return {24, 256, 2.5};
+    case MatrixInstruction::kWgmma:
+      return {16, 256, 2.5};
+    default:
+      return {10, 512, 1.5};
+  }
 }
 
 }  // namespace
@@ -189,14 +237,13 @@ LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& co
 }
 
 LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
-  constexpr double kLatencyCycles = 18000, kVllmLatencyCycles = 21500, kP = 1.5,
-                   kL2BytesPerClock = 24;
+  constexpr double kP = 1.5;
+  constexpr double kBlockBytesPerClock = 24;  // of one block
   constexpr double kLatentProducts = 1.7;
-  constexpr double kFewestKeys = 256;  // of one block
-  constexpr double kWindowed = 1.5;    // vLLM's kernel for windows with mma.sync
+  constexpr double kWindowed = 1.5;  // vLLM's kernel for windows with mma.sync
   const auto& a = std::get<Attention>(kernel.shape);
   const auto bytes = static_cast<double>(kernel.bytes());
-  const double sequences = static_cast<double>(a.batch) * static_cast<double>(a.kv_heads);
+  const Intake intake = intake_of(chip);
   const double keys = static_cast<double>(a.window > 0 ? std::min(a.window, a.keys) : a.keys);
   const double warm =
       conditions.caches == Caches::kCold ? 0 : ramp(1.2 - bytes / chip.l2_bytes, 0, 0.4);
@@ -208,16 +255,19 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
   const double element_bytes = static_cast<double>(dtype_bits(a.kv_dtype)) / 8;
   const bool native = chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05 ||
                       conditions.software == Software::kTensorRtLlm;
-  const double as_if_bytes = native || element_bytes > 1 ? element_bytes : 2.5;
-  const double l2_s = bytes * as_if_bytes / element_bytes / chip.l2_bytes_per_s(kL2BytesPerClock);
-  // The keys that one SM reads, one after the other.
-  const double own_keys =
-      std::max(std::min(keys, kFewestKeys), keys / std::max(1.0, chip.sms / sequences));
+  const double as_if_bytes = native || element_bytes > 1 ? element_bytes : intake.converted_bytes;
+  const double l2_s =
+      bytes * as_if_bytes / element_bytes / chip.l2_bytes_per_s(intake.bytes_per_clock);
+  // The keys of one block, one after the other. What all blocks of an SM read counts above. Triton
+  // cuts long sequences in few parts, and each takes longer.
+  constexpr double kTritonParts = 4, kTritonTime = 1.7;
+  const bool triton = !a.latent && is_triton(a, chip, conditions);
+  const double own_keys = std::max(std::min(keys, intake.fewest_keys),
+                                   triton ? kTritonTime * keys / kTritonParts : 0.0);
   const double key_bytes =
       static_cast<double>(a.latent ? a.head_dim : a.head_dim + a.v_head_dim) * as_if_bytes;
-  const double chain_s = chip.seconds(chip.units * own_keys * key_bytes / kL2BytesPerClock);
-  const double blocks_s = chip.seconds(chip.blocks * block_cycles(a, chip, conditions) *
-                                       std::max(0.0, sequences / chip.sms - 0.5));
+  const double chain_s = chip.seconds(chip.units * own_keys * key_bytes / kBlockBytesPerClock);
+  const double blocks_s = chip.seconds(chip.blocks * blocks_cycles(a, keys, chip, conditions));
   // Many query heads on one latent vector per key keep the matrix units busy.
   const double compute_s = a.latent
                                ? chip.units * kLatentProducts * static_cast<double>(kernel.flops) /
@@ -229,10 +279,7 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
   if (a.window > 0 && conditions.software == Software::kVllm &&
       chip.gpu.matrix_instruction == MatrixInstruction::kMmaSync)
     body_s *= kWindowed;
-  const bool slow_start =
-      (conditions.software == Software::kVllm || conditions.software == Software::kPyTorch) &&
-      chip.gpu.matrix_instruction != MatrixInstruction::kTcgen05;
-  return {chip.seconds(chip.start * (slow_start ? kVllmLatencyCycles : kLatencyCycles)) + body_s};
+  return {chip.seconds(chip.start * latency_cycles(a, chip, conditions)) + body_s};
 }
 
 }  // namespace tilecast

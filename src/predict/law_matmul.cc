@@ -184,7 +184,15 @@ double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Con
   const double bytes = 3 * sizes.batch * sizes.m * sizes.k;
   const double in_l2 = 1 - ramp(bytes / chip.l2_bytes, 0.75, 1.25);
   const double l2 = std::max(chip.l2_bytes_per_s(24), chip.dram_bytes_per_s);
-  return chip.start * launches_s + 2 * bytes * ((1 - in_l2) / chip.dram_bytes_per_s + in_l2 / l2);
+  // vLLM finds a scale for each token: a block for each row, whatever its length. Cycles of an SM
+  // for a row, alike on B200, H100, H200 and L40S (docs/law_study.md).
+  constexpr double kRowCycles = 1500;
+  const bool by_token =
+      conditions.software == Software::kVllm && kernel.scheme == QuantScheme::kFp8;
+  const double rows_s =
+      by_token ? chip.seconds(chip.blocks * kRowCycles * sizes.batch * sizes.m / chip.sms) : 0;
+  return chip.start * launches_s + rows_s +
+         2 * bytes * ((1 - in_l2) / chip.dram_bytes_per_s + in_l2 / l2);
 }
 
 /// Cycles of an SM for one step of k of kLinearPascal. A thread of these kernels holds 16 results

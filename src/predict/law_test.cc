@@ -320,9 +320,12 @@ TEST(LowPrecisionLaw, QuantizingTheActivationsTakesLaunchesOfItsOwn) {
       kernel_of("quantized_linear", DType::kBf16,
                 {{"m", 16}, {"n", 1024}, {"k", 1024}, {"scheme", QuantScheme::kFp8}});
   // 9 us of launches with TensorRT-LLM, 3 us with the others.
-  EXPECT_NEAR(law_seconds(kernel, device, {.software = Software::kTensorRtLlm}) -
-                  law_seconds(kernel, device, {.software = Software::kVllm}),
-              6e-6, 1e-9);
+  const double sglang_s = law_seconds(kernel, device, {.software = Software::kSglang});
+  EXPECT_NEAR(law_seconds(kernel, device, {.software = Software::kTensorRtLlm}) - sglang_s, 6e-6,
+              1e-9);
+  // vLLM finds a scale for each row: 1500 cycles of an SM.
+  EXPECT_NEAR(law_seconds(kernel, device, {.software = Software::kVllm}) - sglang_s,
+              16 * 1500 / 132.0 / 1.98e9, 1e-12);
 }
 
 TEST(StreamLaw, LargeOnesTakeNineTenthsOfTheBandwidth) {
@@ -399,7 +402,35 @@ TEST(DecodeLaw, LargeCachesAreReadAtTheMemorysRate) {
   const double stream_s = 64.0 * 8192 * 8 * 128 * 2 * 2 / device.memory_bytes_per_s;
   const double law_s = law_seconds(kernel, device);
   EXPECT_GT(law_s, stream_s);
-  EXPECT_LT(law_s, 1.35 * stream_s);
+  EXPECT_LT(law_s, 1.4 * stream_s);  // measured: 1.16 (TensorRT-LLM) to 2 (SGLang)
+}
+
+TEST(DecodeLaw, AnSmsOwnKeysCountOnce) {
+  // 128 sequences of 8192 keys on 8 heads stream at the memory's rate where copies do not limit:
+  // beside it the body was once up to 1.59 times as long on B200.
+  const Device device = find_device("B200");
+  const Kernel kernel = kernel_of(
+      "cached_attention", DType::kBf16,
+      {{"batch", 128}, {"keys", 8192}, {"head_dim", 128}, {"heads", 32}, {"kv_heads", 8}});
+  const double stream_s = 128.0 * 8192 * 8 * 128 * 2 * 2 / device.memory_bytes_per_s;
+  EXPECT_LT(law_seconds(kernel, device), 1.2 * stream_s);
+}
+
+TEST(DecodeLaw, TensorRtLlmFallsBackWithManyHeadsOnAKeyHead) {
+  const auto seconds = [](const char* gpu, int64_t batch, int64_t heads, int64_t keys) {
+    return law_seconds(kernel_of("cached_attention", DType::kBf16,
+                                 {{"batch", batch},
+                                  {"keys", keys},
+                                  {"head_dim", 128},
+                                  {"heads", heads},
+                                  {"kv_heads", 1}}),
+                       find_device(gpu), {.software = Software::kTensorRtLlm});
+  };
+  // Measured: 638 us on H100, 561 on A100, 683 on B200 (128 sequences, 2 key heads: 64 and 64).
+  EXPECT_NEAR(seconds("H100", 4, 128, 16384), 638e-6, 0.2 * 638e-6);
+  EXPECT_NEAR(seconds("A100", 32, 128, 1024), 561e-6, 0.2 * 561e-6);
+  EXPECT_NEAR(seconds("B200", 256, 64, 512), 683e-6, 0.2 * 683e-6);
+  EXPECT_LT(seconds("H100", 4, 32, 16384), 50e-6);
 }
 
 TEST(ExpertsLaw, FewTokensStreamTheWeightsAndManyAreBoundByFlops) {
