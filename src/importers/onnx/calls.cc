@@ -106,18 +106,38 @@ class Joiner {
       table = node.inputs[0];
       ids = flat == nullptr ? node.inputs[1] : flat->inputs[0];
     }
-    const std::string offsets = offsets_of_bags(first, end);
+    std::string offsets = offsets_of_bags(first, end);
+    const bool folded = offsets.empty();
+    if (folded) offsets = stored_offsets(*loop);
     const bool known = !table.empty() && !ids.empty() && !offsets.empty() && table != offsets;
     // The node must be the call's one result, after the loop.
     const bool result = (last.op == "CastLike" || last.op == "Cast" || last.op == "Identity" ||
                          last.op == "ConcatFromSequence") &&
                         last.outputs.size() == 1 && maker(ids) == nullptr;
     if (!known || !result) return false;
+    if (folded) {
+      // Stored offsets have the end of the last bag.
+      constexpr size_t kLastOffset = 7;
+      if (last.call_arguments.empty()) last.call_arguments = loop->call_arguments;
+      last.call_arguments.resize(std::max(last.call_arguments.size(), kLastOffset + 1));
+      last.call_arguments[kLastOffset] = "True";
+    }
     last.op = kTorchEmbeddingBag;
     last.domain = kTorchDomain;
     last.attributes.clear();
     replace_inputs(last, {table, ids, offsets});
     return true;
+  }
+
+  /// Offsets that follow from shapes: the loop cuts them out of an initializer.
+  std::string stored_offsets(const OnnxNode& loop) const {
+    const OnnxAttribute* const body = loop.find("body");
+    if (body == nullptr || body->graph == nullptr) return "";
+    for (const OnnxNode& node : body->graph->nodes) {
+      if (node.op == "Slice" && !node.inputs.empty() && stored_.contains(node.inputs[0]))
+        return node.inputs[0];
+    }
+    return "";
   }
 
   /// The offsets: all of them, or those to which the end of the last bag is added.
