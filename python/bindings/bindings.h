@@ -65,6 +65,9 @@ void add_views(Class& type) {
 
 // Each adds its classes and functions to the module.
 void add_errors();
+/// A message of the library as Python words it: in options in backquotes, `optimizer-impl`, the
+/// hyphens become underscores.
+std::string options_as_keywords(const std::string& message);
 void add_options(py::module_& module);
 void add_catalog(py::module_& module);
 void add_kernels(py::module_& module);

@@ -12,8 +12,8 @@ namespace {
 /// The classes, in the order of ErrorKind. Never freed: exceptions are translated until the end.
 std::array<PyObject*, 5> error_classes{};
 
-/// A message of the library as Python words it: in options in backquotes, `optimizer-impl`, the
-/// hyphens become underscores.
+}  // namespace
+
 std::string options_as_keywords(const std::string& message) {
   std::string result = message;
   for (size_t open = result.find('`'); open != std::string::npos;
@@ -30,8 +30,6 @@ std::string options_as_keywords(const std::string& message) {
   }
   return result;
 }
-
-}  // namespace
 
 void add_errors() {
   const py::module_ errors = py::module_::import("tilecast._errors");

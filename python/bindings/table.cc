@@ -176,6 +176,12 @@ py::object forecast_table_of(const Forecaster& forecaster, const py::object& sou
     *result =
         forecast_many(forecaster, table.columns, table.rows, {.threads = threads, .poll = poll});
   }
+  for (ForecastTotals& totals : result->distinct) {
+    if (!totals.error) continue;
+    std::string error = options_as_keywords(*totals.error);
+    if (error.starts_with('`')) error = "column " + error;
+    totals.error = std::move(error);
+  }
   return py::cast(std::move(result));
 }
 

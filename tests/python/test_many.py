@@ -39,8 +39,8 @@ class Tables(unittest.TestCase):
                                          "batch": [1, 1, "many", 1]})
         self.assertIsNone(result["error"][0])
         self.assertIn("did you mean 'gpt2_large'", result["error"][1])
-        self.assertIn("`batch`: expected a whole number", result["error"][2])
-        self.assertEqual(result["error"][3], "`model` is missing")
+        self.assertIn("column `batch`: expected a whole number", result["error"][2])
+        self.assertEqual(result["error"][3], "column `model` is missing")
         self.assertEqual([value is None for value in result["latency_s"]], [False, True, True, True])
 
     def test_what_is_missing_is_the_default(self):
@@ -115,7 +115,7 @@ class Arrow(unittest.TestCase):
                                                   mask=pyarrow.array([False] * 5 + [True]))
         result = tilecast.forecast_many(structs.slice(1), gpu="H100")
         self.assertEqual(result["latency_s"], [*expected[:4], None])
-        self.assertEqual(result["error"][4], "`model` is missing")
+        self.assertEqual(result["error"][4], "column `model` is missing")
 
     def test_results(self):
         import pyarrow

@@ -17,7 +17,7 @@ bool is_recurrent(const std::string& aten) {
 /// Whether a part of such a call may be joined with others or marked.
 bool concerns(const std::string& aten) {
   return aten == "addcmul" || aten == "im2col" || aten == "_native_batch_norm_legit" ||
-         is_recurrent(aten);
+         is_embedding_bag(aten) || is_recurrent(aten);
 }
 
 class Joiner {
@@ -40,6 +40,13 @@ class Joiner {
       const std::string& call = graph_.nodes[first].call;
       size_t end = first + 1;
       while (!call.empty() && end < graph_.nodes.size() && graph_.nodes[end].call == call) ++end;
+      // The exporter's own optimization drops the notes of some nodes in between.
+      if (is_embedding_bag(graph_.nodes[first].aten)) {
+        for (size_t n = end; n < graph_.nodes.size(); ++n) {
+          if (graph_.nodes[n].call == call) end = n + 1;
+          if (!graph_.nodes[n].call.empty() && graph_.nodes[n].call != call) break;
+        }
+      }
       if (!call.empty()) join(first, end);
       first = end;
     }
@@ -77,7 +84,70 @@ class Joiner {
         if (join_batch_norm(graph_.nodes[n])) joined = n;
       remove_unread(first, joined);
     }
+    if (is_embedding_bag(aten) && join_bags(first, end)) remove_unread(first, end - 1);
     if (is_recurrent(aten)) mark_packing(first, end);
+  }
+
+  /// Sums of rows, one for each bag, which the exporter writes as a gather of all rows and a loop
+  /// over the bags: table, ids and offsets.
+  bool join_bags(size_t first, size_t end) {
+    OnnxNode& last = graph_.nodes[end - 1];
+    std::string table, ids;
+    const auto loop = std::find_if(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(first),
+                                   graph_.nodes.begin() + static_cast<std::ptrdiff_t>(end),
+                                   [](const OnnxNode& node) { return node.op == "Loop"; });
+    if (loop == graph_.nodes.begin() + static_cast<std::ptrdiff_t>(end)) return false;
+    for (size_t n = first; n < end && table.empty(); ++n) {
+      const OnnxNode& node = graph_.nodes[n];
+      if (node.op != "Gather" || node.inputs.size() != 2 || maker(node.inputs[0]) != nullptr)
+        continue;
+      const OnnxNode* flat = maker(node.inputs[1]);
+      if (flat != nullptr && (flat->op != "Reshape" || flat->inputs.empty())) continue;
+      table = node.inputs[0];
+      ids = flat == nullptr ? node.inputs[1] : flat->inputs[0];
+    }
+    std::string offsets = offsets_of_bags(first, end);
+    const bool folded = offsets.empty();
+    if (folded) offsets = stored_offsets(*loop);
+    const bool known = !table.empty() && !ids.empty() && !offsets.empty() && table != offsets;
+    // The node must be the call's one result, after the loop.
+    const bool result = (last.op == "CastLike" || last.op == "Cast" || last.op == "Identity" ||
+                         last.op == "ConcatFromSequence") &&
+                        last.outputs.size() == 1 && maker(ids) == nullptr;
+    if (!known || !result) return false;
+    if (folded) {
+      // Stored offsets have the end of the last bag.
+      constexpr size_t kLastOffset = 7;
+      if (last.call_arguments.empty()) last.call_arguments = loop->call_arguments;
+      last.call_arguments.resize(std::max(last.call_arguments.size(), kLastOffset + 1));
+      last.call_arguments[kLastOffset] = "True";
+    }
+    last.op = kTorchEmbeddingBag;
+    last.domain = kTorchDomain;
+    last.attributes.clear();
+    replace_inputs(last, {table, ids, offsets});
+    return true;
+  }
+
+  /// Offsets that follow from shapes: the loop cuts them out of an initializer.
+  std::string stored_offsets(const OnnxNode& loop) const {
+    const OnnxAttribute* const body = loop.find("body");
+    if (body == nullptr || body->graph == nullptr) return "";
+    for (const OnnxNode& node : body->graph->nodes) {
+      if (node.op == "Slice" && !node.inputs.empty() && stored_.contains(node.inputs[0]))
+        return node.inputs[0];
+    }
+    return "";
+  }
+
+  /// The offsets: all of them, or those to which the end of the last bag is added.
+  std::string offsets_of_bags(size_t first, size_t end) const {
+    for (size_t n = first; n < end; ++n) {
+      const OnnxNode& node = graph_.nodes[n];
+      const bool counts = node.op == "Size" || (node.op == "Concat" && node.inputs.size() == 2);
+      if (counts && !node.inputs.empty() && maker(node.inputs[0]) == nullptr) return node.inputs[0];
+    }
+    return "";
   }
 
   /// The node of this call that makes a value; nullptr: none.
@@ -194,8 +264,18 @@ class Joiner {
       if (std::any_of(node.outputs.begin(), node.outputs.end(),
                       [&](const std::string& output) { return readers_[output] > 0; }))
         continue;
-      for (const std::string& input : node.inputs) --readers_[input];
+      uncount(node);
       dead_[n] = true;
+    }
+  }
+
+  /// A node, with the graphs of its attributes, no longer reads anything.
+  void uncount(const OnnxNode& node) {
+    for (const std::string& input : node.inputs) --readers_[input];
+    for (const OnnxAttribute& attribute : node.attributes) {
+      if (attribute.graph == nullptr) continue;
+      for (const OnnxNode& inner : attribute.graph->nodes) uncount(inner);
+      for (const OnnxValueInfo& output : attribute.graph->outputs) --readers_[output.name];
     }
   }
 

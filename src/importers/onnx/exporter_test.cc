@@ -114,6 +114,40 @@ TEST(OnnxExporter, CallWithAFoldedConstantIsJoined) {
   EXPECT_EQ(graph.nodes[0].inputs.size(), 3);
 }
 
+/// A call of embedding_bag as torch.onnx.export writes it, with the loop over the bags cut short.
+Writer bags(const std::string& mode, int64_t ids, const std::string& last_offset = "False") {
+  const std::string call =
+      note("fx_node",
+           "%embedding_bag : [num_users=1] = "
+           "call_function[target=torch.ops.aten.embedding_bag.padding_idx](args = (%weight, %ids, "
+           "%offsets, False, " +
+               mode + ", False, None, " + last_offset + "), kwargs = {})");
+  Writer w;
+  w.weight("weight", {1000, 16}).input("ids", {ids}, 7).input("offsets", {8}, 7);
+  w.initializer(integers("flat", {-1}));
+  w.node("Reshape", {"ids", "flat"}, {"ids_1d"}, call)
+      .node("Gather", {"weight", "ids_1d"}, {"rows"}, call)
+      .node("Size", {"offsets"}, {"bags"}, call)
+      .node("Identity", {"rows"}, {"same"})  // without a note
+      .node("Loop", {"bags", "", "rows"}, {"sums"}, call)
+      .node("CastLike", {"sums", "weight"}, {"y"}, call)
+      .output("y");
+  return w;
+}
+
+TEST(OnnxExporter, BagsOfRowsAreOneKernel) {
+  const Graph graph = build(bags("0", 40));
+  EXPECT_EQ(ops_of(graph), (Names{"view", "embedding_bag"}));
+  EXPECT_EQ(graph.tensor(graph.nodes.back().outputs[0]).shape, (Shape{8, 16}));
+  EXPECT_EQ(ops_of(build(bags("1", 40))), (Names{"view", "embedding_bag"}));
+  // The last offset is the end of the last bag.
+  const Graph ended = build(bags("0", 35, "True"));
+  EXPECT_EQ(ended.tensor(ended.nodes.back().outputs[0]).shape, (Shape{7, 16}));
+  // The largest of each bag, and bags of several lengths, gather rows.
+  EXPECT_EQ(ops_of(build(bags("2", 40))), (Names{"stream"}));
+  EXPECT_EQ(ops_of(build(bags("0", 41))), (Names{"stream"}));
+}
+
 TEST(OnnxExporter, ALongChainInACallIsNotJoined) {
   // It overflowed the stack.
   const std::string call = part_of("%addcmul", "addcmul.default");

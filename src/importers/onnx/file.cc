@@ -115,6 +115,19 @@ class Reader {
     return numbers;
   }
 
+  /// The arguments of a call without keywords: "args = (%weight, %ids, 0), kwargs = {}".
+  static std::vector<std::string> arguments_of(std::string_view call) {
+    constexpr std::string_view kOpen = "(args = (", kClose = "), kwargs";
+    const size_t open = call.find(kOpen);
+    if (open == std::string_view::npos) return {};
+    const size_t first = open + kOpen.size(), close = call.find(kClose, first);
+    if (close == std::string_view::npos) return {};
+    std::vector<std::string> arguments;
+    for (const std::string& part : split(std::string(call.substr(first, close - first)), ','))
+      arguments.emplace_back(trim(part));
+    return arguments;
+  }
+
   /// PyTorch's notes: "['', 'blocks', 'blocks.0', 'clone']", the modules and the operator, and the
   /// call of the operator, "%clone : [...] =
   /// call_function[target=torch.ops.aten.clone.default](...)".
@@ -140,6 +153,7 @@ class Reader {
       const size_t start = target + kTarget.size();
       node.aten = value.substr(start, value.find_first_of(".]", start) - start);
       if (node.aten == "im2col") node.call_numbers = numbers_in(value);
+      if (is_embedding_bag(node.aten)) node.call_arguments = arguments_of(value);
       node.makes_contiguous =
           node.aten == "clone" && value.find("torch.contiguous_format") != std::string::npos;
     }

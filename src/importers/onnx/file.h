@@ -96,6 +96,8 @@ struct OnnxNode {
   std::string aten;    ///< the operator that is called: "addcmul"
   /// Of a call of im2col: rows and columns of its windows, dilations, paddings and strides.
   std::vector<int64_t> call_numbers;
+  /// Of a call of embedding_bag: its arguments as the note words them, "%weight", "0", "None".
+  std::vector<std::string> call_arguments;
   bool makes_contiguous = false;  ///< it stands for Tensor.contiguous
   bool packs_weights = false;     ///< of a recurrent layer, whose weights PyTorch stores packed
 

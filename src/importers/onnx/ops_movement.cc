@@ -212,6 +212,37 @@ void translate_windows(OnnxCall& call) {
   call.set(0, call.op("unfold", {call.tensor(0)}, {{"shape", to}}));
 }
 
+/// Sums of the rows of a table by ids and offsets. Bags are taken to be of one length, as
+/// tilecast.torch takes them; the largest of each bag and weighted sums are gathers there too.
+void translate_embedding_bag(OnnxCall& call) {
+  constexpr size_t kMode = 4, kWeights = 6, kLastOffset = 7;
+  const std::vector<std::string>& arguments = call.node().call_arguments;
+  const auto argument = [&](size_t i) { return i < arguments.size() ? arguments[i] : ""; };
+  const Shape table = call.shape(0), offsets = call.shape(2);
+  const int64_t ids = element_count(call.shape(1));
+  const int64_t bags = element_count(offsets) - (argument(kLastOffset) == "True" ? 1 : 0);
+  if (table.size() != 2 || offsets.size() != 1 || bags < 1)
+    call.fail(
+        fmt::format("expected a table of two dimensions and at least one bag, found {} and {}",
+                    format_shape(table), format_shape(offsets)));
+  const std::string weights = argument(kWeights);
+  const bool weighted = !weights.empty() && weights != "None";
+  if (argument(kMode) == "2" || weighted || ids < bags || ids % bags != 0) {
+    const Shape to = {bags, table[1]};
+    const DType dtype = call.dtype(0), id = call.dtype(1);
+    const int64_t read = checked_add(checked_product({bags, table[1], dtype_bits(dtype)}) / 8,
+                                     checked_product({ids, dtype_bits(id)}) / 8);
+    call.set(0, call.op("stream", {call.tensor(0), call.tensor(1), call.tensor(2)},
+                        {{"outputs", fmt::format("{}{}", dtype_name(dtype), format_shape(to))},
+                         {"flops", element_count(to)},
+                         {"read_bytes", read},
+                         {"unmeasured", std::string("embedding_bag")}}));
+    return;
+  }
+  const TensorId rows = call.reshape(call.tensor(1), {bags, ids / bags});
+  call.set(0, call.op("embedding_bag", {call.tensor(0), rows}));
+}
+
 }  // namespace
 
 std::vector<OnnxOp> onnx_movement_ops() {
@@ -237,7 +268,8 @@ std::vector<OnnxOp> onnx_movement_ops() {
           {"Bernoulli", translate_random},
           {"EyeLike", translate_eye_like},
           {"Col2Im", translate_col2im},
-          {kTorchWindows, translate_windows}};
+          {kTorchWindows, translate_windows},
+          {kTorchEmbeddingBag, translate_embedding_bag}};
 }
 
 }  // namespace tilecast
