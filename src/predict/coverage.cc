@@ -60,7 +60,13 @@ std::string_view Coverages::unmeasured(const Kernel& kernel, const Coverage& cov
 Spread spread_of(const Applied& applied, const Coverage& coverage, double size) {
   const IntervalLaw& unseen =
       coverage.in_class ? applied.residual->interval : *applied.unmeasured_class;
-  const IntervalLaw::Logs logs = unseen.at(size);
+  IntervalLaw::Logs logs = unseen.at(size);
+  if (coverage.in_class && applied.residual->devices.size() == 1) {
+    // No other device of the class says how far such devices differ, so the interval is that of all
+    // classes. A device of a measured class is no less certain than one of a class that was not.
+    const IntervalLaw::Logs most = applied.unmeasured_class->at(size);
+    logs = {std::max(logs.low, most.low), std::min(logs.high, most.high)};
+  }
   Spread spread{logs.low, logs.high, unseen.common_share};
   if (!coverage.on_nearest || applied.similarity <= kNegligible) return spread;
   const double weight = applied.similarity;

@@ -81,6 +81,24 @@ TEST(Coverage, AnIntervalIsTheDevicesItsClassesOrThatOfALeftOutClass) {
   EXPECT_NEAR(high("V100", kVllmBf16), 0.4, 1e-9) << "borrowed";
 }
 
+TEST(Coverage, ADeviceOfAClassWithOneDeviceIsNoLessCertainThanOneOfAnUnmeasuredClass) {
+  Net net = two_classes();
+  for (ClassResidual& residual : net.classes)
+    residual.interval = {.low_log = {-0.2, -0.2, -0.2}, .high_log = {1, 1, 1}};  // of all classes
+  const Device device = find_device("H200");
+  const Applied applied = applied_residual(net, NetKind::kTensorMatmul, device);
+  Coverages coverages(net, applied, device);
+  const Spread spread = spread_of(applied, coverages.of(kVllmFp8), 10);
+  EXPECT_GE(spread.low, -0.2);
+  EXPECT_LE(spread.high, 0.4);
+  // Two devices of the class say how far it goes.
+  net.classes[1].devices.push_back(net.classes[1].devices[0]);
+  EXPECT_GT(spread_of(applied_residual(net, NetKind::kTensorMatmul, device),
+                      coverages.of(kVllmFp8), 10)
+                .high,
+            0.4);
+}
+
 TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAnUnseenDevice) {
   // Experts in int4 were measured with vLLM and SGLang on H100, with TensorRT-LLM on no GPU.
   const SizeList sizes = {{"tokens", 64},       {"ffn_dim", 8192},
