@@ -77,6 +77,7 @@ struct ServingCandidate {
   bool pruned = false;
   /// Of the steady state, at the percentile that limits apply to; and means.
   double ttft_s = 0, tpot_s = 0, mean_ttft_s = 0, mean_tpot_s = 0;
+  double mean_request_s = 0;     ///< from sending to the last token
   double tokens_per_s = 0;       ///< written by all replicas
   double requests_per_s = 0;     ///< of all replicas
   double user_tokens_per_s = 0;  ///< 1 / mean_tpot_s

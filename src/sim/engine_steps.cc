@@ -58,8 +58,9 @@ int64_t Engine::alike_steps_of(const ServerState& state, const std::vector<Sched
     for (const Scheduled& s : step) {
       const ServedRequest& request = state.requests[s.request];
       lacking += state.blocks_lacking(request, tokens_after(request, count));
+      if (lacking > state.free_blocks) return false;
     }
-    return lacking <= state.free_blocks;
+    return true;
   };
   while (steps > 1 && !fit(steps)) steps /= 2;
   return std::max<int64_t>(1, steps);

@@ -13,6 +13,7 @@
 #include "api/generation/llm_server.h"
 #include "api/generation/llm_stages.h"
 #include "api/generation/llm_steps.h"
+#include "api/generation/single_request.h"
 #include "api/warnings.h"
 #include "base/checked.h"
 #include "collectives/paths.h"
@@ -44,14 +45,7 @@ class Llm {
     LlmForecast f;
     describe_request(f);
     facts(f);
-    vision(f);
-    prefill(f);
-    decode(f);
-    f.request = sum(f.ttft, f.tpot, static_cast<double>(o_.output - 1));
-    if (workers_ != nullptr && o_.output > 1) {
-      const double moved = workers_->after_prefill_s(o_.prompt);
-      f.request = sum(f.request, {moved, moved, moved}, 1);
-    }
+    time_request(f);
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.seconds;
     add_totals(f);
     if (o_.execution.skew_percent > 0 && steps_.plan().ep > 1) find_mean_work(f);
@@ -66,7 +60,26 @@ class Llm {
     return f;
   }
 
+  LlmForecast alone() const {
+    LlmForecast f;
+    describe_request(f);
+    time_request(f);
+    warn(f);
+    return f;
+  }
+
  private:
+  /// A single request, or the requests of a static batch.
+  void time_request(LlmForecast& f) const {
+    vision(f);
+    prefill(f);
+    decode(f);
+    f.request = sum(f.ttft, f.tpot, static_cast<double>(o_.output - 1));
+    if (workers_ == nullptr || o_.output == 1) return;
+    const double moved = workers_->after_prefill_s(o_.prompt);
+    f.request = sum(f.request, {moved, moved, moved}, 1);
+  }
+
   void describe_request(LlmForecast& f) const {
     f.model = model_.name;
     f.names = names_;
@@ -370,6 +383,23 @@ class Llm {
   const Request& asked_;
 };
 
+/// What all forecasts of a request for prompts need.
+struct Prepared {
+  Prepared(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+           const Request& request)
+      : whole(with_image_tokens(request, model.content->model)),
+        typical(typical_request(whole)),
+        steps(forecaster, model, gpu, typical) {
+    if (request.deployment.prefill.workers > 0) workers.emplace(steps);
+  }
+  Llm llm() const { return {steps, workers ? &*workers : nullptr, whole}; }
+
+  Request whole;    ///< with the tokens of images
+  Request typical;  ///< with the lengths of one typical request
+  LlmSteps steps;
+  std::optional<PrefillWorkers> workers;
+};
+
 }  // namespace
 
 LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
@@ -378,16 +408,17 @@ LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, co
     throw Error(ErrorKind::kInput,
                 "expected a request for prompts; use Forecaster::forecast for one pass");
   check_request(request);
-  const Request whole = with_image_tokens(request, model.content->model);
-  const Request typical = typical_request(whole);
-  const LlmSteps steps(forecaster, model, gpu, typical);
-  std::optional<PrefillWorkers> workers;
-  if (request.deployment.prefill.workers > 0) workers.emplace(steps);
-  LlmForecast forecast = Llm(steps, workers ? &*workers : nullptr, whole).run();
+  LlmForecast forecast = Prepared(forecaster, model, gpu, request).llm().run();
   forecast.used.prompt = request.prompt;
   forecast.used.load.max_prompt = request.load.max_prompt;
   forecast.used.load.trace = request.load.trace;
   return forecast;
+}
+
+LlmForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                           const Request& request) {
+  check_request(request);
+  return Prepared(forecaster, model, gpu, request).llm().alone();
 }
 
 }  // namespace tilecast
