@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/generation/llm_drafts.h"
+#include "api/generation/llm_facts.h"
 #include "api/generation/llm_load.h"
 #include "api/generation/llm_memory.h"
 #include "api/generation/llm_pools.h"
@@ -44,7 +45,7 @@ class Llm {
   LlmForecast run() {
     LlmForecast f;
     describe_request(f);
-    facts(f);
+    add_facts(f, steps_);
     time_request(f);
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.seconds;
     add_totals(f);
@@ -108,46 +109,6 @@ class Llm {
     f.used.execution.kv_dtype = f.kv_dtype;
     f.lengths_vary = !asked_.load.trace.empty() || asked_.load.max_prompt > asked_.prompt ||
                      asked_.load.max_output > asked_.output;
-  }
-
-  /// Facts about the model that do not depend on parallelism: one rank, one sequence.
-  void facts(LlmForecast& f) const {
-    const Graph graph = steps_.whole_graph({{1, 1, o_.prompt}});
-    f.parameters = graph.parameter_count();
-    f.active_parameters = f.parameters;
-    const Program program = lower(graph);
-    for (const Launch& launch : program.launches) {
-      const Kernel& k = program.kernels[launch.kernel];
-      const int64_t count = program.count(launch);
-      const int64_t flops = checked_multiply(k.flops, count);
-      f.flops_per_token = checked_add(f.flops_per_token, flops);
-      if (k.is<Attention>())
-        f.attention_flops_per_token = checked_add(f.attention_flops_per_token, flops);
-      const Experts* experts = k.as<Experts>();
-      if (experts == nullptr) continue;
-      int64_t held = 0;
-      for (size_t w = 1; w < 3; ++w)
-        held += element_count(graph.tensor(launch.node->inputs[w]).shape);
-      f.active_parameters -=
-          held / experts->num_experts * (experts->num_experts - experts->top_k) * count;
-    }
-    f.multiplied_parameters = f.active_parameters - decoder_.embedding_parameters;
-    add_cache_sizes(f);
-  }
-
-  void add_cache_sizes(LlmForecast& f) const {
-    constexpr int64_t kBitsPerByte = 8;
-    const Decoder& decoder = steps_.decoder();
-    f.state_bytes_per_sequence = decoder.state_bytes;
-    for (const Decoder::Cache& cache : decoder.caches) {
-      const int64_t bits = dtype_bits(cache.dtype.value_or(steps_.kv_dtype()));
-      const int64_t entries = checked_product({cache.layers, cache.dim, bits}) / kBitsPerByte;
-      const int64_t bytes = ceil_divide(entries, cache.ratio);
-      f.kv_bytes_per_token = checked_add(f.kv_bytes_per_token, bytes);
-      if (cache.window == 0) continue;
-      f.window_bytes_per_token = checked_add(f.window_bytes_per_token, bytes);
-      f.window_tokens = std::max(f.window_tokens, cache.window);
-    }
   }
 
   /// Adds the kernels of a step that runs `times` times.

@@ -103,50 +103,50 @@ double KnownTimes::of(size_t part, What what, const Sizes& sizes,
 }
 
 template <size_t D, typename Value>
-LazyGrid<D> StepCosts::grid(const std::shared_ptr<const GridKnots>& knots, KnownTimes::What what,
-                            Value value) {
-  return LazyGrid<D>(knots, [this, what, value](const std::array<int64_t, D>& x) {
+LazyGrid<D> StepCosts::grid(KnownTimes::What what, Value value) {
+  return LazyGrid<D>(knots_, [this, what, value](const std::array<int64_t, D>& x) {
     KnownTimes::Sizes sizes{};
     std::copy(x.begin(), x.end(), sizes.begin());
     return known_.of(part_, what, sizes, [&] { return value(x); });
   });
 }
 
-StepCosts::StepCosts(const LlmSteps& steps, size_t part,
-                     const std::shared_ptr<const GridKnots>& knots, KnownTimes& known)
+StepCosts::StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64_t>& named,
+                     KnownTimes& known)
     : steps_(steps),
       part_(part),
       known_(known),
+      knots_(std::make_shared<const GridKnots>(named)),
       tokens_of_decode_(1 + steps.asked().deployment.speculation.tokens),
-      rest_(grid<1>(knots, KnownTimes::What::kRest,
+      rest_(grid<1>(KnownTimes::What::kRest,
                     [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kRest, false); })),
-      head_(grid<1>(knots, KnownTimes::What::kHead,
+      head_(grid<1>(KnownTimes::What::kHead,
                     [this](const auto& x) { return kind_s({x[0], 1, 1}, Kind::kHead, false); })),
       experts_(
-          grid<1>(knots, KnownTimes::What::kExperts,
+          grid<1>(KnownTimes::What::kExperts,
                   [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, false); })),
       decode_experts_(
-          grid<1>(knots, KnownTimes::What::kDecodeExperts,
+          grid<1>(KnownTimes::What::kDecodeExperts,
                   [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, true); })),
-      send_(grid<1>(knots, KnownTimes::What::kSend,
+      send_(grid<1>(KnownTimes::What::kSend,
                     [this](const auto& x) { return steps_.send_seconds(x[0], part_); })),
-      decode_(grid<2>(knots, KnownTimes::What::kDecode,
+      decode_(grid<2>(KnownTimes::What::kDecode,
                       [this](const auto& x) {
                         return kind_s({x[0], tokens_of_decode_, std::max<int64_t>(1, x[1] - 1)},
                                       Kind::kGroup, false);
                       })),
       fresh_(
-          grid<2>(knots, KnownTimes::What::kFresh,
+          grid<2>(KnownTimes::What::kFresh,
                   [this](const auto& x) { return kind_s({x[0], x[1], 0}, Kind::kGroup, false); })),
       later_(grid<3>(
-          knots, KnownTimes::What::kLater,
+          KnownTimes::What::kLater,
           [this](const auto& x) { return kind_s({x[0], x[1], x[2]}, Kind::kGroup, false); })),
-      draft_(grid<2>(knots, KnownTimes::What::kDraft,
+      draft_(grid<2>(KnownTimes::What::kDraft,
                      [this](const auto& x) {
                        return steps_.drafter()->draft(x[0], std::max<int64_t>(1, x[1] - 1)).seconds;
                      })),
       draft_fresh_(grid<2>(
-          knots, KnownTimes::What::kDraftFresh,
+          KnownTimes::What::kDraftFresh,
           [this](const auto& x) { return steps_.drafter()->pass({{x[0], x[1], 0}}).seconds; })),
       experts_ops_{require_op("experts"), require_op("expert_dispatch"),
                    require_op("expert_combine"), require_op("data_all_gather"),

@@ -94,14 +94,11 @@ class StepCosts {
   /// `part`: the stage, see LlmSteps::parts. `named`: additional knots. `known`: of steps that
   /// differ in the load only; must outlive this object.
   StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64_t>& named,
-            KnownTimes& known)
-      : StepCosts(steps, part, std::make_shared<const GridKnots>(named), known) {}
+            KnownTimes& known);
   /// `ranks`: what each data-parallel rank computes.
   double seconds(std::span<const ServingBatch> ranks);
 
  private:
-  StepCosts(const LlmSteps& steps, size_t part, const std::shared_ptr<const GridKnots>& knots,
-            KnownTimes& known);
   /// What a kernel's time depends on: its group, the sequences, the tokens of the rank, those of
   /// all data-parallel ranks (kExperts; without such ranks these are part of kRest).
   enum class Kind { kGroup, kHead, kRest, kExperts };
@@ -111,8 +108,7 @@ class StepCosts {
   double launches_s() const;
   double images_s() const;
   template <size_t D, typename Value>
-  LazyGrid<D> grid(const std::shared_ptr<const GridKnots>& knots, KnownTimes::What what,
-                   Value value);
+  LazyGrid<D> grid(KnownTimes::What what, Value value);
   double prompts_s(const std::vector<PromptChunk>& prompts, bool fresh);
   struct AttentionTime {
     double decode_s = 0, prompts_s = 0;
@@ -125,6 +121,7 @@ class StepCosts {
   const LlmSteps& steps_;
   size_t part_;
   KnownTimes& known_;
+  std::shared_ptr<const GridKnots> knots_;
   /// Of the last steps that were asked for: kernels of several kinds come from one.
   std::deque<std::pair<StepRequest::Group, LlmSteps::Kernels>> recent_;
   int64_t tokens_of_decode_;  ///< that a sequence computes in a decode step: 1, or a draft's too
