@@ -77,6 +77,7 @@ struct ServingCandidate {
   bool pruned = false;
   /// Of the steady state, at the percentile that limits apply to; and means.
   double ttft_s = 0, tpot_s = 0, mean_ttft_s = 0, mean_tpot_s = 0;
+  double mean_request_s = 0;     ///< from sending to the last token
   double tokens_per_s = 0;       ///< written by all replicas
   double requests_per_s = 0;     ///< of all replicas
   double user_tokens_per_s = 0;  ///< 1 / mean_tpot_s
@@ -124,13 +125,13 @@ struct ServingPlan {
 
   static constexpr size_t kListed = 10;
 
+  static bool crosses(const Estimate& time, const std::optional<double>& limit) {
+    return limit && time.low_s <= *limit && time.high_s > *limit;
+  }
   /// Whether the intervals say that the candidate meets the limits, or that it misses one.
   bool limits_are_certain(const ServingIntervals& of) const {
-    const auto above = [](const std::optional<double>& limit, double seconds) {
-      return limit && seconds > *limit;
-    };
-    const bool misses = above(ttft_s, of.ttft.low_s) || above(tpot_s, of.tpot.low_s);
-    return misses || !(above(ttft_s, of.ttft.high_s) || above(tpot_s, of.tpot.high_s));
+    const bool misses = (ttft_s && of.ttft.low_s > *ttft_s) || (tpot_s && of.tpot.low_s > *tpot_s);
+    return misses || !(crosses(of.ttft, ttft_s) || crosses(of.tpot, tpot_s));
   }
   bool limited() const { return ttft_s.has_value() || tpot_s.has_value(); }
   /// Whether the best candidates cost least; else they write most tokens for each GPU.

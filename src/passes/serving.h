@@ -17,6 +17,7 @@ struct StepRequest {
     int64_t sequences = 1;
     int64_t tokens = 1;  ///< new tokens per sequence
     int64_t past = 0;    ///< cached tokens per sequence
+    bool operator==(const Group&) const = default;
   };
   std::vector<Group> groups;
   DType kv_dtype = DType::kBf16;

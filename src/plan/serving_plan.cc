@@ -8,13 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
-#include "api/extrapolated.h"
 #include "api/generation/served_layout.h"
 #include "api/internal.h"
 #include "devices/cluster.h"
 #include "ops/op_def.h"
+#include "plan/serving_intervals.h"
 #include "plan/serving_ranking.h"
 #include "plan/values.h"
 #include "request/access.h"
@@ -208,7 +207,7 @@ class ServingSearch {
   /// Of less load; the memory stays.
   static void forget_results(ServingCandidate& c) {
     c.simulated = c.pruned = c.meets = false;
-    c.excess = c.ttft_s = c.tpot_s = c.mean_ttft_s = c.mean_tpot_s = 0;
+    c.excess = c.ttft_s = c.tpot_s = c.mean_ttft_s = c.mean_tpot_s = c.mean_request_s = 0;
     c.tokens_per_s = c.requests_per_s = c.user_tokens_per_s = c.gpu_tokens_per_s = 0;
   }
 
@@ -245,6 +244,7 @@ class ServingSearch {
     c.tpot_s = estimate_of(part.tpot, query_.percentile).seconds;
     c.mean_ttft_s = part.ttft.mean.seconds;
     c.mean_tpot_s = part.tpot.mean.seconds;
+    c.mean_request_s = part.e2e.mean.seconds;
     const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
     c.tokens_per_s = part.output_tokens_per_s * replicas;
     c.requests_per_s = part.requests_per_s * replicas;
@@ -268,40 +268,6 @@ std::optional<double> utilization_that_fits(const std::vector<Warning>& warnings
     }
   }
   return std::nullopt;
-}
-
-ServingIntervals intervals_of(const ServingPlan& plan, const ServingCandidate& c,
-                              const LlmForecast& f) {
-  const ServedPart& part = f.serving->steady_or_all();
-  const Estimate& request = part.e2e.mean;
-  const auto tokens = [&](double seconds) {
-    return seconds > 0 ? c.gpu_tokens_per_s * request.seconds / seconds : c.gpu_tokens_per_s;
-  };
-  return {.ttft = estimate_of(part.ttft, plan.percentile),
-          .tpot = estimate_of(part.tpot, plan.percentile),
-          .gpu_tokens_low_per_s = tokens(request.high_s),
-          .gpu_tokens_high_per_s = tokens(request.low_s),
-          .extrapolated = is_extrapolated(f.warnings)};
-}
-
-/// The first candidate on GPUs of this kind; all of them, if there is none.
-size_t best_of_kind(const ServingPlan& plan, size_t hardware) {
-  return static_cast<size_t>(
-      std::find_if(plan.candidates.begin(), plan.candidates.end(),
-                   [&](const ServingCandidate& c) { return c.hardware == hardware; }) -
-      plan.candidates.begin());
-}
-
-/// Simulated candidates that tables list, each once.
-std::set<size_t> listed(const ServingPlan& plan) {
-  std::set<size_t> rows(plan.front.begin(), plan.front.end());
-  for (size_t i = 0; i < std::min(ServingPlan::kListed, std::max<size_t>(plan.meeting, 1)); ++i)
-    rows.insert(i);
-  for (size_t h = 0; h < plan.gpu_ids.size(); ++h) rows.insert(best_of_kind(plan, h));
-  for (const ServingPlan::Alternative& a : plan.alternatives) rows.insert(a.candidate);
-  std::erase_if(
-      rows, [&](size_t i) { return i >= plan.candidates.size() || !plan.candidates[i].simulated; });
-  return rows;
 }
 
 }  // namespace
@@ -343,14 +309,7 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
                                   .warnings);
     return plan;
   }
-  for (const size_t i : listed(plan)) {
-    ServingCandidate& c = plan.candidates[i];
-    const LlmForecast f =
-        forecast_llm(forecaster, model, query.hardware[c.hardware].gpu, request_of(plan, c));
-    if (f.serving) c.intervals = intervals_of(plan, c, f);
-    if (i == 0) plan.software = f.software;
-    if (i == best_of_kind(plan, c.hardware)) plan.warnings[c.hardware] = f.warnings;
-  }
+  add_intervals(forecaster, model, query, plan);
   return plan;
 }
 

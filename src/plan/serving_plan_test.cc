@@ -64,6 +64,13 @@ TEST(ServingPlan, ListedRowsHaveIntervalsAndKindsWarn) {
     EXPECT_GE(c.intervals->tpot.high_s, c.tpot_s);
     EXPECT_LT(c.intervals->gpu_tokens_low_per_s, c.gpu_tokens_per_s);
     EXPECT_GT(c.intervals->gpu_tokens_high_per_s, c.gpu_tokens_per_s);
+    const LlmForecast f =
+        forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
+    const ServedPart& part = f.serving->steady_or_all();
+    EXPECT_EQ(c.intervals->ttft.low_s, part.ttft.p99.low_s);
+    EXPECT_EQ(c.intervals->tpot.high_s, part.tpot.p99.high_s);
+    EXPECT_EQ(c.intervals->gpu_tokens_low_per_s,
+              c.gpu_tokens_per_s * part.e2e.mean.seconds / part.e2e.mean.high_s);
     EXPECT_EQ(plan.limits_are_certain(*c.intervals),
               c.intervals->ttft.high_s <= 0.5 && c.intervals->tpot.high_s <= 0.02);
   }

@@ -13,7 +13,7 @@
 #include "api/internal.h"
 #include "base/text.h"
 #include "ops/op_def.h"
-#include "plan/group_book.h"
+#include "plan/group_cache.h"
 #include "plan/training_space.h"
 #include "request/access.h"
 #include "tilecast/error.h"
@@ -58,10 +58,10 @@ class Search {
 
  private:
   void judge(const CandidateGroup& group) {
-    GroupBook book(facts_, group.candidates.front());
+    GroupCache cache(facts_, group.candidates.front());
     for (TrainingCandidate c : group.candidates) {
       try {
-        book.judge(c);
+        cache.judge(c);
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::kInternal) throw;
         plan_.impossible[error.what()] += 1;
@@ -87,18 +87,18 @@ class Search {
   void simulate(TrainingCandidate& c) {
     if (c.latency_s) return;
     // Neighbours in the order of bounds are often of a few groups.
-    constexpr size_t kBooks = 8;
+    constexpr size_t kGroups = 8;
     const auto same = [&](const TrainingCandidate& o) {
       return o.tp == c.tp && o.cp == c.cp && o.ep == c.ep && o.dtype == c.dtype &&
              o.micro_batch_size == c.micro_batch_size && o.checkpointing == c.checkpointing &&
              o.sequence_parallel == c.sequence_parallel;
     };
-    auto found = std::find_if(books_.begin(), books_.end(),
+    auto found = std::find_if(groups_.begin(), groups_.end(),
                               [&](const auto& entry) { return same(entry.first); });
-    if (found == books_.end()) {
-      if (books_.size() == kBooks) books_.pop_back();
-      books_.emplace_front(c, std::make_unique<GroupBook>(facts_, c));
-      found = books_.begin();
+    if (found == groups_.end()) {
+      if (groups_.size() == kGroups) groups_.pop_back();
+      groups_.emplace_front(c, std::make_unique<GroupCache>(facts_, c));
+      found = groups_.begin();
     }
     found->second->simulate(c);
   }
@@ -147,7 +147,7 @@ class Search {
   const TrainingFacts& facts_;
   const TrainingQuery& query_;
   TrainingPlan& plan_;
-  std::list<std::pair<TrainingCandidate, std::unique_ptr<GroupBook>>> books_;
+  std::list<std::pair<TrainingCandidate, std::unique_ptr<GroupCache>>> groups_;
 };
 
 struct ShownOption {

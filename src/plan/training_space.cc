@@ -87,10 +87,12 @@ class Enumeration {
         continue;
       }
       if (rest % pp != 0) {
-        refuse(fmt::format("`pp` {} does not divide the {} GPU{} that `tp` {}{} leave{}", pp, rest,
-                           rest == 1 ? "" : "s", group.tp,
-                           group.cp > 1 ? fmt::format(" and `cp` {}", group.cp) : "",
-                           group.cp > 1 ? "" : "s"));
+        // One reason for all degrees, which are many.
+        refuse(gpus_ % pp == 0
+                   ? fmt::format("`pp` {} does not divide the GPUs that some `tp` and `cp` leave "
+                                 "of {}",
+                                 pp, gpus_)
+                   : fmt::format("`pp` {} does not divide {} GPUs", pp, gpus_));
         continue;
       }
       const int64_t dp = rest / pp, batch = query_.request.batch;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/plan_text.h"
+#include "report/serving_plan_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
 #include "tilecast/plan_report.h"
@@ -16,50 +17,6 @@ namespace tilecast {
 namespace {
 
 using Candidate = ServingCandidate;
-
-std::string wrapped(const std::string& text, const TableStyle& style) {
-  std::string out;
-  for (const std::string& line : wrap_text(text, static_cast<size_t>(style.width)))
-    out += line + "\n";
-  return out;
-}
-
-std::string dtype_text(const Candidate& c) {
-  const std::string dtype = c.dtype.empty() ? "stored" : c.dtype;
-  return c.kv_dtype.empty() ? dtype : dtype + ", cache " + c.kv_dtype;
-}
-
-/// A GPU's id without its vendor: "h100-sxm5-80gb"; of several kinds no more of it than tells them
-/// apart: "h100".
-std::string short_gpu(const ServingPlan& plan, const Candidate& c) {
-  const std::string name = without_vendor(plan.gpu_ids[c.hardware]);
-  if (plan.gpu_ids.size() == 1) return name;
-  for (size_t end = name.find('-'); end != std::string::npos; end = name.find('-', end + 1)) {
-    const std::string part = name.substr(0, end);
-    const auto alike = [&](const std::string& id) {
-      return (without_vendor(id) + "-").starts_with(part + "-");
-    };
-    if (std::count_if(plan.gpu_ids.begin(), plan.gpu_ids.end(), alike) == 1) return part;
-  }
-  return name;
-}
-
-std::string all2all_text(const Candidate& c) {
-  return c.all2all == All2All::kAllGather ? c.dp > 1 ? "gather" : "-" : choice_name(c.all2all);
-}
-
-/// "TTFT p99 1.20 s of 1.00 s"
-std::string missed_text(const ServingPlan& plan, const Candidate& c) {
-  std::vector<std::string> parts;
-  const auto add = [&](const char* name, double seconds, const std::optional<double>& limit) {
-    if (limit && seconds > *limit)
-      parts.push_back(fmt::format("{} {} instead of {}", name, format_seconds(seconds),
-                                  format_seconds(*limit)));
-  };
-  add("TTFT", c.ttft_s, plan.ttft_s);
-  add("TPOT", c.tpot_s, plan.tpot_s);
-  return join(parts, ", ");
-}
 
 std::string limits_text(const ServingPlan& plan) {
   std::string text;
@@ -105,22 +62,6 @@ std::string limited(double seconds, const std::optional<double>& limit) {
   return format_seconds(seconds) + (limit && seconds > *limit ? " !" : "");
 }
 
-/// Tokens/s for each GPU, or with prices for each unit of money: what ranks the candidates.
-double worth(const ServingPlan& plan, const Candidate& c, double gpu_tokens_per_s) {
-  return plan.ranks_by_cost() ? gpu_tokens_per_s / plan.prices[c.hardware] : gpu_tokens_per_s;
-}
-
-/// Whether it is not certain that the first candidate is better than one on other GPUs. Errors on
-/// the same GPU are mostly the same, so there the intervals say nothing of the order.
-bool order_is_uncertain(const ServingPlan& plan, const Candidate& c) {
-  const Candidate& best = plan.candidates.front();
-  if (c.hardware == best.hardware || !c.intervals || !best.intervals) return false;
-  return worth(plan, c, c.intervals->gpu_tokens_high_per_s) >=
-             worth(plan, best, best.intervals->gpu_tokens_low_per_s) &&
-         worth(plan, best, best.intervals->gpu_tokens_high_per_s) >=
-             worth(plan, c, c.intervals->gpu_tokens_low_per_s);
-}
-
 /// "~498*"
 std::string throughput_text(const ServingPlan& plan, const Candidate& c) {
   return fmt::format("{}{}{}", order_is_uncertain(plan, c) ? "~" : "",
@@ -132,7 +73,7 @@ std::string throughput_text(const ServingPlan& plan, const Candidate& c) {
 std::string crossed_limits(const ServingPlan& plan, const ServingIntervals& of) {
   std::vector<std::string> parts;
   const auto add = [&](const char* name, const Estimate& time, const std::optional<double>& limit) {
-    if (limit && time.low_s <= *limit && time.high_s > *limit)
+    if (ServingPlan::crosses(time, limit))
       parts.push_back(fmt::format("{} {} to {} around the limit of {}", name,
                                   format_seconds(time.low_s), format_seconds(time.high_s),
                                   format_seconds(*limit)));
@@ -262,79 +203,6 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
   out += lines.text(style);
 }
 
-void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& style) {
-  TextTable table;
-  const Candidate& best = plan.candidates.front();
-  table.header = {"instead", "",
-                  !best.meets            ? "of the limit"
-                  : plan.ranks_by_cost() ? "cost"
-                                         : "GPU tok/s",
-                  "", "with"};
-  table.right = {false, false, true, false, false};
-  table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWrap, Fit::kWrap};
-  table.min_widths = {0, 0, 0, 14, 14};
-  // 0: as good as the best; 1: it misses limits that the best keeps; 2: it does not fit.
-  const auto lack_of = [&](const ServingPlan::Alternative& a) {
-    const Candidate& c = plan.candidates[a.candidate];
-    return !c.fits ? 2 : best.meets && !c.meets ? 1 : 0;
-  };
-  std::string before;
-  for (size_t i = 0; i < plan.alternatives.size(); ++i) {
-    const ServingPlan::Alternative& a = plan.alternatives[i];
-    const Candidate& c = plan.candidates[a.candidate];
-    std::string change, why, with;
-    const int lack = lack_of(a);
-    const auto lacks_too = [&](const ServingPlan::Alternative& other) {
-      return other.option == a.option && lack_of(other) == lack;
-    };
-    // Of many values, the nearest, which comes first, stands for all.
-    if (lack > 0 && i > 0 && lacks_too(plan.alternatives[i - 1])) continue;
-    const auto alike = std::count_if(plan.alternatives.begin(), plan.alternatives.end(), lacks_too);
-    if (!c.fits) {
-      change = "does not fit";
-      why = format_bytes(-c.margin_bytes) + " too much";
-    } else {
-      const double ratio = plan.ranks_by_cost()
-                               ? plan.cost_of_million_tokens(c) / plan.cost_of_million_tokens(best)
-                               : c.gpu_tokens_per_s / best.gpu_tokens_per_s;
-      change = best.meets ? fmt::format("{}{:+.1f} %{}", order_is_uncertain(plan, c) ? "~" : "",
-                                        100 * (ratio - 1),
-                                        c.intervals && c.intervals->extrapolated ? "*" : "")
-                          : fmt::format("{:.1f} times", c.excess);
-      why = c.meets ? fmt::format("TTFT {}, TPOT {}", format_seconds(c.ttft_s),
-                                  format_seconds(c.tpot_s))
-                    : missed_text(plan, c);
-    }
-    const auto add = [&](const char* name, const std::string& own, const std::string& other) {
-      if (own != other && a.option != name)
-        with += fmt::format("{}{} {}", with.empty() ? "" : ", ", name, other);
-    };
-    add("gpu", short_gpu(plan, best), short_gpu(plan, c));
-    add("tp", std::to_string(best.tp), std::to_string(c.tp));
-    add("pp", std::to_string(best.pp), std::to_string(c.pp));
-    add("dp", std::to_string(best.dp), std::to_string(c.dp));
-    add("ep", std::to_string(best.ep), std::to_string(c.ep));
-    add("all2all-backend", all2all_text(best), all2all_text(c));
-    add("prefill-workers", std::to_string(best.prefill_workers), std::to_string(c.prefill_workers));
-    add("dtype", best.dtype, c.dtype);
-    add("clients", std::to_string(best.concurrency), std::to_string(c.concurrency));
-    table.rows.push_back({a.option == before              ? ""
-                          : a.option == "all2all-backend" ? "all2all"
-                          : a.option == "prefill-workers" ? "prefill"
-                                                          : a.option,
-                          a.option == "gpu"               ? short_gpu(plan, c)
-                          : a.option == "all2all-backend" ? all2all_text(c)
-                          : a.value.empty()               ? "stored"
-                          : lack > 0 && alike > 1 ? fmt::format("{}, {} others", a.value, alike - 1)
-                                                  : a.value,
-                          change, why, with});
-    before = a.option;
-  }
-  if (table.rows.empty()) return;
-  out += "\n" + title_lines("Why: the best candidates with another value of one option", style) +
-         "\n" + format_text_table(table, style, 2);
-}
-
 /// The 80 % intervals of the first candidates, and where they cross a limit.
 void add_intervals(std::string& out, const ServingPlan& plan, const std::vector<size_t>& rows,
                    const TableStyle& style) {
@@ -343,9 +211,9 @@ void add_intervals(std::string& out, const ServingPlan& plan, const std::vector<
   table.right = {true, false, true, true, true};
   const auto span = [&](const Estimate& time, const std::optional<double>& limit) {
     return fmt::format("{} to {}{}", format_seconds(time.low_s), format_seconds(time.high_s),
-                       !limit                                         ? ""
-                       : time.low_s <= *limit && time.high_s > *limit ? " ?"
-                                                                      : "  ");
+                       !limit                              ? ""
+                       : ServingPlan::crosses(time, limit) ? " ?"
+                                                           : "  ");
   };
   size_t uncertain = 0;
   for (const size_t i : rows) {

@@ -27,6 +27,8 @@ std::vector<OptionDef> degree_options() {
        .unit = "ranks",
        .default_value = "1",
        .help = "expert-parallel ranks, which share the experts; they are data-parallel ranks too"},
+      // Of text generation too (token_options.cc), with another default: training balances the load
+      // of the experts, by a loss or a bias of the router; served tokens do not.
       {.name = "skew",
        .access = field<[](auto& r) -> auto& { return r.execution.skew_percent; }>(),
        .value = "N",

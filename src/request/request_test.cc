@@ -122,6 +122,31 @@ TEST(Requests, OptionsOfOtherKindsAreRefused) {
   EXPECT_NO_THROW(check_request({.kind = RequestKind::kServe, .load = {.rate = 2}}));
 }
 
+TEST(Requests, BatchesAreDividedWholly) {
+  const auto pass = [](int64_t batch, int64_t dp, int64_t microbatches) {
+    Request request{.mode = Mode::kTraining};
+    request.batch = batch;
+    request.execution.dp = dp;
+    request.execution.microbatches = microbatches;
+    return request;
+  };
+  EXPECT_NO_THROW(check_request(pass(8, 2, 4)));
+  EXPECT_ERROR(check_request(pass(1, 1, 4)), kInput,
+               "`microbatches` 4 does not divide a data-parallel rank's batch of 1; give a `batch` "
+               "that is a multiple of 4");
+  EXPECT_ERROR(check_request(pass(12, 2, 4)), kInput,
+               "batch of 6; choose a divisor of 6, or a `batch` that is a multiple of 8");
+  EXPECT_ERROR(check_request(pass(3, 2, 1)), kInput, "`dp` 2 does not divide the batch of 3");
+  Request interleaved = pass(6, 1, 6);
+  interleaved.parallel.schedule = PipelineSchedule::kInterleaved;
+  interleaved.parallel.layers_per_virtual_stage = 1;
+  EXPECT_ERROR(check_request(interleaved), kInput, "needs `pp` of 2 or more");
+  interleaved.execution.pp = 4;
+  EXPECT_ERROR(check_request(interleaved), kInput, "that is a multiple of 4");
+  interleaved.execution.pp = 3;
+  EXPECT_NO_THROW(check_request(interleaved));
+}
+
 TEST(Requests, AskingForAPromptMakesARequestTokenByToken) {
   Request request;
   set_option(request, option("prompt", RequestKind::kGenerate), "100");

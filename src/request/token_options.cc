@@ -176,6 +176,7 @@ std::vector<OptionDef> lengths_and_load() {
        .default_value = "on",
        .help = "off: the host launches each kernel of a decode step",
        .choices = {"on", "off"}},
+      // The same as in training (parallel_options.cc) but for its default.
       {.name = "skew",
        .kinds = kTokens,
        .access = field<[](auto& r) -> auto& { return r.execution.skew_percent; }>(),

@@ -63,7 +63,7 @@ void Engine::receive(size_t request, double at_s) {
     cut(*to, at_s);
     to->arrived = true;
   }
-  end_calm(*to);
+  end_decode_run(*to);
   if (!to->running && !to->has_work) to->ready_s = std::max(to->ready_s, at_s);
   to->ranks[rank].waiting.push_back(request);
   to->has_work = true;
@@ -91,10 +91,10 @@ void Engine::advance(double until_s, std::vector<Answered>& answered) {
 
 void Engine::begin(Lane& lane, double until_s) {
   lane.arrived = false;
-  if (lane.calm.left() > 1 && run_calm(lane, until_s)) return;
-  end_calm(lane);
+  if (lane.decode_run.left() > 1 && continue_decode_run(lane, until_s)) return;
+  end_decode_run(lane);
   lane.batches.resize(lane.ranks.size());
-  bool calm = true, empty = true;
+  bool undisturbed = true, empty = true;
   for (size_t r = 0; r < lane.ranks.size(); ++r) {
     ServerState& state = lane.ranks[r];
     lane.step[r].clear();
@@ -104,12 +104,12 @@ void Engine::begin(Lane& lane, double until_s) {
     }
     const int64_t preempted = state.preemptions;
     state.scheduler.schedule(state, lane.step[r]);
-    calm = calm && state.preemptions == preempted;
+    undisturbed = undisturbed && state.preemptions == preempted;
     empty = empty && lane.step[r].empty();
     describe(state, lane.step[r], lane.batches[r]);
   }
   if (empty) return wait(lane);
-  run(lane, calm);
+  run(lane, undisturbed);
 }
 
 /// The other batches hold the cache, or what they have preempted comes first.
@@ -182,13 +182,13 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
   }
   if (lanes_.size() == 1 && !lane.taken) {
     const int64_t before = all_free();
-    if (lane.in_calm)
-      lane.calm.take(lane.ranks, lane.steps);
+    if (lane.in_decode_run)
+      lane.decode_run.take(lane.ranks, lane.steps);
     else if (lane.steps > 1)
       grow(lane);
     account(lane, before - all_free());
   }
-  if (lane.in_calm || lane.taken) return;
+  if (lane.in_decode_run || lane.taken) return;
   finish_step(lane, answered);
   lane.has_work = std::any_of(lane.ranks.begin(), lane.ranks.end(),
                               [](const ServerState& state) { return !state.idle(); });
@@ -214,7 +214,7 @@ void Engine::finish_step(Lane& lane, std::vector<Answered>& answered) {
   // With one batch, whoever waits goes on waiting until a request is answered.
   if (lane.alike && lane.decodes && !lane.arrived &&
       ((lanes_.size() == 1 && answered.size() == before) || nobody_waits(lane)))
-    lane.calm.begin(lane.ranks, limits_);
+    lane.decode_run.begin(lane.ranks, limits_);
 }
 
 }  // namespace tilecast

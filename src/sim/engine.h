@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/calm_run.h"
+#include "sim/decode_run.h"
 #include "sim/scheduler.h"
 
 namespace tilecast {
@@ -60,12 +60,12 @@ class Engine {
     int64_t steps = 1;            ///< that run one after the other
     double step_s = 0;            ///< of each of them
     std::vector<double> stage_s;  ///< of each of them, on each stage
-    int64_t priced = 0;           ///< further steps of `calm` that take as long
-    bool alike = false;           ///< `calm` is worth while
+    int64_t priced = 0;           ///< further steps of `decode_run` that take as long
+    bool alike = false;           ///< `decode_run` is worth while
     bool decodes = false;         ///< all sequences decode in this step
-    CalmRun calm;
-    bool in_calm = false;               ///< the running steps are those of `calm`
-    bool taken = false;                 ///< … and `calm` has counted them
+    DecodeRun decode_run;
+    bool in_decode_run = false;         ///< the running steps are those of `decode_run`
+    bool taken = false;                 ///< … and `decode_run` has counted them
     bool arrived = false;               ///< a request came while they ran
     std::vector<ServingBatch> batches;  ///< of the last step
   };
@@ -74,13 +74,13 @@ class Engine {
   void begin(Lane& lane, double until_s);
   void wait(Lane& lane);
   void find_time(Lane& lane, int64_t steps);
-  void run(Lane& lane, bool calm);
-  bool run_calm(Lane& lane, double until_s);
+  void run(Lane& lane, bool undisturbed);
+  bool continue_decode_run(Lane& lane, double until_s);
   void place(Lane& lane);
   void account(const Lane& lane, int64_t grown);
   int64_t all_free() const;
   void cut(Lane& lane, double at_s);
-  void end_calm(Lane& lane);
+  void end_decode_run(Lane& lane);
   bool only_decodes(const Lane& lane) const;
   bool nobody_waits(const Lane& lane) const;
   void finish(Lane& lane, std::vector<Answered>& answered);

@@ -58,8 +58,9 @@ int64_t Engine::alike_steps_of(const ServerState& state, const std::vector<Sched
     for (const Scheduled& s : step) {
       const ServedRequest& request = state.requests[s.request];
       lacking += state.blocks_lacking(request, tokens_after(request, count));
+      if (lacking > state.free_blocks) return false;
     }
-    return lacking <= state.free_blocks;
+    return true;
   };
   while (steps > 1 && !fit(steps)) steps /= 2;
   return std::max<int64_t>(1, steps);
@@ -102,16 +103,16 @@ void Engine::find_time(Lane& lane, int64_t steps) {
   lane.step_s = std::accumulate(lane.stage_s.begin(), lane.stage_s.end(), 0.0);
 }
 
-void Engine::run(Lane& lane, bool calm) {
-  lane.steps = calm ? alike_steps(lane) : 1;
+void Engine::run(Lane& lane, bool undisturbed) {
+  lane.steps = undisturbed ? alike_steps(lane) : 1;
   find_time(lane, lane.steps);
   // Worth a run: a request has cut a jump, or batches take turns.
   if (lanes_.size() > 1)
     lane.alike = limits_.longest_jump > 1;
   else if (lane.steps > 1)
     lane.alike = false;
-  lane.decodes = calm && limits_.tokens_per_step == 1 && only_decodes(lane);
-  lane.in_calm = false;
+  lane.decodes = undisturbed && limits_.tokens_per_step == 1 && only_decodes(lane);
+  lane.in_decode_run = false;
   vain_rounds_ = 0;
   limit_work(lane);
   place(lane);
@@ -119,17 +120,17 @@ void Engine::run(Lane& lane, bool calm) {
 
 /// Steps of a run that needs no look at its requests; false: one of them ends, or other batches
 /// have left the cache no room.
-bool Engine::run_calm(Lane& lane, double until_s) {
-  if (lanes_.size() > 1 && !lane.calm.has_room(lane.ranks)) return false;
-  const int64_t most = std::min(limits_.longest_jump, lane.calm.left());
+bool Engine::continue_decode_run(Lane& lane, double until_s) {
+  if (lanes_.size() > 1 && !lane.decode_run.has_room(lane.ranks)) return false;
+  const int64_t most = std::min(limits_.longest_jump, lane.decode_run.left());
   if (lane.priced == 0) {
-    lane.calm.describe(lane.batches);
+    lane.decode_run.describe(lane.batches);
     find_time(lane, most);
     lane.priced = most;
   }
   // Batches in a pipeline take turns, a step each.
   lane.steps = lanes_.size() > 1 ? 1 : most;
-  if (lane.steps >= lane.calm.left()) {
+  if (lane.steps >= lane.decode_run.left()) {
     const double steps =
         std::ceil((until_s - std::max(lane.ready_s, stage_free_.front())) / lane.step_s);
     if (steps >= static_cast<double>(lane.steps)) return false;
@@ -139,23 +140,23 @@ bool Engine::run_calm(Lane& lane, double until_s) {
   lane.priced = lanes_.size() > 1 ? lane.priced - 1 : 0;
   vain_rounds_ = 0;
   limit_work(lane);
-  lane.in_calm = true;
-  if (lanes_.size() > 1) lane.calm.take(lane.ranks, lane.steps);
+  lane.in_decode_run = true;
+  if (lanes_.size() > 1) lane.decode_run.take(lane.ranks, lane.steps);
   place(lane);
   return true;
 }
 
 /// The run ends, if there is one: its requests get what it has computed.
-void Engine::end_calm(Lane& lane) {
+void Engine::end_decode_run(Lane& lane) {
   // Steps of a single batch are taken when they end, since a request may cut them.
-  if (lane.running && lane.in_calm && lanes_.size() == 1) {
+  if (lane.running && lane.in_decode_run && lanes_.size() == 1) {
     const int64_t before = all_free();
-    lane.calm.take(lane.ranks, lane.steps);
+    lane.decode_run.take(lane.ranks, lane.steps);
     account(lane, before - all_free());
-    lane.in_calm = false;
+    lane.in_decode_run = false;
     lane.taken = true;
   }
-  lane.calm.end(lane.ranks);
+  lane.decode_run.end(lane.ranks);
   lane.priced = 0;
 }
 
@@ -181,7 +182,7 @@ void Engine::cut(Lane& lane, double at_s) {
   const double steps = std::ceil((at_s - lane.start_s) / lane.step_s);
   if (steps >= static_cast<double>(lane.steps)) return;
   lane.steps = std::max<int64_t>(1, static_cast<int64_t>(steps));
-  if (!lane.in_calm) lane.alike = true;
+  if (!lane.in_decode_run) lane.alike = true;
   lane.end_s = lane.start_s + lane.step_s * static_cast<double>(lane.steps);
   stage_free_.front() = lane.end_s;
 }

@@ -197,7 +197,7 @@ TEST(Fleet, AnswersOfOneTokenStayInThePrefillPool) {
   EXPECT_LT(simulate_fleet(load, fleet).all.e2e.p99_s, 1);
 }
 
-/// Runs of steps without a look at the requests (CalmRun) are left out if no two steps are alike.
+/// Runs of steps without a look at the requests (DecodeRun) are left out if no two steps are alike.
 /// Where a step's time does not depend on the context, both ways are the same but for rounding.
 /// Returns the preemptions.
 int64_t expect_runs_are_single_steps(Fleet fleet, const ServingLoad& load) {

@@ -19,6 +19,7 @@ extern const Scheduler kTensorRtLlmScheduler;
 namespace {
 
 int64_t hit_tokens(int64_t prompt, const ServerLimits& limits) {
+  if (limits.prefix_hit_rate == 0) return 0;
   // At least one token is computed: the logits of the first output token come from it.
   const auto wished = static_cast<int64_t>(limits.prefix_hit_rate * static_cast<double>(prompt));
   return std::min(wished, prompt - 1) / limits.block_tokens * limits.block_tokens;
@@ -32,6 +33,7 @@ int64_t blocks_of(int64_t tokens, const ServerLimits& limits) {
 
 /// The prefix that all requests share is held once.
 int64_t shared_blocks(const ServingLoad& load, const ServerLimits& limits) {
+  if (limits.prefix_hit_rate == 0) return 0;
   int64_t tokens = 0;
   for (const RequestSpec& r : load.requests)
     tokens = std::max(tokens, hit_tokens(r.prompt, limits));

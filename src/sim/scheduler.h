@@ -66,8 +66,9 @@ struct ServerState {
 
   /// Blocks that the request lacks to hold `tokens` in all.
   int64_t blocks_lacking(const ServedRequest& request, int64_t tokens) const {
-    return std::max<int64_t>(
-        0, blocks_for(tokens - request.hit, limits.block_tokens) - request.blocks);
+    const int64_t own = tokens - request.hit;
+    if (own <= request.blocks * limits.block_tokens) return 0;
+    return blocks_for(own, limits.block_tokens) - request.blocks;
   }
   /// Gives the request blocks for `tokens` in all; false, and nothing changes, where they lack.
   bool allocate(ServedRequest& request, int64_t tokens) {

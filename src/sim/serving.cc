@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "graph/software.h"
 #include "sim/engine.h"
+#include "sim/least.h"
 #include "sim/limit_watch.h"
 #include "sim/scheduler.h"
 #include "sim/serving_stats.h"
@@ -38,7 +39,10 @@ struct Arrival {
 struct PoolState {
   PoolState(const ServerPool& pool, const ServingLoad& load, std::vector<RequestTimes>& times,
             int64_t& work, bool shares_prefix)
-      : requests(served_requests(load, pool.limits)), pool(pool) {
+      : requests(served_requests(load, pool.limits)),
+        pool(pool),
+        next_s(static_cast<size_t>(pool.servers), std::numeric_limits<double>::infinity()),
+        in_flight(static_cast<size_t>(pool.servers), 0) {
     const int64_t prefix = shares_prefix ? shared_blocks(load, pool.limits) : 0;
     for (int64_t i = 0; i < pool.servers; ++i)
       engines.emplace_back(pool, EngineShared{requests, times, work}, prefix);
@@ -50,9 +54,16 @@ struct PoolState {
     return all;
   }
 
+  void note(size_t index) {
+    next_s.set(index, engines[index].next_s());
+    in_flight.set(index, engines[index].in_flight());
+  }
+
   std::vector<ServedRequest> requests;
   const ServerPool& pool;
   std::deque<Engine> engines;  ///< which point into themselves
+  Least<double> next_s;        ///< of each server, when it does something next
+  Least<int64_t> in_flight;    ///< of each server
   size_t next = 0;             ///< round robin
 };
 
@@ -97,6 +108,7 @@ class ServingSimulation {
       // With clients, `until` is also before what other servers do: it is the next one again.
       while (load_.concurrency > 0 && answered.empty() && engine.next_s() < until)
         engine.advance(until, answered);
+      next.pool->note(next.index);
       for (const Answered& a : answered) {
         if (prefill_ && next.pool == &*prefill_) {
           prefilled(a, next.index);
@@ -129,15 +141,12 @@ class ServingSimulation {
     Next next{.pool = &*main_};
     for (PoolState* p : {prefill_ ? &*prefill_ : nullptr, &*main_}) {
       if (p == nullptr) continue;
-      size_t index = 0;
-      for (const Engine& engine : p->engines) {
-        const double at = engine.next_s();
-        if (at < next.at_s) {
-          next = {p, index, at, next.at_s};
-        } else {
-          next.others_s = std::min(next.others_s, at);
-        }
-        ++index;
+      const double at = p->next_s.value();
+      if (at < next.at_s) {
+        const size_t index = p->next_s.index();
+        next = {p, index, at, std::min(next.at_s, p->next_s.value_without(index))};
+      } else {
+        next.others_s = std::min(next.others_s, at);
       }
     }
     return next;
@@ -150,9 +159,7 @@ class ServingSimulation {
         arrivals_.empty() ? std::numeric_limits<double>::infinity() : arrivals_.top().at_s;
     if (load_.concurrency > 0) return std::min(until, next.others_s);
     if (!prefill_ || next.pool != &*main_) return until;
-    double prefilled = until;
-    for (const Engine& engine : prefill_->engines) prefilled = std::min(prefilled, engine.next_s());
-    return prefilled;
+    return std::min(until, prefill_->next_s.value());
   }
 
   void route() {
@@ -163,14 +170,11 @@ class ServingSimulation {
     if (fleet_.router == Router::kRoundRobin) {
       pool.next += 1;
     } else {
-      for (size_t i = 0; i < pool.engines.size(); ++i) {
-        // Equal servers in turn.
-        const size_t other = (pool.next + i) % pool.engines.size();
-        if (pool.engines[other].in_flight() < pool.engines[to].in_flight()) to = other;
-      }
+      to = pool.in_flight.index_from(to);  // equal servers in turn
       pool.next = to + 1;
     }
     pool.engines[to].receive(arrival.request, arrival.at_s);
+    pool.note(to);
     if (arrival.prefilled) return;
     received_ += 1;
     most_in_flight_ = std::max(most_in_flight_, received_ - done_);

@@ -13,8 +13,8 @@ namespace {
 LatencySummary latencies(std::vector<double> seconds) {
   if (seconds.empty()) return {};
   const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  return {sum / static_cast<double>(seconds.size()), quantile(seconds, 0.5),
-          quantile(seconds, 0.99)};
+  return {sum / static_cast<double>(seconds.size()), quantile_in_place(seconds, 0.5),
+          quantile_in_place(seconds, 0.99)};
 }
 
 /// Times of the requests; no rates.
@@ -22,6 +22,7 @@ RequestSummary summarize_times(std::span<const RequestTimes> part) {
   RequestSummary s;
   s.requests = static_cast<int64_t>(part.size());
   std::vector<double> first, each, whole;
+  for (std::vector<double>* times : {&first, &each, &whole}) times->reserve(part.size());
   for (const RequestTimes& r : part) {
     first.push_back(r.ttft_s());
     if (r.output > 1) each.push_back(r.tpot_s());

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 
 #include "sim/events.h"
+#include "sim/step_replicas.h"
 #include "sim/step_times.h"
 
 namespace tilecast {
@@ -20,10 +20,11 @@ enum class Way : uint8_t { kBoth, kOut, kIn };
 class StepSimulation {
  public:
   StepSimulation(const TrainingStep& step, Folding folding)
-      : step_(step), width_(folding == Folding::kNone ? step.width : 1) {
-    choose_replicas(folding);
+      : step_(step),
+        width_(folding == Folding::kNone ? step.width : 1),
+        replicas_(simulated_replicas(step, folding)) {
     for (int64_t s = 0; s < step_.pipeline.stages; ++s) {
-      for (size_t r = 0; r < factors_.size(); ++r) {
+      for (size_t r = 0; r < replicas_.factors.size(); ++r) {
         Rank& rank = ranks_.emplace_back();
         for (int64_t w = 0; w < width_; ++w) {
           rank.compute.push_back(graph_.add_stream());
@@ -43,12 +44,12 @@ class StepSimulation {
     finish();
     const std::vector<EventGraph::Run> runs = graph_.run();
     StepTimes times;
-    times.simulated_replicas = static_cast<int64_t>(factors_.size());
+    times.simulated_replicas = static_cast<int64_t>(replicas_.factors.size());
     for (const EventGraph::Run& run : runs) times.seconds = std::max(times.seconds, run.end_s);
     const StepOperations operations{graph_, runs, labels_};
     times.stages = stage_times(operations, step_.pipeline.stages, width_,
-                               static_cast<int64_t>(slowest()), times.seconds);
-    if (events == Events::kAll) times.events = step_events(operations, replica_);
+                               static_cast<int64_t>(slowest_replica(replicas_)), times.seconds);
+    if (events == Events::kAll) times.events = step_events(operations, replicas_.numbers);
     return times;
   }
 
@@ -76,29 +77,9 @@ class StepSimulation {
   using Key = std::tuple<bool, int64_t, int64_t, size_t>;  // backward, part, micro-batch, replica
 
   Rank& rank(int64_t stage, size_t replica) {
-    return ranks_[static_cast<size_t>(stage) * factors_.size() + replica];
+    return ranks_[static_cast<size_t>(stage) * replicas_.factors.size() + replica];
   }
   const StageLoad& load(int64_t stage) const { return step_.stages[static_cast<size_t>(stage)]; }
-
-  /// A replica computes at the pace of its slowest rank, stage by stage. Equal replicas are one.
-  void choose_replicas(Folding folding) {
-    std::set<std::vector<double>> known;
-    for (int64_t r = 0; r < step_.replicas; ++r) {
-      std::vector<double> factors;
-      for (int64_t s = 0; s < step_.pipeline.stages; ++s) {
-        double most = step_.slow.empty() ? 1 : 0;
-        for (int64_t w = 0; w < step_.width && !step_.slow.empty(); ++w)
-          most = std::max(
-              most, step_.slow[static_cast<size_t>((s * step_.replicas + r) * step_.width + w)]);
-        factors.push_back(most);
-      }
-      const bool is_new = known.insert(factors).second;
-      if (!is_new && folding == Folding::kSymmetric) continue;
-      factors_.push_back(std::move(factors));
-      replica_.push_back(r);
-      if (step_.slow.empty() && folding == Folding::kSymmetric) return;
-    }
-  }
 
   Op add(std::span<const StreamId> streams, double seconds, const StepLabel& label) {
     labels_.push_back(label);
@@ -131,7 +112,7 @@ class StepSimulation {
   };
 
   double factor(int64_t stage, size_t replica) const {
-    return factors_[replica][static_cast<size_t>(stage)];
+    return replicas_.factors[replica][static_cast<size_t>(stage)];
   }
   /// A pass of a slow rank: its kernels take longer, the collectives inside do not.
   double slowed_s(double seconds, double inner_s, int64_t stage, size_t replica) const {
@@ -148,20 +129,20 @@ class StepSimulation {
     for (size_t w = 0; w < static_cast<size_t>(width_); ++w) {
       std::vector<StreamId> streams;
       Links links;
-      for (size_t r = 0; r < factors_.size(); ++r) {
+      for (size_t r = 0; r < replicas_.factors.size(); ++r) {
         streams.push_back(rank(stage, r).communication[w]);
         links.add(rank(stage, r).links[w], Way::kBoth);
       }
       op = add(streams, seconds, {what, StepStream::kCollectives, stage, -1, pass});
       links.use(graph_, op, time);
-      for (size_t r = 0; r < factors_.size(); ++r) ready(op, r);
+      for (size_t r = 0; r < replicas_.factors.size(); ++r) ready(op, r);
     }
     return op;
   }
 
   void add_stage(int64_t stage) {
     const std::vector<PipelinePass> order = pipeline_order(step_.pipeline, stage);
-    for (size_t r = 0; r < factors_.size(); ++r)
+    for (size_t r = 0; r < replicas_.factors.size(); ++r)
       rank(stage, r).last_backward.assign(load(stage).parts.size(), -1);
     for (const PipelinePass& pass : order) {
       const PartLoad& part = load(stage).parts[static_cast<size_t>(pass.chunk)];
@@ -210,7 +191,7 @@ class StepSimulation {
     const double seconds = last            ? part.last_backward_s
                            : pass.backward ? part.backward_s
                                            : part.forward_s;
-    for (size_t r = 0; r < factors_.size(); ++r) {
+    for (size_t r = 0; r < replicas_.factors.size(); ++r) {
       const Op op = compute(stage, r, pass, part, seconds);
       note_compute(stage, r, pass, op, op);
     }
@@ -219,7 +200,7 @@ class StepSimulation {
   /// Each unit's parameters are gathered while the unit before computes; at most two units are
   /// gathered ahead (PyTorch FSDP, limit_all_gathers).
   void add_gathered_pass(int64_t stage, const PipelinePass& pass, const PartLoad& part) {
-    const size_t units = part.units.size(), replicas = factors_.size();
+    const size_t units = part.units.size(), replicas = replicas_.factors.size();
     std::vector<std::vector<Op>> gathers(units), computed(units, std::vector<Op>(replicas, -1));
     const auto unit_at = [&](size_t i) -> const GatheredUnit& {
       return part.units[pass.backward ? units - 1 - i : i];
@@ -288,7 +269,7 @@ class StepSimulation {
     const int64_t to = pass.backward ? number - 1 : number + 1;
     if (to < 0 || to >= stages * step_.pipeline.chunks || stages == 1) return;
     const double seconds = pass.backward ? part.send_backward_s : part.send_forward_s;
-    for (size_t r = 0; r < factors_.size(); ++r) {
+    for (size_t r = 0; r < replicas_.factors.size(); ++r) {
       const StreamId link =
           pass.backward ? rank(stage, r).backward_link : rank(stage, r).forward_link;
       // The receiver waits for it, so it counts there.
@@ -336,7 +317,7 @@ class StepSimulation {
 
   /// From a reduced bucket back into the gradients.
   void copy_out(const BucketCopy& copy) {
-    for (size_t r = 0; r < factors_.size(); ++r) {
+    for (size_t r = 0; r < replicas_.factors.size(); ++r) {
       Rank& at = rank(copy.stage, r);
       at.last = add(at.compute, copy.seconds * factor(copy.stage, r),
                     {"copy gradients", StepStream::kCompute, copy.stage, static_cast<int64_t>(r)});
@@ -346,7 +327,7 @@ class StepSimulation {
 
   void share_embeddings() {
     const int64_t last = step_.pipeline.stages - 1;
-    for (size_t r = 0; r < factors_.size(); ++r) {
+    for (size_t r = 0; r < replicas_.factors.size(); ++r) {
       for (int64_t w = 0; w < width_; ++w) {
         const auto at = static_cast<size_t>(w);
         const StreamId both[] = {rank(0, r).communication[at], rank(last, r).communication[at]};
@@ -366,7 +347,7 @@ class StepSimulation {
   /// The optimizer waits for all gradients: it follows what is on the communication stream.
   void update(int64_t stage) {
     const StageLoad& stage_load = load(stage);
-    for (size_t r = 0; r < factors_.size(); ++r) {
+    for (size_t r = 0; r < replicas_.factors.size(); ++r) {
       if (stage_load.optimizer_s == 0) continue;
       Rank& at = rank(stage, r);
       std::vector<StreamId> streams = at.compute;
@@ -380,26 +361,11 @@ class StepSimulation {
                  [&](Op op, size_t r) { graph_.after(op, rank(stage, r).last); });
   }
 
-  /// The replica whose stages are slowest in sum.
-  size_t slowest() const {
-    size_t most = 0;
-    const auto sum = [&](size_t r) {
-      double total = 0;
-      for (const double f : factors_[r]) total += f;
-      return total;
-    };
-    for (size_t r = 1; r < factors_.size(); ++r) {
-      if (sum(r) > sum(most)) most = r;
-    }
-    return most;
-  }
-
   const TrainingStep& step_;
   int64_t width_;
   EventGraph graph_;
-  std::vector<std::vector<double>> factors_;  ///< by simulated replica and stage
-  std::vector<int64_t> replica_;              ///< number of each simulated replica
-  std::vector<Rank> ranks_;                   ///< by stage and simulated replica
+  SimulatedReplicas replicas_;
+  std::vector<Rank> ranks_;  ///< by stage and simulated replica
   std::map<Key, Passed> passed_;
   std::vector<BucketCopy> copies_;
   std::vector<StepLabel> labels_;  ///< by operation

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "api/generation/llm_drafts.h"
+#include "api/generation/llm_facts.h"
 #include "api/generation/llm_load.h"
 #include "api/generation/llm_memory.h"
 #include "api/generation/llm_pools.h"
 #include "api/generation/llm_server.h"
 #include "api/generation/llm_stages.h"
 #include "api/generation/llm_steps.h"
+#include "api/generation/single_request.h"
 #include "api/warnings.h"
 #include "base/checked.h"
 #include "collectives/paths.h"
@@ -43,15 +45,8 @@ class Llm {
   LlmForecast run() {
     LlmForecast f;
     describe_request(f);
-    facts(f);
-    vision(f);
-    prefill(f);
-    decode(f);
-    f.request = sum(f.ttft, f.tpot, static_cast<double>(o_.output - 1));
-    if (workers_ != nullptr && o_.output > 1) {
-      const double moved = workers_->after_prefill_s(o_.prompt);
-      f.request = sum(f.request, {moved, moved, moved}, 1);
-    }
+    add_facts(f, steps_);
+    time_request(f);
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.seconds;
     add_totals(f);
     if (o_.execution.skew_percent > 0 && steps_.plan().ep > 1) find_mean_work(f);
@@ -66,7 +61,26 @@ class Llm {
     return f;
   }
 
+  LlmForecast alone() const {
+    LlmForecast f;
+    describe_request(f);
+    time_request(f);
+    warn(f);
+    return f;
+  }
+
  private:
+  /// A single request, or the requests of a static batch.
+  void time_request(LlmForecast& f) const {
+    vision(f);
+    prefill(f);
+    decode(f);
+    f.request = sum(f.ttft, f.tpot, static_cast<double>(o_.output - 1));
+    if (workers_ == nullptr || o_.output == 1) return;
+    const double moved = workers_->after_prefill_s(o_.prompt);
+    f.request = sum(f.request, {moved, moved, moved}, 1);
+  }
+
   void describe_request(LlmForecast& f) const {
     f.model = model_.name;
     f.names = names_;
@@ -95,46 +109,6 @@ class Llm {
     f.used.execution.kv_dtype = f.kv_dtype;
     f.lengths_vary = !asked_.load.trace.empty() || asked_.load.max_prompt > asked_.prompt ||
                      asked_.load.max_output > asked_.output;
-  }
-
-  /// Facts about the model that do not depend on parallelism: one rank, one sequence.
-  void facts(LlmForecast& f) const {
-    const Graph graph = steps_.whole_graph({{1, 1, o_.prompt}});
-    f.parameters = graph.parameter_count();
-    f.active_parameters = f.parameters;
-    const Program program = lower(graph);
-    for (const Launch& launch : program.launches) {
-      const Kernel& k = program.kernels[launch.kernel];
-      const int64_t count = program.count(launch);
-      const int64_t flops = checked_multiply(k.flops, count);
-      f.flops_per_token = checked_add(f.flops_per_token, flops);
-      if (k.is<Attention>())
-        f.attention_flops_per_token = checked_add(f.attention_flops_per_token, flops);
-      const Experts* experts = k.as<Experts>();
-      if (experts == nullptr) continue;
-      int64_t held = 0;
-      for (size_t w = 1; w < 3; ++w)
-        held += element_count(graph.tensor(launch.node->inputs[w]).shape);
-      f.active_parameters -=
-          held / experts->num_experts * (experts->num_experts - experts->top_k) * count;
-    }
-    f.multiplied_parameters = f.active_parameters - decoder_.embedding_parameters;
-    add_cache_sizes(f);
-  }
-
-  void add_cache_sizes(LlmForecast& f) const {
-    constexpr int64_t kBitsPerByte = 8;
-    const Decoder& decoder = steps_.decoder();
-    f.state_bytes_per_sequence = decoder.state_bytes;
-    for (const Decoder::Cache& cache : decoder.caches) {
-      const int64_t bits = dtype_bits(cache.dtype.value_or(steps_.kv_dtype()));
-      const int64_t entries = checked_product({cache.layers, cache.dim, bits}) / kBitsPerByte;
-      const int64_t bytes = ceil_divide(entries, cache.ratio);
-      f.kv_bytes_per_token = checked_add(f.kv_bytes_per_token, bytes);
-      if (cache.window == 0) continue;
-      f.window_bytes_per_token = checked_add(f.window_bytes_per_token, bytes);
-      f.window_tokens = std::max(f.window_tokens, cache.window);
-    }
   }
 
   /// Adds the kernels of a step that runs `times` times.
@@ -370,6 +344,23 @@ class Llm {
   const Request& asked_;
 };
 
+/// What all forecasts of a request for prompts need.
+struct Prepared {
+  Prepared(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+           const Request& request)
+      : whole(with_image_tokens(request, model.content->model)),
+        typical(typical_request(whole)),
+        steps(forecaster, model, gpu, typical) {
+    if (request.deployment.prefill.workers > 0) workers.emplace(steps);
+  }
+  Llm llm() const { return {steps, workers ? &*workers : nullptr, whole}; }
+
+  Request whole;    ///< with the tokens of images
+  Request typical;  ///< with the lengths of one typical request
+  LlmSteps steps;
+  std::optional<PrefillWorkers> workers;
+};
+
 }  // namespace
 
 LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
@@ -378,16 +369,17 @@ LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, co
     throw Error(ErrorKind::kInput,
                 "expected a request for prompts; use Forecaster::forecast for one pass");
   check_request(request);
-  const Request whole = with_image_tokens(request, model.content->model);
-  const Request typical = typical_request(whole);
-  const LlmSteps steps(forecaster, model, gpu, typical);
-  std::optional<PrefillWorkers> workers;
-  if (request.deployment.prefill.workers > 0) workers.emplace(steps);
-  LlmForecast forecast = Llm(steps, workers ? &*workers : nullptr, whole).run();
+  LlmForecast forecast = Prepared(forecaster, model, gpu, request).llm().run();
   forecast.used.prompt = request.prompt;
   forecast.used.load.max_prompt = request.load.max_prompt;
   forecast.used.load.trace = request.load.trace;
   return forecast;
+}
+
+LlmForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                           const Request& request) {
+  check_request(request);
+  return Prepared(forecaster, model, gpu, request).llm().alone();
 }
 
 }  // namespace tilecast

@@ -7,6 +7,7 @@
 #include "api/generation/llm_drafts.h"
 #include "api/generation/llm_load.h"
 #include "api/generation/llm_memory.h"
+#include "api/generation/single_request.h"
 #include "api/generation/step_costs.h"
 #include "base/checked.h"
 #include "request/load.h"
@@ -14,15 +15,9 @@
 namespace tilecast {
 namespace {
 
-/// Intervals have the same relative width as those of a single request. Queues increase the
-/// uncertainty; this is not modelled.
-Estimate like(double seconds, const Estimate& alone) {
-  if (alone.seconds <= 0) return {seconds, seconds, seconds};
-  return {seconds, seconds * alone.low_s / alone.seconds, seconds * alone.high_s / alone.seconds};
-}
-
 Distribution distribution(const LatencySummary& s, const Estimate& alone) {
-  return {like(s.mean_s, alone), like(s.median_s, alone), like(s.p99_s, alone)};
+  return {with_interval_of(alone, s.mean_s), with_interval_of(alone, s.median_s),
+          with_interval_of(alone, s.p99_s)};
 }
 
 ServedPart part(const RequestSummary& s, const LlmForecast& alone) {
@@ -137,8 +132,18 @@ struct Server::Under {
 };
 
 Server::Server(const LlmSteps& steps, const PrefillWorkers* workers, KnownServer& known)
-    : steps_(steps), workers_(workers), known_(known), memory_(server_memory(steps)) {
-  if (workers != nullptr) worker_memory_ = server_memory(workers->steps());
+    : steps_(steps),
+      workers_(workers),
+      known_(known),
+      memory_(known.memory_of(known.server_memory, steps)),
+      worker_memory_(workers == nullptr ? nullptr
+                                        : &known.memory_of(known.worker_memory, workers->steps())) {
+}
+
+const ServerMemory& KnownServer::memory_of(std::optional<ServerMemory>& known,
+                                           const LlmSteps& steps) {
+  if (!known) known = tilecast::server_memory(steps);
+  return *known;
 }
 
 void Server::add_memory(LlmForecast& f, Under& under, Advice advice) const {
@@ -163,7 +168,7 @@ void Server::add_memory(LlmForecast& f, Under& under, Advice advice) const {
 std::optional<LlmForecast::Serving> Server::simulate(const Under& under,
                                                      const LlmForecast& alone) const {
   const Request& request = under.typical;
-  ServerCosts costs(steps_, usual_sizes(request, under.limits), known_.server);
+  ServerCosts costs(steps_, usual_sizes(request, under.limits), known_.server_times);
   Fleet fleet;
   fleet.pool = {.servers = request.deployment.replicas,
                 .limits = under.limits,
@@ -174,8 +179,8 @@ std::optional<LlmForecast::Serving> Server::simulate(const Under& under,
   if (workers_ != nullptr) {
     prompt_costs.emplace(workers_->steps(),
                          usual_sizes(with_load(workers_->steps(), request), under.worker_limits),
-                         known_.worker);
-    transfers.emplace(usual_sizes(request, under.limits),
+                         known_.worker_times);
+    transfers.emplace(std::make_shared<const GridKnots>(usual_sizes(request, under.limits)),
                       [&](const auto& x) { return workers_->after_prefill_s(x[0]); });
     fleet.prefill = {
         .servers = request.deployment.prefill.workers,

@@ -9,9 +9,14 @@
 
 namespace tilecast {
 
-/// Times of the steps of a server and of its prefill workers, for several servers of one layout.
+/// Memory and times of the steps of a server and of its prefill workers, for several servers of one
+/// layout.
 struct KnownServer {
-  KnownTimes server, worker;
+  KnownTimes server_times, worker_times;
+  std::optional<ServerMemory> server_memory, worker_memory;
+
+  /// One of the two above, which is planned when it is first asked for.
+  static const ServerMemory& memory_of(std::optional<ServerMemory>& known, const LlmSteps& steps);
 };
 
 /// Whether a server that does not fit gets warnings, which look for what would fit.
@@ -39,8 +44,8 @@ class Server {
   const LlmSteps& steps_;
   const PrefillWorkers* workers_;
   KnownServer& known_;
-  ServerMemory memory_;
-  std::optional<ServerMemory> worker_memory_;
+  const ServerMemory& memory_;
+  const ServerMemory* worker_memory_;  ///< nullptr: no workers
 };
 
 }  // namespace tilecast

@@ -261,12 +261,17 @@ double LlmSteps::send_seconds(int64_t tokens, size_t part) const {
   return send_s(plan_, graph({{1, tokens, 1}}, part), conditions().software);
 }
 
-double LlmSteps::kernel_seconds(std::vector<Group> groups, const Selection& selection) const {
-  const Graph built = graph(std::move(groups), selection.part);
-  Program program = lower(built);
+LlmSteps::Kernels LlmSteps::kernels(std::vector<Group> groups, size_t part) const {
+  Kernels step{.graph = graph(std::move(groups), part), .program = {}};
+  step.program = lower(step.graph);
+  return step;
+}
+
+double LlmSteps::kernel_seconds(const Kernels& step, const Selection& selection) const {
+  const Program& program = step.program;
   std::vector<double> counts(program.kernels.size(), 0);
   for (const Launch& launch : program.launches) {
-    if (selection.wanted(program, launch))
+    if (selection.wanted(launch))
       counts[launch.kernel] += static_cast<double>(program.count(launch));
   }
   // Only the kernels that are wanted, with their launches.
@@ -283,7 +288,7 @@ double LlmSteps::kernel_seconds(std::vector<Group> groups, const Selection& sele
     wanted.launches.push_back(launch);
   }
   std::vector<KernelTime> times;
-  predict(built, wanted, selection.decode, times);
+  predict(step.graph, wanted, selection.decode, times);
   const std::vector<bool> hides = hidden(program);
   double seconds = 0;
   for (size_t i = 0; i < counts.size(); ++i) {

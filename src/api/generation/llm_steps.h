@@ -70,14 +70,19 @@ class LlmSteps {
   std::vector<std::pair<int64_t, int64_t>> tower_runs(int64_t prompts) const;
   /// nullptr: the model has no vision tower.
   const TowerSteps* tower() const { return tower_ ? &*tower_ : nullptr; }
-  /// Which kernels of a part's step; `wanted` is true for them.
+  /// The kernels of a part's step, without their times.
+  struct Kernels {
+    Graph graph;  ///< the launches point into it
+    Program program;
+  };
+  Kernels kernels(std::vector<Group> groups, size_t part) const;
+  /// Which of them; `wanted` is true for them.
   struct Selection {
-    size_t part = 0;
     bool decode = false;  ///< for the kernels of exchanges: the step decodes only
-    std::function<bool(const Program&, const Launch&)> wanted;
+    std::function<bool(const Launch&)> wanted;
   };
   /// Total time of the selected kernels of a step; others are not forecast.
-  double kernel_seconds(std::vector<Group> groups, const Selection& selection) const;
+  double kernel_seconds(const Kernels& step, const Selection& selection) const;
   /// Time between two steps that the stage does not compute in; 0 for all but the last stage.
   double overhead_s(size_t part) const;
   /// Time to send the result of a step of so many tokens to the next stage; 0 for the last stage.

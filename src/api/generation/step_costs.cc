@@ -9,18 +9,23 @@
 
 namespace tilecast {
 
-template <size_t D>
-LazyGrid<D>::LazyGrid(const std::vector<int64_t>& named, std::function<double(const Knots&)> value)
-    : knots_(named), value_(std::move(value)) {
+GridKnots::GridKnots(const std::vector<int64_t>& named) : sizes(named) {
   constexpr int64_t kLargest = int64_t{1} << 32;
-  knots_.push_back(1);
+  sizes.push_back(1);
   for (int64_t x = 2; x <= kLargest; x *= 2) {
-    knots_.push_back(x);
-    knots_.push_back(x + x / 2);
+    sizes.push_back(x);
+    sizes.push_back(x + x / 2);
   }
-  std::sort(knots_.begin(), knots_.end());
-  knots_.erase(std::unique(knots_.begin(), knots_.end()), knots_.end());
-  for (const int64_t knot : knots_) logs_.push_back(std::log(static_cast<double>(knot)));
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  logs.reserve(sizes.size());
+  for (const int64_t size : sizes) logs.push_back(std::log(static_cast<double>(size)));
+}
+
+template <size_t D>
+LazyGrid<D>::LazyGrid(std::shared_ptr<const GridKnots> knots,
+                      std::function<double(const Knots&)> value)
+    : knots_(std::move(knots)), value_(std::move(value)) {
   sizes_.fill(std::numeric_limits<double>::quiet_NaN());
   corners_.fill(std::numeric_limits<double>::quiet_NaN());
 }
@@ -31,7 +36,7 @@ double LazyGrid<D>::log_of(const std::array<size_t, D>& indices) {
   Knots sizes{};
   for (size_t d = 0; d < D; ++d) {
     key = key << 16 | indices[d];
-    sizes[d] = knots_[indices[d]];
+    sizes[d] = knots_->sizes[indices[d]];
   }
   const auto [it, fresh] = known_.try_emplace(key, 0.0);
   constexpr double kMin = 1e-12;  // seconds; the logarithm needs a positive value
@@ -43,19 +48,20 @@ double LazyGrid<D>::log_of(const std::array<size_t, D>& indices) {
 template <size_t D>
 bool LazyGrid<D>::find_cell(const std::array<double, D>& sizes) {
   bool same_cell = true, same_sizes = true;
+  const std::vector<double>& logs = knots_->logs;
   for (size_t d = 0; d < D; ++d) {
     if (sizes[d] == sizes_[d]) continue;
     same_sizes = false;
     sizes_[d] = sizes[d];
     const double x = std::log(std::max(1.0, sizes[d]));
     const double place = x + 1e-12;
-    if (place < logs_[low_[d]] || place >= logs_[low_[d] + 1]) {
-      const auto above = std::upper_bound(logs_.begin(), logs_.end() - 1, place);
-      low_[d] = static_cast<size_t>(above - logs_.begin()) - 1;
+    if (place < logs[low_[d]] || place >= logs[low_[d] + 1]) {
+      const auto above = std::upper_bound(logs.begin(), logs.end() - 1, place);
+      low_[d] = static_cast<size_t>(above - logs.begin()) - 1;
       same_cell = false;
     }
-    const double low = logs_[low_[d]];
-    part_[d] = std::max(0.0, (x - low) / (logs_[low_[d] + 1] - low));
+    const double low = logs[low_[d]];
+    part_[d] = std::max(0.0, (x - low) / (logs[low_[d] + 1] - low));
     if (part_[d] < 1e-9) part_[d] = 0;
   }
   if (!same_cell) corners_.fill(std::numeric_limits<double>::quiet_NaN());
@@ -97,8 +103,8 @@ double KnownTimes::of(size_t part, What what, const Sizes& sizes,
 }
 
 template <size_t D, typename Value>
-LazyGrid<D> StepCosts::grid(const std::vector<int64_t>& named, KnownTimes::What what, Value value) {
-  return LazyGrid<D>(named, [this, what, value](const std::array<int64_t, D>& x) {
+LazyGrid<D> StepCosts::grid(KnownTimes::What what, Value value) {
+  return LazyGrid<D>(knots_, [this, what, value](const std::array<int64_t, D>& x) {
     KnownTimes::Sizes sizes{};
     std::copy(x.begin(), x.end(), sizes.begin());
     return known_.of(part_, what, sizes, [&] { return value(x); });
@@ -110,36 +116,37 @@ StepCosts::StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64
     : steps_(steps),
       part_(part),
       known_(known),
+      knots_(std::make_shared<const GridKnots>(named)),
       tokens_of_decode_(1 + steps.asked().deployment.speculation.tokens),
-      rest_(grid<1>(named, KnownTimes::What::kRest,
+      rest_(grid<1>(KnownTimes::What::kRest,
                     [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kRest, false); })),
-      head_(grid<1>(named, KnownTimes::What::kHead,
+      head_(grid<1>(KnownTimes::What::kHead,
                     [this](const auto& x) { return kind_s({x[0], 1, 1}, Kind::kHead, false); })),
       experts_(
-          grid<1>(named, KnownTimes::What::kExperts,
+          grid<1>(KnownTimes::What::kExperts,
                   [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, false); })),
       decode_experts_(
-          grid<1>(named, KnownTimes::What::kDecodeExperts,
+          grid<1>(KnownTimes::What::kDecodeExperts,
                   [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, true); })),
-      send_(grid<1>(named, KnownTimes::What::kSend,
+      send_(grid<1>(KnownTimes::What::kSend,
                     [this](const auto& x) { return steps_.send_seconds(x[0], part_); })),
-      decode_(grid<2>(named, KnownTimes::What::kDecode,
+      decode_(grid<2>(KnownTimes::What::kDecode,
                       [this](const auto& x) {
                         return kind_s({x[0], tokens_of_decode_, std::max<int64_t>(1, x[1] - 1)},
                                       Kind::kGroup, false);
                       })),
       fresh_(
-          grid<2>(named, KnownTimes::What::kFresh,
+          grid<2>(KnownTimes::What::kFresh,
                   [this](const auto& x) { return kind_s({x[0], x[1], 0}, Kind::kGroup, false); })),
       later_(grid<3>(
-          named, KnownTimes::What::kLater,
+          KnownTimes::What::kLater,
           [this](const auto& x) { return kind_s({x[0], x[1], x[2]}, Kind::kGroup, false); })),
-      draft_(grid<2>(named, KnownTimes::What::kDraft,
+      draft_(grid<2>(KnownTimes::What::kDraft,
                      [this](const auto& x) {
                        return steps_.drafter()->draft(x[0], std::max<int64_t>(1, x[1] - 1)).seconds;
                      })),
       draft_fresh_(grid<2>(
-          named, KnownTimes::What::kDraftFresh,
+          KnownTimes::What::kDraftFresh,
           [this](const auto& x) { return steps_.drafter()->pass({{x[0], x[1], 0}}).seconds; })),
       experts_ops_{require_op("experts"), require_op("expert_dispatch"),
                    require_op("expert_combine"), require_op("data_all_gather"),
@@ -172,11 +179,18 @@ StepCosts::Kind StepCosts::kind_of(const Node& node) const {
   return shared ? Kind::kExperts : Kind::kRest;
 }
 
-double StepCosts::kind_s(const StepRequest::Group& group, Kind kind, bool decode) const {
-  return steps_.kernel_seconds(
-      {group}, {.part = part_, .decode = decode, .wanted = [&](const Program&, const Launch& l) {
-                  return kind_of(*l.node) == kind;
-                }});
+const LlmSteps::Kernels& StepCosts::kernels_of(const StepRequest::Group& group) {
+  constexpr size_t kKept = 8;
+  for (const auto& [of, kernels] : recent_) {
+    if (of == group) return kernels;
+  }
+  if (recent_.size() == kKept) recent_.pop_front();
+  return recent_.emplace_back(group, steps_.kernels({group}, part_)).second;
+}
+
+double StepCosts::kind_s(const StepRequest::Group& group, Kind kind, bool decode) {
+  const auto wanted = [&](const Launch& l) { return kind_of(*l.node) == kind; };
+  return steps_.kernel_seconds(kernels_of(group), {.decode = decode, .wanted = wanted});
 }
 
 double StepCosts::prompts_s(const std::vector<PromptChunk>& prompts, bool fresh) {

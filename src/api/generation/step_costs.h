@@ -6,9 +6,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -19,13 +21,20 @@
 
 namespace tilecast {
 
-/// A positive function of D sizes. It is evaluated at knots (1, 2, 3, 4, 6, 8, 12, … and the given
-/// ones) when they are first needed, and interpolated between them, linearly in the logarithms.
+/// The sizes 1, 2, 3, 4, 6, 8, 12, … and the given ones, and their logarithms.
+struct GridKnots {
+  explicit GridKnots(const std::vector<int64_t>& named);
+  std::vector<int64_t> sizes;
+  std::vector<double> logs;
+};
+
+/// A positive function of D sizes. It is evaluated at knots when they are first needed, and
+/// interpolated between them, linearly in the logarithms.
 template <size_t D>
 class LazyGrid {
  public:
   using Knots = std::array<int64_t, D>;
-  LazyGrid(const std::vector<int64_t>& named, std::function<double(const Knots&)> value);
+  LazyGrid(std::shared_ptr<const GridKnots> knots, std::function<double(const Knots&)> value);
   double at(const std::array<double, D>& sizes);
   /// Its logarithm: where only the largest of several values counts, one exponential is enough.
   double log_at(const std::array<double, D>& sizes);
@@ -34,8 +43,7 @@ class LazyGrid {
   double log_of(const std::array<size_t, D>& indices);
   bool find_cell(const std::array<double, D>& sizes);
 
-  std::vector<int64_t> knots_;
-  std::vector<double> logs_;  ///< logarithms of the knots
+  std::shared_ptr<const GridKnots> knots_;
   std::function<double(const Knots&)> value_;
   std::unordered_map<uint64_t, double> known_;  ///< logarithms of the known values
   // Most calls are for sizes close to those of the call before.
@@ -95,11 +103,12 @@ class StepCosts {
   /// all data-parallel ranks (kExperts; without such ranks these are part of kRest).
   enum class Kind { kGroup, kHead, kRest, kExperts };
   Kind kind_of(const Node& node) const;
-  double kind_s(const StepRequest::Group& group, Kind kind, bool decode) const;
+  double kind_s(const StepRequest::Group& group, Kind kind, bool decode);
+  const LlmSteps::Kernels& kernels_of(const StepRequest::Group& group);
   double launches_s() const;
   double images_s() const;
   template <size_t D, typename Value>
-  LazyGrid<D> grid(const std::vector<int64_t>& named, KnownTimes::What what, Value value);
+  LazyGrid<D> grid(KnownTimes::What what, Value value);
   double prompts_s(const std::vector<PromptChunk>& prompts, bool fresh);
   struct AttentionTime {
     double decode_s = 0, prompts_s = 0;
@@ -112,6 +121,9 @@ class StepCosts {
   const LlmSteps& steps_;
   size_t part_;
   KnownTimes& known_;
+  std::shared_ptr<const GridKnots> knots_;
+  /// Of the last steps that were asked for: kernels of several kinds come from one.
+  std::deque<std::pair<StepRequest::Group, LlmSteps::Kernels>> recent_;
   int64_t tokens_of_decode_;  ///< that a sequence computes in a decode step: 1, or a draft's too
   LazyGrid<1> rest_, head_, experts_, decode_experts_, send_;
   LazyGrid<2> decode_;  ///< sequences; keys of each, including the new token

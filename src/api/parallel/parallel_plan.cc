@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "request/access.h"
+#include "request/pass_layout.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -46,16 +47,10 @@ Cluster cluster_of_ranks(const Device& device, const Request& request, int64_t r
 }
 
 void divide_batch(ParallelPlan& plan, const Request& request) {
-  require_divides(plan.dp, "dp", request.batch, "the batch of");
+  check_pass_layout(request);
   const int64_t share = request.batch / plan.dp;
-  if (const auto size = request.parallel.micro_batch_size) {
-    require_divides(*size, "micro-batch-size", share, "a data-parallel rank's batch of");
-    plan.micro_batch = *size;
-  } else {
-    require_divides(request.execution.microbatches, "microbatches", share,
-                    "a data-parallel rank's batch of");
-    plan.micro_batch = share / request.execution.microbatches;
-  }
+  plan.micro_batch =
+      request.parallel.micro_batch_size.value_or(share / request.execution.microbatches);
   plan.pipeline.microbatches = share / plan.micro_batch;
 }
 
@@ -94,8 +89,6 @@ void divide_layers(ParallelPlan& plan, const Model& model, const Request& reques
     refuse(fmt::format("{}: `pp` {}, but the model has {} layers that stages can divide",
                        model.name, plan.pp, layers));
   if (p.schedule == PipelineSchedule::kInterleaved) {
-    if (!p.layers_per_virtual_stage)
-      refuse("`pipeline-schedule` interleaved needs `num-layers-per-virtual-pipeline-stage`");
     const int64_t each = checked_multiply(*p.layers_per_virtual_stage, plan.pp);
     shape.chunks = ceil_divide(layers, each);
     if (shape.chunks < 2)
@@ -103,9 +96,6 @@ void divide_layers(ParallelPlan& plan, const Model& model, const Request& reques
           fmt::format("`num-layers-per-virtual-pipeline-stage` {} × `pp` {} leaves one part on "
                       "each stage for {} layers: nothing to interleave",
                       *p.layers_per_virtual_stage, plan.pp, layers));
-    if (plan.pp == 1) refuse("`pipeline-schedule` interleaved needs `pp` of 2 or more");
-    require_divides(plan.pp, "pp", shape.microbatches,
-                    "(for the interleaved schedule) the number of micro-batches,");
   }
   const int64_t parts = shape.chunks * plan.pp;
   const std::vector<int64_t> counts = p.stage_layers.empty()

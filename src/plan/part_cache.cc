@@ -1,4 +1,4 @@
-#include "plan/part_book.h"
+#include "plan/part_cache.h"
 
 #include <algorithm>
 #include <utility>
@@ -39,7 +39,7 @@ Graph weights_of(const Graph& graph) {
 
 }  // namespace
 
-std::vector<const ModelPart*> PartBook::parts(const ParallelPlan& plan, const Request& request) {
+std::vector<const ModelPart*> PartCache::parts(const ParallelPlan& plan, const Request& request) {
   // The memory of one pass through one part of a stage is that of its course, with the optimizer
   // (rank_memory).
   const bool plain = plan.pipeline.chunks == 1 && plan.pipeline.microbatches == 1 &&
@@ -51,8 +51,8 @@ std::vector<const ModelPart*> PartBook::parts(const ParallelPlan& plan, const Re
   return parts;
 }
 
-const ModelPart& PartBook::part(const ParallelPlan& plan, const Request& request,
-                                const LayerRange& layers, bool plain) {
+const ModelPart& PartCache::part(const ParallelPlan& plan, const Request& request,
+                                 const LayerRange& layers, bool plain) {
   Key key{segment_runs(modules_, layers), plan.dp, request.parallel.zero, plain};
   if (const auto known = parts_.find(key); known != parts_.end()) return known->second;
   const PassSetup setup{setup_.model, setup_.device, request, setup_.precision};
@@ -72,8 +72,8 @@ const ModelPart& PartBook::part(const ParallelPlan& plan, const Request& request
 }
 
 /// Layers that run twice stand for all numbers above one: the graph differs in that number alone.
-const PartBook::Pattern& PartBook::pattern(const ParallelPlan& plan, const LayerRange& layers,
-                                           const Runs& runs) {
+const PartCache::Pattern& PartCache::pattern(const ParallelPlan& plan, const LayerRange& layers,
+                                             const Runs& runs) {
   Runs kind = runs;
   for (int64_t& number : kind) number = std::min<int64_t>(number, 2);
   const auto [it, fresh] = patterns_.try_emplace(std::move(kind));
@@ -97,8 +97,8 @@ const PartBook::Pattern& PartBook::pattern(const ParallelPlan& plan, const Layer
   return pattern;
 }
 
-const ModelPart& PartBook::base(const ParallelPlan& plan, const LayerRange& layers,
-                                const Runs& runs) {
+const ModelPart& PartCache::base(const ParallelPlan& plan, const LayerRange& layers,
+                                 const Runs& runs) {
   if (const auto known = bases_.find(runs); known != bases_.end()) return known->second;
   const Pattern& from = pattern(plan, layers, runs);
   Graph graph = from.graph;
@@ -122,8 +122,8 @@ const ModelPart& PartBook::base(const ParallelPlan& plan, const LayerRange& laye
 }
 
 /// The optimizer's step of the rank's share of the weights follows the passes on their stream.
-void PartBook::add_optimizer_step(ModelPart& part, const ParallelPlan& plan, const PassSetup& setup,
-                                  const TimingSetup& timing) const {
+void PartCache::add_optimizer_step(ModelPart& part, const ParallelPlan& plan,
+                                   const PassSetup& setup, const TimingSetup& timing) const {
   const Request& r = setup.request;
   if (r.optimizer == Optimizer::kNone) return;
   Graph graph = weights_of(part.pass.graph());

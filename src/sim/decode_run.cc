@@ -1,4 +1,4 @@
-#include "sim/calm_run.h"
+#include "sim/decode_run.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ int64_t blocks_of(const ServedRequest& request, int64_t tokens, int64_t block) {
 
 }  // namespace
 
-bool CalmRun::begin(const ServerState& state, Rank& rank) {
+bool DecodeRun::begin(const ServerState& state, Rank& rank) {
   const int64_t block = state.limits.block_tokens;
   rank.sequences = static_cast<int64_t>(state.running.size());
   rank.computed = 0;
@@ -31,32 +31,32 @@ bool CalmRun::begin(const ServerState& state, Rank& rank) {
   return true;
 }
 
-void CalmRun::begin(std::span<ServerState> ranks, const ServerLimits& limits) {
+void DecodeRun::begin(std::span<ServerState> ranks, const ServerLimits& limits) {
   constexpr int64_t kMost = int64_t{1} << 40;
   left_ = kMost;
   taken_ = 0;
   phase_ = 0;
   ranks_.resize(ranks.size());
-  bool calm = true;
-  for (size_t r = 0; r < ranks.size() && calm; ++r) {
+  bool possible = true;
+  for (size_t r = 0; r < ranks.size() && possible; ++r) {
     const ServerState& state = ranks[r];
-    calm = !state.chunked && state.scheduler.note_decode_steps == nullptr &&
-           (state.waiting.empty() || state.scheduler.admits_at_ends_only) &&
-           begin(state, ranks_[r]);
+    possible = !state.chunked && state.scheduler.note_decode_steps == nullptr &&
+               (state.waiting.empty() || state.scheduler.admits_at_ends_only) &&
+               begin(state, ranks_[r]);
   }
-  for (size_t r = 0; r < ranks.size() && calm; ++r) {
+  for (size_t r = 0; r < ranks.size() && possible; ++r) {
     if (most_blocks(ranks_[r].sequences, left_, limits) <= ranks[r].free_blocks) continue;
     int64_t lacking = 0;
     for (const size_t index : ranks[r].running) {
       const ServedRequest& request = ranks[r].requests[index];
       lacking += ranks[r].blocks_lacking(request, request.computed + left_);
     }
-    calm = lacking <= ranks[r].free_blocks;
+    possible = lacking <= ranks[r].free_blocks;
   }
-  if (!calm || left_ == kMost) left_ = 0;
+  if (!possible || left_ == kMost) left_ = 0;
 }
 
-void CalmRun::describe(std::vector<ServingBatch>& batches) const {
+void DecodeRun::describe(std::vector<ServingBatch>& batches) const {
   batches.resize(ranks_.size());
   for (size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
@@ -69,14 +69,14 @@ void CalmRun::describe(std::vector<ServingBatch>& batches) const {
   }
 }
 
-bool CalmRun::has_room(std::span<const ServerState> ranks) const {
+bool DecodeRun::has_room(std::span<const ServerState> ranks) const {
   for (size_t r = 0; r < ranks_.size(); ++r) {
     if (ranks_[r].blocks[phase_] > ranks[r].free_blocks) return false;
   }
   return true;
 }
 
-void CalmRun::take(std::span<ServerState> ranks, int64_t steps) {
+void DecodeRun::take(std::span<ServerState> ranks, int64_t steps) {
   for (int64_t s = 0; s < steps; ++s) {
     for (size_t r = 0; r < ranks_.size(); ++r) ranks[r].free_blocks -= ranks_[r].blocks[phase_];
     if (++phase_ == ranks_.front().blocks.size()) phase_ = 0;
@@ -85,7 +85,7 @@ void CalmRun::take(std::span<ServerState> ranks, int64_t steps) {
   left_ -= steps;
 }
 
-void CalmRun::end(std::span<ServerState> ranks) {
+void DecodeRun::end(std::span<ServerState> ranks) {
   left_ = 0;
   if (taken_ == 0) return;
   for (size_t r = 0; r < ranks_.size(); ++r) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/precision.h"
-#include "plan/part_book.h"
+#include "plan/part_cache.h"
 #include "tilecast/plan.h"
 
 namespace tilecast {
@@ -28,12 +28,12 @@ struct TrainingFacts {
   int64_t layers = 0;
 };
 
-class GroupBook {
+class GroupCache {
  public:
   /// `any`: a candidate of the group.
-  GroupBook(const TrainingFacts& facts, const TrainingCandidate& any);
-  GroupBook(const GroupBook&) = delete;
-  GroupBook& operator=(const GroupBook&) = delete;
+  GroupCache(const TrainingFacts& facts, const TrainingCandidate& any);
+  GroupCache(const GroupCache&) = delete;
+  GroupCache& operator=(const GroupCache&) = delete;
 
   /// Fills in memory and bound. Throws Error if the model does not allow the degrees.
   void judge(TrainingCandidate& candidate);
@@ -53,7 +53,7 @@ class GroupBook {
   const TrainingFacts& facts_;
   Request request_;
   const Precision& precision_;
-  std::unique_ptr<PartBook> book_;
+  std::unique_ptr<PartCache> parts_of_group_;
 };
 
 }  // namespace tilecast

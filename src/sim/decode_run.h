@@ -11,7 +11,7 @@
 
 namespace tilecast {
 
-class CalmRun {
+class DecodeRun {
  public:
   /// Steps before the one in which the first request ends; 0: there is no run.
   int64_t left() const { return left_; }

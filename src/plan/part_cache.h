@@ -12,14 +12,14 @@
 
 namespace tilecast {
 
-class PartBook {
+class PartCache {
  public:
   /// `setup.request`: the options that all parts share. `modules`: of the whole model, for the
-  /// numbers of its layers. All must outlive the book.
-  PartBook(const PassSetup& setup, const Predictor& predictor, const Graph& modules)
+  /// numbers of its layers. All must outlive the cache.
+  PartCache(const PassSetup& setup, const Predictor& predictor, const Graph& modules)
       : setup_(setup), predictor_(predictor), modules_(modules) {}
 
-  /// Parts of a plan, by their number in the model; they live as long as the book. The request
+  /// Parts of a plan, by their number in the model; they live as long as the cache. The request
   /// differs from the shared one in `dp`, `pp`, the schedule and `zero` only.
   std::vector<const ModelPart*> parts(const ParallelPlan& plan, const Request& request);
 

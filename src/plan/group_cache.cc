@@ -1,4 +1,4 @@
-#include "plan/group_book.h"
+#include "plan/group_cache.h"
 
 #include "api/parallel/parallel_step.h"
 #include "api/parallel/rank_memory.h"
@@ -23,20 +23,21 @@ void set_candidate(Request& r, const TrainingCandidate& c) {
   p.zero = c.zero;
 }
 
-GroupBook::GroupBook(const TrainingFacts& facts, const TrainingCandidate& any)
+GroupCache::GroupCache(const TrainingFacts& facts, const TrainingCandidate& any)
     : facts_(facts), request_(facts.shared), precision_(facts.precisions.at(any.dtype)) {
   set_candidate(request_, any);
-  book_ = std::make_unique<PartBook>(PassSetup{facts_.model, facts_.device, request_, precision_},
-                                     facts_.predictor, facts_.modules);
+  parts_of_group_ =
+      std::make_unique<PartCache>(PassSetup{facts_.model, facts_.device, request_, precision_},
+                                  facts_.predictor, facts_.modules);
 }
 
-void GroupBook::judge(TrainingCandidate& c) {
+void GroupCache::judge(TrainingCandidate& c) {
   const Step step = step_of(c);
   c.bound_s = least_step_s(step.step);
   add_memory(c, step);
 }
 
-void GroupBook::simulate(TrainingCandidate& c) {
+void GroupCache::simulate(TrainingCandidate& c) {
   const Step step = step_of(c);
   const StepTimes times = simulate_step(step.step, Folding::kSymmetric);
   c.latency_s = times.seconds;
@@ -49,11 +50,11 @@ void GroupBook::simulate(TrainingCandidate& c) {
   }
 }
 
-GroupBook::Step GroupBook::step_of(const TrainingCandidate& c) {
+GroupCache::Step GroupCache::step_of(const TrainingCandidate& c) {
   Step s{.request = request_, .plan = {}, .parts = {}, .step = {}};
   set_candidate(s.request, c);
   s.plan = plan_parallel(facts_.model, facts_.cluster, facts_.layers, s.request);
-  s.parts = book_->parts(s.plan, s.request);
+  s.parts = parts_of_group_->parts(s.plan, s.request);
   s.step = training_step(s.parts, {facts_.model, facts_.device, s.request, precision_}, s.plan,
                          CollectiveCosts(s.plan));
   return s;
@@ -61,7 +62,7 @@ GroupBook::Step GroupBook::step_of(const TrainingCandidate& c) {
 
 /// Of the rank that needs most: of stages with the same parts, the first has most micro-batches in
 /// flight.
-void GroupBook::add_memory(TrainingCandidate& c, const Step& s) const {
+void GroupCache::add_memory(TrainingCandidate& c, const Step& s) const {
   const PassSetup setup{facts_.model, facts_.device, s.request, precision_};
   std::vector<const ModelPart*> before;
   c.peak_bytes = 0;

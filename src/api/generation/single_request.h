@@ -1,0 +1,23 @@
+#pragma once
+
+// A single request on an idle server. Its errors are those that a loaded server is expected to
+// have.
+
+#include "tilecast/llm.h"
+
+namespace tilecast {
+
+/// What forecast_llm gives for a request of mean lengths, in a batch of its own: times with
+/// intervals, steps, and the warnings about these. Totals, memory and what clients see under load
+/// are left out.
+LlmForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                           const Request& request);
+
+/// A time under load, with an interval as wide, relative to it, as that of a single request. Queues
+/// increase the uncertainty; this is not modelled.
+inline Estimate with_interval_of(const Estimate& alone, double seconds) {
+  if (alone.seconds <= 0) return {seconds, seconds, seconds};
+  return {seconds, seconds * alone.low_s / alone.seconds, seconds * alone.high_s / alone.seconds};
+}
+
+}  // namespace tilecast

@@ -1,0 +1,79 @@
+// The intervals of listed candidates. The search has simulated them; what it leaves out are the
+// errors of a single request, which are the same for all loads of a layout.
+
+#include "plan/serving_intervals.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "api/extrapolated.h"
+#include "api/generation/single_request.h"
+
+namespace tilecast {
+namespace {
+
+/// The first candidate of each kind of GPU; the number of candidates where there is none.
+std::vector<size_t> best_of_kinds(const ServingPlan& plan) {
+  std::vector<size_t> best(plan.gpu_ids.size(), plan.candidates.size());
+  for (size_t i = plan.candidates.size(); i-- > 0;) best[plan.candidates[i].hardware] = i;
+  return best;
+}
+
+/// Simulated candidates that tables list, each once.
+std::set<size_t> listed(const ServingPlan& plan, const std::vector<size_t>& best) {
+  std::set<size_t> rows(plan.front.begin(), plan.front.end());
+  for (size_t i = 0; i < std::min(ServingPlan::kListed, std::max<size_t>(plan.meeting, 1)); ++i)
+    rows.insert(i);
+  rows.insert(best.begin(), best.end());
+  for (const ServingPlan::Alternative& a : plan.alternatives) rows.insert(a.candidate);
+  std::erase_if(
+      rows, [&](size_t i) { return i >= plan.candidates.size() || !plan.candidates[i].simulated; });
+  return rows;
+}
+
+/// All that a single request depends on.
+auto layout_of(const ServingCandidate& c) {
+  return std::tuple(c.hardware, c.tp, c.pp, c.dp, c.ep, c.all2all, c.replicas, c.prefill_workers,
+                    c.dtype, c.kv_dtype);
+}
+
+ServingIntervals intervals_of(const ServingCandidate& c, const LlmForecast& alone) {
+  const Estimate request = with_interval_of(alone.request, c.mean_request_s);
+  const auto tokens = [&](double seconds) {
+    return seconds > 0 ? c.gpu_tokens_per_s * request.seconds / seconds : c.gpu_tokens_per_s;
+  };
+  return {.ttft = with_interval_of(alone.ttft, c.ttft_s),
+          .tpot = with_interval_of(alone.tpot, c.tpot_s),
+          .gpu_tokens_low_per_s = tokens(request.high_s),
+          .gpu_tokens_high_per_s = tokens(request.low_s),
+          .extrapolated = is_extrapolated(alone.warnings)};
+}
+
+}  // namespace
+
+void add_intervals(const Forecaster& forecaster, const ModelRef& model, const ServingQuery& query,
+                   ServingPlan& plan) {
+  const std::vector<size_t> best = best_of_kinds(plan);
+  std::map<decltype(layout_of(plan.candidates.front())), LlmForecast> alone;
+  for (const size_t i : listed(plan, best)) {
+    ServingCandidate& c = plan.candidates[i];
+    const GpuRef& gpu = query.hardware[c.hardware].gpu;
+    const Request request = request_of(plan, c);
+    // The warnings of a server under this load are those of the whole forecast.
+    const bool shows_warnings = i == best[c.hardware];
+    auto known = alone.find(layout_of(c));
+    if (known == alone.end() || shows_warnings) {
+      LlmForecast forecast = shows_warnings ? forecast_llm(forecaster, model, gpu, request)
+                                            : forecast_alone(forecaster, model, gpu, request);
+      known = alone.insert_or_assign(layout_of(c), std::move(forecast)).first;
+    }
+    c.intervals = intervals_of(c, known->second);
+    if (i == 0) plan.software = known->second.software;
+    if (shows_warnings) plan.warnings[c.hardware] = known->second.warnings;
+  }
+}
+
+}  // namespace tilecast

@@ -1,0 +1,33 @@
+#pragma once
+
+// Words about candidates of 'tilecast plan' for serving, and the table of reasons.
+
+#include <string>
+
+#include "report/text_table.h"
+#include "tilecast/serving_plan.h"
+
+namespace tilecast {
+
+std::string wrapped(const std::string& text, const TableStyle& style);
+
+/// "fp8, cache int8"
+std::string dtype_text(const ServingCandidate& c);
+
+/// A GPU's id without its vendor: "h100-sxm5-80gb"; of several kinds no more of it than tells them
+/// apart: "h100".
+std::string short_gpu(const ServingPlan& plan, const ServingCandidate& c);
+
+std::string all2all_text(const ServingCandidate& c);
+
+/// "TTFT 1.20 s instead of 1.00 s"
+std::string missed_text(const ServingPlan& plan, const ServingCandidate& c);
+
+/// Whether it is not certain that the first candidate is better than one on other GPUs. Errors on
+/// the same GPU are mostly the same, so there the intervals say nothing of the order.
+bool order_is_uncertain(const ServingPlan& plan, const ServingCandidate& c);
+
+/// Why other values of the options are worse.
+void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& style);
+
+}  // namespace tilecast
