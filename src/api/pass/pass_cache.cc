@@ -45,7 +45,7 @@ std::shared_ptr<const PassWork> PassCache::get(const ModelRef& model, const Requ
   std::string key = pass_key(used, precision);
   if (std::shared_ptr<const PassWork> known = find(model, key)) return known;
   auto work = std::make_shared<const PassWork>(build_graph(model.content->model, used, precision),
-                                               CourseOptions{.zero_grad = used.zero_grad});
+                                               LifetimeOptions{.zero_grad = used.zero_grad});
   const std::lock_guard lock(mutex_);
   entries_.push_front({model.content, std::move(key), work});
   if (entries_.size() > kMaxEntries) entries_.pop_back();
