@@ -117,7 +117,8 @@ def main():
             tflops = flops_of(row) / f["latency_s"] / int(row["gpus"]) / 1e12
             error = 100 * (tflops / float(row["tflops_per_gpu"]) - 1)
             errors.setdefault(row["run"].split("-")[0], []).append(abs(error))
-            share = lambda key: f"{100 * f[key] / f['latency_s']:.0f} %"
+            stages = f["stages"]  # the mean of them: a pipeline's bubble is not that of its slowest stage
+            share = lambda key: f"{100 * sum(s[key] for s in stages) / len(stages) / f['latency_s']:.0f} %"
             lines.append(f"| {row['run']} | {row['gpus']} | {micro_batch} | {f['virtual_stages']} | "
                          f"{row['tflops_per_gpu']} | {tflops:.0f} | {error:+.1f} % | "
                          f"{share('exposed_communication_s')} | {share('bubble_s')} | "

@@ -24,6 +24,13 @@ struct ComparedGpu {
   /// Requests per second that meet the limits on TTFT and TPOT; nullopt: no limits were given.
   std::optional<double> goodput_requests_per_s;
   bool keeps_up = true;  ///< the server with the load
+  /// Of a pass: it fits, but less is free than the caching allocator may be unable to use: a tenth
+  /// of the peak.
+  bool memory_is_tight = false;
+  /// The 80 % intervals of this GPU and of the one before it in the list overlap: which is faster
+  /// is not certain. nullopt: it is the first of those that fit, or of those that do not, or one of
+  /// the two has no time, or one that grows with the length of the run.
+  std::optional<bool> overlaps_row_above;
   std::vector<Warning> warnings;
 
   bool fits() const { return totals.fits.value_or(false); }
@@ -46,7 +53,8 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
                            const std::vector<GpuRef>& gpus, const Request& request,
                            const ManyOptions& options = {});
 
-/// A line for each GPU, with the interval of its time and whether the order is certain.
+/// A line for each GPU, with the interval of its time and whether it is certainly slower than the
+/// line above.
 std::string comparison_table(const GpuComparison& comparison, const TableStyle& style = {});
 /// The output of `forecast --gpus … --format json`, schema version 1.
 std::string comparison_json(const GpuComparison& comparison);

@@ -86,7 +86,10 @@ struct MemoryForecast {
   std::string peak_phase;  ///< when: "forward", "backward" or "optimizer"
   std::string peak_node;   ///< the node that runs then
   int64_t weights_bytes = 0;
-  int64_t gradients_bytes = 0;  ///< of all parameters
+  int64_t gradients_bytes = 0;  ///< of all parameters, without the buckets
+  /// DistributedDataParallel's buckets: copies of the gradients for their reduction, a part of
+  /// at_peak.gradients_bytes.
+  int64_t gradient_buckets_bytes = 0;
   int64_t optimizer_bytes = 0;  ///< states
   /// The largest sum of tensors that the forward and the backward pass compute, and inputs.
   int64_t activations_bytes = 0;
@@ -133,9 +136,11 @@ struct Forecast {
   double latency_high_s = 0;
   double kernels_s = 0;    ///< the kernels alone, without waiting for the host
   double host_wait_s = 0;  ///< time that the GPU waits for the host to launch kernels
-  double forward_s = 0;
-  double backward_s = 0;
-  double optimizer_s = 0;
+  /// They sum up to the latency. Of a training step over several ranks, they are those of the stage
+  /// that computes longest, without communication, and these sum up to it: forward, backward,
+  /// optimizer, and of `parallel` gradient_copies_s, slowed_s, exposed_communication_s and
+  /// bubble_s. Of recommendation models and text generation, passes contain what is exposed.
+  double forward_s = 0, backward_s = 0, optimizer_s = 0;
   int64_t flops = 0;
   int64_t bytes = 0;
   int64_t parameters = 0;

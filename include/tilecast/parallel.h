@@ -49,9 +49,9 @@ struct ParallelForecast {
   int64_t ranks = 1;
   int64_t micro_batch_size = 1, microbatches = 1;
   int64_t virtual_stages = 1;  ///< parts of the model on each pipeline stage
-  /// Means over the stages.
+  int64_t slowest_stage = 0;   ///< that computes longest; the next five are its times
   double communication_s = 0, exposed_communication_s = 0, bubble_s = 0;
-  /// Of the stage that has most; parts of the compute time beside passes and optimizer.
+  /// What it computes beside passes and optimizer.
   double gradient_copies_s = 0, slowed_s = 0;
   int64_t simulated_ranks = 1;  ///< the others do the same at the same time
   std::vector<StageForecast> stages;

@@ -40,14 +40,18 @@ enum class WarningCode {
   /// for a step, cuda_graphs (1: in use).
   kHostWait,
   /// `share` of the time of a step over several ranks is exposed communication over links on which
-  /// no collective was measured. Subject: the cluster.
+  /// no collective was measured. Subject: the cluster, and how many of its GPUs are used.
   kUnmeasuredLinks,
   /// `share` of the time is communication, in part over PCIe, which was measured on one server
-  /// only. Subject: the cluster.
+  /// only. Subject: as of kUnmeasuredLinks.
   kOneMeasuredServer,
   /// Experts in low precision take longer than in 16 bits, by `share`. Subject: the step; "" for a
   /// pass. Facts: scheme, dtype, software, device.
   kSlowerExperts,
+  /// Text generation in the precision that was asked for is no faster than in 16 bits, by `share`
+  /// at most. Subject: "". Facts: dtype, reference_dtype, and ttft_s and reference_ttft_s, or
+  /// tpot_s and reference_tpot_s, or all four.
+  kSlowerPrecision,
   /// The model does not fit into memory. Subject: device. Facts: needed_bytes, usable_bytes,
   /// device_bytes; largest_batch if it was computed (0: not even one sequence fits); for text
   /// generation, ranks, rule, utilization, prefill if it is a prefill worker, and the changes with

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/generation/slower_precision.h"
 #include "base/text.h"
 #include "bindings/accelerator.h"
 #include "bindings/bindings.h"
@@ -69,7 +70,9 @@ py::object forecast(const SharedForecaster& forecaster, const py::object& model,
   LlmForecast result;
   {
     const py::gil_scoped_release release;
-    result = forecast_llm(*forecaster, asked.model, asked.gpu, asked.request);
+    result =
+        warn_of_slower_precision(forecast_llm(*forecaster, asked.model, asked.gpu, asked.request),
+                                 *forecaster, asked.model, asked.gpu, asked.request);
   }
   return make_llm(std::move(result));
 }

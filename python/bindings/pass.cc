@@ -81,6 +81,7 @@ void add_pass_memory(py::module_& module) {
   add_field(memory, "peak_node", &MemoryForecast::peak_node);
   add_field(memory, "weights_bytes", &MemoryForecast::weights_bytes);
   add_field(memory, "gradients_bytes", &MemoryForecast::gradients_bytes);
+  add_field(memory, "gradient_buckets_bytes", &MemoryForecast::gradient_buckets_bytes);
   add_field(memory, "optimizer_bytes", &MemoryForecast::optimizer_bytes);
   add_field(memory, "activations_bytes", &MemoryForecast::activations_bytes);
   add_field(memory, "optimizer_temporaries_bytes", &MemoryForecast::optimizer_temporaries_bytes);

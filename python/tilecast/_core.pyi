@@ -61,6 +61,7 @@ class Memory:
     peak_node: str
     weights_bytes: int
     gradients_bytes: int
+    gradient_buckets_bytes: int
     optimizer_bytes: int
     activations_bytes: int
     optimizer_temporaries_bytes: int

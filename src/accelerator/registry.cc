@@ -47,10 +47,6 @@ Spec parse_spec(const std::string& text) {
   return spec;
 }
 
-bool is_path(const std::string& name) {
-  return name.ends_with(".json") || name.find('/') != std::string::npos;
-}
-
 struct BundledFile {
   EmbeddedFile file;
   std::vector<std::string> names;  ///< the id, then its aliases

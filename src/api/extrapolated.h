@@ -9,13 +9,16 @@
 
 namespace tilecast {
 
-/// Part of the time comes from no measurement of the GPU's class or links.
+/// Whether the warning says that part of the time comes from no measurement of the GPU's class or
+/// links.
+inline bool says_extrapolated(WarningCode code) {
+  return code == WarningCode::kExtrapolated || code == WarningCode::kUnmeasuredLinks ||
+         code == WarningCode::kNoModel || code == WarningCode::kUnmeasuredOperators;
+}
+
 inline bool is_extrapolated(const std::vector<Warning>& warnings) {
-  return std::any_of(warnings.begin(), warnings.end(), [](const Warning& warning) {
-    return warning.code == WarningCode::kExtrapolated ||
-           warning.code == WarningCode::kUnmeasuredLinks || warning.code == WarningCode::kNoModel ||
-           warning.code == WarningCode::kUnmeasuredOperators;
-  });
+  return std::any_of(warnings.begin(), warnings.end(),
+                     [](const Warning& warning) { return says_extrapolated(warning.code); });
 }
 
 }  // namespace tilecast

@@ -8,6 +8,7 @@
 
 #include "accelerator/registry.h"
 #include "api/internal.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "devices/cluster.h"
 #include "devices/registry.h"
@@ -76,7 +77,7 @@ GpuRef load_gpu_ref(const std::string& name_or_path) {
                               accelerator::open_accelerator(name_or_path).id));
     return ref_of(find_device(name_or_path));
   };
-  return is_device_path(name_or_path) ? load() : bundled.get(normalized_name(name_or_path), load);
+  return is_path(name_or_path) ? load() : bundled.get(normalized_name(name_or_path), load);
 }
 
 GpuRef load_cluster_gpu_ref(const std::string& cluster) {

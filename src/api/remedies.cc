@@ -221,7 +221,7 @@ class Search {
 };
 
 /// What the caching allocator takes at most; nullopt where the peak leaves enough room for what it
-/// splits and cannot use, and for steps over several ranks of which no single graph is the course.
+/// splits and cannot use, and for steps over several ranks which no single graph describes.
 std::optional<int64_t> reserved_bytes(const MemoryForecast& memory, const PassSetup& setup) {
   // The replay takes milliseconds.
   if (!is_tight(memory)) return std::nullopt;

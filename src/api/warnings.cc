@@ -65,12 +65,15 @@ std::optional<Warning> host_wait_warning(const std::string& subject, double wait
   return Warning{WarningCode::kHostWait, subject, wait_s / all_s, {}};
 }
 
-std::vector<Warning> link_warnings(const std::string& cluster, const LinkOrigins& links,
+std::vector<Warning> link_warnings(const Cluster& cluster, int64_t ranks, const LinkOrigins& links,
                                    double share) {
+  const int64_t gpus = cluster.gpus();
+  const std::string used =
+      ranks < gpus ? fmt::format("{} of {} GPUs of {}", ranks, gpus, cluster.name) : cluster.name;
   std::vector<Warning> warnings;
-  if (links.unmeasured) warnings.push_back({WarningCode::kUnmeasuredLinks, cluster, share, {}});
+  if (links.unmeasured) warnings.push_back({WarningCode::kUnmeasuredLinks, used, share, {}});
   if (links.one_server && share > kNoticedShare)
-    warnings.push_back({WarningCode::kOneMeasuredServer, cluster, share, {}});
+    warnings.push_back({WarningCode::kOneMeasuredServer, used, share, {}});
   return warnings;
 }
 

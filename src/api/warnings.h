@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/timing.h"
+#include "devices/cluster.h"
 #include "tilecast/warning.h"
 
 namespace tilecast {
@@ -28,11 +29,12 @@ std::optional<Warning> no_model_warning(const std::string& subject,
 std::optional<Warning> host_wait_warning(const std::string& subject, double wait_s, double all_s);
 
 /// Of the links of a cluster: where no collective was measured on some of them, and where PCIe was
-/// measured on one server only. `share`: of the time, in communication.
+/// measured on one server only. `ranks`: the GPUs that are used. `share`: of the time, in
+/// communication.
 struct LinkOrigins {
   bool unmeasured = false, one_server = false;
 };
-std::vector<Warning> link_warnings(const std::string& cluster, const LinkOrigins& links,
+std::vector<Warning> link_warnings(const Cluster& cluster, int64_t ranks, const LinkOrigins& links,
                                    double share);
 
 /// A timeline, and how often its forward and backward pass, and its optimizer step, run.

@@ -133,6 +133,10 @@ std::string read_file(const fs::path& path, uint64_t most_bytes) {
   }
 }
 
+bool is_path(std::string_view name_or_path) {
+  return name_or_path.ends_with(".json") || name_or_path.find('/') != std::string_view::npos;
+}
+
 std::string read_file_start(const fs::path& path, uint64_t most_bytes) {
   struct stat status{};
   const OpenFile file = open_regular(path, status);

@@ -16,6 +16,10 @@ inline constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
 /// Error{kInput} for a file that is too large.
 std::string read_file(const std::filesystem::path& path, uint64_t most_bytes = kMaxFileBytes);
 
+/// Whether a name that may stand for a bundled file is the path of a file: it ends in ".json" or
+/// has a slash.
+bool is_path(std::string_view name_or_path);
+
 /// The first `most_bytes` of a regular file, or all of it if it is shorter. Errors as read_file.
 std::string read_file_start(const std::filesystem::path& path, uint64_t most_bytes);
 

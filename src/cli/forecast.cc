@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
+#include "api/generation/slower_precision.h"
 #include "api/remedies.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
@@ -56,7 +59,7 @@ TableStyle style_of(const Given& given, const ForecastFormat& format, int64_t ro
   TableStyle style = output_style(text_of(given, "output-file"));
   style.rows = static_cast<size_t>(integer_of(given, "rows", rows, 0, kMaxRows));
   if (given.count("rows") && !format.is_table)
-    throw UsageError("--rows applies to tables; other formats contain all kernels");
+    throw UsageError("--rows applies to tables; other formats contain all kernels: omit --rows");
   return style;
 }
 
@@ -77,13 +80,18 @@ std::string timeline_text(const MemoryTimeline& timeline, const std::string& for
 void check_timeline(const Given& given, const Request& request) {
   if (!given.count("memory-timeline")) return;
   if (request.kind != RequestKind::kPass)
-    throw UsageError("--memory-timeline cannot be combined with --prompt");
-  for (const char* other : {"format", "require-fit"}) {
-    if (given.count(other))
-      throw UsageError(fmt::format("--memory-timeline and --{} are mutually exclusive", other));
-  }
+    throw UsageError(
+        "--memory-timeline is that of one pass or training step: omit --prompt, or omit "
+        "--memory-timeline; the memory of text generation is in its forecast");
+  if (given.count("format"))
+    throw UsageError(
+        "--memory-timeline replaces the forecast and has formats of its own: omit --format, and "
+        "use --memory-timeline table, json or svg");
+  if (given.count("require-fit"))
+    throw UsageError(
+        "--memory-timeline replaces the forecast, which --require-fit checks: omit one of them");
   if (given.count("rows") && text_of(given, "memory-timeline") != "table")
-    throw UsageError("--rows applies to tables");
+    throw UsageError("--rows applies to tables: omit it, or use --memory-timeline table");
 }
 
 /// The GPU, or that of the cluster.
@@ -96,6 +104,16 @@ GpuRef gpu_of(const Given& given) {
   } catch (const OptionError& error) {
     throw UsageError(options_as_flags(error.what()));
   }
+}
+
+/// "--gpu H100,A100". A path may have a comma, and so does an accelerator with parameters.
+void check_one_gpu(const std::string& spec) {
+  if (spec.find(',') == std::string::npos || spec.find(':') != std::string::npos || is_path(spec))
+    return;
+  throw UsageError(
+      fmt::format("--gpu: expected one GPU, found '{}'; to compare several, use "
+                  "--gpus {}",
+                  printable(spec), printable(spec)));
 }
 
 /// Options of forecasts on accelerators, which GPUs do not have.
@@ -136,12 +154,25 @@ void run_on_accelerator(const Given& given, const Request& request, const std::s
   emit(accelerator_table(forecast, style_of(given, format, kRows)), output, forecast.warnings);
 }
 
+/// Options of the forecast of one GPU, and what to do instead.
+void check_comparison(const Given& given) {
+  constexpr const char* kAlone =
+      "--gpus compares with one line for each GPU, without details: omit --{}, or use --gpu with "
+      "one of the GPUs";
+  const std::pair<const char*, const char*> others[] = {
+      {"gpu", "--gpus lists all GPUs to compare: add that of --{0} to it, and omit --{0}"},
+      {"cluster", "--gpus compares GPUs, each in its own servers: omit --{0}, or omit --gpus"},
+      {"rows", kAlone},
+      {"require-fit", kAlone},
+      {"memory-timeline", kAlone},
+      {"timeline-trace", kAlone}};
+  for (const auto& [other, advice] : others)
+    if (given.count(other)) throw UsageError(fmt::format(fmt::runtime(advice), other));
+}
+
 /// One line for each GPU of --gpus.
 void run_comparison(const Given& given, const Request& request) {
-  for (const char* other :
-       {"gpu", "cluster", "rows", "require-fit", "memory-timeline", "timeline-trace"})
-    if (given.count(other))
-      throw UsageError(fmt::format("--gpus and --{} are mutually exclusive", other));
+  check_comparison(given);
   check_no_accelerator(given);
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
   std::vector<GpuRef> gpus;
@@ -172,6 +203,7 @@ void run_forecast(const Given& given) {
   const Request request = request_of(given);
   if (given.count("gpus")) return run_comparison(given, request);
   const std::string spec = text_of(given, "gpu");
+  check_one_gpu(spec);
   if (is_accelerator(spec)) return run_on_accelerator(given, request, spec);
   check_no_accelerator(given);
   check_timeline(given, request);
@@ -183,7 +215,8 @@ void run_forecast(const Given& given) {
   const GpuRef gpu = gpu_of(given);
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
   if (!pass) {
-    const LlmForecast forecast = forecast_llm(forecaster, model, gpu, request);
+    const LlmForecast forecast = warn_of_slower_precision(
+        forecast_llm(forecaster, model, gpu, request), forecaster, model, gpu, request);
     finish(given, format, format.tokens(forecast, style), forecast.warnings);
     return;
   }
@@ -209,8 +242,8 @@ std::vector<OptionGroup> option_groups() {
   CommandOption gpu = gpu_option();
   gpu.required = false;  // a cluster has its own
   gpu.help += "; or --cluster";
-  const CommandOption gpus =
-      list_option("gpus", "", "compares GPUs: one line for each, the fastest first");
+  const CommandOption gpus = list_option(
+      "gpus", "", "compares GPUs: one line for each, those that fit first, then the fastest");
   OptionGroup common{"Options", {gpu, gpus}};
   OptionGroup pass{"One pass or training step (without --prompt)", {}};
   OptionGroup tokens{"Text generation (with --prompt)", {}};

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "devices/cluster.h"
-#include "devices/cluster_file.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -86,12 +85,8 @@ const std::vector<Cluster>& bundled_clusters() {
   return clusters;
 }
 
-bool is_cluster_file(const std::string& name_or_path) {
-  return name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos;
-}
-
 Cluster find_cluster(const std::string& name_or_path) {
-  if (is_cluster_file(name_or_path))
+  if (is_path(name_or_path))
     return parse_cluster(read_file(name_or_path, kMaxClusterBytes), printable(name_or_path));
   const std::string wanted = normalized_name(name_or_path);
   std::vector<std::string> names;

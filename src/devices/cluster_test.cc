@@ -117,6 +117,17 @@ TEST(FindCluster, AnUnknownNameGetsTheNearest) {
   }
 }
 
+/// HGX boards of one generation stand in the same networks.
+TEST(FindCluster, HopperBoardsHaveTheNetworkOfDgxH100) {
+  const Network dgx = *find_cluster("dgx-h100").network;
+  for (const char* name : {"hgx-h200", "hgx-h800", "hgx-h20"}) {
+    const Network board = *find_cluster(name).network;
+    EXPECT_EQ(board.rails, dgx.rails) << name;
+    EXPECT_EQ(board.nodes_per_leaf, dgx.nodes_per_leaf) << name;
+    EXPECT_EQ(board.nics_per_node, dgx.nics_per_node) << name;
+  }
+}
+
 TEST(NodeOf, TakesTheBundledNodeOrGuessesOne) {
   EXPECT_EQ(node_of(find_device("H100")).id, "dgx-h100");
   EXPECT_EQ(node_of(find_device("nvidia-a100-sxm4-40gb")).gpus_per_node, 8)

@@ -127,8 +127,23 @@ TEST(Lookup, TakesWhatPyTorchAndNvidiaSmiPrint) {
   EXPECT_EQ(find_device("H100-SXM5-80GB").id, "nvidia-h100-sxm5-80gb");
   EXPECT_EQ(find_device("A100 80GB PCIe").id, "nvidia-a100-pcie-80gb");
   EXPECT_EQ(find_device("A10G").id, "nvidia-a10g");
-  EXPECT_EQ(find_device("V100-32GB").id, "nvidia-v100-pcie-32gb");
+  EXPECT_EQ(find_device("V100-32GB").id, "nvidia-v100-sxm2-32gb");
   EXPECT_ERROR(find_device("H1000"), kNotFound, "unknown GPU 'H1000'; did you mean");
+}
+
+TEST(Lookup, AShortNameIsTheSxmFormWhereThereIsOne) {
+  int found = 0;
+  for (const Device& device : bundled_devices()) {
+    const size_t form = device.id.find("-sxm");
+    if (form == std::string::npos) continue;
+    const size_t model = device.id.find('-') + 1;  // after the vendor
+    const std::string name = device.id.substr(model, form - model);
+    EXPECT_NE(find_device(name).id.find(name + "-sxm"), std::string::npos) << name;
+    ++found;
+  }
+  EXPECT_GT(found, 5);
+  EXPECT_EQ(find_device("Tesla V100").id, "nvidia-v100-sxm2-32gb");
+  EXPECT_EQ(find_device("P100").id, "nvidia-p100-sxm2-16gb");
 }
 
 Json sample() { return Json::parse(embedded_files("devices/nvidia-t4").front().content); }

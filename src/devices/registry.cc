@@ -61,12 +61,8 @@ bool is_named(const Device& device, std::string_view name) {
          std::any_of(device.aliases.begin(), device.aliases.end(), same);
 }
 
-bool is_device_path(std::string_view name_or_path) {
-  return name_or_path.ends_with(".json") || name_or_path.find('/') != std::string_view::npos;
-}
-
 Device find_device(const std::string& name_or_path) {
-  if (is_device_path(name_or_path))
+  if (is_path(name_or_path))
     return parse_device(read_file(name_or_path, kMaxDeviceBytes), printable(name_or_path));
   if (std::optional<Device> bundled = find_bundled(name_or_path)) return *std::move(bundled);
   std::vector<std::string> names;

@@ -14,9 +14,6 @@ const std::vector<Device>& bundled_devices();
 /// Whether `name` is the device's id, name or an alias; case and punctuation are ignored.
 bool is_named(const Device& device, std::string_view name);
 
-/// Whether it is the path of a device file, not the name of a bundled one.
-bool is_device_path(std::string_view name_or_path);
-
 /// A device by id, name or alias (case and punctuation ignored), or the path of a device file.
 /// Throws Error{kNotFound} with the nearest names, Error{kInput} for a broken file.
 Device find_device(const std::string& name_or_path);

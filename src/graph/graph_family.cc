@@ -63,13 +63,13 @@ std::optional<GraphFamily> GraphFamily::find(const Batches& batches,
   if (!same_form(first, second) || !same_form(first, last)) return std::nullopt;
   GraphFamily family;
   family.batches_ = batches;
+  if (batches[1] - batches[0] != 1) return std::nullopt;
   const int64_t range = batches[2] - batches[0];
   for (const Place& place : places_of(first)) {
     const int64_t low = at(first, place);
     int64_t &next = at(second, place), &high = at(last, place);
     const int64_t step = next - low;
-    if (batches[1] - batches[0] != 1 || (high - low) % range != 0 || (high - low) / range != step)
-      return std::nullopt;
+    if ((high - low) % range != 0 || (high - low) / range != step) return std::nullopt;
     if (step != 0) family.sizes_.push_back({place, low, step});
     next = high = low;
   }

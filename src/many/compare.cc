@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "api/fit.h"
+#include "api/generation/slower_precision.h"
 #include "many/parallel.h"
 #include "many/totals.h"
 #include "tilecast/error.h"
@@ -22,6 +24,7 @@ struct CommonFacts {
 CommonFacts add_pass(ComparedGpu& row, const Forecast& f) {
   row.gpu_name = f.gpu_name;
   row.usable_bytes = f.memory.usable_bytes();
+  row.memory_is_tight = is_tight(f.memory);
   row.totals = totals_of(f);
   row.warnings = f.warnings;
   return {.used = f.used, .input = f.input, .gpus = f.parallel ? f.parallel->ranks : 1};
@@ -65,11 +68,29 @@ CommonFacts forecast_row(ComparedGpu& row, const Forecaster& forecaster, const M
   try {
     return request.kind == RequestKind::kPass
                ? add_pass(row, forecaster.forecast(model, gpu, request))
-               : add_tokens(row, forecast_llm(forecaster, model, gpu, request));
+               : add_tokens(row,
+                            warn_of_slower_precision(forecast_llm(forecaster, model, gpu, request),
+                                                     forecaster, model, gpu, request));
   } catch (const Error& error) {
     row.totals.error = error.what();
   }
   return {.used = request};
+}
+
+/// Whether times say which of the two is faster: those of a server that does not keep up depend on
+/// how long the load lasts.
+bool has_steady_time(const ComparedGpu& row) { return row.has_time() && row.keeps_up; }
+
+/// Neighbours are compared where time decides their order: both fit, or neither does.
+void compare_neighbours(std::vector<ComparedGpu>& rows) {
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const ComparedGpu& above = rows[i - 1];
+    if (!has_steady_time(rows[i]) || !has_steady_time(above) || rows[i].fits() != above.fits())
+      continue;
+    const ForecastTotals &a = above.totals, &b = rows[i].totals;
+    rows[i].overlaps_row_above =
+        *a.latency_low_s <= *b.latency_high_s && *b.latency_low_s <= *a.latency_high_s;
+  }
 }
 
 }  // namespace
@@ -99,6 +120,7 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
   };
   std::stable_sort(result.gpus.begin(), result.gpus.end(),
                    [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  compare_neighbours(result.gpus);
   return result;
 }
 

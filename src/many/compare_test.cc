@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "test_forecaster.h"
 
@@ -48,7 +50,7 @@ TEST(CompareGpus, AGpuThatCannotRunTheModelSaysWhy) {
                    compared_request({{"prompt", "128"}, {"dtype", "fp8"}}));
   EXPECT_FALSE(c.gpus[0].totals.error);
   ASSERT_TRUE(c.gpus[1].totals.error);
-  EXPECT_NE(comparison_table(c).find("v100-pcie-32gb: no forecast: "), std::string::npos);
+  EXPECT_NE(comparison_table(c).find("v100-sxm2-32gb: no forecast: "), std::string::npos);
   const Json json = Json::parse(comparison_json(c));
   EXPECT_TRUE(json["gpus"][1]["latency_s"].is_null());
   EXPECT_EQ(json["gpus"][1]["error"], *c.gpus[1].totals.error);
@@ -56,16 +58,68 @@ TEST(CompareGpus, AGpuThatCannotRunTheModelSaysWhy) {
 
 TEST(CompareGpus, OverlappingIntervalsAreMarked) {
   const GpuComparison c =
-      compare_gpus(forecaster(), load_model_ref("llama-3-8b"), gpus_of({"H100", "H800", "T4"}),
+      compare_gpus(forecaster(), load_model_ref("llama-3-8b"), gpus_of({"H100", "H800", "L40S"}),
                    compared_request({{"prompt", "512"}, {"output", "16"}}));
+  // H100 and H800 differ in their links only: the same time on one GPU. L40S takes far longer.
+  EXPECT_EQ(c.gpus[0].overlaps_row_above, std::nullopt);
+  EXPECT_EQ(c.gpus[1].overlaps_row_above, true);
+  EXPECT_EQ(c.gpus[2].overlaps_row_above, false);
   const std::string table = comparison_table(c);
-  // H100 and H800 differ in their links only: the same time on one GPU.
-  EXPECT_NE(table.find("1.00"), std::string::npos) << table;
-  EXPECT_EQ(table.find('~'), std::string::npos) << table;
+  EXPECT_NE(table.find(" 1.00 "), std::string::npos) << table;
+  EXPECT_NE(table.find("~1.00"), std::string::npos) << table;
+  const Json json = Json::parse(comparison_json(c));
+  EXPECT_TRUE(json["gpus"][0]["overlaps_row_above"].is_null());
+  EXPECT_EQ(json["gpus"][1]["overlaps_row_above"], true);
   const std::string near = comparison_table(
       compare_gpus(forecaster(), load_model_ref("gpt2_large"), gpus_of({"H100", "H200"}),
                    compared_request({{"batch", "4"}, {"mode", "training"}})));
-  EXPECT_NE(near.find("\n~ the intervals overlap"), std::string::npos) << near;
+  EXPECT_NE(near.find("\n~ the interval overlaps that of the row above"), std::string::npos)
+      << near;
+}
+
+/// Two neighbours far below the first row: only one of them is certain to be slower than the row
+/// above it.
+TEST(CompareGpus, NeighboursAreComparedWithEachOtherNotWithTheFirstRow) {
+  const GpuComparison c = compare_gpus(
+      forecaster(), load_model_ref("gpt2_large"), gpus_of({"H100", "P100", "L4", "T4"}),
+      compared_request({{"batch", "1"}, {"seq", "512"}, {"mode", "training"}}));
+  for (size_t i = 1; i < c.gpus.size(); ++i) {
+    const ForecastTotals &above = c.gpus[i - 1].totals, &row = c.gpus[i].totals;
+    ASSERT_TRUE(c.gpus[i].overlaps_row_above);
+    EXPECT_EQ(*c.gpus[i].overlaps_row_above, *row.latency_low_s <= *above.latency_high_s) << i;
+    EXPECT_GT(*row.latency_low_s, *c.gpus[0].totals.latency_high_s) << "of the first row: certain";
+  }
+  EXPECT_TRUE(*c.gpus[2].overlaps_row_above) << comparison_table(c);
+  EXPECT_FALSE(*c.gpus[3].overlaps_row_above) << comparison_table(c);
+}
+
+TEST(CompareGpus, TheHeadlineSaysTheOrder) {
+  const auto title = [](const std::vector<std::string>& gpus,
+                        const std::vector<GivenOption>& options) {
+    std::string text = comparison_table(compare_gpus(forecaster(), load_model_ref("gpt2_large"),
+                                                     gpus_of(gpus), compared_request(options)));
+    text = text.substr(0, text.find("\n\n"));
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+  };
+  const std::vector<GivenOption> options = {{"batch", "4"}, {"mode", "training"}};
+  EXPECT_NE(title({"H100", "MI210"}, options).find("2 GPUs, the fastest first"), std::string::npos);
+  EXPECT_NE(title({"H100", "P4"}, options).find("2 GPUs, those that fit first, then the fastest"),
+            std::string::npos);
+}
+
+TEST(CompareGpus, MemoryThatIsNearlyFullIsMarkedInTheRow) {
+  const ModelRef model = load_model_ref("gpt2");
+  const GpuRef gpu = load_gpu_ref("T4");
+  Request request = compared_request({{"mode", "training"}, {"seq", "128"}});
+  request.batch = *forecaster().largest_batch(model, gpu, request);
+  const GpuComparison c = compare_gpus(forecaster(), model, {gpu, load_gpu_ref("H200")}, request);
+  EXPECT_FALSE(c.gpus[0].memory_is_tight);
+  EXPECT_TRUE(c.gpus[1].fits() && c.gpus[1].memory_is_tight);
+  const std::string table = comparison_table(c);
+  EXPECT_NE(table.find(" ?14."), std::string::npos) << table;
+  EXPECT_NE(table.find("\n? hardly fits"), std::string::npos) << table;
+  EXPECT_EQ(Json::parse(comparison_json(c))["gpus"][1]["memory_is_tight"], true);
 }
 
 TEST(CompareGpus, AServerHasItsSteadyState) {

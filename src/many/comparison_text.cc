@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 
 #include "api/extrapolated.h"
@@ -20,18 +19,6 @@
 namespace tilecast {
 namespace {
 
-/// The row with which others are compared; nullptr: no row has times.
-const ComparedGpu* first_row(const GpuComparison& c) {
-  return c.gpus.empty() || !c.gpus.front().has_time() ? nullptr : &c.gpus.front();
-}
-
-/// Whether it is not certain which of the two is faster.
-bool overlaps(const ComparedGpu& a, const ComparedGpu& b) {
-  return *a.totals.latency_s != *b.totals.latency_s &&
-         *a.totals.latency_low_s <= *b.totals.latency_high_s &&
-         *b.totals.latency_low_s <= *a.totals.latency_high_s;
-}
-
 /// Times that depend on how long the load lasts are not compared.
 bool is_comparable(const ComparedGpu& row) { return row.has_time() && row.keeps_up; }
 
@@ -47,8 +34,7 @@ std::string seconds_text(const std::optional<double>& seconds) {
 
 std::string ratio_text(const ComparedGpu& row, const ComparedGpu& first) {
   if (!is_comparable(row) || !is_comparable(first)) return "-";
-  if (&row == &first) return "1.00";
-  return fmt::format("{}{:.2f}", overlaps(row, first) ? "~" : "",
+  return fmt::format("{}{:.2f}", row.overlaps_row_above.value_or(false) ? "~" : "",
                      *row.totals.latency_s / *first.totals.latency_s);
 }
 
@@ -61,12 +47,16 @@ std::string interval_text(const ComparedGpu& row) {
                      std::max(percent(*row.totals.latency_high_s), 0.0));
 }
 
-/// GiB needed and usable: "15.9/79.0"; "!52.1/31.6".
+/// GiB needed and usable: "15.9/79.0"; "?74.1/79.0" if that is tight, "!52.1/31.6" if it is too
+/// much.
 std::string memory_text(const ComparedGpu& row) {
   constexpr double kGiB = 1 << 30;
   const auto gib = [](int64_t bytes) { return format_count(static_cast<double>(bytes) / kGiB); };
-  return fmt::format("{}{}/{}", row.fits() ? "" : "!", gib(*row.totals.peak_bytes),
-                     gib(row.usable_bytes));
+  return fmt::format("{}{}/{}",
+                     !row.fits()           ? "!"
+                     : row.memory_is_tight ? "?"
+                                           : "",
+                     gib(*row.totals.peak_bytes), gib(row.usable_bytes));
 }
 
 /// Whether the GPUs run the model in different dtypes.
@@ -79,6 +69,23 @@ bool dtypes_differ(const GpuComparison& c) {
 bool has_goodput(const GpuComparison& c) {
   return std::any_of(c.gpus.begin(), c.gpus.end(),
                      [](const ComparedGpu& row) { return row.goodput_requests_per_s; });
+}
+
+/// By what the rows are sorted: "those that fit first, then the fastest".
+std::string order_text(const GpuComparison& c) {
+  const auto differs = [&](auto&& is) {
+    const auto holds = [&](const ComparedGpu& row) { return !row.totals.error && is(row); };
+    const auto fails = [&](const ComparedGpu& row) { return !row.totals.error && !is(row); };
+    return std::any_of(c.gpus.begin(), c.gpus.end(), holds) &&
+           std::any_of(c.gpus.begin(), c.gpus.end(), fails);
+  };
+  std::vector<std::string> order;
+  if (differs([](const ComparedGpu& row) { return row.fits(); })) order.push_back("those that fit");
+  if (differs([](const ComparedGpu& row) { return row.keeps_up; }))
+    order.push_back("those that keep up");
+  order.push_back(has_goodput(c) ? "the most goodput" : "the fastest");
+  order.front() += " first";
+  return join(order, ", then ");
 }
 
 std::vector<ComparisonColumn> columns_of(const GpuComparison& c, const ComparedGpu& first) {
@@ -129,13 +136,14 @@ std::string request_text(const GpuComparison& c) {
 /// The GPUs of each warning that no mark of the table stands for.
 std::vector<std::pair<std::string, std::vector<std::string>>> other_warnings(
     const GpuComparison& c) {
-  constexpr std::array kMarked = {WarningCode::kExtrapolated, WarningCode::kUnmeasuredLinks,
-                                  WarningCode::kNoModel,      WarningCode::kUnmeasuredOperators,
-                                  WarningCode::kDoesNotFit,   WarningCode::kOverloaded};
+  const auto is_marked = [](WarningCode code) {
+    return says_extrapolated(code) || code == WarningCode::kDoesNotFit ||
+           code == WarningCode::kOverloaded;
+  };
   std::vector<std::pair<std::string, std::vector<std::string>>> all;
   for (const ComparedGpu& row : c.gpus) {
     for (const Warning& warning : row.warnings) {
-      if (std::find(kMarked.begin(), kMarked.end(), warning.code) != kMarked.end()) continue;
+      if (is_marked(warning.code)) continue;
       const std::string text = warning_text(warning);
       auto same =
           std::find_if(all.begin(), all.end(), [&](const auto& it) { return it.first == text; });
@@ -147,8 +155,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> other_warnings(
 }
 
 /// What the columns and marks mean, warnings, and why there is no forecast for some GPUs.
-std::string comparison_notes(const GpuComparison& c, const ComparedGpu* first,
-                             const TableStyle& style) {
+std::string comparison_notes(const GpuComparison& c, const TableStyle& style) {
   std::string out;
   const auto note = [&](const std::string& text) {
     for (const std::string& line : wrap_text(text, static_cast<size_t>(style.width)))
@@ -168,15 +175,18 @@ std::string comparison_notes(const GpuComparison& c, const ComparedGpu* first,
                   time));
   if (server) note("TTFT, TPOT: 99th percentiles of the steady state");
   if (has_goodput(c)) note("good/s: requests a second that meet the limits on TTFT and TPOT");
-  if (any([&](const ComparedGpu& row) {
-        return first != nullptr && &row != first && is_comparable(row) && is_comparable(*first) &&
-               overlaps(row, *first);
-      }))
-    note("~ the intervals overlap: which of the two GPUs is faster is not certain");
+  if (any([](const ComparedGpu& row) { return row.overlaps_row_above.value_or(false); }))
+    note(
+        "~ the interval overlaps that of the row above: which of these two GPUs is faster is not "
+        "certain");
   if (any([](const ComparedGpu& row) { return row.has_time() && !row.keeps_up; }))
     note("^ does not keep up with the load: its times grow with the length of the run");
   if (any([](const ComparedGpu& row) { return is_extrapolated(row.warnings); }))
     note("* part of the time is extrapolated: the forecast of one GPU (--gpu) says which");
+  if (any([](const ComparedGpu& row) { return row.memory_is_tight; }))
+    note(
+        "? hardly fits: less than a tenth of what is needed is free, which the caching allocator "
+        "may be unable to use: the forecast of one GPU (--gpu) says more");
   if (any([](const ComparedGpu& row) { return !row.fits(); }))
     note("! does not fit: the forecast of one GPU (--gpu) says what would");
   for (const auto& [text, gpus] : other_warnings(c)) note(join(gpus, ", ") + ": " + text);
@@ -202,6 +212,9 @@ Json row_json(const ComparedGpu& row) {
   object["goodput_requests_per_s"] =
       row.goodput_requests_per_s ? Json(*row.goodput_requests_per_s) : Json(nullptr);
   object["keeps_up"] = row.totals.error ? Json(nullptr) : Json(row.keeps_up);
+  object["memory_is_tight"] = row.totals.error ? Json(nullptr) : Json(row.memory_is_tight);
+  object["overlaps_row_above"] =
+      row.overlaps_row_above ? Json(*row.overlaps_row_above) : Json(nullptr);
   object["warnings"] = warning_texts(row.warnings);
   object["warning_codes"] = warning_code_names(row.warnings);
   return object;
@@ -210,12 +223,10 @@ Json row_json(const ComparedGpu& row) {
 }  // namespace
 
 std::string comparison_table(const GpuComparison& c, const TableStyle& style) {
-  const ComparedGpu* first = first_row(c);
   std::string out = title_lines(
-      fmt::format("{}: {}{}; {} GPU{}, {} first", c.model, request_text(c),
+      fmt::format("{}: {}{}; {} GPU{}, {}", c.model, request_text(c),
                   c.gpus_each > 1 ? fmt::format(", {} of each", format_integer(c.gpus_each)) : "",
-                  c.gpus.size(), c.gpus.size() == 1 ? "" : "s",
-                  has_goodput(c) ? "the most goodput" : "the fastest"),
+                  c.gpus.size(), c.gpus.size() == 1 ? "" : "s", order_text(c)),
       style);
   const std::vector<ComparisonColumn> columns = columns_of(c, c.gpus.front());
   TextTable table;
@@ -237,7 +248,7 @@ std::string comparison_table(const GpuComparison& c, const TableStyle& style) {
     return column == memory && !fit[row] ? Color::kRed : Color::kNone;
   };
   if (!table.rows.empty()) out += "\n" + format_text_table(table, style) + "\n";
-  return out + comparison_notes(c, first, style);
+  return out + comparison_notes(c, style);
 }
 
 std::string comparison_json(const GpuComparison& c) {

@@ -29,7 +29,7 @@ struct BlockOfSteps {  // one repetition of a segment
 
 class Walk {
  public:
-  Walk(const Graph& graph, const CourseOptions& options)
+  Walk(const Graph& graph, const LifetimeOptions& options)
       : graph_(graph), options_(options), storage_(find_storage(graph)) {
     size_t total = 0;
     offsets_.reserve(graph.tensors.size());
@@ -337,7 +337,7 @@ class Walk {
   }
 
   const Graph& graph_;
-  const CourseOptions options_;
+  const LifetimeOptions options_;
   const std::vector<TensorId> storage_;
   std::vector<size_t> offsets_;  ///< by tensor: its first instance
   std::vector<Instance> instances_;
@@ -355,7 +355,7 @@ class Walk {
 
 }  // namespace
 
-Lifetimes find_lifetimes(const Graph& graph, const CourseOptions& options) {
+Lifetimes find_lifetimes(const Graph& graph, const LifetimeOptions& options) {
   return Walk(graph, options).run();
 }
 

@@ -34,8 +34,8 @@ std::optional<MemoryUse> permanent_use(const Tensor& tensor, ZeroGrad zero_grad)
 /// kMinBlockSize). Throws Error{kInput} on overflow.
 int64_t block_bytes(int64_t bytes);
 
-/// The run of one node. In a folded course, repetition 1 stands for all repetitions between the
-/// first and the last.
+/// The run of one node. Where repetitions are folded, repetition 1 stands for all between the first
+/// and the last.
 struct MemoryStep {
   int32_t node = 0;
   int32_t segment = 0;
@@ -53,15 +53,15 @@ struct Lifetime {
   /// first gradient of a parameter without a copy (torch/csrc/autograd/functions/
   /// accumulate_grad.h).
   int32_t gradient_from = -1;
-  /// In a folded course, further copies of the repetitions that are not run. They are in memory
-  /// from step `more_born` to step `more_last`.
+  /// Where repetitions are folded, further copies of the repetitions that are not run. They are in
+  /// memory from step `more_born` to step `more_last`.
   int64_t more = 0;
   int32_t more_born = 0;
   int32_t more_last = 0;
 };
 
 /// How memory is counted.
-struct CourseOptions {
+struct LifetimeOptions {
   /// Segments with more than three repetitions run three: the first, the last, and one for all
   /// between them. Memory changes by the same amount in each of those, so the peak is at one of the
   /// three. False: every repetition is a step of its own.
@@ -86,6 +86,6 @@ BytesByUse permanent_bytes(const Graph& graph, ZeroGrad zero_grad);
 /// backward pass reads are those that autograd saves. Views keep their memory alive, autocast's
 /// copies of weights live to the end of the forward pass, the model's outputs and the loss to the
 /// end of the backward pass. Throws Error{kInput} if bytes overflow 64 bits.
-Lifetimes find_lifetimes(const Graph& graph, const CourseOptions& options);
+Lifetimes find_lifetimes(const Graph& graph, const LifetimeOptions& options);
 
 }  // namespace tilecast

@@ -42,7 +42,7 @@ BytesByUse permanent_bytes(const Graph& graph, ZeroGrad zero_grad) {
   return bytes;
 }
 
-MemoryPlan plan_memory(const Graph& graph, const CourseOptions& options) {
+MemoryPlan plan_memory(const Graph& graph, const LifetimeOptions& options) {
   MemoryPlan plan;
   for (const Tensor& tensor : graph.tensors) {
     const int64_t bytes = checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment));

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "graph/graph.h"
-#include "memory/course.h"
+#include "memory/peak.h"
 
 namespace tilecast {
 
@@ -23,6 +23,6 @@ struct MemoryPlan {
 
 /// Walks the graph in execution order; see `find_lifetimes`. Not modelled: memory that kernels use
 /// inside one call, and Python references that outlive the last use, except attention's weights.
-MemoryPlan plan_memory(const Graph& graph, const CourseOptions& options = {});
+MemoryPlan plan_memory(const Graph& graph, const LifetimeOptions& options = {});
 
 }  // namespace tilecast

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/checked.h"
-#include "memory/course.h"
+#include "memory/peak.h"
 #include "passes/passes.h"
 #include "sim/stream.h"
 
@@ -40,7 +40,7 @@ Graph weights_of(const Graph& graph) {
 }  // namespace
 
 std::vector<const ModelPart*> PartCache::parts(const ParallelPlan& plan, const Request& request) {
-  // The memory of one pass through one part of a stage is that of its course, with the optimizer
+  // The memory of one pass through one part of a stage is its peak, with the optimizer
   // (rank_memory).
   const bool plain = plan.pipeline.chunks == 1 && plan.pipeline.microbatches == 1 &&
                      request.parallel.zero == Zero::kNone &&
@@ -111,8 +111,8 @@ const ModelPart& PartCache::base(const ParallelPlan& plan, const LayerRange& lay
     }
     ++segment;
   }
-  const CourseOptions options{.zero_grad = setup_.request.zero_grad,
-                              .outputs_sent = !layers.has_end};
+  const LifetimeOptions options{.zero_grad = setup_.request.zero_grad,
+                                .outputs_sent = !layers.has_end};
   TimedPass pass{.work = std::make_shared<const PassWork>(std::move(graph), options),
                  .times = from.times};
   TILECAST_CHECK(pass.program().kernels.size() == from.times.size()) << setup_.model.name;

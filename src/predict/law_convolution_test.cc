@@ -25,7 +25,7 @@ SizeList layer(int64_t window, int64_t stride = 1) {
 }
 
 TEST(ConvolutionLaw, WinogradTakesLessThanTheProductsOfTheDefinition) {
-  for (const char* gpu : {"P4", "P100", "V100", "T4", "A100"}) {
+  for (const char* gpu : {"P4", "P100-PCIe", "V100-PCIe", "T4", "A100"}) {
     const Device device = find_device(gpu);
     const Kernel kernel = convolution(layer(3));
     const double product_s = roofline_bound(kernel, device).compute_s;
@@ -37,16 +37,16 @@ TEST(ConvolutionLaw, WinogradTakesLessThanTheProductsOfTheDefinition) {
 }
 
 TEST(ConvolutionLaw, StridesDilationAndGroupsLeaveTheImplicitProduct) {
-  const Device device = find_device("V100");
+  const Device device = find_device("V100-PCIe");
   const auto bound_of = [&](const Kernel& kernel) {
     return physical_bound(kernel, device, Caches::kCold).compute_s;
   };
   const Kernel strided = convolution(layer(3, 2));
   EXPECT_DOUBLE_EQ(bound_of(strided), roofline_bound(strided, device).compute_s);
-  EXPECT_GT(law_s(strided, "V100"), bound_of(strided));
+  EXPECT_GT(law_s(strided, "V100-PCIe"), bound_of(strided));
   Kernel dilated = convolution(layer(3));
   std::get<Convolution>(dilated.shape).dilation = 2;
-  EXPECT_GT(law_s(dilated, "V100"), 1.5 * law_s(convolution(layer(3)), "V100"));
+  EXPECT_GT(law_s(dilated, "V100-PCIe"), 1.5 * law_s(convolution(layer(3)), "V100-PCIe"));
 }
 
 TEST(ConvolutionLaw, ReachesWhatCudnnDoesOnV100) {

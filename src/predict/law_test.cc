@@ -32,7 +32,7 @@ double reached(DType dtype, int64_t m, int64_t n, int64_t k, const char* gpu) {
 TEST(SinglePrecisionLaw, OneWarpOfLanesPerSchedulerIssuesNothingBesideFmas) {
   // V100 has 16 lanes per scheduler: other instructions fit between the FMAs, and the lanes reach
   // 0.97 of their rate. 80 SMs, eight tiles of 128 x 128 each.
-  const double v100 = reached(DType::kFp32, 128 * 80, 128 * 8, 16384, "V100");
+  const double v100 = reached(DType::kFp32, 128 * 80, 128 * 8, 16384, "V100-PCIe");
   EXPECT_LT(v100, 0.97);
   EXPECT_GT(v100, 0.90);
   // H100 has 32: with 0.26 other instructions per FMA no more than 1 / 1.26 of the rate.
@@ -69,9 +69,9 @@ TEST(SinglePrecisionLaw, ShortProductsAreHeldBackLessByTheBoardsPower) {
 TEST(SinglePrecisionLaw, PascalsLinearLayersWaitForSharedMemory) {
   // P100: 64 lanes and 79 FMAs a clock and SM from shared memory; its batched products have both
   // operands in registers for longer.
-  const double linear = reached(DType::kFp32, 4096, 4096, 2048, "P100");
+  const double linear = reached(DType::kFp32, 4096, 4096, 2048, "P100-PCIe");
   EXPECT_NEAR(linear, 1 / std::hypot(1 / 0.95, 64 / 79.0), 0.06) << "less start and end";
-  const Device p100 = find_device("P100");
+  const Device p100 = find_device("P100-PCIe");
   const Kernel batched =
       kernel_of("matmul", DType::kFp32, {{"batch", 16}, {"m", 1024}, {"n", 1024}, {"k", 2048}});
   EXPECT_GT(static_cast<double>(batched.flops) / p100.matmul_peak(DType::kFp32) /
@@ -81,7 +81,9 @@ TEST(SinglePrecisionLaw, PascalsLinearLayersWaitForSharedMemory) {
 
 TEST(SinglePrecisionLaw, PascalsBlocksDriftApartInLongRows) {
   // Measured on P100: 0.75, 0.44 and 0.31 of the peak. The law is fitted on P4, too.
-  const auto share = [](int64_t m, int64_t k) { return reached(DType::kFp32, m, m, k, "P100"); };
+  const auto share = [](int64_t m, int64_t k) {
+    return reached(DType::kFp32, m, m, k, "P100-PCIe");
+  };
   EXPECT_NEAR(share(4096, 4096), 0.75, 0.08);
   EXPECT_NEAR(share(4096, 16384), 0.44, 0.08);
   EXPECT_NEAR(share(4096, 32768), 0.31, 0.15);
@@ -90,7 +92,7 @@ TEST(SinglePrecisionLaw, PascalsBlocksDriftApartInLongRows) {
 }
 
 TEST(SinglePrecisionLaw, RowsOf32ThousandElementsAreSlowFromVoltaToAmpere) {
-  for (const char* gpu : {"V100", "A100-PCIE-80GB"}) {
+  for (const char* gpu : {"V100-PCIe", "A100-PCIE-80GB"}) {
     const double ratio = reached(DType::kFp32, 8192, 8192, 30000, gpu) /
                          reached(DType::kFp32, 8192, 8192, 50000, gpu);
     EXPECT_NEAR(ratio, 1.2, 0.03) << gpu;
@@ -130,16 +132,17 @@ TEST(SinglePrecisionLaw, TheBatchedRoutineHasFewKernelsBeforeHopper) {
   // A100 and L4 run tiles of 128 x 128, P100 64 rows by 128 columns: what does not fill a tile
   // takes as long.
   EXPECT_NEAR(time("A100", 64, 64) / time("A100", 128, 128), 1, 0.05);
-  EXPECT_NEAR(time("P100", 32, 128) / time("P100", 64, 128), 1, 0.05);
-  EXPECT_GT(time("P100", 128, 64) / time("P100", 64, 128), 1.7) << "less what memory hides";
-  EXPECT_LT(time("V100", 64, 64) / time("V100", 128, 128), 0.4);
+  EXPECT_NEAR(time("P100-PCIe", 32, 128) / time("P100-PCIe", 64, 128), 1, 0.05);
+  EXPECT_GT(time("P100-PCIe", 128, 64) / time("P100-PCIe", 64, 128), 1.7)
+      << "less what memory hides";
+  EXPECT_LT(time("V100-PCIe", 64, 64) / time("V100-PCIe", 128, 128), 0.4);
   EXPECT_LT(time("H100", 64, 64) / time("H100", 128, 128), 0.5);
 }
 
 TEST(SinglePrecisionLaw, AShortProductTakesTheFirstBlocksTime) {
   // Nothing to do: the start and end of a kernel, 5000 cycles of 1.38 GHz.
   const Kernel kernel = kernel_of("linear", DType::kFp32, {{"m", 1}, {"n", 1}, {"k", 1}});
-  EXPECT_NEAR(law_seconds(kernel, find_device("V100")), 5000 / 1.38e9, 1e-6);
+  EXPECT_NEAR(law_seconds(kernel, find_device("V100-PCIe")), 5000 / 1.38e9, 1e-6);
 }
 
 TEST(LowPrecisionLaw, PowerSlowsLongProductsMoreWithGddr) {
@@ -330,7 +333,7 @@ TEST(LowPrecisionLaw, QuantizingTheActivationsTakesLaunchesOfItsOwn) {
 
 TEST(StreamLaw, LargeOnesTakeNineTenthsOfTheBandwidth) {
   // V100 streams 12 GB at 0.9 of 900 GB/s.
-  const Device device = find_device("V100");
+  const Device device = find_device("V100-PCIe");
   const Kernel kernel = kernel_of("add", DType::kFp32, {{"n", 1'000'000'000}});
   EXPECT_NEAR(law_seconds(kernel, device) / (12e9 / (0.9 * device.memory_bytes_per_s)), 1, 0.005);
   // GDDR reaches less, 0.79.
@@ -344,7 +347,7 @@ TEST(StreamLaw, LargeOnesTakeNineTenthsOfTheBandwidth) {
 }
 
 TEST(RowsLaw, RowsBeyondTheRegistersAreReadASecondTime) {
-  const Device device = find_device("V100");
+  const Device device = find_device("V100-PCIe");
   const auto seconds = [&](const char* op, int64_t rows, int64_t columns) {
     return law_seconds(kernel_of(op, DType::kFp32, {{"rows", rows}, {"columns", columns}}), device);
   };
@@ -465,7 +468,7 @@ TEST(ChipTest, HelpersAreAsTheyAreDescribed) {
   EXPECT_EQ(waves_of(2.25, 0), 2.25);
   EXPECT_EQ(waves_of(2.25, 1), 3);
   EXPECT_NEAR(waves_of(2.25, 0.5), 2.625, 1e-12);
-  Device device = find_device("V100");
+  Device device = find_device("V100-PCIe");
   std::get<Gpu>(device.chip).boost_clock_hz = 4 * 1.7e9;
   EXPECT_NEAR(launch_latency_s(3, Chip(device)), 1.5e-6, 1e-15);
 }

@@ -80,7 +80,7 @@ TEST(CostModels, ConvolutionsOfMiopenKeepTheDataSheet) {
 
 TEST(Learned, AKernelsTimeDoesNotDependOnItsNeighbours) {
   const auto predictor = make_learned_predictor(embedded_weights());
-  const Device device = find_device("V100");
+  const Device device = find_device("V100-PCIe");
   const auto kernels = random_kernels(100, 2);
   std::vector<KernelTime> together(kernels.size());
   predictor->predict(kernels, device, {}, together);
@@ -161,13 +161,13 @@ TEST(TensorMatmul, SaysWhatItBorrows) {
   EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100", 8), "") << "as latent attention has them";
   EXPECT_EQ(feature_of("linear", DType::kInt8, "H100"), "dtype");
   EXPECT_EQ(feature_of("linear", DType::kBf16, "MI300X"), "architecture");
-  EXPECT_EQ(feature_of("linear", DType::kFp16, "P100"), "architecture");
+  EXPECT_EQ(feature_of("linear", DType::kFp16, "P100-PCIe"), "architecture");
 }
 
 TEST(CostModels, TheFirstThatCoversForecastsAndTheLastCoversAll) {
   Weights some = load_weights("");
   some.nets[static_cast<size_t>(NetKind::kSoftmax)] = {};
-  const Device device = find_device("V100");
+  const Device device = find_device("V100-PCIe");
   std::vector<Kernel> kernels = random_kernels(64, 3);
   std::vector<KernelTime> whole(kernels.size()), part(kernels.size());
   make_learned_predictor(embedded_weights())->predict(kernels, device, {}, whole);
@@ -192,7 +192,7 @@ TEST(CostModels, TheFirstThatCoversForecastsAndTheLastCoversAll) {
 
 TEST(CostModels, HaveNamesOfTheirOwnAndTheLearnedOnesAreOfGpus) {
   const Kernel kernel = random_kernels(1, 4).front();
-  Device device = find_device("V100");
+  Device device = find_device("V100-PCIe");
   const auto covering = [&] {
     std::set<std::string_view> names;
     for (const CostModel& model : cost_models()) {
@@ -238,7 +238,7 @@ TEST(IntervalLawTest, IsLinearBetweenItsAnchors) {
 
 TEST(Roofline, IsTheLargerOfComputeAndMemory) {
   const auto predictor = make_roofline_predictor();
-  const Device device = find_device("V100");
+  const Device device = find_device("V100-PCIe");
   const Kernel kernel =
       kernels_of_sizes("linear", DType::kFp32, {{"m", 4096}, {"n", 4096}, {"k", 4096}})[0];
   KernelTime time;
@@ -251,12 +251,12 @@ TEST(Bounds, ADtypeThatTheDeviceHasNotIsRefused) {
   const Kernel kernel =
       kernels_of_sizes("linear", DType::kFp8, {{"m", 64}, {"n", 64}, {"k", 64}})[0];
   EXPECT_ERROR(
-      physical_bound(kernel, find_device("V100"), Caches::kCold), kUnsupported,
+      physical_bound(kernel, find_device("V100-PCIe"), Caches::kCold), kUnsupported,
       "nvidia-v100-pcie-32gb has no unit that multiplies fp8 matrices; it has: fp32, fp16");
 }
 
 TEST(WavesTest, AreCountedByHand) {
-  const Device device = find_device("V100");  // 80 SMs
+  const Device device = find_device("V100-PCIe");  // 80 SMs
   const Kernel kernel = kernels_of_sizes("matmul", DType::kFp32,
                                          {{"batch", 3}, {"m", 200}, {"n", 300}, {"k", 64}})[0];
   const Waves waves = count_waves(kernel, device, {128, 64});

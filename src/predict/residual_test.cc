@@ -80,7 +80,7 @@ TEST(Forests, SoftwareWithKernelsOfItsOwnHasItsOwnTimes) {
 
 TEST(KernelClasses, AreArchitectureAndKindOfMemory) {
   const auto class_of_gpu = [](const char* gpu) { return class_of(find_device(gpu)); };
-  EXPECT_EQ(class_of_gpu("V100"), (KernelClass{Architecture::kVolta, true}));
+  EXPECT_EQ(class_of_gpu("V100-PCIe"), (KernelClass{Architecture::kVolta, true}));
   EXPECT_EQ(class_of_gpu("L40S"), (KernelClass{Architecture::kAda, false}));
   EXPECT_EQ(class_of_gpu("H100"), class_of_gpu("H200")) << "HBM3 and HBM3e";
   EXPECT_EQ(class_of_gpu("A100"), class_of_gpu("A30"));
@@ -113,7 +113,7 @@ TEST(AppliedResidual, IsThatOfTheDevicesClass) {
   EXPECT_EQ(a30.nearest, &net.classes[2].devices[1]);
   EXPECT_EQ(a30.similarity, 1);
   EXPECT_EQ(applied("A100").nearest, &net.classes[2].devices[0]);
-  EXPECT_EQ(applied("V100").residual, nullptr) << "nobody measured Volta";
+  EXPECT_EQ(applied("V100-PCIe").residual, nullptr) << "nobody measured Volta";
 }
 
 TEST(AppliedResidual, IsBorrowedForTheSameMatrixInstructionAndMemoryByKindsThatDo) {
@@ -145,7 +145,7 @@ TEST(AppliedResidual, IsBorrowedForTheSameMatrixInstructionAndMemoryByKindsThatD
 }
 
 TEST(AppliedResidual, AddsItsForestToTheLogarithm) {
-  ClassResidual residual = measured_on("V100");
+  ClassResidual residual = measured_on("V100-PCIe");
   residual.forests.clear();
   const std::vector<float> inputs = {0.2f, 5, 0.9f, -1, 0.9f, 1};
   const InputRows rows{inputs.data(), 2, 3};
@@ -159,7 +159,7 @@ TEST(AppliedResidual, AddsItsForestToTheLogarithm) {
 }
 
 TEST(AppliedResidual, FadesOutsideTheRowsThatItWasLearnedFrom) {
-  ClassResidual residual = measured_on("V100");
+  ClassResidual residual = measured_on("V100-PCIe");
   residual.forests = {{Software::kPyTorch, two_splits(), {-1, -2}, {1, 0}}};
   // All of 2 and 1 inside and at the edge; half of 3 half a standard deviation outside, a fifth of
   // 1 a whole one outside; the feature that is furthest outside counts.
@@ -196,7 +196,7 @@ TEST(Learned, AForecastIsTheLawTimesTheClassesResidual) {
   tree.leaf.fill(Forest::quantized(0.5f, Forest::kLeafSteps));
   Weights weights = load_weights("");
   Net& net = weights.nets[static_cast<size_t>(NetKind::kSoftmax)];
-  net.classes = {measured_on("V100")};
+  net.classes = {measured_on("V100-PCIe")};
   net.classes[0].forests = {{Software::kPyTorch, Forest({tree})}};
   const Kernel kernel =
       kernels_of_sizes("softmax", DType::kFp32, {{"rows", 65536}, {"columns", 4096}})[0];
@@ -206,7 +206,7 @@ TEST(Learned, AForecastIsTheLawTimesTheClassesResidual) {
     make_learned_predictor(weights)->predict({&kernel, 1}, device, {}, {&time, 1});
     return time.seconds / rows_law(kernel, Chip(device), {}).seconds;
   };
-  EXPECT_NEAR(ratio("V100"), std::exp(0.5), 1e-3);
+  EXPECT_NEAR(ratio("V100-PCIe"), std::exp(0.5), 1e-3);
   EXPECT_NEAR(ratio("V100-SXM2-32GB"), std::exp(0.5), 1e-3) << "the class's, not the device's";
   EXPECT_NEAR(ratio("A100"), 1, 1e-9) << "the law alone";
 }
@@ -223,7 +223,7 @@ TEST(MeasuredDevices, AMeasuredMachinesCallOverheadIsItsOwn) {
 }
 
 TEST(SimilarityTest, FallsWithTheDataSheetsDistance) {
-  const Signature v100 = signature_of(find_device("V100"));
+  const Signature v100 = signature_of(find_device("V100-PCIe"));
   EXPECT_FLOAT_EQ(similarity(v100, v100), 1);
   const float pcie = similarity(v100, signature_of(find_device("V100-PCIE-32GB")));
   EXPECT_GT(pcie, 0.3f);

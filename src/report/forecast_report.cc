@@ -63,8 +63,12 @@ void add_memory(Lines& lines, const MemoryForecast& m, const TableStyle& style) 
       m.peak_node.empty() ? "" : fmt::format("peak in {}: {}", m.peak_phase, m.peak_node);
   for (const NamedPart& part : kMemoryParts) {
     if (m.at_peak.*part.bytes == 0) continue;
-    lines.add("  " + std::string(part.name), format_bytes(m.at_peak.*part.bytes), when);
-    when.clear();
+    const bool buckets = m.gradient_buckets_bytes > 0 && part.name == "gradients";
+    lines.add("  " + std::string(part.name), format_bytes(m.at_peak.*part.bytes),
+              buckets ? fmt::format("{} of them copies in buckets that are reduced",
+                                    format_bytes(m.gradient_buckets_bytes))
+                      : when);
+    if (!buckets) when.clear();
   }
   lines.add("  workspace", format_bytes(m.workspace_bytes), "");
   lines.add("  framework", format_bytes(m.framework_bytes), m.stack);
@@ -160,6 +164,7 @@ Json memory_json(const MemoryForecast& m, std::optional<int64_t> largest_batch) 
           {"peak_node", m.peak_node},
           {"weights_bytes", m.weights_bytes},
           {"gradients_bytes", m.gradients_bytes},
+          {"gradient_buckets_bytes", m.gradient_buckets_bytes},
           {"optimizer_bytes", m.optimizer_bytes},
           {"activations_bytes", m.activations_bytes},
           {"optimizer_temporaries_bytes", m.optimizer_temporaries_bytes},

@@ -29,7 +29,10 @@ void add_parallel(Lines& lines, const Forecast& f) {
             fmt::format("{} of {} on each data-parallel rank",
                         counted(p.microbatches, "micro-batch", "micro-batches"),
                         format_integer(p.micro_batch_size)));
-  lines.add("  communication", format_seconds(p.communication_s), "mean of the stages");
+  lines.add("  communication", format_seconds(p.communication_s),
+            p.stages.size() > 1
+                ? fmt::format("all parts are of stage {}, which computes longest", p.slowest_stage)
+                : "");
   lines.add("    exposed", format_seconds(p.exposed_communication_s),
             percent(p.exposed_communication_s, f.latency_s));
   lines.add("  bubble", format_seconds(p.bubble_s), percent(p.bubble_s, f.latency_s));
@@ -116,6 +119,7 @@ void add_parallel(Json& object, const Forecast& f) {
   object["micro_batch_size"] = p.micro_batch_size;
   object["microbatches"] = p.microbatches;
   object["virtual_stages"] = p.virtual_stages;
+  object["slowest_stage"] = p.slowest_stage;
   object["communication_s"] = p.communication_s;
   object["exposed_communication_s"] = p.exposed_communication_s;
   object["bubble_s"] = p.bubble_s;

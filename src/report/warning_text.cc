@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -112,6 +113,20 @@ std::string slower_experts(const Warning& w) {
                      text(w, "software"), text(w, "device"));
 }
 
+std::string slower_precision(const Warning& w) {
+  const std::string reference = text(w, "reference_dtype");
+  std::vector<std::string> times;
+  for (const auto& [name, words] :
+       {std::pair("ttft_s", "time to first token"), std::pair("tpot_s", "time per output token")}) {
+    const auto* seconds = find_fact<double>(w, name);
+    if (seconds == nullptr) continue;
+    times.push_back(fmt::format("{} ({}, in {} {})", words, format_seconds(*seconds), reference,
+                                format_seconds(fact<double>(w, std::string("reference_") + name))));
+  }
+  return fmt::format("forecast to be no shorter in {} than in {}: {}", text(w, "dtype"), reference,
+                     join(times, "; "));
+}
+
 /// The single changes with which it fits, or a pair.
 std::string remedies(const Warning& w) {
   std::vector<std::string> ways;
@@ -205,6 +220,7 @@ constexpr WarningDef kWarnings[] = {
     {WarningCode::kUnmeasuredLinks, "unmeasured_links", unmeasured_links},
     {WarningCode::kOneMeasuredServer, "one_measured_server", one_measured_server},
     {WarningCode::kSlowerExperts, "slower_experts", slower_experts},
+    {WarningCode::kSlowerPrecision, "slower_precision", slower_precision},
     {WarningCode::kDoesNotFit, "does_not_fit", does_not_fit},
     {WarningCode::kTightMemory, "tight_memory", tight_memory},
     {WarningCode::kLengthsIgnored, "lengths_ignored", lengths_ignored},

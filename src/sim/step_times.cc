@@ -11,6 +11,7 @@ std::vector<StageTimes> stage_times(const StepOperations& operations, int64_t st
   const auto count = static_cast<size_t>(stages);
   std::vector<BusyTime> computing(count), communicating(count);
   std::vector<double> communication_s(count, 0), inner_s(count, 0);
+  std::vector<double> forward_s(count, 0), optimizer_s(count, 0);
   for (size_t i = 0; i < operations.runs.size(); ++i) {
     const StepLabel& label = operations.labels[i];
     const EventGraph::Run& run = operations.runs[i];
@@ -26,8 +27,11 @@ std::vector<StageTimes> stage_times(const StepOperations& operations, int64_t st
       }
       // Links that are shared make a pass longer by its collectives.
       const double alone_s = operations.graph.duration_s(static_cast<EventGraph::Op>(i));
-      inner_s[s] += label.inner_communication_s;
-      if (run_s > alone_s * (1 + 1e-12)) inner_s[s] += run_s - alone_s;
+      const double longer_s = run_s > alone_s * (1 + 1e-12) ? run_s - alone_s : 0;
+      inner_s[s] += label.inner_communication_s + longer_s;
+      if (label.work == StepWork::kForward)
+        forward_s[s] += run_s - longer_s - label.inner_communication_s;
+      if (label.work == StepWork::kOptimizer) optimizer_s[s] += run_s;
     }
   }
   std::vector<StageTimes> times;
@@ -35,6 +39,8 @@ std::vector<StageTimes> stage_times(const StepOperations& operations, int64_t st
     // Collectives of the width run once for each of its ranks, at the same time.
     StageTimes stage{
         .compute_s = computing[s].seconds() - inner_s[s],
+        .forward_s = forward_s[s],
+        .optimizer_s = optimizer_s[s],
         .communication_s = inner_s[s] + communication_s[s] / static_cast<double>(width)};
     stage.exposed_communication_s = inner_s[s] + communicating[s].seconds_outside(computing[s]);
     // Sums of many times: what is less than a millionth of a millionth is rounding.

@@ -9,14 +9,18 @@
 
 namespace tilecast {
 
+/// What a compute operation does.
+enum class StepWork : uint8_t { kForward, kBackward, kCopies, kOptimizer };
+
 /// What an operation is for, and which rank it keeps busy.
 struct StepLabel {
   const char* what;
   StepStream stream;
   int64_t stage, replica;  ///< replica -1: all
   PipelinePass pass = {};
-  int64_t other_stage = -1;          ///< that takes part too
-  double inner_communication_s = 0;  ///< of collectives inside a pass
+  int64_t other_stage = -1;             ///< that takes part too
+  double inner_communication_s = 0;     ///< of collectives inside a pass
+  StepWork work = StepWork::kBackward;  ///< of compute operations
 
   bool communication() const { return stream != StepStream::kCompute; }
 };

@@ -175,7 +175,8 @@ class StepSimulation {
                        .stage = stage,
                        .replica = static_cast<int64_t>(r),
                        .pass = pass,
-                       .inner_communication_s = share * inner_s});
+                       .inner_communication_s = share * inner_s,
+                       .work = pass.backward ? StepWork::kBackward : StepWork::kForward});
     Transfer time = pass.backward ? part.backward_transfer : part.forward_transfer;
     if (time.node_s == 0 && time.network_s == 0) return op;
     time.node_s *= share;
@@ -320,7 +321,11 @@ class StepSimulation {
     for (size_t r = 0; r < replicas_.factors.size(); ++r) {
       Rank& at = rank(copy.stage, r);
       at.last = add(at.compute, copy.seconds * factor(copy.stage, r),
-                    {"copy gradients", StepStream::kCompute, copy.stage, static_cast<int64_t>(r)});
+                    {.what = "copy gradients",
+                     .stream = StepStream::kCompute,
+                     .stage = copy.stage,
+                     .replica = static_cast<int64_t>(r),
+                     .work = StepWork::kCopies});
       for (const Op op : copy.reductions) graph_.after(at.last, op);
     }
   }
@@ -353,7 +358,11 @@ class StepSimulation {
       std::vector<StreamId> streams = at.compute;
       streams.insert(streams.end(), at.communication.begin(), at.communication.end());
       at.last = add(streams, stage_load.optimizer_s * factor(stage, r),
-                    {"optimizer", StepStream::kCompute, stage, static_cast<int64_t>(r)});
+                    {.what = "optimizer",
+                     .stream = StepStream::kCompute,
+                     .stage = stage,
+                     .replica = static_cast<int64_t>(r),
+                     .work = StepWork::kOptimizer});
     }
     if (stage_load.gather_parameters_s > 0)
       collective(stage, stage_load.gather_parameters_s, stage_load.gather_parameters_transfer,

@@ -76,9 +76,10 @@ enum class Folding : uint8_t { kSymmetric, kNone };
 /// Times of one rank: compute + exposed communication + bubble = the step.
 struct StageTimes {
   double compute_s = 0;
-  double communication_s = 0;          ///< all, hidden or not
-  double exposed_communication_s = 0;  ///< while nothing is computed
-  double bubble_s = 0;                 ///< waiting for other stages, without communication
+  double forward_s = 0, optimizer_s = 0;  ///< parts of it; the forward passes without collectives
+  double communication_s = 0;             ///< all, hidden or not
+  double exposed_communication_s = 0;     ///< while nothing is computed
+  double bubble_s = 0;                    ///< waiting for other stages, without communication
 };
 
 /// What runs its operations one after the other on a rank. Links are used in both directions.

@@ -63,12 +63,12 @@ const TrainError* find_error(const std::vector<TrainError>& errors, std::string_
 TEST(Training, FindsWhatAClassTakesLongerThanTheLaw) {
   const TemporaryFolder folder;
   const auto v100 = [](int64_t m) { return m < 2000 ? 1.2 : 1.6; };
-  write_file(folder.path() / "v100.csv", made_up_rows("V100", v100));
+  write_file(folder.path() / "v100.csv", made_up_rows("V100-PCIe", v100));
   write_file(folder.path() / "t4.csv", made_up_rows("T4", 1.1));
   const TrainResult result = train_weights(
       {.data = {folder.path()}, .output = folder.path() / "weights", .leave_one_out = false});
   EXPECT_TRUE(result.left_out.empty());
-  const TrainError* error = find_error(result.held_out, find_device("V100").id, "linear");
+  const TrainError* error = find_error(result.held_out, find_device("V100-PCIe").id, "linear");
   ASSERT_NE(error, nullptr);
   EXPECT_LT(error->mape_percent, 4);
   const Weights weights = load_weights(folder.path() / "weights");
@@ -92,7 +92,7 @@ TEST(Training, FindsWhatAClassTakesLongerThanTheLaw) {
     }
     return sum;
   };
-  EXPECT_LT(mean_error("V100", v100), 0.04);
+  EXPECT_LT(mean_error("V100-PCIe", v100), 0.04);
   EXPECT_LT(mean_error("V100-SXM2-32GB", v100), 0.04) << "of the same class";
   EXPECT_LT(mean_error("T4", [](int64_t) { return 1.1; }), 0.01);
   EXPECT_LT(mean_error("L40S", [](int64_t) { return 1; }), 1e-6) << "the law alone";
@@ -100,7 +100,7 @@ TEST(Training, FindsWhatAClassTakesLongerThanTheLaw) {
 
 TEST(Training, TakesTheCallOverheadOff) {
   const TemporaryFolder folder;
-  write_file(folder.path() / "v100.csv", made_up_rows("V100", 1.3, 20e-6));
+  write_file(folder.path() / "v100.csv", made_up_rows("V100-PCIe", 1.3, 20e-6));
   train_weights({.data = {folder.path()},
                  .output = folder.path() / "weights",
                  .trees = 20,
@@ -114,7 +114,7 @@ TEST(Training, LeavesOutGpusAndArchitectures) {
   // is forecast by the other's; T4, and all without their architecture, by the law alone, which is
   // 33.3 % short.
   const TemporaryFolder folder;
-  const char* gpus[] = {"V100", "V100-SXM2-32GB", "T4"};
+  const char* gpus[] = {"V100-PCIe", "V100-SXM2-32GB", "T4"};
   for (const char* gpu : gpus)
     write_file(folder.path() / (std::string(gpu) + ".csv"), made_up_rows(gpu, 1.5));
   const TrainResult result =
@@ -147,7 +147,7 @@ TEST(Training, LeavesOutGpusAndArchitectures) {
 
 TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
   const TemporaryFolder folder;
-  write_file(folder.path() / "v100.csv", made_up_rows("V100", 2));
+  write_file(folder.path() / "v100.csv", made_up_rows("V100-PCIe", 2));
   const TrainResult result = train_weights({.data = {folder.path()},
                                             .output = folder.path() / "weights",
                                             .trees = 20,
@@ -162,7 +162,7 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
   EXPECT_EQ(net.trained_on.vendors, std::vector<std::string>{"nvidia"});
   EXPECT_TRUE(net.trained_on.forms.empty()) << "no batched product was measured";
   ASSERT_EQ(net.classes.size(), 1u);
-  EXPECT_EQ(net.classes[0].of, class_of(find_device("V100")));
+  EXPECT_EQ(net.classes[0].of, class_of(find_device("V100-PCIe")));
   ASSERT_EQ(net.classes[0].devices.size(), 1u);
   const Combination measured = {Software::kPyTorch, DType::kFp32, DType::kFp32, QuantScheme::kNone};
   EXPECT_EQ(net.classes[0].devices[0].measured, std::vector<Combination>{measured});
@@ -176,7 +176,7 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
   };
   EXPECT_EQ(time_of("linear", DType::kBf16, "A100").predictor, "roofline");
   EXPECT_EQ(time_of("linear", DType::kBf16, "A100").extrapolated_feature, "model");
-  EXPECT_EQ(time_of("matmul", DType::kFp32, "V100").extrapolated_feature, "batch");
+  EXPECT_EQ(time_of("matmul", DType::kFp32, "V100-PCIe").extrapolated_feature, "batch");
   EXPECT_EQ(time_of("linear", DType::kFp32, "T4").extrapolated_feature, "architecture");
   EXPECT_EQ(time_of("linear", DType::kFp32, "MI100").extrapolated_feature, "vendor");
   // A whole model is forecast, and a warning names what falls to the roofline.
@@ -195,7 +195,7 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
 
 TEST(Training, TheNumberOfThreadsDoesNotChangeTheResult) {
   const TemporaryFolder folder;
-  write_file(folder.path() / "v100.csv", made_up_rows("V100", 3));
+  write_file(folder.path() / "v100.csv", made_up_rows("V100-PCIe", 3));
   TrainOptions options{.data = {folder.path() / "v100.csv"},
                        .output = folder.path() / "a",
                        .trees = 20,
@@ -211,7 +211,7 @@ TEST(Training, TheNumberOfThreadsDoesNotChangeTheResult) {
 
 TEST(Training, AKilledRunEndsWithTheBytesOfAWholeOne) {
   const TemporaryFolder folder;
-  write_file(folder.path() / "pcie.csv", made_up_rows("V100", 3));
+  write_file(folder.path() / "pcie.csv", made_up_rows("V100-PCIe", 3));
   write_file(folder.path() / "sxm.csv", made_up_rows("V100-SXM2-32GB", 2));
   // Four kinds: forests of both GPUs and of each without the other.
   constexpr size_t kForests = 12;
@@ -266,7 +266,7 @@ TEST(Training, AKilledRunEndsWithTheBytesOfAWholeOne) {
 TEST(Training, ACheckpointOfOtherDataOrDamagedIsNotTakenUp) {
   const TemporaryFolder folder;
   const auto plan_of = [&](double factor) {
-    write_file(folder.path() / "rows.csv", made_up_rows("V100", factor, 0, 200));
+    write_file(folder.path() / "rows.csv", made_up_rows("V100-PCIe", factor, 0, 200));
     return plan_weights({.data = {folder.path() / "rows.csv"}, .trees = 10}, folder.path());
   };
   const auto learned = [&](WeightsPlan plan) {
@@ -291,13 +291,13 @@ TEST(Training, ACheckpointOfOtherDataOrDamagedIsNotTakenUp) {
 
 TEST(Training, ExcludedGpusLeaveNothingBehind) {
   const TemporaryFolder folder;
-  write_file(folder.path() / "v100.csv", made_up_rows("V100", 2));
+  write_file(folder.path() / "v100.csv", made_up_rows("V100-PCIe", 2));
   const MeasurementSet set = read_measurements(folder.path());
   EXPECT_EQ(prepare_training_data({set}, {}).rows.size(), 1600u);
   EXPECT_TRUE(prepare_training_data({set}, {"Tesla V100-PCIE-32GB"}).rows.empty());
   EXPECT_ERROR(
       train_weights(
-          {.data = {folder.path()}, .output = folder.path() / "w", .exclude_gpus = {"V100"}},
+          {.data = {folder.path()}, .output = folder.path() / "w", .exclude_gpus = {"V100-PCIe"}},
           [](const TrainProgress&) {}),
       kInput, "too little to learn");
 }

@@ -167,10 +167,9 @@ std::vector<SolverTime> SolverModel::rank(const ConvProblem& problem, const Tune
     SolverTime time{.solver = &solver};
     const double roofline =
         solver.on_vector_unit ? features.vector_roofline_us : features.roofline_us;
-    time.seconds =
-        std::max(roofline * std::exp(log_ratio) / 1e6, solver.least_compute_s(problem, chip));
-    time.low_s =
-        std::max(time.seconds * std::exp(interval[0]), solver.least_compute_s(problem, chip));
+    const double least_s = solver.least_compute_s(problem, chip);
+    time.seconds = std::max(roofline * std::exp(log_ratio) / 1e6, least_s);
+    time.low_s = std::max(time.seconds * std::exp(interval[0]), least_s);
     time.high_s = time.seconds * std::exp(interval[1]);
     time.listed_probability = 1 / (1 + std::exp(-logit));
     time.ranked_s = time.seconds * std::pow(time.listed_probability + 1e-12, -kDoubt);

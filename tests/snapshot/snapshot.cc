@@ -146,7 +146,7 @@ const Kind kKinds[] = {
 std::vector<std::string> all_lines() {
   const Forecaster forecaster;
   std::vector<GpuRef> gpus;
-  for (const char* name : {"P4", "V100", "A100", "H100", "L40S", "MI210", "B200"})
+  for (const char* name : {"P4", "V100-PCIe", "A100", "H100", "L40S", "MI210", "B200"})
     gpus.push_back(load_gpu_ref(name));
   std::vector<std::string> lines;
   for (const ModelEntry& entry : model_catalog()) {

@@ -17,8 +17,8 @@
 #include "api/generation/single_request.h"
 #include "api/warnings.h"
 #include "base/checked.h"
+#include "base/file.h"
 #include "collectives/paths.h"
-#include "devices/cluster_file.h"
 #include "request/access.h"
 #include "tilecast/error.h"
 
@@ -26,7 +26,7 @@ namespace tilecast {
 namespace {
 
 /// The output is divided into so many parts; a decode step is forecast in the middle of each.
-constexpr int64_t kCoursePoints = 5;
+constexpr int64_t kDecodeParts = 5;
 
 class Llm {
  public:
@@ -202,7 +202,7 @@ class Llm {
     const auto written = [&](int64_t step) {  // tokens before the step, of those after the first
       return static_cast<int64_t>(static_cast<double>(step) * each);
     };
-    const int64_t points = std::min(kCoursePoints, steps);
+    const int64_t points = std::min(kDecodeParts, steps);
     const int64_t sequences = steps_.sequences_of_rank(o_.batch);
     const int64_t batches = std::min(steps_.plan().pp, sequences);
     const int64_t together = ceil_divide(sequences, batches);
@@ -306,9 +306,9 @@ class Llm {
     if (share <= kNoticedShare) return {};
     const CommGroup node =
         packed_group(std::min(plan.ranks(), plan.cluster.gpus_per_node), plan.cluster);
-    origins.one_server = node.ranks > 1 && uses_pcie(node, plan.cluster) &&
-                         !is_cluster_file(asked_.parallel.cluster);
-    return link_warnings(plan.cluster.name, origins, share);
+    origins.one_server =
+        node.ranks > 1 && uses_pcie(node, plan.cluster) && !is_path(asked_.parallel.cluster);
+    return link_warnings(plan.cluster, plan.ranks(), origins, share);
   }
 
   void warn(LlmForecast& f) const {

@@ -24,7 +24,7 @@ struct PartMemory {
   /// next.
   int64_t gathered_bytes = 0;
 };
-PartMemory part_memory(const PassWork& work, const CourseOptions& options);
+PartMemory part_memory(const PassWork& work, const LifetimeOptions& options);
 
 /// A tensor that another part sends.
 struct ReceivedTensor {
@@ -61,7 +61,8 @@ ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const Laye
                     const TimingSetup& timing, const CollectiveCosts& costs);
 
 /// The part of a timed pass, without what it exchanges with other ranks' parts.
-ModelPart describe_part(TimedPass pass, const CourseOptions& options, const CollectiveCosts& costs);
+ModelPart describe_part(TimedPass pass, const LifetimeOptions& options,
+                        const CollectiveCosts& costs);
 /// Adds to such a part what it sends and how its gradients are reduced.
 void add_exchanges(ModelPart& part, const PassSetup& setup, const ParallelPlan& plan,
                    const TimingSetup& timing, const CollectiveCosts& costs);

@@ -11,7 +11,7 @@
 #include "api/parallel/rank_memory.h"
 #include "api/warnings.h"
 #include "base/checked.h"
-#include "devices/cluster_file.h"
+#include "base/file.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -201,6 +201,20 @@ StageForecast describe_stage(const ParallelStep& step, int64_t stage, const Stag
   return f;
 }
 
+/// The parts of the step, as the slowest stage has them. What slow ranks add to its copies stays
+/// with the backward pass.
+void add_parts(Forecast& f, ParallelForecast& p, const StageTimes& times) {
+  const StageForecast& stage = p.stages[static_cast<size_t>(p.slowest_stage)];
+  p.communication_s = times.communication_s;
+  p.exposed_communication_s = times.exposed_communication_s;
+  p.bubble_s = times.bubble_s;
+  p.gradient_copies_s = stage.gradient_copies_s;
+  p.slowed_s = stage.slowed_s;
+  f.forward_s = times.forward_s;
+  f.optimizer_s = times.optimizer_s;
+  f.backward_s = times.compute_s - f.forward_s - f.optimizer_s - p.gradient_copies_s - p.slowed_s;
+}
+
 void add_stages(Forecast& f, const ParallelStep& step, const StepTimes& times,
                 const PassSetup& setup) {
   ParallelForecast p;
@@ -214,23 +228,15 @@ void add_stages(Forecast& f, const ParallelStep& step, const StepTimes& times,
   p.virtual_stages = plan.pipeline.chunks;
   p.simulated_ranks = times.simulated_replicas * plan.pp;
   std::map<std::vector<const ModelPart*>, MemoryForecast> memories;
-  const auto stages = static_cast<double>(plan.pp);
   for (int64_t s = 0; s < plan.pp; ++s) {
     const StageTimes& stage = times.stages[static_cast<size_t>(s)];
     const MemoryForecast memory = rank_memory(step.parts_of(s), s, setup, plan);
     if (s == 0 || memory.peak_bytes > f.memory.peak_bytes) f.memory = memory;
     p.stages.push_back(describe_stage(step, s, stage, memory));
-    p.communication_s += stage.communication_s / stages;
-    p.exposed_communication_s += stage.exposed_communication_s / stages;
-    p.bubble_s += stage.bubble_s / stages;
-    const StageForecast& row = p.stages.back();
-    const auto microbatches = static_cast<double>(p.microbatches);
-    f.forward_s = std::max(f.forward_s, microbatches * row.forward_s);
-    f.backward_s = std::max(f.backward_s, microbatches * row.backward_s);
-    f.optimizer_s = std::max(f.optimizer_s, row.optimizer_s);
-    p.gradient_copies_s = std::max(p.gradient_copies_s, row.gradient_copies_s);
-    p.slowed_s = std::max(p.slowed_s, row.slowed_s);
+    const auto slowest = static_cast<size_t>(p.slowest_stage);
+    if (stage.compute_s > times.stages[slowest].compute_s) p.slowest_stage = s;
   }
+  add_parts(f, p, times.stages[static_cast<size_t>(p.slowest_stage)]);
   f.parallel = std::move(p);
 }
 
@@ -248,6 +254,13 @@ double host_wait_s(const ParallelStep& step, int64_t stage) {
               std::max(0.0, optimizer_s) + std::max(0.0, part->copies_s - part->copy_kernels_s);
   }
   return wait_s;
+}
+
+/// The mean of the stages: one of them may exchange little.
+double mean_exposed_s(const ParallelForecast& p) {
+  double sum = 0;
+  for (const StageForecast& stage : p.stages) sum += stage.exposed_communication_s;
+  return sum / static_cast<double>(p.stages.size());
 }
 
 /// Those of one GPU, of all parts by their time, and of the links.
@@ -273,9 +286,9 @@ void add_warnings(Forecast& f, const ParallelStep& step, const PassSetup& setup,
   add_warning(warnings, host_wait_warning("", f.host_wait_s, f.latency_s));
   const LinkOrigins links{
       .unmeasured = step.costs().extrapolated(),
-      .one_server = step.costs().over_pcie() && !is_cluster_file(setup.request.parallel.cluster)};
-  const double share = f.latency_s > 0 ? f.parallel->exposed_communication_s / f.latency_s : 0;
-  for (Warning& warning : link_warnings(f.parallel->cluster_name, links, share))
+      .one_server = step.costs().over_pcie() && !is_path(setup.request.parallel.cluster)};
+  const double share = f.latency_s > 0 ? mean_exposed_s(*f.parallel) / f.latency_s : 0;
+  for (Warning& warning : link_warnings(step.plan().cluster, step.plan().ranks(), links, share))
     warnings.push_back(std::move(warning));
 }
 

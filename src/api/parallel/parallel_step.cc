@@ -1,7 +1,5 @@
 #include "api/parallel/parallel_step.h"
 
-#include <algorithm>
-
 #include "base/checked.h"
 
 namespace tilecast {
@@ -33,7 +31,6 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
   }
   const bool gathers = p.zero == Zero::kOptimizer || p.zero == Zero::kGradients;
   if (gathers && setup.request.optimizer != Optimizer::kNone) {
-    experts = std::min(experts, weights);
     Exchange gather = costs.all_gather(weights - experts, setup.precision.dtype, plan.data_group());
     if (experts > 0)
       gather += costs.all_gather(experts, setup.precision.dtype, plan.expert_data_group());

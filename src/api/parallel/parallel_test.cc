@@ -200,6 +200,67 @@ TEST(Parallel, PrintedPartsAddUpToTheLatency) {
   }
 }
 
+/// The totals of a step are those of one stage, whatever divides the model: their parts add up, and
+/// communication is in none but its own.
+TEST(Parallel, TotalsOfAStepAddUpToTheLatency) {
+  struct Step {
+    int64_t tp, pp, dp, microbatches;
+    Zero zero = Zero::kNone;
+    const char* slow_ranks = "";
+    int64_t virtual_layers = 0;
+  };
+  for (const Step& step :
+       {Step{2, 2, 2, 8}, Step{8, 1, 1, 1}, Step{1, 4, 2, 4}, Step{2, 2, 2, 4, Zero::kOptimizer},
+        Step{2, 1, 4, 2, Zero::kParameters}, Step{2, 2, 2, 4, Zero::kNone, "3:1.5"},
+        Step{2, 2, 2, 4, Zero::kNone, "", 4}}) {
+    Request request{.batch = 32, .mode = Mode::kTraining, .optimizer = Optimizer::kAdamW};
+    request.seq = 2048;
+    request.execution.dtype = "bf16";
+    request.execution.attention = AttentionKind::kFlash;
+    request.execution.tp = step.tp;
+    request.execution.pp = step.pp;
+    request.execution.dp = step.dp;
+    request.execution.microbatches = step.microbatches;
+    request.parallel.zero = step.zero;
+    request.parallel.slow_ranks = step.slow_ranks;
+    if (step.virtual_layers > 0) {
+      request.parallel.schedule = PipelineSchedule::kInterleaved;
+      request.parallel.layers_per_virtual_stage = step.virtual_layers;
+    }
+    const Forecast f = forecast(request, "llama-3.2-1b");
+    const ParallelForecast& p = *f.parallel;
+    const std::string text = testing::PrintToString(std::vector{step.tp, step.pp, step.dp});
+    EXPECT_NEAR(f.forward_s + f.backward_s + f.optimizer_s + p.gradient_copies_s + p.slowed_s +
+                    p.exposed_communication_s + p.bubble_s,
+                f.latency_s, 1e-9 * f.latency_s)
+        << text;
+    const StageForecast& slowest = p.stages[static_cast<size_t>(p.slowest_stage)];
+    for (const StageForecast& stage : p.stages) EXPECT_LE(stage.compute_s, slowest.compute_s);
+    EXPECT_EQ(p.exposed_communication_s, slowest.exposed_communication_s) << text;
+    EXPECT_EQ(p.bubble_s, slowest.bubble_s) << text;
+    EXPECT_GT(f.backward_s, f.forward_s) << text;
+    const double passes_s = static_cast<double>(p.microbatches) * slowest.forward_s;
+    if (step.tp > 1 && step.slow_ranks[0] == 0) {
+      EXPECT_LT(f.forward_s, passes_s) << text << ": collectives inside passes are not computing";
+    }
+    if (step.tp == 1) {
+      EXPECT_NEAR(f.forward_s, passes_s, 1e-9 * f.latency_s) << text;
+    }
+  }
+}
+
+/// DistributedDataParallel's buckets are in memory beside the gradients.
+TEST(Parallel, GradientsAndBucketsAreWhatIsThereAtThePeak) {
+  for (const int64_t dp : {1, 2}) {
+    Request request = training(8);
+    request.execution.dp = dp;
+    request.execution.microbatches = 2;
+    const MemoryForecast m = forecast(request).memory;
+    EXPECT_EQ(m.gradients_bytes + m.gradient_buckets_bytes, m.at_peak.gradients_bytes) << dp;
+    EXPECT_EQ(m.gradient_buckets_bytes > 0, dp > 1);
+  }
+}
+
 /// The host is ahead where kernels are long: copies of gradients then cost the kernels' time alone.
 TEST(Parallel, CopiesOfGradientsCostHostTimeOnlyWhereTheHostIsBehind) {
   const auto with = [](int64_t batch, double host_s) {

@@ -78,6 +78,7 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
   }
   if (buckets) {
     peak = checked_add(peak, gradients);
+    memory.gradient_buckets_bytes = gradients;
     memory.at_peak.gradients_bytes = checked_add(memory.at_peak.gradients_bytes, gradients);
   }
   memory.peak_bytes = peak;

@@ -43,8 +43,8 @@ BatchPasses::Family BatchPasses::make(const ModelRef& model, const Request& used
   if (!family.graphs) return family;
   family.graphs->set_batch(graphs[0], used.batch);
   family.batch = used.batch;
-  family.work =
-      std::make_shared<PassWork>(std::move(graphs[0]), CourseOptions{.zero_grad = used.zero_grad});
+  family.work = std::make_shared<PassWork>(std::move(graphs[0]),
+                                           LifetimeOptions{.zero_grad = used.zero_grad});
   return family;
 }
 

@@ -10,7 +10,7 @@
 #include "api/pass/pass_images.h"
 #include "base/checked.h"
 #include "memory/allocator.h"
-#include "memory/course.h"
+#include "memory/peak.h"
 #include "memory/replay.h"
 #include "memory/stack.h"
 #include "request/access.h"

@@ -53,8 +53,12 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
                             model.family.empty() ? model.format : model.family));
   if (model.fixed_seq && request.seq && seq != model.default_seq)
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: the config fixes the length at {} tokens; omit `seq`", model.name,
-                            model.default_seq));
+                model.default_seq > 1
+                    ? fmt::format("{}: the config fixes the length at {} tokens; omit `seq`",
+                                  model.name, model.default_seq)
+                    : fmt::format("{}: `seq` is a number of tokens, but the inputs of this model "
+                                  "are no sequences; omit it",
+                                  model.name));
   const int64_t of_images = image_tokens(model, request), all = checked_add(seq, of_images);
   if (model.max_positions && all > *model.max_positions)
     throw Error(

@@ -47,7 +47,7 @@ std::shared_ptr<const PassWork> PassCache::get(const ModelRef& model, const Requ
     if (std::shared_ptr<const PassWork> known = find(model, key)) return known;
   }
   auto work = std::make_shared<const PassWork>(build_graph(model.content->model, used, precision),
-                                               CourseOptions{.zero_grad = used.zero_grad});
+                                               LifetimeOptions{.zero_grad = used.zero_grad});
   const std::lock_guard lock(mutex_);
   // Another thread may have built it meanwhile.
   if (std::shared_ptr<const PassWork> known = find(model, key)) return known;

@@ -14,11 +14,11 @@ struct PassWork {
   Program program;  ///< points into the graph
   MemoryPlan memory;
 
-  PassWork(Graph pass, const CourseOptions& course)
+  PassWork(Graph pass, const LifetimeOptions& lifetimes)
       : graph(std::move(pass)),
         program(lower(graph)),
-        memory(plan_memory(graph, course)),
-        options(course) {}
+        memory(plan_memory(graph, lifetimes)),
+        options(lifetimes) {}
   PassWork(const PassWork&) = delete;
   PassWork& operator=(const PassWork&) = delete;
 
@@ -29,7 +29,7 @@ struct PassWork {
   }
 
  private:
-  CourseOptions options;
+  LifetimeOptions options;
 };
 
 }  // namespace tilecast

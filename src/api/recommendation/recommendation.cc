@@ -11,8 +11,8 @@
 #include "api/recommendation/table_kernels.h"
 #include "api/warnings.h"
 #include "base/checked.h"
+#include "base/file.h"
 #include "collectives/paths.h"
-#include "devices/cluster_file.h"
 #include "placement/costs.h"
 #include "placement/search.h"
 #include "sim/gradient_times.h"
@@ -52,7 +52,7 @@ TimedPass dense_pass(const PassSetup& setup, const ParallelPlan& plan, const Tim
   graph.name = setup.model.name;
   graph = complete_graph(std::move(graph), setup.model, share, setup.precision);
   return time_pass(std::make_shared<const PassWork>(
-                       std::move(graph), CourseOptions{.zero_grad = setup.request.zero_grad}),
+                       std::move(graph), LifetimeOptions{.zero_grad = setup.request.zero_grad}),
                    timing);
 }
 
@@ -95,7 +95,7 @@ class RecommendationPass {
   LinkOrigins links() const {
     return {.unmeasured = links_extrapolated_,
             .one_server = uses_pcie(plan_.data_group(), plan_.cluster) &&
-                          !is_cluster_file(setup_.request.parallel.cluster)};
+                          !is_path(setup_.request.parallel.cluster)};
   }
   /// The rows are of one rank, so are these.
   void warn(Forecast& f) const {
@@ -105,7 +105,7 @@ class RecommendationPass {
     add_warning(warnings, no_model_warning("", f.kernels));
     add_warning(warnings, host_wait_warning("", f.host_wait_s, f.latency_s));
     const double share = f.latency_s > 0 ? f.parallel->exposed_communication_s / f.latency_s : 0;
-    for (Warning& warning : link_warnings(f.parallel->cluster_name, links(), share))
+    for (Warning& warning : link_warnings(plan_.cluster, plan_.ranks(), links(), share))
       warnings.push_back(std::move(warning));
   }
 

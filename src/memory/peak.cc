@@ -1,4 +1,4 @@
-#include "memory/course.h"
+#include "memory/peak.h"
 
 #include <tuple>
 

@@ -25,7 +25,7 @@ MemoryPeak find_peak(const Lifetimes& lifetimes);
 /// Bytes of computed tensors, without gradients, that are in use both at a step and after it.
 int64_t bytes_across(const Lifetimes& lifetimes, int32_t step);
 
-/// Bytes in use at each step, by use. For a course that is not folded.
+/// Bytes in use at each step, by use. For lifetimes that are not folded.
 std::vector<BytesByUse> bytes_by_step(const Lifetimes& lifetimes);
 
 /// The use of a tensor's memory at a step of its life.

@@ -1,0 +1,45 @@
+#include "api/generation/slower_precision.h"
+
+#include <gtest/gtest.h>
+
+#include "test_forecaster.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+/// Whatever the weights say: the warning follows from the two forecasts.
+TEST(SlowerPrecision, IsAWarningWhereATimeIsNoShorterThanIn16Bits) {
+  const ModelRef model = load_model_ref("llama-3.1-8b");
+  int warned = 0, silent = 0;
+  for (const char* name : {"H100", "B200"}) {
+    const GpuRef gpu = load_gpu_ref(name);
+    Request request{.kind = RequestKind::kGenerate, .batch = 64};
+    request.prompt = 1024;
+    request.output = 32;
+    const LlmForecast own = forecast_llm(forecaster(), model, gpu, request);
+    EXPECT_EQ(warn_of_slower_precision(own, forecaster(), model, gpu, request).warnings.size(),
+              own.warnings.size())
+        << "16 bits";
+    for (const char* dtype : {"fp8", "int4_wo"}) {
+      request.execution.dtype = dtype;
+      const LlmForecast low = forecast_llm(forecaster(), model, gpu, request);
+      const LlmForecast checked = warn_of_slower_precision(low, forecaster(), model, gpu, request);
+      const bool slower =
+          low.ttft.seconds >= own.ttft.seconds || low.tpot.seconds >= own.tpot.seconds;
+      ++(slower ? warned : silent);
+      ASSERT_EQ(checked.warnings.size(), low.warnings.size() + (slower ? 1 : 0))
+          << name << " " << dtype;
+      if (!slower) continue;
+      EXPECT_EQ(checked.warnings.back().code, WarningCode::kSlowerPrecision);
+      EXPECT_NE(warning_text(checked.warnings.back())
+                    .find(std::string("no shorter in ") + dtype + " than in bf16: time "),
+                std::string::npos);
+    }
+  }
+  EXPECT_GT(warned, 0) << "weights of 4 bits are converted before large products";
+  EXPECT_GT(silent, 0) << "FP8 of H100 multiplies twice as fast";
+}
+
+}  // namespace
+}  // namespace tilecast
