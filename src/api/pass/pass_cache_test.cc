@@ -57,7 +57,7 @@ TEST(PassCache, ForecastsDoNotDependOnEarlierOnes) {
 TEST(PassCache, ThreadsThatMissTheSamePassShareOne) {
   const ModelRef model = load_model_ref("gpt2_med");
   const GpuRef gpu = load_gpu_ref("H100");
-  const Request request;
+  const Request request = {.seq = 128};
   const Precision precision =
       resolve_precision(model.content->model, gpu.content->device, PrecisionRequest{});
   PassCache cache;
