@@ -171,7 +171,7 @@ double blocks_cycles(const Attention& a, double keys, const Chip& chip,
 }
 
 /// Cycles from the launch of a decode kernel to its end beside its work.
-double latency_cycles(const Attention& a, const Chip& chip, const Conditions& conditions) {
+double latency_cycles(const Chip& chip, const Conditions& conditions) {
   constexpr double kLatency = 18000, kSlow = 21500;
   const bool slow =
       (conditions.software == Software::kVllm || conditions.software == Software::kPyTorch) &&
@@ -180,8 +180,8 @@ double latency_cycles(const Attention& a, const Chip& chip, const Conditions& co
 }
 
 /// How a decode kernel takes in the cache, by the instruction that copies it: threads of mma.sync
-/// kernels wait for their own copies (cp.async).
-/// With bulk copies, H200 reaches 18 bytes and B200 25 where DRAM bounds them.
+/// kernels wait for their own copies (cp.async). With bulk copies, H200 reaches 18 bytes and B200 25
+/// where DRAM bounds them.
 struct Intake {
   double bytes_per_clock;  ///< of an SM with many blocks
   double fewest_keys;      ///< of one block
@@ -279,7 +279,7 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
   if (a.window > 0 && conditions.software == Software::kVllm &&
       chip.gpu.matrix_instruction == MatrixInstruction::kMmaSync)
     body_s *= kWindowed;
-  return {chip.seconds(chip.start * latency_cycles(a, chip, conditions)) + body_s};
+  return {chip.seconds(chip.start * latency_cycles(chip, conditions)) + body_s};
 }
 
 }  // namespace tilecast
