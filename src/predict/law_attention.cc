@@ -180,8 +180,8 @@ double latency_cycles(const Chip& chip, const Conditions& conditions) {
 }
 
 /// How a decode kernel takes in the cache, by the instruction that copies it: threads of mma.sync
-/// kernels wait for their own copies (cp.async). With bulk copies, H200 reaches 18 bytes and B200 25
-/// where DRAM bounds them.
+/// kernels wait for their own copies (cp.async). With bulk copies, H200 reaches 18 bytes and B200
+/// 25 where DRAM bounds them.
 struct Intake {
   double bytes_per_clock;  ///< of an SM with many blocks
   double fewest_keys;      ///< of one block
