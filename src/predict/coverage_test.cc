@@ -93,10 +93,10 @@ TEST(Coverage, ADeviceOfAClassWithOneDeviceIsNoLessCertainThanOneOfAnUnmeasuredC
   EXPECT_LE(spread.high, 0.4);
   // Two devices of the class say how far it goes.
   net.classes[1].devices.push_back(net.classes[1].devices[0]);
-  EXPECT_GT(spread_of(applied_residual(net, NetKind::kTensorMatmul, device),
-                      coverages.of(kVllmFp8), 10)
-                .high,
-            0.4);
+  EXPECT_GT(
+      spread_of(applied_residual(net, NetKind::kTensorMatmul, device), coverages.of(kVllmFp8), 10)
+          .high,
+      0.4);
 }
 
 TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAnUnseenDevice) {
