@@ -81,7 +81,8 @@ CommonFacts forecast_row(ComparedGpu& row, const Forecaster& forecaster, const M
 /// how long the load lasts.
 bool has_steady_time(const ComparedGpu& row) { return row.has_time() && row.keeps_up; }
 
-/// Neighbours are compared where time decides their order: both fit, or neither does.
+/// Neighbours are compared where both fit, or neither does. With limits, rows are ranked by goodput
+/// first; equal goodputs leave the order to time.
 void compare_neighbours(std::vector<ComparedGpu>& rows) {
   for (size_t i = 1; i < rows.size(); ++i) {
     const ComparedGpu& above = rows[i - 1];

@@ -23,7 +23,8 @@ struct QueryBlocks {
 
 /// Whether query heads that share a key head also share a tile. FlashAttention 3 and 4 do,
 /// FlashAttention 2 (kernels with mma.sync), TensorRT-LLM's kernels and those for tcgen05
-/// (trtllm-gen in all software) do not. With one query all do but the latter.
+/// (trtllm-gen in all software) do not. With one query all do, but of those for tcgen05 vLLM's
+/// alone.
 bool packs_heads(const Attention& a, const Chip& chip, const Conditions& conditions) {
   const MatrixInstruction instruction = chip.gpu.matrix_instruction;
   if (instruction == MatrixInstruction::kTcgen05)

@@ -78,8 +78,10 @@ def _embedding_bag(writer, op):
     weight, ids, offsets, _, mode, _, weights, last = (*op.args, *(0, 0, None, False)[len(op.args) - 4:])[:8]
     out, *tables = op.outputs
     rows = None if last else _bags(ids, offsets)
-    if rows is None or mode == 2 or isinstance(weights, View):  # the largest of each bag, weighted sums
-        return _gather(1)(writer, op)
+    if rows is None or mode == 2 or isinstance(weights, View):  # the largest of each bag, weighted sums, bags of several lengths
+        read = ids.elements * weight.shape[1]  # each id reads a row
+        return writer.stream([writer.use(view) for view in operands(op)], results(op), flops=read,
+                             read_bytes=read * weight.dtype.itemsize + ids.bytes, into=written(op))
     for table in tables:
         if table is not None and table.elements:
             writer.node("allocate", [], [table], outputs=text(table.dtype, table.shape))

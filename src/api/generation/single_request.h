@@ -1,7 +1,7 @@
 #pragma once
 
-// A single request on an idle server. Its errors are those that a loaded server is expected to
-// have.
+// A single request on an idle server. Its relative errors stand for those of a loaded server, whose
+// steps have more sequences: on GPUs whose class was not measured, larger batches are less certain.
 
 #include "tilecast/llm.h"
 

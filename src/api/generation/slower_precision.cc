@@ -39,6 +39,8 @@ LlmForecast warn_of_slower_precision(LlmForecast forecast, const Forecaster& for
   const std::optional<LlmForecast> own =
       in_own_precision(forecast, forecaster, model, gpu, request);
   if (!own || !has_16_bits(own->dtype)) return forecast;
+  // What does not fit is no alternative.
+  if (!own->fits && forecast.fits) return forecast;
   Warning warning{WarningCode::kSlowerPrecision,
                   "",
                   0,
@@ -50,7 +52,9 @@ LlmForecast warn_of_slower_precision(LlmForecast forecast, const Forecaster& for
     warning.facts.push_back({std::string("reference_") + name + "_s", reference_s});
   };
   constexpr size_t kFactsOfBoth = 2;
-  compare("ttft", forecast.ttft.seconds, own->ttft.seconds);
+  // A prompt that takes longer matters where the whole request is not shorter for it.
+  if (forecast.request.seconds >= own->request.seconds)
+    compare("ttft", forecast.ttft.seconds, own->ttft.seconds);
   if (forecast.output > 1) compare("tpot", forecast.tpot.seconds, own->tpot.seconds);
   if (warning.facts.size() > kFactsOfBoth) forecast.warnings.push_back(std::move(warning));
   return forecast;

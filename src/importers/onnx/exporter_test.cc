@@ -145,7 +145,11 @@ TEST(OnnxExporter, BagsOfRowsAreOneKernel) {
   EXPECT_EQ(ended.tensor(ended.nodes.back().outputs[0]).shape, (Shape{7, 16}));
   // The largest of each bag, and bags of several lengths, gather rows.
   EXPECT_EQ(ops_of(build(bags("2", 40))), (Names{"stream"}));
-  EXPECT_EQ(ops_of(build(bags("0", 41))), (Names{"stream"}));
+  const Graph uneven = build(bags("0", 41));
+  EXPECT_EQ(ops_of(uneven), (Names{"stream"}));
+  // Each id reads a row.
+  EXPECT_EQ(attribute<int64_t>(uneven.nodes.back(), "flops"), 41 * 16);
+  EXPECT_GT(attribute<int64_t>(uneven.nodes.back(), "read_bytes"), 41 * 16 * 4);
 }
 
 TEST(OnnxExporter, ALongChainInACallIsNotJoined) {

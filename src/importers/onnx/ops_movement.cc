@@ -230,11 +230,11 @@ void translate_embedding_bag(OnnxCall& call) {
   if (argument(kMode) == "2" || weighted || ids < bags || ids % bags != 0) {
     const Shape to = {bags, table[1]};
     const DType dtype = call.dtype(0), id = call.dtype(1);
-    const int64_t read = checked_add(checked_product({bags, table[1], dtype_bits(dtype)}) / 8,
+    const int64_t read = checked_add(checked_product({ids, table[1], dtype_bits(dtype)}) / 8,
                                      checked_product({ids, dtype_bits(id)}) / 8);
     call.set(0, call.op("stream", {call.tensor(0), call.tensor(1), call.tensor(2)},
                         {{"outputs", fmt::format("{}{}", dtype_name(dtype), format_shape(to))},
-                         {"flops", element_count(to)},
+                         {"flops", checked_product({ids, table[1]})},
                          {"read_bytes", read},
                          {"unmeasured", std::string("embedding_bag")}}));
     return;
