@@ -10,6 +10,8 @@
 #include <cmath>
 
 #include "api/generation/cache_blocks.h"
+#include "api/generation/served_cache.h"
+#include "api/generation/step_graph.h"
 #include "api/pass/pass.h"
 #include "base/checked.h"
 #include "memory/plan.h"
@@ -33,19 +35,20 @@ int64_t vocabulary(const Graph& step) {
 /// The sampler's tensors in vLLM's profiling run, for each logit: 16-bit logits, their fp32 copy,
 /// sorted values (fp32) and indices (int64), and the probabilities (fp32) whose cumulative sum
 /// selects the top p. Logits are gathered on all ranks.
-int64_t sampler_bytes(const LlmSteps& steps, int64_t sequences) {
+int64_t sampler_bytes(const ServedModel& served, int64_t sequences) {
   constexpr int64_t kBytesPerLogit = 2 + 4 + 4 + 8 + 4;
-  return checked_product({sequences, vocabulary(steps.whole_graph({{1, 1, 1}})), kBytesPerLogit});
+  return checked_product(
+      {sequences, vocabulary(whole_step_graph(served, {{1, 1, 1}})), kBytesPerLogit});
 }
 
 /// vLLM captures 1, 2, 4, then every 8th up to 256 and every 16th up to 512 tokens, at most twice
 /// max_num_seqs; SGLang and TensorRT-LLM capture similar sizes. All share one pool of activations.
-int64_t graphs_bytes(const LlmSteps& steps, const PoolLimits& limits, size_t part) {
+int64_t graphs_bytes(const ServedModel& served, const PoolLimits& limits, size_t part) {
   constexpr int64_t kLargest = 512, kDense = 256, kStep = 8, kWideStep = 16, kSmall = 3;
   const int64_t most = std::min(kLargest, 2 * limits.max_num_seqs);
   const int64_t graphs =
       kSmall + std::min(most, kDense) / kStep + std::max<int64_t>(0, most - kDense) / kWideStep;
-  const Graph step = steps.graph({{most, 1, 1}}, part);
+  const Graph step = step_graph(served, {{most, 1, 1}}, part);
   int64_t kernels = 0;
   const Program program = lower(step);
   for (const Launch& launch : program.launches) kernels += program.count(launch);
@@ -55,10 +58,10 @@ int64_t graphs_bytes(const LlmSteps& steps, const PoolLimits& limits, size_t par
 
 /// SGLang's default: what is left of the GPU's memory after what it expects activations and CUDA
 /// graphs to take, in MiB.
-double sglang_fraction(const LlmSteps& steps) {
-  const double memory = static_cast<double>(steps.device().memory_bytes) / kMiB;
+double sglang_fraction(const ServedModel& served) {
+  const double memory = static_cast<double>(served.device.memory_bytes) / kMiB;
   // SGLang's tp_size counts the data-parallel ranks of attention too.
-  const auto tp = static_cast<double>(steps.plan().tp * steps.plan().dp);
+  const auto tp = static_cast<double>(served.plan.tp * served.plan.dp);
   struct Row {
     double below_gib, chunk, graph_sequences, with_tp;
   };
@@ -70,7 +73,7 @@ double sglang_fraction(const LlmSteps& steps) {
   constexpr double kManyRanks = 4, kPerEightRanks = 1024.0 / 8;
   // Small GPUs have smaller chunks by default.
   const double chunk =
-      std::min(row->chunk, static_cast<double>(steps.asked().execution.max_num_batched_tokens));
+      std::min(row->chunk, static_cast<double>(served.asked.execution.max_num_batched_tokens));
   const double reserved = kConstant + kPerToken * std::max(chunk, kFewTokens) +
                           kPerSequence * (tp < kManyRanks ? row->graph_sequences : row->with_tp) +
                           kPerEightRanks * tp;
@@ -111,25 +114,25 @@ int64_t visible_bytes(const Device& device) {
   return part_of(corrected ? kCorrected : kWhole, device.memory_bytes);
 }
 
-PoolRule pool_rule(const LlmSteps& steps) {
-  const Execution& e = steps.asked().execution;
+PoolRule pool_rule(const ServedModel& served) {
+  const Execution& e = served.asked.execution;
   constexpr double kUsual = 0.9;  // vLLM and TensorRT-LLM; vLLM's newest releases use 0.92
   PoolRule rule{"gpu_memory_utilization", kUsual};
-  if (*e.software == Software::kSglang) rule = {"mem_fraction_static", sglang_fraction(steps)};
+  if (*e.software == Software::kSglang) rule = {"mem_fraction_static", sglang_fraction(served)};
   if (*e.software == Software::kTensorRtLlm) rule.option = "free_gpu_memory_fraction";
   if (*e.software == Software::kPyTorch) rule = {"", 1};  // it takes what it needs
   rule.fraction = e.gpu_memory_utilization.value_or(rule.fraction);
   return rule;
 }
 
-int64_t usable_bytes(const LlmSteps& steps, const RankBytes& rank) {
-  const Software software = *steps.asked().execution.software;
-  const double fraction = pool_rule(steps).fraction;
+int64_t usable_bytes(const ServedModel& served, const RankBytes& rank) {
+  const Software software = *served.asked.execution.software;
+  const double fraction = pool_rule(served).fraction;
   CachePool p{.fraction = fraction,
-              .visible_bytes = visible_bytes(steps.device()),
+              .visible_bytes = visible_bytes(served.device),
               .weights_bytes = rank.weights,
               .profile_bytes = checked_add(
-                  rank.activations, serving_workspace_bytes(has_large_workspace(steps.device())))};
+                  rank.activations, serving_workspace_bytes(has_large_workspace(served.device)))};
   if (software == Software::kSglang) {
     apply_sglang(p);
     return std::min(p.visible_bytes, checked_add(checked_add(p.budget_bytes, p.profile_bytes),
@@ -153,27 +156,28 @@ PoolLimits pool_limits(const Request& request) {
           .max_num_batched_tokens = request.execution.max_num_batched_tokens};
 }
 
-std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limits,
+std::optional<CachePool> plan_pool(const ServedModel& served, const PoolLimits& limits,
                                    const RankBytes& rank) {
-  const Request& r = steps.asked();
+  const Request& r = served.asked;
   const Software software = *r.execution.software;
   if (software == Software::kPyTorch || !runs_models(software)) return std::nullopt;
-  const int64_t workspace = serving_workspace_bytes(has_large_workspace(steps.device()));
-  const PoolRule rule = pool_rule(steps);
-  CachePool p{.rule = rule.option,
-              .fraction = rule.fraction,
-              .visible_bytes = visible_bytes(steps.device()),
-              .weights_bytes = rank.weights,
-              .profile_bytes = checked_add(rank.activations, workspace),
-              .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(steps, limits, rank.part) : 0};
+  const int64_t workspace = serving_workspace_bytes(has_large_workspace(served.device));
+  const PoolRule rule = pool_rule(served);
+  CachePool p{
+      .rule = rule.option,
+      .fraction = rule.fraction,
+      .visible_bytes = visible_bytes(served.device),
+      .weights_bytes = rank.weights,
+      .profile_bytes = checked_add(rank.activations, workspace),
+      .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(served, limits, rank.part) : 0};
   if (software == Software::kSglang) {
     apply_sglang(p);
   } else if (software == Software::kTensorRtLlm) {
     apply_trtllm(p);
   } else {
-    if (steps.parts()[rank.part].layers.has_end)
-      p.profile_bytes = std::max(p.profile_bytes,
-                                 checked_add(sampler_bytes(steps, limits.max_num_seqs), workspace));
+    if (served.stages[rank.part].layers.has_end)
+      p.profile_bytes = std::max(
+          p.profile_bytes, checked_add(sampler_bytes(served, limits.max_num_seqs), workspace));
     // "non_torch_memory" of vLLM's log: what modules and libraries take after the first snapshot,
     // when the CUDA context is there. With tensor parallelism NCCL has started then.
     p.non_torch_bytes = serving_libraries_bytes();
@@ -182,15 +186,15 @@ std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limi
   p.cache_bytes = std::max<int64_t>(0, p.budget_bytes - p.fixed_bytes);
   // FlashMLA reads blocks of 64 tokens (vllm/platforms/cuda.py).
   constexpr int64_t kLatentBlock = 64;
-  const bool latent_blocks = steps.decoder().latent && software == Software::kVllm;
+  const bool latent_blocks = served.decoder().latent && software == Software::kVllm;
   p.max_model_len =
-      r.execution.max_model_len.value_or(steps.model().max_positions.value_or(r.prompt + r.output));
+      r.execution.max_model_len.value_or(served.model.max_positions.value_or(r.prompt + r.output));
   const CacheBlocks blocks =
-      divide_cache(steps.stage_decoder(rank.part),
+      divide_cache(stage_decoder(served, rank.part),
                    {.software = software,
                     .cache_bytes = p.cache_bytes,
                     .ranks = r.execution.tp,
-                    .kv_dtype = steps.kv_dtype(),
+                    .kv_dtype = served.kv_dtype,
                     .block_tokens = latent_blocks ? kLatentBlock : default_block_tokens(software),
                     .max_model_len = p.max_model_len,
                     .max_num_batched_tokens = limits.max_num_batched_tokens});

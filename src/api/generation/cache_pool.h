@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "api/generation/llm_steps.h"
+#include "api/generation/served_model.h"
 
 namespace tilecast {
 
@@ -20,7 +20,7 @@ PoolLimits pool_limits(const Request& request);
 struct RankBytes {
   int64_t weights = 0;
   int64_t activations = 0;  ///< peak of the largest step
-  size_t part = 0;          ///< the stage, see LlmSteps::parts
+  size_t part = 0;          ///< the stage, see ServedModel::stages
 };
 
 /// The option of the software that limits its memory, and its value; "": it has none.
@@ -28,17 +28,17 @@ struct PoolRule {
   std::string option;
   double fraction = 1;
 };
-PoolRule pool_rule(const LlmSteps& steps);
+PoolRule pool_rule(const ServedModel& served);
 
 /// What weights, cache, activations and framework of a static batch may take together.
-int64_t usable_bytes(const LlmSteps& steps, const RankBytes& rank);
+int64_t usable_bytes(const ServedModel& served, const RankBytes& rank);
 
 /// What the server takes beside the rule's budget: CUDA context, captured graphs, and for SGLang
 /// activations.
 int64_t beside_budget_bytes(const CachePool& pool);
 
 /// nullopt for software that does not serve.
-std::optional<CachePool> plan_pool(const LlmSteps& steps, const PoolLimits& limits,
+std::optional<CachePool> plan_pool(const ServedModel& served, const PoolLimits& limits,
                                    const RankBytes& rank);
 
 /// Memory that programs see: without what the driver and error correction take.

@@ -13,7 +13,7 @@
 #include "api/generation/llm_pools.h"
 #include "api/generation/llm_server.h"
 #include "api/generation/llm_stages.h"
-#include "api/generation/llm_steps.h"
+#include "api/generation/served_model.h"
 #include "api/generation/single_request.h"
 #include "api/warnings.h"
 #include "base/checked.h"
@@ -30,32 +30,32 @@ constexpr int64_t kDecodeParts = 5;
 
 class Llm {
  public:
-  /// `asked` is the original request; the request of `steps` has the lengths of one typical
+  /// `asked` is the original request; the request of `served` has the lengths of one typical
   /// request. `workers`: prefill workers; nullptr: none.
-  Llm(const LlmSteps& steps, const PrefillWorkers* workers, const Request& asked)
-      : steps_(steps),
+  Llm(const ServedModel& served, const PrefillWorkers* workers, const Request& asked)
+      : served_(served),
         workers_(workers),
-        prompts_(workers != nullptr ? workers->steps() : steps),
-        model_(steps.model()),
-        decoder_(steps.decoder()),
-        device_(steps.device()),
-        o_(steps.asked()),
+        prompts_(workers != nullptr ? workers->served() : served),
+        model_(served.model),
+        decoder_(served.decoder()),
+        device_(served.device),
+        o_(served.asked),
         asked_(asked) {}
 
   LlmForecast run() {
     LlmForecast f;
     describe_request(f);
-    add_facts(f, steps_);
+    add_facts(f, served_);
     time_request(f);
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.seconds;
     add_totals(f);
-    if (o_.execution.skew_percent > 0 && steps_.plan().ep > 1) find_mean_work(f);
+    if (o_.execution.skew_percent > 0 && served_.plan.ep > 1) find_mean_work(f);
     f.latency = f.request;
     f.utilization_ratio = utilization(f, 1 / f.request.seconds);
     if (f.continuous) {
       serve(f);
     } else {
-      add_batch_memory(f, steps_);
+      add_batch_memory(f, served_);
     }
     warn(f);
     return f;
@@ -86,9 +86,9 @@ class Llm {
     f.names = names_;
     f.gpu = device_.id;
     f.gpu_name = device_.name;
-    f.dtype = steps_.precision().name;
-    f.dtype_source = steps_.precision().source;
-    f.kv_dtype = dtype_name(steps_.kv_dtype());
+    f.dtype = served_.precision.name;
+    f.dtype_source = served_.precision.source;
+    f.kv_dtype = dtype_name(served_.kv_dtype);
     f.software = choice_name(*o_.execution.software);
     f.prompt = o_.prompt;
     f.output = o_.output;
@@ -99,11 +99,11 @@ class Llm {
     f.ep = o_.parallel.ep;
     f.ranks = server_gpus(o_);
     f.gpus = all_gpus(asked_);
-    f.cluster = steps_.plan().cluster.id;
+    f.cluster = served_.plan.cluster.id;
     f.continuous = o_.kind == RequestKind::kServe;
     f.used = asked_;
     f.used.execution.software = o_.execution.software;
-    f.used.execution.skew_percent = served_skew(o_, steps_.modules());
+    f.used.execution.skew_percent = served_skew(o_, served_.modules);
     f.used.execution.step_overhead_s = o_.execution.step_overhead_s;
     f.used.execution.dtype = f.dtype;
     f.used.execution.kv_dtype = f.kv_dtype;
@@ -123,8 +123,8 @@ class Llm {
 
   /// The tower runs for the images of each prefill step.
   void vision(LlmForecast& f) const {
-    const TowerSteps* tower = steps_.tower();
-    if (tower == nullptr) return;
+    const std::optional<TowerSteps>& tower = served_.tower;
+    if (!tower) return;
     VisionForecast v{.parameters = tower->parameters(), .weights_bytes = tower->weights_bytes()};
     if (const std::optional<VisionTower::Image> image = image_of(model_, o_)) {
       v.images = o_.images;
@@ -132,7 +132,7 @@ class Llm {
       v.image_tokens = image->tokens;
       v.prompt_tokens = o_.images * image->tokens;
       f.prompt -= v.prompt_tokens;
-      const int64_t batch = steps_.sequences_of_rank(o_.batch);
+      const int64_t batch = served_.sequences_of_rank(o_.batch);
       const int64_t prompts = prefill_sequences(o_, batch);
       v.together = tower->together(prompts);
       add_tower_runs(f, v, prompts, batch / prompts);
@@ -143,15 +143,15 @@ class Llm {
   }
 
   void add_tower_runs(LlmForecast& f, VisionForecast& v, int64_t prompts, int64_t times) const {
-    for (const auto& [images, runs] : steps_.tower_runs(prompts)) {
-      const LlmSteps::Step s = steps_.tower_step(images);
+    for (const auto& [images, runs] : served_.tower->runs(prompts)) {
+      const TimedStep s = time_tower(served_, images);
       v.time = sum(v.time, estimate_of(s.totals), static_cast<double>(runs * times));
       std::vector<KernelForecast> rows;  // runs of layers repeat the same kernels
       for (KernelForecast& row : describe_events(s.timeline, s.program, s.times, *names_))
         add_row(rows, std::move(row));
       add_kernels(f, rows, "vision", checked_multiply(runs, times));
       if (v.step.kernels.empty())
-        v.step = describe_step(steps_, "vision tower", s, std::move(rows));
+        v.step = describe_step(served_, "vision tower", s, std::move(rows));
     }
   }
 
@@ -161,11 +161,11 @@ class Llm {
     const int64_t together = prefill_sequences(o_, batch);
     const int64_t chunk = o_.execution.max_num_batched_tokens;
     Estimate others;  // stages that the last step still has to go through
-    const auto add = [&](const std::vector<LlmSteps::Group>& groups, int64_t times, bool shown) {
-      const StagedStep s(prompts_, groups, true);
+    const auto add = [&](const std::vector<StepGroup>& groups, int64_t times, bool shown) {
+      const StagedStep s(prompts_, groups, StepLaunch::kHost);
       f.ttft = sum(f.ttft, s.slowest(), static_cast<double>(times));
-      if (prompts_.drafter() != nullptr)
-        f.ttft = sum(f.ttft, prompts_.drafter()->pass(groups), static_cast<double>(times));
+      if (prompts_.drafter != nullptr)
+        f.ttft = sum(f.ttft, prompts_.drafter->pass(groups), static_cast<double>(times));
       others = sum(s.through(), s.slowest(), -1);
       f.communication_s += s.send_s() * static_cast<double>(times);
       std::vector<KernelForecast> rows = s.rows(*names_);
@@ -195,7 +195,7 @@ class Llm {
   /// A pipeline divides the sequences into as many batches as it has stages, all in flight. With
   /// drafts, a step writes several tokens.
   void decode(LlmForecast& f) const {
-    const Drafter* drafter = steps_.drafter();
+    const Drafter* drafter = served_.drafter.get();
     const double each = tokens_per_step(o_.deployment.speculation);
     const int64_t after_first = std::max<int64_t>(1, o_.output - 1);
     const auto steps = static_cast<int64_t>(std::ceil(static_cast<double>(after_first) / each));
@@ -203,15 +203,15 @@ class Llm {
       return static_cast<int64_t>(static_cast<double>(step) * each);
     };
     const int64_t points = std::min(kDecodeParts, steps);
-    const int64_t sequences = steps_.sequences_of_rank(o_.batch);
-    const int64_t batches = std::min(steps_.plan().pp, sequences);
+    const int64_t sequences = served_.sequences_of_rank(o_.batch);
+    const int64_t batches = std::min(served_.plan.pp, sequences);
     const int64_t together = ceil_divide(sequences, batches);
     Estimate total;
     for (int64_t i = 0; i < points; ++i) {
       const int64_t first = i * steps / points, end = (i + 1) * steps / points;
       const int64_t past = middle_of(o_.prompt + written(first), o_.prompt + written(end - 1));
-      const StagedStep s(steps_, {{together, 1 + o_.deployment.speculation.tokens, past}},
-                         !o_.execution.cuda_graphs);
+      const StagedStep s(served_, {{together, 1 + o_.deployment.speculation.tokens, past}},
+                         o_.execution.cuda_graphs ? StepLaunch::kCudaGraph : StepLaunch::kHost);
       Estimate round = s.round(batches);
       if (drafter != nullptr) {
         const Estimate draft = drafter->draft(together, past);
@@ -239,7 +239,7 @@ class Llm {
                 .acceptance_rate = *s.acceptance_rate,
                 .tokens_per_step = tokens_per_step(s),
                 .time = time,
-                .weights_bytes = steps_.drafter()->weights_bytes()};
+                .weights_bytes = served_.drafter->weights_bytes()};
   }
 
   /// Kernels are those of a rank of each stage; totals are those of the mean stage.
@@ -250,7 +250,7 @@ class Llm {
       if (k.shape.type == Collective::kName)
         f.communication_s += k.latency_s * static_cast<double>(k.count);
     }
-    const int64_t stages = steps_.plan().pp;
+    const int64_t stages = served_.plan.pp;
     f.flops /= stages;
     f.bytes /= stages;
     f.communication_s /= static_cast<double>(stages);
@@ -261,10 +261,10 @@ class Llm {
   void find_mean_work(LlmForecast& f) const {
     Request request = o_;
     request.execution.skew_percent = 0;
-    const LlmSteps steps(steps_, request);
+    const ServedModel served(served_, request);
     std::optional<PrefillWorkers> workers;
-    if (workers_ != nullptr) workers.emplace(steps);
-    const Llm even(steps, workers ? &*workers : nullptr, asked_);
+    if (workers_ != nullptr) workers.emplace(served);
+    const Llm even(served, workers ? &*workers : nullptr, asked_);
     LlmForecast mean;
     even.describe_request(mean);
     even.vision(mean);
@@ -277,23 +277,23 @@ class Llm {
 
   double utilization(const LlmForecast& f, double times_per_s) const {
     const double peak =
-        device_.matmul_peak(compute_dtype(steps_.precision().scheme, steps_.dtype()));
+        device_.matmul_peak(compute_dtype(served_.precision.scheme, served_.dtype()));
     return peak > 0 ? static_cast<double>(f.flops) * times_per_s / peak : 0;
   }
 
   void serve(LlmForecast& f) const {
     KnownServer known;
-    Server(steps_, workers_, known).add_serving(f, asked_, Advice::kGive);
+    Server(served_, workers_, known).add_serving(f, asked_, Advice::kGive);
     if (!f.serving) return;
     f.latency = f.serving->all.e2e.mean;
     // A rank computes for the requests of its server, of which each data-parallel rank has a share.
-    const auto shares = static_cast<double>(f.serving->replicas * steps_.plan().dp);
+    const auto shares = static_cast<double>(f.serving->replicas * served_.plan.dp);
     f.utilization_ratio = utilization(f, f.serving->all.requests_per_s / shares);
   }
 
   /// Of the step that communicates for the larger share of its time.
   std::vector<Warning> links(const LlmForecast& f) const {
-    const ParallelPlan& plan = steps_.plan();
+    const ParallelPlan& plan = served_.plan;
     LinkOrigins origins;
     double share = 0;
     for (const StepForecast* step : {&f.prefill, &f.decode}) {
@@ -316,7 +316,7 @@ class Llm {
     add_messages(warnings, WarningCode::kDeviceFile, device_.id, device_.warnings);
     warnings.insert(warnings.end(), f.warnings.begin(), f.warnings.end());
     add_messages(warnings, WarningCode::kModelFile, model_.name, model_.warnings);
-    const std::vector<Warning>* const lists[] = {&steps_.precision().warnings, &f.prefill.warnings,
+    const std::vector<Warning>* const lists[] = {&served_.precision.warnings, &f.prefill.warnings,
                                                  &f.decode.warnings};
     if (f.vision)
       warnings.insert(warnings.end(), f.vision->step.warnings.begin(),
@@ -334,9 +334,9 @@ class Llm {
   }
 
   std::shared_ptr<TextArena> names_ = std::make_shared<TextArena>();
-  const LlmSteps& steps_;
+  const ServedModel& served_;
   const PrefillWorkers* workers_;
-  const LlmSteps& prompts_;  ///< of what computes the prompts
+  const ServedModel& prompts_;  ///< of what computes the prompts
   const Model& model_;
   const Decoder& decoder_;
   const Device& device_;
@@ -350,14 +350,14 @@ struct Prepared {
            const Request& request)
       : whole(with_image_tokens(request, model.content->model)),
         typical(typical_request(whole)),
-        steps(forecaster, model, gpu, typical) {
-    if (request.deployment.prefill.workers > 0) workers.emplace(steps);
+        served(forecaster, model, gpu, typical) {
+    if (request.deployment.prefill.workers > 0) workers.emplace(served);
   }
-  Llm llm() const { return {steps, workers ? &*workers : nullptr, whole}; }
+  Llm llm() const { return {served, workers ? &*workers : nullptr, whole}; }
 
   Request whole;    ///< with the tokens of images
   Request typical;  ///< with the lengths of one typical request
-  LlmSteps steps;
+  ServedModel served;
   std::optional<PrefillWorkers> workers;
 };
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "api/generation/llm_steps.h"
+#include "api/generation/step_graph.h"
 
 namespace tilecast {
 
@@ -15,11 +15,11 @@ double tokens_per_step(const Speculation& speculation);
 /// The model's own layer for multi-token prediction, or a smaller model.
 class Drafter {
  public:
-  /// `steps` must outlive this object. Throws Error{kUnsupported} if neither exists.
-  explicit Drafter(const LlmSteps& steps);
+  /// `served` must outlive this object. Throws Error{kUnsupported} if neither exists.
+  explicit Drafter(const ServedModel& served);
 
   /// One pass, which makes one token for each sequence of the groups.
-  Estimate pass(std::vector<LlmSteps::Group> groups) const;
+  Estimate pass(std::vector<StepGroup> groups) const;
   /// The draft of a decode step.
   Estimate draft(int64_t sequences, int64_t past) const;
   int64_t weights_bytes() const { return weights_bytes_; }
@@ -31,12 +31,12 @@ class Drafter {
   void use_model(const std::string& name);
   Graph projection(int64_t tokens) const;
 
-  const LlmSteps& steps_;
-  std::optional<LlmSteps::Part> layer_;  ///< the model's own
+  const ServedModel& served_;
+  std::optional<ServedStage> layer_;  ///< the model's own
   std::optional<ModelRef> model_;
   GpuRef gpu_;
   Request request_;  ///< of the smaller model
-  std::unique_ptr<LlmSteps> model_steps_;
+  std::unique_ptr<ServedModel> smaller_;
   int64_t weights_bytes_ = 0;
 };
 

@@ -4,17 +4,18 @@
 
 #include <algorithm>
 
+#include "api/generation/step_graph.h"
 #include "base/checked.h"
 
 namespace tilecast {
 namespace {
 
-void add_cache_sizes(LlmForecast& f, const LlmSteps& steps) {
+void add_cache_sizes(LlmForecast& f, const ServedModel& served) {
   constexpr int64_t kBitsPerByte = 8;
-  const Decoder& decoder = steps.decoder();
+  const Decoder& decoder = served.decoder();
   f.state_bytes_per_sequence = decoder.state_bytes;
   for (const Decoder::Cache& cache : decoder.caches) {
-    const int64_t bits = dtype_bits(cache.dtype.value_or(steps.kv_dtype()));
+    const int64_t bits = dtype_bits(cache.dtype.value_or(served.kv_dtype));
     const int64_t entries = checked_product({cache.layers, cache.dim, bits}) / kBitsPerByte;
     const int64_t bytes = ceil_divide(entries, cache.ratio);
     f.kv_bytes_per_token = checked_add(f.kv_bytes_per_token, bytes);
@@ -26,8 +27,8 @@ void add_cache_sizes(LlmForecast& f, const LlmSteps& steps) {
 
 }  // namespace
 
-void add_facts(LlmForecast& f, const LlmSteps& steps) {
-  const Graph graph = steps.whole_graph({{1, 1, steps.asked().prompt}});
+void add_facts(LlmForecast& f, const ServedModel& served) {
+  const Graph graph = whole_step_graph(served, {{1, 1, served.asked.prompt}});
   f.parameters = graph.parameter_count();
   f.active_parameters = f.parameters;
   const Program program = lower(graph);
@@ -46,8 +47,8 @@ void add_facts(LlmForecast& f, const LlmSteps& steps) {
     f.active_parameters -=
         held / experts->num_experts * (experts->num_experts - experts->top_k) * count;
   }
-  f.multiplied_parameters = f.active_parameters - steps.decoder().embedding_parameters;
-  add_cache_sizes(f, steps);
+  f.multiplied_parameters = f.active_parameters - served.decoder().embedding_parameters;
+  add_cache_sizes(f, served);
 }
 
 }  // namespace tilecast

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "api/generation/llm_steps.h"
+#include "api/generation/served_model.h"
 
 namespace tilecast {
 
 /// Facts about the model that do not depend on parallelism: one rank, one sequence.
-void add_facts(LlmForecast& forecast, const LlmSteps& steps);
+void add_facts(LlmForecast& forecast, const ServedModel& served);
 
 }  // namespace tilecast

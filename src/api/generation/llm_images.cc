@@ -66,6 +66,14 @@ int64_t TowerSteps::together(int64_t prompts) const {
       request_.execution.max_num_batched_tokens / std::max<int64_t>(1, image_->tokens), 1, all);
 }
 
+std::vector<std::pair<int64_t, int64_t>> TowerSteps::runs(int64_t prompts) const {
+  if (request_.images == 0) return {};
+  const int64_t all = checked_multiply(prompts, request_.images), at_once = together(prompts);
+  std::vector<std::pair<int64_t, int64_t>> runs = {{at_once, all / at_once}};
+  if (all % at_once > 0) runs.emplace_back(all % at_once, 1);
+  return runs;
+}
+
 int64_t TowerSteps::activations_bytes(int64_t prompts) const {
   if (!image_) return 0;
   const MemoryPlan plan = plan_memory(graph(together(prompts)));

@@ -3,6 +3,8 @@
 // The images of prompts: what the vision tower of a model does with them on one rank.
 
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "api/internal.h"
 #include "memory/plan.h"
@@ -33,6 +35,8 @@ class TowerSteps {
   /// How many images of `prompts` prompts the tower gets at once, at most: as many as have
   /// `max-num-batched-tokens` tokens (vLLM's encoder budget), but one at least.
   int64_t together(int64_t prompts) const;
+  /// The runs for the images of `prompts` prompts: images of a run, number of runs.
+  std::vector<std::pair<int64_t, int64_t>> runs(int64_t prompts) const;
   /// Peak of activations with the images of `prompts` prompts; 0 without images.
   int64_t activations_bytes(int64_t prompts) const;
 

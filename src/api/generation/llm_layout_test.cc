@@ -150,15 +150,16 @@ TEST(ServerLayouts, AServersStepCostsWhatItsGraphCosts) {
     Request request = with({.kind = RequestKind::kGenerate, .prompt = 64, .output = 8}, layout);
     request.execution.software = Software::kVllm;
     request.execution.host_launch_s = 5e-6;
-    const LlmSteps steps(forecaster(), model, gpu, request);
+    const ServedModel served(forecaster(), model, gpu, request);
     const std::vector<ServingBatch> equal(static_cast<size_t>(layout.dp),
                                           {.decoding = 64, .decode_context = 767});
     std::vector<ServingBatch> one_busy = equal;
     for (size_t r = 1; r < one_busy.size(); ++r) one_busy[r].decoding = 1;
-    for (size_t part = 0; part < steps.parts().size(); ++part) {
+    for (size_t part = 0; part < served.stages.size(); ++part) {
       KnownTimes known;
-      StepCosts costs(steps, part, {}, known);
-      const double graph_s = steps.step({{64, 1, 767}}, false, part).totals.seconds;
+      StepCosts costs(served, part, {}, known);
+      const double graph_s =
+          time_step(served, {{64, 1, 767}}, StepLaunch::kCudaGraph, part).totals.seconds;
       EXPECT_NEAR(costs.seconds(equal) / graph_s, 1, 1e-3) << text_of(layout);
       // A CUDA graph has one size: ranks with less work take as long.
       EXPECT_NEAR(costs.seconds(one_busy) / graph_s, 1, 1e-3) << text_of(layout);

@@ -56,6 +56,10 @@ int64_t longest_request(const Request& o) {
              : std::max(o.prompt, o.load.max_prompt) + std::max(o.output, o.load.max_output);
 }
 
+int64_t prefill_sequences(const Request& request, int64_t batch) {
+  return std::clamp<int64_t>(request.execution.max_num_batched_tokens / request.prompt, 1, batch);
+}
+
 ServingLoad make_load(const Request& o) {
   ServingLoad load;
   load.concurrency = client_count(o);

@@ -18,9 +18,11 @@ Request typical_request(const Request& request);
 /// Tokens of the longest request: prompt plus output.
 int64_t longest_request(const Request& request);
 
+/// Number of prompts of a static batch in one prefill step.
+int64_t prefill_sequences(const Request& request, int64_t batch);
+
 ServingLoad make_load(const Request& request);
 
-/// All limits except the number of cache blocks.
 /// The load of the experts of a model: as requested, else `kServedSkew` where a token chooses one
 /// of many and no copies of busy experts are kept (DeepEP).
 int64_t served_skew(const Request& request, const Graph& modules);
@@ -28,7 +30,7 @@ int64_t served_skew(const Request& request, const Graph& modules);
 /// The request with the software's limits where it states none.
 Request with_limits(const Request& request, const Device& device);
 
-/// Of a request with limits.
+/// All limits except the number of cache blocks. Of a request with limits.
 ServerLimits make_limits(const Request& request);
 
 }  // namespace tilecast

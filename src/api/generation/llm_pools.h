@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "api/generation/llm_steps.h"
+#include "api/generation/served_model.h"
 #include "sim/serving.h"
 
 namespace tilecast {
@@ -13,9 +13,9 @@ namespace tilecast {
 class PrefillWorkers {
  public:
   /// `servers`: the steps of the servers that get the caches, which must outlive this object.
-  explicit PrefillWorkers(const LlmSteps& servers);
+  explicit PrefillWorkers(const ServedModel& servers);
 
-  const LlmSteps& steps() const { return *steps_; }
+  const ServedModel& served() const { return *served_; }
 
   /// Seconds that the cache of a prompt takes over the links between a worker and a server, all of
   /// its ranks sending at once.
@@ -27,9 +27,9 @@ class PrefillWorkers {
  private:
   double alone_s(int64_t prompt) const;
 
-  const LlmSteps& servers_;
+  const ServedModel& servers_;
   Request request_;  ///< of a worker
-  std::unique_ptr<LlmSteps> steps_;
+  std::unique_ptr<ServedModel> served_;
   Cluster cluster_;
   CommGroup pair_;     ///< a rank of a worker and one of a server
   int64_t flows_ = 1;  ///< ranks of a worker that send different parts of a cache

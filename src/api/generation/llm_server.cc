@@ -43,35 +43,35 @@ std::vector<int64_t> usual_sizes(const Request& r, const ServerLimits& limits) {
 /// The times of steps on all stages of a server.
 class ServerCosts {
  public:
-  ServerCosts(const LlmSteps& steps, const std::vector<int64_t>& sizes, KnownTimes& known)
-      : steps_(steps) {
-    for (size_t part = 0; part < steps.parts().size(); ++part)
-      costs_.emplace_back(steps, part, sizes, known);
+  ServerCosts(const ServedModel& served, const std::vector<int64_t>& sizes, KnownTimes& known)
+      : served_(served) {
+    for (size_t part = 0; part < served.stages.size(); ++part)
+      costs_.emplace_back(served, part, sizes, known);
   }
 
   void add_seconds(std::span<const ServingBatch> ranks, std::vector<double>& stage_s) {
     for (size_t part = 0; part < costs_.size(); ++part)
-      stage_s.insert(stage_s.end(), static_cast<size_t>(steps_.parts()[part].stages),
+      stage_s.insert(stage_s.end(), static_cast<size_t>(served_.stages[part].count),
                      costs_[part].seconds(ranks));
   }
 
  private:
-  const LlmSteps& steps_;
+  const ServedModel& served_;
   std::deque<StepCosts> costs_;  ///< their functions point into them
 };
 
 /// The limits of a server but the number of its cache blocks.
-ServerLimits server_limits(const LlmSteps& steps) {
-  ServerLimits limits = make_limits(steps.asked());
-  limits.dp = steps.plan().dp;
-  limits.pp = steps.plan().pp;
-  limits.tokens_per_step = tokens_per_step(steps.asked().deployment.speculation);
+ServerLimits server_limits(const ServedModel& served) {
+  ServerLimits limits = make_limits(served.asked);
+  limits.dp = served.plan.dp;
+  limits.pp = served.plan.pp;
+  limits.tokens_per_step = tokens_per_step(served.asked.deployment.speculation);
   return limits;
 }
 
 /// The request of one typical request, with the load that was asked for.
-Request with_load(const LlmSteps& steps, const Request& asked) {
-  Request typical = steps.asked();
+Request with_load(const ServedModel& served, const Request& asked) {
+  Request typical = served.asked;
   typical.load.concurrency = asked.load.concurrency;
   return typical;
 }
@@ -131,32 +131,32 @@ struct Server::Under {
   int64_t worker_bytes = 0;
 };
 
-Server::Server(const LlmSteps& steps, const PrefillWorkers* workers, KnownServer& known)
-    : steps_(steps),
+Server::Server(const ServedModel& served, const PrefillWorkers* workers, KnownServer& known)
+    : served_(served),
       workers_(workers),
       known_(known),
-      memory_(known.memory_of(known.server_memory, steps)),
-      worker_memory_(workers == nullptr ? nullptr
-                                        : &known.memory_of(known.worker_memory, workers->steps())) {
+      memory_(known.memory_of(known.server_memory, served)),
+      worker_memory_(
+          workers == nullptr ? nullptr : &known.memory_of(known.worker_memory, workers->served())) {
 }
 
 const ServerMemory& KnownServer::memory_of(std::optional<ServerMemory>& known,
-                                           const LlmSteps& steps) {
-  if (!known) known = tilecast::server_memory(steps);
+                                           const ServedModel& served) {
+  if (!known) known = tilecast::server_memory(served);
   return *known;
 }
 
 void Server::add_memory(LlmForecast& f, Under& under, Advice advice) const {
-  under.limits = server_limits(steps_);
-  const int64_t needed = add_server_memory(f, steps_, memory_, under.load, under.limits);
-  if (advice == Advice::kGive) warn_of_memory(f, steps_, needed);
+  under.limits = server_limits(served_);
+  const int64_t needed = add_server_memory(f, served_, memory_, under.load, under.limits);
+  if (advice == Advice::kGive) warn_of_memory(f, served_, needed);
   if (workers_ == nullptr) return;
-  const LlmSteps& steps = workers_->steps();
-  under.worker_limits = server_limits(steps);
+  const ServedModel& served = workers_->served();
+  under.worker_limits = server_limits(served);
   LlmForecast worker{.continuous = true};
-  const int64_t worker_needed = add_server_memory(worker, steps, *worker_memory_,
+  const int64_t worker_needed = add_server_memory(worker, served, *worker_memory_,
                                                   prompts_only(under.load), under.worker_limits);
-  if (advice == Advice::kGive) tilecast::warn_of_memory(worker, steps, worker_needed);
+  if (advice == Advice::kGive) tilecast::warn_of_memory(worker, served, worker_needed);
   under.worker_bytes = worker.peak_bytes;
   f.fits = f.fits && worker.fits;
   for (Warning& warning : worker.warnings) {
@@ -168,7 +168,7 @@ void Server::add_memory(LlmForecast& f, Under& under, Advice advice) const {
 std::optional<LlmForecast::Serving> Server::simulate(const Under& under,
                                                      const LlmForecast& alone) const {
   const Request& request = under.typical;
-  ServerCosts costs(steps_, usual_sizes(request, under.limits), known_.server_times);
+  ServerCosts costs(served_, usual_sizes(request, under.limits), known_.server_times);
   Fleet fleet;
   fleet.pool = {.servers = request.deployment.replicas,
                 .limits = under.limits,
@@ -177,8 +177,8 @@ std::optional<LlmForecast::Serving> Server::simulate(const Under& under,
   std::optional<ServerCosts> prompt_costs;
   std::optional<LazyGrid<1>> transfers;
   if (workers_ != nullptr) {
-    prompt_costs.emplace(workers_->steps(),
-                         usual_sizes(with_load(workers_->steps(), request), under.worker_limits),
+    prompt_costs.emplace(workers_->served(),
+                         usual_sizes(with_load(workers_->served(), request), under.worker_limits),
                          known_.worker_times);
     transfers.emplace(std::make_shared<const GridKnots>(usual_sizes(request, under.limits)),
                       [&](const auto& x) { return workers_->after_prefill_s(x[0]); });
@@ -200,7 +200,7 @@ std::optional<LlmForecast::Serving> Server::simulate(const Under& under,
 
 void Server::add_serving(LlmForecast& f, const Request& asked, Advice advice,
                          const std::optional<TimeLimits>& stop_beyond) const {
-  Under under{.load = make_load(asked), .typical = with_load(steps_, asked)};
+  Under under{.load = make_load(asked), .typical = with_load(served_, asked)};
   under.load.stop_beyond = stop_beyond;
   add_memory(f, under, advice);
   if (!f.fits) return;

@@ -4,7 +4,7 @@
 
 #include "api/generation/llm_memory.h"
 #include "api/generation/llm_pools.h"
-#include "api/generation/llm_steps.h"
+#include "api/generation/served_model.h"
 #include "api/generation/step_costs.h"
 
 namespace tilecast {
@@ -16,7 +16,8 @@ struct KnownServer {
   std::optional<ServerMemory> server_memory, worker_memory;
 
   /// One of the two above, which is planned when it is first asked for.
-  static const ServerMemory& memory_of(std::optional<ServerMemory>& known, const LlmSteps& steps);
+  static const ServerMemory& memory_of(std::optional<ServerMemory>& known,
+                                       const ServedModel& served);
 };
 
 /// Whether a server that does not fit gets warnings, which look for what would fit.
@@ -27,7 +28,7 @@ class Server {
  public:
   /// `workers`: nullptr: none. All must outlive this object; `known` is of servers with the same
   /// layout and options.
-  Server(const LlmSteps& steps, const PrefillWorkers* workers, KnownServer& known);
+  Server(const ServedModel& served, const PrefillWorkers* workers, KnownServer& known);
 
   /// Fills in the memory of a server under the load of `asked`, and what its clients see if the
   /// longest request fits. `forecast` has the results of a single request; its intervals give the
@@ -41,7 +42,7 @@ class Server {
   void add_memory(LlmForecast& forecast, Under& under, Advice advice) const;
   std::optional<LlmForecast::Serving> simulate(const Under& under, const LlmForecast& alone) const;
 
-  const LlmSteps& steps_;
+  const ServedModel& served_;
   const PrefillWorkers* workers_;
   KnownServer& known_;
   const ServerMemory& memory_;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/generation/expert_precision.h"
 #include "api/warnings.h"
 #include "base/checked.h"
 
@@ -28,14 +29,15 @@ void add_new(std::vector<Warning>& warnings, std::optional<Warning> warning) {
   if (!known) warnings.push_back(*std::move(warning));
 }
 
-void add_warnings(StepForecast& f, const LlmSteps& steps, const std::string& name,
-                  const LlmSteps::Step& s) {
+void add_warnings(StepForecast& f, const ServedModel& served, const std::string& name,
+                  const TimedStep& s) {
   add_new(f.warnings, extrapolation_warning(name, s.timeline, s.times));
   add_new(f.warnings, no_model_warning(name, f.kernels));
-  add_new(f.warnings, steps.slower_experts(name, s));
+  add_new(f.warnings, slower_experts(name, s.graph, s.program, s.times, served.predictor(),
+                                     served.device, served.conditions()));
   std::optional<Warning> wait = host_wait_warning(name, s.totals.host_wait_s, s.totals.seconds);
   if (!wait) return;
-  wait->facts.push_back({"cuda_graphs", int64_t{steps.asked().execution.cuda_graphs}});
+  wait->facts.push_back({"cuda_graphs", int64_t{served.asked.execution.cuda_graphs}});
   add_new(f.warnings, std::move(wait));
 }
 
@@ -59,34 +61,34 @@ void add_row(std::vector<KernelForecast>& rows, KernelForecast row) {
   }
 }
 
-StepForecast describe_step(const LlmSteps& steps, const std::string& name, const LlmSteps::Step& s,
+StepForecast describe_step(const ServedModel& served, const std::string& name, const TimedStep& s,
                            std::vector<KernelForecast> rows) {
   StepForecast f;
   f.time = estimate_of(s.totals);
   f.host_wait_s = s.totals.host_wait_s;
   f.kernels = std::move(rows);
-  add_warnings(f, steps, name, s);
+  add_warnings(f, served, name, s);
   add_limits(f, s.totals.kernels_s);
   return f;
 }
 
-StagedStep::StagedStep(const LlmSteps& steps, const std::vector<LlmSteps::Group>& groups,
-                       bool launched)
-    : steps_(steps) {
-  for (size_t part = 0; part < steps.parts().size(); ++part)
-    parts_.push_back(steps.step(groups, launched, part));
+StagedStep::StagedStep(const ServedModel& served, const std::vector<StepGroup>& groups,
+                       StepLaunch launch)
+    : served_(served) {
+  for (size_t part = 0; part < served.stages.size(); ++part)
+    parts_.push_back(time_step(served, groups, launch, part));
 }
 
 Estimate StagedStep::through() const {
   Estimate all;
   for (size_t i = 0; i < parts_.size(); ++i)
-    all = sum(all, estimate_of(parts_[i].totals), static_cast<double>(steps_.parts()[i].stages));
+    all = sum(all, estimate_of(parts_[i].totals), static_cast<double>(served_.stages[i].count));
   return all;
 }
 
 Estimate StagedStep::slowest() const {
   Estimate most;
-  for (const LlmSteps::Step& s : parts_) {
+  for (const TimedStep& s : parts_) {
     most.seconds = std::max(most.seconds, s.totals.seconds);
     most.low_s = std::max(most.low_s, s.totals.low_s);
     most.high_s = std::max(most.high_s, s.totals.high_s);
@@ -104,26 +106,26 @@ Estimate StagedStep::round(int64_t batches) const {
 double StagedStep::send_s() const {
   double all = 0;
   for (size_t i = 0; i < parts_.size(); ++i)
-    all += parts_[i].send_s * static_cast<double>(steps_.parts()[i].stages);
+    all += parts_[i].send_s * static_cast<double>(served_.stages[i].count);
   return all;
 }
 
 double StagedStep::host_wait_s() const {
   double all = 0;
   for (size_t i = 0; i < parts_.size(); ++i)
-    all += parts_[i].totals.host_wait_s * static_cast<double>(steps_.parts()[i].stages);
+    all += parts_[i].totals.host_wait_s * static_cast<double>(served_.stages[i].count);
   return all;
 }
 
 std::vector<KernelForecast> StagedStep::rows(TextArena& names) const {
-  const auto of = [&](const LlmSteps::Step& s) {
+  const auto of = [&](const TimedStep& s) {
     return describe_events(s.timeline, s.program, s.times, names);
   };
   if (parts_.size() == 1) return of(parts_.front());
   std::vector<KernelForecast> all;
   for (size_t i = 0; i < parts_.size(); ++i) {
     for (KernelForecast& row : of(parts_[i])) {
-      row.count = checked_multiply(row.count, steps_.parts()[i].stages);
+      row.count = checked_multiply(row.count, served_.stages[i].count);
       add_row(all, std::move(row));
     }
   }
@@ -137,8 +139,8 @@ StepForecast StagedStep::describe(const std::string& name, std::vector<KernelFor
   f.kernels = std::move(rows);
   double kernels_s = 0;
   for (size_t i = 0; i < parts_.size(); ++i) {
-    add_warnings(f, steps_, name, parts_[i]);
-    kernels_s += parts_[i].totals.kernels_s * static_cast<double>(steps_.parts()[i].stages);
+    add_warnings(f, served_, name, parts_[i]);
+    kernels_s += parts_[i].totals.kernels_s * static_cast<double>(served_.stages[i].count);
   }
   add_limits(f, kernels_s);
   return f;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/generation/llm_steps.h"
+#include "api/generation/step_timer.h"
 
 namespace tilecast {
 
@@ -16,8 +16,8 @@ Estimate sum(const Estimate& a, const Estimate& b, double times);
 
 class StagedStep {
  public:
-  /// `launched` as in LlmSteps::step.
-  StagedStep(const LlmSteps& steps, const std::vector<LlmSteps::Group>& groups, bool launched);
+  /// `launch` as in time_step.
+  StagedStep(const ServedModel& served, const std::vector<StepGroup>& groups, StepLaunch launch);
 
   /// Of one batch through all stages, sends included.
   Estimate through() const;
@@ -35,15 +35,15 @@ class StagedStep {
   StepForecast describe(const std::string& name, std::vector<KernelForecast> rows) const;
 
  private:
-  const LlmSteps& steps_;
-  std::vector<LlmSteps::Step> parts_;
+  const ServedModel& served_;
+  std::vector<TimedStep> parts_;
 };
 
 /// Adds a kernel; identical kernels share a row.
 void add_row(std::vector<KernelForecast>& rows, KernelForecast row);
 
 /// What a report says of one step of the model or its vision tower; no time of its own.
-StepForecast describe_step(const LlmSteps& steps, const std::string& name, const LlmSteps::Step& s,
+StepForecast describe_step(const ServedModel& served, const std::string& name, const TimedStep& s,
                            std::vector<KernelForecast> rows);
 
 }  // namespace tilecast

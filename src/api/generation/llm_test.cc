@@ -261,14 +261,14 @@ TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
                         .execution = {.software = Software::kVllm, .max_num_batched_tokens = 4096}};
   const ModelRef model = load_model_ref("llama-3-8b");
   const GpuRef gpu = load_gpu_ref("H100");
-  const LlmSteps steps(forecaster(), model, gpu, options);
+  const ServedModel served(forecaster(), model, gpu, options);
   KnownTimes known;
-  StepCosts costs(steps, 0, {}, known);
+  StepCosts costs(served, 0, {}, known);
   const auto seconds = [&](const ServingBatch& batch) {
     return costs.seconds(std::span(&batch, 1));
   };
-  const auto graph_s = [&](std::vector<LlmSteps::Group> groups) {
-    return steps.step(std::move(groups), true).totals.seconds;
+  const auto graph_s = [&](std::vector<StepGroup> groups) {
+    return time_step(served, std::move(groups), StepLaunch::kHost).totals.seconds;
   };
   // 1536 and 1024 tokens are knots of the grid; attention is interpolated in contexts.
   EXPECT_NEAR(

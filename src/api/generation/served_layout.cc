@@ -19,10 +19,10 @@ ServedLayout::ServedLayout(const Forecaster& forecaster, const ModelRef& model, 
       gpu_(gpu),
       whole_(with_image_tokens(checked(request), model.content->model)),
       typical_(typical_request(whole_)),
-      steps_(forecaster, model_, gpu_, typical_),
-      workers_(request.deployment.prefill.workers > 0 ? std::make_unique<PrefillWorkers>(steps_)
+      served_(forecaster, model_, gpu_, typical_),
+      workers_(request.deployment.prefill.workers > 0 ? std::make_unique<PrefillWorkers>(served_)
                                                       : nullptr),
-      server_(steps_, workers_.get(), known) {}
+      server_(served_, workers_.get(), known) {}
 
 LlmForecast ServedLayout::under(int64_t concurrency,
                                 const std::optional<TimeLimits>& stop_beyond) const {

@@ -27,7 +27,7 @@ class ServedLayout {
   GpuRef gpu_;
   Request whole_;    ///< with the tokens of images
   Request typical_;  ///< with the lengths of one typical request
-  LlmSteps steps_;
+  ServedModel served_;
   std::unique_ptr<PrefillWorkers> workers_;
   Server server_;
 };

@@ -111,13 +111,13 @@ LazyGrid<D> StepCosts::grid(KnownTimes::What what, Value value) {
   });
 }
 
-StepCosts::StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64_t>& named,
+StepCosts::StepCosts(const ServedModel& served, size_t part, const std::vector<int64_t>& named,
                      KnownTimes& known)
-    : steps_(steps),
+    : served_(served),
       part_(part),
       known_(known),
       knots_(std::make_shared<const GridKnots>(named)),
-      tokens_of_decode_(1 + steps.asked().deployment.speculation.tokens),
+      tokens_of_decode_(1 + served.asked.deployment.speculation.tokens),
       rest_(grid<1>(KnownTimes::What::kRest,
                     [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kRest, false); })),
       head_(grid<1>(KnownTimes::What::kHead,
@@ -129,7 +129,7 @@ StepCosts::StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64
           grid<1>(KnownTimes::What::kDecodeExperts,
                   [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kExperts, true); })),
       send_(grid<1>(KnownTimes::What::kSend,
-                    [this](const auto& x) { return steps_.send_seconds(x[0], part_); })),
+                    [this](const auto& x) { return send_seconds(served_, x[0], part_); })),
       decode_(grid<2>(KnownTimes::What::kDecode,
                       [this](const auto& x) {
                         return kind_s({x[0], tokens_of_decode_, std::max<int64_t>(1, x[1] - 1)},
@@ -143,54 +143,55 @@ StepCosts::StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64
           [this](const auto& x) { return kind_s({x[0], x[1], x[2]}, Kind::kGroup, false); })),
       draft_(grid<2>(KnownTimes::What::kDraft,
                      [this](const auto& x) {
-                       return steps_.drafter()->draft(x[0], std::max<int64_t>(1, x[1] - 1)).seconds;
+                       return served_.drafter->draft(x[0], std::max<int64_t>(1, x[1] - 1)).seconds;
                      })),
       draft_fresh_(grid<2>(
           KnownTimes::What::kDraftFresh,
-          [this](const auto& x) { return steps_.drafter()->pass({{x[0], x[1], 0}}).seconds; })),
+          [this](const auto& x) { return served_.drafter->pass({{x[0], x[1], 0}}).seconds; })),
       experts_ops_{require_op("experts"), require_op("expert_dispatch"),
                    require_op("expert_combine"), require_op("data_all_gather"),
                    require_op("data_reduce_scatter")} {
   launch_s_ = known.of(part, KnownTimes::What::kLaunch, {}, [this] { return launches_s(); });
-  if (steps_.parts()[part].layers.has_start)
+  if (served_.stages[part].layers.has_start)
     images_s_ = known.of(part, KnownTimes::What::kImages, {}, [this] { return images_s(); });
 }
 
 double StepCosts::launches_s() const {
-  const LlmSteps::Step step = steps_.step({{1, 1, 1}}, false, part_);
+  const TimedStep step = time_step(served_, {{1, 1, 1}}, StepLaunch::kCudaGraph, part_);
   double launches = 0;
   for (const double count : step.program.kernel_counts()) launches += count;
-  return launches * *steps_.asked().execution.host_launch_s;
+  return launches * *served_.asked.execution.host_launch_s;
 }
 
 double StepCosts::images_s() const {
   double seconds = 0;
-  for (const auto& [images, runs] : steps_.tower_runs(1))
-    seconds += static_cast<double>(runs) * steps_.tower_step(images).totals.seconds;
+  if (!served_.tower) return seconds;
+  for (const auto& [images, runs] : served_.tower->runs(1))
+    seconds += static_cast<double>(runs) * time_tower(served_, images).totals.seconds;
   return seconds;
 }
 
 StepCosts::Kind StepCosts::kind_of(const Node& node) const {
   if (is_group_work(node.name)) return Kind::kGroup;
   if (is_output_work(node.name)) return Kind::kHead;
-  const bool shared = steps_.plan().dp > 1 &&
-                      std::find(std::begin(experts_ops_), std::end(experts_ops_), node.op) !=
-                          std::end(experts_ops_);
+  const bool shared =
+      served_.plan.dp > 1 && std::find(std::begin(experts_ops_), std::end(experts_ops_), node.op) !=
+                                 std::end(experts_ops_);
   return shared ? Kind::kExperts : Kind::kRest;
 }
 
-const LlmSteps::Kernels& StepCosts::kernels_of(const StepRequest::Group& group) {
+const StepKernels& StepCosts::kernels_of(const StepGroup& group) {
   constexpr size_t kKept = 8;
   for (const auto& [of, kernels] : recent_) {
     if (of == group) return kernels;
   }
   if (recent_.size() == kKept) recent_.pop_front();
-  return recent_.emplace_back(group, steps_.kernels({group}, part_)).second;
+  return recent_.emplace_back(group, step_kernels(served_, {group}, part_)).second;
 }
 
-double StepCosts::kind_s(const StepRequest::Group& group, Kind kind, bool decode) {
+double StepCosts::kind_s(const StepGroup& group, Kind kind, bool decode) {
   const auto wanted = [&](const Launch& l) { return kind_of(*l.node) == kind; };
-  return steps_.kernel_seconds(kernels_of(group), {.decode = decode, .wanted = wanted});
+  return kernel_seconds(served_, kernels_of(group), {.decode = decode, .wanted = wanted});
 }
 
 double StepCosts::prompts_s(const std::vector<PromptChunk>& prompts, bool fresh) {
@@ -252,7 +253,7 @@ double StepCosts::drafts_s(const ServingBatch& batch) {
 
 double StepCosts::seconds(std::span<const ServingBatch> ranks) {
   double tokens = 0, all_tokens = 0, sequences = 0, starts = 0, drafts = 0;
-  const bool makes_drafts = steps_.drafter() != nullptr && steps_.parts()[part_].layers.has_end;
+  const bool makes_drafts = served_.drafter != nullptr && served_.stages[part_].layers.has_end;
   bool decodes = true;
   for (const ServingBatch& batch : ranks) {
     const auto decoding = static_cast<double>(batch.decoding * tokens_of_decode_);
@@ -271,19 +272,19 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
     starts = std::max(starts, static_cast<double>(first));
   }
   const AttentionTime longest = longest_attention(ranks, decodes);
-  const LayerRange& layers = steps_.parts()[part_].layers;
+  const LayerRange& layers = served_.stages[part_].layers;
   double seconds = rest_.at({tokens});
   if (layers.has_end) seconds += head_.at({sequences});
   seconds += longest.decode_s;
   seconds += longest.prompts_s;
   // As in a static batch: decode steps are CUDA graphs, kernels of prompts are launched one by one.
-  const bool graphs = steps_.asked().execution.cuda_graphs && decodes;
+  const bool graphs = served_.asked.execution.cuda_graphs && decodes;
   if (ranks.size() > 1) {
     const double each = graphs ? tokens : all_tokens / static_cast<double>(ranks.size());
     seconds += (decodes ? decode_experts_ : experts_).at({each});
   }
   seconds = starts * images_s_ + (graphs ? seconds : std::max(seconds, launch_s_)) +
-            steps_.overhead_s(part_);
+            step_overhead_s(served_, part_);
   return layers.has_end ? seconds + drafts : seconds + send_.at({tokens});
 }
 

@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "api/generation/llm_steps.h"
+#include "api/generation/step_timer.h"
 #include "sim/serving.h"
 
 namespace tilecast {
@@ -91,9 +91,9 @@ class KnownTimes {
 /// (as many on each rank as on the busiest in a CUDA graph, which has one size).
 class StepCosts {
  public:
-  /// `part`: the stage, see LlmSteps::parts. `named`: additional knots. `known`: of steps that
+  /// `part`: the stage, see ServedModel::stages. `named`: additional knots. `known`: of steps that
   /// differ in the load only; must outlive this object.
-  StepCosts(const LlmSteps& steps, size_t part, const std::vector<int64_t>& named,
+  StepCosts(const ServedModel& served, size_t part, const std::vector<int64_t>& named,
             KnownTimes& known);
   /// `ranks`: what each data-parallel rank computes.
   double seconds(std::span<const ServingBatch> ranks);
@@ -103,8 +103,8 @@ class StepCosts {
   /// all data-parallel ranks (kExperts; without such ranks these are part of kRest).
   enum class Kind { kGroup, kHead, kRest, kExperts };
   Kind kind_of(const Node& node) const;
-  double kind_s(const StepRequest::Group& group, Kind kind, bool decode);
-  const LlmSteps::Kernels& kernels_of(const StepRequest::Group& group);
+  double kind_s(const StepGroup& group, Kind kind, bool decode);
+  const StepKernels& kernels_of(const StepGroup& group);
   double launches_s() const;
   double images_s() const;
   template <size_t D, typename Value>
@@ -118,12 +118,12 @@ class StepCosts {
   AttentionTime longest_attention(std::span<const ServingBatch> ranks, bool decodes);
   double drafts_s(const ServingBatch& batch);
 
-  const LlmSteps& steps_;
+  const ServedModel& served_;
   size_t part_;
   KnownTimes& known_;
   std::shared_ptr<const GridKnots> knots_;
   /// Of the last steps that were asked for: kernels of several kinds come from one.
-  std::deque<std::pair<StepRequest::Group, LlmSteps::Kernels>> recent_;
+  std::deque<std::pair<StepGroup, StepKernels>> recent_;
   int64_t tokens_of_decode_;  ///< that a sequence computes in a decode step: 1, or a draft's too
   LazyGrid<1> rest_, head_, experts_, decode_experts_, send_;
   LazyGrid<2> decode_;  ///< sequences; keys of each, including the new token
