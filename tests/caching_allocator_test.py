@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The replay of PyTorch's caching allocator (extras/caching_allocator.py) keeps its rules."""
+"""The replay of PyTorch's caching allocator (tests/pytorch/caching_allocator.py) keeps its rules."""
 import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "extras"))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "pytorch"))
 from caching_allocator import CachingAllocator  # noqa: E402
 
 MIB = 1 << 20

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The memory plan against exact counts of PyTorch's memory (tests/data/memory_reference.csv, written by extras/memory_reference.py).
+"""The memory plan against exact counts of PyTorch's memory (tests/data/memory_reference.csv, written by tests/pytorch/memory_reference.py).
 
     tests/check_memory.py <tilecast> [--only TEXT] [--modes] [--max-percent X --mean-percent X --inference-mean-percent X]
 
@@ -118,7 +118,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tilecast")
     parser.add_argument("--only", default="", help="only cases whose fields, separated by blanks, have this text")
-    parser.add_argument("--reference", default=REFERENCE, help="another CSV of extras/memory_reference.py")
+    parser.add_argument("--reference", default=REFERENCE, help="another CSV of tests/pytorch/memory_reference.py")
     parser.add_argument("--max-percent", type=float, default=5.0, help="of each case's peak [5]")
     parser.add_argument("--mean-percent", type=float, default=2.0, help="of all peaks [2]")
     parser.add_argument("--inference-mean-percent", type=float, default=1.0, help="of the peaks of inference [1]")

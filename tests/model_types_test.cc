@@ -1,5 +1,5 @@
 // Model types of transformers against PyTorch: tests/model_types/*.jsonl, which
-// extras/model_types.py writes, holds a config in each line, the parameters of its model and the
+// tests/pytorch/model_types.py writes, holds a config in each line, the parameters of its model and the
 // FLOPs that torch.utils.flop_counter counts; null: it does not count those.
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "extras"))
+sys.path.insert(0, str(ROOT / "tests/pytorch"))
 try:
     import torch
 except ImportError as error:

@@ -4,7 +4,7 @@ import pathlib
 
 
 def replace(page, begin, end, text):
-    """Writes `text` (whole lines) between the markers of docs/`page`."""
-    path = pathlib.Path(__file__).parents[1] / "docs" / page
+    """Writes `text` (whole lines) between the markers of the file `page`."""
+    path = pathlib.Path(__file__).resolve().parents[1] / page
     before, rest = path.read_text(encoding="utf-8").split(begin + "\n")
     path.write_text(before + begin + "\n" + text + end + rest.split(end)[1], encoding="utf-8")

@@ -7,9 +7,9 @@ constexpr int64_t kKibi = 1024, kMebi = 1024 * kKibi;
 
 constexpr SoftwareStack kPyTorch = {
     .name = "PyTorch 2.11, CUDA 13.0",
-    // Measured on one H100 (driver 580) by extras/measure_memory.py. The rest that the first step
-    // of a process loads was 8 MiB in inference, 64 MiB in FP32 training and 80 MiB in BF16
-    // training (context_bytes of data/measurements/nvidia-h100-sxm5-80gb/models.3.csv).
+    // Measured on one H100 (driver 580) by research/memory/measure_memory.py. The rest that the
+    // first step of a process loads was 8 MiB in inference, 64 MiB in FP32 training and 80 MiB in
+    // BF16 training (context_bytes of data/measurements/nvidia-h100-sxm5-80gb/models.3.csv).
     .context_bytes = 552402944,
     .modules_bytes = 98566144,
     .libraries_bytes = 69206016,

@@ -9,8 +9,8 @@ namespace tilecast {
 namespace {
 
 /// Share of the DRAM bandwidth of the data sheet that large matrix products reach, by the type of
-/// memory (docs/law_study.md). One share for all types of HBM3, so that between two boards of one
-/// architecture only the bandwidth counts.
+/// memory (research/law_study.md). One share for all types of HBM3, so that between two boards of
+/// one architecture only the bandwidth counts.
 double reached_share(MemoryType type) {
   if (!is_hbm(type)) return 0.82;
   return type >= MemoryType::kHbm3 ? 0.87 : 0.80;

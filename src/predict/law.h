@@ -2,8 +2,8 @@
 
 // The laws: how long a kernel takes, by its work, the data sheet and the software. Each kind of
 // kernels has one, a formula with few constants that is the same for all GPUs. Derivation, fit and
-// errors: docs/law_study.md. A law is no lower bound; forecasts multiply it by a learned residual
-// (residual.h).
+// errors: research/law_study.md. A law is no lower bound; forecasts multiply it by a learned
+// residual (residual.h).
 //
 // Laws fall, or stay the same, if any of these grows while the others stay the same: bandwidth, L2,
 // clock, number of SMs, rates per clock and SM, board power. They have no steps in numbers that are

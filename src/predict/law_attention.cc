@@ -1,4 +1,4 @@
-// Laws of fused attention (FlashAttention and its like). docs/law_study.md gives the fit.
+// Laws of fused attention (FlashAttention and its like). research/law_study.md gives the fit.
 
 #include <algorithm>
 #include <cmath>
@@ -164,7 +164,7 @@ double blocks_cycles(const Attention& a, double keys, const Chip& chip,
     return block_cycles(a, chip, conditions) * std::max(0.0, sequences / chip.sms - 0.5);
   }
   // A block starts as those of TensorRT-LLM's kernels without shared heads do; a key of 128
-  // elements takes 17 to 37 cycles, from A100 to B200 (docs/law_study.md).
+  // elements takes 17 to 37 cycles, from A100 to B200 (research/law_study.md).
   constexpr double kStart = 2250, kKey = 20.0 / 128;
   const double blocks = static_cast<double>(a.batch) * static_cast<double>(a.heads) / chip.sms;
   return kStart * std::max(0.0, blocks - 0.5) +

@@ -1,6 +1,6 @@
 // The law of convolutions. cuDNN has several algorithms, each with work of its own; the law is the
 // time of the one that is fastest, for cuDNN's heuristics choose it or one that is nearly as fast.
-// Fitted on P4, P100, T4, V100 and A100 (FP32) and on H100 (docs/law_study.md).
+// Fitted on P4, P100, T4, V100 and A100 (FP32) and on H100 (research/law_study.md).
 //
 // Not modelled: FP32 algorithms of libraries other than cuDNN (AMD's GPUs: the implicit product),
 // the size of the workspace that an algorithm may take.

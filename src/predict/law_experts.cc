@@ -10,7 +10,7 @@
 namespace tilecast {
 namespace {
 
-// Fitted on all public rows of A100, H100, H200, B200 and L40S (docs/experiments.md).
+// Fitted on all public rows of A100, H100, H200, B200 and L40S (research/experiments.md).
 constexpr double kReached = 1.53;  ///< time of a step of k over that at the data sheet's rate
 /// Cycles of an SM to convert one weight of few bits. The general lanes do it, once for each tile,
 /// whatever its rows and the rate of the matrix units (128 lanes: 1.3 instructions a weight).

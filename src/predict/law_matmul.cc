@@ -92,7 +92,7 @@ constexpr std::array<double, 5> kTensorSplits = {1, 2, 4, 8, 16};
 constexpr std::array<Tile, 2> kLargeTiles = {Tile{128, 128}, Tile{128, 256}};
 
 /// Constants of the law of low precision, fitted on A100, H100, H200, B200 and L40S
-/// (docs/law_study.md).
+/// (research/law_study.md).
 struct TensorConstants {
   BlockCost block;
   double launch_us;
@@ -106,9 +106,9 @@ constexpr TensorConstants k16Bit = {
 constexpr TensorConstants k8Bit = {
     {2500, 20000, 0, 0.10, 0.7, 64}, 1.7, 1.0, 2.3, 5.0, 0.20e-12, 0.50e-12};
 
-/// Constants of rocBLAS's kernels (docs/law_study.md). They load through registers and a barrier:
-/// the latency of a step of k is hidden by other blocks of the compute unit only, and the results
-/// of a tile are written when all its steps are done.
+/// Constants of rocBLAS's kernels (research/law_study.md). They load through registers and a
+/// barrier: the latency of a step of k is hidden by other blocks of the compute unit only, and the
+/// results of a tile are written when all its steps are done.
 struct AmdConstants {
   BlockCost block;
   double reached;  ///< of the rate, by tiles of 128 x 128 and more
@@ -145,7 +145,7 @@ double widening_share(const Chip& chip, DType dtype, const Conditions& condition
 /// at 194 to 259 then, for rows that differ in one element from ones that run at 800; in TF32, of
 /// which a word is one element, at 92 to 133 (data/measurements). All SMs since Volta load 32 words
 /// a clock. Infinity for aligned rows, and on AMD's GPUs, where odd rows cost a fifth at most
-/// (docs/law_study.md).
+/// (research/law_study.md).
 double unaligned_flops_per_clock(const Gemm& gemm, const Kernel& kernel, const Chip& chip) {
   constexpr double kByElement = 400, kByWord = 900;
   if (kernel.scheme != QuantScheme::kNone || chip.amd) return 1e30;
@@ -185,7 +185,7 @@ double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Con
   const double in_l2 = 1 - ramp(bytes / chip.l2_bytes, 0.75, 1.25);
   const double l2 = std::max(chip.l2_bytes_per_s(24), chip.dram_bytes_per_s);
   // vLLM finds a scale for each token: a block for each row, whatever its length. Cycles of an SM
-  // for a row, alike on B200, H100, H200 and L40S (docs/law_study.md).
+  // for a row, alike on B200, H100, H200 and L40S (research/law_study.md).
   constexpr double kRowCycles = 1500;
   const bool by_token =
       conditions.software == Software::kVllm && kernel.scheme == QuantScheme::kFp8;
@@ -197,7 +197,7 @@ double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Con
 
 /// Cycles of an SM for one step of k of kLinearPascal. A thread of these kernels holds 16 results
 /// or few warps run: beside the lanes, shared memory allows so many FMAs a clock and SM
-/// (docs/law_study.md).
+/// (research/law_study.md).
 double pascal_step_cycles(const Chip& chip, Tile tile, double area) {
   const double from_shared = tile.m == tile.n ? 60 : 79;
   return root_of_squares(vector_step_cycles(chip, tile, area), chip.units * area / from_shared);
@@ -210,7 +210,7 @@ double from_dram(double bytes, const Chip& chip) {
 
 /// Seconds of the operands that Pascal's L2 loses before all blocks that share them have read them.
 /// The blocks of a long k drift apart, the more of them have run the further; then each block reads
-/// its rows from DRAM, 32 bytes of a row at a time (docs/law_study.md).
+/// its rows from DRAM, 32 bytes of a row at a time (research/law_study.md).
 double drift_s(const ProductSizes& sizes, Tile tile, double bytes, const Chip& chip) {
   if (chip.gpu.architecture != Architecture::kPascal) return 0;
   constexpr double kSteps = 15800, kResults = 1e6, kL2 = 4 * 1024 * 1024;
@@ -330,7 +330,7 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   const double per_clock = std::min(rate / (chip.sms * chip.clock_hz), limit);
   const double power = chip.energy * (chip.hbm ? c.energy_hbm : c.energy_gddr) * per_clock *
                        chip.sms * chip.clock_hz / chip.board_power_w;
-  // A step takes so much longer (layers of experts, docs/law_study.md).
+  // A step takes so much longer (layers of experts, research/law_study.md).
   const double conversion = converts_weights(kernel) ? 1.5 : 1;
   const auto step_cycles = [&](Tile, double area, double busy) {
     const double step = 2 * area / per_clock * conversion;

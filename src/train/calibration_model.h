@@ -6,7 +6,7 @@
 //   slopes of the law · factors on its constants + offset + offset of software and precision
 //   + a smooth function of the features, most of it of that software and precision alone + noise.
 // Source: Rasmussen, Williams 2006, ch. 2. The amplitudes were chosen by the errors of
-// B200 with it left out (docs/experiments.md).
+// B200 with it left out (research/experiments.md).
 
 #include <Eigen/Dense>
 #include <optional>

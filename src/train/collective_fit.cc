@@ -10,7 +10,7 @@ namespace {
 
 /// Penalties of the four terms: on a row of 1, and on a step of 1 between neighbouring sizes,
 /// relative to one measurement of weight 1. The latter makes sizes without measurements lie between
-/// their neighbours. Chosen by the held-out errors of all GPUs (docs/experiments.md).
+/// their neighbours. Chosen by the held-out errors of all GPUs (research/experiments.md).
 constexpr double kCommon = 0.01, kByWidth = 0.05, kByLink = 0.05, kByBoth = 0.1, kStep = 3;
 /// Times launched by the host are many, dense in size, and hold its jitter.
 constexpr double kHostPacedWeight = 0.05;

@@ -15,8 +15,8 @@ namespace tilecast {
 namespace {
 
 // The rate is a trade of accuracy for speed: twice the trees at half the rate do as well.
-// Absolute instead of squared loss is 1.3 to 1.7 times worse (docs/experiments.md). The shares are
-// usual ones.
+// Absolute instead of squared loss is 1.3 to 1.7 times worse (research/experiments.md). The shares
+// are usual ones.
 constexpr const char* kSettings[][2] = {{"objective", "reg:squarederror"},
                                         {"base_score", "0"},
                                         {"tree_method", "hist"},

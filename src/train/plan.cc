@@ -153,7 +153,7 @@ void plan_kind(WeightsPlan& plan, NetKind kind) {
 /// Kinds with fewer features are smooth: large leaves keep the noise of single rows out.
 constexpr size_t kFewFeatures = 6;
 
-/// Trees of a forest. Few features, or few rows, need few (docs/experiments.md).
+/// Trees of a forest. Few features, or few rows, need few (research/experiments.md).
 int trees_of(const TrainOptions& options, size_t features, size_t rows) {
   constexpr size_t kFeaturesOfAll = 12, kFeaturesOfAllWhereFew = 18, kRowsOfAll = 8000;
   const size_t all = features < kFewFeatures ? kFeaturesOfAllWhereFew : kFeaturesOfAll;

@@ -138,7 +138,7 @@ class Rows:
 
 def optimizers_of(net):
     """Muon (Jordan et al. 2024) for the matrices between layers, AdamW for the rest: half the epochs
-    of AdamW alone (docs/experiments.md)."""
+    of AdamW alone (research/experiments.md)."""
     matrices = [p for name, p in net.named_parameters()
                 if p.ndim == 2 and name.startswith(("encoder", "decoder"))]
     known = {id(p) for p in matrices}
