@@ -2,6 +2,7 @@
 // numbers as they are shows that it does, one that changes them shows which.
 //   snapshot EXPECTED            compares; exit 1 where a line differs
 //   snapshot EXPECTED --write    writes the file anew
+//   snapshot EXPECTED --report   shows how much each number moved (moved.h)
 //
 // A line: model, device, kind of forecast, a hash of the work (FLOPs, bytes and count of each row
 // of kernels in their order, bytes of memory), a hash of the times' bits, and the headline numbers.
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "moved.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
 #include "tilecast/llm.h"
@@ -222,28 +224,32 @@ int compare(const std::vector<std::string>& expected, const std::vector<std::str
   return differ == 0 ? 0 : 1;
 }
 
-int run(const std::string& path, bool write) {
+int run(const std::string& path, const std::string& what) {
   std::vector<std::string> found = all_lines();
   found.insert(found.begin(), math_fingerprint());
-  if (!write) {
-    std::vector<std::string> expected;
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) expected.push_back(line);
-    return compare(expected, found);
+  if (what == "--write") {
+    std::ofstream file(path);
+    for (const std::string& line : found) file << line << "\n";
+    return file.good() ? 0 : 1;
   }
-  std::ofstream file(path);
-  for (const std::string& line : found) file << line << "\n";
-  return file.good() ? 0 : 1;
+  std::vector<std::string> expected;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) expected.push_back(line);
+  if (what == "--report") {
+    std::cout << moved_report(expected, found);
+    return 0;
+  }
+  return compare(expected, found);
 }
 
 }  // namespace
 }  // namespace tilecast
 
 int main(int argc, char** argv) {
-  const bool write = argc == 3 && std::string(argv[2]) == "--write";
-  if (argc != 2 && !write) {
-    std::cerr << "usage: snapshot EXPECTED [--write]\n";
+  const std::string what = argc == 3 ? argv[2] : "";
+  if (argc < 2 || argc > 3 || (argc == 3 && what != "--write" && what != "--report")) {
+    std::cerr << "usage: snapshot EXPECTED [--write | --report]\n";
     return 2;
   }
-  return tilecast::run(argv[1], write);
+  return tilecast::run(argv[1], what);
 }
