@@ -13,6 +13,7 @@
 #include "api/parallel/adapter_remarks.h"
 #include "api/parallel/parallel.h"
 #include "api/parallel/parallel_plan.h"
+#include "api/pass/model_facts.h"
 #include "api/pass/pass.h"
 #include "api/pass/pass_images.h"
 #include "api/precision.h"
@@ -101,21 +102,6 @@ ParallelForecast on_one_rank(const Forecast& f, const Request& used) {
                       .peak_bytes = f.memory.peak_bytes}}};
 }
 
-/// What a title says of one input: the size of an image or a latent, and the length, where it is a
-/// choice.
-std::string input_text(const Model& model, const Graph& graph, int64_t seq) {
-  if (model.recommendation) return "";
-  std::vector<std::string> sizes;
-  for (const Tensor& tensor : graph.tensors) {
-    const Shape& s = tensor.shape;
-    const bool image =
-        tensor.kind == TensorKind::kInput && s.size() == 4 && s[1] > 1 && s[2] > 1 && s[3] > 1;
-    if (image) sizes.push_back(fmt::format("{} {}x{}x{}", tensor.name, s[1], s[2], s[3]));
-  }
-  if (sizes.empty() || !model.fixed_seq) sizes.push_back("seq " + format_integer(seq));
-  return join(sizes, ", ");
-}
-
 /// One rank, one micro-batch.
 void forecast_one_rank(Forecast& forecast, std::shared_ptr<const PassWork> work,
                        const PassSetup& setup, const TimingSetup& timing) {
@@ -190,11 +176,6 @@ Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model_ref, 
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
   if (is_parallel(used)) {
     add_messages(warnings, WarningCode::kDeviceFile, device.id, device.warnings);
-    const Graph modules = build_modules(model, used, precision);
-    forecast.parameters = modules.parameter_count();
-    forecast.input = input_text(model, modules, forecast.seq);
-    add_messages(warnings, WarningCode::kModelFile, model.name,
-                 adapter_remarks(modules, used, precision));
     if (model.recommendation) {
       forecast_recommendation(forecast, setup, timing);
     } else {

@@ -228,9 +228,11 @@ std::optional<int64_t> reserved_bytes(const MemoryForecast& memory, const PassSe
   int64_t buckets = 0;  // DistributedDataParallel's, allocated at the start
   Graph graph;
   if (is_parallel(setup.request)) {
-    const ParallelPlan plan = plan_parallel(setup.model, setup.device, setup.request);
+    const ModelModules modules = rank_modules(setup, rank_share(setup.model, setup.request));
+    const ParallelPlan plan = plan_parallel(setup.model, cluster_of(setup.device, setup.request),
+                                            modules.layers, setup.request);
     if (plan.pp > 1 || !is_plain(setup.request, plan)) return std::nullopt;
-    graph = part_graph(setup, plan, plan.parts.front());
+    graph = part_graph({setup, plan, modules.graph}, plan.parts.front());
     if (plan.data_ranks() > 1) buckets = memory.gradients_bytes;
   } else {
     graph = build_graph(setup.model, setup.request, setup.precision);

@@ -26,9 +26,8 @@ void set_candidate(Request& r, const TrainingCandidate& c) {
 GroupCache::GroupCache(const TrainingFacts& facts, const TrainingCandidate& any)
     : facts_(facts), request_(facts.shared), precision_(facts.precisions.at(any.dtype)) {
   set_candidate(request_, any);
-  parts_of_group_ =
-      std::make_unique<PartCache>(PassSetup{facts_.model, facts_.device, request_, precision_},
-                                  facts_.predictor, facts_.modules);
+  parts_of_group_ = std::make_unique<PartCache>(
+      PassSetup{facts_.model, facts_.device, request_, precision_}, facts_.predictor);
 }
 
 void GroupCache::judge(TrainingCandidate& c) {

@@ -23,7 +23,6 @@ struct TrainingFacts {
   const Predictor& predictor;
   Request shared;
   Cluster cluster;
-  Graph modules;
   std::map<std::string, Precision> precisions;  ///< by dtype as asked
   int64_t layers = 0;
 };

@@ -45,6 +45,7 @@ std::vector<const ModelPart*> PartCache::parts(const ParallelPlan& plan, const R
   const bool plain = plan.pipeline.chunks == 1 && plan.pipeline.microbatches == 1 &&
                      request.parallel.zero == Zero::kNone &&
                      request.parallel.main_params == MainParams::kAsModel;
+  if (!modules_) modules_ = rank_modules(setup_, {plan.micro_batch, *setup_.request.seq / plan.cp});
   std::vector<const ModelPart*> parts;
   parts.reserve(plan.parts.size());
   for (const LayerRange& layers : plan.parts) parts.push_back(&part(plan, request, layers, plain));
@@ -53,7 +54,7 @@ std::vector<const ModelPart*> PartCache::parts(const ParallelPlan& plan, const R
 
 const ModelPart& PartCache::part(const ParallelPlan& plan, const Request& request,
                                  const LayerRange& layers, bool plain) {
-  Key key{segment_runs(modules_, layers), plan.dp, request.parallel.zero, plain};
+  Key key{segment_runs(modules_->graph, layers), plan.dp, request.parallel.zero, plain};
   if (const auto known = parts_.find(key); known != parts_.end()) return known->second;
   const PassSetup setup{setup_.model, setup_.device, request, setup_.precision};
   TimingSetup times = timing(request);
@@ -62,7 +63,8 @@ const ModelPart& PartCache::part(const ParallelPlan& plan, const Request& reques
     times.price_collectives = [&](const Program& program, std::vector<KernelTime>& seconds) {
       costs.price(program, seconds);
     };
-    return parts_.emplace(std::move(key), make_part(setup, plan, layers, times, costs))
+    return parts_
+        .emplace(std::move(key), make_part({setup, plan, modules_->graph}, layers, times, costs))
         .first->second;
   }
   ModelPart part = base(plan, layers, key.runs);
@@ -83,7 +85,7 @@ const PartCache::Pattern& PartCache::pattern(const ParallelPlan& plan, const Lay
   request.optimizer = Optimizer::kNone;
   const PassSetup setup{setup_.model, setup_.device, request, setup_.precision};
   try {
-    pattern.graph = part_graph(setup, plan, layers);
+    pattern.graph = part_graph({setup, plan, modules_->graph}, layers);
   } catch (...) {
     patterns_.erase(it);
     throw;

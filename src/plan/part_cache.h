@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "api/parallel/model_part.h"
@@ -14,10 +15,9 @@ namespace tilecast {
 
 class PartCache {
  public:
-  /// `setup.request`: the options that all parts share. `modules`: of the whole model, for the
-  /// numbers of its layers. All must outlive the cache.
-  PartCache(const PassSetup& setup, const Predictor& predictor, const Graph& modules)
-      : setup_(setup), predictor_(predictor), modules_(modules) {}
+  /// `setup.request`: the options that all parts share. All must outlive the cache.
+  PartCache(const PassSetup& setup, const Predictor& predictor)
+      : setup_(setup), predictor_(predictor) {}
 
   /// Parts of a plan, by their number in the model; they live as long as the cache. The request
   /// differs from the shared one in `dp`, `pp`, the schedule and `zero` only.
@@ -54,7 +54,7 @@ class PartCache {
 
   PassSetup setup_;
   const Predictor& predictor_;
-  const Graph& modules_;
+  std::optional<ModelModules> modules_;  ///< built when the first plan asks for its parts
   std::map<Runs, Pattern> patterns_;
   std::map<Runs, ModelPart> bases_;
   std::map<Key, ModelPart> parts_;

@@ -252,15 +252,15 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
   asked.execution.attention = query.attention.value_or(
       model.has_fused_attention ? AttentionKind::kFlash : AttentionKind::kEager);
   const CheckedPass checked = checked_pass(model, device, asked);
-  TrainingFacts facts{
-      .model = model,
-      .device = device,
-      .predictor = forecaster.impl().predictor(checked.request.execution.predictor),
-      .shared = checked.request,
-      .cluster = cluster_of_query(checked.request, device),
-      .modules = model.build({.batch = 1, .seq = *checked.request.seq, .dtype = DType::kFp32}),
-      .precisions = {}};
-  facts.layers = layer_count(facts.modules);
+  TrainingFacts facts{.model = model,
+                      .device = device,
+                      .predictor = forecaster.impl().predictor(checked.request.execution.predictor),
+                      .shared = checked.request,
+                      .cluster = cluster_of_query(checked.request, device),
+                      .precisions = {}};
+  const Graph modules =
+      model.build({.batch = 1, .seq = *checked.request.seq, .dtype = DType::kFp32});
+  facts.layers = layer_count(modules);
   TrainingPlan plan{.model = model.name,
                     .gpu = device.id,
                     .gpu_name = device.name,
@@ -271,7 +271,7 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
                     .batch = checked.request.batch,
                     .seq = *checked.request.seq,
                     .has_network = facts.cluster.network.has_value(),
-                    .parameters = facts.modules.parameter_count(),
+                    .parameters = modules.parameter_count(),
                     .device_bytes = visible_bytes(device),
                     .price_per_gpu_hour = query.price_per_gpu_hour,
                     .objective = query.objective};
@@ -285,7 +285,7 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
       candidate_groups(filled,
                        {.cluster = facts.cluster,
                         .layers = facts.layers,
-                        .experts = expert_count(facts.modules),
+                        .experts = expert_count(modules),
                         .flash = checked.request.execution.attention == AttentionKind::kFlash},
                        dtypes, plan.impossible);
   Search(facts, filled, plan).run(groups);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <string>
+
 #include "base/checked.h"
 #include "tilecast/error.h"
 
@@ -12,12 +15,17 @@ namespace {
   throw Error(ErrorKind::kInput, message);
 }
 
-/// `share`: a part of the batch. `multiple`: batches that are one can be divided.
-void check_share(const char* name, int64_t by, const char* of, int64_t share, int64_t multiple) {
-  if (share % by == 0) return;
-  refuse_layout(fmt::format(
-      "`{}` {} does not divide {} {}; {} `batch` that is a multiple of {}", name, by, of, share,
-      share == 1 ? "give a" : fmt::format("choose a divisor of {}, or a", share), multiple));
+/// Throws unless `by`, the value of an option, divides `number`. `multiple`: batches that are a
+/// multiple of it can be divided; nullopt: the batch does not matter.
+void require_divides(const char* option, int64_t by, const char* of, int64_t number,
+                     std::optional<int64_t> multiple = std::nullopt) {
+  if (number % by == 0) return;
+  std::string advice;
+  if (!multiple || number > 1) advice = fmt::format("choose a divisor of {}", number);
+  if (multiple)
+    advice += fmt::format("{} `batch` that is a multiple of {}",
+                          advice.empty() ? "give a" : ", or a", *multiple);
+  refuse_layout(fmt::format("`{}` {} does not divide {} {}; {}", option, by, of, number, advice));
 }
 
 void check_interleaved(const Request& r, int64_t microbatches) {
@@ -36,11 +44,13 @@ void check_interleaved(const Request& r, int64_t microbatches) {
 
 void check_pass_layout(const Request& r) {
   const int64_t dp = r.execution.dp, own = r.batch / dp;
-  check_share("dp", dp, "the batch of", r.batch, dp);
+  require_divides("dp", dp, "the batch of", r.batch, dp);
   const auto size = r.parallel.micro_batch_size;
   const int64_t by = size.value_or(r.execution.microbatches);
-  check_share(size ? "micro-batch-size" : "microbatches", by, "a data-parallel rank's batch of",
-              own, checked_multiply(dp, by));
+  require_divides(size ? "micro-batch-size" : "microbatches", by, "a data-parallel rank's batch of",
+                  own, checked_multiply(dp, by));
+  require_divides("ep", r.parallel.ep, "the data-parallel ranks,", dp);
+  if (r.seq) require_divides("cp", r.parallel.cp, "the sequence of", *r.seq);
   if (r.parallel.schedule == PipelineSchedule::kInterleaved)
     check_interleaved(r, size ? own / *size : by);
 }

@@ -5,7 +5,8 @@
 namespace tilecast {
 
 /// Throws Error{kInput} unless data-parallel ranks and micro-batches divide the batch of a pass,
-/// and its pipeline has what its schedule needs, as far as the request alone says.
+/// expert-parallel ranks the data-parallel ones, context-parallel ranks the sequence (if the
+/// request states it), and its pipeline has what its schedule needs.
 void check_pass_layout(const Request& request);
 
 }  // namespace tilecast

@@ -32,6 +32,13 @@ Exchange inner_exchange(const TimedPass& pass, Phase phase, const CollectiveCost
   return sum;
 }
 
+Request with_share(const Request& request, const RankShare& share) {
+  Request own = request;
+  own.batch = share.sequences;
+  own.seq = share.tokens;
+  return own;
+}
+
 int64_t gathered_bytes(const Graph& graph) {
   int64_t root = 0, layer = 0;
   std::vector<int64_t> bytes(graph.segments.size(), 0);
@@ -82,12 +89,14 @@ PartMemory part_memory(const PassWork& work, const LifetimeOptions& options) {
   return memory;
 }
 
-Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers) {
-  Request share = setup.request;
-  share.batch = plan.micro_batch;
-  share.seq = *setup.request.seq / plan.cp;
-  Graph modules = build_modules(setup.model, share, setup.precision);
-  modules = divide_context(modules, plan.cp);
+ModelModules rank_modules(const PassSetup& setup, const RankShare& share) {
+  return build_modules(setup.model, with_share(setup.request, share), setup.precision);
+}
+
+Graph part_graph(const SharedModel& shared, const LayerRange& layers) {
+  const auto& [setup, plan, whole] = shared;
+  const Request share = with_share(setup.request, {plan.micro_batch, *setup.request.seq / plan.cp});
+  Graph modules = divide_context(whole, plan.cp);
   modules = divide_experts(
       modules,
       {.ranks = plan.ep, .skew_percent = setup.request.execution.skew_percent.value_or(0)});
@@ -122,16 +131,16 @@ HostFedStream::Sequence launches_of(const Program& program, Phase phase,
   return launches;
 }
 
-ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers,
-                    const TimingSetup& timing, const CollectiveCosts& costs) {
-  const LifetimeOptions options{.zero_grad = setup.request.zero_grad,
+ModelPart make_part(const SharedModel& shared, const LayerRange& layers, const TimingSetup& timing,
+                    const CollectiveCosts& costs) {
+  const LifetimeOptions options{.zero_grad = shared.setup.request.zero_grad,
                                 .outputs_sent = !layers.has_end};
   ModelPart part = describe_part(
-      time_pass(std::make_shared<const PassWork>(part_graph(setup, plan, layers), options), timing),
+      time_pass(std::make_shared<const PassWork>(part_graph(shared, layers), options), timing),
       options, costs);
   part.optimizer =
       launches_of(part.pass.program(), Phase::kOptimizer, part.pass.times, timing.host_launch_s());
-  add_exchanges(part, setup, plan, timing, costs);
+  add_exchanges(part, shared.setup, shared.plan, timing, costs);
   return part;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/parallel/collective_costs.h"
+#include "api/parallel/parallel_plan.h"
 #include "api/pass/pass.h"
 #include "api/timed_pass.h"
 #include "sim/stream.h"
@@ -54,11 +55,22 @@ struct ModelPart {
 HostFedStream::Sequence launches_of(const Program& program, Phase phase,
                                     const std::vector<KernelTime>& times, double host_launch_s);
 
-/// The graph of one rank: forward and backward pass of one micro-batch, and the optimizer step.
-Graph part_graph(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers);
+/// The modules of all layers as a rank computes them, before ranks divide any. The model is built
+/// once: all parts are cut from this. Throws Error.
+ModelModules rank_modules(const PassSetup& setup, const RankShare& share);
 
-ModelPart make_part(const PassSetup& setup, const ParallelPlan& plan, const LayerRange& layers,
-                    const TimingSetup& timing, const CollectiveCosts& costs);
+/// A model that ranks share.
+struct SharedModel {
+  const PassSetup& setup;
+  const ParallelPlan& plan;
+  const Graph& modules;  ///< see rank_modules
+};
+
+/// The graph of one rank: forward and backward pass of one micro-batch, and the optimizer step.
+Graph part_graph(const SharedModel& shared, const LayerRange& layers);
+
+ModelPart make_part(const SharedModel& shared, const LayerRange& layers, const TimingSetup& timing,
+                    const CollectiveCosts& costs);
 
 /// The part of a timed pass, without what it exchanges with other ranks' parts.
 ModelPart describe_part(TimedPass pass, const LifetimeOptions& options,

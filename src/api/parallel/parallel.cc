@@ -9,6 +9,7 @@
 #include "api/generation/expert_precision.h"
 #include "api/parallel/parallel_step.h"
 #include "api/parallel/rank_memory.h"
+#include "api/pass/model_facts.h"
 #include "api/warnings.h"
 #include "base/checked.h"
 #include "base/file.h"
@@ -20,9 +21,12 @@ namespace {
 /// The parts of the model on one rank of each stage, and the step that they make.
 class ParallelStep {
  public:
-  ParallelStep(const PassSetup& setup, const TimingSetup& timing)
+  /// `modules`: those of `rank_modules`.
+  ParallelStep(const PassSetup& setup, const TimingSetup& timing, const ModelModules& modules)
       : setup_(setup),
-        plan_(plan_parallel(setup.model, setup.device, setup.request)),
+        modules_(modules.graph),
+        plan_(plan_parallel(setup.model, cluster_of(setup.device, setup.request), modules.layers,
+                            setup.request)),
         costs_(plan_),
         timing_(timing) {
     timing_.price_collectives = [this](const Program& program, std::vector<KernelTime>& times) {
@@ -34,6 +38,7 @@ class ParallelStep {
 
   const ParallelPlan& plan() const { return plan_; }
   const CollectiveCosts& costs() const { return costs_; }
+  const Graph& modules() const { return modules_; }
   const TrainingStep& step() const { return step_; }
   /// The parts of a stage.
   std::vector<const ModelPart*> parts_of(int64_t stage) const {
@@ -47,14 +52,12 @@ class ParallelStep {
  private:
   /// Parts with the same numbers of the same layers are alike.
   void make_parts() {
-    const Graph modules =
-        setup_.model.build({.batch = 1, .seq = *setup_.request.seq, .dtype = DType::kFp32});
     std::map<std::vector<int64_t>, const ModelPart*> known;
     for (const LayerRange& layers : plan_.parts) {
-      const ModelPart*& part = known[segment_runs(modules, layers)];
+      const ModelPart*& part = known[segment_runs(modules_, layers)];
       if (part == nullptr) {
-        owned_.push_back(
-            std::make_unique<ModelPart>(make_part(setup_, plan_, layers, timing_, costs_)));
+        owned_.push_back(std::make_unique<ModelPart>(
+            make_part({setup_, plan_, modules_}, layers, timing_, costs_)));
         part = owned_.back().get();
       }
       parts_.push_back(part);
@@ -62,6 +65,7 @@ class ParallelStep {
   }
 
   const PassSetup& setup_;
+  const Graph& modules_;
   ParallelPlan plan_;
   CollectiveCosts costs_;
   TimingSetup timing_;
@@ -143,8 +147,8 @@ void add_even_work(Work& work, const ParallelStep& step, const ModelPart& part, 
   request.execution.skew_percent = 0;
   const auto number = static_cast<size_t>(
       std::find(step.parts().begin(), step.parts().end(), &part) - step.parts().begin());
-  const Graph graph = part_graph({setup.model, setup.device, request, setup.precision}, step.plan(),
-                                 step.plan().parts[number]);
+  const PassSetup even{setup.model, setup.device, request, setup.precision};
+  const Graph graph = part_graph({even, step.plan(), step.modules()}, step.plan().parts[number]);
   const Program program = lower(graph);
   for (const Launch& launch : program.launches) {
     const Kernel& kernel = program.kernels[launch.kernel];
@@ -309,7 +313,9 @@ std::string_view stream_name(StepStream stream) {
 }  // namespace
 
 void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& timing) {
-  const ParallelStep step(setup, timing);
+  const ModelModules modules = rank_modules(setup, rank_share(setup.model, setup.request));
+  describe_modules(f, modules.graph, setup);
+  const ParallelStep step(setup, timing, modules);
   const StepTimes times = simulate_step(step.step(), Folding::kSymmetric);
   f.latency_s = times.seconds;
   add_interval(f, step);
@@ -321,7 +327,8 @@ void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& t
 }
 
 std::vector<StepOperation> parallel_operations(const PassSetup& setup, const TimingSetup& timing) {
-  const ParallelStep step(setup, timing);
+  const ModelModules modules = rank_modules(setup, rank_share(setup.model, setup.request));
+  const ParallelStep step(setup, timing, modules);
   const ParallelPlan& plan = step.plan();
   std::vector<StepOperation> operations;
   for (StepEvent& event : simulate_step(step.step(), Folding::kSymmetric, Events::kAll).events)

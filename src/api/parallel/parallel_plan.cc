@@ -16,13 +16,6 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorKind::kInput, message); }
 
-/// Throws unless `by` divides `number`.
-void require_divides(int64_t by, const std::string& name, int64_t number, const std::string& of) {
-  if (number % by != 0)
-    refuse(fmt::format("`{}` {} does not divide {} {}; choose a divisor of {}", name, by, of,
-                       number, number));
-}
-
 Cluster cluster_of_ranks(const Device& device, const Request& request, int64_t ranks) {
   const Parallel& p = request.parallel;
   if (ranks == 1 && p.cluster.empty()) return {.device = device};
@@ -44,14 +37,6 @@ Cluster cluster_of_ranks(const Device& device, const Request& request, int64_t r
                     *p.nodes == 1 ? "1 node" : fmt::format("{} nodes", *p.nodes), cluster.name,
                     *p.nodes == 1 ? "has" : "have", *p.nodes * each));
   return with_nodes(cluster, *p.nodes);
-}
-
-void divide_batch(ParallelPlan& plan, const Request& request) {
-  check_pass_layout(request);
-  const int64_t share = request.batch / plan.dp;
-  plan.micro_batch =
-      request.parallel.micro_batch_size.value_or(share / request.execution.microbatches);
-  plan.pipeline.microbatches = share / plan.micro_batch;
 }
 
 /// `layers` over `parts`, as even as possible. The first and the last part, which also have the
@@ -183,27 +168,27 @@ Cluster cluster_of(const Device& device, const Request& request) {
       checked_multiply(checked_multiply(e.dp, e.tp), checked_multiply(e.pp, request.parallel.cp)));
 }
 
-ParallelPlan plan_parallel(const Model& model, const Device& device, const Request& request) {
+RankShare rank_share(const Model& model, const Request& request) {
+  const Execution& e = request.execution;
+  const Parallel& p = request.parallel;
   require_modules(model, request);
-  return plan_parallel(model, cluster_of(device, request), std::nullopt, request);
+  check_pass_layout(request);
+  if (p.cp > 1 && e.attention != AttentionKind::kFlash)
+    throw Error(ErrorKind::kUnsupported,
+                "`cp` needs `attention` flash: eager attention's masks are not divided");
+  return {.sequences = p.micro_batch_size.value_or(request.batch / e.dp / e.microbatches),
+          .tokens = *request.seq / p.cp};
 }
 
-ParallelPlan plan_parallel(const Model& model, const Cluster& cluster,
-                           std::optional<int64_t> layers, const Request& request) {
-  require_modules(model, request);
+ParallelPlan plan_parallel(const Model& model, const Cluster& cluster, int64_t layers,
+                           const Request& request) {
   const Execution& e = request.execution;
   const Parallel& p = request.parallel;
   ParallelPlan plan{.cluster = cluster, .dp = e.dp, .tp = e.tp, .pp = e.pp, .cp = p.cp, .ep = p.ep};
   const int64_t ranks = plan.ranks();
-  require_divides(plan.ep, "ep", plan.dp, "the data-parallel ranks,");
-  if (plan.cp > 1) require_divides(plan.cp, "cp", *request.seq, "the sequence of");
-  if (plan.cp > 1 && e.attention != AttentionKind::kFlash)
-    throw Error(ErrorKind::kUnsupported,
-                "`cp` needs `attention` flash: eager attention's masks are not divided");
-  divide_batch(plan, request);
-  if (!layers)
-    layers = layer_count(model.build({.batch = 1, .seq = *request.seq, .dtype = DType::kFp32}));
-  divide_layers(plan, model, request, *layers);
+  plan.micro_batch = rank_share(model, request).sequences;
+  plan.pipeline.microbatches = request.batch / plan.dp / plan.micro_batch;
+  divide_layers(plan, model, request, layers);
   // 3,072 GPUs of the largest published run take 100,000 passes.
   constexpr int64_t kMostPasses = 4'000'000, kMostRanks = 1 << 24;
   const int64_t passes =

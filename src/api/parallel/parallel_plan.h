@@ -48,13 +48,19 @@ struct ParallelPlan {
 /// Whether the request is for several ranks or several micro-batches.
 bool is_parallel(const Request& request);
 
-/// Throws Error{kInput} if the degrees do not fit the cluster, the batch or the model.
-ParallelPlan plan_parallel(const Model& model, const Device& device, const Request& request);
+/// What a rank computes at once: its share of the batch and of the sequence.
+struct RankShare {
+  int64_t sequences = 1, tokens = 1;
+};
+/// Throws Error{kInput} if the degrees do not divide batch or sequence, Error{kUnsupported} if the
+/// model cannot be divided so. The request must have its `seq`.
+RankShare rank_share(const Model& model, const Request& request);
 
 /// The cluster of the request's ranks. Throws Error{kInput} if they do not fill its nodes.
 Cluster cluster_of(const Device& device, const Request& request);
-/// The same, of a cluster that is known. `layers`: `layer_count` of the model, if it is known.
-ParallelPlan plan_parallel(const Model& model, const Cluster& cluster,
-                           std::optional<int64_t> layers, const Request& request);
+/// `layers`: `layer_count` of the model. Throws as both above, and Error{kInput} if the degrees do
+/// not fit the model's layers.
+ParallelPlan plan_parallel(const Model& model, const Cluster& cluster, int64_t layers,
+                           const Request& request);
 
 }  // namespace tilecast

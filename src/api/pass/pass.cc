@@ -162,18 +162,20 @@ GraphRequest graph_request(const Request& request, const Precision& precision) {
           .skip_unsupported = request.skip_unsupported};
 }
 
-Graph build_modules(const Model& model, const Request& request, const Precision& precision) {
+ModelModules build_modules(const Model& model, const Request& request, const Precision& precision) {
   const EagerForm form = eager_form(request, precision);
   GraphRequest wanted = graph_request(request, precision);
   wanted.seq = checked_add(wanted.seq, image_tokens(model, request));
-  Graph graph = with_tower(model.build(wanted), model, request, wanted.dtype);
+  Graph graph = model.build(wanted);
+  const int64_t layers = layer_count(graph);
+  graph = with_tower(std::move(graph), model, request, wanted.dtype);
   if (model.spelled_out) graph = recognize(graph, form);
   graph.name = model.name;
   check_attention(graph, form);
   check_checkpointing(graph, request, form);
   if (request.lora_rank > 0)
     add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
-  return graph;
+  return {.graph = std::move(graph), .layers = layers};
 }
 
 Graph complete_graph(Graph graph, const Model& model, const Request& request,
@@ -219,7 +221,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
 }
 
 Graph build_graph(const Model& model, const Request& request, const Precision& precision) {
-  return complete_graph(build_modules(model, request, precision), model, request, precision);
+  return complete_graph(build_modules(model, request, precision).graph, model, request, precision);
 }
 
 }  // namespace tilecast

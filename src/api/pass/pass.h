@@ -39,8 +39,12 @@ CheckedPass checked_pass(const Model& model, const Device& device, const Request
 /// The graph of the pass as PyTorch runs it. `seq` of the request must be given.
 Graph build_graph(const Model& model, const Request& request, const Precision& precision);
 
-/// The graph of modules of the forward pass, with adapters.
-Graph build_modules(const Model& model, const Request& request, const Precision& precision);
+/// The graph of modules of the forward pass, with adapters and the vision tower.
+struct ModelModules {
+  Graph graph;
+  int64_t layers = 0;  ///< `layer_count` of the model without its vision tower
+};
+ModelModules build_modules(const Model& model, const Request& request, const Precision& precision);
 
 /// What is different on one of several ranks.
 struct RankForm {

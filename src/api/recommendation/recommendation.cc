@@ -8,6 +8,7 @@
 
 #include "api/generation/cache_pool.h"
 #include "api/parallel/parallel_plan.h"
+#include "api/pass/model_facts.h"
 #include "api/recommendation/table_kernels.h"
 #include "api/warnings.h"
 #include "base/checked.h"
@@ -58,10 +59,11 @@ TimedPass dense_pass(const PassSetup& setup, const ParallelPlan& plan, const Tim
 
 class RecommendationPass {
  public:
-  RecommendationPass(const PassSetup& setup, const TimingSetup& timing)
+  RecommendationPass(const PassSetup& setup, const TimingSetup& timing, int64_t layers)
       : setup_(setup),
         timing_(timing),
-        plan_(plan_parallel(setup.model, setup.device, setup.request)),
+        plan_(plan_parallel(setup.model, cluster_of(setup.device, setup.request), layers,
+                            setup.request)),
         dense_(dense_pass(setup, plan_, timing)),
         memory_(forecast_memory(dense_.graph(), dense_.work->memory, setup)),
         placing_{.tables = setup.model.recommendation->tables,
@@ -322,8 +324,10 @@ class RecommendationPass {
 
 void forecast_recommendation(Forecast& forecast, const PassSetup& setup,
                              const TimingSetup& timing) {
+  const ModelModules modules = build_modules(setup.model, setup.request, setup.precision);
+  describe_modules(forecast, modules.graph, setup);
   check_degrees(setup.request);
-  RecommendationPass pass(setup, timing);
+  RecommendationPass pass(setup, timing, modules.layers);
   pass.fill(forecast);
   pass.warn(forecast);
 }
