@@ -280,70 +280,81 @@ class Preparer {
     return impossible;
   }
 
+  /// FNV-1a over the rows that are kept: it names the data that weights were trained on.
+  class DataHash {
+   public:
+    void add(const TrainingRow& row, const std::string& device) {
+      const std::array<int64_t, kMaxSizes> sizes = sizes_of(row.kernel);
+      mix(sizes.data(), sizeof sizes);
+      mix(&row.seconds, sizeof row.seconds);
+      if (const auto& hz = row.conditions.clock_hz) mix(&*hz, sizeof *hz);
+      mix(device.data(), device.size());
+    }
+    uint64_t value() const { return value_; }
+
+   private:
+    void mix(const void* bytes, size_t size) {
+      for (size_t i = 0; i < size; ++i)
+        value_ = (value_ ^ static_cast<const unsigned char*>(bytes)[i]) * 1099511628211ull;
+    }
+    uint64_t value_ = 14695981039346656037ull;
+  };
+
+  /// Why a row is left out.
+  enum Reason : uint8_t { kKept, kWarm, kUnlike, kThinned, kTiny, kReasons };
+
+  /// `number`: of the row, from 1; `rows`: of its series.
+  Reason reason(const TrainingRow& row, const std::set<AttentionSeries>& impossible,
+                uint64_t number, uint64_t rows) const {
+    // Faster than the device's memory: found in a cache that is taken to be cold, or less work than
+    // the row says.
+    if (net_def(net_of(row.kernel)).learning.from_layers && row.seconds < bound_of(row).seconds())
+      return kWarm;
+    // What L2 holds takes no longer for a few bytes more.
+    const bool streams =
+        row.kernel.is<Attention>() && row.kernel.bytes() > data_.devices[row.device].gpu().l2_bytes;
+    if (streams && !impossible.empty() && impossible.contains(attention_series(row)))
+      return kUnlike;
+    if (Rng(number).below(rows) >= kMostRows) return kThinned;
+    // Within the jitter of the overhead nothing of the kernel can be seen.
+    if (row.seconds < kLatencyFloor && data_.groups[row.group].call_overhead_s > 0) return kTiny;
+    return kKept;
+  }
+
+  void report_left_out(const std::array<size_t, kReasons>& counts) {
+    const auto say = [&](Reason reason, std::string sentence) {
+      if (counts[reason] > 0) data_.report.push_back(std::move(sentence));
+    };
+    say(kTiny, fmt::format("left out {} rows at the floor of their call overhead", counts[kTiny]));
+    say(kWarm, fmt::format("left out {} rows that are faster than their bound: a cache was warm, "
+                           "or the work less than they say",
+                           counts[kWarm]));
+    say(kUnlike, fmt::format("left out {} further rows of attention: many large ones of the same "
+                             "GPU, software and precision are faster than DRAM allows",
+                             counts[kUnlike]));
+    say(kThinned, fmt::format("left out {} rows, drawn evenly, of operators with more than {}",
+                              counts[kThinned], kMostRows));
+  }
+
   void finish() {
     std::vector<TrainingRow> kept;
-    uint64_t hash = 14695981039346656037ull;
-    const auto mix = [&](const void* bytes, size_t size) {
-      for (size_t i = 0; i < size; ++i)
-        hash = (hash ^ static_cast<const unsigned char*>(bytes)[i]) * 1099511628211ull;
-    };
-    size_t tiny = 0, warm = 0, thinned = 0, unlike = 0;
+    DataHash hash;
+    std::array<size_t, kReasons> left_out{};
     const std::set<AttentionSeries> impossible = impossible_series();
     std::map<SeriesKey, uint64_t> counts;
     for (const TrainingRow& row : data_.rows) counts[key_of(row)] += 1;
     uint64_t number = 0;
     for (TrainingRow& row : data_.rows) {
-      ++number;
-      // Faster than the device's memory: found in a cache that is taken to be cold, or less work
-      // than the row says.
-      if (net_def(net_of(row.kernel)).learning.from_layers &&
-          row.seconds < bound_of(row).seconds()) {
-        ++warm;
-        continue;
-      }
-      // What L2 holds takes no longer for a few bytes more.
-      const bool streams = row.kernel.is<Attention>() &&
-                           row.kernel.bytes() > data_.devices[row.device].gpu().l2_bytes;
-      if (streams && !impossible.empty() && impossible.contains(attention_series(row))) {
-        ++unlike;
-        continue;
-      }
-      if (Rng(number).below(counts[key_of(row)]) >= kMostRows) {
-        ++thinned;
-        continue;
-      }
-      // Within the jitter of the overhead nothing of the kernel can be seen.
-      if (row.seconds < kLatencyFloor && data_.groups[row.group].call_overhead_s > 0) {
-        ++tiny;
-        continue;
-      }
+      const Reason why = reason(row, impossible, ++number, counts[key_of(row)]);
+      ++left_out[why];
+      if (why != kKept) continue;
       data_.groups[row.group].count += 1;
-      const std::array<int64_t, kMaxSizes> sizes = sizes_of(row.kernel);
-      mix(sizes.data(), sizeof sizes);
-      mix(&row.seconds, sizeof row.seconds);
-      if (const auto& hz = row.conditions.clock_hz) mix(&*hz, sizeof *hz);
-      mix(data_.devices[row.device].id.data(), data_.devices[row.device].id.size());
+      hash.add(row, data_.devices[row.device].id);
       kept.push_back(std::move(row));
     }
-    if (tiny > 0)
-      data_.report.push_back(
-          fmt::format("left out {} rows at the floor of their call overhead", tiny));
-    if (warm > 0)
-      data_.report.push_back(
-          fmt::format("left out {} rows that are faster than their bound: a cache was warm, or the "
-                      "work less than "
-                      "they say",
-                      warm));
-    if (unlike > 0)
-      data_.report.push_back(fmt::format(
-          "left out {} further rows of attention: many large ones of the same GPU, software and "
-          "precision are faster than DRAM allows",
-          unlike));
-    if (thinned > 0)
-      data_.report.push_back(fmt::format(
-          "left out {} rows, drawn evenly, of operators with more than {}", thinned, kMostRows));
+    report_left_out(left_out);
     data_.rows = std::move(kept);
-    data_.hash = hash;
+    data_.hash = hash.value();
   }
 
   const Weights* known_;
