@@ -113,7 +113,7 @@ std::string kernels_csv(const std::vector<KernelForecast>& kernels) {
   for (const std::string_view size : sizes) out += fmt::format("{},", size);
   out +=
       "count,latency_s,low_s,high_s,flops,bytes,limit,tile,waves,utilization_ratio,predictor,"
-      "extrapolated\n";
+      "extrapolated,extrapolated_feature\n";
   for (const KernelForecast& k : kernels) {
     out +=
         fmt::format("{},{},{},{},", csv_cell(k.name), csv_cell(k.op), k.phase, csv_cell(k.dtype));
@@ -122,9 +122,10 @@ std::string kernels_csv(const std::vector<KernelForecast>& kernels) {
       out += ',';
     }
     const std::string tile = k.tile ? fmt::format("{}x{}", k.tile->first, k.tile->second) : "";
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", k.count, k.latency_s, k.low_s,
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", k.count, k.latency_s, k.low_s,
                        k.high_s, k.flops, k.bytes, k.limit, tile, k.waves, k.utilization_ratio,
-                       k.predictor, k.extrapolated);
+                       k.predictor, k.extrapolated,
+                       k.extrapolated ? k.extrapolated_feature : "");
   }
   return out;
 }
