@@ -18,7 +18,8 @@ tilecast_layer(sim lower)
 tilecast_layer(measurements predict)
 tilecast_layer(train measurements)
 tilecast_layer(memory graph)
-tilecast_layer(report request)
+tilecast_layer(schema request)
+tilecast_layer(report schema)
 tilecast_layer(api importers passes lower predict placement sim memory request accelerator)
 tilecast_layer(many api report)
 tilecast_layer(plan api)
@@ -27,4 +28,4 @@ tilecast_layer(cli evaluate many plan report train)
 
 # The folders that may include the headers of include/tilecast; all may include tilecast/error.h
 # and tilecast/choices.h.
-tilecast_sees_facade(request api many plan evaluate train report cli)
+tilecast_sees_facade(request schema api many plan evaluate train report cli)

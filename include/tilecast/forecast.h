@@ -75,6 +75,42 @@ struct KernelForecast {
   /// "dtype", "scheme", "software", "architecture", "combination", "batch", "backward",
   /// "convolution", "vendor" or "law" (docs/architecture.md).
   std::string_view extrapolated_feature;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("Kernel", "A group of identical kernels. Times and work are those of one of them.");
+    field("name", "", "name in the model, of the first of identical kernels",
+          &KernelForecast::name);
+    field("op", "", "operator of 'tilecast ops'", &KernelForecast::op);
+    field("phase", "", "the part of the step that runs it", &KernelForecast::phase,
+          {"forward", "backward", "optimizer", "vision", "prefill", "decode"});
+    field("dtype", "",
+          "dtype of the operands, with the dtype of keys and values or the quantization scheme of "
+          "weights if it differs",
+          &KernelForecast::dtype);
+    field("shape", "", "sizes of the kernel, by the names of its type", &KernelForecast::shape);
+    field("count", "", "number of identical kernels", &KernelForecast::count);
+    field("latency_s", "s", "time of one kernel", &KernelForecast::latency_s);
+    field("low_s", "s", "80 % interval", &KernelForecast::low_s);
+    field("high_s", "s", "80 % interval", &KernelForecast::high_s);
+    field("flops", "FLOP", "work of one kernel", &KernelForecast::flops);
+    field("bytes", "bytes", "memory traffic of one kernel", &KernelForecast::bytes);
+    field("limit", "", "what limits it", &KernelForecast::limit,
+          {"compute", "memory", "latency", "network"});
+    field("tile", "", "rows and columns of the output that a block computes",
+          &KernelForecast::tile);
+    field("waves", "", "rounds of blocks over the device", &KernelForecast::waves);
+    field("utilization_ratio", "",
+          "the shortest time that the data sheet allows, divided by the forecast",
+          &KernelForecast::utilization_ratio);
+    field("predictor", "", "name of the cost model", &KernelForecast::predictor);
+    field("extrapolated", "", "outside the training range", &KernelForecast::extrapolated);
+    field.if_set(
+        "extrapolated_feature", "",
+        "the feature that is furthest outside the training range, or what was not measured; only "
+        "if extrapolated",
+        [](const KernelForecast& k) { return k.extrapolated ? &k.extrapolated_feature : nullptr; });
+  }
 };
 
 /// Memory of one rank, in bytes.
@@ -104,13 +140,59 @@ struct MemoryForecast {
   /// What the caching allocator takes from the device at most, with workspace and framework, if it
   /// was asked for and the peak fits, but not by much: add_remedies (src/api/remedies.h).
   std::optional<int64_t> reserved_bytes;
-  /// What changing options would do, if asked for: `memory_remedies` (src/api/remedies.h).
+  /// What changing options would do, if asked for (add_remedies).
   std::vector<MemoryRemedy> remedies;
-  /// The result of `Forecaster::largest_batch` if the model does not fit; nullopt if it fits.
+  /// The result of `Forecaster::largest_batch`; of a model that fits, if asked for (add_remedies).
   std::optional<int64_t> largest_batch;
 
   /// What programs see of the device's memory.
   int64_t usable_bytes() const { return peak_bytes + margin_bytes; }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("Memory", "Memory of one rank.");
+    field("peak_bytes", "bytes",
+          "the largest sum over time: the parts of at_peak, workspace and framework",
+          &MemoryForecast::peak_bytes);
+    field("at_peak", "", "what the peak holds", &MemoryForecast::at_peak);
+    field("peak_phase", "", "phase of the peak", &MemoryForecast::peak_phase);
+    field("peak_node", "", "the operator that runs at the peak", &MemoryForecast::peak_node);
+    field("weights_bytes", "bytes", "parameters and buffers", &MemoryForecast::weights_bytes);
+    field("gradients_bytes", "bytes", "of all parameters, without the buckets",
+          &MemoryForecast::gradients_bytes);
+    field("gradient_buckets_bytes", "bytes",
+          "DistributedDataParallel's buckets, copies of the gradients for their reduction: "
+          "at_peak.gradients_bytes contains them",
+          &MemoryForecast::gradient_buckets_bytes);
+    field("optimizer_bytes", "bytes", "optimizer states", &MemoryForecast::optimizer_bytes);
+    field(
+        "activations_bytes", "bytes",
+        "the largest sum of tensors that the forward and the backward pass compute, and the inputs",
+        &MemoryForecast::activations_bytes);
+    field("optimizer_temporaries_bytes", "bytes",
+          "the largest sum of tensors that the optimizer step computes beside its states",
+          &MemoryForecast::optimizer_temporaries_bytes);
+    field("workspace_bytes", "bytes", "workspace of cuBLAS", &MemoryForecast::workspace_bytes);
+    field("framework_bytes", "bytes", "context and code of the framework",
+          &MemoryForecast::framework_bytes);
+    field("stack", "", "the software that workspace and framework are of", &MemoryForecast::stack);
+    field("device_bytes", "bytes", "memory of the device by its data sheet",
+          &MemoryForecast::device_bytes);
+    field("usable_bytes", "bytes", "what programs see of the device's memory",
+          &MemoryForecast::usable_bytes);
+    field("margin_bytes", "bytes", "usable memory less peak; below 0 if it does not fit",
+          &MemoryForecast::margin_bytes);
+    field("fits", "", "whether the peak does, without fragmentation", &MemoryForecast::fits);
+    field("reserved_bytes", "bytes",
+          "what the caching allocator takes at most, with workspace and framework, if the peak "
+          "hardly fits",
+          &MemoryForecast::reserved_bytes);
+    field("largest_batch", "", "the largest batch that fits", &MemoryForecast::largest_batch);
+    field("remedies", "",
+          "if it does not fit: the memory after changing one option, the smallest peak first; then "
+          "of several together, if none alone is enough",
+          &MemoryForecast::remedies);
+  }
 };
 
 struct Forecast {
@@ -152,6 +234,58 @@ struct Forecast {
   std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to
   std::vector<Warning> warnings;
   Request used;  ///< the request with all defaults filled in
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("Forecast", "The forecast of one pass or training step.");
+    field("schema_version", "", "of this schema", [](const Forecast&) { return 1; });
+    field("model", "", "name of the model", &Forecast::model);
+    field("gpu", "", "id of the GPU", &Forecast::gpu);
+    field("mode", "",
+          "inference is one forward pass; training is forward, backward and optimizer step",
+          &Forecast::mode, {"inference", "training"});
+    field("batch", "", "sequences over all ranks", &Forecast::batch);
+    field("seq", "tokens", "length of a sequence", &Forecast::seq);
+    field("dtype", "", "the dtype that was used, as in --dtype", &Forecast::dtype);
+    field("dtype_source", "",
+          "where the dtype comes from: asked, default, graph, or the field or file of the "
+          "checkpoint that states it",
+          &Forecast::dtype_source);
+    field("latency_s", "s", "time of the whole pass", &Forecast::latency_s);
+    field("latency_low_s", "s", "80 % interval", &Forecast::latency_low_s);
+    field("latency_high_s", "s", "80 % interval", &Forecast::latency_high_s);
+    field("host_wait_s", "s", "time that the GPU waits for the host to launch kernels",
+          &Forecast::host_wait_s);
+    field("forward_s", "s",
+          "forward, backward and optimizer sum up to the latency; of a training step over several "
+          "ranks, they are those of the stage that computes longest, without communication, and "
+          "sum up to the latency with gradient_copies_s, slowed_s, exposed_communication_s and "
+          "bubble_s; those of recommendation models contain the communication that is exposed",
+          &Forecast::forward_s);
+    field("backward_s", "s", "see forward_s", &Forecast::backward_s);
+    field("optimizer_s", "s", "see forward_s", &Forecast::optimizer_s);
+    field("flops", "FLOP",
+          "work of all kernels; over several ranks, of the mean rank, whatever the skew",
+          &Forecast::flops);
+    field("bytes", "bytes",
+          "memory traffic of all kernels; over several ranks, of the mean rank, as without skew",
+          &Forecast::bytes);
+    field("parameters", "", "parameters of the model", &Forecast::parameters);
+    field("utilization_ratio", "", "FLOPs / (latency x peak FLOP/s of the device for the dtype)",
+          &Forecast::utilization_ratio);
+    field("memory", "", "over several ranks: of the rank that needs most", &Forecast::memory);
+    field("kernels", "", "over several ranks: of one rank of each stage, over all micro-batches",
+          &Forecast::kernels);
+    field.flat(&Forecast::parallel);
+    field("options", "",
+          "the request with all defaults: values by the names of the command-line options (with _ "
+          "for -), in their units; options without a value are omitted",
+          [](const Forecast& f) { return option_values(f.used); });
+    field("warnings", "", "sentences that readers of the numbers should know",
+          [](const Forecast& f) { return warning_texts(f.warnings); });
+    field("warning_codes", "", "code of each warning, in the order of warnings",
+          [](const Forecast& f) { return warning_code_names(f.warnings); });
+  }
 };
 
 /// A model that has been read and checked. Cheap to copy; safe to share between threads.

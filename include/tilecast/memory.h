@@ -26,6 +26,24 @@ struct MemoryParts {
     return weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes +
            temporaries_bytes + loss_bytes + inputs_bytes + cache_bytes;
   }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("MemoryParts", "Bytes by what they are for.");
+    field("weights_bytes", "bytes", "parameters and buffers", &MemoryParts::weights_bytes);
+    field("optimizer_bytes", "bytes", "optimizer states", &MemoryParts::optimizer_bytes);
+    field("inputs_bytes", "bytes", "inputs of the model", &MemoryParts::inputs_bytes);
+    field("cache_bytes", "bytes", "keys, values and states of text generation",
+          &MemoryParts::cache_bytes);
+    field("gradients_bytes", "bytes", "gradients of the parameters", &MemoryParts::gradients_bytes);
+    field("activations_bytes", "bytes",
+          "tensors that are kept from the forward pass for the backward pass",
+          &MemoryParts::activations_bytes);
+    field("temporaries_bytes", "bytes", "other tensors that nodes compute",
+          &MemoryParts::temporaries_bytes);
+    field("loss_bytes", "bytes", "logits and other outputs, the loss and its gradient",
+          &MemoryParts::loss_bytes);
+  }
 };
 
 /// The parts with their names, in the order of tables and pictures: the largest part of training
@@ -44,14 +62,39 @@ inline constexpr std::array kMemoryParts = {
     NamedPart{"temporaries", &MemoryParts::temporaries_bytes},
     NamedPart{"loss", &MemoryParts::loss_bytes}};
 
+/// An option with another value.
+struct OptionChange {
+  std::string option, value;  ///< "checkpointing", "full"
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("OptionChange", "An option with another value.");
+    field("option", "", "name of the option", &OptionChange::option);
+    field("value", "", "its value", &OptionChange::value);
+  }
+};
+
 /// A change of one option, or of several together, and the memory with it.
 struct MemoryRemedy {
   std::string option, value;  ///< "checkpointing", "full"
   /// Further options and values; empty if one is enough, or none is.
-  std::vector<std::pair<std::string, std::string>> also;
+  std::vector<OptionChange> also;
   int64_t peak_bytes = 0;  ///< of the same batch
   bool fits = false;
   std::optional<int64_t> largest_batch;  ///< that fits; nullopt: none
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("MemoryRemedy",
+             "A change of one option, or of several together, and the memory with it.");
+    field("option", "", "name of the option", &MemoryRemedy::option);
+    field("value", "", "its value", &MemoryRemedy::value);
+    field("also", "", "further options that are changed together with the first",
+          &MemoryRemedy::also);
+    field("peak_bytes", "bytes", "memory with the same batch", &MemoryRemedy::peak_bytes);
+    field("fits", "", "whether it fits", &MemoryRemedy::fits);
+    field("largest_batch", "", "the largest batch that fits", &MemoryRemedy::largest_batch);
+  }
 };
 
 /// Memory while one node runs.

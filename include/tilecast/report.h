@@ -18,21 +18,13 @@ struct TableStyle {
   int width = 80;      ///< maximum line length of a table in columns; at least 40
   bool color = false;  ///< ANSI colors
   size_t rows = 20;    ///< kernels to show
-  std::optional<int64_t> largest_batch;
 };
-
-/// The sentence that a program shows for a warning.
-std::string warning_text(const Warning& warning);
-std::vector<std::string> warning_texts(const std::vector<Warning>& warnings);
-/// The name of a code in JSON: "extrapolated", "does_not_fit", …
-std::string_view warning_code_name(WarningCode code);
-std::vector<std::string> warning_code_names(const std::vector<Warning>& warnings);
 
 /// Totals first, then the operators that take the most time, one line for each group of identical
 /// kernels. Warnings are not included: a program shows them beside its own messages.
 std::string forecast_table(const Forecast& forecast, const TableStyle& style);
 /// The output of `forecast --format json`, schema version 1.
-std::string forecast_json(const Forecast& forecast, std::optional<int64_t> largest_batch);
+std::string forecast_json(const Forecast& forecast);
 /// One line per kernel.
 std::string forecast_csv(const Forecast& forecast);
 
@@ -62,7 +54,7 @@ struct ForecastFormat {
   std::string (*tokens)(const LlmForecast& forecast, const TableStyle& style);
   bool is_table = false;        ///< uses width and rows of the style
   bool holds_warnings = false;  ///< the output contains the warnings; else a program shows them
-  bool shows_largest_batch = false;  ///< shows TableStyle::largest_batch
+  bool shows_largest_batch = false;  ///< and remedies: add_remedies (src/api/remedies.h)
 };
 /// All formats; the first is the default.
 std::span<const ForecastFormat> forecast_formats();

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tilecast/choices.h"
@@ -256,6 +257,12 @@ const std::vector<OptionDef>& request_options();
 
 /// The option of that name for requests of this kind; nullptr if there is none.
 const OptionDef* find_option(const std::string& name, RequestKind kind);
+
+/// The value of an option: a number in the unit of its text, or a word.
+using OptionValue = std::variant<int64_t, double, std::string>;
+/// The options of a request with their values, by name with `_` for `-` ("kv_dtype"). Options
+/// without a value are omitted.
+std::vector<std::pair<std::string, OptionValue>> option_values(const Request& request);
 
 /// Sets one option from text. Throws Error{kInput} if the text is not a valid value.
 void set_option(Request& request, const OptionDef& option, const std::string& text);

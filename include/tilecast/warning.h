@@ -2,13 +2,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 namespace tilecast {
 
 /// What a warning is about. The comments list the subject and the facts of each code.
-/// `warning_code_name` (report.h) gives its name in JSON.
+/// `warning_code_name` gives its name in JSON.
 enum class WarningCode {
   /// An assumption made while reading a file. Subject: model or device. Facts: message.
   kModelFile,
@@ -76,7 +77,7 @@ struct WarningFact {
   std::variant<int64_t, double, std::string> value;
 };
 
-/// Something that readers of the forecast should know. `warning_text` (report.h) turns it into a
+/// Something that readers of the forecast should know. `warning_text` turns it into a
 /// sentence.
 struct Warning {
   WarningCode code = WarningCode::kModelFile;
@@ -84,5 +85,12 @@ struct Warning {
   double share = 0;  ///< a ratio; 0 if the code does not use it
   std::vector<WarningFact> facts;
 };
+
+/// The sentence that a program shows for a warning.
+std::string warning_text(const Warning& warning);
+std::vector<std::string> warning_texts(const std::vector<Warning>& warnings);
+/// The name of a code in JSON: "extrapolated", "does_not_fit", …
+std::string_view warning_code_name(WarningCode code);
+std::vector<std::string> warning_code_names(const std::vector<Warning>& warnings);
 
 }  // namespace tilecast

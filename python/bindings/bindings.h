@@ -17,16 +17,6 @@ namespace tilecast::python {
 
 namespace py = pybind11;
 
-/// A row of a list of kernels, with the strings that it points into.
-struct KernelRow {
-  KernelForecast kernel;
-  std::shared_ptr<const void> names;
-};
-
-/// The rows as Python objects.
-py::list kernel_rows(const std::vector<KernelForecast>& kernels,
-                     const std::shared_ptr<const void>& names);
-
 /// What a forecast was made of, for what reports compute beside it.
 struct Asked {
   std::shared_ptr<const Forecaster> forecaster;
@@ -34,6 +24,10 @@ struct Asked {
   GpuRef gpu;
   Request request;
 };
+
+/// The rows as Python objects; `names` owns the strings that they point to.
+py::list kernel_rows(const std::vector<KernelForecast>& kernels,
+                     const std::shared_ptr<const void>& names);
 
 /// The result of a pass or a training step as a Python object.
 py::object make_pass(Asked asked, Forecast forecast);
@@ -71,7 +65,7 @@ std::string options_as_keywords(const std::string& message);
 void add_options(py::module_& module);
 void add_catalog(py::module_& module);
 void add_kernels(py::module_& module);
-void add_pass(py::module_& module);
+void add_pass();
 void add_llm(py::module_& module);
 void add_table(py::module_& module);
 

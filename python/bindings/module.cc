@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "bindings/accelerator.h"
 #include "bindings/bindings.h"
+#include "bindings/records.h"
 #include "tilecast/evaluate.h"
 #include "tilecast/report.h"
 
@@ -189,7 +190,8 @@ PYBIND11_MODULE(_core, module) {
   add_options(module);
   add_catalog(module);
   add_kernels(module);
-  add_pass(module);
+  add_records(module);
+  add_pass();
   add_llm(module);
   add_accelerator(module);
   add_table(module);

@@ -7,74 +7,17 @@ __version__: str
 
 Path = Union[str, PathLike[str]]
 
+class Record:
+    """A part of a result."""
+    def to_json(self) -> str: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
 class Estimate:
     """A time with its 80 % interval, in seconds."""
     seconds: float
     low_s: float
     high_s: float
     def __float__(self) -> float: ...
-
-class Kernel:
-    """A group of identical kernels; times are for one of them."""
-    name: str
-    op: str
-    phase: str
-    dtype: str
-    shape: dict[str, int]
-    count: int
-    latency_s: float
-    low_s: float
-    high_s: float
-    flops: int
-    bytes: int
-    limit: str
-    tile: tuple[int, int] | None
-    waves: float
-    utilization_ratio: float
-    predictor: str
-    extrapolated: bool
-    extrapolated_feature: str
-
-class MemoryParts:
-    weights_bytes: int
-    optimizer_bytes: int
-    inputs_bytes: int
-    cache_bytes: int
-    gradients_bytes: int
-    activations_bytes: int
-    temporaries_bytes: int
-    loss_bytes: int
-
-class MemoryRemedy:
-    option: str
-    value: str
-    also: list[tuple[str, str]]
-    peak_bytes: int
-    fits: bool
-    largest_batch: int | None
-
-class Memory:
-    """The memory of one GPU, in bytes."""
-    peak_bytes: int
-    at_peak: MemoryParts
-    peak_phase: str
-    peak_node: str
-    weights_bytes: int
-    gradients_bytes: int
-    gradient_buckets_bytes: int
-    optimizer_bytes: int
-    activations_bytes: int
-    optimizer_temporaries_bytes: int
-    workspace_bytes: int
-    framework_bytes: int
-    stack: str
-    device_bytes: int
-    usable_bytes: int
-    margin_bytes: int
-    fits: bool
-    reserved_bytes: int | None
-    largest_batch: int | None
-    remedies: list[MemoryRemedy]
 
 class LlmMemory:
     """The memory of one rank, in bytes."""
@@ -116,15 +59,8 @@ class _Result:
     def plot(self) -> Any: ...
     def _repr_html_(self) -> str: ...
 
-class Forecast(_Result):
-    """The forecast of one pass or training step."""
-    mode: str
-    seq: int
-    host_wait_s: float
-    forward_s: float
-    backward_s: float
-    optimizer_s: float
-    memory: Memory
+class _Forecast(Record, _Result):
+    pass
 
 class AcceleratorLayer:
     """A layer on an accelerator, `count` times."""
@@ -371,3 +307,261 @@ def ops() -> list[OpEntry]: ...
 def load_model(name_or_path: str) -> Model: ...
 def model_from_text(text: str, name: str) -> Model: ...
 def load_gpu(gpu: Path | Gpu | GpuEntry | Mapping[str, Any]) -> Gpu: ...
+
+# Results: made by tools/generate.sh, do not edit.
+
+class MemoryParts(Record):
+    """Bytes by what they are for."""
+    weights_bytes: int
+    """parameters and buffers [bytes]"""
+    optimizer_bytes: int
+    """optimizer states [bytes]"""
+    inputs_bytes: int
+    """inputs of the model [bytes]"""
+    cache_bytes: int
+    """keys, values and states of text generation [bytes]"""
+    gradients_bytes: int
+    """gradients of the parameters [bytes]"""
+    activations_bytes: int
+    """tensors that are kept from the forward pass for the backward pass [bytes]"""
+    temporaries_bytes: int
+    """other tensors that nodes compute [bytes]"""
+    loss_bytes: int
+    """logits and other outputs, the loss and its gradient [bytes]"""
+
+class OptionChange(Record):
+    """An option with another value."""
+    option: str
+    """name of the option"""
+    value: str
+    """its value"""
+
+class MemoryRemedy(Record):
+    """A change of one option, or of several together, and the memory with it."""
+    option: str
+    """name of the option"""
+    value: str
+    """its value"""
+    also: list[OptionChange]
+    """further options that are changed together with the first"""
+    peak_bytes: int
+    """memory with the same batch [bytes]"""
+    fits: bool
+    """whether it fits"""
+    largest_batch: int | None
+    """the largest batch that fits"""
+
+class Memory(Record):
+    """Memory of one rank."""
+    peak_bytes: int
+    """the largest sum over time: the parts of at_peak, workspace and framework [bytes]"""
+    at_peak: MemoryParts
+    """what the peak holds"""
+    peak_phase: str
+    """phase of the peak"""
+    peak_node: str
+    """the operator that runs at the peak"""
+    weights_bytes: int
+    """parameters and buffers [bytes]"""
+    gradients_bytes: int
+    """of all parameters, without the buckets [bytes]"""
+    gradient_buckets_bytes: int
+    """DistributedDataParallel's buckets, copies of the gradients for their reduction: at_peak.gradients_bytes contains them [bytes]"""
+    optimizer_bytes: int
+    """optimizer states [bytes]"""
+    activations_bytes: int
+    """the largest sum of tensors that the forward and the backward pass compute, and the inputs [bytes]"""
+    optimizer_temporaries_bytes: int
+    """the largest sum of tensors that the optimizer step computes beside its states [bytes]"""
+    workspace_bytes: int
+    """workspace of cuBLAS [bytes]"""
+    framework_bytes: int
+    """context and code of the framework [bytes]"""
+    stack: str
+    """the software that workspace and framework are of"""
+    device_bytes: int
+    """memory of the device by its data sheet [bytes]"""
+    usable_bytes: int
+    """what programs see of the device's memory [bytes]"""
+    margin_bytes: int
+    """usable memory less peak; below 0 if it does not fit [bytes]"""
+    fits: bool
+    """whether the peak does, without fragmentation"""
+    reserved_bytes: int | None
+    """what the caching allocator takes at most, with workspace and framework, if the peak hardly fits [bytes]"""
+    largest_batch: int | None
+    """the largest batch that fits"""
+    remedies: list[MemoryRemedy]
+    """if it does not fit: the memory after changing one option, the smallest peak first; then of several together, if none alone is enough"""
+
+class Kernel(Record):
+    """A group of identical kernels. Times and work are those of one of them."""
+    name: str
+    """name in the model, of the first of identical kernels"""
+    op: str
+    """operator of 'tilecast ops'"""
+    phase: str
+    """the part of the step that runs it"""
+    dtype: str
+    """dtype of the operands, with the dtype of keys and values or the quantization scheme of weights if it differs"""
+    shape: dict[str, int]
+    """sizes of the kernel, by the names of its type"""
+    count: int
+    """number of identical kernels"""
+    latency_s: float
+    """time of one kernel [s]"""
+    low_s: float
+    """80 % interval [s]"""
+    high_s: float
+    """80 % interval [s]"""
+    flops: int
+    """work of one kernel [FLOP]"""
+    bytes: int
+    """memory traffic of one kernel [bytes]"""
+    limit: str
+    """what limits it"""
+    tile: tuple[int, int] | None
+    """rows and columns of the output that a block computes"""
+    waves: float
+    """rounds of blocks over the device"""
+    utilization_ratio: float
+    """the shortest time that the data sheet allows, divided by the forecast"""
+    predictor: str
+    """name of the cost model"""
+    extrapolated: bool
+    """outside the training range"""
+    extrapolated_feature: str | None
+    """the feature that is furthest outside the training range, or what was not measured; only if extrapolated"""
+
+class Stage(Record):
+    """One rank of one pipeline stage. Compute, exposed communication and bubble sum up to the latency."""
+    stage: int
+    """number of the stage"""
+    layers: int
+    """layers of the model on the stage"""
+    forward_s: float
+    """of one micro-batch, with the collectives inside [s]"""
+    backward_s: float
+    """of one micro-batch, with the collectives inside [s]"""
+    optimizer_s: float
+    """the optimizer step [s]"""
+    gradient_copies_s: float
+    """copies of gradients into the buckets that are reduced, and back [s]"""
+    slowed_s: float
+    """what reductions that occupy multiprocessors add to the backward pass [s]"""
+    compute_s: float
+    """all passes without the collectives inside, copies of gradients, what slows kernels down, and the optimizer [s]"""
+    communication_s: float
+    """all collectives and messages, hidden or not [s]"""
+    exposed_communication_s: float
+    """communication while nothing is computed [s]"""
+    bubble_s: float
+    """waiting for other stages [s]"""
+    weights_bytes: int
+    """parameters and buffers [bytes]"""
+    gradients_bytes: int
+    """gradients of the parameters [bytes]"""
+    optimizer_bytes: int
+    """optimizer states [bytes]"""
+    activations_bytes: int
+    """at most, of all micro-batches in flight [bytes]"""
+    peak_bytes: int
+    """the largest sum over time [bytes]"""
+
+class RankTables(Record):
+    """The embedding tables of one rank of a recommendation model."""
+    rank: int
+    """number of the rank"""
+    parts: int
+    """tables and parts of tables"""
+    bytes: int
+    """of their rows and optimizer states [bytes]"""
+    lookups: float
+    """of a batch"""
+    forward_s: float
+    """time of the lookups [s]"""
+    backward_s: float
+    """with the sparse optimizer [s]"""
+    sent_bytes: float
+    """sums that the rank sends, those to itself included [bytes]"""
+
+class Forecast(_Forecast):
+    """The forecast of one pass or training step."""
+    schema_version: int
+    """of this schema"""
+    model: str
+    """name of the model"""
+    gpu: str
+    """id of the GPU"""
+    mode: str
+    """inference is one forward pass; training is forward, backward and optimizer step"""
+    batch: int
+    """sequences over all ranks"""
+    seq: int
+    """length of a sequence [tokens]"""
+    dtype: str
+    """the dtype that was used, as in --dtype"""
+    dtype_source: str
+    """where the dtype comes from: asked, default, graph, or the field or file of the checkpoint that states it"""
+    latency_s: float
+    """time of the whole pass [s]"""
+    latency_low_s: float
+    """80 % interval [s]"""
+    latency_high_s: float
+    """80 % interval [s]"""
+    host_wait_s: float
+    """time that the GPU waits for the host to launch kernels [s]"""
+    forward_s: float
+    """forward, backward and optimizer sum up to the latency; of a training step over several ranks, they are those of the stage that computes longest, without communication, and sum up to the latency with gradient_copies_s, slowed_s, exposed_communication_s and bubble_s; those of recommendation models contain the communication that is exposed [s]"""
+    backward_s: float
+    """see forward_s [s]"""
+    optimizer_s: float
+    """see forward_s [s]"""
+    flops: int
+    """work of all kernels; over several ranks, of the mean rank, whatever the skew [FLOP]"""
+    bytes: int
+    """memory traffic of all kernels; over several ranks, of the mean rank, as without skew [bytes]"""
+    parameters: int
+    """parameters of the model"""
+    utilization_ratio: float
+    """FLOPs / (latency x peak FLOP/s of the device for the dtype)"""
+    memory: Memory
+    """over several ranks: of the rank that needs most"""
+    kernels: list[Kernel]
+    """over several ranks: of one rank of each stage, over all micro-batches"""
+    cluster: str | None
+    """id of the cluster"""
+    nodes: int | None
+    """nodes of the cluster that take part"""
+    ranks: int | None
+    """GPUs that take part"""
+    micro_batch_size: int | None
+    """sequences of a micro-batch"""
+    microbatches: int | None
+    """of each data-parallel rank"""
+    virtual_stages: int | None
+    """parts of the model on each pipeline stage"""
+    slowest_stage: int | None
+    """the stage that computes longest: the next five are its times, as are forward_s, backward_s and optimizer_s"""
+    communication_s: float | None
+    """collectives and messages, hidden or not, of the slowest stage [s]"""
+    exposed_communication_s: float | None
+    """communication while nothing is computed, of the slowest stage [s]"""
+    bubble_s: float | None
+    """waiting for other stages, of the slowest stage [s]"""
+    gradient_copies_s: float | None
+    """copies of gradients into the buckets that are reduced, and back, part of the compute time of the slowest stage [s]"""
+    slowed_s: float | None
+    """what reductions that occupy multiprocessors add to the backward pass, part of the compute time of the slowest stage [s]"""
+    simulated_ranks: int | None
+    """ranks that were simulated; the others do the same at the same time"""
+    stages: list[Stage] | None
+    """one rank of each pipeline stage"""
+    rank_tables: list[RankTables] | None
+    """the embedding tables of each rank of a recommendation model; other models have no such key"""
+    options: dict[str, int | float | str]
+    """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+    warning_codes: list[str]
+    """code of each warning, in the order of warnings"""

@@ -198,10 +198,12 @@ class Search {
   MemoryRemedy remedy_of(const Found& found) const {
     MemoryRemedy remedy{.option = found.change.front().first,
                         .value = found.change.front().second,
-                        .also = {found.change.begin() + 1, found.change.end()},
+                        .also = {},
                         .peak_bytes = found.peak_bytes,
                         .fits = found.fits,
                         .largest_batch = {}};
+    for (size_t i = 1; i < found.change.size(); ++i)
+      remedy.also.push_back({found.change[i].first, found.change[i].second});
     const Request request = changed(found.change);
     const Model& model = model_.content->model;
     const Device& device = gpu_.content->device;
@@ -266,9 +268,8 @@ std::vector<MemoryRemedy> memory_remedies(const Forecaster& forecaster, const Mo
   return Search(forecaster, model_ref, gpu, asked).run(changes);
 }
 
-std::optional<int64_t> add_remedies(Forecast& forecast, const Forecaster& forecaster,
-                                    const ModelRef& model, const GpuRef& gpu,
-                                    const Request& request) {
+void add_remedies(Forecast& forecast, const Forecaster& forecaster, const ModelRef& model,
+                  const GpuRef& gpu, const Request& request) {
   MemoryForecast& memory = forecast.memory;
   if (!memory.fits && !model.content->model.recommendation)
     memory.remedies = memory_remedies(forecaster, model, gpu, request);
@@ -277,13 +278,12 @@ std::optional<int64_t> add_remedies(Forecast& forecast, const Forecaster& foreca
     if (warning.code == WarningCode::kDoesNotFit && !ways.empty())
       warning.facts.push_back({"ways_that_fit", ways});
   }
-  if (!memory.fits) return forecast.parallel ? std::nullopt : memory.largest_batch;
+  if (!memory.fits) return;
   const auto [used, precision] = checked_pass(model.content->model, gpu.content->device, request);
   if (!model.content->model.recommendation)
     memory.reserved_bytes =
         reserved_bytes(memory, {model.content->model, gpu.content->device, used, precision});
-  if (forecast.parallel) return std::nullopt;
-  return forecaster.largest_batch(model, gpu, request);
+  if (!forecast.parallel) memory.largest_batch = forecaster.largest_batch(model, gpu, request);
 }
 
 }  // namespace tilecast

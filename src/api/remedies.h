@@ -17,10 +17,9 @@ std::vector<MemoryRemedy> memory_remedies(const Forecaster& forecaster, const Mo
                                           const GpuRef& gpu, const Request& request);
 
 /// What reports show of the memory beside the forecast: fills in its remedies if the model does not
-/// fit, what the caching allocator takes if it hardly fits, and returns the largest batch that
-/// fits; nullopt with several ranks. Throws Error.
-std::optional<int64_t> add_remedies(Forecast& forecast, const Forecaster& forecaster,
-                                    const ModelRef& model, const GpuRef& gpu,
-                                    const Request& request);
+/// fit, else what the caching allocator takes if it hardly fits, and the largest batch that fits
+/// (nullopt with several ranks). Throws Error.
+void add_remedies(Forecast& forecast, const Forecaster& forecaster, const ModelRef& model,
+                  const GpuRef& gpu, const Request& request);
 
 }  // namespace tilecast

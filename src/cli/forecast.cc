@@ -210,7 +210,7 @@ void run_forecast(const Given& given) {
   const ForecastFormat& format = format_of(given);
   const bool pass = request.kind == RequestKind::kPass;
   constexpr int64_t kRows = 20, kStepRows = 8;  // of a pass; of each of two steps
-  TableStyle style = style_of(given, format, pass ? kRows : kStepRows);
+  const TableStyle style = style_of(given, format, pass ? kRows : kStepRows);
   const ModelRef model = load_model_ref(text_of(given, "MODEL"));
   const GpuRef gpu = gpu_of(given);
   const Forecaster forecaster(text_of(given, "weights"), text_of(given, "calibration"));
@@ -232,7 +232,7 @@ void run_forecast(const Given& given) {
          text_of(given, "timeline-trace"), {});
   }
   if (format.shows_largest_batch)
-    style.largest_batch = add_remedies(forecast, forecaster, model, gpu, request);
+    add_remedies(forecast, forecaster, model, gpu, request);
   finish(given, format, format.pass(forecast, style), forecast.warnings);
 }
 

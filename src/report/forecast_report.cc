@@ -12,12 +12,13 @@
 #include <algorithm>
 #include <map>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/kernel_text.h"
-#include "report/options_json.h"
 #include "report/parallel_report.h"
 #include "report/text_table.h"
+#include "schema/csv.h"
+#include "schema/json.h"
+#include "schema/results.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -49,15 +50,15 @@ std::vector<Joined> join_alike(const Forecast& forecast) {
 }
 
 /// The peak, its parts, and what would help if it does not fit.
-void add_memory(Lines& lines, const MemoryForecast& m, const TableStyle& style) {
+void add_memory(Lines& lines, const MemoryForecast& m) {
   std::string fits = m.fits ? "fits into " : "DOES NOT FIT into ";
   const int64_t usable = m.margin_bytes + m.peak_bytes;  // what programs see of the device's memory
   fits += format_bytes(usable);
   if (m.reserved_bytes && *m.reserved_bytes > usable)
     fits += fmt::format(", unless fragmentation makes the allocator need up to {}",
                         format_bytes(*m.reserved_bytes));
-  if (style.largest_batch)
-    fits += fmt::format("; largest batch that fits: {}", format_integer(*style.largest_batch));
+  if (m.largest_batch)
+    fits += fmt::format("; largest batch that fits: {}", format_integer(*m.largest_batch));
   lines.add("memory", format_bytes(m.peak_bytes), fits);
   std::string when =
       m.peak_node.empty() ? "" : fmt::format("peak in {}: {}", m.peak_phase, m.peak_node);
@@ -102,7 +103,7 @@ std::string totals(const Forecast& f, const TableStyle& style) {
             fmt::format("{} of memory traffic; {:.0f} % of the peak FLOP/s",
                         format_si(static_cast<double>(f.bytes), "B"), 100 * f.utilization_ratio));
   lines.add("parameters", format_si(static_cast<double>(f.parameters), ""), "");
-  add_memory(lines, f.memory, style);
+  add_memory(lines, f.memory);
   return lines.text(style, true);
 }
 
@@ -139,47 +140,6 @@ TextTable kernels_table(const std::vector<Joined>& joined, double all_s, const T
   return table;
 }
 
-Json optional_json(const std::optional<int64_t>& number) {
-  return number ? Json(*number) : Json(nullptr);
-}
-
-Json memory_json(const MemoryForecast& m, std::optional<int64_t> largest_batch) {
-  Json at_peak = Json::object(), remedies = Json::array();
-  for (const NamedPart& part : kMemoryParts)
-    at_peak[std::string(part.name) + "_bytes"] = m.at_peak.*part.bytes;
-  for (const MemoryRemedy& r : m.remedies) {
-    Json also = Json::array();
-    for (const auto& [option, value] : r.also)
-      also.push_back({{"option", option}, {"value", value}});
-    remedies.push_back({{"option", r.option},
-                        {"value", r.value},
-                        {"also", std::move(also)},
-                        {"peak_bytes", r.peak_bytes},
-                        {"fits", r.fits},
-                        {"largest_batch", optional_json(r.largest_batch)}});
-  }
-  return {{"peak_bytes", m.peak_bytes},
-          {"at_peak", std::move(at_peak)},
-          {"peak_phase", m.peak_phase},
-          {"peak_node", m.peak_node},
-          {"weights_bytes", m.weights_bytes},
-          {"gradients_bytes", m.gradients_bytes},
-          {"gradient_buckets_bytes", m.gradient_buckets_bytes},
-          {"optimizer_bytes", m.optimizer_bytes},
-          {"activations_bytes", m.activations_bytes},
-          {"optimizer_temporaries_bytes", m.optimizer_temporaries_bytes},
-          {"workspace_bytes", m.workspace_bytes},
-          {"framework_bytes", m.framework_bytes},
-          {"stack", m.stack},
-          {"device_bytes", m.device_bytes},
-          {"usable_bytes", m.usable_bytes()},
-          {"margin_bytes", m.margin_bytes},
-          {"fits", m.fits},
-          {"reserved_bytes", optional_json(m.reserved_bytes)},
-          {"largest_batch", optional_json(largest_batch)},
-          {"remedies", std::move(remedies)}};
-}
-
 }  // namespace
 
 std::string forecast_table(const Forecast& f, const TableStyle& style) {
@@ -212,35 +172,8 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
   return out;
 }
 
-std::string forecast_json(const Forecast& f, std::optional<int64_t> largest_batch) {
-  Json object = {{"schema_version", 1},
-                 {"model", f.model},
-                 {"gpu", f.gpu},
-                 {"mode", f.mode},
-                 {"batch", f.batch},
-                 {"seq", f.seq},
-                 {"dtype", f.dtype},
-                 {"dtype_source", f.dtype_source},
-                 {"latency_s", f.latency_s},
-                 {"latency_low_s", f.latency_low_s},
-                 {"latency_high_s", f.latency_high_s},
-                 {"host_wait_s", f.host_wait_s},
-                 {"forward_s", f.forward_s},
-                 {"backward_s", f.backward_s},
-                 {"optimizer_s", f.optimizer_s},
-                 {"flops", f.flops},
-                 {"bytes", f.bytes},
-                 {"parameters", f.parameters},
-                 {"utilization_ratio", f.utilization_ratio},
-                 {"memory", memory_json(f.memory, largest_batch)},
-                 {"kernels", kernel_list(f.kernels)},
-                 {"options", options_json(f.used)},
-                 {"warnings", warning_texts(f.warnings)},
-                 {"warning_codes", warning_code_names(f.warnings)}};
-  if (f.parallel) add_parallel(object, f);
-  return object.dump(1) + "\n";
-}
+std::string forecast_json(const Forecast& f) { return to_json(f); }
 
-std::string forecast_csv(const Forecast& f) { return kernels_csv(f.kernels); }
+std::string forecast_csv(const Forecast& f) { return to_csv(f.kernels); }
 
 }  // namespace tilecast

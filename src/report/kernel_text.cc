@@ -4,17 +4,12 @@
 
 #include <algorithm>
 
-#include "base/csv.h"
+#include "schema/convert.h"
+#include "schema/json.h"
+#include "schema/results.h"
 
 namespace tilecast {
 namespace {
-
-Json sizes_json(const NamedSizes& shape) {
-  Json object = Json::object();
-  for (size_t i = 0; i < shape.names.size(); ++i)
-    object[std::string(shape.names[i])] = shape.values[i];
-  return object;
-}
 
 /// nullopt if the kernel's type has no such size.
 std::optional<int64_t> size_named(const NamedSizes& shape, std::string_view name) {
@@ -22,17 +17,6 @@ std::optional<int64_t> size_named(const NamedSizes& shape, std::string_view name
     if (shape.names[i] == name) return shape.values[i];
   }
   return std::nullopt;
-}
-
-/// The names of all sizes of the kernels, in order of first use.
-std::vector<std::string_view> all_size_names(const std::vector<KernelForecast>& kernels) {
-  std::vector<std::string_view> names;
-  for (const KernelForecast& k : kernels) {
-    for (const std::string_view name : k.shape.names) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
-  }
-  return names;
 }
 
 }  // namespace
@@ -79,55 +63,8 @@ std::vector<size_t> kernel_columns_least() {
   return {kName, 0, 0, 0, 0, 0, kOperator, kSizes};
 }
 
-Json kernel_object(const KernelForecast& k) {
-  Json object = {{"name", k.name},
-                 {"op", k.op},
-                 {"phase", k.phase},
-                 {"dtype", k.dtype},
-                 {"shape", sizes_json(k.shape)},
-                 {"count", k.count},
-                 {"latency_s", k.latency_s},
-                 {"low_s", k.low_s},
-                 {"high_s", k.high_s},
-                 {"flops", k.flops},
-                 {"bytes", k.bytes},
-                 {"limit", k.limit},
-                 {"waves", k.waves},
-                 {"utilization_ratio", k.utilization_ratio},
-                 {"predictor", k.predictor},
-                 {"extrapolated", k.extrapolated}};
-  if (k.extrapolated) object["extrapolated_feature"] = k.extrapolated_feature;
-  object["tile"] = k.tile ? Json{k.tile->first, k.tile->second} : Json(nullptr);
-  return object;
-}
-
 Json kernel_list(const std::vector<KernelForecast>& kernels) {
-  Json list = Json::array();
-  for (const KernelForecast& k : kernels) list.push_back(kernel_object(k));
-  return list;
-}
-
-std::string kernels_csv(const std::vector<KernelForecast>& kernels) {
-  const std::vector<std::string_view> sizes = all_size_names(kernels);
-  std::string out = "name,op,phase,dtype,";
-  for (const std::string_view size : sizes) out += fmt::format("{},", size);
-  out +=
-      "count,latency_s,low_s,high_s,flops,bytes,limit,tile,waves,utilization_ratio,predictor,"
-      "extrapolated,extrapolated_feature\n";
-  for (const KernelForecast& k : kernels) {
-    out +=
-        fmt::format("{},{},{},{},", csv_cell(k.name), csv_cell(k.op), k.phase, csv_cell(k.dtype));
-    for (const std::string_view size : sizes) {
-      if (const auto value = size_named(k.shape, size)) out += fmt::to_string(*value);
-      out += ',';
-    }
-    const std::string tile = k.tile ? fmt::format("{}x{}", k.tile->first, k.tile->second) : "";
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", k.count, k.latency_s, k.low_s,
-                       k.high_s, k.flops, k.bytes, k.limit, tile, k.waves, k.utilization_ratio,
-                       k.predictor, k.extrapolated,
-                       k.extrapolated ? k.extrapolated_feature : "");
-  }
-  return out;
+  return Json::parse(json_text(Convert<std::vector<KernelForecast>>::value(kernels)));
 }
 
 }  // namespace tilecast

@@ -28,12 +28,7 @@ inline constexpr int kRoomForMore = 100;
 std::vector<Fit> kernel_columns_fit();
 std::vector<size_t> kernel_columns_least();
 
-/// An object of the list "kernels" in JSON.
-Json kernel_object(const KernelForecast& kernel);
+/// The list "kernels" in JSON.
 Json kernel_list(const std::vector<KernelForecast>& kernels);
-
-/// CSV with a header and one line per kernel. There is a column for each size that any of the
-/// kernels has; it is empty for kernels without that size.
-std::string kernels_csv(const std::vector<KernelForecast>& kernels);
 
 }  // namespace tilecast

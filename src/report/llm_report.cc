@@ -8,6 +8,8 @@
 #include "report/options_json.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
+#include "schema/csv.h"
+#include "schema/results.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -366,6 +368,6 @@ std::string llm_json(const LlmForecast& f) {
   return object.dump(1) + "\n";
 }
 
-std::string llm_csv(const LlmForecast& f) { return kernels_csv(f.kernels); }
+std::string llm_csv(const LlmForecast& f) { return to_csv(f.kernels); }
 
 }  // namespace tilecast

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "base/json.h"
 #include "report/text_table.h"
 #include "tilecast/forecast.h"
 
@@ -18,9 +17,5 @@ std::string stages_table(const ParallelForecast& parallel, const TableStyle& sty
 
 /// A row for each rank with embedding tables; of many ranks, the first and the last ones.
 std::string rank_tables_text(const std::vector<RankTables>& ranks, const TableStyle& style);
-Json rank_tables_json(const std::vector<RankTables>& ranks);
-
-/// Adds the keys of a forecast over several ranks.
-void add_parallel(Json& object, const Forecast& forecast);
 
 }  // namespace tilecast

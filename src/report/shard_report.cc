@@ -16,6 +16,9 @@
 #include "base/text.h"
 #include "report/parallel_report.h"
 #include "report/text_table.h"
+#include "schema/convert.h"
+#include "schema/json.h"
+#include "schema/results.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -126,22 +129,24 @@ std::string shard_json(const ShardForecast& f) {
     if (rule.fits) entry["cost"] = cost_json(rule.cost);
     rules.push_back(entry);
   }
-  const Json json = {{"schema_version", 1},
-                     {"cluster", f.cluster},
-                     {"gpu", f.gpu},
-                     {"dtype", f.dtype},
-                     {"nodes", f.nodes},
-                     {"ranks", f.ranks},
-                     {"batch", f.batch},
-                     {"tables_bytes", f.tables_bytes},
-                     {"usable_bytes", f.usable_bytes},
-                     {"cost", cost_json(f.cost)},
-                     {"bound_s", f.bound_s},
-                     {"rules", rules},
-                     {"rank_tables", rank_tables_json(f.rank_tables)},
-                     {"tables", tables},
-                     {"extrapolated", f.extrapolated},
-                     {"warnings", f.warnings}};
+  const Json json = {
+      {"schema_version", 1},
+      {"cluster", f.cluster},
+      {"gpu", f.gpu},
+      {"dtype", f.dtype},
+      {"nodes", f.nodes},
+      {"ranks", f.ranks},
+      {"batch", f.batch},
+      {"tables_bytes", f.tables_bytes},
+      {"usable_bytes", f.usable_bytes},
+      {"cost", cost_json(f.cost)},
+      {"bound_s", f.bound_s},
+      {"rules", rules},
+      {"rank_tables",
+       Json::parse(json_text(Convert<std::vector<RankTables>>::value(f.rank_tables)))},
+      {"tables", tables},
+      {"extrapolated", f.extrapolated},
+      {"warnings", f.warnings}};
   return json.dump(1) + "\n";
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "tilecast/report.h"
+#include "tilecast/warning.h"
 
 namespace tilecast {
 namespace {

@@ -1,0 +1,41 @@
+#include <algorithm>
+#include <charconv>
+
+#include "tilecast/request.h"
+
+namespace tilecast {
+namespace {
+
+/// nullopt if the text is not a number of this type.
+template <typename T>
+std::optional<T> number_of(const std::string& text) {
+  T value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+OptionValue value_of(const OptionDef& option, std::string text) {
+  if (option.access.type == OptionType::kWhole || option.access.type == OptionType::kNumber) {
+    if (const auto whole = number_of<int64_t>(text)) return *whole;
+    if (const auto number = number_of<double>(text)) return *number;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, OptionValue>> option_values(const Request& request) {
+  std::vector<std::pair<std::string, OptionValue>> values;
+  for (const OptionDef& option : request_options()) {
+    if (!option.applies_to(request.kind)) continue;
+    std::string text = option.access.get(request, option);
+    if (text.empty()) continue;
+    std::string name = option.name;
+    std::replace(name.begin(), name.end(), '-', '_');  // like all keys
+    values.emplace_back(std::move(name), value_of(option, std::move(text)));
+  }
+  return values;
+}
+
+}  // namespace tilecast

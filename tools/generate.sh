@@ -1,0 +1,9 @@
+#!/bin/sh
+# Writes the files that are made of the program's tables: JSON schemas, Python's stubs, reference pages.
+#
+#     tools/generate.sh [BUILD]     BUILD: the build folder, build/release
+set -e
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${1:-$root/build/release}
+cmake --build "$build" --target result_files
+"$build/result_files" "$root"
