@@ -1,5 +1,5 @@
 # Writes a C++ source and an assembler source that hold the files of a data folder.
-# cmake -DDATA=<folder> -DFILES=<relative;paths> -DOUT=<prefix> -P embed.cmake
+# cmake -DDATA=<folder> [-DREPLACED_BY=<folder of files that are taken instead>] -DFILES=<relative paths> -DOUT=<prefix> -P embed.cmake
 separate_arguments(FILES UNIX_COMMAND "${FILES}")
 list(SORT FILES)
 set(asm "    .section .rodata\n")
@@ -7,8 +7,12 @@ set(decls "")
 set(rows "")
 set(index 0)
 foreach(file IN LISTS FILES)
+  set(path "${DATA}/${file}")
+  if(REPLACED_BY AND EXISTS "${REPLACED_BY}/${file}")
+    set(path "${REPLACED_BY}/${file}")
+  endif()
   string(APPEND asm "    .global tilecast_embedded_${index}\n    .global tilecast_embedded_${index}_end\n"
-    "    .balign 16\ntilecast_embedded_${index}:\n    .incbin \"${DATA}/${file}\"\n"
+    "    .balign 16\ntilecast_embedded_${index}:\n    .incbin \"${path}\"\n"
     "tilecast_embedded_${index}_end:\n    .byte 0\n")
   string(APPEND decls "extern const char tilecast_embedded_${index}[];\nextern const char tilecast_embedded_${index}_end[];\n")
   string(APPEND rows "      {\"${file}\", {tilecast_embedded_${index}, static_cast<size_t>(tilecast_embedded_${index}_end - tilecast_embedded_${index})}},\n")

@@ -12,7 +12,9 @@ A case is a text file:
     --- stderr
     ...
 
-    tests/run_cases.py <tilecast> [--update] [name ...]
+    tests/run_cases.py <program> [--update] [name ...]
+
+The program is tilecast_cases: tilecast with small weights that never change.
 
 --update rewrites the expected output; read the diff before you commit it.
 """
