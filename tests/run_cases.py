@@ -14,7 +14,8 @@ A case is a text file:
 
     tests/run_cases.py <program> [--update] [name ...]
 
-The program is tilecast_cases: tilecast with small weights that never change.
+The program is tilecast_cases: tilecast with small weights that never change. A case whose comment has the line "# embedded weights"
+runs with the program tilecast beside it: what it shows is a property of the real weights.
 
 --update rewrites the expected output; read the diff before you commit it.
 """
@@ -62,6 +63,8 @@ def render(case: dict) -> str:
 
 
 def run(tilecast: str, case: dict) -> dict:
+    if "# embedded weights\n" in case["comment"]:
+        tilecast = str(Path(tilecast).with_name("tilecast"))
     with tempfile.TemporaryDirectory() as folder:
         for name, content in case["files"].items():
             (Path(folder) / name).write_text(content)
