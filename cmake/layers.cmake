@@ -24,8 +24,9 @@ tilecast_layer(api importers passes lower predict placement sim memory request a
 tilecast_layer(many api report)
 tilecast_layer(plan api)
 tilecast_layer(evaluate api measurements)
-tilecast_layer(cli evaluate many plan report train)
+tilecast_layer(command evaluate many plan report train)
+tilecast_layer(cli command)
 
 # The folders that may include the headers of include/tilecast; all may include tilecast/error.h
 # and tilecast/choices.h.
-tilecast_sees_facade(request schema api many plan evaluate train report cli)
+tilecast_sees_facade(request schema api many plan evaluate train report command cli)

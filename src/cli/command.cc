@@ -1,65 +1,79 @@
 #include "cli/command.h"
 
-#include <algorithm>
-#include <unordered_map>
-
-#include "base/text.h"
-#include "cli/values.h"
+#include "cli/show.h"
+#include "cli/terminal.h"
 
 namespace tilecast {
+namespace {
 
-std::vector<std::string> CommandOption::flags() const { return split(names, ','); }
-
-std::string CommandOption::key() const {
-  std::string last = flags().back();
-  return last.substr(std::min(last.find_first_not_of('-'), last.size()));
+/// Asks the question that has the name of the command.
+void run_question(const Command& command, const Given& given) {
+  show(ask(command, command.name, given), given, output_style(text_of(given, "output-file")));
 }
 
-std::string CommandOption::shown_value() const {
-  return value.empty() ? join(choices, "|") : value;
+void run_shard(const Command& command, const Given& given) {
+  constexpr int64_t kRows = 30;
+  const TableStyle style = style_of(given, kRows, "tables");
+  show(ask(command, command.name, given), given, style);
 }
+
+/// A command for the question of its name.
+Command simple_command(const std::string& name, std::vector<CommandOption> shown,
+                       std::vector<std::string> usage, std::vector<std::string> examples) {
+  shown.push_back(file_option());
+  return {.name = name,
+          .help = std::string(question(name).help),
+          .usage = std::move(usage),
+          .groups = [name, shown] { return with_options(question(name).groups(), shown); },
+          .examples = std::move(examples),
+          .run = run_question};
+}
+
+Command list_command(const std::string& name) {
+  return simple_command(name, {format_option({"table", "json"})}, {"[options]"},
+                        {"tilecast " + name + " --format json"});
+}
+
+Command kernel_command() {
+  return simple_command("kernel", {format_option({"table", "json"})}, {"OP --gpu GPU [options]"},
+                        {"tilecast kernel linear --gpu A100 -m 4096 -n 5120 -k 1280",
+                         "tilecast kernel cached_attention --gpu H100 --dtype bf16 --software vllm "
+                         "--batch 64 --queries 1 --keys 4096 --head-dim 128"});
+}
+
+Command collective_command() {
+  return simple_command(
+      "collective", {format_option({"table", "json"})},
+      {"KIND --cluster CLUSTER --ranks N --bytes N [options]"},
+      {"tilecast collective all_reduce --cluster dgx-h100 --ranks 8 --bytes 67108864",
+       "tilecast collective all_gather --cluster dgx-a100 --ranks 64 --bytes 268435456 "
+       "--ranks-per-node 1 --concurrent 8"});
+}
+
+Command shard_command() {
+  Command shard = simple_command(
+      "shard", {rows_option("30", "tables to show"), format_option({"table", "json", "csv"})},
+      {"TABLES --cluster CLUSTER [options]"},
+      {"tilecast shard dlrm_mlperf --cluster dgx-a100",
+       "tilecast shard tables.json --cluster dgx-h100 --nodes 16 --format csv"});
+  shard.run = run_shard;
+  return shard;
+}
+
+Command evaluate_command() {
+  return simple_command("evaluate", {format_option({"table", "json"})}, {"PATH [options]"},
+                        {"tilecast evaluate neusight/scripts/asplos/label"});
+}
+
+}  // namespace
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
-      forecast_command(), kernel_command(),   collective_command(), plan_command(),
-      shard_command(),    evaluate_command(), train_command(),      calibrate_command(),
-      tune_command(),     sweep_command(),    gpus_command(),       clusters_command(),
-      models_command(),   ops_command(),      completion_command()};
+      forecast_command(),     kernel_command(),    collective_command(), plan_command(),
+      shard_command(),        evaluate_command(),  train_command(),      calibrate_command(),
+      tune_command(),         sweep_command(),     list_command("gpus"), list_command("clusters"),
+      list_command("models"), list_command("ops"), completion_command()};
   return all;
-}
-
-std::vector<OptionGroup> all_groups(const Command& command) {
-  std::vector<OptionGroup> groups = command.groups;
-  if (command.derived_groups == nullptr) return groups;
-  for (OptionGroup& group : command.derived_groups()) groups.push_back(std::move(group));
-  return groups;
-}
-
-std::vector<CommandOption> distinct_options(const Command& command) {
-  std::vector<CommandOption> distinct;
-  std::unordered_map<std::string, size_t> index;  // by key
-  for (const OptionGroup& group : all_groups(command)) {
-    for (const CommandOption& option : group.options) {
-      const auto [it, fresh] = index.emplace(option.key(), distinct.size());
-      if (fresh) {
-        distinct.push_back(option);
-        continue;
-      }
-      CommandOption* same = &distinct[it->second];
-      if (same->help != option.help) same->help += "; or: " + option.help;
-      for (const std::string& old : option.old_names) {
-        if (std::find(same->old_names.begin(), same->old_names.end(), old) == same->old_names.end())
-          same->old_names.push_back(old);
-      }
-      if (same->choices.empty() != option.choices.empty()) same->choices.clear();
-      if (same->choices.empty()) continue;
-      for (const std::string& choice : option.choices) {
-        if (std::find(same->choices.begin(), same->choices.end(), choice) == same->choices.end())
-          same->choices.push_back(choice);
-      }
-    }
-  }
-  return distinct;
 }
 
 }  // namespace tilecast

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/show.h"
 #include "cli/terminal.h"
-#include "cli/values.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast {
@@ -56,7 +56,7 @@ bool takes_file(const CommandOption& option) {
 
 std::vector<std::string> all_flags(const Command& command) {
   std::vector<std::string> flags = {"-h", "--help"};
-  for (const CommandOption& option : distinct_options(command)) {
+  for (const CommandOption& option : distinct_options(command.groups())) {
     if (option.is_argument()) continue;
     for (const std::string& flag : option.flags()) flags.push_back(flag);
   }
@@ -99,7 +99,7 @@ std::string bash_action(const CommandOption& option) {
 std::string bash_cases(const Command& command) {
   std::string cases;
   std::string positional = ":";
-  for (const CommandOption& option : distinct_options(command)) {
+  for (const CommandOption& option : distinct_options(command.groups())) {
     if (option.is_argument()) {
       positional = bash_action(option);
     } else if (!option.is_switch()) {
@@ -139,13 +139,22 @@ std::string zsh_argument(const CommandOption& option) {
   return out;
 }
 
-void run_completion(const Given& given) {
+void run_completion(const Command&, const Given& given) {
   const std::string shell = text_of(given, "SHELL");
   const std::string output = text_of(given, "output-file");
   if (shell == "bash") return emit(bash_completion(), output);
   if (shell == "zsh") return emit(zsh_completion(), output);
   if (shell == "fish") return emit(fish_completion(), output);
   emit(manual_page(), output);
+}
+
+std::vector<OptionGroup> completion_groups() {
+  return {{"Arguments",
+           {{.names = "SHELL",
+             .help = "shell for which to print a script; man: the manual page (troff)",
+             .choices = {"bash", "zsh", "fish", "man"},
+             .required = true}}},
+          {"Options", {file_option()}}};
 }
 
 }  // namespace
@@ -186,7 +195,7 @@ std::string zsh_completion() {
     list += fmt::format("    {}\n", quoted(command.name + ":" + escaped(command.help, ":\\")));
     std::string arguments =
         quoted("(-h --help)-h[this text]") + " " + quoted("(-h --help)--help[this text]");
-    for (const CommandOption& option : distinct_options(command))
+    for (const CommandOption& option : distinct_options(command.groups()))
       arguments += " \\\n        " + zsh_argument(option);
     cases +=
         fmt::format("    {})\n      _arguments -s \\\n        {} ;;\n", command.name, arguments);
@@ -230,7 +239,7 @@ std::string fish_completion() {
     const std::string start =
         fmt::format("complete -c tilecast -n '__fish_seen_subcommand_from {}'", command.name);
     out += start + " -s h -l help -d 'this text'\n";
-    for (const CommandOption& option : distinct_options(command)) {
+    for (const CommandOption& option : distinct_options(command.groups())) {
       std::string line = start;
       if (!option.is_argument()) {
         for (const std::string& flag : option.flags())
@@ -252,12 +261,7 @@ Command completion_command() {
   return {.name = "completion",
           .help = "Shell completion script, or the manual page",
           .usage = {"bash|zsh|fish|man [options]"},
-          .groups = {{"Arguments",
-                      {{.names = "SHELL",
-                        .help = "shell for which to print a script; man: the manual page (troff)",
-                        .choices = {"bash", "zsh", "fish", "man"},
-                        .required = true}}},
-                     {"Options", {output_option()}}},
+          .groups = completion_groups,
           .examples = {"source <(tilecast completion bash)", "tilecast completion man | man -l -"},
           .run = run_completion};
 }

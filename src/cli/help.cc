@@ -66,7 +66,7 @@ std::string command_help(const Command& command) {
         fmt::format("{}tilecast {}{}{}\n", before, command.name, usage.empty() ? "" : " ", usage);
     before = "       ";
   }
-  for (const OptionGroup& group : all_groups(command)) {
+  for (const OptionGroup& group : command.groups()) {
     if (group.options.empty()) continue;
     out +=
         "\n" + paint(join(wrap_text(group.title + ":", width), "\n"), Color::kBold, style) + "\n";

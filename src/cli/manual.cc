@@ -49,7 +49,7 @@ std::string command_page(const Command& command) {
       fmt::format(".SH \"TILECAST {}\"\n{}.\n", upper(command.name), plain(command.help));
   for (const std::string& usage : command.usage)
     out += fmt::format(".PP\n.nf\n\\fBtilecast {}\\fR {}\n.fi\n", command.name, plain(usage));
-  for (const OptionGroup& group : all_groups(command)) {
+  for (const OptionGroup& group : command.groups()) {
     out += fmt::format(".SS \"{}\"\n", plain(group.title));
     for (const CommandOption& option : group.options) out += option_page(option);
   }

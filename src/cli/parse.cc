@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/show.h"
 #include "cli/terminal.h"
 
 namespace tilecast {
@@ -30,7 +30,7 @@ void add_command(CLI::App& program, const Command& command, bool with_options, T
   target.app->set_help_flag("");
   target.app->allow_extras();  // reported below, with similar flags
   target.app->add_flag("-h,--help", target.help);
-  if (with_options) target.options = distinct_options(command);
+  if (with_options) target.options = distinct_options(command.groups());
   for (const CommandOption& option : target.options) {
     target.values.emplace_back();
     target.switches.push_back(false);
@@ -48,16 +48,12 @@ void add_command(CLI::App& program, const Command& command, bool with_options, T
   }
 }
 
-std::string see_help(const Command& command) {
-  return fmt::format("; see 'tilecast {} --help'", command.name);
-}
-
 [[noreturn]] void refuse_extra(const Command& command, const std::string& extra) {
   if (extra.size() < 2 || extra.front() != '-')
     throw UsageError(
         fmt::format("{}: unexpected argument '{}'{}", command.name, extra, see_help(command)));
   std::vector<std::string> known = {"--help"};
-  for (const CommandOption& option : distinct_options(command)) {
+  for (const CommandOption& option : distinct_options(command.groups())) {
     if (option.is_argument()) continue;
     for (const std::string& flag : option.flags()) {
       if (flag.starts_with("--")) known.push_back(flag);
@@ -105,11 +101,11 @@ Given given_of(const Target& target) {
   for (size_t i = 0; i < target.options.size(); ++i) {
     const CommandOption& option = target.options[i];
     if (option.is_switch()) {
-      if (target.switches[i]) given[option.key()] = {""};
+      if (target.switches[i]) given[option.key()].texts = {"on"};
       continue;
     }
     check(target, option, target.values[i]);
-    if (!target.values[i].empty()) given[option.key()] = target.values[i];
+    if (!target.values[i].empty()) given[option.key()].texts = target.values[i];
   }
   return given;
 }
@@ -170,7 +166,7 @@ void run_command_line(int argc, char** argv) {
   for (const Target& target : targets) {
     if (!target.app->parsed()) continue;
     if (target.help) return emit(command_help(*target.command), "");
-    return target.command->run(given_of(target));
+    return target.command->run(*target.command, given_of(target));
   }
 }
 

@@ -1,0 +1,78 @@
+#pragma once
+
+// What questions are answered with.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tilecast/accelerator.h"
+#include "tilecast/cluster.h"
+#include "tilecast/compare.h"
+#include "tilecast/evaluate.h"
+#include "tilecast/forecast.h"
+#include "tilecast/llm.h"
+#include "tilecast/plan.h"
+#include "tilecast/report.h"
+#include "tilecast/serving_plan.h"
+#include "tilecast/shard.h"
+#include "tilecast/train.h"
+#include "tilecast/tune.h"
+
+namespace tilecast {
+
+/// The kernels of one operator.
+struct KernelAnswer {
+  KernelQuestion asked;
+  std::vector<KernelForecast> kernels;
+  std::vector<std::string> warnings;
+};
+
+/// Tuned convolutions.
+struct TuneAnswer {
+  std::vector<TuneForecast> forecasts;
+  std::vector<std::string> warnings;
+};
+
+/// A tuned matrix product.
+struct ProductAnswer {
+  ProductForecast forecast;
+  std::vector<std::string> warnings;
+};
+
+/// Kernels to measure first, as CSV.
+struct SuggestedKernels {
+  std::string csv;
+  std::vector<std::string> warnings;
+};
+
+using Answer =
+    std::variant<Forecast, LlmForecast, AcceleratorForecast, AcceleratorOccupancy, GpuComparison,
+                 MemoryTimeline, std::vector<StepOperation>, KernelAnswer, CollectiveForecast,
+                 TrainingPlan, std::vector<TrainingPlan>, ServingPlan, ShardForecast, Evaluation,
+                 std::vector<AcceleratorEvaluation>, std::vector<TuneEvaluation>, TrainResult,
+                 CollectiveTrainResult, CalibrateResult, SuggestedKernels, TuneAnswer,
+                 ProductAnswer, SweepResult, std::vector<GpuEntry>, std::vector<ClusterEntry>,
+                 std::vector<ModelEntry>, std::vector<OpEntry>>;
+
+/// What a forecast of a pass was made of.
+struct AskedPass {
+  std::shared_ptr<const Forecaster> forecaster;
+  ModelRef model;
+  GpuRef gpu;
+  Request request;
+};
+
+/// The answer to a question, and what belongs beside it.
+struct Reply {
+  Answer answer;
+  std::vector<std::string> warnings;  ///< that views show which do not hold them
+  /// Why it is not what was asked for: no configuration fits. "": it is.
+  std::string shortfall;
+  std::string speed;               ///< of a search
+  std::optional<AskedPass> asked;  ///< of a Forecast
+};
+
+}  // namespace tilecast

@@ -1,0 +1,31 @@
+// What Tilecast knows.
+
+#include "command/question.h"
+
+namespace tilecast {
+namespace {
+
+struct Nothing {};
+
+std::vector<OptionGroup> no_options() { return {{"Options", {}}}; }
+
+template <auto Catalog>
+Reply answer_catalog(Nothing&&, const Given&, const Asking&) {
+  return {.answer = Catalog()};
+}
+
+template <auto Catalog>
+Question catalog(std::string_view name, std::string_view help) {
+  return question_of<Nothing, no_options, answer_catalog<Catalog>>(name, help);
+}
+
+}  // namespace
+
+std::vector<Question> catalog_questions() {
+  return {catalog<gpu_catalog>("gpus", "GPUs that Tilecast knows"),
+          catalog<cluster_catalog>("clusters", "Clusters that Tilecast knows"),
+          catalog<model_catalog>("models", "Bundled models"),
+          catalog<op_catalog>("ops", "Operators that Tilecast knows")};
+}
+
+}  // namespace tilecast

@@ -1,0 +1,249 @@
+// One pass, training step or text generation on one device, or on several to compare; memory over
+// time; the operations of a step.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "api/generation/slower_precision.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "command/question.h"
+#include "command/shared_options.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+struct ForecastQuestion {
+  ModelSource model;
+  GpuSource gpu;
+  std::vector<GpuSource> gpus;  ///< of a comparison
+  std::vector<GivenOption> words;
+  ForecasterSource forecaster;
+  // On accelerators.
+  bool exact = false;
+  std::string mapping;
+  std::vector<std::string> parameters;
+};
+
+CommandOption model_argument() {
+  return {.names = "MODEL",
+          .help =
+              "config.json of Hugging Face or its folder, an ONNX file, a graph "
+              "file (.tcg), or the name of a bundled model ('tilecast "
+              "models')",
+          .kind = ValueKind::kModel,
+          .required = true,
+          .set = into<&ForecastQuestion::model>()};
+}
+
+/// Options of all requests form one group. Options that only share their name are in the group of
+/// each kind.
+std::vector<OptionGroup> request_groups(std::vector<CommandOption> first) {
+  OptionGroup common{"Options", std::move(first)};
+  OptionGroup pass{"One pass or training step (without --prompt)", {}};
+  OptionGroup tokens{"Text generation (with --prompt)", {}};
+  for (const OptionDef& option : request_options()) {
+    OptionGroup& group = option.kinds == kAllKinds ? common
+                         : option.kinds == kPasses ? pass
+                                                   : tokens;
+    group.options.push_back(command_option(option, into_request<&ForecastQuestion::words>()));
+  }
+  for (const CommandOption& option : forecaster_options<ForecastQuestion>())
+    common.options.push_back(option);
+  return {{"Arguments", {model_argument()}}, common, pass, tokens};
+}
+
+std::vector<OptionGroup> device_groups() {
+  CommandOption gpu = gpu_option(into<&ForecastQuestion::gpu>());
+  gpu.required = false;  // a cluster has its own
+  gpu.help += "; or --cluster";
+  return request_groups({gpu});
+}
+
+OptionGroup accelerator_options() {
+  return {
+      "On accelerators (--gpu gemmini, gemmini:DIM=8, or a description)",
+      {switch_option("exact", "run all instructions instead of extrapolating fixed points",
+                     into<&ForecastQuestion::exact>()),
+       {.names = "--mapping",
+        .value = "FILE",
+        .help = "a mapping for each layer, as --write-mappings writes them, or one for all layers, "
+                "'order=kcp tile=k64,c256'; default: chosen for each",
+        .set = into<&ForecastQuestion::mapping>()},
+       {.names = "--parameters",
+        .value = "NAME=N",
+        .help = "of the description, beside those of --gpu; may be given several times",
+        .repeated = true,
+        .list = true,
+        .set = into<&ForecastQuestion::parameters>()}}};
+}
+
+std::vector<OptionGroup> forecast_groups() {
+  std::vector<OptionGroup> groups = device_groups();
+  groups.push_back(accelerator_options());
+  return groups;
+}
+
+std::vector<OptionGroup> comparison_groups() {
+  CommandOption gpus = list_option(
+      "gpus", "", "compares GPUs: one line for each, those that fit first, then the fastest",
+      into<&ForecastQuestion::gpus>(), ValueType::kText);
+  gpus.kind = ValueKind::kGpu;
+  return request_groups({gpus});
+}
+
+void check_given(const ForecastQuestion& asked, const Request& request) {
+  if (!asked.gpu.given() && request.parallel.cluster.empty()) throw MissingOption("`gpu`");
+}
+
+/// "H100,A100" in place of one GPU. A path may have a comma, and so does an accelerator with
+/// parameters.
+void check_one_gpu(const std::string& spec) {
+  if (spec.find(',') == std::string::npos || spec.find(':') != std::string::npos || is_path(spec))
+    return;
+  throw OptionError(
+      fmt::format("`gpu`: expected one GPU, found '{}'; to compare several, use "
+                  "`gpus` {}",
+                  printable(spec), printable(spec)));
+}
+
+void check_no_accelerator(const Given& given) {
+  for (const char* option : {"exact", "mapping", "parameters"})
+    if (has(given, option))
+      throw OptionError(
+          fmt::format("`{}` applies to accelerators: `gpu` {}", option, accelerator_ids().front()));
+}
+
+AcceleratorOptions accelerator_options_of(const ForecastQuestion& asked) {
+  AcceleratorOptions options{.exact = asked.exact};
+  set_mapping(options, asked.mapping);
+  for (const std::string& text : asked.parameters) {
+    const size_t equals = text.rfind('=');
+    double value = 0;
+    const char* end = text.data() + text.size();
+    if (equals == std::string::npos || equals == 0 ||
+        std::from_chars(text.data() + equals + 1, end, value).ptr != end)
+      throw OptionError(fmt::format("`parameters`: expected NAME=N, found '{}'", shown_name(text)));
+    options.parameters.emplace_back(text.substr(0, equals), value);
+  }
+  return options;
+}
+
+bool on_accelerator(const ForecastQuestion& asked) {
+  return !asked.gpu.read && is_accelerator(asked.gpu.name);
+}
+
+Reply on_gpu(ForecastQuestion&& asked, Request&& request) {
+  AskedPass pass{.forecaster = {},
+                 .model = asked.model.load(),
+                 .gpu = asked.gpu.load_or_of(request.parallel.cluster),
+                 .request = std::move(request)};
+  pass.forecaster = asked.forecaster.load();
+  const Forecaster& forecaster = *pass.forecaster;
+  if (pass.request.kind == RequestKind::kPass) {
+    Forecast forecast = forecaster.forecast(pass.model, pass.gpu, pass.request);
+    std::vector<std::string> warnings = warning_texts(forecast.warnings);
+    return {
+        .answer = std::move(forecast), .warnings = std::move(warnings), .asked = std::move(pass)};
+  }
+  LlmForecast forecast =
+      warn_of_slower_precision(forecast_llm(forecaster, pass.model, pass.gpu, pass.request),
+                               forecaster, pass.model, pass.gpu, pass.request);
+  std::vector<std::string> warnings = warning_texts(forecast.warnings);
+  return {.answer = std::move(forecast), .warnings = std::move(warnings)};
+}
+
+Reply answer_forecast(ForecastQuestion&& asked, const Given& given, const Asking&) {
+  Request request = make_request(asked.words);
+  check_given(asked, request);
+  if (!asked.gpu.read) check_one_gpu(asked.gpu.name);
+  if (!on_accelerator(asked)) {
+    check_no_accelerator(given);
+    return on_gpu(std::move(asked), std::move(request));
+  }
+  for (const char* option : {"weights", "calibration"})
+    if (has(given, option))
+      throw OptionError(
+          fmt::format("`{}` applies to GPUs; {} is an accelerator", option, asked.gpu.name));
+  AcceleratorForecast forecast = forecast_accelerator(asked.model.load(), asked.gpu.name, request,
+                                                      accelerator_options_of(asked));
+  std::vector<std::string> warnings = forecast.warnings;
+  return {.answer = std::move(forecast), .warnings = std::move(warnings)};
+}
+
+Reply answer_comparison(ForecastQuestion&& asked, const Given&, const Asking&) {
+  const Request request = make_request(asked.words);
+  const ModelRef model = asked.model.load();
+  std::vector<GpuRef> gpus;
+  for (const GpuSource& source : asked.gpus) {
+    if (!source.read && is_accelerator(source.name))
+      throw OptionError(fmt::format(
+          "`gpus`: {} is an accelerator; give it alone with `gpu`, or use 'tilecast sweep'",
+          source.name));
+    gpus.push_back(source.load());
+    const auto same = [&](const GpuRef& other) { return other.id() == gpus.back().id(); };
+    if (std::any_of(gpus.begin(), gpus.end() - 1, same))
+      throw OptionError(fmt::format("`gpus`: {} is given twice", gpus.back().id()));
+  }
+  GpuComparison comparison = compare_gpus(*asked.forecaster.load(), model, gpus, request);
+  if (!comparison.gpus.empty() && comparison.gpus.front().totals.error)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("no forecast for any of these GPUs: {}: {}",
+                            comparison.gpus.front().gpu, *comparison.gpus.front().totals.error));
+  return {.answer = std::move(comparison)};
+}
+
+/// The GPU of a question that accelerators cannot answer.
+GpuRef gpu_of(const ForecastQuestion& asked, const Request& request) {
+  check_given(asked, request);
+  if (on_accelerator(asked))
+    throw OptionError(fmt::format("{} is an accelerator; expected a GPU", asked.gpu.name));
+  if (!asked.gpu.read) check_one_gpu(asked.gpu.name);
+  return asked.gpu.load_or_of(request.parallel.cluster);
+}
+
+Reply answer_timeline(ForecastQuestion&& asked, const Given&, const Asking&) {
+  const Request request = make_request(asked.words);
+  if (request.kind != RequestKind::kPass)
+    throw OptionError(
+        "memory over time is that of one pass or training step: omit `prompt`; the memory of text "
+        "generation is in its forecast");
+  const ModelRef model = asked.model.load();
+  const GpuRef gpu = gpu_of(asked, request);
+  return {.answer = asked.forecaster.load()->memory_timeline(model, gpu, request)};
+}
+
+Reply answer_operations(ForecastQuestion&& asked, const Given&, const Asking&) {
+  const Request request = make_request(asked.words);
+  const ModelRef model = asked.model.load();
+  const GpuRef gpu = gpu_of(asked, request);
+  return {.answer = asked.forecaster.load()->step_operations(model, gpu, request)};
+}
+
+Reply answer_occupancy(ForecastQuestion&& asked, const Given&, const Asking&) {
+  const Request request = make_request(asked.words);
+  if (!on_accelerator(asked))
+    throw OptionError(fmt::format("expected an accelerator: `gpu` {}", accelerator_ids().front()));
+  return {.answer = accelerator_occupancy(asked.model.load(), asked.gpu.name, request,
+                                          accelerator_options_of(asked))};
+}
+
+}  // namespace
+
+std::vector<Question> forecast_questions() {
+  return {question_of<ForecastQuestion, forecast_groups, answer_forecast>(
+              "forecast", "Time and memory of a model on a GPU"),
+          question_of<ForecastQuestion, comparison_groups, answer_comparison>(
+              "compare", "The same request on several GPUs"),
+          question_of<ForecastQuestion, device_groups, answer_timeline>(
+              "memory_timeline", "Memory over the steps of one pass"),
+          question_of<ForecastQuestion, device_groups, answer_operations>(
+              "step_operations", "The operations of a training step over several ranks"),
+          question_of<ForecastQuestion, forecast_groups, answer_occupancy>(
+              "occupancy", "Which object of an accelerator holds which instruction when")};
+}
+
+}  // namespace tilecast

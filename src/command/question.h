@@ -1,0 +1,80 @@
+#pragma once
+
+// The table of questions. The command line and Python ask them; neither has rules of its own.
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "command/answer.h"
+#include "command/option.h"
+#include "command/sources.h"
+
+namespace tilecast {
+
+/// What a program that asks provides beside options.
+struct Asking {
+  std::shared_ptr<const Forecaster> forecaster;  ///< null: by the options weights and calibration
+  ShowProgress show_progress;                    ///< of training; may be null
+};
+
+/// One question: its options, and how it is answered.
+struct Question {
+  std::string_view name;  ///< the function's in Python
+  std::string_view help;
+  std::vector<OptionGroup> (*groups)();
+  /// Reads the options, then answers. Throws OptionError for what the options alone show; another
+  /// Error where a file or a look-up shows it.
+  Reply (*ask)(const Given& given, const Asking& asking);
+  /// The options by key and keyword; made when first used.
+  const OptionIndex& (*index)();
+};
+
+/// All questions, in the order of the documentation.
+std::span<const Question> questions();
+
+/// The question of that name; it must exist.
+const Question& question(std::string_view name);
+
+// One for each file beside this.
+std::vector<Question> forecast_questions();
+Question kernel_question();
+Question collective_question();
+Question plan_question();
+Question shard_question();
+Question evaluate_question();
+Question train_question();
+std::vector<Question> calibration_questions();
+Question tune_question();
+Question sweep_question();
+std::vector<Question> catalog_questions();
+
+namespace internal {
+
+template <auto Groups>
+const OptionIndex& index_of() {
+  static const OptionIndex index{Groups()};
+  return index;
+}
+
+}  // namespace internal
+
+/// A question whose options write to a `Typed`. `Typed::forecaster` is the forecaster's source, if
+/// it has one; `Answer` is `Reply(Typed&&, const Given&, const Asking&)`.
+template <typename Typed, auto Groups, auto Answer>
+Question question_of(std::string_view name, std::string_view help) {
+  return {.name = name,
+          .help = help,
+          .groups = Groups,
+          .ask =
+              [](const Given& given, const Asking& asking) {
+                Typed typed;
+                if constexpr (requires { typed.forecaster; })
+                  typed.forecaster.read = asking.forecaster;
+                internal::index_of<Groups>().read(given, &typed);
+                return Answer(std::move(typed), given, asking);
+              },
+          .index = internal::index_of<Groups>};
+}
+
+}  // namespace tilecast

@@ -1,0 +1,98 @@
+// Plans of serving.
+
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "command/plan_question.h"
+#include "tilecast/error.h"
+#include "tilecast/plan_report.h"
+
+namespace tilecast {
+namespace {
+
+constexpr const char* kServingOptions[] = {"prompt",
+                                           "output",
+                                           "software",
+                                           "max-num-seqs",
+                                           "max-num-batched-tokens",
+                                           "gpu-memory-utilization",
+                                           "max-model-len",
+                                           "prefix-hit-rate",
+                                           "server-overhead-s",
+                                           "ttft-s",
+                                           "tpot-s",
+                                           "cuda-graphs",
+                                           "skew",
+                                           "step-overhead-us",
+                                           "clocks"};
+
+std::vector<ServingHardware> hardware_of(const PlanQuestion& asked) {
+  std::vector<ServingHardware> hardware;
+  std::vector<GpuRef> gpus;
+  if (asked.gpus.empty()) hardware.push_back({asked.gpu.load_or_of(asked.cluster), asked.cluster});
+  for (const GpuSource& source : asked.gpus) hardware.push_back({source.load(), ""});
+  for (const ServingHardware& h : hardware) gpus.push_back(h.gpu);
+  const std::vector<double> prices = asked.prices_of(gpus);
+  for (size_t i = 0; i < prices.size(); ++i) hardware[i].price_per_gpu_hour = prices[i];
+  return hardware;
+}
+
+ServingQuery serving_query_of(const PlanQuestion& asked) {
+  // The load of each candidate replaces this one.
+  ServingQuery query{
+      .request = asked.request(kServingOptions, {{"schedule", "continuous"}, {"concurrency", "1"}}),
+      .hardware = {},
+      .gpus = asked.num_gpus,
+      .nodes = asked.nodes,
+      .percentile = asked.percentile,
+      .space = asked.serving,
+      .has_prices = !asked.prices.empty(),
+      .full_search = asked.full_search};
+  query.space.tp = asked.training.tp;
+  query.space.pp = asked.training.pp;
+  query.space.ep = asked.training.ep;
+  query.space.dtypes = asked.training.dtypes;
+  query.ttft_s = query.request.load.ttft_s;
+  query.tpot_s = query.request.load.tpot_s;
+  query.hardware = hardware_of(asked);
+  return query;
+}
+
+std::string serving_shortfall(const ServingPlan& plan, const ServingQuery& query) {
+  if (plan.meeting > 0) return "";
+  if (plan.fitting > 0) return "no layout meets the limits: the first of the table comes nearest";
+  if (plan.utilization_that_fits)
+    return fmt::format(
+        "no layout fits into memory; the nearest fits with `gpu-memory-utilization` {:.3g}",
+        *plan.utilization_that_fits);
+  // Without a list, all dtypes of the GPU are searched.
+  return std::string("no layout fits into memory; use more GPUs") +
+         (query.space.dtypes.empty() ? "" : ", or another `dtype`");
+}
+
+}  // namespace
+
+std::span<const char* const> serving_request_options() {
+  return std::span(kServingOptions)
+      .first(std::size(kServingOptions) - 1);  // plans of both kinds have clocks
+}
+
+Reply answer_serving_plan(PlanQuestion&& asked) {
+  const ServingQuery query = serving_query_of(asked);
+  const ModelRef model = asked.model.load();
+  const std::shared_ptr<const Forecaster> forecaster = asked.forecaster.load();
+  const std::clock_t start = std::clock();
+  ServingPlan plan = plan_serving(*forecaster, model, query);
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  const auto candidates = static_cast<double>(plan.candidates.size());
+  Reply reply{.warnings = plan_warning_texts(plan),
+              .shortfall = serving_shortfall(plan, query),
+              .speed = fmt::format(
+                  "{} candidates in {:.2f} s of one core, {:.0f} a second; {} simulated, {} pruned",
+                  candidates, seconds, candidates / seconds, plan.simulated, plan.pruned)};
+  reply.answer = std::move(plan);
+  return reply;
+}
+
+}  // namespace tilecast

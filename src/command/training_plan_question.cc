@@ -1,0 +1,157 @@
+// Plans of training: on one kind of GPU, or on several to compare.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "command/plan_question.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+constexpr const char* kTrainingOptions[] = {"cluster",
+                                            "nodes",
+                                            "batch",
+                                            "seq",
+                                            "attention",
+                                            "fusion",
+                                            "optimizer",
+                                            "optimizer-impl",
+                                            "loss",
+                                            "main-params-dtype",
+                                            "overlap-grad-reduce",
+                                            "bucket-cap-mb",
+                                            "lora-rank",
+                                            "lora-targets",
+                                            "predictor",
+                                            "clocks",
+                                            "host-launch-us"};
+
+/// `forecast` has other defaults, those of published times.
+struct Assumed {
+  const char *option, *value;
+};
+constexpr Assumed kAssumed[] = {{"fusion", "pointwise"},
+                                {"optimizer", "adamw"},
+                                {"optimizer-impl", "fused"},
+                                {"loss", "full"},
+                                {"main-params-dtype", "fp32"}};
+
+TrainingQuery training_query_of(const PlanQuestion& asked) {
+  std::vector<GivenOption> options = {{"mode", "training"}};
+  for (const Assumed& assumed : kAssumed) {
+    if (!asked.has_word(assumed.option)) options.push_back({assumed.option, assumed.value});
+  }
+  TrainingQuery query{.request = asked.request(kTrainingOptions, std::move(options)),
+                      .attention = {},
+                      .space = asked.training,
+                      .objective = asked.objective,
+                      .top = asked.top,
+                      .pruning = asked.full_search ? Pruning::kOff : Pruning::kOn,
+                      .price_per_gpu_hour = {}};
+  if (asked.has_word("attention")) query.attention = query.request.execution.attention;
+  return query;
+}
+
+/// What may help if nothing fits: values that lists left out of the search, and what it does not
+/// change.
+std::string training_remedies(const TrainingPlan& plan, const TrainingSpace& space) {
+  std::vector<std::string> remedies;
+  const auto add = [&](const auto& searched, auto value, const char* text) {
+    if (!searched.empty() && std::find(searched.begin(), searched.end(), value) == searched.end())
+      remedies.push_back(text);
+  };
+  add(space.micro_batch_sizes, 1, "`micro-batch-size` 1");
+  add(space.zero, Zero::kParameters, "`zero` 3");
+  add(space.checkpointing, Checkpointing::kFull, "`checkpointing` full");
+  if (plan.has_network) {
+    const int64_t bytes = checked_multiply(plan.nodes, plan.candidates.front().peak_bytes);
+    remedies.push_back(fmt::format("at least {} nodes", ceil_divide(bytes, plan.device_bytes)));
+  }
+  if (plan.used.lora_rank == 0) remedies.push_back("adapters (`lora-rank`)");
+  return remedies.empty() ? "" : "; use " + join(remedies, ", or ");
+}
+
+int64_t lacking_bytes(const TrainingPlan& plan) { return -plan.candidates.front().margin_bytes; }
+
+/// "" if a configuration fits on one of the GPUs.
+std::string training_shortfall(std::span<const TrainingPlan> plans, const TrainingSpace& space) {
+  if (std::any_of(plans.begin(), plans.end(), [](const auto& plan) { return plan.fitting > 0; }))
+    return "";
+  const TrainingPlan& nearest = *std::min_element(
+      plans.begin(), plans.end(),
+      [](const auto& a, const auto& b) { return lacking_bytes(a) < lacking_bytes(b); });
+  const std::string lacks = format_bytes(lacking_bytes(nearest)),
+                    help = training_remedies(nearest, space);
+  if (plans.size() > 1)
+    return fmt::format("no configuration fits on any of these GPUs: the nearest, on {}, lacks {}{}",
+                       nearest.gpu, lacks, help);
+  return fmt::format("no configuration fits into the {} of {}: the nearest lacks {}{}",
+                     format_bytes(nearest.device_bytes), nearest.gpu, lacks, help);
+}
+
+/// The same training on GPUs of several kinds.
+Reply compare_hardware(const PlanQuestion& asked, TrainingQuery query) {
+  const ModelRef model = asked.model.load();
+  std::vector<GpuRef> gpus;
+  for (const GpuSource& source : asked.gpus) gpus.push_back(source.load());
+  const std::vector<double> prices = asked.prices_of(gpus);
+  const std::shared_ptr<const Forecaster> forecaster = asked.forecaster.load();
+  std::vector<TrainingPlan> plans;
+  std::vector<std::string> warnings;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    if (!prices.empty()) query.price_per_gpu_hour = prices[i];
+    plans.push_back(plan_training(*forecaster, model, gpus[i], query));
+    if (plans.back().ranks != plans.front().ranks)
+      throw Error(
+          ErrorKind::kInput,
+          fmt::format("`gpus`: {} {} nodes have {} GPUs, those of {} {}; compare kinds with "
+                      "nodes of one size",
+                      plans.back().nodes, plans.back().gpu, plans.back().ranks, plans.front().gpu,
+                      plans.front().ranks));
+    for (const std::string& text : warning_texts(plans.back().warnings))
+      warnings.push_back(gpus[i].id() + ": " + text);
+  }
+  std::string shortfall = training_shortfall(plans, query.space);
+  return {.answer = std::move(plans),
+          .warnings = std::move(warnings),
+          .shortfall = std::move(shortfall)};
+}
+
+}  // namespace
+
+std::span<const char* const> training_request_options() { return kTrainingOptions; }
+
+const char* assumed_value(std::string_view option) {
+  for (const Assumed& assumed : kAssumed) {
+    if (option == assumed.option) return assumed.value;
+  }
+  return nullptr;
+}
+
+Reply answer_training_plan(PlanQuestion&& asked) {
+  TrainingQuery query = training_query_of(asked);
+  if (!asked.gpus.empty()) return compare_hardware(asked, std::move(query));
+  const ModelRef model = asked.model.load();
+  const GpuRef gpu = asked.gpu.load_or_of(asked.cluster);
+  if (const std::vector<double> prices = asked.prices_of({gpu}); !prices.empty())
+    query.price_per_gpu_hour = prices.front();
+  const std::shared_ptr<const Forecaster> forecaster = asked.forecaster.load();
+  const std::clock_t start = std::clock();
+  TrainingPlan plan = plan_training(*forecaster, model, gpu, query);
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  const auto candidates = static_cast<double>(plan.candidates.size());
+  Reply reply{
+      .warnings = warning_texts(plan.warnings),
+      .shortfall = training_shortfall({&plan, 1}, query.space),
+      .speed = fmt::format("{} candidates in {:.2f} s of one core, {:.0f} a second; {} simulated",
+                           candidates, seconds, candidates / seconds, plan.simulated)};
+  reply.answer = std::move(plan);
+  return reply;
+}
+
+}  // namespace tilecast
