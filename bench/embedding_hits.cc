@@ -1,6 +1,6 @@
 // Not a test: hit rates of caches forecast from reuse histograms against exact simulations of LRU
 // caches, on streams drawn from histograms of production tables. Prints the table of
-// docs/recommendation.md.
+// docs/explanation/recommendation.md.
 //
 //   embedding_hits locality_stats_2021.txt locality_stats_2022.txt
 //

@@ -5,7 +5,7 @@
 //   tune_check legal ALIAS COUNT                            random problems: all answers legal
 //   tune_check choice ALIAS COUNT                           time of a choice of solver
 //   tune_check tensile GPU ALIAS gemm.csv.xz FOLD N         kernels of N held-out products
-// FOLD: the layers that the weights were not trained on (docs/tuning.md); -1: all rows. Solver
+// FOLD: the layers that the weights were not trained on (docs/explanation/tuning.md); -1: all rows. Solver
 // choice and times: 'tilecast evaluate find_ARCH.csv.xz'.
 
 #include <fmt/format.h>

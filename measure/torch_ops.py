@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times PyTorch's own kernels, one operator of Tilecast a row, in the layout of docs/data.md.
+"""Times PyTorch's own kernels, one operator of Tilecast a row, in the layout of docs/reference/measurements.md.
 
     measure/torch_ops.py --gpu nvidia-h100-sxm5-80gb -o torch_ops.csv --seconds 200
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "tests" / "data" / "memory_reference.csv"
 GPU = "nvidia-h200-sxm-141gb"  # any: no memory plan depends on it, but the largest cases need room
 PARTS = ("weights", "gradients", "optimizer")
-# T5 is trained with eager attention only (docs/limits.md).
+# T5 is trained with eager attention only (docs/explanation/limits.md).
 NOT_FORECAST = {"t5-large training 8 512 amp sdpa none adamw-foreach none"}
 
 

@@ -7,3 +7,5 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$root/build/release}
 cmake --build "$build" --target result_files
 "$build/result_files" "$root"
+cmake --build "$build" --target tilecast
+python3 "$root/tools/reference_pages.py" "$build/tilecast" --write

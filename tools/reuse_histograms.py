@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the field `reuse` of a recommendation model's config (docs/recommendation.md) from the files locality_stats_*.txt of
+"""Prints the field `reuse` of a recommendation model's config (docs/explanation/recommendation.md) from the files locality_stats_*.txt of
 Meta's public dlrm_datasets.
 
     tools/reuse_histograms.py locality_stats_2021.txt > reuse.json

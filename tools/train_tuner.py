@@ -4,7 +4,7 @@
     tools/train_tuner.py --data DIR --products gemm.csv.xz -o data/weights
 
 DIR holds the CSVs of MIOpen's public find and performance databases, the file rocBLAS's tuned sizes
-(docs/tuning.md). Needs
+(docs/explanation/tuning.md). Needs
 PyTorch, pandas and numpy. Interrupted, it goes on at the last epoch of its checkpoints. The same
 seed, data and number of threads give the same weights.
 """

@@ -136,8 +136,9 @@ std::string accelerator_evaluation_table(const std::vector<AcceleratorEvaluation
                                          const TableStyle& style);
 std::string accelerator_evaluation_json(const std::vector<AcceleratorEvaluation>& files);
 
-/// Runs all combinations of a sweep's lists; see docs/accelerators.md. Results are appended to
-/// `output` (CSV) as they are computed; those that are there already are not computed again.
+/// Runs all combinations of a sweep's lists; see docs/explanation/accelerators.md. Results are
+/// appended to `output` (CSV) as they are computed; those that are there already are not computed
+/// again.
 struct SweepResult {
   std::string pareto_front;           ///< lines of the output
   std::vector<std::string> warnings;  ///< about combinations that failed

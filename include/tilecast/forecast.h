@@ -73,7 +73,7 @@ struct KernelForecast {
   bool extrapolated = false;
   /// What is outside the training data: the feature that is furthest outside its range, or "model",
   /// "dtype", "scheme", "software", "architecture", "combination", "batch", "backward",
-  /// "convolution", "vendor" or "law" (docs/architecture.md).
+  /// "convolution", "vendor" or "law" (docs/explanation/laws.md).
   std::string_view extrapolated_feature;
 
   template <typename Fields>

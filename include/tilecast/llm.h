@@ -42,7 +42,8 @@ struct ServedPart {
   double total_tokens_per_s = 0;  ///< prompt and output tokens
 };
 
-/// The cache of a server on one rank as its software sizes it at the start (docs/serving.md).
+/// The cache of a server on one rank as its software sizes it at the start
+/// (docs/explanation/servers.md).
 struct CachePool {
   std::string rule;           ///< the software's option: "gpu_memory_utilization", …
   double fraction = 0;        ///< its value

@@ -13,7 +13,7 @@
 
 namespace tilecast {
 
-/// The values that a search may use; an empty list: all that docs/plan.md names.
+/// The values that a search may use; an empty list: all that docs/explanation/plans.md names.
 struct TrainingSpace {
   std::vector<int64_t> tp, pp, cp, ep, micro_batch_sizes, virtual_stages;
   std::vector<PipelineSchedule> schedules;

@@ -42,7 +42,7 @@ std::string step_trace_json(const std::vector<StepOperation>& operations);
 /// Time to first token, time per token, memory, and what a prefill and a decode step spend.
 std::string llm_table(const LlmForecast& forecast, const TableStyle& style = {});
 /// The output of `forecast --format json`, with further keys for text generation; see
-/// docs/serving.md.
+/// docs/explanation/servers.md.
 std::string llm_json(const LlmForecast& forecast);
 /// One line per kernel, "prefill" or "decode" as its phase.
 std::string llm_csv(const LlmForecast& forecast);

@@ -92,8 +92,8 @@ struct Execution {
   /// engine/arg_utils.py (default_max_num_batched_tokens of the server) for GPUs with 70 GiB or
   /// more; 2048 for others.
   int64_t max_num_batched_tokens = 8192;
-  /// Share of the device's memory that the software may use, by its own rule (docs/serving.md);
-  /// nullopt: the software's default.
+  /// Share of the device's memory that the software may use, by its own rule
+  /// (docs/explanation/servers.md); nullopt: the software's default.
   std::optional<double> gpu_memory_utilization;
   /// The longest sequence that a server accepts; default: the model's positions.
   std::optional<int64_t> max_model_len;

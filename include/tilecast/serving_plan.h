@@ -27,7 +27,7 @@ struct ServingHardware {
   double price_per_gpu_hour = 0;
 };
 
-/// The values that a search may use; an empty list: all that docs/plan.md names.
+/// The values that a search may use; an empty list: all that docs/explanation/plans.md names.
 struct ServingSpace {
   std::vector<int64_t> tp, pp, dp, ep, prefill_workers, concurrency;
   std::vector<std::string> dtypes, kv_dtypes;

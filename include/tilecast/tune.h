@@ -48,7 +48,7 @@ struct TuneForecast {
   std::string gpu;                      ///< id
   std::vector<SolverForecast> solvers;  ///< at most `top`, the best first; at least one
   /// What MIOpen takes where it has neither database nor search, by an assumed order of solvers
-  /// (docs/tuning.md); its name is "" if no such solver takes the problem.
+  /// (docs/explanation/tuning.md); its name is "" if no such solver takes the problem.
   SolverForecast fallback;
   /// Time of the fallback over that of the best, with an 80 % interval; 1 without a fallback.
   double gain_ratio = 1, gain_low_ratio = 1, gain_high_ratio = 1;
@@ -138,8 +138,8 @@ struct TuneEvaluation {
 };
 
 /// Reads find_ARCH.csv (.xz), or all of a folder: one row a convolution and solver
-/// (docs/tuning.md). nullopt if it is none. Throws Error{kInput} for a broken row or an unknown
-/// GPU.
+/// (docs/explanation/tuning.md). nullopt if it is none. Throws Error{kInput} for a broken row or an
+/// unknown GPU.
 std::optional<std::vector<TuneEvaluation>> evaluate_tuning(const std::string& path);
 std::string tune_evaluation_table(const std::vector<TuneEvaluation>& files,
                                   const TableStyle& style);

@@ -3,7 +3,7 @@
 
     research/accuracy/calibration_gain.py <folder of data> <folder of weights>
 
-The folder of data holds what the weights are trained on (docs/data.md): scripts/asplos/data (NeuSight), aiconfigurator,
+The folder of data holds what the weights are trained on (docs/reference/measurements.md): scripts/asplos/data (NeuSight), aiconfigurator,
 vidur, rocm, pipeweave. Weights without each GPU are trained into <folder of weights>/<gpu id> where they are missing,
 a minute each on two cores. Of each kind of a card's measured
 rows, 1,500 are drawn: 1,000 that may be measured and 500 that are forecast. The first 10, 20 and 50 of the former

@@ -133,10 +133,10 @@ def table(rows, versions):
     equal = sum(1 for row in good if not row[6])
     lines = ["# The same models from ONNX files", "",
              f"Made by `research/models/zoo_onnx.py build/release/tilecast -o research/models/onnx.md` with {versions}: {len(rows)} models of up to 60 million "
-             f"parameters, of which PyTorch exports and Tilecast imports {len(good)}. One forward pass, A100, FP32. The columns compare the file "
+             f"parameters; PyTorch exports and Tilecast imports {len(good)} of them. One forward pass, A100, FP32. The columns compare the file "
              f"with the module that `tilecast.torch` imports. {close} agree in FLOPs within {MOST_FLOPS_PERCENT:.0f} % and in latency within "
              f"{MOST_LATENCY_PERCENT:.0f} %; {equal} have as many kernels of each kind. Kernels: by kind of cost model, the file's number less "
-             f"the module's. Why files differ: [limits](../../docs/limits.md).", "",
+             f"the module's. Why files differ: [limits](../../docs/explanation/limits.md#onnx-files).", "",
              "| model | from | parameters | parameters, difference | FLOPs | latency | kernels |", "|---|---|---:|---:|---:|---:|---|"]
     lines += ["| " + " | ".join(row) + " |" if row[2] else f"| {row[0]} | {row[1]} | | | | | {row[6]} |" for row in rows]
     return "\n".join(lines) + "\n"

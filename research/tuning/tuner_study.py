@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares ways to train and judge the parameter model (docs/tuning.md):
+"""Compares ways to train and judge the parameter model (docs/explanation/tuning.md):
 
     research/tuning/tuner_study.py --data DIR --checkpoint tuner-checkpoints/parameters.pt [--solver S] [--epochs 15]
 

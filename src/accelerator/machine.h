@@ -1,7 +1,8 @@
 #pragma once
 
 // An accelerator as the simulator sees it: the objects of a description with all parameters
-// replaced by numbers. Objects are dense indices. See docs/accelerators.md for the format.
+// replaced by numbers. Objects are dense indices. See docs/reference/accelerator_files.md for the
+// format.
 
 #include <array>
 #include <cstdint>

@@ -38,7 +38,8 @@ void run_tune(const Command& command, const Given& given) {
   if (!databases) return show(reply, given, output_style(output));
   write_databases(std::get<TuneAnswer>(reply.answer).forecasts, output);
   reply.warnings.push_back(
-      "no MIOpen has read these files yet: their form is assumed (docs/tuning.md); check with "
+      "no MIOpen has read these files yet: their form is assumed (docs/explanation/tuning.md); "
+      "check with "
       "MIOPEN_LOG_LEVEL=6 that yours finds the records");
   emit("", "", reply.warnings);
 }

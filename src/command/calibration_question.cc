@@ -13,21 +13,23 @@ using Wanted = SuggestOptions;
 std::vector<OptionGroup> calibrate_groups() {
   CommandOption output = output_option(into<&Measured::output>());
   output.help = "calibration to write, or the suggested kernels";
-  return {{"Options",
-           {{.names = "--gpu",
-             .value = "GPU",
-             .help = "id or alias ('tilecast gpus'), or a device file (.json)",
-             .kind = ValueKind::kGpu,
-             .required = true,
-             .set = into<&Measured::gpu>()},
-            {.names = "--measurements",
-             .value = "FILE",
-             .help = "measured kernels of that GPU (docs/data.md); 10 to 200 are enough",
-             .kind = ValueKind::kFile,
-             .repeated = true,
-             .set = into<&Measured::measurements>()},
-            output,
-            weights_option(into<&Measured::weights_folder>())}}};
+  return {
+      {"Options",
+       {{.names = "--gpu",
+         .value = "GPU",
+         .help = "id or alias ('tilecast gpus'), or a device file (.json)",
+         .kind = ValueKind::kGpu,
+         .required = true,
+         .set = into<&Measured::gpu>()},
+        {.names = "--measurements",
+         .value = "FILE",
+         .help =
+             "measured kernels of that GPU (docs/reference/measurements.md); 10 to 200 are enough",
+         .kind = ValueKind::kFile,
+         .repeated = true,
+         .set = into<&Measured::measurements>()},
+        output,
+        weights_option(into<&Measured::weights_folder>())}}};
 }
 
 std::vector<OptionGroup> suggest_groups() {

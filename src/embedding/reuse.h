@@ -1,9 +1,9 @@
 #pragma once
 
 // How often the rows of an embedding table are used in a batch, and what part of the lookups a
-// cache answers. Goals: exact enough for LRU caches (docs/recommendation.md compares with
-// simulations), fast enough for a search over thousands of shards. Non-goals: the order of lookups
-// beyond how often each row occurs; rows that stay in the cache from one batch to the next.
+// cache answers. Goals: exact enough for LRU caches (docs/explanation/recommendation.md compares
+// with simulations), fast enough for a search over thousands of shards. Non-goals: the order of
+// lookups beyond how often each row occurs; rows that stay in the cache from one batch to the next.
 
 #include <array>
 #include <cstddef>
@@ -88,7 +88,7 @@ struct CacheUse {
 /// bytes and is empty before the batch. Che's approximation (Che, Tung, Wang 2002) for a finite
 /// stream: a row is found if it was used within the last w lookups, with w such that w lookups
 /// bring as many bytes as the cache holds. Accuracy: within 2 points of exact LRU simulations
-/// (embedding_test.cc, docs/recommendation.md).
+/// (embedding_test.cc, docs/explanation/recommendation.md).
 double hit_share(const TableAccess& access, const CacheUse& use);
 
 }  // namespace tilecast

@@ -1,5 +1,5 @@
 // Imports the config of a recommendation model (DLRM, Naumov et al. 2019): Tilecast's own JSON with
-// the sizes of its parts and the list of its embedding tables (docs/recommendation.md).
+// the sizes of its parts and the list of its embedding tables (docs/explanation/recommendation.md).
 //
 //   dense features → bottom MLP ─┐
 //   ids → embedding tables ──────┴→ interaction → top MLP → one logit

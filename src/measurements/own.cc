@@ -8,7 +8,8 @@
 #include "ops/op_def.h"
 #include "tilecast/error.h"
 
-// CSV files written by measure/ (defined in docs/data.md), and files with fewer of these columns.
+// CSV files written by measure/ (defined in docs/reference/measurements.md), and files with fewer
+// of these columns.
 
 namespace tilecast {
 namespace {

@@ -10,7 +10,8 @@ namespace tilecast {
 namespace {
 
 // Fitted on FP32 rows of the kit's embedding_bag on an H100 that take more than 10 us
-// (data/measurements/nvidia-h100-sxm5-80gb/movement.csv, 2026-11-22; docs/recommendation.md).
+// (data/measurements/nvidia-h100-sxm5-80gb/movement.csv, 2026-11-22;
+// docs/explanation/recommendation.md).
 
 /// Bytes per clock and SM that L2 delivers: the fastest row, of which L2 holds nearly all, reaches
 /// 27.6.

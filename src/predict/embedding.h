@@ -22,7 +22,7 @@ struct BagBytes {
 /// embedding/traffic.h. So the time lies between all bytes from L2 and all from DRAM.
 /// Accuracy: there are no measurements of FBGEMM's kernels; forecasts are marked as extrapolated.
 /// The two rates are those of the measurement kit's simple kernel on an H100
-/// (docs/recommendation.md).
+/// (docs/explanation/recommendation.md).
 /// Not modelled: an L2 that is split into two halves (A100, H100) holds some rows twice.
 double bag_seconds(const BagBytes& bytes, const Chip& chip);
 

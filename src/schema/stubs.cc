@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/text.h"
 #include "schema/results.h"
 
 namespace tilecast {
@@ -67,6 +68,11 @@ std::string doc_with_unit(const FieldDef& field) {
 }
 
 /// A type in the words of the reference page.
+/// A link to the record's heading, whose anchor is in lower case.
+std::string link(const RecordDef& record) {
+  return fmt::format("[{}](#{})", record.name, normalized_name(record.name));
+}
+
 std::string page_type(const FieldType& type) {
   if (type.kind == FieldKind::kText && !type.words.empty()) {
     std::string words;
@@ -78,9 +84,9 @@ std::string page_type(const FieldType& type) {
   plain.nullable = false;
   std::string text;
   if (type.kind == FieldKind::kRecord)
-    text = fmt::format("[{0}](#{0})", type.record->name);
+    text = link(*type.record);
   else if (type.kind == FieldKind::kList && type.items.front().kind == FieldKind::kRecord)
-    text = fmt::format("list of [{0}](#{0})", type.items.front().record->name);
+    text = "list of " + link(*type.items.front().record);
   else
     text = python_type(plain);
   return type.nullable ? text + ", null" : text;
@@ -112,8 +118,7 @@ std::string result_reference() {
       "JSON schemas are in [docs/schema](../schema).\n\n"
       "| command | result |\n|---|---|\n";
   for (const ResultDef& result : results())
-    text +=
-        fmt::format("| `{0} --format json` | [{1}](#{1}) |\n", result.command, result.record->name);
+    text += fmt::format("| `{} --format json` | {} |\n", result.command, link(*result.record));
   for (const RecordDef* record : all_records()) {
     text += fmt::format("\n## {}\n{}\n\n| field | unit | type | what it is |\n|---|---|---|---|\n",
                         record->name, record->doc);

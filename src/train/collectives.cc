@@ -63,7 +63,7 @@ CollectiveTrainResult train_collectives(const TrainOptions& options) {
   if (rows.empty())
     throw Error(ErrorKind::kInput,
                 "the data hold no collectives to learn from; known are the "
-                "tables of aiconfigurator, Vidur and PipeWeave (docs/data.md)");
+                "tables of aiconfigurator, Vidur and PipeWeave (docs/reference/measurements.md)");
   CollectiveWeights weights = fit_collectives(rows);
   weights.command = options.command;
   result.errors = judge_collectives(rows, weights);

@@ -2,7 +2,7 @@
 
 // The rules of one solver: which tuning parameters ("tokens") it has, in which order, what values
 // each may take, and which inequalities over tokens and problem sizes a legal set meets. A file of
-// data/tuning/rules is the one place of a solver; docs/tuning.md describes its lines.
+// data/tuning/rules is the one place of a solver; docs/explanation/tuning.md describes its lines.
 
 #include <cstdint>
 #include <map>

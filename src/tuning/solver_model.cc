@@ -20,7 +20,7 @@ constexpr float kSolverDeviations = 4;  // as tools/tuner/solvers.py clamps
 
 /// A search that takes the best four solvers lists few others: one that is hardly ever listed was
 /// measured only where it was good, and its times elsewhere are worth little. Chosen on visible
-/// layers (docs/tuning.md).
+/// layers (docs/explanation/tuning.md).
 constexpr double kDoubt = 0.05;
 
 std::array<double, 2> interval_of(const Json& errors, const std::string& name,

@@ -201,8 +201,9 @@ const Solver& SolverTable::require(const std::string& name) const {
   if (const Solver* solver = find(name)) return *solver;
   std::vector<std::string> names;
   for (const Solver& solver : solvers_) names.push_back(solver.name);
-  throw Error(ErrorKind::kNotFound, fmt::format("unknown solver '{}'{}; docs/tuning.md names all",
-                                                shown_name(name), did_you_mean(name, names)));
+  throw Error(ErrorKind::kNotFound,
+              fmt::format("unknown solver '{}'{}; data/tuning/solvers.json names all",
+                          shown_name(name), did_you_mean(name, names)));
 }
 
 std::string miopen_algorithm(const Solver& solver, ConvPass pass) {

@@ -1,7 +1,7 @@
 """The kernels of rocBLAS's tuned products (Tensile): macro tile, depth, split of the reduction and
 matrix instruction of each size, for the translator.
 
-The CSV: docs/data.md names its columns. One row is the fastest kernel of a tuning run; nothing is
+The CSV: docs/reference/measurements.md names its columns. One row is the fastest kernel of a tuning run; nothing is
 known of the others."""
 
 import numpy

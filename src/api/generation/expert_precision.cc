@@ -6,7 +6,7 @@ namespace tilecast {
 namespace {
 
 /// Smaller differences are within the error of the forecast: measurements of two programs on one
-/// GPU differ by 3.5 % in the median (docs/data.md).
+/// GPU differ by 3.5 % in the median (docs/reference/measurements.md).
 constexpr double kNoticed = 1.05;
 
 }  // namespace

@@ -186,7 +186,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) {
-    // Towers are not quantized in serving either (docs/limits.md).
+    // Towers are not quantized in serving either (docs/explanation/limits.md).
     const SchemeOf scheme_of = [&](std::string_view node) {
       return model.vision && node.starts_with("vision.") ? QuantScheme::kNone
                                                          : precision.scheme_of(node);
