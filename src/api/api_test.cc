@@ -67,7 +67,7 @@ TEST(ForecastTest, ModelsAndDevicesAreReadFromText) {
 
 TEST(ForecastTest, TheRequestIsShownAsItWasUsed) {
   const Forecast f = forecast("gpt2_large", "H100", {.batch = 2});
-  const Json options = parse_json(forecast_json(f, std::nullopt), "out").at("options");
+  const Json options = parse_json(forecast_json(f), "out").at("options");
   EXPECT_EQ(options.at("batch"), 2);
   EXPECT_EQ(options.at("seq"), 1024);
   EXPECT_EQ(options.at("dtype"), "fp32");
@@ -201,8 +201,7 @@ TEST(ForecastTest, ShortKernelsRunAtTheHostsPace) {
 }
 
 TEST(ForecastTest, JsonHoldsTheContract) {
-  const Json json =
-      parse_json(forecast_json(forecast("gpt2_large", "H100", {}), std::nullopt), "out");
+  const Json json = parse_json(forecast_json(forecast("gpt2_large", "H100", {})), "out");
   for (const char* key :
        {"schema_version", "model", "gpu", "mode", "batch", "seq", "dtype", "latency_s",
         "latency_low_s", "latency_high_s", "forward_s", "backward_s", "optimizer_s", "flops",
@@ -276,7 +275,7 @@ TEST(Remedies, PairsAreTriedIfNoOptionIsEnough) {
       continue;
     }
     pair = true;
-    EXPECT_TRUE(remedy.fits) << remedy.option << " and " << remedy.also[0].first;
+    EXPECT_TRUE(remedy.fits) << remedy.option << " and " << remedy.also[0].option;
     Request changed = request;
     set_option(changed, *find_option(remedy.option, RequestKind::kPass), remedy.value);
     for (const auto& [option, value] : remedy.also)
@@ -305,7 +304,8 @@ TEST(Remedies, OfSeveralRanksKeepTheNumberOfGpus) {
   for (const MemoryRemedy& remedy : found) {
     if (remedy.option == "tp") {
       EXPECT_EQ(remedy.value, "2");
-      EXPECT_EQ(remedy.also.at(0), (std::pair<std::string, std::string>("dp", "4")));
+      EXPECT_EQ(remedy.also.at(0).option, "dp");
+      EXPECT_EQ(remedy.also.at(0).value, "4");
     }
   }
 }

@@ -63,7 +63,7 @@ TEST(PrecisionTest, TheCheckpointsTypeIsTheDefault) {
   EXPECT_EQ(asked.dtype, "fp16");
   EXPECT_EQ(asked.dtype_source, "asked");
   EXPECT_NE(forecast_table(bf16, {.width = 200}).find("bf16 (torch_dtype)"), std::string::npos);
-  EXPECT_NE(forecast_json(bf16, {}).find("\"dtype_source\": \"torch_dtype\""), std::string::npos);
+  EXPECT_NE(forecast_json(bf16).find("\"dtype_source\": \"torch_dtype\""), std::string::npos);
 }
 
 TEST(PrecisionTest, WhatTheDeviceHasNotIsReplacedWithAWarning) {

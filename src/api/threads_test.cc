@@ -20,7 +20,7 @@ TEST(Threads, ConstCallsOfOneForecasterGiveTheSameFromEightThreads) {
   const ModelRef bert = load_model_ref("bert_large"), llama = load_model_ref("llama-3-8b");
   const GpuRef gpu = load_gpu_ref("H100");
   const std::vector<std::function<std::string()>> calls = {
-      [&] { return forecast_json(forecaster.forecast(bert, gpu, {.mode = Mode::kTraining}), {}); },
+      [&] { return forecast_json(forecaster.forecast(bert, gpu, {.mode = Mode::kTraining})); },
       [&] {
         return kernel_json(
             forecaster.kernel("linear", gpu, "bf16", {{"m", 64}, {"n", 512}, {"k", 512}}),

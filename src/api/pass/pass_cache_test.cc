@@ -16,8 +16,7 @@ namespace {
 std::string outcome(const Forecaster& forecaster, const ModelRef& model, const char* gpu,
                     const std::vector<GivenOption>& options) {
   try {
-    return forecast_json(forecaster.forecast(model, load_gpu_ref(gpu), make_request(options)),
-                         std::nullopt);
+    return forecast_json(forecaster.forecast(model, load_gpu_ref(gpu), make_request(options)));
   } catch (const Error& error) {
     return error.what();
   }
