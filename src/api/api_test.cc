@@ -247,8 +247,8 @@ TEST(Remedies, ChangesThatHelpOnlyBesideOthersAreTriedInPairs) {
   ASSERT_EQ(fitting->also.size(), 1u);
   Request changed = request;
   set_option(changed, *find_option(fitting->option, RequestKind::kPass), fitting->value);
-  set_option(changed, *find_option(fitting->also[0].first, RequestKind::kPass),
-             fitting->also[0].second);
+  set_option(changed, *find_option(fitting->also[0].option, RequestKind::kPass),
+             fitting->also[0].value);
   const MemoryForecast memory = forecast("llama-3.1-70b", "H100", changed).memory;
   EXPECT_TRUE(memory.fits);
   EXPECT_EQ(memory.peak_bytes, fitting->peak_bytes);
