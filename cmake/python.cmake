@@ -27,10 +27,10 @@ endif()
 pybind11_add_module(tilecast_core MODULE NO_EXTRAS python/bindings/accelerator.cc
   python/bindings/arrow_export.cc python/bindings/arrow_import.cc
   python/bindings/catalog.cc python/bindings/errors.cc python/bindings/kernels.cc python/bindings/llm.cc
-  python/bindings/module.cc python/bindings/options.cc python/bindings/pass.cc
+  python/bindings/module.cc python/bindings/options.cc python/bindings/pass.cc python/bindings/questions.cc
   python/bindings/records.cc python/bindings/table.cc)
 target_include_directories(tilecast_core PRIVATE python)
-target_link_libraries(tilecast_core PRIVATE tilecast_many tilecast_evaluate fmt::fmt)
+target_link_libraries(tilecast_core PRIVATE tilecast_command fmt::fmt)
 # The symbols of the library are of no use to others; without them, the module is loaded faster.
 target_link_options(tilecast_core PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic)
 set_target_properties(tilecast_core PROPERTIES OUTPUT_NAME _core

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "command/python_stubs.h"
 #include "schema/json_schema.h"
 #include "schema/stubs.h"
 #include "tilecast/error.h"
@@ -26,7 +27,8 @@ std::string stubs_of(const std::string& path) {
   if (marker == std::string::npos)
     throw Error(ErrorKind::kInput, path + ": the line that the results follow is missing");
   const std::string head = old.substr(0, marker + kStubsMarker.size());
-  return head + result_stubs(head);
+  const std::string classes = head + result_stubs(head);
+  return classes + question_stubs(classes);
 }
 
 int run(const std::string& root, bool check) {

@@ -44,27 +44,6 @@ void add_layer(py::module_& module) {
 
 }  // namespace
 
-std::optional<std::string> accelerator_of(const py::object& gpu) {
-  if (!py::isinstance<py::str>(gpu) && !py::hasattr(gpu, "__fspath__")) return std::nullopt;
-  std::string spec = option_text(gpu);
-  if (!is_accelerator(spec)) return std::nullopt;
-  return spec;
-}
-
-AcceleratorOptions take_accelerator_options(py::dict& keywords) {
-  AcceleratorOptions options;
-  const auto take = [&](const char* name) -> py::object {
-    return keywords.contains(name) ? keywords.attr("pop")(name) : py::none();
-  };
-  if (const py::object exact = take("exact"); !exact.is_none()) options.exact = exact.cast<bool>();
-  if (const py::object mapping = take("mapping"); !mapping.is_none())
-    set_mapping(options, option_text(mapping));
-  if (const py::object parameters = take("parameters"); !parameters.is_none())
-    for (const auto& [name, value] : parameters.cast<py::dict>())
-      options.parameters.emplace_back(name.cast<std::string>(), value.cast<double>());
-  return options;
-}
-
 void add_accelerator(py::module_& module) {
   add_layer(module);
   using F = AcceleratorForecast;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "command/answer.h"
 #include "tilecast/forecast.h"
 #include "tilecast/llm.h"
 #include "tilecast/request.h"
@@ -18,12 +19,7 @@ namespace tilecast::python {
 namespace py = pybind11;
 
 /// What a forecast was made of, for what reports compute beside it.
-struct Asked {
-  std::shared_ptr<const Forecaster> forecaster;
-  ModelRef model;
-  GpuRef gpu;
-  Request request;
-};
+using Asked = AskedPass;
 
 /// The rows as Python objects; `names` owns the strings that they point to.
 py::list kernel_rows(const std::vector<KernelForecast>& kernels,
@@ -37,8 +33,6 @@ py::object make_llm(LlmForecast forecast);
 /// Text as the command line has it of a keyword's value: 8 is "8", True is "on", ["a", "b"] is
 /// "a,b", {"seq": 128} is "seq=128".
 std::string option_text(py::handle value);
-/// The options that are not None. Throws TypeError with similar names for an unknown one.
-std::vector<GivenOption> given_options(const py::dict& keywords, const char* function);
 
 /// Views that both kinds of results have; their code is in python/tilecast/_show.py, which is
 /// loaded when one is asked for.
@@ -50,8 +44,7 @@ void add_views(Class& type) {
     };
   };
   type.def("to_dict", view("to_dict"), "What `tilecast forecast --format json` writes, as a dict.")
-      .def_property_readonly("kernels", view("kernels"),
-                             "A DataFrame if pandas is there, else the list `kernel_rows`.")
+      .def("to_pandas", view("to_pandas"), "A DataFrame of the kernels. Needs pandas.")
       .def("_repr_html_", view("repr_html"))
       .def("plot", view("plot"), "A figure of matplotlib: time by operator, and memory.")
       .def("__str__", [](const py::object& self) { return self.attr("table")(); });

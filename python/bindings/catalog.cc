@@ -59,9 +59,6 @@ void add_catalog(py::module_& module) {
       .def_readonly("description", &OpEntry::description)
       .def_readonly("sizes", &OpEntry::sizes)
       .def("__repr__", [](const OpEntry& o) { return "OpEntry(" + o.name + ")"; });
-  module.def("gpus", gpu_catalog, "All bundled GPUs.");
-  module.def("models", model_catalog, "All bundled models.");
-  module.def("ops", op_catalog, "All operators.");
 }
 
 }  // namespace tilecast::python

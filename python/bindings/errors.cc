@@ -1,8 +1,10 @@
 // Errors of the library as Python's exceptions (python/tilecast/_errors.py).
 
 #include <array>
+#include <set>
 
 #include "bindings/bindings.h"
+#include "bindings/questions.h"
 #include "bindings/table.h"
 #include "tilecast/error.h"
 
@@ -11,6 +13,19 @@ namespace {
 
 /// The classes, in the order of ErrorKind. Never freed: exceptions are translated until the end.
 std::array<PyObject*, 5> error_classes{};
+
+/// The names of all options that keywords have.
+const std::set<std::string>& option_names() {
+  static const std::set<std::string> names = [] {
+    std::set<std::string> all;
+    for (const OptionDef& option : request_options()) all.insert(option.name);
+    for (const Question& question : questions()) {
+      for (const CommandOption& option : question.index().options()) all.insert(option.key());
+    }
+    return all;
+  }();
+  return names;
+}
 
 }  // namespace
 
@@ -21,12 +36,9 @@ std::string options_as_keywords(const std::string& message) {
     const size_t end = result.find('`', open + 1);
     if (end == std::string::npos) break;
     const std::string name = result.substr(open + 1, end - open - 1);
-    for (const OptionDef& option : request_options()) {
-      if (option.name != name) continue;
-      result.replace(open + 1, name.size(), keyword_of_option(name));
-      open = end;
-      break;
-    }
+    if (!option_names().contains(name)) continue;
+    result.replace(open + 1, name.size(), keyword_of_option(name));
+    open = end;
   }
   return result;
 }

@@ -23,7 +23,7 @@ void add_parts(py::module_& module) {
                                  limits[py::str(limit)] = share;
                                return limits;
                              })
-      .def_property_readonly("kernel_rows",
+      .def_property_readonly("kernels",
                              [](const Step& s) { return kernel_rows(s.step.kernels, s.names); });
   py::class_<Distribution>(module, "Distribution", "Mean, median and 99th percentile.")
       .def_readonly("mean", &Distribution::mean)
@@ -136,7 +136,7 @@ void add_llm(py::module_& module) {
       .def_property_readonly("decode", [](const F& f) { return Step{f.decode, f.names}; })
       .def_readonly("serving", &F::serving)
       .def_property_readonly("memory", memory_of)
-      .def_property_readonly("kernel_rows",
+      .def_property_readonly("kernels",
                              [](const F& f) { return kernel_rows(f.kernels, f.names); })
       .def_property_readonly("warnings", [](const F& f) { return warning_texts(f.warnings); })
       .def_property_readonly("warning_codes",

@@ -6,7 +6,9 @@
 
 #include "base/text.h"
 #include "bindings/bindings.h"
+#include "bindings/questions.h"
 #include "bindings/table.h"
+#include "tilecast/error.h"
 
 namespace tilecast::python {
 
@@ -38,44 +40,67 @@ std::string option_text(py::handle value) {
   return py::str(value).cast<std::string>();
 }
 
-std::vector<GivenOption> given_options(const py::dict& keywords, const char* function) {
-  std::vector<GivenOption> given;
-  for (const auto& [key, value] : keywords) {
-    if (value.is_none()) continue;
-    const auto keyword = key.cast<std::string>();
-    const std::string name = option_of_keyword(keyword);
-    const auto& all = request_options();
-    if (std::none_of(all.begin(), all.end(), [&](const OptionDef& o) { return o.name == name; })) {
-      std::vector<std::string> names;
-      for (const OptionDef& option : all) names.push_back(keyword_of_option(option.name));
-      throw py::type_error(fmt::format("{}() got an unexpected keyword argument '{}'{}", function,
-                                       keyword, did_you_mean(keyword, names)));
-    }
-    given.push_back({name, option_text(value)});
+namespace {
+
+/// An option as `tilecast.options` lists it.
+struct ListedOption {
+  std::string name, help, unit, default_value;
+  std::vector<std::string> kinds, choices;
+};
+
+std::vector<ListedOption> options_of_requests() {
+  std::vector<ListedOption> all;
+  for (const OptionDef& o : request_options()) {
+    ListedOption& listed = all.emplace_back(ListedOption{.name = keyword_of_option(o.name),
+                                                         .help = o.help,
+                                                         .unit = o.unit,
+                                                         .default_value = o.default_value,
+                                                         .kinds = {},
+                                                         .choices = o.choices});
+    if (o.applies_to(RequestKind::kPass)) listed.kinds.emplace_back("pass");
+    if (o.applies_to(RequestKind::kGenerate)) listed.kinds.emplace_back("generate");
+    if (o.applies_to(RequestKind::kServe)) listed.kinds.emplace_back("serve");
   }
-  return given;
+  return all;
 }
 
+std::vector<ListedOption> options_of(const std::string& name) {
+  std::vector<ListedOption> all;
+  std::vector<std::string> names;
+  for (const Question& question : questions()) {
+    names.emplace_back(question.name);
+    if (question.name != name) continue;
+    if (name == "forecast") all = options_of_requests();
+    for (const CommandOption& o : question.index().options()) {
+      const auto same = [&](const ListedOption& other) { return other.name == o.keyword(); };
+      if (std::any_of(all.begin(), all.end(), same)) continue;
+      all.push_back({.name = o.keyword(),
+                     .help = o.help,
+                     .unit = "",
+                     .default_value = o.default_value,
+                     .kinds = {},
+                     .choices = o.choices});
+    }
+    return all;
+  }
+  throw Error(ErrorKind::kNotFound,
+              fmt::format("no function '{}' has options{}; known: {}", shown_name(name),
+                          did_you_mean(name, names), join(names, ", ")));
+}
+
+}  // namespace
+
 void add_options(py::module_& module) {
-  py::class_<OptionDef>(module, "Option", "An option of a forecast.")
-      .def_property_readonly("name", [](const OptionDef& o) { return keyword_of_option(o.name); })
-      .def_property_readonly("kinds",
-                             [](const OptionDef& o) {
-                               std::vector<std::string> kinds;
-                               if (o.applies_to(RequestKind::kPass)) kinds.emplace_back("pass");
-                               if (o.applies_to(RequestKind::kGenerate))
-                                 kinds.emplace_back("generate");
-                               if (o.applies_to(RequestKind::kServe)) kinds.emplace_back("serve");
-                               return kinds;
-                             })
-      .def_readonly("help", &OptionDef::help)
-      .def_readonly("unit", &OptionDef::unit)
-      .def_readonly("default", &OptionDef::default_value)
-      .def_readonly("choices", &OptionDef::choices)
-      .def("__repr__", [](const OptionDef& o) {
-        return fmt::format("Option({}: {})", keyword_of_option(o.name), o.help);
-      });
-  module.def("options", [] { return request_options(); });
+  py::class_<ListedOption>(module, "Option", "An option, a keyword of a function.")
+      .def_readonly("name", &ListedOption::name)
+      .def_readonly("kinds", &ListedOption::kinds)
+      .def_readonly("help", &ListedOption::help)
+      .def_readonly("unit", &ListedOption::unit)
+      .def_readonly("default", &ListedOption::default_value)
+      .def_readonly("choices", &ListedOption::choices)
+      .def("__repr__",
+           [](const ListedOption& o) { return fmt::format("Option({}: {})", o.name, o.help); });
+  module.def("options", options_of, py::arg("function") = "forecast", "The options of a function.");
 }
 
 }  // namespace tilecast::python

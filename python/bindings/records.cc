@@ -224,8 +224,7 @@ void add_forecast_views(const py::object& type) {
       return py::object(py::module_::import("tilecast._show").attr(function)(self));
     };
   };
-  type.attr("kernel_rows") = type.attr("kernels");
-  add_property(type, "kernels", view("kernels"));
+  add_method(type, "to_pandas", view("to_pandas"), "A DataFrame of the kernels. Needs pandas.");
   add_method(type, "_repr_html_", view("repr_html"));
   add_method(type, "plot", view("plot"), "A figure of matplotlib: time by operator, and memory.");
   add_method(type, "__str__", [](const py::object& self) { return self.attr("table")(); });

@@ -47,7 +47,7 @@ void add_method(const py::object& type, const char* name, Function&& function,
 }
 
 /// Adds the views of forecasts, with the code of python/tilecast/_show.py: a DataFrame of the
-/// kernels in place of their list, which becomes `kernel_rows`, HTML and plots.
+/// kernels, HTML and plots.
 void add_forecast_views(const py::object& type);
 
 /// The record in a Python object; throws TypeError where it is another type.

@@ -24,13 +24,10 @@ def kernel_records(rows) -> list:
             for row in rows]
 
 
-def kernels(forecast):
-    """A DataFrame if pandas is there, else the list of rows."""
-    try:
-        import pandas
-    except ImportError:
-        return forecast.kernel_rows
-    return pandas.DataFrame(kernel_records(forecast.kernel_rows))
+def to_pandas(forecast):
+    """A DataFrame of the kernels. Needs pandas."""
+    import pandas
+    return pandas.DataFrame(kernel_records(forecast.kernels))
 
 
 def _time(seconds: float) -> str:
@@ -79,7 +76,7 @@ def _html_table(header, rows) -> str:
 
 def repr_html(forecast) -> str:
     """Totals, warnings, and the kernels that take the most time."""
-    rows = sorted(forecast.kernel_rows, key=_seconds, reverse=True)
+    rows = sorted(forecast.kernels, key=_seconds, reverse=True)
     total = sum(map(_seconds, rows)) or 1.0
     kernels_shown = [(row.name, row.op, row.phase, row.count, _time(row.latency_s) + ("*" if row.extrapolated else ""),
                       f"{100 * _seconds(row) / total:.1f} %", row.limit, f"{100 * row.utilization_ratio:.0f} %")
@@ -106,10 +103,10 @@ def _time_by_operator(rows, most: int) -> list:
 
 
 def _memory_parts(memory) -> list:
-    if hasattr(memory, "at_peak"):
-        source, names = memory.at_peak, ("weights", "optimizer", "inputs", "cache", "gradients", "activations", "temporaries", "loss")
-    else:
-        source, names = memory, ("weights", "cache", "activations")
+    source = getattr(memory, "at_peak", memory)
+    names = ["weights", "cache", "activations"]
+    if source is not memory:
+        names = ["weights", "optimizer", "inputs", "cache", "gradients", "activations", "temporaries", "loss"]
     parts = [(name, getattr(source, name + "_bytes")) for name in names]
     parts += [(name, getattr(memory, name + "_bytes")) for name in ("workspace", "framework")]
     return [(name, count) for name, count in parts if count > 0]
@@ -120,7 +117,7 @@ def plot(forecast, most: int = 12):
     from matplotlib import pyplot
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.5), width_ratios=(3, 2), layout="constrained")
     figure.suptitle(_title(forecast))
-    entries = _time_by_operator(forecast.kernel_rows, most)[::-1]
+    entries = _time_by_operator(forecast.kernels, most)[::-1]
     left.barh([name for name, _ in entries], [1e3 * value for _, value in entries], color="tab:blue")
     left.set_xlabel("ms")
     left.set_title(f"time by operator; latency {_interval(forecast.latency)}", fontsize=10)

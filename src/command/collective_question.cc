@@ -53,7 +53,7 @@ Reply answer_collective(CollectiveQuery&& query, const Given&, const Asking&) {
 
 Question collective_question() {
   return question_of<CollectiveQuery, collective_groups, answer_collective>(
-      "collective", "Forecast of one collective on a cluster");
+      "collective", "Forecast of one collective on a cluster", {{"", "Collective"}});
 }
 
 }  // namespace tilecast

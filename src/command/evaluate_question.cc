@@ -48,7 +48,8 @@ Reply answer_evaluate(Evaluated&& asked, const Given&, const Asking&) {
 
 Question evaluate_question() {
   return question_of<Evaluated, evaluate_groups, answer_evaluate>(
-      "evaluate", "Error of forecasts against measurements");
+      "evaluate", "Error of forecasts against measurements",
+      {{"", "Evaluation | AcceleratorEvaluations | TuneEvaluations"}});
 }
 
 }  // namespace tilecast

@@ -235,15 +235,23 @@ Reply answer_occupancy(ForecastQuestion&& asked, const Given&, const Asking&) {
 
 std::vector<Question> forecast_questions() {
   return {question_of<ForecastQuestion, forecast_groups, answer_forecast>(
-              "forecast", "Time and memory of a model on a GPU"),
+              "forecast", "Time and memory of a model on a GPU",
+              {{"prompt", "LlmForecast"},
+               {"trace", "LlmForecast"},
+               {"exact", "AcceleratorForecast"},
+               {"mapping", "AcceleratorForecast"},
+               {"parameters", "AcceleratorForecast"},
+               {"", "Forecast"}}),
           question_of<ForecastQuestion, comparison_groups, answer_comparison>(
-              "compare", "The same request on several GPUs"),
+              "compare", "The same request on several GPUs", {{"", "GpuComparison"}}),
           question_of<ForecastQuestion, device_groups, answer_timeline>(
-              "memory_timeline", "Memory over the steps of one pass"),
+              "memory_timeline", "Memory over the steps of one pass", {{"", "MemoryTimeline"}}),
           question_of<ForecastQuestion, device_groups, answer_operations>(
-              "step_operations", "The operations of a training step over several ranks"),
+              "step_operations", "The operations of a training step over several ranks",
+              {{"", "dict[str, Any]"}}),
           question_of<ForecastQuestion, forecast_groups, answer_occupancy>(
-              "occupancy", "Which object of an accelerator holds which instruction when")};
+              "occupancy", "Which object of an accelerator holds which instruction when",
+              {{"", "str"}})};
 }
 
 }  // namespace tilecast

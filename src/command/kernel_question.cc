@@ -225,8 +225,8 @@ Reply answer_kernel(OneKernel&& asked, const Given& given, const Asking&) {
 }  // namespace
 
 Question kernel_question() {
-  return question_of<OneKernel, kernel_groups, answer_kernel>("kernel",
-                                                              "One operator's kernel, explained");
+  return question_of<OneKernel, kernel_groups, answer_kernel>(
+      "kernel", "One operator's kernel, explained", {{"", "KernelAnswer"}});
 }
 
 }  // namespace tilecast

@@ -51,6 +51,9 @@ T parse_text(const CommandOption& option, const std::string& text) {
   }
 }
 
+/// The last text. Throws OptionError if something else was given.
+const std::string& last_text(const CommandOption& option, const GivenValue& value);
+
 template <typename T>
 void assign(T& member, const CommandOption& option, const GivenValue& value) {
   if constexpr (std::is_same_v<T, ModelSource>) {
@@ -60,12 +63,12 @@ void assign(T& member, const CommandOption& option, const GivenValue& value) {
   } else if constexpr (std::is_same_v<T, std::vector<GpuSource>>) {
     member = gpu_sources(value);
   } else if constexpr (IsOptional<T>::value) {
-    member = parse_text<typename T::value_type>(option, value.texts.back());
+    member = parse_text<typename T::value_type>(option, last_text(option, value));
   } else if constexpr (IsVector<T>::value) {
     for (const std::string& text : option.list ? listed(value) : value.texts)
       member.push_back(parse_text<typename T::value_type>(option, text));
   } else {
-    member = parse_text<T>(option, value.texts.back());
+    member = parse_text<T>(option, last_text(option, value));
   }
 }
 

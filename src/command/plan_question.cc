@@ -219,8 +219,9 @@ Reply answer_plan(PlanQuestion&& asked, const Given& given, const Asking&) {
 }  // namespace
 
 Question plan_question() {
-  return question_of<PlanQuestion, plan_groups, answer_plan>("plan",
-                                                             "The best parallel configuration");
+  return question_of<PlanQuestion, plan_groups, answer_plan>(
+      "plan", "The best parallel configuration",
+      {{"prompt", "ServingPlan"}, {"gpus", "TrainingPlans"}, {"", "TrainingPlan"}});
 }
 
 }  // namespace tilecast

@@ -20,6 +20,18 @@ std::span<const Question> questions() {
   return all;
 }
 
+std::vector<const CommandOption*> Question::positional() const {
+  std::vector<const CommandOption*> order;
+  for (const CommandOption& option : index().options()) {
+    if (option.is_argument()) order.push_back(&option);
+  }
+  for (const char* second : {"gpu", "gpus"}) {
+    const CommandOption* option = index().find(second);
+    if (option != nullptr && order.size() < 2) order.push_back(option);
+  }
+  return order;
+}
+
 const Question& question(std::string_view name) {
   const auto found = std::find_if(questions().begin(), questions().end(),
                                   [&](const Question& one) { return one.name == name; });

@@ -18,6 +18,12 @@ struct Asking {
   ShowProgress show_progress;                    ///< of training; may be null
 };
 
+/// What an answer is in Python if a keyword is given.
+struct AnswerType {
+  std::string_view keyword;  ///< "": in all other cases
+  std::string_view type;
+};
+
 /// One question: its options, and how it is answered.
 struct Question {
   std::string_view name;  ///< the function's in Python
@@ -28,6 +34,10 @@ struct Question {
   Reply (*ask)(const Given& given, const Asking& asking);
   /// The options by key and keyword; made when first used.
   const OptionIndex& (*index)();
+  /// The options that Python takes by position: arguments, then the GPU.
+  std::vector<const CommandOption*> positional() const;
+  std::vector<AnswerType> answers;
+  bool uses_forecaster = false;  ///< it has the options weights and calibration of forecasts
 };
 
 /// All questions, in the order of the documentation.
@@ -60,9 +70,11 @@ const OptionIndex& index_of() {
 }  // namespace internal
 
 /// A question whose options write to a `Typed`. `Typed::forecaster` is the forecaster's source, if
-/// it has one; `Answer` is `Reply(Typed&&, const Given&, const Asking&)`.
+/// it has one; `Answer` is `Reply(Typed&&, const Given&, const Asking&)`. The last of `answers` has
+/// no keyword.
 template <typename Typed, auto Groups, auto Answer>
-Question question_of(std::string_view name, std::string_view help) {
+Question question_of(std::string_view name, std::string_view help,
+                     std::vector<AnswerType> answers) {
   return {.name = name,
           .help = help,
           .groups = Groups,
@@ -74,7 +86,11 @@ Question question_of(std::string_view name, std::string_view help) {
                 internal::index_of<Groups>().read(given, &typed);
                 return Answer(std::move(typed), given, asking);
               },
-          .index = internal::index_of<Groups>};
+          .index = internal::index_of<Groups>,
+          .answers = std::move(answers),
+          .uses_forecaster = requires(Typed typed){typed.forecaster;
+}
+};  // namespace tilecast
 }
 
 }  // namespace tilecast

@@ -48,7 +48,7 @@ Reply answer_shard(ShardQuery&& query, const Given&, const Asking&) {
 
 Question shard_question() {
   return question_of<ShardQuery, shard_groups, answer_shard>(
-      "shard", "A fast placement of embedding tables on a cluster");
+      "shard", "A fast placement of embedding tables on a cluster", {{"", "Placement"}});
 }
 
 }  // namespace tilecast

@@ -66,6 +66,11 @@ std::optional<T> number_of(const std::string& text) {
 
 }  // namespace
 
+const std::string& internal::last_text(const CommandOption& option, const GivenValue& value) {
+  if (value.texts.empty()) refuse(option, "a name or a path", "another object");
+  return value.texts.back();
+}
+
 int64_t whole_of(const CommandOption& option, const std::string& text) {
   const std::optional<int64_t> value = number_of<int64_t>(text);
   if (value && *value >= option.min && *value <= option.max) return *value;

@@ -116,7 +116,8 @@ Reply answer_tune(Tuned&& asked, const Given& given, const Asking&) {
 
 Question tune_question() {
   return question_of<Tuned, tune_groups, answer_tune>(
-      "tune", "Kernels of convolutions and matrix products on AMD GPUs, without a search");
+      "tune", "Kernels of convolutions and matrix products on AMD GPUs, without a search",
+      {{"", "Tuning | ProductTuning"}});
 }
 
 }  // namespace tilecast

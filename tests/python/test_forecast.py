@@ -101,23 +101,23 @@ class Results(unittest.TestCase):
     def test_kernels_are_those_of_the_dict(self):
         forecast = tilecast.forecast("gpt2_large", gpu="H100", mode="training", batch=4)
         kernels = forecast.to_dict()["kernels"]
-        self.assertEqual(len(forecast.kernel_rows), len(kernels))
-        for row, kernel in zip(forecast.kernel_rows, kernels):
+        self.assertEqual(len(forecast.kernels), len(kernels))
+        for row, kernel in zip(forecast.kernels, kernels):
             for name, value in kernel.items():
                 found = getattr(row, name)
                 self.assertEqual(list(found) if isinstance(found, tuple) else found, value, name)
 
     def test_rows_outlive_the_forecast(self):
-        rows = tilecast.forecast("gpt2_large", gpu="H100").kernel_rows
+        rows = tilecast.forecast("gpt2_large", gpu="H100").kernels
         self.assertTrue(all(row.name for row in rows))
 
     @needs("pandas")
     def test_kernels_are_a_data_frame(self):
         import pandas
         forecast = tilecast.forecast("gpt2_large", gpu="H100")
-        frame = forecast.kernels
+        frame = forecast.to_pandas()
         self.assertIsInstance(frame, pandas.DataFrame)
-        self.assertEqual(list(frame["name"]), [row.name for row in forecast.kernel_rows])
+        self.assertEqual(list(frame["name"]), [row.name for row in forecast.kernels])
         self.assertAlmostEqual((frame["latency_s"] * frame["count"]).sum() / (forecast.latency_s - forecast.host_wait_s), 1, places=6)
 
     def test_text_generation(self):
@@ -127,7 +127,7 @@ class Results(unittest.TestCase):
         self.assertEqual(forecast.tpot.low_s, values["time_per_output_token"]["low_s"])
         self.assertEqual(forecast.memory.cache_bytes, values["memory"]["cache_bytes"])
         self.assertEqual(forecast.decode.latency.seconds, values["decode"]["latency_s"])
-        self.assertEqual({row.phase for row in forecast.kernel_rows}, {"prefill", "decode"})
+        self.assertEqual({row.phase for row in forecast.kernels}, {"prefill", "decode"})
         self.assertIsNone(forecast.serving)
 
     def test_server(self):
@@ -284,7 +284,7 @@ class Models(unittest.TestCase):
         module = torch.nn.Linear(256, 512)
         forecast = tilecast.forecast(module, gpu="H100", inputs=torch.zeros(64, 256))
         self.assertEqual((forecast.model, forecast.parameters), ("Linear", 256 * 512 + 512))
-        product = [row for row in forecast.kernel_rows if row.flops >= 2 * 64 * 256 * 512]
+        product = [row for row in forecast.kernels if row.flops >= 2 * 64 * 256 * 512]
         self.assertEqual(len(product), 1)
         training = tilecast.forecast(module, gpu="H100", inputs=(torch.zeros(64, 256),), mode="training")
         self.assertGreater(training.flops, forecast.flops)

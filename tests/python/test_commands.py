@@ -1,0 +1,176 @@
+"""Every command, asked on the command line and in Python: the same JSON."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import tilecast
+from support import PROGRAM, command_line
+
+SWEEP = {"model": ["resnet-50"], "gpu": ["gemmini"], "batch": [1], "parameters": {"DIM": [8, 16]}}
+ROWS = "gpu,op,dtype,m,n,latency_s\nH100,softmax,fp32,1024,1024,0.000008\n"
+FEW = "gpu,op,dtype,batch,m,n,k,latency_s,protocol\n" + "".join(
+    f"L4,linear,fp32,1,{64 * (i % 7 + 1)},{96 * (i % 5 + 1)},{64 * (i + 1)},{1e-5 * (i % 9 + 1)},back_to_back\n" for i in range(60))
+CONVOLUTION = "conv n=32 c=256 h=56 w=56 k=64 r=1 s=1 dtype=fp32 dir=F"
+PRODUCT = "gemm m=4096 n=512 k=1024 dtype=fp16"
+
+
+def plain(result):
+    """What JSON has of a result."""
+    if hasattr(result, "to_json"):
+        return json.loads(result.to_json())
+    if isinstance(result, (list, tuple)):
+        return [plain(part) for part in result]
+    return result
+
+
+class Commands(unittest.TestCase):
+    maxDiff = 2000
+
+    def check(self, words: list, result) -> None:
+        self.assertEqual(plain(result), command_line(*words))
+
+    def test_forecast(self):
+        self.check(["forecast", "gpt2_med", "--gpu", "A100", "--batch", "2"], tilecast.forecast("gpt2_med", "A100", batch=2))
+        self.check(["forecast", "llama-3-8b", "--gpu", "H100", "--prompt", "128", "--output", "16"],
+                   tilecast.forecast("llama-3-8b", "H100", prompt=128, output=16))
+        self.check(["forecast", "gpt2_med", "--cluster", "dgx-a100", "--mode", "training", "--batch", "16", "--dp", "8"],
+                   tilecast.forecast("gpt2_med", cluster="dgx-a100", mode="training", batch=16, dp=8))
+        self.check(["forecast", "resnet-50", "--gpu", "gemmini", "--parameters", "DIM=8"],
+                   tilecast.forecast("resnet-50", "gemmini", parameters={"DIM": 8}))
+
+    def test_comparison(self):
+        self.check(["forecast", "gpt2_large", "--gpus", "H100,T4", "--batch", "4"],
+                   tilecast.compare("gpt2_large", gpus=["H100", "T4"], batch=4))
+        self.check(["forecast", "llama-3-8b", "--gpus", "H100,L40S", "--prompt", "128", "--output", "16"],
+                   tilecast.compare("llama-3-8b", [tilecast.load_gpu("H100"), "L40S"], prompt=128, output=16))
+
+    def test_memory_timeline(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "memory.json")
+            self.run_command("forecast", "gpt2_med", "--gpu", "T4", "--mode", "training", "--memory-timeline", "json", "-o", path)
+            expected = json.loads(pathlib.Path(path).read_text())
+        self.assertEqual(plain(tilecast.memory_timeline("gpt2_med", "T4", mode="training")), expected)
+
+    def test_kernel(self):
+        expected = command_line("kernel", "attention", "--gpu", "H100", "--dtype", "bf16", "-m", "64", "-n", "64", "-k", "64",
+                                "--heads", "8", "--causal", "--warm")
+        answer = tilecast.kernel("attention", "H100", dtype="bf16", m=64, n=64, k=64, heads=8, causal=True, warm=True)
+        self.assertEqual(plain(answer), expected["kernels"])
+
+    def test_collective(self):
+        self.check(["collective", "all_reduce", "--cluster", "dgx-h100", "--ranks", "16", "--bytes", "67108864"],
+                   tilecast.collective("all_reduce", cluster="dgx-h100", ranks=16, bytes=67108864))
+
+    def test_plan_of_training(self):
+        self.check(["plan", "gpt2_med", "--cluster", "dgx-a100", "--batch", "16", "--seq", "1024", "--tp", "1,2", "--zero", "0,1",
+                    "--price-per-gpu-hour", "2"],
+                   tilecast.plan("gpt2_med", cluster="dgx-a100", batch=16, seq=1024, tp=[1, 2], zero=[0, 1], price_per_gpu_hour=2))
+
+    def test_plan_of_training_on_several_kinds(self):
+        words = ["plan", "gpt2_med", "--gpus", "H100,A100", "--batch", "16", "--seq", "1024", "--tp", "1", "--pp", "1", "--zero", "1"]
+        plans = tilecast.plan("gpt2_med", gpus=["H100", "A100"], batch=16, seq=1024, tp=1, pp=1, zero=1)
+        self.check(words, plans)
+
+    def test_plan_of_serving(self):
+        self.check(["plan", "llama-3-8b", "--gpus", "H100", "--num-gpus", "2", "--prompt", "256", "--output", "32",
+                    "--concurrency", "1,8", "--ttft-s", "0.5", "--tpot-s", "0.03"],
+                   tilecast.plan("llama-3-8b", gpus="H100", num_gpus=2, prompt=256, output=32, concurrency=[1, 8], ttft_s=0.5,
+                                 tpot_s=0.03))
+
+    def test_shard(self):
+        self.check(["shard", "dlrm_mlperf", "--cluster", "dgx-a100"], tilecast.shard("dlrm_mlperf", cluster="dgx-a100"))
+
+    def test_tune(self):
+        self.check(["tune", CONVOLUTION, "--gpu", "MI100", "--top", "2"], tilecast.tune(CONVOLUTION, "MI100", top=2))
+        self.check(["tune", PRODUCT, "--gpu", "MI100"], tilecast.tune(PRODUCT, "MI100"))
+
+    def test_evaluate(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "rows.csv"
+            path.write_text(ROWS)
+            self.check(["evaluate", str(path)], tilecast.evaluate(path))
+
+    def test_catalogues(self):
+        self.check(["clusters"], tilecast.clusters())
+        for name in ("gpus", "models", "ops"):  # their classes have no JSON yet
+            self.assertEqual(len(getattr(tilecast, name)()), len(command_line(name)))
+
+    def run_command(self, *words: str) -> str:
+        if not PROGRAM:
+            self.skipTest("TILECAST_PROGRAM is not set: there is nothing to compare with")
+        return subprocess.run([PROGRAM, *words], check=True, capture_output=True, text=True).stdout
+
+    def test_calibrate(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rows, ours, theirs = (pathlib.Path(folder) / name for name in ("few.csv", "ours.json", "theirs.json"))
+            rows.write_text(FEW)
+            self.run_command("calibrate", "--gpu", "L4", "--measurements", str(rows), "-o", str(theirs))
+            tilecast.calibrate("L4", measurements=rows, output_file=ours)
+            self.assertEqual(json.loads(ours.read_text()), json.loads(theirs.read_text()))
+        self.assertEqual(plain(tilecast.suggest_kernels("L40S", suggest=3)),
+                         self.run_command("calibrate", "--gpu", "L40S", "--suggest", "3"))
+
+    def test_sweep(self):
+        with tempfile.TemporaryDirectory() as folder:
+            spec, ours, theirs = (pathlib.Path(folder) / name for name in ("spec.json", "ours.csv", "theirs.csv"))
+            spec.write_text(json.dumps(SWEEP))
+            self.run_command("sweep", str(spec), "-o", str(theirs), "--threads", "1")
+            tilecast.sweep(spec, output_file=ours, threads=1)
+            self.assertEqual(sorted(ours.read_text().split("\n")), sorted(theirs.read_text().split("\n")))
+
+    def test_train(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rows, ours, theirs = (pathlib.Path(folder) / name for name in ("few.csv", "ours", "theirs"))
+            rows.write_text(FEW)
+            try:
+                self.run_command("train", "--data", str(rows), "-o", str(theirs), "--trees", "2", "--intervals", "held-out")
+            except subprocess.CalledProcessError as error:
+                self.skipTest(error.stderr)  # without XGBoost
+            tilecast.train(data=[rows], output_file=ours, trees=2, intervals="held-out")
+            for name in ("kernels.weights", "errors.json"):
+                self.assertEqual((ours / name).read_bytes(), (theirs / name).read_bytes(), name)
+
+    def test_every_command_is_asked(self):
+        listed = re.findall(r"^  ([a-z]+) ", self.run_command("--help").split("Commands:")[1].split("Options:")[0], re.MULTILINE)
+        source = pathlib.Path(__file__).read_text()
+        for command in listed:
+            if command != "completion":
+                self.assertIn(f'"{command}"', source)
+
+    def test_every_keyword_is_an_option(self):
+        """Help of the command line names each keyword of Python's functions."""
+        asked = {"compare": "forecast", "memory_timeline": "forecast", "step_operations": "forecast", "occupancy": "forecast",
+                 "suggest_kernels": "calibrate"}
+        for function in ("forecast", "compare", "memory_timeline", "kernel", "collective", "plan", "shard", "evaluate", "train",
+                         "calibrate", "suggest_kernels", "tune", "sweep"):
+            text = self.run_command(asked.get(function, function), "--help").lower()
+            for option in tilecast.options(function):
+                name = option.name.replace("_", "-")
+                self.assertTrue(f"--{name} " in text or f"--{name}\n" in text or f"  {name}" in text, (function, name))
+
+
+class Errors(unittest.TestCase):
+    def test_what_is_missing(self):
+        for call, message in ((lambda: tilecast.plan("gpt2_med", batch=8), "`cluster`, `gpu` or `gpus` is missing"),
+                              (lambda: tilecast.collective("all_reduce", ranks=8, bytes=8), "`cluster` is missing"),
+                              (lambda: tilecast.tune(gpu="MI100"), "a problem, a model or `from_log` is missing")):
+            with self.assertRaisesRegex(tilecast.InputError, re.escape(message)):
+                call()
+
+    def test_messages_name_keywords(self):
+        with self.assertRaisesRegex(tilecast.InputError, "`micro_batch_size`: expected a whole number"):
+            tilecast.plan("gpt2_med", cluster="dgx-a100", micro_batch_size="x")
+        with self.assertRaisesRegex(tilecast.InputError, "`num_gpus` applies to serving; it needs `prompt`"):
+            tilecast.plan("gpt2_med", cluster="dgx-a100", num_gpus=4)
+        with self.assertRaisesRegex(TypeError, r"plan\(\) got an unexpected keyword argument 'batc'; did you mean 'batch'"):
+            tilecast.plan("gpt2_med", batc=8)
+        with self.assertRaisesRegex(TypeError, r"shard\(\) got multiple values for argument 'tables'"):
+            tilecast.shard("dlrm_mlperf", tables="x", cluster="dgx-a100")
+
+
+if __name__ == "__main__":
+    unittest.main()
