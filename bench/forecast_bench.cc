@@ -119,7 +119,7 @@ BENCHMARK_CAPTURE(copy_forecast, diffusion, "stable-diffusion-1.5")->Unit(benchm
 BENCHMARK_CAPTURE(kernel_batch, fp32, distinct_kernels, tilecast::Conditions{})
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(kernel_batch, bf16, low_precision_kernels,
-                  tilecast::Conditions{.software = tilecast::Software::kVllm})
+                  tilecast::Conditions{.software = tilecast::software_of("vllm")})
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(language_model, llama_3_8b, "llama-3-8b", 1)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(language_model, deepseek_v3, "deepseek-v3", 8)->Unit(benchmark::kMicrosecond);

@@ -257,7 +257,7 @@ Draw draw_prompt(Rng& rng, const std::vector<std::string>& models,
   o.execution.dtype = pick<std::string>(rng, {"", "", "bf16", "fp16", "fp8", "int4_wo", "int8"});
   o.execution.kv_dtype = pick<std::string>(rng, {"", "", "fp8"});
   o.execution.software =
-      pick<Software>(rng, {Software::kVllm, Software::kSglang, Software::kTensorRtLlm});
+      pick<Software>(rng, {software_of("vllm"), software_of("sglang"), software_of("trtllm")});
   return request;
 }
 

@@ -124,7 +124,7 @@ std::vector<double> seconds_of(const std::vector<Kernel>& kernels, const Device&
   return seconds;
 }
 
-constexpr Software kSoftware[] = {Software::kPyTorch, Software::kVllm, Software::kTensorRtLlm};
+const Software kSoftware[] = {software_of("pytorch"), software_of("vllm"), software_of("trtllm")};
 
 TEST(RankingTest, ADeviceWithMoreOfEverythingIsNotSlower) {
   constexpr double kMayBe = 1.01;
@@ -239,8 +239,8 @@ TEST(RankingTest, AnSmMoreAtTheSameRatesDoesNotSlowDown) {
     for (double& rate : gpu.vector_flops_per_s) rate *= factor;
     for (double& rate : gpu.matrix_flops_per_s) rate *= factor;
     const std::vector<Kernel> kernels = draw_kernels(device, 2000, 2);
-    const std::vector<double> before = seconds_of(kernels, device, Software::kVllm);
-    const std::vector<double> after = seconds_of(kernels, larger, Software::kVllm);
+    const std::vector<double> before = seconds_of(kernels, device, software_of("vllm"));
+    const std::vector<double> after = seconds_of(kernels, larger, software_of("vllm"));
     for (size_t i = 0; i < kernels.size(); ++i)
       ASSERT_LE(after[i], before[i] * (1 + 1e-9))
           << device.id << ": " << op_table()[kernels[i].op].name << " of " << kernels[i].bytes()
@@ -252,12 +252,12 @@ TEST(RankingTest, OnePercentOfANumberChangesNoTimeByMoreThanFive) {
   constexpr double kStep = 1.01, kMost = 0.05;
   for (const Device& device : bundled_devices()) {
     const std::vector<Kernel> kernels = draw_kernels(device, 1000, 3);
-    const std::vector<double> before = seconds_of(kernels, device, Software::kVllm);
+    const std::vector<double> before = seconds_of(kernels, device, software_of("vllm"));
     for (const Number& number : numbers()) {
       if (!number.continuous || number.get(device) == 0) continue;
       Device changed = device;
       number.scale(changed, kStep);
-      const std::vector<double> after = seconds_of(kernels, changed, Software::kVllm);
+      const std::vector<double> after = seconds_of(kernels, changed, software_of("vllm"));
       for (size_t i = 0; i < kernels.size(); ++i)
         ASSERT_NEAR(after[i] / before[i], 1, kMost)
             << device.id << ", " << number.name << ": " << op_table()[kernels[i].op].name;

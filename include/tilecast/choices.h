@@ -75,14 +75,11 @@ constexpr auto choice_words(AttentionKind) {
 enum class Fusion : uint8_t { kNone, kPointwise };
 constexpr auto choice_words(Fusion) { return std::array<std::string_view, 2>{"none", "pointwise"}; }
 
-/// The software whose kernels run the operators. The last two are libraries of matrix products
-/// whose kernels were measured alone: models are forecast with the others only.
-enum class Software : uint8_t { kPyTorch, kVllm, kSglang, kTensorRtLlm, kRocBlas, kPipeWeave };
-constexpr auto choice_words(Software) {
-  return std::array<std::string_view, 6>{"pytorch", "vllm",    "sglang",
-                                         "trtllm",  "rocblas", "pipeweave"};
-}
-constexpr bool runs_models(Software software) { return software < Software::kRocBlas; }
+/// The software whose kernels run the operators: a row of the table that the files of data/software
+/// make. `Software{}` is its first row, PyTorch.
+enum class Software : uint8_t {};
+/// The software of that name, "vllm". Throws Error{kInput} with the known names.
+Software software_of(std::string_view name);
 
 /// How a router in front of equal servers chooses one for each request: in turn, or the one with
 /// the fewest requests that are not answered.

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "collectives/collective.h"
-#include "graph/software.h"
+#include "software/software.h"
 #include "tilecast/cluster.h"
 #include "tilecast/error.h"
 

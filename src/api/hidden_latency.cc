@@ -33,10 +33,12 @@ class Hiding {
  public:
   Hiding(const Program& program, const ParallelPlan& plan, const Device& device, Software software)
       : program_(program), beside_(program.kernels.size(), true) {
-    if (software == Software::kPyTorch) return;
-    // vLLM and SGLang take FlashInfer's kernel, which is for Hopper and later.
-    if (software == Software::kTensorRtLlm || device.matmul_peak(DType::kFp8) > 0)
+    const SoftwareTraits& traits = traits_of(software);
+    // FlashInfer's kernel is for Hopper and later.
+    if (traits.fuses_norm_with_all_reduce &&
+        (traits.fuses_norm_on_older_gpus || device.matmul_peak(DType::kFp8) > 0))
       find_reduced(plan);
+    if (!traits.overlaps_shared_experts) return;
     int64_t tokens = 0;
     for (const Launch& launch : program.launches) {
       const bool shared = is_shared_expert(launch.node->name);

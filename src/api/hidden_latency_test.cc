@@ -25,7 +25,7 @@ const KernelForecast& decode_kernel(const LlmForecast& f, std::string_view end) 
   return *found;
 }
 
-Request batch_of(int64_t batch, int64_t tp, Software software = Software::kVllm) {
+Request batch_of(int64_t batch, int64_t tp, Software software = software_of("vllm")) {
   return {.kind = RequestKind::kGenerate,
           .batch = batch,
           .prompt = 128,
@@ -37,7 +37,8 @@ TEST(HiddenLatency, NormsAreInsideOfSmallAllReduces) {
   const auto norm = [](const char* gpu, const Request& request) {
     return decode_kernel(forecast_served("llama-3.1-8b", gpu, request), "input_layernorm");
   };
-  for (const Software software : {Software::kVllm, Software::kSglang, Software::kTensorRtLlm}) {
+  for (const Software software :
+       {software_of("vllm"), software_of("sglang"), software_of("trtllm")}) {
     const KernelForecast alone = norm("H100", batch_of(16, 1, software)),
                          inside = norm("H100", batch_of(16, 4, software));
     EXPECT_LT(alone.utilization_ratio, 0.2);
@@ -53,7 +54,7 @@ TEST(HiddenLatency, NormsAreInsideOfSmallAllReduces) {
   // Over PCIe; and FlashInfer's kernel is not for Ampere, TensorRT-LLM's is.
   EXPECT_LT(norm("L40S", batch_of(16, 4)).utilization_ratio, 1);
   EXPECT_LT(norm("A100", batch_of(16, 4)).utilization_ratio, 1);
-  EXPECT_EQ(norm("A100", batch_of(16, 4, Software::kTensorRtLlm)).utilization_ratio, 1);
+  EXPECT_EQ(norm("A100", batch_of(16, 4, software_of("trtllm"))).utilization_ratio, 1);
 }
 
 TEST(HiddenLatency, SharedExpertsOfFewTokensRunBesideTheOthers) {
@@ -102,7 +103,7 @@ TEST(ServedStep, TimePassesBetweenSteps) {
   ASSERT_TRUE(slow.serving && fast.serving);
   EXPECT_GT(slow.serving->all.tpot.mean.seconds, fast.serving->all.tpot.mean.seconds + 200e-6);
   // PyTorch's kernels wait for the host in any case; serving software has a default.
-  request = batch_of(16, 1, Software::kPyTorch);
+  request = batch_of(16, 1, software_of("pytorch"));
   const double eager = forecast_served("llama-3.1-8b", "H100", request).tpot.seconds;
   request.execution.step_overhead_s = 0;
   EXPECT_EQ(forecast_served("llama-3.1-8b", "H100", request).tpot.seconds, eager);
@@ -142,11 +143,11 @@ TEST(ServedStep, TheMostSequencesAreThoseOfTheSoftware) {
     request.load.requests = 4;
     return forecast_served("llama-3.2-1b", gpu, request).serving->max_num_seqs;
   };
-  EXPECT_EQ(most("H100", Software::kVllm), 1024);
-  EXPECT_EQ(most("L40S", Software::kVllm), 256);
-  EXPECT_EQ(most("A100", Software::kVllm), 256);
-  EXPECT_EQ(most("H100", Software::kSglang), 2048);
-  EXPECT_EQ(most("H100", Software::kTensorRtLlm), 2048);
+  EXPECT_EQ(most("H100", software_of("vllm")), 1024);
+  EXPECT_EQ(most("L40S", software_of("vllm")), 256);
+  EXPECT_EQ(most("A100", software_of("vllm")), 256);
+  EXPECT_EQ(most("H100", software_of("sglang")), 2048);
+  EXPECT_EQ(most("H100", software_of("trtllm")), 2048);
 }
 
 }  // namespace

@@ -209,7 +209,7 @@ double expert_seconds(const StepForecast& step) {
 TEST(PrecisionTest, ExpertsThatFewBitsMakeSlowerAreSaid) {
   const ModelRef model = load_model_ref("qwen3-30b-a3b");
   for (const char* dtype : {"fp8", "fp8_block", "int4_wo"}) {
-    for (const Software software : {Software::kVllm, Software::kTensorRtLlm}) {
+    for (const Software software : {software_of("vllm"), software_of("trtllm")}) {
       Request options{.batch = 8, .prompt = 512, .output = 8, .execution = {.software = software}};
       options.execution.dtype = "bf16";
       const LlmForecast wide = answer(model, "H200", options);

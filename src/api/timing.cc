@@ -15,7 +15,7 @@ void complete(Execution& execution, Software default_software) {
   const Software software = execution.software.value_or(default_software);
   execution.software = software;
   if (!execution.host_launch_s)
-    execution.host_launch_s = software == Software::kPyTorch ? 20e-6 : 5e-6;
+    execution.host_launch_s = software_def(software).costs.host_launch_s;
 }
 
 Conditions conditions_of(const Execution& execution, const Device& device) {

@@ -85,7 +85,7 @@ struct CollectiveTime {
 struct CollectiveOptions {
   /// Whose kernels run. PyTorch calls NCCL or RCCL; serving software has all-reduces of its own for
   /// small messages inside a node.
-  Software software = Software::kPyTorch;
+  Software software{};
   /// Of kAllToAll, kExpertDispatch and kExpertCombine: the most that a rank sends or receives, over
   /// the mean; 1: even. All ranks wait for it.
   double imbalance = 1;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collectives/paths.h"
+#include "software/software.h"
 
 namespace tilecast {
 namespace {
@@ -58,17 +59,13 @@ std::optional<Curve> curve_of(CollectiveKind kind) {
   }
 }
 
-std::optional<Curve> serving_curve(Software software) {
-  switch (software) {
-    case Software::kVllm:
-      return Curve::kVllmAllReduce;
-    case Software::kSglang:
-      return Curve::kSglangAllReduce;
-    case Software::kTensorRtLlm:
-      return Curve::kTrtllmAllReduce;
-    default:
-      return std::nullopt;
-  }
+/// The curve of the software's own all-reduce; nullopt: it takes NCCL's.
+std::optional<Curve> own_curve(Software software) {
+  const std::string& name = traits_of(software).all_reduce_curve;
+  const auto words = choice_words(Curve{});
+  const auto found = std::find(words.begin(), words.end(), name);
+  if (found == words.end()) return std::nullopt;
+  return static_cast<Curve>(found - words.begin());
 }
 
 class Law {
@@ -204,7 +201,7 @@ std::vector<CollectiveLawTime> laws_of(CollectiveKind kind, int64_t bytes, DType
   switch (kind) {
     case CollectiveKind::kAllReduce: {
       if (nodes_of(group) > 1) return {law.ring(), law.tree()};
-      if (const auto curve = serving_curve(options.software)) return {law.serving(*curve)};
+      if (const auto curve = own_curve(options.software)) return {law.serving(*curve)};
       if (node_path(group, cluster).level->reduces && group.ranks >= kSwitchRanks &&
           switch_sums(dtype))
         return {law.ring(), law.in_switch()};

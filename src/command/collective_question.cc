@@ -41,7 +41,7 @@ std::vector<OptionGroup> collective_groups() {
              .value = "",
              .default_value = defaults.software,
              .help = "whose kernels run: serving software has all-reduces of its own",
-             .choices = {"pytorch", "vllm", "sglang", "trtllm"},
+             .choices = model_software_names(),
              .set = into<&Asked::software>()}}}};
 }
 

@@ -10,11 +10,11 @@
 #include "api/internal.h"
 #include "base/quantile.h"
 #include "base/text.h"
-#include "graph/software.h"
 #include "measurements/collective_rows.h"
 #include "measurements/measurements.h"
 #include "predict/bound.h"
 #include "predict/residual.h"
+#include "software/software.h"
 #include "tilecast/error.h"
 
 namespace tilecast {

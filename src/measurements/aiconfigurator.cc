@@ -89,7 +89,7 @@ void read_decode(AiTable& table, size_t row, RowFacts facts) {
 /// but vLLM and TensorRT-LLM run them at up to 1.3 times the DRAM bandwidth that a gate would
 /// take. SGLang's rows of the same layers stay below it: measured with a gate.
 bool has_no_gate(const AiTable& table, size_t row, Software software) {
-  if (software == Software::kSglang) return false;
+  if (software == software_of("sglang")) return false;
   const int64_t experts = table.size(row, "num_experts"), top_k = table.size(row, "topk");
   return (experts == 512 && top_k == 22) ||
          (experts == 128 && top_k == 6 && table.size(row, "hidden_size") == 2688 &&

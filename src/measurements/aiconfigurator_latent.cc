@@ -35,7 +35,7 @@ SizeList expanded(int64_t length) {
 }
 
 void add_attention(AiTable& table, size_t row, const char* op, SizeList sizes, RowFacts facts) {
-  if (facts.software == Software::kVllm)
+  if (facts.software == software_of("vllm"))
     return table.skip("vLLM's latent attention was timed with other kernels and its host");
   const auto p = table.precision(row, "dtype"), kv = table.precision(row, "kv_dtype");
   if (!p || !kv) return;
@@ -53,7 +53,7 @@ void add_attention(AiTable& table, size_t row, const char* op, SizeList sizes, R
 /// On L40S short prompts reach 77 % of the DRAM bandwidth if they are absorbed, else 45 %.
 bool absorbs_prompts(const AiTable& table, size_t row, Software software) {
   const std::string& kernel = table.text(row, "kernel");
-  return software == Software::kSglang && (kernel == "flash_attention" || kernel == "triton");
+  return software == software_of("sglang") && (kernel == "flash_attention" || kernel == "triton");
 }
 
 void read_latent_prefill(AiTable& table, size_t row, RowFacts facts) {
@@ -77,7 +77,7 @@ void read_latent_product(AiTable& table, size_t row, RowFacts facts) {
   const auto p = table.precision(row, "dtype");
   if (!p) return;
   QuantScheme scheme = p->scheme;
-  if (scheme == QuantScheme::kFp8 && facts.software == Software::kTensorRtLlm)
+  if (scheme == QuantScheme::kFp8 && facts.software == software_of("trtllm"))
     scheme = QuantScheme::kFp8Block;
   if (table.text(row, "kernel").ends_with("_dequant_bf16")) scheme = QuantScheme::kNone;
   const std::string& op = table.text(row, "op");

@@ -31,7 +31,7 @@ bool is_convolution(const std::string& kernel) { return kernel.starts_with("caus
 /// Whether a row's convolution has another number of channels than the model: its time does not
 /// change with the value heads, and all channels would take up to 5 times the DRAM bandwidth.
 bool has_other_channels(const AiTable& table, size_t row, Software software) {
-  return software == Software::kTensorRtLlm || table.text(row, "software") == "sglang 0.5.10";
+  return software == software_of("trtllm") || table.text(row, "software") == "sglang 0.5.10";
 }
 
 /// Of one token, the kernels for prompts take five times as long as those for generation, which a

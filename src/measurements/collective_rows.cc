@@ -23,7 +23,7 @@ const Cluster* MeasuredClusters::find(const CollectiveMeasurement& row) {
 
 std::string label_of(const CollectiveMeasurement& row) {
   std::string label(choice_word(row.kind));
-  if (row.software != Software::kPyTorch) label += " (serving)";
+  if (!traits_of(row.software).all_reduce_curve.empty()) label += " (serving)";
   if (row.exchange && row.exchange->low_latency) label += " (low latency)";
   if (row.group.ranks > row.group.ranks_per_node) label += " (nodes)";
   return label;

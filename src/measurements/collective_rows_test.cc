@@ -33,7 +33,7 @@ TEST(CollectiveLayouts, OfTwoTimesOfServingSoftwareTheReplayedOneCounts) {
              "H100,vllm 0.24.0,bfloat16,2,128,0.0043\n");
   const MeasurementSet set = read_measurements(folder.path());
   ASSERT_EQ(set.collectives.size(), 1u);
-  EXPECT_EQ(set.collectives[0].software, Software::kVllm);
+  EXPECT_EQ(set.collectives[0].software, software_of("vllm"));
   EXPECT_DOUBLE_EQ(set.collectives[0].measured_s, 4.3e-6);
   EXPECT_EQ(set.unmatched.size(), 1u);
 }

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/text.h"
-#include "graph/software.h"
 #include "measurements/layouts.h"
+#include "software/software.h"
 
 // Measured collectives: the tables nccl and custom_allreduce of aiconfigurator (one node, CUDA
 // graphs), the networks of Vidur and PipeWeave (launched by the host, mean or median of a few).

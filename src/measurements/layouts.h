@@ -16,7 +16,7 @@ struct RowFacts {
   double seconds = 0;
   Protocol protocol = Protocol::kBackToBack;
   std::optional<Tile> tile;
-  Software software = Software::kPyTorch;
+  Software software{};
   Caches caches = Caches::kCold;
   std::optional<double> clock_hz;  ///< see Conditions
   bool half_sums = false;          ///< see Conditions

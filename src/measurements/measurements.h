@@ -62,7 +62,7 @@ struct CollectiveMeasurement {
   int64_t bytes = 0;  ///< as collective_time counts them
   DType dtype = DType::kBf16;
   CommGroup group;
-  Software software = Software::kPyTorch;
+  Software software{};
   std::optional<ExpertExchange> exchange;  ///< of DeepEP's kernels, in place of `bytes`
   bool host_paced = false;                 ///< launched by the host: small sizes hold its jitter
   double measured_s = 0;

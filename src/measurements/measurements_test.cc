@@ -84,9 +84,9 @@ TEST(Rocm, ProductsAreByRowsAndAtTheClockInForce) {
   EXPECT_EQ(gemm_of(clocked.kernel), (Gemm{1, 48, 320, 64, false}));
   EXPECT_EQ(clocked.kernel.dtype, DType::kFp16);
   EXPECT_DOUBLE_EQ(clocked.measured_s, 20e-6);
-  EXPECT_EQ(
-      clocked.conditions,
-      (Conditions{.software = Software::kRocBlas, .caches = Caches::kWarm, .clock_hz = 1087e6}));
+  EXPECT_EQ(clocked.conditions,
+            (Conditions{
+                .software = software_of("rocblas"), .caches = Caches::kWarm, .clock_hz = 1087e6}));
   EXPECT_FALSE(clocked.conditions.half_sums);
   EXPECT_EQ(clocked.protocol, Protocol::kBackToBack);
   EXPECT_EQ(clocked.tile, (Tile{64, 32}));
@@ -122,7 +122,7 @@ TEST(PipeWeave, ItsProductsAreQuantizedLayers) {
   EXPECT_EQ(set.kernels[0].op, "quantized_linear");
   EXPECT_EQ(gemm_of(set.kernels[0].kernel), (Gemm{.m = 4, .n = 384, .k = 2048, .trans_b = 1}));
   EXPECT_EQ(set.kernels[0].kernel.scheme, QuantScheme::kFp8);
-  EXPECT_EQ(set.kernels[0].conditions, (Conditions{.software = Software::kPipeWeave}));
+  EXPECT_EQ(set.kernels[0].conditions, (Conditions{.software = software_of("pipeweave")}));
   EXPECT_DOUBLE_EQ(set.kernels[0].measured_s, 22e-6);
   EXPECT_NE(reasons(table_rows("products.csv", rows)).find("state a dtype"), std::string::npos);
 }
@@ -165,7 +165,7 @@ TEST(Vidur, NormsActivationsAndRotaryEmbeddingOfGatedLayersAreVllms) {
     EXPECT_EQ(m.op, op);
     EXPECT_EQ(m.kernel.shape, shape);
     EXPECT_EQ(m.kernel.dtype, DType::kFp16);
-    EXPECT_EQ(m.conditions.software, Software::kVllm);
+    EXPECT_EQ(m.conditions.software, software_of("vllm"));
     EXPECT_EQ(m.protocol, Protocol::kBackToBack);
     EXPECT_DOUBLE_EQ(m.measured_s, seconds);
   };

@@ -25,7 +25,7 @@ void read_pipeweave(const CsvTable& table, Collector& collector) {
                           {"scheme", QuantScheme::kFp8}},
                          {.gpu = table.rows[r][gpu],
                           .seconds = table.number(r, latency) * 1e-6,
-                          .software = Software::kPipeWeave});
+                          .software = software_of("pipeweave")});
   }
 }
 

@@ -52,7 +52,7 @@ class VidurReader {
     const bool gated = table_.rows[r][gated_] == "True";
     const Layer layer{m, d, f / n, h / n, std::max<int64_t>(1, g / n), d / h};
     const auto product = [&](size_t time, int64_t columns, int64_t reduction) {
-      add(r, time, "gemm", {{"m", m}, {"n", columns}, {"k", reduction}}, Software::kPyTorch);
+      add(r, time, "gemm", {{"m", m}, {"n", columns}, {"k", reduction}}, software_of("pytorch"));
     };
     product(qkv_, layer.queries_and_keys() + layer.kv_heads * layer.head, d);
     product(out_, d, d / n);
@@ -63,7 +63,8 @@ class VidurReader {
 
   void read_row_kernels(size_t r, const Layer& layer) {
     const auto served = [&](std::optional<size_t> time, const char* op, int64_t columns) {
-      if (time) add(r, *time, op, {{"rows", layer.tokens}, {"columns", columns}}, Software::kVllm);
+      if (time)
+        add(r, *time, op, {{"rows", layer.tokens}, {"columns", columns}}, software_of("vllm"));
     };
     served(input_norm_, "rms_norm", layer.width);
     served(attention_norm_, "rms_norm", layer.width);

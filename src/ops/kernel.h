@@ -13,7 +13,6 @@
 #include "graph/dtype.h"
 #include "graph/graph.h"
 #include "graph/scheme.h"
-#include "graph/software.h"
 
 namespace tilecast {
 

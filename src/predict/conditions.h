@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "devices/device.h"
-#include "graph/software.h"
+#include "software/software.h"
 
 namespace tilecast {
 
@@ -13,13 +13,13 @@ enum class Caches : uint8_t {
   kCold,  ///< in DRAM, as in a model, where other layers come in between
   kWarm,  ///< in L2 as far as they fit, as when a benchmark replays a kernel
   /// A benchmark of matrix products alternates between some copies of the weight: in L2 as far as
-  /// all copies fit. vLLM and SGLang: 6 copies; TensorRT-LLM: as many as fill L2, at most 5.
+  /// all copies fit. How many: SoftwareTraits::benchmark_weight_copies.
   kAlternating,
 };
 
 /// What a kernel's time depends on beside its work and the device.
 struct Conditions {
-  Software software = Software::kPyTorch;
+  Software software{};
   Caches caches = Caches::kCold;
   /// The clock in force, where it is known not to be the boost clock of the data sheet.
   std::optional<double> clock_hz;

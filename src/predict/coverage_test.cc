@@ -22,8 +22,8 @@ ClassResidual class_measured_on(const char* gpu, std::vector<Combination> measur
                        .interval = {.low_log = {-0.1, -0.1, -0.1}, .high_log = {0.1, 0.1, 0.1}}}}};
 }
 
-constexpr Combination kVllmBf16 = {Software::kVllm, DType::kBf16, DType::kBf16, QuantScheme::kNone};
-constexpr Combination kVllmFp8 = {Software::kVllm, DType::kFp8, DType::kFp8, QuantScheme::kNone};
+const Combination kVllmBf16 = {software_of("vllm"), DType::kBf16, DType::kBf16, QuantScheme::kNone};
+const Combination kVllmFp8 = {software_of("vllm"), DType::kFp8, DType::kFp8, QuantScheme::kNone};
 
 Net two_classes() {
   Net net;
@@ -54,7 +54,7 @@ TEST(Coverage, NamesWhatWasNotMeasured) {
   // V100 borrows from Ampere, and still nobody measured its own.
   EXPECT_EQ(missing("V100", kVllmBf16), "architecture");
   Combination other = kVllmBf16;
-  other.software = Software::kTensorRtLlm;
+  other.software = software_of("trtllm");
   EXPECT_EQ(missing("H100", other), "software");
   other = kVllmBf16;
   other.dtype = DType::kInt8;
@@ -111,7 +111,8 @@ TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAnUnseen
         ->predict({&kernel, 1}, find_device("H100"), {.software = software}, {&time, 1});
     return time;
   };
-  const KernelTime measured = time_of(Software::kVllm), borrowed = time_of(Software::kTensorRtLlm);
+  const KernelTime measured = time_of(software_of("vllm")),
+                   borrowed = time_of(software_of("trtllm"));
   EXPECT_NE(measured.extrapolated_feature, "software");
   EXPECT_EQ(borrowed.extrapolated_feature, "software");
   EXPECT_GT(borrowed.high_s / borrowed.low_s, 1.5 * measured.high_s / measured.low_s);

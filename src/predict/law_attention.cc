@@ -27,10 +27,11 @@ struct QueryBlocks {
 /// alone.
 bool packs_heads(const Attention& a, const Chip& chip, const Conditions& conditions) {
   const MatrixInstruction instruction = chip.gpu.matrix_instruction;
+  const SoftwareTraits& traits = traits_of(conditions.software);
   if (instruction == MatrixInstruction::kTcgen05)
-    return a.queries == 1 && conditions.software == Software::kVllm;
+    return a.queries == 1 && traits.packs_decode_heads_with_tcgen05;
   if (a.queries == 1) return true;
-  return instruction == MatrixInstruction::kWgmma && conditions.software != Software::kTensorRtLlm;
+  return instruction == MatrixInstruction::kWgmma && traits.packs_heads_with_wgmma;
 }
 
 QueryBlocks blocks_of(const Attention& a, bool packs) {
@@ -76,7 +77,7 @@ double most_keys(const Attention& a, double positions) {
 /// Shapes for which software falls back to kernels in Triton (by the column `kernel` of the public
 /// measurements).
 bool is_triton(const Attention& a, const Chip& chip, const Conditions& conditions) {
-  if (conditions.software != Software::kSglang) return false;
+  if (!traits_of(conditions.software).falls_back_to_triton) return false;
   switch (chip.gpu.matrix_instruction) {
     case MatrixInstruction::kWgmma:
       return a.head_dim >= 512 || (a.head_dim >= 256 && a.window > 0);
@@ -107,7 +108,7 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
                       (a.head_dim >= 512 ? kLargeHead : 1) +
                   kExponential / chip.gpu.exp_per_clock_per_sm +
                   (kOther + (dtype_bits(kernel.dtype) <= 8 ? kConvert : 0)) * 4 / lanes;
-  if (conditions.software == Software::kTensorRtLlm) cycles *= 1.24;
+  cycles *= traits_of(conditions.software).prefill_cycles_ratio;
   if (is_triton(a, chip, conditions)) cycles *= 5.3;
   // Backward recomputes the scores: 2.5 times the products of forward.
   return chip.units * (a.backward ? 2.5 * cycles : cycles);
@@ -120,27 +121,11 @@ double share_of_dram_time(double bytes, const Chip& chip, const Conditions& cond
   return 1 - fits * (1 - std::min(1.0, chip.dram_bytes_per_s / chip.l2_bytes_per_s(24)));
 }
 
-struct SoftwareCost {
-  double launch_us;
-  double passes;  ///< over q, k and v: rotary embedding, write of the cache
-};
-SoftwareCost prefill_cost(Software software) {
-  switch (software) {
-    case Software::kTensorRtLlm:
-      return {2.2, 2.5};
-    case Software::kSglang:
-      return {0, 0.6};
-    default:
-      return {0.6, 1.4};
-  }
-}
-
-/// Whether TensorRT-LLM falls back to kernels without packed heads: a block for each query head,
-/// which reads its keys one after the other.
+/// Whether so many heads on a key head are left to kernels without packed heads: a block for each
+/// query head, which reads its keys one after the other.
 bool has_fallback(const Attention& a, const Conditions& conditions) {
-  constexpr int64_t kMostHeads = 32;  // that share a key head
-  return conditions.software == Software::kTensorRtLlm && !a.latent &&
-         a.heads > kMostHeads * a.kv_heads;
+  const int64_t most = traits_of(conditions.software).most_packed_decode_heads;
+  return most > 0 && !a.latent && a.heads > most * a.kv_heads;
 }
 
 /// Cycles per sequence and key head of a decode kernel, of an SM: the start of a block, by family
@@ -150,7 +135,7 @@ double block_cycles(const Attention& a, const Chip& chip, const Conditions& cond
   const int64_t group = std::max<int64_t>(1, a.heads / a.kv_heads);
   if (chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05)
     return 2250 * (group <= 8 ? 1 : group <= 16 ? 1.3 : 2);  // trtllm-gen in all software
-  if (conditions.software == Software::kTensorRtLlm)
+  if (traits_of(conditions.software).compiles_decode_by_heads)
     return group <= 1 ? 2250 : group <= 16 ? 8600 : 13500;
   constexpr int64_t kHeadsOfBlock = 64;
   return 6000 * static_cast<double>(ceil_divide(group, kHeadsOfBlock));  // FlashAttention
@@ -173,11 +158,10 @@ double blocks_cycles(const Attention& a, double keys, const Chip& chip,
 
 /// Cycles from the launch of a decode kernel to its end beside its work.
 double latency_cycles(const Chip& chip, const Conditions& conditions) {
-  constexpr double kLatency = 18000, kSlow = 21500;
-  const bool slow =
-      (conditions.software == Software::kVllm || conditions.software == Software::kPyTorch) &&
-      chip.gpu.matrix_instruction != MatrixInstruction::kTcgen05;
-  return slow ? kSlow : kLatency;
+  constexpr double kTcgen05 = 18000;
+  return chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05
+             ? kTcgen05
+             : traits_of(conditions.software).decode_latency_cycles;
 }
 
 /// How a decode kernel takes in the cache, by the instruction that copies it: threads of mma.sync
@@ -215,7 +199,7 @@ LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   const auto bytes = static_cast<double>(kernel.bytes());
   const double dram_time = share_of_dram_time(bytes, chip, conditions);
   const double memory_s = dram_time * bytes / chip.dram_bytes_per_s;
-  const SoftwareCost software = prefill_cost(conditions.software);
+  const SoftwareTraits& software = traits_of(conditions.software);
   // Queries, and keys and values of the new tokens; the rest of the cache was written before.
   const double query_bytes = static_cast<double>(a.batch) * static_cast<double>(a.queries) *
                              static_cast<double>(a.heads) * static_cast<double>(a.head_dim) *
@@ -225,15 +209,15 @@ LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& co
                            static_cast<double>(a.kv_heads) *
                            static_cast<double>(a.latent ? a.head_dim : a.head_dim + a.v_head_dim) *
                            static_cast<double>(dtype_bits(a.kv_dtype)) / 8;
-  const double pass_s = software.passes * dram_time *
+  const double pass_s = software.prefill_passes * dram_time *
                         (query_bytes + std::min(cache_bytes, new_bytes)) / chip.dram_bytes_per_s;
   // Kernels for wgmma and tcgen05 start more slowly: they set up copies by the tensor memory
   // accelerator. With 8 bits, another launch converts queries or the cache.
   const bool plain = chip.gpu.matrix_instruction != MatrixInstruction::kWgmma &&
                      chip.gpu.matrix_instruction != MatrixInstruction::kTcgen05;
   const bool converts = dtype_bits(kernel.dtype) <= 8 || dtype_bits(a.kv_dtype) <= 8;
-  const double launch_us =
-      (plain ? kPlainLaunchUs : kLaunchUs) + software.launch_us + (converts ? kConvertUs : 0);
+  const double launch_us = (plain ? kPlainLaunchUs : kLaunchUs) + software.prefill_launch_us +
+                           (converts ? kConvertUs : 0);
   return {launch_latency_s(launch_us, chip) + std::hypot(body_s, memory_s) + pass_s};
 }
 
@@ -241,8 +225,8 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
   constexpr double kP = 1.5;
   constexpr double kBlockBytesPerClock = 24;  // of one block
   constexpr double kLatentProducts = 1.7;
-  constexpr double kWindowed = 1.5;  // vLLM's kernel for windows with mma.sync
   const auto& a = std::get<Attention>(kernel.shape);
+  const SoftwareTraits& software = traits_of(conditions.software);
   const auto bytes = static_cast<double>(kernel.bytes());
   const Intake intake = intake_of(chip);
   const double keys = static_cast<double>(a.window > 0 ? std::min(a.window, a.keys) : a.keys);
@@ -254,8 +238,8 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
   // An SM takes in so many 16-bit elements per clock. Kernels that multiply in 16 bits convert an
   // 8-bit cache first and gain nothing by its size.
   const double element_bytes = static_cast<double>(dtype_bits(a.kv_dtype)) / 8;
-  const bool native = chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05 ||
-                      conditions.software == Software::kTensorRtLlm;
+  const bool native =
+      chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05 || software.multiplies_8bit_cache;
   const double as_if_bytes = native || element_bytes > 1 ? element_bytes : intake.converted_bytes;
   const double l2_s =
       bytes * as_if_bytes / element_bytes / chip.l2_bytes_per_s(intake.bytes_per_clock);
@@ -277,9 +261,8 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
   double body_s = std::pow(std::pow(std::max(memory_s, l2_s), kP) + std::pow(chain_s, kP) +
                                std::pow(blocks_s, kP) + std::pow(compute_s, kP),
                            1 / kP);
-  if (a.window > 0 && conditions.software == Software::kVllm &&
-      chip.gpu.matrix_instruction == MatrixInstruction::kMmaSync)
-    body_s *= kWindowed;
+  if (a.window > 0 && chip.gpu.matrix_instruction == MatrixInstruction::kMmaSync)
+    body_s *= software.windowed_decode_ratio;
   return {chip.seconds(chip.start * latency_cycles(chip, conditions)) + body_s};
 }
 

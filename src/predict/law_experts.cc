@@ -19,18 +19,6 @@ constexpr double kWarmBytes = 12.5;         ///< L2 bytes per clock and SM
 constexpr double kActivationPasses = 5.25;  ///< over the gathered tokens
 constexpr double kFillCycles = 2500, kElementCycles = 0.1, kIdleShare = 0.5;
 
-/// Launches: routing, sorting, two products, activation, sum.
-double launches_us(Software software) {
-  switch (software) {
-    case Software::kTensorRtLlm:
-      return 30;
-    case Software::kSglang:
-      return 32;
-    default:
-      return 35;
-  }
-}
-
 struct Layer {
   double experts;  ///< that get a token, at least one
   double tokens;   ///< of each
@@ -97,7 +85,7 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
       conditions.caches == Caches::kCold
           ? 0
           : ramp(1.25 - static_cast<double>(kernel.bytes()) / chip.l2_bytes, 0, 0.25);
-  double seconds = launch_latency_s(launches_us(conditions.software), chip);
+  double seconds = launch_latency_s(traits_of(conditions.software).expert_launches_us, chip);
   for (const auto& [n, k] : {std::pair{columns, hidden}, std::pair{hidden, ffn}}) {
     if (kernel.compute_dtype() == DType::kFp32) {
       seconds += single_precision_product_s(layer, n, k, chip, conditions);

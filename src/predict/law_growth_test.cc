@@ -143,7 +143,7 @@ TEST(Laws, GrowWithWork) {
     const Device device = find_device(gpu);
     for (const Growth& g : draw_growths(device, 2000, 1)) {
       for (const Caches caches : {Caches::kCold, Caches::kWarm}) {
-        for (const Software software : {Software::kVllm, Software::kTensorRtLlm}) {
+        for (const Software software : {software_of("vllm"), software_of("trtllm")}) {
           const Conditions conditions = {.software = software, .caches = caches};
           const double small = law_of(g.small, device, conditions);
           const double large = law_of(g.large, device, conditions);

@@ -157,9 +157,11 @@ double unaligned_flops_per_clock(const Gemm& gemm, const Kernel& kernel, const C
 /// Copies of the weight over which a benchmark of this software alternates.
 double weight_copies(const Conditions& conditions, double weight_bytes, const Chip& chip) {
   if (conditions.caches == Caches::kWarm) return 1;
-  if (conditions.software == Software::kTensorRtLlm)
-    return std::clamp(std::ceil(chip.l2_bytes / weight_bytes), 1.0, 5.0);
-  return 6;
+  const SoftwareTraits& traits = traits_of(conditions.software);
+  const double most = traits.benchmark_weight_copies;
+  return traits.benchmark_copies_fill_l2
+             ? std::clamp(std::ceil(chip.l2_bytes / weight_bytes), 1.0, most)
+             : most;
 }
 
 /// Share of the operands that come from L2.
@@ -173,25 +175,19 @@ double share_in_l2(const Conditions& conditions, double weight_bytes, double oth
 /// Seconds of the launches that quantize the activations before the product.
 double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Conditions& conditions,
                       const Chip& chip) {
-  // rocBLAS's times are of the product alone.
-  const bool quantizes = scheme_info(kernel.scheme).compute_dtype.has_value() &&
-                         conditions.software != Software::kRocBlas;
+  const SoftwareTraits& traits = traits_of(conditions.software);
+  const bool quantizes =
+      scheme_info(kernel.scheme).compute_dtype.has_value() && traits.quantizes_activations;
   if (!quantizes) return 0;
-  const double launches_s = conditions.software == Software::kTensorRtLlm ? 9e-6
-                            : conditions.software == Software::kPipeWeave ? 1.5e-6
-                                                                          : 3e-6;
   // Reads 16 bits and writes 8 of each element; two passes.
   const double bytes = 3 * sizes.batch * sizes.m * sizes.k;
   const double in_l2 = 1 - ramp(bytes / chip.l2_bytes, 0.75, 1.25);
   const double l2 = std::max(chip.l2_bytes_per_s(24), chip.dram_bytes_per_s);
-  // vLLM finds a scale for each token: a block for each row, whatever its length. Cycles of an SM
-  // for a row, alike on B200, H100, H200 and L40S (research/law_study.md).
-  constexpr double kRowCycles = 1500;
-  const bool by_token =
-      conditions.software == Software::kVllm && kernel.scheme == QuantScheme::kFp8;
-  const double rows_s =
-      by_token ? chip.seconds(chip.blocks * kRowCycles * sizes.batch * sizes.m / chip.sms) : 0;
-  return chip.start * launches_s + rows_s +
+  // Where each token gets a scale: a block for each row, whatever its length.
+  const double row_cycles =
+      kernel.scheme == QuantScheme::kFp8 ? traits.fp8_scale_cycles_per_row : 0;
+  const double rows_s = chip.seconds(chip.blocks * row_cycles * sizes.batch * sizes.m / chip.sms);
+  return chip.start * traits.quantization_launches_s + rows_s +
          2 * bytes * ((1 - in_l2) / chip.dram_bytes_per_s + in_l2 / l2);
 }
 
@@ -347,7 +343,7 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   const auto blocks = [&](const auto& tiles, const auto& splits, const BlockCost& cost) {
     return best_blocks(sizes, tiles, splits, 0, cost.on(chip), chip.sms, step_cycles);
   };
-  const Blocks best = conditions.software == Software::kPipeWeave
+  const Blocks best = !traits_of(conditions.software).splits_products
                           ? blocks(kLargeTiles, kNoSplits, whole_waves)
                       : amd != nullptr ? best_blocks(sizes, kAmdTiles, kTensorSplits, 0,
                                                      amd->block.on(chip), chip.sms, amd_cycles)

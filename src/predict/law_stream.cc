@@ -108,7 +108,7 @@ std::optional<BlockRows> block_rows_of(const Kernel& kernel) {
 LawTime block_rows_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
   const BlockRows block_rows = *block_rows_of(kernel);
   const bool norm = block_rows.kind == BlockRows::Kind::kNorm;
-  if (conditions.software == Software::kPyTorch)
+  if (!traits_of(conditions.software).has_row_blocks)
     return norm ? rows_law(kernel, chip, conditions) : stream_law(kernel, chip, conditions);
   const RowCost& cost = norm                                        ? kServedNorm
                         : block_rows.kind == BlockRows::Kind::kGate ? kServedGate

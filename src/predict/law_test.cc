@@ -263,8 +263,9 @@ TEST(BlockRowsLaw, ServingSoftwareHasABlockForEachRow) {
                                 {"rotary", "A40", 4096, 9216, 274e-6}};
   for (const Measured& m : kMeasured) {
     const Kernel kernel = kernel_of(m.op, DType::kFp16, {{"rows", m.rows}, {"columns", m.columns}});
-    EXPECT_NEAR(law_seconds(kernel, find_device(m.gpu), {.software = Software::kVllm}) / m.seconds,
-                1, 0.2)
+    EXPECT_NEAR(
+        law_seconds(kernel, find_device(m.gpu), {.software = software_of("vllm")}) / m.seconds, 1,
+        0.2)
         << m.op << " on " << m.gpu << ", " << m.rows << " x " << m.columns;
   }
 }
@@ -275,10 +276,11 @@ TEST(BlockRowsLaw, PyTorchHasItsOwnKernels) {
     return law_seconds(kernel_of(op, DType::kBf16, {{"rows", 32}, {"columns", 4096}}), h100,
                        {.software = software});
   };
-  EXPECT_NEAR(time("rms_norm", Software::kPyTorch) / time("layer_norm", Software::kPyTorch), 1,
-              1e-3);
-  EXPECT_LT(time("rms_norm", Software::kSglang), 0.6 * time("rms_norm", Software::kPyTorch));
-  EXPECT_EQ(time("layer_norm", Software::kVllm), time("layer_norm", Software::kPyTorch))
+  EXPECT_NEAR(time("rms_norm", software_of("pytorch")) / time("layer_norm", software_of("pytorch")),
+              1, 1e-3);
+  EXPECT_LT(time("rms_norm", software_of("sglang")),
+            0.6 * time("rms_norm", software_of("pytorch")));
+  EXPECT_EQ(time("layer_norm", software_of("vllm")), time("layer_norm", software_of("pytorch")))
       << "serving software calls PyTorch's";
 }
 
@@ -286,7 +288,7 @@ TEST(BlockRowsLaw, ASumBeforeTheNormMovesTwiceTheBytes) {
   const Device a40 = find_device("A40");
   const auto time = [&](const char* op) {
     return law_seconds(kernel_of(op, DType::kBf16, {{"rows", 65536}, {"columns", 4096}}), a40,
-                       {.software = Software::kVllm});
+                       {.software = software_of("vllm")});
   };
   EXPECT_GT(time("add_rms_norm"), 1.3 * time("rms_norm"));
   EXPECT_LT(time("add_rms_norm"), 2 * time("rms_norm"));
@@ -306,9 +308,9 @@ TEST(LowPrecisionLaw, SmallWeightsAreFoundInL2WhereTheBenchmarkLeavesThemThere) 
   // 2 MB in 40 MB of L2; six copies still fit, and a cold cache has none of it.
   const Device device = find_device("A100-PCIE-40GB");
   const Kernel kernel = kernel_of("linear", DType::kBf16, {{"m", 1}, {"n", 1024}, {"k", 1024}});
-  const Conditions cold = {.software = Software::kVllm, .caches = Caches::kCold};
-  const Conditions warm = {.software = Software::kVllm, .caches = Caches::kWarm};
-  const Conditions alternating = {.software = Software::kVllm, .caches = Caches::kAlternating};
+  const Conditions cold = {.software = software_of("vllm"), .caches = Caches::kCold};
+  const Conditions warm = {.software = software_of("vllm"), .caches = Caches::kWarm};
+  const Conditions alternating = {.software = software_of("vllm"), .caches = Caches::kAlternating};
   EXPECT_LT(law_seconds(kernel, device, warm), law_seconds(kernel, device, cold));
   EXPECT_EQ(law_seconds(kernel, device, alternating), law_seconds(kernel, device, warm));
   // 33.6 MB: one copy fits, six do not.
@@ -323,11 +325,11 @@ TEST(LowPrecisionLaw, QuantizingTheActivationsTakesLaunchesOfItsOwn) {
       kernel_of("quantized_linear", DType::kBf16,
                 {{"m", 16}, {"n", 1024}, {"k", 1024}, {"scheme", QuantScheme::kFp8}});
   // 9 us of launches with TensorRT-LLM, 3 us with the others.
-  const double sglang_s = law_seconds(kernel, device, {.software = Software::kSglang});
-  EXPECT_NEAR(law_seconds(kernel, device, {.software = Software::kTensorRtLlm}) - sglang_s, 6e-6,
+  const double sglang_s = law_seconds(kernel, device, {.software = software_of("sglang")});
+  EXPECT_NEAR(law_seconds(kernel, device, {.software = software_of("trtllm")}) - sglang_s, 6e-6,
               1e-9);
   // vLLM finds a scale for each row: 1500 cycles of an SM.
-  EXPECT_NEAR(law_seconds(kernel, device, {.software = Software::kVllm}) - sglang_s,
+  EXPECT_NEAR(law_seconds(kernel, device, {.software = software_of("vllm")}) - sglang_s,
               16 * 1500 / 132.0 / 1.98e9, 1e-12);
 }
 
@@ -427,7 +429,7 @@ TEST(DecodeLaw, TensorRtLlmFallsBackWithManyHeadsOnAKeyHead) {
                                   {"head_dim", 128},
                                   {"heads", heads},
                                   {"kv_heads", 1}}),
-                       find_device(gpu), {.software = Software::kTensorRtLlm});
+                       find_device(gpu), {.software = software_of("trtllm")});
   };
   // Measured: 638 us on H100, 561 on A100, 683 on B200 (128 sequences, 2 key heads: 64 and 64).
   EXPECT_NEAR(seconds("H100", 4, 128, 16384), 638e-6, 0.2 * 638e-6);

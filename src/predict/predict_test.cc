@@ -144,8 +144,8 @@ TEST(TensorMatmul, SoftwareMattersForSmallFp8) {
   const Device device = find_device("H100");
   const auto predictor = make_learned_predictor(embedded_weights());
   KernelTime vllm, trtllm;
-  predictor->predict({&kernel, 1}, device, {.software = Software::kVllm}, {&vllm, 1});
-  predictor->predict({&kernel, 1}, device, {.software = Software::kTensorRtLlm}, {&trtllm, 1});
+  predictor->predict({&kernel, 1}, device, {.software = software_of("vllm")}, {&vllm, 1});
+  predictor->predict({&kernel, 1}, device, {.software = software_of("trtllm")}, {&trtllm, 1});
   EXPECT_GT(trtllm.seconds, 1.5 * vllm.seconds);
 }
 
@@ -309,7 +309,7 @@ TEST(Experts, ManyTokensAreBoundByFlopsAndFewByWeights) {
   kernels.push_back(kernels_of_sizes("experts", DType::kBf16, sizes).front());
   std::vector<KernelTime> times(2);
   make_learned_predictor(embedded_weights())
-      ->predict(kernels, device, {.software = Software::kTensorRtLlm}, times);
+      ->predict(kernels, device, {.software = software_of("trtllm")}, times);
   EXPECT_EQ(times[0].limit, Limit::kCompute);
   EXPECT_EQ(times[1].limit, Limit::kMemory);
   EXPECT_GT(times[0].seconds, times[1].seconds);

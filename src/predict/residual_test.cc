@@ -38,25 +38,25 @@ TEST(Forests, WalkTheirTrees) {
 
 TEST(Forests, AClassHasTheSoftwaresOrTheNearest) {
   ClassResidual residual;
-  EXPECT_EQ(residual.forest_of(Software::kVllm), nullptr);
-  residual.forests = {{Software::kTensorRtLlm, two_splits()}};
-  EXPECT_EQ(residual.forest_of(Software::kPyTorch), &residual.forests[0]);
-  residual.forests = {{Software::kTensorRtLlm, two_splits()}, {Software::kSglang, two_splits()}};
-  EXPECT_EQ(residual.forest_of(Software::kTensorRtLlm), &residual.forests[0]);
-  EXPECT_EQ(residual.forest_of(Software::kVllm), &residual.forests[1]);
-  EXPECT_EQ(residual.forest_of(Software::kPyTorch), &residual.forests[1]);
+  EXPECT_EQ(residual.forest_of(software_of("vllm")), nullptr);
+  residual.forests = {{software_of("trtllm"), two_splits()}};
+  EXPECT_EQ(residual.forest_of(software_of("pytorch")), &residual.forests[0]);
+  residual.forests = {{software_of("trtllm"), two_splits()}, {software_of("sglang"), two_splits()}};
+  EXPECT_EQ(residual.forest_of(software_of("trtllm")), &residual.forests[0]);
+  EXPECT_EQ(residual.forest_of(software_of("vllm")), &residual.forests[1]);
+  EXPECT_EQ(residual.forest_of(software_of("pytorch")), &residual.forests[1]);
 }
 
 TEST(Forests, PyTorchsKernelsStandForNoOthersWhereTheyDiffer) {
   ClassResidual residual;
-  residual.forests = {{Software::kPyTorch, two_splits()}, {Software::kVllm, two_splits()}};
+  residual.forests = {{software_of("pytorch"), two_splits()}, {software_of("vllm"), two_splits()}};
   const auto of = [&](Software software) { return residual.forest_of(software, false, true); };
-  EXPECT_EQ(of(Software::kPyTorch), &residual.forests[0]);
-  EXPECT_EQ(of(Software::kSglang), &residual.forests[1]);
-  residual.forests = {{Software::kVllm, two_splits()}};
-  EXPECT_EQ(of(Software::kPyTorch), nullptr);
-  residual.forests = {{Software::kPyTorch, two_splits()}};
-  EXPECT_EQ(of(Software::kVllm), nullptr);
+  EXPECT_EQ(of(software_of("pytorch")), &residual.forests[0]);
+  EXPECT_EQ(of(software_of("sglang")), &residual.forests[1]);
+  residual.forests = {{software_of("vllm"), two_splits()}};
+  EXPECT_EQ(of(software_of("pytorch")), nullptr);
+  residual.forests = {{software_of("pytorch"), two_splits()}};
+  EXPECT_EQ(of(software_of("vllm")), nullptr);
 }
 
 TEST(Forests, SoftwareWithKernelsOfItsOwnHasItsOwnTimes) {
@@ -66,9 +66,9 @@ TEST(Forests, SoftwareWithKernelsOfItsOwnHasItsOwnTimes) {
       3, kernels_of_sizes("cached_attention", DType::kBf16, sizes).front());
   // Nothing was measured with PyTorch on this class.
   const Device device = find_device("B200");
-  const std::vector<Conditions> conditions = {{.software = Software::kPyTorch},
-                                              {.software = Software::kTensorRtLlm},
-                                              {.software = Software::kVllm}};
+  const std::vector<Conditions> conditions = {{.software = software_of("pytorch")},
+                                              {.software = software_of("trtllm")},
+                                              {.software = software_of("vllm")}};
   std::vector<KernelTime> times(3);
   predict_each(*make_learned_predictor(embedded_weights()), kernels, conditions, device, times);
   EXPECT_NE(times[1].seconds, times[2].seconds);
@@ -93,7 +93,7 @@ ClassResidual measured_on(const char* gpu) {
   const Device device = find_device(gpu);
   return {.of = class_of(device),
           .matrix_instruction = device.gpu().matrix_instruction,
-          .forests = {{Software::kPyTorch, two_splits()}},
+          .forests = {{software_of("pytorch"), two_splits()}},
           .devices = {{.source = device.id, .signature = signature_of(device)}}};
 }
 
@@ -150,22 +150,22 @@ TEST(AppliedResidual, AddsItsForestToTheLogarithm) {
   const std::vector<float> inputs = {0.2f, 5, 0.9f, -1, 0.9f, 1};
   const InputRows rows{inputs.data(), 2, 3};
   std::vector<float> logs = {0, 1, 2};
-  add_residual({}, Software::kVllm, rows, logs);
-  add_residual({.residual = &residual}, Software::kVllm, rows, logs);
+  add_residual({}, software_of("vllm"), rows, logs);
+  add_residual({.residual = &residual}, software_of("vllm"), rows, logs);
   EXPECT_EQ(logs, (std::vector<float>{0, 1, 2})) << "no residual, or none of any software";
-  residual.forests = {{Software::kPyTorch, two_splits()}};
-  add_residual({.residual = &residual}, Software::kVllm, rows, logs);
+  residual.forests = {{software_of("pytorch"), two_splits()}};
+  add_residual({.residual = &residual}, software_of("vllm"), rows, logs);
   EXPECT_EQ(logs, (std::vector<float>{1, 3, 5}));
 }
 
 TEST(AppliedResidual, FadesOutsideTheRowsThatItWasLearnedFrom) {
   ClassResidual residual = measured_on("V100-PCIe");
-  residual.forests = {{Software::kPyTorch, two_splits(), {-1, -2}, {1, 0}}};
+  residual.forests = {{software_of("pytorch"), two_splits(), {-1, -2}, {1, 0}}};
   // All of 2 and 1 inside and at the edge; half of 3 half a standard deviation outside, a fifth of
   // 1 a whole one outside; the feature that is furthest outside counts.
   const std::vector<float> inputs = {1, -2, -1, 0, 0.9f, 0.5f, -2, 0, -2, -2.5f};
   std::vector<float> logs(5, 0.0f);
-  add_residual({.residual = &residual}, Software::kPyTorch, {inputs.data(), 2, 5}, logs);
+  add_residual({.residual = &residual}, software_of("pytorch"), {inputs.data(), 2, 5}, logs);
   EXPECT_FLOAT_EQ(logs[0], 2);
   EXPECT_FLOAT_EQ(logs[1], 1);
   EXPECT_FLOAT_EQ(logs[2], 1.5f);
@@ -197,7 +197,7 @@ TEST(Learned, AForecastIsTheLawTimesTheClassesResidual) {
   Weights weights = load_weights("");
   Net& net = weights.nets[static_cast<size_t>(NetKind::kSoftmax)];
   net.classes = {measured_on("V100-PCIe")};
-  net.classes[0].forests = {{Software::kPyTorch, Forest({tree})}};
+  net.classes[0].forests = {{software_of("pytorch"), Forest({tree})}};
   const Kernel kernel =
       kernels_of_sizes("softmax", DType::kFp32, {{"rows", 65536}, {"columns", 4096}})[0];
   const auto ratio = [&](const char* gpu) {

@@ -17,7 +17,7 @@ namespace tilecast {
 /// Whose kernels were measured in which precision. FP16 counts as BF16: libraries have the same
 /// kernels for both.
 struct Combination {
-  Software software = Software::kPyTorch;
+  Software software{};
   DType dtype = DType::kBf16;
   DType kv_dtype = DType::kBf16;  ///< of attention; else as dtype
   QuantScheme scheme = QuantScheme::kNone;

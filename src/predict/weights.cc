@@ -23,15 +23,19 @@ bool ClassResidual::covers(const Combination& combination) const {
 
 const SoftwareForest* ClassResidual::forest_of(Software software, bool libraries,
                                                bool apart) const {
-  // Its own, else the nearest: PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton, on
-  // AMD devices rocBLAS; TensorRT-LLM has its own kernels.
-  for (const Software near : {software, Software::kVllm, Software::kSglang, Software::kPyTorch,
-                              Software::kRocBlas, Software::kTensorRtLlm, Software::kPipeWeave}) {
-    if (near != software && !runs_models(near) && !libraries) continue;
-    if (apart && (near == Software::kPyTorch) != (software == Software::kPyTorch)) continue;
-    for (const SoftwareForest& f : forests) {
-      if (f.software == near) return &f;
-    }
+  const auto own = [&](Software of) -> const SoftwareForest* {
+    const auto found = std::find_if(forests.begin(), forests.end(),
+                                    [of](const SoftwareForest& f) { return f.software == of; });
+    return found == forests.end() ? nullptr : &*found;
+  };
+  if (const SoftwareForest* found = own(software)) return found;
+  // Else the nearest: PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton, on AMD
+  // devices rocBLAS; TensorRT-LLM has its own kernels.
+  for (const Software near : stand_ins()) {
+    const SoftwareDef& def = software_def(near);
+    if (!def.runs_models && !libraries) continue;
+    if (apart && def.traits.has_row_blocks != traits_of(software).has_row_blocks) continue;
+    if (const SoftwareForest* found = own(near)) return found;
   }
   return nullptr;
 }

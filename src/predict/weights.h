@@ -36,7 +36,7 @@ KernelClass class_of(const Device& device);
 
 /// What one software's kernels take longer than the law says, on all GPUs of a class.
 struct SoftwareForest {
-  Software software = Software::kPyTorch;
+  Software software{};
   Forest forest;  ///< features → log(measured / law)
   /// Per standardized feature, the range of the rows that it was learned from: outside it the
   /// residual fades out (residual.cc).
@@ -72,8 +72,9 @@ struct ClassResidual {
 
   /// The forest of the software, or of the one whose kernels are nearest to it; nullptr if there is
   /// none.
-  /// `libraries`: rocBLAS and PipeWeave, which were measured alone, may stand for others. `apart`:
-  /// PyTorch stands for itself alone.
+  /// `libraries`: those that were measured alone may stand for others. `apart`: software with a
+  /// block for each row (SoftwareTraits::has_row_blocks) and software without do not stand for
+  /// each other.
   const SoftwareForest* forest_of(Software software, bool libraries = true,
                                   bool apart = false) const;
   /// Whether rows of any device hold such kernels.

@@ -33,13 +33,13 @@ Weights small_weights() {
   net.classes.push_back(
       {.of = class_of(device),
        .matrix_instruction = device.gpu().matrix_instruction,
-       .forests = {{Software::kPyTorch, Forest({tree, tree}), std::vector<float>(width, -2),
+       .forests = {{software_of("pytorch"), Forest({tree, tree}), std::vector<float>(width, -2),
                     std::vector<float>(width, 3)}},
        .devices = {
            {.source = device.id,
             .signature = signature_of(device),
-            .measured = {{Software::kPyTorch, DType::kFp32, DType::kFp32, QuantScheme::kNone},
-                         {Software::kVllm, DType::kBf16, DType::kFp8,
+            .measured = {{software_of("pytorch"), DType::kFp32, DType::kFp32, QuantScheme::kNone},
+                         {software_of("vllm"), DType::kBf16, DType::kFp8,
                           QuantScheme::kInt4WeightOnly}},
             .interval = {.low_log = {-0.1, -0.1, -0.1}, .high_log = {0.1, 0.1, 0.1}},
             .call_overhead_s = {{"linear", 2e-5}}}}});

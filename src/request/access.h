@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "request/values.h"
+#include "software/software.h"
 #include "tilecast/request.h"
 
 namespace tilecast {
@@ -21,6 +22,12 @@ const std::vector<std::string>& choice_names() {
   static constexpr auto kWords = choice_words(Choice{});
   static const std::vector<std::string> names(kWords.begin(), kWords.end());
   return names;
+}
+
+/// Those of the table of software.
+template <>
+inline const std::vector<std::string>& choice_names<Software>() {
+  return software_names();
 }
 
 template <typename Choice>

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "request/load.h"
 #include "request/pass_layout.h"
+#include "software/software.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -110,12 +111,12 @@ void check_server(const Request& r) {
                     "out `batch`, or `{}` for a static batch",
                     r.batch, given, given));
   }
-  if (r.execution.software == Software::kPyTorch) {
-    const std::vector<std::string>& all = find_option("software", RequestKind::kServe)->choices;
-    refuse(
-        fmt::format("`schedule` continuous: PyTorch has no request scheduler; use another "
-                    "`software` ({}), or `schedule` static",
-                    fmt::join(all.begin() + 1, all.end(), ", ")));
+  if (r.execution.software) {
+    if (const SoftwareDef& software = software_def(*r.execution.software); !software.serves())
+      refuse(
+          fmt::format("`schedule` continuous: {} has no request scheduler; use another "
+                      "`software` ({}), or `schedule` static",
+                      software.title, join(server_software_names(), ", ")));
   }
   if (const auto all = static_cast<int64_t>(load.trace.size()); all > 0 && load.requests > all)
     refuse(fmt::format("`requests` {}: the trace has {}", load.requests, all));

@@ -22,7 +22,4 @@ std::vector<OptionDef> cluster_options(const std::string& otherwise);
 /// The options of training on several ranks.
 std::vector<OptionDef> parallel_options();
 
-/// Values of `software` that models can be forecast with.
-std::vector<std::string> software_that_runs_models();
-
 }  // namespace tilecast

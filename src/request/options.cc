@@ -137,7 +137,7 @@ std::vector<OptionDef> pass_options() {
        .access = field<[](auto& r) -> auto& { return r.execution.software; }>(),
        .default_value = "pytorch",
        .help = "whose kernels run the operators",
-       .choices = software_that_runs_models()},
+       .choices = model_software_names()},
       {.name = "host-launch-us",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.execution.host_launch_s; }>(),
@@ -154,12 +154,6 @@ std::vector<OptionDef> pass_options() {
 }
 
 }  // namespace
-
-std::vector<std::string> software_that_runs_models() {
-  std::vector<std::string> names = choice_names<Software>();
-  while (!runs_models(static_cast<Software>(names.size() - 1))) names.pop_back();
-  return names;
-}
 
 const std::vector<OptionDef>& request_options() {
   static const std::vector<OptionDef> options = [] {

@@ -73,7 +73,7 @@ TEST(Options, WhatIsSetIsReadBack) {
               text);
   }
   EXPECT_EQ(pass.mode, Mode::kTraining);
-  EXPECT_EQ(pass.execution.software, Software::kVllm);
+  EXPECT_EQ(pass.execution.software, software_of("vllm"));
   EXPECT_DOUBLE_EQ(pass.execution.host_launch_s.value(), 2.5e-6);
   Request server{.kind = RequestKind::kServe};
   for (const auto& [name, text] : {std::pair{"prompt", "800:1000"},

@@ -69,7 +69,7 @@ std::vector<OptionDef> lengths_and_load() {
        .access = field<[](auto& r) -> auto& { return r.execution.software; }>(),
        .default_value = "vllm",
        .help = "whose kernels run the operators",
-       .choices = software_that_runs_models()},
+       .choices = model_software_names()},
       {.name = "schedule",
        .kinds = kTokens,
        .access = schedule(),

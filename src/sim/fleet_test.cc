@@ -58,7 +58,7 @@ ServingLoad clients(int64_t count, int64_t requests = 300) {
   return load;
 }
 
-constexpr Software kSchedulers[] = {Software::kVllm, Software::kSglang, Software::kTensorRtLlm};
+const Software kSchedulers[] = {software_of("vllm"), software_of("sglang"), software_of("trtllm")};
 
 void expect_same(const ServingResult& a, const ServingResult& b) {
   ASSERT_EQ(a.requests.size(), b.requests.size());
@@ -91,14 +91,14 @@ TEST(Fleet, OneReplicaBehindARouterIsTheServer) {
 
 TEST(Fleet, TwoReplicasInTurnAreTwoServersWithHalfOfTheLoad) {
   const ServingLoad load = poisson(6);
-  Fleet fleet{.pool = pool_of(Software::kVllm, 2), .router = Router::kRoundRobin};
+  Fleet fleet{.pool = pool_of(software_of("vllm"), 2), .router = Router::kRoundRobin};
   fleet.pool.limits.longest_jump = 1;  // arrivals at other servers end a jump too
   const ServingResult both = simulate_fleet(load, fleet);
   for (const size_t which : {0, 1}) {
     ServingLoad half;
     for (size_t i = which; i < load.requests.size(); i += 2)
       half.requests.push_back(load.requests[i]);
-    Fleet single{.pool = pool_of(Software::kVllm)};
+    Fleet single{.pool = pool_of(software_of("vllm"))};
     single.pool.limits.longest_jump = 1;
     const ServingResult one = simulate_fleet(half, single);
     for (size_t i = 0; i < one.requests.size(); ++i) {
@@ -112,7 +112,7 @@ TEST(Fleet, MoreReplicasAreNeverSlower) {
   const ServingLoad load = clients(48);
   double before = 1e9;
   for (const int64_t servers : {1, 2, 4}) {
-    const ServingResult r = simulate_fleet(load, {.pool = pool_of(Software::kVllm, servers)});
+    const ServingResult r = simulate_fleet(load, {.pool = pool_of(software_of("vllm"), servers)});
     EXPECT_LT(r.all.e2e.mean_s, before) << servers;
     before = r.all.e2e.mean_s;
   }
@@ -160,7 +160,7 @@ TEST(Fleet, WithAnInfiniteLinkSeparatePoolsAreThePoolsAlone) {
 }
 
 TEST(Fleet, ASlowerLinkDelaysAllTokensButTheFirst) {
-  Fleet fleet{.pool = pool_of(Software::kVllm), .prefill = pool_of(Software::kVllm)};
+  Fleet fleet{.pool = pool_of(software_of("vllm")), .prefill = pool_of(software_of("vllm"))};
   const ServingLoad load = poisson(2);
   double before = 0;
   for (const double seconds : {0.0, 0.05, 0.3}) {
@@ -190,7 +190,7 @@ TEST(Fleet, CachesThatArriveJoinTheNextDecodeStep) {
 }
 
 TEST(Fleet, AnswersOfOneTokenStayInThePrefillPool) {
-  Fleet fleet{.pool = pool_of(Software::kVllm), .prefill = pool_of(Software::kVllm)};
+  Fleet fleet{.pool = pool_of(software_of("vllm")), .prefill = pool_of(software_of("vllm"))};
   fleet.transfer_s = [](int64_t) { return 1e6; };
   ServingLoad load = poisson(2, 20);
   for (RequestSpec& r : load.requests) r.output = 1;
@@ -226,7 +226,7 @@ double tokens_s(std::span<const ServingBatch> ranks) {
 
 TEST(Fleet, StepsWithoutALookAtTheRequestsAreTheSame) {
   int64_t preemptions = 0;
-  for (const Software software : {Software::kVllm, Software::kTensorRtLlm}) {
+  for (const Software software : {software_of("vllm"), software_of("trtllm")}) {
     for (const int64_t dp : {1, 2}) {
       for (const int64_t blocks : {60, 150, 2000}) {
         for (const bool pools : {false, true}) {
@@ -251,7 +251,7 @@ TEST(Fleet, StepsWithoutALookAtTheRequestsAreTheSame) {
 
 TEST(Fleet, GoodputIsNeverAboveThroughput) {
   for (const double rate : {1.0, 4.0, 20.0}) {
-    Fleet fleet{.pool = pool_of(Software::kVllm, 2)};
+    Fleet fleet{.pool = pool_of(software_of("vllm"), 2)};
     const ServingResult r = simulate_fleet(poisson(rate), fleet);
     for (const double limit : {1e-3, 0.02, 0.1, 1e3}) {
       EXPECT_LE(goodput(r, limit, limit), r.all.requests_per_s * (1 + 1e-12));
@@ -262,7 +262,7 @@ TEST(Fleet, GoodputIsNeverAboveThroughput) {
 }
 
 TEST(DataParallelRanks, EachHasItsSequencesAndTheBusiestDecidesTheStep) {
-  ServerPool pool = pool_of(Software::kVllm);
+  ServerPool pool = pool_of(software_of("vllm"));
   pool.limits.dp = 2;
   std::vector<std::array<int64_t, 2>> steps;
   pool.step_s = [&](auto ranks, auto& stage_s) {
@@ -279,7 +279,7 @@ TEST(DataParallelRanks, EachHasItsSequencesAndTheBusiestDecidesTheStep) {
 }
 
 TEST(DataParallelRanks, HaveCachesOfTheirOwn) {
-  ServerPool pool = pool_of(Software::kVllm);
+  ServerPool pool = pool_of(software_of("vllm"));
   pool.limits.dp = 4;
   pool.limits.cache_blocks = 8;  // 128 tokens of each rank
   const ServingLoad load{.requests = std::vector<RequestSpec>(4, {0, 100, 20})};
@@ -291,7 +291,7 @@ TEST(DataParallelRanks, HaveCachesOfTheirOwn) {
 
 TEST(Pipeline, KeepsAsManyBatchesInFlightAsItHasStages) {
   // Stages of 1 s: one sequence alone takes a token every 4 s, four take one a second together.
-  ServerPool pool = pool_of(Software::kVllm);
+  ServerPool pool = pool_of(software_of("vllm"));
   pool.limits.pp = 4;
   pool.step_s = always({1, 1, 1, 1});
   const ServingLoad one{.requests = {{0, 1, 11}}};
@@ -319,7 +319,8 @@ TEST(Pipeline, SharesTheCacheAndNeverGetsStuck) {
 /// Batches take turns, share the cache, and get requests while their steps run.
 TEST(Pipeline, StepsWithoutALookAtTheRequestsAreTheSame) {
   int64_t preemptions = 0;
-  for (const Software software : {Software::kVllm, Software::kTensorRtLlm, Software::kSglang}) {
+  for (const Software software :
+       {software_of("vllm"), software_of("trtllm"), software_of("sglang")}) {
     for (const int64_t dp : {1, 2}) {
       for (const int64_t tokens : {1600, 3000, 32000}) {
         for (const bool open : {false, true}) {
@@ -341,7 +342,7 @@ TEST(Pipeline, StepsWithoutALookAtTheRequestsAreTheSame) {
 }
 
 TEST(Pipeline, TheSlowestStageLimitsTheThroughput) {
-  ServerPool pool = pool_of(Software::kVllm);
+  ServerPool pool = pool_of(software_of("vllm"));
   pool.limits.pp = 2;
   pool.step_s = always({1, 3});
   const ServingResult r =
@@ -351,7 +352,7 @@ TEST(Pipeline, TheSlowestStageLimitsTheThroughput) {
 }
 
 TEST(Drafts, WriteSeveralTokensAStep) {
-  ServerPool pool = pool_of(Software::kVllm);
+  ServerPool pool = pool_of(software_of("vllm"));
   pool.step_s = always({1});
   const ServingLoad load{.requests = {{0, 10, 101}}};
   EXPECT_DOUBLE_EQ(simulate_fleet(load, {.pool = pool}).requests[0].last_s, 101);

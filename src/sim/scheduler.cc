@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "graph/software.h"
+#include "software/software.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -72,14 +72,18 @@ void ServerState::preempt(ServedRequest& request) {
 const Scheduler& scheduler_of(Software software) {
   static constexpr std::array kSchedulers = {&kVllmScheduler, &kSglangScheduler,
                                              &kTensorRtLlmScheduler};
+  const std::string& name = software_def(software).scheduler;
   for (const Scheduler* scheduler : kSchedulers) {
-    if (scheduler->software == software) return *scheduler;
+    if (scheduler->name == name) return *scheduler;
   }
   throw Error(ErrorKind::kUnsupported,
               fmt::format("{} has no scheduler of requests", software_name(software)));
 }
 
-int64_t default_block_tokens(Software software) { return scheduler_of(software).block_tokens; }
+int64_t default_block_tokens(Software software) {
+  (void)scheduler_of(software);
+  return software_def(software).server.block_tokens;
+}
 
 int64_t blocks_needed(const ServingLoad& load, const ServerLimits& limits) {
   int64_t most = 0;

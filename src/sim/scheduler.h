@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "sim/serving.h"
@@ -95,8 +96,7 @@ struct Scheduled {
 
 /// How a serving software forms its steps.
 struct Scheduler {
-  Software software = Software::kVllm;
-  int64_t block_tokens = 16;   ///< tokens of a block of the cache, by default
+  std::string_view name;       ///< SoftwareDef::scheduler
   bool splits_prompts = true;  ///< a prompt may be computed in several steps
   /// Requests that wait while all others decode are admitted only after one of those has ended.
   bool admits_at_ends_only = true;

@@ -145,8 +145,7 @@ void schedule_sglang(ServerState& s, std::vector<Scheduled>& step) {
 }  // namespace
 
 // Pages of one token: python/sglang/srt/server_args.py (page_size).
-extern const Scheduler kSglangScheduler = {.software = Software::kSglang,
-                                           .block_tokens = 1,
+extern const Scheduler kSglangScheduler = {.name = "sglang",
                                            .admits_at_ends_only = false,
                                            .first_new_token_ratio = kFirstRatio,
                                            .schedule = schedule_sglang,

@@ -34,9 +34,7 @@ void schedule_trtllm(ServerState& s, std::vector<Scheduled>& step) {
 }  // namespace
 
 // Blocks of 32 tokens: tensorrt_llm/llmapi (KvCacheConfig.tokens_per_block).
-extern const Scheduler kTensorRtLlmScheduler = {.software = Software::kTensorRtLlm,
-                                                .block_tokens = 32,
-                                                .splits_prompts = false,
-                                                .schedule = schedule_trtllm};
+extern const Scheduler kTensorRtLlmScheduler = {
+    .name = "trtllm", .splits_prompts = false, .schedule = schedule_trtllm};
 
 }  // namespace tilecast

@@ -58,7 +58,6 @@ void schedule_vllm(ServerState& s, std::vector<Scheduled>& step) {
 }  // namespace
 
 // Blocks of 16 tokens: vllm/config (CacheConfig.block_size).
-extern const Scheduler kVllmScheduler = {
-    .software = Software::kVllm, .block_tokens = 16, .schedule = schedule_vllm};
+extern const Scheduler kVllmScheduler = {.name = "vllm", .schedule = schedule_vllm};
 
 }  // namespace tilecast

@@ -13,12 +13,12 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "graph/software.h"
 #include "sim/engine.h"
 #include "sim/least.h"
 #include "sim/limit_watch.h"
 #include "sim/scheduler.h"
 #include "sim/serving_stats.h"
+#include "software/software.h"
 #include "tilecast/error.h"
 
 namespace tilecast {

@@ -43,7 +43,7 @@ struct ServingLoad {
 
 /// What the server may use.
 struct ServerLimits {
-  Software software = Software::kVllm;    ///< whose scheduler forms the steps
+  Software software{};                    ///< whose scheduler forms the steps
   int64_t max_num_seqs = 256;             ///< sequences that run at once
   int64_t max_num_batched_tokens = 8192;  ///< tokens of a step; SGLang: of a step's prompts
   int64_t cache_blocks = 0;               ///< of the key-value cache

@@ -51,7 +51,7 @@ std::vector<std::string> steps_of(const ServingLoad& load, const ServerLimits& l
 using Steps = std::vector<std::string>;
 
 TEST(VllmScheduler, FillsTheTokenBudgetWithPromptsTheLastOneInPart) {
-  ServerLimits limits = limits_of(Software::kVllm);
+  ServerLimits limits = limits_of(software_of("vllm"));
   limits.max_num_batched_tokens = 10;
   ServingResult result;
   // 4 + 4 + 2 of the third prompt; its other half beside two decodes; all decode; the third alone.
@@ -64,21 +64,21 @@ TEST(VllmScheduler, FillsTheTokenBudgetWithPromptsTheLastOneInPart) {
 }
 
 TEST(VllmScheduler, CutsALongPromptIntoChunks) {
-  ServerLimits limits = limits_of(Software::kVllm);
+  ServerLimits limits = limits_of(software_of("vllm"));
   limits.max_num_batched_tokens = 10;
   EXPECT_EQ(steps_of(clients(1, 1, 25, 3), limits),
             (Steps{"10:0", "10:10", "5:20", "1@25.0", "1@26.0"}));
 }
 
 TEST(VllmScheduler, MixesDecodesWithAPromptThatCameLater) {
-  ServerLimits limits = limits_of(Software::kVllm);
+  ServerLimits limits = limits_of(software_of("vllm"));
   limits.max_num_batched_tokens = 8;
   const ServingLoad load{.requests = {{0, 4, 5}, {1.5, 12, 2}}};
   EXPECT_EQ(steps_of(load, limits), (Steps{"4:0", "1@4.0", "1@5.0 + 7:0", "1@6.0 + 5:7", "2@9.5"}));
 }
 
 TEST(VllmScheduler, PreemptsTheYoungestAndComputesItAgain) {
-  ServerLimits limits = limits_of(Software::kVllm);
+  ServerLimits limits = limits_of(software_of("vllm"));
   limits.block_tokens = 4;
   limits.cache_blocks = 4;
   ServingResult result;
@@ -93,7 +93,7 @@ TEST(VllmScheduler, PreemptsTheYoungestAndComputesItAgain) {
 }
 
 TEST(VllmScheduler, APromptWaitsUntilTheCacheHoldsAllOfIt) {
-  ServerLimits limits = limits_of(Software::kVllm);
+  ServerLimits limits = limits_of(software_of("vllm"));
   limits.block_tokens = 4;
   limits.cache_blocks = 8;
   limits.max_num_batched_tokens = 8;
@@ -106,13 +106,13 @@ TEST(VllmScheduler, APromptWaitsUntilTheCacheHoldsAllOfIt) {
 }
 
 TEST(VllmScheduler, NoMoreSequencesRunThanMaxNumSeqs) {
-  ServerLimits limits = limits_of(Software::kVllm);
+  ServerLimits limits = limits_of(software_of("vllm"));
   limits.max_num_seqs = 2;
   EXPECT_EQ(steps_of(clients(3, 3, 4, 2), limits), (Steps{"4:0 + 4:0", "2@4.0", "4:0", "1@4.0"}));
 }
 
 TEST(VllmScheduler, APrefixInTheCacheIsNotComputed) {
-  ServerLimits limits = limits_of(Software::kVllm);
+  ServerLimits limits = limits_of(software_of("vllm"));
   limits.prefix_hit_rate = 0.5;
   // Half of 80 tokens is two and a half blocks of 16: two are hit.
   EXPECT_EQ(steps_of(clients(2, 2, 80, 2), limits), (Steps{"48:32 + 48:32", "2@80.0"}));
@@ -124,19 +124,19 @@ TEST(VllmScheduler, APrefixInTheCacheIsNotComputed) {
 }
 
 TEST(SglangScheduler, PrefillsFirstAndNeverMixes) {
-  const ServerLimits limits = limits_of(Software::kSglang);
+  const ServerLimits limits = limits_of(software_of("sglang"));
   const ServingLoad load{.requests = {{0, 4, 4}, {0, 4, 4}, {1.5, 6, 2}}};
   EXPECT_EQ(steps_of(load, limits), (Steps{"4:0 + 4:0", "2@4.0", "6:0", "3@5.3", "2@6.0"}));
 }
 
 TEST(SglangScheduler, CutsAPromptAndGoesOnWithItBeforeAnyDecode) {
-  ServerLimits limits = limits_of(Software::kSglang);
+  ServerLimits limits = limits_of(software_of("sglang"));
   limits.max_num_batched_tokens = 10;
   EXPECT_EQ(steps_of(clients(2, 2, 8, 2), limits), (Steps{"8:0 + 2:0", "6:2", "2@8.0"}));
 }
 
 TEST(SglangScheduler, RetractsWhereItExpectedTooLittle) {
-  ServerLimits limits = limits_of(Software::kSglang);
+  ServerLimits limits = limits_of(software_of("sglang"));
   limits.block_tokens = 1;
   limits.cache_blocks = 140;
   ServingResult result;
@@ -148,7 +148,7 @@ TEST(SglangScheduler, RetractsWhereItExpectedTooLittle) {
 }
 
 TEST(TensorRtLlmScheduler, StartsOnlyWhatFitsToItsEnd) {
-  ServerLimits limits = limits_of(Software::kTensorRtLlm);
+  ServerLimits limits = limits_of(software_of("trtllm"));
   limits.block_tokens = 4;
   limits.cache_blocks = 8;
   ServingResult result;
@@ -159,14 +159,14 @@ TEST(TensorRtLlmScheduler, StartsOnlyWhatFitsToItsEnd) {
 }
 
 TEST(TensorRtLlmScheduler, DoesNotCutPrompts) {
-  ServerLimits limits = limits_of(Software::kTensorRtLlm);
+  ServerLimits limits = limits_of(software_of("trtllm"));
   limits.max_num_batched_tokens = 10;
   EXPECT_EQ(steps_of(clients(2, 2, 6, 2), limits), (Steps{"6:0", "1@6.0 + 6:0", "1@6.0"}));
   EXPECT_ERROR(steps_of(clients(1, 1, 11, 2), limits), kInput, "a prompt of 11 tokens is longer");
 }
 
 TEST(Serving, ARequestThatNeverFitsIsRefused) {
-  ServerLimits limits = limits_of(Software::kVllm);
+  ServerLimits limits = limits_of(software_of("vllm"));
   limits.cache_blocks = 2;
   EXPECT_ERROR(steps_of(clients(1, 1, 32, 2), limits), kInput, "needs 3 blocks of the cache");
   EXPECT_EQ(steps_of(clients(1, 1, 31, 2), limits).size(), 2u);
@@ -174,7 +174,7 @@ TEST(Serving, ARequestThatNeverFitsIsRefused) {
 
 TEST(Serving, OneClientWaitsForItsOwnRequestOnly) {
   const ServingResult r =
-      simulate_serving(clients(1, 90, 100, 11), limits_of(Software::kVllm), simple_step);
+      simulate_serving(clients(1, 90, 100, 11), limits_of(software_of("vllm")), simple_step);
   EXPECT_NEAR(r.all.ttft.p99_s, 20e-3, 1e-9);
   EXPECT_NEAR(r.all.tpot.mean_s, 10e-3, 1e-9);
   EXPECT_NEAR(r.all.e2e.mean_s, 120e-3, 1e-9);
@@ -189,7 +189,7 @@ TEST(Serving, OneClientWaitsForItsOwnRequestOnly) {
 }
 
 TEST(Serving, TheServersOverheadComesBeforeTheScheduler) {
-  ServerLimits limits = limits_of(Software::kVllm);
+  ServerLimits limits = limits_of(software_of("vllm"));
   limits.overhead_s = 0.5;
   const ServingResult r = simulate_serving(clients(1, 10, 100, 11), limits, simple_step);
   EXPECT_NEAR(r.all.ttft.mean_s, 0.52, 1e-9);
@@ -197,7 +197,7 @@ TEST(Serving, TheServersOverheadComesBeforeTheScheduler) {
 }
 
 TEST(Serving, TheSteadyPartLeavesOutAsManyAsAreInFlightAtBothEnds) {
-  const ServerLimits limits = limits_of(Software::kVllm);
+  const ServerLimits limits = limits_of(software_of("vllm"));
   const ServingResult r = simulate_serving(clients(4, 40, 100, 11), limits, simple_step);
   EXPECT_EQ(r.most_in_flight, 4);
   ASSERT_TRUE(r.steady);
@@ -206,7 +206,7 @@ TEST(Serving, TheSteadyPartLeavesOutAsManyAsAreInFlightAtBothEnds) {
 }
 
 TEST(Serving, GoodputCountsWhatMeetsBothLimits) {
-  const ServerLimits limits = limits_of(Software::kVllm);
+  const ServerLimits limits = limits_of(software_of("vllm"));
   const ServingLoad load{.requests = {{0, 100, 11}, {0, 1000, 11}, {10, 100, 11}}};
   const ServingResult r = simulate_serving(load, limits, simple_step);
   const double seconds = 10 + 0.12;
@@ -217,7 +217,7 @@ TEST(Serving, GoodputCountsWhatMeetsBothLimits) {
 }
 
 TEST(Serving, SaysWhetherItKeepsUp) {
-  const ServerLimits limits = limits_of(Software::kVllm);
+  const ServerLimits limits = limits_of(software_of("vllm"));
   const auto at_rate = [&](double rate) {
     const ServingLoad load{.requests = draw_requests({.requests = 600,
                                                       .rate = rate,
@@ -266,7 +266,8 @@ double rich_step(const ServingBatch& b) {
 }
 
 TEST(Serving, StepsTakenAtOnceGiveTheSameTimes) {
-  for (const Software software : {Software::kVllm, Software::kSglang, Software::kTensorRtLlm}) {
+  for (const Software software :
+       {software_of("vllm"), software_of("sglang"), software_of("trtllm")}) {
     ServerLimits limits = limits_of(software);
     limits.cache_blocks = 900;
     const ServingLoad load{.requests = draw_requests({.requests = 300,
@@ -288,7 +289,7 @@ TEST(Serving, StepsTakenAtOnceGiveTheSameTimes) {
 TEST(Serving, AnyLoadKeepsTheLimitsAndEnds) {
   Rng rng(7);
   for (int trial = 0; trial < 120; ++trial) {
-    const std::array tried = {Software::kVllm, Software::kSglang, Software::kTensorRtLlm};
+    const std::array tried = {software_of("vllm"), software_of("sglang"), software_of("trtllm")};
     ServerLimits limits{.software = tried[static_cast<size_t>(trial) % tried.size()],
                         .max_num_seqs = 1 + static_cast<int64_t>(rng.below(12)),
                         .max_num_batched_tokens = 40 + static_cast<int64_t>(rng.below(100)),
@@ -308,7 +309,7 @@ TEST(Serving, AnyLoadKeepsTheLimitsAndEnds) {
       int64_t tokens = b.decoding;
       for (const PromptChunk& p : b.prompts) tokens += p.tokens;
       EXPECT_GT(tokens, 0);
-      if (limits.software == Software::kSglang) {
+      if (limits.software == software_of("sglang")) {
         EXPECT_TRUE(b.decoding == 0 || b.prompts.empty());
       } else {
         EXPECT_LE(tokens, limits.max_num_batched_tokens);
@@ -322,7 +323,7 @@ TEST(Serving, AnyLoadKeepsTheLimitsAndEnds) {
       EXPECT_GE(q.last_s - q.first_s, 0.05 * static_cast<double>(q.output - 1) - 1e-9);
     }
     EXPECT_LE(r.cache_use, 1);
-    EXPECT_TRUE(r.preemptions == 0 || limits.software != Software::kTensorRtLlm);
+    EXPECT_TRUE(r.preemptions == 0 || limits.software != software_of("trtllm"));
   }
 }
 

@@ -89,8 +89,8 @@ class Judge {
            const CollectiveWeights& weights) {
     const double ratio =
         forecast_of(*row.measured, cluster, &weights).seconds / row.measured->measured_s;
-    const bool nccl = row.measured->software == Software::kPyTorch && !row.measured->exchange &&
-                      !row.measured->host_paced;
+    const bool nccl = traits_of(row.measured->software).all_reduce_curve.empty() &&
+                      !row.measured->exchange && !row.measured->host_paced;
     const std::string host = row.measured->host_paced ? " (host)" : "";
     errors_[{split, row.device, label_of(*row.measured) + host}].push_back(ratio);
     if (nccl) errors_[{split, row.device, ""}].push_back(ratio);

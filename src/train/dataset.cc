@@ -42,7 +42,8 @@ bool is_convolution(const KernelMeasurement& m) { return m.kernel.is<Convolution
 
 /// Kernels of serving software with a block for each row.
 bool is_block_rows(const KernelMeasurement& m) {
-  return m.conditions.software != Software::kPyTorch && find_net(m.kernel) == NetKind::kBlockRows;
+  return traits_of(m.conditions.software).has_row_blocks &&
+         find_net(m.kernel) == NetKind::kBlockRows;
 }
 
 bool comes_last(const KernelMeasurement& m) { return is_convolution(m) || is_block_rows(m); }

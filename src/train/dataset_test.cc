@@ -28,9 +28,9 @@ TEST(TrainingData, RowsFasterThanTheirBoundAreLeftOut) {
   const TrainingData data = prepare_training_data({read_measurements(folder.path())}, {});
   ASSERT_EQ(data.rows.size(), 2u);
   EXPECT_EQ(data.rows[0].seconds, 14e-6);
-  EXPECT_EQ(data.rows[0].conditions.software, Software::kVllm);
+  EXPECT_EQ(data.rows[0].conditions.software, software_of("vllm"));
   EXPECT_EQ(data.rows[0].conditions.caches, Caches::kAlternating);
-  EXPECT_EQ(data.rows[1].conditions.software, Software::kTensorRtLlm);
+  EXPECT_EQ(data.rows[1].conditions.software, software_of("trtllm"));
   EXPECT_EQ(data.rows[1].weight, 1.0f) << "back to back: no call's jitter";
   EXPECT_EQ(data.report.back(),
             "left out 2 rows that are faster than their bound: a cache was warm, or the work less "
@@ -149,13 +149,13 @@ TEST(TrainingData, WhatCameLateToTheDataStandsLast) {
          .measured_s = 7e-6,
          .protocol = Protocol::kBackToBack});
   };
-  add("rms_norm", Software::kVllm);
-  add("rms_norm", Software::kPyTorch);
-  add("layer_norm", Software::kPyTorch);
+  add("rms_norm", software_of("vllm"));
+  add("rms_norm", software_of("pytorch"));
+  add("layer_norm", software_of("pytorch"));
   const TrainingData data = prepare_training_data({set}, {});
   ASSERT_EQ(data.rows.size(), 3u);
   EXPECT_EQ(data.groups[data.rows[1].group].op, "layer_norm");
-  EXPECT_EQ(data.rows[2].conditions.software, Software::kVllm);
+  EXPECT_EQ(data.rows[2].conditions.software, software_of("vllm"));
 }
 
 }  // namespace

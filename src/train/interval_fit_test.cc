@@ -11,9 +11,9 @@
 namespace tilecast {
 namespace {
 
-const Combination kBf16 = {.software = Software::kVllm, .dtype = DType::kBf16};
+const Combination kBf16 = {.software = software_of("vllm"), .dtype = DType::kBf16};
 const Combination kFp8 = {
-    .software = Software::kVllm, .dtype = DType::kFp8, .kv_dtype = DType::kFp8};
+    .software = software_of("vllm"), .dtype = DType::kFp8, .kv_dtype = DType::kFp8};
 
 /// Rows of a device whose errors are even between -width and width around a mean.
 Spread rows_of(size_t device, double mean, double width, const Combination& combination = kBf16) {
@@ -103,12 +103,12 @@ TEST_F(FamiliesTest, APrecisionThatIsFarOffWidensTheIntervalOfAll) {
   Spread rows;
   const auto add = [&](const Spread& more) { rows.insert(rows.end(), more.begin(), more.end()); };
   for (const size_t device : {0u, 1u, 2u, 3u}) {
-    for (const Software software :
-         {Software::kPyTorch, Software::kVllm, Software::kSglang, Software::kTensorRtLlm}) {
+    for (const Software software : {software_of("pytorch"), software_of("vllm"),
+                                    software_of("sglang"), software_of("trtllm")}) {
       for (const QuantScheme scheme :
            {QuantScheme::kNone, QuantScheme::kFp8, QuantScheme::kFp8Block}) {
         const bool is_off = device == 1 && scheme == QuantScheme::kFp8Block;
-        if (is_off && software != Software::kVllm) continue;
+        if (is_off && software != software_of("vllm")) continue;
         add(rows_of(device, is_off ? 0.176 : 0, is_off ? 0.001 : 0.2,
                     {.software = software, .dtype = DType::kBf16, .scheme = scheme}));
       }

@@ -164,7 +164,8 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
   ASSERT_EQ(net.classes.size(), 1u);
   EXPECT_EQ(net.classes[0].of, class_of(find_device("V100-PCIe")));
   ASSERT_EQ(net.classes[0].devices.size(), 1u);
-  const Combination measured = {Software::kPyTorch, DType::kFp32, DType::kFp32, QuantScheme::kNone};
+  const Combination measured = {software_of("pytorch"), DType::kFp32, DType::kFp32,
+                                QuantScheme::kNone};
   EXPECT_EQ(net.classes[0].devices[0].measured, std::vector<Combination>{measured});
   EXPECT_FALSE(weights.net(NetKind::kTensorMatmul).known());
   const auto time_of = [&](const char* op, DType dtype, const char* gpu) {
@@ -329,7 +330,7 @@ TEST(Training, LayersAreCorrectedByForestsThatOutliveTheFile) {
   const Net& net = weights.net(NetKind::kDecodeAttention);
   ASSERT_EQ(net.classes.size(), 1u);
   ASSERT_EQ(net.classes[0].forests.size(), 1u);
-  EXPECT_EQ(net.classes[0].forests[0].software, Software::kVllm);
+  EXPECT_EQ(net.classes[0].forests[0].software, software_of("vllm"));
   const std::string content = serialize_weights(weights);
   EXPECT_EQ(parse_weights(content, "w"), weights);
   std::string damaged = content;

@@ -13,7 +13,9 @@
 #include <cmath>
 #include <vector>
 
+#include "base/check.h"
 #include "base/checked.h"
+#include "software/software.h"
 
 namespace tilecast {
 namespace {
@@ -122,7 +124,7 @@ CacheBlocks vllm(const std::vector<Kind>& kinds, const CacheRequest& r) {
 
 /// Pools of tokens: layers with a window get 0.8 of the tokens of the others; states get 0.9 of the
 /// memory of keys and values.
-CacheBlocks sglang(const std::vector<Kind>& kinds, CacheRequest r) {
+CacheBlocks sglang(const std::vector<Kind>& kinds, const CacheRequest& r) {
   constexpr double kWindowTokens = 0.8, kStateMemory = 0.9;
   const bool mixed = std::any_of(kinds.begin(), kinds.end(), [](const Kind& kind) {
     return kind.window == 0 && kind.state_bytes == 0;
@@ -134,11 +136,12 @@ CacheBlocks sglang(const std::vector<Kind>& kinds, CacheRequest r) {
     token_bytes += static_cast<double>(kind.layers) * kind.token_bytes *
                    (mixed && kind.window > 0 ? kWindowTokens : 1);
   }
+  int64_t cache_bytes = r.cache_bytes;
   if (states && mixed)
-    r.cache_bytes = static_cast<int64_t>(static_cast<double>(r.cache_bytes) / (1 + kStateMemory));
+    cache_bytes = static_cast<int64_t>(static_cast<double>(cache_bytes) / (1 + kStateMemory));
   CacheBlocks blocks{.block_tokens = r.block_tokens};
   blocks.tokens =
-      static_cast<int64_t>(static_cast<double>(r.cache_bytes) / std::max(1.0, token_bytes)) /
+      static_cast<int64_t>(static_cast<double>(cache_bytes) / std::max(1.0, token_bytes)) /
       r.block_tokens * r.block_tokens;
   blocks.blocks = blocks.tokens / r.block_tokens;
   blocks.concurrency = static_cast<double>(blocks.tokens) / longest;
@@ -167,14 +170,16 @@ CacheBlocks trtllm(const std::vector<Kind>& kinds, const CacheRequest& r) {
 CacheBlocks divide_cache(const Decoder& decoder, const CacheRequest& request) {
   const std::vector<Kind> kinds = kinds_of(decoder, request);
   if (kinds.empty() || request.cache_bytes <= 0) return {.block_tokens = request.block_tokens};
-  switch (request.software) {
-    case Software::kSglang:
-      return sglang(kinds, request);
-    case Software::kTensorRtLlm:
-      return trtllm(kinds, request);
-    default:
-      return vllm(kinds, request);
-  }
+  struct Rule {
+    std::string_view name;
+    CacheBlocks (*divide)(const std::vector<Kind>&, const CacheRequest&);
+  };
+  constexpr Rule kRules[] = {{"vllm", vllm}, {"sglang", sglang}, {"trtllm", trtllm}};
+  const std::string& name = software_def(request.software).cache_rule;
+  const auto* const rule = std::find_if(std::begin(kRules), std::end(kRules),
+                                        [&](const Rule& r) { return r.name == name; });
+  TILECAST_CHECK(rule != std::end(kRules)) << "no rule divides the cache of " << name;
+  return rule->divide(kinds, request);
 }
 
 }  // namespace tilecast

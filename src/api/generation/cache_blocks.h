@@ -10,7 +10,7 @@
 namespace tilecast {
 
 struct CacheRequest {
-  Software software = Software::kVllm;
+  Software software{};      ///< whose SoftwareDef::cache_rule divides it
   int64_t cache_bytes = 0;  ///< memory of one rank's cache
   int64_t ranks = 1;
   DType kv_dtype = DType::kBf16;

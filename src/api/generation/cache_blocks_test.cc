@@ -73,12 +73,12 @@ TEST(CacheBlocks, EachSoftwareHasItsOwnPools) {
   Decoder d;
   d.caches = {{.layers = 10, .dim = 512, .window = 1024, .kv_heads = 1},
               {.layers = 10, .dim = 512, .kv_heads = 1}};
-  const CacheBlocks sglang = divide_cache(d, {.software = Software::kSglang,
+  const CacheBlocks sglang = divide_cache(d, {.software = software_of("sglang"),
                                               .cache_bytes = kGiB,
                                               .block_tokens = 1,
                                               .max_model_len = 4096});
   EXPECT_EQ(sglang.tokens, static_cast<int64_t>(kGiB / (1.8 * 10 * 1024)));
-  const CacheBlocks trtllm = divide_cache(d, {.software = Software::kTensorRtLlm,
+  const CacheBlocks trtllm = divide_cache(d, {.software = software_of("trtllm"),
                                               .cache_bytes = kGiB,
                                               .block_tokens = 32,
                                               .max_model_len = 4096});

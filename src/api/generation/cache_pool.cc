@@ -13,10 +13,11 @@
 #include "api/generation/served_cache.h"
 #include "api/generation/step_graph.h"
 #include "api/pass/pass.h"
+#include "base/check.h"
 #include "base/checked.h"
 #include "memory/plan.h"
 #include "memory/stack.h"
-#include "sim/serving.h"
+#include "software/software.h"
 
 namespace tilecast {
 namespace {
@@ -84,22 +85,65 @@ int64_t part_of(double fraction, int64_t bytes) {
   return static_cast<int64_t>(fraction * static_cast<double>(bytes));
 }
 
-void apply_vllm(CachePool& p) {
+/// Sets the budget, and what of it is not for the cache. `framework`: bytes of the process.
+void apply_vllm(CachePool& p, int64_t /*framework*/) {
   p.budget_bytes = part_of(p.fraction, p.visible_bytes);
   p.fixed_bytes = checked_add(p.weights_bytes, p.profile_bytes + p.non_torch_bytes);
 }
 
 /// The fraction counts of the memory that is free before the weights are read.
-void apply_sglang(CachePool& p) {
-  p.budget_bytes = part_of(p.fraction, p.visible_bytes - serving_framework_bytes());
+void apply_sglang(CachePool& p, int64_t framework) {
+  p.budget_bytes = part_of(p.fraction, p.visible_bytes - framework);
   p.fixed_bytes = p.weights_bytes;
 }
 
 /// The fraction counts of what weights and the largest step leave.
-void apply_trtllm(CachePool& p) {
+void apply_trtllm(CachePool& p, int64_t framework) {
   p.fixed_bytes = checked_add(p.weights_bytes, p.profile_bytes);
-  const int64_t left = p.visible_bytes - serving_framework_bytes() - p.fixed_bytes;
+  const int64_t left = p.visible_bytes - framework - p.fixed_bytes;
   p.budget_bytes = p.fixed_bytes + (left > 0 ? part_of(p.fraction, left) : left);
+}
+
+int64_t usable_vllm(const CachePool& p, int64_t /*framework*/) { return p.budget_bytes; }
+
+int64_t usable_sglang(const CachePool& p, int64_t framework) {
+  return std::min(p.visible_bytes,
+                  checked_add(checked_add(p.budget_bytes, p.profile_bytes), framework));
+}
+
+int64_t usable_trtllm(const CachePool& p, int64_t framework) {
+  return checked_add(p.budget_bytes, framework);
+}
+
+/// How a server decides what its cache gets.
+struct CacheRule {
+  std::string_view name;  ///< SoftwareDef::cache_rule
+  /// Default of the server's option where it is computed; null: ServerDefaults::memory_share.
+  double (*share)(const ServedModel& served) = nullptr;
+  void (*apply)(CachePool& pool, int64_t framework) = nullptr;
+  /// What weights, cache, activations and framework of a static batch may take together.
+  int64_t (*usable)(const CachePool& pool, int64_t framework) = nullptr;
+  /// Its profiling run counts the sampler, and modules and libraries that it loads
+  /// ("non_torch_memory" in vLLM's log; the CUDA context is there before. With tensor parallelism
+  /// NCCL has started then).
+  bool profiles_all = false;
+};
+
+const CacheRule& rule_of(const SoftwareDef& software) {
+  static constexpr CacheRule kRules[] = {
+      {.name = "vllm", .apply = apply_vllm, .usable = usable_vllm, .profiles_all = true},
+      {.name = "sglang", .share = sglang_fraction, .apply = apply_sglang, .usable = usable_sglang},
+      {.name = "trtllm", .apply = apply_trtllm, .usable = usable_trtllm},
+  };
+  const auto* const rule =
+      std::find_if(std::begin(kRules), std::end(kRules),
+                   [&](const CacheRule& r) { return r.name == software.cache_rule; });
+  TILECAST_CHECK(rule != std::end(kRules)) << "unknown rule of a cache: " << software.cache_rule;
+  return *rule;
+}
+
+const SoftwareDef& software_asked(const ServedModel& served) {
+  return software_def(*served.asked.execution.software);
 }
 
 }  // namespace
@@ -116,38 +160,36 @@ int64_t visible_bytes(const Device& device) {
 
 PoolRule pool_rule(const ServedModel& served) {
   const Execution& e = served.asked.execution;
-  constexpr double kUsual = 0.9;  // vLLM and TensorRT-LLM; vLLM's newest releases use 0.92
-  PoolRule rule{"gpu_memory_utilization", kUsual};
-  if (*e.software == Software::kSglang) rule = {"mem_fraction_static", sglang_fraction(served)};
-  if (*e.software == Software::kTensorRtLlm) rule.option = "free_gpu_memory_fraction";
-  if (*e.software == Software::kPyTorch) rule = {"", 1};  // it takes what it needs
+  const SoftwareDef& software = software_asked(served);
+  PoolRule rule{"", 1};  // it takes what it needs
+  if (software.serves()) {
+    const auto computed = rule_of(software).share;
+    rule = {software.server.memory_option,
+            computed != nullptr ? computed(served) : software.server.memory_share};
+  }
   rule.fraction = e.gpu_memory_utilization.value_or(rule.fraction);
   return rule;
 }
 
 int64_t usable_bytes(const ServedModel& served, const RankBytes& rank) {
-  const Software software = *served.asked.execution.software;
+  const SoftwareDef& software = software_asked(served);
   const double fraction = pool_rule(served).fraction;
   CachePool p{.fraction = fraction,
               .visible_bytes = visible_bytes(served.device),
               .weights_bytes = rank.weights,
               .profile_bytes = checked_add(
-                  rank.activations, serving_workspace_bytes(has_large_workspace(served.device)))};
-  if (software == Software::kSglang) {
-    apply_sglang(p);
-    return std::min(p.visible_bytes, checked_add(checked_add(p.budget_bytes, p.profile_bytes),
-                                                 serving_framework_bytes()));
-  }
-  if (software == Software::kTensorRtLlm) {
-    apply_trtllm(p);
-    return checked_add(p.budget_bytes, serving_framework_bytes());
-  }
-  return part_of(fraction, p.visible_bytes);
+                  rank.activations,
+                  workspace_bytes(software.memory, has_large_workspace(served.device), false))};
+  if (!software.serves()) return part_of(fraction, p.visible_bytes);
+  const int64_t framework = framework_bytes(software.memory, false);
+  const CacheRule& rule = rule_of(software);
+  rule.apply(p, framework);
+  return rule.usable(p, framework);
 }
 
-int64_t beside_budget_bytes(const CachePool& p) {
+int64_t beside_budget_bytes(const CachePool& p, const SoftwareStack& stack) {
   const int64_t all_but_cache = checked_add(checked_add(p.weights_bytes, p.profile_bytes),
-                                            serving_framework_bytes() + p.graphs_bytes);
+                                            framework_bytes(stack, false) + p.graphs_bytes);
   return all_but_cache - p.fixed_bytes;
 }
 
@@ -159,43 +201,36 @@ PoolLimits pool_limits(const Request& request) {
 std::optional<CachePool> plan_pool(const ServedModel& served, const PoolLimits& limits,
                                    const RankBytes& rank) {
   const Request& r = served.asked;
-  const Software software = *r.execution.software;
-  if (software == Software::kPyTorch || !runs_models(software)) return std::nullopt;
-  const int64_t workspace = serving_workspace_bytes(has_large_workspace(served.device));
+  const SoftwareDef& software = software_asked(served);
+  if (!software.serves()) return std::nullopt;
+  const SoftwareStack& stack = software.memory;
+  const int64_t workspace = workspace_bytes(stack, has_large_workspace(served.device), false);
   const PoolRule rule = pool_rule(served);
-  CachePool p{
-      .rule = rule.option,
-      .fraction = rule.fraction,
-      .visible_bytes = visible_bytes(served.device),
-      .weights_bytes = rank.weights,
-      .profile_bytes = checked_add(rank.activations, workspace),
-      .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(served, limits, rank.part) : 0};
-  if (software == Software::kSglang) {
-    apply_sglang(p);
-  } else if (software == Software::kTensorRtLlm) {
-    apply_trtllm(p);
-  } else {
+  CachePool p{.rule = rule.option,
+              .fraction = rule.fraction,
+              .visible_bytes = visible_bytes(served.device),
+              .weights_bytes = rank.weights,
+              .profile_bytes = checked_add(rank.activations, workspace),
+              .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(served, limits, rank.part) : 0};
+  const CacheRule& cache_rule = rule_of(software);
+  if (cache_rule.profiles_all) {
     if (served.stages[rank.part].layers.has_end)
-      p.profile_bytes = std::max(
-          p.profile_bytes, checked_add(sampler_bytes(served, limits.max_num_seqs), workspace));
-    // "non_torch_memory" of vLLM's log: what modules and libraries take after the first snapshot,
-    // when the CUDA context is there. With tensor parallelism NCCL has started then.
-    p.non_torch_bytes = serving_libraries_bytes();
-    apply_vllm(p);
+      p.profile_bytes = std::max(p.profile_bytes,
+                                 checked_add(sampler_bytes(served, limits.max_num_seqs), workspace));
+    p.non_torch_bytes = libraries_bytes(stack, false);
   }
+  cache_rule.apply(p, framework_bytes(stack, false));
   p.cache_bytes = std::max<int64_t>(0, p.budget_bytes - p.fixed_bytes);
-  // FlashMLA reads blocks of 64 tokens (vllm/platforms/cuda.py).
-  constexpr int64_t kLatentBlock = 64;
-  const bool latent_blocks = served.decoder().latent && software == Software::kVllm;
   p.max_model_len =
       r.execution.max_model_len.value_or(served.model.max_positions.value_or(r.prompt + r.output));
   const CacheBlocks blocks =
       divide_cache(stage_decoder(served, rank.part),
-                   {.software = software,
+                   {.software = *r.execution.software,
                     .cache_bytes = p.cache_bytes,
                     .ranks = r.execution.tp,
                     .kv_dtype = served.kv_dtype,
-                    .block_tokens = latent_blocks ? kLatentBlock : default_block_tokens(software),
+                    .block_tokens = served.decoder().latent ? software.server.latent_block_tokens
+                                                           : software.server.block_tokens,
                     .max_model_len = p.max_model_len,
                     .max_num_batched_tokens = limits.max_num_batched_tokens});
   p.block_tokens = blocks.block_tokens;

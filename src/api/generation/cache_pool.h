@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/generation/served_model.h"
+#include "software/software.h"
 
 namespace tilecast {
 
@@ -35,7 +36,7 @@ int64_t usable_bytes(const ServedModel& served, const RankBytes& rank);
 
 /// What the server takes beside the rule's budget: CUDA context, captured graphs, and for SGLang
 /// activations.
-int64_t beside_budget_bytes(const CachePool& pool);
+int64_t beside_budget_bytes(const CachePool& pool, const SoftwareStack& stack);
 
 /// nullopt for software that does not serve.
 std::optional<CachePool> plan_pool(const ServedModel& served, const PoolLimits& limits,

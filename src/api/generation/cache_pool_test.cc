@@ -64,7 +64,8 @@ TEST(CachePool, TrainingFitsIntoTheMemoryThatServingSees) {
 
 TEST(CachePool, AServerFitsIfItsPeakIsWithinWhatMayBeUsed) {
   for (const char* const gpu : {"H100", "L4"}) {
-    for (const Software software : {Software::kVllm, Software::kSglang, Software::kTensorRtLlm}) {
+    for (const Software software :
+         {software_of("vllm"), software_of("sglang"), software_of("trtllm")}) {
       for (const double share : {0.1, 0.7, 0.9, 0.97, 0.985, 1.0}) {
         Request request{.kind = RequestKind::kServe, .prompt = 512, .output = 64};
         request.execution.software = software;
@@ -98,20 +99,21 @@ TEST(CachePool, AServerFitsIfItsPeakIsWithinWhatMayBeUsed) {
 }
 
 TEST(CachePool, EachSoftwareHasItsRule) {
-  const CachePool sglang = pool("H100", {.software = Software::kSglang});
+  const CachePool sglang = pool("H100", {.software = software_of("sglang")});
   EXPECT_EQ(sglang.rule, "mem_fraction_static");
   // 81920 MiB less 512 + 1.5 x 8192 + 2 x 256 + 128.
   EXPECT_DOUBLE_EQ(sglang.fraction, 0.836);
   EXPECT_EQ(sglang.cache_bytes, sglang.budget_bytes - kWeights);
   EXPECT_EQ(sglang.tokens, sglang.cache_bytes / 131072);
   EXPECT_DOUBLE_EQ(
-      pool("H100", {.software = Software::kSglang, .gpu_memory_utilization = 0.7}).fraction, 0.7);
-  const CachePool trtllm = pool("H100", {.software = Software::kTensorRtLlm});
+      pool("H100", {.software = software_of("sglang"), .gpu_memory_utilization = 0.7}).fraction,
+      0.7);
+  const CachePool trtllm = pool("H100", {.software = software_of("trtllm")});
   EXPECT_EQ(trtllm.rule, "free_gpu_memory_fraction");
   EXPECT_EQ(trtllm.block_tokens, 32);
   EXPECT_LT(trtllm.cache_bytes, trtllm.visible_bytes - trtllm.weights_bytes);
   EXPECT_FALSE(generated("llama-3.1-8b", "H100",
-                         {.prompt = 10, .execution = {.software = Software::kPyTorch}})
+                         {.prompt = 10, .execution = {.software = software_of("pytorch")}})
                    .pool);
 }
 

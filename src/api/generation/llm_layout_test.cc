@@ -148,7 +148,7 @@ TEST(ServerLayouts, AServersStepCostsWhatItsGraphCosts) {
   for (const Layout& layout : {Layout{.tp = 2, .ep = 2}, Layout{.dp = 4, .ep = 4},
                                Layout{.tp = 2, .dp = 2, .ep = 4, .pp = 2}}) {
     Request request = with({.kind = RequestKind::kGenerate, .prompt = 64, .output = 8}, layout);
-    request.execution.software = Software::kVllm;
+    request.execution.software = software_of("vllm");
     request.execution.host_launch_s = 5e-6;
     const ServedModel served(forecaster(), model, gpu, request);
     const std::vector<ServingBatch> equal(static_cast<size_t>(layout.dp),

@@ -31,8 +31,8 @@ int64_t served_skew(const Request& request, const Graph& modules) {
 Request typical_request(const Request& o) {
   Request typical = o;
   Execution& e = typical.execution;
-  complete(e, Software::kVllm);
-  if (!e.step_overhead_s) e.step_overhead_s = e.software == Software::kPyTorch ? 0.0 : 100e-6;
+  complete(e, default_server());
+  if (!e.step_overhead_s) e.step_overhead_s = software_def(*e.software).costs.step_overhead_s;
   if (o.kind != RequestKind::kServe) return typical;
   typical.prompt = mean(o.prompt, o.load.max_prompt);
   typical.output = mean(o.output, o.load.max_output);
@@ -80,23 +80,20 @@ ServingLoad make_load(const Request& o) {
   return load;
 }
 
-// vLLM: engine/arg_utils.py (get_batch_defaults, of the server): GPUs with 70 GiB or more, without
-// the A100, which FP8 tells apart here. SGLang: model_executor/model_runner.py
-// (max_running_requests, at least). TensorRT-LLM: BuildConfig.max_batch_size.
 Request with_limits(const Request& request, const Device& device) {
   Request result = request;
   std::optional<int64_t>& most = result.load.max_num_seqs;
   if (most) return result;
-  const Software software = request.execution.software.value_or(Software::kVllm);
+  const SoftwareDef& asked = software_def(request.execution.software.value_or(default_server()));
+  const SoftwareDef& server = asked.serves() ? asked : software_def(default_server());
   constexpr int64_t kLarge = int64_t{70} << 30;
   const bool large = device.memory_bytes >= kLarge && device.matmul_peak(DType::kFp8) > 0;
-  most = large ? 1024 : 256;
-  if (software == Software::kSglang || software == Software::kTensorRtLlm) most = 2048;
+  most = large ? server.server.max_num_seqs_large : server.server.max_num_seqs;
   return result;
 }
 
 ServerLimits make_limits(const Request& o) {
-  ServerLimits limits{.software = o.execution.software.value_or(Software::kVllm)};
+  ServerLimits limits{.software = o.execution.software.value_or(default_server())};
   limits.max_num_seqs = *o.load.max_num_seqs;
   limits.max_num_batched_tokens = o.execution.max_num_batched_tokens;
   limits.prefix_hit_rate = o.load.prefix_hit_rate;

@@ -42,21 +42,25 @@ MemoryPlan step_memory(const ServedModel& served, std::vector<StepGroup> groups,
   return plan;
 }
 
+const SoftwareStack& stack_of(const ServedModel& served) {
+  return software_def(*served.asked.execution.software).memory;
+}
+
 int64_t workspace_bytes(const ServedModel& served) {
-  return serving_workspace_bytes(has_large_workspace(served.device));
+  return tilecast::workspace_bytes(stack_of(served), has_large_workspace(served.device), false);
 }
 
 int64_t peak_bytes(const ServedModel& served, const MemoryPlan& step, int64_t cache_bytes) {
-  return checked_add(
-      checked_add(step.weights_bytes, cache_bytes),
-      checked_add(step.activations_bytes, workspace_bytes(served) + serving_framework_bytes()));
+  return checked_add(checked_add(step.weights_bytes, cache_bytes),
+                     checked_add(step.activations_bytes,
+                                 workspace_bytes(served) + framework_bytes(stack_of(served), false)));
 }
 
 void add_totals(LlmForecast& f, const ServedModel& served, const MemoryPlan& step) {
   f.weights_bytes = step.weights_bytes;
   f.activations_bytes = step.activations_bytes;
   f.workspace_bytes = workspace_bytes(served);
-  f.framework_bytes = serving_framework_bytes();
+  f.framework_bytes = framework_bytes(stack_of(served), false);
   f.overhead_bytes = f.workspace_bytes + f.framework_bytes;
   f.peak_bytes = peak_bytes(served, step, f.cache_bytes);
   f.device_bytes = served.device.memory_bytes;
@@ -151,7 +155,8 @@ bool would_fit(const ServedModel& served, const Request& changed) {
     const std::optional<ServerMemory> stage = tightest_pool(other);
     if (!stage || stage->pool.cache_bytes < stage->sequence_bytes) return false;
     const CachePool& pool = stage->pool;
-    return checked_add(pool.budget_bytes, beside_budget_bytes(pool)) <= pool.visible_bytes;
+    return checked_add(pool.budget_bytes, beside_budget_bytes(pool, stack_of(served))) <=
+           pool.visible_bytes;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) throw;
     return false;  // does not divide the heads, or the device lacks the precision
@@ -278,7 +283,7 @@ void add_batch_memory(LlmForecast& f, const ServedModel& served) {
   if (!f.fits) too_many = {batch, most.missing_bytes()};
   f.largest_batch =
       largest_within(0, [&](int64_t b) { return plans.of(b).missing_bytes(); }, too_many);
-  if (*served.asked.execution.software != Software::kPyTorch) {
+  if (software_def(*served.asked.execution.software).serves()) {
     if (const std::optional<ServerMemory> stage = tightest_pool(served)) f.pool = stage->pool;
   }
   warn_of_memory(f, served, f.peak_bytes);
@@ -319,8 +324,9 @@ int64_t add_server_memory(LlmForecast& f, const ServedModel& served, ServerMemor
   f.overhead_bytes = checked_add(f.overhead_bytes, f.pool->graphs_bytes);
   f.peak_bytes = checked_add(f.peak_bytes, f.pool->graphs_bytes);
   // Peak and limit both count what lies beside the rule's budget. It may lack the room.
-  f.usable_bytes = std::min(f.pool->visible_bytes,
-                            checked_add(f.pool->budget_bytes, beside_budget_bytes(*f.pool)));
+  f.usable_bytes =
+      std::min(f.pool->visible_bytes,
+               checked_add(f.pool->budget_bytes, beside_budget_bytes(*f.pool, stack_of(served))));
   const bool has_blocks = f.fits;
   f.fits = has_blocks && f.peak_bytes <= f.usable_bytes;
   if (has_blocks && !f.fits) f.largest_batch = 0;

@@ -244,7 +244,8 @@ TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
 }
 
 TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
-  for (const Software software : {Software::kVllm, Software::kSglang, Software::kTensorRtLlm}) {
+  for (const Software software :
+       {software_of("vllm"), software_of("sglang"), software_of("trtllm")}) {
     Request options{.prompt = 1000, .output = 50, .execution = {.software = software}};
     options.load.rate = 0.001;
     options.load.requests = 20;
@@ -257,8 +258,9 @@ TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
 }
 
 TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
-  const Request options{.kind = RequestKind::kGenerate,
-                        .execution = {.software = Software::kVllm, .max_num_batched_tokens = 4096}};
+  const Request options{
+      .kind = RequestKind::kGenerate,
+      .execution = {.software = software_of("vllm"), .max_num_batched_tokens = 4096}};
   const ModelRef model = load_model_ref("llama-3-8b");
   const GpuRef gpu = load_gpu_ref("H100");
   const ServedModel served(forecaster(), model, gpu, options);
@@ -390,7 +392,7 @@ TEST(Server, OptionsThatContradictEachOtherAreRefused) {
   EXPECT_ERROR(with([](Request& o) {
                  o.kind = RequestKind::kServe;
                  o.load.rate = 1;
-                 o.execution.software = Software::kPyTorch;
+                 o.execution.software = software_of("pytorch");
                }),
                kInput, "PyTorch has no request scheduler");
   EXPECT_ERROR(with([](Request& o) {
@@ -515,7 +517,7 @@ TEST(Llm, StaticBatchesStateTheBlocksOfAServer) {
   EXPECT_NE(table.find("GPU KV cache size: " + format_integer(f.pool->tokens) + " tokens"),
             std::string::npos);
   Request pytorch = request;
-  pytorch.execution.software = Software::kPyTorch;
+  pytorch.execution.software = software_of("pytorch");
   EXPECT_EQ(llm_table(forecast_text("llama-3-8b", "H100", pytorch)).find("cache blocks"),
             std::string::npos);
 }
@@ -528,11 +530,11 @@ TEST(Llm, TheRuleOfMemoryIsThatOfTheSoftware) {
     EXPECT_FALSE(f.fits);
     return join(warning_texts(f.warnings), "; ");
   };
-  EXPECT_NE(shortage(Software::kVllm).find("(gpu_memory_utilization 0.9)"), std::string::npos);
-  EXPECT_NE(shortage(Software::kSglang).find("(mem_fraction_static "), std::string::npos);
-  EXPECT_NE(shortage(Software::kTensorRtLlm).find("(free_gpu_memory_fraction 0.9)"),
+  EXPECT_NE(shortage(software_of("vllm")).find("(gpu_memory_utilization 0.9)"), std::string::npos);
+  EXPECT_NE(shortage(software_of("sglang")).find("(mem_fraction_static "), std::string::npos);
+  EXPECT_NE(shortage(software_of("trtllm")).find("(free_gpu_memory_fraction 0.9)"),
             std::string::npos);
-  const std::string pytorch = shortage(Software::kPyTorch);
+  const std::string pytorch = shortage(software_of("pytorch"));
   EXPECT_EQ(pytorch.find("gpu_memory_utilization"), std::string::npos);
   EXPECT_NE(pytorch.find("of which programs see 79.0 GiB"), std::string::npos);
 }

@@ -29,7 +29,7 @@ struct Exchange {
 class CollectiveCosts {
  public:
   /// `software`: whose all-reduces run.
-  explicit CollectiveCosts(const ParallelPlan& plan, Software software = Software::kPyTorch)
+  explicit CollectiveCosts(const ParallelPlan& plan, Software software = {})
       : plan_(plan), software_(software) {}
 
   /// Replaces the times of collectives inside of layers.

@@ -145,7 +145,7 @@ void check_pass(const Request& request) {
 CheckedPass checked_pass(const Model& model, const Device& device, const Request& request) {
   check_pass(request);
   Request used = request;
-  complete(used.execution, Software::kPyTorch);
+  complete(used.execution, Software{});
   if (!used.execution.skew_percent) used.execution.skew_percent = 0;
   used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
   // Megatron's gradients are views of a buffer that stays (core/distributed/param_and_grad_buffer).

@@ -40,7 +40,8 @@ MemoryForecast forecast_memory(const Graph& graph, const PassSetup& setup) {
 
 MemoryForecast forecast_memory(const Graph& graph, const MemoryPlan& plan, const PassSetup& setup) {
   const Device& device = setup.device;
-  const SoftwareStack& stack = default_stack();
+  const SoftwareStack& stack =
+      software_def(setup.request.execution.software.value_or(Software{})).memory;
   MemoryForecast memory;
   memory.weights_bytes = plan.weights_bytes;
   memory.gradients_bytes = plan.gradients_bytes;
@@ -50,7 +51,7 @@ MemoryForecast forecast_memory(const Graph& graph, const MemoryPlan& plan, const
   const bool training = setup.request.mode == Mode::kTraining;
   memory.workspace_bytes = workspace_bytes(stack, has_large_workspace(device), training);
   memory.framework_bytes = framework_bytes(stack, training);
-  memory.stack = stack.name;
+  memory.stack = stack.measured_with;
   memory.device_bytes = device.memory_bytes;
   memory.at_peak = parts_of(plan.peak.by_use);
   memory.peak_bytes =

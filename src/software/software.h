@@ -1,0 +1,148 @@
+#pragma once
+
+// The software whose kernels run a model: frameworks, servers, and libraries of matrix products
+// whose kernels were measured alone. Each is a file in data/software: its versions, the scheduler
+// and the rule of its cache by name (src/sim/scheduler.cc, src/api/generation/cache_pool.cc), its
+// defaults, costs of the host, memory of a process, and traits that laws read. Laws never ask which
+// software it is. A file may be based on another's: it states what differs.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilecast/choices.h"
+
+namespace tilecast {
+
+/// What kernels of the software do differently from another's. Laws read these. Each number's
+/// source is in its file.
+struct SoftwareTraits {
+  // Products
+  bool quantizes_activations = false;     ///< in launches before a product in 8 bits
+  double quantization_launches_s = 0;     ///< time of these launches
+  double fp8_scale_cycles_per_row = 0;    ///< of an SM, to find a scale for each row; 0: for all
+  bool splits_products = false;           ///< a long k is divided between blocks
+  double benchmark_weight_copies = 0;     ///< between which its benchmarks alternate
+  bool benchmark_copies_fill_l2 = false;  ///< as many copies as fill L2, the above at most
+
+  // Attention
+  bool packs_heads_with_wgmma = false;           ///< query heads that share a key head share a tile
+  bool packs_decode_heads_with_tcgen05 = false;  ///< the same of single queries
+  bool falls_back_to_triton = false;             ///< for wide heads
+  double prefill_cycles_ratio = 0;  ///< cycles of a pair of query and key, over FlashAttention's
+  double prefill_launch_us = 0;     ///< beside the kernel's own launch
+  double prefill_passes = 0;        ///< over q, k and v: rotary embedding, write of the cache
+  int64_t most_packed_decode_heads = 0;   ///< on a key head; 0: no limit
+  bool compiles_decode_by_heads = false;  ///< decode kernels differ by query heads per key head
+  double decode_latency_cycles = 0;       ///< of a kernel without tcgen05, beside its work
+  bool multiplies_8bit_cache = false;     ///< without converting it first
+  double windowed_decode_ratio = 0;       ///< of a kernel for windows with mma.sync, over others
+
+  // Others
+  double expert_launches_us = 0;         ///< routing, sorting, two products, activation, sum
+  bool has_row_blocks = false;           ///< norms, gates and rotary: a block for each row
+  std::string all_reduce_curve;          ///< of the weights of collectives; "": NCCL's
+  bool overlaps_shared_experts = false;  ///< on a second stream, with few tokens
+  bool fuses_norm_with_all_reduce = false;
+  bool fuses_norm_on_older_gpus = false;  ///< that have no FP8 too
+
+  bool operator==(const SoftwareTraits&) const = default;
+};
+
+/// Times of the host.
+struct HostCosts {
+  double host_launch_s = 0;    ///< for each kernel that is launched alone
+  double step_overhead_s = 0;  ///< between the steps of text generation
+
+  bool operator==(const HostCosts&) const = default;
+};
+
+/// What a server takes where the request says nothing.
+struct ServerDefaults {
+  int64_t block_tokens = 0;         ///< tokens of a block of the cache
+  int64_t latent_block_tokens = 0;  ///< the same for latent attention
+  int64_t max_num_seqs = 0;
+  int64_t max_num_seqs_large = 0;  ///< on GPUs with 70 GiB or more that have FP8
+  std::string memory_option;       ///< its option that limits the memory it takes
+  double memory_share = 0;         ///< default of this option, unless the cache rule computes it
+
+  bool operator==(const ServerDefaults&) const = default;
+};
+
+/// Memory of a process beside the model's, in bytes.
+struct SoftwareStack {
+  std::string measured_with;
+  /// What a process adds to the memory in use on the card, less torch.cuda.memory_reserved.
+  int64_t context_bytes = 0;    ///< CUDA context
+  int64_t modules_bytes = 0;    ///< at the first tensor
+  int64_t libraries_bytes = 0;  ///< cuBLAS, at the first product
+  /// Modules of further kernels, which CUDA loads at their first launch.
+  int64_t inference_bytes = 0, training_bytes = 0;
+  /// cuBLAS workspace of one handle and stream, which PyTorch allocates like a tensor.
+  int64_t workspace_bytes = 0;
+  /// The same on GPUs of compute capability 9.0 and 10.0.
+  int64_t workspace_large_bytes = 0;
+
+  bool operator==(const SoftwareStack&) const = default;
+};
+
+/// A version that something here was read from or measured with.
+struct SoftwareVersion {
+  std::string version;
+  std::string source;
+
+  bool operator==(const SoftwareVersion&) const = default;
+};
+
+struct SoftwareDef {
+  std::string name;         ///< its word in options, weights and measurements
+  std::string title;        ///< its name in sentences
+  int64_t position = 0;     ///< in lists, from 1; the first is PyTorch
+  int64_t stand_in = 0;     ///< place, from 1, among those whose kernels stand in for another's
+  bool runs_models = true;  ///< false: a library whose kernels were measured alone
+  std::vector<SoftwareVersion> versions;
+  std::string scheduler;   ///< by name (src/sim/scheduler.cc); "": it has none
+  std::string cache_rule;  ///< by name (src/api/generation/cache_pool.cc); "": it has none
+  SoftwareTraits traits;
+  HostCosts costs;
+  ServerDefaults server;  ///< where it serves
+  SoftwareStack memory;
+
+  bool serves() const { return !scheduler.empty(); }
+  bool operator==(const SoftwareDef&) const = default;
+};
+
+/// A file of data/software.
+struct SoftwareFile {
+  std::string where;  ///< names it in messages
+  std::string_view text;
+};
+/// The table of these files, in order of position. Throws Error{kInput} for content that is not as
+/// described above: unknown keys, wrong units, missing sources, places that are taken twice.
+std::vector<SoftwareDef> read_software(std::span<const SoftwareFile> files);
+
+/// All of data/software; Software is the index.
+const std::vector<SoftwareDef>& all_software();
+const SoftwareDef& software_def(Software software);
+inline const SoftwareTraits& traits_of(Software software) { return software_def(software).traits; }
+
+/// The first server of the table: that of text generation where the request names none.
+Software default_server();
+/// All, by `stand_in`.
+const std::vector<Software>& stand_ins();
+
+std::string_view software_name(Software software);
+/// nullopt where no software has that name.
+std::optional<Software> find_software(std::string_view name);
+/// Throws Error{kInput} with the known names.
+Software parse_software(std::string_view name, const std::string& where);
+/// All, in the order of the table.
+const std::vector<std::string>& software_names();
+/// Those that models can be forecast with, and those of them that serve.
+std::vector<std::string> model_software_names();
+std::vector<std::string> server_software_names();
+
+}  // namespace tilecast
