@@ -55,7 +55,7 @@ TEST(Software, UnknownNameIsRefusedWithTheKnownOnes) {
   } catch (const Error& error) {
     EXPECT_STREQ(
         error.what(),
-        "`software`: unknown value 'vlm'; did you mean vllm? known: pytorch, vllm, sglang, "
+        "`software`: unknown value 'vlm'; did you mean 'vllm'?; known: pytorch, vllm, sglang, "
         "trtllm, rocblas, pipeweave");
   }
 }

@@ -17,15 +17,22 @@ Decoder llama_8b() {
 
 TEST(CacheBlocks, AllLayersAlike) {
   // A block of Llama-3.1-8B: 16 tokens x 128 KiB = 2 MiB.
-  const CacheBlocks b = divide_cache(
-      llama_8b(), {.cache_bytes = 10 * kGiB + 1, .block_tokens = 16, .max_model_len = 8192});
+  const CacheBlocks b = divide_cache(llama_8b(), {.software = software_of("vllm"),
+                                                  .cache_bytes = 10 * kGiB + 1,
+                                                  .block_tokens = 16,
+                                                  .max_model_len = 8192});
   EXPECT_EQ(b.blocks, 5120);
   EXPECT_EQ(b.tokens, 81920);
   EXPECT_DOUBLE_EQ(b.concurrency, 10);
-  const CacheBlocks fp8 =
-      divide_cache(llama_8b(), {.cache_bytes = 10 * kGiB, .ranks = 4, .kv_dtype = DType::kFp8});
+  const CacheBlocks fp8 = divide_cache(llama_8b(), {.software = software_of("vllm"),
+                                                    .cache_bytes = 10 * kGiB,
+                                                    .ranks = 4,
+                                                    .kv_dtype = DType::kFp8});
   EXPECT_EQ(fp8.blocks, 8 * 5120);
-  EXPECT_EQ(divide_cache(llama_8b(), {.cache_bytes = 10 * kGiB, .ranks = 16}).blocks, 8 * 5120)
+  EXPECT_EQ(divide_cache(llama_8b(),
+                         {.software = software_of("vllm"), .cache_bytes = 10 * kGiB, .ranks = 16})
+                .blocks,
+            8 * 5120)
       << "8 key heads cannot be divided further";
 }
 
@@ -34,9 +41,12 @@ TEST(CacheBlocks, ALatentCacheIsOnEveryRank) {
   d.caches = {{.layers = 61, .dim = 576}};
   const int64_t block = int64_t{64} * 61 * 576 * 2;
   for (const int64_t ranks : {1, 8})
-    EXPECT_EQ(
-        divide_cache(d, {.cache_bytes = 100 * block, .ranks = ranks, .block_tokens = 64}).blocks,
-        100);
+    EXPECT_EQ(divide_cache(d, {.software = software_of("vllm"),
+                               .cache_bytes = 100 * block,
+                               .ranks = ranks,
+                               .block_tokens = 64})
+                  .blocks,
+              100);
 }
 
 TEST(CacheBlocks, SlidingWindowsFormGroups) {
@@ -45,7 +55,8 @@ TEST(CacheBlocks, SlidingWindowsFormGroups) {
   d.caches = {{.layers = 12, .dim = 1024, .window = 128, .kv_heads = 8},
               {.layers = 12, .dim = 1024, .kv_heads = 8}};
   const int64_t block = int64_t{12} * 16 * 1024 * 2;
-  const CacheBlocks b = divide_cache(d, {.cache_bytes = 10000 * block,
+  const CacheBlocks b = divide_cache(d, {.software = software_of("vllm"),
+                                         .cache_bytes = 10000 * block,
                                          .block_tokens = 16,
                                          .max_model_len = 131072,
                                          .max_num_batched_tokens = 8192});
@@ -61,8 +72,10 @@ TEST(CacheBlocks, StatesSetTheSizeOfBlocks) {
   d.caches = {{.layers = 4, .dim = 512, .kv_heads = 1}};
   d.recurrent_layers = 12;
   d.state_bytes = 12 * 100 * 1024;
-  const CacheBlocks b =
-      divide_cache(d, {.cache_bytes = kGiB, .block_tokens = 16, .max_model_len = 1120});
+  const CacheBlocks b = divide_cache(d, {.software = software_of("vllm"),
+                                         .cache_bytes = kGiB,
+                                         .block_tokens = 16,
+                                         .max_model_len = 1120});
   EXPECT_EQ(b.block_tokens, 112) << "the first multiple of 16 that holds 100 KiB";
   EXPECT_EQ(b.blocks, kGiB / (112 * 1024 * 4));
   EXPECT_EQ(b.tokens, b.blocks / 4 * 112) << "one group of attention, three of states";
@@ -83,7 +96,7 @@ TEST(CacheBlocks, EachSoftwareHasItsOwnPools) {
                                               .block_tokens = 32,
                                               .max_model_len = 4096});
   EXPECT_DOUBLE_EQ(trtllm.concurrency, static_cast<double>(kGiB) / (10 * 1024 * (4096 + 1024)));
-  EXPECT_EQ(divide_cache(d, {.cache_bytes = 0}).blocks, 0);
+  EXPECT_EQ(divide_cache(d, {.software = software_of("vllm"), .cache_bytes = 0}).blocks, 0);
 }
 
 }  // namespace

@@ -206,17 +206,18 @@ std::optional<CachePool> plan_pool(const ServedModel& served, const PoolLimits& 
   const SoftwareStack& stack = software.memory;
   const int64_t workspace = workspace_bytes(stack, has_large_workspace(served.device), false);
   const PoolRule rule = pool_rule(served);
-  CachePool p{.rule = rule.option,
-              .fraction = rule.fraction,
-              .visible_bytes = visible_bytes(served.device),
-              .weights_bytes = rank.weights,
-              .profile_bytes = checked_add(rank.activations, workspace),
-              .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(served, limits, rank.part) : 0};
+  CachePool p{
+      .rule = rule.option,
+      .fraction = rule.fraction,
+      .visible_bytes = visible_bytes(served.device),
+      .weights_bytes = rank.weights,
+      .profile_bytes = checked_add(rank.activations, workspace),
+      .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(served, limits, rank.part) : 0};
   const CacheRule& cache_rule = rule_of(software);
   if (cache_rule.profiles_all) {
     if (served.stages[rank.part].layers.has_end)
-      p.profile_bytes = std::max(p.profile_bytes,
-                                 checked_add(sampler_bytes(served, limits.max_num_seqs), workspace));
+      p.profile_bytes = std::max(
+          p.profile_bytes, checked_add(sampler_bytes(served, limits.max_num_seqs), workspace));
     p.non_torch_bytes = libraries_bytes(stack, false);
   }
   cache_rule.apply(p, framework_bytes(stack, false));
@@ -230,7 +231,7 @@ std::optional<CachePool> plan_pool(const ServedModel& served, const PoolLimits& 
                     .ranks = r.execution.tp,
                     .kv_dtype = served.kv_dtype,
                     .block_tokens = served.decoder().latent ? software.server.latent_block_tokens
-                                                           : software.server.block_tokens,
+                                                            : software.server.block_tokens,
                     .max_model_len = p.max_model_len,
                     .max_num_batched_tokens = limits.max_num_batched_tokens});
   p.block_tokens = blocks.block_tokens;

@@ -51,9 +51,10 @@ int64_t workspace_bytes(const ServedModel& served) {
 }
 
 int64_t peak_bytes(const ServedModel& served, const MemoryPlan& step, int64_t cache_bytes) {
-  return checked_add(checked_add(step.weights_bytes, cache_bytes),
-                     checked_add(step.activations_bytes,
-                                 workspace_bytes(served) + framework_bytes(stack_of(served), false)));
+  return checked_add(
+      checked_add(step.weights_bytes, cache_bytes),
+      checked_add(step.activations_bytes,
+                  workspace_bytes(served) + framework_bytes(stack_of(served), false)));
 }
 
 void add_totals(LlmForecast& f, const ServedModel& served, const MemoryPlan& step) {
