@@ -2,6 +2,7 @@
 
 #include "command/question.h"
 #include "command/shared_options.h"
+#include "software/software.h"
 
 namespace tilecast {
 namespace {
