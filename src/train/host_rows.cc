@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "predict/learned.h"
+
 namespace tilecast {
 namespace {
 
