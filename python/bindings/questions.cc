@@ -105,6 +105,19 @@ struct Keywords {
 template <typename T>
 concept Record = requires { &T::template fields<int>; };
 
+template <typename T>
+py::object as_object(T& result) {
+  return result_object(std::move(result));
+}
+template <typename T>
+py::object as_object(std::vector<T>& results) {
+  return result_list(std::move(results));
+}
+template <typename T>
+constexpr bool kIsRecord = Record<T>;
+template <typename T>
+constexpr bool kIsRecord<std::vector<T>> = Record<T>;
+
 struct ToObject {
   Reply& reply;
 
@@ -126,7 +139,7 @@ struct ToObject {
   py::object operator()(std::vector<OpEntry>& entries) const { return py::cast(entries); }
   template <typename T>
   py::object operator()(T& result) const {
-    if constexpr (Record<T>) return result_object(std::move(result));
+    if constexpr (kIsRecord<T>) return as_object(result);
     const auto json = view(reply.answer, "json");
     if (!json) return py::none();
     return py::module_::import("json").attr("loads")(*json);
