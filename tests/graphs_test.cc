@@ -55,7 +55,7 @@ TEST_P(EveryGraph, IsSoundAsAStepOfServingSoftware) {
   EXPECT_NO_THROW(validate(share));
   StepRequest request;
   for (const QuantScheme scheme : {QuantScheme::kNone, QuantScheme::kFp8}) {
-    request.scheme_of = [scheme](std::string_view) { return scheme; };
+    request.scheme_of = [scheme](std::string_view, Role) { return scheme; };
     request.groups = {{.sequences = 4, .tokens = 1, .past = 100}};
     EXPECT_NO_THROW(validate(fuse(modules, request)));
     request.groups.push_back({.sequences = 1, .tokens = 64, .past = 0});

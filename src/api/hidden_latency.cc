@@ -1,7 +1,6 @@
 #include "api/hidden_latency.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "collectives/paths.h"
 #include "ops/op_def.h"
@@ -17,11 +16,6 @@ constexpr int64_t kFusedBytesOfRanks = 8 << 20;
 
 /// vLLM's VLLM_SHARED_EXPERTS_STREAM_TOKEN_THRESHOLD; SGLang's second stream has 1024.
 constexpr int64_t kTokensBeside = 256;
-
-bool is_shared_expert(std::string_view node) {
-  // Not `.shared_add`: it follows both.
-  return node.find(".shared_expert") != std::string_view::npos || node.ends_with(".shared_mul");
-}
 
 int64_t rows_of(const Kernel& kernel) {
   if (const Rows* rows = kernel.as<Rows>()) return rows->rows;
@@ -41,7 +35,7 @@ class Hiding {
     if (!traits.overlaps_shared_experts) return;
     int64_t tokens = 0;
     for (const Launch& launch : program.launches) {
-      const bool shared = is_shared_expert(launch.node->name);
+      const bool shared = launch.node->role == Role::kSharedExpert;
       beside_[launch.kernel] = beside_[launch.kernel] && shared;
       if (shared) tokens = std::max(tokens, rows_of(program.kernels[launch.kernel]));
     }

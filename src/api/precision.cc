@@ -17,10 +17,11 @@ std::string text(std::string_view name) { return std::string(name); }
 
 bool has_unit(const Device& device, DType dtype) { return device.matmul_peak(dtype) > 0; }
 
-/// The same scheme for all linear layers and experts except routers.
+/// The same scheme for all linear layers and experts except routers and small gates.
 SchemeOf uniform(QuantScheme scheme) {
-  return
-      [scheme](std::string_view module) { return is_router(module) ? QuantScheme::kNone : scheme; };
+  return [scheme](std::string_view, Role weight) {
+    return weight == Role::kRouter || weight == Role::kGate ? QuantScheme::kNone : scheme;
+  };
 }
 
 class Resolver {
@@ -169,7 +170,7 @@ class Resolver {
     }
     p_.name = join(names, "+");
     p_.scheme = used[static_cast<size_t>(checkpoint_.schemes[0])];
-    p_.scheme_of = [of = checkpoint_.scheme_of, used](std::string_view module) {
+    p_.scheme_of = [of = checkpoint_.scheme_of, used](std::string_view module, Role) {
       return used[static_cast<size_t>(of(module))];
     };
   }

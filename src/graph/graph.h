@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "graph/dtype.h"
+#include "graph/role.h"
 #include "graph/scheme.h"
 
 namespace tilecast {
@@ -42,11 +43,8 @@ enum class Held : uint8_t {
   kNextLayer,  ///< weights that a layer returns: to the end of the next layer
 };
 
-/// Inputs that another rank computes have names that begin with this; no file gives such names.
-inline constexpr std::string_view kReceivedPrefix = "pipeline.received.";
-
 struct Tensor {
-  std::string name;
+  std::string name;  ///< a label
   Shape shape;
   DType dtype = DType::kFp32;
   TensorKind kind = TensorKind::kActivation;
@@ -58,6 +56,9 @@ struct Tensor {
   bool cached = false;  ///< autocast's cached copy of a weight, kept until the forward pass ends
   bool frozen = false;  ///< a weight without gradient and optimizer state
   Held held = Held::kNo;
+  Role role = Role::kNone;
+  /// Of a weight in a part of a model (part_of): its id in the graph of the whole model.
+  TensorId origin = -1;
 
   bool operator==(const Tensor&) const = default;
 };
@@ -84,7 +85,7 @@ struct Attribute {
 std::string format_value(const AttributeValue& value);
 
 struct Node {
-  std::string name;
+  std::string name;  ///< a label
   OpId op = 0;
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
@@ -92,6 +93,7 @@ struct Node {
   Phase phase = Phase::kForward;
   Counts counts = Counts::kAll;
   bool attention_core = false;  ///< between the projections: selective checkpointing repeats it
+  Role role = Role::kNone;
 
   /// nullptr if the node has no such attribute; `attribute` in ops/op_def.h also looks up the
   /// operator's default.
@@ -115,13 +117,14 @@ struct Carry {
 
 /// Consecutive nodes, the body, that are executed `repeat` times (the layers of a transformer).
 struct Segment {
-  std::string name;
+  std::string name;  ///< a label
   int32_t first_node = 0;
   int32_t node_count = 0;
   int64_t repeat = 1;
   std::vector<Carry> carries;
   /// For a segment of the backward pass: the forward segment that it processes in reverse order.
   std::optional<int32_t> reverses;
+  Role role = Role::kNone;
   bool operator==(const Segment&) const = default;
 };
 

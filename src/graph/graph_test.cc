@@ -26,5 +26,16 @@ TEST(GraphTest, SizesBeyond64BitsAreRefused) {
   EXPECT_ERROR(element_count({int64_t{1} << 31, int64_t{1} << 31, 4}), kInput, "64 bits");
 }
 
+TEST(Role, HasAWordOfItsOwn) {
+  for (const RoleInfo& info : roles()) {
+    EXPECT_EQ(find_role(info.word), info.role) << info.word;
+    EXPECT_EQ(role_word(info.role), info.word);
+    EXPECT_FALSE(info.bearers.empty()) << info.word;
+  }
+  EXPECT_EQ(role_word(Role::kNone), "");
+  EXPECT_TRUE(role_fits_op(Role::kNone, "relu"));
+  EXPECT_FALSE(role_fits_op(Role::kReceived, "relu"));
+}
+
 }  // namespace
 }  // namespace tilecast

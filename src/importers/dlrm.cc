@@ -89,8 +89,8 @@ class Dlrm {
   void build(bool with_tables) {
     b_.begin_segment("dlrm", 1);
     const TensorId sums = with_tables ? pooled() : received();
-    const TensorId bottom = mlp(b_.input("dense_features", {r_.batch, c_.dense_features}, r_.dtype),
-                                c_.bottom, kBottomMlp, true);
+    const TensorId features = b_.input("dense_features", {r_.batch, c_.dense_features}, r_.dtype);
+    const TensorId bottom = bottom_mlp(features);
     b_.graph().outputs = {mlp(interact(bottom, sums), c_.top, "top_mlp", false)};
   }
 
@@ -114,10 +114,19 @@ class Dlrm {
     return x;
   }
 
+  TensorId bottom_mlp(TensorId features) {
+    const RoleScope role(b_, Role::kBottomMlp);
+    return mlp(features, c_.bottom, "bottom_mlp", true);
+  }
+
   TensorId received() {
     int64_t dims = 0;
     for (const EmbeddingTable& table : c_.tables.tables) dims += table.dim;
-    return b_.input(std::string(kReceivedPrefix) + "embeddings", {r_.batch, dims}, r_.dtype);
+    return b_.tensor({.name = "received.embeddings",
+                      .shape = {r_.batch, dims},
+                      .dtype = r_.dtype,
+                      .kind = TensorKind::kInput,
+                      .role = Role::kReceived});
   }
 
   /// One launch for all tables of a dtype.

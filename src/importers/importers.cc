@@ -70,6 +70,14 @@ bool is_router(std::string_view module) {
   return module.ends_with(".gate") || module.ends_with("_gate");
 }
 
+Role router_role(std::string_view weight) {
+  constexpr std::string_view kEnd = ".weight";
+  if (!weight.ends_with(kEnd)) return Role::kNone;
+  const std::string_view module = weight.substr(0, weight.size() - kEnd.size());
+  if (module == "gate" || module.ends_with(".gate")) return Role::kRouter;
+  return module.ends_with("_gate") ? Role::kGate : Role::kNone;
+}
+
 std::vector<std::string> bundled_models() {
   std::vector<std::string> names;
   for (const EmbeddedFile& file : embedded_files("models/"))

@@ -75,8 +75,8 @@ StepWork work_of(const Graph& graph) {
       std::vector<Kernel> kernels;
       lower_node(graph, node, kernels);
       for (const Kernel& k : kernels) {
-        const bool head = is_output_work(node.name);
-        const bool group = is_group_work(node.name);
+        const bool head = node.role == Role::kOutput;
+        const bool group = node.role == Role::kGroup;
         (head    ? work.head_flops
          : group ? work.group_flops
                  : work.rest_flops) += k.flops * segment.repeat;

@@ -77,9 +77,6 @@ struct VisionTower {
   std::function<Graph(const GraphRequest&, const Image&)> build;
 };
 
-/// The names of the nodes of the bottom MLP begin with this.
-inline constexpr std::string_view kBottomMlp = "bottom_mlp";
-
 /// The parts of a recommendation model that ranks divide.
 struct Recommendation {
   TableSet tables;
@@ -173,6 +170,9 @@ const std::vector<ImporterDef>& importers();
 /// Whether the module, named as in a graph, is a router ("layers.3.mlp.gate",
 /// "…shared_expert_gate"): a small layer that common checkpoints do not quantize.
 bool is_router(std::string_view module);
+/// The role of a weight by its name in a file ("layers.3.mlp.gate.weight"): kRouter, kGate or
+/// kNone.
+Role router_role(std::string_view weight);
 
 /// Loads a model file, a folder with a config.json, or a bundled model by its name. Throws
 /// Error{kNotFound} with the nearest names, Error{kInput} for a broken file, Error{kUnsupported}

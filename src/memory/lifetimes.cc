@@ -132,7 +132,7 @@ class Walk {
         if (held == Held::kNextLayer && repetition > 0) hold(id, repetition - 1, step_ - 1, true);
         if (index == 0 && segment.repeat == 1) embeddings_.push_back(id);
       }
-      if (node.name.ends_with("residual")) residual = std::max(step, first_step + 1);
+      if (node.role == Role::kResidual) residual = std::max(step, first_step + 1);
       --step;
     }
     if (has_variables_) hold_layer_inputs(segment, repetition);
@@ -170,8 +170,8 @@ class Walk {
   /// they are cast, through the softmax and the cast back. `softmax(scores + mask)` keeps those
   /// without the mask too.
   void keep_scores(const Node& node, int32_t index, int32_t repetition) {
-    const bool softmax = node.attention_core && node.phase == Phase::kForward &&
-                         node.name.find("softmax") != std::string::npos;
+    const bool softmax =
+        node.attention_core && node.phase == Phase::kForward && node.role == Role::kSoftmax;
     if (!softmax || scores_ < 0) scores_ = softmax ? node.inputs[0] : -1;
     if (softmax) read(index, scores_, repetition);
     for (const TensorId id : node.outputs) {

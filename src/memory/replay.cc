@@ -49,11 +49,8 @@ class Replay {
   /// The tensors that a flat tensor of the optimizer stands for: one of each parameter of its
   /// dtype, if their elements agree.
   std::vector<int64_t> pieces(const Tensor& flat) const {
-    const bool of_optimizer =
-        flat.kind == TensorKind::kOptimizer ||
-        (flat.segment >= 0 && !graph_.segments[static_cast<size_t>(flat.segment)].reverses &&
-         graph_.segments[static_cast<size_t>(flat.segment)].name == "optimizer");
-    if (!of_optimizer) return {tensor_bytes(flat)};
+    if (flat.kind != TensorKind::kOptimizer && !is_of_step(flat.segment))
+      return {tensor_bytes(flat)};
     std::vector<int64_t> bytes;
     int64_t elements = 0;
     for (const Tensor& tensor : graph_.tensors) {
@@ -65,6 +62,14 @@ class Replay {
     }
     if (elements != element_count(flat.shape)) return {tensor_bytes(flat)};
     return bytes;
+  }
+
+  /// Whether the segment is part of the optimizer's step.
+  bool is_of_step(int32_t index) const {
+    if (index < 0) return false;
+    const Segment& segment = graph_.segments[static_cast<size_t>(index)];
+    return segment.node_count > 0 &&
+           graph_.nodes[static_cast<size_t>(segment.first_node)].phase == Phase::kOptimizer;
   }
 
   const Graph& graph_;

@@ -38,7 +38,7 @@ bool is_one_layer(const Graph& graph, const Segment& segment) {
   for (int32_t i = 0; i < segment.node_count; ++i) {
     const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
     if (node.phase != Phase::kForward) return false;
-    residuals += node.name.ends_with("residual") ? 1 : 0;
+    residuals += node.role == Role::kResidual ? 1 : 0;
   }
   return residuals <= kMostResiduals;
 }

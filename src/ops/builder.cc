@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/checked.h"
 #include "ops/op_def.h"
@@ -13,6 +15,19 @@ void GraphBuilder::begin_segment(std::string name, int64_t repeat) {
   segment.first_node = static_cast<int32_t>(graph_.nodes.size());
   segment.repeat = repeat;
   graph_.segments.push_back(std::move(segment));
+}
+
+void GraphBuilder::begin_segment(const Segment& like, int64_t repeat) {
+  const Role role = like.role;  // `like` may be of this graph
+  begin_segment(like.name, repeat);
+  graph_.segments.back().role = role;
+}
+
+Role GraphBuilder::role_of_maker(TensorId id) const {
+  const auto maker = std::find_if(graph_.nodes.rbegin(), graph_.nodes.rend(), [id](const Node& n) {
+    return std::find(n.outputs.begin(), n.outputs.end(), id) != n.outputs.end();
+  });
+  return maker == graph_.nodes.rend() ? Role::kNone : maker->role;
 }
 
 void GraphBuilder::carry(TensorId initial, TensorId next) {
@@ -64,6 +79,7 @@ std::vector<TensorId> GraphBuilder::add(std::string_view op, std::vector<TensorI
             .counts = counts_,
             .attention_core = attention_core_};
   const OpDef& definition = op_def(node.op);
+  if (role_ != Role::kNone && role_fits_op(role_, definition.name)) node.role = role_;
   const OpContext context{graph_, node};
   check_operands(context);
   std::vector<TensorSpec> specs = definition.infer(context);

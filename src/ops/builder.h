@@ -18,6 +18,8 @@ class GraphBuilder {
 
   /// Ends the current segment. Nodes added from here on belong to a new segment.
   void begin_segment(std::string name, int64_t repeat);
+  /// Like a segment of another graph: its name and role.
+  void begin_segment(const Segment& like, int64_t repeat);
   /// Carries a tensor from one repetition of the segment to the next, see Carry.
   void carry(TensorId initial, TensorId next);
   /// Marks the current segment as the backward pass of another.
@@ -26,6 +28,11 @@ class GraphBuilder {
   /// Of the nodes that are added from now on.
   void set_counts(Counts counts) { counts_ = counts; }
   void set_attention_core(bool core) { attention_core_ = core; }
+  /// Of the nodes whose operator it fits.
+  void set_role(Role role) { role_ = role; }
+  Role role() const { return role_; }
+  /// The role of the node that makes a tensor; kNone if none does.
+  Role role_of_maker(TensorId id) const;
   int32_t current_segment() const { return static_cast<int32_t>(graph_.segments.size()) - 1; }
 
   TensorId input(std::string name, Shape shape, DType dtype);
@@ -48,6 +55,22 @@ class GraphBuilder {
   Phase phase_ = Phase::kForward;
   Counts counts_ = Counts::kAll;
   bool attention_core_ = false;
+  Role role_ = Role::kNone;
+};
+
+/// Gives the nodes that are added in its lifetime a role.
+class RoleScope {
+ public:
+  RoleScope(GraphBuilder& builder, Role role) : builder_(builder), before_(builder.role()) {
+    builder_.set_role(role);
+  }
+  ~RoleScope() { builder_.set_role(before_); }
+  RoleScope(const RoleScope&) = delete;
+  RoleScope& operator=(const RoleScope&) = delete;
+
+ private:
+  GraphBuilder& builder_;
+  Role before_;
 };
 
 /// Appends the kernels of one node, with their work but no times.

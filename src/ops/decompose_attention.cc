@@ -46,6 +46,11 @@ bool takes_math_path(const Steps& f, const Heads& h, const EagerForm& form) {
          q.shape[1] != k.shape[1] && (window == 0 || window >= k.shape[2]);
 }
 
+TensorId softmax(Steps& f, TensorId scores, std::vector<Attribute> attributes = {}) {
+  const RoleScope role(f.b, Role::kSoftmax);
+  return f.op("softmax", {scores}, "softmax", std::move(attributes));
+}
+
 /// _scaled_dot_product_attention_math (aten/src/ATen/native/transformers/attention.cpp): queries
 /// and keys are scaled, the mask is added in place.
 TensorId math_attention(Steps& f, const Heads& h) {
@@ -67,7 +72,7 @@ TensorId math_attention(Steps& f, const Heads& h) {
     scores = f.op("add", {seen, scores}, "mask");
     f.b.set_counts(Counts::kAll);
   }
-  const TensorId context = f.matmul(f.op("softmax", {scores}, "softmax"), v, "context");
+  const TensorId context = f.matmul(softmax(f, scores), v, "context");
   f.b.set_attention_core(false);
   return f.merge_heads(context);
 }
@@ -108,13 +113,12 @@ TensorId masked_scores(Steps& f, TensorId scores, TensorId mask, const EagerForm
 /// kernel reads FP16 itself; BF16 is cast first (aten/src/ATen/native/SoftMax.cpp).
 TensorId softmax_of(Steps& f, TensorId scores) {
   const DType dtype = f.b.graph().tensor(scores).dtype;
-  if (!f.flag("softmax_fp32") || dtype_bits(dtype) >= 32)
-    return f.op("softmax", {scores}, "softmax");
+  if (!f.flag("softmax_fp32") || dtype_bits(dtype) >= 32) return softmax(f, scores);
+  const RoleScope role(f.b, Role::kSoftmax);
   const TensorId wide =
       dtype == DType::kFp16
-          ? f.op("softmax", {scores}, "softmax", {{"dtype", DType::kFp32}})
-          : f.op("softmax", {f.op("cast", {scores}, "softmax.in", {{"dtype", DType::kFp32}})},
-                 "softmax");
+          ? softmax(f, scores, {{"dtype", DType::kFp32}})
+          : softmax(f, f.op("cast", {scores}, "softmax.in", {{"dtype", DType::kFp32}}));
   return f.op("cast", {wide}, "softmax.out", {{"dtype", dtype}});
 }
 

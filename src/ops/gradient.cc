@@ -120,6 +120,7 @@ TensorId GradientBuilder::kept(TensorId id) {
   if (maker == graph_.nodes.rend() || !op_def(maker->op).recomputed_in_backward) return id;
   // A copy: adding a node may move it.
   const Node node = *maker;
+  const RoleScope role(builder_, node.role);
   return builder_.op(op_def(node.op).name, node.inputs, node.name, node.attributes);
 }
 

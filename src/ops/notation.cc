@@ -107,6 +107,19 @@ class Cursor {
   std::string where_;
 };
 
+/// The role with this word, if what is described can have it.
+Role role_named(const std::string& word, Bearer bearer, const std::string& where) {
+  std::vector<std::string> known;
+  for (const RoleInfo& info : roles()) {
+    if (!role_fits(info.role, bearer)) continue;
+    if (info.word == word) return info.role;
+    known.emplace_back(info.word);
+  }
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: expected a role ({}), found '{}'{}", where, join(known, ", "),
+                          shown_name(word), did_you_mean(word, known)));
+}
+
 class Parser {
  public:
   Parser(std::string_view text, const std::string& where)
@@ -184,12 +197,21 @@ class Parser {
                                     : kind == "buffer" ? TensorKind::kBuffer
                                                        : TensorKind::kGradient,
                             .segment = builder_.current_segment()});
-      if (kind == "weight" && !cursor.done()) {
+      if (kind == "weight" && cursor.peek('f')) {
         cursor.expect("frozen");
         graph_.tensor(id).frozen = true;
       }
     }
+    if (cursor.peek('r') && (kind == "input" || kind == "weight"))
+      graph_.tensor(id).role = role(cursor, kind == "input" ? Bearer::kInput : Bearer::kWeight);
     define(name, id);
+  }
+
+  /// "role=residual"
+  Role role(Cursor& cursor, Bearer bearer) const {
+    cursor.expect("role");
+    cursor.expect("=");
+    return role_named(cursor.word("a role"), bearer, line_);
   }
 
   Phase phase(const std::string& name) const {
@@ -211,6 +233,7 @@ class Parser {
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: a segment repeats 1 to 100000 times, found {}", line_, repeat));
     builder_.begin_segment(name, repeat);
+    if (cursor.peek('r')) graph_.segments.back().role = role(cursor, Bearer::kSegment);
   }
 
   void carry(TensorId initial, TensorId next) {
@@ -240,9 +263,16 @@ class Parser {
       if (!cursor.peek(')')) cursor.expect(",");
     }
     std::vector<Attribute> attributes;
+    Role role = Role::kNone;
     if (cursor.accept('{')) {
       while (!cursor.accept('}')) {
         const std::string attribute = cursor.word("an attribute");
+        if (attribute == "role") {
+          cursor.expect("=");
+          role = role_of_node(cursor.word("a role"), op);
+          if (!cursor.peek('}')) cursor.expect(",");
+          continue;
+        }
         const AttributeDef& def = attribute_named(attribute, op_def(require_op(op)));
         cursor.expect("=");
         attributes.push_back({std::string(def.name), attribute_value(def, cursor)});
@@ -257,12 +287,21 @@ class Parser {
     const std::string name = cursor.peek('"') ? cursor.quoted() : names.front();
     if (!cursor.done()) cursor.fail("the end of the line");
     if (graph_.segments.empty()) builder_.begin_segment("main", 1);
+    const RoleScope scope(builder_, role);
     const std::vector<TensorId> outputs = builder_.add(op, inputs, name, attributes);
     if (names.size() > outputs.size())
       throw Error(ErrorKind::kInput, fmt::format("{}: {} has {} outputs, {} are named", line_, op,
                                                  outputs.size(), names.size()));
     for (size_t i = 0; i < names.size(); ++i) define(names[i], outputs[i]);
     if (target >= 0) graph_.tensor(outputs[0]).storage = graph_.tensor(target).storage;
+  }
+
+  Role role_of_node(const std::string& word, const std::string& op) const {
+    const Role role = role_named(word, Bearer::kNode, line_);
+    if (!role_fits_op(role, op_def(require_op(op)).name))
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: {} cannot have the role '{}'", line_, op, word));
+    return role;
   }
 
   /// The attribute of an operator by its name or its old name.

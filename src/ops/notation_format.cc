@@ -27,6 +27,11 @@ const char* declaration_word(TensorKind kind) {
                                          : "input";
 }
 
+/// " role=vision"; "" for kNone.
+std::string role_suffix(Role role) {
+  return role == Role::kNone ? "" : fmt::format(" role={}", role_word(role));
+}
+
 }  // namespace
 
 std::string format_graph(const Graph& graph) {
@@ -36,9 +41,12 @@ std::string format_graph(const Graph& graph) {
       const Tensor& tensor = graph.tensors[i];
       if (tensor.segment != segment || tensor.kind == TensorKind::kActivation) continue;
       const char* kind = declaration_word(tensor.kind);
-      out += fmt::format("{}{} {}: {}{}{}\n", indent, kind, tensor_name(static_cast<TensorId>(i)),
-                         dtype_name(tensor.dtype), format_shape(tensor.shape),
-                         tensor.frozen ? " frozen" : "");
+      const bool takes_role =
+          tensor.kind == TensorKind::kInput || tensor.kind == TensorKind::kWeight;
+      out +=
+          fmt::format("{}{} {}: {}{}{}{}\n", indent, kind, tensor_name(static_cast<TensorId>(i)),
+                      dtype_name(tensor.dtype), format_shape(tensor.shape),
+                      tensor.frozen ? " frozen" : "", takes_role ? role_suffix(tensor.role) : "");
     }
   };
   declare(-1, "");
@@ -49,7 +57,7 @@ std::string format_graph(const Graph& graph) {
     for (char& c : name) {
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.') c = '_';
     }
-    out += fmt::format("segment {} x{}\n", name, segment.repeat);
+    out += fmt::format("segment {} x{}{}\n", name, segment.repeat, role_suffix(segment.role));
     declare(static_cast<int32_t>(s), "  ");
     for (int32_t i = 0; i < segment.node_count; ++i) {
       const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
@@ -66,6 +74,8 @@ std::string format_graph(const Graph& graph) {
       std::vector<std::string> attributes;
       for (const Attribute& attribute : node.attributes)
         attributes.push_back(fmt::format("{}={}", attribute.name, format_value(attribute.value)));
+      if (node.role != Role::kNone)
+        attributes.push_back(fmt::format("role={}", role_word(node.role)));
       if (!attributes.empty()) out += " {" + join(attributes, ", ") + "}";
       if (const TensorId target = written_into(graph, node); target >= 0)
         out += " into " + tensor_name(target);

@@ -35,6 +35,41 @@ TEST(Notation, RoundTrips) {
   EXPECT_EQ(format_graph(parse_graph(once, "again")), once);
 }
 
+TEST(Notation, RolesAreReadAndWritten) {
+  const Graph graph = parse_graph(R"(graph g
+input x: fp32[4, 8] role=received
+weight w: fp32[8, 8] frozen role=router
+segment tower x2 role=vision
+  y = linear(x, w)
+  z = add(x, y) {role=residual} "z"
+)",
+                                  "g");
+  EXPECT_EQ(graph.tensors[0].role, Role::kReceived);
+  EXPECT_EQ(graph.tensors[1].role, Role::kRouter);
+  EXPECT_TRUE(graph.tensors[1].frozen);
+  EXPECT_EQ(graph.segments[0].role, Role::kVision);
+  EXPECT_EQ(graph.nodes[0].role, Role::kNone);
+  EXPECT_EQ(graph.nodes[1].role, Role::kResidual);
+  const std::string once = format_graph(graph);
+  for (const char* part : {"input t0: fp32[4, 8] role=received", "frozen role=router",
+                           "segment tower x2 role=vision", "add(t0, t2) {role=residual}"})
+    EXPECT_NE(once.find(part), std::string::npos) << once;
+  EXPECT_EQ(format_graph(parse_graph(once, "again")), once);
+}
+
+TEST(Notation, SaysWhichRolesThereAre) {
+  const auto parse = [](const std::string& attributes) {
+    return parse_graph("input x: fp32[4]\ny = relu(x) {" + attributes + "}\n", "g");
+  };
+  EXPECT_ERROR(
+      parse("role=residuals"), kInput,
+      "g:2: expected a role (residual, softmax, shared_expert, output, group, bottom_mlp), "
+      "found 'residuals'; did you mean 'residual'?");
+  EXPECT_ERROR(parse("role=residual"), kInput, "g:2: relu cannot have the role 'residual'");
+  EXPECT_ERROR(parse_graph("input x: fp32[4] role=router\ny = relu(x)\n", "g"), kInput,
+               "g:1: expected a role (received), found 'router'");
+}
+
 TEST(Notation, AttributesAreReadAndWrittenByTheirType) {
   const Graph graph = parse_graph(
       "input x: bf16[4, 128]\nweight w: fp8[64, 128]\nbuffer s: fp32[1]\n"

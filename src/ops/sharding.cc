@@ -44,6 +44,7 @@ void ShardedNode::make_replicated(size_t input) {
   Placement& placement = inputs[input];
   if (placement.kind == Kind::kReplicated) return;
   const std::string name = builder.graph().tensor(node.inputs[input]).name;
+  const RoleScope role(builder, builder.role_of_maker(node.inputs[input]));
   if (is_divided_by_rows(input)) {
     node.inputs[input] =
         builder.op("all_gather", {node.inputs[input]}, name + ".all_gather",
@@ -67,6 +68,7 @@ void ShardedNode::settle(size_t input) {
   }
   if (placement.kind == Kind::kSharded) return;
   const char* op = placement.kind == Kind::kPartialSum ? "reduce_scatter" : "slice_of_rank";
+  const RoleScope role(builder, builder.role_of_maker(node.inputs[input]));
   node.inputs[input] = builder.op(op, {node.inputs[input]}, tensor.name + "." + op,
                                   {{"ranks", ranks}, {"dim", int64_t{kSequence}}});
   shared[input] = node.inputs[input];
@@ -82,6 +84,7 @@ void ShardedNode::enter(size_t input) {
   if (fresh) {
     const std::string name = builder.graph().tensor(from).name;
     const auto dim = static_cast<int64_t>(inputs[input].dim);
+    const RoleScope role(builder, builder.role_of_maker(from));
     it->second = rows ? builder.op("all_gather", {from}, name + ".all_gather",
                                    {{"ranks", ranks}, {"dim", dim}})
                       : builder.op("copy_to_ranks", {from}, name, {{"ranks", ranks}});

@@ -63,6 +63,11 @@ class Validator {
             fmt::format("its storage, tensor {}, does not own its memory", tensor.storage));
     for (const int64_t dimension : tensor.shape)
       require(dimension >= 0, what, "a dimension is below 0: " + format_shape(tensor.shape));
+    const bool input = tensor.kind == TensorKind::kInput,
+               weight = tensor.kind == TensorKind::kWeight;
+    require(tensor.role == Role::kNone || (input && role_fits(tensor.role, Bearer::kInput)) ||
+                (weight && role_fits(tensor.role, Bearer::kWeight)),
+            what, fmt::format("cannot have the role '{}'", role_word(tensor.role)));
     tensor_bytes(tensor);  // throws on overflow
   }
 
@@ -74,6 +79,8 @@ class Validator {
       require(segment.first_node == next && segment.node_count >= 0, what,
               fmt::format("starts at node {}, but the previous one ends at {}", segment.first_node,
                           next));
+      require(role_fits(segment.role, Bearer::kSegment), what,
+              fmt::format("cannot have the role '{}'", role_word(segment.role)));
       require(segment.repeat >= 1, what, fmt::format("repeats {} times", segment.repeat));
       require(!segment.reverses ||
                   (*segment.reverses >= 0 && *segment.reverses < static_cast<int32_t>(i)),
@@ -108,6 +115,9 @@ class Validator {
     const std::string what = fmt::format("node '{}'", node.name);
     require(node.op >= 0 && static_cast<size_t>(node.op) < op_table().size(), what,
             fmt::format("operator {} is not in the table", node.op));
+    require(
+        role_fits_op(node.role, op_def(node.op).name), what,
+        fmt::format("{} cannot have the role '{}'", op_def(node.op).name, role_word(node.role)));
     for (const TensorId id : node.inputs) {
       require(exists(id), what, fmt::format("input {} is not a tensor", id));
       require(

@@ -6,7 +6,8 @@ namespace tilecast {
 
 /// Checks the invariants of a graph: ids are in range; each tensor is computed once, before it is
 /// read; segments cover all nodes in order; carried tensors agree in shape and dtype; memory has an
-/// owner; inputs, attributes and output shapes of each node agree with the operator table. Throws
+/// owner; roles fit what has them; inputs, attributes and output shapes of each node agree with the
+/// operator table. Throws
 /// Error{kInternal} that names the graph and the node, segment or tensor.
 void validate(const Graph& graph);
 

@@ -84,5 +84,22 @@ TEST(Validate, NodesKeepToTheTable) {
                  "node 'head': linear computes fp32[4, 128], but the graph has bf16[4, 128]");
 }
 
+TEST(Validate, RolesFitWhatHasThem) {
+  expect_refused([](Graph& g) { g.nodes[0].role = Role::kResidual; },
+                 "node 'mlp.fc': linear cannot have the role 'residual'");
+  expect_refused([](Graph& g) { g.nodes[0].role = Role::kRouter; },
+                 "node 'mlp.fc': linear cannot have the role 'router'");
+  expect_refused([](Graph& g) { g.tensors[0].role = Role::kRouter; },
+                 "tensor 0 'x': cannot have the role 'router'");
+  expect_refused([](Graph& g) { g.segments[0].role = Role::kOutput; },
+                 "segment 0 'layers': cannot have the role 'output'");
+  Graph sound = two_layers();
+  sound.nodes[3].role = Role::kOutput;
+  sound.tensors[0].role = Role::kReceived;
+  sound.tensors[1].role = Role::kRouter;
+  sound.segments[0].role = Role::kVision;
+  EXPECT_NO_THROW(validate(sound));
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -34,6 +34,7 @@ void backward_of_node(GradientBuilder& g, const Node& node) {
   if (!reached || !needed) return;
   g.set_name(node.name);
   g.builder().set_counts(node.counts);
+  const RoleScope role(g.builder(), node.role);
   op_def(node.op).backward(g, node);
   g.builder().set_counts(Counts::kAll);
 }
@@ -111,7 +112,7 @@ void backward_of_segment(GradientBuilder& g, Graph& graph, int32_t index,
                                        [&](const Carry& carry) { return carry.initial == id; });
       if (carried || !g.requires_grad(id)) continue;
       if (g.gradient(id) < 0) {
-        g.builder().begin_segment(segment.name, 1);
+        g.builder().begin_segment(segment, 1);
         g.set_name(g.tensor(id).name);
         g.set_gradient(id, g.op("fill", {id}));
       }
@@ -119,7 +120,7 @@ void backward_of_segment(GradientBuilder& g, Graph& graph, int32_t index,
     }
   }
 
-  g.builder().begin_segment(segment.name, segment.repeat);
+  g.builder().begin_segment(segment, segment.repeat);
   g.builder().reverses(index);
   std::vector<TensorId> incoming;
   for (const Carry& carry : segment.carries) incoming.push_back(g.gradient(carry.next));

@@ -23,7 +23,7 @@ class Decomposer {
       if (!made[id]) move_tensor(static_cast<TensorId>(id));
     }
     for (Segment& segment : from_.segments) {
-      b_.begin_segment(std::move(segment.name), segment.repeat);
+      b_.begin_segment(segment, segment.repeat);
       for (int32_t i = 0; i < segment.node_count; ++i)
         rewrite(from_.nodes[static_cast<size_t>(segment.first_node + i)]);
       for (const Carry& carry : segment.carries) b_.carry(now(carry.initial), now(carry.next));
@@ -57,6 +57,7 @@ class Decomposer {
                        (node.op == embedding_ && attribute<int64_t>(node, "inner") == 0);
     if (const Decompose rule = op_def(node.op).decompose) {
       b_.set_counts(node.counts);
+      const RoleScope role(b_, node.role);
       const std::vector<TensorId> outputs = rule(b_, node, form_);
       b_.set_counts(Counts::kAll);
       for (size_t i = 0; i < node.outputs.size(); ++i)

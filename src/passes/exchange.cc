@@ -121,22 +121,22 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
 
 namespace {
 
-/// The rank's part of the weights of a layer of experts; `divides_experts` shares each among ranks.
-void divide_weights(Graph& graph, const Node& experts, int64_t ep, int64_t divides_experts) {
+void check_divisible(const Graph& graph, const Node& experts, int64_t ep) {
   const int64_t count = graph.tensor(experts.inputs[1]).shape[0];
   if (count % ep != 0)
     throw Error(ErrorKind::kInput, fmt::format("{}: `ep` {} does not divide the {} experts of node "
                                                "'{}'",
                                                graph.name, ep, count, experts.name));
-  const auto is_own = [&](const Tensor& tensor) {
-    return tensor.kind == TensorKind::kWeight && tensor.name.starts_with(experts.name + ".");
-  };
+}
+
+/// The rank's part of the weights of all experts; `divides_experts` shares each among ranks.
+void divide_weights(Graph& graph, int64_t ep, int64_t divides_experts) {
   for (Tensor& tensor : graph.tensors) {
-    if (is_own(tensor)) tensor.shape[0] /= ep;
+    if (tensor.role == Role::kExperts) tensor.shape[0] /= ep;
   }
   std::erase_if(graph.splits, [&](const WeightSplit& split) {
     Tensor& tensor = graph.tensor(split.weight);
-    if (!is_own(tensor)) return false;
+    if (tensor.role != Role::kExperts) return false;
     tensor.shape[split.dim] = share_of(split, divides_experts);
     return true;
   });
@@ -152,11 +152,12 @@ Graph divide_served_experts(const Graph& modules, const ServedExperts& form) {
   for (const Node& node : modules.nodes) {
     if (node.op != experts) continue;
     found = true;
-    divide_weights(divided, node, form.ep, form.tp * form.dp / form.ep);
+    check_divisible(modules, node, form.ep);
   }
   if (!found)
     throw Error(ErrorKind::kUnsupported,
                 modules.name + ": the model has no experts that ranks share");
+  divide_weights(divided, form.ep, form.tp * form.dp / form.ep);
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     if (node.op != experts) return keep(b, node, std::move(inputs));
     const auto top_k = attribute<int64_t>(node, "top_k");

@@ -106,13 +106,16 @@ class Fuser {
 
   Node fuse() const {
     const std::optional<RowFusion>& rows = op_def(chain_.nodes.back().op).row_fusion;
-    Node fused{.name = (rows ? chain_.nodes.back() : chain_.nodes.front()).name,
-               .op = require_op(rows ? rows->fused : "fused_pointwise"),
+    const Node& named = rows ? chain_.nodes.back() : chain_.nodes.front();
+    const std::string_view op = rows ? rows->fused : "fused_pointwise";
+    Node fused{.name = named.name,
+               .op = require_op(op),
                .inputs = {},
                .outputs = {},
                .attributes = {},
                .phase = chain_.nodes.front().phase,
-               .counts = chain_.nodes.front().counts};
+               .counts = chain_.nodes.front().counts,
+               .role = role_fits_op(named.role, op) ? named.role : Role::kNone};
     for (const Node& node : chain_.nodes) {
       if (node.counts == Counts::kAll) fused.counts = Counts::kAll;
     }

@@ -24,7 +24,8 @@ std::string last_name(const std::string& name) {
 /// The linear layers that may have an adapter: peft's "all-linear" leaves out the output layer;
 /// routers of experts are no linear layers there.
 bool may_have_adapter(const Graph& graph, const Node& node) {
-  if (op_def(node.op).name != "linear" || last_name(node.name) == "gate") return false;
+  if (op_def(node.op).name != "linear" || graph.tensor(node.inputs[1]).role == Role::kRouter)
+    return false;
   return std::find(graph.outputs.begin(), graph.outputs.end(), node.outputs[0]) ==
          graph.outputs.end();
 }

@@ -75,17 +75,18 @@ void add_lora(Graph& graph, const LoraForm& form);
 /// cache).
 void autocast(Graph& graph, DType low_precision);
 
-/// The quantization scheme of a linear layer or a layer of experts, by the name of its node.
-using SchemeOf = std::function<QuantScheme(std::string_view node)>;
+/// The quantization scheme of a linear layer or a layer of experts, by the name of its node (in the
+/// words of the checkpoint's config) and the role of its weight.
+using SchemeOf = std::function<QuantScheme(std::string_view node, Role weight)>;
 
-/// Quantizes the weights of linear layers and experts, for inference. The output layer and
-/// embedding tables are not quantized, as in common checkpoints.
+/// Quantizes the weights of linear layers and experts, for inference. The output layer, embedding
+/// tables and vision towers are not quantized, as in common checkpoints.
 void quantize_linears(Graph& graph, const SchemeOf& scheme_of);
 
 /// Quantizes the frozen weights of linear layers, for the training of adapters beside them (QLoRA,
 /// Dettmers et al. 2023). As bitsandbytes runs it (autograd/_functions.py, MatMul4Bit), a kernel
 /// writes the weight in the dtype of the activations before each product, in forward and in
-/// backward. Experts, the output layer and embedding tables are not quantized.
+/// backward. Experts, the output layer, embedding tables and vision towers are not quantized.
 void quantize_frozen(Graph& graph, const SchemeOf& scheme_of);
 
 /// Sets `Tensor::stored_bytes` of the weights of quantized layers, and of their scales, to what a

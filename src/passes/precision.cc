@@ -129,13 +129,25 @@ namespace {
 /// Which nodes of a graph have weights that can be quantized.
 class Quantizable {
  public:
-  explicit Quantizable(const Graph& graph) : graph_(graph), uses_(graph.tensors.size(), 0) {
+  explicit Quantizable(const Graph& graph, const SchemeOf& scheme_of)
+      : graph_(graph), scheme_of_(scheme_of), uses_(graph.tensors.size(), 0) {
     for (const Node& node : graph.nodes) {
       for (TensorId id : node.inputs) uses_[static_cast<size_t>(id)] += 1;
     }
   }
 
-  bool operator()(const Node& node) const {
+  /// Of one of the graph's nodes; kNone: not quantized.
+  QuantScheme scheme_of(const Node& node) const {
+    if (!is_quantizable(node)) return QuantScheme::kNone;
+    const size_t weight = op_def(node.op).quantization->weights.front();
+    return scheme_of_(node.name, graph_.tensor(node.inputs[weight]).role);
+  }
+
+ private:
+  bool is_quantizable(const Node& node) const {
+    // Towers are not quantized in serving either (docs/explanation/limits.md).
+    const int32_t segment = graph_.tensor(node.outputs[0]).segment;
+    if (graph_.segments[static_cast<size_t>(segment)].role == Role::kVision) return false;
     const bool is_output = std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId id) {
       return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end();
     });
@@ -145,22 +157,22 @@ class Quantizable {
                        [&](size_t i) { return own_weight(node.inputs[i]); });
   }
 
- private:
   bool own_weight(TensorId id) const {
     return graph_.tensor(id).kind == TensorKind::kWeight && uses_[static_cast<size_t>(id)] == 1;
   }
 
   const Graph& graph_;
+  const SchemeOf& scheme_of_;
   std::vector<int> uses_;
 };
 
 }  // namespace
 
 void quantize_linears(Graph& graph, const SchemeOf& scheme_of) {
-  const Quantizable quantizable(graph);
+  const Quantizable quantizable(graph, scheme_of);
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     const OpDef& op = op_def(node.op);
-    const QuantScheme scheme = quantizable(node) ? scheme_of(node.name) : QuantScheme::kNone;
+    const QuantScheme scheme = quantizable.scheme_of(node);
     return scheme == QuantScheme::kNone
                ? b.add(op.name, std::move(inputs), node.name, node.attributes)
                : op.quantization->rewrite(b, node, std::move(inputs), scheme);
@@ -171,11 +183,10 @@ void quantize_linears(Graph& graph, const SchemeOf& scheme_of) {
 
 void quantize_frozen(Graph& graph, const SchemeOf& scheme_of) {
   static const OpId linear = require_op("linear");
-  const Quantizable quantizable(graph);
+  const Quantizable quantizable(graph, scheme_of);
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
-    const bool stores =
-        node.op == linear && quantizable(node) && graph.tensor(node.inputs[1]).frozen;
-    const QuantScheme scheme = stores ? scheme_of(node.name) : QuantScheme::kNone;
+    const bool stores = node.op == linear && graph.tensor(node.inputs[1]).frozen;
+    const QuantScheme scheme = stores ? quantizable.scheme_of(node) : QuantScheme::kNone;
     if (scheme != QuantScheme::kNone) {
       Tensor& weight = b.graph().tensor(inputs[1]);
       const DType dtype = weight.dtype;

@@ -45,7 +45,7 @@ int64_t count_of(const Graph& graph, std::string_view op, Phase phase) {
   return count;
 }
 
-const SchemeOf kFourBits = [](std::string_view) { return QuantScheme::kInt4WeightOnly; };
+const SchemeOf kFourBits = [](std::string_view, Role) { return QuantScheme::kInt4WeightOnly; };
 
 TEST(QuantizedBase, WeightsAreStoredInFourBits) {
   Graph plain = with_adapters(), quantized = with_adapters();

@@ -15,6 +15,7 @@ Recomputed recompute(GradientBuilder& g, const std::vector<Node>& nodes) {
       if (const auto it = now.find(id); it != now.end()) id = it->second;
     }
     g.builder().set_counts(node.counts);
+    const RoleScope role(g.builder(), node.role);
     copy.outputs = g.builder().add(op_def(node.op).name, copy.inputs, node.name, node.attributes);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       now[node.outputs[i]] = copy.outputs[i];

@@ -36,8 +36,9 @@ class Rewriter {
     copy_given();
     for (size_t index = 0; index < from_.segments.size(); ++index) {
       const Segment& segment = from_.segments[index];
+      b_.set_role(Role::kNone);
       if (before_ && index > 0) before_(b_, static_cast<int32_t>(index), now_);
-      b_.begin_segment(segment.name, segment.repeat);
+      b_.begin_segment(segment, segment.repeat);
       if (segment.reverses) b_.reverses(*segment.reverses);
       for (int32_t i = 0; i < segment.node_count; ++i)
         rewrite(from_.nodes[static_cast<size_t>(segment.first_node + i)]);
@@ -68,6 +69,7 @@ class Rewriter {
     b_.set_phase(node.phase);
     b_.set_counts(node.counts);
     b_.set_attention_core(node.attention_core);
+    b_.set_role(node.role);
     const std::vector<TensorId> outputs = rule_(b_, node, std::move(inputs));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       now_[static_cast<size_t>(node.outputs[i])] = outputs[i];

@@ -2,7 +2,6 @@
 
 // One step of a decoder as serving software (vLLM, SGLang, TensorRT-LLM) runs it.
 
-#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
@@ -21,8 +20,7 @@ struct StepRequest {
   };
   std::vector<Group> groups;
   DType kv_dtype = DType::kBf16;
-  /// The quantization scheme of each linear layer and layer of experts, by its name in the graph;
-  /// null: not quantized.
+  /// The quantization scheme of each linear layer and layer of experts; null: not quantized.
   SchemeOf scheme_of;
   int64_t skew_percent = 0;  ///< of the experts' load, see expert_load.h
   /// False for a pipeline stage other than the last one: no logits and no sampling.
@@ -34,15 +32,9 @@ struct StepRequest {
 /// one stage (see `part_of`). All tokens of the step form one batch. The projections of q, k and v
 /// are one product, and so are gate and up. Each norm includes the residual sum before it.
 /// Attention reads and writes a KV cache, with separate kernels for each group. Logits are computed
-/// for the last token of each sequence. Throws Error{kInput} if sizes overflow.
+/// for the last token of each sequence. Nodes that process a single group have Role::kGroup, those
+/// of the last tokens Role::kOutput; all others process all tokens of the step. Throws
+/// Error{kInput} if sizes overflow.
 Graph fuse(const Graph& modules, const StepRequest& request);
-
-/// Whether a node of a step processes a single group: attention and the operators that prepare its
-/// inputs.
-bool is_group_work(std::string_view node_name);
-
-/// Whether a node of a step processes the last token of each sequence (the output layer). Nodes
-/// that are neither of both process all tokens of the step.
-bool is_output_work(std::string_view node_name);
 
 }  // namespace tilecast

@@ -83,6 +83,7 @@ void ServingStep::attention(int32_t index) {
   const TensorId buffer = buffer_like(q, heads * v_head_dim, p + "outputs");
   std::vector<TensorId> outputs;
   for (const StepRequest::Group& g : request_.groups) {
+    const RoleScope role(b_, Role::kGroup);
     const auto part = [&](TensorId t, int64_t count, int64_t dim) {
       return view(rows_of(t, g, p + "rows"), {g.sequences, g.tokens, count, dim});
     };
@@ -121,7 +122,7 @@ void ServingStep::latent_attention(int32_t index) {
   const TensorId q_part = slice(l.q, l.heads * l.rope_dim, l.p + "q_rotary");
   const TensorId turned =
       b_.add("rotary", {q_part, slice(down, l.rope_dim, l.p + "k_rotary")}, l.p + "rotary")[1];
-  l.scheme = scheme_of(l.p + "kv_b_proj");
+  l.scheme = scheme_of(l.p + "kv_b_proj", weight.role);
   l.kv_b = get(node.inputs[3]);
   if (l.scheme != QuantScheme::kNone) to_.tensor(l.kv_b).dtype = scheme_info(l.scheme).weight_dtype;
   const std::vector<TensorId> caches =
@@ -148,9 +149,11 @@ void ServingStep::latent_attention(int32_t index) {
                             .kind = TensorKind::kBuffer,
                             .segment = b_.current_segment()});
   std::vector<TensorId> outputs;
-  for (const StepRequest::Group& g : groups)
+  for (const StepRequest::Group& g : groups) {
+    const RoleScope role(b_, Role::kGroup);
     outputs.push_back(is_fresh(g) ? fresh_latent(g, l)
                                   : cached_latent(g, l, caches[outputs.size()]));
+  }
   set(node.outputs[0], join(buffer, std::move(outputs), l.p + "joined"));
 }
 

@@ -62,11 +62,12 @@ class Planner {
     }
   }
 
-  void merge(std::string name, std::vector<int32_t> linears, int32_t first, bool sliced) {
+  void merge(std::string name, Role weight, std::vector<int32_t> linears, int32_t first,
+             bool sliced) {
     const auto index = static_cast<int32_t>(p_.merges.size());
     for (const int32_t linear : linears) p_.member[at(linear)] = index;
     p_.first[at(first)] = index;
-    p_.merges.push_back({std::move(name), std::move(linears), sliced});
+    p_.merges.push_back({std::move(name), weight, std::move(linears), sliced});
   }
 
   void merge_projections(const Node& node) {
@@ -74,7 +75,7 @@ class Planner {
                   v = projection(node.inputs[2]);
     if (q < 0 || k < 0 || v < 0 || input_of(q) != input_of(k) || input_of(k) != input_of(v)) return;
     if (q == k) return;  // they are parts of one product already
-    merge(name_prefix(node.name) + "qkv_proj",
+    merge(name_prefix(node.name) + "qkv_proj", Role::kQkv,
           k == v ? std::vector<int32_t>{q, k} : std::vector<int32_t>{q, k, v}, q, true);
   }
 
@@ -86,9 +87,9 @@ class Planner {
     const int32_t norm = maker_of_input(q_b);
     const int32_t q_a = op_of(norm) == "rms_norm" ? maker_of_input(norm) : -1;
     if (op_of(q_a) == "linear" && input_of(q_a) == input_of(kv_a)) {
-      merge(name, {q_a, kv_a}, q_a, true);
+      merge(name, Role::kLatents, {q_a, kv_a}, q_a, true);
     } else {
-      merge(name, {kv_a}, std::min(q_b, kv_a), true);
+      merge(name, Role::kLatents, {kv_a}, std::min(q_b, kv_a), true);
     }
   }
 
@@ -102,7 +103,7 @@ class Planner {
     const int32_t gate = maker_of_input(act);
     if (gate < 0 || op_of(gate) != op_of(up) || input_of(gate) != input_of(up)) return;
     if (op_of(gate) == "linear") {
-      merge(name_prefix(node.name) + "gate_up_proj", {gate, up}, gate, false);
+      merge(name_prefix(node.name) + "gate_up_proj", Role::kGateUp, {gate, up}, gate, false);
     } else if (op_of(gate) == "slice_columns") {
       p_.absorbed[at(gate)] = p_.absorbed[at(up)] = true;
     } else {

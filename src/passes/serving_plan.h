@@ -12,6 +12,7 @@ namespace tilecast {
 /// Linear layers with the same input that are merged into one product.
 struct Merge {
   std::string name;
+  Role weight = Role::kNone;  ///< of the product's weight
   std::vector<int32_t> linears;
   bool sliced = true;  ///< its parts are read separately; else a gated activation reads them all
 };

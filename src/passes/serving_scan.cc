@@ -23,6 +23,7 @@ void ServingStep::convolution(int32_t index) {
   const TensorId buffer = buffer_like(x, channels, p + "outputs");
   std::vector<TensorId> outputs;
   for (const StepRequest::Group& g : request_.groups) {
+    const RoleScope role(b_, Role::kGroup);
     const TensorId rows = view(rows_of(x, g, p + "rows"), {g.sequences, g.tokens, channels});
     const TensorId kept =
         states(p + "conv_states", {g.sequences, channels, width - 1}, to_.tensor(x).dtype);
@@ -42,6 +43,7 @@ void ServingStep::scan(int32_t index) {
   const TensorId buffer = buffer_like(whole[0], heads * size, p + "scan_outputs");
   std::vector<TensorId> outputs;
   for (const StepRequest::Group& g : request_.groups) {
+    const RoleScope role(b_, Role::kGroup);
     const auto part = [&](size_t input, Shape shape) {
       shape.insert(shape.begin(), {g.sequences, g.tokens});
       return view(rows_of(whole[input], g, p + "rows"), std::move(shape));

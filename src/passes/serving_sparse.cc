@@ -23,6 +23,7 @@ void ServingStep::indexer(int32_t index) {
                             DType::kFp8));
   caches.front() = op("append_cache", {caches.front(), k}, p + "cache");
   for (size_t i = 0; i < caches.size(); ++i) {
+    const RoleScope role(b_, Role::kGroup);
     const StepRequest::Group& g = request_.groups[i];
     const TensorId queries = view(rows_of(q, g, p + "rows"), {g.sequences, g.tokens, heads, size});
     const TensorId weights = view(rows_of(w, g, p + "rows"), {g.sequences, g.tokens, heads});
@@ -60,6 +61,7 @@ void ServingStep::compressed_attention(int32_t index) {
   const TensorId buffer = buffer_like(q, heads * size, p + "outputs");
   std::vector<TensorId> outputs;
   for (const StepRequest::Group& g : request_.groups) {
+    const RoleScope role(b_, Role::kGroup);
     const TensorId rows = view(rows_of(q, g, p + "rows"), {g.sequences, g.tokens, heads, size});
     const TensorId context = op("sparse_attention", {rows, caches[outputs.size()]}, node.name,
                                 {{"keys", g.past + g.tokens},

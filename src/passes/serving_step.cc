@@ -69,6 +69,7 @@ Graph ServingStep::run() {
     }
   }
   if (request_.has_output_layer) {
+    const RoleScope role(b_, Role::kOutput);
     to_.outputs = {op("sample", {get(from_.outputs.front())}, "sample")};
     return std::move(to_);
   }
@@ -82,6 +83,7 @@ Graph ServingStep::run() {
 }
 
 void ServingStep::begin(const Segment& segment) {
+  b_.set_role(Role::kNone);
   for (const Carry& carry : segment.carries) {
     Value& start = value(carry.initial);
     if (!plan_.deferred[static_cast<size_t>(carry.next)]) {
@@ -94,16 +96,17 @@ void ServingStep::begin(const Segment& segment) {
           {.name = "nothing", .shape = x.shape, .dtype = x.dtype, .kind = TensorKind::kReference});
     }
   }
-  b_.begin_segment(segment.name, segment.repeat);
+  b_.begin_segment(segment, segment.repeat);
   // Weights without a kernel of their own (biases of experts) count as weights too.
   const auto index = static_cast<size_t>(&segment - from_.segments.data());
   for (const TensorId id : plan_.unread[index]) given(id);
 }
 
 void ServingStep::take(int32_t node) {
+  b_.set_role(node_at(node).role);
   if (const int32_t merge = plan_.first[static_cast<size_t>(node)]; merge >= 0) {
     const Merge& m = plan_.merges[static_cast<size_t>(merge)];
-    products_[static_cast<size_t>(merge)] = product(m.name, m.linears);
+    products_[static_cast<size_t>(merge)] = product(m.name, m.weight, m.linears);
   }
   if (plan_.absorbed[static_cast<size_t>(node)]) return pass_on(node);
   (this->*rule_of(node_at(node).op))(node);
@@ -113,7 +116,9 @@ TensorId ServingStep::given(TensorId module) {
   Tensor tensor = from_.tensor(module);
   if (tensor.kind == TensorKind::kInput) {
     const Shape shape = is_received(tensor) ? Shape{tokens_, tensor.shape.back()} : Shape{tokens_};
-    set(module, b_.input(tensor.name, shape, tensor.dtype));
+    const TensorId input = b_.input(tensor.name, shape, tensor.dtype);
+    to_.tensor(input).role = tensor.role;
+    set(module, input);
   } else {
     tensor.storage = -1;
     if (tensor.segment >= 0) tensor.segment = b_.current_segment();
@@ -125,7 +130,10 @@ TensorId ServingStep::given(TensorId module) {
 TensorId ServingStep::get(TensorId module) {
   const Value v = value(module);
   if (v.id < 0) return given(module);
-  if (v.added >= 0) set(module, op("add", {v.id, v.added}, from_.tensor(module).name));
+  if (v.added >= 0) {
+    const RoleScope role(b_, node_at(plan_.producer[static_cast<size_t>(module)]).role);
+    set(module, op("add", {v.id, v.added}, from_.tensor(module).name));
+  }
   return value(module).id;
 }
 
@@ -211,7 +219,8 @@ TensorId ServingStep::linear_of(std::vector<TensorId> inputs, QuantScheme scheme
   return op("quantized_linear", std::move(inputs), name, {{"scheme", scheme}});
 }
 
-TensorId ServingStep::product(const std::string& name, const std::vector<int32_t>& linears) {
+TensorId ServingStep::product(const std::string& name, Role role,
+                              const std::vector<int32_t>& linears) {
   const Node& first = node_at(linears[0]);
   const bool is_output = linears[0] == plan_.output_layer;
   TensorId x = get(first.inputs[0]);
@@ -221,7 +230,7 @@ TensorId ServingStep::product(const std::string& name, const std::vector<int32_t
     out = checked_add(out, module_shape(node_at(linear).outputs[0]).back());
   const int64_t k = module_shape(first.inputs[0]).back();
   const Tensor& weight = from_.tensor(first.inputs[1]);
-  const QuantScheme scheme = is_output ? QuantScheme::kNone : scheme_of(name);
+  const QuantScheme scheme = is_output ? QuantScheme::kNone : scheme_of(name, role);
   std::vector<TensorId> inputs = {x};
   if (scheme == QuantScheme::kNone && weight.shape == Shape{out, k}) {
     inputs.push_back(get(first.inputs[1]));  // may also be the embedding table
@@ -229,6 +238,7 @@ TensorId ServingStep::product(const std::string& name, const std::vector<int32_t
     const DType stored =
         scheme == QuantScheme::kNone ? weight.dtype : scheme_info(scheme).weight_dtype;
     inputs.push_back(b_.weight(name + ".weight", {out, k}, stored));
+    to_.tensor(inputs.back()).role = role;
   }
   if (scheme != QuantScheme::kNone)
     inputs.push_back(b_.scales(name, scheme, checked_multiply(out, k), b_.current_segment()));
@@ -253,7 +263,8 @@ TensorId ServingStep::last_tokens(TensorId x) {
 void ServingStep::linear(int32_t index) {
   const Node& node = node_at(index);
   const int32_t merge = plan_.member[static_cast<size_t>(index)];
-  if (merge < 0) return set(node.outputs[0], product(node.name, {index}));
+  if (merge < 0)
+    return set(node.outputs[0], product(node.name, from_.tensor(node.inputs[1]).role, {index}));
   if (!plan_.merges[static_cast<size_t>(merge)].sliced) return;
   set(node.outputs[0], slice(products_[static_cast<size_t>(merge)],
                              module_shape(node.outputs[0]).back(), node.name));
@@ -261,7 +272,7 @@ void ServingStep::linear(int32_t index) {
 
 void ServingStep::experts(int32_t index) {
   const Node& node = node_at(index);
-  const QuantScheme scheme = scheme_of(node.name);
+  const QuantScheme scheme = scheme_of(node.name, from_.tensor(node.inputs[1]).role);
   std::vector<TensorId> inputs;
   for (size_t i = 0; i < 3; ++i) inputs.push_back(get(node.inputs[i]));
   Node fused = node;
@@ -277,17 +288,6 @@ Graph fuse(const Graph& modules, const StepRequest& request) {
   Graph result = ServingStep(modules, request).run();
   validate_if_debug(result);
   return result;
-}
-
-bool is_group_work(std::string_view node_name) {
-  constexpr std::string_view kNames[] = {"attention", "kv_b_proj", "cat_k", "absorb_q", "cat_q",
-                                         "absorb_v",  "merge",     "scan",  "conv1d",   "select"};
-  const std::string_view last = node_name.substr(node_name.rfind('.') + 1);
-  return std::find(std::begin(kNames), std::end(kNames), last) != std::end(kNames);
-}
-
-bool is_output_work(std::string_view node_name) {
-  return node_name.starts_with("lm_head") || node_name == "last_tokens" || node_name == "sample";
 }
 
 }  // namespace tilecast

@@ -71,14 +71,14 @@ class ServingStep {
   TensorId slice(TensorId x, int64_t columns, const std::string& name) {
     return op("slice_columns", {x}, name, {{"columns", columns}});
   }
-  QuantScheme scheme_of(const std::string& module) const {
-    return request_.scheme_of ? request_.scheme_of(module) : QuantScheme::kNone;
+  QuantScheme scheme_of(const std::string& module, Role weight) const {
+    return request_.scheme_of ? request_.scheme_of(module, weight) : QuantScheme::kNone;
   }
   /// x · weightᵀ; `inputs` are those of the operator linear, or quantized_linear if there is a
   /// scheme.
   TensorId linear_of(std::vector<TensorId> inputs, QuantScheme scheme, const std::string& name);
-  /// x · weightᵀ for one or several merged linear layers.
-  TensorId product(const std::string& name, const std::vector<int32_t>& linears);
+  /// x · weightᵀ for one or several merged linear layers; `weight` is the role of the weight.
+  TensorId product(const std::string& name, Role weight, const std::vector<int32_t>& linears);
   TensorId last_tokens(TensorId x);
 
   struct Latent;  // serving_attention.cc: one latent attention

@@ -34,7 +34,7 @@ class Sharder {
       // Tensors carried between repetitions are replicated, or divided along the sequence.
       divides_rows_ = divides_rows_ || (form_.sequence_parallel && !segment.carries.empty());
       for (const Carry& carry : segment.carries) settle(carry.initial);
-      b_.begin_segment(segment.name, segment.repeat);
+      b_.begin_segment(segment, segment.repeat);
       for (int32_t i = 0; i < segment.node_count; ++i)
         divide(from_.nodes[static_cast<size_t>(segment.first_node + i)]);
       for (const Carry& carry : segment.carries) {
@@ -99,6 +99,7 @@ class Sharder {
     if (placement.kind != Placement::Kind::kSharded || placement.dim != last)
       return make_replicated(id);
     const std::string name = to_.tensor(now).name + ".all_gather";
+    const RoleScope role(b_, b_.role_of_maker(now));
     now =
         b_.op("all_gather", {now}, name, {{"ranks", ranks_}, {"dim", static_cast<int64_t>(last)}});
     placement = {};
@@ -119,6 +120,7 @@ class Sharder {
                        : op.pointwise_flops ? shard_pointwise
                                             : shard_replicated;
     const Placement placement = rule(n);
+    const RoleScope role(b_, whole.role);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       now_[index(whole.inputs[i])] = n.shared[i];
       placements_[index(whole.inputs[i])] = n.shared_placements[i];

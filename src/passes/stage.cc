@@ -1,7 +1,6 @@
 #include "passes/stage.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "base/checked.h"
@@ -107,6 +106,7 @@ class Part {
       tensor.storage = -1;
       const int32_t own = tensor.segment < 0 ? -1 : segment_[static_cast<size_t>(tensor.segment)];
       tensor.segment = own;
+      if (tensor.kind == TensorKind::kWeight) tensor.origin = static_cast<TensorId>(id);
       now_[id] = b_.tensor(std::move(tensor));
     }
   }
@@ -114,6 +114,7 @@ class Part {
   /// What the part receives, and what it computes again.
   void prologue() {
     b_.begin_segment("received", 1);
+    to_.segments.back().role = Role::kReceived;
     std::sort(extra_.begin(), extra_.end());
     for (size_t id = 0; id < from_.tensors.size(); ++id) {
       const int32_t made = maker_[id];
@@ -125,7 +126,11 @@ class Part {
       const Tensor& tensor = from_.tensors[id];
       now_[id] = received_with(tensor);
       if (now_[id] >= 0) continue;
-      now_[id] = b_.input(std::string(kReceivedPrefix) + tensor.name, tensor.shape, tensor.dtype);
+      now_[id] = b_.tensor({.name = "pipeline.received." + tensor.name,
+                            .shape = tensor.shape,
+                            .dtype = tensor.dtype,
+                            .kind = TensorKind::kInput,
+                            .role = Role::kReceived});
     }
     for (const int32_t node : extra_) copy_node(from_.nodes[static_cast<size_t>(node)]);
   }
@@ -141,7 +146,7 @@ class Part {
 
   void copy_segment(size_t s) {
     const Segment& segment = from_.segments[s];
-    b_.begin_segment(segment.name, repeat_[s]);
+    b_.begin_segment(segment, repeat_[s]);
     for (int32_t i = segment.first_node; i < segment.first_node + segment.node_count; ++i)
       copy_node(from_.nodes[static_cast<size_t>(i)]);
     if (!segment.carries.empty()) sent_.clear();
@@ -155,6 +160,7 @@ class Part {
     std::vector<TensorId> inputs;
     for (const TensorId id : node.inputs) inputs.push_back(now_[index(id)]);
     b_.set_counts(node.counts);
+    b_.set_role(node.role);
     const std::vector<TensorId> outputs =
         b_.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
     for (size_t i = 0; i < node.outputs.size(); ++i) now_[index(node.outputs[i])] = outputs[i];
@@ -229,7 +235,7 @@ Graph part_of(const Graph& modules, const LayerRange& layers) {
 }
 
 bool is_received(const Tensor& tensor) {
-  return tensor.kind == TensorKind::kInput && tensor.name.starts_with(kReceivedPrefix);
+  return tensor.kind == TensorKind::kInput && tensor.role == Role::kReceived;
 }
 
 std::vector<TensorId> received_inputs(const Graph& graph) {
@@ -240,17 +246,19 @@ std::vector<TensorId> received_inputs(const Graph& graph) {
   return ids;
 }
 
-std::vector<std::string> shared_weights(const Graph& first, const Graph& second) {
-  std::vector<std::string> names;
-  for (const Tensor& tensor : first.tensors) {
-    if (tensor.kind != TensorKind::kWeight || tensor.segment > 0) continue;
+std::vector<TensorId> shared_weights(const Graph& first, const Graph& second) {
+  std::vector<TensorId> shared;
+  for (size_t i = 0; i < first.tensors.size(); ++i) {
+    const Tensor& tensor = first.tensors[i];
+    if (tensor.kind != TensorKind::kWeight || tensor.segment > 0 || tensor.origin < 0) continue;
     const auto same = [&](const Tensor& other) {
-      return other.kind == TensorKind::kWeight && other.name == tensor.name && other.segment < 0;
+      return other.kind == TensorKind::kWeight && other.origin == tensor.origin &&
+             other.segment < 0;
     };
     if (std::any_of(second.tensors.begin(), second.tensors.end(), same))
-      names.push_back(tensor.name);
+      shared.push_back(static_cast<TensorId>(i));
   }
-  return names;
+  return shared;
 }
 
 }  // namespace tilecast

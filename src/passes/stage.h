@@ -3,7 +3,6 @@
 // Parts of a model: the layers of one pipeline stage.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "graph/graph.h"
@@ -36,7 +35,7 @@ std::vector<int64_t> segment_runs(const Graph& modules, const LayerRange& layers
 bool is_received(const Tensor& tensor);
 std::vector<TensorId> received_inputs(const Graph& graph);
 
-/// Names of the weights that both parts have.
-std::vector<std::string> shared_weights(const Graph& first, const Graph& second);
+/// Weights outside of the layers that both parts of a model have: their ids in `first`.
+std::vector<TensorId> shared_weights(const Graph& first, const Graph& second);
 
 }  // namespace tilecast

@@ -1,7 +1,6 @@
 // Replaces the bytes of weights by those that a checkpoint stores.
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "base/checked.h"
@@ -11,10 +10,10 @@
 namespace tilecast {
 namespace {
 
-/// Matrices that a checkpoint stores for one linear layer of a served model.
-int64_t merged_matrices(std::string_view node) {
-  if (node.ends_with(".qkv_proj")) return 3;
-  return node.ends_with(".gate_up_proj") || node.ends_with(".qkv_a_proj") ? 2 : 1;
+/// Matrices that a checkpoint stores for one weight of a served model.
+int64_t merged_matrices(const Tensor& weight) {
+  if (weight.role == Role::kQkv) return 3;
+  return weight.role == Role::kGateUp || weight.role == Role::kLatents ? 2 : 1;
 }
 
 /// `parts` matrices that are stored one above the other.
@@ -44,7 +43,10 @@ class Storing {
         // The weight is followed by its scales.
         const size_t weight = node.op == linear ? 1 : 0;
         const TensorId id = node.inputs[weight];
-        set(id, bytes_of(found->second, graph_.tensor(id).shape, merged_matrices(node.name)));
+        const Tensor& stored = graph_.tensor(id);
+        // In training, the weights are the model's own.
+        const int64_t matrices = node.op == linear ? merged_matrices(stored) : 1;
+        set(id, bytes_of(found->second, stored.shape, matrices));
         set(node.inputs[weight + 1], 0);
       }
     }

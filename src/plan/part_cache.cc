@@ -12,8 +12,6 @@
 namespace tilecast {
 namespace {
 
-constexpr std::string_view kReceivedSegment = "received";  // passes/stage.cc, prologue
-
 void run_block(HostFedStream& stream, const Program& program, const Block& block,
                const std::vector<KernelTime>& times) {
   HostFedStream::Sequence body;
@@ -90,7 +88,7 @@ const PartCache::Pattern& PartCache::pattern(const ParallelPlan& plan, const Lay
     patterns_.erase(it);
     throw;
   }
-  pattern.first_segment = pattern.graph.segments.front().name == kReceivedSegment ? 1 : 0;
+  pattern.first_segment = pattern.graph.segments.front().role == Role::kReceived ? 1 : 0;
   const Program program = lower(pattern.graph);
   pattern.times.resize(program.kernels.size());
   const TimingSetup times = timing(request);

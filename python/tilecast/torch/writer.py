@@ -129,7 +129,9 @@ class Writer:
             return
         frozen = " frozen" if stored.kind == "weight" and not stored.trained else ""
         shape = stored.view.shape
-        self.declarations.append(f"{stored.kind} {name}: {dtype_name(stored.view.dtype)}{shape_text(shape)}{frozen}")
+        # Mixture-of-experts models call the linear layer that chooses experts `gate`; LoRA leaves it as it is.
+        router = " role=router" if stored.kind == "weight" and stored.name.split(".")[-2:] == ["gate", "weight"] else ""
+        self.declarations.append(f"{stored.kind} {name}: {dtype_name(stored.view.dtype)}{shape_text(shape)}{frozen}{router}")
         self.owners[stored.view.storage] = Owner(name, stored.view, True)
         self.parameters[stored.name] = stored.view.storage
 

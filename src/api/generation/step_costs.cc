@@ -172,8 +172,8 @@ double StepCosts::images_s() const {
 }
 
 StepCosts::Kind StepCosts::kind_of(const Node& node) const {
-  if (is_group_work(node.name)) return Kind::kGroup;
-  if (is_output_work(node.name)) return Kind::kHead;
+  if (node.role == Role::kGroup) return Kind::kGroup;
+  if (node.role == Role::kOutput) return Kind::kHead;
   const bool shared =
       served_.plan.dp > 1 && std::find(std::begin(experts_ops_), std::end(experts_ops_), node.op) !=
                                  std::end(experts_ops_);

@@ -55,12 +55,9 @@ TrainingStep training_step(const std::vector<const ModelPart*>& parts, const Pas
   const Graph &first = parts.front()->pass.graph(), &last = parts.back()->pass.graph();
   int64_t shared = 0;
   DType dtype = DType::kFp32;
-  for (const std::string& name : shared_weights(first, last)) {
-    for (const Tensor& tensor : first.tensors) {
-      if (tensor.kind != TensorKind::kWeight || tensor.name != name) continue;
-      shared = checked_add(shared, tensor_bytes(tensor));
-      dtype = tensor.dtype;
-    }
+  for (const TensorId id : shared_weights(first, last)) {
+    shared = checked_add(shared, tensor_bytes(first.tensor(id)));
+    dtype = first.tensor(id).dtype;
   }
   const Exchange sharing = costs.all_reduce(shared, dtype, plan.first_and_last());
   step.share_embeddings_s = sharing.seconds;

@@ -186,15 +186,10 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) {
-    // Towers are not quantized in serving either (docs/explanation/limits.md).
-    const SchemeOf scheme_of = [&](std::string_view node) {
-      return model.vision && node.starts_with("vision.") ? QuantScheme::kNone
-                                                         : precision.scheme_of(node);
-    };
     if (training) {
-      quantize_frozen(graph, scheme_of);
+      quantize_frozen(graph, precision.scheme_of);
     } else {
-      quantize_linears(graph, scheme_of);
+      quantize_linears(graph, precision.scheme_of);
     }
   }
   if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);

@@ -37,12 +37,14 @@ class Joined {
       now[id] = b_.tensor(std::move(tensor));
     }
     for (const Segment& segment : from.segments) {
+      b_.set_role(Role::kNone);
       if (before) before(segment, now);
-      b_.begin_segment(segment.name, segment.repeat);
+      b_.begin_segment(segment, segment.repeat);
       for (int32_t i = segment.first_node; i < segment.first_node + segment.node_count; ++i) {
         const Node& node = from.nodes[static_cast<size_t>(i)];
         std::vector<TensorId> inputs;
         for (const TensorId id : node.inputs) inputs.push_back(place(id));
+        b_.set_role(node.role);
         const std::vector<TensorId> outputs =
             b_.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
         for (size_t o = 0; o < outputs.size(); ++o) {

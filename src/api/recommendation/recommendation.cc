@@ -152,14 +152,14 @@ class RecommendationPass {
     return step;
   }
 
-  /// The bottom MLP and the rest, by the names of their nodes.
+  /// The bottom MLP and the rest.
   void split_dense(RecommendationStep& step) const {
     const Program& program = dense_.program();
     for (const Event& event : dense_.timeline.events) {
       const Node& node = *program.launches[event.launch].node;
       const double seconds =
           std::max(event.duration_s, timing_.host_launch_s()) * static_cast<double>(event.count);
-      const bool bottom = node.name.starts_with(kBottomMlp);
+      const bool bottom = node.role == Role::kBottomMlp;
       if (node.phase == Phase::kForward)
         (bottom ? step.bottom_forward_s : step.top_forward_s) += seconds;
       if (node.phase == Phase::kBackward)

@@ -190,7 +190,7 @@ class Bart {
     const TensorId out = f_.dropout(
         f_.linear(context, p + "out_proj", {c_.hidden_dim, true, f_.inputs(head_dim, heads)}),
         p + "dropout");
-    const TensorId sum = f_.op("add", {x, out}, p + "residual");
+    const TensorId sum = f_.residual({x, out}, p + "residual");
     return c_.variant->norm_first ? sum : f_.layer_norm(sum, name + "_layer_norm");
   }
 
@@ -203,7 +203,7 @@ class Bart {
                                                          .activation = c_.activation,
                                                          .ffn_dim = ffn_dim}),
                                     p + "dropout");
-    const TensorId sum = f_.op("add", {x, out}, p + "residual");
+    const TensorId sum = f_.residual({x, out}, p + "residual");
     return c_.variant->norm_first ? sum : f_.layer_norm(sum, norm);
   }
 
@@ -215,7 +215,7 @@ class Bart {
                        "classification_head.out_proj", {c_.labels});
     }
     if (!c_.vocabulary_head) return x;
-    const TensorId logits = f_.op("linear", {x, table}, "lm_head");
+    const TensorId logits = f_.tied_output(x, table);
     if (!c_.variant->logits_bias) return logits;
     const TensorId bias = f_.builder().tensor({.name = "final_logits_bias",
                                                .shape = {1, c_.decoder_vocab_size},

@@ -97,7 +97,7 @@ class Pair {
                                                               .down = p + "mlp.fc2",
                                                               .activation = t.activation,
                                                               .ffn_dim = t.ffn_dim});
-    return f_.view(f_.op("add", {out, mlp_out}, p + "residual"), {batch, t.hidden_dim});
+    return f_.view(f_.residual({out, mlp_out}, p + "residual"), {batch, t.hidden_dim});
   }
 
   TensorId unit(TensorId x, const std::string& name) {

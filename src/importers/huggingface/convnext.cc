@@ -94,7 +94,7 @@ class ConvNext {
     y = f_.linear(y, p + ".pwconv2", {width});
     if (c_.layer_scale)
       y = f_.op("mul", {y, f_.weight(p + ".layer_scale_parameter", {width})}, p + ".layer_scale");
-    return f_.op("add", {x, net_.channels_first(y)}, p + ".residual");
+    return f_.residual({x, net_.channels_first(y)}, p + ".residual");
   }
 
   Graph& graph_;

@@ -164,7 +164,7 @@ TensorId conv_beside_layer(Layers& f, const EncoderConfig& c, TensorId embedding
       f.activation(f.dropout(f.op("where", {hidden, rows}, p + "mask"), p + "dropout", c.dropout),
                    d.conv_activation, p + "act");
   const TensorId normal =
-      f.layer_norm(f.op("add", {output, active}, p + "residual"), p + "LayerNorm");
+      f.layer_norm(f.residual({output, active}, p + "residual"), p + "LayerNorm");
   return f.op("mul", {normal, seen}, p + "mask");
 }
 

@@ -75,8 +75,9 @@ void DecoderGraph::build() {
 void DecoderGraph::head(TensorId x, TensorId table) {
   if (c_.compressed.streams > 0) x = merge_streams(x);
   const TensorId last = c_.final_norm ? norm(x, "norm") : x;
+  const RoleScope role(f_.builder(), Role::kOutput);
   TensorId logits = c_.tied_embeddings
-                        ? f_.op("linear", {last, table}, "lm_head")
+                        ? f_.tied_output(last, table)
                         : f_.linear(last, "lm_head",
                                     {c_.vocab_size, c_.head_bias, f_.outputs(1, {c_.vocab_size})});
   if (c_.logit_softcap) {  // cap tanh(x / cap)
@@ -113,7 +114,7 @@ TensorId DecoderGraph::parallel_layer(TensorId x, size_t index) {
   const TensorId attn_out = mixer(normal, index);
   const TensorId input = c_.parallel_norm ? norm(x, p + "post_attention_layernorm") : normal;
   const TensorId sum = f_.op("add", {ffn(input, x, index), attn_out}, p + "parallel_add");
-  return f_.op("add", {x, sum}, p + "residual");
+  return f_.residual({x, sum}, p + "residual");
 }
 
 TensorId DecoderGraph::layer(TensorId x, size_t index) {
@@ -125,12 +126,12 @@ TensorId DecoderGraph::layer(TensorId x, size_t index) {
   if (own.mixer != Mixer::kNone) {
     TensorId out = mixer(c_.pre_norms ? norm(x, p + "input_layernorm") : x, index);
     if (c_.post_norms) out = norm(out, p + "post_self_attn_layernorm");
-    x = f_.op("add", {x, out}, p + "self_attn.residual");
+    x = f_.residual({x, out}, p + "self_attn.residual");
   }
   if (own.has_ffn) {
     TensorId out = ffn(c_.pre_norms ? norm(x, p + "post_attention_layernorm") : x, x, index);
     if (c_.post_norms) out = norm(out, p + "post_mlp_layernorm");
-    x = f_.op("add", {x, out}, p + "mlp.residual");
+    x = f_.residual({x, out}, p + "mlp.residual");
   }
   return c_.per_layer_dim > 0 ? add_layer_input(x, p) : x;
 }
@@ -138,12 +139,13 @@ TensorId DecoderGraph::layer(TensorId x, size_t index) {
 /// Gemma 4: gates the layer's part of the second embedding and adds it.
 TensorId DecoderGraph::add_layer_input(TensorId x, const std::string& p) {
   const TensorId gate =
-      f_.activation(f_.linear(x, p + "per_layer_input_gate", {c_.per_layer_dim, false}),
+      f_.activation(f_.linear(x, p + "per_layer_input_gate",
+                              {.out = c_.per_layer_dim, .bias = false, .weight_role = Role::kGate}),
                     c_.activation, p + "per_layer_act");
   const TensorId own = f_.slice(layer_inputs_, c_.per_layer_dim, p + "per_layer_slice");
   const TensorId product = f_.op("mul", {gate, own}, p + "per_layer_mul");
   const TensorId out = f_.linear(product, p + "per_layer_projection", {c_.hidden_dim, false});
-  return f_.op("add", {x, norm(out, p + "post_per_layer_input_norm")}, p + "per_layer_residual");
+  return f_.residual({x, norm(out, p + "post_per_layer_input_norm")}, p + "per_layer_residual");
 }
 
 Graph build_decoder(const DecoderConfig& config, const GraphRequest& request) {

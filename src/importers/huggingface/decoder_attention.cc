@@ -80,9 +80,11 @@ TensorId DecoderGraph::head_attention(TensorId x, const std::string& p, const La
   TensorId q, k, v, gate = -1;
   if (c_.fused_qkv) {
     const int64_t kv_width = kv_heads * size;
-    const TensorId all = f_.linear(
-        x, p + "qkv_proj",
-        {q_width + 2 * kv_width, c_.qkv_bias, f_.outputs(size, {heads, kv_heads, kv_heads})});
+    const TensorId all = f_.linear(x, p + "qkv_proj",
+                                   {.out = q_width + 2 * kv_width,
+                                    .bias = c_.qkv_bias,
+                                    .split = f_.outputs(size, {heads, kv_heads, kv_heads}),
+                                    .weight_role = Role::kQkv});
     q = f_.slice(all, q_width, p + "split_q");
     k = f_.slice(all, kv_width, p + "split_k");
     v = f_.slice(all, kv_width, p + "split_v");

@@ -18,7 +18,10 @@ TensorId DecoderGraph::gated(TensorId x, const std::string& p, int64_t ffn_dim) 
   TensorId gate, up;
   if (c_.fused_gate) {
     const TensorId both = f_.linear(x, p + "gate_up_proj",
-                                    {2 * ffn_dim, c_.mlp_bias, f_.outputs(1, {ffn_dim, ffn_dim})});
+                                    {.out = 2 * ffn_dim,
+                                     .bias = c_.mlp_bias,
+                                     .split = f_.outputs(1, {ffn_dim, ffn_dim}),
+                                     .weight_role = Role::kGateUp});
     gate = f_.activation(f_.slice(both, ffn_dim, p + "split_gate"), c_.activation, p + "act_fn");
     up = f_.slice(both, ffn_dim, p + "split_up");
   } else {
@@ -33,24 +36,26 @@ TensorId DecoderGraph::gated(TensorId x, const std::string& p, int64_t ffn_dim) 
 /// The experts without the shared ones. `routed` is what the router reads.
 TensorId DecoderGraph::experts(TensorId x, TensorId routed, const std::string& p) {
   const DecoderConfig::Experts& e = c_.experts;
-  const TensorId logits = f_.linear(routed, p + "gate", {e.num_experts, e.bias});
+  const TensorId logits = f_.linear(
+      routed, p + "gate", {.out = e.num_experts, .bias = e.bias, .weight_role = Role::kRouter});
   const TensorId weights = f_.op("softmax", {logits}, p + "gate.softmax");
   const int64_t parts = c_.gated_mlp ? 2 : 1;
   const Layers::Split by_gate =
       c_.gated_mlp ? f_.outputs(1, {e.ffn_dim, e.ffn_dim}) : f_.outputs(1, {e.ffn_dim});
   const int64_t width = e.latent_dim > 0 ? e.latent_dim : c_.hidden_dim;
+  const auto own = [this](TensorId id) { return f_.with_role(id, Role::kExperts); };
   // Counted as weights only; their memory traffic is negligible.
   if (e.score_correction_bias) f_.weight(p + "gate.e_score_correction_bias", {e.num_experts});
   if (e.bias) {
-    f_.weight(p + "experts.gate_up_bias", {e.num_experts, parts * e.ffn_dim}, 1, by_gate);
-    f_.weight(p + "experts.down_bias", {e.num_experts, width});
+    own(f_.weight(p + "experts.gate_up_bias", {e.num_experts, parts * e.ffn_dim}, 1, by_gate));
+    own(f_.weight(p + "experts.down_bias", {e.num_experts, width}));
   }
   const TensorId tokens =
       e.latent_dim > 0 ? f_.linear(x, p + "fc1_latent_proj", {width, c_.mlp_bias}) : x;
-  const TensorId up =
-      f_.weight(p + "experts.gate_up_proj", {e.num_experts, parts * e.ffn_dim, width}, 1, by_gate);
-  const TensorId down = f_.weight(p + "experts.down_proj", {e.num_experts, width, e.ffn_dim}, 2,
-                                  f_.outputs(1, {e.ffn_dim}));
+  const TensorId up = own(
+      f_.weight(p + "experts.gate_up_proj", {e.num_experts, parts * e.ffn_dim, width}, 1, by_gate));
+  const TensorId down = own(f_.weight(p + "experts.down_proj", {e.num_experts, width, e.ffn_dim}, 2,
+                                      f_.outputs(1, {e.ffn_dim})));
   const TensorId y =
       f_.op("experts", {tokens, up, down, weights}, p + "experts", {{"top_k", e.top_k}});
   return e.latent_dim > 0 ? f_.linear(y, p + "fc2_latent_proj", {c_.hidden_dim, c_.mlp_bias}) : y;
@@ -58,10 +63,12 @@ TensorId DecoderGraph::experts(TensorId x, TensorId routed, const std::string& p
 
 TensorId DecoderGraph::shared_experts(TensorId x, const std::string& p) {
   const DecoderConfig::Experts& e = c_.experts;
+  const RoleScope role(f_.builder(), Role::kSharedExpert);
   const TensorId shared = gated(x, p + "shared_experts.", e.shared_ffn_dim);
   if (!e.shared_gate) return shared;
   const std::string name = p + "shared_expert_gate";
-  const TensorId weight = f_.op("sigmoid", {f_.linear(x, name, {1, false})}, name);
+  const TensorId logit = f_.linear(x, name, {.out = 1, .bias = false, .weight_role = Role::kGate});
+  const TensorId weight = f_.op("sigmoid", {logit}, name);
   return f_.op("mul", {weight, shared}, p + "shared_mul");
 }
 

@@ -180,7 +180,7 @@ class Unet : public Diffusion {
     y = f_.op("add", {y, f_.view(step, {f_.request().batch, out, 1, 1})}, p + "add_time");
     y = convolve(f_.activation(norm(y, p + "norm2"), "silu", p + "act2"), p + "conv2", out, 3);
     const TensorId shortcut = in == out ? x : convolve(x, p + "conv_shortcut", out, 1);
-    return f_.op("add", {shortcut, y}, p + "residual");
+    return f_.residual({shortcut, y}, p + "residual");
   }
 
   TensorId transformer(TensorId x, const std::string& p, size_t block) {
@@ -193,22 +193,21 @@ class Unet : public Diffusion {
     for (int64_t d = 0; d < c_.depths[block]; ++d) {
       const std::string q = fmt::format("{}transformer_blocks.{}.", p, d);
       const TensorId first = f_.layer_norm(y, q + "norm1");
-      y = f_.op("add", {y, attention(first, first, q + "attn1.", c_.heads[block], false)},
-                q + "attn1.residual");
-      y = f_.op("add",
-                {y, attention(f_.layer_norm(y, q + "norm2"), text_, q + "attn2.", c_.heads[block],
-                              false)},
-                q + "attn2.residual");
+      y = f_.residual({y, attention(first, first, q + "attn1.", c_.heads[block], false)},
+                      q + "attn1.residual");
+      y = f_.residual({y, attention(f_.layer_norm(y, q + "norm2"), text_, q + "attn2.",
+                                    c_.heads[block], false)},
+                      q + "attn2.residual");
       // GEGLU: gelu of one half of the columns times the other half.
       const TensorId wide =
           f_.linear(f_.layer_norm(y, q + "norm3"), q + "ff.proj", {8 * hidden_dim});
       const std::vector<TensorId> halves = b().add("split", {wide}, q + "ff.split", {{"parts", 2}});
       const TensorId gated =
           f_.op("mul", {halves[0], f_.op("gelu", {halves[1]}, q + "ff.gelu")}, q + "ff.mul");
-      y = f_.op("add", {y, f_.linear(gated, q + "ff.out", {hidden_dim})}, q + "ff.residual");
+      y = f_.residual({y, f_.linear(gated, q + "ff.out", {hidden_dim})}, q + "ff.residual");
     }
     y = f_.view(f_.op("copy", {f_.transpose(y, {0, 2, 1})}, p + "to_image"), shape);
-    return f_.op("add", {x, convolve(y, p + "proj_out", hidden_dim, 1)}, p + "residual");
+    return f_.residual({x, convolve(y, p + "proj_out", hidden_dim, 1)}, p + "residual");
   }
 
   Graph& graph_;
@@ -298,16 +297,15 @@ class Dit : public Diffusion {
         modulate(f_.op("layer_norm", {x}, p + "norm1"), condition, 0, p + "norm1");
     const TensorId attn_out = attention(first, first, p + "attn1.", c_.heads, true);
     const TensorId hidden =
-        f_.op("add", {x, f_.op("mul", {attn_out, part(condition, p + "gate1")}, p + "gate1")},
-              p + "attn1.residual");
+        f_.residual({x, f_.op("mul", {attn_out, part(condition, p + "gate1")}, p + "gate1")},
+                    p + "attn1.residual");
     const TensorId second =
         modulate(f_.op("layer_norm", {hidden}, p + "norm3"), condition, 1, p + "norm3");
     const TensorId wide = f_.activation(f_.linear(second, p + "ff.in", {4 * c_.hidden_dim}),
                                         "gelu_pytorch_tanh", p + "ff.act");
     const TensorId mlp_out = f_.linear(wide, p + "ff.out", {c_.hidden_dim});
-    return f_.op("add",
-                 {hidden, f_.op("mul", {mlp_out, part(condition, p + "gate2")}, p + "gate2")},
-                 p + "ff.residual");
+    return f_.residual({hidden, f_.op("mul", {mlp_out, part(condition, p + "gate2")}, p + "gate2")},
+                       p + "ff.residual");
   }
 
   Graph& graph_;

@@ -127,7 +127,7 @@ class EfficientNet {
     y = net_.conv_norm(y, p + ".projection", {.out = out}, "");
     // The first block of a stage has no residual.
     if (first || stride != 1) return y;
-    return net_.layers().op("add", {net_.layers().dropout(y, p + ".dropout"), x}, p + ".residual");
+    return net_.layers().residual({net_.layers().dropout(y, p + ".dropout"), x}, p + ".residual");
   }
 
   Graph& graph_;

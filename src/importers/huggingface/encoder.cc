@@ -108,7 +108,7 @@ class Encoder {
     const TensorId out =
         dropout(f_.linear(context, a + "output.dense", options), a + "output.dropout");
     const TensorId hidden =
-        norm(f_.op("add", {out, x}, a + "output.residual"), a + "output.LayerNorm", false);
+        norm(f_.residual({out, x}, a + "output.residual"), a + "output.LayerNorm", false);
     const TensorId mlp_out = dropout(
         f_.feed_forward(norm(hidden, p + "output.LayerNorm", true), {.up = p + "intermediate.dense",
                                                                      .act = p + "intermediate.act",
@@ -116,7 +116,7 @@ class Encoder {
                                                                      .activation = c_.activation,
                                                                      .ffn_dim = c_.ffn_dim}),
         p + "output.dropout");
-    return norm(f_.op("add", {mlp_out, hidden}, p + "output.residual"), p + "output.LayerNorm",
+    return norm(f_.residual({mlp_out, hidden}, p + "output.residual"), p + "output.LayerNorm",
                 false);
   }
 

@@ -65,7 +65,7 @@ Graph build_gpt2(const Gpt2Config& c, const GraphRequest& request) {
 
   b.begin_segment("h", c.layers);
   const TensorId attn_out = attention(f, c, f.layer_norm(start, "h.0.ln_1"));
-  const TensorId hidden = f.op("add", {attn_out, start}, "h.0.attn.residual");
+  const TensorId hidden = f.residual({attn_out, start}, "h.0.attn.residual");
   const TensorId mlp_out =
       f.feed_forward(f.layer_norm(hidden, "h.0.ln_2"), {.up = "h.0.mlp.c_fc",
                                                         .act = "h.0.mlp.act",
@@ -74,12 +74,12 @@ Graph build_gpt2(const Gpt2Config& c, const GraphRequest& request) {
                                                         .ffn_dim = c.ffn_dim,
                                                         .weight_is_k_by_n = true});
   const TensorId end =
-      f.op("add", {hidden, f.dropout(mlp_out, "h.0.mlp.dropout")}, "h.0.mlp.residual");
+      f.residual({hidden, f.dropout(mlp_out, "h.0.mlp.dropout")}, "h.0.mlp.residual");
   b.carry(start, end);
 
   b.begin_segment("head", 1);
   TensorId output = f.layer_norm(end, "ln_f");
-  if (c.has_head) output = f.op("linear", {output, table}, "lm_head");
+  if (c.has_head) output = f.tied_output(output, table);
   graph.outputs = {output};
   return graph;
 }

@@ -44,6 +44,21 @@ TensorId Layers::op(std::string_view op, std::vector<TensorId> inputs, const std
   return builder_.op(op, std::move(inputs), name, std::move(attributes));
 }
 
+TensorId Layers::residual(std::vector<TensorId> inputs, const std::string& name) {
+  const RoleScope role(builder_, Role::kResidual);
+  return op("add", std::move(inputs), name);
+}
+
+TensorId Layers::tied_output(TensorId x, TensorId table) {
+  const RoleScope role(builder_, Role::kOutput);
+  return op("linear", {x, table}, "lm_head");
+}
+
+TensorId Layers::with_role(TensorId weight, Role role) {
+  builder_.graph().tensor(weight).role = role;
+  return weight;
+}
+
 TensorId Layers::view(TensorId x, Shape shape) {
   return op("view", {x}, "view", {{"shape", std::move(shape)}});
 }
@@ -60,7 +75,8 @@ TensorId Layers::linear(TensorId x, const std::string& name, const Linear& o) {
   const int64_t k = builder_.graph().tensor(x).shape.back();
   const Shape shape = o.weight_is_k_by_n ? Shape{k, o.out} : Shape{o.out, k};
   const size_t dim = o.split.inputs != o.weight_is_k_by_n ? 1 : 0;
-  std::vector<TensorId> operands = {x, weight(name + ".weight", shape, dim, o.split)};
+  std::vector<TensorId> operands = {
+      x, with_role(weight(name + ".weight", shape, dim, o.split), o.weight_role)};
   if (o.bias)
     operands.push_back(weight(name + ".bias", {o.out}, 0, o.split.inputs ? Split{} : o.split));
   std::vector<Attribute> attributes;

@@ -33,8 +33,14 @@ class Layers {
   TensorId weight(const std::string& name, Shape shape);
   /// A weight that is divided along dimension `dim`.
   TensorId weight(const std::string& name, Shape shape, size_t dim, const Split& split);
+  /// Gives a weight a role.
+  TensorId with_role(TensorId weight, Role role);
   TensorId op(std::string_view op, std::vector<TensorId> inputs, const std::string& name,
               std::vector<Attribute> attributes = {});
+  /// The residual sum at the end of a sublayer.
+  TensorId residual(std::vector<TensorId> inputs, const std::string& name);
+  /// The output layer of a model whose embedding table computes the logits too.
+  TensorId tied_output(TensorId x, TensorId table);
   TensorId view(TensorId x, Shape shape);
   TensorId transpose(TensorId x, std::vector<int64_t> order);
   /// The next `columns` columns of the last dimension, as a view.
@@ -45,6 +51,7 @@ class Layers {
     bool bias = true;
     Split split = {};
     bool weight_is_k_by_n = false;  ///< GPT-2's Conv1D
+    Role weight_role = Role::kNone;
   };
   TensorId linear(TensorId x, const std::string& name, const Linear& options);
   struct NormWeights {

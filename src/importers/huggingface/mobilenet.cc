@@ -109,7 +109,7 @@ class MobileNet {
     y = depthwise(y, p + ".conv_3x3", stride);
     y = layer(y, p + ".reduce_1x1", {.out = out}, false);
     const bool residual = stride == 1 && net_.channels(x) == out;
-    return residual ? net_.layers().op("add", {x, y}, p + ".residual") : y;
+    return residual ? net_.layers().residual({x, y}, p + ".residual") : y;
   }
 
   TensorId blocks_v2(TensorId pixels) {

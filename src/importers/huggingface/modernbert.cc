@@ -183,9 +183,9 @@ class ModernBert {
     const std::string p = fmt::format("layers.{}.", index);
     const TensorId in = index == 0 ? x : norm(x, p + "attn_norm");
     const TensorId hidden =
-        f_.op("add", {x, attention(in, c_.is_local[index], p + "attn.")}, p + "attn.residual");
+        f_.residual({x, attention(in, c_.is_local[index], p + "attn.")}, p + "attn.residual");
     const TensorId out = mlp(norm(hidden, p + "mlp_norm"), p + "mlp.");
-    return f_.op("add", {hidden, out}, p + "mlp.residual");
+    return f_.residual({hidden, out}, p + "mlp.residual");
   }
 
   /// The layers after the first, as repetitions of their shortest period and a rest.

@@ -63,7 +63,7 @@ TensorId layer(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
   };
   const TensorId attn_out = attention(f, c, before(x, p + "self_attn_layer_norm"), mask);
   const TensorId hidden =
-      after(f.op("add", {x, attn_out}, p + "self_attn.residual"), p + "self_attn_layer_norm");
+      after(f.residual({x, attn_out}, p + "self_attn.residual"), p + "self_attn_layer_norm");
   const TensorId mlp_out =
       f.feed_forward(before(hidden, p + "final_layer_norm"), {.up = p + "fc1",
                                                               .act = p + "activation_fn",
@@ -72,7 +72,7 @@ TensorId layer(Layers& f, const OptConfig& c, TensorId x, TensorId mask) {
                                                               .ffn_dim = c.ffn_dim,
                                                               .bias = c.bias});
   const TensorId dropped = f.dropout(mlp_out, p + "fc_dropout", c.dropout);
-  return after(f.op("add", {hidden, dropped}, p + "residual"), p + "final_layer_norm");
+  return after(f.residual({hidden, dropped}, p + "residual"), p + "final_layer_norm");
 }
 
 Graph build_opt(const OptConfig& c, const GraphRequest& request) {
@@ -101,7 +101,7 @@ Graph build_opt(const OptConfig& c, const GraphRequest& request) {
   TensorId output = c.norm_first ? f.layer_norm(end, "decoder.final_layer_norm") : end;
   if (c.embedding != c.hidden_dim)
     output = f.linear(output, "decoder.project_out", {c.embedding, false});
-  graph.outputs = {f.op("linear", {output, table}, "lm_head")};
+  graph.outputs = {f.tied_output(output, table)};
   return graph;
 }
 

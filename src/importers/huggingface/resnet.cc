@@ -128,7 +128,7 @@ class ResNet {
     const bool changes = net_.channels(x) != width || stride != 1;
     const TensorId residual =
         changes ? net_.conv_norm(x, name + ".shortcut", {.out = width, .stride = stride}, "") : x;
-    const TensorId sum = net_.layers().op("add", {y, residual}, name + ".residual");
+    const TensorId sum = net_.layers().residual({y, residual}, name + ".residual");
     return net_.layers().activation(sum, c_.activation, name + ".activation");
   }
 

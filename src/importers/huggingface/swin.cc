@@ -181,7 +181,7 @@ class Swin {
     TensorId out = attention(partition(in, p + "partition"), shifted, p + "attention.");
     out = join(out, p + "join");
     if (shifted) out = f_.op("copy", {out}, p + "roll");
-    const TensorId hidden = f_.op("add", {x, out}, p + "attention.residual");
+    const TensorId hidden = f_.residual({x, out}, p + "attention.residual");
     const auto wide = static_cast<int64_t>(c_.mlp_ratio * static_cast<double>(width_));
     const TensorId mlp_out =
         f_.feed_forward(f_.layer_norm(hidden, p + "layernorm_after"), {.up = p + "mlp.fc1",
@@ -189,7 +189,7 @@ class Swin {
                                                                        .down = p + "mlp.fc2",
                                                                        .activation = c_.activation,
                                                                        .ffn_dim = wide});
-    return f_.op("add", {mlp_out, hidden}, p + "mlp.residual");
+    return f_.residual({mlp_out, hidden}, p + "mlp.residual");
   }
 
   /// Four neighbours side by side, and a linear layer to twice the channels.

@@ -82,10 +82,11 @@ class T5Builder {
     f_.builder().begin_segment("head", 1);
     x = f_.rms_norm(x, "decoder.final_layer_norm");
     x = dropout(x, "decoder.dropout");
+    const RoleScope role(f_.builder(), Role::kOutput);
     if (c_.tied_embeddings) x = f_.op("mul_scalar", {x}, "lm_head.scale");
     graph_.outputs = {
         c_.tied_embeddings
-            ? f_.op("linear", {x, table}, "lm_head")
+            ? f_.tied_output(x, table)
             : f_.linear(x, "lm_head", {c_.vocab_size, false, f_.outputs(1, {c_.vocab_size})})};
   }
 
@@ -161,7 +162,7 @@ class T5Builder {
       const TensorId source = cross ? memory_or_self : normal;
       const TensorId out = attention(normal, source, cross ? cross_mask_ : bias, !cross,
                                      q + (cross ? "EncDecAttention." : "SelfAttention."));
-      return f_.op("add", {in, dropout(out, q + "dropout")}, q + "residual");
+      return f_.residual({in, dropout(out, q + "dropout")}, q + "residual");
     };
     x = sublayer(x, x, false, p + "layer.0.");
     if (memory >= 0) x = sublayer(x, memory, true, p + "layer.1.");
@@ -169,7 +170,7 @@ class T5Builder {
     const TensorId normal = f_.rms_norm(x, q + "layer_norm");
     const TensorId out =
         sparse ? experts(normal, q + "mlp.") : feed_forward(normal, q + "DenseReluDense.");
-    return f_.op("add", {x, dropout(out, q + "dropout")}, q + "residual");
+    return f_.residual({x, dropout(out, q + "dropout")}, q + "residual");
   }
 
   TensorId stack(const std::string& name, TensorId table, std::optional<TensorId> memory) {

@@ -100,10 +100,10 @@ TensorId encode(Layers& f, const Tower& t, TensorId start, const std::string& na
   const TensorId attn_out =
       scaled(f, t, attention(f, t, f.layer_norm(start, p + "layer_norm1"), p + "attn.", mask, bias),
              p + "layer_scale1");
-  const TensorId hidden = f.op("add", {start, attn_out}, p + "attn.residual");
+  const TensorId hidden = f.residual({start, attn_out}, p + "attn.residual");
   const TensorId mlp_out = scaled(
       f, t, mlp(f, t, f.layer_norm(hidden, p + "layer_norm2"), p + "mlp."), p + "layer_scale2");
-  const TensorId end = f.op("add", {hidden, mlp_out}, p + "mlp.residual");
+  const TensorId end = f.residual({hidden, mlp_out}, p + "mlp.residual");
   b.carry(start, end);
   return end;
 }

@@ -66,6 +66,7 @@ class TowerGraph {
     f_.builder().begin_segment("vision.merger", 1);
     if (c_.final_norm) x = norm(x, "vision.norm");
     graph_.outputs.push_back(merge(x));
+    for (Segment& segment : graph_.segments) segment.role = Role::kVision;
   }
 
  private:
@@ -190,10 +191,10 @@ class TowerGraph {
     const TensorId x = windowed ? in_windows(start) : start;
     TensorId attended = attention(norm(x, p + "norm1"), p + "attn.", windowed);
     if (c_.post_norms) attended = norm(attended, p + "post_norm1");
-    const TensorId hidden = f_.op("add", {x, attended}, p + "attn.residual");
+    const TensorId hidden = f_.residual({x, attended}, p + "attn.residual");
     TensorId out = mlp(norm(hidden, p + "norm2"), p + "mlp.");
     if (c_.post_norms) out = norm(out, p + "post_norm2");
-    const TensorId end = f_.op("add", {hidden, out}, p + "mlp.residual");
+    const TensorId end = f_.residual({hidden, out}, p + "mlp.residual");
     return windowed ? f_.view(end, {views_, tokens(), c_.hidden_dim}) : end;
   }
 

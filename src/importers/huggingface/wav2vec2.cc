@@ -247,10 +247,10 @@ class Speech {
     };
     const TensorId out = attention(norm(x, "layer_norm", true), p + "attention.");
     const TensorId hidden =
-        norm(f_.op("add", {x, out}, p + "attention.residual"), "layer_norm", false);
+        norm(f_.residual({x, out}, p + "attention.residual"), "layer_norm", false);
     const TensorId mlp_out =
         feed_forward(norm(hidden, "final_layer_norm", true), p + "feed_forward.");
-    return norm(f_.op("add", {hidden, mlp_out}, p + "feed_forward.residual"), "final_layer_norm",
+    return norm(f_.residual({hidden, mlp_out}, p + "feed_forward.residual"), "final_layer_norm",
                 false);
   }
 

@@ -117,7 +117,7 @@ class Whisper {
         f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(masks));
     const TensorId out =
         f_.linear(context, p + "out_proj", {c_.hidden_dim, true, f_.inputs(head_dim, heads)});
-    return f_.op("add", {x, out}, p + "residual");
+    return f_.residual({x, out}, p + "residual");
   }
 
   TensorId feed(TensorId x, const std::string& p, int64_t ffn_dim) {
@@ -127,7 +127,7 @@ class Whisper {
                                                                    .down = p + "fc2",
                                                                    .activation = c_.activation,
                                                                    .ffn_dim = ffn_dim});
-    return f_.op("add", {x, mlp_out}, p + "residual");
+    return f_.residual({x, mlp_out}, p + "residual");
   }
 
   Graph& graph_;

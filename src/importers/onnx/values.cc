@@ -161,7 +161,8 @@ TensorId OnnxTranslator::initializer_tensor(const OnnxTensor& initializer, bool 
   const TensorId id = b_.tensor({.name = initializer.name,
                                  .shape = shape,
                                  .dtype = dtype,
-                                 .kind = parameter ? TensorKind::kWeight : TensorKind::kBuffer});
+                                 .kind = parameter ? TensorKind::kWeight : TensorKind::kBuffer,
+                                 .role = parameter ? router_role(initializer.name) : Role::kNone});
   element_count(graph_.tensor(id).shape);
   if (!identity.empty()) same_[identity] = id;
   return made[&initializer] = id;
