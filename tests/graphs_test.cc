@@ -25,7 +25,7 @@ class EveryGraph : public testing::TestWithParam<std::string> {
 TEST_P(EveryGraph, IsSoundInInference) {
   Graph graph = build(DType::kBf16, false, model.has_fused_attention);
   ASSERT_NO_THROW(validate(graph));
-  quantize_linears(graph, [](std::string_view) { return QuantScheme::kFp8Block; });
+  quantize_linears(graph, [](std::string_view, Role) { return QuantScheme::kFp8Block; });
   ASSERT_NO_THROW(validate(graph));
   fuse_pointwise(graph);
   EXPECT_NO_THROW(validate(graph));

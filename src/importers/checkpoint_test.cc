@@ -152,9 +152,7 @@ TEST(Checkpoint, SeveralSchemesAreHonouredLayerByLayer) {
             (std::vector<QuantScheme>{QuantScheme::kNvfp4WeightOnly, QuantScheme::kFp8}));
   // Layers that differ are not taken for repetitions of one.
   const Graph graph = fuse(model.build({.dtype = DType::kBf16}),
-                           {.groups = {{1, 8, 0}}, .scheme_of = [&c](std::string_view name, Role) {
-                              return c.scheme_of(name);
-                            }});
+                           {.groups = {{1, 8, 0}}, .scheme_of = scheme_by_name(c.scheme_of)});
   int fp8 = 0, fp4 = 0;
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind != TensorKind::kWeight) continue;

@@ -24,10 +24,9 @@ Model stored_llama(const std::string& quantization, const std::string& beside = 
 
 /// Bytes of down_proj [256, 512] with its scales in a step of serving software.
 int64_t down_bytes(const Model& model) {
-  Graph step = fuse(model.build({.dtype = DType::kBf16}),
-                    {.groups = {{1, 8, 0}}, .scheme_of = [&](std::string_view name, Role) {
-                       return model.checkpoint.scheme_of(name);
-                     }});
+  Graph step =
+      fuse(model.build({.dtype = DType::kBf16}),
+           {.groups = {{1, 8, 0}}, .scheme_of = scheme_by_name(model.checkpoint.scheme_of)});
   store_weights(step, model.checkpoint.storage);
   int64_t bytes = 0;
   for (const Tensor& tensor : step.tensors) {
@@ -108,10 +107,9 @@ TEST(Storage, GptOssHasTheBytesOfItsFiles) {
           "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router",
           "model.embed_tokens", "lm_head"]}})",
       "config.json");
-  Graph step = fuse(model.build({.dtype = DType::kBf16}),
-                    {.groups = {{1, 8, 0}}, .scheme_of = [&](std::string_view name, Role) {
-                       return model.checkpoint.scheme_of(name);
-                     }});
+  Graph step =
+      fuse(model.build({.dtype = DType::kBf16}),
+           {.groups = {{1, 8, 0}}, .scheme_of = scheme_by_name(model.checkpoint.scheme_of)});
   store_weights(step, model.checkpoint.storage);
   EXPECT_EQ(weights_bytes(step), 13'761'264'768);
   EXPECT_EQ(model.checkpoint.schemes, std::vector<QuantScheme>{QuantScheme::kFp4Fp8});

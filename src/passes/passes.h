@@ -78,6 +78,8 @@ void autocast(Graph& graph, DType low_precision);
 /// The quantization scheme of a linear layer or a layer of experts, by the name of its node (in the
 /// words of the checkpoint's config) and the role of its weight.
 using SchemeOf = std::function<QuantScheme(std::string_view node, Role weight)>;
+/// By the name alone; null if `of` is.
+SchemeOf scheme_by_name(std::function<QuantScheme(std::string_view node)> of);
 
 /// Quantizes the weights of linear layers and experts, for inference. The output layer, embedding
 /// tables and vision towers are not quantized, as in common checkpoints.

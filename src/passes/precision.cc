@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "ops/builder.h"
 #include "ops/op_def.h"
@@ -167,6 +168,11 @@ class Quantizable {
 };
 
 }  // namespace
+
+SchemeOf scheme_by_name(std::function<QuantScheme(std::string_view node)> of) {
+  if (!of) return nullptr;
+  return [of = std::move(of)](std::string_view node, Role) { return of(node); };
+}
 
 void quantize_linears(Graph& graph, const SchemeOf& scheme_of) {
   const Quantizable quantizable(graph, scheme_of);

@@ -142,7 +142,7 @@ b = linear(e, v)
 output b
 )",
                             "test");
-  quantize_linears(graph, [](std::string_view node) {
+  quantize_linears(graph, [](std::string_view node, Role) {
     return node == "e" ? QuantScheme::kFp4WeightOnly : QuantScheme::kInt8;
   });
   EXPECT_EQ(count_of(graph, "quantized_linear", DType::kBf16), 1);
@@ -158,7 +158,7 @@ TEST(QuantizeLinears, StoresAllButTheOutputLayer) {
       "graph x\ninput x: bf16[4, 128]\nweight w: bf16[256, 128]\nweight v: bf16[64, 256]\n"
       "a = linear(x, w)\nb = linear(a, v)\noutput b\n",
       "test");
-  quantize_linears(graph, [](std::string_view) { return QuantScheme::kInt4WeightOnly; });
+  quantize_linears(graph, [](std::string_view, Role) { return QuantScheme::kInt4WeightOnly; });
   EXPECT_EQ(count_of(graph, "quantized_linear", DType::kBf16), 1);
   EXPECT_EQ(count_of(graph, "linear", DType::kBf16), 1);
   int64_t bytes = 0;

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (model.checkpoint.scheme_of) {
       tilecast::Graph stored = tilecast::decompose(
           model.build({.batch = 1, .seq = 8, .dtype = tilecast::DType::kBf16}), {});
-      tilecast::quantize_linears(stored, model.checkpoint.scheme_of);
+      tilecast::quantize_linears(stored, tilecast::scheme_by_name(model.checkpoint.scheme_of));
       tilecast::plan_memory(stored);
     }
     tilecast::add_backward(graph);
@@ -33,10 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const tilecast::Graph modules = model.build({.dtype = tilecast::DType::kBf16});
       for (const int64_t past : {0, 40}) {
         for (const int64_t ranks : {1, 3})
-          tilecast::plan_memory(tilecast::fuse(tilecast::shard(modules, ranks),
-                                               {.groups = {{2, 3, past}, {1, 1, 7}},
-                                                .scheme_of = model.checkpoint.scheme_of,
-                                                .skew_percent = 101}));
+          tilecast::plan_memory(
+              tilecast::fuse(tilecast::shard(modules, ranks),
+                             {.groups = {{2, 3, past}, {1, 1, 7}},
+                              .scheme_of = tilecast::scheme_by_name(model.checkpoint.scheme_of),
+                              .skew_percent = 101}));
       }
     }
   } catch (const tilecast::Error& error) {

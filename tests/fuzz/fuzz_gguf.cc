@@ -31,7 +31,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (segment.repeat > 100) return 0;
     }
     graph = tilecast::decompose(std::move(graph), {});
-    if (model.checkpoint.scheme_of) tilecast::quantize_linears(graph, model.checkpoint.scheme_of);
+    if (model.checkpoint.scheme_of)
+      tilecast::quantize_linears(graph, tilecast::scheme_by_name(model.checkpoint.scheme_of));
     tilecast::set_weights_bytes(graph, *model.checkpoint.weights_bytes);
     tilecast::plan_memory(graph);
   } catch (const tilecast::Error& error) {

@@ -38,7 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const int64_t ranks : {1, 2}) {
       tilecast::Graph step =
           tilecast::fuse(tilecast::shard(modules, ranks),
-                         {.groups = {{2, 3, 0}}, .scheme_of = model.checkpoint.scheme_of});
+                         {.groups = {{2, 3, 0}},
+                          .scheme_of = tilecast::scheme_by_name(model.checkpoint.scheme_of)});
       tilecast::store_weights(step, model.checkpoint.storage);
       tilecast::plan_memory(step);
     }
