@@ -28,7 +28,7 @@ constexpr auto kRows = std::to_array<int64_t>({1, 2, 4, 8});
 constexpr auto kSchemes = std::to_array<QuantScheme>(
     {QuantScheme::kNone, QuantScheme::kFp8, QuantScheme::kFp8Block, QuantScheme::kInt8,
      QuantScheme::kInt8WeightOnly, QuantScheme::kInt4WeightOnly, QuantScheme::kFp4});
-constexpr auto kServing = std::to_array<Software>(
+const auto kServing = std::to_array<Software>(
     {software_of("pytorch"), software_of("vllm"), software_of("sglang"), software_of("trtllm")});
 
 /// The layers one after the other, for each of kRows.
