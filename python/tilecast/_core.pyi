@@ -3,6 +3,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Union, overload
 
+from typing_extensions import TypedDict, Unpack
+
 __version__: str
 
 Path = Union[str, PathLike[str]]
@@ -556,1087 +558,593 @@ class Forecast(_Forecast):
     warning_codes: list[str]
     """code of each warning, in the order of warnings"""
 
+class ForecastKeywords(TypedDict, total=False):
+    predictor: Literal["learned", "roofline"] | None
+    clocks: float | str | None
+    images: int | None
+    image_size: int | None
+    mode: Literal["inference", "training"] | None
+    batch: int | None
+    seq: int | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    attention: Literal["eager", "flash"] | None
+    fusion: Literal["none", "pointwise"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    zero_grad: Literal["set-to-none", "zeros"] | None
+    loss: Literal["none", "memory", "full"] | None
+    checkpointing: Literal["none", "selective", "full"] | None
+    lora_rank: int | None
+    lora_targets: str | Sequence[str] | None
+    dim: str | Mapping[str, float] | None
+    skip_unsupported: bool | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    host_launch_us: float | None
+    cluster: str | None
+    nodes: int | None
+    tp: int | None
+    pp: int | None
+    dp: int | None
+    cp: int | None
+    ep: int | None
+    skew: int | None
+    microbatches: int | None
+    micro_batch_size: int | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    num_layers_per_virtual_pipeline_stage: int | None
+    pipeline_layers: str | None
+    sequence_parallel: bool | Literal["on", "off"] | None
+    zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
+    bucket_cap_mb: float | None
+    overlap_grad_reduce: bool | Literal["on", "off"] | None
+    main_params_dtype: Literal["as-model", "fp32"] | None
+    slow_ranks: str | None
+    output: int | str | None
+    kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    schedule: Literal["static", "continuous"] | None
+    rate: float | None
+    concurrency: int | None
+    requests: int | None
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+    gpu_memory_utilization: float | None
+    max_model_len: int | None
+    prefix_hit_rate: float | None
+    server_overhead_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    cuda_graphs: bool | Literal["on", "off"] | None
+    step_overhead_us: float | None
+    all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
+    replicas: int | None
+    router: Literal["round-robin", "least-loaded"] | None
+    prefill_workers: int | None
+    prefill_tp: int | None
+    prefill_pp: int | None
+    prefill_dp: int | None
+    prefill_ep: int | None
+    kv_transfer: Literal["after-prefill", "by-layer"] | None
+    speculative_tokens: int | None
+    acceptance_rate: float | None
+    draft_model: str | None
+
+class CompareKeywords(TypedDict, total=False):
+    predictor: Literal["learned", "roofline"] | None
+    clocks: float | str | None
+    images: int | None
+    image_size: int | None
+    mode: Literal["inference", "training"] | None
+    batch: int | None
+    seq: int | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    attention: Literal["eager", "flash"] | None
+    fusion: Literal["none", "pointwise"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    zero_grad: Literal["set-to-none", "zeros"] | None
+    loss: Literal["none", "memory", "full"] | None
+    checkpointing: Literal["none", "selective", "full"] | None
+    lora_rank: int | None
+    lora_targets: str | Sequence[str] | None
+    dim: str | Mapping[str, float] | None
+    skip_unsupported: bool | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    host_launch_us: float | None
+    cluster: str | None
+    nodes: int | None
+    tp: int | None
+    pp: int | None
+    dp: int | None
+    cp: int | None
+    ep: int | None
+    skew: int | None
+    microbatches: int | None
+    micro_batch_size: int | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    num_layers_per_virtual_pipeline_stage: int | None
+    pipeline_layers: str | None
+    sequence_parallel: bool | Literal["on", "off"] | None
+    zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
+    bucket_cap_mb: float | None
+    overlap_grad_reduce: bool | Literal["on", "off"] | None
+    main_params_dtype: Literal["as-model", "fp32"] | None
+    slow_ranks: str | None
+    prompt: int | str | None
+    output: int | str | None
+    kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    schedule: Literal["static", "continuous"] | None
+    rate: float | None
+    concurrency: int | None
+    trace: Path | None
+    requests: int | None
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+    gpu_memory_utilization: float | None
+    max_model_len: int | None
+    prefix_hit_rate: float | None
+    server_overhead_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    cuda_graphs: bool | Literal["on", "off"] | None
+    step_overhead_us: float | None
+    all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
+    replicas: int | None
+    router: Literal["round-robin", "least-loaded"] | None
+    prefill_workers: int | None
+    prefill_tp: int | None
+    prefill_pp: int | None
+    prefill_dp: int | None
+    prefill_ep: int | None
+    kv_transfer: Literal["after-prefill", "by-layer"] | None
+    speculative_tokens: int | None
+    acceptance_rate: float | None
+    draft_model: str | None
+
+class MemoryTimelineKeywords(TypedDict, total=False):
+    predictor: Literal["learned", "roofline"] | None
+    clocks: float | str | None
+    images: int | None
+    image_size: int | None
+    mode: Literal["inference", "training"] | None
+    batch: int | None
+    seq: int | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    attention: Literal["eager", "flash"] | None
+    fusion: Literal["none", "pointwise"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    zero_grad: Literal["set-to-none", "zeros"] | None
+    loss: Literal["none", "memory", "full"] | None
+    checkpointing: Literal["none", "selective", "full"] | None
+    lora_rank: int | None
+    lora_targets: str | Sequence[str] | None
+    dim: str | Mapping[str, float] | None
+    skip_unsupported: bool | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    host_launch_us: float | None
+    cluster: str | None
+    nodes: int | None
+    tp: int | None
+    pp: int | None
+    dp: int | None
+    cp: int | None
+    ep: int | None
+    skew: int | None
+    microbatches: int | None
+    micro_batch_size: int | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    num_layers_per_virtual_pipeline_stage: int | None
+    pipeline_layers: str | None
+    sequence_parallel: bool | Literal["on", "off"] | None
+    zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
+    bucket_cap_mb: float | None
+    overlap_grad_reduce: bool | Literal["on", "off"] | None
+    main_params_dtype: Literal["as-model", "fp32"] | None
+    slow_ranks: str | None
+    prompt: int | str | None
+    output: int | str | None
+    kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    schedule: Literal["static", "continuous"] | None
+    rate: float | None
+    concurrency: int | None
+    trace: Path | None
+    requests: int | None
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+    gpu_memory_utilization: float | None
+    max_model_len: int | None
+    prefix_hit_rate: float | None
+    server_overhead_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    cuda_graphs: bool | Literal["on", "off"] | None
+    step_overhead_us: float | None
+    all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
+    replicas: int | None
+    router: Literal["round-robin", "least-loaded"] | None
+    prefill_workers: int | None
+    prefill_tp: int | None
+    prefill_pp: int | None
+    prefill_dp: int | None
+    prefill_ep: int | None
+    kv_transfer: Literal["after-prefill", "by-layer"] | None
+    speculative_tokens: int | None
+    acceptance_rate: float | None
+    draft_model: str | None
+
+class StepOperationsKeywords(TypedDict, total=False):
+    predictor: Literal["learned", "roofline"] | None
+    clocks: float | str | None
+    images: int | None
+    image_size: int | None
+    mode: Literal["inference", "training"] | None
+    batch: int | None
+    seq: int | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    attention: Literal["eager", "flash"] | None
+    fusion: Literal["none", "pointwise"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    zero_grad: Literal["set-to-none", "zeros"] | None
+    loss: Literal["none", "memory", "full"] | None
+    checkpointing: Literal["none", "selective", "full"] | None
+    lora_rank: int | None
+    lora_targets: str | Sequence[str] | None
+    dim: str | Mapping[str, float] | None
+    skip_unsupported: bool | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    host_launch_us: float | None
+    cluster: str | None
+    nodes: int | None
+    tp: int | None
+    pp: int | None
+    dp: int | None
+    cp: int | None
+    ep: int | None
+    skew: int | None
+    microbatches: int | None
+    micro_batch_size: int | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    num_layers_per_virtual_pipeline_stage: int | None
+    pipeline_layers: str | None
+    sequence_parallel: bool | Literal["on", "off"] | None
+    zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
+    bucket_cap_mb: float | None
+    overlap_grad_reduce: bool | Literal["on", "off"] | None
+    main_params_dtype: Literal["as-model", "fp32"] | None
+    slow_ranks: str | None
+    prompt: int | str | None
+    output: int | str | None
+    kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    schedule: Literal["static", "continuous"] | None
+    rate: float | None
+    concurrency: int | None
+    trace: Path | None
+    requests: int | None
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+    gpu_memory_utilization: float | None
+    max_model_len: int | None
+    prefix_hit_rate: float | None
+    server_overhead_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    cuda_graphs: bool | Literal["on", "off"] | None
+    step_overhead_us: float | None
+    all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
+    replicas: int | None
+    router: Literal["round-robin", "least-loaded"] | None
+    prefill_workers: int | None
+    prefill_tp: int | None
+    prefill_pp: int | None
+    prefill_dp: int | None
+    prefill_ep: int | None
+    kv_transfer: Literal["after-prefill", "by-layer"] | None
+    speculative_tokens: int | None
+    acceptance_rate: float | None
+    draft_model: str | None
+
+class OccupancyKeywords(TypedDict, total=False):
+    predictor: Literal["learned", "roofline"] | None
+    clocks: float | str | None
+    images: int | None
+    image_size: int | None
+    mode: Literal["inference", "training"] | None
+    batch: int | None
+    seq: int | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    attention: Literal["eager", "flash"] | None
+    fusion: Literal["none", "pointwise"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    zero_grad: Literal["set-to-none", "zeros"] | None
+    loss: Literal["none", "memory", "full"] | None
+    checkpointing: Literal["none", "selective", "full"] | None
+    lora_rank: int | None
+    lora_targets: str | Sequence[str] | None
+    dim: str | Mapping[str, float] | None
+    skip_unsupported: bool | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    host_launch_us: float | None
+    cluster: str | None
+    nodes: int | None
+    tp: int | None
+    pp: int | None
+    dp: int | None
+    cp: int | None
+    ep: int | None
+    skew: int | None
+    microbatches: int | None
+    micro_batch_size: int | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    num_layers_per_virtual_pipeline_stage: int | None
+    pipeline_layers: str | None
+    sequence_parallel: bool | Literal["on", "off"] | None
+    zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
+    bucket_cap_mb: float | None
+    overlap_grad_reduce: bool | Literal["on", "off"] | None
+    main_params_dtype: Literal["as-model", "fp32"] | None
+    slow_ranks: str | None
+    prompt: int | str | None
+    output: int | str | None
+    kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    schedule: Literal["static", "continuous"] | None
+    rate: float | None
+    concurrency: int | None
+    trace: Path | None
+    requests: int | None
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+    gpu_memory_utilization: float | None
+    max_model_len: int | None
+    prefix_hit_rate: float | None
+    server_overhead_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    cuda_graphs: bool | Literal["on", "off"] | None
+    step_overhead_us: float | None
+    all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
+    replicas: int | None
+    router: Literal["round-robin", "least-loaded"] | None
+    prefill_workers: int | None
+    prefill_tp: int | None
+    prefill_pp: int | None
+    prefill_dp: int | None
+    prefill_ep: int | None
+    kv_transfer: Literal["after-prefill", "by-layer"] | None
+    speculative_tokens: int | None
+    acceptance_rate: float | None
+    draft_model: str | None
+    exact: bool | None
+    mapping: str | None
+    parameters: str | Mapping[str, float] | None
+
+class KernelKeywords(TypedDict, total=False):
+    dtype: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave"] | None
+    warm: bool | None
+    predictor: Literal["learned", "roofline"] | None
+    clocks: float | str | None
+    batch: int | None
+    m: int | None
+    n: int | None
+    k: int | None
+    scheme: Literal["fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    trans_a: bool | None
+    trans_b: bool | None
+    queries: int | None
+    keys: int | None
+    heads: int | None
+    kv_heads: int | None
+    head_dim: int | None
+    v_head_dim: int | None
+    window: int | None
+    causal: bool | None
+    kv_dtype: Literal["fp32", "bf16", "fp16", "fp8", "int8"] | None
+    latent: bool | None
+    tokens: int | None
+    width: int | None
+    state_dim: int | None
+    groups: int | None
+    delta: bool | None
+    cached: bool | None
+    channels: int | None
+    ffn_dim: int | None
+    hidden_dim: int | None
+    num_experts: int | None
+    top_k: int | None
+    ranks: int | None
+    skew: int | None
+    gated: int | None
+    bags: int | None
+    pooling: int | None
+    dim: int | None
+    table_rows: int | None
+    reuse: str | None
+    rows: int | None
+    columns: int | None
+    in_channels: int | None
+    out_channels: int | None
+    height: int | None
+    window_height: int | None
+    window_width: int | None
+    stride: int | None
+    padding: int | None
+    channels_last: bool | None
+    more_columns: int | None
+    selected: int | None
+    depth: int | None
+    dilation: int | None
+    transposed: bool | None
+    steps: int | None
+    in_features: int | None
+    gates: int | None
+    directions: int | None
+    tables: int | None
+    skew_percent: int | None
+
+class CollectiveKeywords(TypedDict, total=False):
+    ranks_per_node: int | None
+    nodes: int | None
+    concurrent: int | None
+    dtype: str | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+
+class PlanKeywords(TypedDict, total=False):
+    cluster: str | None
+    nodes: int | None
+    clocks: float | str | None
+    price_per_gpu_hour: float | str | Mapping[str, float] | None
+    full_search: bool | None
+    tp: int | Sequence[int] | None
+    pp: int | Sequence[int] | None
+    ep: int | Sequence[int] | None
+    dtype: int | str | Sequence[int | str] | None
+    batch: int | None
+    seq: int | None
+    attention: Literal["eager", "flash"] | None
+    fusion: Literal["none", "pointwise"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    loss: Literal["none", "memory", "full"] | None
+    main_params_dtype: Literal["as-model", "fp32"] | None
+    overlap_grad_reduce: bool | Literal["on", "off"] | None
+    bucket_cap_mb: float | None
+    lora_rank: int | None
+    lora_targets: str | Sequence[str] | None
+    predictor: Literal["learned", "roofline"] | None
+    host_launch_us: float | None
+    objective: Literal["time", "cost", "memory"] | None
+    top: int | None
+    cp: int | Sequence[int] | None
+    micro_batch_size: int | Sequence[int] | None
+    pipeline_schedule: int | str | Sequence[int | str] | None
+    virtual_stages: int | Sequence[int] | None
+    zero: int | str | Sequence[int | str] | None
+    checkpointing: int | str | Sequence[int | str] | None
+    sequence_parallel: int | str | Sequence[int | str] | None
+    num_gpus: int | None
+    output: int | str | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+    gpu_memory_utilization: float | None
+    max_model_len: int | None
+    prefix_hit_rate: float | None
+    server_overhead_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    cuda_graphs: bool | Literal["on", "off"] | None
+    skew: int | None
+    step_overhead_us: float | None
+    percentile: Literal["mean", "median", "p99"] | None
+    dp: int | Sequence[int] | None
+    prefill_workers: int | Sequence[int] | None
+    concurrency: int | Sequence[int] | None
+    kv_dtype: int | str | Sequence[int | str] | None
+
+class ShardKeywords(TypedDict, total=False):
+    nodes: int | None
+    batch: int | None
+    dtype: Literal["fp32", "fp16", "bf16"] | None
+    gpu_memory_utilization: float | None
+    seed: int | None
+
+class EvaluateKeywords(TypedDict, total=False):
+    predictor: Literal["learned", "roofline"] | None
+
+class TrainKeywords(TypedDict, total=False):
+    collectives: bool | None
+    exclude_gpu: GpuLike | Sequence[GpuLike] | None
+    trees: int | None
+    seed: int | None
+    threads: int | None
+    intervals: Literal["leave-one-out", "held-out"] | None
+
+class TuneKeywords(TypedDict, total=False):
+    solver: str | None
+    top: int | None
+    beam: int | None
+    from_log: Path | None
+    mode: Literal["inference", "training"] | None
+    batch: int | None
+    seq: int | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+
+class SweepKeywords(TypedDict, total=False):
+    output_file: Path | None
+    threads: int | None
+
+class CalibrateKeywords(TypedDict, total=False):
+    measurements: Path | Sequence[Path] | None
+    output_file: Path | None
+    weights: Path | None
+
+class SuggestKernelsKeywords(TypedDict, total=False):
+    suggest: int | None
+    candidates: Path | None
+    weights: Path | None
 
 class Forecaster:
     """Forecasts with one set of weights."""
     def __init__(self, weights: Path = "", calibration: Path = "") -> None: ...
     def forecast_many(self, table: Any, *, threads: int = 0, **options: Any) -> ForecastTable: ...
     @overload
-    def forecast(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-            predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-            images: int | None = None, image_size: int | None = None,
-            mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-            dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            zero_grad: Literal["set-to-none", "zeros"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-            lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-            skip_unsupported: bool | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-            tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-            ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-            micro_batch_size: int | None = None,
-            pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-            num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-            sequence_parallel: bool | Literal["on", "off"] | None = None,
-            zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-            prompt: int | str, output: int | str | None = None,
-            kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-            schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-            concurrency: int | None = None, trace: Path | None = None, requests: int | None = None,
-            max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-            gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-            prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-            tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-            step_overhead_us: float | None = None,
-            all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-            router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-            prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-            prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-            speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-    ) -> LlmForecast: ...
+    def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, prompt: int | str, trace: Path | None = None, **options: Unpack[ForecastKeywords]) -> LlmForecast: ...
     @overload
-    def forecast(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-            predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-            images: int | None = None, image_size: int | None = None,
-            mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-            dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            zero_grad: Literal["set-to-none", "zeros"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-            lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-            skip_unsupported: bool | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-            tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-            ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-            micro_batch_size: int | None = None,
-            pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-            num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-            sequence_parallel: bool | Literal["on", "off"] | None = None,
-            zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-            prompt: int | str | None = None, output: int | str | None = None,
-            kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-            schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-            concurrency: int | None = None, trace: Path, requests: int | None = None, max_num_seqs: int | None = None,
-            max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-            max_model_len: int | None = None, prefix_hit_rate: float | None = None,
-            server_overhead_s: float | None = None, ttft_s: float | None = None, tpot_s: float | None = None,
-            cuda_graphs: bool | Literal["on", "off"] | None = None, step_overhead_us: float | None = None,
-            all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-            router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-            prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-            prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-            speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-    ) -> LlmForecast: ...
+    def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, prompt: int | str | None = None, trace: Path, **options: Unpack[ForecastKeywords]) -> LlmForecast: ...
     @overload
-    def forecast(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-            predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-            images: int | None = None, image_size: int | None = None,
-            mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-            dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            zero_grad: Literal["set-to-none", "zeros"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-            lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-            skip_unsupported: bool | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-            tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-            ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-            micro_batch_size: int | None = None,
-            pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-            num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-            sequence_parallel: bool | Literal["on", "off"] | None = None,
-            zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-            output: int | str | None = None, kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-            schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-            concurrency: int | None = None, requests: int | None = None, max_num_seqs: int | None = None,
-            max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-            max_model_len: int | None = None, prefix_hit_rate: float | None = None,
-            server_overhead_s: float | None = None, ttft_s: float | None = None, tpot_s: float | None = None,
-            cuda_graphs: bool | Literal["on", "off"] | None = None, step_overhead_us: float | None = None,
-            all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-            router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-            prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-            prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-            speculative_tokens: int | None = None, acceptance_rate: float | None = None,
-            draft_model: str | None = None, exact: bool, mapping: str | None = None,
-            parameters: str | Mapping[str, float] | None = None,
-    ) -> AcceleratorForecast: ...
+    def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, exact: bool, mapping: str | None = None, parameters: str | Mapping[str, float] | None = None, **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
     @overload
-    def forecast(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-            predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-            images: int | None = None, image_size: int | None = None,
-            mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-            dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            zero_grad: Literal["set-to-none", "zeros"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-            lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-            skip_unsupported: bool | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-            tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-            ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-            micro_batch_size: int | None = None,
-            pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-            num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-            sequence_parallel: bool | Literal["on", "off"] | None = None,
-            zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-            output: int | str | None = None, kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-            schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-            concurrency: int | None = None, requests: int | None = None, max_num_seqs: int | None = None,
-            max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-            max_model_len: int | None = None, prefix_hit_rate: float | None = None,
-            server_overhead_s: float | None = None, ttft_s: float | None = None, tpot_s: float | None = None,
-            cuda_graphs: bool | Literal["on", "off"] | None = None, step_overhead_us: float | None = None,
-            all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-            router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-            prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-            prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-            speculative_tokens: int | None = None, acceptance_rate: float | None = None,
-            draft_model: str | None = None, exact: bool | None = None, mapping: str,
-            parameters: str | Mapping[str, float] | None = None,
-    ) -> AcceleratorForecast: ...
+    def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, exact: bool | None = None, mapping: str, parameters: str | Mapping[str, float] | None = None, **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
     @overload
-    def forecast(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-            predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-            images: int | None = None, image_size: int | None = None,
-            mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-            dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            zero_grad: Literal["set-to-none", "zeros"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-            lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-            skip_unsupported: bool | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-            tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-            ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-            micro_batch_size: int | None = None,
-            pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-            num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-            sequence_parallel: bool | Literal["on", "off"] | None = None,
-            zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-            output: int | str | None = None, kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-            schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-            concurrency: int | None = None, requests: int | None = None, max_num_seqs: int | None = None,
-            max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-            max_model_len: int | None = None, prefix_hit_rate: float | None = None,
-            server_overhead_s: float | None = None, ttft_s: float | None = None, tpot_s: float | None = None,
-            cuda_graphs: bool | Literal["on", "off"] | None = None, step_overhead_us: float | None = None,
-            all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-            router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-            prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-            prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-            speculative_tokens: int | None = None, acceptance_rate: float | None = None,
-            draft_model: str | None = None, exact: bool | None = None, mapping: str | None = None,
-            parameters: str | Mapping[str, float],
-    ) -> AcceleratorForecast: ...
+    def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, exact: bool | None = None, mapping: str | None = None, parameters: str | Mapping[str, float], **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
     @overload
-    def forecast(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-            predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-            images: int | None = None, image_size: int | None = None,
-            mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-            dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            zero_grad: Literal["set-to-none", "zeros"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-            lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-            skip_unsupported: bool | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-            tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-            ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-            micro_batch_size: int | None = None,
-            pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-            num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-            sequence_parallel: bool | Literal["on", "off"] | None = None,
-            zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-            output: int | str | None = None, kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-            schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-            concurrency: int | None = None, requests: int | None = None, max_num_seqs: int | None = None,
-            max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-            max_model_len: int | None = None, prefix_hit_rate: float | None = None,
-            server_overhead_s: float | None = None, ttft_s: float | None = None, tpot_s: float | None = None,
-            cuda_graphs: bool | Literal["on", "off"] | None = None, step_overhead_us: float | None = None,
-            all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-            router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-            prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-            prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-            speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-    ) -> Forecast: ...
-    def compare(
-            self, model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None,
-            predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-            images: int | None = None, image_size: int | None = None,
-            mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-            dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            zero_grad: Literal["set-to-none", "zeros"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-            lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-            skip_unsupported: bool | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-            tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-            ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-            micro_batch_size: int | None = None,
-            pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-            num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-            sequence_parallel: bool | Literal["on", "off"] | None = None,
-            zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-            prompt: int | str | None = None, output: int | str | None = None,
-            kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-            schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-            concurrency: int | None = None, trace: Path | None = None, requests: int | None = None,
-            max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-            gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-            prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-            tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-            step_overhead_us: float | None = None,
-            all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-            router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-            prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-            prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-            speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-    ) -> Any: ...
-    def memory_timeline(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-            predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-            images: int | None = None, image_size: int | None = None,
-            mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-            dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            zero_grad: Literal["set-to-none", "zeros"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-            lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-            skip_unsupported: bool | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-            tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-            ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-            micro_batch_size: int | None = None,
-            pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-            num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-            sequence_parallel: bool | Literal["on", "off"] | None = None,
-            zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-            prompt: int | str | None = None, output: int | str | None = None,
-            kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-            schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-            concurrency: int | None = None, trace: Path | None = None, requests: int | None = None,
-            max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-            gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-            prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-            tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-            step_overhead_us: float | None = None,
-            all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-            router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-            prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-            prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-            speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-    ) -> Any: ...
-    def step_operations(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-            predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-            images: int | None = None, image_size: int | None = None,
-            mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-            dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            zero_grad: Literal["set-to-none", "zeros"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-            lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-            skip_unsupported: bool | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-            tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-            ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-            micro_batch_size: int | None = None,
-            pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-            num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-            sequence_parallel: bool | Literal["on", "off"] | None = None,
-            zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-            prompt: int | str | None = None, output: int | str | None = None,
-            kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-            schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-            concurrency: int | None = None, trace: Path | None = None, requests: int | None = None,
-            max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-            gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-            prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-            tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-            step_overhead_us: float | None = None,
-            all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-            router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-            prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-            prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-            speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-    ) -> dict[str, Any]: ...
-    def occupancy(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-            predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-            images: int | None = None, image_size: int | None = None,
-            mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-            dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            zero_grad: Literal["set-to-none", "zeros"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-            lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-            skip_unsupported: bool | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-            tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-            ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-            micro_batch_size: int | None = None,
-            pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-            num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-            sequence_parallel: bool | Literal["on", "off"] | None = None,
-            zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-            prompt: int | str | None = None, output: int | str | None = None,
-            kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-            schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-            concurrency: int | None = None, trace: Path | None = None, requests: int | None = None,
-            max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-            gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-            prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-            tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-            step_overhead_us: float | None = None,
-            all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-            router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-            prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-            prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-            speculative_tokens: int | None = None, acceptance_rate: float | None = None,
-            draft_model: str | None = None, exact: bool | None = None, mapping: str | None = None,
-            parameters: str | Mapping[str, float] | None = None,
-    ) -> str: ...
-    def kernel(
-            self, op: str, gpu: GpuLike, *,
-            dtype: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"] | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave"] | None = None,
-            warm: bool | None = None, predictor: Literal["learned", "roofline"] | None = None,
-            clocks: float | str | None = None, batch: int | None = None, m: int | None = None, n: int | None = None,
-            k: int | None = None,
-            scheme: Literal["fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-            trans_a: bool | None = None, trans_b: bool | None = None, queries: int | None = None,
-            keys: int | None = None, heads: int | None = None, kv_heads: int | None = None,
-            head_dim: int | None = None, v_head_dim: int | None = None, window: int | None = None,
-            causal: bool | None = None, kv_dtype: Literal["fp32", "bf16", "fp16", "fp8", "int8"] | None = None,
-            latent: bool | None = None, tokens: int | None = None, width: int | None = None,
-            state_dim: int | None = None, groups: int | None = None, delta: bool | None = None,
-            cached: bool | None = None, channels: int | None = None, ffn_dim: int | None = None,
-            hidden_dim: int | None = None, num_experts: int | None = None, top_k: int | None = None,
-            ranks: int | None = None, skew: int | None = None, gated: int | None = None, bags: int | None = None,
-            pooling: int | None = None, dim: int | None = None, table_rows: int | None = None,
-            reuse: str | None = None, rows: int | None = None, columns: int | None = None,
-            in_channels: int | None = None, out_channels: int | None = None, height: int | None = None,
-            window_height: int | None = None, window_width: int | None = None, stride: int | None = None,
-            padding: int | None = None, channels_last: bool | None = None, more_columns: int | None = None,
-            selected: int | None = None, depth: int | None = None, dilation: int | None = None,
-            transposed: bool | None = None, steps: int | None = None, in_features: int | None = None,
-            gates: int | None = None, directions: int | None = None, tables: int | None = None,
-            skew_percent: int | None = None,
-    ) -> Any: ...
+    def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[ForecastKeywords]) -> Forecast: ...
+    def compare(self, model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, **options: Unpack[CompareKeywords]) -> Any: ...
+    def memory_timeline(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[MemoryTimelineKeywords]) -> Any: ...
+    def step_operations(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[StepOperationsKeywords]) -> dict[str, Any]: ...
+    def occupancy(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[OccupancyKeywords]) -> str: ...
+    def kernel(self, op: str, gpu: GpuLike, **options: Unpack[KernelKeywords]) -> Any: ...
     @overload
-    def plan(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, cluster: str | None = None,
-            nodes: int | None = None, clocks: float | str | None = None,
-            price_per_gpu_hour: float | str | Mapping[str, float] | None = None, full_search: bool | None = None,
-            tp: int | Sequence[int] | None = None, pp: int | Sequence[int] | None = None,
-            ep: int | Sequence[int] | None = None, dtype: int | str | Sequence[int | str] | None = None,
-            batch: int | None = None, seq: int | None = None, attention: Literal["eager", "flash"] | None = None,
-            fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None, bucket_cap_mb: float | None = None,
-            lora_rank: int | None = None, lora_targets: str | Sequence[str] | None = None,
-            predictor: Literal["learned", "roofline"] | None = None, host_launch_us: float | None = None,
-            objective: Literal["time", "cost", "memory"] | None = None, top: int | None = None,
-            cp: int | Sequence[int] | None = None, micro_batch_size: int | Sequence[int] | None = None,
-            pipeline_schedule: int | str | Sequence[int | str] | None = None,
-            virtual_stages: int | Sequence[int] | None = None, zero: int | str | Sequence[int | str] | None = None,
-            checkpointing: int | str | Sequence[int | str] | None = None,
-            sequence_parallel: int | str | Sequence[int | str] | None = None, num_gpus: int | None = None,
-            prompt: int | str, output: int | str | None = None,
-            software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None, max_num_seqs: int | None = None,
-            max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-            max_model_len: int | None = None, prefix_hit_rate: float | None = None,
-            server_overhead_s: float | None = None, ttft_s: float | None = None, tpot_s: float | None = None,
-            cuda_graphs: bool | Literal["on", "off"] | None = None, skew: int | None = None,
-            step_overhead_us: float | None = None, percentile: Literal["mean", "median", "p99"] | None = None,
-            dp: int | Sequence[int] | None = None, prefill_workers: int | Sequence[int] | None = None,
-            concurrency: int | Sequence[int] | None = None, kv_dtype: int | str | Sequence[int | str] | None = None,
-    ) -> Any: ...
+    def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, prompt: int | str, **options: Unpack[PlanKeywords]) -> Any: ...
     @overload
-    def plan(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-            gpus: GpuLike | Sequence[GpuLike], cluster: str | None = None, nodes: int | None = None,
-            clocks: float | str | None = None, price_per_gpu_hour: float | str | Mapping[str, float] | None = None,
-            full_search: bool | None = None, tp: int | Sequence[int] | None = None,
-            pp: int | Sequence[int] | None = None, ep: int | Sequence[int] | None = None,
-            dtype: int | str | Sequence[int | str] | None = None, batch: int | None = None, seq: int | None = None,
-            attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None, bucket_cap_mb: float | None = None,
-            lora_rank: int | None = None, lora_targets: str | Sequence[str] | None = None,
-            predictor: Literal["learned", "roofline"] | None = None, host_launch_us: float | None = None,
-            objective: Literal["time", "cost", "memory"] | None = None, top: int | None = None,
-            cp: int | Sequence[int] | None = None, micro_batch_size: int | Sequence[int] | None = None,
-            pipeline_schedule: int | str | Sequence[int | str] | None = None,
-            virtual_stages: int | Sequence[int] | None = None, zero: int | str | Sequence[int | str] | None = None,
-            checkpointing: int | str | Sequence[int | str] | None = None,
-            sequence_parallel: int | str | Sequence[int | str] | None = None, num_gpus: int | None = None,
-            output: int | str | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-            gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-            prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-            tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-            skew: int | None = None, step_overhead_us: float | None = None,
-            percentile: Literal["mean", "median", "p99"] | None = None, dp: int | Sequence[int] | None = None,
-            prefill_workers: int | Sequence[int] | None = None, concurrency: int | Sequence[int] | None = None,
-            kv_dtype: int | str | Sequence[int | str] | None = None,
-    ) -> Any: ...
+    def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gpus: GpuLike | Sequence[GpuLike], **options: Unpack[PlanKeywords]) -> Any: ...
     @overload
-    def plan(
-            self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, cluster: str | None = None,
-            nodes: int | None = None, clocks: float | str | None = None,
-            price_per_gpu_hour: float | str | Mapping[str, float] | None = None, full_search: bool | None = None,
-            tp: int | Sequence[int] | None = None, pp: int | Sequence[int] | None = None,
-            ep: int | Sequence[int] | None = None, dtype: int | str | Sequence[int | str] | None = None,
-            batch: int | None = None, seq: int | None = None, attention: Literal["eager", "flash"] | None = None,
-            fusion: Literal["none", "pointwise"] | None = None,
-            optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-            optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-            loss: Literal["none", "memory", "full"] | None = None,
-            main_params_dtype: Literal["as-model", "fp32"] | None = None,
-            overlap_grad_reduce: bool | Literal["on", "off"] | None = None, bucket_cap_mb: float | None = None,
-            lora_rank: int | None = None, lora_targets: str | Sequence[str] | None = None,
-            predictor: Literal["learned", "roofline"] | None = None, host_launch_us: float | None = None,
-            objective: Literal["time", "cost", "memory"] | None = None, top: int | None = None,
-            cp: int | Sequence[int] | None = None, micro_batch_size: int | Sequence[int] | None = None,
-            pipeline_schedule: int | str | Sequence[int | str] | None = None,
-            virtual_stages: int | Sequence[int] | None = None, zero: int | str | Sequence[int | str] | None = None,
-            checkpointing: int | str | Sequence[int | str] | None = None,
-            sequence_parallel: int | str | Sequence[int | str] | None = None, num_gpus: int | None = None,
-            output: int | str | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-            max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-            gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-            prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-            tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-            skew: int | None = None, step_overhead_us: float | None = None,
-            percentile: Literal["mean", "median", "p99"] | None = None, dp: int | Sequence[int] | None = None,
-            prefill_workers: int | Sequence[int] | None = None, concurrency: int | Sequence[int] | None = None,
-            kv_dtype: int | str | Sequence[int | str] | None = None,
-    ) -> Any: ...
-    def evaluate(
-            self, path: Path, gpu: str | None = None, *, predictor: Literal["learned", "roofline"] | None = None,
-    ) -> Any: ...
+    def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PlanKeywords]) -> Any: ...
+    def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Any: ...
 
 @overload
-def forecast(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-        predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-        images: int | None = None, image_size: int | None = None, weights: Path | None = None,
-        calibration: Path | None = None, mode: Literal["inference", "training"] | None = None,
-        batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        zero_grad: Literal["set-to-none", "zeros"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-        lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-        skip_unsupported: bool | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-        tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-        ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-        micro_batch_size: int | None = None, pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-        num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-        sequence_parallel: bool | Literal["on", "off"] | None = None,
-        zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None, prompt: int | str,
-        output: int | str | None = None, kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-        schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-        concurrency: int | None = None, trace: Path | None = None, requests: int | None = None,
-        max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-        gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-        prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-        tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-        step_overhead_us: float | None = None,
-        all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-        router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-        prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-        prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-        speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-) -> LlmForecast: ...
+def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str, trace: Path | None = None, **options: Unpack[ForecastKeywords]) -> LlmForecast: ...
 @overload
-def forecast(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-        predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-        images: int | None = None, image_size: int | None = None, weights: Path | None = None,
-        calibration: Path | None = None, mode: Literal["inference", "training"] | None = None,
-        batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        zero_grad: Literal["set-to-none", "zeros"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-        lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-        skip_unsupported: bool | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-        tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-        ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-        micro_batch_size: int | None = None, pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-        num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-        sequence_parallel: bool | Literal["on", "off"] | None = None,
-        zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-        prompt: int | str | None = None, output: int | str | None = None,
-        kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-        schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-        concurrency: int | None = None, trace: Path, requests: int | None = None, max_num_seqs: int | None = None,
-        max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-        max_model_len: int | None = None, prefix_hit_rate: float | None = None, server_overhead_s: float | None = None,
-        ttft_s: float | None = None, tpot_s: float | None = None,
-        cuda_graphs: bool | Literal["on", "off"] | None = None, step_overhead_us: float | None = None,
-        all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-        router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-        prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-        prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-        speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-) -> LlmForecast: ...
+def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str | None = None, trace: Path, **options: Unpack[ForecastKeywords]) -> LlmForecast: ...
 @overload
-def forecast(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-        predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-        images: int | None = None, image_size: int | None = None, weights: Path | None = None,
-        calibration: Path | None = None, mode: Literal["inference", "training"] | None = None,
-        batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        zero_grad: Literal["set-to-none", "zeros"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-        lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-        skip_unsupported: bool | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-        tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-        ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-        micro_batch_size: int | None = None, pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-        num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-        sequence_parallel: bool | Literal["on", "off"] | None = None,
-        zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-        output: int | str | None = None, kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-        schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-        concurrency: int | None = None, requests: int | None = None, max_num_seqs: int | None = None,
-        max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-        max_model_len: int | None = None, prefix_hit_rate: float | None = None, server_overhead_s: float | None = None,
-        ttft_s: float | None = None, tpot_s: float | None = None,
-        cuda_graphs: bool | Literal["on", "off"] | None = None, step_overhead_us: float | None = None,
-        all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-        router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-        prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-        prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-        speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-        exact: bool, mapping: str | None = None, parameters: str | Mapping[str, float] | None = None,
-) -> AcceleratorForecast: ...
+def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, exact: bool, mapping: str | None = None, parameters: str | Mapping[str, float] | None = None, **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
 @overload
-def forecast(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-        predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-        images: int | None = None, image_size: int | None = None, weights: Path | None = None,
-        calibration: Path | None = None, mode: Literal["inference", "training"] | None = None,
-        batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        zero_grad: Literal["set-to-none", "zeros"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-        lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-        skip_unsupported: bool | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-        tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-        ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-        micro_batch_size: int | None = None, pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-        num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-        sequence_parallel: bool | Literal["on", "off"] | None = None,
-        zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-        output: int | str | None = None, kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-        schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-        concurrency: int | None = None, requests: int | None = None, max_num_seqs: int | None = None,
-        max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-        max_model_len: int | None = None, prefix_hit_rate: float | None = None, server_overhead_s: float | None = None,
-        ttft_s: float | None = None, tpot_s: float | None = None,
-        cuda_graphs: bool | Literal["on", "off"] | None = None, step_overhead_us: float | None = None,
-        all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-        router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-        prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-        prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-        speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-        exact: bool | None = None, mapping: str, parameters: str | Mapping[str, float] | None = None,
-) -> AcceleratorForecast: ...
+def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, exact: bool | None = None, mapping: str, parameters: str | Mapping[str, float] | None = None, **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
 @overload
-def forecast(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-        predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-        images: int | None = None, image_size: int | None = None, weights: Path | None = None,
-        calibration: Path | None = None, mode: Literal["inference", "training"] | None = None,
-        batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        zero_grad: Literal["set-to-none", "zeros"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-        lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-        skip_unsupported: bool | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-        tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-        ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-        micro_batch_size: int | None = None, pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-        num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-        sequence_parallel: bool | Literal["on", "off"] | None = None,
-        zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-        output: int | str | None = None, kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-        schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-        concurrency: int | None = None, requests: int | None = None, max_num_seqs: int | None = None,
-        max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-        max_model_len: int | None = None, prefix_hit_rate: float | None = None, server_overhead_s: float | None = None,
-        ttft_s: float | None = None, tpot_s: float | None = None,
-        cuda_graphs: bool | Literal["on", "off"] | None = None, step_overhead_us: float | None = None,
-        all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-        router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-        prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-        prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-        speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-        exact: bool | None = None, mapping: str | None = None, parameters: str | Mapping[str, float],
-) -> AcceleratorForecast: ...
+def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, exact: bool | None = None, mapping: str | None = None, parameters: str | Mapping[str, float], **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
 @overload
-def forecast(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-        predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-        images: int | None = None, image_size: int | None = None, weights: Path | None = None,
-        calibration: Path | None = None, mode: Literal["inference", "training"] | None = None,
-        batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        zero_grad: Literal["set-to-none", "zeros"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-        lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-        skip_unsupported: bool | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-        tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-        ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-        micro_batch_size: int | None = None, pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-        num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-        sequence_parallel: bool | Literal["on", "off"] | None = None,
-        zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-        output: int | str | None = None, kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-        schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-        concurrency: int | None = None, requests: int | None = None, max_num_seqs: int | None = None,
-        max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-        max_model_len: int | None = None, prefix_hit_rate: float | None = None, server_overhead_s: float | None = None,
-        ttft_s: float | None = None, tpot_s: float | None = None,
-        cuda_graphs: bool | Literal["on", "off"] | None = None, step_overhead_us: float | None = None,
-        all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-        router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-        prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-        prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-        speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-) -> Forecast: ...
-def compare(
-        model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None,
-        predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-        images: int | None = None, image_size: int | None = None, weights: Path | None = None,
-        calibration: Path | None = None, mode: Literal["inference", "training"] | None = None,
-        batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        zero_grad: Literal["set-to-none", "zeros"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-        lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-        skip_unsupported: bool | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-        tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-        ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-        micro_batch_size: int | None = None, pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-        num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-        sequence_parallel: bool | Literal["on", "off"] | None = None,
-        zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-        prompt: int | str | None = None, output: int | str | None = None,
-        kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-        schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-        concurrency: int | None = None, trace: Path | None = None, requests: int | None = None,
-        max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-        gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-        prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-        tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-        step_overhead_us: float | None = None,
-        all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-        router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-        prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-        prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-        speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-) -> Any: ...
-def memory_timeline(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-        predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-        images: int | None = None, image_size: int | None = None, weights: Path | None = None,
-        calibration: Path | None = None, mode: Literal["inference", "training"] | None = None,
-        batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        zero_grad: Literal["set-to-none", "zeros"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-        lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-        skip_unsupported: bool | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-        tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-        ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-        micro_batch_size: int | None = None, pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-        num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-        sequence_parallel: bool | Literal["on", "off"] | None = None,
-        zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-        prompt: int | str | None = None, output: int | str | None = None,
-        kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-        schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-        concurrency: int | None = None, trace: Path | None = None, requests: int | None = None,
-        max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-        gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-        prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-        tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-        step_overhead_us: float | None = None,
-        all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-        router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-        prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-        prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-        speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-) -> Any: ...
-def step_operations(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-        predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-        images: int | None = None, image_size: int | None = None, weights: Path | None = None,
-        calibration: Path | None = None, mode: Literal["inference", "training"] | None = None,
-        batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        zero_grad: Literal["set-to-none", "zeros"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-        lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-        skip_unsupported: bool | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-        tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-        ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-        micro_batch_size: int | None = None, pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-        num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-        sequence_parallel: bool | Literal["on", "off"] | None = None,
-        zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-        prompt: int | str | None = None, output: int | str | None = None,
-        kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-        schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-        concurrency: int | None = None, trace: Path | None = None, requests: int | None = None,
-        max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-        gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-        prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-        tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-        step_overhead_us: float | None = None,
-        all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-        router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-        prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-        prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-        speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-) -> dict[str, Any]: ...
-def occupancy(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None,
-        predictor: Literal["learned", "roofline"] | None = None, clocks: float | str | None = None,
-        images: int | None = None, image_size: int | None = None, weights: Path | None = None,
-        calibration: Path | None = None, mode: Literal["inference", "training"] | None = None,
-        batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        zero_grad: Literal["set-to-none", "zeros"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        checkpointing: Literal["none", "selective", "full"] | None = None, lora_rank: int | None = None,
-        lora_targets: str | Sequence[str] | None = None, dim: str | Mapping[str, float] | None = None,
-        skip_unsupported: bool | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        host_launch_us: float | None = None, cluster: str | None = None, nodes: int | None = None,
-        tp: int | None = None, pp: int | None = None, dp: int | None = None, cp: int | None = None,
-        ep: int | None = None, skew: int | None = None, microbatches: int | None = None,
-        micro_batch_size: int | None = None, pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None = None,
-        num_layers_per_virtual_pipeline_stage: int | None = None, pipeline_layers: str | None = None,
-        sequence_parallel: bool | Literal["on", "off"] | None = None,
-        zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None = None, bucket_cap_mb: float | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None, slow_ranks: str | None = None,
-        prompt: int | str | None = None, output: int | str | None = None,
-        kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None = None,
-        schedule: Literal["static", "continuous"] | None = None, rate: float | None = None,
-        concurrency: int | None = None, trace: Path | None = None, requests: int | None = None,
-        max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-        gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-        prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-        tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None,
-        step_overhead_us: float | None = None,
-        all2all_backend: Literal["allgather_reducescatter", "deepep"] | None = None, replicas: int | None = None,
-        router: Literal["round-robin", "least-loaded"] | None = None, prefill_workers: int | None = None,
-        prefill_tp: int | None = None, prefill_pp: int | None = None, prefill_dp: int | None = None,
-        prefill_ep: int | None = None, kv_transfer: Literal["after-prefill", "by-layer"] | None = None,
-        speculative_tokens: int | None = None, acceptance_rate: float | None = None, draft_model: str | None = None,
-        exact: bool | None = None, mapping: str | None = None, parameters: str | Mapping[str, float] | None = None,
-) -> str: ...
-def kernel(
-        op: str, gpu: GpuLike, *, dtype: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"] | None = None,
-        software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave"] | None = None,
-        warm: bool | None = None, predictor: Literal["learned", "roofline"] | None = None,
-        clocks: float | str | None = None, weights: Path | None = None, calibration: Path | None = None,
-        batch: int | None = None, m: int | None = None, n: int | None = None, k: int | None = None,
-        scheme: Literal["fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-        trans_a: bool | None = None, trans_b: bool | None = None, queries: int | None = None, keys: int | None = None,
-        heads: int | None = None, kv_heads: int | None = None, head_dim: int | None = None,
-        v_head_dim: int | None = None, window: int | None = None, causal: bool | None = None,
-        kv_dtype: Literal["fp32", "bf16", "fp16", "fp8", "int8"] | None = None, latent: bool | None = None,
-        tokens: int | None = None, width: int | None = None, state_dim: int | None = None, groups: int | None = None,
-        delta: bool | None = None, cached: bool | None = None, channels: int | None = None, ffn_dim: int | None = None,
-        hidden_dim: int | None = None, num_experts: int | None = None, top_k: int | None = None,
-        ranks: int | None = None, skew: int | None = None, gated: int | None = None, bags: int | None = None,
-        pooling: int | None = None, dim: int | None = None, table_rows: int | None = None, reuse: str | None = None,
-        rows: int | None = None, columns: int | None = None, in_channels: int | None = None,
-        out_channels: int | None = None, height: int | None = None, window_height: int | None = None,
-        window_width: int | None = None, stride: int | None = None, padding: int | None = None,
-        channels_last: bool | None = None, more_columns: int | None = None, selected: int | None = None,
-        depth: int | None = None, dilation: int | None = None, transposed: bool | None = None,
-        steps: int | None = None, in_features: int | None = None, gates: int | None = None,
-        directions: int | None = None, tables: int | None = None, skew_percent: int | None = None,
-) -> Any: ...
-def collective(
-        kind: Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv", "expert_dispatch", "expert_combine"],
-        *, cluster: Path, ranks: int, bytes: int, ranks_per_node: int | None = None, nodes: int | None = None,
-        concurrent: int | None = None, dtype: str | None = None,
-        software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-) -> Any: ...
+def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[ForecastKeywords]) -> Forecast: ...
+def compare(model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CompareKeywords]) -> Any: ...
+def memory_timeline(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[MemoryTimelineKeywords]) -> Any: ...
+def step_operations(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[StepOperationsKeywords]) -> dict[str, Any]: ...
+def occupancy(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[OccupancyKeywords]) -> str: ...
+def kernel(op: str, gpu: GpuLike, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[KernelKeywords]) -> Any: ...
+def collective(kind: Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv", "expert_dispatch", "expert_combine"], *, cluster: Path, ranks: int, bytes: int, **options: Unpack[CollectiveKeywords]) -> Any: ...
 @overload
-def plan(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, cluster: str | None = None,
-        nodes: int | None = None, clocks: float | str | None = None,
-        price_per_gpu_hour: float | str | Mapping[str, float] | None = None, full_search: bool | None = None,
-        weights: Path | None = None, calibration: Path | None = None, tp: int | Sequence[int] | None = None,
-        pp: int | Sequence[int] | None = None, ep: int | Sequence[int] | None = None,
-        dtype: int | str | Sequence[int | str] | None = None, batch: int | None = None, seq: int | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None, bucket_cap_mb: float | None = None,
-        lora_rank: int | None = None, lora_targets: str | Sequence[str] | None = None,
-        predictor: Literal["learned", "roofline"] | None = None, host_launch_us: float | None = None,
-        objective: Literal["time", "cost", "memory"] | None = None, top: int | None = None,
-        cp: int | Sequence[int] | None = None, micro_batch_size: int | Sequence[int] | None = None,
-        pipeline_schedule: int | str | Sequence[int | str] | None = None,
-        virtual_stages: int | Sequence[int] | None = None, zero: int | str | Sequence[int | str] | None = None,
-        checkpointing: int | str | Sequence[int | str] | None = None,
-        sequence_parallel: int | str | Sequence[int | str] | None = None, num_gpus: int | None = None,
-        prompt: int | str, output: int | str | None = None,
-        software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None, max_num_seqs: int | None = None,
-        max_num_batched_tokens: int | None = None, gpu_memory_utilization: float | None = None,
-        max_model_len: int | None = None, prefix_hit_rate: float | None = None, server_overhead_s: float | None = None,
-        ttft_s: float | None = None, tpot_s: float | None = None,
-        cuda_graphs: bool | Literal["on", "off"] | None = None, skew: int | None = None,
-        step_overhead_us: float | None = None, percentile: Literal["mean", "median", "p99"] | None = None,
-        dp: int | Sequence[int] | None = None, prefill_workers: int | Sequence[int] | None = None,
-        concurrency: int | Sequence[int] | None = None, kv_dtype: int | str | Sequence[int | str] | None = None,
-) -> Any: ...
+def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str, **options: Unpack[PlanKeywords]) -> Any: ...
 @overload
-def plan(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gpus: GpuLike | Sequence[GpuLike],
-        cluster: str | None = None, nodes: int | None = None, clocks: float | str | None = None,
-        price_per_gpu_hour: float | str | Mapping[str, float] | None = None, full_search: bool | None = None,
-        weights: Path | None = None, calibration: Path | None = None, tp: int | Sequence[int] | None = None,
-        pp: int | Sequence[int] | None = None, ep: int | Sequence[int] | None = None,
-        dtype: int | str | Sequence[int | str] | None = None, batch: int | None = None, seq: int | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None, bucket_cap_mb: float | None = None,
-        lora_rank: int | None = None, lora_targets: str | Sequence[str] | None = None,
-        predictor: Literal["learned", "roofline"] | None = None, host_launch_us: float | None = None,
-        objective: Literal["time", "cost", "memory"] | None = None, top: int | None = None,
-        cp: int | Sequence[int] | None = None, micro_batch_size: int | Sequence[int] | None = None,
-        pipeline_schedule: int | str | Sequence[int | str] | None = None,
-        virtual_stages: int | Sequence[int] | None = None, zero: int | str | Sequence[int | str] | None = None,
-        checkpointing: int | str | Sequence[int | str] | None = None,
-        sequence_parallel: int | str | Sequence[int | str] | None = None, num_gpus: int | None = None,
-        output: int | str | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-        gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-        prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-        tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None, skew: int | None = None,
-        step_overhead_us: float | None = None, percentile: Literal["mean", "median", "p99"] | None = None,
-        dp: int | Sequence[int] | None = None, prefill_workers: int | Sequence[int] | None = None,
-        concurrency: int | Sequence[int] | None = None, kv_dtype: int | str | Sequence[int | str] | None = None,
-) -> Any: ...
+def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gpus: GpuLike | Sequence[GpuLike], weights: Path | None = None, calibration: Path | None = None, **options: Unpack[PlanKeywords]) -> Any: ...
 @overload
-def plan(
-        model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, cluster: str | None = None,
-        nodes: int | None = None, clocks: float | str | None = None,
-        price_per_gpu_hour: float | str | Mapping[str, float] | None = None, full_search: bool | None = None,
-        weights: Path | None = None, calibration: Path | None = None, tp: int | Sequence[int] | None = None,
-        pp: int | Sequence[int] | None = None, ep: int | Sequence[int] | None = None,
-        dtype: int | str | Sequence[int | str] | None = None, batch: int | None = None, seq: int | None = None,
-        attention: Literal["eager", "flash"] | None = None, fusion: Literal["none", "pointwise"] | None = None,
-        optimizer: Literal["none", "sgd", "adam", "adamw"] | None = None,
-        optimizer_impl: Literal["foreach", "fused", "for-loop"] | None = None,
-        loss: Literal["none", "memory", "full"] | None = None,
-        main_params_dtype: Literal["as-model", "fp32"] | None = None,
-        overlap_grad_reduce: bool | Literal["on", "off"] | None = None, bucket_cap_mb: float | None = None,
-        lora_rank: int | None = None, lora_targets: str | Sequence[str] | None = None,
-        predictor: Literal["learned", "roofline"] | None = None, host_launch_us: float | None = None,
-        objective: Literal["time", "cost", "memory"] | None = None, top: int | None = None,
-        cp: int | Sequence[int] | None = None, micro_batch_size: int | Sequence[int] | None = None,
-        pipeline_schedule: int | str | Sequence[int | str] | None = None,
-        virtual_stages: int | Sequence[int] | None = None, zero: int | str | Sequence[int | str] | None = None,
-        checkpointing: int | str | Sequence[int | str] | None = None,
-        sequence_parallel: int | str | Sequence[int | str] | None = None, num_gpus: int | None = None,
-        output: int | str | None = None, software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None = None,
-        max_num_seqs: int | None = None, max_num_batched_tokens: int | None = None,
-        gpu_memory_utilization: float | None = None, max_model_len: int | None = None,
-        prefix_hit_rate: float | None = None, server_overhead_s: float | None = None, ttft_s: float | None = None,
-        tpot_s: float | None = None, cuda_graphs: bool | Literal["on", "off"] | None = None, skew: int | None = None,
-        step_overhead_us: float | None = None, percentile: Literal["mean", "median", "p99"] | None = None,
-        dp: int | Sequence[int] | None = None, prefill_workers: int | Sequence[int] | None = None,
-        concurrency: int | Sequence[int] | None = None, kv_dtype: int | str | Sequence[int | str] | None = None,
-) -> Any: ...
-def shard(
-        tables: Path, *, cluster: Path, nodes: int | None = None, batch: int | None = None,
-        dtype: Literal["fp32", "fp16", "bf16"] | None = None, gpu_memory_utilization: float | None = None,
-        seed: int | None = None,
-) -> Any: ...
-def evaluate(
-        path: Path, gpu: str | None = None, *, predictor: Literal["learned", "roofline"] | None = None,
-        weights: Path | None = None, calibration: Path | None = None,
-) -> Any: ...
-def train(
-        *, data: Path | Sequence[Path], output_file: Path, collectives: bool | None = None,
-        exclude_gpu: GpuLike | Sequence[GpuLike] | None = None, trees: int | None = None, seed: int | None = None,
-        threads: int | None = None, intervals: Literal["leave-one-out", "held-out"] | None = None,
-) -> None: ...
-def tune(
-        problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, solver: str | None = None,
-        top: int | None = None, beam: int | None = None, from_log: Path | None = None,
-        mode: Literal["inference", "training"] | None = None, batch: int | None = None, seq: int | None = None,
-        dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None = None,
-) -> Any: ...
-def sweep(
-        spec: Path, *, output_file: Path | None = None, threads: int | None = None,
-) -> None: ...
-def calibrate(
-        gpu: GpuLike, *, measurements: Path | Sequence[Path] | None = None, output_file: Path | None = None,
-        weights: Path | None = None,
-) -> None: ...
-def suggest_kernels(
-        gpu: GpuLike, *, suggest: int | None = None, candidates: Path | None = None, weights: Path | None = None,
-) -> str: ...
+def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[PlanKeywords]) -> Any: ...
+def shard(tables: Path, *, cluster: Path, **options: Unpack[ShardKeywords]) -> Any: ...
+def evaluate(path: Path, gpu: str | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[EvaluateKeywords]) -> Any: ...
+def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[TrainKeywords]) -> None: ...
+def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Any: ...
+def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> None: ...
+def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> None: ...
+def suggest_kernels(gpu: GpuLike, **options: Unpack[SuggestKernelsKeywords]) -> str: ...
 def gpus() -> list[GpuEntry]: ...
 def clusters() -> Any: ...
 def models() -> list[ModelEntry]: ...

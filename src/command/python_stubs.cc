@@ -55,58 +55,90 @@ std::string python_type_of(const CommandOption& option) {
   return fmt::format("{0} | Sequence[{0}]", one);
 }
 
-/// A keyword; `given` is the one by which the answer is chosen.
-std::string parameter(const CommandOption& option, bool given) {
+std::string parameter(const CommandOption& option, bool required) {
   const std::string type = python_type_of(option);
-  return given ? fmt::format("{}: {}", option.keyword(), type)
-               : fmt::format("{}: {} | None = None", option.keyword(), type);
+  return required ? fmt::format("{}: {}", option.keyword(), type)
+                  : fmt::format("{}: {} | None = None", option.keyword(), type);
 }
 
-/// The parameters of a function, in lines.
-std::string parameters(const Question& question, std::string_view given, bool method,
-                       const std::string& indent) {
-  const std::vector<const CommandOption*> positional = question.positional();
-  std::vector<std::string> all;
-  if (method) all.emplace_back("self");
-  bool required = true;  // a parameter without a default cannot follow one with a default
-  for (const CommandOption* option : positional) {
-    required = required && (option->keyword() == given || option->required);
-    all.push_back(parameter(*option, required));
-  }
-  std::vector<std::string> named;
-  if (!positional.empty() && positional.front()->kind == ValueKind::kModel)
-    named.emplace_back("inputs: Any = None");
-  const auto is_answer_key = [&](const CommandOption& option) {
-    return std::any_of(question.answers.begin(), question.answers.end(),
-                       [&](const AnswerType& a) { return a.keyword == option.keyword(); });
-  };
-  // Of keywords that choose the answer, a function has that which chose its own, and those of the
-  // same answer.
-  const auto type_of = [&](std::string_view keyword) {
-    for (const AnswerType& answer : question.answers)
-      if (answer.keyword == keyword) return answer.type;
-    return std::string_view();
-  };
-  for (const CommandOption& option : question.index().options()) {
-    if (std::find(positional.begin(), positional.end(), &option) != positional.end()) continue;
-    if (method && (option.key() == "weights" || option.key() == "calibration")) continue;
-    if (is_answer_key(option) && type_of(option.keyword()) != type_of(given)) continue;
-    named.push_back(parameter(option, option.keyword() == given || option.required));
-  }
-  if (!named.empty()) all.emplace_back("*");
-  for (std::string& text : named) all.push_back(std::move(text));
-  constexpr size_t kWidth = 120;
-  std::string text, line = indent;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const std::string part = all[i] + (i + 1 < all.size() ? ", " : "");
-    if (line.size() + part.size() > kWidth && line != indent) {
-      text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-      line = indent;
+/// How a question's options are given in Python.
+class Signature {
+ public:
+  explicit Signature(const Question& question)
+      : question_(question), positional_(question.positional()) {}
+
+  /// "PlanKeywords": the class of the options that all its functions share.
+  std::string keywords() const {
+    std::string name;
+    bool upper = true;
+    for (const char c : question_.name) {
+      if (c != '_') name += upper ? static_cast<char>(c - 'a' + 'A') : c;
+      upper = c == '_';
     }
-    line += part;
+    return name + "Keywords";
   }
-  return all.empty() ? "" : "\n" + text + line + ",";
-}
+
+  /// The class of the shared options; "" if there are none.
+  std::string keyword_class() const {
+    std::string text;
+    for (const CommandOption& option : question_.index().options()) {
+      if (is_shared(option))
+        text += fmt::format("    {}: {} | None\n", option.keyword(), python_type_of(option));
+    }
+    return text.empty() ? ""
+                        : fmt::format("\nclass {}(TypedDict, total=False):\n{}", keywords(), text);
+  }
+
+  /// The parameters of the function with that answer.
+  std::string parameters(const AnswerType& answer, bool method) const {
+    std::vector<std::string> all;
+    if (method) all.emplace_back("self");
+    bool required = true;  // a parameter without a default cannot follow one with a default
+    for (const CommandOption* option : positional_) {
+      required = required && is_required(*option, answer);
+      all.push_back(parameter(*option, required));
+    }
+    std::vector<std::string> named;
+    if (!positional_.empty() && positional_.front()->kind == ValueKind::kModel)
+      named.emplace_back("inputs: Any = None");
+    bool shares = false;
+    for (const CommandOption& option : question_.index().options()) {
+      shares = shares || is_shared(option);
+      if (is_shared(option) || is_positional(option) || (method && is_of_weights(option))) continue;
+      const std::string_view type = type_of(option);
+      if (!type.empty() && type != answer.type) continue;  // it chooses another answer
+      named.push_back(parameter(option, is_required(option, answer)));
+    }
+    if (!named.empty()) all.emplace_back("*");
+    all.insert(all.end(), named.begin(), named.end());
+    if (shares) all.push_back(fmt::format("**options: Unpack[{}]", keywords()));
+    return join(all, ", ");
+  }
+
+ private:
+  static bool is_of_weights(const CommandOption& option) {
+    return option.key() == "weights" || option.key() == "calibration";
+  }
+  bool is_positional(const CommandOption& option) const {
+    return std::find(positional_.begin(), positional_.end(), &option) != positional_.end();
+  }
+  bool is_shared(const CommandOption& option) const {
+    return !is_positional(option) && !option.required && type_of(option).empty() &&
+           !(question_.uses_forecaster && is_of_weights(option));
+  }
+  bool is_required(const CommandOption& option, const AnswerType& answer) const {
+    return option.required || option.keyword() == answer.keyword;
+  }
+  /// The answer that the option chooses; "": none.
+  std::string_view type_of(const CommandOption& option) const {
+    for (const AnswerType& answer : question_.answers)
+      if (answer.keyword == option.keyword()) return answer.type;
+    return "";
+  }
+
+  const Question& question_;
+  std::vector<const CommandOption*> positional_;
+};
 
 /// The type of an answer, if the file has it.
 std::string answer_type(std::string_view type, std::string_view before) {
@@ -126,11 +158,9 @@ std::string function(const Question& question, bool method, std::string_view bef
   std::string text;
   for (const AnswerType& answer : question.answers) {
     if (question.answers.size() > 1) text += indent + "@overload\n";
-    text += fmt::format(
-        "{}def {}({}{}) -> {}: ...\n", indent, question.name,
-        parameters(question, answer.keyword, method, indent + "        "),
-        question.positional().empty() && question.index().options().empty() ? "" : "\n" + indent,
-        answer_type(answer.type, before));
+    text += fmt::format("{}def {}({}) -> {}: ...\n", indent, question.name,
+                        Signature(question).parameters(answer, method),
+                        answer_type(answer.type, before));
   }
   return text;
 }
@@ -138,8 +168,10 @@ std::string function(const Question& question, bool method, std::string_view bef
 }  // namespace
 
 std::string question_stubs(std::string_view before) {
-  std::string text =
-      "\n\nclass Forecaster:\n    \"\"\"Forecasts with one set of weights.\"\"\"\n"
+  std::string text;
+  for (const Question& question : questions()) text += Signature(question).keyword_class();
+  text +=
+      "\nclass Forecaster:\n    \"\"\"Forecasts with one set of weights.\"\"\"\n"
       "    def __init__(self, weights: Path = \"\", calibration: Path = \"\") -> None: ...\n"
       "    def forecast_many(self, table: Any, *, threads: int = 0, **options: Any) -> "
       "ForecastTable: ...\n";
