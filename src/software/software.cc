@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <variant>
 
-#include "base/embedded.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "tilecast/error.h"
@@ -20,7 +18,7 @@ namespace {
 /// unit.
 template <typename Section>
 struct Entry {
-  const char* key;
+  std::string_view key;
   std::variant<double Section::*, int64_t Section::*, bool Section::*, std::string Section::*>
       field;
   const char* unit = "";
@@ -78,106 +76,210 @@ const Entry<SoftwareStack> kMemory[] = {
     {"workspace_large_bytes", &SoftwareStack::workspace_large_bytes, "B"},
 };
 
-double number_of(const JsonObject& entry, const std::string& unit) {
-  const double value = entry.number("value");
-  if (const std::string found = entry.string("unit"); found != unit)
-    entry.fail("unit", fmt::format("expected \"{}\", found \"{}\"", unit, shown_name(found)));
-  if (!std::isfinite(value) || value < 0)
-    entry.fail("value", fmt::format("expected a number of at least 0, found {}", value));
-  return value;
-}
-
-void read_value(const JsonObject& entry, const char* /*unit*/, bool& value) {
-  if (!entry.has("value")) entry.fail("value", "is missing; expected true or false");
-  value = entry.boolean("value", false);
-}
-void read_value(const JsonObject& entry, const char* /*unit*/, std::string& value) {
-  value = entry.string("value");
-}
-void read_value(const JsonObject& entry, const char* unit, double& value) {
-  value = number_of(entry, unit);
-}
-void read_value(const JsonObject& entry, const char* unit, int64_t& value) {
-  const double number = number_of(entry, unit);
-  constexpr double kMost = 9e15;
-  if (number != std::floor(number) || number > kMost)
-    entry.fail("value", fmt::format("expected a whole number, found {}", number));
-  value = static_cast<int64_t>(number);
-}
-
-/// Reads the section; every key must be there.
+/// The first entry of the section with that key, or nullptr.
 template <typename Section, size_t Count>
-void read_section(const JsonObject& file, const std::string& name,
-                  const Entry<Section> (&entries)[Count], Section& section) {
-  const JsonObject json = file.object(name);
+const Entry<Section>* find_entry(const Entry<Section> (&entries)[Count], std::string_view key) {
+  const auto* const found = std::find_if(std::begin(entries), std::end(entries),
+                                         [&](const Entry<Section>& e) { return e.key == key; });
+  return found == std::end(entries) ? nullptr : found;
+}
+
+[[noreturn]] void fail(const SoftwareValue& v, const std::string& why) {
+  throw Error(ErrorKind::kInput, fmt::format("software {}: {}{}{}: {}", v.software, v.section,
+                                             v.section.empty() ? "" : ".", v.key, why));
+}
+
+template <typename T>
+T value_as(const SoftwareValue& v, const char* expected) {
+  const T* value = std::get_if<T>(&v.value);
+  if (value == nullptr) fail(v, fmt::format("expected {}", expected));
+  return *value;
+}
+void take(const SoftwareValue& v, bool& to) { to = value_as<bool>(v, "true or false"); }
+void take(const SoftwareValue& v, double& to) {
+  to = value_as<double>(v, "a number");
+  if (!std::isfinite(to) || to < 0) fail(v, "expected a number of at least 0");
+}
+void take(const SoftwareValue& v, std::string& to) { to = value_as<std::string_view>(v, "a word"); }
+void take(const SoftwareValue& v, int64_t& to) {
+  double number = 0;
+  take(v, number);
+  constexpr double kMost = 9e15;
+  if (number != std::floor(number) || number > kMost) fail(v, "expected a whole number");
+  to = static_cast<int64_t>(number);
+}
+
+/// A row of the table while values are added to it. A section's bit is set where its value is
+/// known.
+struct Row {
+  SoftwareDef def;
+  uint64_t traits = 0, costs = 0, server = 0, memory = 0;
+};
+
+template <typename Section, size_t Count>
+void set_entry(const SoftwareValue& v, const Entry<Section> (&entries)[Count], Section& section,
+               uint64_t& known) {
+  const Entry<Section>* entry = find_entry(entries, v.key);
+  if (entry == nullptr) fail(v, "unknown key");
+  known |= uint64_t{1} << (entry - std::begin(entries));
+  std::visit([&](auto field) { take(v, section.*field); }, entry->field);
+}
+
+template <typename Section, size_t Count>
+void require_all(const Row& row, const char* name, const Entry<Section> (&entries)[Count],
+                 uint64_t known) {
+  for (size_t i = 0; i < Count; ++i) {
+    if ((known >> i & 1) == 0) fail({row.def.name, name, entries[i].key, false}, "is missing");
+  }
+}
+
+void set_value(Row& row, const SoftwareValue& v) {
+  SoftwareDef& def = row.def;
+  if (v.section == "traits") return set_entry(v, kTraits, def.traits, row.traits);
+  if (v.section == "costs") return set_entry(v, kCosts, def.costs, row.costs);
+  if (v.section == "server") return set_entry(v, kServer, def.server, row.server);
+  if (v.section == "memory") return set_entry(v, kMemory, def.memory, row.memory);
+  if (v.section == "versions") {
+    def.versions.push_back({std::string(v.key), ""});
+    return take(v, def.versions.back().source);
+  }
+  if (v.key == "title") return take(v, def.title);
+  if (v.key == "position") return take(v, def.position);
+  if (v.key == "stand_in") return take(v, def.stand_in);
+  if (v.key == "runs_models") return take(v, def.runs_models);
+  if (v.key == "scheduler") return take(v, def.scheduler);
+  if (v.key == "cache_rule") return take(v, def.cache_rule);
+  if (v.key != "name" && v.key != "based_on") fail(v, "unknown key");
+}
+
+using ValuesOf = std::map<std::string_view, std::vector<const SoftwareValue*>>;
+
+Row make_row(const ValuesOf& all, std::string_view name, size_t depth) {
+  Row row;
+  const std::vector<const SoftwareValue*>& values = all.at(name);
+  for (const SoftwareValue* v : values) {
+    if (!v->section.empty() || v->key != "based_on") continue;
+    std::string base;
+    take(*v, base);
+    if (depth == all.size() || !all.contains(base))
+      fail(*v, fmt::format("'{}' is no other software", shown_name(base)));
+    row = make_row(all, base, depth + 1);
+  }
+  row.def.name = name;
+  row.def.title.clear();
+  row.def.position = row.def.stand_in = 0;
+  row.def.versions.clear();
+  for (const SoftwareValue* v : values) set_value(row, *v);
+  return row;
+}
+
+void check_row(const Row& row) {
+  const SoftwareDef& def = row.def;
+  const auto refuse = [&](const char* key, const char* why) {
+    fail({def.name, "", key, false}, why);
+  };
+  if (def.title.empty()) refuse("title", "is missing");
+  if (def.position == 0) refuse("position", "is missing");
+  if (def.stand_in == 0) refuse("stand_in", "is missing");
+  require_all(row, "traits", kTraits, row.traits);
+  require_all(row, "costs", kCosts, row.costs);
+  require_all(row, "memory", kMemory, row.memory);
+  if (def.serves() != !def.cache_rule.empty() || def.serves() != (row.server != 0))
+    refuse("scheduler", "a server has a scheduler, a cache_rule and a section server");
+  if (def.serves()) require_all(row, "server", kServer, row.server);
+}
+
+std::vector<SoftwareDef> table_of(std::span<const SoftwareValue> values) {
+  ValuesOf by_name;
+  for (const SoftwareValue& v : values) by_name[v.software].push_back(&v);
+  std::vector<SoftwareDef> defs;
+  for (const auto& [name, of_it] : by_name) {
+    Row row = make_row(by_name, name, 1);
+    check_row(row);
+    defs.push_back(std::move(row.def));
+  }
+  std::sort(defs.begin(), defs.end(),
+            [](const SoftwareDef& a, const SoftwareDef& b) { return a.position < b.position; });
+  for (size_t i = 0; i < defs.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (defs[i].position == defs[j].position || defs[i].stand_in == defs[j].stand_in)
+        throw Error(ErrorKind::kInput,
+                    fmt::format("software {} and {} have the same position or stand_in",
+                                defs[j].name, defs[i].name));
+    }
+  }
+  return defs;
+}
+
+// From files.
+
+std::variant<bool, double, std::string_view> value_under(const JsonObject& object,
+                                                         const std::string& key) {
+  if (!object.has(key)) object.fail(key, "is missing");
+  const Json& json = object.json().at(key);
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_string()) return std::string_view(json.get_ref<const std::string&>());
+  return object.number(key);
+}
+
+void add_versions(const JsonObject& file, std::string_view name,
+                  std::vector<SoftwareValue>& values) {
+  const Json* list = file.has("versions") ? &file.json().at("versions") : nullptr;
+  if (list == nullptr || !list->is_array()) file.fail("versions", "expected a list");
+  for (const Json& json : *list) {
+    const JsonObject entry(json, file.where() + ": versions");
+    entry.reject_unknown({"version", "source"});
+    (void)entry.string("version");
+    values.push_back({name, "versions", json.at("version").get_ref<const std::string&>(),
+                      value_under(entry, "source")});
+  }
+}
+
+template <typename Section, size_t Count>
+void add_section(const JsonObject& file, std::string_view name, const char* section,
+                 const Entry<Section> (&entries)[Count], std::vector<SoftwareValue>& values) {
+  if (!file.has(section)) return;
+  const JsonObject json = file.object(section);
   std::vector<std::string> known;
   for (const Entry<Section>& row : entries) known.emplace_back(row.key);
   json.reject_unknown(known);
   for (const Entry<Section>& row : entries) {
-    const JsonObject entry = json.object(row.key);
-    const bool has_unit = *row.unit != '\0';
-    entry.reject_unknown(has_unit ? std::vector<std::string>{"value", "unit", "source"}
-                                  : std::vector<std::string>{"value", "source"});
+    const std::string key(row.key);
+    if (!json.has(key)) continue;
+    const JsonObject entry = json.object(key);
+    const std::string unit = row.unit;
+    if (unit.empty()) {
+      entry.reject_unknown({"value", "source"});
+    } else {
+      entry.reject_unknown({"value", "unit", "source"});
+      if (const std::string found = entry.string("unit"); found != unit)
+        entry.fail("unit", fmt::format("expected \"{}\", found \"{}\"", unit, shown_name(found)));
+    }
     if (entry.string("source").empty())
       entry.fail("source", "is empty; state where the value comes from");
-    std::visit([&](auto field) { read_value(entry, row.unit, section.*field); }, row.field);
+    values.push_back({name, section, row.key, value_under(entry, "value")});
   }
 }
 
-constexpr const char* kSections[] = {"costs", "memory", "server", "traits"};
-
-/// The file with what it takes over from the one that it is based on: entries of its sections,
-/// scheduler, cache rule and whether it runs models.
-Json completed(const Json& own, const Json& base) {
-  Json result = own;
-  for (const char* section : kSections) {
-    if (!base.contains(section)) continue;
-    Json entries = base.at(section);
-    if (own.contains(section)) entries.update(own.at(section));
-    result[section] = std::move(entries);
-  }
-  for (const char* key : {"scheduler", "cache_rule", "runs_models"}) {
-    if (!own.contains(key) && base.contains(key)) result[key] = base.at(key);
-  }
-  return result;
-}
-
-std::vector<SoftwareVersion> versions_of(const JsonObject& file) {
-  const Json* list = file.has("versions") ? &file.json().at("versions") : nullptr;
-  if (list == nullptr || !list->is_array()) file.fail("versions", "expected a list");
-  std::vector<SoftwareVersion> versions;
-  for (const Json& json : *list) {
-    const JsonObject entry(json, file.where() + ": versions");
-    entry.reject_unknown({"version", "source"});
-    versions.push_back({entry.string("version"), entry.string("source")});
-  }
-  return versions;
-}
-
-SoftwareDef read_def(const Json& json, const std::string& where) {
-  const JsonObject file(json, where);
-  file.reject_unknown({"schema_version", "name", "title", "based_on", "position", "stand_in",
-                       "runs_models", "versions", "scheduler", "cache_rule", "traits", "costs",
-                       "server", "memory"});
-  constexpr int64_t kMost = 1000;
-  SoftwareDef def;
+void add_file(const JsonObject& file, std::vector<SoftwareValue>& values) {
+  static const std::vector<std::string> kWords = {"name",      "title",     "based_on",
+                                                  "position",  "stand_in",  "runs_models",
+                                                  "scheduler", "cache_rule"};
+  std::vector<std::string> known = kWords;
+  for (const char* key : {"schema_version", "versions", "traits", "costs", "server", "memory"})
+    known.emplace_back(key);
+  file.reject_unknown(known);
   (void)file.integer({"schema_version"}, 1, 1);
-  def.name = file.string("name");
-  def.title = file.string("title");
-  def.position = file.integer({"position"}, 1, kMost);
-  def.stand_in = file.integer({"stand_in"}, 1, kMost);
-  def.runs_models = file.boolean("runs_models", true);
-  def.versions = versions_of(file);
-  def.scheduler = file.optional_string({"scheduler"}).value_or("");
-  def.cache_rule = file.optional_string({"cache_rule"}).value_or("");
-  read_section(file, "traits", kTraits, def.traits);
-  read_section(file, "costs", kCosts, def.costs);
-  read_section(file, "memory", kMemory, def.memory);
-  const bool serves = def.serves();
-  if (serves != !def.cache_rule.empty() || serves != file.has("server"))
-    file.fail("scheduler", "a server has a scheduler, a cache_rule and a section server");
-  if (serves) read_section(file, "server", kServer, def.server);
-  return def;
+  (void)file.string("name");
+  const std::string_view name = file.json().at("name").get_ref<const std::string&>();
+  for (const std::string& key : kWords) {
+    if (file.has(key)) values.push_back({name, "", key, value_under(file, key)});
+  }
+  add_versions(file, name, values);
+  add_section(file, name, "traits", kTraits, values);
+  add_section(file, name, "costs", kCosts, values);
+  add_section(file, name, "server", kServer, values);
+  add_section(file, name, "memory", kMemory, values);
 }
 
 struct Table {
@@ -188,10 +290,7 @@ struct Table {
 };
 
 Table make_table() {
-  std::vector<SoftwareFile> files;
-  for (const EmbeddedFile& file : embedded_files("software/"))
-    files.push_back({std::string(file.path), file.content});
-  Table table{.defs = read_software(files), .names = {}, .stand_ins = {}};
+  Table table{.defs = table_of(stored_software()), .names = {}, .stand_ins = {}};
   for (size_t i = 0; i < table.defs.size(); ++i) {
     table.names.push_back(table.defs[i].name);
     table.stand_ins.push_back(static_cast<Software>(i));
@@ -214,39 +313,14 @@ const Table& the_table() {
 }  // namespace
 
 std::vector<SoftwareDef> read_software(std::span<const SoftwareFile> files) {
-  std::map<std::string, std::pair<const SoftwareFile*, Json>> by_name;
+  std::vector<Json> jsons;  // the values point into it
+  jsons.reserve(files.size());
+  std::vector<SoftwareValue> values;
   for (const SoftwareFile& file : files) {
-    Json json = parse_json(file.text, file.where);
-    const std::string name = JsonObject(json, file.where).string("name");
-    by_name.emplace(name, std::pair{&file, std::move(json)});
+    jsons.push_back(parse_json(file.text, file.where));
+    add_file(JsonObject(jsons.back(), file.where), values);
   }
-  std::vector<SoftwareDef> defs;
-  for (const auto& [name, entry] : by_name) {
-    const auto& [file, own] = entry;
-    Json whole = own;
-    std::optional<std::string> base = JsonObject(own, file->where).optional_string({"based_on"});
-    for (size_t depth = 0; base; ++depth) {
-      const auto found = by_name.find(*base);
-      if (found == by_name.end() || depth == by_name.size())
-        JsonObject(own, file->where)
-            .fail("based_on", fmt::format("'{}' is no other software", shown_name(*base)));
-      whole = completed(whole, found->second.second);
-      base = JsonObject(found->second.second, found->second.first->where)
-                 .optional_string({"based_on"});
-    }
-    defs.push_back(read_def(whole, file->where));
-  }
-  std::sort(defs.begin(), defs.end(),
-            [](const SoftwareDef& a, const SoftwareDef& b) { return a.position < b.position; });
-  for (size_t i = 0; i < defs.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (defs[i].position == defs[j].position || defs[i].stand_in == defs[j].stand_in)
-        throw Error(ErrorKind::kInput,
-                    fmt::format("software {} and {} have the same position or stand_in",
-                                defs[j].name, defs[i].name));
-    }
-  }
-  return defs;
+  return table_of(values);
 }
 
 const std::vector<SoftwareDef>& all_software() { return the_table().defs; }

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "tilecast/choices.h"
@@ -123,6 +124,16 @@ struct SoftwareFile {
 /// The table of these files, in order of position. Throws Error{kInput} for content that is not as
 /// described above: unknown keys, wrong units, missing sources, places that are taken twice.
 std::vector<SoftwareDef> read_software(std::span<const SoftwareFile> files);
+
+/// One value of a file, without unit and source.
+struct SoftwareValue {
+  std::string_view software;  ///< its name
+  std::string_view section;   ///< "": the file itself
+  std::string_view key;       ///< in `versions`, the version
+  std::variant<bool, double, std::string_view> value;
+};
+/// What the build makes of data/software (cmake/software.cmake).
+std::span<const SoftwareValue> stored_software();
 
 /// All of data/software; Software is the index.
 const std::vector<SoftwareDef>& all_software();

@@ -73,6 +73,14 @@ TEST(Software, AFileThatIsBasedOnAnotherStatesWhatDiffers) {
   EXPECT_EQ(made, expected);
 }
 
+TEST(Software, TheBuildStoredWhatTheFilesSay) {
+  std::vector<SoftwareFile> files;
+  for (const EmbeddedFile& file : embedded_files("software/"))
+    files.push_back({std::string(file.path), file.content});
+  EXPECT_EQ(files.size(), all_software().size());
+  EXPECT_EQ(read_software(files), all_software());
+}
+
 TEST(Software, FilesWithUnknownKeysUnitsOrPlacesAreRefused) {
   const auto changed = [](const std::string& from, const std::string& to) {
     std::string text = kNewVersion;
