@@ -5,6 +5,9 @@
 // errors name the byte. Non-goals: schemas, groups, writing. libprotobuf is not used: its start-up
 // would be paid by every forecast, and it reads a message whole, weights included. libonnx of
 // Debian 12 knows operator sets up to 17 only.
+// protozero (1.7) is not used either: it casts the length of a field to 32 bits, so that a field of
+// 4 GiB and 8 bytes is read as one of 8 instead of being refused, and its exceptions have neither
+// the byte nor the two lengths that the messages here state.
 
 #include <cstdint>
 #include <string>
