@@ -4,7 +4,7 @@
 //
 //   embedding_hits locality_stats_2021.txt locality_stats_2022.txt
 //
-// The files are those of the public dlrm_datasets repository (Meta, MIT). A block of a file is a
+// The files are from the public dlrm_datasets repository (Meta, MIT). A block of a file is a
 // recording: its lookups ("indices"), rows that it uses ("unique cols"), and for each bin of uses
 // the share of these rows ("histogram of col sizes") and of the lookups ("ratio of index
 // distribution").

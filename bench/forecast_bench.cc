@@ -24,7 +24,7 @@ void whole_model(benchmark::State& state, const char* model_name, tilecast::Mode
   }
 }
 
-/// What a cache of forecasts pays for each answer.
+/// Cost of a cache of forecasts for each answer.
 void copy_forecast(benchmark::State& state, const char* model_name) {
   const Forecaster forecaster;
   const tilecast::Forecast forecast = forecaster.forecast(
@@ -60,7 +60,7 @@ std::vector<tilecast::Kernel> distinct_kernels(size_t count) {
   return kernels;
 }
 
-/// Those of a language model in bf16: on a measured GPU forests correct them.
+/// Kernels of a language model in bf16: on a measured GPU forests correct them.
 std::vector<tilecast::Kernel> low_precision_kernels(size_t count) {
   tilecast::Rng rng(1);
   std::vector<tilecast::Kernel> kernels;

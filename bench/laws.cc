@@ -46,7 +46,7 @@ bool better_aligned(const Gemm& before, const Gemm& after) {
          trailing_bits(after.k) > trailing_bits(before.k);
 }
 
-/// What may explain that a product falls; "" of other kernels.
+/// A possible reason why a product falls; "" for other kernels.
 const char* change_of(const Kernel& before, const Kernel& after, bool other_tile) {
   if (!before.is_product()) return "";
   if (other_tile) return "other tile";

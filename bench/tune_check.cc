@@ -5,8 +5,8 @@
 //   tune_check legal ALIAS COUNT                            random problems: all answers legal
 //   tune_check choice ALIAS COUNT                           time of a choice of solver
 //   tune_check tensile GPU ALIAS gemm.csv.xz FOLD N         kernels of N held-out products
-// FOLD: the layers that the weights were not trained on (docs/explanation/tuning.md); -1: all rows. Solver
-// choice and times: 'tilecast evaluate find_ARCH.csv.xz'.
+// FOLD: the layers that the weights were not trained on (docs/explanation/tuning.md); -1: all rows.
+// Solver choice and times: 'tilecast evaluate find_ARCH.csv.xz'.
 
 #include <fmt/format.h>
 
@@ -65,7 +65,7 @@ bool held_out(const Problem& problem, int fold) {
   return fold < 0 || layer_fold(problem, kSeed, kFolds) == fold;
 }
 
-/// Of this process: other programs of the machine do not count.
+/// Time of this process: other programs of the machine do not count.
 double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

@@ -18,7 +18,7 @@ namespace {
 struct Layer {
   int64_t n, k;
 };
-/// Of Llama 3 8B and 70B, Gemma 2 9B, DeepSeek V3 on eight GPUs and Qwen 3 30B.
+/// Steps of Llama 3 8B and 70B, Gemma 2 9B, DeepSeek V3 on eight GPUs and Qwen 3 30B.
 constexpr auto kLayers =
     std::to_array<Layer>({{6144, 4096},  {4096, 4096}, {28672, 4096}, {4096, 14336}, {1280, 8192},
                           {8192, 1024},  {7168, 8192}, {8192, 3584},  {8192, 3584},  {28672, 3584},

@@ -1,6 +1,6 @@
 // Model types of transformers against PyTorch: tests/model_types/*.jsonl, which
-// tests/pytorch/model_types.py writes, holds a config in each line, the parameters of its model and the
-// FLOPs that torch.utils.flop_counter counts; null: it does not count those.
+// tests/pytorch/model_types.py writes, holds a config in each line, the parameters of its model and
+// the FLOPs that torch.utils.flop_counter counts; null: it does not count those.
 
 #include <gtest/gtest.h>
 
@@ -44,8 +44,8 @@ const std::vector<Row>& rows() {
   return all;
 }
 
-/// FLOPs of all matrix products, convolutions and attention, without those of decoders' table of
-/// angles.
+/// FLOPs of all matrix products, convolutions and attention, without the products of decoders'
+/// table of angles.
 int64_t product_flops(const Graph& graph) {
   int64_t total = 0;
   for (const Segment& segment : graph.segments) {
@@ -70,7 +70,7 @@ class ModelType : public testing::TestWithParam<size_t> {
   static Model import(const Json& config) { return import_model(config.dump(), "config.json"); }
 
   bool multimodal() const { return json.contains("vision_parameters"); }
-  /// Of what is not a vision tower.
+  /// Work outside a vision tower.
   int64_t parameters() const {
     return json["parameters"].get<int64_t>() -
            (multimodal() ? json["vision_parameters"].get<int64_t>() : 0);
@@ -240,7 +240,7 @@ std::string name_of(const testing::TestParamInfo<size_t>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Table, ModelType, testing::Range<size_t>(0, rows().size()), name_of);
 
-/// The rows of types, without those of the same type with other fields.
+/// The rows of types, without rows of the same type with other fields.
 TEST(ModelTypes, AreThoseOfTheTable) {
   size_t types = 0;
   std::set<std::string> labels;

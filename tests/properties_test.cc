@@ -307,8 +307,8 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
     options.prompt *= 2;
     if (LlmForecast more; !refused([&] { more = forecast(options); })) {
       length.compare(f.request.seconds, more.request.seconds, what);
-      // A prefill step takes whole prompts while they fit into its tokens. Of longer ones fewer may
-      // fit, and the step's activations are smaller; all else grows.
+      // A prefill step takes whole prompts while they fit into its tokens. With longer ones, fewer
+      // may fit, and the step's activations are smaller; all else grows.
       EXPECT_GE(more.peak_bytes - more.activations_bytes, f.peak_bytes - f.activations_bytes)
           << what;
       if (prefill_tokens(options) >= prefill_tokens(request.options)) {

@@ -2,8 +2,8 @@
 // 2 x layers x KV heads x head size. All parameters were counted again with Transformers 5.23: the
 // model with the sizes of the row, on PyTorch's meta device, has exactly as many (DeepSeek-V3
 // 14,848 less, the biases of its routers, which are buffers there). `source` says where the sizes
-// are from. Those of other rows, and that the hub and the cards show the same counts, were written
-// down from memory; a look at the hub would settle it.
+// are from. The numbers of other rows, and that the hub and the cards show the same counts, were
+// written down from memory; a look at the hub would settle it.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

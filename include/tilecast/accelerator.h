@@ -37,7 +37,7 @@ struct AcceleratorLayer {
   bool converged = true;
   double instructions = 0;
   int64_t evaluated = 0;  ///< instructions that were run to know the rest
-  int64_t macs = 0;       ///< of one; those of the host as well
+  int64_t macs = 0;       ///< of one, the host's included
   int64_t bytes = 0;      ///< moved to and from memory outside the chip
   double energy_j = 0;
   std::string bound;  ///< "compute", "load", "store", "memory", "fetch", "dependency" or "host"
@@ -75,7 +75,7 @@ struct AcceleratorOptions {
   bool exact = false;   ///< run all instructions instead of extrapolating from fixed points
   std::string mapping;  ///< one mapping for all layers ("order=… tile=…"); "": a mapper chooses
   std::string mapping_file;  ///< mappings by layer, as `accelerator_mappings` writes them
-  std::vector<std::pair<std::string, double>> parameters;  ///< on top of those of `spec`
+  std::vector<std::pair<std::string, double>> parameters;  ///< on top of the parameters of `spec`
 };
 
 /// A text with '=' is one mapping for all layers, another text the path of a file of mappings.

@@ -26,7 +26,8 @@ constexpr auto choice_words(OptimizerImpl) {
   return std::array<std::string_view, 3>{"foreach", "fused", "for-loop"};
 }
 
-/// What zero_grad does: frees the gradients (set_to_none, the default), or fills them with zeros.
+/// How zero_grad works: it frees the gradients (set_to_none, the default), or fills them with
+/// zeros.
 enum class ZeroGrad : uint8_t { kSetToNone, kZeros };
 constexpr auto choice_words(ZeroGrad) {
   return std::array<std::string_view, 2>{"set-to-none", "zeros"};
@@ -39,8 +40,8 @@ constexpr auto choice_words(Loss) {
   return std::array<std::string_view, 3>{"none", "memory", "full"};
 }
 
-/// What the backward pass computes again instead of keeping it: nothing, the scores and weights of
-/// attention, or whole layers, of which only the inputs are kept.
+/// Values that the backward pass computes again instead of keeping them: nothing, the scores and
+/// weights of attention, or whole layers, keeping only their inputs.
 enum class Checkpointing : uint8_t { kNone, kSelective, kFull };
 constexpr auto choice_words(Checkpointing) {
   return std::array<std::string_view, 3>{"none", "selective", "full"};
@@ -54,8 +55,8 @@ constexpr auto choice_words(PipelineSchedule) {
   return std::array<std::string_view, 3>{"gpipe", "1f1b", "interleaved"};
 }
 
-/// What data-parallel ranks divide between them instead of storing it each: nothing, the optimizer
-/// states, also the gradients, also the parameters (FSDP).
+/// State that data-parallel ranks divide between them instead of storing it each: nothing, the
+/// optimizer states, also the gradients, also the parameters (FSDP).
 enum class Zero : uint8_t { kNone, kOptimizer, kGradients, kParameters };
 constexpr auto choice_words(Zero) { return std::array<std::string_view, 4>{"0", "1", "2", "3"}; }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Clusters and single collectives. Of tilecast::api.
+// Clusters and single collectives. Library: tilecast::api.
 
 #include <cstdint>
 #include <optional>
@@ -43,7 +43,7 @@ struct ClusterEntry {
 /// All bundled clusters, sorted by id.
 std::vector<ClusterEntry> cluster_catalog();
 
-/// What a single collective is asked for.
+/// Request for a single collective.
 struct CollectiveQuery {
   std::string kind;     ///< one of collective_kinds()
   std::string cluster;  ///< id, alias or file

@@ -12,9 +12,9 @@
 
 namespace tilecast {
 
-/// The forecast on one GPU, or why there is none (`totals.error`). Of a server under load, the
-/// times and tokens/s of `totals` are those of the steady state, TTFT and TPOT their 99th
-/// percentiles; all are nullopt if it does not start, for lack of memory.
+/// The forecast on one GPU, or why there is none (`totals.error`). For a server under load,
+/// `totals` has the times and tokens/s of the steady state, with the 99th percentile of TTFT and
+/// TPOT; all are nullopt if it does not start, for lack of memory.
 struct ComparedGpu {
   std::string gpu;           ///< id
   std::string gpu_name;      ///< the product name
@@ -24,8 +24,8 @@ struct ComparedGpu {
   /// Requests per second that meet the limits on TTFT and TPOT; nullopt: no limits were given.
   std::optional<double> goodput_requests_per_s;
   bool keeps_up = true;  ///< the server with the load
-  /// Of a pass: it fits, but less is free than the caching allocator may be unable to use: a tenth
-  /// of the peak.
+  /// A pass fits, but less is free than the caching allocator may be unable to use: a tenth of the
+  /// peak.
   bool memory_is_tight = false;
   /// The 80 % intervals of this GPU and of the one before it in the list overlap: which is faster
   /// is not certain. nullopt: it is the first of those that fit, or of those that do not, or one of
@@ -42,13 +42,13 @@ struct GpuComparison {
   Request request;
   std::string input;      ///< as in Forecast; "" for text generation
   int64_t gpus_each = 1;  ///< GPUs of each kind that the request uses
-  /// Those that fit, then those that do not, then errors. Servers that keep up with the load come
-  /// before those that do not, and a higher goodput before a lower one; else the fastest first.
+  /// Sorted: requests that fit before requests that do not, errors last; servers that keep up with
+  /// the load before others; then by goodput, else by time.
   std::vector<ComparedGpu> gpus;
 };
 
-/// Forecasts the request on each GPU. What cannot be forecast on one of the GPUs is in its row. The
-/// result does not depend on the number of threads.
+/// Forecasts the request on each GPU. If a GPU has no forecast, its row says why. The result does
+/// not depend on the number of threads.
 GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
                            const std::vector<GpuRef>& gpus, const Request& request,
                            const ManyOptions& options = {});

@@ -5,7 +5,7 @@
 
 namespace tilecast {
 
-/// What kind of error it is, so that a program can react to it.
+/// Kind of an error, so that a program can react to it.
 enum class ErrorKind {
   kInput,        ///< a file or an argument does not make sense
   kNotFound,     ///< no such file, device, model or operator

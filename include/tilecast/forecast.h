@@ -71,7 +71,7 @@ struct KernelForecast {
   double utilization_ratio = 0;
   std::string_view predictor;
   bool extrapolated = false;
-  /// What is outside the training data: the feature that is furthest outside its range, or "model",
+  /// The reason for `extrapolated`: the feature that is furthest outside its range, or "model",
   /// "dtype", "scheme", "software", "architecture", "combination", "batch", "backward",
   /// "convolution", "vendor" or "law" (docs/explanation/laws.md).
   std::string_view extrapolated_feature;
@@ -137,15 +137,15 @@ struct MemoryForecast {
   int64_t device_bytes = 0;     ///< of the data sheet
   int64_t margin_bytes = 0;     ///< usable_bytes() less the peak; below 0: does not fit
   bool fits = true;
-  /// What the caching allocator takes from the device at most, with workspace and framework, if it
-  /// was asked for and the peak fits, but not by much: add_remedies (src/api/remedies.h).
+  /// Bytes that the caching allocator takes from the device at most, with workspace and framework,
+  /// if it was asked for and the peak fits, but not by much: add_remedies (src/api/remedies.h).
   std::optional<int64_t> reserved_bytes;
-  /// What changing options would do, if asked for (add_remedies).
+  /// Effects of other options, if asked for (add_remedies).
   std::vector<MemoryRemedy> remedies;
   /// The result of `Forecaster::largest_batch`; of a model that fits, if asked for (add_remedies).
   std::optional<int64_t> largest_batch;
 
-  /// What programs see of the device's memory.
+  /// The part of the device's memory that programs see.
   int64_t usable_bytes() const { return peak_bytes + margin_bytes; }
 
   template <typename Fields>
@@ -228,7 +228,7 @@ struct Forecast {
   int64_t parameters = 0;
   double utilization_ratio = 0;  ///< FLOPs / (latency × the device's peak FLOP/s for the dtype)
   MemoryForecast memory;         ///< over several ranks: of the rank that needs most
-  /// Over several ranks: those of one rank of each stage, over all micro-batches.
+  /// Over several ranks: the kernels of one rank of each stage, over all micro-batches.
   std::vector<KernelForecast> kernels;
   std::optional<ParallelForecast> parallel;  ///< over several ranks or micro-batches
   std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to

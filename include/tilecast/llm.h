@@ -121,9 +121,9 @@ struct LlmForecast {
   Estimate tpot;            ///< time per output token: mean over the tokens after the first
   Estimate request;         ///< from the arrival to the last token
   double tokens_per_s = 0;  ///< output tokens of all sequences
-  /// Of one rank over prefill and decode; with a pipeline the mean over its stages. The rank is one
-  /// of the data-parallel rank with the most sequences, and of the expert-parallel one with the
-  /// most tokens, whose work grows with the skew (Forecast::flops is of the mean rank).
+  /// Work of one rank over prefill and decode; with a pipeline the mean over its stages. The rank
+  /// is one of the data-parallel rank with the most sequences, and of the expert-parallel one with
+  /// the most tokens, whose work grows with the skew (Forecast::flops is of the mean rank).
   int64_t flops = 0, bytes = 0;
   double communication_s = 0;  ///< of that rank with others; not overlapped with computation
   /// All kernels of one rank, with a pipeline of one of each stage; `phase` is "vision", "prefill"
@@ -151,7 +151,8 @@ struct LlmForecast {
   /// Over all ranks, each head counted once: what a token adds to the cache while all layers keep
   /// it, a compressed cache its share of an entry.
   int64_t kv_bytes_per_token = 0;
-  /// Of these, the bytes of layers that keep the last tokens only; and of how many, at most.
+  /// The part of these bytes in layers that keep the last tokens only; and how many tokens they
+  /// keep.
   int64_t window_bytes_per_token = 0, window_tokens = 0;
   int64_t state_bytes_per_sequence = 0;  ///< of recurrent layers, over all ranks
 
@@ -160,7 +161,7 @@ struct LlmForecast {
   /// overhead: the sum of both.
   int64_t workspace_bytes = 0, framework_bytes = 0, overhead_bytes = 0;
   int64_t peak_bytes = 0, device_bytes = 0;
-  /// What may be used: of a server, the rule's budget and what lies beside it, at most what
+  /// Bytes that may be used: for a server, the rule's budget and what lies beside it, at most what
   /// programs see. The peak is above it where the model does not fit.
   int64_t usable_bytes = 0;
   bool fits = true;           ///< whether the static batch fits; for a server, the longest request

@@ -10,7 +10,7 @@
 
 namespace tilecast {
 
-/// One rank of one pipeline stage. Times are those of the whole step, in seconds: compute, exposed
+/// One rank of one pipeline stage. Times are sums over the whole step, in seconds: compute, exposed
 /// communication and bubble sum up to the latency. Compute: all passes without the collectives
 /// inside, copies of gradients, what slows kernels down, and the optimizer.
 struct StageForecast {
@@ -19,8 +19,8 @@ struct StageForecast {
   double forward_s = 0;  ///< of one micro-batch, also the next
   double backward_s = 0;
   double optimizer_s = 0;
-  /// What reductions beside the backward pass add: copies of gradients into their buckets and back,
-  /// and kernels that are slower while collectives run.
+  /// Time that reductions beside the backward pass add: copies of gradients into their buckets and
+  /// back, and kernels that are slower while collectives run.
   double gradient_copies_s = 0, slowed_s = 0;
   double compute_s = 0;
   double communication_s = 0;          ///< all collectives and messages, hidden or not
@@ -99,7 +99,7 @@ struct ParallelForecast {
   int64_t virtual_stages = 1;  ///< parts of the model on each pipeline stage
   int64_t slowest_stage = 0;   ///< that computes longest; the next five are its times
   double communication_s = 0, exposed_communication_s = 0, bubble_s = 0;
-  /// What it computes beside passes and optimizer.
+  /// Computing time beside passes and optimizer.
   double gradient_copies_s = 0, slowed_s = 0;
   int64_t simulated_ranks = 1;  ///< the others do the same at the same time
   std::vector<StageForecast> stages;

@@ -1,7 +1,7 @@
 #pragma once
 
 // The best parallel configuration of a training step: a search over all that the GPUs of a cluster
-// can run. Of tilecast::plan.
+// can run. Library: tilecast::plan.
 
 #include <cstdint>
 #include <map>
@@ -23,7 +23,7 @@ struct TrainingSpace {
   std::vector<std::string> dtypes;
 };
 
-/// What the best candidate has least of.
+/// The quantity that the best candidate has least of.
 enum class PlanObjective : uint8_t { kTime, kCost, kMemory };
 constexpr auto choice_words(PlanObjective) {
   return std::array<std::string_view, 3>{"time", "cost", "memory"};
@@ -86,8 +86,8 @@ struct TrainingPlan {
   int64_t device_bytes = 0;  ///< what programs see of a GPU's
   std::optional<double> price_per_gpu_hour;
   PlanObjective objective = PlanObjective::kTime;
-  /// Those that fit, the best first: simulated ones by their time, then by their bounds. Then those
-  /// that do not fit, the nearest first.
+  /// Candidates that fit, the best first: simulated ones by their time, then the others by their
+  /// bounds. Then candidates that do not fit, the nearest first.
   std::vector<TrainingCandidate> candidates;
   size_t fitting = 0, simulated = 0;
   /// How many of the first are ranked by simulated times.
@@ -95,7 +95,7 @@ struct TrainingPlan {
   std::vector<PlanAlternative> alternatives;
   /// Why degrees of the space are impossible for this model, and how often.
   std::map<std::string, int64_t> impossible;
-  /// Of the winner: the share of its FLOPs in the GPUs' peak, and the warnings of its forecast.
+  /// The winner's share of the GPUs' peak FLOP/s, and the warnings of its forecast.
   double winner_utilization_ratio = 0;
   std::vector<Warning> warnings;
   Request used;  ///< the options that all candidates share

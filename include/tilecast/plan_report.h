@@ -1,6 +1,6 @@
 #pragma once
 
-// The output of 'tilecast plan'. Of tilecast::report.
+// The output of 'tilecast plan'. Library: tilecast::report.
 
 #include <string>
 #include <vector>

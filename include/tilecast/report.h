@@ -59,7 +59,7 @@ struct ForecastFormat {
 /// All formats; the first is the default.
 std::span<const ForecastFormat> forecast_formats();
 
-/// What kernels were asked for, beside the sizes that each of them has.
+/// The kernels that were asked for, beside the sizes that each of them has.
 struct KernelQuestion {
   std::string gpu;                   ///< id
   std::string clocks = "boost";      ///< KernelOptions::clocks

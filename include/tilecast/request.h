@@ -39,7 +39,7 @@ inline constexpr int64_t kMaxServedRequests = 100'000;
 /// The load of a server and its limits. Exactly one of rate, concurrency and trace is given.
 struct Load {
   double rate = 0;  ///< requests per second, arriving as a Poisson process; 0: not given
-  /// Number of clients, each of which sends its next request when one is answered; 0: not given.
+  /// Number of clients; each sends its next request when one is answered; 0: not given.
   int64_t concurrency = 0;
   /// Recorded requests with their arrival times; empty: not given.
   std::vector<TraceRequest> trace;
@@ -77,12 +77,12 @@ struct Execution {
   std::string clocks = "boost";
   /// Time that the host needs for each kernel that it launches; 0: launches are free. Default: 20
   /// us with PyTorch, 5 us with serving software. On an H100's host, models of Transformers 5.17
-  /// took 19 to 57 us a kernel in eager PyTorch 2.11 (data/measurements), of which the launch
-  /// itself takes 4 us; 20 us is the least of them. The other number is a guess.
+  /// took 19 to 57 us a kernel in eager PyTorch 2.11 (data/measurements); the launch itself takes 4
+  /// of these. The default is the least of them, 20 us. The other number is a guess.
   std::optional<double> host_launch_s;
   /// For decode steps; the kernels of a prefill are always launched one by one.
   bool cuda_graphs = true;
-  /// Data-parallel ranks; for text generation those of one server, which divide the sequences in
+  /// Data-parallel ranks; for text generation of one server, which divide the sequences in
   /// attention, and share the experts. Each of them has `tp` GPUs in every stage.
   int64_t dp = 1;
   int64_t tp = 1;            ///< tensor-parallel ranks, which share each layer
@@ -156,8 +156,8 @@ struct Speculation {
 
 /// Text generation by more than one server, and what its ranks exchange.
 struct Deployment {
-  /// Equal servers behind a router. `batch` and `concurrency` are those of one, rate and trace of
-  /// all together.
+  /// Equal servers behind a router. `batch` and `concurrency` belong to each server, rate and trace
+  /// to all together.
   int64_t replicas = 1;
   Router router = Router::kLeastLoaded;
   All2All all2all = All2All::kAllGather;

@@ -1,7 +1,7 @@
 #pragma once
 
 // The best way to serve a model on a number of GPUs: a search over layouts, precisions and load,
-// on one or several kinds of GPUs. Of tilecast::plan.
+// on one or several kinds of GPUs. Library: tilecast::plan.
 
 #include <cstdint>
 #include <map>
@@ -75,7 +75,7 @@ struct ServingCandidate {
   /// Its simulation ended as soon as it was sure to miss a limit that less load keeps. So it cannot
   /// be among those that keep the limits, nor the nearest of those that miss them.
   bool pruned = false;
-  /// Of the steady state, at the percentile that limits apply to; and means.
+  /// Times of the steady state, at the percentile that limits apply to; and means.
   double ttft_s = 0, tpot_s = 0, mean_ttft_s = 0, mean_tpot_s = 0;
   double mean_request_s = 0;     ///< from sending to the last token
   double tokens_per_s = 0;       ///< written by all replicas
@@ -85,8 +85,8 @@ struct ServingCandidate {
   bool meets = false;            ///< simulated, and within the limits, if there are any
   /// The largest factor by which a limit is missed; 1 or less: it meets both.
   double excess = 0;
-  /// Of what tables list: the first ones (ServingPlan::kListed), the front, the alternatives, and
-  /// the best one of each kind of GPU; nullopt: of others, and what was not simulated.
+  /// Intervals of candidates that tables list: the first ones (ServingPlan::kListed), the front,
+  /// the alternatives, and the best one of each kind of GPU; nullopt: all others.
   std::optional<ServingIntervals> intervals;
 
   int64_t gpus() const { return tp * pp * dp * (replicas + prefill_workers); }
@@ -102,15 +102,15 @@ struct ServingPlan {
   std::string software;
   std::optional<double> ttft_s, tpot_s;
   Percentile percentile = Percentile::kP99;
-  /// Those that meet the limits, most tokens/s for each GPU (with prices of several kinds: for each
-  /// unit of money) first; then those that miss them, the nearest first; then what was pruned or
-  /// not simulated; then what does not fit, the nearest first.
+  /// Candidates in this order: first those that meet the limits, most tokens/s for each GPU (with
+  /// prices of several kinds: for each unit of money) first; then those that miss them, the nearest
+  /// first; then what was pruned or not simulated; then what does not fit, the nearest first.
   std::vector<ServingCandidate> candidates;
   size_t meeting = 0, simulated = 0, pruned = 0, fitting = 0;
   /// If none fits: a lower share of the memory for the server with which the nearest does.
   std::optional<double> utilization_that_fits;
-  /// Indices of candidates of which none is better both for a user and for a GPU, of those that
-  /// keep the limits if any does; by rising tokens/s of a user.
+  /// The Pareto front: indices of candidates that no other one beats both for a user and for a GPU,
+  /// by rising tokens/s of a user. If any candidate keeps the limits, only such candidates compete.
   std::vector<size_t> front;
   /// The best layout of each kind with another value of one option than the winner: index.
   struct Alternative {
@@ -119,7 +119,8 @@ struct ServingPlan {
   };
   std::vector<Alternative> alternatives;
   std::map<std::string, int64_t> impossible;  ///< by reason
-  /// Of the forecast of the best candidate of each kind of GPU; empty: none of it was simulated.
+  /// Warnings of the best candidate's forecast, for each kind of GPU; empty: none of it was
+  /// simulated.
   std::vector<std::vector<Warning>> warnings;
   Request used;
 

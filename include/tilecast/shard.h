@@ -1,6 +1,6 @@
 #pragma once
 
-// Placement of embedding tables on the ranks of a cluster. Of tilecast::api.
+// Placement of embedding tables on the ranks of a cluster. Library: tilecast::api.
 
 #include <cstdint>
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace tilecast {
 
-/// What a placement is asked for.
+/// Request for a placement.
 struct ShardQuery {
   std::string tables;     ///< file with a list of tables, or a recommendation model
   std::string cluster;    ///< id, alias or file
   int64_t nodes = 0;      ///< of the cluster; 0: as the cluster's file says
   int64_t batch = 65536;  ///< samples of all ranks; default: that of MLPerf's DLRM-DCNv2
-  /// Of the sums that ranks exchange, and of tables that state no dtype.
+  /// Dtype of the sums that ranks exchange, and of tables that state none.
   std::string dtype = "fp32";
   /// Share of each GPU's memory that tables may use. Default: TorchRec's planner keeps 15 % free
   /// (torchrec/distributed/planner/storage_reservations.py).

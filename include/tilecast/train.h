@@ -12,7 +12,7 @@
 
 namespace tilecast {
 
-/// What weights are learned from, and how.
+/// The data that weights are learned from, and how.
 struct TrainOptions {
   std::vector<std::filesystem::path> data;  ///< measurement files or folders
   std::filesystem::path output;             ///< folder to write
@@ -24,7 +24,7 @@ struct TrainOptions {
   std::string command;        ///< kept in the weights
 };
 
-/// What a caller may show while training runs. Called from several threads, one at a time.
+/// Progress that a caller may show while training runs. Called from several threads, one at a time.
 struct TrainProgress {
   size_t finished_forests = 0;
   size_t total_forests = 0;
@@ -85,7 +85,7 @@ struct CollectiveTrainResult {
 /// Error{kIo}.
 CollectiveTrainResult train_collectives(const TrainOptions& options);
 
-/// What a GPU is calibrated with.
+/// The data that a GPU is calibrated with.
 struct CalibrateOptions {
   std::string gpu;                        ///< id or alias, or the path of a device file
   std::vector<std::string> measurements;  ///< files or folders; rows of other GPUs are left out

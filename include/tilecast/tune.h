@@ -40,15 +40,15 @@ struct SolverForecast {
   std::vector<ParameterSet> parameters;
 };
 
-/// What to run for one convolution.
+/// The solvers to run for one convolution.
 struct TuneForecast {
   std::string problem;                  ///< "conv n=32 c=256 ..."
   std::string name;                     ///< of the node of a model; "" for a problem
   std::string key;                      ///< in MIOpen's databases
   std::string gpu;                      ///< id
   std::vector<SolverForecast> solvers;  ///< at most `top`, the best first; at least one
-  /// What MIOpen takes where it has neither database nor search, by an assumed order of solvers
-  /// (docs/explanation/tuning.md); its name is "" if no such solver takes the problem.
+  /// The solver that MIOpen takes where it has neither database nor search, by an assumed order of
+  /// solvers (docs/explanation/tuning.md); its name is "" if no such solver takes the problem.
   SolverForecast fallback;
   /// Time of the fallback over that of the best, with an 80 % interval; 1 without a fallback.
   double gain_ratio = 1, gain_low_ratio = 1, gain_high_ratio = 1;
@@ -89,14 +89,14 @@ void check_tune_problem(const std::string& text);
 TuneForecast tune_problem(const std::string& problem, const GpuRef& gpu,
                           const TuneOptions& options = {});
 
-/// Of the options, `top` and `beam` count. Throws Error: a problem that cannot be read, a GPU that
-/// is not AMD's.
+/// Options that count: `top` and `beam`. Throws Error: a problem that cannot be read, a GPU that is
+/// not AMD's.
 ProductForecast tune_product(const std::string& problem, const GpuRef& gpu,
                              const TuneOptions& options = {});
 
 /// All convolutions of a model in 2-D, each distinct one once; with Mode::kTraining also both
-/// gradients. Of the request, mode, batch, seq, dims and dtype count. Throws Error as above; what
-/// no solver takes is named in `warnings` and left out.
+/// gradients. Fields of the request that count: mode, batch, seq, dims and dtype. Throws Error as
+/// above; a convolution that no solver takes is named in `warnings` and left out.
 std::vector<TuneForecast> tune_model(const ModelRef& model, const GpuRef& gpu,
                                      const Request& request, const TuneOptions& options,
                                      std::vector<std::string>& warnings);
@@ -120,7 +120,7 @@ std::string perf_database(const std::vector<TuneForecast>& forecasts);
 struct TuneErrors {
   std::string rows;  ///< "all"; "held-out layers": those that the weights were not trained on
   int64_t problems = 0;
-  int64_t problems_with_a_choice = 0;  ///< that list two solvers or more, of which one was ranked
+  int64_t problems_with_a_choice = 0;  ///< that list two solvers or more, one of them ranked
   /// Time of the listed solver that is ranked first over that of the fastest, geometric mean.
   double slow_down_ratio = 1;
   double within_5_percent = 0;  ///< share of choices at most 5 % slower than the fastest

@@ -8,7 +8,7 @@
 
 namespace tilecast {
 
-/// What a warning is about. The comments list the subject and the facts of each code.
+/// The subject of a warning. The comments list the subject and the facts of each code.
 /// `warning_code_name` gives its name in JSON.
 enum class WarningCode {
   /// An assumption made while reading a file. Subject: model or device. Facts: message.
@@ -31,7 +31,7 @@ enum class WarningCode {
   /// `share` of the time belongs to kernels outside the training range. Subject: the step; "" for a
   /// pass.
   kExtrapolated,
-  /// `share` of the time belongs to operators of which no kernel was measured: they are forecast as
+  /// `share` of the time belongs to operators without any measured kernel: they are forecast as
   /// kernels of other operators. Subject: "". Facts: message.
   kUnmeasuredOperators,
   /// The weights have no model for some kernels: `share` of the time comes from the roofline.

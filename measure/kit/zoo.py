@@ -1,7 +1,7 @@
 """The whole models that are measured: published architectures as configs, with random weights.
 
 A config is that of the model's config.json (Hugging Face); `unet` and `dlrm` are the kit's own
-(measure/kit/own_models.py). Sizes are those of the published models, or of the family at a size
+(measure/kit/own_models.py). Sizes are taken from the published models, or of the family at a size
 that fits one GPU.
 """
 

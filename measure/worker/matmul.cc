@@ -9,7 +9,7 @@
 namespace tilecast::measure {
 namespace {
 
-// What PyTorch gives cuBLASLt on Hopper (CUBLASLT_WORKSPACE_SIZE's default there).
+// The workspace that PyTorch gives cuBLASLt on Hopper (CUBLASLT_WORKSPACE_SIZE's default there).
 constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
 void check(cublasStatus_t status, const char* call) {

@@ -5,7 +5,7 @@
 
 namespace tilecast::measure {
 
-/// What the card's sensors said at one moment; 0 where a sensor is missing.
+/// Readings of the card's sensors at one moment; 0 where a sensor is missing.
 struct Sensors {
   double sm_clock_hz = 0;
   double memory_clock_hz = 0;

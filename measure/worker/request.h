@@ -12,7 +12,7 @@ namespace tilecast::measure {
 /// tab, newline; the driver (measure/kit/worker.py) writes and reads the same form.
 using Fields = std::map<std::string, std::string>;
 
-/// What a request asks that the kit or the card can't do; the case is recorded as unsupported.
+/// A request that the kit or the card can't do; the case is recorded as unsupported.
 struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -163,7 +163,7 @@ ArrowSchema table_schema() {
   return schema;
 }
 
-/// What a stream has still to give.
+/// Batches that a stream has still to give.
 struct Cursor {
   std::shared_ptr<const ForecastTable> table;
   size_t next = 0;

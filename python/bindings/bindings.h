@@ -18,7 +18,7 @@ namespace tilecast::python {
 
 namespace py = pybind11;
 
-/// What a forecast was made of, for what reports compute beside it.
+/// Inputs of a forecast, which reports need.
 using Asked = AskedPass;
 
 /// The rows as Python objects; `names` owns the strings that they point to.

@@ -1,4 +1,4 @@
-// What Tilecast knows: GPUs, models and operators.
+// Catalogues: GPUs, models and operators that Tilecast knows.
 
 #include <pybind11/stl.h>
 

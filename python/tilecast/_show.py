@@ -1,4 +1,4 @@
-"""Views of forecasts: tables for notebooks, DataFrames and plots. Of both kinds of results."""
+"""Views of forecasts of both kinds: tables for notebooks, DataFrames and plots."""
 from __future__ import annotations
 
 import html

@@ -13,7 +13,7 @@
 namespace tilecast::accelerator {
 namespace {
 
-/// What a loop runs at least before it is extrapolated without convergence.
+/// Iterations that a loop runs at least before it is extrapolated without convergence.
 constexpr int64_t kLeastIterations = 4;
 
 class FixedPoint {
@@ -31,7 +31,7 @@ class FixedPoint {
     const Transition all = transition(nest_.root, state_now());
     NestTime time;
     const auto end = static_cast<double>(all.duration + states_.at(all.to)[times_ - 1]);
-    // What one object is busy with takes its time, however the rest was extrapolated.
+    // The work of one object takes its time, however the rest was extrapolated.
     const double least = gave_up_ ? static_cast<double>(busy) : 0;
     constexpr auto kTicks = static_cast<double>(kTicksPerCycle);
     time.cycles = std::max(end, least) / kTicks;
@@ -144,13 +144,13 @@ class FixedPoint {
     int64_t iterations;
   };
   /// The loop ran only a few iterations, but the same body repeated when it ran from another state:
-  /// the rest is taken to run like that. What ran before it did may differ as much again.
+  /// the rest is taken to run like that. Iterations before that may differ as much again.
   void extrapolate_as(const Steady& steady, Transition& result, int64_t left, double ran) {
     const auto iterations = static_cast<double>(steady.iterations);
     const double each = static_cast<double>(steady.period.duration) / iterations;
     const auto before = static_cast<double>(result.duration);
     const auto passed = static_cast<Ticks>(each * static_cast<double>(left));
-    // What is still at work from before goes on while the rest runs.
+    // Work from before goes on while the rest runs.
     const std::span<const Ticks> end = states_.at(steady.period.to), now = states_.at(result.to);
     const std::span<Ticks> state = states_.scratch();
     std::copy(end.begin(), end.end(), state.begin());

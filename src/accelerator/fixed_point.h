@@ -3,8 +3,8 @@
 // Cycles of a nest without running all of it. Loops are evaluated from the inside out. After every
 // iteration the state is compared, relative to the time, with those after earlier iterations: when
 // it comes back, all further iterations repeat what ran in between, and their time follows without
-// running them. What an iteration did from a state is kept, so that an inner loop that starts from
-// a known state is not run again.
+// running them. The result of an iteration from a state is kept, so that an inner loop that starts
+// from a known state is not run again.
 
 #include <cstdint>
 #include <vector>
@@ -22,7 +22,7 @@ struct EvaluationLimits {
   int64_t most_rerun = 200000;
 };
 
-/// What all instructions of a nest do, summed: the same however long they wait.
+/// Work of all instructions of a nest, summed: the same however long they wait.
 struct Activity {
   int64_t instructions = 0;
   int64_t macs = 0;
@@ -32,7 +32,7 @@ struct Activity {
   std::vector<int64_t> memory_bytes;
   std::vector<double> unit_energy_j;
 
-  /// Of the object that is busy longest.
+  /// Ticks of the object that is busy longest.
   Ticks most_busy() const;
 };
 Activity activity_of(const Machine& machine, const LoopNest& nest);

@@ -19,7 +19,7 @@ struct OnChipMove {
   int64_t bytes = 0;
 };
 
-/// What an instruction works on.
+/// The block that an instruction works on.
 struct Block {
   Sizes sizes = kOnes;
   int64_t rows = 1;       ///< matrix rows that it moves or computes
@@ -32,9 +32,9 @@ struct Block {
   std::vector<OnChipMove> moves;
 };
 
-/// Times of an operation on a unit: those of its expressions, and those of the memories that it
-/// reads and writes. Of n requests of latency L with m in flight, one is served every L / m cycles,
-/// or as often as the ports move their bytes; the last arrives L later.
+/// Times of an operation on a unit: its own expressions, and the times of the memories that it
+/// reads and writes. With n requests of latency L and m in flight, one is served every L / m
+/// cycles, or as often as the ports move their bytes; the last arrives L later.
 Instruction instruction_on(const Machine& machine, int unit, int operation, const Block& block);
 
 }  // namespace tilecast::accelerator

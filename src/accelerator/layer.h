@@ -35,7 +35,7 @@ struct Layer {
   Sizes sizes = kOnes;
   int64_t stride = 1;
   int64_t inputs = 1;  ///< tensors that an element-wise layer reads
-  /// Of a pooling that is applied as outputs are stored: elements of its window, and its stride.
+  /// A pooling that is applied as outputs are stored: elements of its window, and its stride.
   int64_t pool_elements = 1, pool_stride = 1;
 
   /// Whether the operand has the dimension. Outside products, a channel is k in all operands.

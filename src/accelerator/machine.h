@@ -58,7 +58,7 @@ struct Memory {
   std::optional<double> energy_per_byte_j;
 };
 
-/// What a unit does for one operation.
+/// Behaviour of a unit for one operation.
 struct UnitOperation {
   std::string name;
   Expression latency;
@@ -106,7 +106,7 @@ struct Machine {
   bool states_energy() const;
 };
 
-/// Values of parameters by name, in place of those of the file.
+/// Values of parameters by name, in place of the file's.
 using ParameterValues = std::map<std::string, double>;
 
 /// The parameters that a description declares.

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a description must satisfy beyond the form of its fields.
+// Rules that a description must satisfy beyond the form of its fields.
 
 #include <string>
 #include <vector>

@@ -49,8 +49,9 @@ class Candidates {
                      [](const Candidate& a, const Candidate& b) { return a.bound < b.bound; });
     return found;
   }
-  /// Those that differ by a step in one size, or in two of which one grows as the other shrinks, in
-  /// the same order; then the same in the others, where sums may fit that do not in this one.
+  /// Neighbours of a choice: a step in one size, or in two where one grows as the other shrinks, in
+  /// the same order; then the same in the other orders, where sums may fit that do not fit in this
+  /// one.
   std::vector<Candidate> near(const Choice& choice) const {
     std::vector<Candidate> found;
     add_near(choice, found);
@@ -248,11 +249,11 @@ class Climb {
                        mapping_text(smallest, layer_),
                        why.empty() ? "its incomplete sums do not fit" : why);
   }
-  /// Of the best, as far as it was evaluated.
+  /// Time of the best choice, as far as it was evaluated.
   const NestTime& time() const { return time_; }
 
  private:
-  /// Of the least possible time: what is left to gain is less than what a model is wrong by.
+  /// Close enough to the least possible time: the remaining gain is less than the model's error.
   static constexpr double kCloseEnough = 1.03;
 
   /// Whether it is the best so far.

@@ -38,7 +38,7 @@ struct MemoryUse {
   bool operator==(const MemoryUse&) const = default;
 };
 
-/// One instruction with all its times: those of equal attributes are stored once.
+/// One instruction with all its times: equal attributes are stored once.
 struct Instruction {
   uint16_t operation = 0;  ///< index into Machine::operations
   uint16_t unit = 0;       ///< index into Machine::units
@@ -95,8 +95,8 @@ class LoopNestBuilder {
   Slot ring(uint16_t size);  ///< `size` new places that are used in turn
   NodeId instruction(Instruction instruction);
   NodeId advance(Slot ring);  ///< moves a ring on by one
-  /// What follows is fetched when all before the fence before this one has completed: two tiles are
-  /// in flight.
+  /// Later instructions are fetched when all before the previous fence have completed: two tiles
+  /// are in flight.
   NodeId fence();
   NodeId sequence(const std::vector<NodeId>& parts);
   NodeId loop(int64_t count, NodeId body);

@@ -12,7 +12,7 @@
 
 namespace tilecast::accelerator {
 
-/// What the host core does with operators that the accelerator does not run.
+/// The host core, which runs operators that the accelerator does not run.
 struct Host {
   double bytes_per_cycle = 0;  ///< that it reads and writes
   /// Multiplications with additions, on top of the bytes; infinite if the description states none.

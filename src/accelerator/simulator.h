@@ -36,7 +36,7 @@ class Simulator {
   void advance(int32_t ring);
   void fence();
 
-  /// Numbers of a state: `time_count` times, of which the last is the end of all that ran, and what
+  /// Numbers of a state: `time_count` times, the last being the end of all that ran, and what
   /// caches hold that look up addresses.
   size_t state_size() const { return times_.size() + tags_.size(); }
   size_t time_count() const { return times_.size(); }

@@ -61,7 +61,7 @@ class StateTable {
   std::vector<int32_t> places_;   ///< states by hash, -1: free
 };
 
-/// What a node does from a state: the state after it, and what it adds.
+/// Effect of a node from a state: the state after it, and the work that it adds.
 struct Transition {
   int32_t to = -1;
   Ticks duration = 0;  ///< of the base, from which states are relative

@@ -1,4 +1,4 @@
-// What a dataflow makes of a layer before it is tiled, and whether its tiles fit into the memories.
+// How a dataflow sees a layer before it is tiled, and whether its tiles fit into the memories.
 
 #include <fmt/format.h>
 

@@ -77,7 +77,7 @@ class Tiler {
     return 1;
   }
 
-  /// Of a row of the operand, that one instruction of the step moves.
+  /// Bytes of a row of the operand that one instruction of the step moves.
   double part_bytes(Operand operand, const Step& step) const {
     const auto run = static_cast<size_t>(contiguous(operand, layer_));
     const int64_t whole = mapping_.tile[run];
@@ -284,7 +284,7 @@ class Tiler {
             .row_bytes = run * buffer.element_bytes,
             .bytes = std::llround(elements * buffer.element_bytes)};
   }
-  /// What a computation moves: the operands of its block. The stationary one stays in the units: it
+  /// Operands that a computation moves: its block's. The stationary one stays in the units: it
   /// moves with the preload or the first computation, as an output with `finish` or the last one.
   std::vector<OnChipMove> computed_moves(const Inside& at) const {
     std::vector<OnChipMove> moves;

@@ -79,7 +79,7 @@ double miss_ratio(const Layer& layer, const Mapping& mapping, const Dataflow& fl
       static_cast<double>(size_of(mapping.tile, run)) * element_bytes(flow, operand);
   double ratio = 1;
   Sizes block = mapping.tile;
-  // Parts of a row that one request moves: those of a line follow each other within a tile.
+  // Parts of a row that one request moves: parts of a line follow each other within a tile.
   const double part = std::min(row_bytes, part_bytes);
   if (part < cache.request_bytes && touched(layer, flow, operand, block, cache) <= cache.bytes)
     ratio = std::ceil(row_bytes / cache.request_bytes) / std::ceil(row_bytes / part) *

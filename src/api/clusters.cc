@@ -19,7 +19,7 @@ CollectiveKind kind_of(const std::string& name) {
                                                 shown_name(name), join(collective_kinds(), ", ")));
 }
 
-/// Of the time of a kind, the traffic of each link for the bytes of the buffer: 2 (n - 1) / n for
+/// Traffic of each link over the bytes of the buffer, by kind of collective: 2 (n - 1) / n for
 /// all-reduce and so on (nccl-tests, PERFORMANCE.md).
 double bus_factor(CollectiveKind kind, double ranks) {
   switch (kind) {

@@ -85,7 +85,7 @@ Forecaster::~Forecaster() = default;
 
 namespace {
 
-/// What is said of ranks, if there is only one.
+/// The ranks of a forecast, if there is only one.
 ParallelForecast on_one_rank(const Forecast& f, const Request& used) {
   const Cluster cluster = find_cluster(used.parallel.cluster);
   return {.cluster = cluster.id,

@@ -66,7 +66,7 @@ class Hiding {
   }
 
   const Program& program_;
-  std::vector<bool> beside_;  ///< by kernel: no node but those of shared experts launches it
+  std::vector<bool> beside_;  ///< by kernel: only nodes of shared experts launch it
   bool few_tokens_ = false;
   int64_t reduced_ = -1;
 };

@@ -1,4 +1,4 @@
-// What serving software does beside the kernels of a model's operators: small kernels inside of
+// Work of serving software beside the kernels of a model's operators: small kernels inside of
 // others, logits of the whole vocabulary, time between steps.
 
 #include <gtest/gtest.h>

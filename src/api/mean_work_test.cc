@@ -33,7 +33,7 @@ TEST(MeanWork, OfRanksThatShareExpertsIsThatOfAnEvenLoad) {
     const LlmForecast even = forecast(0, 4, workers), skewed = forecast(150, 4, workers);
     EXPECT_EQ(skewed.flops, even.flops);
     EXPECT_EQ(skewed.bytes, even.bytes);
-    // The kernels are those of the busiest rank.
+    // The kernels belong to the busiest rank.
     EXPECT_GT(of_experts(skewed), 1.2 * of_experts(even));
     EXPECT_GT(skewed.request.seconds, even.request.seconds);
   }

@@ -22,7 +22,7 @@ struct Precision {
   SchemeOf scheme_of;                       ///< null: not quantized
   QuantScheme scheme = QuantScheme::kNone;  ///< the scheme of most weights
   bool autocast = false;
-  bool as_stored = false;  ///< the weights are those of the checkpoint, byte by byte
+  bool as_stored = false;  ///< the weights are the checkpoint's, byte by byte
   std::string name;        ///< its name in options and output
   std::string source;  ///< "asked", "default", "graph", or the field of the config that states it
   std::vector<Warning> warnings;

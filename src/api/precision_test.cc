@@ -74,7 +74,7 @@ TEST(PrecisionTest, WhatTheDeviceHasNotIsReplacedWithAWarning) {
   EXPECT_EQ(p4.dtype, "fp32");
   EXPECT_TRUE(any_has(p4.warnings, "forecast in fp32 instead"));
   EXPECT_EQ(answer(llama(""), "V100", {.prompt = 64, .output = 8}).dtype, "fp16");
-  // What was asked for is not replaced.
+  // A dtype that was asked for is not replaced.
   EXPECT_ERROR(forecast(llama(kBf16), "T4", {.seq = 64, .execution = {.dtype = "bf16"}}),
                kUnsupported, "no unit that multiplies bf16");
 }

@@ -30,7 +30,7 @@ GpuRef ref_of(Device device) {
   return ref;
 }
 
-/// What was loaded before, by name.
+/// Files that were loaded before, by name.
 template <typename Ref>
 class Loaded {
  public:

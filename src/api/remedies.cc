@@ -1,4 +1,4 @@
-// What to change if a pass does not fit into memory.
+// Options to change if a pass does not fit into memory.
 
 #include "api/remedies.h"
 
@@ -152,7 +152,7 @@ class Search {
     }
   }
 
-  /// Of pairs that fit, those that change the peak least: they cost the least time, as a rule.
+  /// Pairs that fit and change the peak least: as a rule they cost the least time.
   void add_pairs(const std::vector<Found>& singles, std::vector<Found>& found) {
     constexpr size_t kMost = 3, kMostTried = 24;  // so that large plans do not take seconds
     std::vector<Found> pairs;
@@ -222,8 +222,8 @@ class Search {
   int64_t before_;
 };
 
-/// What the caching allocator takes at most; nullopt where the peak leaves enough room for what it
-/// splits and cannot use, and for steps over several ranks which no single graph describes.
+/// Bytes that the caching allocator takes at most; nullopt where the peak leaves enough room for
+/// what it splits and cannot use, and for steps over several ranks which no single graph describes.
 std::optional<int64_t> reserved_bytes(const MemoryForecast& memory, const PassSetup& setup) {
   // The replay takes milliseconds.
   if (!is_tight(memory)) return std::nullopt;
@@ -245,7 +245,7 @@ std::optional<int64_t> reserved_bytes(const MemoryForecast& memory, const PassSe
          replay_allocations(graph, lifetimes, zero_grad, memory.workspace_bytes).reserved_bytes;
 }
 
-/// Of the remedies, those that make it fit, as options of the command line.
+/// The remedies that make it fit, as options of the command line.
 std::string ways_that_fit(const std::vector<MemoryRemedy>& remedies) {
   std::vector<std::string> ways;
   for (const MemoryRemedy& remedy : remedies) {

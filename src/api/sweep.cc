@@ -214,7 +214,7 @@ class Sweep {
   size_t size_ = 0;
 };
 
-/// What combinations share: models and their layers.
+/// State that combinations share: models and their layers.
 class Runner {
  public:
   std::string run(const SweepPoint& one) {

@@ -27,8 +27,8 @@ struct Totals {
 /// Fills in the software and what depends on it, where the request leaves them out.
 void complete(Execution& execution, Software default_software);
 
-/// What the times of kernels on the device depend on beside it. Throws Error{kInput} for a clock
-/// that the device cannot have, Error{kUnsupported} for one that its file does not state.
+/// Conditions that the times of kernels depend on, beside the device. Throws Error{kInput} for a
+/// clock that the device cannot have, Error{kUnsupported} for one that its file does not state.
 Conditions conditions_of(const Execution& execution, const Device& device);
 /// The same for a single kernel.
 std::optional<double> clock_of(const std::string& clocks, const Device& device);

@@ -28,9 +28,9 @@ std::optional<Warning> no_model_warning(const std::string& subject,
 /// The time that the GPU waits for the host; nullopt if it is small.
 std::optional<Warning> host_wait_warning(const std::string& subject, double wait_s, double all_s);
 
-/// Of the links of a cluster: where no collective was measured on some of them, and where PCIe was
-/// measured on one server only. `ranks`: the GPUs that are used. `share`: of the time, in
-/// communication.
+/// Warnings about the links of a cluster: where no collective was measured on some of them, and
+/// where PCIe was measured on one server only. `ranks`: the GPUs that are used. `share`: of the
+/// time, in communication.
 struct LinkOrigins {
   bool unmeasured = false, one_server = false;
 };
@@ -48,8 +48,8 @@ struct CountedTimeline {
 /// their share of the time; empty if there are none.
 std::vector<std::string> unmapped_operators(const std::vector<CountedTimeline>& timelines);
 
-/// A message about operators of which no kernel was measured (OpDef::unmeasured), with their share
-/// of the time; empty if that is small.
+/// A message about operators without any measured kernel (OpDef::unmeasured), with their share of
+/// the time; empty if that is small.
 std::optional<Warning> unmeasured_operators(const std::vector<CountedTimeline>& timelines);
 
 void add_warning(std::vector<Warning>& warnings, std::optional<Warning> warning);

@@ -96,7 +96,7 @@ TEST(JsonReader, SyntaxErrorsHaveLineAndColumn) {
 }
 
 TEST(JsonReader, DeepNestingIsRefusedBeforeItMeetsTheStack) {
-  // What stands behind a zero byte is not dropped silently.
+  // Text behind a zero byte is not dropped silently.
   EXPECT_ERROR(parse_json(std::string_view("{}\n\0{\"a\": 1}", 12), "x.json"), kInput,
                "x.json:2:1: not JSON: expected text, found a zero byte");
   for (const char* text : {"7.7e113", "-1", "11", "2.5", "18446744073709551615", "\"3\"", "null"})
@@ -139,7 +139,7 @@ TEST(JsonReader, WhatIsNotFiniteMayStandInFieldsThatNobodyReads) {
                "'b': expected an integer from 1 to 9, found -Infinity (line 2, column 7)");
   EXPECT_ERROR(object.string("b"), kInput, "expected a text, found -Infinity (line 2, column 7)");
   EXPECT_ERROR(object.strings("c"), kInput, "found Infinity (line 2, column 24) in it");
-  // Only as a value; and positions of later mistakes are those of the file.
+  // Only as a value; and positions of later mistakes are positions in the file.
   EXPECT_ERROR(parse_json("{\"a\": NaN, \"b\": }", "x.json"), kInput, "x.json:1:17: not JSON");
   EXPECT_ERROR(parse_json("{NaN: 1}", "x.json"), kInput, "x.json:1:2: not JSON");
   EXPECT_ERROR(parse_json("{\"a\": NaNo}", "x.json"), kInput, "x.json:1:7: not JSON");

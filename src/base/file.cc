@@ -74,8 +74,8 @@ std::string read_all(int descriptor, uint64_t size, uint64_t most, const fs::pat
   return content;
 }
 
-/// What a path names once its links are followed, whether that exists or not: a link stays a link
-/// when its target is replaced. Throws Error{kIo} for a chain without an end.
+/// The target of a path once its links are followed, whether that exists or not: a link stays a
+/// link when its target is replaced. Throws Error{kIo} for a chain without an end.
 fs::path follow_links(const fs::path& path) {
   constexpr int kLongestChain = 40;  // as Linux has it (path_resolution(7))
   fs::path target = path;

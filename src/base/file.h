@@ -23,8 +23,8 @@ bool is_path(std::string_view name_or_path);
 /// The first `most_bytes` of a regular file, or all of it if it is shorter. Errors as read_file.
 std::string read_file_start(const std::filesystem::path& path, uint64_t most_bytes);
 
-/// A regular file in memory, of which only the pages that are read are loaded. Throws as
-/// `read_file` does. The file must not be shortened meanwhile.
+/// A regular file in memory; only the pages that are read are loaded. Throws as `read_file` does.
+/// The file must not be shortened meanwhile.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

@@ -159,7 +159,7 @@ size_t count_pairs(const Json& json) {
   return count;
 }
 
-/// Of a document that has fewer keys than colons: names the first object that has a key twice.
+/// Names the first object that has a key twice, in a document that has fewer keys than colons.
 class DuplicateKey {
  public:
   DuplicateKey(std::string_view text, const std::string& where) : text_(text), where_(where) {}

@@ -112,7 +112,7 @@ void run_on_accelerator(const Command& command, const Given& given, const std::s
   show(reply, given, style);
 }
 
-/// What reports show of the memory beside the forecast.
+/// Adds the facts about memory that reports show beside the forecast.
 void finish(Reply& reply) {
   auto* pass = std::get_if<Forecast>(&reply.answer);
   if (pass == nullptr) return;

@@ -13,7 +13,7 @@
 namespace tilecast {
 namespace {
 
-/// What CLI11 has read for one command.
+/// Values that CLI11 has read for one command.
 struct Target {
   const Command* command = nullptr;
   CLI::App* app = nullptr;

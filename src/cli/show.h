@@ -15,15 +15,15 @@ namespace tilecast {
 CommandOption format_option(const std::vector<std::string>& views);
 CommandOption file_option();
 CommandOption rows_option(const std::string& default_value, const std::string& help);
-/// The options of a question, with those of how its answer is shown before the weights.
+/// The options of a question, with the options for showing its answer before the weights.
 std::vector<OptionGroup> with_options(std::vector<OptionGroup> groups,
                                       const std::vector<CommandOption>& shown);
 
 /// "; see 'tilecast plan --help'".
 std::string see_help(const Command& command);
 
-/// Asks a question with those of the given options that it has. Throws UsageError for what the
-/// options alone show.
+/// Asks a question with the given options that it has. Throws UsageError for what the options alone
+/// show.
 Reply ask(const Command& command, std::string_view name, const Given& given,
           const Asking& asking = {});
 

@@ -59,7 +59,7 @@ struct CommGroup {
   bool operator==(const CommGroup&) const = default;
 };
 
-/// What one rank, and one node, send: for contention, and for tests of the algebra.
+/// Bytes that one rank, and one node, send: for contention, and for tests of the algebra.
 struct LinkUse {
   double link_bytes = 0;     ///< one rank sends over the links inside its node
   double network_bytes = 0;  ///< the group's ranks of one node send to other nodes, together
@@ -71,12 +71,13 @@ struct CollectiveTime {
   double high_s = 0;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::kNone;
   LinkUse use;
-  /// Of `seconds`, what more bandwidth does not shorten: start-up and steps.
+  /// The part of `seconds` that more bandwidth does not shorten: start-up and steps.
   double latency_s = 0;
   /// The transfer alone at the part of the links' rates that the law expects.
   double transfer_s = 0;
   double link_s = 0;  ///< the same at the full rates of the data sheets
-  /// Of `seconds`, for how long it fills the links inside the nodes, and those between nodes.
+  /// The parts of `seconds` in which it fills the links inside the nodes, and the links between
+  /// nodes.
   double node_s = 0, network_s = 0;
   /// No measured collective of this kind of link, or between nodes: the law alone.
   bool extrapolated = false;
@@ -86,8 +87,8 @@ struct CollectiveOptions {
   /// Whose kernels run. PyTorch calls NCCL or RCCL; serving software has all-reduces of its own for
   /// small messages inside a node.
   Software software{};
-  /// Of kAllToAll, kExpertDispatch and kExpertCombine: the most that a rank sends or receives, over
-  /// the mean; 1: even. All ranks wait for it.
+  /// For kAllToAll, kExpertDispatch and kExpertCombine: the most that a rank sends or receives,
+  /// over the mean; 1: even. All ranks wait for it.
   double imbalance = 1;
   /// nullptr: the bundled weights.
   const CollectiveWeights* weights = nullptr;
@@ -114,7 +115,7 @@ struct ExpertExchange {
   int64_t hidden_dim = 0;
   int64_t top_k = 1;        ///< experts that a token goes to
   int64_t num_experts = 1;  ///< on all ranks
-  /// Of the tokens sent out; results come back in bf16.
+  /// Dtype of the tokens sent out; results come back in bf16.
   DType dispatch_dtype = DType::kFp8;
   /// The kernels for decoding: one copy for each expert, straight to its rank. Else one copy for
   /// each rank, and between nodes one for each node.

@@ -8,7 +8,7 @@
 
 namespace tilecast {
 
-/// What the law says of one algorithm.
+/// The law's answer for one algorithm.
 ///
 ///   time = latency + transfer + 0.9 sqrt(latency x transfer)
 ///
@@ -22,8 +22,8 @@ struct CollectiveLawTime {
   double transfer_s = 0;             ///< bytes over what the slowest links reach of their rate
   double link_s = 0;                 ///< bytes over the full rate
   double node_s = 0, network_s = 0;  ///< of `transfer_s`: inside the nodes, and between them
-  /// What was learned of other sizes and ranks makes it no shorter. Serving software's own
-  /// all-reduces have none: what PCIe trees carry was measured with NCCL.
+  /// Curves learned from other sizes and ranks make it no shorter. Serving software's own
+  /// all-reduces have none: the rates of PCIe trees were measured with NCCL.
   double least_s = 0;
   /// The measured curve that applies, with its size in seconds and its width.
   std::optional<Curve> curve;

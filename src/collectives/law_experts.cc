@@ -14,7 +14,7 @@ namespace {
 /// Start-up beyond that of the links: one token on 8 H100 takes 26 and 47 us; low latency 13 us.
 constexpr double kDispatchStart = 21e-6, kCombineStart = 42e-6;
 constexpr double kLowLatencyDispatchStart = 4e-6, kLowLatencyCombineStart = 8e-6;
-/// What nodes add: 2 to 8 nodes take 22 to 29 us (low latency, one token or two).
+/// Time that nodes add: 2 to 8 nodes take 22 to 29 us (low latency, one token or two).
 constexpr double kNetworkStart = 8e-6, kNetworkStep = 2e-6;
 /// Rate of one SM, 4 SMs on H100 and B200 alike, and what all together reach of the links.
 constexpr double kDispatchSmRate = 14.8e9, kCombineSmRate = 17.9e9, kLinkEfficiency = 0.76;
@@ -23,10 +23,10 @@ constexpr double kBend = 4;
 /// Low latency, slope from 512 to 1024 tokens on 8 H100.
 constexpr double kLowLatencyEfficiency = 0.6;
 /// Low-latency dispatch: its start grows with the experts (128 to 512 of them, 10 to 17 us on
-/// H100), and it runs one SM an expert, each of which takes this long for a token (1,024 tokens to
-/// 8 and 16 experts: 2.3 to 2.9 us on H100 and B200).
+/// H100), and it runs one SM for each expert, which takes this long for a token (1,024 tokens to 8
+/// and 16 experts: 2.3 to 2.9 us on H100 and B200).
 constexpr double kExpertStart = 0.018e-6, kTokenStep = 2.5e-6;
-/// Of the NICs' rate: 43 and 46 of 50 GB/s on 2 and 4 nodes.
+/// Share of the NICs' rate: 43 and 46 of 50 GB/s on 2 and 4 nodes.
 constexpr double kDispatchNetworkEfficiency = 0.88;
 /// DeepEP's dispatch in FP8 sends a scale in fp32 for 128 elements (its README).
 constexpr double kScaleBytes = 4.0 / 128;

@@ -1,8 +1,8 @@
 #pragma once
 
-// What was learned from measured collectives: for each curve (a kind of collective by one
-// algorithm), width (ranks of a node, or nodes) and size, the logarithm of measured over law, for
-// each generation of links that was measured. `tilecast train --collectives` writes it.
+// Curves learned from measured collectives: for each curve (a kind of collective by one algorithm),
+// width (ranks of a node, or nodes) and size, the logarithm of measured over law, for each
+// generation of links that was measured. `tilecast train --collectives` writes it.
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What questions are answered with.
+// Answers to questions.
 
 #include <memory>
 #include <optional>
@@ -57,7 +57,7 @@ using Answer =
                  ProductAnswer, SweepResult, std::vector<GpuEntry>, std::vector<ClusterEntry>,
                  std::vector<ModelEntry>, std::vector<OpEntry>>;
 
-/// What a forecast of a pass was made of.
+/// Inputs of a forecast of a pass.
 struct AskedPass {
   std::shared_ptr<const Forecaster> forecaster;
   ModelRef model;

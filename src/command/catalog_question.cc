@@ -1,4 +1,4 @@
-// What Tilecast knows.
+// Catalogues: the GPUs, models and so on that Tilecast knows.
 
 #include "command/question.h"
 

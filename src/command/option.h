@@ -15,10 +15,10 @@
 
 namespace tilecast {
 
-/// What a value names, for shell completion and Python's types.
+/// Kind of thing that a value names, for shell completion and Python's types.
 enum class ValueKind : uint8_t { kText, kFile, kFolder, kGpu, kModel, kOperator };
 
-/// What a value is.
+/// Type of a value.
 enum class ValueType : uint8_t { kText, kWhole, kNumber, kSwitch };
 
 /// A value that was given: words as on the command line, or what a program has read already.
@@ -102,7 +102,7 @@ class MissingOption : public OptionError {
  public:
   explicit MissingOption(std::string options)
       : OptionError(options + " is missing"), options_(std::move(options)) {}
-  /// "`gpu`", or those of which one is needed.
+  /// "`gpu`", or several, one of which is needed.
   const std::string& options() const { return options_; }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a question for a plan holds, of training and of serving.
+// Content of a question for a plan, of training and of serving.
 
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ struct PlanQuestion {
   int64_t nodes = 1;
   std::string prices;              ///< "": not given
   std::vector<GivenOption> words;  ///< of the request that all candidates share
-  TrainingSpace training;          ///< tp, pp, ep and dtypes are those of serving, too
+  TrainingSpace training;          ///< tp, pp, ep and dtypes are for serving, too
   ServingSpace serving;
   PlanObjective objective = PlanObjective::kTime;
   size_t top = 10;

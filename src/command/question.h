@@ -12,7 +12,7 @@
 
 namespace tilecast {
 
-/// What a program that asks provides beside options.
+/// Context of a question, provided by the program that asks, beside options.
 struct Asking {
   std::shared_ptr<const Forecaster> forecaster;  ///< null: by the options weights and calibration
   ShowProgress show_progress;                    ///< of training; may be null

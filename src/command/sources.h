@@ -1,6 +1,6 @@
 #pragma once
 
-// What a question is about: named, or read already.
+// Subjects of a question: named, or read already.
 
 #include <memory>
 #include <optional>

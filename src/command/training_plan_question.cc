@@ -31,7 +31,7 @@ constexpr const char* kTrainingOptions[] = {"cluster",
                                             "clocks",
                                             "host-launch-us"};
 
-/// `forecast` has other defaults, those of published times.
+/// `forecast` has other defaults, as published times have.
 struct Assumed {
   const char *option, *value;
 };
@@ -57,8 +57,7 @@ TrainingQuery training_query_of(const PlanQuestion& asked) {
   return query;
 }
 
-/// What may help if nothing fits: values that lists left out of the search, and what it does not
-/// change.
+/// Advice if nothing fits: values that lists left out of the search, and what it does not change.
 std::string training_remedies(const TrainingPlan& plan, const TrainingSpace& space) {
   std::vector<std::string> remedies;
   const auto add = [&](const auto& searched, auto value, const char* text) {

@@ -56,7 +56,7 @@ bool is_problem_text(const Tuned& asked) {
   return !asked.what.read && is_tune_problem(asked.what.name);
 }
 
-/// What the options alone show.
+/// Mistakes that the options alone show.
 void check_tuned(const Tuned& asked, const Given& given) {
   const bool has_what = asked.what.read || !asked.what.name.empty(), has_log = !asked.log.empty();
   if (has_what && has_log)

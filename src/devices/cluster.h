@@ -26,7 +26,7 @@ struct LinkLevel {
   std::string kind;  ///< "nvlink", "pcie", "infinity-fabric", …
   Fabric fabric = Fabric::kSwitch;
   int64_t gpus = 0;
-  /// Of one GPU in one direction, over all its links of this level.
+  /// Rate of one GPU in one direction, over all its links of this level.
   double bytes_per_s = 0;
   /// kBus only: of all transfers between the GPUs of this level together.
   std::optional<double> shared_bytes_per_s;
@@ -34,8 +34,8 @@ struct LinkLevel {
   /// One step of a collective between neighbours, with a smallest message.
   double latency_s = 0;
   bool reduces = false;  ///< the switch sums (NVLink SHARP)
-  /// Of the kind of link: NVLink 4, PCIe 5. Chooses the measured curves that apply; nullopt: those
-  /// of all generations.
+  /// Generation of the kind of link: NVLink 4, PCIe 5. Chooses the measured curves that apply;
+  /// nullopt: the curves of all generations.
   std::optional<int64_t> generation;
   bool guessed = false;  ///< by `node_of`, of a device that no bundled cluster has
   bool operator==(const LinkLevel&) const = default;

@@ -30,9 +30,9 @@ LinkLevel guessed_level(const Link& link, int64_t gpus) {
           .guessed = true};
 }
 
-/// Levels of PCIe from more than `joined` GPUs on, at this link's rate: those of the only node
-/// without NVLink that was measured. Other servers may be better, but then so may those with L40S:
-/// equal cards are compared on equal nodes.
+/// Levels of PCIe from more than `joined` GPUs on, at this link's rate: the levels of the only node
+/// without NVLink that was measured. Other servers may be better, but then so may servers with
+/// L40S: equal cards are compared on equal nodes.
 std::vector<LinkLevel> pcie_levels(const Link& pcie, int64_t joined) {
   // Looked up once: each collective on a device without a cluster asks for its node.
   static const Cluster measured = find_cluster("l40s-pcie");

@@ -4,8 +4,8 @@
 
 namespace tilecast {
 
-// What a GPU's file may leave out about its architecture, derived from the other fields. Every
-// bundled file would give its own values (a test checks this). The rules are in
+// Fields about the architecture that a GPU's file may leave out, derived from the other fields.
+// Every bundled file would give its own values (a test checks this). The rules are in
 // docs/reference/device_files.md.
 //
 // They prefer what is a fact of the architecture (supported dtypes, FLOP per clock and SM, on-chip

@@ -111,7 +111,7 @@ Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
   if (fp32 == 0) file.fail("vector_flops_per_s", "the fp32 rate is missing");
   if (file.has("matrix_flops_per_s")) gpu.matrix_flops_per_s = rates(file, "matrix_flops_per_s");
 
-  // The defaults are those of current data-center GPUs (NVIDIA H100 whitepaper).
+  // The defaults are taken from current data-center GPUs (NVIDIA H100 whitepaper).
   OptionalFields optional(file, warnings);
   gpu.lanes_per_sm = optional.whole_or("lanes_per_sm", "1", 128, "128 lanes");
   gpu.l2_bytes = optional.whole_or("l2_bytes", "B", 32 << 20, "32 MiB");

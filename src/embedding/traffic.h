@@ -16,7 +16,7 @@
 
 namespace tilecast {
 
-/// What the backward pass does with the rows that were used.
+/// How the backward pass treats the rows that were used.
 enum class SparseOptimizer : uint8_t {
   kSgd,             ///< no state
   kRowwiseAdagrad,  ///< one number per row (FBGEMM's EXACT_ROWWISE_ADAGRAD)
@@ -44,7 +44,7 @@ struct TableWork {
 /// Bytes of one kernel, for one table.
 struct TableTraffic {
   double read_bytes = 0, write_bytes = 0;
-  /// Of `read_bytes`, rows that are read again and again: L2 may hold them.
+  /// The part of `read_bytes` in rows that are read again and again: L2 may hold them.
   double gathered_bytes = 0;
   double flops = 0;
   TableAccess access;  ///< how the gathered rows repeat
@@ -52,7 +52,7 @@ struct TableTraffic {
   double streamed_bytes = 0;  ///< per gathered row
 
   double bytes() const { return read_bytes + write_bytes; }
-  /// Of `gathered_bytes`, what an L2 of this size answers.
+  /// The part of `gathered_bytes` that an L2 of this size answers.
   double hit_bytes(double cache_bytes) const;
 };
 

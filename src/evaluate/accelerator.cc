@@ -208,8 +208,8 @@ std::vector<double> held_out_errors(const std::vector<Row>& rows,
   return errors;
 }
 
-/// What the rows were measured on: as given, the column `accelerator`, or the accelerator whose id
-/// begins the name of the file.
+/// The accelerator that the rows were measured on: as given, the column `accelerator`, or the
+/// accelerator whose id begins the name of the file.
 std::string measured_on(const CsvTable& table, const std::string& file, const std::string& given) {
   if (!given.empty()) return given;
   if (table.column("accelerator") && !table.rows.empty())

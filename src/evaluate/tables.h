@@ -15,9 +15,9 @@
 
 namespace tilecast {
 
-/// What `evaluate(table, file)` returns for the file, or for those of the folder in the order of
-/// their names, which begin with `prefix` and end with .csv or .csv.xz. nullopt if there are none,
-/// or if `knows(table)` is false for one.
+/// The results of `evaluate(table, file)` for the file, or for the files of the folder in the order
+/// of their names, which begin with `prefix` and end with .csv or .csv.xz. nullopt if there are
+/// none, or if `knows(table)` is false for one.
 template <typename Result, typename Knows, typename Evaluate>
 std::optional<std::vector<Result>> evaluate_tables(const std::string& path, std::string_view prefix,
                                                    const Knows& knows, const Evaluate& evaluate) {

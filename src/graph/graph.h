@@ -63,8 +63,9 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
-/// What a node counts for. Published times were measured with older models, whose nodes today's
-/// models no longer have: they take time but no memory. A loss may count for memory alone.
+/// Whether a node counts for time, memory or both. Published times were measured with older models,
+/// whose nodes today's models no longer have: they take time but no memory. A loss may count for
+/// memory alone.
 enum class Counts : uint8_t { kAll, kTimeOnly, kMemoryOnly };
 
 enum class Phase : uint8_t { kForward, kBackward, kOptimizer };
@@ -169,7 +170,7 @@ int64_t element_count(const Shape& shape);
 /// Elements times the dtype's size, rounded up to whole bytes. Throws Error{kInput} on overflow.
 int64_t tensor_bytes(const Tensor& tensor);
 
-/// What the tensor takes in memory: its `stored_bytes`, else `tensor_bytes`.
+/// Bytes of the tensor in memory: its `stored_bytes`, else `tensor_bytes`.
 int64_t memory_bytes(const Tensor& tensor);
 
 /// "[4, 1024]"

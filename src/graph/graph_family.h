@@ -15,8 +15,8 @@ namespace tilecast {
 
 class GraphFamily {
  public:
-  /// Batches whose graphs tell those of all batches from the first to the last: two neighbours and
-  /// the largest, in rising order.
+  /// Batches whose graphs determine the graphs of all batches from the first to the last: two
+  /// neighbours and the largest, in rising order.
   using Batches = std::array<int64_t, 3>;
 
   /// nullopt if the graphs of these batches differ in more than sizes of tensors and whole numbers

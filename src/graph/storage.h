@@ -10,7 +10,7 @@
 
 namespace tilecast {
 
-/// Storage of a weight matrix [rows, columns], of which columns are the inputs. All sizes in bits.
+/// Storage of a weight matrix [rows, columns]; columns are the inputs. All sizes in bits.
 struct WeightStorage {
   int64_t weight_bits = 0;    ///< of one weight
   int64_t block_rows = 1;     ///< weights of block_rows x block_columns share scales

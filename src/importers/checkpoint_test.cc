@@ -1,4 +1,4 @@
-// What configs say of their checkpoints' types, and which family they are of.
+// Types of checkpoints and families of models, as configs state them.
 
 #include <gtest/gtest.h>
 

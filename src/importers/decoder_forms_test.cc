@@ -104,14 +104,14 @@ Json config_of(const std::string& type) {
 
 bool is_output_layer(const Node& node) { return node.name == "lm_head"; }
 
-/// What eager PyTorch computes by products, and serving software in other kernels: the scores of an
-/// indexer, the mixing of residual streams.
+/// Operators that eager PyTorch computes by products, and serving software in other kernels: the
+/// scores of an indexer, the mixing of residual streams.
 bool is_other_kernel(const Node& node) {
   return node.name.ends_with("indexer.select") || node.name.ends_with("_hc.update");
 }
 
-/// FLOPs of the matrix products of all layers; those of a table of angles are left out, for serving
-/// software makes it once and for all.
+/// FLOPs of the matrix products of all layers; products of a table of angles are left out, for
+/// serving software makes it once and for all.
 int64_t product_flops(const Graph& graph) {
   int64_t total = 0;
   for (const Segment& segment : graph.segments) {

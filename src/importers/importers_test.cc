@@ -59,7 +59,7 @@ TEST_P(EveryModel, HasTheSameParametersServedAsTrained) {
             trained);
 }
 
-/// Work of the step's nodes: those of single groups, the rest of the layers, and of the output
+/// Work of the step's nodes: nodes of single groups, the rest of the layers, and of the output
 /// layer.
 struct StepWork {
   int64_t group_flops = 0, group_bytes = 0, group_kernels = 0;
@@ -174,7 +174,7 @@ TEST(Parameters, AgreeWithPublishedCounts) {
   }
 }
 
-/// A config of GPT-2 with some fields set otherwise: `changes` are those of a JSON object.
+/// A config of GPT-2 with some fields set otherwise: `changes` are members of a JSON object.
 std::string config(const std::string& changes) {
   Json json = {{"model_type", "gpt2"}, {"n_embd", 768},      {"n_head", 12},
                {"n_layer", 2},         {"n_positions", 128}, {"vocab_size", 1000}};

@@ -36,7 +36,7 @@ struct Decoder {
   int64_t hidden_dim = 0;
   /// Parameters of embedding tables, without a table that is also the output layer.
   int64_t embedding_parameters = 0;
-  /// What serving software keeps of the tokens of a sequence, summed over equal layers.
+  /// The cache that serving software keeps of the tokens of a sequence, summed over equal layers.
   struct Cache {
     int64_t layers = 0;
     int64_t dim = 0;                  ///< elements per entry
@@ -48,7 +48,7 @@ struct Decoder {
   };
   std::vector<Cache> caches;
   bool latent = false;  ///< multi-head latent attention: one vector per token
-  /// Of recurrent layers: bytes of the states of a sequence (fp32; of convolutions: bf16), all
+  /// For recurrent layers: bytes of the states of a sequence (fp32; of convolutions: bf16), all
   /// layers.
   int64_t state_bytes = 0;
   int64_t recurrent_layers = 0;
@@ -59,14 +59,14 @@ struct Decoder {
 
 /// The vision tower of a multimodal model: it makes tokens of the prompt from square images.
 struct VisionTower {
-  /// What the tower gets for one image.
+  /// Input of the tower for one image.
   struct Image {
     int64_t side = 0;    ///< pixels, after the processor's resizing
     int64_t views = 1;   ///< inputs of the tower: tiles, and the whole image beside them
     int64_t tokens = 0;  ///< that the image adds to the prompt, over all views
   };
   int64_t heads = 0, ffn_dim = 0;  ///< that ranks divide
-  /// Widths of its tokens and of those of the text that they replace. They are equal where a
+  /// Widths of its tokens and of the text tokens that they replace. They are equal where a
   /// checkpoint can run.
   int64_t out_dim = 0, text_dim = 0;
   int64_t default_side = 0;  ///< pixels, if no size of images is given
@@ -115,8 +115,8 @@ struct Model {
   /// Builds the graph of a forward pass.
   std::function<Graph(const GraphRequest&)> build;
   /// The graph consists of modules, which `decompose` (src/passes) replaces by PyTorch's operators
-  /// and `fuse` by those of serving software. False for graph notation: the operators are launched
-  /// as they are.
+  /// and `fuse` by serving software's. False for graph notation: the operators are launched as they
+  /// are.
   bool has_modules = false;
   /// Modules may be spelled out as operators, which `recognize` (src/passes) finds.
   bool spelled_out = false;
@@ -127,13 +127,13 @@ struct Model {
   std::optional<Recommendation> recommendation;  ///< set for models with embedding tables
   bool fixed_seq = false;                        ///< the config fixes the length (images)
   bool has_fused_attention = false;              ///< supports EagerForm::fused_attention
-  /// Set for graph notation: batch, length and dtypes are those of the file.
+  /// Set for graph notation: the file states batch, length and dtypes.
   std::optional<DType> fixed_dtype;
   bool has_backward = false;  ///< the graph is that of a training step, with its backward pass
   Checkpoint checkpoint;
   std::string note;                   ///< for lists of models: says so if the name is misleading
   std::vector<std::string> warnings;  ///< assumptions, and parts that were left out
-  /// What was assumed or left out in the graph for a request; null: nothing depends on it.
+  /// Remarks on what the graph assumes or leaves out for a request; null: there are none.
   std::function<std::vector<std::string>(const GraphRequest&)> remarks;
 
   /// Whether forecasts for other batches are possible.
@@ -158,8 +158,8 @@ struct ImporterDef {
   /// Whether a file with this name and content has this format.
   bool (*sniff)(std::string_view file_name, std::string_view content);
   Model (*import)(const ModelText& text);
-  /// For formats of which only the start is read: whether `content`, the start of a file, is
-  /// enough. May throw as `import` does. nullptr: files are read whole.
+  /// For formats where only the start is read: whether `content`, the start of a file, is enough.
+  /// May throw as `import` does. nullptr: files are read whole.
   bool (*is_complete)(std::string_view content) = nullptr;
   /// Files may be large, and only parts of them are read: they are mapped into memory.
   bool mapped = false;

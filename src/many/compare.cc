@@ -14,7 +14,7 @@
 namespace tilecast {
 namespace {
 
-/// What a forecast says of its GPU, whatever the GPU.
+/// Facts that are the same in the forecasts on all GPUs.
 struct CommonFacts {
   Request used;
   std::string input = "";
@@ -77,7 +77,7 @@ CommonFacts forecast_row(ComparedGpu& row, const Forecaster& forecaster, const M
   return {.used = request};
 }
 
-/// Whether times say which of the two is faster: those of a server that does not keep up depend on
+/// Whether times say which of the two is faster: times of a server that does not keep up depend on
 /// how long the load lasts.
 bool has_steady_time(const ComparedGpu& row) { return row.has_time() && row.keeps_up; }
 

@@ -154,7 +154,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> other_warnings(
   return all;
 }
 
-/// What the columns and marks mean, warnings, and why there is no forecast for some GPUs.
+/// Explanations of columns and marks, warnings, and why there is no forecast for some GPUs.
 std::string comparison_notes(const GpuComparison& c, const TableStyle& style) {
   std::string out;
   const auto note = [&](const std::string& text) {

@@ -21,7 +21,7 @@
 namespace tilecast {
 namespace {
 
-/// What could be loaded, or why not.
+/// A loaded model or GPU, or why it could not be loaded.
 template <typename T>
 struct Loaded {
   std::optional<T> value;

@@ -53,9 +53,9 @@ struct AiKind {
   void (*read)(AiTable& table, size_t row, RowFacts facts);
 };
 
-/// Of DeepSeek's latent attention: prefill, decode and its two small products.
+/// Rows of DeepSeek's latent attention: prefill, decode and its two small products.
 std::vector<AiKind> latent_attention_tables();
-/// Of gated delta nets and Mamba-2.
+/// Rows of gated delta nets and Mamba-2.
 std::vector<AiKind> scan_tables();
 
 }  // namespace tilecast

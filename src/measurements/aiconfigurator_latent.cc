@@ -5,8 +5,8 @@
 #include "measurements/aiconfigurator.h"
 
 // DeepSeek's latent attention (MLA): aiconfigurator's tables mla_prefill, mla_decode and mla_bmm.
-// They state the heads of a rank only; the other sizes are those of DeepSeek-V2 and V3
-// (config.json: kv_lora_rank 512, qk_rope_head_dim 64, qk_nope_head_dim and v_head_dim 128).
+// They state the heads of a rank only; the other sizes are DeepSeek-V2's and V3's (config.json:
+// kv_lora_rank 512, qk_rope_head_dim 64, qk_nope_head_dim and v_head_dim 128).
 //
 // vLLM's rows of prefill and decode are left out. They were timed without a CUDA graph: the
 // shortest take 0.11 to 0.31 ms, which is the host's time, and 0.01 to 0.02 ms with other software.

@@ -34,8 +34,8 @@ bool has_other_channels(const AiTable& table, size_t row, Software software) {
   return software == software_of("trtllm") || table.text(row, "software") == "sglang 0.5.10";
 }
 
-/// Of one token, the kernels for prompts take five times as long as those for generation, which a
-/// kernel's sizes do not tell apart.
+/// For one token, the kernels for prompts take five times as long as the kernels for generation. A
+/// kernel's sizes do not tell the two apart.
 bool is_prompt_of_one(const AiTable& table, size_t row) {
   return table.text(row, "phase") != "generation" && table.size(row, "seq_len") == 1;
 }

@@ -76,11 +76,11 @@ struct MeasurementSet {
   std::vector<ModelMeasurement> models;
   /// Measurements that cannot be used, with the reason.
   std::vector<std::string> unmatched;
-  /// What was changed in measurements, and why.
+  /// Changes to measurements, and why.
   std::vector<std::string> changes;
 };
 
-/// What becomes of rows of Tilecast's own layout whose time has not been measured yet.
+/// Treatment of rows of Tilecast's own layout whose time has not been measured yet.
 enum class Untimed : uint8_t { kSkip, kKeep };
 
 /// Reads a file, or all files of a folder in the order of their paths. Known layouts: Tilecast's

@@ -175,7 +175,7 @@ TEST(Vidur, NormsActivationsAndRotaryEmbeddingOfGatedLayersAreVllms) {
   // Two ranks divide the FFN and the heads: 32 of the queries, 4 of the keys.
   expect_row(6, "gated_activation", Stream{128, 14336}, 12e-6);
   expect_row(7, "rotary", Stream{128, (32 + 4) * 128}, 5e-6);
-  // PyTorch's kernels, of which the file does not say enough: only the products are read.
+  // PyTorch's kernels; the file says too little about them, so only the products are read.
   for (size_t i = 8; i < 12; ++i) EXPECT_TRUE(set.kernels[i].kernel.is<Gemm>());
   EXPECT_TRUE(set.unmatched.empty());
 }

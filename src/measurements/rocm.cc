@@ -58,7 +58,7 @@ class RocmTable {
     return "";
   }
 
-  /// What sets a row apart from others of its operator and dtype.
+  /// A note of what sets a row apart from others of its operator and dtype.
   std::string note(size_t row) const {
     std::vector<std::string> notes = {"warm L2"};
     if (text(row, "acc") == "fp16") notes.emplace_back("fp16 sums");

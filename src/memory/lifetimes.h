@@ -12,7 +12,7 @@
 
 namespace tilecast {
 
-/// What a block of memory is for.
+/// Purpose of a block of memory.
 enum class MemoryUse : uint8_t {
   kWeights,      ///< parameters and buffers
   kGradients,    ///< of parameters, once they are accumulated
@@ -79,7 +79,7 @@ struct Lifetimes {
   int32_t optimizer_from = 0;       ///< its first step is of the optimizer; their number: none is
 };
 
-/// What is in memory all the time. Throws Error{kInput} if bytes overflow 64 bits.
+/// Bytes that are in memory all the time. Throws Error{kInput} if bytes overflow 64 bits.
 BytesByUse permanent_bytes(const Graph& graph, ZeroGrad zero_grad);
 
 /// A tensor lives from the node that computes it to the last node that reads it; tensors that the

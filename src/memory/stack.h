@@ -12,7 +12,7 @@ namespace tilecast {
 /// All but the workspaces. vLLM, SGLang and TensorRT-LLM are processes of PyTorch, so their files
 /// take over what was measured of it. Their own kernels add to it: how much was not measured.
 int64_t framework_bytes(const SoftwareStack& stack, bool training);
-/// Of it, what a process takes after its CUDA context is there: modules and libraries.
+/// The part that a process takes after its CUDA context is there: modules and libraries.
 int64_t libraries_bytes(const SoftwareStack& stack, bool training);
 
 /// The stack that forecasts assume where no software is asked for: eager PyTorch with lazily loaded

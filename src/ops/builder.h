@@ -25,7 +25,7 @@ class GraphBuilder {
   /// Marks the current segment as the backward pass of another.
   void reverses(int32_t segment);
   void set_phase(Phase phase) { phase_ = phase; }
-  /// Of the nodes that are added from now on.
+  /// For the nodes that are added from now on.
   void set_counts(Counts counts) { counts_ = counts; }
   void set_attention_core(bool core) { attention_core_ = core; }
   /// Of the nodes whose operator it fits.

@@ -1,5 +1,5 @@
-// Collective operations between ranks, and their backward passes. What they take depends on where
-// the ranks are, which a graph of one rank does not say: see src/api/parallel/collective_costs.h.
+// Collective operations between ranks, and their backward passes. Their times depend on where the
+// ranks are, which a graph of one rank does not say: see src/api/parallel/collective_costs.h.
 
 #include <fmt/format.h>
 
@@ -83,8 +83,8 @@ void work_collective(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-/// Of the experts' tokens, those that leave the rank's sequences: a token goes to `top_k` experts,
-/// which are on at most as many ranks. All ranks wait for the one that gets most.
+/// Tokens that the rank's sequences send to experts: a token goes to `top_k` experts, which are on
+/// at most as many ranks. All ranks wait for the one that gets most.
 void work_expert_exchange(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t ranks = context.integer("ranks");
   if (ranks == 1) return;

@@ -56,7 +56,7 @@ std::vector<TensorSpec> infer_conv2d(const OpContext& context) {
   return {{.shape = {s.batch, s.out, s.out_h, s.out_w}, .dtype = context.input(0).dtype}};
 }
 
-/// FLOPs are those of the definition. Libraries may run an algorithm with fewer, which the cost
+/// FLOPs follow from the definition. Libraries may run an algorithm with fewer, which the cost
 /// model chooses (predict/law_convolution.cc).
 Kernel conv2d_kernel(const Conv2dSizes& s, DType dtype, Convolution::Pass pass) {
   Kernel kernel{.shape = Convolution{.batch = s.batch,

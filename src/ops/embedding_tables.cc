@@ -37,7 +37,8 @@ size_t table_count(const OpContext& context, const Operand& o) {
 
 const Shape& lookups_of(const OpContext& context) { return context.attribute<Shape>("lookups"); }
 
-/// Those of table i; empty: none are stated. All 0 is stated: each lookup goes to another row.
+/// Counts of table i; empty: none are stated. All 0 counts as stated: each lookup goes to another
+/// row.
 ReuseCounts counts_of(const Shape& used_rows, size_t i) {
   if (used_rows.empty()) return {};
   const auto first = used_rows.begin() + static_cast<int64_t>(i * kMostReuseCounts);

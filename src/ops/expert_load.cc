@@ -13,9 +13,9 @@ namespace {
 /// Exponents that were measured, in percent (aiconfigurator's tables).
 constexpr int64_t kMeasured[] = {101, 120};
 
-/// What experts are asked for, most first, in no unit: quantiles of the power law. A bounded power
-/// law becomes even again with a large exponent, since most draws lie at its lower bound. So beyond
-/// the largest exponent that was measured, what it gives is raised to a power.
+/// Demand for each expert, most first, in no unit: quantiles of the power law. A bounded power law
+/// becomes even again with a large exponent, since most draws lie at its lower bound. So beyond the
+/// largest exponent that was measured, its values are raised to a power.
 std::vector<double> popularity(int64_t tokens, size_t experts, bool many, int64_t skew_percent) {
   const double low = many ? 1 : 0.01;
   const double high = std::max(many ? 0.8 * static_cast<double>(tokens) : 2.0, 1.001 * low);
@@ -34,8 +34,8 @@ std::vector<double> popularity(int64_t tokens, size_t experts, bool many, int64_
   return asked;
 }
 
-/// Divides `pairs` in proportion to `asked` (most first), at most `most` each. What exceeds that
-/// goes to the others in proportion, so that nothing is lost.
+/// Divides `pairs` in proportion to `asked` (most first), at most `most` each. The excess goes to
+/// the others in proportion, so that nothing is lost.
 std::vector<double> divide_pairs(const std::vector<double>& asked, double pairs, double most) {
   std::vector<double> rest(asked.size());  // asked for by the expert and those after it
   std::partial_sum(asked.rbegin(), asked.rend(), rest.rbegin());
@@ -78,7 +78,8 @@ class RankLoads {
   }
 
  private:
-  /// Experts on ranks in a fixed random order. What was learned of measured times depends on it.
+  /// Experts on ranks in a fixed random order. Residuals that were learned from measured times
+  /// depend on it.
   ExpertLoad in_fixed_order(std::vector<double> load) const {
     std::reverse(load.begin(), load.end());
     Rng(1).shuffle(load);

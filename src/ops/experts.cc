@@ -56,9 +56,9 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
   }
   std::vector<TensorSpec> specs = {{.shape = x.shape, .dtype = x.dtype}};
   if (context.integer("keeps") != 0) {
-    // Of each token and expert of the rank: the gathered row, gate and up, the activation, its
-    // product with up if gated, the result (transformers, integrations/moe.py). Autograd keeps what
-    // a product multiplies with its weights only for their gradients: not of frozen weights.
+    // Kept for each token and expert of the rank: the gathered row, gate and up, the activation,
+    // its product with up if gated, the result (transformers, integrations/moe.py). Autograd keeps
+    // what a product multiplies with its weights only for their gradients: not of frozen weights.
     const bool frozen = context.integer("frozen") != 0;
     const int64_t tokens = element_count(x.shape) / std::max<int64_t>(1, x.shape.back());
     int64_t rows = ceil_divide(checked_multiply(tokens, top_k), ranks);

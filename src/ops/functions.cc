@@ -58,7 +58,7 @@ OpDef with_mask(OpDef op) {
 }
 
 /// Functions of one number that a single instruction or a short polynomial computes; all count as
-/// one FLOP, like those of pointwise.cc.
+/// one FLOP, as in pointwise.cc.
 std::vector<OpDef> elementary() {
   struct Function {
     std::string_view name, doc, aten, onnx;

@@ -20,7 +20,7 @@ void expect_image(const OpContext& context) {
 }
 
 // batch_norm: x [b, c, ...], weight, bias, running mean and variance [c]. In training, the mean and
-// the variance of each channel are those of the batch.
+// the variance of each channel are computed over the batch.
 std::vector<TensorSpec> infer_batch_norm(const OpContext& context) {
   const Tensor& x = context.input(0);
   if (x.shape.size() < 2)

@@ -184,7 +184,8 @@ struct EmbeddingBag {
   int64_t table_rows = 1;
   int64_t tables = 1;  ///< that one launch reads
   Pass pass = Pass::kForward;
-  /// Of the kernel's bytes, rows that are read again and again, and what of them L2 answers.
+  /// The part of the kernel's bytes in rows that are read again and again, and how much of it L2
+  /// answers.
   int64_t gathered_bytes = 0;
   CacheCurve hits;
 

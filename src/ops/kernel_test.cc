@@ -132,7 +132,7 @@ TEST(EmbeddingBag, ReadsEveryPickedRowAndWritesTheirSums) {
   // Rows, ids and two sectors of offsets for each bag.
   EXPECT_EQ(kernel.read_bytes, 4 * 32 * 20 * 64 + 8 * 32 * 20 + 64 * 32);
   EXPECT_EQ(kernel.write_bytes, 4 * 32 * 64);
-  // 640 lookups of 1000 rows: 473 different ones on average, each of which is a miss once.
+  // 640 lookups of 1000 rows: 473 different ones on average, and each is a miss once.
   EXPECT_NEAR(bag.hits.at(1 << 30), 1 - 473.0 / 640, 0.01);
 }
 

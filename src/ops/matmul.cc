@@ -19,8 +19,8 @@ int64_t flat_rows(const Shape& shape) {
   return rows;
 }
 
-/// Of a tensor's rows in memory, see Gemm::row_alignment. The columns of a transposed view are rows
-/// in memory.
+/// Alignment of a tensor's rows in memory, see Gemm::row_alignment. The columns of a transposed
+/// view are rows in memory.
 int64_t row_alignment(const Tensor& tensor) {
   const Shape& shape = tensor.shape;
   const auto of_length = [](int64_t length) { return std::min<int64_t>(8, length & -length); };

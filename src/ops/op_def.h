@@ -40,8 +40,7 @@ struct OpContext {
   [[noreturn]] void fail(const std::string& message) const;
 };
 
-/// What torch.autocast does with an operator's inputs (aten/src/ATen/autocast_mode.h,
-/// PyTorch 2.13).
+/// How torch.autocast treats an operator's inputs (aten/src/ATen/autocast_mode.h, PyTorch 2.13).
 enum class AutocastClass : uint8_t {
   kPromote,       ///< leaves them unchanged; the output has the widest dtype
   kLowPrecision,  ///< casts them to bf16 or fp16 (AT_FORALL_LOWER_PRECISION_FP)
@@ -86,7 +85,7 @@ struct OpDef {
   /// FLOPs per output element of a pointwise operator; nullopt for others. Pointwise operators can
   /// be fused.
   std::optional<int64_t> pointwise_flops;
-  /// Created by the fusion pass only. Its outputs are those of the chain; `infer` does not apply.
+  /// Created by the fusion pass only. Its outputs are the chain's; `infer` does not apply.
   bool is_fused = false;
   AutocastClass autocast = AutocastClass::kPromote;
   std::optional<RowFusion> row_fusion;

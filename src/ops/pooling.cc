@@ -110,8 +110,8 @@ std::vector<TensorSpec> infer_resize(const OpContext& context) {
   return {{.shape = shape, .dtype = x.dtype}};
 }
 
-/// Of one result: a multiplication and an addition for each neighbour in each resized dimension (2
-/// for linear, 4 for cubic interpolation).
+/// FLOPs of one result: a multiplication and an addition for each neighbour in each resized
+/// dimension (2 for linear, 4 for cubic interpolation).
 int64_t resize_flops(const OpContext& context, const Shape& from, const Shape& to) {
   const auto& mode = context.attribute<std::string>("mode");
   if (mode == "nearest") return 0;

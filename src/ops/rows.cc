@@ -145,7 +145,7 @@ void work_layer_norm_weight_backward(const OpContext& context, std::vector<Kerne
   kernels.push_back(row_kernel(context, Stream{sizes.rows, sizes.columns}, context.input(0), 4));
 }
 
-/// The rows of a fused kernel are those of its first output; inputs may be smaller (masks, biases).
+/// The first output of a fused kernel gives its rows; inputs may be smaller (masks, biases).
 void work_fused_rows(const OpContext& context, Rows::Function function,
                      std::vector<Kernel>& kernels) {
   const Tensor& y = context.output(0);

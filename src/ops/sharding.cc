@@ -135,7 +135,7 @@ Placement shard_pointwise(ShardedNode& n) {
 }
 
 Placement shard_sizes(ShardedNode& n) {
-  // The result is for the whole sequence, of which the rank may have a part.
+  // The result is for the whole sequence; the rank may have a part of it.
   if (n.is_divided_by_rows(0)) {
     const Tensor& whole = n.before.tensor(n.whole.inputs[0]);
     n.node.inputs[0] = n.builder.tensor({.name = whole.name,

@@ -41,7 +41,7 @@ struct ShardedNode {
   bool divides_rows = false;  ///< sequence parallelism, between the first and the last layer
   /// Inputs of divided operators, by the tensor that they were made from.
   std::map<TensorId, TensorId>* entered = nullptr;
-  /// What other nodes read instead of each input; see `enter`.
+  /// The tensor that other nodes read in place of each input; see `enter`.
   std::vector<TensorId> shared;
   std::vector<Placement> shared_placements;
 

@@ -92,8 +92,7 @@ struct RandomSizes {
   void (*draw)(Rng&, SizeList&) = nullptr;
   /// Adjusts the other sizes after one was increased; may be null.
   void (*fit)(SizeList&) = nullptr;
-  /// Whether training draws pairs of kernels, of which the larger must not be forecast to be
-  /// faster.
+  /// Whether training draws pairs of kernels, where the larger must not be forecast to be faster.
   bool in_training = false;
 };
 

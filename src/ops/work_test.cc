@@ -159,7 +159,7 @@ TEST(Experts, ASkewedLoadLeavesSomeIdleAndFillsOneRank) {
   EXPECT_NEAR(expert_load(256, 8, 256, 1, 120).assignments, 2048, 1);
 }
 
-/// Of random layers: every pair is computed by an expert, no expert gets a token twice, and the
+/// Random layers: every pair is computed by an expert, no expert gets a token twice, and the
 /// busiest rank has at least the mean and never less with a larger exponent.
 TEST(Experts, ASkewedLoadKeepsAllTokensAndGrowsWithTheExponent) {
   Rng rng(19);

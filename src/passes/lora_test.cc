@@ -1,4 +1,4 @@
-// Adapters under tensor parallelism. What they hold and train: src/memory/memory_test.cc.
+// Adapters under tensor parallelism. Their memory: src/memory/memory_test.cc.
 
 #include <gtest/gtest.h>
 

@@ -112,7 +112,7 @@ struct Group {
 };
 
 /// All parameters of a dtype are updated together, in the order of the dtypes; in a loop, each is
-/// updated alone, those of one size next to each other.
+/// updated alone, parameters of one size next to each other.
 std::vector<Group> groups_of(const Graph& graph, const OptimizerStep& step) {
   std::map<std::pair<DType, int64_t>, int64_t> counts;  // of updates, or of elements
   for (const Tensor& tensor : graph.tensors) {

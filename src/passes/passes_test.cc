@@ -86,7 +86,7 @@ TEST(Backward, FrozenExpertsGetNoGradients) {
     for (const Kernel& kernel : kernels) flops += kernel.flops;
     const bool trained = *frozen == 0;
     EXPECT_EQ(flops, (trained ? 2 : 1) * kProducts) << frozen;
-    // Of x, both weights and the router's.
+    // Gradients of x, both weights and the router's.
     EXPECT_EQ(backward->outputs.size(), trained ? 4 : 2) << frozen;
     EXPECT_EQ(graph.tensor(backward->outputs.back()).shape, (Shape{64, 4})) << frozen;
     EXPECT_EQ(totals(graph, Phase::kBackward).ops["add_"], trained ? 4 : 2) << "w, r, and u, d";

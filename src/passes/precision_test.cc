@@ -67,8 +67,8 @@ output d
   EXPECT_EQ(count_of(graph, "conv2d_weight_backward", DType::kFp16), 1);
 }
 
-/// Variables of a model live for a layer, those of a module of embeddings end with it; what a node
-/// is called does not matter.
+/// Variables of a model live for a layer, variables of a module of embeddings end with it; what a
+/// node is called does not matter.
 TEST(Decompose, ImportersSayWhichEmbeddingsEndWithTheirModule) {
   const auto held = [](const std::string& attributes) {
     const Graph graph =

@@ -43,7 +43,7 @@ class Pattern {
   std::vector<std::vector<int32_t>> readers_;  ///< by tensor
 };
 
-/// What replaces the node `last`, and with it those that only it needs.
+/// The replacement of the node `last`, and with it of the nodes that only it needs.
 struct Replacement {
   const Node* last = nullptr;
   std::string op;

@@ -10,7 +10,7 @@
 namespace tilecast {
 
 /// Nodes of the forward pass, computed again in the current segment. The nodes of `copies` are
-/// those of the forward pass in their order, with inputs and outputs of the second run.
+/// the nodes of the forward pass in their order, with inputs and outputs of the second run.
 struct Recomputed {
   int32_t first_node = 0;  ///< of the second run
   std::vector<Node> copies;

@@ -76,7 +76,7 @@ class Rematerializer {
   bool is_fused(const Node& node) const {
     return node.op == fused_pointwise_ || node.op == fused_softmax_ || node.op == fused_norm_;
   }
-  /// What a pointwise chain can become a part of.
+  /// Whether a pointwise chain can become a part of this kernel.
   bool can_absorb(const Node& node) const {
     const OpDef& op = op_def(node.op);
     return node.phase == Phase::kBackward && node.counts == Counts::kAll &&
@@ -95,7 +95,7 @@ class Rematerializer {
     return again ? &node : nullptr;
   }
 
-  /// Of what a tensor is made, as far as its segment goes.
+  /// The tensors that a tensor is made of, as far as its segment goes.
   Source made_of(TensorId id, int depth) const {
     Source source;
     const auto maker = static_cast<size_t>(maker_[index(id)]);
@@ -113,7 +113,7 @@ class Rematerializer {
   Source source_of(TensorId id, int32_t segment, int depth) const {
     constexpr int kDeepest = 8;
     if (kept_[index(id)]) return {.leaves = {id}};
-    // What lies inside a fused kernel is not written.
+    // Tensors inside a fused kernel are not written.
     const bool written = maker_[index(id)] < 0 || kernel_[index(id)] >= 0;
     const Source alone{.leaves = {id}, .bytes = written ? tensor_bytes(graph_.tensor(id)) : kNever};
     const bool here = pointwise_maker(id) != nullptr &&

@@ -1,9 +1,9 @@
 #pragma once
 
-// What fused kernels of the backward pass compute again instead of reading it. Goals: what a
-// training step keeps for its backward pass if pointwise chains are fused. Non-goals: whole layers
-// or attention (Checkpointing). A minimum cut of the whole graph was ruled out: chains are short,
-// and their inputs are mostly kept for another reason.
+// Values that fused kernels of the backward pass compute again instead of reading them. Goals: what
+// a training step keeps for its backward pass if pointwise chains are fused. Non-goals: whole
+// layers or attention (Checkpointing). A minimum cut of the whole graph was ruled out: chains are
+// short, and their inputs are mostly kept for another reason.
 
 #include "graph/graph.h"
 

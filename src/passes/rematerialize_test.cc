@@ -25,7 +25,7 @@ std::set<std::string> kept(const Graph& graph) {
   return names;
 }
 
-/// What is kept without and with this pass.
+/// Tensors that are kept without and with this pass.
 struct Kept {
   std::set<std::string> without, with;
 };

@@ -18,7 +18,7 @@ class Rewriter {
       std::function<std::vector<TensorId>(GraphBuilder&, const Node&, std::vector<TensorId>)>;
 
   /// Called before each segment but the first; may add nodes to the segment before it. `now` maps
-  /// the tensors of the old graph to those of the new one.
+  /// the tensors of the old graph to the tensors of the new one.
   using Before = std::function<void(GraphBuilder&, int32_t segment, std::vector<TensorId>& now)>;
 
   Rewriter(const Graph& from, Rule rule, Before before = nullptr)

@@ -74,7 +74,7 @@ class ServingStep {
   QuantScheme scheme_of(const std::string& module, Role weight) const {
     return request_.scheme_of ? request_.scheme_of(module, weight) : QuantScheme::kNone;
   }
-  /// x · weightᵀ; `inputs` are those of the operator linear, or quantized_linear if there is a
+  /// x · weightᵀ; `inputs` are the inputs of the operator linear, or quantized_linear if there is a
   /// scheme.
   TensorId linear_of(std::vector<TensorId> inputs, QuantScheme scheme, const std::string& name);
   /// x · weightᵀ for one or several merged linear layers; `weight` is the role of the weight.

@@ -90,8 +90,8 @@ class Sharder {
     }
   }
 
-  /// Every rank gets the logits of the whole vocabulary, from which tokens are drawn. What is not
-  /// divided by columns becomes whole like other tensors.
+  /// Every rank gets the logits of the whole vocabulary, from which tokens are drawn. A tensor that
+  /// is not divided by columns becomes whole like other tensors.
   void gather_logits(TensorId id) {
     Placement& placement = placements_[index(id)];
     TensorId& now = now_[index(id)];

@@ -111,7 +111,7 @@ class Part {
     }
   }
 
-  /// What the part receives, and what it computes again.
+  /// Tensors that the part receives, and tensors that it computes again.
   void prologue() {
     b_.begin_segment("received", 1);
     to_.segments.back().role = Role::kReceived;

@@ -22,10 +22,10 @@ struct LayerRange {
 /// one to the next. 0: the model is not made of layers.
 int64_t layer_count(const Graph& modules);
 
-/// The graph of modules of some layers. What stands between layers belongs to the part with the
-/// layer before. A tensor that another part computes is an input, see `is_received`; what only
-/// depends on shapes (masks, rotary tables) each part computes itself. Weights that two parts use
-/// (tied embeddings) are in both.
+/// The graph of modules of some layers. Nodes between layers belong to the part with the layer
+/// before. A tensor that another part computes is an input, see `is_received`; what only depends on
+/// shapes (masks, rotary tables) each part computes itself. Weights that two parts use (tied
+/// embeddings) are in both.
 Graph part_of(const Graph& modules, const LayerRange& layers);
 
 /// How often each segment of the model runs in the part: parts with the same numbers are alike.

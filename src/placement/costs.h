@@ -7,7 +7,7 @@
 
 namespace tilecast {
 
-/// What the ranks of a cluster run: tables, and a batch over all ranks.
+/// Work of the ranks of a cluster: tables, and a batch over all ranks.
 struct PlacementSetup {
   const TableSet& tables;
   const Cluster& cluster;

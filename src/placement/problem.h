@@ -88,7 +88,7 @@ PlacementCost cost_of(const ShardProblem& problem, const TablePlacement& placeme
 /// No placement costs less: each table divided in its cheapest way and spread evenly.
 double cost_bound(const ShardProblem& problem);
 
-/// What the tables take at least, each in the way that takes least, over all ranks.
+/// The least cost of the tables, each in its cheapest way, over all ranks.
 int64_t least_bytes(const ShardProblem& problem);
 
 }  // namespace tilecast

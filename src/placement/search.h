@@ -22,8 +22,9 @@ struct SearchOptions {
 /// The same arguments give the same placement.
 TablePlacement search_placement(const ShardProblem& problem, const SearchOptions& options = {});
 
-/// What simple rules balance over the ranks: they place whole tables, the largest first, each on
-/// the rank with the least so far. Tables that fit on no rank are divided row-wise over all.
+/// The quantity that simple rules balance over the ranks: they place whole tables, the largest
+/// first, each on the rank with the least so far. Tables that fit on no rank are divided row-wise
+/// over all.
 enum class Rule : uint8_t { kSize, kLookups, kCost };
 constexpr std::string_view kRuleWords[] = {"size", "lookups", "cost"};
 TablePlacement place_by_rule(const ShardProblem& problem, Rule rule);

@@ -17,8 +17,8 @@ class PlacementState {
   const std::vector<RankLoad>& loads() const { return loads_; }
   bool is_placed(size_t table) const { return !placement_[table].ranks.empty(); }
 
-  /// What the search minimizes: the cost, a little of the mean square of the ranks' loads, so that
-  /// it sees progress below the maximum, and a high price of what does not fit.
+  /// The value that the search minimizes: the cost, a little of the mean square of the ranks'
+  /// loads, so that it sees progress below the maximum, and a high price of what does not fit.
   double score() const;
   double total_s() const;
   int64_t missing_bytes() const;

@@ -59,8 +59,8 @@ GroupCache::Step GroupCache::step_of(const TrainingCandidate& c) {
   return s;
 }
 
-/// Of the rank that needs most: of stages with the same parts, the first has most micro-batches in
-/// flight.
+/// Memory of the rank that needs most: among stages with the same parts, the first has most
+/// micro-batches in flight.
 void GroupCache::add_memory(TrainingCandidate& c, const Step& s) const {
   const PassSetup setup{facts_.model, facts_.device, s.request, precision_};
   std::vector<const ModelPart*> before;

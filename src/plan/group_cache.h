@@ -16,7 +16,7 @@ namespace tilecast {
 /// Sets the options that a candidate states.
 void set_candidate(Request& request, const TrainingCandidate& candidate);
 
-/// What is the same for all candidates.
+/// Facts that are the same for all candidates.
 struct TrainingFacts {
   const Model& model;
   const Device& device;

@@ -2,7 +2,7 @@
 
 // The parts of a model on one rank, for many configurations that share the work of a layer: a
 // layer's kernels are forecast once; how often it runs, the optimizer's share and the exchanges
-// with other ranks are filled in. The parts are those of `make_part` (a test compares both).
+// with other ranks are filled in. The parts equal `make_part`'s (a test compares both).
 
 #include <map>
 #include <memory>
@@ -25,7 +25,7 @@ class PartCache {
 
  private:
   using Runs = std::vector<int64_t>;
-  /// Of layers that run once or more than once, without exchanges and optimizer.
+  /// Layers that run once or more than once, without exchanges and optimizer.
   struct Pattern {
     Graph graph;
     std::vector<KernelTime> times;

@@ -62,7 +62,7 @@ void add_intervals(const Forecaster& forecaster, const ModelRef& model, const Se
     ServingCandidate& c = plan.candidates[i];
     const GpuRef& gpu = query.hardware[c.hardware].gpu;
     const Request request = request_of(plan, c);
-    // The warnings of a server under this load are those of the whole forecast.
+    // The warnings of a server under this load belong to the whole forecast.
     const bool shows_warnings = i == best[c.hardware];
     auto known = alone.find(layout_of(c));
     if (known == alone.end() || shows_warnings) {

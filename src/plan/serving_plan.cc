@@ -204,7 +204,7 @@ class ServingSearch {
     }
   }
 
-  /// Of less load; the memory stays.
+  /// Forgets the results of less load; the memory stays.
   static void forget_results(ServingCandidate& c) {
     c.simulated = c.pruned = c.meets = false;
     c.excess = c.ttft_s = c.tpot_s = c.mean_ttft_s = c.mean_tpot_s = c.mean_request_s = 0;

@@ -51,7 +51,7 @@ TEST(ServingPlan, CandidatesAreThoseOfForecasts) {
   }
 }
 
-/// What tables list has the intervals and warnings of its forecast; each kind of GPU warns.
+/// Listed candidates have the intervals and warnings of their forecasts; each kind of GPU warns.
 TEST(ServingPlan, ListedRowsHaveIntervalsAndKindsWarn) {
   const ModelRef model = load_model_ref("llama-3-8b");
   const ServingQuery query = query_of({"H100", "MI300X"});
@@ -130,7 +130,7 @@ TEST(ServingPlan, CandidatesWithExpertsAreThoseOfForecasts) {
   EXPECT_GT(exchanges, 3u);
 }
 
-/// What is left out because less load misses a limit already does miss one.
+/// Candidates that are left out because less load misses a limit do miss one.
 TEST(ServingPlan, LoadThatIsLeftOutMissesTheLimits) {
   const ModelRef model = load_model_ref("llama-3-8b");
   const ServingQuery query = query_of({"H100"});
@@ -189,8 +189,8 @@ std::string text_of(const ServingPlan& plan, const ServingCandidate& c) {
                      c.tokens_per_s, c.meets);
 }
 
-/// What a user reads of a plan: those that keep the limits (or all that were simulated, if none
-/// does), the front, the reasons.
+/// The part of a plan that a user reads: candidates that keep the limits (or all that were
+/// simulated, if none does), the front, the reasons.
 std::vector<std::string> answer_of(const ServingPlan& plan) {
   std::vector<std::string> lines;
   const size_t told = plan.meeting > 0 ? plan.meeting : plan.simulated;
@@ -201,8 +201,8 @@ std::vector<std::string> answer_of(const ServingPlan& plan) {
   return lines;
 }
 
-/// Of small random spaces: models, GPUs, lengths, limits (some that nothing meets), percentiles,
-/// lists of loads.
+/// Plans of small random spaces: models, GPUs, lengths, limits (some that nothing meets),
+/// percentiles, lists of loads.
 TEST(ServingPlan, PruningKeepsTheAnswerOfTheFullSearch) {
   Rng rng(3);
   const auto one_of = [&](auto... values) {

@@ -21,7 +21,7 @@
 namespace tilecast {
 namespace {
 
-/// Of the layers with most experts; 0: there are none.
+/// Experts of the layers with most experts; 0: there are none.
 int64_t expert_count(const Graph& modules) {
   int64_t most = 0;
   const OpId experts = require_op("experts");
@@ -125,7 +125,7 @@ class Search {
       best.insert(std::upper_bound(best.begin(), best.end(), *c->latency_s), *c->latency_s);
       if (best.size() > wanted) best.pop_back();
     }
-    // What was not simulated is slower than all of `best`.
+    // All candidates that were not simulated are slower than all of `best`.
     std::stable_sort(begin, end, [](const TrainingCandidate& a, const TrainingCandidate& b) {
       if (a.latency_s.has_value() != b.latency_s.has_value()) return a.latency_s.has_value();
       return earlier(a, b);

@@ -20,7 +20,7 @@ struct CandidateGroup {
   std::vector<TrainingCandidate> candidates;
 };
 
-/// What the space follows from.
+/// Facts that the space follows from.
 struct SpaceFacts {
   const Cluster& cluster;  ///< with its nodes
   int64_t layers = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the laws of products and of convolutions share: blocks of an SM, one for each tile of the
+// Shared by the laws of products and of convolutions: blocks of an SM, one for each tile of the
 // output, and the FP32 lanes that run them.
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 
 namespace tilecast {
 
-/// What all kernels of one software and precision take longer.
+/// Correction that all kernels of one software and precision share.
 struct CalibrationGroup {
   Combination combination;
   double offset = 0;  ///< added to the logarithm of their times
@@ -21,8 +21,8 @@ struct CalibrationGroup {
   bool operator==(const CalibrationGroup&) const = default;
 };
 
-/// What a few measurements of one device say about a kind. First the law's own constants, then what
-/// these cannot explain is added to the logarithm of the times, a Gaussian process' mean:
+/// The result of a few measurements of one device for a kind. First the law's own constants change,
+/// then the rest is added to the logarithm of the times, a Gaussian process' mean:
 ///   offset + offset of the group + sum over points of weight · exp(-|x - point|² / (2 length²)),
 /// x being the kind's standardized features; a point of another group counts less. Source:
 /// Rasmussen, Williams 2006, ch. 2.
@@ -43,7 +43,7 @@ struct CalibrationNet {
 
   /// Whether rows were of this software and precision.
   bool measured(const Combination& combination) const;
-  /// What is added beside the law's constants.
+  /// The part that is added beside the law's constants.
   double at(const float* x, size_t width, const Combination& combination) const;
   bool operator==(const CalibrationNet&) const = default;
 };

@@ -8,7 +8,7 @@
 
 namespace tilecast {
 
-/// What the laws read from a GPU's data sheet.
+/// Numbers of a GPU's data sheet, as the laws read them.
 struct Chip {
   const Device& device;
   const Gpu& gpu;
@@ -58,7 +58,7 @@ inline double waves_of(double blocks_per_sm, double idle_share) {
 /// x^2.5. Powers without calls where it can be: a law is computed for every kernel.
 inline double power_2_5(double x) { return x * x * std::sqrt(x); }
 
-/// Seconds of two kinds of work of which each hides most of the other.
+/// Seconds of two kinds of work, each of which hides most of the other.
 inline double overlapped_s(double a, double b) {
   return std::pow(power_2_5(a) + power_2_5(b), 1 / 2.5);
 }

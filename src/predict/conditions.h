@@ -17,7 +17,7 @@ enum class Caches : uint8_t {
   kAlternating,
 };
 
-/// What a kernel's time depends on beside its work and the device.
+/// Conditions that a kernel's time depends on, beside its work and the device.
 struct Conditions {
   Software software{};
   Caches caches = Caches::kCold;

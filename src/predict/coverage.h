@@ -1,6 +1,6 @@
 #pragma once
 
-// What the measurements behind a learned model say about one kernel: whether such a kernel was
+// Whether the measurements behind a learned model cover a kernel: whether such a kernel was
 // measured, and how far forecasts of such kernels are off.
 
 #include <string_view>
@@ -10,14 +10,14 @@
 
 namespace tilecast {
 
-/// What the measurements say about a combination of software and precision on a device.
+/// Whether the measurements cover a combination of software and precision on a device.
 struct Coverage {
   Combination combination;
   std::string_view missing;  ///< what was not measured: a feature's name; "" where all was
   bool other_unit = false;   ///< rows of FP32 are missing: all are of matrix units
   bool anywhere = false;     ///< whether rows of any class hold it
   bool in_class = false;     ///< whether rows of the device's class hold it
-  bool on_nearest = false;   ///< whether those of the most similar device of the class do
+  bool on_nearest = false;   ///< whether rows of the most similar device of the class do
 };
 
 /// Looks kernels up in what a model was trained on, for one device and the residual that counts on
@@ -28,9 +28,8 @@ class Coverages {
 
   /// Valid until the next call. A batch of kernels holds few combinations: each is looked up once.
   const Coverage& of(const Combination& combination);
-  /// What of a kernel no row of the model's training was like: the name of a feature, the last that
-  /// holds of architecture, dtype, scheme, software or combination; batch, backward or convolution;
-  /// vendor. "" where all was measured.
+  /// Why this kernel counts as unmeasured: the last that holds of architecture, dtype, scheme,
+  /// software or combination; batch, backward or convolution; vendor. "" where all was measured.
   std::string_view unmeasured(const Kernel& kernel, const Coverage& coverage) const;
 
  private:

@@ -13,8 +13,8 @@ namespace {
 // (data/measurements/nvidia-h100-sxm5-80gb/movement.csv, 2026-11-22;
 // docs/explanation/recommendation.md).
 
-/// Bytes per clock and SM that L2 delivers: the fastest row, of which L2 holds nearly all, reaches
-/// 27.6.
+/// Bytes per clock and SM that L2 delivers: the fastest measured row, nearly all of it in L2,
+/// reaches 27.6.
 constexpr double kL2BytesPerClock = 28;
 /// DRAM bandwidth that rows at random places reach, over that of large streams.
 constexpr double kGatherShare = 0.8;

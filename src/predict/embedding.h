@@ -7,7 +7,7 @@
 
 namespace tilecast {
 
-/// What is extrapolated where no kernel of the kind was measured and a law alone forecasts it.
+/// extrapolated_feature where no kernel of the kind was measured and a law alone forecasts it.
 inline constexpr std::string_view kLawAlone = "law";
 
 /// Bytes that a kernel of embedding bags moves.
@@ -21,7 +21,7 @@ struct BagBytes {
 /// the rest at that of DRAM, one after the other. Source: Lin et al. 2022 and 2024, see
 /// embedding/traffic.h. So the time lies between all bytes from L2 and all from DRAM.
 /// Accuracy: there are no measurements of FBGEMM's kernels; forecasts are marked as extrapolated.
-/// The two rates are those of the measurement kit's simple kernel on an H100
+/// The two rates were measured with the kit's simple kernel on an H100
 /// (docs/explanation/recommendation.md).
 /// Not modelled: an L2 that is split into two halves (A100, H100) holds some rows twice.
 double bag_seconds(const BagBytes& bytes, const Chip& chip);

@@ -5,7 +5,7 @@
 
 namespace tilecast {
 
-// What the features of several kinds are made of.
+// Parts that features of several kinds share.
 
 /// 1 where it holds.
 float flag(bool value);

@@ -60,7 +60,7 @@ LawTime stream_law(const Kernel&, const Chip&, const Conditions&);
 LawTime scan_law(const Kernel&, const Chip&, const Conditions&);
 /// Softmax and norms.
 LawTime rows_law(const Kernel&, const Chip&, const Conditions&);
-/// Operators of which serving software has kernels with a block for each row.
+/// Operators for which serving software has kernels with a block for each row.
 LawTime block_rows_law(const Kernel&, const Chip&, const Conditions&);
 /// Those operators: RMS norms, gated activations and rotary embedding.
 struct BlockRows {

@@ -148,8 +148,8 @@ double blocks_cycles(const Attention& a, double keys, const Chip& chip,
     const double sequences = static_cast<double>(a.batch) * static_cast<double>(a.kv_heads);
     return block_cycles(a, chip, conditions) * std::max(0.0, sequences / chip.sms - 0.5);
   }
-  // A block starts as those of TensorRT-LLM's kernels without shared heads do; a key of 128
-  // elements takes 17 to 37 cycles, from A100 to B200 (research/law_study.md).
+  // A block starts as in TensorRT-LLM's kernels without shared heads; a key of 128 elements takes
+  // 17 to 37 cycles, from A100 to B200 (research/law_study.md).
   constexpr double kStart = 2250, kKey = 20.0 / 128;
   const double blocks = static_cast<double>(a.batch) * static_cast<double>(a.heads) / chip.sms;
   return kStart * std::max(0.0, blocks - 0.5) +
@@ -243,8 +243,8 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
   const double as_if_bytes = native || element_bytes > 1 ? element_bytes : intake.converted_bytes;
   const double l2_s =
       bytes * as_if_bytes / element_bytes / chip.l2_bytes_per_s(intake.bytes_per_clock);
-  // The keys of one block, one after the other. What all blocks of an SM read counts above. Triton
-  // cuts long sequences in few parts, and each takes longer.
+  // The keys of one block, one after the other. The reads of all blocks of an SM count above.
+  // Triton cuts long sequences in few parts, and each takes longer.
   constexpr double kTritonParts = 4, kTritonTime = 1.7;
   const bool triton = !a.latent && is_triton(a, chip, conditions);
   const double own_keys = std::max(std::min(keys, intake.fewest_keys),

@@ -69,7 +69,7 @@ constexpr double kLaunch = 3e-6;
 
 /// Implicit product: the operand is gathered from the images. Blocks have 128 pixels.
 LawTime implicit_product(const Work& w, const Chip& chip) {
-  constexpr double kLonger = 1.18;   // cycles of a step, over those of a plain product
+  constexpr double kLonger = 1.18;   // cycles of a step, over a plain product's
   constexpr double kFromDram = 0.4;  // of the operands: the rest is in L2 from the last call
   constexpr double kEnergy = 0.95;
   constexpr std::array<Tile, 3> kTiles = {Tile{128, 32}, Tile{128, 64}, Tile{128, 128}};
@@ -124,7 +124,7 @@ struct Transform {
   /// Traffic of the three transforms over what DRAM would take for it, and bytes that an SM moves
   /// per clock.
   double images_share, filters_share, result_share, sm_bytes;
-  double step;  ///< cycles of the products, over those of plain ones
+  double step;  ///< cycles of the products, over plain ones'
 };
 // F(4x4, 3x3), and for windows of 5 x 5 F(5x5, 5x5).
 constexpr Transform kWinograd3 = {4, 36, 1, 4, 1.0, 2.6, 0.4, 5.5, 1};
@@ -162,7 +162,7 @@ LawTime in_steps(const Work& w, const Transform& t, const Chip& chip) {
   return {3 * chip.start * kLaunch + product_s + transforms_s, best.tile};
 }
 
-/// FFTs of tiles of 16 or 32 in each direction: complex numbers, of which half are stored.
+/// FFTs of tiles of 16 or 32 in each direction: complex numbers; half of them are stored.
 LawTime fourier(const Work& w, double size, const Chip& chip) {
   const double side = size + 1 - std::sqrt(w.taps);
   if (side < size / 2) return {1e30};
@@ -212,7 +212,7 @@ LawTime on_lanes(const Work& w, bool channels_last, const Chip& chip) {
 
 /// Implicit products on matrix units, fitted on H100: what they take beside a plain product.
 struct GatherCost {
-  double step;        ///< cycles of a step of k, over those of a plain product
+  double step;        ///< cycles of a step of k, over a plain product's
   double chain;       ///< least cycles of a step
   double fill;        ///< cycles of the kernel's start and end
   double slab;        ///< channels that one step of a window's tap reads together

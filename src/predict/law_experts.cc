@@ -46,7 +46,7 @@ double product_cycles(const Layer& layer, double n, double k, const Chip& chip) 
 }
 
 /// One of the products in FP32. No library has a grouped kernel for it: the experts' products run
-/// as those of layers do, one for each expert in one batch.
+/// as in layers, one for each expert in one batch.
 double single_precision_product_s(const Layer& layer, double n, double k, const Chip& chip,
                                   const Conditions& conditions) {
   const auto whole = [](double size) { return std::max<int64_t>(1, std::llround(size)); };

@@ -1,4 +1,4 @@
-// What holds for all laws: more work never takes less time, a better data sheet never takes more.
+// True of all laws: more work never takes less time, a better data sheet never takes more.
 
 #include <gtest/gtest.h>
 
@@ -166,7 +166,7 @@ TEST(Laws, GrowWithWork) {
 }
 
 TEST(Laws, GrowWithEachSizeOfAProduct) {
-  // Sizes around those of tiles and splits, which random ones seldom meet.
+  // Sizes near tiles and splits, which random sizes seldom meet.
   constexpr int64_t kSizes[] = {1, 16, 60, 64, 100, 500, 512, 1000, 4096, 16384};
   size_t grown = 0;
   for (const char* gpu : kDevices) {
@@ -244,7 +244,7 @@ TEST(Laws, FallWithABetterDataSheet) {
       }
     }
   }
-  // What a number is for, it does shorten.
+  // Each number shortens the kernels that it concerns.
   for (size_t n = 0; n < kNetCount; ++n) {
     const auto kind = static_cast<NetKind>(n);
     EXPECT_GT(falls["bandwidth"][kind], 0u) << net_name(kind);

@@ -73,7 +73,7 @@ TileEnergy tile_energy(const Chip& chip) {
 }
 
 /// As vector_step_cycles, on matrix units that multiply FP32 (AMD). They reach 0.65 of their rate:
-/// the largest products of MI100 run at 0.71, those of MI250 at 0.58.
+/// the largest products of MI100 run at 0.71, MI250's at 0.58.
 double matrix_step_cycles(const Chip& chip, double area) {
   constexpr double kReached = 0.65;
   const double peak = chip.gpu.matrix_peak(DType::kFp32) / (chip.sms * chip.clock_hz);
@@ -131,8 +131,8 @@ const AmdConstants* amd_constants(const Chip& chip) {
 }
 
 /// Share of the packed rate that 16-bit products with sums in FP32 have. GCN 5 has no packed
-/// multiply-add that widens (V_MAD_MIX_F32 is one a lane). MI60 has V_DOT2_F32_F16, of which
-/// rocBLAS makes little use: the median of its large products is 0.38 of the packed rate. RDNA 2
+/// multiply-add that widens (V_MAD_MIX_F32 is one a lane). MI60 has V_DOT2_F32_F16, but rocBLAS
+/// makes little use of it: the median of its large products is 0.38 of the packed rate. RDNA 2
 /// reaches 0.94.
 double widening_share(const Chip& chip, DType dtype, const Conditions& conditions) {
   const bool slow = chip.gpu.architecture == Architecture::kGcn5 && dtype_bits(dtype) == 16;

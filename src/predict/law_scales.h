@@ -8,7 +8,8 @@
 
 namespace tilecast {
 
-/// What a law's constants describe. A calibration moves the constants of one group together.
+/// Groups of a law's constants, by what they describe. A calibration moves the constants of one
+/// group together.
 enum class LawConstant : uint8_t {
   kUnits,   ///< cycles of matrix units and lanes for their work
   kBlocks,  ///< cycles in which blocks start and end

@@ -33,7 +33,7 @@ double vector_s(const Kernel& kernel, const Chip& chip) {
   return chip.units * static_cast<double>(kernel.flops) / peak;
 }
 
-/// What the SMs do for the rows of softmax and norms, beside moving them. Fitted on PyTorch's
+/// Cost of the rows of softmax and norms on the SMs, beside moving them. Fitted on PyTorch's
 /// kernels on H100 (data/measurements, torch_ops).
 struct RowCost {
   double row, column;   ///< cycles of an SM per row and per element, with four schedulers
@@ -50,7 +50,7 @@ constexpr RowCost kServedRotary = {60, 0.60, 0, 0.60};
 /// Bytes per clock and SM at which the second reading of a norm's rows comes from the caches.
 constexpr double kSecondReading = 4.5;
 
-/// Seconds of the SMs: of all rows, and at least those of one row, which no other SM shortens.
+/// Seconds of the SMs for all rows; at least the seconds of one row, which no other SM shortens.
 double rows_on_sms_s(const RowCost& cost, double rows, double columns, const Chip& chip) {
   const double schedulers = static_cast<double>(chip.gpu.schedulers_per_sm) / 4;
   const double all = rows * (cost.row + cost.column * columns) / (chip.sms * schedulers);
@@ -80,8 +80,8 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions& condi
   const double row_bytes =
       static_cast<double>(kernel.read_bytes) / static_cast<double>(std::max<int64_t>(1, rows.rows));
   const double block_threads = std::clamp(columns / 4, 32.0, 1024.0);
-  // Of a GPU with 80 SMs of 2048 threads; with the device's own number, more SMs would make a
-  // kernel slower.
+  // Threads of a GPU with 80 SMs of 2048 threads; with the device's own number, more SMs would make
+  // a kernel slower.
   constexpr double kThreads = 80 * 2048;
   const double in_flight = std::max(80.0, kThreads / block_threads) * row_bytes;
   const double fit = chip.l2_bytes / in_flight;

@@ -235,8 +235,8 @@ TEST(LowPrecisionLaw, AnAmdBlockAloneWaitsForItsLoads) {
 
 TEST(RowsLaw, ABlockWalksThroughItsRow) {
   // Measured on H100 with PyTorch, BF16: 96 rows of 14336 elements 27.9 us, though they would
-  // stream in 2; 8192 rows of 1280 elements 24.5 us, of which memory takes 14. The law
-  // takes both for slower: its cycles were fitted with some of the bytes in L2.
+  // stream in 2; 8192 rows of 1280 elements 24.5 us (14 of them memory). The law takes both for
+  // slower: its cycles were fitted with some of the bytes in L2.
   const Device h100 = find_device("H100");
   const auto time = [&](int64_t rows, int64_t columns) {
     return law_seconds(

@@ -53,7 +53,7 @@ Batch describe_all(NetKind kind, const CostBatch& batch, const Weights& weights,
   return all;
 }
 
-/// What a device's calibration adds, as far as the device is the one that was calibrated.
+/// The calibration's part, as far as the device resembles the calibrated one.
 struct Calibrated {
   const CalibrationNet* net = nullptr;
   float weight = 0;  ///< 0: nothing
@@ -160,7 +160,7 @@ void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weigh
         row.widening = std::max(row.widening, 1.0 - calibrated.share_of(coverage.combination));
       row.feature = missing;
     }
-    // What is learned of matrix units says nothing about the lanes that multiply FP32.
+    // A calibration of matrix units says nothing about the lanes that multiply FP32.
     if (coverage.other_unit) log_factors[r] = 0;
     Spread spread = spread_of(applied, coverage, size_of(row.law.seconds));
     if (calibrated.weight > 0) calibrate_spread(calibrated, spread);

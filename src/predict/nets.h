@@ -1,7 +1,7 @@
 #pragma once
 
-// The kinds of kernels that have a learned model, each with its features. What a kind is made of
-// stands in one file, net_*.cc, and its line in the table of nets.cc.
+// The kinds of kernels that have a learned model, each with its features. The parts of a kind
+// stand in one file, net_*.cc, and its line in the table of nets.cc.
 
 #include <array>
 #include <cstdint>
@@ -37,7 +37,7 @@ inline constexpr size_t kNetCount = 13;
 inline constexpr size_t kMaxFeatures = 32;
 using Features = std::array<float, kMaxFeatures>;
 
-/// What a feature is called, and how it is computed from what its kind prepares.
+/// Name of a feature, and how it is computed from what its kind prepares.
 template <class Inputs>
 struct Feature {
   std::string_view name;
@@ -84,13 +84,13 @@ struct Learning {
   /// same matrix instruction and kind of memory, if there is one: software has the same kernels for
   /// both.
   bool borrows = false;
-  /// Whether PyTorch's kernels are others than those of serving software, so that what was learned
-  /// of one says nothing of the other.
+  /// Whether PyTorch's kernels differ from serving software's, so that a residual of one says
+  /// nothing about the other.
   bool apart = false;
 };
 inline constexpr Learning kLearnedFromLayers = {.from_layers = true, .borrows = true};
 
-/// What the model of a kind is made of: the only place that knows it.
+/// Definition of the model of a kind: the only place that knows it.
 struct NetDef {
   std::string_view name;
   /// The kernels that it is for; the first kind in the table counts.

@@ -37,8 +37,8 @@ TEST(Learned, IsNeverFasterThanPhysicsOnAnyDevice) {
   }
 }
 
-// Of MIOpen's solvers, the model's own bound is not asked: arithmetic at the rate of the fastest
-// unit, with no tile larger than F(7x7, 3x3), and all bytes from DRAM.
+// Solvers of MIOpen are not held to the model's own bound, but to arithmetic at the rate of the
+// fastest unit, with no tile larger than F(7x7, 3x3), and all bytes from DRAM.
 TEST(CostModels, ConvolutionsOfMiopenKeepTheDataSheet) {
   const auto predictor = make_learned_predictor(embedded_weights());
   constexpr double kLargestReduction = (21.0 / 9) * (21.0 / 9);

@@ -14,7 +14,7 @@
 
 namespace tilecast {
 
-/// What holds a kernel back.
+/// The limit that holds a kernel back.
 enum class Limit : uint8_t { kCompute, kMemory, kLatency, kNetwork };
 std::string_view limit_name(Limit limit);
 
@@ -28,7 +28,7 @@ struct KernelTime {
   double waves = 0;
   double utilization_ratio = 0;  ///< least time that the data sheet allows, over the forecast
   std::string_view predictor;    ///< CostModel::name, or "roofline"
-  /// Of the interval's square, the share that all kernels of `predictor` have in common.
+  /// Share of the interval's square that all kernels of `predictor` have in common.
   double common_share = 1;
   bool extrapolated = false;
   std::string_view extrapolated_feature;  ///< which one, the furthest outside

@@ -19,7 +19,7 @@ struct Applied {
   /// How alike the device is to the most similar measured device of the class, and which that is.
   float similarity = 0;
   const MeasuredDevice* nearest = nullptr;
-  /// Of forecasts for classes that were not measured.
+  /// The interval of forecasts for classes that were not measured.
   const IntervalLaw* unmeasured_class = nullptr;
 };
 Applied applied_residual(const Net& net, NetKind kind, const Device& device);
@@ -44,8 +44,8 @@ struct InputRows {
 void add_residual(const Applied& applied, Software software, InputRows inputs,
                   std::span<float> log_factors);
 
-/// What single calls of an operator on an idle machine add to a kernel: a measured device's own, or
-/// what the machines of the others say of the kind.
+/// Time that single calls of an operator on an idle machine add to a kernel: the measured device's
+/// own, or the kind's on the machines of other devices.
 CallOverhead call_overhead(const Net& net, NetKind kind, const Device& device, std::string_view op);
 
 /// A kernel's size for intervals: its law in units of a short launch, 2 us.

@@ -6,7 +6,7 @@ namespace tilecast {
 
 inline constexpr std::string_view kRoofline = "roofline";
 
-/// What KernelTime::extrapolated_feature says of kernels that no model was learned for.
+/// KernelTime::extrapolated_feature of kernels for which no model was learned.
 inline constexpr std::string_view kNoModel = "model";
 
 /// The baseline: max(FLOPs / peak, bytes / DRAM bandwidth), without an interval. Throws

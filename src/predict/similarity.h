@@ -6,7 +6,7 @@
 
 namespace tilecast {
 
-/// What tells devices apart, in log2: ratios and sizes of the data sheet, never a name.
+/// Numbers that tell devices apart, in log2: ratios and sizes of the data sheet, never a name.
 inline constexpr size_t kSignatureSize = 6;
 using Signature = std::array<float, kSignatureSize>;
 
@@ -14,7 +14,7 @@ using Signature = std::array<float, kSignatureSize>;
 /// power over fp32 rate.
 Signature signature_of(const Device& device);
 
-/// What is known of a device counts for another down to this similarity.
+/// Least similarity at which knowledge of a device counts for another.
 inline constexpr float kNegligible = 0.02f;
 
 /// How far what was learned on one device holds for another: 1 for the same data sheet, falling as

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a learned model was trained on: training writes it into the weights, and a forecast is
-// flagged as extrapolated where its kernel is something else.
+// The measurements that a learned model was trained on: training writes them into the weights, and
+// a forecast is flagged as extrapolated where its kernel is something else.
 
 #include <cstdint>
 #include <optional>
@@ -40,7 +40,7 @@ class Forms {
   void add(Form form) { bits_ |= static_cast<uint8_t>(1u << static_cast<unsigned>(form)); }
   bool has(Form form) const { return (bits_ >> static_cast<unsigned>(form)) & 1u; }
   void add(Forms other) { bits_ |= other.bits_; }
-  /// Those that `other` lacks.
+  /// The forms that `other` lacks.
   Forms without(Forms other) const;
   bool empty() const { return bits_ == 0; }
   bool operator==(const Forms&) const = default;
@@ -58,8 +58,8 @@ std::optional<Form> find_form(std::string_view name);
 /// The name of the last form of a set that is not empty.
 std::string_view last_form_name(Forms forms);
 
-/// What the rows of a kind were, beside the ranges of its features and the combinations of each
-/// device (weights.h).
+/// The rows of a kind, beside the ranges of its features and the combinations of each device
+/// (weights.h).
 struct TrainedOn {
   std::vector<std::string> operators;  ///< of measurements; for people
   std::vector<std::string> vendors;    ///< of the devices

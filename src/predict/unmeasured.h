@@ -1,6 +1,6 @@
 #pragma once
 
-// Operators of which no kernel was measured (OpDef::unmeasured) are forecast by the model of other
+// Operators without any measured kernel (OpDef::unmeasured) are forecast by the model of other
 // operators. How far that is off is not known: forecasts say so.
 
 #include "predict/predictor.h"

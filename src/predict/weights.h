@@ -34,7 +34,8 @@ struct KernelClass {
 };
 KernelClass class_of(const Device& device);
 
-/// What one software's kernels take longer than the law says, on all GPUs of a class.
+/// Forest of one software: how much longer its kernels take than the law says, on all GPUs of a
+/// class.
 struct SoftwareForest {
   Software software{};
   Forest forest;  ///< features → log(measured / law)
@@ -59,15 +60,15 @@ struct MeasuredDevice {
   bool operator==(const MeasuredDevice&) const = default;
 };
 
-/// What the measured devices of a class do differently from the law. It knows nothing of the
-/// device, so the law alone ranks the devices of a class.
+/// How the measured devices of a class differ from the law. It knows nothing of the device, so the
+/// law alone ranks the devices of a class.
 struct ClassResidual {
   KernelClass of;
   MatrixInstruction matrix_instruction{};  ///< of the measured devices
   std::vector<SoftwareForest> forests;
   std::vector<MeasuredDevice> devices;
-  /// Of a device of the class that was not measured: each of `devices` left out in turn. With one
-  /// device: that of such devices of the other classes.
+  /// Interval of a device of the class that was not measured: each of `devices` is left out in
+  /// turn. With one device, the interval of such devices of the other classes.
   IntervalLaw interval;
 
   /// The forest of the software, or of the one whose kernels are nearest to it; nullptr if there is
@@ -103,7 +104,7 @@ struct Net {
 
 struct Weights {
   std::array<Net, kNetCount> nets;
-  /// Of one device, applied at run time; not in the weights file.
+  /// Calibration of one device, applied at run time; not in the weights file.
   std::optional<Calibration> calibration;
   std::string provenance;  ///< training command and data, as JSON text
 

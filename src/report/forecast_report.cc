@@ -155,7 +155,7 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
                                 style) +
                     "\n" + totals(f, style) + "\n";
   const std::vector<Joined> joined = join_alike(f);
-  // Over several ranks, the rows are those of all stages.
+  // Over several ranks, the rows are of all stages.
   const double all_s = f.parallel ? f.kernels_s : f.latency_s;
   if (f.parallel && f.parallel->rank_tables.empty()) out += stages_table(*f.parallel, style) + "\n";
   if (f.parallel && !f.parallel->rank_tables.empty())

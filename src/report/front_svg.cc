@@ -110,7 +110,7 @@ class FrontPicture {
     }
   }
 
-  /// Of one kind of GPU: of the candidates that keep the limits, if any does.
+  /// Points of one kind of GPU: of the candidates that keep the limits, if any does.
   void front_of(size_t h) {
     const bool any =
         std::any_of(plan_.candidates.begin(), plan_.candidates.end(),

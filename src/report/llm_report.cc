@@ -120,7 +120,7 @@ void add_batch_times(Lines& lines, const LlmForecast& f) {
             (f.continuous ? "written" : "output tokens of all sequences") + each);
 }
 
-/// As vLLM's log has it. Of a static batch, these are what a server of the model would have.
+/// As in vLLM's log. For a static batch, these are the numbers of a server of the model.
 void add_pool(Lines& lines, const LlmForecast& f) {
   const CachePool& p = *f.pool;
   if (f.continuous) lines.add("  CUDA graphs", format_bytes(p.graphs_bytes), "");

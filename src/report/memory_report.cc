@@ -82,7 +82,7 @@ struct BlockRow {
   int64_t last_repetition = 0;
 };
 
-/// Blocks that follow each other and show the same are one row. Of those that change evenly, the
+/// Blocks that follow each other and show the same are one row. Where blocks change evenly, the
 /// first and the last two are shown.
 std::string blocks_table(const MemoryTimeline& t, const TableStyle& style) {
   TextTable table;

@@ -38,7 +38,7 @@ std::vector<size_t> order_of(const std::vector<TrainingPlan>& plans) {
   return order;
 }
 
-/// Of the quantity that ranks, over its value: without prices time, else cost, for each token.
+/// The quantity that ranks candidates: without prices time, else cost, for each token.
 double rank_value(const TrainingPlan& plan, double step_s) {
   return plan.price_per_gpu_hour ? plan.cost_of_step(step_s) : step_s;
 }

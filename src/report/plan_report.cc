@@ -279,7 +279,7 @@ std::string shared_text(const TrainingPlan& plan) {
   return text;
 }
 
-/// What the short names are, of those that the tables have.
+/// Explains the short names that the tables have.
 std::string legend_of(const std::string& tables) {
   constexpr std::pair<const char*, const char*> kMeanings[] = {
       {"mbs", "micro-batch size"},

@@ -37,7 +37,7 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
     const auto lacks_too = [&](const ServingPlan::Alternative& other) {
       return other.option == a.option && lack_of(other) == lack;
     };
-    // Of many values, the nearest, which comes first, stands for all.
+    // The nearest of many values comes first and stands for all.
     if (lack > 0 && i > 0 && lacks_too(plan.alternatives[i - 1])) continue;
     const auto alike = std::count_if(plan.alternatives.begin(), plan.alternatives.end(), lacks_too);
     if (!c.fits) {

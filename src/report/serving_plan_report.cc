@@ -135,7 +135,7 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
   return format_text_table(table, style, 2);
 }
 
-/// What the columns and marks are, of those that the tables of these rows have.
+/// Explains the columns and marks that the tables of these rows have.
 std::string legend(const ServingPlan& plan, const std::vector<size_t>& first) {
   const auto shown = [&](auto value) {
     const auto differs = [&](const std::vector<size_t>& rows) {

@@ -58,7 +58,7 @@ void check_static(const Request& r) {
   check("output", r.output, r.load.max_output);
 }
 
-/// What the options about several GPUs need of each other.
+/// Dependencies between the options about several GPUs.
 void check_deployment(const Request& r) {
   const Execution& e = r.execution;
   const auto divides = [](const char* prefix, int64_t ep, int64_t tp, int64_t dp) {

@@ -1,4 +1,4 @@
-// The options of text generation on several GPUs. Names are those of vLLM where it has them.
+// The options of text generation on several GPUs. Names are vLLM's where it has them.
 
 #include "request/access.h"
 #include "request/option_tables.h"

@@ -12,7 +12,7 @@ namespace tilecast {
 /// The options of text generation.
 std::vector<OptionDef> token_options();
 
-/// Those of them about GPUs: the layout of a server, several servers, drafts.
+/// The options among them about GPUs: the layout of a server, several servers, drafts.
 std::vector<OptionDef> deployment_options();
 
 /// How many GPUs there are and how they share layers: the same for both. `otherwise`: what runs

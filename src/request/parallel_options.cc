@@ -1,4 +1,4 @@
-// The options of training on several ranks. Names are those of Megatron-LM where it has them.
+// The options of training on several ranks. Names are Megatron-LM's where it has them.
 
 #include "request/access.h"
 #include "request/option_tables.h"
@@ -27,8 +27,8 @@ std::vector<OptionDef> degree_options() {
        .unit = "ranks",
        .default_value = "1",
        .help = "expert-parallel ranks, which share the experts; they are data-parallel ranks too"},
-      // Of text generation too (token_options.cc), with another default: training balances the load
-      // of the experts, by a loss or a bias of the router; served tokens do not.
+      // Text generation has it too (token_options.cc), with another default: training balances the
+      // load of the experts, by a loss or a bias of the router; served tokens do not.
       {.name = "skew",
        .access = field<[](auto& r) -> auto& { return r.execution.skew_percent; }>(),
        .value = "N",

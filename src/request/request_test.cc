@@ -54,7 +54,7 @@ TEST(Options, DefaultsInHelpAreThoseOfTheRequest) {
     for (const OptionDef& o : request_options()) {
       if (!o.applies_to(kind) || o.name == "schedule") continue;
       const std::string text = o.access.get(fresh, o);
-      // What is left open until the model and the kind are known has no text yet.
+      // Options that are left open until the model and the kind are known have no text yet.
       if (text.empty() || o.name == "prompt") continue;
       EXPECT_EQ(text, o.default_value) << o.name;
     }

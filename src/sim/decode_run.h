@@ -1,8 +1,8 @@
 #pragma once
 
-// Decode steps of one batch of which it is known that nobody starts or ends. Goals: a step costs
-// the same for any number of sequences; the results are those of steps that look at each request,
-// to the bit. What the steps do to the requests is done at once when the run ends.
+// Decode steps of one batch in which no sequence starts or ends. Goals: a step costs the same for
+// any number of sequences; the results equal steps that look at each request, to the bit. Requests
+// are updated once, when the run ends.
 
 #include <span>
 #include <vector>
@@ -18,7 +18,7 @@ class DecodeRun {
   /// Begins a run after a step in which all sequences of `ranks` decoded. Nothing happens if the
   /// scheduler may do anything else than before, or the caches lack room for all steps.
   void begin(std::span<ServerState> ranks, const ServerLimits& limits);
-  /// What the next steps compute: one batch for each rank.
+  /// The work of the next steps: one batch for each rank.
   void describe(std::vector<ServingBatch>& batches) const;
   /// Whether the caches have room for the next step: other batches may have taken it.
   bool has_room(std::span<const ServerState> ranks) const;

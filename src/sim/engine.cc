@@ -77,7 +77,7 @@ void Engine::advance(double until_s, std::vector<Answered>& answered) {
   double best = next_of(*next);
   for (Lane& lane : lanes_) {
     const double at = next_of(lane);
-    // Of two things at the same time, a step ends first.
+    // At equal times, the end of a step comes first.
     if (at > best || (at == best && (next->running || !lane.running))) continue;
     next = &lane;
     best = at;

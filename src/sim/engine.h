@@ -1,7 +1,7 @@
 #pragma once
 
 // One server that batches continuously. Goals: several servers can be simulated side by side, each
-// advanced to its next event. The results are those of src/sim/serving.h.
+// advanced to its next event. The results are declared in src/sim/serving.h.
 
 #include <limits>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace tilecast {
 
-/// What all servers of a simulation share.
+/// State that all servers of a simulation share.
 struct EngineShared {
   std::vector<ServedRequest>& requests;
   std::vector<RequestTimes>& times;
@@ -64,7 +64,7 @@ class Engine {
     bool alike = false;           ///< `decode_run` is worth while
     bool decodes = false;         ///< all sequences decode in this step
     DecodeRun decode_run;
-    bool in_decode_run = false;         ///< the running steps are those of `decode_run`
+    bool in_decode_run = false;         ///< the running steps belong to `decode_run`
     bool taken = false;                 ///< … and `decode_run` has counted them
     bool arrived = false;               ///< a request came while they ran
     std::vector<ServingBatch> batches;  ///< of the last step

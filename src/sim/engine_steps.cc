@@ -191,8 +191,8 @@ int64_t Engine::all_free() const {
   return std::accumulate(free_blocks_.begin(), free_blocks_.end(), int64_t{0});
 }
 
-/// What is known of steps when they are sure to run. `grown`: blocks that they have added to the
-/// caches, one after the other.
+/// Counts steps when they are sure to run. `grown`: blocks that they have added to the caches, one
+/// after the other.
 void Engine::account(const Lane& lane, int64_t grown) {
   const auto steps = static_cast<double>(lane.steps);
   // A stage is busy for its part of the time.

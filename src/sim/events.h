@@ -29,7 +29,7 @@ class EventGraph {
   /// `op` starts at the earliest `lag_s` after `earlier` has started.
   void after_start(Op op, Op earlier, double lag_s);
 
-  /// What operations can share, in one direction.
+  /// Adds a link that operations can share, in one direction.
   LinkId add_link();
   /// `op`, the last one added, sends over all of `links` at the same time. Alone, it would fill
   /// them for `busy_s` of its duration. An operation sends all the time, or it computes and sends
@@ -68,7 +68,7 @@ class EventGraph {
     int32_t first_use = 0, use_count = 0;
     double together = 0;  ///< part of the duration in which it fills all of its links
   };
-  /// Of some links at the same time.
+  /// An operation's use of some links at the same time.
   struct Use {
     Op op = -1;
     double part = 0;  ///< of the operation's duration, in which it would fill the links

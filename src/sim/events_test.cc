@@ -117,8 +117,8 @@ TEST(SharedLinks, OppositeDirectionsDoNotMeet) {
   EXPECT_EQ(graph.run()[1].end_s, 2);
 }
 
-/// A pass of 10 s, half of which are collectives, beside a collective that fills the link: while
-/// the pass sends (q of the time) both have half of the link.
+/// A pass of 10 s, half of it collectives, beside a collective that fills the link: while the pass
+/// sends (q of the time) both have half of the link.
 TEST(SharedLinks, APassIsLongerByItsCollectivesOnly) {
   EventGraph graph;
   const EventGraph::LinkId link[] = {graph.add_link()};

@@ -217,7 +217,7 @@ int64_t expect_runs_are_single_steps(Fleet fleet, const ServingLoad& load) {
   return runs.preemptions;
 }
 
-/// Of a rank, with a part for each token.
+/// Seconds of a rank, with a part for each token.
 double tokens_s(std::span<const ServingBatch> ranks) {
   double tokens = 0;
   for (const ServingBatch& batch : ranks) tokens = std::max(tokens, tokens_of(batch));

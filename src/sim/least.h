@@ -1,7 +1,7 @@
 #pragma once
 
 // The least of many values that change one at a time. Goals: a change, and a question, cost the
-// logarithm of the number of values. Of equal values, the first one is the least.
+// logarithm of the number of values. Among equal values, the first is the least.
 
 #include <algorithm>
 #include <bit>

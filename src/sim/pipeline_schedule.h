@@ -35,8 +35,8 @@ int64_t forward_ahead(const PipelineShape& shape, int64_t stage);
 /// How many of the first `passes` forward passes of a stage are of each of its parts.
 std::vector<int64_t> forward_passes(const PipelineShape& shape, int64_t passes);
 
-/// The most micro-batches whose forward pass has run on a part of the stage and whose backward pass
-/// has not: their activations are in memory. Of each part of the stage.
+/// For each part of the stage: the most micro-batches whose forward pass has run on it and whose
+/// backward pass has not. Their activations are in memory.
 std::vector<int64_t> most_in_flight(const PipelineShape& shape, int64_t stage);
 
 }  // namespace tilecast

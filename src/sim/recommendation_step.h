@@ -14,7 +14,7 @@
 namespace tilecast {
 
 struct RecommendationStep {
-  /// Of each rank's tables.
+  /// Times of each rank's tables.
   std::vector<double> tables_forward_s, tables_backward_s;
   double bottom_forward_s = 0, top_forward_s = 0;
   double top_backward_s = 0, bottom_backward_s = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a scheduler sees and does: requests that wait or run, the blocks of the cache, the tokens of
-// the next step.
+// State and interface of a scheduler: requests that wait or run, the blocks of the cache, the
+// tokens of the next step.
 
 #include <algorithm>
 #include <bit>
@@ -20,7 +20,7 @@ struct ServedRequest {
   int64_t hit = 0;       ///< tokens of the prompt that the prefix cache holds
   int64_t computed = 0;  ///< tokens whose keys and values are in the cache
   int64_t written = 0;   ///< tokens of the output
-  int64_t blocks = 0;    ///< of the cache, beside those of the prefix
+  int64_t blocks = 0;    ///< of the cache, beside the prefix's
   double ahead = 0;      ///< part of a token that drafts have gained, see tokens_per_step
 
   /// Tokens that are known and not computed yet: of the prompt, or written. A running sequence has

@@ -25,23 +25,23 @@ struct RequestSpec {
 /// Limits of the times of requests.
 struct TimeLimits {
   std::optional<double> ttft_s, tpot_s;
-  /// Of the requests in rising order of their times, the one that must keep them, as in
-  /// LatencySummary: 0.5, 0.99; nullopt: the mean.
+  /// Which request must keep them, in rising order of their times, as in LatencySummary: 0.5, 0.99;
+  /// nullopt: the mean.
   std::optional<double> share;
 };
 
-/// What reaches the server.
+/// The requests that reach the server.
 struct ServingLoad {
   std::vector<RequestSpec> requests;  ///< in the order of arrival
   /// Clients of a closed loop: all send a request at time 0, and the next one when theirs is
   /// answered, until all requests are sent. 0: requests arrive at their own times.
   int64_t concurrency = 0;
   /// The simulation of a closed loop ends as soon as one of these is sure to be missed by the
-  /// requests that are judged: those of the steady part, if there is one.
+  /// requests that are judged: the steady part, if there is one.
   std::optional<TimeLimits> stop_beyond;
 };
 
-/// What the server may use.
+/// Limits of what a server may use.
 struct ServerLimits {
   Software software{};                    ///< whose scheduler forms the steps
   int64_t max_num_seqs = 256;             ///< sequences that run at once
@@ -53,8 +53,8 @@ struct ServerLimits {
   double prefix_hit_rate = 0;
   double overhead_s = 0;      ///< between sending a request and the scheduler's seeing it
   int64_t longest_jump = 64;  ///< decode steps that may be taken at once when nothing else happens
-  /// Data-parallel ranks, each with its own sequences and cache: the limits above are those of one.
-  /// A step of all ends when the slowest has ended.
+  /// Data-parallel ranks, each with its own sequences and cache: the limits above hold for each. A
+  /// step of all ends when the slowest has ended.
   int64_t dp = 1;
   /// Pipeline stages: as many batches are in flight, each with its own sequences and an equal share
   /// of max_num_seqs. They share the cache.
@@ -70,7 +70,7 @@ struct PromptChunk {
   bool operator==(const PromptChunk&) const = default;
 };
 
-/// What one step computes.
+/// The work of one step.
 struct ServingBatch {
   int64_t decoding = 0;       ///< sequences that compute one token each
   double decode_context = 0;  ///< tokens that each of them has in the cache, on average
@@ -122,7 +122,7 @@ struct RequestTimes {
   int64_t prompt = 0, output = 0;
 
   double ttft_s() const { return first_s - sent_s; }
-  /// Of outputs of more than one token.
+  /// For outputs of more than one token.
   double tpot_s() const { return (last_s - first_s) / static_cast<double>(output - 1); }
 };
 
@@ -138,7 +138,7 @@ struct ServingResult {
   double mean_batch = 0;       ///< sequences that decode in a step
   double busy_share = 0;       ///< of the time that the server works
   double cache_use = 0;        ///< share of the cache's blocks in use, mean over the busy time
-  /// Of the prefill workers; 0: none.
+  /// Busy share of the prefill workers; 0: there are none.
   double prefill_busy_share = 0;
   double mean_transfer_s = 0;  ///< from the end of a prefill to the other pool's getting the cache
   int64_t preemptions = 0;     ///< sequences that lost their cache and were computed again
@@ -169,10 +169,10 @@ int64_t blocks_needed(const ServingLoad& load, const ServerLimits& limits);
 ServingResult simulate_serving(const ServingLoad& load, const ServerLimits& limits,
                                const std::function<double(const ServingBatch&)>& step_s);
 
-/// What prefill workers compute of a load: all but the tokens after the first.
+/// The part of a load that prefill workers compute: all but the tokens after the first.
 ServingLoad prompts_only(const ServingLoad& load);
 
-/// The same for several servers. Clients of a closed loop are those of all servers.
+/// The same for several servers. Clients of a closed loop are shared by all servers.
 ServingResult simulate_fleet(const ServingLoad& load, const Fleet& fleet);
 
 /// Requests a second that met both limits, over the whole run; nullopt: no such limit.

@@ -34,8 +34,8 @@ RequestSummary summarize_times(std::span<const RequestTimes> part) {
   return s;
 }
 
-/// What all requests get done after `begin_s`, to `end_s`: a prompt counts with its first token, an
-/// output evenly from its first to its last token, a request with its last.
+/// Work done for all requests between `begin_s` and `end_s`: a prompt counts with its first token,
+/// an output evenly from its first to its last token, a request with its last.
 void add_rates(RequestSummary& s, const std::vector<RequestTimes>& requests, double begin_s,
                double end_s) {
   const double seconds = end_s - begin_s;
@@ -89,8 +89,8 @@ bool queue_is_steady(const std::vector<RequestTimes>& requests, double busy_s) {
   }
   const double growth = (late - early) / static_cast<double>(tenth);
   // A server that is r times too slow lets the last request wait r - 1 times the time in which all
-  // came. What chance does to the arrivals of N requests, 1.5 / sqrt(N) of that time, is left out,
-  // and so are queues of ten requests.
+  // came. The part that chance explains in the arrivals of N requests, 1.5 / sqrt(N) of that time,
+  // is left out, and so are queues of ten requests.
   const double span = requests.back().sent_s - requests.front().sent_s;
   const auto count = static_cast<double>(requests.size());
   return growth < std::max(1.5 / std::sqrt(count) * span, 10 * busy_s / count);

@@ -29,7 +29,7 @@ ServingLoad clients(int64_t count, int64_t requests, int64_t prompt, int64_t out
 }
 
 /// What each step computed, as text: "2@4.5 + 7:0" is two sequences that decode at a mean context
-/// of 4.5 tokens, and 7 tokens of a prompt of which none is in the cache. A step takes a second.
+/// of 4.5 tokens, and 7 tokens of a prompt that has none in the cache. A step takes a second.
 std::vector<std::string> steps_of(const ServingLoad& load, const ServerLimits& limits,
                                   ServingResult* result = nullptr) {
   std::vector<std::string> steps;

@@ -127,7 +127,8 @@ class EventGraph::SharedRun {
       for (const Wait& w : graph_.ops_[i].waits)
         followers_[at(next[at(w.op)]++)] = {static_cast<Op>(i), w.from_start ? w.lag_s : -1};
     }
-    // Those that wait for a part of an operation first, then those that wait for its end.
+    // First the operations that wait for a part of another one, then the operations that wait for
+    // its end.
     for (size_t i = 0; i < states_.size(); ++i) {
       const auto lag = [](const Follower& f) { return f.lag_s < 0 ? HUGE_VAL : f.lag_s; };
       std::stable_sort(followers_.begin() + first_[i], followers_.begin() + first_[i + 1],
@@ -194,7 +195,7 @@ class EventGraph::SharedRun {
     int32_t in_turns = -1;  ///< the use that sends in turns; -1: none
     double pace = 1;        ///< of those that send throughout, as far as this link allows
   };
-  /// What a use needs that sends in turns, see the head of this file.
+  /// Rate that a use needs if it sends in turns, see the head of this file.
   struct Turns {
     double stretch = 1;  ///< how much longer the operation is
     double sends = 0;    ///< the part of the stretched operation in which it fills the use's links
@@ -259,7 +260,7 @@ class EventGraph::SharedRun {
     affected_.push_back(op);
   }
 
-  /// What is on one link of a pass changes how long it sends on all of them.
+  /// Traffic on one link of a pass changes how long it sends on all of them.
   void take_turns(Op pass) {
     note(pass);
     const std::span<const Use> uses = graph_.uses_of(pass);
@@ -355,7 +356,7 @@ class EventGraph::SharedRun {
   std::vector<Follower> followers_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   size_t done_ = 0;
-  // Of the change of links that is worked on.
+  // The change of links that is being handled.
   uint32_t round_ = 0;
   std::vector<uint32_t> noted_, pass_round_;  ///< by operation: the last round that it was in
   std::vector<Op> affected_, passes_;

@@ -168,7 +168,7 @@ class Bound {
     for (int64_t s = shape_.stages - 1; s > stage; --s)
       at += (only ? of(s, last).received_last_s : of(s, last).received_backward_s) +
             load(s, last).send_backward_s;
-    // What stands before the first backward pass is done.
+    // All that stands before the first backward pass is done.
     const int64_t all = shape_.microbatches * shape_.chunks;
     const int64_t before = std::min(forward_ahead(shape_, stage) + 1, all);
     const std::vector<int64_t> done = forward_passes(shape_, before);

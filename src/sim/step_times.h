@@ -1,6 +1,6 @@
 #pragma once
 
-// What the ranks of a simulated step did: times of the stages, and operations for traces.
+// Results of a simulated step: times of the stages, and operations for traces.
 
 #include <span>
 
@@ -9,10 +9,10 @@
 
 namespace tilecast {
 
-/// What a compute operation does.
+/// Kind of a compute operation.
 enum class StepWork : uint8_t { kForward, kBackward, kCopies, kOptimizer };
 
-/// What an operation is for, and which rank it keeps busy.
+/// Purpose of an operation, and the rank that it keeps busy.
 struct StepLabel {
   const char* what;
   StepStream stream;
@@ -31,8 +31,8 @@ struct StepOperations {
   const std::vector<StepLabel>& labels;  ///< by operation
 };
 
-/// Of one simulated replica, whose step takes `seconds`. `width`: ranks of a stage that are
-/// simulated.
+/// Times of the stages of one simulated replica, whose step takes `seconds`. `width`: ranks of a
+/// stage that are simulated.
 std::vector<StageTimes> stage_times(const StepOperations& operations, int64_t stages, int64_t width,
                                     int64_t replica, double seconds);
 

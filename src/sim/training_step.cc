@@ -99,7 +99,7 @@ class StepSimulation {
     void add(const Rank& rank, Way way) {
       for (const RankLinks& links : rank.links) add(links, way);
     }
-    /// Of the operation that was added last.
+    /// States the use of links of the operation that was added last.
     void use(EventGraph& graph, Op op, const Transfer& time,
              EventGraph::Sends sends = EventGraph::Sends::kThroughout) const {
       graph.use(op, node_, time.node_s, sends);

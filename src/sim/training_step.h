@@ -3,7 +3,8 @@
 // One step of parallel training, simulated over the compute and communication streams of the ranks.
 // Passes of a micro-batch through a part of a stage are single operations: the collectives of
 // tensor and context parallelism stand inside them, in order. Gradients, parameters and activations
-// between stages are operations of their own. What a rank sends at the same time shares its links.
+// between stages are operations of their own. Messages that a rank sends at the same time share its
+// links.
 
 #include <cstdint>
 #include <string>
@@ -82,7 +83,8 @@ struct StageTimes {
   double bubble_s = 0;                    ///< waiting for other stages, without communication
 };
 
-/// What runs its operations one after the other on a rank. Links are used in both directions.
+/// A stream of a rank, which runs its operations one after the other. Links are used in both
+/// directions.
 enum class StepStream : uint8_t { kCompute, kCollectives, kActivations, kGradients };
 
 /// One operation, for traces.

@@ -177,8 +177,8 @@ TEST(TrainingStepTest, ABucketIsCopiedOutWhenItIsReduced) {
   EXPECT_NEAR(times.stages[0].exposed_communication_s, 0.7, 1e-12);
 }
 
-/// What a trace shows: a stream of a rank runs one operation at a time, all within the step, and
-/// the compute streams are busy for the compute time and the collectives inside of passes.
+/// In a trace, a stream of a rank runs one operation at a time, all within the step, and the
+/// compute streams are busy for the compute time and the collectives inside of passes.
 TEST(TrainingStepTest, OperationsOfAStreamFollowEachOtherWithinTheStep) {
   Rng rng(41);
   for (int trial = 0; trial < 30; ++trial) {
@@ -228,7 +228,7 @@ TEST(TrainingStepTest, FoldingChangesNothingWhereLinksAreShared) {
   }
 }
 
-/// Of one rank: what is sent takes at least the time in which it fills each of its links.
+/// On one rank, messages take at least the time in which they fill each of its links.
 TEST(TrainingStepTest, SharingLinksTakesNoLessThanTheirBytes) {
   Rng rng(31);
   int longer = 0;
@@ -311,7 +311,7 @@ TEST(TrainingStepTest, ASlowRankSlowsItsReplicaAndAllThatWaitForIt) {
   EXPECT_GT(uneven.seconds, 1.2 * even);
 }
 
-/// Of 3 s, 1.2 s are collectives inside the passes, for which a slow rank needs no longer.
+/// 1.2 of 3 s are collectives inside the passes; a slow rank needs no longer for them.
 TEST(TrainingStepTest, ASlowRanksCollectivesTakeAsLong) {
   TrainingStep step = pipeline_of(PipelineSchedule::k1F1B, 1, 1);
   PartLoad& part = step.stages[0].parts[0];
@@ -340,7 +340,7 @@ TEST(TrainingStepTest, ManyDifferentReplicasAreSimulatedInNLogN) {
     EXPECT_EQ(simulate_step(step, Folding::kSymmetric).simulated_replicas, replicas);
     return static_cast<double>(std::clock() - start);
   };
-  // Of the processor, and the least of several runs, since other programs run at the same time.
+  // Processor time, the least of several runs, since other programs run at the same time.
   const auto least = [&](int64_t replicas) {
     double seconds = HUGE_VAL;
     for (int i = 0; i < 3; ++i) seconds = std::min(seconds, seconds_of(replicas));

@@ -2,7 +2,7 @@
 
 namespace tilecast {
 
-/// What is known of a collective, or of several one after the other, beside its time.
+/// Facts of a collective, or of several one after the other, beside its time.
 struct Transfer {
   /// How long it would fill the links of its ranks if nothing else were on them: those inside the
   /// node, and those between nodes. The rest of its time is start-up and steps.

@@ -7,7 +7,7 @@
 
 namespace tilecast {
 
-/// What a few measurements of one device say.
+/// The data of a few measurements of one device.
 struct CalibrationData {
   std::vector<TrainingRow> rows;    ///< of the device
   std::vector<std::string> report;  ///< what was left out, and why

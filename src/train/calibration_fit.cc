@@ -97,7 +97,7 @@ Fit fit(const CalibrationRows& rows, const Device& device) {
   return result;
 }
 
-/// The constant part of what is added, of all rows and of those of each software and precision.
+/// The constant part of the correction, of all rows and of each software and precision.
 void add_offsets(const CalibrationRows& rows, const Fit& found, CalibrationNet& net) {
   net.offset = kOffsetDeviation * kOffsetDeviation * found.weights.sum();
   for (size_t i = 0; i < rows.count(); ++i) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is known of a device before it is measured, as a Gaussian process over the logarithms of
+// Belief about a device before it is measured, as a Gaussian process over the logarithms of
 // measured / forecast. Calibration conditions it on measured rows; suggestions are the rows that
 // narrow it most. Per kind:
 //   slopes of the law · factors on its constants + offset + offset of software and precision
@@ -55,7 +55,7 @@ struct LawSlopes {
 LawSlopes law_slopes(const CalibrationPoints& points, const Device& device,
                      const LawScales& scales);
 
-/// Covariance of what is added beside the law between the rows of a and those of b.
+/// Covariance of the correction beside the law, between the rows of a and the rows of b.
 Eigen::MatrixXd added_covariance(const CalibrationPoints& a, const CalibrationPoints& b);
 
 }  // namespace tilecast

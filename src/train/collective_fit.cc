@@ -80,7 +80,7 @@ class CurveFit {
     solution_ = normal_.ldlt().solve(right_);
   }
 
-  /// Of link `l` (0: all links). Beyond the measured sizes a row keeps its last value.
+  /// The curve of link `l` (0: all links). Beyond the measured sizes a row keeps its last value.
   CurveTable table(size_t l) const {
     CurveTable table{};
     for (int w = 0; w < kWidthCount; ++w) {

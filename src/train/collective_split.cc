@@ -70,7 +70,7 @@ class Judge {
     return all;
   }
 
-  /// Fits without the rows of `left_out` and scores those of `scored`.
+  /// Fits without the rows of `left_out` and scores the rows of `scored`.
   void hold(const std::string& split, const Test& left_out, const Test& scored) {
     std::vector<CollectiveRow> rest;
     std::copy_if(rows_.begin(), rows_.end(), std::back_inserter(rest),

@@ -24,9 +24,9 @@ namespace {
 
 // Two files whose rates differ by more than this in the median of like shapes of one card and
 // operator, and by more than kSameSign in seven bins of ten, were taken in different states of the
-// card (heat, power, a neighbour). In the NeuSight data those of linear layers do on P4, T4, P100
-// and V100 (0.29, 0.85, 0.93 and 0.93 of the other file's rate); on A100 they are within 0.03 of
-// each other.
+// card (heat, power, a neighbour). In the NeuSight data the files of linear layers do on P4, T4,
+// P100 and V100 (0.29, 0.85, 0.93 and 0.93 of the other file's rate); on A100 they are within 0.03
+// of each other.
 constexpr double kSameState = 0.95, kSameSign = 0.98;
 
 // Kernels of this length show the sustained rate, not launch effects.
@@ -71,8 +71,8 @@ class Preparer {
         data_.report.push_back(
             fmt::format("left out {} rows of kernels that have no learned model", others));
     }
-    // A row's number decides by a draw whether it is held out. What came late to the data is taken
-    // last: it leaves the draws of all others as they were.
+    // A row's number decides by a draw whether it is held out. Rows that came late to the data are
+    // taken last: this leaves the draws of all others as they were.
     for (const auto& late : {is_convolution, is_block_rows}) {
       for (const MeasurementSet& set : sets) {
         for (const KernelMeasurement& m : set.kernels) {
@@ -141,7 +141,7 @@ class Preparer {
     data_.rows.push_back(std::move(row));
   }
 
-  /// Of the device at the clock of the conditions, in TrainingData::at_clocks.
+  /// The device at the clock of the conditions, in TrainingData::at_clocks.
   std::optional<size_t> clock_index(size_t device, const Conditions& conditions) {
     if (!conditions.clock_hz) return std::nullopt;
     const auto [it, fresh] =
@@ -311,7 +311,7 @@ class Preparer {
     // the row says.
     if (net_def(net_of(row.kernel)).learning.from_layers && row.seconds < bound_of(row).seconds())
       return kWarm;
-    // What L2 holds takes no longer for a few bytes more.
+    // Operands in L2 take no longer for a few bytes more.
     const bool streams =
         row.kernel.is<Attention>() && row.kernel.bytes() > data_.devices[row.device].gpu().l2_bytes;
     if (streams && !impossible.empty() && impossible.contains(attention_series(row)))

@@ -18,7 +18,7 @@ namespace {
 TEST(TrainingData, RowsFasterThanTheirBoundAreLeftOut) {
   const TemporaryFolder folder;
   // 4096 x 4096 weights in BF16 are 33.6 MB: 2 us of an H100's L2, where they fit. 8192 x 8192 are
-  // 134 MB, of which at least 84 come from DRAM, in 25 us.
+  // 134 MB, at least 84 of them from DRAM, in 25 us.
   write_file(folder.path() / "gemm.csv",
              "gpu,software,dtype,m,n,k,latency_ms\n"
              "nvidia-h100-sxm5-80gb,vllm 0.24.0,bfloat16,1,4096,4096,0.001\n"

@@ -15,8 +15,8 @@ namespace {
 constexpr double kHost = 40e-6;
 // Times below so many floors may be the host's.
 constexpr double kNear = 1.8;
-// Of a kernel that takes as short as the floor, the data sheet explains at most so much: the rows
-// of a series may all be of long kernels.
+// The most that the data sheet explains of a kernel as short as the floor: the rows of a series may
+// all be of long kernels.
 constexpr double kExplained = 0.5;
 // A kernel computes fewer rows in at most the time of more, padded. Times jitter by 10 %.
 constexpr double kJitter = 1.1;

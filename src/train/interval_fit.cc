@@ -34,7 +34,7 @@ Cell cell_of(const LogError& row) {
 /// Factors on an interval's logarithms with which it holds a row, by cell.
 using NeededFactors = std::map<Cell, std::vector<double>>;
 
-/// Of a combination that none of the interval's rows have, forecasts double it (learned.cc).
+/// Forecasts double the interval of a combination that none of its rows have (learned.cc).
 constexpr double kUnmeasuredCombination = 2;
 
 void add_needed(const Spread& tested, const Spread& known, size_t devices, NeededFactors& needed) {
@@ -61,7 +61,7 @@ double share_held(const std::vector<double>& factors, double factor) {
          static_cast<double>(factors.size());
 }
 
-/// What a factor holds of devices' precisions, each the mean over its software.
+/// Share of devices' precisions that a factor holds, each the mean over its software.
 struct PrecisionsHeld {
   double mean = 0, least = 1;
 };
@@ -150,7 +150,7 @@ IntervalLaw interval_of(const Spread& spread, size_t devices) {
     for (const LogError& r : spread) {
       if (IntervalLaw::bin_of(r.size) == bin) part.push_back(r);
     }
-    // Too few of a size: those of all.
+    // Too few rows of a size: the rows of all sizes.
     std::vector<std::pair<double, double>> values;
     for (const LogError& r : balanced(part.size() < kFewestOfSize ? spread : part, devices))
       values.emplace_back(r.value, r.weight);

@@ -35,11 +35,12 @@ IntervalLaw interval_of(const Spread& spread, size_t devices);
 /// hold of each kind, 0.80 to 0.88.
 inline constexpr double kUnseenCoverage = 0.84;
 
-/// What they should hold of each precision of a device, and the most that they should hold on
-/// average for its sake.
+/// The share that they should hold of each precision of a device, and the most that they should
+/// hold on average for its sake.
 inline constexpr double kLeastUnseenCoverage = 0.5, kMostUnseenCoverage = 0.88;
 
-/// What the intervals of left-out devices hold of a device's rows of one precision and software.
+/// The share of a device's rows of one precision and software that the intervals of left-out
+/// devices hold.
 struct UnseenCell {
   size_t device;
   Combination combination;
@@ -54,8 +55,9 @@ struct UnseenFit {
   std::vector<UnseenCell> cells;  ///< with that factor
 };
 
-/// Of devices that were not measured: on each side at least half as wide as on the other. A few
-/// measured devices that are all slower than their forecasts do not say that the next one is.
+/// The interval of devices that were not measured: on each side at least half as wide as on the
+/// other. A few measured devices that are all slower than their forecasts do not say that the next
+/// one is.
 IntervalLaw both_ways(IntervalLaw interval);
 
 /// The factor with which the interval from all other architectures holds `kUnseenCoverage` of an
@@ -68,7 +70,7 @@ UnseenFit fit_families(const Spread& families, const Spread& classes,
 /// The factor is at least 1.
 UnseenFit fit_siblings(const Spread& siblings, std::span<const Device> devices);
 
-/// What the interval of left-out classes holds of such devices, with its factor.
+/// The share of such devices that the interval of left-out classes holds, with its factor.
 UnseenFit siblings_by_classes(const Spread& siblings, const Spread& classes, double factor,
                               std::span<const Device> devices);
 

@@ -99,7 +99,7 @@ TEST_F(FamiliesTest, SiblingsThatSayNothingOfEachOtherAreSeen) {
 }
 
 TEST_F(FamiliesTest, APrecisionThatIsFarOffWidensTheIntervalOfAll) {
-  // Of 46 cells one is off: 84 % on average are held without it.
+  // One of 46 cells is off: 84 % on average are held without it.
   Spread rows;
   const auto add = [&](const Spread& more) { rows.insert(rows.end(), more.begin(), more.end()); };
   for (const size_t device : {0u, 1u, 2u, 3u}) {
@@ -118,7 +118,7 @@ TEST_F(FamiliesTest, APrecisionThatIsFarOffWidensTheIntervalOfAll) {
   double least = 1;
   for (const UnseenCell& cell : fit.cells) least = std::min(least, cell.inside);
   EXPECT_GE(least, kLeastUnseenCoverage - 0.01);
-  // The limit is on precisions, of which software counts together.
+  // The limit is on precisions; all software of one counts together.
   EXPECT_LT(mean_inside(fit), kMostUnseenCoverage + 0.03);
 }
 

@@ -63,7 +63,7 @@ void collect(const WeightsPlan& plan, NetKind kind, const Net& net, size_t devic
     const TrainingRow& row = data.rows[table.index[rows[i]]];
     const RowGroup& group = data.groups[row.group];
     const double call_s = row.seconds + group.call_overhead_s;
-    // Errors are those of the measured call, its overhead included, as published ones are.
+    // Errors are of the measured call, its overhead included, as published errors are.
     const double error = (std::exp(found[i]) - 1) * row.seconds / call_s;
     const std::string op = row.algorithm.empty() ? group.op : group.op + " (" + row.algorithm + ")";
     Summary& summary = errors[{gpu.id, op, std::string(precision_name(row.kernel)),
@@ -125,7 +125,7 @@ struct Errors {
   ErrorMap held_out, left_out, left_out_architecture;
 };
 
-/// What the rows of a vendor's devices show.
+/// Errors of the rows of a vendor's devices.
 struct Unmeasured {
   Spread devices;   ///< left-out devices of a known class
   Spread classes;   ///< devices of left-out classes

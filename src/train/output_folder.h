@@ -11,7 +11,7 @@ class OutputFolder {
   /// Makes `folder` and its checkpoints folder where they are missing, and locks them. Throws
   /// Error{kIo} where that cannot be done, naming the process that holds the lock.
   explicit OutputFolder(std::filesystem::path folder);
-  /// Unlocks, and removes those of the folders that this object made and that are still empty.
+  /// Unlocks, and removes the folders that this object made and that are still empty.
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;

@@ -46,7 +46,7 @@ void check_kinds(WeightsPlan& plan) {
   if (!any) throw Error(ErrorKind::kInput, join(plan.data.report, "; "));
 }
 
-/// What a kind is learned from, as forecasts ask for it.
+/// Rows that a kind is learned from, as forecasts ask for it.
 TrainedOn trained_on(const WeightsPlan& plan, const KindTable& table) {
   std::set<std::string> operators, vendors;
   TrainedOn result;

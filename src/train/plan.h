@@ -28,14 +28,14 @@ struct PlannedForest {
   double held_out_error = 0;  ///< the same on held-out rows
 };
 
-/// What the intervals of a kind hold of rows that were left out.
+/// Shares of left-out rows that the intervals of a kind hold.
 struct FittedInterval {
   NetKind kind{};
   std::string_view left_out;  ///< "architecture" or "gpu"
   UnseenFit fit;
 };
 
-/// What a training run learns.
+/// The forests that a training run learns.
 struct WeightsPlan {
   TrainOptions options;
   std::filesystem::path checkpoints;  ///< folder
@@ -45,7 +45,7 @@ struct WeightsPlan {
   std::vector<PlannedForest> forests;
   std::vector<FittedInterval> intervals;  ///< found at the end (judge.h)
 
-  /// Of the device with this id, which the data hold.
+  /// Index of the device with this id, which the data hold.
   size_t device_index(const std::string& id) const;
 };
 

@@ -20,7 +20,7 @@ struct LegalSet {
 /// The sizes of a problem as rules see them.
 Sizes sizes_of(const ConvProblem& problem);
 
-/// What a search needs to know of a problem.
+/// Facts of a problem that a search needs.
 struct SearchProblem {
   Sizes sizes;
   SourceText text;

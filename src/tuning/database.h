@@ -5,8 +5,7 @@
 // performance database: KEY=SOLVER:parameters;SOLVER:...
 // This form is written from memory of MIOpen's sources (src/db_record.cpp, find_db.hpp), which were
 // not at hand, and no MIOpen has read it: an assumption, which reading a file with one would
-// settle. The parameters' strings themselves are those of the public databases
-// (docs/explanation/tuning.md).
+// settle. The parameters' strings are the public databases' (docs/explanation/tuning.md).
 
 #include <cstdint>
 #include <string>

@@ -9,8 +9,8 @@
 namespace tilecast::tuning {
 namespace {
 
-/// What a kernel costs beside its work, in microseconds (the 1st percentile of all measured times
-/// in MIOpen's find databases is 9 us, the shortest 3 us).
+/// Cost of a kernel beside its work, in microseconds (the 1st percentile of all measured times in
+/// MIOpen's find databases is 9 us, the shortest 3 us).
 constexpr double kLaunchUs = 5;
 
 class Row {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the solver model sees of a problem on a chip: sizes, divisibility, what tiles waste, waves
-// on the compute units, and the data sheet's times. tools/train_tuner.py computes the same;
+// Features of a problem on a chip for the solver model: sizes, divisibility, what tiles waste,
+// waves on the compute units, and the data sheet's times. tools/train_tuner.py computes the same;
 // features_test.cc compares both on the lines that the weights file carries.
 
 #include <algorithm>
@@ -41,7 +41,7 @@ inline constexpr size_t kFeatures = kProblemFeatures + kKernelClasses;
 
 /// log2 of a size above 0.
 inline double log2_size(double x) { return std::log2(std::max(x, 1e-9)); }
-/// What is computed over what is needed where `size` is cut into tiles.
+/// Computed over needed elements where `size` is cut into tiles.
 inline double tile_waste(double size, double tile) { return std::ceil(size / tile) * tile / size; }
 
 struct Features {

@@ -48,8 +48,8 @@ struct TensileKernel {
 /// "32x32x8x1"; "none" without a matrix instruction.
 std::string matrix_instruction_name(const TensileKernel& kernel);
 
-/// What is known of one part of the kernel alone: the probabilities of its values, the largest
-/// first, summed over the kernels that the beam kept.
+/// Forecast of one part of the kernel alone: the probabilities of its values, the largest first,
+/// summed over the kernels that the beam kept.
 struct TensilePart {
   std::string name;  ///< "macro_tile", "depth_u", "split" or "matrix_instruction"
   std::vector<std::pair<std::string, double>> values;

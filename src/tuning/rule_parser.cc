@@ -1,6 +1,6 @@
 // The lines of a rule file, in this order:
 //   solver ConvAsm1x1U                    the solver's name
-//   ranges stated | seen                  whose ranges: the solver's own, or those of the databases
+// ranges stated | seen                  whose ranges: the solver's own, or the databases'
 //   takes r == 1 and s == 1               a condition on the problem
 //   let e = 4 / bytes                     a name for later lines
 //   token read_size 1 2 3 4               a parameter and its values; 1..8: all whole numbers
@@ -98,7 +98,7 @@ class RuleParser {
   }
   std::string place() const { return fmt::format("{}: line {}", where_, line_); }
 
-  /// Places of definitions come before those of tokens, so all must be known first.
+  /// Places of definitions come before places of tokens, so all must be known first.
   void collect_definitions() {
     for (const std::string& raw : split(text_, '\n')) {
       std::string_view line = trim(std::string_view(raw).substr(0, raw.find('#')));

@@ -39,11 +39,11 @@ class SolverModel {
   /// would hardly list it. Empty if no solver takes it. A chip gets the choice of the measured one
   /// of its class, and its times as multiples of the roofline: so devices of a class are ranked as
   /// their data sheets are, and no small change makes a time jump. A chip of another class gets
-  /// those of the newest class with the same kind of unit, forecast without the class, among the
-  /// solvers of any.
+  /// the multiples of the newest class with the same kind of unit, forecast without the class,
+  /// among the solvers of any.
   std::vector<SolverTime> rank(const ConvProblem& problem, const TunedChip& chip) const;
 
-  /// Which layers training did not see: those of one fold (tuning/layer_fold.h).
+  /// The fold whose layers training did not see (tuning/layer_fold.h).
   struct Split {
     uint64_t seed = 0;
     int folds = 1, held_out = 0;
@@ -78,8 +78,8 @@ class SolverModel {
 /// MIOpen's code.
 inline constexpr double kHardlyListed = 1e-4;
 
-/// What MIOpen runs where it has neither database nor search: see Solver::fallback_rank. nullptr if
-/// none of `times` qualifies.
+/// The solver that MIOpen runs where it has neither database nor search: see Solver::fallback_rank.
+/// nullptr if none of `times` qualifies.
 const SolverTime* fallback_of(const std::vector<SolverTime>& times, const ConvProblem& problem);
 
 }  // namespace tilecast::tuning

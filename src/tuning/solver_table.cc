@@ -122,8 +122,8 @@ Solver solver_of(const Json& json, const std::string& where) {
   return solver;
 }
 
-/// Products over those of the definition, along one axis: a tile of m results and r taps has
-/// m + r - 1 in place of m * r, and no transform has fewer than one for each result.
+/// Products over the definition's, along one axis: a tile of m results and r taps has m + r - 1 in
+/// place of m * r, and no transform has fewer than one for each result.
 double least_share(int64_t results, int64_t taps, int64_t window) {
   const auto m = static_cast<double>(results), r = static_cast<double>(taps);
   return std::max(1 / static_cast<double>(window), (m + r - 1) / (m * r));

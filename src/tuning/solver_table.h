@@ -24,8 +24,8 @@ struct IntRange {
 
 enum class MatrixUnit : uint8_t { kNeeded, kNotUsed, kEither };
 
-/// What a solver stores beside its tensors: nothing; GEMM's unrolled image; copies of both images
-/// at the output's size; one of the input where there is a stride; or no rule that is known, but a
+/// Memory of a solver beside its tensors: nothing; GEMM's unrolled image; copies of both images at
+/// the output's size; one of the input where there is a stride; or no rule that is known, but a
 /// bound in tensors of 4 bytes an element.
 enum class Workspace : uint8_t { kNone, kUnrolled, kStrided, kStridedInput, kBound };
 

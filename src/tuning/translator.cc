@@ -19,7 +19,7 @@ constexpr size_t kMostFields = 64;
 constexpr float kTranslatorDeviations = 4;
 constexpr int64_t kWidestTranslator = 1024;
 
-/// What one size says: magnitude, divisibility, and the small values one by one; the same numbers
+/// Features of one size: magnitude, divisibility, and the small values one by one; the same numbers
 /// as field_features of tools/tuner/translator.py.
 std::array<float, kFieldFeatures> field_features(int64_t size) {
   std::array<float, kFieldFeatures> x{};
@@ -146,7 +146,7 @@ std::optional<size_t> Translator::solver(std::string_view name) const {
 }
 
 size_t Translator::chip_of(const TunedChip& chip) const {
-  // Of the logarithms; one with another kind of unit is further away than all others.
+  // Distance of the logarithms; a chip with another kind of unit is further away than all others.
   const auto distance = [&](const MeasuredChip& other) {
     return (chip.matrix_unit == other.matrix_unit ? 0 : 1e3) +
            std::abs(std::log(chip.units / other.units)) +

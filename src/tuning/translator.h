@@ -19,7 +19,7 @@ namespace tilecast::tuning {
 
 struct TranslatorLayers;
 
-/// What the encoder reads of a problem beside solver and chip.
+/// Numbers of a problem that the encoder reads, beside solver and chip.
 struct SourceText {
   std::vector<int64_t> sizes;   ///< each at least 0, a token each
   std::vector<float> features;  ///< of the whole problem on its chip
@@ -33,12 +33,12 @@ class Translator {
   static Translator parse(std::string_view content, const std::string& where, Checksum checksum);
   /// The embedded weights for convolutions.
   static const Translator& bundled();
-  /// Those for matrix products: the only solver is "Tensile".
+  /// The weights for matrix products: the only solver is "Tensile".
   static const Translator& tensile();
 
   /// The place of a solver that the model writes parameters of.
   std::optional<size_t> solver(std::string_view name) const;
-  /// What the decoder can write.
+  /// Words that the decoder can write.
   std::span<const int64_t> values() const { return values_; }
 
   /// A problem, read for one solver and chip; the decoder asks for it.
@@ -50,7 +50,7 @@ class Translator {
   /// `text`: as many sizes and features as the model was trained on.
   Source read(const SourceText& text, const TunedChip& chip, size_t solver) const;
 
-  /// What the decoder has written so far: keys and values of each layer.
+  /// State of the decoder: keys and values of each layer, for all that it has written so far.
   struct Prefix {
     size_t length = 0;
     std::vector<std::vector<float>> keys, values;

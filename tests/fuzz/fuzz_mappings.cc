@@ -1,5 +1,5 @@
-// A file of mappings of any content either gives entries, each of which runs on a layer, or an
-// Error that is not a bug.
+// A file of mappings of any content either gives entries that each run on a layer, or an Error that
+// is not a bug.
 
 #include <array>
 #include <cstdint>

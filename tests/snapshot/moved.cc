@@ -42,7 +42,7 @@ struct Change {
   std::string line;
 };
 
-/// Of one number in the lines of one kind.
+/// Changes of one number in the lines of one kind.
 struct Moved {
   size_t lines = 0;
   std::vector<Change> changes;

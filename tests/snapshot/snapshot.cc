@@ -7,8 +7,8 @@
 // A line: model, device, kind of forecast, a hash of the work (FLOPs, bytes and count of each row
 // of kernels in their order, bytes of memory), a hash of the times' bits, and the headline numbers.
 // A request that is refused gives its message. The hash of times is compared where this machine's
-// exponentials and logarithms are those of the machine that wrote the file (the C library chooses
-// them by processor); elsewhere the headline numbers tell, to 9 digits.
+// exponentials and logarithms are the same as on the machine that wrote the file (the C library
+// chooses them by processor); elsewhere the headline numbers tell, to 9 digits.
 
 #include <fmt/format.h>
 
@@ -46,7 +46,7 @@ class Hash {
   uint64_t value_ = 14695981039346656037ull;
 };
 
-/// What a forecast says, without names.
+/// Numbers of a forecast, without names.
 struct Numbers {
   Hash work, times;
   std::string headline;

@@ -4,7 +4,7 @@
 
 namespace tilecast {
 
-/// Those of the sizes that the operator takes.
+/// The sizes that the operator takes.
 inline SizeList taken_sizes(std::string_view op, const SizeList& sizes) {
   SizeList taken;
   for (const Attribute& size : sizes) {

@@ -148,7 +148,7 @@ AcceleratorLayer row_of(const PassLayer& layer, const Placed& placed, const Desi
   return row;
 }
 
-/// What two launches must share to be one row.
+/// Properties that two launches must share to be one row.
 bool same_row(const AcceleratorLayer& row, const PassLayer& timed, const PassLayer& layer,
               const Placed& a, const Placed& b) {
   return row.op == layer.op && a.where == b.where && a.layer == b.layer && a.fused == b.fused &&

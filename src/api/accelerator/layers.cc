@@ -31,7 +31,7 @@ KernelLayer of_convolution(const Convolution& conv) {
   return {layer, groups};
 }
 
-/// Window and stride along rows and columns; those of one dimension have a row of one.
+/// Window and stride along rows and columns; windows of one dimension have a row of one.
 struct Window {
   int64_t rows = 1, columns = 1, stride = 1;
 };

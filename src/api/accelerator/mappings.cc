@@ -25,7 +25,7 @@ std::string stated_text(const accelerator::MappingEntry& entry) {
   return entry.kind + ", " + shown_name(entry.sizes);
 }
 
-/// What an entry that no layer has names, and what is like it.
+/// Fails: no layer has what an entry names. The message says which ones are similar.
 [[noreturn]] void fail_unused(const accelerator::MappingEntry& entry,
                               const std::vector<PassLayer>& launches,
                               const accelerator::Design& design) {

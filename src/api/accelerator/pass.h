@@ -44,8 +44,8 @@ bool same_mapping(const PassLayer& a, const PassLayer& b);
 /// Equal launches become one.
 std::vector<PassLayer> merge_equal(std::vector<PassLayer> launches);
 
-/// What a dataflow makes of a launch: a layer of its own (with a pooling that its store applies),
-/// work of the host, or a part of the store of the layer before it.
+/// How a dataflow runs a launch: a layer of its own (with a pooling that its store applies), work
+/// of the host, or a part of the store of the layer before it.
 struct Placed {
   enum class Where : uint8_t { kAccelerator, kHost, kStore };
   Where where = Where::kHost;
@@ -58,11 +58,11 @@ Placed place(const PassLayer& layer, const accelerator::Dataflow& flow);
 /// exist.
 accelerator::Design open_design(const std::string& spec, const AcceleratorOptions& options);
 
-/// What is busy most, "dependency" if no object is busy for half of the time.
+/// The object that is busy most, "dependency" if no object is busy for half of the time.
 std::string bound_of(const accelerator::Machine& machine, const accelerator::NestTime& time);
 
 /// A layer that the accelerator runs, under its mapping, that of the options, or the mapper's.
-/// `times`: those of the design that are known, and of others (nest_times.h).
+/// `times`: known times of this design and of others (nest_times.h).
 accelerator::MappedLayer map_pass_layer(const PassLayer& layer, const Placed& placed,
                                         const accelerator::Design& design,
                                         const AcceleratorOptions& options,

@@ -17,7 +17,7 @@ struct PoolLimits {
 
 PoolLimits pool_limits(const Request& request);
 
-/// What a rank of a stage needs beside the cache, in bytes.
+/// Bytes that a rank of a stage needs beside the cache.
 struct RankBytes {
   int64_t weights = 0;
   int64_t activations = 0;  ///< peak of the largest step
@@ -31,11 +31,11 @@ struct PoolRule {
 };
 PoolRule pool_rule(const ServedModel& served);
 
-/// What weights, cache, activations and framework of a static batch may take together.
+/// Bytes that weights, cache, activations and framework of a static batch may take together.
 int64_t usable_bytes(const ServedModel& served, const RankBytes& rank);
 
-/// What the server takes beside the rule's budget: CUDA context, captured graphs, and for SGLang
-/// activations.
+/// Bytes that the server takes beside the rule's budget: CUDA context, captured graphs, and for
+/// SGLang activations.
 int64_t beside_budget_bytes(const CachePool& pool, const SoftwareStack& stack);
 
 /// nullopt for software that does not serve.

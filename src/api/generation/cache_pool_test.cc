@@ -1,4 +1,4 @@
-// What the cache of a server gets, and what is said if that is too little.
+// Memory for the cache of a server, and the messages if it is too little.
 
 #include "api/generation/cache_pool.h"
 

@@ -155,7 +155,7 @@ class Llm {
     }
   }
 
-  /// Steps follow each other through the stages of a pipeline, of which the slowest decides.
+  /// Steps follow each other through the stages of a pipeline; the slowest stage decides.
   void prefill(LlmForecast& f) const {
     const int64_t batch = prompts_.sequences_of_rank(o_.batch);
     const int64_t together = prefill_sequences(o_, batch);
@@ -242,7 +242,7 @@ class Llm {
                 .weights_bytes = served_.drafter->weights_bytes()};
   }
 
-  /// Kernels are those of a rank of each stage; totals are those of the mean stage.
+  /// Kernels belong to a rank of each stage; totals are means over the stages.
   void add_totals(LlmForecast& f) const {
     for (const KernelForecast& k : f.kernels) {
       f.flops = checked_add(f.flops, checked_multiply(k.flops, k.count));
@@ -256,7 +256,7 @@ class Llm {
     f.communication_s /= static_cast<double>(stages);
   }
 
-  /// Kernels are those of the rank with the busiest experts; the mean rank has the work of an even
+  /// Kernels belong to the rank with the busiest experts; the mean rank has the work of an even
   /// load.
   void find_mean_work(LlmForecast& f) const {
     Request request = o_;
@@ -286,12 +286,12 @@ class Llm {
     Server(served_, workers_, known).add_serving(f, asked_, Advice::kGive);
     if (!f.serving) return;
     f.latency = f.serving->all.e2e.mean;
-    // A rank computes for the requests of its server, of which each data-parallel rank has a share.
+    // A rank computes for the requests of its server; each data-parallel rank has a share of them.
     const auto shares = static_cast<double>(f.serving->replicas * served_.plan.dp);
     f.utilization_ratio = utilization(f, f.serving->all.requests_per_s / shares);
   }
 
-  /// Of the step that communicates for the larger share of its time.
+  /// For the step that communicates for the larger share of its time.
   std::vector<Warning> links(const LlmForecast& f) const {
     const ParallelPlan& plan = served_.plan;
     LinkOrigins origins;
@@ -344,7 +344,7 @@ class Llm {
   const Request& asked_;
 };
 
-/// What all forecasts of a request for prompts need.
+/// State that all forecasts of a request for prompts need.
 struct Prepared {
   Prepared(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
            const Request& request)

@@ -33,8 +33,8 @@ Drafter::Drafter(const ServedModel& served) : served_(served) {
 }
 
 /// DeepSeek-V3's paper, section 2.2: a projection of the hidden state and the embedding of the last
-/// token, a layer like those of the model, and the model's own output layer. A draft of several
-/// tokens runs the same layer again, as vLLM and SGLang do.
+/// token, a layer like the model's, and the model's own output layer. A draft of several tokens
+/// runs the same layer again, as vLLM and SGLang do.
 void Drafter::use_own_layer() {
   if (served_.decoder().mtp_layers == 0)
     throw Error(ErrorKind::kUnsupported,

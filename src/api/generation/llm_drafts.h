@@ -8,7 +8,7 @@
 
 namespace tilecast {
 
-/// Tokens that a step of a sequence writes on average: those of the draft before the first that is
+/// Tokens that a step of a sequence writes on average: the draft's before the first that is
 /// refused, and one of the model itself. Source: Leviathan et al. 2023, equation 1.
 double tokens_per_step(const Speculation& speculation);
 

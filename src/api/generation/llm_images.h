@@ -12,7 +12,7 @@
 
 namespace tilecast {
 
-/// What one image of the request is to the model's tower; nullopt: the request has no images.
+/// One image of the request, as the model's tower sees it; nullopt: the request has no images.
 /// Throws Error{kUnsupported} if the model has no tower that is forecast.
 std::optional<VisionTower::Image> image_of(const Model& model, const Request& request);
 

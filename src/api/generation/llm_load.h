@@ -30,7 +30,7 @@ int64_t served_skew(const Request& request, const Graph& modules);
 /// The request with the software's limits where it states none.
 Request with_limits(const Request& request, const Device& device);
 
-/// All limits except the number of cache blocks. Of a request with limits.
+/// All limits except the number of cache blocks, for a request with limits.
 ServerLimits make_limits(const Request& request);
 
 }  // namespace tilecast

@@ -75,7 +75,7 @@ struct StageMemory {
   int64_t missing_bytes() const { return peak_bytes - usable_bytes; }
 };
 
-/// Those of the stage that needs most, by batch. All batches that fill the step completely share
+/// Bytes of the stage that needs most, by batch. All batches that fill the step completely share
 /// one plan.
 class PrefillPlans {
  public:

@@ -20,8 +20,8 @@ class PrefillWorkers {
   /// Seconds that the cache of a prompt takes over the links between a worker and a server, all of
   /// its ranks sending at once.
   double link_s(int64_t prompt) const;
-  /// What of it comes after the end of the prefill. With `kv-transfer` by-layer, the cache of a
-  /// layer moves while the next ones are computed: at least the last layer's is left.
+  /// The part of the transfer after the end of the prefill. With `kv-transfer` by-layer, the cache
+  /// of a layer moves while the next ones are computed: at least the last layer's is left.
   double after_prefill_s(int64_t prompt) const;
 
  private:

@@ -85,7 +85,7 @@ LlmForecast::Serving describe(const ServingResult& s, const Request& request,
   result.trace = !asked.trace.empty();
   result.max_num_seqs = limits.max_num_seqs;
   result.max_num_batched_tokens = limits.max_num_batched_tokens;
-  // Of one server, over its data-parallel ranks.
+  // One server, over its data-parallel ranks.
   result.cache_tokens = checked_product({limits.cache_blocks, limits.block_tokens, limits.dp});
   result.most_sequences =
       std::min(checked_multiply(limits.max_num_seqs, limits.dp), alone.largest_batch);

@@ -19,9 +19,9 @@ class StagedStep {
   /// `launch` as in time_step.
   StagedStep(const ServedModel& served, const std::vector<StepGroup>& groups, StepLaunch launch);
 
-  /// Of one batch through all stages, sends included.
+  /// Time of one batch through all stages, sends included.
   Estimate through() const;
-  /// Of the stage that takes longest.
+  /// Time of the stage that takes longest.
   Estimate slowest() const;
   /// Until each of `batches` equal batches has gone through all stages once: no stage runs two at a
   /// time, and a batch starts again when it has ended.
@@ -31,7 +31,7 @@ class StagedStep {
 
   /// The kernels of a rank of each stage; identical ones share a row. Names are stored in `names`.
   std::vector<KernelForecast> rows(TextArena& names) const;
-  /// What a report says of the step. `rows`: its kernels.
+  /// Facts of the step for a report. `rows`: its kernels.
   StepForecast describe(const std::string& name, std::vector<KernelForecast> rows) const;
 
  private:
@@ -42,7 +42,7 @@ class StagedStep {
 /// Adds a kernel; identical kernels share a row.
 void add_row(std::vector<KernelForecast>& rows, KernelForecast row);
 
-/// What a report says of one step of the model or its vision tower; no time of its own.
+/// Facts of one step of the model or its vision tower, for a report; no time of its own.
 StepForecast describe_step(const ServedModel& served, const std::string& name, const TimedStep& s,
                            std::vector<KernelForecast> rows);
 

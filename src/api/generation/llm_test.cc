@@ -428,7 +428,7 @@ TEST(Llm, JsonHoldsWhatTheTableSays) {
 TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
   const LlmForecast f = forecast_text("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
   const Json json = Json::parse(llm_json(f));
-  // Those of the contract (docs/explanation/servers.md), as forecasts of one pass have them.
+  // Keys of the contract (docs/explanation/servers.md), as forecasts of one pass have them.
   for (const char* key : {"schema_version",
                           "model",
                           "gpu",

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is served, and how it is divided over GPUs: the facts that all steps of a server share.
+// The served model, and how it is divided over GPUs: the facts that all steps of a server share.
 
 #include <memory>
 #include <optional>
@@ -58,7 +58,7 @@ struct ServedModel {
   ParallelPlan plan;
   std::vector<ServedStage> stages;  ///< the distinct ones, in order; one without a pipeline
   std::optional<TowerSteps> tower;  ///< nullopt: the model has no vision tower
-  /// What makes drafts of tokens (Speculation); nullptr: nothing does.
+  /// The model that makes drafts of tokens (Speculation); nullptr: there are no drafts.
   std::unique_ptr<Drafter> drafter;
 
  private:

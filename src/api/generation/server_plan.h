@@ -25,7 +25,7 @@ Request prefill_worker_request(const Request& request);
 /// Which of DeepEP's kernels run.
 enum class ExpertKernels : uint8_t { kNormal, kLowLatency };
 
-/// Replaces the times of collectives by those of the plan's groups.
+/// Replaces the times of collectives by the times for the plan's groups.
 void price_collectives(const ParallelPlan& plan, const Graph& graph, const Program& program,
                        ExpertKernels kernels, Software software, std::vector<KernelTime>& times);
 

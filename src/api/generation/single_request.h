@@ -1,13 +1,14 @@
 #pragma once
 
-// A single request on an idle server. Its relative errors stand for those of a loaded server, whose
-// steps have more sequences: on GPUs whose class was not measured, larger batches are less certain.
+// A single request on an idle server. Its relative errors stand for the errors of a loaded server,
+// whose steps have more sequences: on GPUs whose class was not measured, larger batches are less
+// certain.
 
 #include "tilecast/llm.h"
 
 namespace tilecast {
 
-/// What forecast_llm gives for a request of mean lengths, in a batch of its own: times with
+/// Result of forecast_llm for a request of mean lengths, in a batch of its own: times with
 /// intervals, steps, and the warnings about these. Totals, memory and what clients see under load
 /// are left out.
 LlmForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,

@@ -39,7 +39,7 @@ LlmForecast warn_of_slower_precision(LlmForecast forecast, const Forecaster& for
   const std::optional<LlmForecast> own =
       in_own_precision(forecast, forecaster, model, gpu, request);
   if (!own || !has_16_bits(own->dtype)) return forecast;
-  // What does not fit is no alternative.
+  // A precision that does not fit is no alternative.
   if (!own->fits && forecast.fits) return forecast;
   Warning warning{WarningCode::kSlowerPrecision,
                   "",

@@ -44,7 +44,7 @@ double LazyGrid<D>::log_of(const std::array<size_t, D>& indices) {
   return it->second;
 }
 
-/// Whether the sizes are other ones than those of the call before.
+/// Whether the sizes differ from the call before.
 template <size_t D>
 bool LazyGrid<D>::find_cell(const std::array<double, D>& sizes) {
   bool same_cell = true, same_sizes = true;
@@ -216,7 +216,7 @@ StepCosts::AttentionTime StepCosts::attention(const ServingBatch& batch) {
   return time;
 }
 
-/// Of the rank with the most work.
+/// Time of the rank with the most work.
 StepCosts::AttentionTime StepCosts::longest_attention(std::span<const ServingBatch> ranks,
                                                       bool decodes) {
   AttentionTime longest;
@@ -237,7 +237,7 @@ StepCosts::AttentionTime StepCosts::longest_attention(std::span<const ServingBat
   return longest;
 }
 
-/// What makes drafts computes the prompts too.
+/// The model that makes drafts computes the prompts too.
 double StepCosts::drafts_s(const ServingBatch& batch) {
   double seconds = 0, tokens = 0, squares = 0;
   if (batch.decoding > 0)

@@ -46,7 +46,7 @@ class LazyGrid {
   std::shared_ptr<const GridKnots> knots_;
   std::function<double(const Knots&)> value_;
   std::unordered_map<uint64_t, double> known_;  ///< logarithms of the known values
-  // Most calls are for sizes close to those of the call before.
+  // Most calls are for sizes close to the call before.
   std::array<double, D> sizes_{};
   std::array<size_t, D> low_{};  ///< the knots below
   std::array<double, D> part_{};
@@ -56,7 +56,7 @@ class LazyGrid {
 };
 
 /// Times that do not depend on the load of a server. The costs of several servers with the same
-/// layout share them: each has knots of its own, most are those of all.
+/// layout share them: each may have knots of its own, but most are shared.
 class KnownTimes {
  public:
   /// Which time of a stage.
@@ -99,8 +99,8 @@ class StepCosts {
   double seconds(std::span<const ServingBatch> ranks);
 
  private:
-  /// What a kernel's time depends on: its group, the sequences, the tokens of the rank, those of
-  /// all data-parallel ranks (kExperts; without such ranks these are part of kRest).
+  /// Sizes that a kernel's time depends on: its group, the sequences, the tokens of the rank, the
+  /// tokens of all data-parallel ranks (kExperts; without such ranks these are part of kRest).
   enum class Kind { kGroup, kHead, kRest, kExperts };
   Kind kind_of(const Node& node) const;
   double kind_s(const StepGroup& group, Kind kind, bool decode);
@@ -122,7 +122,7 @@ class StepCosts {
   size_t part_;
   KnownTimes& known_;
   std::shared_ptr<const GridKnots> knots_;
-  /// Of the last steps that were asked for: kernels of several kinds come from one.
+  /// The last steps that were asked for: kernels of several kinds come from one.
   std::deque<std::pair<StepGroup, StepKernels>> recent_;
   int64_t tokens_of_decode_;  ///< that a sequence computes in a decode step: 1, or a draft's too
   LazyGrid<1> rest_, head_, experts_, decode_experts_, send_;

@@ -7,7 +7,7 @@
 namespace tilecast {
 namespace {
 
-/// Whether a step writes tokens only: those of a draft at most.
+/// Whether a step writes tokens only: a draft's at most.
 bool decodes(const ServedModel& served, const std::vector<StepGroup>& groups) {
   const int64_t most = 1 + served.asked.deployment.speculation.tokens;
   return std::all_of(groups.begin(), groups.end(),

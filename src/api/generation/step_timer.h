@@ -20,7 +20,7 @@ struct TimedStep {
   double send_s = 0;  ///< of the result to the next stage
 };
 
-/// What launches the kernels of a step.
+/// How the kernels of a step are launched.
 enum class StepLaunch : uint8_t { kCudaGraph, kHost };
 
 /// The step on one rank of a stage, with the time between two steps.
@@ -29,7 +29,7 @@ TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, St
 /// One pass, in a CUDA graph, through layers that are no stage of the model.
 TimedStep time_layers(const ServedModel& served, const ServedStage& layers,
                       std::vector<StepGroup> groups);
-/// One pass of a graph beside the model, whose ranks are those of a node.
+/// One pass of a graph beside the model, whose ranks are on a node.
 TimedStep time_graph(const ServedModel& served, Graph graph, StepLaunch launch);
 /// One run of the vision tower, whose kernels the host launches. The model must have one.
 TimedStep time_tower(const ServedModel& served, int64_t images);

@@ -9,7 +9,7 @@
 
 namespace tilecast {
 
-/// What a training of adapters assumes of a model's experts; empty if it has none.
+/// Assumptions of a training of adapters about a model's experts; empty if it has none.
 std::vector<std::string> adapter_remarks(const Graph& graph, const Request& request,
                                          const Precision& precision);
 

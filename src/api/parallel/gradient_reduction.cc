@@ -13,7 +13,7 @@
 namespace tilecast {
 namespace {
 
-/// Of the gradients of parameters with so many bytes.
+/// Bytes of the gradients of parameters with so many bytes.
 int64_t reduced_bytes(MainParams main_params, DType parameter, int64_t bytes) {
   return has_fp32_gradients(main_params, parameter) ? checked_multiply(bytes, 2) : bytes;
 }

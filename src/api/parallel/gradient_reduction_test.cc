@@ -1,4 +1,4 @@
-// What data-parallel ranks reduce, in all precisions and with fused kernels.
+// Reductions of data-parallel ranks, in all precisions and with fused kernels.
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@ namespace tilecast {
 struct PartMemory {
   int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, inputs_bytes = 0;
   int64_t expert_weights_bytes = 0, expert_gradients_bytes = 0;  ///< of these, of experts
-  /// Of each micro-batch in flight, between its forward and its backward pass.
+  /// Bytes of each micro-batch in flight, between its forward and its backward pass.
   int64_t saved_bytes = 0;
   int64_t working_bytes = 0;                ///< of the one that is computed, at most, beyond that
   int64_t optimizer_temporaries_bytes = 0;  ///< of the optimizer step, at most
@@ -39,13 +39,13 @@ struct ModelPart {
   std::vector<ReceivedTensor> received;
   PartLoad load;
   double optimizer_s = 0;
-  /// Of the weights that the optimizer changes, and of these, of experts.
+  /// Bytes of the weights that the optimizer changes, and of the experts among them.
   int64_t trained_bytes = 0, trained_expert_bytes = 0;
-  /// Of gradients, as they are reduced.
+  /// Bytes of gradients, as they are reduced.
   int64_t gradient_bytes = 0;
   Exchange reduce;  ///< all gradients in one piece, after the backward pass
-  /// What reductions beside the backward pass add to computing: copies of gradients into buckets
-  /// and back, of which so much are the kernels themselves, and slower kernels beside collectives.
+  /// Time that reductions beside the backward pass add to computing: copies of gradients into
+  /// buckets and back, the kernels' part of these copies, and slower kernels beside collectives.
   double copies_s = 0, copy_kernels_s = 0, slowed_s = 0;
   /// The launches of the optimizer step, which the host issues after the copies.
   HostFedStream::Sequence optimizer;

@@ -21,7 +21,7 @@ namespace {
 /// The parts of the model on one rank of each stage, and the step that they make.
 class ParallelStep {
  public:
-  /// `modules`: those of `rank_modules`.
+  /// `modules`: the result of `rank_modules`.
   ParallelStep(const PassSetup& setup, const TimingSetup& timing, const ModelModules& modules)
       : setup_(setup),
         modules_(modules.graph),
@@ -205,8 +205,8 @@ StageForecast describe_stage(const ParallelStep& step, int64_t stage, const Stag
   return f;
 }
 
-/// The parts of the step, as the slowest stage has them. What slow ranks add to its copies stays
-/// with the backward pass.
+/// The parts of the step, as the slowest stage has them. Time that slow ranks add to its copies
+/// stays with the backward pass.
 void add_parts(Forecast& f, ParallelForecast& p, const StageTimes& times) {
   const StageForecast& stage = p.stages[static_cast<size_t>(p.slowest_stage)];
   p.communication_s = times.communication_s;
@@ -267,7 +267,7 @@ double mean_exposed_s(const ParallelForecast& p) {
   return sum / static_cast<double>(p.stages.size());
 }
 
-/// Those of one GPU, of all parts by their time, and of the links.
+/// Warnings as on one GPU, of all parts by their time, and warnings of the links.
 void add_warnings(Forecast& f, const ParallelStep& step, const PassSetup& setup,
                   const TimingSetup& timing) {
   std::vector<CountedTimeline> timelines;

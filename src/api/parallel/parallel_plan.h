@@ -48,7 +48,7 @@ struct ParallelPlan {
 /// Whether the request is for several ranks or several micro-batches.
 bool is_parallel(const Request& request);
 
-/// What a rank computes at once: its share of the batch and of the sequence.
+/// The work of a rank at once: its share of the batch and of the sequence.
 struct RankShare {
   int64_t sequences = 1, tokens = 1;
 };

@@ -200,8 +200,8 @@ TEST(Parallel, PrintedPartsAddUpToTheLatency) {
   }
 }
 
-/// The totals of a step are those of one stage, whatever divides the model: their parts add up, and
-/// communication is in none but its own.
+/// The totals of a step are the sums of one stage, whatever divides the model: their parts add up,
+/// and communication is in none but its own.
 TEST(Parallel, TotalsOfAStepAddUpToTheLatency) {
   struct Step {
     int64_t tp, pp, dp, microbatches;
@@ -528,7 +528,7 @@ TEST(Parallel, SkewedExpertsTakeLongerAndMoreMemoryOnTheRankThatHasMost) {
     EXPECT_GT(f.memory.peak_bytes, before_bytes) << skew;
     before_s = f.latency_s;
     before_bytes = f.memory.peak_bytes;
-    // What all ranks compute and move together does not depend on who does it.
+    // The work and traffic of all ranks together do not depend on who does it.
     EXPECT_EQ(f.flops, even.flops) << skew;
     EXPECT_EQ(f.bytes, even.bytes) << skew;
   }
@@ -589,7 +589,7 @@ TEST(Parallel, TheIntervalContainsTheExchanges) {
   EXPECT_LT(exposed.latency_low_s, exposed.latency_s);
 }
 
-/// What each micro-batch in flight keeps on a stage.
+/// Bytes that each micro-batch in flight keeps on a stage.
 int64_t saved_bytes(Request request, size_t stage, const std::string& model = "gpt2_large") {
   request.parallel.schedule = PipelineSchedule::kGPipe;
   request.parallel.micro_batch_size = 1;
@@ -606,11 +606,12 @@ TEST(Parallel, SequenceParallelRanksKeepTheirPartAlone) {
   const int64_t whole = saved_bytes(request, 0);
   request.execution.tp = 4;
   request.parallel.sequence_parallel = true;
-  // Of what they gather, they keep nothing. The rest has no parts: ids, 512-byte blocks.
+  // They keep nothing of what they gather. The rest has no parts: ids, 512-byte blocks.
   EXPECT_LE(static_cast<double>(saved_bytes(request, 0)), static_cast<double>(whole) / 4 * 1.01);
 }
 
-/// Of each layer and micro-batch, in units of sequence × hidden size / tensor-parallel ranks.
+/// Bytes kept for each layer and micro-batch, in units of sequence × hidden size / tensor-parallel
+/// ranks.
 double kept_of_a_layer(const std::string& model, int64_t layers, int64_t hidden) {
   Request request = training();
   request.execution.dtype = "bf16";

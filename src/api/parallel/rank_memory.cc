@@ -8,8 +8,8 @@
 namespace tilecast {
 namespace {
 
-/// One rank's share of what the data-parallel ranks divide. `experts`: of the bytes, those of
-/// experts, which `ep` times fewer ranks have.
+/// One rank's share of bytes that the data-parallel ranks divide. `experts`: the part of the bytes
+/// in experts, which `ep` times fewer ranks have.
 int64_t share(int64_t bytes, int64_t experts, bool divided, const ParallelPlan& plan) {
   if (!divided) return bytes;
   return ceil_divide(checked_add(bytes, checked_multiply(experts, plan.ep - 1)), plan.data_ranks());

@@ -12,8 +12,8 @@ namespace tilecast {
 /// each rank, no copies of the parameters.
 bool is_plain(const Request& request, const ParallelPlan& plan);
 
-/// Of the stage with these parts (pointers may repeat). One pass of one micro-batch runs at a time;
-/// what the backward passes of the others need stays in memory.
+/// Memory of the stage with these parts (pointers may repeat). One pass of one micro-batch runs at
+/// a time; the tensors that the backward passes of the others need stay in memory.
 MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage,
                            const PassSetup& setup, const ParallelPlan& plan);
 

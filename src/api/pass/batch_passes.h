@@ -20,7 +20,7 @@ class BatchPasses {
   /// `batches` are those that will be asked for. `cache` makes all other passes.
   BatchPasses(PassCache& cache, std::vector<int64_t> batches);
 
-  /// What `PassCache::get` returns. The next call may change it: hold it no longer.
+  /// Result of `PassCache::get`. The next call may change it: hold it no longer.
   std::shared_ptr<const PassWork> get(const ModelRef& model, const Request& used,
                                       const Precision& precision);
 

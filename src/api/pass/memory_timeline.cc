@@ -41,7 +41,7 @@ std::string_view part_name(MemoryUse use) {
   return "";
 }
 
-/// Tensors at the peak, those of one name together.
+/// Tensors at the peak, tensors of one name together.
 class Holders {
  public:
   void add(const Tensor& tensor, MemoryUse use, int64_t bytes, int64_t count) {

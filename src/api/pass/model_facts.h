@@ -1,6 +1,6 @@
 #pragma once
 
-// What a forecast of a pass says of its model, from the graph.
+// Facts about a model in the forecast of a pass, from the graph.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace tilecast {
 
-/// What a title says of one input: the size of an image or a latent, and the length, where it is a
-/// choice. `seq`: tokens of a sequence, with those of images.
+/// One input's part of a title: the size of an image or a latent, and the length, where it is a
+/// choice. `seq`: tokens of a sequence, images included.
 std::string input_text(const Model& model, const Graph& graph, int64_t seq);
 
 /// Fills in parameters and input, and adds what is assumed of adapters. `modules`: of the whole

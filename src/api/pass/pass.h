@@ -17,7 +17,7 @@ namespace tilecast {
 
 PrecisionRequest precision_request(const Request& request);
 
-/// What the model's graph depends on; `seq` must be set.
+/// The part of a request that the model's graph depends on; `seq` must be set.
 GraphRequest graph_request(const Request& request, const Precision& precision);
 
 /// Throws Error if the model cannot be run as requested, with `seq` tokens.
@@ -46,7 +46,7 @@ struct ModelModules {
 };
 ModelModules build_modules(const Model& model, const Request& request, const Precision& precision);
 
-/// What is different on one of several ranks.
+/// Differences of one of several ranks.
 struct RankForm {
   bool has_head = true;          ///< the part of the model ends in its output
   int64_t vocabulary_ranks = 1;  ///< that divide the logits
@@ -58,7 +58,7 @@ struct RankForm {
 Graph complete_graph(Graph modules, const Model& model, const Request& request,
                      const Precision& precision, const RankForm& form = {});
 
-/// What is run, and where. The request has its `seq`.
+/// The pass to run, and the device. The request has its `seq`.
 struct PassSetup {
   const Model& model;
   const Device& device;

@@ -10,8 +10,8 @@
 namespace tilecast {
 namespace {
 
-/// More than the threads of a large machine, each of which forecasts one pass for several GPUs. The
-/// graph of a model takes up to a few MB.
+/// More than the threads of a large machine; each forecasts one pass for several GPUs. The graph of
+/// a model takes up to a few MB.
 constexpr size_t kMaxEntries = 64;
 
 }  // namespace

@@ -40,7 +40,7 @@ std::vector<std::vector<GivenOption>> requests() {
 
 TEST(PassCache, ForecastsDoNotDependOnEarlierOnes) {
   const Forecaster shared;
-  // Of these GPUs, only one has bf16.
+  // Only one of these GPUs has bf16.
   for (const char* name : {"gpt2_med", "gpt-oss-20b"}) {
     const ModelRef model = load_model_ref(name);
     for (const std::vector<GivenOption>& options : requests()) {

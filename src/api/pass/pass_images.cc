@@ -74,7 +74,7 @@ Graph run_tower(const Model& model, const Request& request, DType dtype) {
       *image_of(model, request));
 }
 
-/// The tower's tokens replace those of the text that stand for them, before the first layer
+/// The tower's tokens replace the text tokens that stand for them, before the first layer
 /// (`inputs_embeds.masked_scatter` in transformers). Qwen3-VL adds DeepStack's outputs after its
 /// first layers; here they are written before the first one too.
 Graph join_graphs(const Graph& tower, const Graph& text) {

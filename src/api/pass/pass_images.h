@@ -21,7 +21,7 @@ int64_t image_tokens(const Model& model, const Request& request);
 /// leave out parameters without gradients).
 Graph with_tower(Graph text, const Model& model, const Request& request, DType dtype);
 
-/// What the forecast of a pass says of the tower; empty if the model has none.
+/// Remark of a pass's forecast about the tower; empty if the model has none.
 std::vector<std::string> tower_remarks(const Model& model, const Request& request);
 
 }  // namespace tilecast

@@ -58,8 +58,8 @@ Request with_images(Request request, int64_t images, int64_t side) {
   return request;
 }
 
-/// Of the tower, from its sizes: eight layers with biases and RMS norms, a patch embedding of two
-/// frames without bias, a merger of four patches.
+/// Parameters of the tower, from its sizes: eight layers with biases and RMS norms, a patch
+/// embedding of two frames without bias, a merger of four patches.
 constexpr int64_t kHidden = 1280, kFfn = 3420, kText = 1024;
 constexpr int64_t kLayer = kHidden * 3 * kHidden + 3 * kHidden + kHidden * kHidden + kHidden +
                            3 * kHidden * kFfn + 2 * kFfn + kHidden + 2 * kHidden;

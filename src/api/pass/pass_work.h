@@ -7,8 +7,8 @@
 
 namespace tilecast {
 
-/// What a pass is before devices and times come in. It is the same for all GPUs that run the pass
-/// in the same precision.
+/// A pass before devices and times come in. It is the same for all GPUs that run the pass in the
+/// same precision.
 struct PassWork {
   Graph graph;
   Program program;  ///< points into the graph

@@ -1,6 +1,6 @@
 #pragma once
 
-// Names of GGUF's metadata and tensors ↔ those of Hugging Face.
+// Names of GGUF's metadata and tensors ↔ names of Hugging Face.
 
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // Imports a GGUF file by its header: metadata and tensors are translated to the config.json of the
-// same model, which the Hugging Face importer reads. Bytes of weights are those of the file's
-// tensors. Times are those of weight-only quantization: the kernels of llama.cpp were not measured.
+// same model, which the Hugging Face importer reads. Bytes of weights are taken from the file's
+// tensors. Times are forecast as weight-only quantization: the kernels of llama.cpp were not
+// measured.
 // Sources: ggml's docs/gguf.md (standard keys), gguf-py 0.19 (constants.py: names of keys and
 // tensors by architecture), llama.cpp's convert_hf_to_gguf.py (which field becomes which key).
 

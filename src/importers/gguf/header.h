@@ -32,7 +32,7 @@ struct GgufTensor {
   int64_t bytes = 0;
 };
 
-/// Of an array of other values than whole numbers, only the number of elements.
+/// Only the number of elements is kept of an array of other values than whole numbers.
 struct GgufCount {
   int64_t elements = 0;
 };

@@ -24,7 +24,7 @@ enum class BartPositions : uint8_t {
   kComputed        ///< sines in a buffer
 };
 
-/// What the families differ in.
+/// Differences between the families.
 struct Variant {
   std::string_view model_type, architecture, doc;
   bool norm_first;      ///< norms before attention and MLP, and one after the last layer

@@ -14,14 +14,14 @@
 
 namespace tilecast {
 
-/// What distinguishes the layers of one family from those of another. A row of the table of
-/// families (decoder_families.cc) sets them; fields of the config may override some.
+/// Traits that distinguish the layers of one family from another's. A row of the table of families
+/// (decoder_families.cc) sets them; fields of the config may override some.
 struct DecoderTraits {
   enum class Norm : uint8_t { kRms, kLayer };
   /// Queries and keys are normalized: not at all, per head, per head without a weight, per head
   /// with a layer norm (persimmon), or over all heads together.
   enum class QkNorm : uint8_t { kNone, kHead, kHeadNoWeight, kHeadLayerNorm, kAllHeads };
-  /// Which biases the config's `attention_bias` switches: those of q, k, v and of the output, the
+  /// The biases that the config's `attention_bias` switches: of q, k, v and of the output, the
   /// former only, or none.
   enum class BiasField : uint8_t { kBoth, kQkv, kNone };
   /// Attention's output is multiplied by the sigmoid of a gate: a second half of q_proj, a
@@ -53,7 +53,7 @@ struct DecoderTraits {
   /// `layer_types` lists them.
   int64_t window_pattern = 0;
   std::string_view default_activation = "silu";
-  /// What the checkpoints call attention and MLP, for their lists of quantized modules.
+  /// Names of attention and MLP in checkpoints, for their lists of quantized modules.
   std::string_view attention_part = "self_attn", ffn_part = "mlp";
   bool wide_norm_weight = false;  ///< RMS norms multiply by the weight in fp32
   bool softmax_fp32 = true;  ///< eager attention computes the softmax of half precision in fp32
@@ -62,7 +62,7 @@ struct DecoderTraits {
 };
 
 struct DecoderConfig : DecoderTraits {
-  /// What mixes the tokens of a layer.
+  /// The part of a layer that mixes tokens.
   enum class Mixer : uint8_t { kAttention, kDeltaNet, kMamba2, kCompressed, kNone };
   /// Properties that differ from layer to layer.
   struct Layer {
@@ -85,7 +85,7 @@ struct DecoderConfig : DecoderTraits {
   struct Experts {
     int64_t num_experts = 0, top_k = 0;
     int64_t ffn_dim = 0;  ///< of one expert
-    /// Of the shared experts, which every token goes through; 0: none.
+    /// Width of the shared experts, which every token goes through; 0: none.
     int64_t shared_ffn_dim = 0;
     bool shared_gate = false;  ///< the shared experts have a gate
     bool bias = false;
@@ -154,7 +154,7 @@ struct LayerRun {
 };
 std::vector<LayerRun> layer_runs(const std::vector<DecoderConfig::Layer>& layers);
 
-/// A family of decoders; the first fields are those of FamilyDef.
+/// A family of decoders; the first fields are FamilyDef's.
 struct DecoderFamily {
   std::string_view model_type, architecture, doc;
   /// Reads the fields that are specific to the family, after the common ones; null: there are none.

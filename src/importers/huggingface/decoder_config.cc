@@ -1,5 +1,5 @@
 // config.json of the decoder families → DecoderConfig: what the families share. Field names and
-// defaults are those of transformers' configuration classes.
+// defaults are taken from transformers' configuration classes.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Layers with a recurrent state instead of a KV cache: gated delta nets (Qwen3-Next, Qwen3.5) and
-// Mamba-2 (Nemotron-H). The kernels are those of the libraries that transformers loads
+// Mamba-2 (Nemotron-H). The kernels belong to the libraries that transformers loads
 // (flash-linear-attention, mamba_ssm, causal_conv1d). Both kernels of small gates (decay and update
 // rate) are one; the norms of keys and queries are part of the scan.
 

@@ -38,7 +38,7 @@ struct EncoderConfig {
   int64_t bias_buckets = 0;  ///< MPNet: T5's relative positions; 0: none
   std::optional<Disentangled> disentangled;
 
-  // What follows the last layer.
+  // The part after the last layer.
   bool vocabulary_head = false;
   std::string head_activation;  ///< of the vocabulary head
   bool pooler = false;          ///< a linear layer on the first token of each sequence
@@ -57,7 +57,7 @@ EncoderConfig read_encoder(const JsonObject& config);
 
 Model read_encoder_model(const JsonObject& config);
 
-/// What DeBERTa's layers share.
+/// State that DeBERTa's layers share.
 struct RelativePositions {
   TensorId table = -1;  ///< [1, 2 span, hidden_dim]
   TensorId index = -1;  ///< the relative position of each query-key pair, int64 [1, s, s]

@@ -11,7 +11,7 @@
 namespace tilecast {
 namespace {
 
-/// What a class named "…ForPreTraining" has.
+/// Heads of a class named "…ForPreTraining".
 enum class PreTraining : uint8_t { kPairs, kDiscriminator };
 
 struct Family {
@@ -20,7 +20,7 @@ struct Family {
   std::string_view pooler_act;  ///< also of the head of "…ForSequenceClassification"
   std::string_view head_act;    ///< of the vocabulary head; "": as the layers
   std::string_view default_class;
-  /// Reads the fields of this family; null: those of BERT.
+  /// Reads the fields of this family; null: as BERT's.
   void (*read)(const JsonObject&, EncoderConfig&) = nullptr;
   PreTraining pre_training = PreTraining::kPairs;
 };
@@ -131,7 +131,7 @@ const Family& family_of(const JsonObject& c) {
                        [&](const Family& f) { return f.model_type == type; });
 }
 
-/// The class named in the config decides which heads there are. Another one has those of the
+/// The class named in the config decides which heads there are. Another class has the heads of the
 /// class without a head.
 void read_head(const JsonObject& c, const Family& family, EncoderConfig& e) {
   const std::string name = class_name(c, std::string(family.default_class));

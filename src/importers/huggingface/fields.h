@@ -1,6 +1,6 @@
 #pragma once
 
-// Fields that configs of several families have, beside those of JsonObject.
+// Fields that configs of several families have, beside JsonObject's.
 
 #include <string>
 #include <vector>

@@ -73,7 +73,7 @@ class Layers {
   TensorId split_heads(TensorId x, int64_t heads);
 
   /// Attention of [b, heads, s, head_dim] operands; returns [b, s, heads · head_dim]. `attributes`
-  /// are those of the operator sdpa.
+  /// are the attributes of the operator sdpa.
   TensorId attention(TensorId q, TensorId k, TensorId v, const std::string& name,
                      std::vector<Attribute> attributes, std::vector<TensorId> mask_and_sinks = {});
 

@@ -86,7 +86,7 @@ QuantScheme scheme_of_group(const JsonObject& group) {
                       floats ? "floating-point" : "integer", bits));
 }
 
-/// A scheme has one group size. Bytes are those of the checkpoint, times those of the scheme.
+/// A scheme has one group size. Bytes follow from the checkpoint, times from the scheme.
 void note_group(const JsonObject& q, QuantScheme scheme, Quantization& result) {
   const int64_t taken = scheme_info(scheme).group_size;
   const std::optional<int64_t> said =

@@ -2,7 +2,7 @@
 // of the tensors that serving software keeps on the GPU. Sources: vLLM 0.10,
 // model_executor/layers/quantization (fp8.py, fbgemm_fp8.py, gptq.py, awq.py, modelopt.py,
 // compressed_tensors/schemes, mxfp4.py); bitsandbytes 0.45, functional.py (quantize_4bit: blocks of
-// 64, scales in fp32; double quantization: in 8 bits, 256 of which share an fp32 scale).
+// 64, scales in fp32; double quantization: in 8 bits, where 256 share an fp32 scale).
 
 #include "importers/huggingface/quantization.h"
 

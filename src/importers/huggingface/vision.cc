@@ -12,7 +12,7 @@
 namespace tilecast {
 namespace {
 
-/// What a classifier, or the output without one, is computed from.
+/// Tokens that a classifier, or the output without one, reads.
 enum class Pooling : uint8_t {
   kFirst,         ///< the class token
   kFirstAndMean,  ///< the class token beside the mean of the patches

@@ -22,7 +22,7 @@ using Resize = VisionConfig::Resize;
 // Limits of fields: a larger number is a typing mistake. Products of several stay below 2^63.
 constexpr int64_t kMostLayers = 10'000, kLargestWidth = 1 << 20, kLargestTowerImage = 1 << 14;
 
-/// The fields of a tower: those of the config, before defaults.
+/// The fields of a tower as in the config, before defaults.
 struct Fields {
   JsonObject tower;
   const JsonObject& outer;
@@ -53,7 +53,7 @@ void read_vit(const Fields& f, VisionConfig& c) {
   c.image = f.side("image_size");
 }
 
-/// Of an image of a fixed size; throws if tokens do not divide it.
+/// Tokens of an image of a fixed size; throws if tokens do not divide it.
 void check_grid(const JsonObject& json, const std::string& key, const VisionConfig& c) {
   if (c.image < c.token_side() || c.image % c.token_side() != 0)
     json.fail(key, fmt::format("an image of {} pixels is not a whole number of tokens of {} x {}",
@@ -254,7 +254,7 @@ constexpr TowerFamily kTowerFamilies[] = {
          "num_attention_heads": 16, "num_hidden_layers": 27, "patch_size": 14, "merge_kernel_size": [2, 2],
          "pos_emb_height": 64, "pos_emb_width": 64})",
      read_kimi},
-    // Image and patch as published: those of transformers do not give 256 tokens.
+    // Image and patch as published: transformers' defaults do not give 256 tokens.
     {"gemma3",
      R"({"hidden_size": 768, "hidden_act": "gelu_pytorch_tanh", "intermediate_size": 3072,
          "num_attention_heads": 12, "num_hidden_layers": 12, "num_channels": 3, "image_size": 896,

@@ -234,7 +234,8 @@ class Joiner {
     return true;
   }
 
-  /// What orders the weights of a recurrent layer as ONNX does: nothing but stored tensors goes in.
+  /// Nodes that order the weights of a recurrent layer as ONNX does: nothing but stored tensors
+  /// goes in.
   void mark_packing(size_t first, size_t end) {
     std::set<std::string> packed;
     for (size_t n = first; n < end; ++n) {

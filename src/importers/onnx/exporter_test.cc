@@ -1,4 +1,4 @@
-// What PyTorch's exporters write, as PyTorch runs it.
+// Files of PyTorch's exporters, forecast as PyTorch runs them.
 
 #include <gtest/gtest.h>
 

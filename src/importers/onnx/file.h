@@ -90,13 +90,13 @@ struct OnnxNode {
   std::vector<std::string> inputs;  ///< "": left out
   std::vector<std::string> outputs;
   std::vector<OnnxAttribute> attributes;
-  // What PyTorch's exporter notes in the node's metadata.
+  // Notes of PyTorch's exporter in the node's metadata.
   std::string module;  ///< whose code runs: "blocks.0.attn"; "": unknown
   std::string call;    ///< the call of PyTorch's graph that it is a part of: "%addcmul_1"
   std::string aten;    ///< the operator that is called: "addcmul"
-  /// Of a call of im2col: rows and columns of its windows, dilations, paddings and strides.
+  /// For a call of im2col: rows and columns of its windows, dilations, paddings and strides.
   std::vector<int64_t> call_numbers;
-  /// Of a call of embedding_bag: its arguments as the note words them, "%weight", "0", "None".
+  /// For a call of embedding_bag: its arguments as the note words them, "%weight", "0", "None".
   std::vector<std::string> call_arguments;
   bool makes_contiguous = false;  ///< it stands for Tensor.contiguous
   bool packs_weights = false;     ///< of a recurrent layer, whose weights PyTorch stores packed

@@ -14,9 +14,9 @@ void copy(OnnxConstant& to, size_t i, const OnnxConstant& from, size_t j);
 /// Whether a tensor of this shape is small enough to be kept.
 bool fits_constant(const Shape& shape);
 
-/// Of functions of single elements. All inputs are constants.
+/// Folds functions of single elements. All inputs are constants.
 bool fold_elementwise(OnnxCall& call);
-/// Of operators that only move elements: Gather, Slice, Concat and others. All inputs are
+/// Folds operators that only move elements: Gather, Slice, Concat and others. All inputs are
 /// constants.
 bool fold_arrangement(OnnxCall& call);
 

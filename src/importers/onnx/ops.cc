@@ -1,5 +1,5 @@
 // The operators of ONNX that are translated. Operators on single elements that are not in a table
-// here are those of the operator table that name them (OpDef::onnx).
+// here come from the operator table (OpDef::onnx).
 
 #include <unordered_map>
 

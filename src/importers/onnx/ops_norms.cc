@@ -174,8 +174,7 @@ void translate_attention(OnnxCall& call) {
   call.set(2, v);
 }
 
-/// Cosines or sines [b, s, size / 2] as [b, 1, s, size / 2]: a table, of which positions select
-/// rows.
+/// Cosines or sines [b, s, size / 2] as [b, 1, s, size / 2]: a table; positions select rows.
 TensorId waves(OnnxCall& call, size_t input) {
   TensorId x = call.tensor(input);
   if (call.has(3)) x = call.op("index_select", {x, call.tensor(3)}, {{"dim", 0}});

@@ -18,7 +18,7 @@ std::optional<Shape> reduced_axes(const OnnxCall& call) {
   return all;
 }
 
-/// What is computed before and after the reduction.
+/// A reduction with the functions that are computed before and after it.
 struct Steps {
   std::string_view op, before, reduction, after;
 };

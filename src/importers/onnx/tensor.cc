@@ -90,7 +90,7 @@ size_t type_bytes(OnnxType type) {
   }
 }
 
-/// What a TensorProto holds beside type and shape.
+/// Content of a TensorProto beside type and shape.
 struct Content {
   std::string_view raw;
   std::vector<int64_t> integers;

@@ -11,7 +11,7 @@
 namespace tilecast {
 namespace {
 
-/// Of loops that are unrolled, too.
+/// Limits, also for loops that are unrolled.
 constexpr int64_t kMostNodes = 1'000'000;
 constexpr int kDeepestGraph = 32;
 
@@ -253,7 +253,7 @@ OnnxValue OnnxTranslator::value_of(const OnnxNode&, const std::string& name, Onn
   return found != nullptr ? *found : OnnxValue{};
 }
 
-/// What holds for all graph nodes that are added from now on.
+/// Properties of all graph nodes that are added from now on.
 void OnnxTranslator::note(bool attention, bool packing) {
   in_attention_ = attention;
   in_packing_ = packing;

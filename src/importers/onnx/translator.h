@@ -18,7 +18,7 @@
 
 namespace tilecast {
 
-/// What a name of the ONNX graph stands for. At least one of the first three is set.
+/// Meaning of a name of the ONNX graph. At least one of the first three is set.
 struct OnnxValue {
   TensorId tensor = -1;                          ///< in the graph that is built
   std::shared_ptr<const OnnxConstant> constant;  ///< its values, if they are known

@@ -1,4 +1,4 @@
-// What names stand for: initializers and constants as tensors of the graph, and the dtypes of both.
+// Values of names: initializers and constants as tensors of the graph, and the dtypes of both.
 
 #include <fmt/format.h>
 

@@ -47,10 +47,10 @@ class WireMessage {
   /// Appends the numbers of a repeated field, packed or not. More than `most` in all: the rest is
   /// left out.
   void integers(const WireField& field, std::vector<int64_t>& all, size_t most) const;
-  /// Of floats (4 bytes) or doubles (8 bytes).
+  /// Reads floats (4 bytes) or doubles (8 bytes).
   void numbers(const WireField& field, size_t width, std::vector<double>& all, size_t most) const;
 
-  /// What has not been read yet.
+  /// Bytes that have not been read yet.
   std::string_view rest() const { return content_.substr(at_); }
 
   [[noreturn]] void fail(const std::string& message) const;
