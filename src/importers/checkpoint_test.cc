@@ -184,6 +184,24 @@ TEST(Checkpoint, PatternsNameTheModulesOfAScheme) {
   EXPECT_EQ(experts.checkpoint.scheme_of("layers.1.mlp.experts"), QuantScheme::kInt4WeightOnly);
 }
 
+TEST(Checkpoint, GemmasExpertsAreNoPartOfTheirMlp) {
+  std::string others;
+  for (int layer = 0; layer < 3; ++layer) {
+    for (const char* part : {"mlp*", "router*", "self_attn*"})
+      others += "\"model.language_model.layers." + std::to_string(layer) + "." + part + "\", ";
+  }
+  const Model model =
+      model_of("gemma4_text", R"(, "enable_moe_block": true, "num_experts": 8, "top_k_experts": 2,
+          "moe_intermediate_size": 64, "quantization_config": {"quant_method": "modelopt",
+          "quant_algo": "NVFP4", "ignore": [)" +
+                                  others + R"("lm_head"]})");
+  EXPECT_EQ(model.checkpoint.problem, "");
+  EXPECT_EQ(model.checkpoint.schemes, std::vector<QuantScheme>{QuantScheme::kFp4});
+  EXPECT_EQ(model.checkpoint.scheme_of("layers.1.experts"), QuantScheme::kFp4);
+  EXPECT_EQ(model.checkpoint.scheme_of("layers.1.router.proj"), QuantScheme::kNone);
+  EXPECT_EQ(model.checkpoint.scheme_of("layers.1.mlp.down_proj"), QuantScheme::kNone);
+}
+
 TEST(Checkpoint, WhatIsLeftOutCountsBeforeWhatIsNamed) {
   const Model model =
       quantized(one_group(R"(["re:.*proj$"])", R"(, "ignore": ["re:.*self_attn.*", "lm_head"])"));

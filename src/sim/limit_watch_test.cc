@@ -26,7 +26,8 @@ Fleet random_fleet(Rng& rng) {
   };
   const auto pool = [&] {
     return ServerPool{.servers = 1 + static_cast<int64_t>(rng.below(3)),
-                      .limits = {.max_num_seqs = 4 + static_cast<int64_t>(rng.below(60)),
+                      .limits = {.software = software_of("vllm"),
+                                 .max_num_seqs = 4 + static_cast<int64_t>(rng.below(60)),
                                  .cache_blocks = 200 + static_cast<int64_t>(rng.below(800))},
                       .step_s = step};
   };
@@ -84,7 +85,7 @@ TEST(LimitWatch, LeavesOpenLoadsAlone) {
   ServingLoad load{.requests = draw_requests({.requests = 50, .rate = 10})};
   load.stop_beyond = TimeLimits{.ttft_s = 1e-9, .tpot_s = {}, .share = 0.5};
   Fleet fleet;
-  fleet.pool = {.limits = {.cache_blocks = 100},
+  fleet.pool = {.limits = {.software = software_of("vllm"), .cache_blocks = 100},
                 .step_s = [](auto, auto& stage_s) { stage_s.assign(1, 0.1); }};
   EXPECT_FALSE(simulate_fleet(load, fleet).stopped);
 }

@@ -36,16 +36,17 @@ TensorId DecoderGraph::gated(TensorId x, const std::string& p, int64_t ffn_dim) 
 /// The experts without the shared ones. `routed` is what the router reads.
 TensorId DecoderGraph::experts(TensorId x, TensorId routed, const std::string& p) {
   const DecoderConfig::Experts& e = c_.experts;
-  const TensorId logits = f_.linear(
-      routed, p + "gate", {.out = e.num_experts, .bias = e.bias, .weight_role = Role::kRouter});
-  const TensorId weights = f_.op("softmax", {logits}, p + "gate.softmax");
+  const std::string gate = p + (e.beside_mlp ? "router.proj" : "gate");
+  const TensorId logits =
+      f_.linear(routed, gate, {.out = e.num_experts, .bias = e.bias, .weight_role = Role::kRouter});
+  const TensorId weights = f_.op("softmax", {logits}, gate + ".softmax");
   const int64_t parts = c_.gated_mlp ? 2 : 1;
   const Layers::Split by_gate =
       c_.gated_mlp ? f_.outputs(1, {e.ffn_dim, e.ffn_dim}) : f_.outputs(1, {e.ffn_dim});
   const int64_t width = e.latent_dim > 0 ? e.latent_dim : c_.hidden_dim;
   const auto own = [this](TensorId id) { return f_.with_role(id, Role::kExperts); };
   // Counted as weights only; their memory traffic is negligible.
-  if (e.score_correction_bias) f_.weight(p + "gate.e_score_correction_bias", {e.num_experts});
+  if (e.score_correction_bias) f_.weight(gate + ".e_score_correction_bias", {e.num_experts});
   if (e.bias) {
     own(f_.weight(p + "experts.gate_up_bias", {e.num_experts, parts * e.ffn_dim}, 1, by_gate));
     own(f_.weight(p + "experts.down_bias", {e.num_experts, width}));
@@ -73,11 +74,12 @@ TensorId DecoderGraph::shared_experts(TensorId x, const std::string& p) {
 }
 
 /// Gemma 4: the MLP and the experts run side by side, with norms of their own; the router reads the
-/// residual.
-TensorId DecoderGraph::experts_beside_mlp(TensorId x, TensorId residual, const std::string& p,
-                                          int64_t ffn_dim) {
-  const TensorId dense =
-      f_.rms_norm(gated(x, p, ffn_dim), p + "post_norm_1", true, c_.wide_norm_weight);
+/// residual. Router and experts are modules of the layer, not of its MLP: checkpoints quantize the
+/// one without the other.
+TensorId DecoderGraph::experts_beside_mlp(TensorId x, TensorId residual, size_t index) {
+  const std::string p = fmt::format("layers.{}.", index);
+  const TensorId mlp = gated(x, p + std::string(c_.ffn_part) + ".", c_.ffn_dim_of(layer_at(index)));
+  const TensorId dense = f_.rms_norm(mlp, p + "post_norm_1", true, c_.wide_norm_weight);
   const TensorId scale = f_.weight(p + "router.scale", {c_.hidden_dim});
   const TensorId routed =
       f_.op("mul", {f_.rms_norm(residual, p + "router.norm", false), scale}, p + "router.scale");
@@ -92,7 +94,7 @@ TensorId DecoderGraph::ffn(TensorId x, TensorId residual, size_t index) {
   const std::string p = fmt::format("layers.{}.{}.", index, c_.ffn_part);
   const Layer& layer = layer_at(index);
   if (!layer.is_moe) return gated(x, p, c_.ffn_dim_of(layer));
-  if (c_.experts.beside_mlp) return experts_beside_mlp(x, residual, p, c_.ffn_dim_of(layer));
+  if (c_.experts.beside_mlp) return experts_beside_mlp(x, residual, index);
   const TensorId y = experts(x, x, p);
   if (c_.experts.shared_ffn_dim == 0) return y;
   return f_.op("add", {y, shared_experts(x, p)}, p + "shared_add");

@@ -69,7 +69,7 @@ class DecoderGraph {
   TensorId gated(TensorId x, const std::string& p, int64_t ffn_dim);
   TensorId experts(TensorId x, TensorId routed, const std::string& p);
   TensorId shared_experts(TensorId x, const std::string& p);
-  TensorId experts_beside_mlp(TensorId x, TensorId residual, const std::string& p, int64_t ffn_dim);
+  TensorId experts_beside_mlp(TensorId x, TensorId residual, size_t index);
 
   const Layer& layer_at(size_t index) const { return c_.layers[index]; }
 

@@ -35,13 +35,15 @@ void note_unused_schemes(const std::vector<QuantScheme>& given, const std::strin
 
 using Modules = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
-/// The linear layers of a layer by their part; those with the most weights come first.
+/// The linear layers of a layer by their part ("": of the layer itself); those with the most
+/// weights come first.
 Modules linear_modules(const DecoderConfig& config, const DecoderConfig::Layer& layer) {
   using Mixer = DecoderConfig::Mixer;
   Modules all;
   const std::string ffn(config.ffn_part), attention(config.attention_part);
   const std::vector<std::string> gated = {"down_proj", "gate_proj", "up_proj"};
-  if (layer.has_ffn && layer.is_moe) all.push_back({ffn, {"experts"}});
+  if (layer.has_ffn && layer.is_moe)
+    all.push_back({config.experts.beside_mlp ? "" : ffn, {"experts"}});
   if (layer.has_ffn && layer.is_moe && config.experts.shared_ffn_dim > 0)
     all.push_back({ffn + ".shared_experts", gated});
   if (layer.has_ffn && (!layer.is_moe || config.experts.beside_mlp)) all.push_back({ffn, gated});
@@ -112,8 +114,8 @@ void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpo
   if (!checkpoint.scheme_of) return;
   const auto ask = [&](size_t index, const std::string& part, std::vector<std::string> modules) {
     for (const std::string& module : modules) {
-      const QuantScheme scheme =
-          checkpoint.scheme_of(fmt::format("layers.{}.{}.{}", index, part, module));
+      const QuantScheme scheme = checkpoint.scheme_of(
+          fmt::format("layers.{}.{}{}{}", index, part, part.empty() ? "" : ".", module));
       config.layers[index].schemes.push_back(scheme);
     }
   };
