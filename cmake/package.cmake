@@ -39,13 +39,13 @@ function(tilecast_archive name)
 endfunction()
 
 tilecast_reachable(forecast_folders many)
-tilecast_archive(tilecast FOLDERS ${forecast_folders} USES fmt::fmt tilecast::csv)
+tilecast_archive(tilecast FOLDERS ${forecast_folders} USES fmt::fmt)
 set_target_properties(tilecast_tilecast_archive PROPERTIES OUTPUT_NAME tilecast)
 
 tilecast_reachable(train_folders evaluate train)
 list(REMOVE_ITEM train_folders ${forecast_folders})
 tilecast_archive(train FOLDERS ${train_folders}
-  USES tilecast_tilecast_archive LibLZMA::LibLZMA Threads::Threads ${CMAKE_DL_LIBS})
+  USES tilecast_tilecast_archive ${xz_library} Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(tilecast_train_archive PROPERTIES OUTPUT_NAME tilecast_train)
 
 install(DIRECTORY include/tilecast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -53,4 +53,4 @@ configure_package_config_file(cmake/tilecast-config.cmake.in ${PROJECT_BINARY_DI
   INSTALL_DESTINATION ${package_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tilecast-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/tilecast-config.cmake ${PROJECT_BINARY_DIR}/tilecast-config-version.cmake
-  cmake/libraries.cmake DESTINATION ${package_folder})
+  DESTINATION ${package_folder})

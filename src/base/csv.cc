@@ -1,12 +1,10 @@
 #include "base/csv.h"
 
-#include <csv.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <memory>
 #include <span>
 
 #include "base/text.h"
@@ -20,55 +18,105 @@ struct Record {
   size_t line = 0;  ///< on which it begins
 };
 
-struct Collector {
-  std::vector<Record> records;
-  Record current;
+/// Splits text into records. Blanks around a cell are no part of it, also around quotes; two quotes
+/// inside quotes are one; a cell that holds quotes but does not begin with one keeps them; empty
+/// lines are left out. All text is CSV: what follows a closing quote belongs to the cell.
+class Splitter {
+ public:
+  Splitter(char separator, size_t line) : separator_(separator), line_(line) {}
+
+  std::vector<Record> split(std::string_view text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      take(text[i]);
+      const bool ends_line =
+          text[i] == '\n' || (text[i] == '\r' && !text.substr(i + 1).starts_with('\n'));
+      if (ends_line) ++line_;
+    }
+    if (state_ != State::kRowStart) {
+      end_cell();
+      end_row();
+    }
+    return std::move(records_);
+  }
+
+ private:
+  enum class State : uint8_t { kRowStart, kCellStart, kPlain, kQuoted, kAfterQuote };
+
+  static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+  static bool is_break(char c) { return c == '\r' || c == '\n'; }
+
+  void take(char c) {
+    const bool ends = c == separator_ || is_break(c);
+    switch (state_) {
+      case State::kRowStart:
+      case State::kCellStart:
+        return start_cell(c);
+      case State::kPlain:
+      case State::kAfterQuote:
+        if (ends) return end(c);
+        if (state_ == State::kAfterQuote && !is_blank(c)) {
+          // A second quote: one of the two counts, unless blanks stand between them.
+          state_ = c == '"' && blanks_ > 0 ? State::kAfterQuote : State::kQuoted;
+          if (c == '"' && blanks_ == 0) return;
+        }
+        blanks_ = is_blank(c) ? blanks_ + 1 : 0;
+        cell_ += c;
+        return;
+      case State::kQuoted:
+        cell_ += c;
+        blanks_ = 0;
+        if (c == '"') state_ = State::kAfterQuote;
+        return;
+    }
+  }
+
+  void start_cell(char c) {
+    if (is_blank(c) && c != separator_) return;
+    if (is_break(c) && state_ == State::kRowStart) return;
+    if (state_ == State::kRowStart) first_line_ = line_;
+    if (c == separator_ || is_break(c)) return end(c);
+    if (c == '"') {
+      state_ = State::kQuoted;
+      return;
+    }
+    state_ = State::kPlain;
+    cell_ += c;
+  }
+
+  void end(char c) {
+    end_cell();
+    if (is_break(c)) end_row();
+  }
+
+  void end_cell() {
+    size_t end = cell_.size();
+    if (state_ == State::kPlain) end -= blanks_;
+    if (state_ == State::kAfterQuote) end -= blanks_ + 1;  // the closing quote
+    record_.push_back(cell_.substr(0, end));
+    cell_.clear();
+    blanks_ = 0;
+    state_ = State::kCellStart;
+  }
+
+  void end_row() {
+    records_.push_back({std::move(record_), first_line_});
+    record_.clear();
+    state_ = State::kRowStart;
+  }
+
+  char separator_;
+  size_t line_;
+  State state_ = State::kRowStart;
+  size_t first_line_ = 0;
+  std::string cell_;
+  size_t blanks_ = 0;  ///< at the end of cell_
+  std::vector<std::string> record_;
+  std::vector<Record> records_;
 };
 
-void on_field(void* data, size_t length, void* collector) {
-  auto* state = static_cast<Collector*>(collector);
-  state->current.cells.emplace_back(static_cast<const char*>(data), length);
-}
-
-void on_record(int, void* collector) {
-  auto* state = static_cast<Collector*>(collector);
-  const size_t line = state->current.line;
-  state->records.push_back(std::move(state->current));
-  state->current = {{}, line};
-}
-
-/// Up to the first line break, with it.
-std::string_view first_line(std::string_view text) {
-  const size_t end = text.find_first_of("\r\n");
-  if (end == std::string_view::npos) return text;
-  return text.substr(0, end + (text.substr(end).starts_with("\r\n") ? 2 : 1));
-}
-
 /// `line` is that on which the text begins.
-std::vector<Record> records_of(std::string_view text, char separator, size_t line,
-                               const std::string& where) {
-  csv_parser parser{};
-  if (csv_init(&parser, 0) != 0) throw Error(ErrorKind::kInternal, "cannot start the CSV parser");
-  const std::unique_ptr<csv_parser, void (*)(csv_parser*)> guard(&parser, csv_free);
-  csv_set_delim(&parser, static_cast<unsigned char>(separator));
-  Collector collector;
-  const auto check = [&](bool good) {
-    if (!good)
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: not CSV: {}", where, csv_strerror(csv_error(&parser))));
-  };
-  // Line by line: a record does not say where it stood. One in quotes goes over several lines.
-  bool quoted = false;
-  for (; !text.empty(); ++line) {
-    const std::string_view part = first_line(text);
-    if (!quoted) collector.current.line = line;
-    if (std::count(part.begin(), part.end(), '"') % 2 != 0) quoted = !quoted;
-    check(csv_parse(&parser, part.data(), part.size(), on_field, on_record, &collector) ==
-          part.size());
-    text.remove_prefix(part.size());
-  }
-  check(csv_fini(&parser, on_field, on_record, &collector) == 0);
-  return std::move(collector.records);
+std::vector<Record> records_of(std::string_view text, char separator, size_t line) {
+  return Splitter(separator, line).split(text);
 }
 
 /// Whether the header line has semicolons, but no comma, outside quotes.
@@ -157,7 +205,7 @@ CsvTable parse_csv(std::string_view text, const std::string& where) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   table.decimal_comma = has_semicolons(text);
-  std::vector<Record> records = records_of(text, table.decimal_comma ? ';' : ',', line, where);
+  std::vector<Record> records = records_of(text, table.decimal_comma ? ';' : ',', line);
   if (records.empty())
     throw Error(ErrorKind::kInput, where + ": expected a CSV file with a header line, found none");
   table.header = std::move(records.front().cells);

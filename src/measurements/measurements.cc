@@ -1,7 +1,9 @@
 #include "measurements/measurements.h"
 
 #include <fmt/format.h>
+#ifdef TILECAST_XZ
 #include <lzma.h>
+#endif
 
 #include <algorithm>
 #include <regex>
@@ -40,6 +42,7 @@ namespace {
 /// Limit for decompressed files; no public data set is close to it.
 constexpr uint64_t kLargestFile = uint64_t{1} << 31;
 
+#ifdef TILECAST_XZ
 std::string unpack_xz(const std::string& packed, const std::string& where) {
   lzma_stream stream = LZMA_STREAM_INIT;
   if (lzma_stream_decoder(&stream, kLargestFile, 0) != LZMA_OK)
@@ -60,6 +63,13 @@ std::string unpack_xz(const std::string& packed, const std::string& where) {
   if (status != LZMA_STREAM_END) throw Error(ErrorKind::kInput, where + ": not a whole .xz file");
   return out;
 }
+#else
+std::string unpack_xz(const std::string& /*packed*/, const std::string& where) {
+  throw Error(
+      ErrorKind::kUnsupported,
+      where + ": this build was made without liblzma; unpack the file with xz --decompress");
+}
+#endif
 
 /// In the order in which they are tried.
 const LayoutDef* const kLayouts[] = {&kNeusightLayout,

@@ -2,8 +2,8 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <xgboost/c_api.h>
 
+#include <cstdint>
 #include <limits>
 #include <memory>
 
@@ -27,18 +27,26 @@ constexpr const char* kSettings[][2] = {{"objective", "reg:squarederror"},
                                         {"colsample_bytree", "0.7"},
                                         {"verbosity", "0"}};
 
+// Types of XGBoost's C API (xgboost/c_api.h of 1.7): its headers are not needed.
+using DMatrixHandle = void*;
+using BoosterHandle = void*;
+using bst_ulong = uint64_t;
+
 /// The functions of XGBoost's C API that training calls. The library is loaded when the first
 /// forest is trained: a program that is linked with it takes 3 ms longer to start, forecasts too.
 struct XgboostApi {
-  decltype(&XGBGetLastError) last_error;
-  decltype(&XGDMatrixCreateFromMat) create_matrix;
-  decltype(&XGDMatrixSetFloatInfo) set_float_info;
-  decltype(&XGDMatrixFree) free_matrix;
-  decltype(&XGBoosterCreate) create_booster;
-  decltype(&XGBoosterSetParam) set_param;
-  decltype(&XGBoosterUpdateOneIter) update;
-  decltype(&XGBoosterDumpModelEx) dump;
-  decltype(&XGBoosterFree) free_booster;
+  const char* (*last_error)();
+  int (*create_matrix)(const float* data, bst_ulong rows, bst_ulong columns, float missing,
+                       DMatrixHandle* out);
+  int (*set_float_info)(DMatrixHandle matrix, const char* field, const float* array,
+                        bst_ulong size);
+  int (*free_matrix)(DMatrixHandle matrix);
+  int (*create_booster)(const DMatrixHandle matrices[], bst_ulong count, BoosterHandle* out);
+  int (*set_param)(BoosterHandle booster, const char* name, const char* value);
+  int (*update)(BoosterHandle booster, int iteration, DMatrixHandle matrix);
+  int (*dump)(BoosterHandle booster, const char* feature_map, int with_stats, const char* format,
+              bst_ulong* count, const char*** texts);
+  int (*free_booster)(BoosterHandle booster);
 
   void check(int status) const {
     if (status != 0) throw Error(ErrorKind::kInternal, fmt::format("XGBoost: {}", last_error()));
