@@ -30,7 +30,7 @@ try:
     import transformers
 except ImportError as missing:
     raise SystemExit(f"{missing.name} is not installed in {sys.executable}: pip install torch transformers, "
-                     "or name a Python that has them with --python or $TILECAST_PYTHON")
+                     "or name a Python that has them with --python or $TILECAST_PYTHON") from None
 
 WARMUP = 3
 RUNS = (5, 30)       # at least, at most

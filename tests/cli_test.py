@@ -30,17 +30,17 @@ UNMEASURED = ["forecast", "llama-3-8b", "--gpu", "MI300X", "--dtype", "fp8", "--
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def run(*arguments: str, environment: dict = {}, **options) -> subprocess.CompletedProcess:
+def run(*arguments: str, environment: dict | None = None, **options) -> subprocess.CompletedProcess:
     return subprocess.run([TILECAST, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                          env={**CLEAN, **environment}, timeout=120, **options)
+                          env={**CLEAN, **(environment or {})}, timeout=120, **options)
 
 
-def on_terminal(*arguments: str, columns: int = 100, environment: dict = {}) -> str:
+def on_terminal(*arguments: str, columns: int = 100, environment: dict | None = None) -> str:
     """Output on a pseudo-terminal of that width, standard error included."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen([TILECAST, *arguments], stdin=follower, stdout=follower, stderr=follower,
-                               env={**CLEAN, "TERM": "xterm-256color", **environment})
+                               env={**CLEAN, "TERM": "xterm-256color", **(environment or {})})
     os.close(follower)
     out = b""
     while True:

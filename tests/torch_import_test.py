@@ -214,7 +214,7 @@ class Graphs(unittest.TestCase):
 
     def test_deformable_convolutions_gather_and_multiply(self):
         try:
-            torch.ops.torchvision.deform_conv2d.default
+            _ = torch.ops.torchvision.deform_conv2d.default
         except AttributeError:
             library = torch.library.Library("torchvision", "FRAGMENT")
             self.addCleanup(library._destroy)

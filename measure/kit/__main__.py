@@ -117,7 +117,7 @@ def main():
     try:
         campaign = Campaign(folder, identifier, header, selected, workers, progress)
     except TableError as error:
-        raise SystemExit(f"measure/run.sh: {error}")
+        raise SystemExit(f"measure/run.sh: {error}") from None
     status = 0
     try:
         campaign.run()

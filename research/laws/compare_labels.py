@@ -9,7 +9,6 @@ alone (about 7 to 35 us); times are counted above that.
     research/laws/compare_labels.py <scripts/asplos of the NeuSight repository> [--gpu V100]
 """
 import argparse
-import ast
 import csv
 import json
 import re

@@ -76,7 +76,6 @@ def build(case, device, shrink=False):
 
 def repeat_attention(model):
     """Eager attention is not saved for the backward pass, which computes it again."""
-    import torch
     from torch.utils.checkpoint import checkpoint
     from transformers import masking_utils, modeling_utils
 
