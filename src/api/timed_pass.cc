@@ -10,13 +10,14 @@ namespace {
 
 /// Imported graphs have kernels of operators that the table lacks, or that it has under this name
 /// only: the node says so, the kernel does not.
-void mark_traced_operators(const Program& program, std::vector<KernelTime>& times) {
+void mark_traced_operators(const Program& program, const IntervalConstants& constants,
+                           std::vector<KernelTime>& times) {
   static const OpId stream = require_op("stream");
   for (const Launch& launch : program.launches) {
     const Node& node = *launch.node;
     if (node.op != stream) continue;
     if (node.find_attribute("unmeasured") != nullptr || node.find_attribute("unmapped") != nullptr)
-      mark_unmeasured(program.kernels[launch.kernel], times[launch.kernel]);
+      mark_unmeasured(program.kernels[launch.kernel], constants, times[launch.kernel]);
   }
 }
 
@@ -27,7 +28,7 @@ TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& set
   const Program& program = pass.program();
   pass.times.resize(program.kernels.size());
   setup.predictor.predict(program.kernels, setup.device, setup.conditions, pass.times);
-  mark_traced_operators(program, pass.times);
+  mark_traced_operators(program, setup.predictor.laws().intervals, pass.times);
   if (setup.price_collectives) setup.price_collectives(program, pass.times);
   pass.timeline = run_program(program, pass.times, setup.host_launch_s());
   pass.totals = totals_of(pass.timeline, program.kernel_counts(), pass.times);

@@ -13,14 +13,12 @@
 namespace tilecast {
 namespace {
 
-/// Between nodes nothing but DeepEP's kernels was measured for training: 80 % within half to twice
-/// is a guess; vidur's rows of 2 to 16 ranks on 2 nodes lie within it.
-constexpr double kUnmeasuredSpread = 0.69;
+constexpr double kMicrosecond = 1e-6;  // seconds
 
 /// The law's time times what was measured over it. More bytes, and so less bandwidth, never take
 /// less time: where a measured curve falls (NCCL changes its protocol), it stays level.
 double corrected_s(const CollectiveLawTime& law, const CurveMix& mix) {
-  const double size = std::log2(law.size_s / 1e-6);
+  const double size = std::log2(law.size_s / kMicrosecond);
   const Between width = Between::of(std::log2(law.width), 0, kWidthCount);
   const Between place = Between::of(size, kFirstSize, kSizeCount);
   const auto at = [&](int knot) { return residual_at(mix, *law.curve, width, knot); };
@@ -34,7 +32,8 @@ double corrected_s(const CollectiveLawTime& law, const CurveMix& mix) {
   return longest;
 }
 
-CollectiveTime time_of(const CollectiveLawTime& law, const CollectiveWeights& weights) {
+CollectiveTime time_of(const CollectiveLawTime& law, const CollectiveWeights& weights,
+                       const CollectiveConstants& c) {
   CollectiveTime time;
   time.algorithm = law.algorithm;
   time.use = law.use;
@@ -42,14 +41,14 @@ CollectiveTime time_of(const CollectiveLawTime& law, const CollectiveWeights& we
   time.transfer_s = law.transfer_s;
   time.link_s = law.link_s;
   time.seconds = law.seconds();
-  double spread = kUnmeasuredSpread;
+  double spread = c.unmeasured_spread_log;  // between nodes only DeepEP was measured
   time.extrapolated = true;
   if (law.curve && law.level != nullptr && law.size_s > 0) {
     const CurveMix mix = mix_for(weights, *law.curve, law.level->kind, law.level->generation);
     time.seconds = std::max(corrected_s(law, mix), law.least_s);
     time.extrapolated = !mix.known || law.level->guessed || law.width > 1 << (kWidthCount - 1);
-    const auto c = static_cast<size_t>(*law.curve);
-    spread = time.extrapolated ? weights.unknown_spread[c] : weights.known_spread[c];
+    const auto curve = static_cast<size_t>(*law.curve);
+    spread = time.extrapolated ? weights.unknown_spread[curve] : weights.known_spread[curve];
   }
   time.node_s = std::min(law.node_s, time.seconds);
   time.network_s = std::min(law.network_s, time.seconds);
@@ -81,7 +80,8 @@ CollectiveTime collective_time(CollectiveKind kind, int64_t bytes, DType dtype,
   CollectiveTime best;
   best.seconds = INFINITY;
   for (const CollectiveLawTime& law : laws_of(kind, bytes, dtype, group, cluster, options)) {
-    const CollectiveTime time = time_of(law, weights_of(options));
+    const CollectiveTime time =
+        time_of(law, weights_of(options), constants_of(options).collectives);
     if (time.seconds < best.seconds) best = time;
   }
   return best;
@@ -102,7 +102,8 @@ CollectiveTime expert_exchange_time(CollectiveKind kind, const ExpertExchange& e
                        "there are",
                        e.tokens, e.hidden_dim, e.top_k, e.num_experts, group.ranks, e.sm_count));
   if (group.ranks == 1 || e.tokens == 0) return {};
-  return time_of(law_of(kind, e, group, cluster, options), weights_of(options));
+  return time_of(law_of(kind, e, group, cluster, options), weights_of(options),
+                 constants_of(options).collectives);
 }
 
 CommGroup packed_group(int64_t ranks, const Cluster& cluster) {

@@ -10,6 +10,7 @@
 
 #include "devices/cluster.h"
 #include "graph/dtype.h"
+#include "laws/constants.h"
 #include "tilecast/choices.h"
 
 namespace tilecast {
@@ -92,6 +93,8 @@ struct CollectiveOptions {
   double imbalance = 1;
   /// nullptr: the bundled weights.
   const CollectiveWeights* weights = nullptr;
+  /// nullptr: the bundled constants.
+  const LawConstants* laws = nullptr;
 };
 
 /// Time of one collective: the same arguments give the same bits. Launch overhead is included as

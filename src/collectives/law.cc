@@ -10,31 +10,6 @@
 namespace tilecast {
 namespace {
 
-// Constants of all links and devices. Source where none is stated: aiconfigurator's nccl table
-// (A100, H100, H200, B200, L40S; NCCL 2.23 to 2.29), rounded means over the devices.
-
-/// A collective of no steps, where no link of a node is used: the mean of the links' start_s.
-constexpr double kStart = 5.5e-6;
-constexpr double kPipeline = 0.9;  ///< see law.h
-/// Part of a link's rate that a transfer of 512 MB reaches, by the ranks of a node: 2, and 4 or
-/// more. Rings through 2 GPUs use fewer channels.
-constexpr double kPairEfficiency = 0.62, kRingEfficiency = 0.79;
-/// The same of a message from one to one: 67 MB to 1 GB (A100 0.77, H100 0.78, H800 0.83; vidur and
-/// pipeweave).
-constexpr double kSendEfficiency = 0.79;
-/// NVLink SHARP: per byte of the buffer (H100 0.62, B200 0.46), and the longer start-up of its
-/// kernels, from 1 to 16 MB on 8 H100.
-constexpr double kSwitchEfficiency = 0.56, kSwitchStart = 20e-6;
-/// From which number of ranks: on 4 GPUs, half and int8 (which the switch does not sum) take the
-/// same time.
-constexpr int64_t kSwitchRanks = 5;
-/// Part of a NIC's rate that one flow reaches: send_recv of 67 MB between nodes, 36 of 50 GB/s
-/// (vidur, h100_dgx).
-constexpr double kCollectiveNetworkEfficiency = 0.75;
-/// A tree's inner ranks receive from two, so it stays below a ring's rate. Guess; all_reduce of
-/// 1 GB over 16 nodes with NCCL_ALGO=Tree would settle it.
-constexpr double kTreeEfficiency = 0.85;
-
 /// Passes of the whole buffer over each link, for many ranks.
 double passes_of(CollectiveKind kind) { return kind == CollectiveKind::kAllReduce ? 2 : 1; }
 
@@ -70,14 +45,16 @@ std::optional<Curve> own_curve(Software software) {
 
 class Law {
  public:
-  Law(CollectiveKind kind, int64_t bytes, const CommGroup& group, const Cluster& cluster)
-      : kind_(kind),
+  Law(CollectiveKind kind, int64_t bytes, const CommGroup& group, const Cluster& cluster,
+      const CollectiveConstants& constants)
+      : c_(constants),
+        kind_(kind),
         bytes_(static_cast<double>(bytes)),
         ranks_(static_cast<double>(group.ranks)),
         inside_(static_cast<double>(group.ranks_per_node)),
         nodes_(static_cast<double>(nodes_of(group))),
         node_(node_path(group, cluster)),
-        start_s_(node_.level != nullptr ? node_.level->start_s : kStart) {
+        start_s_(node_.level != nullptr ? node_.level->start_s : c_.start_s) {
     if (nodes_ > 1) network_ = network_path(group, cluster);
   }
 
@@ -100,16 +77,16 @@ class Law {
     const double steps = 2 * (inside_ - 1) * node_.latency_s + 2 * levels * network_.latency_s;
     return finish(CollectiveAlgorithm::kTree, steps,
                   {2 * bytes_ * (inside_ - 1) / inside_, 2 * bytes_ * (nodes_ - 1) / nodes_},
-                  kTreeEfficiency);
+                  c_.tree_share);
   }
 
   /// The switch sums and spreads: each byte is sent once and received once.
   CollectiveLawTime in_switch() const {
     CollectiveLawTime law = of(CollectiveAlgorithm::kSwitch, Curve::kSwitchAllReduce);
     law.use.link_bytes = bytes_;
-    law.latency_s = kSwitchStart;
+    law.latency_s = c_.switch_start_s;
     law.link_s = bytes_ / node_.bytes_per_s;
-    law.transfer_s = law.node_s = law.link_s / kSwitchEfficiency;
+    law.transfer_s = law.node_s = law.link_s / c_.switch_share;
     return law;
   }
 
@@ -146,12 +123,13 @@ class Law {
 
  private:
   double efficiency() const {
-    if (kind_ == CollectiveKind::kSendRecv) return kSendEfficiency;
-    return inside_ > 2 ? kRingEfficiency : kPairEfficiency;
+    if (kind_ == CollectiveKind::kSendRecv) return c_.send_share;
+    return inside_ > 2 ? c_.ring_share : c_.pair_share;
   }
 
   CollectiveLawTime of(CollectiveAlgorithm algorithm, std::optional<Curve> curve) const {
     CollectiveLawTime law;
+    law.pipeline_ratio = c_.pipeline_ratio;
     law.algorithm = algorithm;
     law.level = node_.level;
     if (nodes_ > 1) return law;
@@ -173,13 +151,14 @@ class Law {
     if (use.network_bytes > 0) {
       const double network_s = use.network_bytes / network_.bytes_per_s;
       law.link_s = std::max(law.link_s, network_s);
-      law.network_s = network_s / (kCollectiveNetworkEfficiency * network_part);
+      law.network_s = network_s / (c_.network_share * network_part);
       law.transfer_s = std::max(law.transfer_s, law.network_s);
     }
     law.least_s = law.link_s;
     return law;
   }
 
+  const CollectiveConstants& c_;
   CollectiveKind kind_;
   double bytes_, ranks_, inside_, nodes_;
   NodePath node_;
@@ -191,18 +170,23 @@ class Law {
 
 double CollectiveLawTime::seconds(double scale) const {
   const double transfer = scale * transfer_s;
-  return latency_s + transfer + kPipeline * std::sqrt(latency_s * transfer);
+  return latency_s + transfer + pipeline_ratio * std::sqrt(latency_s * transfer);
+}
+
+const LawConstants& constants_of(const CollectiveOptions& options) {
+  return options.laws != nullptr ? *options.laws : bundled_laws();
 }
 
 std::vector<CollectiveLawTime> laws_of(CollectiveKind kind, int64_t bytes, DType dtype,
                                        const CommGroup& group, const Cluster& cluster,
                                        const CollectiveOptions& options) {
-  const Law law(kind, bytes, group, cluster);
+  const CollectiveConstants& c = constants_of(options).collectives;
+  const Law law(kind, bytes, group, cluster, c);
   switch (kind) {
     case CollectiveKind::kAllReduce: {
       if (nodes_of(group) > 1) return {law.ring(), law.tree()};
       if (const auto curve = own_curve(options.software)) return {law.serving(*curve)};
-      if (node_path(group, cluster).level->reduces && group.ranks >= kSwitchRanks &&
+      if (node_path(group, cluster).level->reduces && group.ranks >= c.switch_ranks &&
           switch_sums(dtype))
         return {law.ring(), law.in_switch()};
       return {law.ring()};

@@ -10,11 +10,10 @@ namespace tilecast {
 
 /// The law's answer for one algorithm.
 ///
-///   time = latency + transfer + 0.9 sqrt(latency x transfer)
+///   time = latency + transfer + pipeline_ratio sqrt(latency x transfer)
 ///
 /// The last term is the pipeline's: a message in c pieces takes (latency + transfer) and c - 1
-/// pieces more, c is chosen best at sqrt(transfer / latency), and NCCL comes within 0.9 of that
-/// (all_gather on 8 H100, 1 to 512 MB: 0.8 to 0.95; aiconfigurator's nccl table).
+/// pieces more, c is chosen best at sqrt(transfer / latency), and NCCL comes near that.
 struct CollectiveLawTime {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::kNone;
   LinkUse use;
@@ -30,10 +29,14 @@ struct CollectiveLawTime {
   double size_s = 0;
   double width = 0;
   const LinkLevel* level = nullptr;
+  double pipeline_ratio = 0;  ///< see above
 
   /// The time of `scale` times the bytes.
   double seconds(double scale = 1) const;
 };
+
+/// The constants of the options, or the bundled ones.
+const LawConstants& constants_of(const CollectiveOptions& options);
 
 /// The algorithms that the library chooses from. The group must fit the cluster, see check_group.
 std::vector<CollectiveLawTime> laws_of(CollectiveKind kind, int64_t bytes, DType dtype,

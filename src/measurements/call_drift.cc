@@ -33,7 +33,7 @@ std::optional<Device> known_device(const std::string& gpu) {
 
 /// The overhead in the middle of each window.
 std::vector<double> overheads(const Series& series, const Device& device, size_t windows) {
-  const Chip chip(device);
+  const Chip chip(device, bundled_laws());
   std::vector<double> found;
   for (size_t w = 0; w < windows; ++w) {
     std::vector<LawAndExcess> calls;

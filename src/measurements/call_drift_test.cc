@@ -32,7 +32,8 @@ MeasurementSet read_calls(size_t rows, const Overhead& overhead_s) {
             "conv2d", DType::kFp32,
             {{"batch", 4}, {"in_channels", channels}, {"out_channels", 32}, {"height", 14}})
             .front();
-    const double law_s = net_def(net_of(kernel)).law(kernel, Chip(device), {}).seconds;
+    const double law_s =
+        net_def(net_of(kernel)).law(kernel, Chip(device, bundled_laws()), {}).seconds;
     const double share = static_cast<double>(i) / static_cast<double>(rows);
     csv += fmt::format("conv,{:.9f},Tesla T4,4,{},32,3,14,1,1,;void winograd_nonfused::x\n",
                        1e3 * (law_s + overhead_s(share)), channels);

@@ -8,7 +8,6 @@
 #include "collectives/collective.h"
 #include "ops/kernel.h"
 #include "predict/conditions.h"
-#include "predict/tile.h"
 
 namespace tilecast {
 

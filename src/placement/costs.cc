@@ -45,7 +45,8 @@ DType stored(const PlacementSetup& setup, const EmbeddingTable& table) {
 
 class Costs {
  public:
-  explicit Costs(const PlacementSetup& setup) : setup_(setup), chip_(setup.cluster.device) {
+  explicit Costs(const PlacementSetup& setup)
+      : setup_(setup), chip_(setup.cluster.device, bundled_laws()) {
     double rows = 0;
     for (const EmbeddingTable& table : setup.tables.tables) rows += static_cast<double>(table.rows);
     const auto ranks = static_cast<double>(setup.ranks);
@@ -161,7 +162,7 @@ double dense_update_s(const PlacementSetup& setup, size_t index, const ShardChoi
   constexpr double kPasses = 4;
   const PartBytes bytes = part_bytes(setup, index, choice);
   return kPasses * static_cast<double>(bytes.rows_bytes) /
-         Chip(setup.cluster.device).dram_bytes_per_s;
+         Chip(setup.cluster.device, bundled_laws()).dram_bytes_per_s;
 }
 
 double all_reduce_s(const PlacementSetup& setup, int64_t bytes) {

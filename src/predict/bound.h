@@ -1,9 +1,9 @@
 #pragma once
 
 #include "devices/device.h"
+#include "laws/tile.h"
 #include "ops/kernel.h"
 #include "predict/conditions.h"
-#include "predict/tile.h"
 
 namespace tilecast {
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "devices/device.h"
+#include "laws/constants.h"
 #include "predict/law_scales.h"
 
 namespace tilecast {
@@ -12,6 +13,7 @@ namespace tilecast {
 struct Chip {
   const Device& device;
   const Gpu& gpu;
+  const LawConstants& laws;
   double sms, clock_hz, l2_bytes, board_power_w;
   /// DRAM bandwidth that large kernels reach, bytes/s.
   double dram_bytes_per_s;
@@ -19,9 +21,12 @@ struct Chip {
   bool amd;
   /// Factors on constants of the laws that no member above holds.
   double units, blocks, start, energy;
+  /// Logarithm of the times between which the power of the board begins to count.
+  double power_log;
 
-  /// `scales`: what a calibration has moved the constants of the law by.
-  explicit Chip(const Device& device, const LawScales& scales = {});
+  /// `scales`: what a calibration has moved the constants of the law by. `device` and `laws` must
+  /// outlive it.
+  Chip(const Device& device, const LawConstants& laws, const LawScales& scales = {});
   /// Seconds of this many clock cycles.
   double seconds(double cycles) const { return cycles / clock_hz; }
   /// L2 bandwidth of all SMs at so many bytes per clock and SM, bytes/s.
@@ -36,6 +41,12 @@ struct Chip {
  private:
   double dram_time_, l2_time_;
 };
+
+inline constexpr double kMicrosecond = 1e-6;  ///< seconds
+/// Stands for the time of what cannot be.
+inline constexpr double kNever = 1e30;
+/// Bytes of a number in FP32.
+inline constexpr double kFp32Bytes = 4;
 
 /// 0 below `low`, 1 above `high`, linear in between.
 double ramp(double x, double low, double high);
@@ -60,12 +71,12 @@ inline double power_2_5(double x) { return x * x * std::sqrt(x); }
 
 /// Seconds of two kinds of work, each of which hides most of the other.
 inline double overlapped_s(double a, double b) {
-  return std::pow(power_2_5(a) + power_2_5(b), 1 / 2.5);
+  constexpr double kExponent = 2.5;
+  return std::pow(power_2_5(a) + power_2_5(b), 1 / kExponent);
 }
 
-/// Latency of a launch, given for a clock of 1.7 GHz. It neither scales with the clock nor is it
-/// constant: 2.5 us on A100 (1.41 GHz), 2.45 on H100 (1.98), 1.65 on L40S (2.52), 1.8 on B200
-/// (1.97).
+/// Latency of a launch, given for the clock chip.launch_reference_hz. It neither scales with the
+/// clock nor is it constant: it falls with the root of the clock.
 double launch_latency_s(double microseconds, const Chip& chip);
 
 }  // namespace tilecast

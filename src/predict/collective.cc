@@ -21,12 +21,13 @@ constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {
     {"expert_dispatch", CollectiveKind::kExpertDispatch},
     {"expert_combine", CollectiveKind::kExpertCombine}};
 
-CollectiveTime time_on(const Cluster& node, const Kernel& kernel, const Conditions& conditions) {
+CollectiveTime time_on(const Cluster& node, const Kernel& kernel, const Conditions& conditions,
+                       const LawConstants& laws) {
   const int64_t ranks = std::get<Collective>(kernel.shape).ranks;
   const auto time = [&](const Cluster& cluster) {
     return collective_time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype,
                            {.ranks = ranks, .ranks_per_node = ranks}, cluster,
-                           {.software = conditions.software});
+                           {.software = conditions.software, .laws = &laws});
   };
   if (ranks <= node.gpus_per_node) return time(node);
   // More ranks than a node has: as if its outermost links joined them.
@@ -51,13 +52,13 @@ int64_t collective_bytes(const Kernel& kernel) {
 
 CollectiveTime collective_time_of(const Kernel& kernel, const Device& device,
                                   const Conditions& conditions) {
-  return time_on(node_of(device), kernel, conditions);
+  return time_on(node_of(device), kernel, conditions, bundled_laws());
 }
 
-void estimate_collectives(const CostBatch& batch, const Weights&) {
+void estimate_collectives(const CostBatch& batch, const Weights& weights) {
   const Cluster node = node_of(batch.data_sheet);
   for (const size_t i : batch.rows) {
-    const CollectiveTime found = time_on(node, batch.kernels[i], batch.conditions);
+    const CollectiveTime found = time_on(node, batch.kernels[i], batch.conditions, weights.laws);
     KernelTime time;
     time.seconds = found.seconds;
     time.low_s = found.low_s;

@@ -150,7 +150,7 @@ TEST(Coverage, AnUnmeasuredArchitectureHasTheIntervalOfLeftOutOnes) {
   EXPECT_EQ(time.extrapolated_feature, "architecture");
   const NetKind kind = NetKind::kTensorMatmul;
   const Applied applied = applied_residual(embedded_weights().net(kind), kind, device);
-  const double law_s = net_def(kind).law(kernel, Chip(device), {}).seconds;
+  const double law_s = net_def(kind).law(kernel, Chip(device, bundled_laws()), {}).seconds;
   EXPECT_NEAR(std::log(time.high_s / time.seconds),
               applied.unmeasured_class->at(size_of(law_s)).high, 1e-6)
       << "not wider: that interval is made of such errors";

@@ -27,7 +27,7 @@ struct BagBytes {
 double bag_seconds(const BagBytes& bytes, const Chip& chip);
 
 /// Seconds that one bag takes in any case: its rows are read a few at a time.
-double bag_chain_s(double pooling);
+double bag_chain_s(double pooling, const Chip& chip);
 
 /// Kernels of type EmbeddingBag. 80 % interval: half to twice the time, and not below the L2 bound;
 /// a guess until such kernels are measured.

@@ -1,9 +1,9 @@
 #pragma once
 
 // The laws: how long a kernel takes, by its work, the data sheet and the software. Each kind of
-// kernels has one, a formula with few constants that is the same for all GPUs. Derivation, fit and
-// errors: research/law_study.md. A law is no lower bound; forecasts multiply it by a learned
-// residual (residual.h).
+// kernels has one, a formula with few constants that is the same for all GPUs. The constants are
+// data (src/laws, data/laws). Derivation, fit and errors: research/law_study.md. A law is no lower
+// bound; forecasts multiply it by a learned residual (residual.h).
 //
 // Laws fall, or stay the same, if any of these grows while the others stay the same: bandwidth, L2,
 // clock, number of SMs, rates per clock and SM, board power. They have no steps in numbers that are
@@ -13,10 +13,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "laws/tile.h"
 #include "ops/kernel.h"
 #include "predict/chip.h"
 #include "predict/conditions.h"
-#include "predict/tile.h"
 
 namespace tilecast {
 
@@ -26,15 +26,23 @@ struct LawTime {
 };
 using Law = LawTime (*)(const Kernel& kernel, const Chip& chip, const Conditions& conditions);
 
-/// The least time that any kernel occupies a device: 2 us, about what profilers show for empty
-/// kernels (guess; the measurement kit's null kernel will settle it).
+/// What counts as no time at all: the scale of sizes in intervals, and the time within twice of
+/// which nothing but latency can be seen. About what profilers show for empty kernels (guess; the
+/// measurement kit's null kernel will settle it).
 inline constexpr double kLatencyFloor = 2e-6;
 
-/// The start of a kernel that streams memory: the floor at the boost clock of the data sheet. At
-/// another clock it moves as the latency of a launch does (launch_latency_s).
+/// The start of a kernel that streams memory. At another clock than that of the data sheet it moves
+/// as the latency of a launch does (launch_latency_s).
 inline double stream_start_s(const Chip& chip) {
-  return chip.start * kLatencyFloor / std::sqrt(chip.gpu.clock_share);
+  return chip.start * chip.laws.stream.start_s / std::sqrt(chip.gpu.clock_share);
 }
+
+inline constexpr int kByteBits = 8;
+inline double element_bytes(DType dtype) {
+  return static_cast<double>(dtype_bits(dtype)) / kByteBits;
+}
+inline bool has_16_bits(DType dtype) { return dtype_bits(dtype) == 2 * kByteBits; }
+inline bool has_8_bits_or_less(DType dtype) { return dtype_bits(dtype) <= kByteBits; }
 
 /// Bits of a stored weight of a product or a layer of experts.
 int64_t weight_bits(const Kernel& kernel);

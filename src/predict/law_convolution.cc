@@ -1,12 +1,11 @@
 // The law of convolutions. cuDNN has several algorithms, each with work of its own; the law is the
 // time of the one that is fastest, for cuDNN's heuristics choose it or one that is nearly as fast.
-// Fitted on P4, P100, T4, V100 and A100 (FP32) and on H100 (research/law_study.md).
+// Derivation: research/law_study.md.
 //
 // Not modelled: FP32 algorithms of libraries other than cuDNN (AMD's GPUs: the implicit product),
 // the size of the workspace that an algorithm may take.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "predict/blocks.h"
@@ -62,56 +61,43 @@ double lanes_s(double cycles, double bytes, double flops, double energy, const C
                             energy * flops * vector_energy(chip) / chip.board_power_w);
 }
 
-constexpr std::array<double, 1> kUnsplit = {1};
-
-// Each further launch of an algorithm in steps (guess: what a launch in a graph takes).
-constexpr double kLaunch = 3e-6;
-
-/// Implicit product: the operand is gathered from the images. Blocks have 128 pixels.
+/// Implicit product: the operand is gathered from the images.
 LawTime implicit_product(const Work& w, const Chip& chip) {
-  constexpr double kLonger = 1.18;   // cycles of a step, over a plain product's
-  constexpr double kFromDram = 0.4;  // of the operands: the rest is in L2 from the last call
-  constexpr double kEnergy = 0.95;
-  constexpr std::array<Tile, 3> kTiles = {Tile{128, 32}, Tile{128, 64}, Tile{128, 128}};
-  constexpr std::array<Tile, 4> kWeightTiles = {Tile{32, 32}, Tile{64, 64}, Tile{128, 64},
-                                                Tile{128, 128}};
-  constexpr std::array<double, 6> kSplits = {1, 2, 4, 8, 16, 32};
-  constexpr BlockCost kCost = {8000, 0, 3000, 0.0375, 0.5, 16};
+  const ImplicitProduct& c = chip.laws.convolution.implicit;
   const auto step = [&](Tile tile, double area, double) {
-    return kLonger * vector_step_cycles(chip, tile, area);
+    return c.step_ratio * vector_step_cycles(chip, tile, area);
   };
   const ProductSizes sizes = w.product(w.reduced);
-  const Blocks best =
-      w.of_weight ? best_blocks(sizes, kWeightTiles, kSplits, 128, kCost.on(chip), chip.sms, step)
-                  : best_blocks(sizes, kTiles, kUnsplit, 128, kCost.on(chip), chip.sms, step);
+  const std::span<const double> splits =
+      w.of_weight ? std::span<const double>(c.weight_splits) : std::span<const double>(kUnsplit);
+  const Blocks best = best_blocks(sizes, w.of_weight ? c.weight_tiles : c.tiles, splits,
+                                  chip.laws.convolution.smallest_k_to_split,
+                                  cost_of(c.blocks).on(chip), chip.sms, step);
   const double flops = 2 * sizes.batch * sizes.m * sizes.n * sizes.k;
-  return {lanes_s(best.cycles, kFromDram * w.bytes, flops, kEnergy, chip), best.tile};
+  return {lanes_s(best.cycles, c.dram_share * w.bytes, flops, c.energy_ratio, chip), best.tile};
 }
 
-/// Winograd's F(2x2, 3x3) in one kernel. A block transforms 32 tiles of 2 x 2 pixels, in one of six
-/// shapes, for 32 channels of the result: 16 products of 32 x 32. Its grid is that of cuDNN's
-/// kernels ("winograd_128x128_…_tile148t").
+/// Winograd's F(2x2, 3x3) in one kernel. A block transforms tiles of 2 x 2 pixels, in one of some
+/// shapes, for some channels of the result.
 LawTime fused_winograd(const Work& w, const Chip& chip) {
-  struct Shape {
-    double images, rows, columns;
-  };
-  constexpr Shape kShapes[] = {{1, 4, 8}, {2, 4, 4}, {2, 2, 8}, {4, 1, 8}, {4, 2, 4}, {4, 4, 2}};
-  constexpr Tile kBlock = {128, 128};
-  constexpr double kArea = 128 * 128;
-  constexpr double kStep = 1.05, kTransform = 70;  // of a plain product's cycles; cycles beside
-  constexpr double kEnergy = 1.34;
+  const FusedWinograd& c = chip.laws.convolution.fused_winograd;
+  const Tile tile = c.tile.front();
+  const double area = static_cast<double>(tile.m) * tile.n;
   const double rows = ceil_of(w.height / 2), columns = ceil_of(w.width / 2);
-  double blocks = 1e30;
-  for (const Shape& s : kShapes)
+  double blocks = kNever;
+  for (const BlockShape& s : c.shapes)
     blocks = std::min(blocks, ceil_of(w.images / s.images) * ceil_of(rows / s.rows) *
                                   ceil_of(columns / s.columns));
-  blocks *= ceil_of(w.result / 32);
-  const double step = kStep * vector_step_cycles(chip, kBlock, kArea) + chip.units * kTransform;
+  blocks *= ceil_of(w.result / c.result_channels);
+  const double step =
+      c.step_ratio * vector_step_cycles(chip, tile, area) + chip.units * c.transform_cycles;
   const double cycles =
-      waves_of(blocks / chip.sms, 1) * (w.reduced * step + chip.blocks * 0.3 * kArea) +
-      chip.blocks * 5000;
-  const double flops = 2 * blocks * kArea * w.reduced;
-  return {chip.start * kLaunch + lanes_s(cycles, w.bytes, flops, kEnergy, chip), kBlock};
+      waves_of(blocks / chip.sms, 1) * (w.reduced * step + chip.blocks * c.element_cycles * area) +
+      chip.blocks * c.fill_cycles;
+  const double flops = 2 * blocks * area * w.reduced;
+  return {chip.start * chip.laws.convolution.launch_s +
+              lanes_s(cycles, w.bytes, flops, c.energy_ratio, chip),
+          tile};
 }
 
 /// An algorithm in steps: images and filters are transformed, multiplied point by point, and the
@@ -121,61 +107,62 @@ struct Transform {
   double points;        ///< of a transformed tile
   double multiply_add;  ///< real ones for each product of two points
   double point_bytes;
-  /// Traffic of the three transforms over what DRAM would take for it, and bytes that an SM moves
-  /// per clock.
-  double images_share, filters_share, result_share, sm_bytes;
-  double step;  ///< cycles of the products, over plain ones'
 };
-// F(4x4, 3x3), and for windows of 5 x 5 F(5x5, 5x5).
-constexpr Transform kWinograd3 = {4, 36, 1, 4, 1.0, 2.6, 0.4, 5.5, 1};
-constexpr Transform kWinograd5 = {5, 81, 1, 4, 1.0, 2.6, 0.4, 5.5, 1};
 
-LawTime in_steps(const Work& w, const Transform& t, const Chip& chip) {
-  constexpr std::array<Tile, 5> kTiles = {Tile{32, 32}, Tile{64, 32}, Tile{64, 64}, Tile{128, 64},
-                                          Tile{128, 128}};
-  // From Ampere on, cuDNN has these products in large tiles only: all 2,594 rows of A100.
-  constexpr std::array<Tile, 1> kLargeTiles = {Tile{128, 128}};
-  constexpr BlockCost kCost = {5000, 0, 0, 0.0375, 0.5, 16};
+LawTime in_steps(const Work& w, const Transform& t, const TransformCost& c, const Chip& chip) {
+  constexpr double kTransforms = 3;
+  const ConvolutionConstants& all = chip.laws.convolution;
+  const BlockCost cost = {.fill = all.steps.fill_cycles,
+                          .element = all.steps.element_cycles,
+                          .idle_share = all.steps.idle_share,
+                          .shortest_k = all.steps.shortest_k};
   const double tiles = w.images * ceil_of(w.height / t.side) * ceil_of(w.width / t.side);
   // The gradient of the weight sums over the tiles.
   const ProductSizes sizes =
       w.of_weight ? ProductSizes(t.points, w.reduced, w.result, tiles * t.multiply_add)
                   : ProductSizes(t.points, tiles, w.result, w.reduced * t.multiply_add);
   const auto step = [&](Tile tile, double area, double) {
-    return t.step * vector_step_cycles(chip, tile, area);
+    return c.step_ratio * vector_step_cycles(chip, tile, area);
   };
   const bool large = t.multiply_add == 1 && chip.gpu.architecture >= Architecture::kAmpere;
-  const Blocks best =
-      large ? best_blocks(sizes, kLargeTiles, kUnsplit, 128, kCost.on(chip), chip.sms, step)
-            : best_blocks(sizes, kTiles, kUnsplit, 128, kCost.on(chip), chip.sms, step);
-  const double point = t.points * t.point_bytes, image = 4 * w.pixels();
+  const Blocks best = best_blocks(sizes, large ? all.steps.ampere_tiles : all.steps.tiles, kUnsplit,
+                                  all.smallest_k_to_split, cost.on(chip), chip.sms, step);
+  const double point = t.points * t.point_bytes, image = kFp32Bytes * w.pixels();
   const double images = image * w.reduced + point * tiles * w.reduced;
-  const double filters = (4 * w.taps + point) * w.reduced * w.result;
+  const double filters = (kFp32Bytes * w.taps + point) * w.reduced * w.result;
   const double results = image * w.result + point * tiles * w.result;
   const double moved = point * (tiles * w.reduced + w.reduced * w.result + tiles * w.result);
   const double product_s =
       lanes_s(best.cycles, moved, 2 * sizes.batch * sizes.m * sizes.n * sizes.k, 1, chip);
   const double transforms_s =
-      (t.images_share * images + t.filters_share * filters + t.result_share * results) /
+      (c.images_ratio * images + c.filters_ratio * filters + c.result_ratio * results) /
           chip.dram_bytes_per_s +
-      (images + filters + results) / chip.l2_bytes_per_s(t.sm_bytes);
-  return {3 * chip.start * kLaunch + product_s + transforms_s, best.tile};
+      (images + filters + results) / chip.l2_bytes_per_s(c.sm_bytes_per_cycle);
+  return {kTransforms * chip.start * all.launch_s + product_s + transforms_s, best.tile};
 }
 
-/// FFTs of tiles of 16 or 32 in each direction: complex numbers; half of them are stored.
+/// Winograd's algorithm for windows of `window` x `window`.
+LawTime winograd(const Work& w, double window, double side, const Chip& chip) {
+  const double points = side + window - 1;
+  return in_steps(w, {side, points * points, 1, kFp32Bytes}, chip.laws.convolution.winograd, chip);
+}
+
+/// FFTs of tiles of `size` in each direction: complex numbers, half of them stored.
 LawTime fourier(const Work& w, double size, const Chip& chip) {
   const double side = size + 1 - std::sqrt(w.taps);
-  if (side < size / 2) return {1e30};
+  if (side < size / 2) return {kNever};
   const double points = size * (size / 2 + 1);
-  return in_steps(w, {side, points, 4, 8, 1.9, 0.45, 1.9, 18.7, 0.95}, chip);
+  constexpr double kComplexProduct = 4;  // multiply-adds
+  return in_steps(w, {side, points, kComplexProduct, 2 * kFp32Bytes}, chip.laws.convolution.fourier,
+                  chip);
 }
 
-/// A window of its own for each channel. Each thread multiplies for some pixels without reuse from
-/// registers: H100 reaches 0.085 of its lanes' rate. Weights' gradients of large windows in 32 bits
-/// have no such kernel and reach 0.0055.
+/// A window of its own for each channel. Weights' gradients of large windows in 32 bits have no
+/// kernel of their own.
 LawTime depthwise(const Work& w, DType stored, const Chip& chip) {
-  const bool slow = w.of_weight && w.taps > 25 && dtype_bits(stored) == 32;
-  const double reached = slow ? 0.0055 : 0.085;
+  const Depthwise& c = chip.laws.convolution.depthwise;
+  const bool slow = w.of_weight && w.taps > c.slow_taps && element_bytes(stored) == kFp32Bytes;
+  const double reached = slow ? c.slow_reached_share : c.reached_share;
   const double flops = 2 * w.groups * w.pixels() * w.taps;
   const double lanes_s = chip.units * flops / (reached * chip.gpu.vector_peak(DType::kFp32));
   return {stream_start_s(chip) + root_of_squares(lanes_s, w.bytes / chip.dram_bytes_per_s)};
@@ -184,10 +171,12 @@ LawTime depthwise(const Work& w, DType stored, const Chip& chip) {
 /// Seconds in which images and results are copied from the layout in which they are stored to the
 /// one that kernels read: two launches.
 double conversion_s(const Work& w, const Chip& chip) {
-  return 2 * chip.start * kLaunch + 2 * w.bytes / chip.dram_bytes_per_s;
+  return 2 * chip.start * chip.laws.convolution.launch_s + 2 * w.bytes / chip.dram_bytes_per_s;
 }
 
 LawTime on_lanes(const Work& w, bool channels_last, const Chip& chip) {
+  constexpr double kSmall = 3, kLarge = 5;  // windows that Winograd's algorithm is used for
+  const ConvolutionConstants& c = chip.laws.convolution;
   LawTime best = implicit_product(w, chip);
   const auto take = [&](LawTime other) {
     if (other.seconds < best.seconds) best = other;
@@ -195,14 +184,14 @@ LawTime on_lanes(const Work& w, bool channels_last, const Chip& chip) {
   // On H100, 33 of 37 images and 16 of 19 of their gradients that have these windows ran an
   // implicit product (data/measurements): from Hopper on, only weights' gradients are transformed.
   const bool transforms = chip.gpu.architecture < Architecture::kHopper || w.of_weight;
-  if (transforms && w.transforms(9)) {
-    take(in_steps(w, kWinograd3, chip));
+  if (transforms && w.transforms(kSmall * kSmall)) {
+    take(winograd(w, kSmall, c.winograd_3_side, chip));
     if (!w.of_weight) take(fused_winograd(w, chip));
   }
-  if (transforms && w.transforms(25)) take(in_steps(w, kWinograd5, chip));
+  if (transforms && w.transforms(kLarge * kLarge))
+    take(winograd(w, kLarge, c.winograd_5_side, chip));
   if (transforms && w.taps > 1 && w.transforms(w.taps)) {
-    take(fourier(w, 16, chip));
-    take(fourier(w, 32, chip));
+    for (const double size : c.fourier_sides) take(fourier(w, size, chip));
   }
   best.seconds += stream_start_s(chip);
   // FP32 kernels read images by channel.
@@ -210,50 +199,44 @@ LawTime on_lanes(const Work& w, bool channels_last, const Chip& chip) {
   return best;
 }
 
-/// Implicit products on matrix units, fitted on H100: what they take beside a plain product.
-struct GatherCost {
-  double step;        ///< cycles of a step of k, over a plain product's
-  double chain;       ///< least cycles of a step
-  double fill;        ///< cycles of the kernel's start and end
-  double slab;        ///< channels that one step of a window's tap reads together
-  double strided;     ///< further factor for gradients of strided inputs
-  double tf32_input;  ///< and in TF32, whose units read operands in one order only
-  double tf32_weight;
-};
-constexpr GatherCost kGather = {1.34, 11, 6200, 32, 1.37, 1.58, 3};
-constexpr GatherCost kPlain = {1, 1.6, 2300, 8, 1, 1.58, 3};
-
-/// As many channels as the kernels read: tensor cores take 8, larger slabs beyond two of these.
-double padded(double channels, double slab) {
-  return channels <= 16 ? 8 * ceil_of(channels / 8) : slab * ceil_of(channels / slab);
+/// As many channels as the kernels read: small slabs of them, larger ones beyond two of these.
+double padded(double channels, double small, double slab) {
+  return channels <= 2 * small ? small * ceil_of(channels / small)
+                               : slab * ceil_of(channels / slab);
 }
 
 LawTime on_matrix_units(const Work& w, const Kernel& kernel, bool channels_last, const Chip& chip) {
-  constexpr std::array<Tile, 6> kTiles = {Tile{64, 32},  Tile{64, 64},   Tile{64, 128},
-                                          Tile{128, 64}, Tile{128, 128}, Tile{128, 256}};
-  constexpr std::array<double, 5> kSplits = {1, 2, 4, 8, 16};
   const bool gathers = w.taps > 1 || w.stride > 1;
-  const GatherCost& c = gathers ? kGather : kPlain;
+  const MatrixUnitBlocks& units = chip.laws.convolution.units;
+  const GatherCost& c = gathers ? chip.laws.convolution.gather : chip.laws.convolution.plain;
   const DType dtype = kernel.compute_dtype();
-  double factor = c.step;
-  if (w.of_input && w.stride > 1) factor *= c.strided;
-  if (dtype == DType::kTf32) factor *= w.of_weight ? c.tf32_weight : w.of_input ? c.tf32_input : 1;
+  double factor = c.step_ratio;
+  if (w.of_input && w.stride > 1) factor *= c.strided_ratio;
+  if (dtype == DType::kTf32)
+    factor *= w.of_weight ? c.tf32_weight_ratio : w.of_input ? c.tf32_input_ratio : 1;
   const double per_clock = chip.device.matmul_peak(dtype) / (chip.sms * chip.clock_hz);
-  const double power = chip.energy * (chip.hbm ? 0.25e-12 : 0.60e-12) * per_clock * chip.sms *
-                       chip.clock_hz / chip.board_power_w;
-  const BlockCost cost = {c.fill, 2600, 0, 0.03, 0.05, 64};
-  const double channels = w.of_weight ? w.reduced : padded(w.reduced, c.slab);
+  const double power = chip.energy * (chip.hbm ? units.hbm_j_per_flop : units.gddr_j_per_flop) *
+                       per_clock * chip.sms * chip.clock_hz / chip.board_power_w;
+  const BlockCost cost = {.fill = c.fill_cycles,
+                          .split = units.split_cycles,
+                          .element = units.element_cycles,
+                          .idle_share = units.idle_share,
+                          .shortest_k = units.shortest_k};
+  const double channels =
+      w.of_weight ? w.reduced : padded(w.reduced, units.small_slab_channels, c.slab_channels);
   const Blocks best =
-      best_blocks(w.product(channels), kTiles, kSplits, 0, cost.on(chip), chip.sms,
+      best_blocks(w.product(channels), units.tiles, units.splits, 0, cost.on(chip), chip.sms,
                   [&](Tile, double area, double busy) {
                     const double step = 2 * area / per_clock * factor;
-                    return chip.units * std::max(step * (1 + power * busy), c.chain + 0.1 * step);
+                    return chip.units * std::max(step * (1 + power * busy),
+                                                 c.chain_cycles + units.issue_share * step);
                   });
   const double memory_s =
-      w.bytes / chip.dram_bytes_per_s + 2.8e-6 * w.bytes / (w.bytes + chip.dram_bytes_per_s * 2e-6);
-  LawTime time = {launch_latency_s(gathers ? 2.2 : 1.6, chip) +
-                      root_of_squares(memory_s, chip.seconds(best.cycles)),
-                  best.tile};
+      w.bytes / chip.dram_bytes_per_s +
+      units.ramp_s * w.bytes / (w.bytes + chip.dram_bytes_per_s * units.ramp_half_s);
+  LawTime time = {
+      launch_latency_s(c.launch_us, chip) + root_of_squares(memory_s, chip.seconds(best.cycles)),
+      best.tile};
   // Their kernels read images by pixel.
   if (!channels_last) time.seconds += conversion_s(w, chip);
   return time;

@@ -15,7 +15,7 @@ Kernel convolution(const SizeList& sizes, DType dtype = DType::kFp32,
 
 double law_s(const Kernel& kernel, const std::string& gpu) {
   const Device device = find_device(gpu);
-  return convolution_law(kernel, Chip(device), {}).seconds;
+  return convolution_law(kernel, Chip(device, bundled_laws()), {}).seconds;
 }
 
 /// A layer of ResNet with this window.
@@ -75,9 +75,10 @@ TEST(ConvolutionLaw, TheBoardsPowerCountsIn16Bits) {
                                      {"channels_last", 1}},
                                     DType::kFp16);
   Device t4 = find_device("T4");
-  const double held_back_s = convolution_law(kernel, Chip(t4), {}).seconds;
+  const double held_back_s = convolution_law(kernel, Chip(t4, bundled_laws()), {}).seconds;
   std::get<Gpu>(t4.chip).board_power_w = 1e6;
-  EXPECT_NEAR(held_back_s / convolution_law(kernel, Chip(t4), {}).seconds, 1.56, 0.03);
+  EXPECT_NEAR(held_back_s / convolution_law(kernel, Chip(t4, bundled_laws()), {}).seconds, 1.56,
+              0.03);
 }
 
 TEST(ConvolutionLaw, DepthwiseWindowsAreFarFromThePeak) {

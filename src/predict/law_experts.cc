@@ -2,22 +2,12 @@
 // between passes that gather the tokens and add up the results.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "predict/law.h"
 
 namespace tilecast {
 namespace {
-
-// Fitted on all public rows of A100, H100, H200, B200 and L40S (research/experiments.md).
-constexpr double kReached = 1.53;  ///< time of a step of k over that at the data sheet's rate
-/// Cycles of an SM to convert one weight of few bits. The general lanes do it, once for each tile,
-/// whatever its rows and the rate of the matrix units (128 lanes: 1.3 instructions a weight).
-constexpr double kConversion = 0.01;
-constexpr double kWarmBytes = 12.5;         ///< L2 bytes per clock and SM
-constexpr double kActivationPasses = 5.25;  ///< over the gathered tokens
-constexpr double kFillCycles = 2500, kElementCycles = 0.1, kIdleShare = 0.5;
 
 struct Layer {
   double experts;  ///< that get a token, at least one
@@ -30,19 +20,19 @@ struct Layer {
 
 /// Cycles of one of the grouped products: [tokens, k] x [k, n] for each expert.
 double product_cycles(const Layer& layer, double n, double k, const Chip& chip) {
-  constexpr std::array<double, 4> kRows = {16, 32, 64, 128};
-  constexpr double kColumns = 128;
-  double best = 1e30;
-  for (const double rows : kRows) {
-    const double area = rows * kColumns;
-    const double blocks = layer.experts * std::ceil(layer.tokens / rows) * std::ceil(n / kColumns);
-    const double waves = waves_of(blocks / chip.sms, kIdleShare);
+  const ExpertsConstants& c = chip.laws.experts;
+  double best = kNever;
+  for (const double rows : c.tile_rows) {
+    const double area = rows * c.tile_columns;
+    const double blocks =
+        layer.experts * std::ceil(layer.tokens / rows) * std::ceil(n / c.tile_columns);
+    const double waves = waves_of(blocks / chip.sms, c.idle_share);
     // The mean share of the SMs that have a block is blocks / (SMs · waves).
     const double step = layer.step_per_element * (1 + layer.power * blocks / chip.sms / waves);
-    const double row = step * area + layer.step_per_column * kColumns;
-    best = std::min(best, waves * (k * row + chip.blocks * kElementCycles * area));
+    const double row = step * area + layer.step_per_column * c.tile_columns;
+    best = std::min(best, waves * (k * row + chip.blocks * c.element_cycles * area));
   }
-  return best + chip.blocks * kFillCycles;
+  return best + chip.blocks * c.fill_cycles;
 }
 
 /// One of the products in FP32. No library has a grouped kernel for it: the experts' products run
@@ -58,33 +48,39 @@ double single_precision_product_s(const Layer& layer, double n, double k, const 
   Kernel product{.shape = gemm, .dtype = DType::kFp32};
   const double tokens = layer.experts * layer.tokens;
   product.flops = whole(2 * tokens * n * k);
-  product.read_bytes = whole(4 * (layer.experts * n * k + tokens * k));
-  product.write_bytes = whole(4 * tokens * n);
+  product.read_bytes = whole(kFp32Bytes * (layer.experts * n * k + tokens * k));
+  product.write_bytes = whole(kFp32Bytes * tokens * n);
   return single_precision_law(product, chip, conditions).seconds;
 }
 
 }  // namespace
 
 LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
+  constexpr double kFewest = 1e-9;  // no division by zero
+  const ExpertsConstants& c = chip.laws.experts;
   const auto& e = std::get<Experts>(kernel.shape);
   const auto hidden = static_cast<double>(e.hidden_dim), ffn = static_cast<double>(e.ffn_dim);
   const double rate = chip.device.matmul_peak(kernel.compute_dtype());
-  const double power = chip.energy * (chip.hbm ? 0.25e-12 : 0.60e-12) * rate / chip.board_power_w;
+  const double energy = chip.energy * (chip.hbm ? c.hbm_j_per_flop : c.gddr_j_per_flop);
+  const double power = energy * rate / chip.board_power_w;
   const double experts = std::max(1.0, e.active_experts);
   const double io_bytes = 2.0 * static_cast<double>(kernel.write_bytes);
-  Layer layer{.experts = experts,
-              .tokens = std::max(1.0, e.assignments / experts),
-              .weight_bytes = std::max(0.0, static_cast<double>(kernel.bytes()) - io_bytes),
-              .step_per_element = 2 / (rate / (chip.sms * chip.clock_hz)) * chip.units * kReached,
-              .power = power,
-              .step_per_column = converts_weights(kernel) ? kConversion * chip.units : 0};
+  Layer layer{
+      .experts = experts,
+      .tokens = std::max(1.0, e.assignments / experts),
+      .weight_bytes = std::max(0.0, static_cast<double>(kernel.bytes()) - io_bytes),
+      .step_per_element = 2 / (rate / (chip.sms * chip.clock_hz)) * chip.units * c.reached_ratio,
+      .power = power,
+      .step_per_column = converts_weights(kernel) ? c.conversion_cycles * chip.units : 0};
   // The first product has gate and up where the experts are gated: by the FLOPs.
-  const double flops_per_pair = static_cast<double>(kernel.flops) / std::max(1e-9, e.assignments);
+  const double flops_per_pair =
+      static_cast<double>(kernel.flops) / std::max(kFewest, e.assignments);
   const double columns = std::max(1.0, flops_per_pair / (2 * hidden) - ffn);
   const double warm =
       conditions.caches == Caches::kCold
           ? 0
-          : ramp(1.25 - static_cast<double>(kernel.bytes()) / chip.l2_bytes, 0, 0.25);
+          : ramp(c.l2_fit_ratio - static_cast<double>(kernel.bytes()) / chip.l2_bytes, 0,
+                 c.l2_fit_span_ratio);
   double seconds = launch_latency_s(traits_of(conditions.software).expert_launches_us, chip);
   for (const auto& [n, k] : {std::pair{columns, hidden}, std::pair{hidden, ffn}}) {
     if (kernel.compute_dtype() == DType::kFp32) {
@@ -92,14 +88,14 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
       continue;
     }
     const double share = n * k / (columns * hidden + hidden * ffn);
-    const double cold_s = 0.92 * layer.weight_bytes * share / chip.dram_bytes_per_s;
+    const double cold_s = c.dram_time_ratio * layer.weight_bytes * share / chip.dram_bytes_per_s;
     const double warm_s =
-        std::min(cold_s, layer.weight_bytes * share / chip.l2_bytes_per_s(kWarmBytes));
+        std::min(cold_s, layer.weight_bytes * share / chip.l2_bytes_per_s(c.l2_bytes_per_cycle));
     seconds +=
         cold_s * (1 - warm) + warm_s * warm + chip.seconds(product_cycles(layer, n, k, chip));
   }
-  seconds += e.assignments * hidden * (static_cast<double>(dtype_bits(kernel.dtype)) / 8) *
-             kActivationPasses / chip.dram_bytes_per_s;
+  seconds += e.assignments * hidden * element_bytes(kernel.dtype) * c.activation_passes /
+             chip.dram_bytes_per_s;
   return {seconds};
 }
 

@@ -14,7 +14,7 @@ namespace tilecast {
 namespace {
 
 double law_of(const Kernel& kernel, const Device& device, const Conditions& conditions) {
-  return net_def(net_of(kernel)).law(kernel, Chip(device), conditions).seconds;
+  return net_def(net_of(kernel)).law(kernel, Chip(device, bundled_laws()), conditions).seconds;
 }
 
 /// Rounding of a sum of doubles.

@@ -18,7 +18,7 @@ Kernel kernel_of(std::string_view op, DType dtype, const SizeList& sizes) {
 }
 
 double law_seconds(const Kernel& kernel, const Device& device, const Conditions& conditions = {}) {
-  return net_def(net_of(kernel)).law(kernel, Chip(device), conditions).seconds;
+  return net_def(net_of(kernel)).law(kernel, Chip(device, bundled_laws()), conditions).seconds;
 }
 
 /// Share of the peak rate at which the law runs a product.
@@ -472,7 +472,7 @@ TEST(ChipTest, HelpersAreAsTheyAreDescribed) {
   EXPECT_NEAR(waves_of(2.25, 0.5), 2.625, 1e-12);
   Device device = find_device("V100-PCIe");
   std::get<Gpu>(device.chip).boost_clock_hz = 4 * 1.7e9;
-  EXPECT_NEAR(launch_latency_s(3, Chip(device)), 1.5e-6, 1e-15);
+  EXPECT_NEAR(launch_latency_s(3, Chip(device, bundled_laws())), 1.5e-6, 1e-15);
 }
 
 }  // namespace

@@ -9,10 +9,6 @@
 namespace tilecast {
 namespace {
 
-// A twentieth of a feature's training range beyond it is still taken as inside: the edge is where
-// the outermost of thousands of rows happened to fall.
-constexpr double kExtrapolates = 0.05;
-
 /// A kernel on its way to its time.
 struct Row {
   const Kernel* kernel;
@@ -36,7 +32,7 @@ Batch describe_all(NetKind kind, const CostBatch& batch, const Weights& weights,
                    const LawScales& scales) {
   const Net& net = weights.net(kind);
   const NetDef& def = net_def(kind);
-  const Chip chip(batch.device, scales);
+  const Chip chip(batch.device, weights.laws, scales);
   Batch all{.width = net.mean.size()};
   all.rows.reserve(batch.rows.size());
   all.inputs.resize(batch.rows.size() * all.width);
@@ -96,26 +92,25 @@ void calibrate_spread(const Calibrated& calibrated, Spread& spread) {
   spread.common_share += weight * (1 - spread.common_share);
 }
 
-Limit limit_of(const Bound& bound, double seconds) {
+Limit limit_of(const Bound& bound, double seconds, const IntervalConstants& c) {
   // Within twice the latency floor nothing but latency can be seen, and where the data sheet
-  // allows a tenth of the time no rate explains it.
-  constexpr double kExplains = 0.1;
-  if (seconds < 2 * kLatencyFloor || bound.seconds() < kExplains * seconds) return Limit::kLatency;
+  // allows a small part of the time no rate explains it.
+  if (seconds < 2 * kLatencyFloor || bound.seconds() < c.explains_share * seconds)
+    return Limit::kLatency;
   return bound.compute_s >= bound.memory_s ? Limit::kCompute : Limit::kMemory;
 }
 
-/// The most of the data sheet's rates that any measured kernel reached. DRAM: decode on H100, of
-/// 18,000 rows above 0.5 GB on five cards; units: 0.958 (16 bits; A100, H100) and 0.97
-/// (FP32; V100). Where a residual was learned from GPUs with other limits, it may promise more.
-double least_seconds(const Bound& bound) {
-  constexpr double kDram = 0.95, kUnits = 0.97;
-  return std::max(bound.compute_s / kUnits, bound.memory_s / kDram);
+/// By the most of the data sheet's rates that any measured kernel reached. Where a residual was
+/// learned from GPUs with other limits, it may promise more.
+double least_seconds(const Bound& bound, const IntervalConstants& c) {
+  return std::max(bound.compute_s / c.unit_reached_share, bound.memory_s / c.dram_reached_share);
 }
 
-KernelTime finish(const Row& row, const Device& device, double seconds, const Spread& spread) {
+KernelTime finish(const Row& row, const Device& device, double seconds, const Spread& spread,
+                  const IntervalConstants& c) {
   const double bound = row.bound.seconds();
   KernelTime time;
-  time.seconds = std::max(seconds, least_seconds(row.bound));
+  time.seconds = std::max(seconds, least_seconds(row.bound, c));
   // One range beyond the training rows doubles the interval's logarithm; a guess until devices of
   // other generations are measured.
   const double width = 1.0 + std::min(1.0, row.widening);
@@ -125,8 +120,8 @@ KernelTime finish(const Row& row, const Device& device, double seconds, const Sp
   if (row.kernel->is_product()) time.tile = row.law.tile;
   time.waves = count_waves(*row.kernel, device, row.law.tile).waves;
   time.utilization_ratio = std::min(1.0, bound / time.seconds);
-  time.limit = limit_of(row.bound, time.seconds);
-  time.extrapolated = row.excess > kExtrapolates;
+  time.limit = limit_of(row.bound, time.seconds, c);
+  time.extrapolated = row.excess > c.extrapolation_share;
   if (time.extrapolated) time.extrapolated_feature = row.feature;
   return time;
 }
@@ -165,7 +160,8 @@ void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weigh
     Spread spread = spread_of(applied, coverage, size_of(row.law.seconds));
     if (calibrated.weight > 0) calibrate_spread(calibrated, spread);
     batch.times[batch.rows[r]] =
-        finish(row, batch.device, row.law.seconds * std::exp(log_factors[r]), spread);
+        finish(row, batch.device, row.law.seconds * std::exp(log_factors[r]), spread,
+               weights.laws.intervals);
   }
 }
 

@@ -38,9 +38,11 @@ class LearnedPredictor : public Predictor {
         if (times[i].predictor.empty()) times[i].predictor = models[m].name;
     }
     for (size_t i = 0; i < kernels.size(); ++i) {
-      if (is_unmeasured(kernels[i])) mark_unmeasured(kernels[i], times[i]);
+      if (is_unmeasured(kernels[i])) mark_unmeasured(kernels[i], weights_.laws.intervals, times[i]);
     }
   }
+
+  const LawConstants& laws() const override { return weights_.laws; }
 
  private:
   const Weights& weights_;

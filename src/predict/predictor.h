@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "devices/device.h"
+#include "laws/tile.h"
 #include "ops/kernel.h"
 #include "predict/conditions.h"
-#include "predict/tile.h"
 #include "predict/weights.h"
 
 namespace tilecast {
@@ -42,6 +42,8 @@ class Predictor {
   /// kernel's dtype.
   virtual void predict(std::span<const Kernel> kernels, const Device& device,
                        const Conditions& conditions, std::span<KernelTime> times) const = 0;
+  /// The constants of the laws that it forecasts with.
+  virtual const LawConstants& laws() const { return bundled_laws(); }
 };
 
 /// As Predictor::predict where each kernel has conditions of its own, as measurements have.

@@ -73,7 +73,8 @@ TEST(Forests, SoftwareWithKernelsOfItsOwnHasItsOwnTimes) {
   predict_each(*make_learned_predictor(embedded_weights()), kernels, conditions, device, times);
   EXPECT_NE(times[1].seconds, times[2].seconds);
   const auto residual = [&](size_t i) {
-    return times[i].seconds / decode_law(kernels[i], Chip(device), conditions[i]).seconds;
+    return times[i].seconds /
+           decode_law(kernels[i], Chip(device, bundled_laws()), conditions[i]).seconds;
   };
   EXPECT_NEAR(residual(0), residual(2), 1e-9) << "PyTorch has FlashAttention as vLLM does";
 }
@@ -204,7 +205,7 @@ TEST(Learned, AForecastIsTheLawTimesTheClassesResidual) {
     const Device device = find_device(gpu);
     KernelTime time;
     make_learned_predictor(weights)->predict({&kernel, 1}, device, {}, {&time, 1});
-    return time.seconds / rows_law(kernel, Chip(device), {}).seconds;
+    return time.seconds / rows_law(kernel, Chip(device, bundled_laws()), {}).seconds;
   };
   EXPECT_NEAR(ratio("V100-PCIe"), std::exp(0.5), 1e-3);
   EXPECT_NEAR(ratio("V100-SXM2-32GB"), std::exp(0.5), 1e-3) << "the class's, not the device's";

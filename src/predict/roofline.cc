@@ -1,7 +1,6 @@
 #include "predict/roofline.h"
 
 #include "predict/bound.h"
-#include "predict/law.h"
 
 namespace tilecast {
 
@@ -17,12 +16,11 @@ KernelTime roofline_time(const Kernel& kernel, const Device& device) {
   return time;
 }
 
-void estimate_unlearned(const CostBatch& batch, const Weights&) {
-  constexpr double kHighest = 4;
+void estimate_unlearned(const CostBatch& batch, const Weights& weights) {
   for (const size_t i : batch.rows) {
     KernelTime time = roofline_time(batch.kernels[i], batch.device);
-    time.seconds += kLatencyFloor;
-    time.high_s = kHighest * time.seconds;
+    time.seconds += weights.laws.stream.start_s;
+    time.high_s = weights.laws.intervals.no_model_ratio * time.seconds;
     time.utilization_ratio = time.low_s / time.seconds;
     time.extrapolated = true;
     time.extrapolated_feature = kNoModel;

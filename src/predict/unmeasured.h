@@ -16,6 +16,6 @@ bool is_unmeasured(const Kernel& kernel);
 
 /// Widens the interval to what is known of operators that borrow a model, and marks the time as
 /// extrapolated.
-void mark_unmeasured(const Kernel& kernel, KernelTime& time);
+void mark_unmeasured(const Kernel& kernel, const IntervalConstants& constants, KernelTime& time);
 
 }  // namespace tilecast

@@ -43,7 +43,9 @@ const SoftwareForest* ClassResidual::forest_of(Software software, bool libraries
 Weights load_weights(const std::filesystem::path& folder) {
   if (!folder.empty()) {
     const std::filesystem::path path = folder / kWeightsFile;
-    return parse_weights(read_file(path), path.string());
+    Weights weights = parse_weights(read_file(path), path.string());
+    weights.laws = load_laws(folder / "laws");
+    return weights;
   }
   const std::vector<EmbeddedFile> files = embedded_files("weights/" + std::string(kWeightsFile));
   if (files.empty())

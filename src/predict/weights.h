@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/checksum.h"
+#include "laws/constants.h"
 #include "predict/calibration.h"
 #include "predict/forest.h"
 #include "predict/interval.h"
@@ -104,6 +105,8 @@ struct Net {
 
 struct Weights {
   std::array<Net, kNetCount> nets;
+  /// The constants of the laws; not in the weights file.
+  LawConstants laws = bundled_laws();
   /// Calibration of one device, applied at run time; not in the weights file.
   std::optional<Calibration> calibration;
   std::string provenance;  ///< training command and data, as JSON text
@@ -112,7 +115,7 @@ struct Weights {
   bool operator==(const Weights&) const = default;
 };
 
-/// The file inside a weights folder.
+/// The file inside a weights folder. Files of constants of laws may lie beside it, in laws/.
 inline constexpr std::string_view kWeightsFile = "kernels.weights";
 
 /// Reads what `serialize_weights` writes (weights_container.h). Throws Error{kInput} for foreign,
@@ -121,7 +124,7 @@ Weights parse_weights(std::string_view content, const std::string& where,
                       Checksum checksum = Checksum::kVerify);
 std::string serialize_weights(const Weights& weights);
 
-/// Weights of a folder, or the embedded ones where `folder` is empty.
+/// Weights of a folder with its constants of laws, or the embedded ones where `folder` is empty.
 /// Throws Error{kNotFound} or Error{kInput}.
 Weights load_weights(const std::filesystem::path& folder);
 

@@ -57,8 +57,8 @@ std::vector<TrainingRow> rows_of_moved_law(const Weights& weights, const Device&
   std::vector<TrainingRow> rows;
   for (size_t i = 0; i < kernels.size(); ++i) {
     const Law law = net_def(net_of(kernels[i])).law;
-    const double factor = law(kernels[i], Chip(device, truth), {}).seconds /
-                          law(kernels[i], Chip(device), {}).seconds;
+    const double factor = law(kernels[i], Chip(device, bundled_laws(), truth), {}).seconds /
+                          law(kernels[i], Chip(device, bundled_laws()), {}).seconds;
     rows.push_back({.kernel = kernels[i], .seconds = times[i].seconds * factor});
   }
   return rows;

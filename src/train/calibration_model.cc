@@ -11,6 +11,7 @@ CalibrationPoints calibration_points(NetKind kind, const Weights& weights,
                                      std::vector<Kernel> kernels,
                                      std::vector<Conditions> conditions) {
   CalibrationPoints points{.kind = kind,
+                           .laws = weights.laws,
                            .kernels = std::move(kernels),
                            .conditions = std::move(conditions),
                            .groups = {},
@@ -39,7 +40,8 @@ LawSlopes law_slopes(const CalibrationPoints& points, const Device& device,
     std::optional<Device> store;
     const Device& running = running_device(device, points.conditions[i], store);
     const auto log_law = [&](const LawScales& with) {
-      return std::log(law(points.kernels[i], Chip(running, with), points.conditions[i]).seconds);
+      return std::log(
+          law(points.kernels[i], Chip(running, points.laws, with), points.conditions[i]).seconds);
     };
     result.log_seconds(r) = log_law(scales);
     for (size_t c = 0; c < kLawConstantCount; ++c) {

@@ -35,6 +35,7 @@ inline constexpr double kOtherGroupShare =
 /// Kernels of one kind on a device.
 struct CalibrationPoints {
   NetKind kind{};
+  LawConstants laws;
   std::vector<Kernel> kernels;
   std::vector<Conditions> conditions;
   std::vector<Combination> groups;

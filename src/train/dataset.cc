@@ -371,7 +371,7 @@ class Preparer {
 }  // namespace
 
 double TrainingData::law_s(const TrainingRow& row) const {
-  const Chip chip(running(row));
+  const Chip chip(running(row), bundled_laws());
   return net_def(net_of(row.kernel)).law(row.kernel, chip, row.conditions).seconds;
 }
 

@@ -119,7 +119,8 @@ TEST(TrainingData, FilesOfACardInTwoStatesAreMovedToTheirMean) {
         for (const int64_t m : {4096, 4608}) {
           const Kernel kernel =
               kernels_of_sizes("linear", DType::kFp32, {{"m", m}, {"n", 4096}, {"k", k}}).front();
-          const double law_s = single_precision_law(kernel, Chip(device), {}).seconds;
+          const double law_s =
+              single_precision_law(kernel, Chip(device, bundled_laws()), {}).seconds;
           set.kernels.push_back({.gpu = "V100",
                                  .op = "linear",
                                  .kernel = kernel,

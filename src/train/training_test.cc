@@ -29,7 +29,7 @@ namespace {
 std::string made_up_rows(const std::string& gpu, const std::function<double(int64_t m)>& factor,
                          double call_overhead_s = 0, size_t rows = 400) {
   const Device device = find_device(gpu);
-  const Chip chip(device);
+  const Chip chip(device, bundled_laws());
   Rng rng(9);
   std::string text = "gpu,op,dtype,batch,m,n,k,latency_s,protocol\n";
   for (const char* op : {"linear", "add", "softmax", "layer_norm"}) {
@@ -87,7 +87,8 @@ TEST(Training, FindsWhatAClassTakesLongerThanTheLaw) {
                             {"k", 100 + static_cast<int64_t>(rng.below(1500))}})[0];
       KernelTime time;
       predictor->predict({&kernel, 1}, device, {}, {&time, 1});
-      const double truth = factor(m) * single_precision_law(kernel, Chip(device), {}).seconds;
+      const double truth =
+          factor(m) * single_precision_law(kernel, Chip(device, bundled_laws()), {}).seconds;
       sum += std::abs(time.seconds / truth - 1) / 100;
     }
     return sum;
