@@ -9,3 +9,4 @@ cmake --build "$build" --target result_files
 "$build/result_files" "$root"
 cmake --build "$build" --target tilecast
 python3 "$root/tools/reference_pages.py" "$build/tilecast" --write
+python3 "$root/tools/law_page.py"

@@ -105,7 +105,7 @@ void AmdBlocks::describe(ConstantTable& table) {
   table.add("power_share", power_share);
 }
 
-void Quantization::describe(ConstantTable& table) {
+void QuantizationLaunches::describe(ConstantTable& table) {
   table.add("all_in_l2_ratio", all_in_l2_ratio);
   table.add("none_in_l2_ratio", none_in_l2_ratio);
   table.add("l2_bytes_per_cycle", l2_bytes_per_cycle);

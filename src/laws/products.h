@@ -104,11 +104,11 @@ struct AmdBlocks {
 };
 
 /// Launches that quantize activations before a product.
-struct Quantization {
+struct QuantizationLaunches {
   double all_in_l2_ratio, none_in_l2_ratio, l2_bytes_per_cycle;
 
   void describe(ConstantTable& table);
-  bool operator==(const Quantization&) const = default;
+  bool operator==(const QuantizationLaunches&) const = default;
 };
 
 /// Matrix products in lower precision, on matrix units.
@@ -122,7 +122,7 @@ struct TensorMatmulConstants {
   double gcn5_widening_share, element_flops_per_cycle, word_flops_per_cycle;
   int64_t aligned_16_bit_elements, aligned_tf32_elements;
   double l2_fit_ratio, l2_fit_span_ratio;
-  Quantization quantization;
+  QuantizationLaunches quantization;
   double conversion_ratio;
 
   void describe(ConstantTable& table);

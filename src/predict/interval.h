@@ -13,11 +13,14 @@ inline constexpr double kCoverage = 0.8;
 /// kernels scatter more than long ones.
 struct IntervalLaw {
   /// Bounds in latency floors: rows of up to 1, up to 10, and above stand for these.
-  static constexpr std::array<double, 3> kAnchors = {0.5, 3, 30};
+  static constexpr size_t kSizes = 3;
+  static constexpr std::array<double, kSizes> kAnchors = {0.5, 3, 30};
   static size_t bin_of(double bound) { return bound < 1 ? 0 : bound < 10 ? 1 : 2; }
 
-  std::array<double, 3> low_log = {-0.7, -0.7, -0.7};  ///< <= 0
-  std::array<double, 3> high_log = {0.7, 0.7, 0.7};    ///< >= 0
+  /// Before anything is known: half to twice (guess).
+  static constexpr double kUnknown = 0.7;
+  std::array<double, kSizes> low_log = {-kUnknown, -kUnknown, -kUnknown};  ///< <= 0
+  std::array<double, kSizes> high_log = {kUnknown, kUnknown, kUnknown};    ///< >= 0
   /// Share of the errors' variance that all kernels of a device have in common: errors of a sum
   /// cancel only in the rest.
   double common_share = 1;

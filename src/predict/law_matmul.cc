@@ -130,7 +130,7 @@ double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Con
   const bool quantizes =
       scheme_info(kernel.scheme).compute_dtype.has_value() && traits.quantizes_activations;
   if (!quantizes) return 0;
-  const Quantization& c = chip.laws.tensor_matmul.quantization;
+  const QuantizationLaunches& c = chip.laws.tensor_matmul.quantization;
   // Reads 16 bits and writes 8 of each element; two passes.
   constexpr double kElementBytes = 3;
   const double bytes = kElementBytes * sizes.batch * sizes.m * sizes.k;

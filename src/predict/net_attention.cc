@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/op_def.h"
+#include "predict/bound.h"
 #include "predict/features.h"
 
 namespace tilecast {
@@ -17,7 +18,6 @@ struct AttentionInputs {
 };
 
 AttentionInputs attention_inputs(const Kernel& kernel) {
-  constexpr int64_t kQueryTile = 128;  // of FlashAttention for head sizes of 64 and 128
   const auto& a = std::get<Attention>(kernel.shape);
   const int64_t seen = a.is_decode() ? a.window : a.window + kQueryTile;
   return {.kernel = kernel,
@@ -50,18 +50,18 @@ constexpr auto kAttention = std::to_array<AttentionFeature>({
     {"log2_v_head_size", [](const AttentionInputs& x) { return log2_of(x.a.v_head_dim); }},
     {"is_latent", [](const AttentionInputs& x) { return flag(x.a.latent); }},
     {"is_8_bit_cache",
-     [](const AttentionInputs& x) { return flag(dtype_bits(x.a.kv_dtype) <= 8); }},
-    {"is_8_bit", [](const AttentionInputs& x) { return flag(dtype_bits(x.kernel.dtype) <= 8); }},
+     [](const AttentionInputs& x) { return flag(has_8_bits_or_less(x.a.kv_dtype)); }},
+    {"is_8_bit", [](const AttentionInputs& x) { return flag(has_8_bits_or_less(x.kernel.dtype)); }},
 });
 
 constexpr auto kPrefill = std::to_array<AttentionFeature>({
     {"is_causal", [](const AttentionInputs& x) { return flag(x.a.causal); }},
     {"log2_queries", [](const AttentionInputs& x) { return log2_of(x.a.queries); }},
-    {"fill_m", [](const AttentionInputs& x) { return fill_of(x.a.queries, 128); }},
+    {"fill_m", [](const AttentionInputs& x) { return fill_of(x.a.queries, kQueryTile); }},
     {"log2_tiles",
      [](const AttentionInputs& x) {
        return log2_of(static_cast<double>(x.a.batch) * static_cast<double>(x.a.heads) *
-                      static_cast<double>(ceil_divide(x.a.queries, 128)));
+                      static_cast<double>(ceil_divide(x.a.queries, kQueryTile)));
      }},
 });
 

@@ -5,6 +5,9 @@
 namespace tilecast {
 namespace {
 
+/// Sides of the blocks that libraries have kernels for.
+constexpr int64_t kSmallBlock = 32, kBlock = 64, kLargeBlock = 128, kWideBlock = 256;
+
 struct ProductInputs {
   const Kernel& kernel;
   Gemm gemm;
@@ -34,21 +37,23 @@ constexpr auto kProduct = std::to_array<ProductFeature>({
     {"stride_n", [](const ProductInputs& x) { return alignment(x.gemm.n, kStrideBits); }},
     {"stride_k", [](const ProductInputs& x) { return alignment(x.gemm.k, kStrideBits); }},
     {"align_m", [](const ProductInputs& x) { return alignment(x.gemm.m, 8); }},
-    {"fill_m_64", [](const ProductInputs& x) { return fill_of(x.gemm.m, 64); }},
-    {"fill_n_64", [](const ProductInputs& x) { return fill_of(x.gemm.n, 64); }},
-    {"fill_m_128", [](const ProductInputs& x) { return fill_of(x.gemm.m, 128); }},
-    {"fill_n_128", [](const ProductInputs& x) { return fill_of(x.gemm.n, 128); }},
-    {"fill_n_256", [](const ProductInputs& x) { return fill_of(x.gemm.n, 256); }},
-    {"log2_tiles_128", [](const ProductInputs& x) { return log2_of(x.tiles(128, 128)); }},
+    {"fill_m_64", [](const ProductInputs& x) { return fill_of(x.gemm.m, kBlock); }},
+    {"fill_n_64", [](const ProductInputs& x) { return fill_of(x.gemm.n, kBlock); }},
+    {"fill_m_128", [](const ProductInputs& x) { return fill_of(x.gemm.m, kLargeBlock); }},
+    {"fill_n_128", [](const ProductInputs& x) { return fill_of(x.gemm.n, kLargeBlock); }},
+    {"fill_n_256", [](const ProductInputs& x) { return fill_of(x.gemm.n, kWideBlock); }},
+    {"log2_tiles_128",
+     [](const ProductInputs& x) { return log2_of(x.tiles(kLargeBlock, kLargeBlock)); }},
 });
 
 constexpr auto kSinglePrecision = std::to_array<ProductFeature>({
     {"log2_batch", [](const ProductInputs& x) { return log2_of(x.gemm.batch); }},
     {"log2_flops", [](const ProductInputs& x) { return log2_of(x.kernel.flops); }},
-    {"fill_m_32", [](const ProductInputs& x) { return fill_of(x.gemm.m, 32); }},
-    {"fill_n_32", [](const ProductInputs& x) { return fill_of(x.gemm.n, 32); }},
-    {"log2_tiles_32", [](const ProductInputs& x) { return log2_of(x.tiles(32, 32)); }},
-    {"log2_tiles_64", [](const ProductInputs& x) { return log2_of(x.tiles(64, 64)); }},
+    {"fill_m_32", [](const ProductInputs& x) { return fill_of(x.gemm.m, kSmallBlock); }},
+    {"fill_n_32", [](const ProductInputs& x) { return fill_of(x.gemm.n, kSmallBlock); }},
+    {"log2_tiles_32",
+     [](const ProductInputs& x) { return log2_of(x.tiles(kSmallBlock, kSmallBlock)); }},
+    {"log2_tiles_64", [](const ProductInputs& x) { return log2_of(x.tiles(kBlock, kBlock)); }},
     {"is_linear", [](const ProductInputs& x) { return flag(!x.gemm.batched); }},
     // The library has kernels of its own for each layout: a linear layer has the second operand
     // transposed, the gradient of its weight the first, that of its input none.
@@ -58,9 +63,7 @@ constexpr auto kSinglePrecision = std::to_array<ProductFeature>({
 
 constexpr auto kLowPrecision = std::to_array<ProductFeature>({
     {"log2_element_bytes",
-     [](const ProductInputs& x) {
-       return log2_of(static_cast<double>(dtype_bits(x.kernel.compute_dtype())) / 8);
-     }},
+     [](const ProductInputs& x) { return log2_of(element_bytes(x.kernel.compute_dtype())); }},
     {"log2_weight_bits", [](const ProductInputs& x) { return log2_of(weight_bits(x.kernel)); }},
     {"is_block_scaled",
      [](const ProductInputs& x) { return flag(x.kernel.scheme == QuantScheme::kFp8Block); }},
