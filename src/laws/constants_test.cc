@@ -79,7 +79,8 @@ TEST(LawConstants, ANumberIsFoundByItsName) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "'decode_attention.dram_rato' is no number of a law; did you mean "
-                 "'decode_attention.dram_ratio'?");
+                 "'decode_attention.dram_ratio', 'decode_attention.l2_fit_ratio', "
+                 "'decode_attention.triton_parts'?");
   }
 }
 

@@ -31,7 +31,6 @@ void RowsConstants::describe(ConstantTable& table) {
   table.add("fewest_threads", fewest_threads);
   table.add("most_threads", most_threads);
   table.add("threads_in_flight", threads_in_flight);
-  table.add("fewest_blocks", fewest_blocks);
   table.add("l2_bytes_per_cycle", l2_bytes_per_cycle);
   table.add("missed_share", missed_share);
   table.add("softmax_reading_ratio", softmax_reading_ratio);

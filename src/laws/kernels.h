@@ -32,8 +32,8 @@ struct RowsConstants {
   RowCost norm, short_softmax, long_softmax;
   double reference_schedulers;
   int64_t register_columns;
-  double columns_per_thread, fewest_threads, most_threads, threads_in_flight, fewest_blocks,
-      l2_bytes_per_cycle, missed_share, softmax_reading_ratio;
+  double columns_per_thread, fewest_threads, most_threads, threads_in_flight, l2_bytes_per_cycle,
+      missed_share, softmax_reading_ratio;
 
   void describe(ConstantTable& table);
   bool operator==(const RowsConstants&) const = default;

@@ -68,8 +68,7 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions& condi
       static_cast<double>(kernel.read_bytes) / static_cast<double>(std::max<int64_t>(1, rows.rows));
   const double block_threads =
       std::clamp(columns / c.columns_per_thread, c.fewest_threads, c.most_threads);
-  const double in_flight =
-      std::max(c.fewest_blocks, c.threads_in_flight / block_threads) * row_bytes;
+  const double in_flight = c.threads_in_flight / block_threads * row_bytes;
   const double fit = chip.l2_bytes / in_flight;
   const double miss = 1 / (1 + fit * fit);
   const auto input = static_cast<double>(kernel.read_bytes);
