@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectives/collective.h"
+#include "laws/tile.h"
 #include "ops/kernel.h"
 #include "predict/conditions.h"
 
