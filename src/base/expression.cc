@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -14,6 +15,8 @@
 
 namespace tilecast {
 namespace {
+
+using Op = ExpressionStep::Op;
 
 constexpr size_t kMostCharacters = 1000;
 constexpr int kMostLevels = 32;
@@ -25,23 +28,25 @@ bool is_name_part(char c) {
 
 }  // namespace
 
-/// Recursive descent: either → both → comparison → sum → product → factor.
+/// Recursive descent: either → both → comparison → sum → product → factor. Each writes the steps
+/// for what it read.
 class ExpressionParser {
  public:
   ExpressionParser(std::string_view text, const std::string& where, bool conditions)
       : text_(text), where_(where), conditions_(conditions) {}
 
-  Expression::Node parse() {
-    Expression::Node node = conditions_ ? either() : sum();
+  Expression parse() {
+    conditions_ ? either() : sum();
     skip_spaces();
     if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", text_[at_]));
-    return node;
+    Expression expression;
+    expression.steps_ = std::move(steps_);
+    expression.names_ = std::move(names_);
+    expression.text_ = text_;
+    return expression;
   }
 
  private:
-  using Node = Expression::Node;
-  using Kind = Expression::Kind;
-
   [[noreturn]] void fail(const std::string& why) const {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: '{}': {} at character {}; an expression has numbers, names, "
@@ -58,12 +63,7 @@ class ExpressionParser {
     ++at_;
     return true;
   }
-  static Node binary(Kind kind, Node left, Node right) {
-    Node node{.kind = kind};
-    node.operands.push_back(std::move(left));
-    node.operands.push_back(std::move(right));
-    return node;
-  }
+  void emit(Op op) { steps_.push_back({.op = op}); }
 
   /// Takes the word where it is not the start of a longer name.
   bool take_word(std::string_view word) {
@@ -73,97 +73,104 @@ class ExpressionParser {
     at_ += word.size();
     return true;
   }
-  Node either() {
+  void either() {
     if (++level_ > kMostLevels) fail("nested too deeply");
-    Node left = both();
-    while (take_word("or")) left = binary(Kind::kOr, std::move(left), both());
+    both();
+    while (take_word("or")) both(), emit(Op::kOr);
     --level_;
-    return left;
   }
-  Node both() {
-    Node left = comparison();
-    while (take_word("and")) left = binary(Kind::kAnd, std::move(left), comparison());
-    return left;
+  void both() {
+    comparison();
+    while (take_word("and")) comparison(), emit(Op::kAnd);
   }
-  Node comparison() {
-    constexpr std::pair<std::string_view, Kind> kSigns[] = {
-        {"<=", Kind::kLessEqual}, {">=", Kind::kGreaterEqual}, {"==", Kind::kEqual},
-        {"!=", Kind::kUnequal},   {"<", Kind::kLess},          {">", Kind::kGreater}};
-    Node left = sum();
+  void comparison() {
+    constexpr std::pair<std::string_view, Op> kSigns[] = {
+        {"<=", Op::kLessEqual}, {">=", Op::kGreaterEqual}, {"==", Op::kEqual},
+        {"!=", Op::kUnequal},   {"<", Op::kLess},          {">", Op::kGreater}};
+    sum();
     skip_spaces();
-    for (const auto& [sign, kind] : kSigns) {
+    for (const auto& [sign, op] : kSigns) {
       if (!text_.substr(at_).starts_with(sign)) continue;
       at_ += sign.size();
-      return binary(kind, std::move(left), sum());
+      sum();
+      return emit(op);
     }
-    return left;
   }
 
-  Node sum() {
+  void sum() {
     if (++level_ > kMostLevels) fail("nested too deeply");
-    Node left = product();
+    product();
     while (true) {
       if (take('+')) {
-        left = binary(Kind::kAdd, std::move(left), product());
+        product(), emit(Op::kAdd);
       } else if (take('-')) {
-        left = binary(Kind::kSubtract, std::move(left), product());
+        product(), emit(Op::kSubtract);
       } else {
         --level_;
-        return left;
+        return;
       }
     }
   }
-  Node product() {
-    Node left = factor();
+  void product() {
+    factor();
     while (true) {
       if (take('*')) {
-        left = binary(Kind::kMultiply, std::move(left), factor());
+        factor(), emit(Op::kMultiply);
       } else if (take('/')) {
-        left = binary(Kind::kDivide, std::move(left), factor());
+        factor(), emit(Op::kDivide);
       } else if (take('%')) {
-        left = binary(Kind::kModulo, std::move(left), factor());
+        factor(), emit(Op::kModulo);
       } else {
-        return left;
+        return;
       }
     }
   }
-  Node factor() {
+  void factor() {
     skip_spaces();
     if (take('(')) {
-      Node node = conditions_ ? either() : sum();
+      conditions_ ? either() : sum();
       if (!take(')')) fail("expected ')'");
-      return node;
+      return;
     }
     if (at_ >= text_.size()) fail("ends where a number or a name was expected");
-    return is_name_start(text_[at_]) ? name() : number();
+    is_name_start(text_[at_]) ? name() : number();
   }
-  Node number() {
-    Node node;
+  void number() {
+    double value = 0;
     const auto [end, error] =
-        std::from_chars(text_.data() + at_, text_.data() + text_.size(), node.number);
-    if (error != std::errc() || !std::isfinite(node.number))
-      fail("expected a number, a name or '('");
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error != std::errc() || !std::isfinite(value)) fail("expected a number, a name or '('");
     at_ = static_cast<size_t>(end - text_.data());
-    return node;
+    steps_.push_back({.op = Op::kNumber, .number = value});
   }
-  Node name() {
+  void name() {
     const size_t first = at_;
     while (at_ < text_.size() && is_name_part(text_[at_])) ++at_;
-    Node node{.kind = Kind::kName, .name = std::string(text_.substr(first, at_ - first))};
-    if (!take('(')) return node;
-    node.kind = Kind::kCall;
-    do node.operands.push_back(sum());
-    while (take(','));
-    if (!take(')')) fail("expected ')'");
-    check_call(node);
-    return node;
+    std::string name(text_.substr(first, at_ - first));
+    if (take('(')) return call(name);
+    steps_.push_back({.op = Op::kName, .place = names_.size()});
+    names_.push_back(std::move(name));
   }
-  void check_call(const Node& node) const {
-    const bool of_two = node.name == "min" || node.name == "max";
-    const bool of_one = node.name == "ceil" || node.name == "floor" || node.name == "log2";
-    if (!of_one && !of_two) fail("unknown function '" + node.name + "'");
-    if (of_one && node.operands.size() != 1) fail(node.name + " takes one value");
-    if (of_two && node.operands.size() < 2) fail(node.name + " takes two values or more");
+  void call(const std::string& name) {
+    constexpr std::pair<std::string_view, Op> kFunctions[] = {{"min", Op::kMin},
+                                                              {"max", Op::kMax},
+                                                              {"ceil", Op::kCeil},
+                                                              {"floor", Op::kFloor},
+                                                              {"log2", Op::kLog2}};
+    const auto* function = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                        [&](const auto& known) { return known.first == name; });
+    const bool is_known = function != std::end(kFunctions);
+    const bool of_two = name == "min" || name == "max";
+    size_t operands = 0;
+    do {
+      sum();
+      if (++operands > 1 && of_two) emit(function->second);
+    } while (take(','));
+    if (!take(')')) fail("expected ')'");
+    if (!is_known) fail("unknown function '" + name + "'");
+    if (!of_two && operands != 1) fail(name + " takes one value");
+    if (of_two && operands < 2) fail(name + " takes two values or more");
+    if (!of_two) emit(function->second);
   }
 
   std::string_view text_;
@@ -171,111 +178,136 @@ class ExpressionParser {
   bool conditions_;
   size_t at_ = 0;
   int level_ = 0;
+  std::vector<ExpressionStep> steps_;
+  std::vector<std::string> names_;
 };
 
-Expression::Expression(double constant) : text_(fmt::format("{}", constant)) {
-  root_.number = constant;
-}
+namespace {
 
-Expression Expression::parse(std::string_view text, const std::string& where) {
-  if (text.size() > kMostCharacters)
-    throw Error(ErrorKind::kInput, fmt::format("{}: an expression of {} characters; at most {}",
-                                               where, text.size(), kMostCharacters));
-  Expression expression;
-  expression.root_ = ExpressionParser(text, where, false).parse();
-  expression.text_ = text;
-  return expression;
-}
-
-Expression Expression::parse_condition(std::string_view text, const std::string& where) {
-  if (text.size() > kMostCharacters)
-    throw Error(ErrorKind::kInput, fmt::format("{}: a condition of {} characters; at most {}",
-                                               where, text.size(), kMostCharacters));
-  Expression expression;
-  expression.root_ = ExpressionParser(text, where, true).parse();
-  expression.text_ = text;
-  return expression;
-}
-
-double Expression::combine(Kind kind, double left, double right) {
-  switch (kind) {
-    case Kind::kAdd:
+double combined(Op op, double left, double right) {
+  switch (op) {
+    case Op::kAdd:
       return left + right;
-    case Kind::kSubtract:
+    case Op::kSubtract:
       return left - right;
-    case Kind::kMultiply:
+    case Op::kMultiply:
       return left * right;
-    case Kind::kDivide:
+    case Op::kDivide:
       return left / right;
-    case Kind::kModulo:
+    case Op::kModulo:
       return std::fmod(left, right);
-    case Kind::kLess:
+    case Op::kMin:
+      return std::min(left, right);
+    case Op::kMax:
+      return std::max(left, right);
+    case Op::kLess:
       return left < right ? 1 : 0;
-    case Kind::kLessEqual:
+    case Op::kLessEqual:
       return left <= right ? 1 : 0;
-    case Kind::kGreater:
+    case Op::kGreater:
       return left > right ? 1 : 0;
-    case Kind::kGreaterEqual:
+    case Op::kGreaterEqual:
       return left >= right ? 1 : 0;
-    case Kind::kEqual:
+    case Op::kEqual:
       return left == right ? 1 : 0;
-    case Kind::kUnequal:
+    case Op::kUnequal:
       return left != right ? 1 : 0;
-    case Kind::kAnd:
+    case Op::kAnd:
       return left != 0 && right != 0 ? 1 : 0;
     default:
       return left != 0 || right != 0 ? 1 : 0;
   }
 }
 
-double Expression::call(const Node& node, const Lookup& lookup, const std::string& where) const {
-  double result = value(node.operands.front(), lookup, where);
-  if (node.name == "ceil") return std::ceil(result);
-  if (node.name == "floor") return std::floor(result);
-  if (node.name == "log2") {
-    if (result > 0) return std::log2(result);
-    throw Error(ErrorKind::kInput, fmt::format("{}: '{}': log2 of {}; expected a number above 0",
-                                               where, shown_name(text_), result));
+/// The value of steps. `value_of` gives the number of a place; `check` sees an operation and its
+/// right or only operand before it is done.
+template <typename ValueOf, typename Check>
+double run(std::span<const ExpressionStep> steps, const ValueOf& value_of, const Check& check) {
+  // The parser allows 32 levels; of each at most five operators wait for their right side.
+  std::array<double, 256> stack;
+  size_t top = 0;
+  for (const ExpressionStep& step : steps) {
+    if (step.op == Op::kNumber || step.op == Op::kName) {
+      stack[top++] = step.op == Op::kNumber ? step.number : value_of(step.place);
+      continue;
+    }
+    double& last = stack[top - 1];
+    check(step.op, last);
+    if (step.op == Op::kCeil || step.op == Op::kFloor || step.op == Op::kLog2) {
+      last = step.op == Op::kCeil    ? std::ceil(last)
+             : step.op == Op::kFloor ? std::floor(last)
+                                     : std::log2(last);
+      continue;
+    }
+    --top;
+    stack[top - 1] = combined(step.op, stack[top - 1], last);
   }
-  for (size_t i = 1; i < node.operands.size(); ++i) {
-    const double other = value(node.operands[i], lookup, where);
-    result = node.name == "min" ? std::min(result, other) : std::max(result, other);
-  }
-  return result;
+  return stack[0];
 }
 
-double Expression::value(const Node& node, const Lookup& lookup, const std::string& where) const {
-  if (node.kind == Kind::kNumber) return node.number;
-  if (node.kind == Kind::kCall) return call(node, lookup, where);
-  if (node.kind == Kind::kName) {
-    if (const std::optional<double> found = lookup(node.name)) return *found;
-    throw Error(ErrorKind::kInput, fmt::format("{}: '{}': unknown name '{}'", where,
-                                               shown_name(text_), shown_name(node.name)));
+[[noreturn]] void fail_unknown(const std::string& where, const std::string& text,
+                               const std::string& name) {
+  throw Error(ErrorKind::kInput, fmt::format("{}: '{}': unknown name '{}'", where, shown_name(text),
+                                             shown_name(name)));
+}
+
+}  // namespace
+
+Expression::Expression(double constant)
+    : steps_{{.op = Op::kNumber, .number = constant}}, text_(fmt::format("{}", constant)) {}
+
+Expression Expression::parse(std::string_view text, const std::string& where) {
+  if (text.size() > kMostCharacters)
+    throw Error(ErrorKind::kInput, fmt::format("{}: an expression of {} characters; at most {}",
+                                               where, text.size(), kMostCharacters));
+  return ExpressionParser(text, where, false).parse();
+}
+
+Expression Expression::parse_condition(std::string_view text, const std::string& where) {
+  if (text.size() > kMostCharacters)
+    throw Error(ErrorKind::kInput, fmt::format("{}: a condition of {} characters; at most {}",
+                                               where, text.size(), kMostCharacters));
+  return ExpressionParser(text, where, true).parse();
+}
+
+BoundExpression Expression::bind(
+    const std::function<std::optional<size_t>(std::string_view)>& place_of,
+    const std::string& where) const {
+  BoundExpression bound;
+  bound.steps_ = steps_;
+  for (ExpressionStep& step : bound.steps_) {
+    if (step.op != Op::kName) continue;
+    const std::string& name = names_[step.place];
+    const std::optional<size_t> place = place_of(name);
+    if (!place) fail_unknown(where, text_, name);
+    step.place = *place;
   }
-  const double left = value(node.operands[0], lookup, where);
-  const double right = value(node.operands[1], lookup, where);
-  if ((node.kind == Kind::kDivide || node.kind == Kind::kModulo) && right == 0)
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: '{}' divides by zero", where, shown_name(text_)));
-  return combine(node.kind, left, right);
+  return bound;
+}
+
+double BoundExpression::evaluate(std::span<const double> values) const {
+  return run(steps_, [&](size_t place) { return values[place]; }, [](Op, double) {});
 }
 
 double Expression::evaluate(const Lookup& lookup, const std::string& where) const {
-  const double result = value(root_, lookup, where);
+  const auto value_of = [&](size_t place) {
+    const std::optional<double> found = lookup(names_[place]);
+    if (!found) fail_unknown(where, text_, names_[place]);
+    return *found;
+  };
+  const auto check = [&](Op op, double operand) {
+    if (op == Op::kLog2 && !(operand > 0))
+      throw Error(ErrorKind::kInput, fmt::format("{}: '{}': log2 of {}; expected a number above 0",
+                                                 where, shown_name(text_), operand));
+    if ((op == Op::kDivide || op == Op::kModulo) && operand == 0)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: '{}' divides by zero", where, shown_name(text_)));
+  };
+  const double result = run(steps_, value_of, check);
   if (std::isfinite(result)) return result;
   throw Error(ErrorKind::kInput, fmt::format("{}: '{}' is not finite", where, shown_name(text_)));
 }
 
-std::vector<std::string> Expression::names() const {
-  std::vector<std::string> found;
-  std::vector<const Node*> open = {&root_};
-  while (!open.empty()) {
-    const Node* node = open.back();
-    open.pop_back();
-    if (node->kind == Kind::kName) found.push_back(node->name);
-    for (const Node& operand : node->operands) open.push_back(&operand);
-  }
-  return found;
-}
+std::vector<std::string> Expression::names() const { return {names_.rbegin(), names_.rend()}; }
 
 }  // namespace tilecast

@@ -17,15 +17,8 @@
 
 namespace tilecast {
 
-/// An expression whose names are places of a list of numbers: evaluated in a few nanoseconds.
-class BoundExpression {
- public:
-  /// The value; not a number where a division by zero or a logarithm has none. Conditions are 1 or
-  /// 0, and 0 where either side is not a number.
-  double evaluate(std::span<const double> values) const;
-
- private:
-  friend class Expression;
+/// What an expression does: steps in reverse Polish notation.
+struct ExpressionStep {
   enum class Op : uint8_t {
     kNumber,
     kName,
@@ -48,12 +41,21 @@ class BoundExpression {
     kAnd,
     kOr
   };
-  struct Step {
-    Op op;
-    double number;
-    size_t place;
-  };
-  std::vector<Step> steps_;  ///< in reverse Polish notation
+  Op op = Op::kNumber;
+  double number = 0;
+  size_t place = 0;  ///< of a name
+};
+
+/// An expression whose names are places of a list of numbers: evaluated in a few nanoseconds.
+class BoundExpression {
+ public:
+  /// The value; not a number where a division by zero or a logarithm has none. Conditions are 1 or
+  /// 0, and 0 where either side is not a number.
+  double evaluate(std::span<const double> values) const;
+
+ private:
+  friend class Expression;
+  std::vector<ExpressionStep> steps_ = {ExpressionStep{}};
 };
 
 /// A parsed expression: numbers, names, + - * / %, parentheses, and the functions min, max, ceil,
@@ -79,41 +81,14 @@ class Expression {
   /// not finite.
   double evaluate(const Lookup& lookup, const std::string& where) const;
 
-  /// All names that it uses.
+  /// All names that it uses, the last one first.
   std::vector<std::string> names() const;
   const std::string& text() const { return text_; }
 
  private:
   friend class ExpressionParser;
-  enum class Kind {
-    kNumber,
-    kName,
-    kAdd,
-    kSubtract,
-    kMultiply,
-    kDivide,
-    kModulo,
-    kCall,
-    kLess,
-    kLessEqual,
-    kGreater,
-    kGreaterEqual,
-    kEqual,
-    kUnequal,
-    kAnd,
-    kOr
-  };
-  struct Node {
-    Kind kind = Kind::kNumber;
-    double number = 0;
-    std::string name;  ///< of a name or a function
-    std::vector<Node> operands;
-  };
-  double value(const Node& node, const Lookup& lookup, const std::string& where) const;
-  double call(const Node& node, const Lookup& lookup, const std::string& where) const;
-  static double combine(Kind kind, double left, double right);
-
-  Node root_;
+  std::vector<ExpressionStep> steps_ = {ExpressionStep{}};
+  std::vector<std::string> names_;  ///< by place, in the order of the text
   std::string text_ = "0";
 };
 
