@@ -277,7 +277,7 @@ std::set<size_t> read_done(const std::string& output, const Sweep& sweep) {
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), index);
     const bool known = error == std::errc() && end != line.data() && index < sweep.size();
     if (!known || !line.starts_with(fmt::format("{},{}", index, sweep.at(index).line)))
-      throw other(fmt::format("line {}: is of other lists than those of this sweep", number));
+      throw other(fmt::format("line {}: is of other lists than this sweep's", number));
     if (!line.ends_with(",")) continue;  // the last cell is an error
     kept += line + "\n";
     done.insert(index);

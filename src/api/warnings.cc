@@ -149,7 +149,7 @@ std::optional<Warning> unmeasured_operators(const std::vector<CountedTimeline>& 
   const NamedShares unmeasured = shares_of(timelines, unmeasured_name);
   if (unmeasured.share <= kSmallShare) return std::nullopt;
   const std::string message = fmt::format(
-      "{:.1f} % of the kernels' time is of operators of which no kernel was measured, forecast "
+      "{:.1f} % of the kernels' time is of operators without a measured kernel, forecast "
       "from their work as kernels of other operators: {}",
       100 * unmeasured.share, unmeasured.text);
   return Warning{WarningCode::kUnmeasuredOperators, "", unmeasured.share, {{"message", message}}};

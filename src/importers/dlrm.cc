@@ -248,7 +248,7 @@ Model import_dlrm(const ModelText& text) {
   model.fixed_seq = true;
   model.warnings = shared->tables.warnings;
   model.warnings.push_back(
-      "FBGEMM's kernels of embedding tables were not measured: their times are those of a formula");
+      "FBGEMM's kernels of embedding tables were not measured: their times follow from a formula");
   model.build = [build](const GraphRequest& request) { return build(request, true); };
   model.recommendation = Recommendation{
       .tables = shared->tables,

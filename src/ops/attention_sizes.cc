@@ -71,7 +71,7 @@ std::vector<SizeDef> attention_sizes_by_name(bool decodes) {
   return {{.name = "batch", .doc = "sequences", .drawn_bits = kDrawnBatch, .grows = true},
           {.name = "queries", .doc = "of a sequence", .other_names = {"m"}, .grows = !decodes},
           {.name = "keys",
-           .doc = "keys per sequence, including those of the queries",
+           .doc = "keys per sequence, the queries' own included",
            .other_names = {"n"},
            .drawn_bits = kDrawnKeys,
            .grows = true},

@@ -198,7 +198,7 @@ std::vector<OpDef> collective_ops() {
                   .backward = backward_gather,
                   .example = "x: bf16[64, 256] {ranks=4}"}),
       collective({.name = "reduce_scatter",
-                  .doc = "sum over the ranks, of which each gets a part along a dimension",
+                  .doc = "sum over the ranks; each gets a part of it along a dimension",
                   .aten = "c10d::reduce_scatter_",
                   .attributes = along_dimension(),
                   .infer = infer_scattered,

@@ -270,7 +270,7 @@ std::vector<AttributeDef> bags_attributes() {
        .default_value = Shape{},
        .min = kNoReuseCounts},
       {.name = "recorded_lookups",
-       .doc = "of each table in the batch of which `reuse` or `used_rows` was recorded; "
+       .doc = "of each table, in the batch recorded for `reuse` or `used_rows`; "
               "default: `lookups`",
        .type = AttributeType::kIntegers,
        .default_value = Shape{}},

@@ -192,7 +192,7 @@ std::vector<SizeDef> embedding_sizes() {
   constexpr int kDrawnTable = 13;
   std::vector<SizeDef> sizes = row_sizes();
   sizes.push_back({.name = "table_rows",
-                   .doc = "rows of the table, of which `rows` are selected",
+                   .doc = "rows of the table; `rows` of them are selected",
                    .other_names = {"k"},
                    .drawn_bits = kDrawnTable});
   return sizes;

@@ -143,8 +143,8 @@ std::vector<OpDef> traced_ops() {
                               "not know",
                        .type = AttributeType::kText},
                       {.name = "unmeasured",
-                       .doc = "the operator of PyTorch that it stands for, of which no kernel was "
-                              "measured",
+                       .doc =
+                           "the operator of PyTorch that it stands for, without a measured kernel",
                        .type = AttributeType::kText}},
        .infer = declared_outputs,
        .work = work_stream,

@@ -282,7 +282,7 @@ std::vector<OpDef> view_ops() {
        .backward = backward_slice_dim,
        .example = "x: fp32[64, 256] {dim=1, count=32}"},
       {.name = "slice_backward",
-       .doc = "gradient of a tensor of which `slice` took a part, from dy and the tensor",
+       .doc = "gradient of the tensor that `slice` reads, from dy and the tensor",
        .aten = "aten::slice_backward",
        .onnx = "",
        .min_inputs = 2,

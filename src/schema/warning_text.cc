@@ -161,10 +161,10 @@ std::string does_not_fit(const Warning& w) {
       format_bytes(needed - usable), ranks != nullptr && *ranks > 1 ? " on each GPU" : "",
       format_bytes(needed), w.subject, format_bytes(fact<int64_t>(w, "device_bytes")));
   if (const auto* share = find_fact<double>(w, "utilization"); share != nullptr && *share < 1)
-    result += fmt::format(", of which {} may be used ({} {:.3g})", format_bytes(usable),
-                          text(w, "rule"), *share);
+    result +=
+        fmt::format("; {} may be used ({} {:.3g})", format_bytes(usable), text(w, "rule"), *share);
   else if (usable < fact<int64_t>(w, "device_bytes"))
-    result += fmt::format(", of which programs see {}", format_bytes(usable));
+    result += fmt::format(" (programs see {})", format_bytes(usable));
   if (const auto* batch = find_fact<int64_t>(w, "largest_batch"))
     result += *batch == 0 ? "; not even one sequence fits"
                           : fmt::format("; the largest batch that fits is {}", *batch);

@@ -114,7 +114,7 @@ std::vector<std::string> assume_host_rows(TrainingData& data,
   if (hosts > 0)
     report.push_back(
         fmt::format("took the law's time for {} rows near the floor of a host that launched "
-                    "without a graph, or longer than those of larger products",
+                    "without a graph, or longer than larger products",
                     hosts));
   if (first > 0)
     report.push_back(fmt::format(

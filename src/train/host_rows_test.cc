@@ -29,7 +29,7 @@ TEST(HostRows, NearTheFloorOfASlowHostAreAssumed) {
   EXPECT_EQ(
       hosts.report.back(),
       "took the law's time for 2 rows near the floor of a host that launched without a graph, or "
-      "longer than those of larger products");
+      "longer than larger products");
   // The same with a fast small product, and without any small one.
   EXPECT_EQ(rows_of("H100,vllm 1,bfloat16,16,1024,1024,0.006\n"
                     "H100,vllm 1,bfloat16,256,4096,4096,0.100\n")

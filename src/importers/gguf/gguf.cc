@@ -130,7 +130,7 @@ void describe_weights(const GgufHeader& header, Model& model) {
     c.warnings.push_back(
         fmt::format("the GGUF file stores its weights in {:.2f} bits on average ({}): bytes are "
                     "exact, times are "
-                    "those of the nearest weight-only schemes ({}), and the output layer is "
+                    "forecast as the nearest weight-only schemes ({}), and the output layer is "
                     "forecast in 16 bits",
                     bits, shares_of(header, totals.bytes), join(names, ", ")));
   }

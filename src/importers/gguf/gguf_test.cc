@@ -260,7 +260,7 @@ TEST(Gguf, UnsupportedModelsAreSaid) {
                "unknown architecture 'lama'; did you mean");
   File f = small(kQ40);
   f.add_value("split.count", 2, bytes(uint16_t{3}));
-  EXPECT_ERROR(read(f), kInput, "is one of 3 parts, of which 1 is given");
+  EXPECT_ERROR(read(f), kInput, "is one of 3 parts; 1 is given");
   f = File{};
   f.add("general.architecture", "llama");
   EXPECT_ERROR(read(f), kInput, "'llama.embedding_length' is missing");

@@ -91,7 +91,7 @@ GgufHeader read_gguf_parts(const ModelText& text, const std::vector<GgufPart>& p
   const auto found = static_cast<int64_t>(parts.size()) + 1;
   if (found != count)
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: is one of {} parts, of which {} {} given; expected all of them in "
+                fmt::format("{}: is one of {} parts; {} {} given; expected all of them in "
                             "one folder, or one file (`llama-gguf-split --merge`)",
                             text.where, count, found, found == 1 ? "is" : "are"));
   std::vector<std::pair<GgufHeader, std::string>> headers(static_cast<size_t>(count));

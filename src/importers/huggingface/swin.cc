@@ -43,7 +43,7 @@ SwinConfig swin_config(const JsonObject& c) {
   s.window = c.integer({"window_size"}, 1, kLargestWindow);
   s.depths = integers(c, "depths", 1, 1000);
   if (static_cast<int64_t>(s.depths.size()) > kDeepest)
-    c.fail("depths", fmt::format("expected at most {} stages, each of which doubles the channels, "
+    c.fail("depths", fmt::format("expected at most {} stages (each doubles the channels), "
                                  "found {}",
                                  kDeepest, s.depths.size()));
   s.heads = integers_like(c, "num_heads", "depths", s.depths.size(), kLargestConfigSize);
