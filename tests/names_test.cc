@@ -1,5 +1,5 @@
 // Names of nodes, tensors and segments are labels: every bundled model forecasts the same numbers
-// when all of them are replaced. What they are is said by their roles (src/graph/role.h).
+// when all of them are replaced. Roles say what they are (src/graph/role.h).
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -218,10 +218,10 @@ struct Forecast {
   double latency_high_s = 0;
   double kernels_s = 0;    ///< the kernels alone, without waiting for the host
   double host_wait_s = 0;  ///< time that the GPU waits for the host to launch kernels
-  /// They sum up to the latency. Of a training step over several ranks, they are those of the stage
+  /// They sum up to the latency. In a training step over several ranks, they belong to the stage
   /// that computes longest, without communication, and these sum up to it: forward, backward,
   /// optimizer, and of `parallel` gradient_copies_s, slowed_s, exposed_communication_s and
-  /// bubble_s. Of recommendation models and text generation, passes contain what is exposed.
+  /// bubble_s. In recommendation models and text generation, passes contain exposed communication.
   double forward_s = 0, backward_s = 0, optimizer_s = 0;
   int64_t flops = 0;
   int64_t bytes = 0;

@@ -21,7 +21,7 @@ bool is_list(py::handle value) {
   return py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value);
 }
 
-/// The words of a value; those of a list one by one.
+/// The words of a value; a list gives its words one by one.
 std::vector<std::string> texts_of(py::handle value, const CommandOption& option) {
   if (!is_list(value) || !(option.repeated || option.list)) return {option_text(value)};
   std::vector<std::string> texts;

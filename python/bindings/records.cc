@@ -86,7 +86,7 @@ void free_record(PyObject* self) {
   Py_DECREF(type);
 }
 
-/// What a class points to as long as it lives: forever.
+/// Data that classes point to as long as they live: forever.
 struct ClassText {
   std::string name, doc;
   std::vector<std::string> field_docs;

@@ -18,7 +18,7 @@ struct Asking {
   ShowProgress show_progress;                    ///< of training; may be null
 };
 
-/// What an answer is in Python if a keyword is given.
+/// Type of an answer in Python if a keyword is given.
 struct AnswerType {
   std::string_view keyword;  ///< "": in all other cases
   std::string_view type;

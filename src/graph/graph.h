@@ -57,7 +57,7 @@ struct Tensor {
   bool frozen = false;  ///< a weight without gradient and optimizer state
   Held held = Held::kNo;
   Role role = Role::kNone;
-  /// Of a weight in a part of a model (part_of): its id in the graph of the whole model.
+  /// For a weight in a part of a model (part_of): its id in the graph of the whole model.
   TensorId origin = -1;
 
   bool operator==(const Tensor&) const = default;

@@ -1,8 +1,8 @@
 #pragma once
 
-// What a node, a tensor or a segment is in its model, where its operator and sizes do not say so.
-// Whoever builds a graph sets roles; passes that copy or fuse nodes carry them; memory and times
-// read them. Names are labels for people: renaming everything changes no number.
+// The role of a node, a tensor or a segment in its model, where its operator and sizes do not say
+// so. Whoever builds a graph sets roles; passes that copy or fuse nodes carry them; memory and
+// times read them. Names are labels for people: renaming everything changes no number.
 
 #include <cstdint>
 #include <optional>
@@ -13,27 +13,27 @@ namespace tilecast {
 
 enum class Role : uint8_t {
   kNone,
-  // Of nodes.
+  // Roles of nodes.
   kResidual,
   kSoftmax,
   kSharedExpert,
   kOutput,
   kGroup,
   kBottomMlp,
-  // Of tensors.
+  // Roles of tensors.
   kExperts,
   kQkv,
   kGateUp,
   kLatents,
   kRouter,
   kGate,
-  // Of tensors and segments.
+  // Roles of tensors and segments.
   kReceived,
-  // Of segments.
+  // Roles of segments.
   kVision,
 };
 
-/// What can have a role.
+/// Things that can have a role.
 enum class Bearer : uint8_t { kNode, kInput, kWeight, kSegment };
 
 struct RoleInfo {

@@ -20,8 +20,8 @@ int64_t libraries_bytes(const SoftwareStack& stack, bool training);
 const SoftwareStack& default_stack();
 
 /// Workspaces of a pass. `large`: of compute capability 9.0 and 10.0. Training has two handles:
-/// those of the main thread and of autograd's thread (aten/src/ATen/cuda/CublasHandlePool.cpp keeps
-/// a pool of handles for each thread).
+/// one of the main thread and one of autograd's thread (aten/src/ATen/cuda/CublasHandlePool.cpp
+/// keeps a pool of handles for each thread).
 int64_t workspace_bytes(const SoftwareStack& stack, bool large, bool training);
 
 }  // namespace tilecast

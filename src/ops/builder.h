@@ -28,7 +28,7 @@ class GraphBuilder {
   /// For the nodes that are added from now on.
   void set_counts(Counts counts) { counts_ = counts; }
   void set_attention_core(bool core) { attention_core_ = core; }
-  /// Of the nodes whose operator it fits.
+  /// For the nodes whose operator it fits.
   void set_role(Role role) { role_ = role; }
   Role role() const { return role_; }
   /// The role of the node that makes a tensor; kNone if none does.

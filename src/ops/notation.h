@@ -19,9 +19,9 @@
 // Attributes follow the inputs in braces; the operator table declares their types: `v = view(x)
 // {shape=[4, 64, 2]}`, `c = cast(x) {dtype=bf16}`, `{scheme=fp8_block}`. Operators with several
 // outputs name them all: `a, b = split(x) {parts=2}`. `y = relu(x) into x` writes y to the memory
-// of x. The quoted text is a label. What memory and times need to know of a node beside its
-// operator is its role (src/graph/role.h): `z = add(x, y) {role=residual}`, `weight w: fp32[4]
-// role=router`, `input x: fp32[4] role=received`, `segment tower x2 role=vision`.
+// of x. The quoted text is a label. Facts of a node that memory and times need beside its operator
+// is its role (src/graph/role.h): `z = add(x, y) {role=residual}`, `weight w: fp32[4] role=router`,
+// `input x: fp32[4] role=received`, `segment tower x2 role=vision`.
 //
 // A graph may contain its own backward pass, as PyTorch runs it:
 //

@@ -137,7 +137,7 @@ class Quantizable {
     }
   }
 
-  /// Of one of the graph's nodes; kNone: not quantized.
+  /// Scheme of one of the graph's nodes; kNone: not quantized.
   QuantScheme scheme_of(const Node& node) const {
     if (!is_quantizable(node)) return QuantScheme::kNone;
     const size_t weight = op_def(node.op).quantization->weights.front();

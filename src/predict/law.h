@@ -70,7 +70,7 @@ LawTime scan_law(const Kernel&, const Chip&, const Conditions&);
 LawTime rows_law(const Kernel&, const Chip&, const Conditions&);
 /// Operators for which serving software has kernels with a block for each row.
 LawTime block_rows_law(const Kernel&, const Chip&, const Conditions&);
-/// Those operators: RMS norms, gated activations and rotary embedding.
+/// These operators: RMS norms, gated activations and rotary embedding.
 struct BlockRows {
   enum class Kind : uint8_t { kNorm, kGate, kRotary };
   Kind kind;

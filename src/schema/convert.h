@@ -93,7 +93,7 @@ struct Convert<std::optional<T>> {
   static Value value(const std::optional<T>& v) { return v ? Convert<T>::value(*v) : Value{}; }
 };
 
-/// What a getter refers to, or nothing.
+/// The member or value that a getter refers to, or nothing.
 template <typename T>
   requires(!std::same_as<T, char>)
 struct Convert<const T*> {

@@ -30,7 +30,7 @@ struct ServedRequest {
 };
 
 /// Blocks that hold so many tokens. Simulations ask for little else, and a division takes long;
-/// blocks have a power of two of tokens, but for those of some hybrid models.
+/// blocks have a power of two of tokens, except in some hybrid models.
 inline int64_t blocks_for(int64_t tokens, int64_t block_tokens) {
   const auto block = static_cast<uint64_t>(block_tokens);
   const uint64_t last = static_cast<uint64_t>(tokens) + block - 1;

@@ -28,8 +28,8 @@ ServingLoad clients(int64_t count, int64_t requests, int64_t prompt, int64_t out
           .concurrency = count};
 }
 
-/// What each step computed, as text: "2@4.5 + 7:0" is two sequences that decode at a mean context
-/// of 4.5 tokens, and 7 tokens of a prompt that has none in the cache. A step takes a second.
+/// The work of each step, as text: "2@4.5 + 7:0" is two sequences that decode at a mean context of
+/// 4.5 tokens, and 7 tokens of a prompt that has none in the cache. A step takes a second.
 std::vector<std::string> steps_of(const ServingLoad& load, const ServerLimits& limits,
                                   ServingResult* result = nullptr) {
   std::vector<std::string> steps;

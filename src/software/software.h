@@ -18,8 +18,8 @@
 
 namespace tilecast {
 
-/// What kernels of the software do differently from another's. Laws read these. Each number's
-/// source is in its file.
+/// Traits: how kernels of the software differ from another's. Laws read these. Each number's source
+/// is in its file.
 struct SoftwareTraits {
   // Products
   bool quantizes_activations = false;     ///< in launches before a product in 8 bits
@@ -61,7 +61,7 @@ struct HostCosts {
   bool operator==(const HostCosts&) const = default;
 };
 
-/// What a server takes where the request says nothing.
+/// Defaults of a server where the request says nothing.
 struct ServerDefaults {
   int64_t block_tokens = 0;         ///< tokens of a block of the cache
   int64_t latent_block_tokens = 0;  ///< the same for latent attention
@@ -76,7 +76,7 @@ struct ServerDefaults {
 /// Memory of a process beside the model's, in bytes.
 struct SoftwareStack {
   std::string measured_with;
-  /// What a process adds to the memory in use on the card, less torch.cuda.memory_reserved.
+  /// Bytes that a process adds to the memory in use on the card, less torch.cuda.memory_reserved.
   int64_t context_bytes = 0;    ///< CUDA context
   int64_t modules_bytes = 0;    ///< at the first tensor
   int64_t libraries_bytes = 0;  ///< cuBLAS, at the first product
@@ -132,7 +132,7 @@ struct SoftwareValue {
   std::string_view key;       ///< in `versions`, the version
   std::variant<bool, double, std::string_view> value;
 };
-/// What the build makes of data/software (cmake/software.cmake).
+/// The table that the build makes of data/software (cmake/software.cmake).
 std::span<const SoftwareValue> stored_software();
 
 /// All of data/software; Software is the index.
@@ -152,7 +152,7 @@ std::optional<Software> find_software(std::string_view name);
 Software parse_software(std::string_view name, const std::string& where);
 /// All, in the order of the table.
 const std::vector<std::string>& software_names();
-/// Those that models can be forecast with, and those of them that serve.
+/// The software that models can be forecast with, and the software among it that serves.
 std::vector<std::string> model_software_names();
 std::vector<std::string> server_software_names();
 

@@ -14,7 +14,7 @@
 
 extern "C" {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-/// Of targets that count what they accept.
+/// For targets that count what they accept.
 extern int fuzz_accepted __attribute__((weak));
 }
 

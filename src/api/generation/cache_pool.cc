@@ -121,7 +121,7 @@ struct CacheRule {
   /// Default of the server's option where it is computed; null: ServerDefaults::memory_share.
   double (*share)(const ServedModel& served) = nullptr;
   void (*apply)(CachePool& pool, int64_t framework) = nullptr;
-  /// What weights, cache, activations and framework of a static batch may take together.
+  /// Bytes that weights, cache, activations and framework of a static batch may take together.
   int64_t (*usable)(const CachePool& pool, int64_t framework) = nullptr;
   /// Its profiling run counts the sampler, and modules and libraries that it loads
   /// ("non_torch_memory" in vLLM's log; the CUDA context is there before. With tensor parallelism

@@ -15,7 +15,7 @@ bool decodes(const ServedModel& served, const std::vector<StepGroup>& groups) {
 }
 
 /// The times of the kernels of a step of the model. Collectives take the time of the plan's groups;
-/// with tensor parallelism alone, that of GPUs joined like those of a node.
+/// with tensor parallelism alone, of GPUs joined as on a node.
 std::vector<KernelTime> kernel_times(const ServedModel& served, const Graph& graph,
                                      const Program& program, bool decode) {
   std::vector<KernelTime> times(program.kernels.size());
