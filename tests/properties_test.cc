@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "schema/json.h"
 #include "test_forecaster.h"
 #include "tilecast/error.h"
 #include "tilecast/llm.h"
@@ -223,7 +224,7 @@ TEST(Properties, OfPassesHoldForRandomRequests) {
     }
     ++done;
     check_pass(f, what);
-    EXPECT_EQ(forecast_json(f), forecast_json(forecast(request.options))) << what;
+    EXPECT_EQ(to_json(f), to_json(forecast(request.options))) << what;
     Request options = request.options;
     options.execution.predictor = PredictorKind::kRoofline;
     check_roofline(f, forecast(options), what);
@@ -296,7 +297,7 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
     }
     ++done;
     check_prompt(f, what);
-    EXPECT_EQ(llm_json(f), llm_json(forecast(request.options))) << what;
+    EXPECT_EQ(to_json(f), to_json(forecast(request.options))) << what;
     Request options = request.options;
     options.batch *= 2;
     if (LlmForecast more; !refused([&] { more = forecast(options); })) {

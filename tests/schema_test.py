@@ -88,6 +88,7 @@ COMPARISONS = [
     "llama-3-8b --gpus H100,V100 --prompt 256 --output 16 --dtype fp8",
     "llama-3-8b --gpus H100,L40S --prompt 256 --output 16 --schedule continuous --concurrency 4",
 ]
+ACCELERATORS = ["resnet-50 --gpu gemmini"]
 KERNELS = [
     "linear --gpu A100 -m 4096 -n 5120 -k 1280",
     "softmax --gpu MI100 -m 8192 -n 1024",
@@ -146,18 +147,20 @@ def main() -> int:
             checks.command("prompt", "forecast " + request)
         for request in COMPARISONS:
             checks.command("gpu_comparison", "forecast " + request)
+        for request in ACCELERATORS:
+            checks.command("accelerator", "forecast " + request)
         for request in KERNELS:
             checks.command("kernel", "kernel " + request)
         for name in ("gpus", "clusters", "models", "ops"):
             checks.command(name, name)
         checks.command("plan", "plan gpt2_med --cluster a100-sxm-4 --batch 16 --seq 1024 --price-per-gpu-hour 1.5")
-        checks.command("plan", "plan gpt2_med --gpus H100,A100 --batch 16 --seq 1024 --dtype bf16 --zero 0")
-        checks.command("plan", "plan llama-3-8b --gpus H100,L40S --num-gpus 4 --prompt 1024 --output 128 --tpot-s 0.02 --price-per-gpu-hour H100=2,L40S=1")
+        checks.command("plan_gpus", "plan gpt2_med --gpus H100,A100 --batch 16 --seq 1024 --dtype bf16 --zero 0")
+        checks.command("plan_serving", "plan llama-3-8b --gpus H100,L40S --num-gpus 4 --prompt 1024 --output 128 --tpot-s 0.02 --price-per-gpu-hour H100=2,L40S=1")
         checks.command("plan", "plan qwen3-30b-a3b --cluster dgx-h100 --batch 64 --seq 4096 --dtype bf16 --micro-batch-size 4")
         checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")
         checks.command("shard", "shard dlrm_mlperf --cluster dgx-a100")
         checks.command("tune", "tune 256-56-56-1x1-64-56-56-32-0x0-1x1-1x1-0-NCHW-FP32-F --gpu gfx906_60")
-        checks.command("tune", "tune \"gemm m=4096 n=512 k=1024 dtype=fp16\" --gpu MI100")
+        checks.command("tune_product", "tune \"gemm m=4096 n=512 k=1024 dtype=fp16\" --gpu MI100")
         checks.command("evaluate", "evaluate rows.csv")
         checks.command("tune_evaluation", "evaluate find_gfx906.csv")
         suggested = checks.run("calibrate --gpu L4 --suggest 20").splitlines()

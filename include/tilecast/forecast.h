@@ -241,6 +241,7 @@ struct Forecast {
     field("schema_version", "", "of this schema", [](const Forecast&) { return 1; });
     field("model", "", "name of the model", &Forecast::model);
     field("gpu", "", "id of the GPU", &Forecast::gpu);
+    field("gpu_name", "", "the product name", &Forecast::gpu_name);
     field("mode", "",
           "inference is one forward pass; training is forward, backward and optimizer step",
           &Forecast::mode, {"inference", "training"});
@@ -379,6 +380,29 @@ struct GpuEntry {
   /// Peak rates by dtype, for the dtypes that the device supports. Dense, without structured
   /// sparsity.
   std::vector<std::pair<std::string, double>> vector_flops_per_s, matrix_flops_per_s;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("GpuEntry", "A bundled device, with the numbers of its data sheet.");
+    field("id", "", "name for --gpu", &GpuEntry::id);
+    field("name", "", "the product name", &GpuEntry::name);
+    field("vendor", "", "who makes it", &GpuEntry::vendor);
+    field("aliases", "", "other names", &GpuEntry::aliases);
+    field("memory_bytes", "bytes", "size of the memory", &GpuEntry::memory_bytes);
+    field("memory_bytes_per_s", "bytes/s", "bandwidth of the memory",
+          &GpuEntry::memory_bytes_per_s);
+    field("sm_count", "", "streaming multiprocessors; compute units on AMD", &GpuEntry::sm_count);
+    field("boost_clock_hz", "Hz", "the highest clock", &GpuEntry::boost_clock_hz);
+    field("l2_bytes", "bytes", "second-level cache", &GpuEntry::l2_bytes);
+    field("power_w", "W", "power limit of the board", &GpuEntry::power_w);
+    field("architecture", "", "the word of device files", &GpuEntry::architecture);
+    field("memory_type", "", "the word of device files", &GpuEntry::memory_type);
+    field("vector_flops_per_s", "FLOP/s", "peak rates of the vector lanes by dtype",
+          &GpuEntry::vector_flops_per_s);
+    field("matrix_flops_per_s", "FLOP/s",
+          "peak rates of the matrix units by dtype, without sparsity",
+          &GpuEntry::matrix_flops_per_s);
+  }
 };
 
 /// A bundled model.
@@ -387,6 +411,17 @@ struct ModelEntry {
   int64_t parameters = 0;
   std::optional<int64_t> positions;  ///< the longest sequence in tokens; nullopt: no limit
   std::string note;                  ///< says so if the name is misleading; else ""
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ModelEntry", "A bundled model.");
+    field("name", "", "name for MODEL", &ModelEntry::name);
+    field("family", "", "model_type or class in the config", &ModelEntry::family);
+    field("parameters", "", "parameters of the model", &ModelEntry::parameters);
+    field("positions", "tokens", "the longest sequence; null: no limit", &ModelEntry::positions);
+    field("note", "", "says so if the name is misleading; null: it is not",
+          [](const ModelEntry& x) { return x.note.empty() ? nullptr : &x.note; });
+  }
 };
 
 /// A size or setting of an operator that `Forecaster::kernel` accepts.
@@ -399,12 +434,41 @@ struct SizeEntry {
   int64_t min = 0, max = 0;
   bool is_switch = false;  ///< off by default; 1 turns it on
   bool is_list = false;    ///< whole numbers with colons between them, as a text: "4:2:1"
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("SizeEntry", "A size or setting of an operator's kernel.");
+    field("name", "", "name of the size", &SizeEntry::name);
+    field("description", "", "what it is", &SizeEntry::description);
+    field("other_names", "", "other accepted names", &SizeEntry::other_names);
+    field("default", "", "as text; \"\": required", &SizeEntry::default_value);
+    field("choices", "", "the accepted words; empty: a whole number from min to max",
+          &SizeEntry::choices);
+    field("min", "", "the least value", &SizeEntry::min);
+    field("max", "", "the largest value", &SizeEntry::max);
+    field("is_switch", "", "off by default; 1 turns it on", &SizeEntry::is_switch);
+    field("is_list", "", "whole numbers with colons between them, as a text: 4:2:1",
+          &SizeEntry::is_list);
+  }
 };
 
 /// An operator of the graph notation.
 struct OpEntry {
   std::string name, pytorch, onnx, description;  ///< `onnx` is "" if ONNX has no such operator
   std::vector<SizeEntry> sizes;                  ///< empty if the operator launches no kernel
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("OpEntry", "An operator.");
+    field("name", "", "name for 'tilecast kernel'", &OpEntry::name);
+    field("pytorch", "", "ATen operator; null: none",
+          [](const OpEntry& x) { return x.pytorch.empty() ? nullptr : &x.pytorch; });
+    field("onnx", "", "operator of ONNX; null: none",
+          [](const OpEntry& x) { return x.onnx.empty() ? nullptr : &x.onnx; });
+    field("description", "", "what it computes", &OpEntry::description);
+    field("sizes", "", "sizes and settings of its kernel; empty: it launches none",
+          &OpEntry::sizes);
+  }
 };
 
 std::vector<GpuEntry> gpu_catalog();

@@ -37,6 +37,44 @@ struct ForecastTotals {
   std::optional<std::string> dtype;          ///< that was used
   std::optional<std::string> warning_codes;  ///< separated by commas
   std::optional<std::string> error;          ///< why there is no forecast
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ForecastTotals",
+             "The numbers of one forecast. Those that do not apply have no value, and none has if "
+             "it failed.");
+    field("latency_s", "s",
+          "time of the pass or of the request; of a server under load, mean time of a request",
+          &ForecastTotals::latency_s);
+    field("latency_low_s", "s", "80 % interval", &ForecastTotals::latency_low_s);
+    field("latency_high_s", "s", "80 % interval", &ForecastTotals::latency_high_s);
+    field("forward_s", "s", "of a pass", &ForecastTotals::forward_s);
+    field("backward_s", "s", "of a training step", &ForecastTotals::backward_s);
+    field("optimizer_s", "s", "of a training step", &ForecastTotals::optimizer_s);
+    field("ttft_s", "s",
+          "time to first token; of a server under load, 99th percentile of the steady state",
+          &ForecastTotals::ttft_s);
+    field("tpot_s", "s",
+          "time per output token; of a server under load, 99th percentile of the steady state",
+          &ForecastTotals::tpot_s);
+    field("tokens_per_s", "1/s",
+          "output tokens of all sequences; of a server under load, in the steady state",
+          &ForecastTotals::tokens_per_s);
+    field("flops", "FLOP",
+          "as in the forecast of one GPU: of a pass, or of one rank's prefill and decode",
+          &ForecastTotals::flops);
+    field("bytes", "bytes", "memory traffic, as flops", &ForecastTotals::bytes);
+    field("parameters", "", "parameters of the model", &ForecastTotals::parameters);
+    field("utilization_ratio", "", "FLOPs / (latency x peak FLOP/s of the device for the dtype)",
+          &ForecastTotals::utilization_ratio);
+    field("peak_bytes", "bytes", "memory of one rank", &ForecastTotals::peak_bytes);
+    field("fits", "", "whether it fits", &ForecastTotals::fits);
+    field("dtype", "", "the dtype that was used", &ForecastTotals::dtype);
+    field("warning_codes", "", "codes of the warnings, separated by commas",
+          &ForecastTotals::warning_codes);
+    field("error", "", "why there is no forecast; all numbers are null then",
+          &ForecastTotals::error);
+  }
 };
 
 /// A column of results.

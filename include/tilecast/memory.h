@@ -104,6 +104,32 @@ struct MemoryPoint {
   int64_t repetition = 0;  ///< of the segment, from 0
   std::string node;
   MemoryParts parts;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("MemoryPoint", "Memory while one operator runs.");
+    field("phase", "", "of the pass", &MemoryPoint::phase);
+    field("segment", "", "part of the model, e.g. its layers", &MemoryPoint::segment);
+    field("repetition", "", "of the segment", &MemoryPoint::repetition);
+    field("node", "", "the operator that runs", &MemoryPoint::node);
+    field("bytes", "bytes", "the sum of the parts",
+          [](const MemoryPoint& x) { return x.parts.sum(); });
+    field("parts", "", "what is in memory", &MemoryPoint::parts);
+  }
+};
+
+/// One repetition of a segment, at its highest node.
+struct MemoryRepetition {
+  MemoryPoint highest;
+  int64_t bytes_after = 0;  ///< at the last node of the repetition
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("MemoryRepetition", "One repetition of a segment, at its highest operator.");
+    field.flat(&MemoryRepetition::highest);
+    field("bytes_after", "bytes", "at the last operator of the repetition",
+          &MemoryRepetition::bytes_after);
+  }
 };
 
 /// Tensors of one name that are in memory at the peak, over all repetitions.
@@ -112,6 +138,15 @@ struct MemoryHolder {
   std::string_view part;  ///< a name of kMemoryParts
   int64_t bytes = 0;      ///< of all together
   int64_t count = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("MemoryHolder", "Tensors of one name at the peak.");
+    field("name", "", "of the tensors", &MemoryHolder::name);
+    field("part", "", "what they are for", &MemoryHolder::part);
+    field("bytes", "bytes", "of all together", &MemoryHolder::bytes);
+    field("count", "", "how many", &MemoryHolder::count);
+  }
 };
 
 struct MemoryTimeline {
@@ -128,6 +163,49 @@ struct MemoryTimeline {
   /// simulated allocator takes from the driver in two steps, without ever giving back.
   int64_t reserved_low_bytes = 0, reserved_high_bytes = 0;
   bool fits = true;  ///< the peak with workspace and framework
+
+  const MemoryPoint* peak() const { return points.empty() ? nullptr : &points[peak_point]; }
+  /// Each repetition of each segment.
+  std::vector<MemoryRepetition> repetitions() const;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("MemoryTimeline", "Memory over one pass or training step.");
+    field("schema_version", "", "of this schema", [](const MemoryTimeline&) { return 1; });
+    field("model", "", "name of the model", &MemoryTimeline::model);
+    field("gpu", "", "id of the GPU", &MemoryTimeline::gpu);
+    field("mode", "", "of the pass", &MemoryTimeline::mode, {"inference", "training"});
+    field("batch", "", "sequences", &MemoryTimeline::batch);
+    field("seq", "tokens", "length of a sequence", &MemoryTimeline::seq);
+    field("dtype", "", "the dtype that was used", &MemoryTimeline::dtype);
+    field("peak", "", "the highest point", &MemoryTimeline::peak);
+    field("holders", "",
+          "tensors in memory at the peak, those of one name together, the largest first",
+          &MemoryTimeline::holders);
+    field("timeline", "", "each repetition of each segment, at its highest operator",
+          &MemoryTimeline::repetitions);
+    field("allocated_bytes", "bytes",
+          "torch.cuda.max_memory_allocated: blocks in use, with workspaces",
+          &MemoryTimeline::allocated_bytes);
+    field("reserved_low_bytes", "bytes", "torch.cuda.max_memory_reserved, at least",
+          &MemoryTimeline::reserved_low_bytes);
+    field("reserved_high_bytes", "bytes",
+          "the same by a simulation of the caching allocator over two steps",
+          &MemoryTimeline::reserved_high_bytes);
+    field("workspace_bytes", "bytes", "workspace of cuBLAS", &MemoryTimeline::workspace_bytes);
+    field("framework_bytes", "bytes", "context and code of the framework",
+          &MemoryTimeline::framework_bytes);
+    field("device_bytes", "bytes", "what programs see of the device's memory",
+          &MemoryTimeline::device_bytes);
+    field("fits", "", "the peak with workspace and framework", &MemoryTimeline::fits);
+  }
 };
+
+/// The points of one repetition of a segment in one phase: indices into MemoryTimeline::points.
+struct MemoryBlock {
+  size_t first = 0, last = 0;
+  size_t highest = 0;  ///< the point with the most bytes
+};
+std::vector<MemoryBlock> memory_blocks(const MemoryTimeline& timeline);
 
 }  // namespace tilecast

@@ -13,19 +13,12 @@ namespace tilecast {
 
 /// The winner, why, the next candidates, and what does not fit.
 std::string plan_table(const TrainingPlan& plan, const TableStyle& style = {});
-/// All candidates; docs/schema/plan.schema.json.
-std::string plan_json(const TrainingPlan& plan);
-std::string plan_csv(const TrainingPlan& plan);
 
 /// Plans of the same training on different GPUs: the best of each, those that fit first by tokens/s
 /// for each GPU, or with prices by cost.
+std::vector<TrainingPlan> sorted_plans(const std::vector<TrainingPlan>& plans);
 std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle& style = {});
-std::string plans_json(const std::vector<TrainingPlan>& plans);
 std::string plan_table(const ServingPlan& plan, const TableStyle& style = {});
-std::string plan_json(const ServingPlan& plan);
-std::string plan_csv(const ServingPlan& plan);
-/// Warnings of each kind of GPU, with its id where there are several.
-std::vector<std::string> plan_warning_texts(const ServingPlan& plan);
 /// The Pareto front: tokens/s for each GPU against tokens/s of a user, for each kind of GPU.
 std::string plan_svg(const ServingPlan& plan);
 

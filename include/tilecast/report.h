@@ -23,15 +23,9 @@ struct TableStyle {
 /// Totals first, then the operators that take the most time, one line for each group of identical
 /// kernels. Warnings are not included: a program shows them beside its own messages.
 std::string forecast_table(const Forecast& forecast, const TableStyle& style);
-/// The output of `forecast --format json`, schema version 1.
-std::string forecast_json(const Forecast& forecast);
-/// One line per kernel.
-std::string forecast_csv(const Forecast& forecast);
 
 /// Memory over time: the peak with its contents, then each repetition of the model's segments.
 std::string memory_table(const MemoryTimeline& timeline, const TableStyle& style);
-/// The output of `forecast --memory-timeline json`, schema version 1.
-std::string memory_json(const MemoryTimeline& timeline);
 /// A picture of the parts over time, with the peak's contents.
 std::string memory_svg(const MemoryTimeline& timeline);
 
@@ -44,20 +38,6 @@ std::string llm_table(const LlmForecast& forecast, const TableStyle& style = {})
 /// The output of `forecast --format json`, with further keys for text generation; see
 /// docs/explanation/servers.md.
 std::string llm_json(const LlmForecast& forecast);
-/// One line per kernel, "prefill" or "decode" as its phase.
-std::string llm_csv(const LlmForecast& forecast);
-
-/// An output format of forecasts, with its name in --format.
-struct ForecastFormat {
-  std::string_view name;
-  std::string (*pass)(const Forecast& forecast, const TableStyle& style);
-  std::string (*tokens)(const LlmForecast& forecast, const TableStyle& style);
-  bool is_table = false;        ///< uses width and rows of the style
-  bool holds_warnings = false;  ///< the output contains the warnings; else a program shows them
-  bool shows_largest_batch = false;  ///< and remedies: add_remedies (src/api/remedies.h)
-};
-/// All formats; the first is the default.
-std::span<const ForecastFormat> forecast_formats();
 
 /// The kernels that were asked for, beside the sizes that each of them has.
 struct KernelQuestion {
@@ -65,32 +45,56 @@ struct KernelQuestion {
   std::string clocks = "boost";      ///< KernelOptions::clocks
   std::string software = "pytorch";  ///< KernelOptions::software
   std::vector<GivenSize> lists;      ///< the sizes that are lists
+
+  /// The text of a list; nullptr: it was not given.
+  const std::string* list_named(std::string_view name) const {
+    for (const GivenSize& list : lists) {
+      if (list.name == name) return std::get_if<std::string>(&list.value);
+    }
+    return nullptr;
+  }
+};
+
+/// The kernels of one operator.
+struct KernelAnswer {
+  KernelQuestion asked;
+  std::vector<KernelForecast> kernels;
+  std::vector<std::string> warnings;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("KernelAnswer", "The kernels of one operator.");
+    field("schema_version", "", "of this schema", [](const KernelAnswer&) { return 1; });
+    field("gpu", "", "id of the GPU", [](const KernelAnswer& x) { return (x.asked.gpu); });
+    field("clocks", "", "the option `clocks`: boost, base or a number of MHz",
+          [](const KernelAnswer& x) { return (x.asked.clocks); });
+    field("software", "", "whose kernels run the operator",
+          [](const KernelAnswer& x) { return (x.asked.software); });
+    field.if_set("reuse", "",
+                 "rows of a table that the batch uses once, twice, 4, 8, ... times, as given",
+                 [](const KernelAnswer& x) { return x.asked.list_named("reuse"); });
+    field("kernels", "", "what it launches", &KernelAnswer::kernels);
+    field("warnings", "", "sentences that readers of the numbers should know",
+          &KernelAnswer::warnings);
+  }
 };
 
 /// The kernels of one operator, with what determines their time.
 std::string kernel_table(const std::vector<KernelForecast>& kernels, const KernelQuestion& question,
                          const TableStyle& style = {});
-std::string kernel_json(const std::vector<KernelForecast>& kernels, const KernelQuestion& question,
-                        const std::vector<std::string>& warnings = {});
 /// Sentences that name the kernels that are extrapolated.
 std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kernels);
 
 /// Lists of the known GPUs, models and operators. Numbers in JSON are in SI units.
 std::string gpus_table(const std::vector<GpuEntry>& gpus, const TableStyle& style = {});
-std::string gpus_json(const std::vector<GpuEntry>& gpus);
 std::string clusters_table(const std::vector<ClusterEntry>& clusters, const TableStyle& style = {});
-std::string clusters_json(const std::vector<ClusterEntry>& clusters);
 /// The time of one collective, with what it is made of.
 std::string collective_table(const CollectiveForecast& forecast, const TableStyle& style = {});
-std::string collective_json(const CollectiveForecast& forecast);
 /// A placement of embedding tables: its times, ranks and tables, and what simple rules give.
 std::string shard_table(const ShardForecast& forecast, const TableStyle& style = {});
-std::string shard_json(const ShardForecast& forecast);
 /// One line per part of a table.
 std::string shard_csv(const ShardForecast& forecast);
 std::string models_table(const std::vector<ModelEntry>& models, const TableStyle& style = {});
-std::string models_json(const std::vector<ModelEntry>& models);
 std::string ops_table(const std::vector<OpEntry>& ops, const TableStyle& style = {});
-std::string ops_json(const std::vector<OpEntry>& ops);
 
 }  // namespace tilecast

@@ -50,10 +50,8 @@ void add_pass() {
   const py::object type = record_class(record_of<Forecast>());
   add_property(type, "latency", [](const py::object& self) {
     const auto& f = record_in<Forecast>(self);
-    return Estimate{f.latency_s, f.latency_low_s, f.latency_high_s};
+    return result_object(Estimate{f.latency_s, f.latency_low_s, f.latency_high_s});
   });
-  add_property(type, "gpu_name",
-               [](const py::object& self) { return record_in<Forecast>(self).gpu_name; });
   add_forecast_views(type);
   add_method(
       type, "table",

@@ -17,13 +17,13 @@ bool is_text(py::handle value) {
   return py::isinstance<py::str>(value) || py::hasattr(value, "__fspath__");
 }
 
-bool is_list(py::handle value) {
+bool is_sequence(py::handle value) {
   return py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value);
 }
 
 /// The words of a value; a list gives its words one by one.
 std::vector<std::string> texts_of(py::handle value, const CommandOption& option) {
-  if (!is_list(value) || !(option.repeated || option.list)) return {option_text(value)};
+  if (!is_sequence(value) || !(option.repeated || option.list)) return {option_text(value)};
   std::vector<std::string> texts;
   for (const py::handle part : value) texts.push_back(option_text(part));
   return texts;
@@ -32,8 +32,8 @@ std::vector<std::string> texts_of(py::handle value, const CommandOption& option)
 /// Names are looked up when the question is asked; what else is a GPU is read here.
 GivenValue gpus_of(py::handle value, const CommandOption& option) {
   GivenValue given;
-  const py::list parts = is_list(value) ? py::list(py::reinterpret_borrow<py::object>(value))
-                                        : py::list(py::make_tuple(value));
+  const py::list parts = is_sequence(value) ? py::list(py::reinterpret_borrow<py::object>(value))
+                                            : py::list(py::make_tuple(value));
   bool all_texts = true;
   for (const py::handle part : parts) all_texts = all_texts && is_text(part);
   if (all_texts) {
@@ -124,19 +124,18 @@ struct ToObject {
   py::object operator()(Forecast& forecast) const {
     return make_pass(std::move(*reply.asked), std::move(forecast));
   }
-  py::object operator()(LlmForecast& forecast) const { return make_llm(std::move(forecast)); }
-  py::object operator()(AcceleratorForecast& forecast) const {
-    return py::cast(std::make_shared<AcceleratorForecast>(std::move(forecast)));
+  py::object operator()(KernelAnswer& answer) const {
+    return result_list(std::move(answer.kernels));
   }
-  py::object operator()(KernelAnswer& answer) const { return kernel_rows(answer.kernels, nullptr); }
-  py::object operator()(Evaluation& evaluation) const { return py::cast(std::move(evaluation)); }
   py::object operator()(AcceleratorOccupancy&) const {
     return py::str(*view(reply.answer, "text"));
   }
   py::object operator()(SuggestedKernels& kernels) const { return py::str(kernels.csv); }
-  py::object operator()(std::vector<GpuEntry>& entries) const { return py::cast(entries); }
-  py::object operator()(std::vector<ModelEntry>& entries) const { return py::cast(entries); }
-  py::object operator()(std::vector<OpEntry>& entries) const { return py::cast(entries); }
+  // The catalogues; other lists are parts of a document.
+  py::object operator()(std::vector<GpuEntry>& entries) const { return result_list(entries); }
+  py::object operator()(std::vector<ClusterEntry>& entries) const { return result_list(entries); }
+  py::object operator()(std::vector<ModelEntry>& entries) const { return result_list(entries); }
+  py::object operator()(std::vector<OpEntry>& entries) const { return result_list(entries); }
   template <typename T>
   py::object operator()(T& result) const {
     if constexpr (kIsRecord<T>) return as_object(result);

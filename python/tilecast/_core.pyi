@@ -3,8 +3,6 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Union, overload
 
-from typing_extensions import TypedDict, Unpack
-
 __version__: str
 
 Path = Union[str, PathLike[str]]
@@ -17,26 +15,23 @@ class Record:
     def to_json(self) -> str: ...
     def to_dict(self) -> dict[str, Any]: ...
 
-class Estimate:
-    """A time with its 80 % interval, in seconds."""
-    seconds: float
-    low_s: float
-    high_s: float
+class _Estimate(Record):
     def __float__(self) -> float: ...
 
-class LlmMemory:
-    """The memory of one rank, in bytes."""
-    peak_bytes: int
-    weights_bytes: int
-    cache_bytes: int
-    activations_bytes: int
-    workspace_bytes: int
-    framework_bytes: int
-    overhead_bytes: int
-    device_bytes: int
-    usable_bytes: int
-    fits: bool
-    largest_batch: int
+class _Step(Record):
+    latency: Estimate
+
+class _ServedPart(Record):
+    ttft: Distribution
+    """time_to_first_token"""
+    tpot: Distribution
+    """time_per_output_token"""
+    e2e: Distribution
+    """end_to_end"""
+
+class _AcceleratorForecast(Record):
+    def mappings(self) -> str: ...
+    def table(self, width: int = ..., rows: int = ...) -> str: ...
 
 class _Result:
     model: str
@@ -66,125 +61,11 @@ class _Result:
 
 class _Forecast(Record, _Result): ...
 
-class AcceleratorLayer:
-    """A layer on an accelerator, `count` times."""
-    name: str
-    op: str
-    where: str
-    kind: str
-    sizes: str
-    fused: list[str]
-    mapping: str
-    count: int
-    cycles: float
-    low_cycles: float
-    high_cycles: float
-    converged: bool
-    instructions: float
-    evaluated_instructions: int
-    macs: int
-    bytes: int
-    bound: str
-    utilization_ratio: dict[str, float]
-
-class AcceleratorForecast:
-    """The forecast of a forward pass on an accelerator."""
-    model: str
-    gpu: str
-    gpu_name: str
-    parameters: dict[str, float]
-    dataflow: str
-    dtype: str
-    accumulator_dtype: str
-    batch: int
-    seq: int
-    clock_hz: float
-    cycles: float
-    low_cycles: float
-    high_cycles: float
-    host_cycles: float
-    latency_s: float
-    macs: int
-    host_macs: int
-    pe_count: int
-    on_chip_bytes: float
-    energy_j: float | None
-    utilization_ratio: float
-    instructions: float
-    evaluated_instructions: int
-    layers: list[AcceleratorLayer]
-    warnings: list[str]
-    def to_json(self) -> str: ...
-    def to_dict(self) -> dict[str, Any]: ...
-    def mappings(self) -> str: ...
-    def table(self, width: int = ..., rows: int = ...) -> str: ...
-
-class Step:
-    """One prefill or decode step."""
-    latency: Estimate
-    host_wait_s: float
-    limits: dict[str, float]
-    kernels: list[Kernel]
-
-class Distribution:
-    mean: Estimate
-    median: Estimate
-    p99: Estimate
-
-class ServedPart:
-    requests: int
-    ttft: Distribution
-    tpot: Distribution
-    e2e: Distribution
-    requests_per_s: float
-    output_tokens_per_s: float
-    total_tokens_per_s: float
-
-class Serving:
-    """A server under load."""
-    cache_tokens: int
-    most_sequences: int
-    most_in_flight: int
-    all: ServedPart
-    steady: ServedPart | None
-    goodput_requests_per_s: float | None
-    mean_batch: float
-    busy_share: float
-    cache_use: float
-    preemptions: int
-    keeps_up: bool
-    gpus: int
-    replicas: int
-
-class LlmForecast(_Result):
-    """The forecast of text generation."""
-    kv_dtype: str
-    software: str
-    prompt: int
-    output: int
-    tp: int
-    pp: int
-    dp: int
-    ep: int
-    gpus: int
+class _LlmForecast(Record, _Result):
     ttft: Estimate
+    """time_to_first_token"""
     tpot: Estimate
-    request: Estimate
-    tokens_per_s: float
-    course: list[tuple[int, Estimate]]
-    communication_s: float
-    active_parameters: int
-    multiplied_parameters: int
-    flops_per_token: int
-    attention_flops_per_token: int
-    kv_bytes_per_token: int
-    window_bytes_per_token: int
-    window_tokens: int
-    state_bytes_per_sequence: int
-    prefill: Step
-    decode: Step
-    serving: Serving | None
-    memory: LlmMemory
+    """time_per_output_token"""
 
 class ForecastTable:
     """Forecasts of the rows of a table; columns by name."""
@@ -204,51 +85,6 @@ class Option:
     default: str
     choices: list[str]
 
-class GpuEntry:
-    """A bundled device, with the numbers of its data sheet."""
-    id: str
-    name: str
-    vendor: str
-    aliases: list[str]
-    memory_bytes: int
-    memory_bytes_per_s: float
-    sm_count: int
-    boost_clock_hz: float
-    l2_bytes: int
-    power_w: float
-    architecture: str
-    memory_type: str
-    vector_flops_per_s: dict[str, float]
-    matrix_flops_per_s: dict[str, float]
-
-class ModelEntry:
-    """A bundled model."""
-    name: str
-    family: str
-    parameters: int
-    positions: int | None
-    note: str
-
-class SizeEntry:
-    """A size or setting of an operator's kernel."""
-    name: str
-    description: str
-    other_names: list[str]
-    default: str
-    choices: list[str]
-    min: int
-    max: int
-    is_switch: bool
-    is_list: bool
-
-class OpEntry:
-    """An operator."""
-    name: str
-    pytorch: str
-    onnx: str
-    description: str
-    sizes: list[SizeEntry]
-
 class Model:
     """A model that has been read and checked."""
     name: str
@@ -257,42 +93,6 @@ class Gpu:
     """A device that has been read and checked."""
     id: str
     warnings: list[str]
-
-class EvaluationRow:
-    """Errors of one GPU, operator and dtype."""
-    gpu: str
-    op: str
-    dtype: str
-    software: str
-    count: int
-    mape_percent: float
-    median_percent: float
-    p90_percent: float
-    bias_ratio: float
-    coverage_percent: float
-
-class EvaluationModel:
-    """The error of one measured model."""
-    gpu: str
-    model: str
-    mode: str
-    seq: int
-    batch: int
-    dtype: str
-    option: str
-    measured_s: float
-    forecast_s: float
-    low_s: float
-    high_s: float
-    error_percent: float
-
-class Evaluation:
-    """Forecasts compared with measurements."""
-    rows: list[EvaluationRow]
-    models: list[EvaluationModel]
-    unmatched: list[str]
-    warnings: list[str]
-    def to_json(self) -> str: ...
 
 def options(function: str = "forecast") -> Sequence[Option]: ...
 def default_forecaster() -> Forecaster: ...

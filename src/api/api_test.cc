@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "report/text_table.h"
 #include "request/access.h"
+#include "schema/json.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/error.h"
@@ -67,7 +68,7 @@ TEST(ForecastTest, ModelsAndDevicesAreReadFromText) {
 
 TEST(ForecastTest, TheRequestIsShownAsItWasUsed) {
   const Forecast f = forecast("gpt2_large", "H100", {.batch = 2});
-  const Json options = parse_json(forecast_json(f), "out").at("options");
+  const Json options = parse_json(to_json(f), "out").at("options");
   EXPECT_EQ(options.at("batch"), 2);
   EXPECT_EQ(options.at("seq"), 1024);
   EXPECT_EQ(options.at("dtype"), "fp32");
@@ -201,7 +202,7 @@ TEST(ForecastTest, ShortKernelsRunAtTheHostsPace) {
 }
 
 TEST(ForecastTest, JsonHoldsTheContract) {
-  const Json json = parse_json(forecast_json(forecast("gpt2_large", "H100", {})), "out");
+  const Json json = parse_json(to_json(forecast("gpt2_large", "H100", {})), "out");
   for (const char* key :
        {"schema_version", "model", "gpu", "mode", "batch", "seq", "dtype", "latency_s",
         "latency_low_s", "latency_high_s", "forward_s", "backward_s", "optimizer_s", "flops",
@@ -371,7 +372,7 @@ TEST(EvaluateTest, ListsErrorsAndWhatItCouldNotUse) {
   EXPECT_LT(e.rows[0].mape_percent, 30);
   ASSERT_EQ(e.unmatched.size(), 1u);
   EXPECT_NE(e.unmatched[0].find("unknown GPU 'X9'"), std::string::npos);
-  EXPECT_NO_THROW(parse_json(evaluation_json(e), "out"));
+  EXPECT_NO_THROW(parse_json(to_json(e), "out"));
 }
 
 TEST(Table, FitsATerminal) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "schema/json.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/llm.h"
@@ -63,7 +64,7 @@ TEST(PrecisionTest, TheCheckpointsTypeIsTheDefault) {
   EXPECT_EQ(asked.dtype, "fp16");
   EXPECT_EQ(asked.dtype_source, "asked");
   EXPECT_NE(forecast_table(bf16, {.width = 200}).find("bf16 (torch_dtype)"), std::string::npos);
-  EXPECT_NE(forecast_json(bf16).find("\"dtype_source\": \"torch_dtype\""), std::string::npos);
+  EXPECT_NE(to_json(bf16).find("\"dtype_source\": \"torch_dtype\""), std::string::npos);
 }
 
 TEST(PrecisionTest, WhatTheDeviceHasNotIsReplacedWithAWarning) {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "schema/json.h"
 #include "tilecast/forecast.h"
 #include "tilecast/llm.h"
 #include "tilecast/report.h"
@@ -20,26 +21,25 @@ TEST(Threads, ConstCallsOfOneForecasterGiveTheSameFromEightThreads) {
   const ModelRef bert = load_model_ref("bert_large"), llama = load_model_ref("llama-3-8b");
   const GpuRef gpu = load_gpu_ref("H100");
   const std::vector<std::function<std::string()>> calls = {
-      [&] { return forecast_json(forecaster.forecast(bert, gpu, {.mode = Mode::kTraining})); },
+      [&] { return to_json(forecaster.forecast(bert, gpu, {.mode = Mode::kTraining})); },
       [&] {
-        return kernel_json(
-            forecaster.kernel("linear", gpu, "bf16", {{"m", 64}, {"n", 512}, {"k", 512}}),
-            {.gpu = gpu.id()});
+        return to_json(
+            forecaster.kernel("linear", gpu, "bf16", {{"m", 64}, {"n", 512}, {"k", 512}}));
       },
       [&] { return std::to_string(forecaster.largest_batch(bert, gpu, {}).value_or(0)); },
       [&] {
-        return llm_json(forecast_llm(
-            forecaster, llama, gpu, {.kind = RequestKind::kGenerate, .prompt = 100, .output = 20}));
+        return to_json(forecast_llm(forecaster, llama, gpu,
+                                    {.kind = RequestKind::kGenerate, .prompt = 100, .output = 20}));
       },
       [&] {
         const Request request = {.kind = RequestKind::kServe,
                                  .prompt = 50,
                                  .output = 10,
                                  .load = {.concurrency = 3, .requests = 6}};
-        return llm_json(forecast_llm(forecaster, llama, gpu, request));
+        return to_json(forecast_llm(forecaster, llama, gpu, request));
       },
       [] { return load_model_ref("gpt2_large").name() + load_gpu_ref("A100").id(); },
-      [] { return gpus_json(gpu_catalog()) + models_json(model_catalog()); },
+      [] { return to_json(gpu_catalog()) + to_json(model_catalog()); },
   };
   std::vector<std::string> alone;
   for (const auto& call : calls) alone.push_back(call());

@@ -23,25 +23,6 @@
 
 namespace tilecast {
 
-/// The kernels of one operator.
-struct KernelAnswer {
-  KernelQuestion asked;
-  std::vector<KernelForecast> kernels;
-  std::vector<std::string> warnings;
-};
-
-/// Tuned convolutions.
-struct TuneAnswer {
-  std::vector<TuneForecast> forecasts;
-  std::vector<std::string> warnings;
-};
-
-/// A tuned matrix product.
-struct ProductAnswer {
-  ProductForecast forecast;
-  std::vector<std::string> warnings;
-};
-
 /// Kernels to measure first, as CSV.
 struct SuggestedKernels {
   std::string csv;

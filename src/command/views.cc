@@ -1,6 +1,8 @@
 #include "command/views.h"
 
 #include "report/train_report.h"
+#include "schema/csv.h"
+#include "schema/json.h"
 #include "tilecast/plan_report.h"
 
 namespace tilecast {
@@ -54,36 +56,32 @@ std::string table(const std::vector<ModelEntry>& e, const TableStyle& s) {
 }
 std::string table(const std::vector<OpEntry>& e, const TableStyle& s) { return ops_table(e, s); }
 
-std::string json(const Forecast& f) { return forecast_json(f); }
-std::string json(const LlmForecast& f) { return llm_json(f); }
-std::string json(const AcceleratorForecast& f) { return accelerator_json(f); }
-std::string json(const GpuComparison& c) { return comparison_json(c); }
-std::string json(const MemoryTimeline& t) { return memory_json(t); }
-std::string json(const std::vector<StepOperation>& o) { return step_trace_json(o); }
-std::string json(const KernelAnswer& k) { return kernel_json(k.kernels, k.asked, k.warnings); }
-std::string json(const CollectiveForecast& f) { return collective_json(f); }
-std::string json(const TrainingPlan& p) { return plan_json(p); }
-std::string json(const std::vector<TrainingPlan>& p) { return plans_json(p); }
-std::string json(const ServingPlan& p) { return plan_json(p); }
-std::string json(const ShardForecast& f) { return shard_json(f); }
-std::string json(const Evaluation& e) { return evaluation_json(e); }
-std::string json(const std::vector<AcceleratorEvaluation>& e) {
-  return accelerator_evaluation_json(e);
+/// Results that have a table of fields; lists in a record of their own where the document has more
+/// than the list.
+template <typename T>
+  requires requires { &T::template fields<int>; }
+std::string json(const T& result) {
+  return to_json(result);
 }
-std::string json(const std::vector<TuneEvaluation>& e) { return tune_evaluation_json(e); }
-std::string json(const TuneAnswer& t) { return tune_json(t.forecasts, t.warnings); }
-std::string json(const ProductAnswer& p) { return product_json(p.forecast, p.warnings); }
-std::string json(const std::vector<GpuEntry>& e) { return gpus_json(e); }
-std::string json(const std::vector<ClusterEntry>& e) { return clusters_json(e); }
-std::string json(const std::vector<ModelEntry>& e) { return models_json(e); }
-std::string json(const std::vector<OpEntry>& e) { return ops_json(e); }
+std::string json(const std::vector<StepOperation>& o) { return step_trace_json(o); }
+std::string json(const std::vector<TrainingPlan>& p) {
+  return to_json(TrainingPlans{sorted_plans(p)});
+}
+std::string json(const std::vector<AcceleratorEvaluation>& e) {
+  return to_json(AcceleratorEvaluations{e});
+}
+std::string json(const std::vector<TuneEvaluation>& e) { return to_json(TuneEvaluations{e}); }
+std::string json(const std::vector<GpuEntry>& e) { return to_json(e); }
+std::string json(const std::vector<ClusterEntry>& e) { return to_json(e); }
+std::string json(const std::vector<ModelEntry>& e) { return to_json(e); }
+std::string json(const std::vector<OpEntry>& e) { return to_json(e); }
 
-std::string csv(const Forecast& f) { return forecast_csv(f); }
-std::string csv(const LlmForecast& f) { return llm_csv(f); }
-std::string csv(const AcceleratorForecast& f) { return accelerator_csv(f); }
-std::string csv(const GpuComparison& c) { return comparison_csv(c); }
-std::string csv(const TrainingPlan& p) { return plan_csv(p); }
-std::string csv(const ServingPlan& p) { return plan_csv(p); }
+std::string csv(const Forecast& f) { return to_csv(f.kernels); }
+std::string csv(const LlmForecast& f) { return to_csv(f.kernels); }
+std::string csv(const AcceleratorForecast& f) { return to_csv(f.layers); }
+std::string csv(const GpuComparison& c) { return to_csv(c.gpus); }
+std::string csv(const TrainingPlan& p) { return to_csv(p.rows()); }
+std::string csv(const ServingPlan& p) { return to_csv(p.rows()); }
 std::string csv(const ShardForecast& f) { return shard_csv(f); }
 std::string csv(const SuggestedKernels& k) { return k.csv; }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "schema/json.h"
 #include "test_forecaster.h"
 
 namespace tilecast {
@@ -51,7 +52,7 @@ TEST(CompareGpus, AGpuThatCannotRunTheModelSaysWhy) {
   EXPECT_FALSE(c.gpus[0].totals.error);
   ASSERT_TRUE(c.gpus[1].totals.error);
   EXPECT_NE(comparison_table(c).find("v100-sxm2-32gb: no forecast: "), std::string::npos);
-  const Json json = Json::parse(comparison_json(c));
+  const Json json = Json::parse(to_json(c));
   EXPECT_TRUE(json["gpus"][1]["latency_s"].is_null());
   EXPECT_EQ(json["gpus"][1]["error"], *c.gpus[1].totals.error);
 }
@@ -67,7 +68,7 @@ TEST(CompareGpus, OverlappingIntervalsAreMarked) {
   const std::string table = comparison_table(c);
   EXPECT_NE(table.find(" 1.00 "), std::string::npos) << table;
   EXPECT_NE(table.find("~1.00"), std::string::npos) << table;
-  const Json json = Json::parse(comparison_json(c));
+  const Json json = Json::parse(to_json(c));
   EXPECT_TRUE(json["gpus"][0]["overlaps_row_above"].is_null());
   EXPECT_EQ(json["gpus"][1]["overlaps_row_above"], true);
   const std::string near = comparison_table(
@@ -119,7 +120,7 @@ TEST(CompareGpus, MemoryThatIsNearlyFullIsMarkedInTheRow) {
   const std::string table = comparison_table(c);
   EXPECT_NE(table.find(" ?14."), std::string::npos) << table;
   EXPECT_NE(table.find("\n? hardly fits"), std::string::npos) << table;
-  EXPECT_EQ(Json::parse(comparison_json(c))["gpus"][1]["memory_is_tight"], true);
+  EXPECT_EQ(Json::parse(to_json(c))["gpus"][1]["memory_is_tight"], true);
 }
 
 TEST(CompareGpus, AServerHasItsSteadyState) {
@@ -140,7 +141,7 @@ TEST(CompareGpus, AServerThatDoesNotStartHasNoTimes) {
   EXPECT_EQ(c.gpus[0].gpu, "nvidia-l40s");
   EXPECT_FALSE(c.gpus[1].fits());
   EXPECT_FALSE(c.gpus[1].has_time());
-  const Json json = Json::parse(comparison_json(c));
+  const Json json = Json::parse(to_json(c));
   EXPECT_TRUE(json["gpus"][1]["ttft_s"].is_null());
   EXPECT_EQ(json["gpus"][0]["ttft_s"], json["gpus"][0]["ttft"]["seconds"]);
 }

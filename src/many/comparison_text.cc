@@ -7,10 +7,8 @@
 
 #include "api/extrapolated.h"
 #include "base/csv.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "report/kernel_text.h"
-#include "report/options_json.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
@@ -195,31 +193,6 @@ std::string comparison_notes(const GpuComparison& c, const TableStyle& style) {
   return out;
 }
 
-Json row_json(const ComparedGpu& row) {
-  Json object = {{"gpu", row.gpu}, {"gpu_name", row.gpu_name}};
-  object["usable_bytes"] = row.totals.error ? Json(nullptr) : Json(row.usable_bytes);
-  for (const TotalsColumn& column : totals_columns()) {
-    if (column.name == "warning_codes") continue;
-    std::visit(
-        [&](auto field) {
-          const auto& value = row.totals.*field;
-          object[std::string(column.name)] = value ? Json(*value) : Json(nullptr);
-        },
-        column.field);
-  }
-  object["ttft"] = row.ttft ? estimate_json(*row.ttft) : Json(nullptr);
-  object["tpot"] = row.tpot ? estimate_json(*row.tpot) : Json(nullptr);
-  object["goodput_requests_per_s"] =
-      row.goodput_requests_per_s ? Json(*row.goodput_requests_per_s) : Json(nullptr);
-  object["keeps_up"] = row.totals.error ? Json(nullptr) : Json(row.keeps_up);
-  object["memory_is_tight"] = row.totals.error ? Json(nullptr) : Json(row.memory_is_tight);
-  object["overlaps_row_above"] =
-      row.overlaps_row_above ? Json(*row.overlaps_row_above) : Json(nullptr);
-  object["warnings"] = warning_texts(row.warnings);
-  object["warning_codes"] = warning_code_names(row.warnings);
-  return object;
-}
-
 }  // namespace
 
 std::string comparison_table(const GpuComparison& c, const TableStyle& style) {
@@ -249,37 +222,6 @@ std::string comparison_table(const GpuComparison& c, const TableStyle& style) {
   };
   if (!table.rows.empty()) out += "\n" + format_text_table(table, style) + "\n";
   return out + comparison_notes(c, style);
-}
-
-std::string comparison_json(const GpuComparison& c) {
-  Json rows = Json::array();
-  for (const ComparedGpu& row : c.gpus) rows.push_back(row_json(row));
-  return Json({{"schema_version", 1},
-               {"kind", "gpu_comparison"},
-               {"model", c.model},
-               {"gpus_each", c.gpus_each},
-               {"gpus", std::move(rows)},
-               {"options", options_json(c.request)}})
-             .dump(1) +
-         "\n";
-}
-
-std::string comparison_csv(const GpuComparison& c) {
-  std::string out = "gpu";
-  for (const TotalsColumn& column : totals_columns()) out += "," + std::string(column.name);
-  out += "\n";
-  for (const ComparedGpu& row : c.gpus) {
-    out += csv_cell(row.gpu);
-    for (const TotalsColumn& column : totals_columns())
-      out += "," + std::visit(
-                       [&](auto field) {
-                         const auto& value = row.totals.*field;
-                         return value ? csv_cell(fmt::format("{}", *value)) : std::string();
-                       },
-                       column.field);
-    out += "\n";
-  }
-  return out;
 }
 
 }  // namespace tilecast

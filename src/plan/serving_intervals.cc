@@ -28,7 +28,7 @@ std::set<size_t> listed(const ServingPlan& plan, const std::vector<size_t>& best
   for (size_t i = 0; i < std::min(ServingPlan::kListed, std::max<size_t>(plan.meeting, 1)); ++i)
     rows.insert(i);
   rows.insert(best.begin(), best.end());
-  for (const ServingPlan::Alternative& a : plan.alternatives) rows.insert(a.candidate);
+  for (const PlanAlternative& a : plan.alternatives) rows.insert(a.candidate);
   std::erase_if(
       rows, [&](size_t i) { return i >= plan.candidates.size() || !plan.candidates[i].simulated; });
   return rows;

@@ -93,7 +93,7 @@ TEST(ServingPlan, AlternativesKeepTheGpu) {
   const ServingPlan plan = plan_serving(forecaster(), model, query);
   EXPECT_TRUE(plan.ranks_by_cost());
   size_t others = 0;
-  for (const ServingPlan::Alternative& a : plan.alternatives) {
+  for (const PlanAlternative& a : plan.alternatives) {
     const ServingCandidate& c = plan.candidates[a.candidate];
     EXPECT_EQ(c.hardware == plan.candidates.front().hardware, a.option != "gpu") << a.option;
     if (c.meets) {
@@ -196,7 +196,7 @@ std::vector<std::string> answer_of(const ServingPlan& plan) {
   const size_t told = plan.meeting > 0 ? plan.meeting : plan.simulated;
   for (size_t i = 0; i < told; ++i) lines.push_back(text_of(plan, plan.candidates[i]));
   for (const size_t i : plan.front) lines.push_back("front " + text_of(plan, plan.candidates[i]));
-  for (const ServingPlan::Alternative& a : plan.alternatives)
+  for (const PlanAlternative& a : plan.alternatives)
     lines.push_back(a.option + " " + a.value + " " + text_of(plan, plan.candidates[a.candidate]));
   return lines;
 }

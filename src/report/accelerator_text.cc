@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "base/csv.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/accelerator.h"
@@ -46,35 +45,6 @@ std::vector<const AcceleratorLayer*> by_time(const AcceleratorForecast& forecast
     return a->cycles * static_cast<double>(a->count) > b->cycles * static_cast<double>(b->count);
   });
   return rows;
-}
-
-/// An energy, or nothing where the description states none.
-Json energy_json(const AcceleratorForecast& forecast, double joule) {
-  return forecast.has_energy ? Json(joule) : Json();
-}
-
-Json layer_json(const AcceleratorForecast& forecast, const AcceleratorLayer& layer) {
-  Json use = Json::object();
-  for (const ObjectUse& object : layer.use) use[object.object] = object.ratio;
-  return {{"name", layer.name},
-          {"op", layer.op},
-          {"where", layer.where},
-          {"kind", layer.kind},
-          {"sizes", layer.sizes},
-          {"fused", layer.fused},
-          {"mapping", layer.mapping},
-          {"count", layer.count},
-          {"cycles", layer.cycles},
-          {"low_cycles", layer.low_cycles},
-          {"high_cycles", layer.high_cycles},
-          {"converged", layer.converged},
-          {"instructions", layer.instructions},
-          {"evaluated_instructions", layer.evaluated},
-          {"macs", layer.macs},
-          {"bytes", layer.bytes},
-          {"energy_j", energy_json(forecast, layer.energy_j)},
-          {"bound", layer.bound},
-          {"utilization_ratio", use}};
 }
 
 }  // namespace
@@ -128,56 +98,6 @@ std::string accelerator_table(const AcceleratorForecast& f, const TableStyle& st
   return text;
 }
 
-std::string accelerator_json(const AcceleratorForecast& f) {
-  Json parameters = Json::object();
-  for (const auto& [name, value] : f.parameters) parameters[name] = value;
-  Json layers = Json::array();
-  for (const AcceleratorLayer& layer : f.layers) layers.push_back(layer_json(f, layer));
-  const Json json = {{"schema_version", 1},
-                     {"model", f.model},
-                     {"gpu", f.accelerator},
-                     {"parameters", parameters},
-                     {"dataflow", f.dataflow},
-                     {"dtype", f.operand_dtype},
-                     {"accumulator_dtype", f.accumulator_dtype},
-                     {"mode", "inference"},
-                     {"batch", f.batch},
-                     {"seq", f.seq},
-                     {"clock_hz", f.clock_hz},
-                     {"cycles", f.cycles},
-                     {"low_cycles", f.low_cycles},
-                     {"high_cycles", f.high_cycles},
-                     {"host_cycles", f.host_cycles},
-                     {"latency_s", f.latency_s()},
-                     {"latency_low_s", f.low_cycles / f.clock_hz},
-                     {"latency_high_s", f.high_cycles / f.clock_hz},
-                     {"macs", f.macs},
-                     {"host_macs", f.host_macs},
-                     {"pe_count", f.pe_count},
-                     {"on_chip_bytes", f.on_chip_bytes},
-                     {"energy_j", energy_json(f, f.energy_j)},
-                     {"utilization_ratio", f.utilization_ratio()},
-                     {"instructions", f.instructions},
-                     {"evaluated_instructions", f.evaluated},
-                     {"layers", layers},
-                     {"warnings", f.warnings}};
-  return json.dump(1) + "\n";
-}
-
-std::string accelerator_csv(const AcceleratorForecast& f) {
-  std::string text =
-      "name,op,where,count,cycles,low_cycles,high_cycles,converged,instructions,"
-      "evaluated_instructions,macs,bytes,energy_j,bound,mapping,kind,sizes,fused\n";
-  for (const AcceleratorLayer& layer : f.layers)
-    text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(layer.name), layer.op,
-        layer.where, layer.count, layer.cycles, layer.low_cycles, layer.high_cycles,
-        layer.converged ? 1 : 0, layer.instructions, layer.evaluated, layer.macs, layer.bytes,
-        f.has_energy ? fmt::format("{}", layer.energy_j) : "", layer.bound, csv_cell(layer.mapping),
-        layer.kind, csv_cell(layer.sizes), join(layer.fused, " "));
-  return text;
-}
-
 std::string accelerator_evaluation_table(const std::vector<AcceleratorEvaluation>& files,
                                          const TableStyle& style) {
   TextTable table{.header = {"file", "accelerator", "rows", "left out", "MAPE", "median", "p90",
@@ -193,26 +113,6 @@ std::string accelerator_evaluation_table(const std::vector<AcceleratorEvaluation
          fmt::format("{:.1f}", file.held_out_mape_percent),
          fmt::format("{:.1f}", file.held_out_median_percent)});
   return format_text_table(table, style);
-}
-
-std::string accelerator_evaluation_json(const std::vector<AcceleratorEvaluation>& files) {
-  Json rows = Json::array();
-  for (const AcceleratorEvaluation& file : files) {
-    Json row = {{"file", file.file},
-                {"gpu", file.accelerator},
-                {"count", file.rows},
-                {"left_out", file.left_out},
-                {"mape_percent", file.mape_percent},
-                {"median_percent", file.median_percent},
-                {"p90_percent", file.p90_percent},
-                {"bias_ratio", file.bias_ratio},
-                {"held_out_mape_percent", file.held_out_mape_percent},
-                {"held_out_median_percent", file.held_out_median_percent},
-                {"fitted", file.fitted}};
-    row["rank_correlation"] = file.rank_correlation ? Json(*file.rank_correlation) : Json();
-    rows.push_back(row);
-  }
-  return Json{{"schema_version", 1}, {"accelerators", rows}}.dump(1) + "\n";
 }
 
 }  // namespace tilecast

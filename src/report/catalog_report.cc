@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/report.h"
@@ -23,12 +22,6 @@ std::string tera(const GpuEntry& gpu, const std::string& dtype) {
     }
   }
   return best > 0 ? format_count(best / 1e12) : "-";
-}
-
-Json rates_json(const Rates& rates) {
-  Json object = Json::object();
-  for (const auto& [dtype, rate] : rates) object[dtype] = rate;
-  return object;
 }
 
 }  // namespace
@@ -56,26 +49,6 @@ std::string gpus_table(const std::vector<GpuEntry>& gpus, const TableStyle& styl
   return out;
 }
 
-std::string gpus_json(const std::vector<GpuEntry>& gpus) {
-  Json list = Json::array();
-  for (const GpuEntry& g : gpus)
-    list.push_back({{"id", g.id},
-                    {"name", g.name},
-                    {"vendor", g.vendor},
-                    {"aliases", g.aliases},
-                    {"memory_bytes", g.memory_bytes},
-                    {"memory_bytes_per_s", g.memory_bytes_per_s},
-                    {"sm_count", g.sm_count},
-                    {"boost_clock_hz", g.boost_clock_hz},
-                    {"l2_bytes", g.l2_bytes},
-                    {"power_w", g.power_w},
-                    {"architecture", g.architecture},
-                    {"memory_type", g.memory_type},
-                    {"vector_flops_per_s", rates_json(g.vector_flops_per_s)},
-                    {"matrix_flops_per_s", rates_json(g.matrix_flops_per_s)}});
-  return list.dump(1) + "\n";
-}
-
 std::string models_table(const std::vector<ModelEntry>& models, const TableStyle& style) {
   const bool notes = std::any_of(models.begin(), models.end(),
                                  [](const ModelEntry& m) { return !m.note.empty(); });
@@ -92,17 +65,6 @@ std::string models_table(const std::vector<ModelEntry>& models, const TableStyle
   return format_text_table(table, style);
 }
 
-std::string models_json(const std::vector<ModelEntry>& models) {
-  Json list = Json::array();
-  for (const ModelEntry& m : models)
-    list.push_back({{"name", m.name},
-                    {"family", m.family},
-                    {"parameters", m.parameters},
-                    {"positions", m.positions ? Json(*m.positions) : Json(nullptr)},
-                    {"note", m.note.empty() ? Json(nullptr) : Json(m.note)}});
-  return list.dump(1) + "\n";
-}
-
 std::string ops_table(const std::vector<OpEntry>& ops, const TableStyle& style) {
   TextTable table;
   table.header = {"operator", "PyTorch", "ONNX", "what it does"};
@@ -111,16 +73,6 @@ std::string ops_table(const std::vector<OpEntry>& ops, const TableStyle& style) 
     table.rows.push_back({op.name, op.pytorch.empty() ? "-" : op.pytorch,
                           op.onnx.empty() ? "-" : op.onnx, op.description});
   return format_text_table(table, style);
-}
-
-std::string ops_json(const std::vector<OpEntry>& ops) {
-  Json list = Json::array();
-  for (const OpEntry& op : ops)
-    list.push_back({{"name", op.name},
-                    {"pytorch", op.pytorch.empty() ? Json(nullptr) : Json(op.pytorch)},
-                    {"onnx", op.onnx.empty() ? Json(nullptr) : Json(op.onnx)},
-                    {"description", op.description}});
-  return list.dump(1) + "\n";
 }
 
 }  // namespace tilecast

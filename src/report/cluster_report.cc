@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/report.h"
@@ -47,36 +46,6 @@ std::string clusters_table(const std::vector<ClusterEntry>& clusters, const Tabl
   return out;
 }
 
-std::string clusters_json(const std::vector<ClusterEntry>& clusters) {
-  Json list = Json::array();
-  for (const ClusterEntry& c : clusters) {
-    Json links = Json::array();
-    for (const ClusterLink& link : c.links) {
-      Json entry = {{"kind", link.kind},           {"fabric", link.fabric},
-                    {"gpus", link.gpus},           {"bytes_per_s", link.bytes_per_s},
-                    {"latency_s", link.latency_s}, {"reduces", link.reduces}};
-      if (link.shared_bytes_per_s) entry["shared_bytes_per_s"] = *link.shared_bytes_per_s;
-      links.push_back(entry);
-    }
-    Json entry = {{"id", c.id},
-                  {"name", c.name},
-                  {"aliases", c.aliases},
-                  {"gpu", c.gpu},
-                  {"gpus_per_node", c.gpus_per_node},
-                  {"nodes", c.nodes},
-                  {"links", links},
-                  {"network", nullptr}};
-    if (c.network)
-      entry["network"] = {{"kind", c.network->kind},
-                          {"nics_per_node", c.network->nics_per_node},
-                          {"bytes_per_s", c.network->bytes_per_s},
-                          {"latency_s", c.network->latency_s},
-                          {"oversubscription", c.network->oversubscription}};
-    list.push_back(entry);
-  }
-  return list.dump(1) + "\n";
-}
-
 std::string collective_table(const CollectiveForecast& f, const TableStyle& style) {
   const std::string places =
       f.nodes > 1 ? fmt::format("{} on {} nodes of {}", f.ranks, f.nodes, f.cluster_name)
@@ -98,27 +67,6 @@ std::string collective_table(const CollectiveForecast& f, const TableStyle& styl
   if (f.nodes == 1) table.rows.pop_back();
   table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
   return out + "\n" + format_text_table(table, style, 2);
-}
-
-std::string collective_json(const CollectiveForecast& f) {
-  const Json json = {{"collective", f.kind},
-                     {"cluster", f.cluster},
-                     {"dtype", f.dtype},
-                     {"ranks", f.ranks},
-                     {"ranks_per_node", f.ranks_per_node},
-                     {"nodes", f.nodes},
-                     {"bytes", f.bytes},
-                     {"latency_s", f.latency_s},
-                     {"low_s", f.low_s},
-                     {"high_s", f.high_s},
-                     {"algorithm", f.algorithm},
-                     {"start_s", f.start_s},
-                     {"transfer_s", f.transfer_s},
-                     {"bus_bytes_per_s", f.bus_bytes_per_s},
-                     {"link_bytes", f.link_bytes},
-                     {"network_bytes", f.network_bytes},
-                     {"extrapolated", f.extrapolated}};
-  return json.dump(1) + "\n";
 }
 
 }  // namespace tilecast

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/evaluate.h"
@@ -33,15 +32,6 @@ TextTable model_means(const Evaluation& evaluation) {
 }
 
 }  // namespace
-
-std::vector<std::string> evaluation_warnings(const Evaluation& evaluation) {
-  if (evaluation.unmatched.empty()) return {};
-  return {fmt::format("{} could not be evaluated; the result lists {}",
-                      evaluation.unmatched.size() == 1
-                          ? "1 kind of row or file"
-                          : fmt::format("{} kinds of rows or files", evaluation.unmatched.size()),
-                      evaluation.unmatched.size() == 1 ? "it" : "them")};
-}
 
 std::string evaluation_table(const Evaluation& evaluation, const TableStyle& style) {
   std::string out;
@@ -86,42 +76,6 @@ std::string evaluation_table(const Evaluation& evaluation, const TableStyle& sty
     }
   }
   return out;
-}
-
-std::string evaluation_json(const Evaluation& evaluation) {
-  Json rows = Json::array();
-  for (const EvaluationRow& r : evaluation.rows)
-    rows.push_back({{"gpu", r.gpu},
-                    {"op", r.op},
-                    {"dtype", r.dtype},
-                    {"software", r.software},
-                    {"count", r.count},
-                    {"mape_percent", r.mape_percent},
-                    {"median_percent", r.median_percent},
-                    {"p90_percent", r.p90_percent},
-                    {"bias_ratio", r.bias_ratio},
-                    {"coverage_percent", r.coverage_percent}});
-  Json models = Json::array();
-  for (const EvaluationModel& m : evaluation.models)
-    models.push_back({{"gpu", m.gpu},
-                      {"model", m.model},
-                      {"mode", m.mode},
-                      {"seq", m.seq},
-                      {"batch", m.batch},
-                      {"dtype", m.dtype},
-                      {"option", m.option},
-                      {"measured_s", m.measured_s},
-                      {"forecast_s", m.forecast_s},
-                      {"low_s", m.low_s},
-                      {"high_s", m.high_s},
-                      {"error_percent", m.error_percent}});
-  return Json{{"schema_version", 1},
-              {"rows", rows},
-              {"models", models},
-              {"unmatched", evaluation.unmatched},
-              {"warnings", evaluation_warnings(evaluation)}}
-             .dump(1) +
-         "\n";
 }
 
 }  // namespace tilecast

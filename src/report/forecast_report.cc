@@ -16,9 +16,6 @@
 #include "report/kernel_text.h"
 #include "report/parallel_report.h"
 #include "report/text_table.h"
-#include "schema/csv.h"
-#include "schema/json.h"
-#include "schema/results.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -171,9 +168,5 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
   if (marked) out += "* extrapolated\n";
   return out;
 }
-
-std::string forecast_json(const Forecast& f) { return to_json(f); }
-
-std::string forecast_csv(const Forecast& f) { return to_csv(f.kernels); }
 
 }  // namespace tilecast

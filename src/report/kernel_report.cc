@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/text_table.h"
@@ -81,19 +80,6 @@ std::string kernel_table(const std::vector<KernelForecast>& kernels, const Kerne
     out += format_text_table(table, style, 2);
   }
   return out;
-}
-
-std::string kernel_json(const std::vector<KernelForecast>& kernels, const KernelQuestion& question,
-                        const std::vector<std::string>& warnings) {
-  Json object = {{"schema_version", 1},
-                 {"gpu", question.gpu},
-                 {"clocks", question.clocks},
-                 {"software", question.software},
-                 {"kernels", kernel_list(kernels)},
-                 {"warnings", warnings}};
-  for (const GivenSize& list : question.lists)
-    object[list.name] = std::get<std::string>(list.value);
-  return object.dump(1) + "\n";
 }
 
 }  // namespace tilecast

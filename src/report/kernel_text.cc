@@ -4,10 +4,6 @@
 
 #include <algorithm>
 
-#include "schema/convert.h"
-#include "schema/json.h"
-#include "schema/results.h"
-
 namespace tilecast {
 namespace {
 
@@ -61,10 +57,6 @@ std::vector<size_t> kernel_columns_least() {
   // With the columns of numbers, this makes 80 columns, the width for pipes and files.
   constexpr size_t kName = 12, kOperator = 6, kSizes = 17;
   return {kName, 0, 0, 0, 0, 0, kOperator, kSizes};
-}
-
-Json kernel_list(const std::vector<KernelForecast>& kernels) {
-  return Json::parse(json_text(Convert<std::vector<KernelForecast>>::value(kernels)));
 }
 
 }  // namespace tilecast

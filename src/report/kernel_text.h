@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "report/text_table.h"
 #include "tilecast/forecast.h"
 
@@ -27,8 +26,5 @@ inline constexpr int kRoomForMore = 100;
 /// operator, sizes.
 std::vector<Fit> kernel_columns_fit();
 std::vector<size_t> kernel_columns_least();
-
-/// The list "kernels" in JSON.
-Json kernel_list(const std::vector<KernelForecast>& kernels);
 
 }  // namespace tilecast

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/kernel_text.h"
-#include "report/options_json.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
-#include "schema/csv.h"
-#include "schema/results.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -59,17 +55,6 @@ std::string step_table(const StepForecast& step, const std::string& title,
          sizes_text(k.shape) + (style.width >= kRoomForMore ? fmt::format(" {}", k.dtype) : "")});
   }
   return format_text_table(table, style);
-}
-
-Json step_json(const StepForecast& step) {
-  Json limits = Json::object();
-  for (const auto& [limit, share] : step.limits) limits[limit] = share;
-  return {{"latency_s", step.time.seconds},
-          {"low_s", step.time.low_s},
-          {"high_s", step.time.high_s},
-          {"host_wait_s", step.host_wait_s},
-          {"limits", limits},
-          {"kernels", kernel_list(step.kernels)}};
 }
 
 /// " (tp 2, dp 4, ep 8)", where it is not tensor parallelism alone.
@@ -181,50 +166,6 @@ void add_memory(Lines& lines, const LlmForecast& f) {
   if (f.pool) add_pool(lines, f);
 }
 
-Json pool_json(const std::optional<CachePool>& pool) {
-  if (!pool) return nullptr;
-  return {{"rule", pool->rule},
-          {"fraction", pool->fraction},
-          {"visible_bytes", pool->visible_bytes},
-          {"budget_bytes", pool->budget_bytes},
-          {"weights_bytes", pool->weights_bytes},
-          {"profile_bytes", pool->profile_bytes},
-          {"non_torch_bytes", pool->non_torch_bytes},
-          {"graphs_bytes", pool->graphs_bytes},
-          {"cache_bytes", pool->cache_bytes},
-          {"block_tokens", pool->block_tokens},
-          {"blocks", pool->blocks},
-          {"tokens", pool->tokens},
-          {"max_model_len", pool->max_model_len},
-          {"concurrency", pool->concurrency}};
-}
-
-Json memory_json(const LlmForecast& f) {
-  return {{"peak_bytes", f.peak_bytes},
-          {"weights_bytes", f.weights_bytes},
-          {"gradients_bytes", 0},
-          {"optimizer_bytes", 0},
-          {"cache_bytes", f.cache_bytes},
-          {"activations_bytes", f.activations_bytes},
-          {"workspace_bytes", f.workspace_bytes},
-          {"framework_bytes", f.framework_bytes},
-          {"overhead_bytes", f.overhead_bytes},
-          {"device_bytes", f.device_bytes},
-          {"usable_bytes", f.usable_bytes},
-          {"fits", f.fits},
-          {"largest_batch", f.largest_batch}};
-}
-
-Json course_json(const LlmForecast& f) {
-  Json course = Json::array();
-  for (const auto& [tokens, e] : f.course) {
-    Json point = estimate_json(e);
-    point["kv_tokens"] = tokens;
-    course.push_back(point);
-  }
-  return course;
-}
-
 /// The vision tower, which takes memory also without images.
 void add_vision(Lines& lines, const LlmForecast& f) {
   if (!f.vision) return;
@@ -254,30 +195,6 @@ void add_drafts(Lines& lines, const LlmForecast& f) {
                         format_bytes(d.weights_bytes)));
 }
 
-Json drafts_json(const std::optional<DraftForecast>& d) {
-  if (!d) return nullptr;
-  return {{"model", d->model.empty() ? Json(nullptr) : Json(d->model)},
-          {"tokens", d->tokens},
-          {"acceptance_rate", d->acceptance_rate},
-          {"tokens_per_step", d->tokens_per_step},
-          {"time", estimate_json(d->time)},
-          {"weights_bytes", d->weights_bytes}};
-}
-
-Json vision_json(const std::optional<VisionForecast>& vision) {
-  if (!vision) return nullptr;
-  const VisionForecast& v = *vision;
-  return {{"parameters", v.parameters},
-          {"weights_bytes", v.weights_bytes},
-          {"images", v.images},
-          {"image_side", v.image_side},
-          {"image_tokens", v.image_tokens},
-          {"prompt_tokens", v.prompt_tokens},
-          {"images_together", v.together},
-          {"time", estimate_json(v.time)},
-          {"step", v.images > 0 ? step_json(v.step) : Json(nullptr)}};
-}
-
 }  // namespace
 
 std::string llm_table(const LlmForecast& f, const TableStyle& style) {
@@ -303,71 +220,5 @@ std::string llm_table(const LlmForecast& f, const TableStyle& style) {
     out += "* extrapolated\n";
   return out;
 }
-
-std::string llm_json(const LlmForecast& f) {
-  Json object = {{"schema_version", 1},
-                 {"model", f.model},
-                 {"gpu", f.gpu},
-                 {"mode", "inference"},
-                 {"schedule", f.continuous ? "continuous" : "static"},
-                 {"prompt", f.prompt},
-                 {"output", f.output},
-                 {"batch", f.batch},
-                 {"seq", f.prompt + (f.vision ? f.vision->prompt_tokens : 0) + f.output},
-                 {"tp", f.tp},
-                 {"pp", f.pp},
-                 {"dp", f.dp},
-                 {"ep", f.ep},
-                 {"gpus", f.gpus},
-                 {"dtype", f.dtype},
-                 {"dtype_source", f.dtype_source},
-                 {"kv_dtype", f.kv_dtype},
-                 {"software", f.software},
-                 {"latency_s", f.latency.seconds},
-                 {"latency_low_s", f.latency.low_s},
-                 {"latency_high_s", f.latency.high_s},
-                 {"forward_s", f.request.seconds},
-                 {"backward_s", 0.0},
-                 {"optimizer_s", 0.0},
-                 {"time_to_first_token", estimate_json(f.ttft)},
-                 {"time_per_output_token", estimate_json(f.tpot)},
-                 {"request", estimate_json(f.request)},
-                 {"course", course_json(f)},
-                 {"tokens_per_s", f.tokens_per_s},
-                 {"tokens_per_s_per_gpu", f.tokens_per_s / static_cast<double>(f.ranks)},
-                 {"flops", f.flops},
-                 {"bytes", f.bytes},
-                 {"utilization_ratio", f.utilization_ratio},
-                 {"parameters", f.parameters},
-                 {"active_parameters", f.active_parameters},
-                 {"multiplied_parameters", f.multiplied_parameters},
-                 {"flops_per_token", f.flops_per_token},
-                 {"attention_flops_per_token", f.attention_flops_per_token},
-                 {"kv_bytes_per_token", f.kv_bytes_per_token},
-                 {"window_bytes_per_token", f.window_bytes_per_token},
-                 {"window_tokens", f.window_tokens},
-                 {"state_bytes_per_sequence", f.state_bytes_per_sequence},
-                 {"memory", memory_json(f)},
-                 {"cache_pool", pool_json(f.pool)},
-                 {"vision", vision_json(f.vision)},
-                 {"drafts", drafts_json(f.drafts)},
-                 {"prefill", step_json(f.prefill)},
-                 {"decode", step_json(f.decode)},
-                 {"kernels", kernel_list(f.kernels)},
-                 {"options", options_json(f.used)},
-                 {"warnings", warning_texts(f.warnings)},
-                 {"warning_codes", warning_code_names(f.warnings)}};
-  if (f.ranks > 1) {
-    object["ranks"] = f.ranks;
-    if (!f.cluster.empty()) object["cluster"] = f.cluster;
-    object["communication_s"] = f.communication_s;
-    object["exposed_communication_s"] = f.communication_s;
-    object["bubble_s"] = 0.0;
-  }
-  if (f.continuous) object["serving"] = f.serving ? serving_json(*f.serving) : Json(nullptr);
-  return object.dump(1) + "\n";
-}
-
-std::string llm_csv(const LlmForecast& f) { return to_csv(f.kernels); }
 
 }  // namespace tilecast

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/memory_blocks.h"
 #include "report/text_table.h"
@@ -13,39 +12,12 @@
 
 namespace tilecast {
 
-std::vector<MemoryBlock> memory_blocks(const MemoryTimeline& t) {
-  std::vector<MemoryBlock> blocks;
-  for (size_t i = 0; i < t.points.size(); ++i) {
-    const MemoryPoint& point = t.points[i];
-    const bool same = !blocks.empty() && t.points[blocks.back().highest].phase == point.phase &&
-                      t.points[blocks.back().highest].segment == point.segment &&
-                      t.points[blocks.back().highest].repetition == point.repetition;
-    if (!same) blocks.push_back({.first = i, .last = i, .highest = i});
-    MemoryBlock& block = blocks.back();
-    block.last = i;
-    if (point.parts.sum() > t.points[block.highest].parts.sum()) block.highest = i;
-  }
-  return blocks;
-}
-
 std::string memory_title(const MemoryTimeline& t) {
   return fmt::format("{} on {}: memory of {}, batch {}, seq {}, {}", t.model, t.gpu_name, t.mode,
                      format_integer(t.batch), format_integer(t.seq), t.dtype);
 }
 
 namespace {
-
-Json parts_json(const MemoryParts& parts) {
-  Json object = Json::object();
-  for (const NamedPart& part : kMemoryParts)
-    object[std::string(part.name) + "_bytes"] = parts.*part.bytes;
-  return object;
-}
-
-Json point_json(const MemoryPoint& point) {
-  return {{"phase", point.phase}, {"segment", point.segment},   {"repetition", point.repetition},
-          {"node", point.node},   {"bytes", point.parts.sum()}, {"parts", parts_json(point.parts)}};
-}
 
 /// Whether it fits without and with the memory that the allocator's segments leave unused.
 std::string fits_text(const MemoryTimeline& t) {
@@ -149,36 +121,6 @@ std::string memory_table(const MemoryTimeline& t, const TableStyle& style) {
   std::string text = title_lines(memory_title(t), style) + "\n";
   if (t.points.empty()) return text;
   return text + totals(t, style) + "\n" + holders_table(t, style) + "\n" + blocks_table(t, style);
-}
-
-std::string memory_json(const MemoryTimeline& t) {
-  Json blocks = Json::array(), holders = Json::array();
-  for (const MemoryBlock& block : memory_blocks(t)) {
-    Json object = point_json(t.points[block.highest]);
-    object["bytes_after"] = t.points[block.last].parts.sum();
-    blocks.push_back(std::move(object));
-  }
-  for (const MemoryHolder& h : t.holders)
-    holders.push_back({{"name", h.name}, {"part", h.part}, {"bytes", h.bytes}, {"count", h.count}});
-  const Json object = {
-      {"schema_version", 1},
-      {"model", t.model},
-      {"gpu", t.gpu},
-      {"mode", t.mode},
-      {"batch", t.batch},
-      {"seq", t.seq},
-      {"dtype", t.dtype},
-      {"peak", t.points.empty() ? Json(nullptr) : point_json(t.points[t.peak_point])},
-      {"holders", std::move(holders)},
-      {"timeline", std::move(blocks)},
-      {"allocated_bytes", t.allocated_bytes},
-      {"reserved_low_bytes", t.reserved_low_bytes},
-      {"reserved_high_bytes", t.reserved_high_bytes},
-      {"workspace_bytes", t.workspace_bytes},
-      {"framework_bytes", t.framework_bytes},
-      {"device_bytes", t.device_bytes},
-      {"fits", t.fits}};
-  return object.dump(1) + "\n";
 }
 
 }  // namespace tilecast

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/plan_text.h"
@@ -108,11 +107,10 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
   return out;
 }
 
-std::string plans_json(const std::vector<TrainingPlan>& plans) {
-  Json list = Json::array();
-  for (const size_t i : order_of(plans)) list.push_back(Json::parse(plan_json(plans[i])));
-  return Json({{"schema_version", 1}, {"kind", "training_comparison"}, {"plans", list}}).dump(1) +
-         "\n";
+std::vector<TrainingPlan> sorted_plans(const std::vector<TrainingPlan>& plans) {
+  std::vector<TrainingPlan> sorted;
+  for (const size_t i : order_of(plans)) sorted.push_back(plans[i]);
+  return sorted;
 }
 
 }  // namespace tilecast

@@ -14,6 +14,12 @@
 #include "request/access.h"
 
 namespace tilecast {
+
+std::string percent_interval(double value, double low, double high) {
+  return fmt::format("{:.0f} +{:.0f} %", std::min(100 * (low / value - 1), -0.0),
+                     std::max(100 * (high / value - 1), 0.0));
+}
+
 namespace {
 
 std::string switch_text(bool value) { return value ? "on" : "off"; }

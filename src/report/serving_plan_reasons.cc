@@ -24,17 +24,17 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
   table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWrap, Fit::kWrap};
   table.min_widths = {0, 0, 0, 14, 14};
   // 0: as good as the best; 1: it misses limits that the best keeps; 2: it does not fit.
-  const auto lack_of = [&](const ServingPlan::Alternative& a) {
+  const auto lack_of = [&](const PlanAlternative& a) {
     const ServingCandidate& c = plan.candidates[a.candidate];
     return !c.fits ? 2 : best.meets && !c.meets ? 1 : 0;
   };
   std::string before;
   for (size_t i = 0; i < plan.alternatives.size(); ++i) {
-    const ServingPlan::Alternative& a = plan.alternatives[i];
+    const PlanAlternative& a = plan.alternatives[i];
     const ServingCandidate& c = plan.candidates[a.candidate];
     std::string change, why, with;
     const int lack = lack_of(a);
-    const auto lacks_too = [&](const ServingPlan::Alternative& other) {
+    const auto lacks_too = [&](const PlanAlternative& other) {
       return other.option == a.option && lack_of(other) == lack;
     };
     // The nearest of many values comes first and stands for all.

@@ -58,47 +58,7 @@ std::string limits_text(const LlmForecast::Serving& s) {
   return join(parts, ", ");
 }
 
-Json distribution_json(const Distribution& d) {
-  return {{"mean", estimate_json(d.mean)},
-          {"median", estimate_json(d.median)},
-          {"p99", estimate_json(d.p99)}};
-}
-
-Json part_json(const ServedPart& p) {
-  return {{"requests", p.requests},
-          {"time_to_first_token", distribution_json(p.ttft)},
-          {"time_per_output_token", distribution_json(p.tpot)},
-          {"end_to_end", distribution_json(p.e2e)},
-          {"requests_per_s", p.requests_per_s},
-          {"output_tokens_per_s", p.output_tokens_per_s},
-          {"total_tokens_per_s", p.total_tokens_per_s}};
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json prefill_pool_json(const std::optional<PrefillPoolForecast>& p) {
-  if (!p) return nullptr;
-  return {{"workers", p->workers},
-          {"tp", p->tp},
-          {"pp", p->pp},
-          {"dp", p->dp},
-          {"ep", p->ep},
-          {"gpus", p->gpus},
-          {"peak_bytes", p->peak_bytes},
-          {"cache_tokens", p->cache_tokens},
-          {"busy_share", p->busy_share},
-          {"transfer_s", p->transfer_s},
-          {"mean_transfer_s", p->mean_transfer_s}};
-}
-
 }  // namespace
-
-Json estimate_json(const Estimate& e) {
-  return {{"seconds", e.seconds}, {"low_s", e.low_s}, {"high_s", e.high_s}};
-}
 
 std::string serving_text(const LlmForecast::Serving& s, const TableStyle& style) {
   Lines lines;
@@ -141,38 +101,6 @@ std::string serving_text(const LlmForecast::Serving& s, const TableStyle& style)
   note.fit = {Fit::kWhole, Fit::kWrap};
   return fmt::format("{}\n{}\n{}\n", lines.text(style), served_table(s, style),
                      format_text_table(note, style, 2));
-}
-
-Json serving_json(const LlmForecast::Serving& s) {
-  return {{"rate", s.rate > 0 ? Json(s.rate) : Json(nullptr)},
-          {"concurrency", s.concurrency > 0 ? Json(s.concurrency) : Json(nullptr)},
-          {"trace", s.trace},
-          {"requests", s.all.requests},
-          {"max_num_seqs", s.max_num_seqs},
-          {"max_num_batched_tokens", s.max_num_batched_tokens},
-          {"cache_tokens", s.cache_tokens},
-          {"most_sequences", s.most_sequences},
-          {"most_in_flight", s.most_in_flight},
-          {"all", part_json(s.all)},
-          {"steady", s.steady ? part_json(*s.steady) : Json(nullptr)},
-          {"requests_per_s", s.all.requests_per_s},
-          {"tokens_per_s", s.all.output_tokens_per_s},
-          {"goodput_requests_per_s", or_null(s.goodput_requests_per_s)},
-          {"gpus", s.gpus},
-          {"replicas", s.replicas},
-          {"prefill_pool", prefill_pool_json(s.prefill_pool)},
-          {"tokens_per_s_per_gpu", s.all.output_tokens_per_s / static_cast<double>(s.gpus)},
-          {"total_tokens_per_s_per_gpu", s.all.total_tokens_per_s / static_cast<double>(s.gpus)},
-          {"goodput_requests_per_s_per_gpu",
-           s.goodput_requests_per_s ? Json(*s.goodput_requests_per_s / static_cast<double>(s.gpus))
-                                    : Json(nullptr)},
-          {"ttft_s", or_null(s.ttft_limit_s)},
-          {"tpot_s", or_null(s.tpot_limit_s)},
-          {"mean_batch", s.mean_batch},
-          {"busy_share", s.busy_share},
-          {"cache_use", s.cache_use},
-          {"preemptions", s.preemptions},
-          {"keeps_up", s.keeps_up}};
 }
 
 }  // namespace tilecast

@@ -10,11 +10,8 @@
 
 namespace tilecast {
 
-Json estimate_json(const Estimate& estimate);
-
 /// The load, the metrics of clients over all requests and in the steady state, and a note that
 /// explains the steady state.
 std::string serving_text(const LlmForecast::Serving& serving, const TableStyle& style);
-Json serving_json(const LlmForecast::Serving& serving);
 
 }  // namespace tilecast

@@ -12,13 +12,9 @@
 #include <numeric>
 
 #include "base/csv.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "report/parallel_report.h"
 #include "report/text_table.h"
-#include "schema/convert.h"
-#include "schema/json.h"
-#include "schema/results.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -86,14 +82,6 @@ std::string tables_text(const ShardForecast& f, const TableStyle& style) {
   return text;
 }
 
-Json cost_json(const ShardCost& cost) {
-  return {{"forward_s", cost.forward_s},
-          {"backward_s", cost.backward_s},
-          {"exchange_s", cost.exchange_s},
-          {"reduce_s", cost.reduce_s},
-          {"total_s", cost.total_s()}};
-}
-
 }  // namespace
 
 std::string shard_table(const ShardForecast& f, const TableStyle& style) {
@@ -110,44 +98,6 @@ std::string shard_table(const ShardForecast& f, const TableStyle& style) {
                  static_cast<size_t>(style.width)))
     out += line + "\n";
   return out;
-}
-
-std::string shard_json(const ShardForecast& f) {
-  Json tables = Json::array(), rules = Json::array();
-  for (const ShardedTable& t : f.tables)
-    tables.push_back({{"name", t.name},
-                      {"way", t.way},
-                      {"rows", t.rows},
-                      {"dim", t.dim},
-                      {"reuse", t.reuse},
-                      {"bytes", t.bytes},
-                      {"forward_s", t.forward_s},
-                      {"backward_s", t.backward_s},
-                      {"ranks", t.ranks}});
-  for (const ShardBaseline& rule : f.baselines) {
-    Json entry = {{"rule", rule.name}, {"fits", rule.fits}, {"cost", nullptr}};
-    if (rule.fits) entry["cost"] = cost_json(rule.cost);
-    rules.push_back(entry);
-  }
-  const Json json = {
-      {"schema_version", 1},
-      {"cluster", f.cluster},
-      {"gpu", f.gpu},
-      {"dtype", f.dtype},
-      {"nodes", f.nodes},
-      {"ranks", f.ranks},
-      {"batch", f.batch},
-      {"tables_bytes", f.tables_bytes},
-      {"usable_bytes", f.usable_bytes},
-      {"cost", cost_json(f.cost)},
-      {"bound_s", f.bound_s},
-      {"rules", rules},
-      {"rank_tables",
-       Json::parse(json_text(Convert<std::vector<RankTables>>::value(f.rank_tables)))},
-      {"tables", tables},
-      {"extrapolated", f.extrapolated},
-      {"warnings", f.warnings}};
-  return json.dump(1) + "\n";
 }
 
 std::string shard_csv(const ShardForecast& f) {

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/tune.h"
@@ -14,19 +13,6 @@ namespace tilecast {
 namespace {
 
 std::string percent_text(double value) { return fmt::format("{:.1f} %", value); }
-
-Json errors_object(const TuneErrors& e) {
-  return {{"rows", e.rows},
-          {"problems", e.problems},
-          {"problems_with_a_choice", e.problems_with_a_choice},
-          {"slow_down_ratio", e.slow_down_ratio},
-          {"within_5_percent", e.within_5_percent},
-          {"times", e.times},
-          {"mape_percent", e.mape_percent},
-          {"median_percent", e.median_percent},
-          {"first_listed_percent", e.first_listed_percent},
-          {"unranked_problems", e.unranked_problems}};
-}
 
 }  // namespace
 
@@ -59,21 +45,6 @@ std::string tune_evaluation_table(const std::vector<TuneEvaluation>& files,
                          join(file.unknown_solvers, ", "));
   }
   return out;
-}
-
-std::string tune_evaluation_json(const std::vector<TuneEvaluation>& files) {
-  Json list = Json::array();
-  for (const TuneEvaluation& file : files) {
-    Json errors = Json::array();
-    for (const TuneErrors& e : file.errors) errors.push_back(errors_object(e));
-    list.push_back({{"file", file.file},
-                    {"gpu", file.gpu},
-                    {"extrapolated", file.extrapolated},
-                    {"errors", errors},
-                    {"unknown_rows", file.unknown_rows},
-                    {"unknown_solvers", file.unknown_solvers}});
-  }
-  return Json({{"schema_version", 1}, {"tuning", list}}).dump(1) + "\n";
 }
 
 }  // namespace tilecast

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/tune.h"
@@ -37,29 +36,6 @@ std::string product_table(const ProductForecast& f, const TableStyle& style) {
     parts.rows.push_back({title, join(texts, ", ")});
   }
   return out + format_text_table(parts, style, 2);
-}
-
-std::string product_json(const ProductForecast& f, const std::vector<std::string>& warnings) {
-  Json kernels = Json::array(), parts = Json::object();
-  for (const ProductKernel& k : f.kernels)
-    kernels.push_back({{"tile_m", k.tile_m},
-                       {"tile_n", k.tile_n},
-                       {"depth_u", k.depth_u},
-                       {"split", k.split},
-                       {"matrix_instruction", k.matrix_instruction},
-                       {"probability", k.probability}});
-  for (const auto& [name, values] : f.parts) {
-    Json list = Json::array();
-    for (const auto& [value, probability] : values)
-      list.push_back({{"value", value}, {"probability", probability}});
-    parts[name] = list;
-  }
-  const Json product = {
-      {"problem", f.problem},           {"gpu", f.gpu},       {"measured_gpu", f.measured_gpu},
-      {"extrapolated", f.extrapolated}, {"kernels", kernels}, {"parts", parts}};
-  const Json object = {
-      {"schema_version", 1}, {"products", Json::array({product})}, {"warnings", warnings}};
-  return object.dump(1) + "\n";
 }
 
 }  // namespace tilecast

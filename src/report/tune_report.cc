@@ -9,7 +9,6 @@
 
 #include <cmath>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/tune.h"
@@ -54,43 +53,6 @@ TextTable solver_table(const TuneForecast& f) {
   return table;
 }
 
-Json parameter_list(const SolverForecast& solver) {
-  Json list = Json::array();
-  for (const ParameterSet& set : solver.parameters) {
-    Json tokens = Json::object();
-    for (const auto& [name, value] : set.tokens) tokens[name] = value;
-    list.push_back(
-        {{"text", set.text}, {"tokens", tokens}, {"log_probability", set.log_probability}});
-  }
-  return list;
-}
-
-Json solver_object(const SolverForecast& s) {
-  return {{"name", s.name},
-          {"algorithm", s.algorithm},
-          {"latency_s", s.latency_s},
-          {"low_s", s.low_s},
-          {"high_s", s.high_s},
-          {"listed_probability", s.listed_probability},
-          {"parameters", parameter_list(s)}};
-}
-
-Json forecast_object(const TuneForecast& f) {
-  Json solvers = Json::array();
-  for (const SolverForecast& s : f.solvers) solvers.push_back(solver_object(s));
-  Json object = {{"problem", f.problem},
-                 {"key", f.key},
-                 {"gpu", f.gpu},
-                 {"solvers", solvers},
-                 {"fallback", f.fallback.name.empty() ? Json(nullptr) : solver_object(f.fallback)},
-                 {"gain_ratio", f.gain_ratio},
-                 {"gain_low_ratio", f.gain_low_ratio},
-                 {"gain_high_ratio", f.gain_high_ratio},
-                 {"extrapolated", f.extrapolated}};
-  if (!f.name.empty()) object["name"] = f.name;
-  return object;
-}
-
 }  // namespace
 
 std::string tune_table(const std::vector<TuneForecast>& forecasts, const TableStyle& style) {
@@ -106,14 +68,6 @@ std::string tune_table(const std::vector<TuneForecast>& forecasts, const TableSt
     out += format_text_table(fallback, style, 2);
   }
   return out;
-}
-
-std::string tune_json(const std::vector<TuneForecast>& forecasts,
-                      const std::vector<std::string>& warnings) {
-  Json list = Json::array();
-  for (const TuneForecast& f : forecasts) list.push_back(forecast_object(f));
-  const Json object = {{"schema_version", 1}, {"problems", list}, {"warnings", warnings}};
-  return object.dump(1) + "\n";
 }
 
 }  // namespace tilecast

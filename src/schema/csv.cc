@@ -16,9 +16,9 @@ struct Column {
   std::string key;  ///< "": the field itself
 };
 
-bool is_list_of_numbers(const FieldType& type) {
-  return type.kind == FieldKind::kList && (type.items.front().kind == FieldKind::kWhole ||
-                                           type.items.front().kind == FieldKind::kNumber);
+bool is_list_of_scalars(const FieldType& type) {
+  const FieldKind item = type.items.front().kind;
+  return item == FieldKind::kWhole || item == FieldKind::kNumber || item == FieldKind::kText;
 }
 
 Value at(const std::vector<const FieldDef*>& path, Value record) {
@@ -53,7 +53,7 @@ void add_columns(std::vector<Column>& columns, const RecordDef& def, const std::
     } else if (type.kind == FieldKind::kMap) {
       for (std::string& key : keys_of(path, rows))
         columns.push_back({.name = prefix + key, .path = path, .key = key});
-    } else if (type.kind != FieldKind::kList || is_list_of_numbers(type)) {
+    } else if (type.kind != FieldKind::kList || is_list_of_scalars(type)) {
       columns.push_back({.name = prefix + field.name, .path = path, .key = ""});
     }
     path.pop_back();
@@ -71,8 +71,11 @@ std::string cell(const Value& value) {
     std::string operator()(const MapRef&) const { return ""; }
     std::string operator()(const ListRef& list) const {
       std::string text;
-      for (size_t i = 0; i < list.size; ++i)
-        text += (i > 0 ? "x" : "") + cell(list.item(list.at, i));
+      for (size_t i = 0; i < list.size; ++i) {
+        const Value item = list.item(list.at, i);
+        const bool is_text = std::holds_alternative<std::string_view>(item.data);
+        text += (i == 0 ? "" : is_text ? " " : "x") + cell(item);
+      }
       return text;
     }
   };

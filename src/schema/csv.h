@@ -7,8 +7,9 @@
 namespace tilecast {
 
 /// CSV of a list of records: a header, and a line for each. Values by name have a column for each
-/// name that any of them has, numbers of a list are joined by "x", fields of a part have the part's
-/// name in front. Fields without a value are empty. Lists of texts and of records have no column.
+/// name that any of them has, numbers of a list are joined by "x", texts by a space, fields of a
+/// part have the part's name in front. Fields without a value are empty. Lists of records have no
+/// column.
 std::string csv_text(const RecordDef& def, const ListRef& rows);
 
 template <typename T>

@@ -36,13 +36,14 @@ class Fields {
     add(name, unit, doc, getter, words, true);
   }
 
-  /// The fields of a part of the record, as fields of this one. Of a part that is absent, all are
-  /// left out.
+  /// The fields of a part of the record but those in `without`, as fields of this one. Of a part
+  /// that is absent, all are left out.
   template <typename Getter>
-  void flat(Getter getter) {
+  void flat(Getter getter, std::initializer_list<std::string_view> without = {}) {
     using Part = std::remove_cvref_t<decltype(part(std::invoke(getter, std::declval<const S&>())))>;
     using Record = std::remove_cv_t<std::remove_pointer_t<Part>>;
     for (FieldDef field : record_of<Record>().fields) {
+      if (std::find(without.begin(), without.end(), field.name) != without.end()) continue;
       if (!is_plain<Getter>()) {
         field.left_out = field.type.nullable = true;
       }

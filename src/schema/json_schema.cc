@@ -90,10 +90,15 @@ std::string json_schema(const ResultDef& result) {
   OrderedJson schema = {
       {"$schema", "https://json-schema.org/draft/2020-12/schema"},
       {"$id", fmt::format("{}.schema.json", result.name)},
-      {"title", fmt::format("{} --format json", result.command)},
-      {"description", result.record->doc},
+      {"title", result_command(result)},
   };
-  writer.add_record(schema, *result.record);
+  if (result.is_list) {
+    schema["type"] = "array";
+    writer.add_record(schema["items"], *result.record);
+  } else {
+    schema["description"] = result.record->doc;
+    writer.add_record(schema, *result.record);
+  }
   if (!writer.defs.empty()) schema["$defs"] = std::move(writer.defs);
   return schema.dump(1) + "\n";
 }

@@ -1,20 +1,87 @@
 #include "schema/results.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "schema/fields.h"
+#include "tilecast/accelerator.h"
+#include "tilecast/cluster.h"
+#include "tilecast/compare.h"
+#include "tilecast/evaluate.h"
+#include "tilecast/forecast.h"
+#include "tilecast/llm.h"
+#include "tilecast/plan.h"
+#include "tilecast/report.h"
+#include "tilecast/serving_plan.h"
+#include "tilecast/shard.h"
+#include "tilecast/tune.h"
 
 namespace tilecast {
 
-template const RecordDef& record_of<KernelForecast>();
+// The results below, and records that are written alone.
+template const RecordDef& record_of<AcceleratorEvaluations>();
+template const RecordDef& record_of<AcceleratorForecast>();
+template const RecordDef& record_of<AcceleratorLayer>();
+template const RecordDef& record_of<ClusterEntry>();
+template const RecordDef& record_of<CollectiveForecast>();
+template const RecordDef& record_of<ComparedGpu>();
+template const RecordDef& record_of<Estimate>();
+template const RecordDef& record_of<Evaluation>();
 template const RecordDef& record_of<Forecast>();
-template const RecordDef& record_of<RankTables>();
+template const RecordDef& record_of<ForecastTotals>();
+template const RecordDef& record_of<GpuComparison>();
+template const RecordDef& record_of<GpuEntry>();
+template const RecordDef& record_of<KernelAnswer>();
+template const RecordDef& record_of<KernelForecast>();
+template const RecordDef& record_of<LlmForecast>();
+template const RecordDef& record_of<MemoryTimeline>();
+template const RecordDef& record_of<ModelEntry>();
+template const RecordDef& record_of<OpEntry>();
+template const RecordDef& record_of<ProductAnswer>();
+template const RecordDef& record_of<ServedPart>();
+template const RecordDef& record_of<ServingCandidateRow>();
+template const RecordDef& record_of<ServingPlan>();
+template const RecordDef& record_of<ShardForecast>();
+template const RecordDef& record_of<StepForecast>();
+template const RecordDef& record_of<TrainingCandidateRow>();
+template const RecordDef& record_of<TrainingPlan>();
+template const RecordDef& record_of<TrainingPlans>();
+template const RecordDef& record_of<TuneEvaluations>();
+template const RecordDef& record_of<TuneAnswer>();
 
 std::span<const ResultDef> results() {
   static const std::array kResults = {
-      ResultDef{"forecast", "tilecast forecast MODEL --gpu GPU", &record_of<Forecast>()},
+      ResultDef{"forecast", "forecast MODEL --gpu GPU", &record_of<Forecast>()},
+      ResultDef{"prompt", "forecast MODEL --gpu GPU --prompt N", &record_of<LlmForecast>()},
+      ResultDef{"accelerator", "forecast MODEL --gpu ACCELERATOR",
+                &record_of<AcceleratorForecast>()},
+      ResultDef{"gpu_comparison", "forecast MODEL --gpus A,B", &record_of<GpuComparison>()},
+      ResultDef{"memory", "forecast MODEL --gpu GPU --memory-timeline json",
+                &record_of<MemoryTimeline>()},
+      ResultDef{"kernel", "kernel OP --gpu GPU", &record_of<KernelAnswer>()},
+      ResultDef{"collective", "collective KIND --cluster C", &record_of<CollectiveForecast>()},
+      ResultDef{"plan", "plan MODEL --cluster C", &record_of<TrainingPlan>()},
+      ResultDef{"plan_gpus", "plan MODEL --gpus A,B", &record_of<TrainingPlans>()},
+      ResultDef{"plan_serving", "plan MODEL --gpus A,B --prompt N", &record_of<ServingPlan>()},
+      ResultDef{"shard", "shard TABLES --cluster C", &record_of<ShardForecast>()},
+      ResultDef{"tune", "tune PROBLEM --gpu GPU", &record_of<TuneAnswer>()},
+      ResultDef{"tune_product", "tune \"gemm m=M n=N k=K\" --gpu GPU", &record_of<ProductAnswer>()},
+      ResultDef{"evaluate", "evaluate PATH", &record_of<Evaluation>()},
+      ResultDef{"tune_evaluation", "evaluate find_ARCH.csv", &record_of<TuneEvaluations>()},
+      ResultDef{"accelerator_evaluation", "evaluate CYCLES.csv",
+                &record_of<AcceleratorEvaluations>()},
+      ResultDef{"gpus", "gpus", &record_of<GpuEntry>(), true},
+      ResultDef{"clusters", "clusters", &record_of<ClusterEntry>(), true},
+      ResultDef{"models", "models", &record_of<ModelEntry>(), true},
+      ResultDef{"ops", "ops", &record_of<OpEntry>(), true},
   };
   return kResults;
+}
+
+std::string result_command(const ResultDef& result) {
+  const bool names_format = result.command.ends_with("json");
+  return fmt::format("tilecast {}{}", result.command, names_format ? "" : " --format json");
 }
 
 }  // namespace tilecast

@@ -118,7 +118,8 @@ std::string result_reference() {
       "JSON schemas are in [docs/schema](../schema).\n\n"
       "| command | result |\n|---|---|\n";
   for (const ResultDef& result : results())
-    text += fmt::format("| `{} --format json` | {} |\n", result.command, link(*result.record));
+    text += fmt::format("| `{}` | {}{} |\n", result_command(result),
+                        result.is_list ? "list of " : "", link(*result.record));
   for (const RecordDef* record : all_records()) {
     text += fmt::format("\n## {}\n{}\n\n| field | unit | type | what it is |\n|---|---|---|---|\n",
                         record->name, record->doc);

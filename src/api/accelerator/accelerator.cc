@@ -48,7 +48,7 @@ AcceleratorLayer row_of(const Design& design, const MappedLayer& mapped) {
       mapped.layer.kind == accelerator::LayerKind::kDepthwise)
     row.macs = mapped.layer.macs();
   row.bound = bound_of(machine, time);
-  row.energy_j = energy_of(machine, time);
+  if (machine.states_energy()) row.energy_j = energy_of(machine, time);
   const double ticks = time.cycles * static_cast<double>(accelerator::kTicksPerCycle);
   for (size_t i = 0; i < machine.units.size(); ++i)
     row.use.push_back({printable(machine.units[i].name),
@@ -76,6 +76,7 @@ AcceleratorLayer host_row(const Design& design, const PassLayer& layer) {
   row.cycles = static_cast<double>(bytes) / design.host->bytes_per_cycle +
                static_cast<double>(layer.macs) / design.host->macs_per_cycle;
   row.low_cycles = row.high_cycles = row.cycles;
+  if (design.machine.states_energy()) row.energy_j = 0;
   return row;
 }
 
@@ -182,7 +183,7 @@ AcceleratorForecast time_layers(const std::vector<PassLayer>& layers, const Desi
     forecast.low_cycles += row.low_cycles * count;
     forecast.high_cycles += row.high_cycles * count;
     forecast.macs = checked_add(forecast.macs, macs);
-    forecast.energy_j += row.energy_j * count;
+    forecast.energy_j += row.energy_j.value_or(0) * count;
     forecast.instructions += row.instructions * count;
     if (row.where != "host") continue;
     forecast.host_cycles += row.cycles * count;

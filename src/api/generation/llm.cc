@@ -218,7 +218,7 @@ class Llm {
         round = sum(round, draft, static_cast<double>(batches));
         if (i == points / 2) describe_drafts(f, draft);
       }
-      f.course.emplace_back(past, round);
+      f.course.push_back({past, round});
       total = sum(total, round, static_cast<double>(end - first));
       std::vector<KernelForecast> rows = s.rows(*names_);
       if (o_.output > 1) {

@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "importers/model.h"
+#include "schema/csv.h"
+#include "schema/json.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/report.h"
@@ -70,7 +72,7 @@ TEST(Llm, FewerBitsMoreRanksAndShorterContextsAreFaster) {
   EXPECT_LT(with([](Request& o) { o.prompt = 128; }).ttft.seconds, 0.2 * plain.ttft.seconds);
   EXPECT_GT(with([](Request& o) { o.execution.cuda_graphs = false; }).tpot.seconds,
             0.999 * plain.tpot.seconds);
-  EXPECT_LT(plain.course.front().second.seconds, plain.course.back().second.seconds);
+  EXPECT_LT(plain.course.front().time.seconds, plain.course.back().time.seconds);
 }
 
 TEST(Llm, TheLargestBatchFitsAndTheNextDoesNot) {
@@ -418,7 +420,7 @@ TEST(Server, OptionsThatContradictEachOtherAreRefused) {
 
 TEST(Llm, JsonHoldsWhatTheTableSays) {
   const LlmForecast f = forecast_text("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
-  const Json json = Json::parse(llm_json(f));
+  const Json json = Json::parse(to_json(f));
   EXPECT_EQ(json.at("time_to_first_token").at("seconds").get<double>(), f.ttft.seconds);
   EXPECT_EQ(json.at("memory").at("largest_batch").get<int64_t>(), f.largest_batch);
   EXPECT_FALSE(json.at("decode").at("kernels").empty());
@@ -427,7 +429,7 @@ TEST(Llm, JsonHoldsWhatTheTableSays) {
 
 TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
   const LlmForecast f = forecast_text("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
-  const Json json = Json::parse(llm_json(f));
+  const Json json = Json::parse(to_json(f));
   // Keys of the contract (docs/explanation/servers.md), as forecasts of one pass have them.
   for (const char* key : {"schema_version",
                           "model",
@@ -464,13 +466,12 @@ TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
             m.at("weights_bytes").get<int64_t>() + m.at("cache_bytes").get<int64_t>() +
                 m.at("activations_bytes").get<int64_t>() + m.at("workspace_bytes").get<int64_t>() +
                 m.at("framework_bytes").get<int64_t>());
-  const std::string csv = llm_csv(f);
+  const std::string csv = to_csv(f.kernels);
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), static_cast<int64_t>(f.kernels.size()) + 1);
   Request options{
       .kind = RequestKind::kServe, .prompt = 100, .output = 10, .load = {.concurrency = 4}};
   const LlmForecast s = forecast_text("llama-3-8b", "H100", options);
-  EXPECT_EQ(Json::parse(llm_json(s)).at("latency_s").get<double>(),
-            s.serving->all.e2e.mean.seconds);
+  EXPECT_EQ(Json::parse(to_json(s)).at("latency_s").get<double>(), s.serving->all.e2e.mean.seconds);
 }
 
 /// Qwen3-Next-80B-A3B: 12 layers of attention with 2 key heads of 256, 36 recurrent layers with 32

@@ -6,6 +6,7 @@
 
 #include "api/internal.h"
 #include "api/precision.h"
+#include "schema/json.h"
 #include "tilecast/error.h"
 #include "tilecast/report.h"
 
@@ -16,7 +17,7 @@ namespace {
 std::string outcome(const Forecaster& forecaster, const ModelRef& model, const char* gpu,
                     const std::vector<GivenOption>& options) {
   try {
-    return forecast_json(forecaster.forecast(model, load_gpu_ref(gpu), make_request(options)));
+    return to_json(forecaster.forecast(model, load_gpu_ref(gpu), make_request(options)));
   } catch (const Error& error) {
     return error.what();
   }

@@ -1,0 +1,84 @@
+// What the classes of results have beside their fields: views, and shorter names.
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "bindings/bindings.h"
+#include "bindings/records.h"
+#include "tilecast/accelerator.h"
+#include "tilecast/evaluate.h"
+#include "tilecast/report.h"
+
+namespace tilecast::python {
+namespace {
+
+/// `field` under another name.
+void add_alias(const py::object& type, const char* name, const char* field) {
+  type.attr(name) = type.attr(field);
+}
+
+void add_estimate() {
+  const py::object type = record_class(record_of<Estimate>());
+  add_method(type, "__float__",
+             [](const py::object& self) { return record_in<Estimate>(self).seconds; });
+  add_method(type, "__repr__", [](const py::object& self) {
+    const auto& e = record_in<Estimate>(self);
+    return fmt::format("{} ({} to {})", format_seconds(e.seconds), format_seconds(e.low_s),
+                       format_seconds(e.high_s));
+  });
+}
+
+void add_generation() {
+  const py::object served = record_class(record_of<ServedPart>());
+  add_alias(served, "ttft", "time_to_first_token");
+  add_alias(served, "tpot", "time_per_output_token");
+  add_alias(served, "e2e", "end_to_end");
+  add_property(record_class(record_of<StepForecast>()), "latency", [](const py::object& self) {
+    return result_object(Estimate(record_in<StepForecast>(self).time));
+  });
+  const py::object type = record_class(record_of<LlmForecast>());
+  add_alias(type, "ttft", "time_to_first_token");
+  add_alias(type, "tpot", "time_per_output_token");
+  add_property(type, "latency", [](const py::object& self) {
+    return result_object(Estimate(record_in<LlmForecast>(self).latency));
+  });
+  add_forecast_views(type);
+  add_method(
+      type, "table",
+      [](const py::object& self, int width, size_t rows) {
+        return llm_table(record_in<LlmForecast>(self), {.width = width, .rows = rows});
+      },
+      "What `tilecast forecast` writes.", py::arg("width") = TableStyle{}.width,
+      py::arg("rows") = 8);
+}
+
+void add_accelerator() {
+  const py::object type = record_class(record_of<AcceleratorForecast>());
+  add_method(
+      type, "mappings",
+      [](const py::object& self) {
+        return accelerator_mappings(record_in<AcceleratorForecast>(self));
+      },
+      "The mappings of all layers, for `mapping`.");
+  add_method(
+      type, "table",
+      [](const py::object& self, int width, size_t rows) {
+        return accelerator_table(record_in<AcceleratorForecast>(self),
+                                 {.width = width, .rows = rows});
+      },
+      "What `tilecast forecast` writes.", py::arg("width") = TableStyle{}.width,
+      py::arg("rows") = TableStyle{}.rows);
+  add_method(type, "__str__", [](const py::object& self) { return self.attr("table")(); });
+}
+
+}  // namespace
+
+void add_result_views() {
+  add_estimate();
+  add_generation();
+  add_accelerator();
+  add_method(record_class(record_of<Evaluation>()), "__str__",
+             [](const py::object& self) { return evaluation_table(record_in<Evaluation>(self)); });
+}
+
+}  // namespace tilecast::python
