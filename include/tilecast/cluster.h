@@ -23,7 +23,7 @@ struct ClusterLink {
   template <typename Fields>
   static void fields(Fields& field) {
     field.is("ClusterLink", "One level of links inside a node.");
-    field("kind", "", "\"nvlink\", \"pcie\", …", &ClusterLink::kind);
+    field("kind", "", "nvlink, pcie, …", &ClusterLink::kind);
     field("fabric", "", "how they join the GPUs", &ClusterLink::fabric, {"switch", "mesh", "bus"});
     field("gpus", "", "that the level joins", &ClusterLink::gpus);
     field("bytes_per_s", "bytes/s", "of one GPU, in one direction", &ClusterLink::bytes_per_s);
@@ -44,7 +44,7 @@ struct ClusterNetwork {
   template <typename Fields>
   static void fields(Fields& field) {
     field.is("ClusterNetwork", "The network between nodes.");
-    field("kind", "", "\"infiniband\", …", &ClusterNetwork::kind);
+    field("kind", "", "infiniband, …", &ClusterNetwork::kind);
     field("nics_per_node", "", "network cards of a node", &ClusterNetwork::nics_per_node);
     field("bytes_per_s", "bytes/s", "of one NIC, in one direction", &ClusterNetwork::bytes_per_s);
     field("latency_s", "s", "one step of a collective, smallest message",

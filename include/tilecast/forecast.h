@@ -441,7 +441,7 @@ struct SizeEntry {
     field("name", "", "name of the size", &SizeEntry::name);
     field("description", "", "what it is", &SizeEntry::description);
     field("other_names", "", "other accepted names", &SizeEntry::other_names);
-    field("default", "", "as text; \"\": required", &SizeEntry::default_value);
+    field("default", "", "as text; empty: required", &SizeEntry::default_value);
     field("choices", "", "the accepted words; empty: a whole number from min to max",
           &SizeEntry::choices);
     field("min", "", "the least value", &SizeEntry::min);

@@ -257,9 +257,9 @@ struct ServingCandidateRow {
           [](const ServingCandidateRow& x) { return (x.candidate.prefill_workers); });
     field("replicas", "", "as many as the GPUs hold",
           [](const ServingCandidateRow& x) { return (x.candidate.replicas); });
-    field("dtype", "", "\"\": the checkpoint's own",
+    field("dtype", "", "empty: the checkpoint's own",
           [](const ServingCandidateRow& x) { return (x.candidate.dtype); });
-    field("kv_dtype", "", "\"\": that of the model",
+    field("kv_dtype", "", "empty: that of the model",
           [](const ServingCandidateRow& x) { return (x.candidate.kv_dtype); });
     field("concurrency", "", "clients of each replica",
           [](const ServingCandidateRow& x) { return (x.candidate.concurrency); });

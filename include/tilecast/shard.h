@@ -66,7 +66,7 @@ struct ShardedTable {
           {"table_wise", "column_wise", "row_wise", "replicated"});
     field("rows", "", "of the whole table", &ShardedTable::rows);
     field("dim", "", "of the whole table", &ShardedTable::dim);
-    field("reuse", "", "how its rows repeat: a name of the file's `reuse`, or \"uniform\"",
+    field("reuse", "", "how its rows repeat: a name of the file's `reuse`, or uniform",
           &ShardedTable::reuse);
     field("bytes", "bytes", "of one part, with optimizer states", &ShardedTable::bytes);
     field("forward_s", "s", "of one part", &ShardedTable::forward_s);

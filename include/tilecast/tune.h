@@ -51,7 +51,7 @@ struct SolverForecast {
   static void fields(Fields& field) {
     field.is("Solver", "One solver of a convolution.");
     field("name", "", "MIOpen's", &SolverForecast::name);
-    field("algorithm", "", "\"GEMM\", \"Direct\", \"Winograd\", \"ImplicitGEMM\" or \"FFT\"",
+    field("algorithm", "", "GEMM, Direct, Winograd, ImplicitGEMM or FFT",
           &SolverForecast::algorithm);
     field("latency_s", "s", "time of the convolution", &SolverForecast::latency_s);
     field("low_s", "s", "80 % interval", &SolverForecast::low_s);

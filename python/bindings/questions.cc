@@ -9,6 +9,7 @@
 #include "bindings/records.h"
 #include "bindings/table.h"
 #include "command/views.h"
+#include "tilecast/plan_report.h"
 
 namespace tilecast::python {
 namespace {
@@ -105,19 +106,6 @@ struct Keywords {
 template <typename T>
 concept Record = requires { &T::template fields<int>; };
 
-template <typename T>
-py::object as_object(T& result) {
-  return result_object(std::move(result));
-}
-template <typename T>
-py::object as_object(std::vector<T>& results) {
-  return result_list(std::move(results));
-}
-template <typename T>
-constexpr bool kIsRecord = Record<T>;
-template <typename T>
-constexpr bool kIsRecord<std::vector<T>> = Record<T>;
-
 struct ToObject {
   Reply& reply;
 
@@ -131,14 +119,22 @@ struct ToObject {
     return py::str(*view(reply.answer, "text"));
   }
   py::object operator()(SuggestedKernels& kernels) const { return py::str(kernels.csv); }
-  // The catalogues; other lists are parts of a document.
+  py::object operator()(std::vector<TrainingPlan>& plans) const {
+    return result_object(TrainingPlans{sorted_plans(plans)});
+  }
+  py::object operator()(std::vector<AcceleratorEvaluation>& files) const {
+    return result_object(AcceleratorEvaluations{std::move(files)});
+  }
+  py::object operator()(std::vector<TuneEvaluation>& files) const {
+    return result_object(TuneEvaluations{std::move(files)});
+  }
   py::object operator()(std::vector<GpuEntry>& entries) const { return result_list(entries); }
   py::object operator()(std::vector<ClusterEntry>& entries) const { return result_list(entries); }
   py::object operator()(std::vector<ModelEntry>& entries) const { return result_list(entries); }
   py::object operator()(std::vector<OpEntry>& entries) const { return result_list(entries); }
   template <typename T>
   py::object operator()(T& result) const {
-    if constexpr (kIsRecord<T>) return as_object(result);
+    if constexpr (Record<T>) return result_object(std::move(result));
     const auto json = view(reply.answer, "json");
     if (!json) return py::none();
     return py::module_::import("json").attr("loads")(*json);

@@ -3,6 +3,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Union, overload
 
+from typing_extensions import TypedDict, Unpack
+
 __version__: str
 
 Path = Union[str, PathLike[str]]
@@ -285,6 +287,8 @@ class Forecast(_Forecast):
     """name of the model"""
     gpu: str
     """id of the GPU"""
+    gpu_name: str
+    """the product name"""
     mode: str
     """inference is one forward pass; training is forward, backward and optimizer step"""
     batch: int
@@ -357,6 +361,1408 @@ class Forecast(_Forecast):
     """sentences that readers of the numbers should know"""
     warning_codes: list[str]
     """code of each warning, in the order of warnings"""
+
+class Estimate(_Estimate):
+    """A time with its 80 % interval."""
+    seconds: float
+    """forecast [s]"""
+    low_s: float
+    """80 % interval [s]"""
+    high_s: float
+    """80 % interval [s]"""
+
+class CoursePoint(Record):
+    """A decode step at one length of the cache."""
+    kv_tokens: int
+    """in the cache of each sequence [tokens]"""
+    seconds: float
+    """forecast [s]"""
+    low_s: float
+    """80 % interval [s]"""
+    high_s: float
+    """80 % interval [s]"""
+
+class LlmMemory(Record):
+    """Memory of one rank of text generation."""
+    peak_bytes: int
+    """peak memory of one rank [bytes]"""
+    weights_bytes: int
+    """parameters and buffers [bytes]"""
+    gradients_bytes: int
+    """0: none [bytes]"""
+    optimizer_bytes: int
+    """0: none [bytes]"""
+    cache_bytes: int
+    """KV cache [bytes]"""
+    activations_bytes: int
+    """tensors that a step computes [bytes]"""
+    workspace_bytes: int
+    """workspace of libraries [bytes]"""
+    framework_bytes: int
+    """context and code of the framework [bytes]"""
+    overhead_bytes: int
+    """workspace plus framework [bytes]"""
+    device_bytes: int
+    """memory of the device by its data sheet [bytes]"""
+    usable_bytes: int
+    """memory that may be used (gpu_memory_utilization) [bytes]"""
+    fits: bool
+    """whether the static batch fits; for a server, the longest request"""
+    largest_batch: int
+    """how many sequences of full length fit"""
+
+class CachePool(Record):
+    """The cache of a server on one rank as its software sizes it at the start."""
+    rule: str
+    """the software's option"""
+    fraction: float
+    """its value"""
+    visible_bytes: int
+    """memory that programs see [bytes]"""
+    budget_bytes: int
+    """what the rule allows for weights, activations and cache [bytes]"""
+    weights_bytes: int
+    """weights of one rank [bytes]"""
+    profile_bytes: int
+    """peak of activations that the software measures or assumes [bytes]"""
+    non_torch_bytes: int
+    """memory of libraries that the software counts [bytes]"""
+    graphs_bytes: int
+    """captured CUDA graphs, beside the budget [bytes]"""
+    cache_bytes: int
+    """what is left for the cache [bytes]"""
+    block_tokens: int
+    """tokens of a block [tokens]"""
+    blocks: int
+    """blocks of the cache"""
+    tokens: int
+    """size of the cache, as vLLM's log has it [tokens]"""
+    max_model_len: int
+    """longest sequence that the server accepts [tokens]"""
+    concurrency: float
+    """sequences of max_model_len that fit"""
+
+class Step(_Step):
+    """One prefill or decode step, or one run of the vision tower."""
+    latency_s: float
+    """time of the step [s]"""
+    low_s: float
+    """80 % interval [s]"""
+    high_s: float
+    """80 % interval [s]"""
+    host_wait_s: float
+    """time that the GPU waits for the host to launch kernels [s]"""
+    limits: dict[str, float]
+    """share of the kernels' time by what limits them"""
+    kernels: list[Kernel]
+    """the kernels of the step"""
+
+class Vision(Record):
+    """The vision tower beside the language model, on one rank."""
+    parameters: int
+    """of the whole tower with its projector, beside the language model's parameters"""
+    weights_bytes: int
+    """of one rank; part of the memory's weights_bytes, also without images [bytes]"""
+    images: int
+    """of each prompt; 0: the tower does not run"""
+    image_side: int
+    """after the processor's resizing; 0: no images [pixels]"""
+    image_tokens: int
+    """that one image adds to the prompt [tokens]"""
+    prompt_tokens: int
+    """that all images add to a prompt [tokens]"""
+    images_together: int
+    """images that the tower gets at once, at most"""
+    time: Estimate
+    """of the tower for all prompts; part of time_to_first_token"""
+    step: Step | None
+    """one run of the tower; null: no images"""
+
+class Drafts(Record):
+    """Speculative decoding."""
+    model: str | None
+    """the model that makes the drafts; null: the model's own layers"""
+    tokens: int
+    """of a draft [tokens]"""
+    acceptance_rate: float
+    """of a token, if those before it are accepted"""
+    tokens_per_step: float
+    """that a step of a sequence writes on average [tokens]"""
+    time: Estimate
+    """of the drafts of one step, part of the step's time"""
+    weights_bytes: int
+    """of one rank, part of the memory's weights_bytes [bytes]"""
+
+class Distribution(Record):
+    """Mean, median and 99th percentile over requests."""
+    mean: Estimate
+    """over all requests"""
+    median: Estimate
+    """of all requests"""
+    p99: Estimate
+    """the 99th percentile"""
+
+class ServedPart(_ServedPart):
+    """What the clients of a server see, over one part of the run."""
+    requests: int
+    """number of answered requests"""
+    time_to_first_token: Distribution
+    """from sending a request to its first token"""
+    time_per_output_token: Distribution
+    """(last token - first token) / (output - 1)"""
+    end_to_end: Distribution
+    """from sending a request to its last token"""
+    requests_per_s: float
+    """answered requests [1/s]"""
+    output_tokens_per_s: float
+    """output tokens [1/s]"""
+    total_tokens_per_s: float
+    """prompt and output tokens [1/s]"""
+
+class PrefillPool(Record):
+    """The workers that compute prompts only."""
+    workers: int
+    """how many"""
+    tp: int
+    """of each"""
+    pp: int
+    """of each"""
+    dp: int
+    """of each"""
+    ep: int
+    """of each"""
+    gpus: int
+    """of each"""
+    peak_bytes: int
+    """memory of one of their ranks [bytes]"""
+    cache_tokens: int
+    """capacity of one worker's cache [tokens]"""
+    busy_share: float
+    """of the time that a worker works"""
+    transfer_s: float
+    """from the end of a prefill of mean length to the other pool's having the cache, on an idle link [s]"""
+    mean_transfer_s: float
+    """the same, mean of all requests, with waiting for the link [s]"""
+
+class Serving(Record):
+    """A server under load."""
+    rate: float | None
+    """requested load in requests; null: not given [1/s]"""
+    concurrency: int | None
+    """requested number of clients; null: not given"""
+    trace: bool
+    """the requests came from a file"""
+    requests: int
+    """number of simulated requests"""
+    max_num_seqs: int
+    """sequences in a step of one data-parallel rank, at most"""
+    max_num_batched_tokens: int
+    """in a step of one data-parallel rank, at most [tokens]"""
+    cache_tokens: int
+    """capacity of the cache of one server [tokens]"""
+    most_sequences: int
+    """how many sequences of the longest length fit into the cache"""
+    most_in_flight: int
+    """maximum number of requests that waited or ran at the same time"""
+    all: ServedPart
+    """all requests"""
+    steady: ServedPart | None
+    """without the first and the last most_in_flight requests, which saw the server fill up or empty; null: too few requests are left"""
+    requests_per_s: float
+    """answered requests [1/s]"""
+    tokens_per_s: float
+    """output tokens [1/s]"""
+    goodput_requests_per_s: float | None
+    """requests that met the limits, over the whole run; null: no limits [1/s]"""
+    gpus: int
+    """of all servers, prefill workers included"""
+    replicas: int
+    """equal servers behind a router"""
+    prefill_pool: PrefillPool | None
+    """workers that compute prompts only"""
+    tokens_per_s_per_gpu: float
+    """output tokens [1/s]"""
+    total_tokens_per_s_per_gpu: float
+    """prompt and output tokens [1/s]"""
+    goodput_requests_per_s_per_gpu: float | None
+    """requests that met the limits [1/s]"""
+    ttft_s: float | None
+    """limit on the time to first token [s]"""
+    tpot_s: float | None
+    """limit on the time per output token [s]"""
+    mean_batch: float
+    """mean number of sequences in a decode step"""
+    busy_share: float
+    """share of the time that the server computes"""
+    cache_use: float
+    """mean share of the cache in use"""
+    preemptions: int
+    """sequences that were put back for lack of cache"""
+    keeps_up: bool
+    """the queue does not grow without bound"""
+
+class LlmForecast(_LlmForecast):
+    """The forecast of text generation."""
+    schema_version: int
+    """of this schema"""
+    model: str
+    """name of the model"""
+    gpu: str
+    """id of the GPU"""
+    gpu_name: str
+    """the product name"""
+    mode: str
+    """inference"""
+    schedule: str
+    """a static batch, or a server with continuous batching"""
+    prompt: int
+    """length of the prompt, without images; the mean for a server with varying lengths [tokens]"""
+    output: int
+    """length of the output, including the first token [tokens]"""
+    batch: int
+    """sequences in the batch"""
+    seq: int
+    """prompt, images and output [tokens]"""
+    tp: int
+    """tensor-parallel ranks, which share each layer"""
+    pp: int
+    """pipeline stages, which share the layers"""
+    dp: int
+    """data-parallel ranks of attention in one server"""
+    ep: int
+    """expert-parallel ranks"""
+    gpus: int
+    """GPUs of all servers, prefill workers included"""
+    dtype: str
+    """dtype or quantization scheme of the weights"""
+    dtype_source: str
+    """where the dtype comes from: asked, default, graph, or the field or file of the checkpoint that states it"""
+    kv_dtype: str
+    """dtype of the KV cache"""
+    software: str
+    """whose kernels and scheduler: a value of --software"""
+    latency_s: float
+    """static: from the first prompt token to the last output token of the batch; continuous: mean end-to-end time of a request [s]"""
+    latency_low_s: float
+    """80 % interval [s]"""
+    latency_high_s: float
+    """80 % interval [s]"""
+    forward_s: float
+    """the time of the request [s]"""
+    backward_s: float
+    """0: none [s]"""
+    optimizer_s: float
+    """0: none [s]"""
+    time_to_first_token: Estimate
+    """from the arrival of the prompts until all sequences have a token; of a server, of a single request of mean lengths when idle, as the next two"""
+    time_per_output_token: Estimate
+    """mean over the tokens after the first"""
+    request: Estimate
+    """from the arrival to the last token"""
+    course: list[CoursePoint]
+    """time of a decode step by the length of the cache"""
+    tokens_per_s: float
+    """output tokens of all sequences [1/s]"""
+    tokens_per_s_per_gpu: float
+    """output tokens of all sequences, per GPU of one server [1/s]"""
+    flops: int
+    """work of one rank, with `skew` of the one with the busiest experts; with a pipeline the mean over its stages [FLOP]"""
+    bytes: int
+    """memory traffic of one rank [bytes]"""
+    utilization_ratio: float
+    """FLOPs / (latency x peak FLOP/s of the device for the compute dtype)"""
+    parameters: int
+    """of the language model, which names of models count"""
+    active_parameters: int
+    """parameters that one token uses"""
+    multiplied_parameters: int
+    """active parameters without embedding tables that are only looked up"""
+    flops_per_token: int
+    """of a sequence in a decode step right after the prompt, attention included [FLOP]"""
+    attention_flops_per_token: int
+    """of these, in attention [FLOP]"""
+    kv_bytes_per_token: int
+    """KV cache over all ranks: what a token adds while all layers keep it [bytes]"""
+    window_bytes_per_token: int
+    """of these, the bytes of layers that keep the last tokens only [bytes]"""
+    window_tokens: int
+    """how many tokens these keep at most; 0: there are none [tokens]"""
+    state_bytes_per_sequence: int
+    """of recurrent layers, over all ranks [bytes]"""
+    memory: LlmMemory
+    """memory of one rank"""
+    cache_pool: CachePool | None
+    """the cache of a server on one rank as its software sizes it; null for PyTorch"""
+    vision: Vision | None
+    """the vision tower beside the language model; null: the model has none, or it is not forecast"""
+    drafts: Drafts | None
+    """speculative decoding; null: none"""
+    prefill: Step
+    """the prefill step with the most tokens"""
+    decode: Step
+    """the step in the middle of the output"""
+    kernels: list[Kernel]
+    """all kernels of one rank, with a pipeline of one of each stage; the decode step in the middle of each part of the output stands for all of that part"""
+    ranks: int | None
+    """GPUs of one server: tp x pp x dp; of one GPU left out, as the next four"""
+    cluster: str | None
+    """id of the cluster"""
+    communication_s: float | None
+    """of one rank with others; not overlapped with computation [s]"""
+    exposed_communication_s: float | None
+    """the same [s]"""
+    bubble_s: float | None
+    """0: none [s]"""
+    serving: Serving | None
+    """a server under load; null: a static batch, or the longest request does not fit"""
+    options: dict[str, int | float | str]
+    """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+    warning_codes: list[str]
+    """code of each warning, in the order of warnings"""
+
+class AcceleratorLayer(Record):
+    """A layer on an accelerator; identical layers are one row."""
+    name: str
+    """in the model"""
+    op: str
+    """operator"""
+    where: str
+    """"store": applied as the layer before it stores its outputs, without cycles of its own"""
+    count: int
+    """number of identical layers"""
+    cycles: float
+    """of one, as the next [cycles]"""
+    low_cycles: float
+    """at least, of a layer without a fixed point [cycles]"""
+    high_cycles: float
+    """at most [cycles]"""
+    converged: bool
+    """whether it reached a fixed point"""
+    instructions: float
+    """of one"""
+    evaluated_instructions: int
+    """that were run to know the rest"""
+    macs: int
+    """multiplications of one, those of the host as well"""
+    bytes: int
+    """moved to and from memory outside the chip [bytes]"""
+    energy_j: float | None
+    """of one; null: the description states no energy [J]"""
+    bound: str
+    """what limits it"""
+    mapping: str
+    """how it is tiled and ordered"""
+    kind: str
+    """of the layer"""
+    sizes: str
+    """of its loops"""
+    fused: list[str]
+    """operators that its store applies"""
+    utilization_ratio: dict[str, float]
+    """share of the time that each object is busy"""
+
+class AcceleratorForecast(_AcceleratorForecast):
+    """The forecast of a forward pass on an accelerator."""
+    schema_version: int
+    """of this schema"""
+    model: str
+    """name of the model"""
+    gpu: str
+    """id of the accelerator"""
+    gpu_name: str
+    """its name"""
+    parameters: dict[str, float]
+    """of the description"""
+    dataflow: str
+    """of the description"""
+    dtype: str
+    """of operands"""
+    accumulator_dtype: str
+    """of sums"""
+    mode: str
+    """inference"""
+    batch: int
+    """sequences"""
+    seq: int
+    """length of a sequence [tokens]"""
+    clock_hz: float
+    """of the accelerator [Hz]"""
+    cycles: float
+    """of the pass [cycles]"""
+    low_cycles: float
+    """at least [cycles]"""
+    high_cycles: float
+    """at most [cycles]"""
+    host_cycles: float
+    """of operators that the accelerator does not run [cycles]"""
+    latency_s: float
+    """time of the pass [s]"""
+    latency_low_s: float
+    """at least [s]"""
+    latency_high_s: float
+    """at most [s]"""
+    macs: int
+    """multiplications of the pass"""
+    host_macs: int
+    """of these, on the host"""
+    pe_count: int
+    """multipliers"""
+    on_chip_bytes: float
+    """memories of the chip [bytes]"""
+    energy_j: float | None
+    """of the pass; null: the description states no energy [J]"""
+    utilization_ratio: float
+    """multiplications / (cycles x multipliers)"""
+    instructions: float
+    """of the pass"""
+    evaluated_instructions: int
+    """that were run to know the rest"""
+    layers: list[AcceleratorLayer]
+    """rows of identical layers"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+
+class ComparedGpu(Record):
+    """The forecast on one GPU, or why there is none."""
+    gpu: str
+    """id of the GPU"""
+    gpu_name: str
+    """the product name"""
+    usable_bytes: int | None
+    """what a program can use of the GPU's memory; the peak must fit into it [bytes]"""
+    latency_s: float | None
+    """time of the pass or of the request; of a server under load, mean time of a request [s]"""
+    latency_low_s: float | None
+    """80 % interval [s]"""
+    latency_high_s: float | None
+    """80 % interval [s]"""
+    forward_s: float | None
+    """of a pass [s]"""
+    backward_s: float | None
+    """of a training step [s]"""
+    optimizer_s: float | None
+    """of a training step [s]"""
+    ttft_s: float | None
+    """time to first token; of a server under load, 99th percentile of the steady state [s]"""
+    tpot_s: float | None
+    """time per output token; of a server under load, 99th percentile of the steady state [s]"""
+    tokens_per_s: float | None
+    """output tokens of all sequences; of a server under load, in the steady state [1/s]"""
+    flops: int | None
+    """as in the forecast of one GPU: of a pass, or of one rank's prefill and decode [FLOP]"""
+    bytes: int | None
+    """memory traffic, as flops [bytes]"""
+    parameters: int | None
+    """parameters of the model"""
+    utilization_ratio: float | None
+    """FLOPs / (latency x peak FLOP/s of the device for the dtype)"""
+    peak_bytes: int | None
+    """memory of one rank [bytes]"""
+    fits: bool | None
+    """whether it fits"""
+    dtype: str | None
+    """the dtype that was used"""
+    error: str | None
+    """why there is no forecast; all numbers are null then"""
+    ttft: Estimate | None
+    """of a server under load: 99th percentile of the steady state"""
+    tpot: Estimate | None
+    """of a server under load: 99th percentile of the steady state"""
+    goodput_requests_per_s: float | None
+    """requests that meet the limits on TTFT and TPOT; null: no limits were given [1/s]"""
+    keeps_up: bool | None
+    """whether a server keeps up with the load; its times grow with the length of the run if it does not"""
+    memory_is_tight: bool | None
+    """of a pass: it fits, but less than a tenth of the peak is free, which the caching allocator may be unable to use"""
+    overlaps_row_above: bool | None
+    """the 80 % intervals of latency_s of this GPU and of the one before it overlap: which of the two is faster is not certain. null: it is the first of those that fit, or of those that do not, or one of the two has no time that can be compared"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+    warning_codes: list[str]
+    """code of each warning, in the order of warnings"""
+
+class GpuComparison(Record):
+    """The same request on several GPUs."""
+    schema_version: int
+    """of this schema"""
+    kind: str
+    """gpu_comparison"""
+    model: str
+    """name of the model"""
+    gpus_each: int
+    """GPUs of each kind that the request uses"""
+    gpus: list[ComparedGpu]
+    """those that fit, then those that do not, then those without a forecast; servers that keep up with the load come before those that do not, a higher goodput before a lower one; else the fastest first"""
+    options: dict[str, int | float | str]
+    """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+
+class MemoryPoint(Record):
+    """Memory while one operator runs."""
+    phase: str
+    """of the pass"""
+    segment: str
+    """part of the model, e.g. its layers"""
+    repetition: int
+    """of the segment"""
+    node: str
+    """the operator that runs"""
+    bytes: int
+    """the sum of the parts [bytes]"""
+    parts: MemoryParts
+    """what is in memory"""
+
+class MemoryHolder(Record):
+    """Tensors of one name at the peak."""
+    name: str
+    """of the tensors"""
+    part: str
+    """what they are for"""
+    bytes: int
+    """of all together [bytes]"""
+    count: int
+    """how many"""
+
+class MemoryRepetition(Record):
+    """One repetition of a segment, at its highest operator."""
+    phase: str
+    """of the pass"""
+    segment: str
+    """part of the model, e.g. its layers"""
+    repetition: int
+    """of the segment"""
+    node: str
+    """the operator that runs"""
+    bytes: int
+    """the sum of the parts [bytes]"""
+    parts: MemoryParts
+    """what is in memory"""
+    bytes_after: int
+    """at the last operator of the repetition [bytes]"""
+
+class MemoryTimeline(Record):
+    """Memory over one pass or training step."""
+    schema_version: int
+    """of this schema"""
+    model: str
+    """name of the model"""
+    gpu: str
+    """id of the GPU"""
+    mode: str
+    """of the pass"""
+    batch: int
+    """sequences"""
+    seq: int
+    """length of a sequence [tokens]"""
+    dtype: str
+    """the dtype that was used"""
+    peak: MemoryPoint | None
+    """the highest point"""
+    holders: list[MemoryHolder]
+    """tensors in memory at the peak, those of one name together, the largest first"""
+    timeline: list[MemoryRepetition]
+    """each repetition of each segment, at its highest operator"""
+    allocated_bytes: int
+    """torch.cuda.max_memory_allocated: blocks in use, with workspaces [bytes]"""
+    reserved_low_bytes: int
+    """torch.cuda.max_memory_reserved, at least [bytes]"""
+    reserved_high_bytes: int
+    """the same by a simulation of the caching allocator over two steps [bytes]"""
+    workspace_bytes: int
+    """workspace of cuBLAS [bytes]"""
+    framework_bytes: int
+    """context and code of the framework [bytes]"""
+    device_bytes: int
+    """what programs see of the device's memory [bytes]"""
+    fits: bool
+    """the peak with workspace and framework"""
+
+class KernelAnswer(Record):
+    """The kernels of one operator."""
+    schema_version: int
+    """of this schema"""
+    gpu: str
+    """id of the GPU"""
+    clocks: str
+    """the option `clocks`: boost, base or a number of MHz"""
+    software: str
+    """whose kernels run the operator"""
+    reuse: str | None
+    """rows of a table that the batch uses once, twice, 4, 8, ... times, as given"""
+    kernels: list[Kernel]
+    """what it launches"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+
+class Collective(Record):
+    """The time of one collective."""
+    collective: str
+    """what it does"""
+    cluster: str
+    """id of the cluster"""
+    dtype: str
+    """of the elements"""
+    ranks: int
+    """GPUs that take part"""
+    ranks_per_node: int
+    """of these on each node"""
+    nodes: int
+    """that take part"""
+    bytes: int
+    """of the whole buffer [bytes]"""
+    latency_s: float
+    """the time [s]"""
+    low_s: float
+    """80 % interval [s]"""
+    high_s: float
+    """80 % interval [s]"""
+    algorithm: str
+    """of the library"""
+    start_s: float
+    """start-up and steps [s]"""
+    transfer_s: float
+    """the bytes, at what the links reach of their rate [s]"""
+    bus_bytes_per_s: float
+    """as nccl-tests define it [bytes/s]"""
+    link_bytes: float
+    """that one rank sends inside its node [bytes]"""
+    network_bytes: float
+    """that a node's ranks of the group send to other nodes [bytes]"""
+    extrapolated: bool
+    """outside the training range"""
+
+class TrainingWinner(Record):
+    """The first candidate."""
+    options: str
+    """of tilecast forecast, beside the shared ones"""
+    latency_low_s: float
+    """80 % interval [s]"""
+    latency_high_s: float
+    """80 % interval [s]"""
+    extrapolated: bool
+    """part of the time comes from no measurement of the GPU's class or links"""
+    utilization_ratio: float
+    """share of its FLOPs in the GPUs' peak"""
+
+class TrainingCandidate(Record):
+    """One parallel configuration. Memory is that of the rank that needs most."""
+    rank: int | None
+    """by simulated times; null: not among the first"""
+    fits: bool
+    """whether it fits"""
+    dp: int
+    """data-parallel ranks"""
+    tp: int
+    """tensor-parallel ranks"""
+    pp: int
+    """pipeline stages"""
+    cp: int
+    """context-parallel ranks"""
+    ep: int
+    """expert-parallel ranks"""
+    micro_batch_size: int
+    """sequences of a micro-batch"""
+    microbatches: int
+    """of each data-parallel rank"""
+    pipeline_schedule: str
+    """order of the micro-batches"""
+    virtual_stages: int
+    """parts of the model on each pipeline stage"""
+    num_layers_per_virtual_pipeline_stage: int | None
+    """null: not interleaved"""
+    zero: str
+    """what data-parallel ranks divide"""
+    checkpointing: str
+    """what the backward pass computes again"""
+    sequence_parallel: bool
+    """whether tensor-parallel ranks divide the sequence"""
+    dtype: str
+    """of the step"""
+    latency_s: float | None
+    """of a step; null: not simulated [s]"""
+    bound_s: float
+    """a step takes at least so long [s]"""
+    peak_bytes: int
+    """of the rank that needs most, as the next [bytes]"""
+    margin_bytes: int
+    """the GPU's memory less peak_bytes [bytes]"""
+    weights_bytes: int
+    """parameters and buffers [bytes]"""
+    gradients_bytes: int
+    """gradients of the parameters [bytes]"""
+    optimizer_bytes: int
+    """optimizer states [bytes]"""
+    activations_bytes: int
+    """tensors that are kept for the backward pass [bytes]"""
+    compute_s: float | None
+    """mean of the stages of a simulated step, as the next two [s]"""
+    exposed_communication_s: float | None
+    """communication while nothing is computed [s]"""
+    bubble_s: float | None
+    """waiting for other stages [s]"""
+    latency_low_s: float | None
+    """80 % interval, as the next; only of ranked candidates [s]"""
+    latency_high_s: float | None
+    """80 % interval [s]"""
+    extrapolated: bool | None
+    """of ranked candidates: part of the time comes from no measurement of the GPU's class or links"""
+    tokens_per_s: float | None
+    """of a simulated step [1/s]"""
+    cost_of_step: float | None
+    """in the unit of the price, of a simulated step"""
+
+class PlanAlternative(Record):
+    """The best candidate that has another value of one option than the first."""
+    option: str
+    """name of the option"""
+    value: str
+    """its value"""
+    candidate: int
+    """index of the candidate"""
+
+class ImpossibleDegrees(Record):
+    """A reason why degrees of a space are impossible."""
+    reason: str
+    """why"""
+    count: int
+    """how often it applies"""
+
+class TrainingPlan(Record):
+    """The best parallel configurations of a training step."""
+    schema_version: int
+    """of this schema"""
+    kind: str
+    """training"""
+    model: str
+    """name of the model"""
+    gpu: str
+    """id of the GPU"""
+    cluster: str
+    """id of the cluster"""
+    nodes: int
+    """of the cluster"""
+    ranks: int
+    """GPUs that take part"""
+    batch: int
+    """sequences of a step, over all ranks"""
+    seq: int
+    """length of a sequence [tokens]"""
+    parameters: int
+    """parameters of the model"""
+    device_bytes: int
+    """what programs see of a GPU's memory [bytes]"""
+    objective: str
+    """what the best candidate has least of"""
+    price_per_gpu_hour: float | None
+    """null: not given"""
+    winner: TrainingWinner | None
+    """of the first candidate; null: none fits"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+    fitting: int
+    """candidates that fit"""
+    simulated: int
+    """candidates that were simulated"""
+    ranked: int
+    """candidates that are ranked by simulated times"""
+    candidates: list[TrainingCandidate]
+    """those that fit, the best first, then those that do not, the nearest first"""
+    alternatives: list[PlanAlternative]
+    """the best candidates with another value of an option than the first"""
+    impossible: list[ImpossibleDegrees]
+    """degrees that the model does not allow"""
+    options: dict[str, int | float | str]
+    """options that all candidates share: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+
+class TrainingPlans(Record):
+    """Plans of the same training on different GPUs."""
+    schema_version: int
+    """of this schema"""
+    kind: str
+    """training_comparison"""
+    plans: list[TrainingPlan]
+    """the best of each GPU first"""
+
+class ServingHardware(Record):
+    """One kind of GPU."""
+    gpu: str
+    """id of the GPU"""
+    device_bytes: int
+    """what programs see of its memory [bytes]"""
+    price_per_gpu_hour: float | None
+    """null: not given"""
+
+class ServingCandidate(Record):
+    """A layout under a load of `concurrency` clients for each replica."""
+    gpu: str
+    """id of the GPU"""
+    tp: int
+    """tensor-parallel ranks"""
+    pp: int
+    """pipeline stages"""
+    dp: int
+    """data-parallel ranks of attention"""
+    ep: int
+    """expert-parallel ranks"""
+    all2all_backend: str
+    """how tokens reach the ranks with their experts"""
+    prefill_workers: int
+    """servers of the same layout that compute prompts only"""
+    replicas: int
+    """as many as the GPUs hold"""
+    dtype: str
+    """"": the checkpoint's own"""
+    kv_dtype: str
+    """"": that of the model"""
+    concurrency: int
+    """clients of each replica"""
+    fits: bool
+    """whether the longest request does"""
+    peak_bytes: int
+    """of one rank [bytes]"""
+    margin_bytes: int
+    """below 0: it does not fit [bytes]"""
+    simulated: bool
+    """false: it does not fit, or less load misses a limit already or writes as much (within 1 %), or it is pruned"""
+    pruned: bool
+    """its simulation ended as soon as it was sure to miss a limit that less load keeps"""
+    meets_limits: bool
+    """simulated, and within the limits, if there are any"""
+    pareto: bool
+    """no other is better both for a user and for a GPU, of those that meet the limits if any does"""
+    ttft_s: float | None
+    """at the percentile, of the steady state, as the next [s]"""
+    tpot_s: float | None
+    """time per output token [s]"""
+    mean_ttft_s: float | None
+    """mean time to first token [s]"""
+    mean_tpot_s: float | None
+    """mean time per output token [s]"""
+    tokens_per_s: float | None
+    """written by all replicas [1/s]"""
+    requests_per_s: float | None
+    """of all replicas [1/s]"""
+    user_tokens_per_s: float | None
+    """1 / mean_tpot_s [1/s]"""
+    gpu_tokens_per_s: float | None
+    """tokens_per_s over all GPUs [1/s]"""
+    cost_of_million_tokens: float | None
+    """in the unit of the price"""
+    ttft_low_s: float | None
+    """80 % interval, as the next; only of the rows that tables list: the first ten, the front, the alternatives, the best of each kind of GPU [s]"""
+    ttft_high_s: float | None
+    """80 % interval [s]"""
+    tpot_low_s: float | None
+    """80 % interval [s]"""
+    tpot_high_s: float | None
+    """80 % interval [s]"""
+    gpu_tokens_low_per_s: float | None
+    """80 % interval [1/s]"""
+    gpu_tokens_high_per_s: float | None
+    """80 % interval [1/s]"""
+    extrapolated: bool | None
+    """part of the time comes from no measurement of the GPU's class or links"""
+    limits_certain: bool | None
+    """with limits: the intervals cross none of them, or one is missed by all of its interval"""
+
+class ServingPlan(Record):
+    """The best ways to serve a model on a number of GPUs."""
+    schema_version: int
+    """of this schema"""
+    kind: str
+    """serving"""
+    model: str
+    """name of the model"""
+    hardware: list[ServingHardware]
+    """kinds of GPUs"""
+    gpus: int
+    """of each kind"""
+    prompt: int
+    """mean length [tokens]"""
+    output: int
+    """mean length [tokens]"""
+    software: str
+    """whose kernels and scheduler"""
+    ttft_s: float | None
+    """limit; null: none [s]"""
+    tpot_s: float | None
+    """limit; null: none [s]"""
+    percentile: str
+    """of requests that the limits apply to"""
+    winner: str | None
+    """options of tilecast forecast; null: none meets the limits"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+    meeting: int
+    """candidates that meet the limits"""
+    simulated: int
+    """to their end"""
+    pruned: int
+    """simulated until they were sure to miss a limit; with --full-search none"""
+    fitting: int
+    """candidates that fit"""
+    candidates: list[ServingCandidate]
+    """those that meet the limits, the best first; those that miss them, the nearest first; the others"""
+    front: list[int]
+    """indices of the Pareto front of the candidates that meet the limits (of all that were simulated, if none does), by rising tokens/s of a user"""
+    alternatives: list[PlanAlternative]
+    """the best candidates with another value of an option than the first"""
+    impossible: list[ImpossibleDegrees]
+    """degrees that the model does not allow"""
+    options: dict[str, int | float | str]
+    """options that all candidates share: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+
+class ShardCost(Record):
+    """Seconds of a step that tables cause."""
+    forward_s: float
+    """of the slowest rank [s]"""
+    backward_s: float
+    """of the slowest rank, with the sparse optimizer [s]"""
+    exchange_s: float
+    """all-to-all of sums, and of their gradients [s]"""
+    reduce_s: float
+    """all-reduces of the gradients of replicated tables [s]"""
+    total_s: float
+    """the sum: what a placement is judged by [s]"""
+
+class ShardRule(Record):
+    """A placement of whole tables by a simple rule, for comparison."""
+    rule: str
+    """what the rule balances over the ranks"""
+    fits: bool
+    """whether the tables fit"""
+    cost: ShardCost | None
+    """null: they do not fit"""
+
+class ShardedTable(Record):
+    """Where a table is."""
+    name: str
+    """of the table"""
+    way: str
+    """how it is divided"""
+    rows: int
+    """of the whole table"""
+    dim: int
+    """of the whole table"""
+    reuse: str
+    """how its rows repeat: a name of the file's `reuse`, or "uniform""""
+    bytes: int
+    """of one part, with optimizer states [bytes]"""
+    forward_s: float
+    """of one part [s]"""
+    backward_s: float
+    """of one part [s]"""
+    ranks: list[int]
+    """one for each part"""
+
+class Placement(Record):
+    """A placement of embedding tables on the ranks of a cluster."""
+    schema_version: int
+    """of this schema"""
+    cluster: str
+    """id of the cluster"""
+    gpu: str
+    """id of the GPU"""
+    dtype: str
+    """of exchanged sums"""
+    nodes: int
+    """that take part"""
+    ranks: int
+    """GPUs that take part"""
+    batch: int
+    """samples of a step, over all ranks"""
+    tables_bytes: int
+    """of all tables, once, with optimizer states [bytes]"""
+    usable_bytes: int
+    """of each GPU's memory [bytes]"""
+    cost: ShardCost
+    """seconds of a step"""
+    bound_s: float
+    """no placement takes less [s]"""
+    rules: list[ShardRule]
+    """placements of whole tables by simple rules"""
+    rank_tables: list[RankTables]
+    """what each rank holds"""
+    tables: list[ShardedTable]
+    """where each table is"""
+    extrapolated: bool
+    """FBGEMM's kernels were not measured"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+
+class ParameterSet(Record):
+    """One set of tuning parameters of a solver."""
+    text: str
+    """as MIOpen's databases write it"""
+    tokens: dict[str, int]
+    """the parameters by name"""
+    log_probability: float
+    """natural, among the legal sets"""
+
+class Solver(Record):
+    """One solver of a convolution."""
+    name: str
+    """MIOpen's"""
+    algorithm: str
+    """"GEMM", "Direct", "Winograd", "ImplicitGEMM" or "FFT""""
+    latency_s: float
+    """time of the convolution [s]"""
+    low_s: float
+    """80 % interval [s]"""
+    high_s: float
+    """80 % interval [s]"""
+    listed_probability: float
+    """that a search lists it among the fastest"""
+    parameters: list[ParameterSet]
+    """legal sets of tuning parameters, the most likely first; empty without a model of them"""
+
+class TuneProblem(Record):
+    """What to run for one convolution."""
+    problem: str
+    """as 'tilecast tune' takes it"""
+    name: str | None
+    """of the first node of a model that has it; only for models"""
+    key: str
+    """in MIOpen's databases"""
+    gpu: str
+    """id of the GPU"""
+    solvers: list[Solver]
+    """the best first"""
+    fallback: Solver | None
+    """what MIOpen takes where it has neither database nor search, by an assumed order of solvers; null: nothing"""
+    gain_ratio: float
+    """time of the fallback over that of the best"""
+    gain_low_ratio: float
+    """80 % interval"""
+    gain_high_ratio: float
+    """80 % interval"""
+    extrapolated: bool
+    """no GPU of the architecture was measured"""
+
+class Tuning(Record):
+    """Solvers and parameters without a search."""
+    schema_version: int
+    """of this schema"""
+    problems: list[TuneProblem]
+    """the convolutions"""
+    warnings: list[str]
+    """what no solver takes, and more"""
+
+class ProductKernel(Record):
+    """One kernel of rocBLAS (Tensile)."""
+    tile_m: int
+    """rows of C that a work-group computes"""
+    tile_n: int
+    """its columns"""
+    depth_u: int
+    """steps of the reduction in shared memory at once"""
+    split: int
+    """work-groups that share one reduction"""
+    matrix_instruction: str
+    """rows, columns, depth and blocks, as 32x32x8x1; none: the vector unit"""
+    probability: float
+    """that it is the fastest"""
+
+class PartValue(Record):
+    """A value of one part of a kernel."""
+    value: str
+    """the value"""
+    probability: float
+    """that the fastest kernel has it"""
+
+class Product(Record):
+    """The kernels of one matrix product."""
+    problem: str
+    """as 'tilecast tune' takes it"""
+    gpu: str
+    """id of the GPU"""
+    measured_gpu: str
+    """an alias of the GPU whose tuned sizes were learned"""
+    extrapolated: bool
+    """that is another GPU"""
+    kernels: list[ProductKernel]
+    """the most probable first"""
+    parts: dict[str, list[PartValue]]
+    """probabilities of each part by itself"""
+
+class ProductTuning(Record):
+    """Kernels of matrix products without a search."""
+    schema_version: int
+    """of this schema"""
+    products: list[Product]
+    """the matrix products"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+
+class EvaluationRow(Record):
+    """Errors of one GPU, operator and dtype."""
+    gpu: str
+    """id of the GPU"""
+    op: str
+    """operator"""
+    dtype: str
+    """of the operands"""
+    software: str
+    """software whose kernels were measured"""
+    count: int
+    """number of measurements"""
+    mape_percent: float
+    """mean absolute error [%]"""
+    median_percent: float
+    """median of the absolute errors [%]"""
+    p90_percent: float
+    """90th percentile of the absolute errors [%]"""
+    bias_ratio: float
+    """geometric mean of forecast / measured"""
+    coverage_percent: float
+    """share of measurements inside the 80 % interval [%]"""
+
+class EvaluationModel(Record):
+    """The error of one measured model."""
+    gpu: str
+    """id of the GPU"""
+    model: str
+    """its name"""
+    mode: str
+    """inference or training"""
+    seq: int
+    """length of a sequence [tokens]"""
+    batch: int
+    """sequences"""
+    dtype: str
+    """of the operands"""
+    option: str
+    """option in the name of the measurement's file"""
+    measured_s: float
+    """measured [s]"""
+    forecast_s: float
+    """forecast [s]"""
+    low_s: float
+    """80 % interval [s]"""
+    high_s: float
+    """80 % interval [s]"""
+    error_percent: float
+    """absolute error [%]"""
+
+class Evaluation(Record):
+    """Forecasts compared with measurements."""
+    schema_version: int
+    """of this schema"""
+    rows: list[EvaluationRow]
+    """errors of kernels"""
+    models: list[EvaluationModel]
+    """errors of whole models"""
+    unmatched: list[str]
+    """measurements that could not be evaluated, with the reason"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+
+class TuneErrors(Record):
+    """Choice and times of solvers against those that MIOpen lists."""
+    rows: str
+    """all, or held-out layers: those that the weights were not trained on"""
+    problems: int
+    """convolutions"""
+    problems_with_a_choice: int
+    """that list two solvers or more, of which one was ranked"""
+    slow_down_ratio: float
+    """time of the listed solver that is ranked first over that of the fastest, geometric mean"""
+    within_5_percent: float
+    """share of choices at most 5 % slower than the fastest"""
+    times: int
+    """rows with a time"""
+    mape_percent: float
+    """mean absolute error of the times [%]"""
+    median_percent: float
+    """median of the absolute errors [%]"""
+    first_listed_percent: float
+    """how often the first of all is listed [%]"""
+    unranked_problems: int
+    """none of whose solvers the program offers"""
+
+class TuneEvaluation(Record):
+    """Errors of one file."""
+    file: str
+    """its name"""
+    gpu: str
+    """id of the GPU"""
+    extrapolated: bool
+    """no GPU of its architecture was trained on"""
+    errors: list[TuneErrors]
+    """over all rows, and over those held out"""
+    unknown_rows: int
+    """of solvers that the program does not know"""
+    unknown_solvers: list[str]
+    """their names"""
+
+class TuneEvaluations(Record):
+    """Errors of tuning without a search."""
+    schema_version: int
+    """of this schema"""
+    tuning: list[TuneEvaluation]
+    """one entry for each file"""
+
+class AcceleratorEvaluation(Record):
+    """Forecast against measured cycles of one file."""
+    file: str
+    """its name"""
+    gpu: str
+    """id of the accelerator"""
+    count: int
+    """rows that were compared"""
+    left_out: int
+    """rows that were not"""
+    mape_percent: float
+    """mean absolute error [%]"""
+    median_percent: float
+    """median of the absolute errors [%]"""
+    p90_percent: float
+    """90th percentile of the absolute errors [%]"""
+    bias_ratio: float
+    """geometric mean of forecast / measured"""
+    rank_correlation: float | None
+    """mean over layers with five mappings or more; null: there are none"""
+    held_out_mape_percent: float
+    """the same with the fitted parameters fitted again without each layer [%]"""
+    held_out_median_percent: float
+    """the same with the fitted parameters fitted again without each layer [%]"""
+    fitted: list[str]
+    """parameters that were fitted"""
+
+class AcceleratorEvaluations(Record):
+    """Errors of accelerators."""
+    schema_version: int
+    """of this schema"""
+    accelerators: list[AcceleratorEvaluation]
+    """one entry for each file"""
+
+class GpuEntry(Record):
+    """A bundled device, with the numbers of its data sheet."""
+    id: str
+    """name for --gpu"""
+    name: str
+    """the product name"""
+    vendor: str
+    """who makes it"""
+    aliases: list[str]
+    """other names"""
+    memory_bytes: int
+    """size of the memory [bytes]"""
+    memory_bytes_per_s: float
+    """bandwidth of the memory [bytes/s]"""
+    sm_count: int
+    """streaming multiprocessors; compute units on AMD"""
+    boost_clock_hz: float
+    """the highest clock [Hz]"""
+    l2_bytes: int
+    """second-level cache [bytes]"""
+    power_w: float
+    """power limit of the board [W]"""
+    architecture: str
+    """the word of device files"""
+    memory_type: str
+    """the word of device files"""
+    vector_flops_per_s: dict[str, float]
+    """peak rates of the vector lanes by dtype [FLOP/s]"""
+    matrix_flops_per_s: dict[str, float]
+    """peak rates of the matrix units by dtype, without sparsity [FLOP/s]"""
+
+class ClusterLink(Record):
+    """One level of links inside a node."""
+    kind: str
+    """"nvlink", "pcie", …"""
+    fabric: str
+    """how they join the GPUs"""
+    gpus: int
+    """that the level joins"""
+    bytes_per_s: float
+    """of one GPU, in one direction [bytes/s]"""
+    shared_bytes_per_s: float | None
+    """of all transfers of a bus together [bytes/s]"""
+    latency_s: float
+    """one step of a collective, smallest message [s]"""
+    reduces: bool
+    """the switch sums"""
+
+class ClusterNetwork(Record):
+    """The network between nodes."""
+    kind: str
+    """"infiniband", …"""
+    nics_per_node: int
+    """network cards of a node"""
+    bytes_per_s: float
+    """of one NIC, in one direction [bytes/s]"""
+    latency_s: float
+    """one step of a collective, smallest message [s]"""
+    oversubscription: float
+    """rate of the NICs over what the network carries"""
+
+class ClusterEntry(Record):
+    """A bundled cluster."""
+    id: str
+    """name for --cluster"""
+    name: str
+    """the product name"""
+    aliases: list[str]
+    """other names"""
+    gpu: str
+    """id of the GPU"""
+    gpus_per_node: int
+    """GPUs of a node"""
+    nodes: int
+    """default"""
+    links: list[ClusterLink]
+    """inside a node, innermost first"""
+    network: ClusterNetwork | None
+    """between nodes"""
+
+class ModelEntry(Record):
+    """A bundled model."""
+    name: str
+    """name for MODEL"""
+    family: str
+    """model_type or class in the config"""
+    parameters: int
+    """parameters of the model"""
+    positions: int | None
+    """the longest sequence; null: no limit [tokens]"""
+    note: str | None
+    """says so if the name is misleading; null: it is not"""
+
+class SizeEntry(Record):
+    """A size or setting of an operator's kernel."""
+    name: str
+    """name of the size"""
+    description: str
+    """what it is"""
+    other_names: list[str]
+    """other accepted names"""
+    default: str
+    """as text; "": required"""
+    choices: list[str]
+    """the accepted words; empty: a whole number from min to max"""
+    min: int
+    """the least value"""
+    max: int
+    """the largest value"""
+    is_switch: bool
+    """off by default; 1 turns it on"""
+    is_list: bool
+    """whole numbers with colons between them, as a text: 4:2:1"""
+
+class OpEntry(Record):
+    """An operator."""
+    name: str
+    """name for 'tilecast kernel'"""
+    pytorch: str | None
+    """ATen operator; null: none"""
+    onnx: str | None
+    """operator of ONNX; null: none"""
+    description: str
+    """what it computes"""
+    sizes: list[SizeEntry]
+    """sizes and settings of its kernel; empty: it launches none"""
 
 class ForecastKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
@@ -901,18 +2307,18 @@ class Forecaster:
     def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, exact: bool | None = None, mapping: str | None = None, parameters: str | Mapping[str, float], **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
     @overload
     def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[ForecastKeywords]) -> Forecast: ...
-    def compare(self, model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, **options: Unpack[CompareKeywords]) -> Any: ...
-    def memory_timeline(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[MemoryTimelineKeywords]) -> Any: ...
+    def compare(self, model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, **options: Unpack[CompareKeywords]) -> GpuComparison: ...
+    def memory_timeline(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[MemoryTimelineKeywords]) -> MemoryTimeline: ...
     def step_operations(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[StepOperationsKeywords]) -> dict[str, Any]: ...
     def occupancy(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[OccupancyKeywords]) -> str: ...
-    def kernel(self, op: str, gpu: GpuLike, **options: Unpack[KernelKeywords]) -> Any: ...
+    def kernel(self, op: str, gpu: GpuLike, **options: Unpack[KernelKeywords]) -> KernelAnswer: ...
     @overload
-    def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, prompt: int | str, **options: Unpack[PlanKeywords]) -> Any: ...
+    def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, prompt: int | str, **options: Unpack[PlanKeywords]) -> ServingPlan: ...
     @overload
-    def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gpus: GpuLike | Sequence[GpuLike], **options: Unpack[PlanKeywords]) -> Any: ...
+    def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gpus: GpuLike | Sequence[GpuLike], **options: Unpack[PlanKeywords]) -> TrainingPlans: ...
     @overload
-    def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PlanKeywords]) -> Any: ...
-    def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Any: ...
+    def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
+    def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations: ...
 
 @overload
 def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str, trace: Path | None = None, **options: Unpack[ForecastKeywords]) -> LlmForecast: ...
@@ -926,26 +2332,26 @@ def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None
 def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, exact: bool | None = None, mapping: str | None = None, parameters: str | Mapping[str, float], **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
 @overload
 def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[ForecastKeywords]) -> Forecast: ...
-def compare(model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CompareKeywords]) -> Any: ...
-def memory_timeline(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[MemoryTimelineKeywords]) -> Any: ...
+def compare(model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CompareKeywords]) -> GpuComparison: ...
+def memory_timeline(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[MemoryTimelineKeywords]) -> MemoryTimeline: ...
 def step_operations(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[StepOperationsKeywords]) -> dict[str, Any]: ...
 def occupancy(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[OccupancyKeywords]) -> str: ...
-def kernel(op: str, gpu: GpuLike, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[KernelKeywords]) -> Any: ...
-def collective(kind: Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv", "expert_dispatch", "expert_combine"], *, cluster: Path, ranks: int, bytes: int, **options: Unpack[CollectiveKeywords]) -> Any: ...
+def kernel(op: str, gpu: GpuLike, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[KernelKeywords]) -> KernelAnswer: ...
+def collective(kind: Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv", "expert_dispatch", "expert_combine"], *, cluster: Path, ranks: int, bytes: int, **options: Unpack[CollectiveKeywords]) -> Collective: ...
 @overload
-def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str, **options: Unpack[PlanKeywords]) -> Any: ...
+def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str, **options: Unpack[PlanKeywords]) -> ServingPlan: ...
 @overload
-def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gpus: GpuLike | Sequence[GpuLike], weights: Path | None = None, calibration: Path | None = None, **options: Unpack[PlanKeywords]) -> Any: ...
+def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gpus: GpuLike | Sequence[GpuLike], weights: Path | None = None, calibration: Path | None = None, **options: Unpack[PlanKeywords]) -> TrainingPlans: ...
 @overload
-def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[PlanKeywords]) -> Any: ...
-def shard(tables: Path, *, cluster: Path, **options: Unpack[ShardKeywords]) -> Any: ...
-def evaluate(path: Path, gpu: str | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[EvaluateKeywords]) -> Any: ...
+def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
+def shard(tables: Path, *, cluster: Path, **options: Unpack[ShardKeywords]) -> Placement: ...
+def evaluate(path: Path, gpu: str | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations: ...
 def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[TrainKeywords]) -> None: ...
-def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Any: ...
+def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Tuning | ProductTuning: ...
 def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> None: ...
 def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> None: ...
 def suggest_kernels(gpu: GpuLike, **options: Unpack[SuggestKernelsKeywords]) -> str: ...
 def gpus() -> list[GpuEntry]: ...
-def clusters() -> Any: ...
+def clusters() -> list[ClusterEntry]: ...
 def models() -> list[ModelEntry]: ...
 def ops() -> list[OpEntry]: ...
