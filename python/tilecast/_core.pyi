@@ -1212,9 +1212,9 @@ class ServingCandidate(Record):
     replicas: int
     """as many as the GPUs hold"""
     dtype: str
-    """"": the checkpoint's own"""
+    """empty: the checkpoint's own"""
     kv_dtype: str
-    """"": that of the model"""
+    """empty: that of the model"""
     concurrency: int
     """clients of each replica"""
     fits: bool
@@ -1346,7 +1346,7 @@ class ShardedTable(Record):
     dim: int
     """of the whole table"""
     reuse: str
-    """how its rows repeat: a name of the file's `reuse`, or "uniform""""
+    """how its rows repeat: a name of the file's `reuse`, or uniform"""
     bytes: int
     """of one part, with optimizer states [bytes]"""
     forward_s: float
@@ -1405,7 +1405,7 @@ class Solver(Record):
     name: str
     """MIOpen's"""
     algorithm: str
-    """"GEMM", "Direct", "Winograd", "ImplicitGEMM" or "FFT""""
+    """GEMM, Direct, Winograd, ImplicitGEMM or FFT"""
     latency_s: float
     """time of the convolution [s]"""
     low_s: float
@@ -1671,7 +1671,7 @@ class GpuEntry(Record):
 class ClusterLink(Record):
     """One level of links inside a node."""
     kind: str
-    """"nvlink", "pcie", …"""
+    """nvlink, pcie, …"""
     fabric: str
     """how they join the GPUs"""
     gpus: int
@@ -1688,7 +1688,7 @@ class ClusterLink(Record):
 class ClusterNetwork(Record):
     """The network between nodes."""
     kind: str
-    """"infiniband", …"""
+    """infiniband, …"""
     nics_per_node: int
     """network cards of a node"""
     bytes_per_s: float
@@ -1739,7 +1739,7 @@ class SizeEntry(Record):
     other_names: list[str]
     """other accepted names"""
     default: str
-    """as text; "": required"""
+    """as text; empty: required"""
     choices: list[str]
     """the accepted words; empty: a whole number from min to max"""
     min: int
