@@ -25,7 +25,7 @@ struct Entry {
 };
 
 using Traits = SoftwareTraits;
-const Entry<SoftwareTraits> kTraits[] = {
+constexpr Entry<SoftwareTraits> kTraits[] = {
     {"quantizes_activations", &Traits::quantizes_activations},
     {"quantization_launches_s", &Traits::quantization_launches_s, "s"},
     {"fp8_scale_cycles_per_row", &Traits::fp8_scale_cycles_per_row, "cycle"},
@@ -51,12 +51,12 @@ const Entry<SoftwareTraits> kTraits[] = {
     {"fuses_norm_on_older_gpus", &Traits::fuses_norm_on_older_gpus},
 };
 
-const Entry<HostCosts> kCosts[] = {
+constexpr Entry<HostCosts> kCosts[] = {
     {"host_launch_s", &HostCosts::host_launch_s, "s"},
     {"step_overhead_s", &HostCosts::step_overhead_s, "s"},
 };
 
-const Entry<ServerDefaults> kServer[] = {
+constexpr Entry<ServerDefaults> kServer[] = {
     {"block_tokens", &ServerDefaults::block_tokens, "1"},
     {"latent_block_tokens", &ServerDefaults::latent_block_tokens, "1"},
     {"max_num_seqs", &ServerDefaults::max_num_seqs, "1"},
@@ -65,7 +65,7 @@ const Entry<ServerDefaults> kServer[] = {
     {"memory_share", &ServerDefaults::memory_share, "1"},
 };
 
-const Entry<SoftwareStack> kMemory[] = {
+constexpr Entry<SoftwareStack> kMemory[] = {
     {"measured_with", &SoftwareStack::measured_with},
     {"context_bytes", &SoftwareStack::context_bytes, "B"},
     {"modules_bytes", &SoftwareStack::modules_bytes, "B"},
