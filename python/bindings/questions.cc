@@ -9,7 +9,6 @@
 #include "bindings/records.h"
 #include "bindings/table.h"
 #include "command/views.h"
-#include "tilecast/plan_report.h"
 
 namespace tilecast::python {
 namespace {
@@ -106,35 +105,32 @@ struct Keywords {
 template <typename T>
 concept Record = requires { &T::template fields<int>; };
 
+template <typename T>
+py::object as_object(T& result) {
+  return result_object(std::move(result));
+}
+template <typename T>
+py::object as_object(std::vector<T>& results) {
+  return result_list(std::move(results));
+}
+template <typename T>
+constexpr bool kIsRecord = Record<T>;
+template <typename T>
+constexpr bool kIsRecord<std::vector<T>> = Record<T>;
+
 struct ToObject {
   Reply& reply;
 
   py::object operator()(Forecast& forecast) const {
     return make_pass(std::move(*reply.asked), std::move(forecast));
   }
-  py::object operator()(KernelAnswer& answer) const {
-    return result_list(std::move(answer.kernels));
-  }
   py::object operator()(AcceleratorOccupancy&) const {
     return py::str(*view(reply.answer, "text"));
   }
   py::object operator()(SuggestedKernels& kernels) const { return py::str(kernels.csv); }
-  py::object operator()(std::vector<TrainingPlan>& plans) const {
-    return result_object(TrainingPlans{sorted_plans(plans)});
-  }
-  py::object operator()(std::vector<AcceleratorEvaluation>& files) const {
-    return result_object(AcceleratorEvaluations{std::move(files)});
-  }
-  py::object operator()(std::vector<TuneEvaluation>& files) const {
-    return result_object(TuneEvaluations{std::move(files)});
-  }
-  py::object operator()(std::vector<GpuEntry>& entries) const { return result_list(entries); }
-  py::object operator()(std::vector<ClusterEntry>& entries) const { return result_list(entries); }
-  py::object operator()(std::vector<ModelEntry>& entries) const { return result_list(entries); }
-  py::object operator()(std::vector<OpEntry>& entries) const { return result_list(entries); }
   template <typename T>
   py::object operator()(T& result) const {
-    if constexpr (Record<T>) return result_object(std::move(result));
+    if constexpr (kIsRecord<T>) return as_object(result);
     const auto json = view(reply.answer, "json");
     if (!json) return py::none();
     return py::module_::import("json").attr("loads")(*json);

@@ -32,8 +32,8 @@ struct SuggestedKernels {
 using Answer =
     std::variant<Forecast, LlmForecast, AcceleratorForecast, AcceleratorOccupancy, GpuComparison,
                  MemoryTimeline, std::vector<StepOperation>, KernelAnswer, CollectiveForecast,
-                 TrainingPlan, std::vector<TrainingPlan>, ServingPlan, ShardForecast, Evaluation,
-                 std::vector<AcceleratorEvaluation>, std::vector<TuneEvaluation>, TrainResult,
+                 TrainingPlan, TrainingPlans, ServingPlan, ShardForecast, Evaluation,
+                 AcceleratorEvaluations, TuneEvaluations, TrainResult,
                  CollectiveTrainResult, CalibrateResult, SuggestedKernels, TuneAnswer,
                  ProductAnswer, SweepResult, std::vector<GpuEntry>, std::vector<ClusterEntry>,
                  std::vector<ModelEntry>, std::vector<OpEntry>>;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "command/plan_question.h"
 #include "tilecast/error.h"
+#include "tilecast/plan_report.h"
 
 namespace tilecast {
 namespace {
@@ -116,7 +117,7 @@ Reply compare_hardware(const PlanQuestion& asked, TrainingQuery query) {
       warnings.push_back(gpus[i].id() + ": " + text);
   }
   std::string shortfall = training_shortfall(plans, query.space);
-  return {.answer = std::move(plans),
+  return {.answer = TrainingPlans{sorted_plans(plans)},
           .warnings = std::move(warnings),
           .shortfall = std::move(shortfall)};
 }

@@ -24,17 +24,15 @@ std::string table(const CollectiveForecast& f, const TableStyle& s) {
   return collective_table(f, s);
 }
 std::string table(const TrainingPlan& p, const TableStyle& s) { return plan_table(p, s); }
-std::string table(const std::vector<TrainingPlan>& p, const TableStyle& s) {
-  return plans_table(p, s);
-}
+std::string table(const TrainingPlans& p, const TableStyle& s) { return plans_table(p.plans, s); }
 std::string table(const ServingPlan& p, const TableStyle& s) { return plan_table(p, s); }
 std::string table(const ShardForecast& f, const TableStyle& s) { return shard_table(f, s); }
 std::string table(const Evaluation& e, const TableStyle& s) { return evaluation_table(e, s); }
-std::string table(const std::vector<AcceleratorEvaluation>& e, const TableStyle& s) {
-  return accelerator_evaluation_table(e, s);
+std::string table(const AcceleratorEvaluations& e, const TableStyle& s) {
+  return accelerator_evaluation_table(e.accelerators, s);
 }
-std::string table(const std::vector<TuneEvaluation>& e, const TableStyle& s) {
-  return tune_evaluation_table(e, s);
+std::string table(const TuneEvaluations& e, const TableStyle& s) {
+  return tune_evaluation_table(e.tuning, s);
 }
 std::string table(const TrainResult& r, const TableStyle& s) { return train_table(r, s); }
 std::string table(const CollectiveTrainResult& r, const TableStyle& s) {
@@ -64,13 +62,6 @@ std::string json(const T& result) {
   return to_json(result);
 }
 std::string json(const std::vector<StepOperation>& o) { return step_trace_json(o); }
-std::string json(const std::vector<TrainingPlan>& p) {
-  return to_json(TrainingPlans{sorted_plans(p)});
-}
-std::string json(const std::vector<AcceleratorEvaluation>& e) {
-  return to_json(AcceleratorEvaluations{e});
-}
-std::string json(const std::vector<TuneEvaluation>& e) { return to_json(TuneEvaluations{e}); }
 std::string json(const std::vector<GpuEntry>& e) { return to_json(e); }
 std::string json(const std::vector<ClusterEntry>& e) { return to_json(e); }
 std::string json(const std::vector<ModelEntry>& e) { return to_json(e); }

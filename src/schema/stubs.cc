@@ -67,6 +67,11 @@ std::string doc_with_unit(const FieldDef& field) {
                             : fmt::format("{} [{}]", field.doc, field.unit);
 }
 
+/// A quote at the end would close the docstring.
+std::string in_docstring(const std::string& text) {
+  return text.ends_with('"') ? text + "." : text;
+}
+
 /// A type in the words of the reference page.
 /// A link to the record's heading, whose anchor is in lower case.
 std::string link(const RecordDef& record) {
@@ -103,7 +108,7 @@ std::string result_stubs(std::string_view head) {
                         has_own ? own : "Record", record->doc);
     for (const FieldDef& field : record->fields)
       text += fmt::format("    {}: {}\n    \"\"\"{}\"\"\"\n", field.name, python_type(field.type),
-                          doc_with_unit(field));
+                          in_docstring(doc_with_unit(field)));
   }
   return text;
 }

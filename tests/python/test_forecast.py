@@ -47,7 +47,7 @@ class CommandLine(unittest.TestCase):
 
     def test_kernel(self):
         expected = command_line("kernel", "linear", "--gpu", "A100", "-m", "4096", "-n", "5120", "-k", "1280")["kernels"]
-        rows = tilecast.kernel("linear", "A100", m=4096, n=5120, k=1280)
+        rows = tilecast.kernel("linear", "A100", m=4096, n=5120, k=1280).kernels
         self.assertEqual([row.latency_s for row in rows], [kernel["latency_s"] for kernel in expected])
         self.assertEqual(rows[0].shape, expected[0]["shape"])
 
