@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "api/pass/batch_passes.h"
 #include "api/pass/pass_cache.h"
 #include "devices/device.h"
 #include "importers/model.h"
@@ -23,16 +22,6 @@ struct ModelRef::Content {
 struct GpuRef::Content {
   Device device;
 };
-
-/// Whether a forecast of a model that does not fit says which batch would; finding it takes longer
-/// than the forecast.
-enum class LargestBatch : uint8_t { kFind, kLeaveOut };
-
-/// `Forecaster::forecast`. `batches`: where the graph comes from, if not from the forecaster's
-/// cache.
-Forecast forecast_pass(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                       const Request& request, LargestBatch largest_batch,
-                       BatchPasses* batches = nullptr);
 
 struct Forecaster::Impl {
   Weights weights;

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "memory/replay.h"
 #include "request/access.h"
+#include "tilecast/ask.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -141,7 +142,7 @@ class Search {
 
   /// nullopt if the device or the model cannot do it.
   std::optional<MemoryForecast> memory_of(const Request& request) const {
-    return forecast_pass(forecaster_, model_, gpu_, request, LargestBatch::kLeaveOut).memory;
+    return std::get<Forecast>(ask(forecaster_, model_, gpu_, request, Detail::kNumbers)).memory;
   }
   std::optional<MemoryForecast> memory_with(const Change& change) const {
     try {

@@ -23,6 +23,14 @@ void mark_traced_operators(const Program& program, const IntervalConstants& cons
 
 }  // namespace
 
+TimingSetup timing_setup(const PassSetup& setup, const Predictor& predictor) {
+  const Execution& execution = setup.request.execution;
+  return {.execution = execution,
+          .predictor = predictor,
+          .device = setup.device,
+          .conditions = conditions_of(execution, setup.device)};
+}
+
 TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& setup) {
   TimedPass pass{.work = std::move(work)};
   const Program& program = pass.program();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "api/pass/pass.h"
 #include "api/pass/pass_work.h"
 #include "api/timing.h"
 
@@ -34,6 +35,9 @@ struct TimingSetup {
     return execution.predictor == PredictorKind::kRoofline ? 0 : *execution.host_launch_s;
   }
 };
+
+/// The setup of a pass; it must outlive the result.
+TimingSetup timing_setup(const PassSetup& setup, const Predictor& predictor);
 
 TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& setup);
 

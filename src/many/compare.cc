@@ -6,9 +6,9 @@
 #include <tuple>
 
 #include "api/fit.h"
-#include "api/generation/slower_precision.h"
 #include "many/parallel.h"
 #include "many/totals.h"
+#include "tilecast/ask.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -21,7 +21,7 @@ struct CommonFacts {
   int64_t gpus = 1;
 };
 
-CommonFacts add_pass(ComparedGpu& row, const Forecast& f) {
+CommonFacts add_result(ComparedGpu& row, const Forecast& f) {
   row.gpu_name = f.gpu_name;
   row.usable_bytes = f.memory.usable_bytes();
   row.memory_is_tight = is_tight(f.memory);
@@ -48,7 +48,7 @@ void add_load(ComparedGpu& row, const std::optional<LlmForecast::Serving>& servi
   row.keeps_up = serving->keeps_up;
 }
 
-CommonFacts add_tokens(ComparedGpu& row, const LlmForecast& f) {
+CommonFacts add_result(ComparedGpu& row, const LlmForecast& f) {
   row.gpu_name = f.gpu_name;
   row.usable_bytes = f.usable_bytes;
   row.totals = totals_of(f);
@@ -62,15 +62,18 @@ CommonFacts add_tokens(ComparedGpu& row, const LlmForecast& f) {
   return {.used = f.used, .gpus = f.gpus};
 }
 
+CommonFacts add_result(ComparedGpu& row, const AcceleratorForecast& f) {
+  row.gpu_name = f.accelerator_name;
+  row.totals = totals_of(f);
+  return {.used = {.batch = f.batch, .seq = f.seq}};
+}
+
 CommonFacts forecast_row(ComparedGpu& row, const Forecaster& forecaster, const ModelRef& model,
                          const GpuRef& gpu, const Request& request) {
   row.gpu = row.gpu_name = gpu.id();
   try {
-    return request.kind == RequestKind::kPass
-               ? add_pass(row, forecaster.forecast(model, gpu, request))
-               : add_tokens(row,
-                            warn_of_slower_precision(forecast_llm(forecaster, model, gpu, request),
-                                                     forecaster, model, gpu, request));
+    const Result result = ask(forecaster, model, gpu, request);
+    return std::visit([&](const auto& forecast) { return add_result(row, forecast); }, result);
   } catch (const Error& error) {
     row.totals.error = error.what();
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "api/internal.h"
+#include "api/scenario.h"
 #include "base/text.h"
 #include "many/distinct_rows.h"
 #include "many/parallel.h"
@@ -89,11 +90,13 @@ class Table {
     try {
       const ModelRef& model = value_of(models_, model_, row, "model");
       const Request request = make_request(options_of(row));
-      const GpuRef gpu = gpu_of(row, request);
-      if (request.kind == RequestKind::kPass)
-        return totals_of(
-            forecast_pass(forecaster_, model, gpu, request, LargestBatch::kLeaveOut, &passes));
-      return totals_of(forecast_llm(forecaster_, model, gpu, request));
+      const DeviceRef device = gpu_of(row, request);
+      return totals_of(answer({.forecaster = forecaster_,
+                               .model = model,
+                               .device = device,
+                               .request = request,
+                               .detail = Detail::kNumbers,
+                               .passes = &passes}));
     } catch (const Error& error) {
       failed.error = error.what();
     } catch (const std::bad_alloc&) {

@@ -57,6 +57,19 @@ ForecastTotals totals_of(const LlmForecast& f) {
           .warning_codes = codes_of(f.warnings)};
 }
 
+ForecastTotals totals_of(const AcceleratorForecast& f) {
+  return {.latency_s = f.latency_s(),
+          .latency_low_s = f.low_cycles / f.clock_hz,
+          .latency_high_s = f.high_cycles / f.clock_hz,
+          .flops = 2 * f.macs,
+          .utilization_ratio = f.utilization_ratio(),
+          .dtype = f.operand_dtype};
+}
+
+ForecastTotals totals_of(const Result& result) {
+  return std::visit([](const auto& forecast) { return totals_of(forecast); }, result);
+}
+
 std::span<const TotalsColumn> totals_columns() {
   using T = ForecastTotals;
   static constexpr std::array kColumns = {TotalsColumn{"latency_s", &T::latency_s},

@@ -1,11 +1,13 @@
 #pragma once
 
-#include "tilecast/llm.h"
+#include "tilecast/ask.h"
 #include "tilecast/many.h"
 
 namespace tilecast {
 
 ForecastTotals totals_of(const Forecast& forecast);
 ForecastTotals totals_of(const LlmForecast& forecast);
+ForecastTotals totals_of(const AcceleratorForecast& forecast);
+ForecastTotals totals_of(const Result& result);
 
 }  // namespace tilecast

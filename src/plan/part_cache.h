@@ -46,10 +46,7 @@ class PartCache {
   void add_optimizer_step(ModelPart& part, const ParallelPlan& plan, const PassSetup& setup,
                           const TimingSetup& timing) const;
   TimingSetup timing(const Request& request) const {
-    return {.execution = request.execution,
-            .predictor = predictor_,
-            .device = setup_.device,
-            .conditions = conditions_of(request.execution, setup_.device)};
+    return timing_setup({setup_.model, setup_.device, request, setup_.precision}, predictor_);
   }
 
   PassSetup setup_;

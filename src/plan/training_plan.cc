@@ -16,6 +16,7 @@
 #include "plan/group_cache.h"
 #include "plan/training_space.h"
 #include "request/access.h"
+#include "tilecast/ask.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -292,8 +293,8 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model_r
   if (plan.fitting == 0) return plan;
   for (size_t i = 0; i < plan.ranked; ++i) {
     TrainingCandidate& c = plan.candidates[i];
-    const Forecast f =
-        forecast_pass(forecaster, model_ref, gpu, request_of(plan, c), LargestBatch::kLeaveOut);
+    const auto f =
+        std::get<Forecast>(ask(forecaster, model_ref, gpu, request_of(plan, c), Detail::kNumbers));
     c.latency_low_s = f.latency_low_s;
     c.latency_high_s = f.latency_high_s;
     c.extrapolated = is_extrapolated(f.warnings);

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "accelerator/tiling.h"
+#include "api/accelerator/accelerator_scenario.h"
 #include "api/accelerator/mappings.h"
 #include "api/accelerator/pass.h"
 #include "api/internal.h"
@@ -195,13 +196,24 @@ AcceleratorForecast time_layers(const std::vector<PassLayer>& layers, const Desi
 bool is_accelerator(const std::string& spec) { return accelerator::names_accelerator(spec); }
 std::vector<std::string> accelerator_ids() { return accelerator::bundled_accelerators(); }
 
-AcceleratorForecast forecast_accelerator(const ModelRef& model, const std::string& spec,
-                                         const Request& request,
-                                         const AcceleratorOptions& options) {
-  const Design design = open_design(spec, options);
+namespace {
+
+/// `layers`: nullptr: those of the pass are made, and of a file of mappings in any case.
+AcceleratorForecast time_pass_on(const Design& design, const ModelRef& model,
+                                 const Request& request, const AcceleratorOptions& options,
+                                 SharedLayers* layers) {
+  if (layers != nullptr && options.mapping_file.empty())
+    return time_layers(layers->of(model, request), design, options,
+                       layers->times().of(design).get());
   std::vector<PassLayer> launches = pass_launches(model, request);
   if (!options.mapping_file.empty()) assign_mappings(launches, design, options);
-  AcceleratorForecast forecast = time_layers(merge_equal(std::move(launches)), design, options);
+  return time_layers(merge_equal(std::move(launches)), design, options);
+}
+
+AcceleratorForecast forecast_on(const AcceleratorRef& target, const ModelRef& model,
+                                const Request& request, SharedLayers* layers) {
+  const Design design = open_design(target.spec, target.options);
+  AcceleratorForecast forecast = time_pass_on(design, model, request, target.options, layers);
   forecast.model = model.name();
   forecast.accelerator = design.id;
   forecast.accelerator_name = design.name;
@@ -234,6 +246,19 @@ AcceleratorForecast forecast_accelerator(const ModelRef& model, const std::strin
         "--exact runs all instructions",
         open));
   return forecast;
+}
+
+}  // namespace
+
+AcceleratorForecast forecast_accelerator(const ModelRef& model, const std::string& spec,
+                                         const Request& request,
+                                         const AcceleratorOptions& options) {
+  check_runs_on_accelerators(request);
+  return forecast_on({spec, options}, model, request, nullptr);
+}
+
+Result run_accelerator(const Question& question) {
+  return forecast_on(*question.accelerator(), question.model, question.request, question.layers);
 }
 
 }  // namespace tilecast

@@ -11,10 +11,12 @@
 #include "api/generation/llm_load.h"
 #include "api/generation/llm_memory.h"
 #include "api/generation/llm_pools.h"
+#include "api/generation/llm_scenario.h"
 #include "api/generation/llm_server.h"
 #include "api/generation/llm_stages.h"
 #include "api/generation/served_model.h"
 #include "api/generation/single_request.h"
+#include "api/generation/slower_precision.h"
 #include "api/warnings.h"
 #include "base/checked.h"
 #include "base/file.h"
@@ -363,16 +365,14 @@ struct Prepared {
 
 }  // namespace
 
-LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                         const Request& request) {
-  if (request.kind == RequestKind::kPass)
-    throw Error(ErrorKind::kInput,
-                "expected a request for prompts; use Forecaster::forecast for one pass");
-  check_request(request);
-  LlmForecast forecast = Prepared(forecaster, model, gpu, request).llm().run();
+Result run_generation(const Question& question) {
+  const Request& request = question.request;
+  LlmForecast forecast =
+      Prepared(question.forecaster, question.model, question.gpu(), request).llm().run();
   forecast.used.prompt = request.prompt;
   forecast.used.load.max_prompt = request.load.max_prompt;
   forecast.used.load.trace = request.load.trace;
+  if (question.detail != Detail::kNumbers) warn_of_slower_precision(forecast, question);
   return forecast;
 }
 

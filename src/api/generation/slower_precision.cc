@@ -13,13 +13,12 @@ namespace tilecast {
 namespace {
 
 /// The same request in the precision of the checkpoint; nullopt: it cannot be forecast.
-std::optional<LlmForecast> in_own_precision(const LlmForecast& forecast,
-                                            const Forecaster& forecaster, const ModelRef& model,
-                                            const GpuRef& gpu, Request request) {
+std::optional<LlmForecast> in_own_precision(const LlmForecast& forecast, const Question& question) {
+  Request request = question.request;
   request.execution.dtype.clear();
   request.execution.kv_dtype = forecast.kv_dtype;  // the cache stays as it is
   try {
-    return forecast_llm(forecaster, model, gpu, request);
+    return forecast_llm(question.forecaster, question.model, question.gpu(), request);
   } catch (const Error&) {
     return std::nullopt;  // a remark on a forecast that was made must not become its error
   }
@@ -31,16 +30,13 @@ bool has_16_bits(const std::string& dtype) {
 
 }  // namespace
 
-LlmForecast warn_of_slower_precision(LlmForecast forecast, const Forecaster& forecaster,
-                                     const ModelRef& model, const GpuRef& gpu,
-                                     const Request& request) {
-  if (request.kind != RequestKind::kGenerate || !find_scheme(request.execution.dtype))
-    return forecast;
-  const std::optional<LlmForecast> own =
-      in_own_precision(forecast, forecaster, model, gpu, request);
-  if (!own || !has_16_bits(own->dtype)) return forecast;
+void warn_of_slower_precision(LlmForecast& forecast, const Question& question) {
+  const Request& request = question.request;
+  if (request.kind != RequestKind::kGenerate || !find_scheme(request.execution.dtype)) return;
+  const std::optional<LlmForecast> own = in_own_precision(forecast, question);
+  if (!own || !has_16_bits(own->dtype)) return;
   // A precision that does not fit is no alternative.
-  if (!own->fits && forecast.fits) return forecast;
+  if (!own->fits && forecast.fits) return;
   Warning warning{WarningCode::kSlowerPrecision,
                   "",
                   0,
@@ -57,7 +53,6 @@ LlmForecast warn_of_slower_precision(LlmForecast forecast, const Forecaster& for
     compare("ttft", forecast.ttft.seconds, own->ttft.seconds);
   if (forecast.output > 1) compare("tpot", forecast.tpot.seconds, own->tpot.seconds);
   if (warning.facts.size() > kFactsOfBoth) forecast.warnings.push_back(std::move(warning));
-  return forecast;
 }
 
 }  // namespace tilecast

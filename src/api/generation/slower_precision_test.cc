@@ -1,8 +1,7 @@
-#include "api/generation/slower_precision.h"
-
 #include <gtest/gtest.h>
 
 #include "test_forecaster.h"
+#include "tilecast/ask.h"
 #include "tilecast/report.h"
 
 namespace tilecast {
@@ -18,13 +17,13 @@ TEST(SlowerPrecision, IsAWarningWhereATimeIsNoShorterThanIn16Bits) {
     request.prompt = 1024;
     request.output = 32;
     const LlmForecast own = forecast_llm(forecaster(), model, gpu, request);
-    EXPECT_EQ(warn_of_slower_precision(own, forecaster(), model, gpu, request).warnings.size(),
+    EXPECT_EQ(std::get<LlmForecast>(ask(forecaster(), model, gpu, request)).warnings.size(),
               own.warnings.size())
         << "16 bits";
     for (const char* dtype : {"fp8", "int4_wo"}) {
       request.execution.dtype = dtype;
       const LlmForecast low = forecast_llm(forecaster(), model, gpu, request);
-      const LlmForecast checked = warn_of_slower_precision(low, forecaster(), model, gpu, request);
+      const auto checked = std::get<LlmForecast>(ask(forecaster(), model, gpu, request));
       const bool slower =
           low.ttft.seconds >= own.ttft.seconds || low.tpot.seconds >= own.tpot.seconds;
       ++(slower ? warned : silent);

@@ -136,14 +136,22 @@ PrecisionRequest precision_request(const Request& request) {
           .frozen_weights = request.lora_rank > 0};
 }
 
-void check_pass(const Request& request) {
+void check_is_pass(const Request& request) {
   if (request.kind != RequestKind::kPass)
     throw Error(ErrorKind::kInput, "expected a request for one pass; use forecast_llm for prompts");
+}
+
+void check_pass(const Request& request) {
+  check_is_pass(request);
   check_request(request);
 }
 
 CheckedPass checked_pass(const Model& model, const Device& device, const Request& request) {
   check_pass(request);
+  return completed_pass(model, device, request);
+}
+
+CheckedPass completed_pass(const Model& model, const Device& device, const Request& request) {
   Request used = request;
   complete(used.execution, Software{});
   if (!used.execution.skew_percent) used.execution.skew_percent = 0;

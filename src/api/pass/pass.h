@@ -23,6 +23,8 @@ GraphRequest graph_request(const Request& request, const Precision& precision);
 /// Throws Error if the model cannot be run as requested, with `seq` tokens.
 void check_model(const Model& model, const Request& request, int64_t seq);
 
+/// Throws Error{kInput} if the request is not for one pass.
+void check_is_pass(const Request& request);
 /// Throws Error{kInput} if the request is not for one pass, or contradicts itself.
 void check_pass(const Request& request);
 
@@ -32,6 +34,8 @@ struct CheckedPass {
   Precision precision;
 };
 
+/// Of a request that has been checked. Throws Error if the model or the device cannot run it.
+CheckedPass completed_pass(const Model& model, const Device& device, const Request& request);
 /// Throws Error if the request is not for one pass, contradicts itself, or the model or the device
 /// cannot run it.
 CheckedPass checked_pass(const Model& model, const Device& device, const Request& request);

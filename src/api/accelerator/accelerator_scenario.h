@@ -1,0 +1,10 @@
+#pragma once
+
+#include "api/scenario.h"
+
+namespace tilecast {
+
+/// A forward pass on an accelerator.
+Result run_accelerator(const Question& question);
+
+}  // namespace tilecast

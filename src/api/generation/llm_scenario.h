@@ -1,0 +1,11 @@
+#pragma once
+
+// The scenarios of text generation: a static batch, and a server.
+
+#include "api/scenario.h"
+
+namespace tilecast {
+
+Result run_generation(const Question& question);
+
+}  // namespace tilecast

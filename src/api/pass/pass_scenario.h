@@ -1,0 +1,13 @@
+#pragma once
+
+// The scenarios of one pass or training step: on one rank, on several, of a recommendation model.
+
+#include "api/scenario.h"
+
+namespace tilecast {
+
+Result run_pass(const Question& question);
+Result run_parallel_pass(const Question& question);
+Result run_recommendation_pass(const Question& question);
+
+}  // namespace tilecast
