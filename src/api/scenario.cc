@@ -15,32 +15,32 @@
 namespace tilecast {
 namespace {
 
-bool is_of(const Question& q, RequestKind kind) { return q.request.kind == kind; }
+bool is_of(const Inquiry& q, RequestKind kind) { return q.request.kind == kind; }
 
 constexpr std::array kScenarios = {
     Scenario{.name = "accelerator",
              .what = "a forward pass on an accelerator that its objects describe",
              .kinds = kPasses,
-             .covers = [](const Question& q) { return q.accelerator() != nullptr; },
+             .covers = [](const Inquiry& q) { return q.accelerator() != nullptr; },
              .check = check_runs_on_accelerators,
              .run = run_accelerator},
     Scenario{.name = "server",
              .what = "a server with continuous batching under a load",
              .kinds = kServers,
-             .covers = [](const Question& q) { return is_of(q, RequestKind::kServe); },
+             .covers = [](const Inquiry& q) { return is_of(q, RequestKind::kServe); },
              .check = check_request,
              .run = run_generation},
     Scenario{.name = "generation",
              .what = "text generation for a static batch of prompts",
              .kinds = kTokens & ~kServers,
-             .covers = [](const Question& q) { return is_of(q, RequestKind::kGenerate); },
+             .covers = [](const Inquiry& q) { return is_of(q, RequestKind::kGenerate); },
              .check = check_request,
              .run = run_generation},
     Scenario{.name = "recommendation",
              .what = "a pass or training step whose ranks divide embedding tables",
              .kinds = kPasses,
              .covers =
-                 [](const Question& q) {
+                 [](const Inquiry& q) {
                    return is_parallel(q.request) && q.model.content->model.recommendation;
                  },
              .check = check_request,
@@ -48,13 +48,13 @@ constexpr std::array kScenarios = {
     Scenario{.name = "ranks",
              .what = "a training step over several ranks or micro-batches",
              .kinds = kPasses,
-             .covers = [](const Question& q) { return is_parallel(q.request); },
+             .covers = [](const Inquiry& q) { return is_parallel(q.request); },
              .check = check_request,
              .run = run_parallel_pass},
     Scenario{.name = "pass",
              .what = "one pass or training step on one GPU",
              .kinds = kPasses,
-             .covers = [](const Question&) { return true; },
+             .covers = [](const Inquiry&) { return true; },
              .check = check_request,
              .run = run_pass},
 };
@@ -63,15 +63,15 @@ constexpr std::array kScenarios = {
 
 std::span<const Scenario> scenarios() { return kScenarios; }
 
-const Scenario& scenario_of(const Question& question) {
+const Scenario& scenario_of(const Inquiry& inquiry) {
   return *std::find_if(kScenarios.begin(), kScenarios.end(),
-                       [&](const Scenario& scenario) { return scenario.covers(question); });
+                       [&](const Scenario& scenario) { return scenario.covers(inquiry); });
 }
 
-Result answer(const Question& question) {
-  const Scenario& scenario = scenario_of(question);
-  scenario.check(question.request);
-  return scenario.run(question);
+Result answer(const Inquiry& inquiry) {
+  const Scenario& scenario = scenario_of(inquiry);
+  scenario.check(inquiry.request);
+  return scenario.run(inquiry);
 }
 
 Result ask(const Forecaster& forecaster, const ModelRef& model, const DeviceRef& device,

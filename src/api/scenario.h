@@ -1,10 +1,10 @@
 #pragma once
 
-// The scenarios: every question that is answered is an entry of one table.
+// The scenarios: whatever is asked of a model, a device and a request is an entry of one table.
 //
-// A scenario says which questions it covers, checks them before anything is built, and runs them.
-// Command line, Python, tables of forecasts and comparisons ask the table; none of them tells kinds
-// of requests apart to forecast them.
+// A scenario says which inquiries it covers, checks them before anything is built, and runs them.
+// Commands, tables of forecasts and comparisons ask the table; none of them tells kinds of requests
+// apart to forecast them.
 
 #include <optional>
 #include <span>
@@ -16,8 +16,8 @@
 
 namespace tilecast {
 
-/// One question. What several questions may share is a pointer; nullptr: nothing is shared.
-struct Question {
+/// What is asked. What several inquiries may share is a pointer; nullptr: nothing is shared.
+struct Inquiry {
   const Forecaster& forecaster;
   const ModelRef& model;
   const DeviceRef& device;
@@ -35,19 +35,19 @@ struct Scenario {
   std::string_view name;
   std::string_view what;   ///< it forecasts
   RequestKinds kinds = 0;  ///< of requests; they have the options
-  bool (*covers)(const Question&);
+  bool (*covers)(const Inquiry&);
   /// Throws Error for a request that contradicts itself or that the scenario does not know. Reads
   /// the request only.
   void (*check)(const Request&);
   /// The request has been checked.
-  Result (*run)(const Question&);
+  Result (*run)(const Inquiry&);
 };
 
-/// All scenarios. The first that covers a question answers it.
+/// All scenarios. The first that covers an inquiry answers it.
 std::span<const Scenario> scenarios();
-const Scenario& scenario_of(const Question& question);
+const Scenario& scenario_of(const Inquiry& inquiry);
 
 /// What `ask` returns.
-Result answer(const Question& question);
+Result answer(const Inquiry& inquiry);
 
 }  // namespace tilecast

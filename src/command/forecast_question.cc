@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <type_traits>
 
-#include "api/generation/slower_precision.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "command/question.h"
 #include "command/shared_options.h"
+#include "tilecast/ask.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -136,42 +137,42 @@ bool on_accelerator(const ForecastQuestion& asked) {
   return !asked.gpu.read && is_accelerator(asked.gpu.name);
 }
 
-Reply on_gpu(ForecastQuestion&& asked, Request&& request) {
-  AskedPass pass{.forecaster = {},
-                 .model = asked.model.load(),
-                 .gpu = asked.gpu.load_or_of(request.parallel.cluster),
-                 .request = std::move(request)};
-  pass.forecaster = asked.forecaster.load();
-  const Forecaster& forecaster = *pass.forecaster;
-  if (pass.request.kind == RequestKind::kPass) {
-    Forecast forecast = forecaster.forecast(pass.model, pass.gpu, pass.request);
-    std::vector<std::string> warnings = warning_texts(forecast.warnings);
-    return {
-        .answer = std::move(forecast), .warnings = std::move(warnings), .asked = std::move(pass)};
-  }
-  LlmForecast forecast =
-      warn_of_slower_precision(forecast_llm(forecaster, pass.model, pass.gpu, pass.request),
-                               forecaster, pass.model, pass.gpu, pass.request);
-  std::vector<std::string> warnings = warning_texts(forecast.warnings);
-  return {.answer = std::move(forecast), .warnings = std::move(warnings)};
+Reply reply_of(Result&& result) {
+  Reply reply;
+  std::visit(
+      [&](auto&& forecast) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(forecast)>, AcceleratorForecast>)
+          reply.warnings = forecast.warnings;
+        else
+          reply.warnings = warning_texts(forecast.warnings);
+        reply.answer = std::move(forecast);
+      },
+      std::move(result));
+  return reply;
 }
 
 Reply answer_forecast(ForecastQuestion&& asked, const Given& given, const Asking&) {
   Request request = make_request(asked.words);
   check_given(asked, request);
   if (!asked.gpu.read) check_one_gpu(asked.gpu.name);
-  if (!on_accelerator(asked)) {
-    check_no_accelerator(given);
-    return on_gpu(std::move(asked), std::move(request));
+  const ModelRef model = asked.model.load();
+  if (on_accelerator(asked)) {
+    for (const char* option : {"weights", "calibration"})
+      if (has(given, option))
+        throw OptionError(
+            fmt::format("`{}` applies to GPUs; {} is an accelerator", option, asked.gpu.name));
+    const AcceleratorRef device{asked.gpu.name, accelerator_options_of(asked)};
+    return reply_of(tilecast::ask(*asked.forecaster.load(), model, device, request));
   }
-  for (const char* option : {"weights", "calibration"})
-    if (has(given, option))
-      throw OptionError(
-          fmt::format("`{}` applies to GPUs; {} is an accelerator", option, asked.gpu.name));
-  AcceleratorForecast forecast = forecast_accelerator(asked.model.load(), asked.gpu.name, request,
-                                                      accelerator_options_of(asked));
-  std::vector<std::string> warnings = forecast.warnings;
-  return {.answer = std::move(forecast), .warnings = std::move(warnings)};
+  check_no_accelerator(given);
+  AskedPass pass{.forecaster = {},
+                 .model = model,
+                 .gpu = asked.gpu.load_or_of(request.parallel.cluster),
+                 .request = std::move(request)};
+  pass.forecaster = asked.forecaster.load();
+  Reply reply = reply_of(tilecast::ask(*pass.forecaster, pass.model, pass.gpu, pass.request));
+  if (std::holds_alternative<Forecast>(reply.answer)) reply.asked = std::move(pass);
+  return reply;
 }
 
 Reply answer_comparison(ForecastQuestion&& asked, const Given&, const Asking&) {

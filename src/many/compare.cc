@@ -6,10 +6,9 @@
 #include <tuple>
 
 #include "api/fit.h"
+#include "many/job_table.h"
 #include "many/parallel.h"
 #include "many/totals.h"
-#include "tilecast/ask.h"
-#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -71,12 +70,11 @@ CommonFacts add_result(ComparedGpu& row, const AcceleratorForecast& f) {
 CommonFacts forecast_row(ComparedGpu& row, const Forecaster& forecaster, const ModelRef& model,
                          const GpuRef& gpu, const Request& request) {
   row.gpu = row.gpu_name = gpu.id();
-  try {
-    const Result result = ask(forecaster, model, gpu, request);
-    return std::visit([&](const auto& forecast) { return add_result(row, forecast); }, result);
-  } catch (const Error& error) {
-    row.totals.error = error.what();
-  }
+  const DeviceRef device = gpu;
+  const JobResult job = run_job({forecaster, model, device, request});
+  if (job.result)
+    return std::visit([&](const auto& forecast) { return add_result(row, forecast); }, *job.result);
+  row.totals.error = job.error;
   return {.used = request};
 }
 

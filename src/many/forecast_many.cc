@@ -4,48 +4,26 @@
 
 #include <algorithm>
 #include <charconv>
-#include <exception>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "api/internal.h"
-#include "api/scenario.h"
 #include "base/text.h"
 #include "many/distinct_rows.h"
+#include "many/job_table.h"
 #include "many/parallel.h"
 #include "many/totals.h"
 #include "tilecast/error.h"
-#include "tilecast/llm.h"
 #include "tilecast/many.h"
 
 namespace tilecast {
 namespace {
 
-/// A loaded model or GPU, or why it could not be loaded.
-template <typename T>
-struct Loaded {
-  std::optional<T> value;
-  std::string error;
-};
-
-template <typename T, typename Load>
-Loaded<T> try_load(const std::string& word, const Load& load) {
-  try {
-    return {load(word), ""};
-  } catch (const Error& error) {
-    return {std::nullopt, error.what()};
-  }
-}
-
-ModelRef load_word(const std::string& word) {
-  return word.starts_with("{") ? model_from_text(word, "config") : load_model_ref(word);
-}
-
+/// The columns of a table, checked.
 class Table {
  public:
-  Table(const Forecaster& forecaster, const std::vector<OptionColumn>& columns, size_t rows)
-      : forecaster_(forecaster), columns_(columns) {
+  Table(const std::vector<OptionColumn>& columns, size_t rows) : columns_(columns) {
     std::set<std::string> names;
     for (const OptionColumn& column : columns) {
       check_name(column.name);
@@ -54,19 +32,21 @@ class Table {
       if (column.codes.size() != rows)
         throw Error(ErrorKind::kInput, fmt::format("column '{}' has {} rows; expected {}",
                                                    column.name, column.codes.size(), rows));
-      if (column.name == "model") model_ = &column;
-      if (column.name == "gpu") gpu_ = &column;
       if (column.name == "batch") batch_ = &column;
     }
   }
 
-  void load(const ManyOptions& options) {
-    if (model_ != nullptr) models_.resize(model_->words.size());
-    if (gpu_ != nullptr) gpus_.resize(gpu_->words.size());
-    run_parallel(models_.size(), options,
-                 [&](size_t i) { models_[i] = try_load<ModelRef>(model_->words[i], load_word); });
-    run_parallel(gpus_.size(), options,
-                 [&](size_t i) { gpus_[i] = try_load<GpuRef>(gpu_->words[i], load_gpu_ref); });
+  std::vector<JobColumn> job_columns() const {
+    using Kind = JobColumn::Kind;
+    std::vector<JobColumn> columns;
+    for (const OptionColumn& column : columns_)
+      columns.push_back({.kind = column.name == "model" ? Kind::kModel
+                                 : column.name == "gpu" ? Kind::kGpu
+                                                        : Kind::kOption,
+                         .name = column.name,
+                         .words = &column.words,
+                         .code = [&column](size_t row) { return column.codes[row]; }});
+    return columns;
   }
 
   /// The batch of a row, as far as it is a number.
@@ -79,34 +59,6 @@ class Table {
     return failed == std::errc() && rest == end ? batch : 0;
   }
 
-  /// Where the passes of the rows come from.
-  BatchPasses passes_of(const std::vector<int64_t>& batches) const {
-    return {forecaster_.impl().passes, batches};
-  }
-
-  /// The forecast of a row; what is wrong with it goes to `error`.
-  ForecastTotals forecast(size_t row, BatchPasses& passes) const {
-    ForecastTotals failed;
-    try {
-      const ModelRef& model = value_of(models_, model_, row, "model");
-      const Request request = make_request(options_of(row));
-      const DeviceRef device = gpu_of(row, request);
-      return totals_of(answer({.forecaster = forecaster_,
-                               .model = model,
-                               .device = device,
-                               .request = request,
-                               .detail = Detail::kNumbers,
-                               .passes = &passes}));
-    } catch (const Error& error) {
-      failed.error = error.what();
-    } catch (const std::bad_alloc&) {
-      failed.error = "out of memory";
-    } catch (const std::exception& error) {
-      failed.error = fmt::format("this is a bug: {}", error.what());
-    }
-    return failed;
-  }
-
  private:
   static void check_name(const std::string& name) {
     std::vector<std::string> names = {"model", "gpu"};
@@ -116,41 +68,17 @@ class Table {
           fmt::format("column '{}' is no option{}", shown_name(name), did_you_mean(name, names)));
   }
 
-  template <typename T>
-  static const T& value_of(const std::vector<Loaded<T>>& loaded, const OptionColumn* column,
-                           size_t row, const char* name) {
-    if (column == nullptr || column->codes[row] == OptionColumn::kNotGiven)
-      throw OptionError(fmt::format("`{}` is missing", name));
-    const Loaded<T>& entry = loaded[static_cast<size_t>(column->codes[row])];
-    if (!entry.value) throw Error(ErrorKind::kInput, entry.error);
-    return *entry.value;
-  }
-
-  /// The row's GPU, or that of its cluster.
-  GpuRef gpu_of(size_t row, const Request& request) const {
-    const std::string& cluster = request.parallel.cluster;
-    const bool given = gpu_ != nullptr && gpu_->codes[row] != OptionColumn::kNotGiven;
-    if (cluster.empty()) return value_of(gpus_, gpu_, row, "gpu");
-    return load_gpu_or_cluster(given ? gpu_->words[static_cast<size_t>(gpu_->codes[row])] : "",
-                               cluster);
-  }
-
-  std::vector<GivenOption> options_of(size_t row) const {
-    std::vector<GivenOption> given;
-    for (const OptionColumn& column : columns_) {
-      const int32_t code = column.codes[row];
-      if (&column == model_ || &column == gpu_ || code == OptionColumn::kNotGiven) continue;
-      given.push_back({column.name, column.words[static_cast<size_t>(code)]});
-    }
-    return given;
-  }
-
-  const Forecaster& forecaster_;
   const std::vector<OptionColumn>& columns_;
-  const OptionColumn *model_ = nullptr, *gpu_ = nullptr, *batch_ = nullptr;
-  std::vector<Loaded<ModelRef>> models_;  // by word
-  std::vector<Loaded<GpuRef>> gpus_;
+  const OptionColumn* batch_ = nullptr;
 };
+
+/// The numbers of a result; what is wrong with a row goes to `error`.
+ForecastTotals totals_of(const JobResult& job) {
+  if (job.result) return totals_of(*job.result);
+  ForecastTotals failed;
+  failed.error = job.error;
+  return failed;
+}
 
 /// Rows of one group are forecast by one thread.
 struct RowGroup {
@@ -191,16 +119,19 @@ std::vector<RowGroup> by_pass(const Table& table, const std::vector<OptionColumn
 
 ForecastTable forecast_many(const Forecaster& forecaster, const std::vector<OptionColumn>& columns,
                             size_t rows, const ManyOptions& options) {
-  Table table(forecaster, columns, rows);
-  table.load(options);
+  const Table table(columns, rows);
+  JobTable jobs(forecaster, table.job_columns());
+  jobs.load(options);
   DistinctRows distinct = find_distinct(columns, rows);
   ForecastTable result;
   result.distinct.resize(distinct.first.size());
   const std::vector<RowGroup> groups = by_pass(table, columns, distinct);
+  SharedLayers layers;
   run_parallel(groups.size(), options, [&](size_t g) {
-    BatchPasses passes = table.passes_of(groups[g].batches);
+    BatchPasses passes(forecaster.impl().passes, groups[g].batches);
     for (const size_t i : groups[g].kinds)
-      result.distinct[i] = table.forecast(distinct.first[i], passes);
+      result.distinct[i] =
+          totals_of(jobs.run(distinct.first[i], {.passes = &passes, .layers = &layers}));
   });
   result.rows = std::move(distinct.kind);
   return result;

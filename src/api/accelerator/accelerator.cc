@@ -257,8 +257,8 @@ AcceleratorForecast forecast_accelerator(const ModelRef& model, const std::strin
   return forecast_on({spec, options}, model, request, nullptr);
 }
 
-Result run_accelerator(const Question& question) {
-  return forecast_on(*question.accelerator(), question.model, question.request, question.layers);
+Result run_accelerator(const Inquiry& inquiry) {
+  return forecast_on(*inquiry.accelerator(), inquiry.model, inquiry.request, inquiry.layers);
 }
 
 }  // namespace tilecast

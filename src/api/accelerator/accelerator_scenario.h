@@ -5,6 +5,6 @@
 namespace tilecast {
 
 /// A forward pass on an accelerator.
-Result run_accelerator(const Question& question);
+Result run_accelerator(const Inquiry& inquiry);
 
 }  // namespace tilecast

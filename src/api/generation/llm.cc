@@ -365,14 +365,14 @@ struct Prepared {
 
 }  // namespace
 
-Result run_generation(const Question& question) {
-  const Request& request = question.request;
+Result run_generation(const Inquiry& inquiry) {
+  const Request& request = inquiry.request;
   LlmForecast forecast =
-      Prepared(question.forecaster, question.model, question.gpu(), request).llm().run();
+      Prepared(inquiry.forecaster, inquiry.model, inquiry.gpu(), request).llm().run();
   forecast.used.prompt = request.prompt;
   forecast.used.load.max_prompt = request.load.max_prompt;
   forecast.used.load.trace = request.load.trace;
-  if (question.detail != Detail::kNumbers) warn_of_slower_precision(forecast, question);
+  if (inquiry.detail != Detail::kNumbers) warn_of_slower_precision(forecast, inquiry);
   return forecast;
 }
 

@@ -6,6 +6,6 @@
 
 namespace tilecast {
 
-Result run_generation(const Question& question);
+Result run_generation(const Inquiry& inquiry);
 
 }  // namespace tilecast

@@ -13,12 +13,12 @@ namespace tilecast {
 namespace {
 
 /// The same request in the precision of the checkpoint; nullopt: it cannot be forecast.
-std::optional<LlmForecast> in_own_precision(const LlmForecast& forecast, const Question& question) {
-  Request request = question.request;
+std::optional<LlmForecast> in_own_precision(const LlmForecast& forecast, const Inquiry& inquiry) {
+  Request request = inquiry.request;
   request.execution.dtype.clear();
   request.execution.kv_dtype = forecast.kv_dtype;  // the cache stays as it is
   try {
-    return forecast_llm(question.forecaster, question.model, question.gpu(), request);
+    return forecast_llm(inquiry.forecaster, inquiry.model, inquiry.gpu(), request);
   } catch (const Error&) {
     return std::nullopt;  // a remark on a forecast that was made must not become its error
   }
@@ -30,10 +30,10 @@ bool has_16_bits(const std::string& dtype) {
 
 }  // namespace
 
-void warn_of_slower_precision(LlmForecast& forecast, const Question& question) {
-  const Request& request = question.request;
+void warn_of_slower_precision(LlmForecast& forecast, const Inquiry& inquiry) {
+  const Request& request = inquiry.request;
   if (request.kind != RequestKind::kGenerate || !find_scheme(request.execution.dtype)) return;
-  const std::optional<LlmForecast> own = in_own_precision(forecast, question);
+  const std::optional<LlmForecast> own = in_own_precision(forecast, inquiry);
   if (!own || !has_16_bits(own->dtype)) return;
   // A precision that does not fit is no alternative.
   if (!own->fits && forecast.fits) return;

@@ -71,13 +71,13 @@ ParallelForecast on_one_rank(const Forecast& f, const Request& used) {
 }
 
 /// One rank, one micro-batch.
-void forecast_one_rank(Forecast& forecast, const Question& question, const PassSetup& setup,
+void forecast_one_rank(Forecast& forecast, const Inquiry& inquiry, const PassSetup& setup,
                        const TimingSetup& timing) {
   const auto& [model, device, used, precision] = setup;
   const TimedPass pass =
-      time_pass(question.passes != nullptr
-                    ? question.passes->get(question.model, used, precision)
-                    : question.forecaster.impl().passes.get(question.model, used, precision),
+      time_pass(inquiry.passes != nullptr
+                    ? inquiry.passes->get(inquiry.model, used, precision)
+                    : inquiry.forecaster.impl().passes.get(inquiry.model, used, precision),
                 timing);
   forecast.parameters = pass.graph().parameter_count();
   forecast.input = input_text(model, pass.graph(), forecast.seq);
@@ -115,17 +115,17 @@ void warn_of_shortage(Forecast& forecast, const PassSetup& setup, Detail detail)
   forecast.warnings.push_back(does_not_fit(shortage, setup.device));
 }
 
-using RunOnRanks = void (*)(Forecast&, const Question&, const PassSetup&, const TimingSetup&);
+using RunOnRanks = void (*)(Forecast&, const Inquiry&, const PassSetup&, const TimingSetup&);
 
 /// What all passes have: the request with its defaults, the model's warnings, utilization, memory
 /// that is missing. `run` fills in the rest.
-Forecast forecast_pass(const Question& question, RunOnRanks run) {
-  const Model& model = question.model.content->model;
-  const Device& device = question.gpu().content->device;
-  const auto [used, precision] = completed_pass(model, device, question.request);
+Forecast forecast_pass(const Inquiry& inquiry, RunOnRanks run) {
+  const Model& model = inquiry.model.content->model;
+  const Device& device = inquiry.gpu().content->device;
+  const auto [used, precision] = completed_pass(model, device, inquiry.request);
   const PassSetup setup{model, device, used, precision};
   const TimingSetup timing =
-      timing_setup(setup, question.forecaster.impl().predictor(used.execution.predictor));
+      timing_setup(setup, inquiry.forecaster.impl().predictor(used.execution.predictor));
   Forecast forecast;
   forecast.model = model.name;
   forecast.gpu = device.id;
@@ -140,13 +140,13 @@ Forecast forecast_pass(const Question& question, RunOnRanks run) {
   add_messages(warnings, WarningCode::kModelFile, model.name, tower_remarks(model, used));
   forecast.seq = checked_add(forecast.seq, image_tokens(model, used));
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
-  run(forecast, question, setup, timing);
+  run(forecast, inquiry, setup, timing);
   const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
   if (forecast.latency_s > 0 && peak > 0)
     forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
-  warn_of_shortage(forecast, setup, question.detail);
-  if (question.detail == Detail::kRemedies)
-    add_remedies(forecast, question.forecaster, question.model, question.gpu(), question.request);
+  warn_of_shortage(forecast, setup, inquiry.detail);
+  if (inquiry.detail == Detail::kRemedies)
+    add_remedies(forecast, inquiry.forecaster, inquiry.model, inquiry.gpu(), inquiry.request);
   return forecast;
 }
 
@@ -156,19 +156,19 @@ void add_device_warnings(Forecast& forecast, const Device& device) {
 
 }  // namespace
 
-Result run_pass(const Question& question) { return forecast_pass(question, forecast_one_rank); }
+Result run_pass(const Inquiry& inquiry) { return forecast_pass(inquiry, forecast_one_rank); }
 
-Result run_parallel_pass(const Question& question) {
-  return forecast_pass(question, [](Forecast& forecast, const Question&, const PassSetup& setup,
-                                    const TimingSetup& timing) {
+Result run_parallel_pass(const Inquiry& inquiry) {
+  return forecast_pass(inquiry, [](Forecast& forecast, const Inquiry&, const PassSetup& setup,
+                                   const TimingSetup& timing) {
     add_device_warnings(forecast, setup.device);
     forecast_parallel(forecast, setup, timing);
   });
 }
 
-Result run_recommendation_pass(const Question& question) {
-  return forecast_pass(question, [](Forecast& forecast, const Question&, const PassSetup& setup,
-                                    const TimingSetup& timing) {
+Result run_recommendation_pass(const Inquiry& inquiry) {
+  return forecast_pass(inquiry, [](Forecast& forecast, const Inquiry&, const PassSetup& setup,
+                                   const TimingSetup& timing) {
     add_device_warnings(forecast, setup.device);
     forecast_recommendation(forecast, setup, timing);
   });

@@ -6,8 +6,8 @@
 
 namespace tilecast {
 
-Result run_pass(const Question& question);
-Result run_parallel_pass(const Question& question);
-Result run_recommendation_pass(const Question& question);
+Result run_pass(const Inquiry& inquiry);
+Result run_parallel_pass(const Inquiry& inquiry);
+Result run_recommendation_pass(const Inquiry& inquiry);
 
 }  // namespace tilecast

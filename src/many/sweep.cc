@@ -1,0 +1,124 @@
+// Many forecasts: all combinations of the lists of a file,
+//
+// {"model": ["resnet-50"], "gpu": ["gemmini"], "batch": [1, 4],
+//  "parameters": {"DIM": [8, 16, 32], "SCRATCHPAD": [131072, 262144]}}
+//
+// on all cores. Each result is a line of the output, which begins with the number of its
+// combination: a run that was interrupted continues with those that are missing.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "many/job_table.h"
+#include "many/parallel.h"
+#include "many/resumable_csv.h"
+#include "many/sweep_lists.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+std::string header_of(const SweepLists& lists) {
+  std::string line = "index";
+  for (const SweepAxis& axis : lists.axes()) line += "," + csv_cell(axis.name);
+  return line + ",cycles,latency_s,macs,pe_count,on_chip_bytes,energy_j,converged,error\n";
+}
+
+/// The cells of a result, from `cycles` to `converged`, and an empty one for the error.
+std::string cells_of(const Forecast& f) {
+  return fmt::format(",{},{},,,,1,", f.latency_s, f.flops / 2);
+}
+std::string cells_of(const LlmForecast& f) {
+  return fmt::format(",{},{},,,,1,", f.latency.seconds, f.flops / 2);
+}
+std::string cells_of(const AcceleratorForecast& f) {
+  const bool converged = std::all_of(f.layers.begin(), f.layers.end(),
+                                     [](const AcceleratorLayer& row) { return row.converged; });
+  return fmt::format("{:.0f},{},{},{},{:.0f},{},{},", f.cycles, f.latency_s(), f.macs, f.pe_count,
+                     f.on_chip_bytes, f.has_energy ? fmt::format("{}", f.energy_j) : "",
+                     converged ? 1 : 0);
+}
+std::string cells_of(const JobResult& job) {
+  if (!job.result) return ",,,,,,," + csv_cell(job.error);
+  return std::visit([](const auto& forecast) { return cells_of(forecast); }, *job.result);
+}
+
+struct Point {
+  double cycles, pe_count, bytes;
+  std::string line;
+  bool beats(const Point& other) const {
+    return cycles <= other.cycles && pe_count <= other.pe_count && bytes <= other.bytes &&
+           (cycles < other.cycles || pe_count < other.pe_count || bytes < other.bytes);
+  }
+};
+
+/// The designs that no other one beats in cycles, MACs and bytes of memory, for each model and each
+/// combination of options.
+std::string pareto_front(const CsvTable& table, const SweepLists& lists) {
+  const size_t cycles = table.require_column("cycles"), pe = table.require_column("pe_count"),
+               bytes = table.require_column("on_chip_bytes");
+  std::vector<size_t> groups = {table.require_column("model")};
+  for (const SweepAxis& axis : lists.axes())
+    if (axis.kind == JobColumn::Kind::kOption) groups.push_back(table.require_column(axis.name));
+  std::map<std::vector<std::string>, std::vector<Point>> alike;
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    if (table.rows[i][cycles].empty()) continue;
+    std::vector<std::string> group, cells;
+    for (const size_t column : groups) group.push_back(table.rows[i][column]);
+    for (const std::string& cell : table.rows[i]) cells.push_back(csv_cell(cell));
+    alike[group].push_back(
+        {table.number(i, cycles), table.number(i, pe), table.number(i, bytes), join(cells, ",")});
+  }
+  std::string text = join(table.header, ",") + "\n";
+  for (auto& [group, points] : alike) {
+    std::stable_sort(points.begin(), points.end(),
+                     [](const Point& a, const Point& b) { return a.cycles < b.cycles; });
+    for (const Point& point : points)
+      if (std::none_of(points.begin(), points.end(),
+                       [&](const Point& other) { return other.beats(point); }))
+        text += point.line + "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> warnings_of(const CsvTable& table, const std::string& output) {
+  const size_t error = table.require_column("error");
+  size_t failed = 0;
+  std::string first;
+  for (const std::vector<std::string>& row : table.rows)
+    if (!row[error].empty() && failed++ == 0)
+      first = fmt::format("combination {}: {}", row.front(), printable(row[error]));
+  if (failed == 0) return {};
+  return {
+      fmt::format("{} of {} combinations failed, see 'error' in {}; the next run tries them "
+                  "again. The first: {}",
+                  failed, table.rows.size(), printable(output), first)};
+}
+
+}  // namespace
+
+SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads) {
+  const Json json = parse_json(read_file(spec_file), printable(spec_file));
+  const SweepLists lists(JsonObject(json, printable(spec_file)));
+  ResumableCsv csv(output, {.header = header_of(lists),
+                            .count = lists.size(),
+                            .cells = [&](size_t index) { return lists.cells(index); }});
+  const Forecaster forecaster;
+  const ManyOptions options{.threads = static_cast<int>(threads), .poll = nullptr};
+  JobTable jobs(forecaster, lists.columns());
+  jobs.load(options);
+  SharedLayers layers;
+  run_parallel(lists.size(), options, [&](size_t place) {
+    const size_t index = lists.index_at(place);
+    if (!csv.has(index)) csv.add(index, cells_of(jobs.run(index, {.layers = &layers})));
+  });
+  const CsvTable table = parse_csv(csv.text(), output);
+  return {.pareto_front = pareto_front(table, lists), .warnings = warnings_of(table, output)};
+}
+
+}  // namespace tilecast
