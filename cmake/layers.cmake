@@ -22,13 +22,13 @@ tilecast_layer(train measurements)
 tilecast_layer(memory graph software)
 tilecast_layer(schema request)
 tilecast_layer(report schema)
-tilecast_layer(api importers passes lower predict placement sim memory request accelerator)
-tilecast_layer(many api report)
-tilecast_layer(plan api)
-tilecast_layer(evaluate api measurements)
+tilecast_layer(scenario importers passes lower predict placement sim memory request accelerator)
+tilecast_layer(many scenario report)
+tilecast_layer(plan scenario)
+tilecast_layer(evaluate scenario measurements)
 tilecast_layer(command evaluate many plan report train)
 tilecast_layer(cli command)
 
 # The folders that may include the headers of include/tilecast; all may include tilecast/error.h
 # and tilecast/choices.h.
-tilecast_sees_facade(request schema api many plan evaluate train report command cli)
+tilecast_sees_facade(request schema scenario many plan evaluate train report command cli)

@@ -6,11 +6,11 @@
 
 #include <array>
 
-#include "api/internal.h"
 #include "devices/registry.h"
 #include "ops/op_def.h"
 #include "predict/bound.h"
 #include "predict/predictor.h"
+#include "scenario/internal.h"
 
 namespace tilecast {
 namespace {

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "api/internal.h"
 #include "ops/validate.h"
 #include "passes/serving.h"
+#include "scenario/internal.h"
 #include "test_forecaster.h"
 #include "tilecast/llm.h"
 

@@ -7,13 +7,13 @@
 
 #include <map>
 
-#include "api/internal.h"
 #include "base/rng.h"
 #include "devices/cluster.h"
 #include "devices/registry.h"
 #include "ops/op_def.h"
 #include "predict/bound.h"
 #include "predict/predictor.h"
+#include "scenario/internal.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
 #include "tilecast/llm.h"

@@ -138,7 +138,7 @@ struct MemoryForecast {
   int64_t margin_bytes = 0;     ///< usable_bytes() less the peak; below 0: does not fit
   bool fits = true;
   /// Bytes that the caching allocator takes from the device at most, with workspace and framework,
-  /// if it was asked for and the peak fits, but not by much: add_remedies (src/api/remedies.h).
+  /// if it was asked for and the peak fits, but not by much: add_remedies (src/scenario/remedies.h).
   std::optional<int64_t> reserved_bytes;
   /// Effects of other options, if asked for (add_remedies).
   std::vector<MemoryRemedy> remedies;

@@ -1,8 +1,8 @@
 // The forecast of a pass or a training step as a Python object.
 
-#include "api/remedies.h"
 #include "bindings/bindings.h"
 #include "bindings/records.h"
+#include "scenario/remedies.h"
 #include "tilecast/report.h"
 
 namespace tilecast::python {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/remedies.h"
 #include "base/text.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
 #include "command/views.h"
+#include "scenario/remedies.h"
 #include "tilecast/error.h"
 
 namespace tilecast {

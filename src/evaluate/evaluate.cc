@@ -7,13 +7,13 @@
 #include <map>
 #include <regex>
 
-#include "api/internal.h"
 #include "base/quantile.h"
 #include "base/text.h"
 #include "measurements/collective_rows.h"
 #include "measurements/measurements.h"
 #include "predict/bound.h"
 #include "predict/residual.h"
+#include "scenario/internal.h"
 #include "software/software.h"
 #include "tilecast/error.h"
 

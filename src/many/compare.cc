@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include "api/fit.h"
 #include "many/job_table.h"
 #include "many/parallel.h"
 #include "many/totals.h"
+#include "scenario/fit.h"
 
 namespace tilecast {
 namespace {

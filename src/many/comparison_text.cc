@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <functional>
 
-#include "api/extrapolated.h"
 #include "base/csv.h"
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
+#include "scenario/extrapolated.h"
 #include "tilecast/compare.h"
 
 namespace tilecast {

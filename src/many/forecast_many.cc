@@ -8,12 +8,12 @@
 #include <set>
 #include <utility>
 
-#include "api/internal.h"
 #include "base/text.h"
 #include "many/distinct_rows.h"
 #include "many/job_table.h"
 #include "many/parallel.h"
 #include "many/totals.h"
+#include "scenario/internal.h"
 #include "tilecast/error.h"
 #include "tilecast/many.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/scenario.h"
+#include "scenario/scenario.h"
 #include "tilecast/many.h"
 
 namespace tilecast {

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "accelerator/nest_times.h"
-#include "api/accelerator/pass.h"
 #include "base/csv.h"
 #include "base/text.h"
 #include "request/access.h"
+#include "scenario/accelerator/pass.h"
 #include "tilecast/error.h"
 
 namespace tilecast {

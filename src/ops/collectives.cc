@@ -1,5 +1,5 @@
 // Collective operations between ranks, and their backward passes. Their times depend on where the
-// ranks are, which a graph of one rank does not say: see src/api/parallel/collective_costs.h.
+// ranks are, which a graph of one rank does not say: see src/scenario/parallel/collective_costs.h.
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "plan/group_cache.h"
 
-#include "api/parallel/parallel_step.h"
-#include "api/parallel/rank_memory.h"
+#include "scenario/parallel/parallel_step.h"
+#include "scenario/parallel/rank_memory.h"
 #include "sim/step_bound.h"
 
 namespace tilecast {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "api/precision.h"
 #include "plan/part_cache.h"
+#include "scenario/precision.h"
 #include "tilecast/plan.h"
 
 namespace tilecast {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/parallel/model_part.h"
+#include "scenario/parallel/model_part.h"
 
 namespace tilecast {
 

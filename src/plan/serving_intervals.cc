@@ -9,8 +9,8 @@
 #include <string>
 #include <tuple>
 
-#include "api/extrapolated.h"
-#include "api/generation/single_request.h"
+#include "scenario/extrapolated.h"
+#include "scenario/generation/single_request.h"
 
 namespace tilecast {
 namespace {

@@ -9,14 +9,14 @@
 #include <cmath>
 #include <limits>
 
-#include "api/generation/served_layout.h"
-#include "api/internal.h"
 #include "devices/cluster.h"
 #include "ops/op_def.h"
 #include "plan/serving_intervals.h"
 #include "plan/serving_ranking.h"
 #include "plan/values.h"
 #include "request/access.h"
+#include "scenario/generation/served_layout.h"
+#include "scenario/internal.h"
 #include "tilecast/error.h"
 
 namespace tilecast {

@@ -8,14 +8,14 @@
 #include <list>
 #include <numeric>
 
-#include "api/extrapolated.h"
-#include "api/generation/cache_pool.h"
-#include "api/internal.h"
 #include "base/text.h"
 #include "ops/op_def.h"
 #include "plan/group_cache.h"
 #include "plan/training_space.h"
 #include "request/access.h"
+#include "scenario/extrapolated.h"
+#include "scenario/generation/cache_pool.h"
+#include "scenario/internal.h"
 #include "tilecast/ask.h"
 #include "tilecast/error.h"
 

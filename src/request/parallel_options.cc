@@ -111,7 +111,7 @@ std::vector<OptionDef> training_layout_options() {
 }
 
 /// Recommendation models divide their tables in inference, too. The model decides whether others
-/// may have these options (src/api/pass/pass.cc).
+/// may have these options (src/scenario/pass/pass.cc).
 bool divides_tables(const std::string& name) {
   return name == "dp" || name == "cluster" || name == "nodes";
 }

@@ -3,7 +3,7 @@
 // Servers that batch continuously: requests arrive, a scheduler forms steps, each step takes the
 // time that the caller's function says. Goals: the schedulers of vLLM, SGLang and TensorRT-LLM as
 // their documents describe them; the same result for the same load. Non-goals: what a step costs
-// (src/api/generation/step_costs.h) and what the numbers are shown as (src/report).
+// (src/scenario/generation/step_costs.h) and what the numbers are shown as (src/report).
 
 #include <cstdint>
 #include <functional>

@@ -2,9 +2,9 @@
 
 // The software whose kernels run a model: frameworks, servers, and libraries of matrix products
 // whose kernels were measured alone. Each is a file in data/software: its versions, the scheduler
-// and the rule of its cache by name (src/sim/scheduler.cc, src/api/generation/cache_pool.cc), its
-// defaults, costs of the host, memory of a process, and traits that laws read. Laws never ask which
-// software it is. A file may be based on another's: it states what differs.
+// and the rule of its cache by name (src/sim/scheduler.cc, src/scenario/generation/cache_pool.cc),
+// its defaults, costs of the host, memory of a process, and traits that laws read. Laws never ask
+// which software it is. A file may be based on another's: it states what differs.
 
 #include <cstdint>
 #include <optional>
@@ -106,7 +106,7 @@ struct SoftwareDef {
   bool runs_models = true;  ///< false: a library whose kernels were measured alone
   std::vector<SoftwareVersion> versions;
   std::string scheduler;   ///< by name (src/sim/scheduler.cc); "": it has none
-  std::string cache_rule;  ///< by name (src/api/generation/cache_pool.cc); "": it has none
+  std::string cache_rule;  ///< by name (src/scenario/generation/cache_pool.cc); "": it has none
   SoftwareTraits traits;
   HostCosts costs;
   ServerDefaults server;  ///< where it serves

@@ -1,0 +1,161 @@
+// Memory for the cache of a server, and the messages if it is too little.
+
+#include "scenario/generation/cache_pool.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "devices/registry.h"
+#include "test_forecaster.h"
+#include "test_support.h"
+#include "tilecast/llm.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+LlmForecast generated(const std::string& model, const std::string& gpu, Request request) {
+  if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
+  return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
+}
+
+CachePool pool(const std::string& gpu, const Execution& execution) {
+  return *generated("llama-3.1-8b", gpu, {.prompt = 100, .output = 10, .execution = execution})
+              .pool;
+}
+
+constexpr int64_t kWeights = 2 * 8'030'261'248;
+constexpr int64_t kBlockOf16 = int64_t{16} * 131072;
+
+TEST(CachePool, VllmTakesWhatWeightsAndProfilingLeave) {
+  const CachePool p = pool("H100", {});
+  EXPECT_EQ(p.rule, "gpu_memory_utilization");
+  EXPECT_EQ(p.fraction, 0.9);
+  EXPECT_EQ(p.weights_bytes, kWeights);
+  EXPECT_EQ(p.cache_bytes, p.budget_bytes - p.weights_bytes - p.profile_bytes - p.non_torch_bytes);
+  EXPECT_EQ(p.blocks, p.cache_bytes / kBlockOf16);
+  EXPECT_EQ(p.tokens, 16 * p.blocks);
+  EXPECT_EQ(p.max_model_len, 131072);
+  EXPECT_DOUBLE_EQ(p.concurrency, static_cast<double>(p.blocks) / 8192);
+  // The sampler of 256 sequences: 22 bytes for each of 128,256 logits.
+  EXPECT_GE(p.profile_bytes, int64_t{256} * 128256 * 22);
+  const CachePool shorter = pool("H100", {.max_model_len = 8192});
+  EXPECT_DOUBLE_EQ(shorter.concurrency, static_cast<double>(p.blocks) / 512);
+  EXPECT_NEAR(static_cast<double>(pool("H100", {.kv_dtype = "fp8"}).tokens),
+              2 * static_cast<double>(p.tokens), 32);
+}
+
+TEST(CachePool, TrainingFitsIntoTheMemoryThatServingSees) {
+  Request request;
+  request.mode = Mode::kTraining;
+  request.batch = 1;
+  request.seq = 128;
+  for (const char* const gpu : {"H100", "T4"}) {
+    const Forecast f =
+        Forecaster().forecast(load_model_ref("gpt2_large"), load_gpu_ref(gpu), request);
+    const int64_t visible = pool(gpu, {.dtype = "fp16"}).visible_bytes;
+    EXPECT_EQ(f.memory.peak_bytes + f.memory.margin_bytes, visible) << gpu;
+    EXPECT_EQ(f.memory.fits, f.memory.peak_bytes <= visible) << gpu;
+    EXPECT_LT(visible, f.memory.device_bytes) << gpu;
+  }
+}
+
+TEST(CachePool, AServerFitsIfItsPeakIsWithinWhatMayBeUsed) {
+  for (const char* const gpu : {"H100", "L4"}) {
+    for (const Software software :
+         {software_of("vllm"), software_of("sglang"), software_of("trtllm")}) {
+      for (const double share : {0.1, 0.7, 0.9, 0.97, 0.985, 1.0}) {
+        Request request{.kind = RequestKind::kServe, .prompt = 512, .output = 64};
+        request.execution.software = software;
+        request.execution.dtype = "fp8";
+        request.execution.gpu_memory_utilization = share;
+        request.load.concurrency = 2;
+        request.load.requests = 4;
+        const auto forecast = [&] {
+          return forecast_llm(forecaster(), load_model_ref("llama-3.1-8b"), load_gpu_ref(gpu),
+                              request);
+        };
+        const LlmForecast f = forecast();
+        const std::string what = fmt::format("{} {} {}", gpu, static_cast<int>(software), share);
+        ASSERT_TRUE(f.pool) << what;
+        EXPECT_EQ(f.fits, f.peak_bytes <= f.usable_bytes) << what;
+        EXPECT_EQ(f.fits, f.serving.has_value()) << what;
+        EXPECT_LE(f.usable_bytes, f.pool->visible_bytes) << what;
+        if (f.fits) continue;
+        const auto warning =
+            std::find_if(f.warnings.begin(), f.warnings.end(),
+                         [](const Warning& w) { return w.code == WarningCode::kDoesNotFit; });
+        ASSERT_NE(warning, f.warnings.end()) << what;
+        for (const WarningFact& fact : warning->facts) {
+          if (fact.name != "utilization_that_fits") continue;
+          request.execution.gpu_memory_utilization = std::get<double>(fact.value);
+          EXPECT_TRUE(forecast().fits) << what;
+        }
+      }
+    }
+  }
+}
+
+TEST(CachePool, EachSoftwareHasItsRule) {
+  const CachePool sglang = pool("H100", {.software = software_of("sglang")});
+  EXPECT_EQ(sglang.rule, "mem_fraction_static");
+  // 81920 MiB less 512 + 1.5 x 8192 + 2 x 256 + 128.
+  EXPECT_DOUBLE_EQ(sglang.fraction, 0.836);
+  EXPECT_EQ(sglang.cache_bytes, sglang.budget_bytes - kWeights);
+  EXPECT_EQ(sglang.tokens, sglang.cache_bytes / 131072);
+  EXPECT_DOUBLE_EQ(
+      pool("H100", {.software = software_of("sglang"), .gpu_memory_utilization = 0.7}).fraction,
+      0.7);
+  const CachePool trtllm = pool("H100", {.software = software_of("trtllm")});
+  EXPECT_EQ(trtllm.rule, "free_gpu_memory_fraction");
+  EXPECT_EQ(trtllm.block_tokens, 32);
+  EXPECT_LT(trtllm.cache_bytes, trtllm.visible_bytes - trtllm.weights_bytes);
+  EXPECT_FALSE(generated("llama-3.1-8b", "H100",
+                         {.prompt = 10, .execution = {.software = software_of("pytorch")}})
+                   .pool);
+}
+
+// "total capacity" of PyTorch's messages, B300 and GB300 (from memory) what nvidia-smi shows.
+TEST(CachePool, ErrorCorrectionTakesASixteenthWhereItIsOnAsDelivered) {
+  const auto visible_gib = [](const std::string& gpu) {
+    return static_cast<double>(visible_bytes(find_device(gpu))) / (1 << 30);
+  };
+  EXPECT_NEAR(visible_gib("L40S"), 44.4, 0.3);
+  EXPECT_NEAR(visible_gib("H100"), 79.1, 0.3);
+  EXPECT_NEAR(visible_gib("A10"), 22.0, 0.3);
+  EXPECT_NEAR(visible_gib("T4"), 14.6, 0.3);
+  EXPECT_NEAR(visible_gib("K80"), 11.2, 0.3);
+  EXPECT_NEAR(visible_gib("P4"), 7.4, 0.1);
+  EXPECT_NEAR(visible_gib("RTX A6000"), 47.5, 0.3);
+  EXPECT_NEAR(visible_gib("RTX 6000 Ada"), 47.5, 0.3);
+  EXPECT_NEAR(visible_gib("4090"), 23.6, 0.3);
+  EXPECT_LE(visible_gib("B300"), 268.6);
+  EXPECT_GE(visible_gib("B300"), 264);
+  EXPECT_LE(visible_gib("GB300"), 278);
+  EXPECT_EQ(pool("L40S", {}).visible_bytes, visible_bytes(find_device("L40S")));
+}
+
+TEST(CachePool, WhatWouldFitIsSaidAndFits) {
+  Request request{.kind = RequestKind::kServe, .prompt = 1000, .output = 100};
+  request.load.rate = 1;
+  const LlmForecast f = generated("llama-3.1-70b", "H100", request);
+  EXPECT_FALSE(f.fits);
+  const std::vector<std::string> texts = warning_texts(f.warnings);
+  ASSERT_FALSE(texts.empty());
+  EXPECT_NE(texts[0].find("fits with --tp 2, or with --dtype fp8"), std::string::npos) << texts[0];
+  request.execution.tp = 2;
+  EXPECT_TRUE(generated("llama-3.1-70b", "H100", request).fits);
+  request.execution.tp = 1;
+  request.execution.dtype = "fp8";
+  EXPECT_TRUE(generated("llama-3.1-70b", "H100", request).fits);
+}
+
+TEST(CachePool, RequestsMayNotBeLongerThanTheServerAccepts) {
+  EXPECT_ERROR(pool("H100", {.max_model_len = 50}), kInput,
+               "requests of 110 tokens are longer than `max-model-len` 50");
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,543 @@
+#include "tilecast/llm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "importers/model.h"
+#include "schema/csv.h"
+#include "schema/json.h"
+#include "test_forecaster.h"
+#include "test_support.h"
+#include "tilecast/report.h"
+
+namespace tilecast {
+namespace {
+
+LlmForecast forecast_text(const std::string& model, const std::string& gpu, Request request) {
+  if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
+  return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
+}
+
+/// Parameters as the model cards or the checkpoints' indices state them.
+TEST(Llm, ParametersAreThoseOfTheModelCards) {
+  const std::pair<const char*, int64_t> cards[] = {
+      {"llama-3-8b", 8030261248},    {"llama-3.1-70b", 70553706496}, {"mixtral-8x7b", 46702792704},
+      {"qwen3-32b", 32762123264},    {"gemma-2-9b", 9241705984},     {"gemma-3-1b", 999885952},
+      {"phi-3-mini", 3821079552},    {"falcon-7b", 6921720704},      {"gpt-oss-20b", 20914757184},
+      {"deepseek-v3", 671026404352}, {"gpt2_large", 774030080},      {"opt_13", 1315758080}};
+  for (const auto& [model, parameters] : cards) {
+    const LlmForecast f =
+        forecast_text(model, "B200", {.prompt = 128, .output = 8, .execution = {.tp = 1}});
+    EXPECT_EQ(f.parameters, parameters) << model;
+  }
+}
+
+TEST(Llm, ATokensFlopsAreTwoForEachMultipliedParameter) {
+  for (const char* model : {"llama-3-8b", "qwen3-32b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-20b",
+                            "gemma-2-9b", "falcon-7b", "phi-4", "glm-4-9b", "opt_13"}) {
+    const LlmForecast f = forecast_text(model, "B200", {.prompt = 1024, .output = 8});
+    const auto expected = 2.0 * static_cast<double>(f.multiplied_parameters);
+    EXPECT_NEAR(static_cast<double>(f.flops_per_token - f.attention_flops_per_token) / expected, 1,
+                0.01)
+        << model;
+  }
+}
+
+TEST(Llm, CacheBytesOfATokenAreKnown) {
+  // Layers x 2 x key heads x head size x 2 bytes; DeepSeek: layers x (512 + 64) x 2 bytes.
+  EXPECT_EQ(forecast_text("llama-3-8b", "H100", {}).kv_bytes_per_token, 32 * 2 * 8 * 128 * 2);
+  EXPECT_EQ(forecast_text("qwen3-32b", "H200", {}).kv_bytes_per_token, 64 * 2 * 8 * 128 * 2);
+  EXPECT_EQ(forecast_text("deepseek-v3", "B200", {.execution = {.tp = 8}}).kv_bytes_per_token,
+            61 * 576 * 2);
+  EXPECT_EQ(
+      forecast_text("llama-3-8b", "H100", {.execution = {.kv_dtype = "fp8"}}).kv_bytes_per_token,
+      32 * 2 * 8 * 128);
+}
+
+TEST(Llm, FewerBitsMoreRanksAndShorterContextsAreFaster) {
+  const Request base{.batch = 16, .prompt = 2048, .output = 128};
+  const LlmForecast plain = forecast_text("llama-3-8b", "H100", base);
+  const auto with = [&](auto change) {
+    Request options = base;
+    change(options);
+    return forecast_text("llama-3-8b", "H100", options);
+  };
+  EXPECT_LT(with([](Request& o) { o.execution.dtype = "fp8"; }).tpot.seconds, plain.tpot.seconds);
+  EXPECT_LT(with([](Request& o) { o.execution.tp = 2; }).tpot.seconds, plain.tpot.seconds);
+  EXPECT_LT(with([](Request& o) { o.prompt = 128; }).ttft.seconds, 0.2 * plain.ttft.seconds);
+  EXPECT_GT(with([](Request& o) { o.execution.cuda_graphs = false; }).tpot.seconds,
+            0.999 * plain.tpot.seconds);
+  EXPECT_LT(plain.course.front().time.seconds, plain.course.back().time.seconds);
+}
+
+TEST(Llm, TheLargestBatchFitsAndTheNextDoesNot) {
+  Request options{.prompt = 4096, .output = 512};
+  options.batch = forecast_text("llama-3-8b", "L40S", options).largest_batch;
+  ASSERT_GT(options.batch, 1);
+  const LlmForecast fits = forecast_text("llama-3-8b", "L40S", options);
+  EXPECT_TRUE(fits.fits);
+  options.batch += 1;
+  const LlmForecast more = forecast_text("llama-3-8b", "L40S", options);
+  EXPECT_FALSE(more.fits);
+  EXPECT_EQ(more.largest_batch, fits.batch);
+  EXPECT_GT(more.latency.seconds, fits.latency.seconds);
+  const std::string said = "; the largest batch that fits is " + std::to_string(fits.batch);
+  EXPECT_TRUE(std::any_of(more.warnings.begin(), more.warnings.end(), [&](const Warning& warning) {
+    return warning.code == WarningCode::kDoesNotFit &&
+           warning_text(warning).find(said) != std::string::npos;
+  }));
+}
+
+TEST(Llm, AWindowCapsTheCache) {
+  const LlmForecast near = forecast_text("gemma-3-1b", "L40S", {.prompt = 512, .output = 8});
+  const LlmForecast far = forecast_text("gemma-3-1b", "L40S", {.prompt = 16384, .output = 8});
+  EXPECT_LT(far.cache_bytes, 10 * near.cache_bytes);
+}
+
+TEST(Llm, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
+  const auto with = [](auto set) {
+    Request options{.kind = RequestKind::kServe};
+    set(options);
+    return forecast_text("llama-3-8b", "H100", options);
+  };
+  EXPECT_ERROR(with([](auto& o) { o.execution.kv_dtype = "fp5"; }), kInput,
+               "`kv-dtype`: unknown value");
+  EXPECT_ERROR(with([](auto& o) { o.prompt = 0; }), kInput, "`prompt`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.output = -1; }), kInput, "`output`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.batch = 0; }), kInput, "`batch`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.execution.tp = 0; }), kInput, "`tp`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.execution.max_num_batched_tokens = 0; }), kInput,
+               "`max-num-batched-tokens`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.execution.gpu_memory_utilization = 2; }), kInput,
+               "`gpu-memory-utilization`: expected");
+  EXPECT_ERROR(with([](auto& o) { o.load.max_prompt = 1; }), kInput,
+               "`prompt`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.load.max_num_seqs = 0; }), kInput, "`max-num-seqs`: expected");
+  EXPECT_ERROR(with([](auto& o) { o.load.ttft_s = -1; }), kInput, "`ttft-s`: expected a number");
+  EXPECT_ERROR(with([](auto& o) { o.load.trace = {{0, 0, 1}}; }), kInput,
+               "`trace`: expected arrivals");
+  EXPECT_ERROR(with([](auto& o) { o.execution.skew_percent = -1; }), kInput,
+               "`skew`: expected a whole number");
+  EXPECT_ERROR(with([](auto& o) { o.load.rate = -1; }), kInput, "`rate`: expected a number");
+  EXPECT_ERROR(with([](auto& o) { o.load.concurrency = -1; }), kInput, "`concurrency`: expected");
+}
+
+TEST(Llm, BadRequestsSayWhatToDo) {
+  EXPECT_ERROR(forecast_text("llama-3-8b", "H100", {.prompt = 8000, .output = 1000}), kInput,
+               "longer than the model's 8192 positions; shorten them by 808");
+  EXPECT_ERROR(forecast_text("llama-3-8b", "H100", {.execution = {.tp = 3}}), kInput,
+               "`tp` 3 does not divide the 32 attention heads");
+  EXPECT_ERROR(forecast_text("llama-3-8b", "A100", {.execution = {.dtype = "fp8"}}), kUnsupported,
+               "no unit that multiplies fp8 matrices");
+  EXPECT_ERROR(forecast_text("llama-3-8b", "H100", {.execution = {.dtype = "fp4"}}), kUnsupported,
+               "no unit that multiplies fp4 matrices");
+  EXPECT_ERROR(forecast_text("llama-3-8b", "H100", {.execution = {.dtype = "fp7"}}), kInput,
+               "unknown value 'fp7'");
+  EXPECT_ERROR(forecast_text("llama-3-8b", "H100", {.execution = {.kv_dtype = "fp32"}}), kInput,
+               "a KV cache in fp32 is not supported");
+  EXPECT_ERROR(forecast_text("bert_large", "H100", {}), kUnsupported,
+               "is not forecast token by token");
+}
+
+TEST(Llm, WhatIsStoredInFourBitsRunsEverywhere) {
+  const LlmForecast f = forecast_text("llama-3-8b", "A100", {.execution = {.dtype = "int4_wo"}});
+  EXPECT_LT(f.weights_bytes, forecast_text("llama-3-8b", "A100", {}).weights_bytes / 2);
+  EXPECT_TRUE(std::any_of(f.decode.kernels.begin(), f.decode.kernels.end(),
+                          [](const KernelForecast& k) { return k.extrapolated; }));
+}
+
+TEST(Llm, TotalsAreThoseOfTheKernels) {
+  const LlmForecast f = forecast_text(
+      "mixtral-8x7b", "H100", {.batch = 20, .prompt = 1000, .output = 100, .execution = {.tp = 2}});
+  double seconds = 0, communication = 0;
+  int64_t flops = 0, bytes = 0, decode_attention = 0;
+  for (const KernelForecast& k : f.kernels) {
+    EXPECT_TRUE(k.phase == "prefill" || k.phase == "decode") << k.phase;
+    seconds += k.latency_s * static_cast<double>(k.count);
+    flops += k.flops * k.count;
+    bytes += k.bytes * k.count;
+    if (k.op == "all_reduce" || k.op == "all_gather")
+      communication += k.latency_s * static_cast<double>(k.count);
+    if (k.op == "cached_attention") decode_attention += k.count;
+  }
+  EXPECT_EQ(f.flops, flops);
+  EXPECT_EQ(f.bytes, bytes);
+  EXPECT_EQ(decode_attention, 32 * 99);  // layers x steps
+  EXPECT_NEAR(f.communication_s, communication, 1e-12);
+  EXPECT_GT(communication, 0);
+  // The host's launches add a little to the prefill.
+  EXPECT_NEAR(f.latency.seconds / seconds, 1, 0.02);
+  EXPECT_GE(f.latency.seconds * (1 + 1e-12), seconds);
+}
+
+TEST(Llm, FlopsAreThoseOfAllTokens) {
+  // Products of a token are 2 x the multiplied parameters; the output layer runs once a sequence
+  // and step, so that of the prompts' tokens only the last goes through it.
+  const LlmForecast f =
+      forecast_text("llama-3-8b", "H100", {.batch = 4, .prompt = 512, .output = 65});
+  const double head = 2.0 * 128256 * 4096;
+  const double token = 2.0 * static_cast<double>(f.multiplied_parameters);
+  const double products = 4 * (512 + 64) * (token - head) + 4 * 65 * head;
+  // Pairs of tokens x 4 FLOPs x 32 heads of 128 in 32 layers.
+  const double pairs = 4 * (512 * 513 / 2 + 64 * 512 + 64 * 65 / 2);
+  EXPECT_NEAR(static_cast<double>(f.flops) / (products + pairs * 4 * 4096 * 32), 1, 0.005);
+}
+
+LlmForecast forecast_server(const std::string& model, const std::string& gpu, Request options) {
+  options.kind = RequestKind::kServe;
+  return forecast_text(model, gpu, options);
+}
+
+TEST(Server, MoreLoadMeansLaterAnswers) {
+  Request options{.prompt = 1024, .output = 128};
+  options.load.rate = 1;
+  const LlmForecast calm = forecast_server("llama-3-8b", "H100", options);
+  options.load.rate = 15;
+  const LlmForecast busy = forecast_server("llama-3-8b", "H100", options);
+  ASSERT_TRUE(calm.serving && busy.serving && calm.serving->steady && busy.serving->steady);
+  EXPECT_LT(calm.serving->steady->tpot.median.seconds, busy.serving->steady->tpot.median.seconds);
+  EXPECT_LT(calm.serving->mean_batch, busy.serving->mean_batch);
+  EXPECT_NEAR(calm.serving->all.requests_per_s, 1, 0.15);
+  EXPECT_TRUE(calm.serving->keeps_up && busy.serving->keeps_up);
+  options.load.rate = 1000;
+  const LlmForecast flooded = forecast_server("llama-3-8b", "H100", options);
+  EXPECT_FALSE(flooded.serving->keeps_up);
+  EXPECT_FALSE(flooded.serving->steady);
+  EXPECT_TRUE(std::any_of(flooded.warnings.begin(), flooded.warnings.end(),
+                          [](const Warning& w) { return w.code == WarningCode::kOverloaded; }));
+}
+
+TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
+  for (const int64_t clients : {1, 8, 64, 256}) {
+    Request options{.batch = clients, .prompt = 64, .output = 64};
+    const LlmForecast batch = forecast_text("llama-3-8b", "H100", options);
+    options.batch = 1;
+    options.load.concurrency = clients;
+    const LlmForecast server = forecast_server("llama-3-8b", "H100", options);
+    ASSERT_TRUE(server.serving && server.serving->steady);
+    EXPECT_NEAR(server.serving->steady->output_tokens_per_s / batch.tokens_per_s, 1, 0.15)
+        << clients;
+    EXPECT_NEAR(server.latency.seconds / batch.latency.seconds, 1, 0.15) << clients;
+  }
+}
+
+TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
+  Request options{.prompt = 1024, .output = 256, .load = {.max_num_seqs = 4096}};
+  double before = 0;
+  int64_t fit = 0;
+  for (const int64_t clients : {1, 4, 16, 64, 256}) {
+    options.load.concurrency = clients;
+    const LlmForecast f = forecast_server("llama-3-8b", "H100", options);
+    fit = f.largest_batch;
+    ASSERT_LT(clients, fit);
+    EXPECT_GT(f.serving->all.output_tokens_per_s, before) << clients;
+    EXPECT_EQ(f.serving->preemptions, 0) << clients;
+    before = f.serving->all.output_tokens_per_s;
+  }
+  options.load.concurrency = 2 * fit;
+  const LlmForecast full = forecast_server("llama-3-8b", "H100", options);
+  EXPECT_GT(full.serving->preemptions, 0);
+  EXPECT_GT(full.serving->cache_use, 0.8);
+}
+
+TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
+  for (const Software software :
+       {software_of("vllm"), software_of("sglang"), software_of("trtllm")}) {
+    Request options{.prompt = 1000, .output = 50, .execution = {.software = software}};
+    options.load.rate = 0.001;
+    options.load.requests = 20;
+    const LlmForecast f = forecast_server("llama-3-8b", "H100", options);
+    EXPECT_NEAR(f.serving->all.ttft.p99.seconds / f.ttft.seconds, 1, 0.01)
+        << static_cast<int>(software);
+    EXPECT_NEAR(f.serving->all.tpot.p99.seconds / f.tpot.seconds, 1, 0.01)
+        << static_cast<int>(software);
+  }
+}
+
+TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
+  const Request options{
+      .kind = RequestKind::kGenerate,
+      .execution = {.software = software_of("vllm"), .max_num_batched_tokens = 4096}};
+  const ModelRef model = load_model_ref("llama-3-8b");
+  const GpuRef gpu = load_gpu_ref("H100");
+  const ServedModel served(forecaster(), model, gpu, options);
+  KnownTimes known;
+  StepCosts costs(served, 0, {}, known);
+  const auto seconds = [&](const ServingBatch& batch) {
+    return costs.seconds(std::span(&batch, 1));
+  };
+  const auto graph_s = [&](std::vector<StepGroup> groups) {
+    return time_step(served, std::move(groups), StepLaunch::kHost).totals.seconds;
+  };
+  // 1536 and 1024 tokens are knots of the grid; attention is interpolated in contexts.
+  EXPECT_NEAR(
+      seconds({36, 700, {{500, 0}, {500, 0}, {500, 0}}}) / graph_s({{36, 1, 700}, {3, 500, 0}}), 1,
+      0.02);
+  EXPECT_NEAR(seconds({24, 1500, {{1000, 1100}}}) / graph_s({{24, 1, 1500}, {1, 1000, 1100}}), 1,
+              0.02);
+  // Between knots the fill of the last tile of a product is not seen.
+  EXPECT_NEAR(seconds({200, 1500, {{1350, 600}}}) / graph_s({{200, 1, 1500}, {1, 1350, 600}}), 1,
+              0.06);
+  // Prompts of several lengths: one call for all costs no more than one for each, and no less than
+  // one for as many of the same length.
+  const double mixed = seconds({0, 0, {{900, 0}, {300, 0}, {848, 0}}});
+  EXPECT_LE(mixed, graph_s({{1, 900, 0}, {1, 300, 0}, {1, 848, 0}}) * 1.01);
+  EXPECT_GE(mixed, graph_s({{2, 1024, 0}}) * 0.95);
+}
+
+TEST(Server, RangesAndTracesGiveLengths) {
+  Request options{.prompt = 800, .output = 100};
+  options.load.max_prompt = 1000;
+  options.load.max_output = 200;
+  options.load.concurrency = 8;
+  const LlmForecast range = forecast_server("llama-3-8b", "H100", options);
+  EXPECT_EQ(range.prompt, 900);
+  EXPECT_EQ(range.output, 150);
+  EXPECT_EQ(range.serving->all.requests, 200);
+  EXPECT_GT(range.serving->all.e2e.p99.seconds, 1.1 * range.serving->all.e2e.median.seconds);
+
+  Request traced;
+  traced.load.trace = {{0, 100, 10}, {0.5, 300, 30}};
+  const LlmForecast trace = forecast_server("llama-3-8b", "H100", traced);
+  EXPECT_EQ(trace.prompt, 200);
+  EXPECT_EQ(trace.output, 20);
+  EXPECT_EQ(trace.serving->all.requests, 2);
+  EXPECT_TRUE(trace.serving->trace);
+}
+
+TEST(Server, ATraceIsReadFromAFile) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "t.csv").string();
+  const auto read = [&](const std::string& text) {
+    write_file(path, text);
+    return read_trace(path);
+  };
+  const std::vector<TraceRequest> trace = read("arrival_s,prompt,output\n1.5,10,2\n0,20,3\n");
+  ASSERT_EQ(trace.size(), 2u);
+  EXPECT_EQ(trace[0].prompt, 20);  // sorted by arrival
+  EXPECT_EQ(trace[1].arrival_s, 1.5);
+  EXPECT_ERROR(read("arrival_s,prompt\n0,1\n"), kInput, "column 'output' is missing");
+  EXPECT_ERROR(read("# a\narrival_s,prompt,output\n\n0,1,1\n0,x,1\n"), kInput,
+               path + ":5: 'prompt': expected a whole number of tokens, 1 or more, found 'x'");
+  EXPECT_ERROR(read("arrival_s,prompt,output\n-1,1,1\n"), kInput,
+               path + ":2: 'arrival_s': expected seconds, 0 or more, found '-1'");
+  EXPECT_ERROR(read("arrival_s,prompt,output\n"), kInput, "expected a line for each request");
+  EXPECT_ERROR(read("arrival_s,prompt,output\n,,\n\n0,nan,1\n"), kInput,
+               path + ":4: 'prompt': expected a whole number of tokens, 1 or more, found 'nan'");
+  // As a spreadsheet with a decimal comma writes it.
+  EXPECT_EQ(read("\xef\xbb\xbf"
+                 "arrival_s;prompt;output\r\n1,5;10;2\r\n")
+                .front()
+                .arrival_s,
+            1.5);
+}
+
+TEST(Server, LimitsShapeWhatItDoes) {
+  Request options{.prompt = 1000, .output = 100};
+  options.load.concurrency = 32;
+  const auto with = [&](auto change) {
+    Request o = options;
+    change(o);
+    return *forecast_server("llama-3-8b", "H100", o).serving;
+  };
+  const LlmForecast::Serving plain = *forecast_server("llama-3-8b", "H100", options).serving;
+  const auto few = with([](Request& o) { o.load.max_num_seqs = 8; });
+  EXPECT_LT(few.all.output_tokens_per_s, plain.all.output_tokens_per_s);
+  EXPECT_GT(few.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
+  EXPECT_LE(few.mean_batch, 8);
+  const auto hit = with([](Request& o) { o.load.prefix_hit_rate = 0.8; });
+  EXPECT_LT(hit.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
+  const auto slow = with([](Request& o) { o.load.server_overhead_s = 0.1; });
+  EXPECT_GT(slow.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
+  const auto good = with([](Request& o) { o.load.tpot_s = 1; });
+  EXPECT_NEAR(*good.goodput_requests_per_s, plain.all.requests_per_s, 1e-9);
+  EXPECT_EQ(*with([](Request& o) { o.load.tpot_s = 1e-6; }).goodput_requests_per_s, 0);
+  EXPECT_FALSE(plain.goodput_requests_per_s);
+}
+
+TEST(Server, WhatDoesNotFitIsForecastAlone) {
+  Request options{.prompt = 1000, .output = 100};
+  options.load.concurrency = 4;
+  const LlmForecast f = forecast_server("llama-3.1-70b", "H100", options);
+  EXPECT_FALSE(f.fits);
+  EXPECT_EQ(f.largest_batch, 0);
+  EXPECT_FALSE(f.serving);
+  EXPECT_GT(f.latency.seconds, 0);
+  EXPECT_EQ(f.warnings.front().code, WarningCode::kDoesNotFit);
+  EXPECT_EQ(warning_text(f.warnings.front()).rfind("does not fit: ", 0), 0u);
+}
+
+TEST(Server, OptionsThatContradictEachOtherAreRefused) {
+  const auto with = [](auto change) {
+    Request options{.prompt = 100, .output = 10};
+    change(options);
+    return forecast_text("llama-3-8b", "H100", options);
+  };
+  EXPECT_ERROR(with([](Request& o) { o.kind = RequestKind::kServe; }), kInput,
+               "`schedule` continuous needs one of `rate`, `concurrency` and `trace`");
+  EXPECT_ERROR(with([](Request& o) {
+                 o.kind = RequestKind::kServe;
+                 o.load.rate = 1;
+                 o.load.concurrency = 1;
+               }),
+               kInput, "found more than one");
+  EXPECT_ERROR(with([](Request& o) { o.load.rate = 1; }), kInput,
+               "`rate` needs `schedule` continuous");
+  EXPECT_ERROR(with([](Request& o) { o.load.ttft_s = 1; }), kInput, "`ttft-s` needs");
+  EXPECT_ERROR(with([](Request& o) { o.load.max_prompt = 200; }), kInput,
+               "`prompt` 100:200: all sequences of a static batch have the same length");
+  EXPECT_ERROR(with([](Request& o) {
+                 o.kind = RequestKind::kServe;
+                 o.load.rate = 1;
+                 o.execution.software = software_of("pytorch");
+               }),
+               kInput, "PyTorch has no request scheduler");
+  EXPECT_ERROR(with([](Request& o) {
+                 o.kind = RequestKind::kServe;
+                 o.load.rate = 1;
+                 o.batch = 4;
+               }),
+               kInput, "`batch` 4 cannot be combined with `rate`: batches result from the load; ");
+  EXPECT_ERROR(with([](Request& o) {
+                 o.kind = RequestKind::kServe;
+                 o.load.concurrency = 2;
+                 o.batch = 4;
+               }),
+               kInput, "leave out `batch`, or `concurrency` for a static batch");
+  EXPECT_ERROR(with([](Request& o) {
+                 o.kind = RequestKind::kServe;
+                 o.load.rate = 1;
+                 o.prompt = 8000;
+                 o.load.max_prompt = 9000;
+               }),
+               kInput, "requests of up to 9010 tokens are longer than the model's 8192 positions");
+}
+
+TEST(Llm, JsonHoldsWhatTheTableSays) {
+  const LlmForecast f = forecast_text("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
+  const Json json = Json::parse(to_json(f));
+  EXPECT_EQ(json.at("time_to_first_token").at("seconds").get<double>(), f.ttft.seconds);
+  EXPECT_EQ(json.at("memory").at("largest_batch").get<int64_t>(), f.largest_batch);
+  EXPECT_FALSE(json.at("decode").at("kernels").empty());
+  EXPECT_NE(llm_table(f).find("time per output token"), std::string::npos);
+}
+
+TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
+  const LlmForecast f = forecast_text("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
+  const Json json = Json::parse(to_json(f));
+  // Keys of the contract (docs/explanation/servers.md), as forecasts of one pass have them.
+  for (const char* key : {"schema_version",
+                          "model",
+                          "gpu",
+                          "mode",
+                          "batch",
+                          "seq",
+                          "dtype",
+                          "latency_s",
+                          "latency_low_s",
+                          "latency_high_s",
+                          "forward_s",
+                          "backward_s",
+                          "optimizer_s",
+                          "flops",
+                          "bytes",
+                          "utilization_ratio",
+                          "memory",
+                          "kernels",
+                          "warnings",
+                          "warning_codes",
+                          "ranks",
+                          "communication_s",
+                          "exposed_communication_s"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  for (const char* key : {"peak_bytes", "weights_bytes", "gradients_bytes", "optimizer_bytes",
+                          "activations_bytes", "workspace_bytes", "framework_bytes", "fits"})
+    EXPECT_TRUE(json.at("memory").contains(key)) << key;
+  EXPECT_EQ(json.at("mode"), "inference");
+  EXPECT_EQ(json.at("latency_s"), f.request.seconds);
+  EXPECT_EQ(json.at("ranks"), 2);
+  const Json& m = json.at("memory");
+  EXPECT_EQ(m.at("peak_bytes").get<int64_t>(),
+            m.at("weights_bytes").get<int64_t>() + m.at("cache_bytes").get<int64_t>() +
+                m.at("activations_bytes").get<int64_t>() + m.at("workspace_bytes").get<int64_t>() +
+                m.at("framework_bytes").get<int64_t>());
+  const std::string csv = to_csv(f.kernels);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), static_cast<int64_t>(f.kernels.size()) + 1);
+  Request options{
+      .kind = RequestKind::kServe, .prompt = 100, .output = 10, .load = {.concurrency = 4}};
+  const LlmForecast s = forecast_text("llama-3-8b", "H100", options);
+  EXPECT_EQ(Json::parse(to_json(s)).at("latency_s").get<double>(), s.serving->all.e2e.mean.seconds);
+}
+
+/// Qwen3-Next-80B-A3B: 12 layers of attention with 2 key heads of 256, 36 recurrent layers with 32
+/// states of 128 x 128 in fp32 and 3 columns of 8,192 channels in bf16.
+TEST(Llm, StatesAreNotBytesOfAToken) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "config.json").string();
+  write_file(path, R"({"model_type": "qwen3_next", "hidden_size": 2048, "num_hidden_layers": 48,
+      "intermediate_size": 5120, "num_attention_heads": 16, "num_key_value_heads": 2,
+      "head_dim": 256, "vocab_size": 151936, "max_position_embeddings": 262144,
+      "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512,
+      "shared_expert_intermediate_size": 512, "full_attention_interval": 4,
+      "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
+      "linear_num_value_heads": 32, "linear_value_head_dim": 128, "torch_dtype": "bfloat16"})");
+  const Decoder decoder = *load_model(path).decoder;
+  EXPECT_EQ(decoder.recurrent_layers, 36);
+  EXPECT_EQ(decoder.state_bytes, 36 * (4 * 32 * 128 * 128 + 2 * 3 * 8192));
+  EXPECT_FALSE(decoder.latent);
+  EXPECT_TRUE(load_model("deepseek-v3").decoder->latent);
+  const LlmForecast f =
+      forecast_text(path, "H200", {.prompt = 128, .output = 8, .execution = {.tp = 2}});
+  EXPECT_EQ(f.kv_bytes_per_token, 12 * 2 * 2 * 256 * 2);
+  EXPECT_EQ(f.window_bytes_per_token, 0);
+  EXPECT_EQ(f.state_bytes_per_sequence, decoder.state_bytes) << "of all ranks";
+  EXPECT_GT(f.cache_bytes, decoder.state_bytes / 2);
+}
+
+TEST(Llm, CachesOfWindowsAreSaid) {
+  const LlmForecast f = forecast_text("gemma-3-1b", "H100", {.prompt = 128, .output = 8});
+  constexpr int64_t kLayer = 2 * 1 * 256 * 2;  // keys and values of one head in 16 bits
+  EXPECT_EQ(f.kv_bytes_per_token, 26 * kLayer);
+  EXPECT_EQ(f.window_bytes_per_token, 22 * kLayer) << "every sixth layer keeps all tokens";
+  EXPECT_EQ(f.window_tokens, 512);
+  EXPECT_EQ(f.state_bytes_per_sequence, 0);
+  EXPECT_NE(llm_table(f, {.width = 200}).find("22.0 KiB of it of the last 512 tokens only"),
+            std::string::npos);
+}
+
+TEST(Llm, StaticBatchesStateTheBlocksOfAServer) {
+  const Request request{.prompt = 128, .output = 8};
+  const LlmForecast f = forecast_text("llama-3-8b", "H100", request);
+  ASSERT_TRUE(f.pool.has_value());
+  const std::string table = llm_table(f, {.width = 200});
+  EXPECT_NE(table.find("GPU KV cache size: " + format_integer(f.pool->tokens) + " tokens"),
+            std::string::npos);
+  Request pytorch = request;
+  pytorch.execution.software = software_of("pytorch");
+  EXPECT_EQ(llm_table(forecast_text("llama-3-8b", "H100", pytorch)).find("cache blocks"),
+            std::string::npos);
+}
+
+TEST(Llm, TheRuleOfMemoryIsThatOfTheSoftware) {
+  const auto shortage = [](Software software) {
+    Request request{.batch = 4096, .prompt = 4096, .output = 8};
+    request.execution.software = software;
+    const LlmForecast f = forecast_text("llama-3-8b", "H100", request);
+    EXPECT_FALSE(f.fits);
+    return join(warning_texts(f.warnings), "; ");
+  };
+  EXPECT_NE(shortage(software_of("vllm")).find("(gpu_memory_utilization 0.9)"), std::string::npos);
+  EXPECT_NE(shortage(software_of("sglang")).find("(mem_fraction_static "), std::string::npos);
+  EXPECT_NE(shortage(software_of("trtllm")).find("(free_gpu_memory_fraction 0.9)"),
+            std::string::npos);
+  const std::string pytorch = shortage(software_of("pytorch"));
+  EXPECT_EQ(pytorch.find("gpu_memory_utilization"), std::string::npos);
+  EXPECT_NE(pytorch.find("(programs see 79.0 GiB)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tilecast

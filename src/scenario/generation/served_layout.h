@@ -1,0 +1,35 @@
+#pragma once
+
+// A layout of servers under several loads, for `tilecast plan`: what does not depend on the load is
+// computed once.
+
+#include <memory>
+
+#include "scenario/generation/llm_server.h"
+
+namespace tilecast {
+
+class ServedLayout {
+ public:
+  /// `request`: for servers; its concurrency is not read. `known`: of layouts that differ in the
+  /// number of their servers only. Forecaster and `known` must outlive this object. Throws what
+  /// forecast_llm throws.
+  ServedLayout(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+               const Request& request, KnownServer& known);
+
+  /// Memory and `serving` as forecast_llm gives them with so many clients of each replica, bit for
+  /// bit. All else is left out: results of single requests, intervals, warnings. `serving` is empty
+  /// where the longest request does not fit, or the requests are sure to miss `stop_beyond`.
+  LlmForecast under(int64_t concurrency, const std::optional<TimeLimits>& stop_beyond) const;
+
+ private:
+  ModelRef model_;
+  GpuRef gpu_;
+  Request whole_;    ///< with the tokens of images
+  Request typical_;  ///< with the lengths of one typical request
+  ServedModel served_;
+  std::unique_ptr<PrefillWorkers> workers_;
+  Server server_;
+};
+
+}  // namespace tilecast

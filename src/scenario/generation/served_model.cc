@@ -1,0 +1,61 @@
+#include "scenario/generation/served_model.h"
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "scenario/generation/llm_drafts.h"
+#include "scenario/generation/llm_load.h"
+#include "scenario/generation/step_graph.h"
+#include "scenario/timing.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+
+ServedModel::ServedModel(const Forecaster& tilecast, const ModelRef& of, const GpuRef& gpu,
+                         const Request& request)
+    : forecaster(tilecast),
+      model(of.content->model),
+      device(gpu.content->device),
+      asked(with_limits(request, device)) {
+  if (!model.decoder)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: '{}' is not forecast token by token; `prompt` is for decoder-only "
+                            "language models of a Hugging Face config.json",
+                            model.name, model.family));
+  build(nullptr);
+}
+
+ServedModel::ServedModel(const ServedModel& base, const Request& changed)
+    : forecaster(base.forecaster),
+      model(base.model),
+      device(base.device),
+      asked(with_limits(changed, base.device)) {
+  build(&base);
+}
+
+ServedModel::~ServedModel() = default;
+
+void ServedModel::build(const ServedModel* base) {
+  precision =
+      resolve_precision(model, device, {.asked = asked.execution.dtype, .fallback = DType::kBf16});
+  kv_dtype = asked.execution.kv_dtype.empty() ? cache_dtype(model, device, precision)
+                                              : parse_dtype(asked.execution.kv_dtype, "`kv-dtype`");
+  check_served(*this);
+  const bool built = base != nullptr && base->dtype() == dtype();
+  modules = built ? base->modules : model.build({.dtype = dtype()});
+  skew_percent = served_skew(asked, modules);
+  plan = plan_server(model, device, asked, modules);
+  stages = divide_stages(*this);
+  if (model.vision) tower.emplace(model, asked, dtype());
+  if (asked.deployment.speculation.tokens > 0) drafter = std::make_unique<Drafter>(*this);
+}
+
+const Predictor& ServedModel::predictor() const {
+  return forecaster.impl().predictor(asked.execution.predictor);
+}
+
+Conditions ServedModel::conditions() const { return conditions_of(asked.execution, device); }
+
+int64_t ServedModel::sequences_of_rank(int64_t batch) const { return ceil_divide(batch, plan.dp); }
+
+}  // namespace tilecast

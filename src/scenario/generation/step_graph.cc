@@ -1,0 +1,91 @@
+#include "scenario/generation/step_graph.h"
+
+#include <algorithm>
+
+#include "memory/plan.h"
+#include "passes/exchange.h"
+#include "passes/stage.h"
+
+namespace tilecast {
+namespace {
+
+/// The modules of a rank with its experts and the exchange of tokens.
+Graph with_own_experts(const ServedModel& served) {
+  const ParallelPlan& plan = served.plan;
+  const bool whole_experts = plan.tp == 1 && plan.ep == plan.dp;
+  return divide_served_experts(
+      served.modules,
+      {.tp = plan.tp,
+       .dp = plan.dp,
+       .ep = plan.ep,
+       .dispatch = whole_experts && served.asked.deployment.all2all == All2All::kDeepEp});
+}
+
+/// The bytes of the weights of modules, as a step of them holds them.
+double step_weights_bytes(const ServedModel& served, const Graph& modules, bool has_output_layer) {
+  return static_cast<double>(weights_bytes(fuse(modules, {.groups = {{1, 1, 1}},
+                                                          .scheme_of = served.precision.scheme_of,
+                                                          .has_output_layer = has_output_layer})));
+}
+
+StepRequest step_request(const ServedModel& served, std::vector<StepGroup> groups) {
+  return {.groups = std::move(groups),
+          .kv_dtype = served.kv_dtype,
+          .scheme_of = served.precision.scheme_of,
+          .skew_percent = served.skew_percent};
+}
+
+}  // namespace
+
+std::vector<ServedStage> divide_stages(const ServedModel& served) {
+  const Graph modules = with_own_experts(served);
+  const bool states_sum = served.precision.as_stored && served.model.checkpoint.weights_bytes &&
+                          served.plan.ranks() > 1;
+  std::vector<ServedStage> stages;
+  for (const LayerRange& layers : served.plan.parts) {
+    const std::vector<int64_t> runs = segment_runs(served.modules, layers);
+    const auto alike = std::find_if(stages.begin(), stages.end(), [&](const ServedStage& stage) {
+      return stage.runs == runs && stage.layers.has_start == layers.has_start &&
+             stage.layers.has_end == layers.has_end;
+    });
+    if (alike != stages.end()) {
+      alike->count += 1;
+      continue;
+    }
+    ServedStage stage{
+        .layers = layers, .share = shard(part_of(modules, layers), served.plan.tp), .runs = runs};
+    if (states_sum)
+      stage.stored_share = step_weights_bytes(served, stage.share, layers.has_end) /
+                           step_weights_bytes(served, served.modules, true);
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+ServedStage stage_of_layers(const ServedModel& served, const LayerRange& layers) {
+  return {.layers = layers,
+          .share = shard(part_of(with_own_experts(served), layers), served.plan.tp)};
+}
+
+Graph step_graph(const ServedModel& served, std::vector<StepGroup> groups, size_t stage) {
+  return step_graph(served, served.stages[stage], std::move(groups));
+}
+
+Graph step_graph(const ServedModel& served, const ServedStage& layers,
+                 std::vector<StepGroup> groups) {
+  StepRequest request = step_request(served, std::move(groups));
+  request.has_output_layer = layers.layers.has_end;
+  Graph graph = fuse(layers.share, request);
+  if (served.precision.as_stored)
+    store_as_in_checkpoint(graph, served.model.checkpoint, layers.stored_share);
+  return graph;
+}
+
+Graph whole_step_graph(const ServedModel& served, std::vector<StepGroup> groups) {
+  Graph graph = fuse(served.modules, step_request(served, std::move(groups)));
+  if (served.precision.as_stored)
+    store_as_in_checkpoint(graph, served.model.checkpoint, std::nullopt);
+  return graph;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,146 @@
+#include "scenario/generation/step_timer.h"
+
+#include <algorithm>
+
+#include "scenario/hidden_latency.h"
+
+namespace tilecast {
+namespace {
+
+/// Whether a step writes tokens only: a draft's at most.
+bool decodes(const ServedModel& served, const std::vector<StepGroup>& groups) {
+  const int64_t most = 1 + served.asked.deployment.speculation.tokens;
+  return std::all_of(groups.begin(), groups.end(),
+                     [&](const StepGroup& g) { return g.past > 0 && g.tokens <= most; });
+}
+
+/// The times of the kernels of a step of the model. Collectives take the time of the plan's groups;
+/// with tensor parallelism alone, of GPUs joined as on a node.
+std::vector<KernelTime> kernel_times(const ServedModel& served, const Graph& graph,
+                                     const Program& program, bool decode) {
+  std::vector<KernelTime> times(program.kernels.size());
+  const Conditions conditions = served.conditions();
+  served.predictor().predict(program.kernels, served.device, conditions, times);
+  const ParallelPlan& plan = served.plan;
+  const bool has_groups = !served.asked.parallel.cluster.empty() || plan.dp > 1 || plan.pp > 1;
+  if (has_groups)
+    price_collectives(plan, graph, program,
+                      decode ? ExpertKernels::kLowLatency : ExpertKernels::kNormal,
+                      conditions.software, times);
+  return times;
+}
+
+std::vector<bool> hidden_in(const ServedModel& served, const Program& program) {
+  return served.asked.execution.predictor == PredictorKind::kLearned
+             ? hidden_kernels(program, served.plan, served.device, served.conditions().software)
+             : std::vector<bool>(program.kernels.size(), false);
+}
+
+void run_step(const ServedModel& served, TimedStep& s, StepLaunch launch) {
+  const double host_launch_s =
+      launch == StepLaunch::kHost ? *served.asked.execution.host_launch_s : 0;
+  s.timeline = run_program(s.program, s.times, host_launch_s);
+  s.totals = totals_of(s.timeline, s.program.kernel_counts(), s.times);
+}
+
+void add_seconds(Totals& totals, double more_s) {
+  for (double* seconds : {&totals.seconds, &totals.low_s, &totals.high_s}) *seconds += more_s;
+}
+
+TimedStep time_share(const ServedModel& served, const ServedStage& layers,
+                     std::vector<StepGroup> groups, StepLaunch launch) {
+  const bool decode = decodes(served, groups);
+  TimedStep s;
+  s.graph = step_graph(served, layers, std::move(groups));
+  s.program = lower(s.graph);
+  s.times = kernel_times(served, s.graph, s.program, decode);
+  const std::vector<bool> hides = hidden_in(served, s.program);
+  for (size_t i = 0; i < hides.size(); ++i) {
+    if (hides[i]) hide_latency(s.program.kernels[i], served.device, s.times[i]);
+  }
+  run_step(served, s, launch);
+  if (layers.layers.has_end) return s;
+  s.send_s = send_s(served.plan, s.graph, served.conditions().software);
+  add_seconds(s.totals, s.send_s);
+  return s;
+}
+
+}  // namespace
+
+TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, StepLaunch launch,
+                    size_t stage) {
+  TimedStep s = time_share(served, served.stages[stage], std::move(groups), launch);
+  add_seconds(s.totals, step_overhead_s(served, stage));
+  return s;
+}
+
+TimedStep time_layers(const ServedModel& served, const ServedStage& layers,
+                      std::vector<StepGroup> groups) {
+  return time_share(served, layers, std::move(groups), StepLaunch::kCudaGraph);
+}
+
+TimedStep time_graph(const ServedModel& served, Graph graph, StepLaunch launch) {
+  TimedStep s;
+  s.graph = std::move(graph);
+  s.program = lower(s.graph);
+  s.times.resize(s.program.kernels.size());
+  served.predictor().predict(s.program.kernels, served.device, served.conditions(), s.times);
+  run_step(served, s, launch);
+  return s;
+}
+
+TimedStep time_tower(const ServedModel& served, int64_t images) {
+  return time_graph(served, served.tower->graph(images), StepLaunch::kHost);
+}
+
+StepKernels step_kernels(const ServedModel& served, std::vector<StepGroup> groups, size_t stage) {
+  StepKernels step{.graph = step_graph(served, std::move(groups), stage), .program = {}};
+  step.program = lower(step.graph);
+  return step;
+}
+
+double kernel_seconds(const ServedModel& served, const StepKernels& step,
+                      const KernelSelection& selection) {
+  const Program& program = step.program;
+  std::vector<double> counts(program.kernels.size(), 0);
+  for (const Launch& launch : program.launches) {
+    if (selection.wanted(launch))
+      counts[launch.kernel] += static_cast<double>(program.count(launch));
+  }
+  // Only the kernels that are wanted, with their launches.
+  std::vector<size_t> now(counts.size(), 0);
+  Program wanted;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    now[i] = wanted.kernels.size();
+    wanted.kernels.push_back(program.kernels[i]);
+  }
+  for (Launch launch : program.launches) {
+    if (counts[launch.kernel] == 0) continue;
+    launch.kernel = now[launch.kernel];
+    wanted.launches.push_back(launch);
+  }
+  std::vector<KernelTime> times = kernel_times(served, step.graph, wanted, selection.decode);
+  const std::vector<bool> hides = hidden_in(served, program);
+  double seconds = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    KernelTime& time = times[now[i]];
+    if (hides[i]) hide_latency(program.kernels[i], served.device, time);
+    seconds += counts[i] * time.seconds;
+  }
+  return seconds;
+}
+
+double step_overhead_s(const ServedModel& served, size_t stage) {
+  return served.stages[stage].layers.has_end ? served.asked.execution.step_overhead_s.value_or(0)
+                                             : 0;
+}
+
+double send_seconds(const ServedModel& served, int64_t tokens, size_t stage) {
+  if (served.stages[stage].layers.has_end) return 0;
+  return send_s(served.plan, step_graph(served, {{1, tokens, 1}}, stage),
+                served.conditions().software);
+}
+
+}  // namespace tilecast

@@ -1,0 +1,102 @@
+#include "scenario/parallel/collective_costs.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/checked.h"
+#include "collectives/paths.h"
+#include "ops/op_def.h"
+#include "predict/collective.h"
+
+namespace tilecast {
+namespace {
+
+/// Between which ranks an operator communicates.
+struct Use {
+  std::string_view op;
+  CommGroup (ParallelPlan::*group)() const;
+};
+constexpr Use kUses[] = {{"all_reduce", &ParallelPlan::tensor_group},
+                         {"all_gather", &ParallelPlan::tensor_group},
+                         {"reduce_scatter", &ParallelPlan::tensor_group},
+                         {"context_all_gather", &ParallelPlan::context_group},
+                         {"context_reduce_scatter", &ParallelPlan::context_group},
+                         {"data_all_gather", &ParallelPlan::data_group},
+                         {"data_reduce_scatter", &ParallelPlan::data_group},
+                         {"expert_dispatch", &ParallelPlan::expert_group},
+                         {"expert_combine", &ParallelPlan::expert_group}};
+
+const Use& use_of(OpId op) {
+  const std::string_view name = op_def(op).name;
+  const auto* found = std::find_if(std::begin(kUses), std::end(kUses),
+                                   [&](const Use& use) { return use.op == name; });
+  TILECAST_CHECK(found != std::end(kUses)) << name;
+  return *found;
+}
+
+Exchange exchange_of(const CollectiveTime& time) {
+  return {time.seconds,
+          {.node_s = time.node_s,
+           .network_s = time.network_s,
+           .both_s = std::min(time.node_s, time.network_s),
+           .less_s = time.seconds - time.low_s,
+           .more_s = time.high_s - time.seconds}};
+}
+
+}  // namespace
+
+void set_time(KernelTime& kernel, const CollectiveTime& time) {
+  kernel.seconds = time.seconds;
+  kernel.low_s = time.low_s;
+  kernel.high_s = time.high_s;
+  kernel.limit = Limit::kNetwork;
+  // Serving software's may be faster than what NCCL reaches of a PCIe tree.
+  kernel.utilization_ratio = time.seconds > 0 ? std::min(1.0, time.link_s / time.seconds) : 1;
+  kernel.extrapolated = time.extrapolated;
+  kernel.predictor = "collective";
+}
+
+CollectiveTime CollectiveCosts::time(CollectiveKind kind, int64_t bytes, DType dtype,
+                                     const CommGroup& group) const {
+  const CollectiveTime time =
+      collective_time(kind, bytes, dtype, group, plan_.cluster, {.software = software_});
+  extrapolated_ = extrapolated_ || time.extrapolated;
+  over_pcie_ = over_pcie_ || uses_pcie(group, plan_.cluster);
+  return time;
+}
+
+Exchange CollectiveCosts::exchange(CollectiveKind kind, int64_t bytes, DType dtype,
+                                   const CommGroup& group) const {
+  return group.ranks == 1 || bytes == 0 ? Exchange{} : exchange_of(time(kind, bytes, dtype, group));
+}
+
+Exchange CollectiveCosts::inside(const Kernel& kernel) const {
+  const Use& use = use_of(kernel.op);
+  return exchange_of(
+      time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype, (plan_.*use.group)()));
+}
+
+void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& times) const {
+  for (size_t i = 0; i < times.size(); ++i) {
+    const Kernel& kernel = program.kernels[i];
+    if (!kernel.is<Collective>()) continue;
+    const Use& use = use_of(kernel.op);
+    const CollectiveTime found =
+        time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype, (plan_.*use.group)());
+    set_time(times[i], found);
+  }
+}
+
+Exchange CollectiveCosts::send(int64_t bytes, DType dtype, bool divided) const {
+  const CommGroup pair = plan_.stage_pair();
+  const bool between_nodes = pair.ranks_per_node == 1;
+  const bool in_parts = plan_.tp > 1 && between_nodes && !divided;
+  const int64_t sent = in_parts ? ceil_divide(bytes, plan_.tp) : bytes;
+  Exchange sending = exchange(CollectiveKind::kSendRecv, sent, dtype, pair);
+  if (in_parts) sending += all_gather(bytes, dtype, plan_.tensor_group());
+  return sending;
+}
+
+}  // namespace tilecast

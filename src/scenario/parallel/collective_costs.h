@@ -1,0 +1,70 @@
+#pragma once
+
+// The time of the collectives of a training step or a server: which ranks take part, and over which
+// links.
+
+#include <vector>
+
+#include "lower/program.h"
+#include "predict/predictor.h"
+#include "scenario/parallel/parallel_plan.h"
+#include "sim/transfer.h"
+
+namespace tilecast {
+
+/// Makes it the time of a collective.
+void set_time(KernelTime& kernel, const CollectiveTime& time);
+
+/// A collective, or several one after the other.
+struct Exchange {
+  double seconds = 0;
+  Transfer transfer;
+  Exchange& operator+=(const Exchange& other) {
+    seconds += other.seconds;
+    transfer += other.transfer;
+    return *this;
+  }
+};
+
+class CollectiveCosts {
+ public:
+  /// `software`: whose all-reduces run.
+  explicit CollectiveCosts(const ParallelPlan& plan, Software software = {})
+      : plan_(plan), software_(software) {}
+
+  /// Replaces the times of collectives inside of layers.
+  void price(const Program& program, std::vector<KernelTime>& times) const;
+
+  Exchange all_reduce(int64_t bytes, DType dtype, const CommGroup& group) const {
+    return exchange(CollectiveKind::kAllReduce, bytes, dtype, group);
+  }
+  Exchange reduce_scatter(int64_t bytes, DType dtype, const CommGroup& group) const {
+    return exchange(CollectiveKind::kReduceScatter, bytes, dtype, group);
+  }
+  Exchange all_gather(int64_t bytes, DType dtype, const CommGroup& group) const {
+    return exchange(CollectiveKind::kAllGather, bytes, dtype, group);
+  }
+  /// A tensor that every rank of a stage has, to the next stage. Between nodes, each
+  /// tensor-parallel rank sends a part, and the receivers gather it (Narayanan et al. 2021,
+  /// section 4.1); `divided`: each has a part only.
+  Exchange send(int64_t bytes, DType dtype, bool divided) const;
+
+  /// A collective inside of layers.
+  Exchange inside(const Kernel& kernel) const;
+
+  /// Whether a collective ran over links on which none was measured.
+  bool extrapolated() const { return extrapolated_; }
+  /// Whether a collective ran over PCIe, see `uses_pcie`.
+  bool over_pcie() const { return over_pcie_; }
+
+ private:
+  Exchange exchange(CollectiveKind kind, int64_t bytes, DType dtype, const CommGroup& group) const;
+  CollectiveTime time(CollectiveKind kind, int64_t bytes, DType dtype,
+                      const CommGroup& group) const;
+
+  const ParallelPlan& plan_;
+  Software software_;
+  mutable bool extrapolated_ = false, over_pcie_ = false;
+};
+
+}  // namespace tilecast

@@ -1,0 +1,230 @@
+#include "scenario/pass/pass.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "passes/main_gradients.h"
+#include "passes/passes.h"
+#include "passes/rematerialize.h"
+#include "passes/stage.h"
+#include "request/access.h"
+#include "scenario/pass/pass_images.h"
+#include "scenario/timing.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+
+void check_model(const Model& model, const Request& request, int64_t seq) {
+  const Execution& e = request.execution;
+  if (model.fixed_dtype && (request.seq || request.batch != 1))
+    throw Error(ErrorKind::kInput, fmt::format("{}: a graph file fixes its shapes; omit `batch` "
+                                               "and `seq`, or change the shapes in the file (of a "
+                                               "PyTorch module: give other example inputs)",
+                                               model.name));
+  const std::pair<const char*, bool> training_only[] = {
+      {"dp", e.dp != 1},
+      {"cluster", !request.parallel.cluster.empty()},
+      {"nodes", request.parallel.nodes.has_value()}};
+  for (const auto& [name, given] : training_only) {
+    if (given && request.mode != Mode::kTraining && !model.recommendation)
+      throw Error(ErrorKind::kInput, fmt::format("`{}` needs `mode` training", name));
+  }
+  if (!model.spelled_out && !request.dims.empty())
+    throw Error(ErrorKind::kInput,
+                fmt::format("`dim`: {} has no symbolic dimensions; an ONNX file may have some",
+                            model.name));
+  if (model.has_backward && request.mode != Mode::kTraining)
+    throw Error(ErrorKind::kInput,
+                model.name +
+                    ": the graph contains a backward pass; use `mode` training, or a graph of the "
+                    "forward pass for inference");
+  if (model.has_backward && request.checkpointing != Checkpointing::kNone)
+    throw Error(ErrorKind::kInput,
+                model.name +
+                    ": the graph contains its backward pass, so `checkpointing` has no effect; "
+                    "omit it, and trace the model with checkpointing instead");
+  if (e.attention == AttentionKind::kFlash && !model.has_fused_attention)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("`attention` flash: '{}' is forecast with eager attention only",
+                            model.family.empty() ? model.format : model.family));
+  if (model.fixed_seq && request.seq && seq != model.default_seq)
+    throw Error(ErrorKind::kInput,
+                model.default_seq > 1
+                    ? fmt::format("{}: the config fixes the length at {} tokens; omit `seq`",
+                                  model.name, model.default_seq)
+                    : fmt::format("{}: `seq` is a number of tokens, but the inputs of this model "
+                                  "are no sequences; omit it",
+                                  model.name));
+  const int64_t of_images = image_tokens(model, request), all = checked_add(seq, of_images);
+  if (model.max_positions && all > *model.max_positions)
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: a sequence of {} tokens{} is longer than the model's {} positions; "
+                    "use `seq` {} or less{}",
+                    model.name, all, of_images > 0 ? fmt::format(", {} of images,", of_images) : "",
+                    *model.max_positions, std::max<int64_t>(1, *model.max_positions - of_images),
+                    of_images > 0 ? ", or fewer or smaller images" : ""));
+  if (request.images > 0 && (e.pp > 1 || request.parallel.cp > 1))
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("`images` with `{}`: how ranks divide a vision tower and its tokens is "
+                            "not modelled; use `dp`, `tp` or `ep`, or leave `images` out",
+                            e.pp > 1 ? "pp" : "cp"));
+}
+
+namespace {
+
+EagerForm eager_form(const Request& request, const Precision& precision) {
+  return {.fused_attention = request.execution.attention == AttentionKind::kFlash,
+          .training = request.mode == Mode::kTraining,
+          .autocast = precision.autocast};
+}
+
+/// Whether selective checkpointing finds scores to compute again.
+bool has_scores(const Graph& modules, const EagerForm& form) {
+  const Graph operators = decompose(modules, form);
+  return std::any_of(operators.nodes.begin(), operators.nodes.end(),
+                     [](const Node& node) { return node.attention_core; });
+}
+
+/// Throws Error if the model has nothing that the request's checkpointing computes again.
+void check_checkpointing(const Graph& modules, const Request& request, const EagerForm& form) {
+  if (request.checkpointing == Checkpointing::kNone) return;
+  const bool selective = request.checkpointing == Checkpointing::kSelective;
+  const bool eager =
+      selective && has_scores(modules, {.training = true, .autocast = form.autocast});
+  if (eager && layer_count(modules) > 0 && !has_scores(modules, form))
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: `checkpointing` selective has no effect with `attention` flash: it "
+                    "computes attention's scores again, which fused attention does not "
+                    "keep; omit it, or use `checkpointing` full",
+                    modules.name));
+  const char* const missing = layer_count(modules) == 0 ? "repeated layers"
+                              : selective && !eager     ? "attention"
+                                                        : nullptr;
+  if (missing != nullptr)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the model has no {}, so `checkpointing` {} has no effect; omit it",
+                            modules.name, missing, choice_name(request.checkpointing)));
+}
+
+/// Throws Error where PyTorch has no fused kernel for attention that was asked for as fused.
+void check_attention(const Graph& modules, const EagerForm& form) {
+  if (!form.fused_attention || !form.training) return;
+  for (const Node& node : modules.nodes) {
+    const AttributeValue* const learned = node.find_attribute("learned_bias");
+    if (learned == nullptr || *learned == AttributeValue(int64_t{0})) continue;
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: `attention` flash in training: the position bias is trained, for "
+                            "which PyTorch's scaled_dot_product_attention has no fused kernel and "
+                            "takes its step-by-step path in fp32, which is not forecast; use "
+                            "`attention` eager",
+                            modules.name));
+  }
+}
+
+}  // namespace
+
+PrecisionRequest precision_request(const Request& request) {
+  return {.asked = request.execution.dtype,
+          .fallback = DType::kFp32,  // the dtype of published whole-model measurements
+          .training = request.mode == Mode::kTraining,
+          .frozen_weights = request.lora_rank > 0};
+}
+
+void check_is_pass(const Request& request) {
+  if (request.kind != RequestKind::kPass)
+    throw Error(ErrorKind::kInput, "expected a request for one pass; use forecast_llm for prompts");
+}
+
+void check_pass(const Request& request) {
+  check_is_pass(request);
+  check_request(request);
+}
+
+CheckedPass checked_pass(const Model& model, const Device& device, const Request& request) {
+  check_pass(request);
+  return completed_pass(model, device, request);
+}
+
+CheckedPass completed_pass(const Model& model, const Device& device, const Request& request) {
+  Request used = request;
+  complete(used.execution, Software{});
+  if (!used.execution.skew_percent) used.execution.skew_percent = 0;
+  used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
+  // Megatron's gradients are views of a buffer that stays (core/distributed/param_and_grad_buffer).
+  if (used.parallel.main_params == MainParams::kFp32) used.zero_grad = ZeroGrad::kZeros;
+  check_model(model, request, *used.seq);
+  return {std::move(used), resolve_precision(model, device, precision_request(request))};
+}
+
+GraphRequest graph_request(const Request& request, const Precision& precision) {
+  return {.batch = request.batch,
+          .seq = *request.seq,
+          .dtype = precision.autocast ? DType::kFp32 : precision.dtype,
+          .dims = parse_dims(request.dims),
+          .skip_unsupported = request.skip_unsupported};
+}
+
+ModelModules build_modules(const Model& model, const Request& request, const Precision& precision) {
+  const EagerForm form = eager_form(request, precision);
+  GraphRequest wanted = graph_request(request, precision);
+  wanted.seq = checked_add(wanted.seq, image_tokens(model, request));
+  Graph graph = model.build(wanted);
+  const int64_t layers = layer_count(graph);
+  graph = with_tower(std::move(graph), model, request, wanted.dtype);
+  if (model.spelled_out) graph = recognize(graph, form);
+  graph.name = model.name;
+  check_attention(graph, form);
+  check_checkpointing(graph, request, form);
+  if (request.lora_rank > 0)
+    add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
+  return {.graph = std::move(graph), .layers = layers};
+}
+
+Graph complete_graph(Graph graph, const Model& model, const Request& request,
+                     const Precision& precision, const RankForm& form) {
+  const bool training = request.mode == Mode::kTraining;
+  if (model.has_modules) graph = decompose(std::move(graph), eager_form(request, precision));
+  if (model.spelled_out) graph = place_copies(graph, eager_form(request, precision));
+  graph.name = model.name;
+  if (precision.autocast) autocast(graph, precision.dtype);
+  if (precision.scheme_of) {
+    if (training) {
+      quantize_frozen(graph, precision.scheme_of);
+    } else {
+      quantize_linears(graph, precision.scheme_of);
+    }
+  }
+  if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
+  if (training && model.has_modules && form.has_head && request.loss != Loss::kNone)
+    add_loss(graph, {.upcast = model.decoder.has_value(),
+                     .autocast = precision.autocast,
+                     .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly,
+                     .ranks = form.vocabulary_ranks});
+  if (training && !model.has_backward) add_backward(graph, request.checkpointing);
+  if (training && request.parallel.main_params == MainParams::kFp32) accumulate_in_fp32(graph);
+  if (request.execution.fusion == Fusion::kPointwise) {
+    const Graph unfused = graph;
+    fuse_pointwise(graph);
+    if (training) rematerialize_pointwise(graph, unfused);
+  }
+  // fp16 needs a GradScaler against underflow of gradients; bf16 does not.
+  add_optimizer(graph, {.optimizer = request.optimizer,
+                        .impl = request.optimizer_impl,
+                        .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16,
+                        .main_params = request.parallel.main_params,
+                        .shards = form.optimizer_shards,
+                        .expert_ranks = form.expert_ranks});
+  return graph;
+}
+
+Graph build_graph(const Model& model, const Request& request, const Precision& precision) {
+  return complete_graph(build_modules(model, request, precision).graph, model, request, precision);
+}
+
+}  // namespace tilecast

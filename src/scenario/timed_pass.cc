@@ -1,0 +1,46 @@
+#include "scenario/timed_pass.h"
+
+#include <utility>
+
+#include "ops/op_def.h"
+#include "predict/unmeasured.h"
+
+namespace tilecast {
+namespace {
+
+/// Imported graphs have kernels of operators that the table lacks, or that it has under this name
+/// only: the node says so, the kernel does not.
+void mark_traced_operators(const Program& program, const IntervalConstants& constants,
+                           std::vector<KernelTime>& times) {
+  static const OpId stream = require_op("stream");
+  for (const Launch& launch : program.launches) {
+    const Node& node = *launch.node;
+    if (node.op != stream) continue;
+    if (node.find_attribute("unmeasured") != nullptr || node.find_attribute("unmapped") != nullptr)
+      mark_unmeasured(program.kernels[launch.kernel], constants, times[launch.kernel]);
+  }
+}
+
+}  // namespace
+
+TimingSetup timing_setup(const PassSetup& setup, const Predictor& predictor) {
+  const Execution& execution = setup.request.execution;
+  return {.execution = execution,
+          .predictor = predictor,
+          .device = setup.device,
+          .conditions = conditions_of(execution, setup.device)};
+}
+
+TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& setup) {
+  TimedPass pass{.work = std::move(work)};
+  const Program& program = pass.program();
+  pass.times.resize(program.kernels.size());
+  setup.predictor.predict(program.kernels, setup.device, setup.conditions, pass.times);
+  mark_traced_operators(program, setup.predictor.laws().intervals, pass.times);
+  if (setup.price_collectives) setup.price_collectives(program, pass.times);
+  pass.timeline = run_program(program, pass.times, setup.host_launch_s());
+  pass.totals = totals_of(pass.timeline, program.kernel_counts(), pass.times);
+  return pass;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,125 @@
+#include "scenario/timing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "ops/op_def.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+
+void complete(Execution& execution, Software default_software) {
+  const Software software = execution.software.value_or(default_software);
+  execution.software = software;
+  if (!execution.host_launch_s)
+    execution.host_launch_s = software_def(software).costs.host_launch_s;
+}
+
+Conditions conditions_of(const Execution& execution, const Device& device) {
+  return {.software = *execution.software, .clock_hz = clock_of(execution.clocks, device)};
+}
+
+std::optional<double> clock_of(const std::string& clocks, const Device& device) {
+  if (clocks == "boost") return std::nullopt;
+  const Gpu& gpu = device.gpu();
+  if (clocks == "base") {
+    if (!gpu.base_clock_hz)
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("`clocks` base: the device file of {} states no base clock; give the "
+                              "clock in MHz (its boost clock: {:.0f})",
+                              device.id, gpu.boost_clock_hz / 1e6));
+    return gpu.base_clock_hz;
+  }
+  const double hz = 1e6 * std::stod(clocks);  // checked when the option was set
+  // Twice the boost clock is far beyond what any card can be set to: another unit, or another card.
+  constexpr double kMost = 2;
+  if (hz > kMost * gpu.boost_clock_hz)
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("`clocks`: {} MHz is more than twice the boost clock of {}, {:.0f} MHz; "
+                    "give the clock of its SMs in MHz",
+                    clocks, device.id, gpu.boost_clock_hz / 1e6));
+  return hz;
+}
+
+Timeline run_program(const Program& program, const std::vector<KernelTime>& times,
+                     double host_launch_s) {
+  std::vector<double> seconds;
+  seconds.reserve(times.size());
+  for (const KernelTime& time : times) seconds.push_back(time.seconds);
+  return simulate(program, seconds, host_launch_s);
+}
+
+/// The interval of a sum of kernels. Part of a predictor's error is common to all its kernels and
+/// adds up. The rest is independent from kernel to kernel and partly cancels, as do the errors of
+/// different predictors.
+Totals totals_of(const Timeline& timeline, const std::vector<double>& kernel_counts,
+                 const std::vector<KernelTime>& times) {
+  struct Deviation {
+    double low = 0, high = 0;
+  };
+  Totals totals{.seconds = timeline.end_s()};
+  std::map<std::string_view, Deviation> common;
+  double low = 0, high = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    const KernelTime& t = times[i];
+    totals.kernels_s += t.seconds * kernel_counts[i];
+    const double down = (t.seconds - t.low_s) * kernel_counts[i];
+    const double up = (t.high_s - t.seconds) * kernel_counts[i];
+    const double share = std::sqrt(t.common_share);
+    common[t.predictor].low += share * down;
+    common[t.predictor].high += share * up;
+    low += (1 - t.common_share) * down * down;
+    high += (1 - t.common_share) * up * up;
+  }
+  for (const auto& [predictor, deviation] : common) {
+    low += deviation.low * deviation.low;
+    high += deviation.high * deviation.high;
+  }
+  totals.low_s = totals.seconds - std::sqrt(low);
+  totals.high_s = totals.seconds + std::sqrt(high);
+  totals.host_wait_s = std::max(0.0, totals.seconds - totals.kernels_s);
+  return totals;
+}
+
+KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
+  KernelForecast row;
+  row.op = op_def(kernel.op).name;
+  row.dtype = precision_name(kernel);
+  const KernelTypeInfo& type = type_info(kernel);
+  row.shape = {type.name, type.text, type.sizes, sizes_of(kernel)};
+  row.latency_s = time.seconds;
+  row.low_s = time.low_s;
+  row.high_s = time.high_s;
+  row.flops = kernel.flops;
+  row.bytes = kernel.bytes();
+  row.limit = limit_name(time.limit);
+  if (time.tile) row.tile = {time.tile->m, time.tile->n};
+  row.waves = time.waves;
+  row.utilization_ratio = time.utilization_ratio;
+  row.predictor = time.predictor;
+  row.extrapolated = time.extrapolated;
+  row.extrapolated_feature = time.extrapolated_feature;
+  return row;
+}
+
+std::vector<KernelForecast> describe_events(const Timeline& timeline, const Program& program,
+                                            const std::vector<KernelTime>& times,
+                                            TextArena& names) {
+  std::vector<KernelForecast> rows;
+  rows.reserve(timeline.events.size());
+  for (const Event& event : timeline.events) {
+    const Node& node = *program.launches[event.launch].node;
+    KernelForecast row = describe(program.kernels[event.kernel], times[event.kernel]);
+    row.name = names.add(node.name);
+    row.phase = phase_name(node.phase);
+    row.count = event.count;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace tilecast
