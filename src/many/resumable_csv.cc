@@ -35,7 +35,7 @@ void ResumableCsv::read_done() {
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), index);
     const bool known = error == std::errc() && end != line.data() && index < lines_.count;
     if (!known || !line.starts_with(fmt::format("{},{}", index, lines_.cells(index))))
-      throw other(fmt::format("line {}: is of other lists than those of this sweep", number));
+      throw other(fmt::format("line {}: is of other lists than this sweep's", number));
     if (!line.ends_with(",")) continue;  // the last cell is an error
     kept += line + "\n";
     done_.insert(index);
