@@ -1,6 +1,7 @@
 #include "devices/registry.h"
 #include "importers/model.h"
 #include "ops/op_def.h"
+#include "software/software.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast {
