@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "report/text_table.h"
 #include "request/access.h"
+#include "scenario/remedies.h"
 #include "schema/json.h"
 #include "test_forecaster.h"
 #include "test_support.h"

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "importers/model.h"
+#include "scenario/generation/step_costs.h"
 #include "schema/csv.h"
 #include "schema/json.h"
 #include "test_forecaster.h"
