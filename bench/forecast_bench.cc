@@ -7,7 +7,7 @@
 #include "ops/sizes.h"
 #include "predict/predictor.h"
 #include "tilecast/forecast.h"
-#include "tilecast/llm.h"
+#include "tilecast/result.h"
 
 namespace {
 

@@ -8,7 +8,8 @@
 #include "passes/serving.h"
 #include "scenario/internal.h"
 #include "test_forecaster.h"
-#include "tilecast/llm.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

@@ -16,7 +16,6 @@
 #include "scenario/internal.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
-#include "tilecast/llm.h"
 
 namespace tilecast {
 namespace {

@@ -1,293 +1,18 @@
 #pragma once
 
-#include <array>
+// Models and devices that are read once, what Tilecast knows, and forecasts of one request.
+
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "tilecast/memory.h"
-#include "tilecast/parallel.h"
-#include "tilecast/request.h"
-#include "tilecast/warning.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
-
-/// A size or setting of an operator's kernel: {"m", 4096}, {"kv_dtype", "fp8"}. `OpEntry::sizes`
-/// lists the sizes of each operator.
-struct GivenSize {
-  std::string name;
-  std::variant<int64_t, std::string> value;
-};
-
-/// Settings for the forecast of a single kernel.
-struct KernelOptions {
-  std::string predictor = "learned";  ///< learned or roofline
-  /// The software whose kernel runs: pytorch, vllm, sglang or trtllm, or a library that was
-  /// measured alone, rocblas or pipeweave.
-  std::string software = "pytorch";
-  bool warm = false;  ///< the operands are already in L2, as when a benchmark replays the kernel
-  std::string clocks = "boost";  ///< "boost", "base" or a number of MHz
-};
-
-/// The sizes of a kernel with the names of its type: batch, m, n and k of a gemm.
-struct NamedSizes {
-  static constexpr size_t kMaxSizes = 11;  ///< the most sizes that a type has
-
-  std::string_view type;  ///< "gemm", "convolution", "attention", "experts", "rows", "stream", …
-  std::string_view text;  ///< how tables show the sizes: "{batch} x [{m}x{n}x{k}]"
-  std::span<const std::string_view> names;
-  std::array<int64_t, kMaxSizes> values{};  ///< in the order of the names
-
-  bool operator==(const NamedSizes& other) const {
-    return type == other.type && values == other.values;
-  }
-};
-
-/// A group of identical kernels, e.g. one per layer. Times are for one of them; `count` says how
-/// many there are. `name` points into storage that the forecast and its copies share: do not read
-/// it after the last of them is destroyed. The other strings are constants. So rows are cheap to
-/// copy.
-struct KernelForecast {
-  std::string_view name;
-  std::string_view op;
-  std::string_view phase;  ///< "forward", "backward", "optimizer", "prefill" or "decode"
-  std::string_view dtype;
-  NamedSizes shape;
-  int64_t count = 1;
-  double latency_s = 0;
-  double low_s = 0;  ///< 80 % interval
-  double high_s = 0;
-  int64_t flops = 0;
-  int64_t bytes = 0;
-  std::string_view limit;  ///< "compute", "memory", "latency" or "network"
-  std::optional<std::pair<int64_t, int64_t>> tile;
-  double waves = 0;
-  /// The shortest time that the data sheet allows, divided by the forecast.
-  double utilization_ratio = 0;
-  std::string_view predictor;
-  bool extrapolated = false;
-  /// The reason for `extrapolated`: the feature that is furthest outside its range, or "model",
-  /// "dtype", "scheme", "software", "architecture", "combination", "batch", "backward",
-  /// "convolution", "vendor" or "law" (docs/explanation/laws.md).
-  std::string_view extrapolated_feature;
-
-  template <typename Fields>
-  static void fields(Fields& field) {
-    field.is("Kernel", "A group of identical kernels. Times and work are those of one of them.");
-    field("name", "", "name in the model, of the first of identical kernels",
-          &KernelForecast::name);
-    field("op", "", "operator of 'tilecast ops'", &KernelForecast::op);
-    field("phase", "", "the part of the step that runs it", &KernelForecast::phase,
-          {"forward", "backward", "optimizer", "vision", "prefill", "decode"});
-    field("dtype", "",
-          "dtype of the operands, with the dtype of keys and values or the quantization scheme of "
-          "weights if it differs",
-          &KernelForecast::dtype);
-    field("shape", "", "sizes of the kernel, by the names of its type", &KernelForecast::shape);
-    field("count", "", "number of identical kernels", &KernelForecast::count);
-    field("latency_s", "s", "time of one kernel", &KernelForecast::latency_s);
-    field("low_s", "s", "80 % interval", &KernelForecast::low_s);
-    field("high_s", "s", "80 % interval", &KernelForecast::high_s);
-    field("flops", "FLOP", "work of one kernel", &KernelForecast::flops);
-    field("bytes", "bytes", "memory traffic of one kernel", &KernelForecast::bytes);
-    field("limit", "", "what limits it", &KernelForecast::limit,
-          {"compute", "memory", "latency", "network"});
-    field("tile", "", "rows and columns of the output that a block computes",
-          &KernelForecast::tile);
-    field("waves", "", "rounds of blocks over the device", &KernelForecast::waves);
-    field("utilization_ratio", "",
-          "the shortest time that the data sheet allows, divided by the forecast",
-          &KernelForecast::utilization_ratio);
-    field("predictor", "", "name of the cost model", &KernelForecast::predictor);
-    field("extrapolated", "", "outside the training range", &KernelForecast::extrapolated);
-    field.if_set(
-        "extrapolated_feature", "",
-        "the feature that is furthest outside the training range, or what was not measured; only "
-        "if extrapolated",
-        [](const KernelForecast& k) { return k.extrapolated ? &k.extrapolated_feature : nullptr; });
-  }
-};
-
-/// Memory of one rank, in bytes.
-struct MemoryForecast {
-  /// The largest sum over time, with workspace and framework: at_peak.sum() + workspace_bytes +
-  /// framework_bytes. Its parts need not be at their largest then.
-  int64_t peak_bytes = 0;
-  MemoryParts at_peak;
-  std::string peak_phase;  ///< when: "forward", "backward" or "optimizer"
-  std::string peak_node;   ///< the node that runs then
-  int64_t weights_bytes = 0;
-  int64_t gradients_bytes = 0;  ///< of all parameters, without the buckets
-  /// DistributedDataParallel's buckets: copies of the gradients for their reduction, a part of
-  /// at_peak.gradients_bytes.
-  int64_t gradient_buckets_bytes = 0;
-  int64_t optimizer_bytes = 0;  ///< states
-  /// The largest sum of tensors that the forward and the backward pass compute, and inputs.
-  int64_t activations_bytes = 0;
-  /// The largest sum of tensors that the optimizer step computes beside its states.
-  int64_t optimizer_temporaries_bytes = 0;
-  int64_t workspace_bytes = 0;  ///< of cuBLAS
-  int64_t framework_bytes = 0;  ///< CUDA context and libraries
-  std::string stack;            ///< the software that workspace and framework are of
-  int64_t device_bytes = 0;     ///< of the data sheet
-  int64_t margin_bytes = 0;     ///< usable_bytes() less the peak; below 0: does not fit
-  bool fits = true;
-  /// Bytes that the caching allocator takes from the device at most, with workspace and framework,
-  /// if it was asked for and the peak fits, but not by much: add_remedies (src/scenario/remedies.h).
-  std::optional<int64_t> reserved_bytes;
-  /// Effects of other options, if asked for (add_remedies).
-  std::vector<MemoryRemedy> remedies;
-  /// The result of `Forecaster::largest_batch`; of a model that fits, if asked for (add_remedies).
-  std::optional<int64_t> largest_batch;
-
-  /// The part of the device's memory that programs see.
-  int64_t usable_bytes() const { return peak_bytes + margin_bytes; }
-
-  template <typename Fields>
-  static void fields(Fields& field) {
-    field.is("Memory", "Memory of one rank.");
-    field("peak_bytes", "bytes",
-          "the largest sum over time: the parts of at_peak, workspace and framework",
-          &MemoryForecast::peak_bytes);
-    field("at_peak", "", "what the peak holds", &MemoryForecast::at_peak);
-    field("peak_phase", "", "phase of the peak", &MemoryForecast::peak_phase);
-    field("peak_node", "", "the operator that runs at the peak", &MemoryForecast::peak_node);
-    field("weights_bytes", "bytes", "parameters and buffers", &MemoryForecast::weights_bytes);
-    field("gradients_bytes", "bytes", "of all parameters, without the buckets",
-          &MemoryForecast::gradients_bytes);
-    field("gradient_buckets_bytes", "bytes",
-          "DistributedDataParallel's buckets, copies of the gradients for their reduction: "
-          "at_peak.gradients_bytes contains them",
-          &MemoryForecast::gradient_buckets_bytes);
-    field("optimizer_bytes", "bytes", "optimizer states", &MemoryForecast::optimizer_bytes);
-    field(
-        "activations_bytes", "bytes",
-        "the largest sum of tensors that the forward and the backward pass compute, and the inputs",
-        &MemoryForecast::activations_bytes);
-    field("optimizer_temporaries_bytes", "bytes",
-          "the largest sum of tensors that the optimizer step computes beside its states",
-          &MemoryForecast::optimizer_temporaries_bytes);
-    field("workspace_bytes", "bytes", "workspace of cuBLAS", &MemoryForecast::workspace_bytes);
-    field("framework_bytes", "bytes", "context and code of the framework",
-          &MemoryForecast::framework_bytes);
-    field("stack", "", "the software that workspace and framework are of", &MemoryForecast::stack);
-    field("device_bytes", "bytes", "memory of the device by its data sheet",
-          &MemoryForecast::device_bytes);
-    field("usable_bytes", "bytes", "what programs see of the device's memory",
-          &MemoryForecast::usable_bytes);
-    field("margin_bytes", "bytes", "usable memory less peak; below 0 if it does not fit",
-          &MemoryForecast::margin_bytes);
-    field("fits", "", "whether the peak does, without fragmentation", &MemoryForecast::fits);
-    field("reserved_bytes", "bytes",
-          "what the caching allocator takes at most, with workspace and framework, if the peak "
-          "hardly fits",
-          &MemoryForecast::reserved_bytes);
-    field("largest_batch", "", "the largest batch that fits", &MemoryForecast::largest_batch);
-    field("remedies", "",
-          "if it does not fit: the memory after changing one option, the smallest peak first; then "
-          "of several together, if none alone is enough",
-          &MemoryForecast::remedies);
-  }
-};
-
-struct Forecast {
-  std::string model;
-  std::string gpu;       ///< id
-  std::string gpu_name;  ///< the product name
-  std::string mode;
-  int64_t batch = 0;
-  int64_t seq = 0;
-  /// The sizes of one input, for titles: "seq 512", "pixel_values 3x224x224"; "": it has none that
-  /// a request or the config sets.
-  std::string input;
-  /// The dtype that was used; the schemes of different layers are joined by "+".
-  std::string dtype;
-  /// Where the dtype comes from: "asked", "default", "graph" (a graph file states it), or the field
-  /// or file of the checkpoint that states it ("torch_dtype", "dtype", "quantization_config",
-  /// "hf_quant_config.json").
-  std::string dtype_source;
-  /// The shapes come from a graph file: `batch` and `seq` have no meaning.
-  bool fixed_shapes = false;
-  double latency_s = 0;
-  double latency_low_s = 0;  ///< 80 % interval
-  double latency_high_s = 0;
-  double kernels_s = 0;    ///< the kernels alone, without waiting for the host
-  double host_wait_s = 0;  ///< time that the GPU waits for the host to launch kernels
-  /// They sum up to the latency. In a training step over several ranks, they belong to the stage
-  /// that computes longest, without communication, and these sum up to it: forward, backward,
-  /// optimizer, and of `parallel` gradient_copies_s, slowed_s, exposed_communication_s and
-  /// bubble_s. In recommendation models and text generation, passes contain exposed communication.
-  double forward_s = 0, backward_s = 0, optimizer_s = 0;
-  int64_t flops = 0;
-  int64_t bytes = 0;
-  int64_t parameters = 0;
-  double utilization_ratio = 0;  ///< FLOPs / (latency × the device's peak FLOP/s for the dtype)
-  MemoryForecast memory;         ///< over several ranks: of the rank that needs most
-  /// Over several ranks: the kernels of one rank of each stage, over all micro-batches.
-  std::vector<KernelForecast> kernels;
-  std::optional<ParallelForecast> parallel;  ///< over several ranks or micro-batches
-  std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to
-  std::vector<Warning> warnings;
-  Request used;  ///< the request with all defaults filled in
-
-  template <typename Fields>
-  static void fields(Fields& field) {
-    field.is("Forecast", "The forecast of one pass or training step.");
-    field("schema_version", "", "of this schema", [](const Forecast&) { return 1; });
-    field("model", "", "name of the model", &Forecast::model);
-    field("gpu", "", "id of the GPU", &Forecast::gpu);
-    field("gpu_name", "", "the product name", &Forecast::gpu_name);
-    field("mode", "",
-          "inference is one forward pass; training is forward, backward and optimizer step",
-          &Forecast::mode, {"inference", "training"});
-    field("batch", "", "sequences over all ranks", &Forecast::batch);
-    field("seq", "tokens", "length of a sequence", &Forecast::seq);
-    field("dtype", "", "the dtype that was used, as in --dtype", &Forecast::dtype);
-    field("dtype_source", "",
-          "where the dtype comes from: asked, default, graph, or the field or file of the "
-          "checkpoint that states it",
-          &Forecast::dtype_source);
-    field("latency_s", "s", "time of the whole pass", &Forecast::latency_s);
-    field("latency_low_s", "s", "80 % interval", &Forecast::latency_low_s);
-    field("latency_high_s", "s", "80 % interval", &Forecast::latency_high_s);
-    field("host_wait_s", "s", "time that the GPU waits for the host to launch kernels",
-          &Forecast::host_wait_s);
-    field("forward_s", "s",
-          "forward, backward and optimizer sum up to the latency; of a training step over several "
-          "ranks, they are those of the stage that computes longest, without communication, and "
-          "sum up to the latency with gradient_copies_s, slowed_s, exposed_communication_s and "
-          "bubble_s; those of recommendation models contain the communication that is exposed",
-          &Forecast::forward_s);
-    field("backward_s", "s", "see forward_s", &Forecast::backward_s);
-    field("optimizer_s", "s", "see forward_s", &Forecast::optimizer_s);
-    field("flops", "FLOP",
-          "work of all kernels; over several ranks, of the mean rank, whatever the skew",
-          &Forecast::flops);
-    field("bytes", "bytes",
-          "memory traffic of all kernels; over several ranks, of the mean rank, as without skew",
-          &Forecast::bytes);
-    field("parameters", "", "parameters of the model", &Forecast::parameters);
-    field("utilization_ratio", "", "FLOPs / (latency x peak FLOP/s of the device for the dtype)",
-          &Forecast::utilization_ratio);
-    field("memory", "", "over several ranks: of the rank that needs most", &Forecast::memory);
-    field("kernels", "", "over several ranks: of one rank of each stage, over all micro-batches",
-          &Forecast::kernels);
-    field.flat(&Forecast::parallel);
-    field("options", "",
-          "the request with all defaults: values by the names of the command-line options (with _ "
-          "for -), in their units; options without a value are omitted",
-          [](const Forecast& f) { return option_values(f.used); });
-    field("warnings", "", "sentences that readers of the numbers should know",
-          [](const Forecast& f) { return warning_texts(f.warnings); });
-    field("warning_codes", "", "code of each warning, in the order of warnings",
-          [](const Forecast& f) { return warning_code_names(f.warnings); });
-  }
-};
 
 /// A model that has been read and checked. Cheap to copy; safe to share between threads.
 class ModelRef {
@@ -309,17 +34,21 @@ class GpuRef {
 
 /// A config.json (or its folder), a graph file, or a bundled model's name. Throws Error.
 ModelRef load_model_ref(const std::string& name_or_path);
+
 /// Reads the content of such a file from memory. `name` is used in messages in place of the path,
 /// and as the model's name if the content has none. Throws Error.
 ModelRef model_from_text(const std::string& text, const std::string& name);
+
 /// A device's id or alias, or the path of a device file. Throws Error.
 GpuRef load_gpu_ref(const std::string& name_or_path);
+
 /// The GPU of a cluster: its id or alias, or the path of a cluster file. Throws Error.
 GpuRef load_cluster_gpu_ref(const std::string& cluster);
 
 /// The GPU of a request: `gpu`, or that of `cluster`; "" is not given. Throws OptionError if
 /// neither is given or they differ, and the errors of both functions above.
 GpuRef load_gpu_or_cluster(const std::string& gpu, const std::string& cluster);
+
 /// Reads the content of a device file from memory. `name` is used in messages in place of the path.
 /// Throws Error.
 GpuRef gpu_from_text(const std::string& text, const std::string& name);
@@ -472,11 +201,169 @@ struct OpEntry {
 };
 
 std::vector<GpuEntry> gpu_catalog();
+
 std::vector<ModelEntry> model_catalog();
+
 std::vector<OpEntry> op_catalog();
+
 /// Names of the dtypes that kernels compute in: what `Forecaster::kernel` is for.
 std::vector<std::string> kernel_dtypes();
+
 /// The software whose kernels `Forecaster::kernel` forecasts: KernelOptions::software.
 std::vector<std::string> kernel_software();
+
+/// Forecasts a request of kind kGenerate or kServe. A pure function of its arguments and the
+/// forecaster's weights. If the memory does not suffice, the forecast has `fits` false and a
+/// warning. Throws Error: kUnsupported for a model that does not generate text or a precision that
+/// the device does not support; kInput for sequences longer than the model allows, a `tp` that does
+/// not divide its heads, and contradicting options.
+LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                         const Request& request);
+
+struct AcceleratorOptions {
+  bool exact = false;   ///< run all instructions instead of extrapolating from fixed points
+  std::string mapping;  ///< one mapping for all layers ("order=… tile=…"); "": a mapper chooses
+  std::string mapping_file;  ///< mappings by layer, as `accelerator_mappings` writes them
+  std::vector<std::pair<std::string, double>> parameters;  ///< on top of the parameters of `spec`
+};
+
+/// A text with '=' is one mapping for all layers, another text the path of a file of mappings.
+void set_mapping(AcceleratorOptions& options, const std::string& text_or_path);
+
+/// Whether `--gpu` names an accelerator that is described by its objects: a bundled one, or a file.
+bool is_accelerator(const std::string& spec);
+
+std::vector<std::string> accelerator_ids();
+
+/// One forward pass of the model on the accelerator. Throws Error; also for an operator that
+/// neither the accelerator nor its host runs.
+AcceleratorForecast forecast_accelerator(const ModelRef& model, const std::string& spec,
+                                         const Request& request,
+                                         const AcceleratorOptions& options = {});
+
+/// The mappings of all layers, for AcceleratorOptions::mapping_file.
+std::string accelerator_mappings(const AcceleratorForecast& forecast);
+
+AcceleratorOccupancy accelerator_occupancy(const ModelRef& model, const std::string& spec,
+                                           const Request& request,
+                                           const AcceleratorOptions& options);
+
+/// One level of links inside a node, innermost first.
+struct ClusterLink {
+  std::string kind;
+  std::string fabric;                        ///< "switch", "mesh" or "bus"
+  int64_t gpus = 0;                          ///< that it joins
+  double bytes_per_s = 0;                    ///< of one GPU, in one direction
+  std::optional<double> shared_bytes_per_s;  ///< of all transfers together
+  double latency_s = 0;
+  bool reduces = false;  ///< the switch sums
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ClusterLink", "One level of links inside a node.");
+    field("kind", "", "nvlink, pcie, …", &ClusterLink::kind);
+    field("fabric", "", "how they join the GPUs", &ClusterLink::fabric, {"switch", "mesh", "bus"});
+    field("gpus", "", "that the level joins", &ClusterLink::gpus);
+    field("bytes_per_s", "bytes/s", "of one GPU, in one direction", &ClusterLink::bytes_per_s);
+    field.if_set("shared_bytes_per_s", "bytes/s", "of all transfers of a bus together",
+                 &ClusterLink::shared_bytes_per_s);
+    field("latency_s", "s", "one step of a collective, smallest message", &ClusterLink::latency_s);
+    field("reduces", "", "the switch sums", &ClusterLink::reduces);
+  }
+};
+
+struct ClusterNetwork {
+  std::string kind;
+  int64_t nics_per_node = 0;
+  double bytes_per_s = 0;  ///< of one NIC, in one direction
+  double latency_s = 0;
+  double oversubscription = 1;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ClusterNetwork", "The network between nodes.");
+    field("kind", "", "infiniband, …", &ClusterNetwork::kind);
+    field("nics_per_node", "", "network cards of a node", &ClusterNetwork::nics_per_node);
+    field("bytes_per_s", "bytes/s", "of one NIC, in one direction", &ClusterNetwork::bytes_per_s);
+    field("latency_s", "s", "one step of a collective, smallest message",
+          &ClusterNetwork::latency_s);
+    field("oversubscription", "", "rate of the NICs over what the network carries",
+          &ClusterNetwork::oversubscription);
+  }
+};
+
+struct ClusterEntry {
+  std::string id;
+  std::string name;
+  std::vector<std::string> aliases;
+  std::string gpu;  ///< id of the device
+  int64_t gpus_per_node = 0;
+  int64_t nodes = 1;
+  std::vector<ClusterLink> links;
+  std::optional<ClusterNetwork> network;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ClusterEntry", "A bundled cluster.");
+    field("id", "", "name for --cluster", &ClusterEntry::id);
+    field("name", "", "the product name", &ClusterEntry::name);
+    field("aliases", "", "other names", &ClusterEntry::aliases);
+    field("gpu", "", "id of the GPU", &ClusterEntry::gpu);
+    field("gpus_per_node", "", "GPUs of a node", &ClusterEntry::gpus_per_node);
+    field("nodes", "", "default", &ClusterEntry::nodes);
+    field("links", "", "inside a node, innermost first", &ClusterEntry::links);
+    field("network", "", "between nodes", &ClusterEntry::network);
+  }
+};
+
+/// All bundled clusters, sorted by id.
+std::vector<ClusterEntry> cluster_catalog();
+
+/// Request for a single collective.
+struct CollectiveQuery {
+  std::string kind;     ///< one of collective_kinds()
+  std::string cluster;  ///< id, alias or file
+  int64_t nodes = 0;    ///< of the cluster; 0: as many as the ranks take
+  int64_t ranks = 0;
+  int64_t ranks_per_node = 0;  ///< 0: as many as a node has GPUs
+  int64_t concurrent = 1;      ///< groups that share each node's links
+  int64_t bytes = 0;           ///< of the whole buffer, as NCCL's tests count
+  std::string dtype = "bf16";
+  std::string software = "pytorch";
+};
+
+std::vector<std::string> collective_kinds();
+
+/// Throws Error{kNotFound} for an unknown cluster or kind, Error{kInput} for ranks that the cluster
+/// does not hold.
+CollectiveForecast forecast_collective(const CollectiveQuery& query);
+
+/// An accelerator that its objects describe, as `gpu` names it.
+struct AcceleratorRef {
+  std::string spec;
+  AcceleratorOptions options;
+};
+
+/// What runs the model.
+using DeviceRef = std::variant<GpuRef, AcceleratorRef>;
+
+/// The accelerator or GPU that `gpu` names, or the GPU of `cluster`; "" is not given. `options`:
+/// of an accelerator. Throws as `load_gpu_or_cluster`.
+DeviceRef load_device_ref(const std::string& gpu, const std::string& cluster = "",
+                          const AcceleratorOptions& options = {});
+
+/// What a result has beside its numbers.
+enum class Detail : uint8_t {
+  kNumbers,   ///< no search for what would fit or be faster
+  kWarnings,  ///< the largest batch where a pass does not fit; precisions that are slower than 16
+              ///< bits in text generation
+  kRemedies   ///< also what would make a pass fit, the largest batch of one that fits, and what the
+              ///< allocator takes where it hardly fits
+};
+
+/// Answers a request. A pure function of its arguments and the weights. Throws Error if the model
+/// or the device cannot do what is asked.
+Result ask(const Forecaster& forecaster, const ModelRef& model, const DeviceRef& device,
+           const Request& request, Detail detail = Detail::kWarnings);
 
 }  // namespace tilecast

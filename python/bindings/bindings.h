@@ -11,8 +11,8 @@
 
 #include "command/answer.h"
 #include "tilecast/forecast.h"
-#include "tilecast/llm.h"
 #include "tilecast/request.h"
+#include "tilecast/result.h"
 
 namespace tilecast::python {
 

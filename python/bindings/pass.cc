@@ -3,7 +3,7 @@
 #include "bindings/bindings.h"
 #include "bindings/records.h"
 #include "scenario/remedies.h"
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast::python {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bindings/arrow.h"
-#include "tilecast/many.h"
+#include "tilecast/search.h"
 
 namespace tilecast::python {
 

@@ -5,9 +5,10 @@
 #include "base/text.h"
 #include "bindings/bindings.h"
 #include "bindings/records.h"
-#include "tilecast/accelerator.h"
-#include "tilecast/evaluate.h"
-#include "tilecast/report.h"
+#include "tilecast/forecast.h"
+#include "tilecast/learn.h"
+#include "tilecast/result.h"
+#include "tilecast/view.h"
 
 namespace tilecast::python {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "command/question.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

@@ -8,18 +8,10 @@
 #include <variant>
 #include <vector>
 
-#include "tilecast/accelerator.h"
-#include "tilecast/cluster.h"
-#include "tilecast/compare.h"
-#include "tilecast/evaluate.h"
 #include "tilecast/forecast.h"
-#include "tilecast/llm.h"
-#include "tilecast/plan.h"
-#include "tilecast/report.h"
-#include "tilecast/serving_plan.h"
-#include "tilecast/shard.h"
-#include "tilecast/train.h"
-#include "tilecast/tune.h"
+#include "tilecast/learn.h"
+#include "tilecast/result.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 
@@ -33,10 +25,10 @@ using Answer =
     std::variant<Forecast, LlmForecast, AcceleratorForecast, AcceleratorOccupancy, GpuComparison,
                  MemoryTimeline, std::vector<StepOperation>, KernelAnswer, CollectiveForecast,
                  TrainingPlan, TrainingPlans, ServingPlan, ShardForecast, Evaluation,
-                 AcceleratorEvaluations, TuneEvaluations, TrainResult,
-                 CollectiveTrainResult, CalibrateResult, SuggestedKernels, TuneAnswer,
-                 ProductAnswer, SweepResult, std::vector<GpuEntry>, std::vector<ClusterEntry>,
-                 std::vector<ModelEntry>, std::vector<OpEntry>>;
+                 AcceleratorEvaluations, TuneEvaluations, TrainResult, CollectiveTrainResult,
+                 CalibrateResult, SuggestedKernels, TuneAnswer, ProductAnswer, SweepResult,
+                 std::vector<GpuEntry>, std::vector<ClusterEntry>, std::vector<ModelEntry>,
+                 std::vector<OpEntry>>;
 
 /// Inputs of a forecast of a pass.
 struct AskedPass {

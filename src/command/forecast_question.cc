@@ -11,8 +11,9 @@
 #include "base/text.h"
 #include "command/question.h"
 #include "command/shared_options.h"
-#include "tilecast/ask.h"
 #include "tilecast/error.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

@@ -8,6 +8,7 @@
 #include "command/question.h"
 #include "command/shared_options.h"
 #include "tilecast/error.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

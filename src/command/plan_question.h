@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "command/question.h"
-#include "tilecast/plan.h"
-#include "tilecast/serving_plan.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

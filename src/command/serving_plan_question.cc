@@ -6,7 +6,7 @@
 
 #include "command/plan_question.h"
 #include "tilecast/error.h"
-#include "tilecast/plan_report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "command/plan_question.h"
 #include "tilecast/error.h"
-#include "tilecast/plan_report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

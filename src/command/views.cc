@@ -3,7 +3,7 @@
 #include "report/train_report.h"
 #include "schema/csv.h"
 #include "schema/json.h"
-#include "tilecast/plan_report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "command/answer.h"
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

@@ -1,8 +1,6 @@
 // Forecasts against measured cycles of layers under given mappings: columns n, c, k, p, q, r, s,
 // stride, dram_order, tile_* and spatial_* as in the files of DOSA (../shared/data/accelerators).
 
-#include "tilecast/accelerator.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include "base/text.h"
 #include "evaluate/tables.h"
 #include "tilecast/error.h"
+#include "tilecast/learn.h"
 
 namespace tilecast {
 namespace {

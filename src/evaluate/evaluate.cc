@@ -1,5 +1,3 @@
-#include "tilecast/evaluate.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "scenario/internal.h"
 #include "software/software.h"
 #include "tilecast/error.h"
+#include "tilecast/learn.h"
 
 namespace tilecast {
 namespace {

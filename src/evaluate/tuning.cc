@@ -14,7 +14,7 @@
 #include "devices/registry.h"
 #include "evaluate/tables.h"
 #include "tilecast/error.h"
-#include "tilecast/tune.h"
+#include "tilecast/learn.h"
 #include "tuning/layer_fold.h"
 #include "tuning/problem_rows.h"
 #include "tuning/solver_model.h"

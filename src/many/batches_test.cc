@@ -6,7 +6,7 @@
 #include "importers/model.h"
 #include "many/totals.h"
 #include "tilecast/error.h"
-#include "tilecast/many.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 namespace {

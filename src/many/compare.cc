@@ -1,7 +1,5 @@
 // The same request on several GPUs.
 
-#include "tilecast/compare.h"
-
 #include <algorithm>
 #include <tuple>
 
@@ -9,6 +7,7 @@
 #include "many/parallel.h"
 #include "many/totals.h"
 #include "scenario/fit.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 namespace {

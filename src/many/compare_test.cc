@@ -1,5 +1,3 @@
-#include "tilecast/compare.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,8 @@
 #include "base/json.h"
 #include "schema/json.h"
 #include "test_forecaster.h"
+#include "tilecast/search.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -12,7 +12,8 @@
 #include "report/text_table.h"
 #include "request/access.h"
 #include "scenario/extrapolated.h"
-#include "tilecast/compare.h"
+#include "tilecast/search.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "tilecast/many.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

@@ -15,7 +15,7 @@
 #include "many/totals.h"
 #include "scenario/internal.h"
 #include "tilecast/error.h"
-#include "tilecast/many.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 namespace {

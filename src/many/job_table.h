@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scenario/scenario.h"
-#include "tilecast/many.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

@@ -1,10 +1,10 @@
-#include "tilecast/many.h"
-
 #include <gtest/gtest.h>
 
 #include "many/distinct_rows.h"
 #include "tilecast/error.h"
-#include "tilecast/llm.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "tilecast/many.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

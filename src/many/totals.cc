@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/text.h"
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "tilecast/ask.h"
-#include "tilecast/many.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

@@ -9,7 +9,7 @@
 
 #include "plan/part_cache.h"
 #include "scenario/precision.h"
-#include "tilecast/plan.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "devices/registry.h"
-#include "tilecast/plan.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 namespace {

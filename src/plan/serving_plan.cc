@@ -1,8 +1,6 @@
 // The search for the best way to serve a model. Every layout is simulated, with rising load until a
 // limit is missed; the simulation of a load that misses one ends as soon as that is certain.
 
-#include "tilecast/serving_plan.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include "scenario/generation/served_layout.h"
 #include "scenario/internal.h"
 #include "tilecast/error.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 namespace {

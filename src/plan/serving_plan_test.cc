@@ -1,7 +1,5 @@
 // The search for a way to serve against forecasts of single servers.
 
-#include "tilecast/serving_plan.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +11,7 @@
 #include "request/access.h"
 #include "test_forecaster.h"
 #include "tilecast/error.h"
-#include "tilecast/plan.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 namespace {

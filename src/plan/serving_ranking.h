@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tilecast/serving_plan.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

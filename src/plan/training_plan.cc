@@ -16,8 +16,8 @@
 #include "scenario/extrapolated.h"
 #include "scenario/generation/cache_pool.h"
 #include "scenario/internal.h"
-#include "tilecast/ask.h"
 #include "tilecast/error.h"
+#include "tilecast/forecast.h"
 
 namespace tilecast {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "test_forecaster.h"
 #include "tilecast/error.h"
-#include "tilecast/plan.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "devices/cluster.h"
 #include "importers/model.h"
-#include "tilecast/plan.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

@@ -14,7 +14,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "report/svg.h"
-#include "tilecast/accelerator.h"
+#include "tilecast/result.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -10,7 +10,9 @@
 #include "base/csv.h"
 #include "base/text.h"
 #include "report/text_table.h"
-#include "tilecast/accelerator.h"
+#include "tilecast/learn.h"
+#include "tilecast/result.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -6,7 +6,8 @@
 
 #include "base/text.h"
 #include "report/text_table.h"
-#include "tilecast/evaluate.h"
+#include "tilecast/learn.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

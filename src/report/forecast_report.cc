@@ -16,7 +16,7 @@
 #include "report/kernel_text.h"
 #include "report/parallel_report.h"
 #include "report/text_table.h"
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "report/svg.h"
 #include "request/access.h"
-#include "tilecast/plan_report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

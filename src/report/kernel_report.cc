@@ -11,7 +11,8 @@
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/text_table.h"
-#include "tilecast/report.h"
+#include "tilecast/result.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "report/text_table.h"
-#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

@@ -6,7 +6,7 @@
 #include "report/kernel_text.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tilecast/memory.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "report/memory_blocks.h"
 #include "report/text_table.h"
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "report/text_table.h"
-#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

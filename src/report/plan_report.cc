@@ -1,7 +1,5 @@
 // The output of 'tilecast plan' for training.
 
-#include "tilecast/plan_report.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "report/plan_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tilecast/plan_report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

@@ -1,9 +1,8 @@
-#include "tilecast/report.h"
-
 #include <gtest/gtest.h>
 
 #include "report/text_table.h"
 #include "test_support.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

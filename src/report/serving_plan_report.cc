@@ -11,7 +11,7 @@
 #include "report/serving_plan_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
-#include "tilecast/plan_report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

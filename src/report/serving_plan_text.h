@@ -5,7 +5,7 @@
 #include <string>
 
 #include "report/text_table.h"
-#include "tilecast/serving_plan.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "report/text_table.h"
-#include "tilecast/llm.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "report/parallel_report.h"
 #include "report/text_table.h"
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

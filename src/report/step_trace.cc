@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

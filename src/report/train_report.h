@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "tilecast/report.h"
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

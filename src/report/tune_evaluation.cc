@@ -7,7 +7,8 @@
 
 #include "base/text.h"
 #include "report/text_table.h"
-#include "tilecast/tune.h"
+#include "tilecast/learn.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

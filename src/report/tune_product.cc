@@ -11,7 +11,8 @@
 
 #include "base/text.h"
 #include "report/text_table.h"
-#include "tilecast/tune.h"
+#include "tilecast/search.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -13,10 +13,10 @@
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/error.h"
-#include "tilecast/evaluate.h"
 #include "tilecast/forecast.h"
-#include "tilecast/llm.h"
-#include "tilecast/report.h"
+#include "tilecast/learn.h"
+#include "tilecast/result.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -5,8 +5,9 @@
 #include "base/text.h"
 #include "collectives/collective.h"
 #include "software/software.h"
-#include "tilecast/cluster.h"
 #include "tilecast/error.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

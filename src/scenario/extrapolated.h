@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tilecast/warning.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

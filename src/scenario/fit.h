@@ -7,8 +7,7 @@
 #include <optional>
 
 #include "devices/device.h"
-#include "tilecast/forecast.h"
-#include "tilecast/warning.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

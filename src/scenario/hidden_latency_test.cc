@@ -6,7 +6,8 @@
 #include <algorithm>
 
 #include "test_forecaster.h"
-#include "tilecast/llm.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "test_forecaster.h"
-#include "tilecast/llm.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

@@ -11,7 +11,7 @@
 #include "devices/device.h"
 #include "importers/model.h"
 #include "passes/passes.h"
-#include "tilecast/warning.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

@@ -8,8 +8,9 @@
 #include "schema/json.h"
 #include "test_forecaster.h"
 #include "test_support.h"
-#include "tilecast/llm.h"
-#include "tilecast/report.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -18,8 +18,8 @@
 #include "scenario/parallel/parallel_plan.h"
 #include "scenario/parallel/rank_memory.h"
 #include "scenario/pass/pass.h"
-#include "tilecast/ask.h"
 #include "tilecast/error.h"
+#include "tilecast/forecast.h"
 
 namespace tilecast {
 namespace {

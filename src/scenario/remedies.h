@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

@@ -12,7 +12,8 @@
 
 #include "scenario/accelerator/shared_layers.h"
 #include "scenario/pass/batch_passes.h"
-#include "tilecast/ask.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

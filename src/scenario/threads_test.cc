@@ -10,8 +10,7 @@
 
 #include "schema/json.h"
 #include "tilecast/forecast.h"
-#include "tilecast/llm.h"
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

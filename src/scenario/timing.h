@@ -10,8 +10,8 @@
 #include "lower/program.h"
 #include "predict/predictor.h"
 #include "sim/timeline.h"
-#include "tilecast/forecast.h"
 #include "tilecast/request.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

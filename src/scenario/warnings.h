@@ -8,7 +8,7 @@
 
 #include "devices/cluster.h"
 #include "scenario/timing.h"
-#include "tilecast/warning.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

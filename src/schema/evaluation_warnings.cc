@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "tilecast/evaluate.h"
+#include "tilecast/learn.h"
 
 namespace tilecast {
 

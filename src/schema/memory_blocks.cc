@@ -1,4 +1,4 @@
-#include "tilecast/memory.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

@@ -5,8 +5,7 @@
 #include <algorithm>
 
 #include "request/access.h"
-#include "tilecast/plan.h"
-#include "tilecast/serving_plan.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

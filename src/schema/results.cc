@@ -5,17 +5,10 @@
 #include <array>
 
 #include "schema/fields.h"
-#include "tilecast/accelerator.h"
-#include "tilecast/cluster.h"
-#include "tilecast/compare.h"
-#include "tilecast/evaluate.h"
 #include "tilecast/forecast.h"
-#include "tilecast/llm.h"
-#include "tilecast/plan.h"
-#include "tilecast/report.h"
-#include "tilecast/serving_plan.h"
-#include "tilecast/shard.h"
-#include "tilecast/tune.h"
+#include "tilecast/learn.h"
+#include "tilecast/result.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 

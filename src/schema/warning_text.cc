@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "tilecast/warning.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

@@ -1,6 +1,6 @@
 #include "base/file.h"
 #include "devices/registry.h"
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
 #include "train/calibration_data.h"
 #include "train/calibration_fit.h"
 

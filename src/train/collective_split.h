@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
 #include "train/collective_fit.h"
 
 namespace tilecast {

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "devices/registry.h"
 #include "tilecast/error.h"
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
 #include "train/collective_fit.h"
 #include "train/collective_split.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
 #include "train/plan.h"
 
 namespace tilecast {

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "test_support.h"
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
 
 namespace tilecast {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
 #include "train/interval_fit.h"
 #include "train/kind_table.h"
 

@@ -12,7 +12,7 @@
 #include "ops/sizes.h"
 #include "predict/learned.h"
 #include "tilecast/error.h"
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
 #include "train/calibration_data.h"
 #include "train/calibration_fit.h"
 #include "train/calibration_model.h"

@@ -6,7 +6,7 @@
 
 #include "base/csv.h"
 #include "test_support.h"
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
 
 namespace tilecast {
 namespace {

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <thread>
 
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
 #include "train/forest_trainer.h"
 #include "train/judge.h"
 #include "train/output_folder.h"

@@ -18,8 +18,9 @@
 #include "sizes.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
-#include "tilecast/report.h"
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
+#include "tilecast/result.h"
+#include "tilecast/view.h"
 #include "train/plan.h"
 
 namespace tilecast {

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "tilecast/train.h"
+#include "tilecast/learn.h"
 #include "train/plan.h"
 
 namespace tilecast {

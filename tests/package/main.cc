@@ -1,4 +1,5 @@
 #include <tilecast/forecast.h>
+#include <tilecast/result.h>
 
 #include <cstdio>
 

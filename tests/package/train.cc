@@ -1,5 +1,4 @@
-#include <tilecast/evaluate.h>
-#include <tilecast/train.h>
+#include <tilecast/learn.h>
 
 #include <cstdio>
 #include <string>

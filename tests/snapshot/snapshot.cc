@@ -24,7 +24,7 @@
 #include "moved.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
-#include "tilecast/llm.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

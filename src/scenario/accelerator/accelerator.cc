@@ -1,8 +1,6 @@
 // Forecasts of a forward pass on an accelerator: model → graph → kernels → layers → mapping →
 // instructions → cycles.
 
-#include "tilecast/accelerator.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +15,8 @@
 #include "scenario/accelerator/pass.h"
 #include "scenario/internal.h"
 #include "tilecast/error.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

@@ -7,7 +7,8 @@
 #include "accelerator/mapper.h"
 #include "accelerator/registry.h"
 #include "scenario/accelerator/layers.h"
-#include "tilecast/accelerator.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

@@ -6,7 +6,7 @@
 
 #include "lower/program.h"
 #include "predict/predictor.h"
-#include "tilecast/warning.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

@@ -1,7 +1,5 @@
 // Forecasts of text generation, for a static batch or a server.
 
-#include "tilecast/llm.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -23,6 +21,7 @@
 #include "scenario/generation/slower_precision.h"
 #include "scenario/warnings.h"
 #include "tilecast/error.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

@@ -10,7 +10,8 @@
 #include "scenario/internal.h"
 #include "test_forecaster.h"
 #include "test_support.h"
-#include "tilecast/llm.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

@@ -11,7 +11,8 @@
 #include "scenario/generation/step_costs.h"
 #include "test_forecaster.h"
 #include "test_support.h"
-#include "tilecast/llm.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 namespace {

@@ -1,5 +1,3 @@
-#include "tilecast/llm.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +11,9 @@
 #include "schema/json.h"
 #include "test_forecaster.h"
 #include "test_support.h"
-#include "tilecast/report.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -10,7 +10,7 @@
 #include "scenario/generation/server_plan.h"
 #include "scenario/internal.h"
 #include "scenario/precision.h"
-#include "tilecast/llm.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

@@ -4,7 +4,8 @@
 // whose steps have more sequences: on GPUs whose class was not measured, larger batches are less
 // certain.
 
-#include "tilecast/llm.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

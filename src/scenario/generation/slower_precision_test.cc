@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "test_forecaster.h"
-#include "tilecast/ask.h"
-#include "tilecast/report.h"
+#include "tilecast/forecast.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "scenario/internal.h"
 #include "test_forecaster.h"
-#include "tilecast/llm.h"
+#include "tilecast/forecast.h"
 
 namespace tilecast {
 namespace {

@@ -16,7 +16,8 @@
 #include "test_support.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
-#include "tilecast/report.h"
+#include "tilecast/result.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -11,7 +11,7 @@
 #include "memory/plan.h"
 #include "scenario/fit.h"
 #include "scenario/precision.h"
-#include "tilecast/forecast.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 

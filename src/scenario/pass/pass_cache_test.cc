@@ -8,7 +8,7 @@
 #include "scenario/precision.h"
 #include "schema/json.h"
 #include "tilecast/error.h"
-#include "tilecast/report.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -8,8 +8,8 @@
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
-#include "tilecast/llm.h"
-#include "tilecast/report.h"
+#include "tilecast/result.h"
+#include "tilecast/view.h"
 
 namespace tilecast {
 namespace {

@@ -6,7 +6,8 @@
 
 #include "test_support.h"
 #include "tilecast/forecast.h"
-#include "tilecast/shard.h"
+#include "tilecast/result.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 namespace {

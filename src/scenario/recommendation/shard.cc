@@ -1,7 +1,5 @@
 // Placements of embedding tables: a list of tables and a cluster → costs → search → results.
 
-#include "tilecast/shard.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +14,8 @@
 #include "placement/costs.h"
 #include "placement/search.h"
 #include "tilecast/error.h"
+#include "tilecast/result.h"
+#include "tilecast/search.h"
 
 namespace tilecast {
 namespace {

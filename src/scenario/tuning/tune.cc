@@ -1,7 +1,5 @@
 // Wires the models of src/tuning to the façade.
 
-#include "tilecast/tune.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "scenario/internal.h"
 #include "scenario/tuning/tune_layers.h"
 #include "tilecast/error.h"
+#include "tilecast/search.h"
 #include "tuning/beam.h"
 #include "tuning/database.h"
 #include "tuning/gemm_problem.h"

@@ -1,0 +1,1097 @@
+#pragma once
+
+// Many questions at once: tables of forecasts, comparisons of GPUs, plans, placements, tuning,
+// sweeps.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tilecast/forecast.h"
+
+namespace tilecast {
+
+/// Runs all combinations of a sweep's lists; see docs/explanation/accelerators.md. Results are
+/// appended to `output` (CSV) as they are computed; those that are there already are not computed
+/// again.
+struct SweepResult {
+  std::string pareto_front;           ///< lines of the output
+  std::vector<std::string> warnings;  ///< about combinations that failed
+};
+
+SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads);
+
+/// Request for a placement.
+struct ShardQuery {
+  std::string tables;     ///< file with a list of tables, or a recommendation model
+  std::string cluster;    ///< id, alias or file
+  int64_t nodes = 0;      ///< of the cluster; 0: as the cluster's file says
+  int64_t batch = 65536;  ///< samples of all ranks; default: that of MLPerf's DLRM-DCNv2
+  /// Dtype of the sums that ranks exchange, and of tables that state none.
+  std::string dtype = "fp32";
+  /// Share of each GPU's memory that tables may use. Default: TorchRec's planner keeps 15 % free
+  /// (torchrec/distributed/planner/storage_reservations.py).
+  double memory_share = 0.85;
+  uint64_t seed = 1;  ///< of the search
+};
+
+/// The fastest placement that a search finds. A pure function of the query. Throws
+/// Error{kNotFound} for an unknown cluster or file, Error{kInput} for a broken file and where the
+/// tables do not fit: the message says how much is missing.
+ShardForecast shard_tables(const ShardQuery& query);
+
+/// The values of one option, a value for each row.
+struct OptionColumn {
+  static constexpr int32_t kNotGiven = -1;  ///< the row has the option's default
+
+  std::string name;                ///< "model", "gpu", or the name of an option of a request
+  std::vector<std::string> words;  ///< the values as text, each once
+  std::vector<int32_t> codes;      ///< for each row the index of its word, or kNotGiven
+};
+
+/// The numbers of one forecast. Those that do not apply are nullopt, and all are if it failed.
+struct ForecastTotals {
+  std::optional<double> latency_s, latency_low_s, latency_high_s;
+  std::optional<double> forward_s, backward_s, optimizer_s;  ///< of a pass
+  std::optional<double> ttft_s, tpot_s, tokens_per_s;        ///< of text generation
+  std::optional<int64_t> flops, bytes, parameters;
+  std::optional<double> utilization_ratio;
+  std::optional<int64_t> peak_bytes;
+  std::optional<bool> fits;
+  std::optional<std::string> dtype;          ///< that was used
+  std::optional<std::string> warning_codes;  ///< separated by commas
+  std::optional<std::string> error;          ///< why there is no forecast
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ForecastTotals",
+             "The numbers of one forecast. Those that do not apply have no value, and none has if "
+             "it failed.");
+    field("latency_s", "s",
+          "time of the pass or of the request; of a server under load, mean time of a request",
+          &ForecastTotals::latency_s);
+    field("latency_low_s", "s", "80 % interval", &ForecastTotals::latency_low_s);
+    field("latency_high_s", "s", "80 % interval", &ForecastTotals::latency_high_s);
+    field("forward_s", "s", "of a pass", &ForecastTotals::forward_s);
+    field("backward_s", "s", "of a training step", &ForecastTotals::backward_s);
+    field("optimizer_s", "s", "of a training step", &ForecastTotals::optimizer_s);
+    field("ttft_s", "s",
+          "time to first token; of a server under load, 99th percentile of the steady state",
+          &ForecastTotals::ttft_s);
+    field("tpot_s", "s",
+          "time per output token; of a server under load, 99th percentile of the steady state",
+          &ForecastTotals::tpot_s);
+    field("tokens_per_s", "1/s",
+          "output tokens of all sequences; of a server under load, in the steady state",
+          &ForecastTotals::tokens_per_s);
+    field("flops", "FLOP",
+          "as in the forecast of one GPU: of a pass, or of one rank's prefill and decode",
+          &ForecastTotals::flops);
+    field("bytes", "bytes", "memory traffic, as flops", &ForecastTotals::bytes);
+    field("parameters", "", "parameters of the model", &ForecastTotals::parameters);
+    field("utilization_ratio", "", "FLOPs / (latency x peak FLOP/s of the device for the dtype)",
+          &ForecastTotals::utilization_ratio);
+    field("peak_bytes", "bytes", "memory of one rank", &ForecastTotals::peak_bytes);
+    field("fits", "", "whether it fits", &ForecastTotals::fits);
+    field("dtype", "", "the dtype that was used", &ForecastTotals::dtype);
+    field("warning_codes", "", "codes of the warnings, separated by commas",
+          &ForecastTotals::warning_codes);
+    field("error", "", "why there is no forecast; all numbers are null then",
+          &ForecastTotals::error);
+  }
+};
+
+/// A column of results.
+struct TotalsColumn {
+  std::string_view name;
+  std::variant<std::optional<double> ForecastTotals::*, std::optional<int64_t> ForecastTotals::*,
+               std::optional<bool> ForecastTotals::*, std::optional<std::string> ForecastTotals::*>
+      field;
+};
+
+/// All columns, in the order of tables.
+std::span<const TotalsColumn> totals_columns();
+
+/// Forecasts of the rows of a table. Rows that are alike share one.
+struct ForecastTable {
+  std::vector<ForecastTotals> distinct;
+  std::vector<uint32_t> rows;  ///< for each row the index of its forecast
+
+  const ForecastTotals& of_row(size_t row) const { return distinct[rows[row]]; }
+};
+
+struct ManyOptions {
+  int threads = 0;  ///< 0: one for each core that the process may use
+  /// Called from time to time by the calling thread; what it throws ends the run. May be null.
+  std::function<void()> poll;
+};
+
+/// Forecasts each of `rows` rows. A model is a name, a path, or the text of a config (starting with
+/// "{"). A row that cannot be forecast has an `error`, and the others are not affected. Throws
+/// OptionError for a column that is no option, Error{kInput} for columns of different lengths or a
+/// name that is there twice. The result does not depend on the number of threads.
+ForecastTable forecast_many(const Forecaster& forecaster, const std::vector<OptionColumn>& columns,
+                            size_t rows, const ManyOptions& options = {});
+
+/// The forecast on one GPU, or why there is none (`totals.error`). For a server under load,
+/// `totals` has the times and tokens/s of the steady state, with the 99th percentile of TTFT and
+/// TPOT; all are nullopt if it does not start, for lack of memory.
+struct ComparedGpu {
+  std::string gpu;           ///< id
+  std::string gpu_name;      ///< the product name
+  int64_t usable_bytes = 0;  ///< what a program can use of the memory
+  ForecastTotals totals;
+  std::optional<Estimate> ttft, tpot;
+  /// Requests per second that meet the limits on TTFT and TPOT; nullopt: no limits were given.
+  std::optional<double> goodput_requests_per_s;
+  bool keeps_up = true;  ///< the server with the load
+  /// A pass fits, but less is free than the caching allocator may be unable to use: a tenth of the
+  /// peak.
+  bool memory_is_tight = false;
+  /// The 80 % intervals of this GPU and of the one before it in the list overlap: which is faster
+  /// is not certain. nullopt: it is the first of those that fit, or of those that do not, or one of
+  /// the two has no time, or one that grows with the length of the run.
+  std::optional<bool> overlaps_row_above;
+  std::vector<Warning> warnings;
+
+  /// `value` of a GPU with a forecast; else nullptr.
+  template <typename T>
+  const T* if_forecast(const T& value) const {
+    return totals.error ? nullptr : &value;
+  }
+  bool fits() const { return totals.fits.value_or(false); }
+  bool has_time() const { return totals.latency_s.has_value(); }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ComparedGpu", "The forecast on one GPU, or why there is none.");
+    field("gpu", "", "id of the GPU", &ComparedGpu::gpu);
+    field("gpu_name", "", "the product name", &ComparedGpu::gpu_name);
+    field("usable_bytes", "bytes",
+          "what a program can use of the GPU's memory; the peak must fit into it",
+          [](const ComparedGpu& x) { return x.if_forecast(x.usable_bytes); });
+    field.flat(&ComparedGpu::totals, {"warning_codes"});
+    field("ttft", "", "of a server under load: 99th percentile of the steady state",
+          &ComparedGpu::ttft);
+    field("tpot", "", "of a server under load: 99th percentile of the steady state",
+          &ComparedGpu::tpot);
+    field("goodput_requests_per_s", "1/s",
+          "requests that meet the limits on TTFT and TPOT; null: no limits were given",
+          &ComparedGpu::goodput_requests_per_s);
+    field("keeps_up", "",
+          "whether a server keeps up with the load; its times grow with the length of the run if "
+          "it does not",
+          [](const ComparedGpu& x) { return x.if_forecast(x.keeps_up); });
+    field("memory_is_tight", "",
+          "of a pass: it fits, but less than a tenth of the peak is free, which the caching "
+          "allocator may be unable to use",
+          [](const ComparedGpu& x) { return x.if_forecast(x.memory_is_tight); });
+    field("overlaps_row_above", "",
+          "the 80 % intervals of latency_s of this GPU and of the one before it overlap: which of "
+          "the two is faster is not certain. null: it is the first of those that fit, or of those "
+          "that do not, or one of the two has no time that can be compared",
+          &ComparedGpu::overlaps_row_above);
+    field("warnings", "", "sentences that readers of the numbers should know",
+          [](const ComparedGpu& x) { return warning_texts(x.warnings); });
+    field("warning_codes", "", "code of each warning, in the order of warnings",
+          [](const ComparedGpu& x) { return warning_code_names(x.warnings); });
+  }
+};
+
+struct GpuComparison {
+  std::string model;
+  Request request;
+  std::string input;      ///< as in Forecast; "" for text generation
+  int64_t gpus_each = 1;  ///< GPUs of each kind that the request uses
+  /// Sorted: requests that fit before requests that do not, errors last; servers that keep up with
+  /// the load before others; then by goodput, else by time.
+  std::vector<ComparedGpu> gpus;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("GpuComparison", "The same request on several GPUs.");
+    field("schema_version", "", "of this schema", [](const GpuComparison&) { return 1; });
+    field("kind", "", "gpu_comparison",
+          [](const GpuComparison&) { return std::string_view("gpu_comparison"); },
+          {"gpu_comparison"});
+    field("model", "", "name of the model", &GpuComparison::model);
+    field("gpus_each", "", "GPUs of each kind that the request uses", &GpuComparison::gpus_each);
+    field("gpus", "",
+          "those that fit, then those that do not, then those without a forecast; servers that "
+          "keep up with the load come before those that do not, a higher goodput before a lower "
+          "one; else the fastest first",
+          &GpuComparison::gpus);
+    field("options", "",
+          "the request with all defaults: values by the names of the command-line options (with _ "
+          "for -), in their units; options without a value are omitted",
+          [](const GpuComparison& x) { return option_values(x.request); });
+  }
+};
+
+/// Forecasts the request on each GPU. If a GPU has no forecast, its row says why. The result does
+/// not depend on the number of threads.
+GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
+                           const std::vector<GpuRef>& gpus, const Request& request,
+                           const ManyOptions& options = {});
+
+/// The values that a search may use; an empty list: all that docs/explanation/plans.md names.
+struct TrainingSpace {
+  std::vector<int64_t> tp, pp, cp, ep, micro_batch_sizes, virtual_stages;
+  std::vector<PipelineSchedule> schedules;
+  std::vector<Zero> zero;
+  std::vector<Checkpointing> checkpointing;
+  std::vector<bool> sequence_parallel;
+  std::vector<std::string> dtypes;
+};
+
+/// The quantity that the best candidate has least of.
+enum class PlanObjective : uint8_t { kTime, kCost, kMemory };
+
+constexpr auto choice_words(PlanObjective) {
+  return std::array<std::string_view, 3>{"time", "cost", "memory"};
+}
+
+/// Whether candidates that cannot be among the first are left out of the simulation.
+enum class Pruning : uint8_t { kOn, kOff };
+
+struct TrainingQuery {
+  /// The options that all candidates share: batch, seq, cluster, nodes, attention, optimizer, …
+  /// Degrees and what TrainingSpace has are not read.
+  Request request;
+  std::optional<AttentionKind> attention;  ///< default: flash, where the model has it
+  TrainingSpace space;
+  PlanObjective objective = PlanObjective::kTime;
+  size_t top = 10;  ///< candidates that are ranked by their simulated times
+  Pruning pruning = Pruning::kOn;
+  std::optional<double> price_per_gpu_hour;
+};
+
+/// One configuration. Memory: of the rank that needs most.
+struct TrainingCandidate {
+  int64_t dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;
+  int64_t micro_batch_size = 1, microbatches = 1;
+  int64_t virtual_stages = 1;
+  std::optional<int64_t> layers_per_virtual_stage;
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  Zero zero = Zero::kNone;
+  Checkpointing checkpointing = Checkpointing::kNone;
+  bool sequence_parallel = false;
+  std::string dtype;
+  int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, activations_bytes = 0;
+  int64_t peak_bytes = 0;
+  int64_t margin_bytes = 0;  ///< below 0: it does not fit
+  double bound_s = 0;        ///< the step takes at least so long
+  /// The step's time as `tilecast forecast` gives it; nullopt: it was not simulated, since it does
+  /// not fit or others are faster than its bound.
+  std::optional<double> latency_s;
+  /// Means over the stages, of a simulated step.
+  double compute_s = 0, exposed_communication_s = 0, bubble_s = 0;
+  /// The 80 % interval of the step's time, of the ranked candidates.
+  std::optional<double> latency_low_s, latency_high_s;
+  bool extrapolated = false;  ///< of a ranked one: part of the time comes from no measurement
+
+  bool fits() const { return margin_bytes >= 0; }
+};
+
+/// The best candidate that has another value of one option than the winner.
+struct PlanAlternative {
+  std::string option, value;
+  /// Index of the candidate; if none fits, of the one that misses least memory.
+  size_t candidate = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("PlanAlternative",
+             "The best candidate that has another value of one option than the first.");
+    field("option", "", "name of the option", &PlanAlternative::option);
+    field("value", "", "its value", &PlanAlternative::value);
+    field("candidate", "", "index of the candidate", &PlanAlternative::candidate);
+  }
+};
+
+/// A reason why degrees of a space are impossible, and how often it applies.
+struct ImpossibleDegrees {
+  std::string reason;
+  int64_t count = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ImpossibleDegrees", "A reason why degrees of a space are impossible.");
+    field("reason", "", "why", &ImpossibleDegrees::reason);
+    field("count", "", "how often it applies", &ImpossibleDegrees::count);
+  }
+};
+
+std::vector<ImpossibleDegrees> impossible_degrees(const std::map<std::string, int64_t>& counts);
+
+/// A candidate with what follows from its plan.
+struct TrainingCandidateRow;
+
+/// The first candidate of a plan that fits.
+struct TrainingWinner;
+
+struct TrainingPlan {
+  std::string model, gpu, gpu_name, cluster, cluster_name;
+  int64_t nodes = 1, ranks = 1, batch = 1, seq = 1;
+  bool has_network = false;  ///< that can join further nodes
+  int64_t parameters = 0;
+  int64_t device_bytes = 0;  ///< what programs see of a GPU's
+  std::optional<double> price_per_gpu_hour;
+  PlanObjective objective = PlanObjective::kTime;
+  /// Candidates that fit, the best first: simulated ones by their time, then the others by their
+  /// bounds. Then candidates that do not fit, the nearest first.
+  std::vector<TrainingCandidate> candidates;
+  size_t fitting = 0, simulated = 0;
+  /// How many of the first are ranked by simulated times.
+  size_t ranked = 0;
+  std::vector<PlanAlternative> alternatives;
+  /// Why degrees of the space are impossible for this model, and how often.
+  std::map<std::string, int64_t> impossible;
+  /// The winner's share of the GPUs' peak FLOP/s, and the warnings of its forecast.
+  double winner_utilization_ratio = 0;
+  std::vector<Warning> warnings;
+  Request used;  ///< the options that all candidates share
+
+  double tokens_per_s(double seconds) const {
+    return static_cast<double>(batch) * static_cast<double>(seq) / seconds;
+  }
+  double cost_of_step(double seconds) const {
+    return seconds / 3600 * static_cast<double>(ranks) * price_per_gpu_hour.value_or(0);
+  }
+  std::vector<TrainingCandidateRow> rows() const;
+  std::optional<TrainingWinner> winner() const;  ///< nullopt: none fits
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("TrainingPlan", "The best parallel configurations of a training step.");
+    field("schema_version", "", "of this schema", [](const TrainingPlan&) { return 1; });
+    field("kind", "", "training", [](const TrainingPlan&) { return std::string_view("training"); },
+          {"training"});
+    field("model", "", "name of the model", &TrainingPlan::model);
+    field("gpu", "", "id of the GPU", &TrainingPlan::gpu);
+    field("cluster", "", "id of the cluster", &TrainingPlan::cluster);
+    field("nodes", "", "of the cluster", &TrainingPlan::nodes);
+    field("ranks", "", "GPUs that take part", &TrainingPlan::ranks);
+    field("batch", "", "sequences of a step, over all ranks", &TrainingPlan::batch);
+    field("seq", "tokens", "length of a sequence", &TrainingPlan::seq);
+    field("parameters", "", "parameters of the model", &TrainingPlan::parameters);
+    field("device_bytes", "bytes", "what programs see of a GPU's memory",
+          &TrainingPlan::device_bytes);
+    field("objective", "", "what the best candidate has least of", &TrainingPlan::objective);
+    field("price_per_gpu_hour", "", "null: not given", &TrainingPlan::price_per_gpu_hour);
+    field("winner", "", "of the first candidate; null: none fits", &TrainingPlan::winner);
+    field("warnings", "", "sentences that readers of the numbers should know",
+          [](const TrainingPlan& x) { return warning_texts(x.warnings); });
+    field("fitting", "", "candidates that fit", &TrainingPlan::fitting);
+    field("simulated", "", "candidates that were simulated", &TrainingPlan::simulated);
+    field("ranked", "", "candidates that are ranked by simulated times", &TrainingPlan::ranked);
+    field("candidates", "",
+          "those that fit, the best first, then those that do not, the nearest first",
+          &TrainingPlan::rows);
+    field("alternatives", "", "the best candidates with another value of an option than the first",
+          &TrainingPlan::alternatives);
+    field("impossible", "", "degrees that the model does not allow",
+          [](const TrainingPlan& x) { return impossible_degrees(x.impossible); });
+    field("options", "",
+          "options that all candidates share: values by the names of the command-line options "
+          "(with _ for -), in their units; options without a value are omitted",
+          [](const TrainingPlan& x) { return option_values(x.used); });
+  }
+};
+
+struct TrainingCandidateRow {
+  TrainingCandidate candidate;
+  std::optional<int64_t> rank;
+  std::optional<double> tokens_per_s, cost_of_step;
+
+  /// `value` of a simulated step; else nullptr.
+  template <typename T>
+  const T* if_simulated(const T& value) const {
+    return candidate.latency_s ? &value : nullptr;
+  }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("TrainingCandidate",
+             "One parallel configuration. Memory is that of the rank that needs most.");
+    field("rank", "", "by simulated times; null: not among the first", &TrainingCandidateRow::rank);
+    field("fits", "", "whether it fits",
+          [](const TrainingCandidateRow& x) { return x.candidate.fits(); });
+    field("dp", "", "data-parallel ranks",
+          [](const TrainingCandidateRow& x) { return (x.candidate.dp); });
+    field("tp", "", "tensor-parallel ranks",
+          [](const TrainingCandidateRow& x) { return (x.candidate.tp); });
+    field("pp", "", "pipeline stages",
+          [](const TrainingCandidateRow& x) { return (x.candidate.pp); });
+    field("cp", "", "context-parallel ranks",
+          [](const TrainingCandidateRow& x) { return (x.candidate.cp); });
+    field("ep", "", "expert-parallel ranks",
+          [](const TrainingCandidateRow& x) { return (x.candidate.ep); });
+    field("micro_batch_size", "", "sequences of a micro-batch",
+          [](const TrainingCandidateRow& x) { return (x.candidate.micro_batch_size); });
+    field("microbatches", "", "of each data-parallel rank",
+          [](const TrainingCandidateRow& x) { return (x.candidate.microbatches); });
+    field("pipeline_schedule", "", "order of the micro-batches",
+          [](const TrainingCandidateRow& x) { return (x.candidate.schedule); });
+    field("virtual_stages", "", "parts of the model on each pipeline stage",
+          [](const TrainingCandidateRow& x) { return (x.candidate.virtual_stages); });
+    field("num_layers_per_virtual_pipeline_stage", "", "null: not interleaved",
+          [](const TrainingCandidateRow& x) { return (x.candidate.layers_per_virtual_stage); });
+    field("zero", "", "what data-parallel ranks divide",
+          [](const TrainingCandidateRow& x) { return (x.candidate.zero); });
+    field("checkpointing", "", "what the backward pass computes again",
+          [](const TrainingCandidateRow& x) { return (x.candidate.checkpointing); });
+    field("sequence_parallel", "", "whether tensor-parallel ranks divide the sequence",
+          [](const TrainingCandidateRow& x) { return (x.candidate.sequence_parallel); });
+    field("dtype", "", "of the step",
+          [](const TrainingCandidateRow& x) { return (x.candidate.dtype); });
+    field("latency_s", "s", "of a step; null: not simulated",
+          [](const TrainingCandidateRow& x) { return (x.candidate.latency_s); });
+    field("bound_s", "s", "a step takes at least so long",
+          [](const TrainingCandidateRow& x) { return (x.candidate.bound_s); });
+    field("peak_bytes", "bytes", "of the rank that needs most, as the next",
+          [](const TrainingCandidateRow& x) { return (x.candidate.peak_bytes); });
+    field("margin_bytes", "bytes", "the GPU's memory less peak_bytes",
+          [](const TrainingCandidateRow& x) { return (x.candidate.margin_bytes); });
+    field("weights_bytes", "bytes", "parameters and buffers",
+          [](const TrainingCandidateRow& x) { return (x.candidate.weights_bytes); });
+    field("gradients_bytes", "bytes", "gradients of the parameters",
+          [](const TrainingCandidateRow& x) { return (x.candidate.gradients_bytes); });
+    field("optimizer_bytes", "bytes", "optimizer states",
+          [](const TrainingCandidateRow& x) { return (x.candidate.optimizer_bytes); });
+    field("activations_bytes", "bytes", "tensors that are kept for the backward pass",
+          [](const TrainingCandidateRow& x) { return (x.candidate.activations_bytes); });
+    field.if_set(
+        "compute_s", "s", "mean of the stages of a simulated step, as the next two",
+        [](const TrainingCandidateRow& x) { return x.if_simulated(x.candidate.compute_s); });
+    field.if_set("exposed_communication_s", "s", "communication while nothing is computed",
+                 [](const TrainingCandidateRow& x) {
+                   return x.if_simulated(x.candidate.exposed_communication_s);
+                 });
+    field.if_set("bubble_s", "s", "waiting for other stages", [](const TrainingCandidateRow& x) {
+      return x.if_simulated(x.candidate.bubble_s);
+    });
+    field.if_set("latency_low_s", "s", "80 % interval, as the next; only of ranked candidates",
+                 [](const TrainingCandidateRow& x) { return (x.candidate.latency_low_s); });
+    field.if_set("latency_high_s", "s", "80 % interval",
+                 [](const TrainingCandidateRow& x) { return (x.candidate.latency_high_s); });
+    field.if_set("extrapolated", "",
+                 "of ranked candidates: part of the time comes from no measurement of the GPU's "
+                 "class or links",
+                 [](const TrainingCandidateRow& x) {
+                   return x.candidate.latency_low_s ? &x.candidate.extrapolated : nullptr;
+                 });
+    field.if_set("tokens_per_s", "1/s", "of a simulated step", &TrainingCandidateRow::tokens_per_s);
+    field.if_set("cost_of_step", "", "in the unit of the price, of a simulated step",
+                 &TrainingCandidateRow::cost_of_step);
+  }
+};
+
+struct TrainingWinner {
+  std::string options;
+  double latency_low_s = 0, latency_high_s = 0;
+  bool extrapolated = false;
+  double utilization_ratio = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("TrainingWinner", "The first candidate.");
+    field("options", "", "of tilecast forecast, beside the shared ones", &TrainingWinner::options);
+    field("latency_low_s", "s", "80 % interval", &TrainingWinner::latency_low_s);
+    field("latency_high_s", "s", "80 % interval", &TrainingWinner::latency_high_s);
+    field("extrapolated", "",
+          "part of the time comes from no measurement of the GPU's class or links",
+          &TrainingWinner::extrapolated);
+    field("utilization_ratio", "", "share of its FLOPs in the GPUs' peak",
+          &TrainingWinner::utilization_ratio);
+  }
+};
+
+/// Plans of the same training on different GPUs.
+struct TrainingPlans {
+  std::vector<TrainingPlan> plans;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("TrainingPlans", "Plans of the same training on different GPUs.");
+    field("schema_version", "", "of this schema", [](const TrainingPlans&) { return 1; });
+    field("kind", "", "training_comparison",
+          [](const TrainingPlans&) { return std::string_view("training_comparison"); },
+          {"training_comparison"});
+    field("plans", "", "the best of each GPU first", &TrainingPlans::plans);
+  }
+};
+
+/// The options of a candidate, as the command line has them.
+std::string options_text(const TrainingCandidate& candidate);
+
+/// Throws Error for a model, cluster or options that cannot be forecast, and if the space is empty.
+TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                           const TrainingQuery& query);
+
+/// The price of an hour of each GPU, in the unit of the list: `text` is one number for all, a list
+/// ("H100=2.5,A100=1.2"), or a file: .json ({"H100": 2.5}) or .csv (columns gpu and
+/// price_per_gpu_hour). Throws OptionError for another text, Error{kInput} for a GPU without a
+/// price.
+std::vector<double> gpu_prices(const std::string& text, const std::vector<GpuRef>& gpus);
+
+/// The request that `Forecaster::forecast` needs for a candidate.
+Request request_of(const TrainingPlan& plan, const TrainingCandidate& candidate);
+
+/// Which value of each request's times a limit applies to.
+enum class Percentile : uint8_t { kMean, kMedian, kP99 };
+
+constexpr auto choice_words(Percentile) {
+  return std::array<std::string_view, 3>{"mean", "median", "p99"};
+}
+
+/// GPUs of one kind.
+struct ServingHardware {
+  GpuRef gpu;
+  std::string cluster;  ///< id, alias or file; "": nodes of the GPU
+  double price_per_gpu_hour = 0;
+};
+
+/// The values that a search may use; an empty list: all that docs/explanation/plans.md names.
+struct ServingSpace {
+  std::vector<int64_t> tp, pp, dp, ep, prefill_workers, concurrency;
+  std::vector<std::string> dtypes, kv_dtypes;
+};
+
+struct ServingQuery {
+  /// The options that all candidates share: prompt, output, software, limits of Load, …
+  Request request;
+  std::vector<ServingHardware> hardware;  ///< one at least
+  int64_t gpus = 0;                       ///< of each kind; 0: `nodes` nodes of the first
+  int64_t nodes = 1;
+  std::optional<double> ttft_s, tpot_s;
+  Percentile percentile = Percentile::kP99;
+  ServingSpace space;
+  bool has_prices = false;
+  /// All loads are simulated to their end.
+  bool full_search = false;
+};
+
+/// 80 % intervals of a candidate, in which the measured values are expected.
+struct ServingIntervals {
+  Estimate ttft, tpot;  ///< at the percentile of the limits
+  /// Clients send their next request when one is answered: throughput is inverse to the mean time
+  /// of a request, which has the interval.
+  double gpu_tokens_low_per_s = 0, gpu_tokens_high_per_s = 0;
+  bool extrapolated = false;  ///< part of the time comes from no measurement
+};
+
+/// A layout under a load of `concurrency` clients for each replica.
+struct ServingCandidate {
+  size_t hardware = 0;  ///< index
+  int64_t tp = 1, pp = 1, dp = 1, ep = 1;
+  All2All all2all = All2All::kAllGather;
+  int64_t replicas = 1;  ///< as many as the GPUs hold; GPUs that are left over are idle
+  /// Servers of the same layout that compute prompts only; 0: replicas do so themselves.
+  int64_t prefill_workers = 0;
+  std::string dtype, kv_dtype;
+  int64_t concurrency = 1;
+  bool fits = true;
+  int64_t peak_bytes = 0;
+  int64_t margin_bytes = 0;  ///< below 0: the longest request does not fit
+  /// false: it does not fit, or less load misses a limit already, or writes as much (within 1 %),
+  /// or it is pruned
+  bool simulated = false;
+  /// Its simulation ended as soon as it was sure to miss a limit that less load keeps. So it cannot
+  /// be among those that keep the limits, nor the nearest of those that miss them.
+  bool pruned = false;
+  /// Times of the steady state, at the percentile that limits apply to; and means.
+  double ttft_s = 0, tpot_s = 0, mean_ttft_s = 0, mean_tpot_s = 0;
+  double mean_request_s = 0;     ///< from sending to the last token
+  double tokens_per_s = 0;       ///< written by all replicas
+  double requests_per_s = 0;     ///< of all replicas
+  double user_tokens_per_s = 0;  ///< 1 / mean_tpot_s
+  double gpu_tokens_per_s = 0;   ///< tokens_per_s over all GPUs, idle ones too
+  bool meets = false;            ///< simulated, and within the limits, if there are any
+  /// The largest factor by which a limit is missed; 1 or less: it meets both.
+  double excess = 0;
+  /// Intervals of candidates that tables list: the first ones (ServingPlan::kListed), the front,
+  /// the alternatives, and the best one of each kind of GPU; nullopt: all others.
+  std::optional<ServingIntervals> intervals;
+
+  int64_t gpus() const { return tp * pp * dp * (replicas + prefill_workers); }
+};
+
+struct ServingPlan;
+
+/// The options of a candidate, as the command line has them.
+std::string options_text(const ServingPlan& plan, const ServingCandidate& candidate);
+
+/// Warnings of each kind of GPU, with its id where there are several.
+std::vector<std::string> plan_warning_texts(const ServingPlan& plan);
+
+/// A candidate with what follows from its plan.
+struct ServingCandidateRow;
+
+/// One kind of GPU of a plan.
+struct ServingHardwareRow;
+
+struct ServingPlan {
+  std::string model;
+  std::vector<std::string> gpu_ids, gpu_names, clusters;  ///< of each kind of hardware
+  std::vector<double> prices;                             ///< per hour; empty: not given
+  std::vector<int64_t> device_bytes;
+  int64_t gpus = 0;
+  int64_t prompt = 0, output = 0;
+  std::string software;
+  std::optional<double> ttft_s, tpot_s;
+  Percentile percentile = Percentile::kP99;
+  /// Candidates in this order: first those that meet the limits, most tokens/s for each GPU (with
+  /// prices of several kinds: for each unit of money) first; then those that miss them, the nearest
+  /// first; then what was pruned or not simulated; then what does not fit, the nearest first.
+  std::vector<ServingCandidate> candidates;
+  size_t meeting = 0, simulated = 0, pruned = 0, fitting = 0;
+  /// If none fits: a lower share of the memory for the server with which the nearest does.
+  std::optional<double> utilization_that_fits;
+  /// The Pareto front: indices of candidates that no other one beats both for a user and for a GPU,
+  /// by rising tokens/s of a user. If any candidate keeps the limits, only such candidates compete.
+  std::vector<size_t> front;
+  /// The best layout of each kind with another value of one option than the winner: index.
+  std::vector<PlanAlternative> alternatives;
+  std::map<std::string, int64_t> impossible;  ///< by reason
+  /// Warnings of the best candidate's forecast, for each kind of GPU; empty: none of it was
+  /// simulated.
+  std::vector<std::vector<Warning>> warnings;
+  Request used;
+
+  static constexpr size_t kListed = 10;
+
+  std::vector<ServingCandidateRow> rows() const;
+  std::vector<ServingHardwareRow> hardware() const;
+  /// The options of the first candidate; nullopt: none meets the limits.
+  std::optional<std::string> winner() const;
+
+  static bool crosses(const Estimate& time, const std::optional<double>& limit) {
+    return limit && time.low_s <= *limit && time.high_s > *limit;
+  }
+  /// Whether the intervals say that the candidate meets the limits, or that it misses one.
+  bool limits_are_certain(const ServingIntervals& of) const {
+    const bool misses = (ttft_s && of.ttft.low_s > *ttft_s) || (tpot_s && of.tpot.low_s > *tpot_s);
+    return misses || !(crosses(of.ttft, ttft_s) || crosses(of.tpot, tpot_s));
+  }
+  bool limited() const { return ttft_s.has_value() || tpot_s.has_value(); }
+  /// Whether the best candidates cost least; else they write most tokens for each GPU.
+  bool ranks_by_cost() const {
+    for (const double price : prices) {
+      if (price <= 0) return false;
+    }
+    return !prices.empty();
+  }
+  double cost_of_million_tokens(const ServingCandidate& c) const {
+    constexpr double kSecondsPerHour = 3600, kTokens = 1e6;
+    return prices[c.hardware] * static_cast<double>(gpus) / kSecondsPerHour * kTokens /
+           c.tokens_per_s;
+  }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ServingPlan", "The best ways to serve a model on a number of GPUs.");
+    field("schema_version", "", "of this schema", [](const ServingPlan&) { return 1; });
+    field("kind", "", "serving", [](const ServingPlan&) { return std::string_view("serving"); },
+          {"serving"});
+    field("model", "", "name of the model", &ServingPlan::model);
+    field("hardware", "", "kinds of GPUs", &ServingPlan::hardware);
+    field("gpus", "", "of each kind", &ServingPlan::gpus);
+    field("prompt", "tokens", "mean length", &ServingPlan::prompt);
+    field("output", "tokens", "mean length", &ServingPlan::output);
+    field("software", "", "whose kernels and scheduler", &ServingPlan::software);
+    field("ttft_s", "s", "limit; null: none", &ServingPlan::ttft_s);
+    field("tpot_s", "s", "limit; null: none", &ServingPlan::tpot_s);
+    field("percentile", "", "of requests that the limits apply to", &ServingPlan::percentile);
+    field("winner", "", "options of tilecast forecast; null: none meets the limits",
+          &ServingPlan::winner);
+    field("warnings", "", "sentences that readers of the numbers should know",
+          [](const ServingPlan& x) { return plan_warning_texts(x); });
+    field("meeting", "", "candidates that meet the limits", &ServingPlan::meeting);
+    field("simulated", "", "to their end", &ServingPlan::simulated);
+    field("pruned", "", "simulated until they were sure to miss a limit; with --full-search none",
+          &ServingPlan::pruned);
+    field("fitting", "", "candidates that fit", &ServingPlan::fitting);
+    field("candidates", "",
+          "those that meet the limits, the best first; those that miss them, the nearest first; "
+          "the others",
+          &ServingPlan::rows);
+    field("front", "",
+          "indices of the Pareto front of the candidates that meet the limits (of all that were "
+          "simulated, if none does), by rising tokens/s of a user",
+          &ServingPlan::front);
+    field("alternatives", "", "the best candidates with another value of an option than the first",
+          &ServingPlan::alternatives);
+    field("impossible", "", "degrees that the model does not allow",
+          [](const ServingPlan& x) { return impossible_degrees(x.impossible); });
+    field("options", "",
+          "options that all candidates share: values by the names of the command-line options "
+          "(with _ for -), in their units; options without a value are omitted",
+          [](const ServingPlan& x) { return option_values(x.used); });
+  }
+};
+
+struct ServingHardwareRow {
+  std::string gpu;  ///< id
+  int64_t device_bytes = 0;
+  std::optional<double> price_per_gpu_hour;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ServingHardware", "One kind of GPU.");
+    field("gpu", "", "id of the GPU", &ServingHardwareRow::gpu);
+    field("device_bytes", "bytes", "what programs see of its memory",
+          &ServingHardwareRow::device_bytes);
+    field("price_per_gpu_hour", "", "null: not given", &ServingHardwareRow::price_per_gpu_hour);
+  }
+};
+
+struct ServingCandidateRow {
+  ServingCandidate candidate;
+  std::string gpu;  ///< id
+  bool pareto = false;
+  std::optional<double> cost_of_million_tokens;
+  std::optional<bool> limits_certain;
+
+  /// `value` of a simulated candidate; else nullptr.
+  template <typename T>
+  const T* if_simulated(const T& value) const {
+    return candidate.simulated ? &value : nullptr;
+  }
+  /// `value` of a candidate with intervals; else nullopt.
+  template <typename Get>
+  std::optional<double> interval(Get get) const {
+    if (!candidate.simulated || !candidate.intervals) return std::nullopt;
+    return get(*candidate.intervals);
+  }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ServingCandidate",
+             "A layout under a load of `concurrency` clients for each replica.");
+    field("gpu", "", "id of the GPU", &ServingCandidateRow::gpu);
+    field("tp", "", "tensor-parallel ranks",
+          [](const ServingCandidateRow& x) { return (x.candidate.tp); });
+    field("pp", "", "pipeline stages",
+          [](const ServingCandidateRow& x) { return (x.candidate.pp); });
+    field("dp", "", "data-parallel ranks of attention",
+          [](const ServingCandidateRow& x) { return (x.candidate.dp); });
+    field("ep", "", "expert-parallel ranks",
+          [](const ServingCandidateRow& x) { return (x.candidate.ep); });
+    field("all2all_backend", "", "how tokens reach the ranks with their experts",
+          [](const ServingCandidateRow& x) { return (x.candidate.all2all); });
+    field("prefill_workers", "", "servers of the same layout that compute prompts only",
+          [](const ServingCandidateRow& x) { return (x.candidate.prefill_workers); });
+    field("replicas", "", "as many as the GPUs hold",
+          [](const ServingCandidateRow& x) { return (x.candidate.replicas); });
+    field("dtype", "", "empty: the checkpoint's own",
+          [](const ServingCandidateRow& x) { return (x.candidate.dtype); });
+    field("kv_dtype", "", "empty: that of the model",
+          [](const ServingCandidateRow& x) { return (x.candidate.kv_dtype); });
+    field("concurrency", "", "clients of each replica",
+          [](const ServingCandidateRow& x) { return (x.candidate.concurrency); });
+    field("fits", "", "whether the longest request does",
+          [](const ServingCandidateRow& x) { return (x.candidate.fits); });
+    field("peak_bytes", "bytes", "of one rank",
+          [](const ServingCandidateRow& x) { return (x.candidate.peak_bytes); });
+    field("margin_bytes", "bytes", "below 0: it does not fit",
+          [](const ServingCandidateRow& x) { return (x.candidate.margin_bytes); });
+    field("simulated", "",
+          "false: it does not fit, or less load misses a limit already or writes as much (within 1 "
+          "%), or it is pruned",
+          [](const ServingCandidateRow& x) { return (x.candidate.simulated); });
+    field("pruned", "",
+          "its simulation ended as soon as it was sure to miss a limit that less load keeps",
+          [](const ServingCandidateRow& x) { return (x.candidate.pruned); });
+    field("meets_limits", "", "simulated, and within the limits, if there are any",
+          [](const ServingCandidateRow& x) { return (x.candidate.meets); });
+    field("pareto", "",
+          "no other is better both for a user and for a GPU, of those that meet the limits if any "
+          "does",
+          &ServingCandidateRow::pareto);
+    field.if_set("ttft_s", "s", "at the percentile, of the steady state, as the next",
+                 [](const ServingCandidateRow& x) { return x.if_simulated(x.candidate.ttft_s); });
+    field.if_set("tpot_s", "s", "time per output token",
+                 [](const ServingCandidateRow& x) { return x.if_simulated(x.candidate.tpot_s); });
+    field.if_set("mean_ttft_s", "s", "mean time to first token", [](const ServingCandidateRow& x) {
+      return x.if_simulated(x.candidate.mean_ttft_s);
+    });
+    field.if_set(
+        "mean_tpot_s", "s", "mean time per output token",
+        [](const ServingCandidateRow& x) { return x.if_simulated(x.candidate.mean_tpot_s); });
+    field.if_set(
+        "tokens_per_s", "1/s", "written by all replicas",
+        [](const ServingCandidateRow& x) { return x.if_simulated(x.candidate.tokens_per_s); });
+    field.if_set("requests_per_s", "1/s", "of all replicas", [](const ServingCandidateRow& x) {
+      return x.if_simulated(x.candidate.requests_per_s);
+    });
+    field.if_set("user_tokens_per_s", "1/s", "1 / mean_tpot_s", [](const ServingCandidateRow& x) {
+      return x.if_simulated(x.candidate.user_tokens_per_s);
+    });
+    field.if_set(
+        "gpu_tokens_per_s", "1/s", "tokens_per_s over all GPUs",
+        [](const ServingCandidateRow& x) { return x.if_simulated(x.candidate.gpu_tokens_per_s); });
+    field.if_set("cost_of_million_tokens", "", "in the unit of the price",
+                 &ServingCandidateRow::cost_of_million_tokens);
+    field.if_set("ttft_low_s", "s",
+                 "80 % interval, as the next; only of the rows that tables list: the first ten, "
+                 "the front, the alternatives, the best of each kind of GPU",
+                 [](const ServingCandidateRow& x) {
+                   return x.interval([](const ServingIntervals& i) { return i.ttft.low_s; });
+                 });
+    field.if_set("ttft_high_s", "s", "80 % interval", [](const ServingCandidateRow& x) {
+      return x.interval([](const ServingIntervals& i) { return i.ttft.high_s; });
+    });
+    field.if_set("tpot_low_s", "s", "80 % interval", [](const ServingCandidateRow& x) {
+      return x.interval([](const ServingIntervals& i) { return i.tpot.low_s; });
+    });
+    field.if_set("tpot_high_s", "s", "80 % interval", [](const ServingCandidateRow& x) {
+      return x.interval([](const ServingIntervals& i) { return i.tpot.high_s; });
+    });
+    field.if_set("gpu_tokens_low_per_s", "1/s", "80 % interval", [](const ServingCandidateRow& x) {
+      return x.interval([](const ServingIntervals& i) { return i.gpu_tokens_low_per_s; });
+    });
+    field.if_set("gpu_tokens_high_per_s", "1/s", "80 % interval", [](const ServingCandidateRow& x) {
+      return x.interval([](const ServingIntervals& i) { return i.gpu_tokens_high_per_s; });
+    });
+    field.if_set("extrapolated", "",
+                 "part of the time comes from no measurement of the GPU's class or links",
+                 [](const ServingCandidateRow& x) {
+                   return x.candidate.simulated && x.candidate.intervals
+                              ? &x.candidate.intervals->extrapolated
+                              : nullptr;
+                 });
+    field.if_set(
+        "limits_certain", "",
+        "with limits: the intervals cross none of them, or one is missed by all of its interval",
+        &ServingCandidateRow::limits_certain);
+  }
+};
+
+/// Throws Error for a model or options that cannot be forecast.
+ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
+                         const ServingQuery& query);
+
+/// The request that `forecast_llm` needs for a candidate.
+Request request_of(const ServingPlan& plan, const ServingCandidate& candidate);
+
+struct TuneOptions {
+  std::string solver;  ///< only this one; "": all that take the problem
+  int64_t top = 5;     ///< solvers, and parameter sets of each, that the result holds
+  int64_t beam = 20;   ///< prefixes that the search of parameters keeps
+};
+
+/// One set of tuning parameters of a solver.
+struct ParameterSet {
+  std::string text;  ///< as MIOpen's performance databases write it
+  std::vector<std::pair<std::string, int64_t>> tokens;
+  double log_probability = 0;  ///< natural, of the whole set, among the legal ones
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ParameterSet", "One set of tuning parameters of a solver.");
+    field("text", "", "as MIOpen's databases write it", &ParameterSet::text);
+    field("tokens", "", "the parameters by name", &ParameterSet::tokens);
+    field("log_probability", "", "natural, among the legal sets", &ParameterSet::log_probability);
+  }
+};
+
+/// One solver of a problem.
+struct SolverForecast {
+  std::string name;
+  std::string algorithm;  ///< "GEMM", "Direct", "Winograd", "ImplicitGEMM" or "FFT"
+  double latency_s = 0;
+  double low_s = 0;  ///< 80 % interval
+  double high_s = 0;
+  /// That a search lists it among the fastest.
+  double listed_probability = 0;
+  /// The best first; empty for a solver without tuning parameters or without a model of them.
+  std::vector<ParameterSet> parameters;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("Solver", "One solver of a convolution.");
+    field("name", "", "MIOpen's", &SolverForecast::name);
+    field("algorithm", "", "GEMM, Direct, Winograd, ImplicitGEMM or FFT",
+          &SolverForecast::algorithm);
+    field("latency_s", "s", "time of the convolution", &SolverForecast::latency_s);
+    field("low_s", "s", "80 % interval", &SolverForecast::low_s);
+    field("high_s", "s", "80 % interval", &SolverForecast::high_s);
+    field("listed_probability", "", "that a search lists it among the fastest",
+          &SolverForecast::listed_probability);
+    field("parameters", "",
+          "legal sets of tuning parameters, the most likely first; empty without a model of them",
+          &SolverForecast::parameters);
+  }
+};
+
+/// The solvers to run for one convolution.
+struct TuneForecast {
+  std::string problem;                  ///< "conv n=32 c=256 ..."
+  std::string name;                     ///< of the node of a model; "" for a problem
+  std::string key;                      ///< in MIOpen's databases
+  std::string gpu;                      ///< id
+  std::vector<SolverForecast> solvers;  ///< at most `top`, the best first; at least one
+  /// The solver that MIOpen takes where it has neither database nor search, by an assumed order of
+  /// solvers (docs/explanation/tuning.md); its name is "" if no such solver takes the problem.
+  SolverForecast fallback;
+  /// Time of the fallback over that of the best, with an 80 % interval; 1 without a fallback.
+  double gain_ratio = 1, gain_low_ratio = 1, gain_high_ratio = 1;
+  bool extrapolated = false;  ///< no chip of the GPU's class was measured
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("TuneProblem", "What to run for one convolution.");
+    field("problem", "", "as 'tilecast tune' takes it", &TuneForecast::problem);
+    field.if_set("name", "", "of the first node of a model that has it; only for models",
+                 [](const TuneForecast& x) { return x.name.empty() ? nullptr : &x.name; });
+    field("key", "", "in MIOpen's databases", &TuneForecast::key);
+    field("gpu", "", "id of the GPU", &TuneForecast::gpu);
+    field("solvers", "", "the best first", &TuneForecast::solvers);
+    field("fallback", "",
+          "what MIOpen takes where it has neither database nor search, by an assumed order of "
+          "solvers; null: nothing",
+          [](const TuneForecast& x) { return x.fallback.name.empty() ? nullptr : &x.fallback; });
+    field("gain_ratio", "", "time of the fallback over that of the best",
+          &TuneForecast::gain_ratio);
+    field("gain_low_ratio", "", "80 % interval", &TuneForecast::gain_low_ratio);
+    field("gain_high_ratio", "", "80 % interval", &TuneForecast::gain_high_ratio);
+    field("extrapolated", "", "no GPU of the architecture was measured",
+          &TuneForecast::extrapolated);
+  }
+};
+
+/// The convolutions that were asked for.
+struct TuneAnswer {
+  std::vector<TuneForecast> forecasts;
+  std::vector<std::string> warnings;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("Tuning", "Solvers and parameters without a search.");
+    field("schema_version", "", "of this schema", [](const TuneAnswer&) { return 1; });
+    field("problems", "", "the convolutions", &TuneAnswer::forecasts);
+    field("warnings", "", "what no solver takes, and more", &TuneAnswer::warnings);
+  }
+};
+
+/// One kernel of rocBLAS (Tensile).
+struct ProductKernel {
+  int64_t tile_m = 0, tile_n = 0;  ///< of C, that a work-group computes
+  int64_t depth_u = 0;             ///< steps of the reduction in shared memory at once
+  int64_t split = 1;               ///< work-groups that share one reduction (GlobalSplitU)
+  std::string matrix_instruction;  ///< "32x32x8x1"; "none": the vector unit
+  double probability = 0;          ///< that it is the fastest; 0 to 1
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ProductKernel", "One kernel of rocBLAS (Tensile).");
+    field("tile_m", "", "rows of C that a work-group computes", &ProductKernel::tile_m);
+    field("tile_n", "", "its columns", &ProductKernel::tile_n);
+    field("depth_u", "", "steps of the reduction in shared memory at once",
+          &ProductKernel::depth_u);
+    field("split", "", "work-groups that share one reduction", &ProductKernel::split);
+    field("matrix_instruction", "",
+          "rows, columns, depth and blocks, as 32x32x8x1; none: the vector unit",
+          &ProductKernel::matrix_instruction);
+    field("probability", "", "that it is the fastest", &ProductKernel::probability);
+  }
+};
+
+/// A value of one part of a kernel.
+struct PartValue {
+  std::string value;
+  double probability = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("PartValue", "A value of one part of a kernel.");
+    field("value", "", "the value", &PartValue::value);
+    field("probability", "", "that the fastest kernel has it", &PartValue::probability);
+  }
+};
+
+/// The kernels of one matrix product. Nothing is known of their times: the public tuned sizes name
+/// one kernel each.
+struct ProductForecast {
+  std::string problem;                 ///< "gemm m=4096 n=512 k=1024 dtype=fp16"
+  std::string gpu;                     ///< id
+  std::string measured_gpu;            ///< an alias of the one whose tuned sizes were learned
+  bool extrapolated = false;           ///< that is another GPU than `gpu`
+  std::vector<ProductKernel> kernels;  ///< at most `top`, the most probable first; at least one
+  /// Each part of a kernel by itself ("macro_tile", "depth_u", "split", "matrix_instruction"): at
+  /// most `top` values with their probabilities.
+  std::vector<std::pair<std::string, std::vector<PartValue>>> parts;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("Product", "The kernels of one matrix product.");
+    field("problem", "", "as 'tilecast tune' takes it", &ProductForecast::problem);
+    field("gpu", "", "id of the GPU", &ProductForecast::gpu);
+    field("measured_gpu", "", "an alias of the GPU whose tuned sizes were learned",
+          &ProductForecast::measured_gpu);
+    field("extrapolated", "", "that is another GPU", &ProductForecast::extrapolated);
+    field("kernels", "", "the most probable first", &ProductForecast::kernels);
+    field("parts", "", "probabilities of each part by itself", &ProductForecast::parts);
+  }
+};
+
+/// The matrix product that was asked for.
+struct ProductAnswer {
+  ProductForecast forecast;
+  std::vector<std::string> warnings;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ProductTuning", "Kernels of matrix products without a search.");
+    field("schema_version", "", "of this schema", [](const ProductAnswer&) { return 1; });
+    field("products", "", "the matrix products",
+          [](const ProductAnswer& x) { return std::vector{x.forecast}; });
+    field("warnings", "", "sentences that readers of the numbers should know",
+          &ProductAnswer::warnings);
+  }
+};
+
+/// Whether the text is a problem ("conv n=...", "gemm m=..." or a database key), not a model.
+bool is_tune_problem(const std::string& text);
+
+/// Whether it is a matrix product ("gemm m=...").
+bool is_product_problem(const std::string& text);
+
+/// Throws Error{kInput} for a problem that cannot be read.
+void check_tune_problem(const std::string& text);
+
+/// Throws Error: a problem that cannot be read or that no solver takes, a GPU that is not AMD's, an
+/// unknown solver.
+TuneForecast tune_problem(const std::string& problem, const GpuRef& gpu,
+                          const TuneOptions& options = {});
+
+/// Options that count: `top` and `beam`. Throws Error: a problem that cannot be read, a GPU that is
+/// not AMD's.
+ProductForecast tune_product(const std::string& problem, const GpuRef& gpu,
+                             const TuneOptions& options = {});
+
+/// All convolutions of a model in 2-D, each distinct one once; with Mode::kTraining also both
+/// gradients. Fields of the request that count: mode, batch, seq, dims and dtype. Throws Error as
+/// above; a convolution that no solver takes is named in `warnings` and left out.
+std::vector<TuneForecast> tune_model(const ModelRef& model, const GpuRef& gpu,
+                                     const Request& request, const TuneOptions& options,
+                                     std::vector<std::string>& warnings);
+
+/// The convolutions of a file with command lines of MIOpenDriver.
+std::vector<TuneForecast> tune_log(const std::string& path, const GpuRef& gpu,
+                                   const TuneOptions& options, std::vector<std::string>& warnings);
+
+/// The text form of MIOpen's user databases: solvers with their times, and tuning parameters.
+std::string find_database(const std::vector<TuneForecast>& forecasts);
+
+std::string perf_database(const std::vector<TuneForecast>& forecasts);
+
+}  // namespace tilecast
