@@ -38,7 +38,8 @@ Reply answer_evaluate(Evaluated&& asked, const Given&, const Asking&) {
     return {.answer = AcceleratorEvaluations{std::move(*accelerators)}};
   if (!asked.gpu.empty())
     throw OptionError("`gpu` applies to cycles of accelerators; other tables name their GPUs");
-  if (auto tuning = evaluate_tuning(asked.path)) return {.answer = TuneEvaluations{std::move(*tuning)}};
+  if (auto tuning = evaluate_tuning(asked.path))
+    return {.answer = TuneEvaluations{std::move(*tuning)}};
   Evaluation evaluation = evaluate(*asked.forecaster.load(), asked.path, asked.predictor);
   std::vector<std::string> warnings = evaluation_warnings(evaluation);
   return {.answer = std::move(evaluation), .warnings = std::move(warnings)};
