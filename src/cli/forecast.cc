@@ -9,7 +9,6 @@
 #include "cli/show.h"
 #include "cli/terminal.h"
 #include "command/views.h"
-#include "scenario/remedies.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -112,15 +111,6 @@ void run_on_accelerator(const Command& command, const Given& given, const std::s
   show(reply, given, style);
 }
 
-/// Adds the facts about memory that reports show beside the forecast.
-void finish(Reply& reply) {
-  auto* pass = std::get_if<Forecast>(&reply.answer);
-  if (pass == nullptr) return;
-  const AskedPass& asked = *reply.asked;
-  add_remedies(*pass, *asked.forecaster, asked.model, asked.gpu, asked.request);
-  reply.warnings = warning_texts(pass->warnings);
-}
-
 void run_forecast(const Command& command, const Given& given) {
   if (has(given, "gpus")) {
     check_comparison(given);
@@ -136,7 +126,9 @@ void run_forecast(const Command& command, const Given& given) {
   const TableStyle style = style_of(given, tokens ? kStepRows : kRows, "kernels");
   if (!timeline.empty())
     return show_picture(ask(command, "memory_timeline", given), given, timeline, style);
-  Reply reply = ask(command, "forecast", given);
+  // A row for each kernel has no place for remedies, which take longer than the forecast.
+  const Detail detail = format_of(given) == "csv" ? Detail::kWarnings : Detail::kRemedies;
+  const Reply reply = ask(command, "forecast", given, {.detail = detail});
   if (has(given, "timeline-trace")) {
     const auto* pass = std::get_if<Forecast>(&reply.answer);
     if (pass != nullptr && !pass->parallel)
@@ -144,7 +136,6 @@ void run_forecast(const Command& command, const Given& given) {
     emit(*view(ask(command, "step_operations", given).answer, "json"),
          text_of(given, "timeline-trace"), {});
   }
-  if (format_of(given) != "csv") finish(reply);
   show(reply, given, style);
   require_fit(given, reply.answer);
 }

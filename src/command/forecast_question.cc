@@ -152,7 +152,7 @@ Reply reply_of(Result&& result) {
   return reply;
 }
 
-Reply answer_forecast(ForecastQuestion&& asked, const Given& given, const Asking&) {
+Reply answer_forecast(ForecastQuestion&& asked, const Given& given, const Asking& asking) {
   Request request = make_request(asked.words);
   check_given(asked, request);
   if (!asked.gpu.read) check_one_gpu(asked.gpu.name);
@@ -171,7 +171,8 @@ Reply answer_forecast(ForecastQuestion&& asked, const Given& given, const Asking
                  .gpu = asked.gpu.load_or_of(request.parallel.cluster),
                  .request = std::move(request)};
   pass.forecaster = asked.forecaster.load();
-  Reply reply = reply_of(tilecast::ask(*pass.forecaster, pass.model, pass.gpu, pass.request));
+  Reply reply =
+      reply_of(tilecast::ask(*pass.forecaster, pass.model, pass.gpu, pass.request, asking.detail));
   if (std::holds_alternative<Forecast>(reply.answer)) reply.asked = std::move(pass);
   return reply;
 }

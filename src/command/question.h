@@ -9,6 +9,7 @@
 #include "command/answer.h"
 #include "command/option.h"
 #include "command/sources.h"
+#include "tilecast/forecast.h"
 
 namespace tilecast {
 
@@ -16,6 +17,7 @@ namespace tilecast {
 struct Asking {
   std::shared_ptr<const Forecaster> forecaster;  ///< null: by the options weights and calibration
   ShowProgress show_progress;                    ///< of training; may be null
+  Detail detail = Detail::kWarnings;             ///< of a forecast
 };
 
 /// Type of an answer in Python if a keyword is given.

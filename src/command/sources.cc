@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
+#include "base/number.h"
 #include "base/text.h"
 #include "command/member.h"
 #include "tilecast/error.h"
@@ -56,14 +55,6 @@ namespace {
       fmt::format("`{}`: expected {}, found '{}'", option.key(), expected, shown_name(text)));
 }
 
-template <typename T>
-std::optional<T> number_of(const std::string& text) {
-  T value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 const std::string& internal::last_text(const CommandOption& option, const GivenValue& value) {
@@ -72,13 +63,13 @@ const std::string& internal::last_text(const CommandOption& option, const GivenV
 }
 
 int64_t whole_of(const CommandOption& option, const std::string& text) {
-  const std::optional<int64_t> value = number_of<int64_t>(text);
+  const std::optional<int64_t> value = parse_number<int64_t>(text);
   if (value && *value >= option.min && *value <= option.max) return *value;
   refuse(option, fmt::format("a whole number from {} to {}", option.min, option.max), text);
 }
 
 double share_of(const CommandOption& option, const std::string& text) {
-  const std::optional<double> value = number_of<double>(text);
+  const std::optional<double> value = parse_number<double>(text);
   if (value && *value > 0 && *value <= 1) return *value;
   refuse(option, "a number above 0 and at most 1", text);
 }

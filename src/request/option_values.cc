@@ -1,24 +1,15 @@
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.h"
 #include "tilecast/request.h"
 
 namespace tilecast {
 namespace {
 
-/// nullopt if the text is not a number of this type.
-template <typename T>
-std::optional<T> number_of(const std::string& text) {
-  T value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 OptionValue value_of(const OptionDef& option, std::string text) {
   if (option.access.type == OptionType::kWhole || option.access.type == OptionType::kNumber) {
-    if (const auto whole = number_of<int64_t>(text)) return *whole;
-    if (const auto number = number_of<double>(text)) return *number;
+    if (const auto whole = parse_number<int64_t>(text)) return *whole;
+    if (const auto number = parse_number<double>(text)) return *number;
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 
@@ -14,10 +15,9 @@ namespace {
 /// nullopt if the text is not a number of the type within the option's range.
 template <typename T>
 std::optional<T> find_number(const OptionDef& option, std::string_view text) {
-  T value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  const auto number = static_cast<double>(value);
+  const std::optional<T> value = parse_number<T>(text);
+  if (!value) return std::nullopt;
+  const auto number = static_cast<double>(*value);
   if (!(number >= option.min && number <= option.max)) return std::nullopt;
   return value;
 }
