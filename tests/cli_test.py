@@ -330,6 +330,23 @@ def check_exit_status_tells_usage_from_lookup() -> None:
             assert result.returncode == 0 and result.stderr == "" and result.stdout, line
 
 
+def check_progress_of_what_takes_long() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spec = {"model": ["mixtral-8x7b"], "gpu": ["H100"], "prompt": list(range(100, 100000, 25))}
+        (Path(folder) / "many.json").write_text(json.dumps(spec))
+        sweep = ["sweep", "many.json", "-o", "out.csv", "--threads", "1"]
+        shown = subprocess.Popen([TILECAST, *sweep], cwd=folder, env=CLEAN, stderr=subprocess.PIPE, text=True)
+        first = shown.stderr.readline()
+        shown.kill()
+        assert re.fullmatch(r"tilecast: +\d+ %  [\d,]+ of [\d,]+ combinations, .* left\n", first), first
+        silent = subprocess.Popen([TILECAST, *sweep, "--quiet"], cwd=folder, env=CLEAN, stderr=subprocess.PIPE, text=True)
+        time.sleep(4)
+        silent.kill()
+        assert silent.stderr.read() == ""
+        short = run("sweep", "many.json", "-o", "short.csv", "--quiet", "--threads", "0", cwd=folder)
+        assert short.returncode == 2, short
+
+
 def main() -> int:
     global TILECAST
     TILECAST = str(Path(sys.argv[1]).resolve())

@@ -2,7 +2,9 @@
 
 // Models and devices that are read once, what Tilecast knows, and forecasts of one request.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +15,16 @@
 #include "tilecast/result.h"
 
 namespace tilecast {
+
+/// How far a long job is.
+struct Progress {
+  size_t done = 0, total = 0;
+  std::string unit;  ///< what is counted: "forests"; another unit begins another count
+  std::string note;  ///< about what was done last; may be empty
+};
+
+/// Called from any thread, one at a time; may be null.
+using ShowProgress = std::function<void(const Progress&)>;
 
 /// A model that has been read and checked. Cheap to copy; safe to share between threads.
 class ModelRef {

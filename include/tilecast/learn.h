@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -245,16 +244,6 @@ struct TrainOptions {
   bool leave_one_out = true;  ///< intervals from left-out GPUs; else from held-out rows
   std::string command;        ///< kept in the weights
 };
-
-/// Progress that a caller may show while training runs. Called from several threads, one at a time.
-struct TrainProgress {
-  size_t finished_forests = 0;
-  size_t total_forests = 0;
-  std::string last;           ///< the forest that was finished last
-  double held_out_error = 0;  ///< its mean |log(forecast / measured)| on held-out rows
-};
-
-using ShowProgress = std::function<void(const TrainProgress&)>;
 
 /// One line of the table of errors.
 struct TrainError {

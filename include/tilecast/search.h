@@ -26,7 +26,8 @@ struct SweepResult {
   std::vector<std::string> warnings;  ///< about combinations that failed
 };
 
-SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads);
+SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads,
+                      const ShowProgress& progress = {});
 
 /// Request for a placement.
 struct ShardQuery {

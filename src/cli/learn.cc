@@ -1,10 +1,6 @@
 // Commands whose answer is a file: training, calibration, sweeps.
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <optional>
 
 #include "cli/show.h"
 #include "cli/terminal.h"
@@ -13,51 +9,8 @@
 namespace tilecast {
 namespace {
 
-/// A progress bar with the last forest's error and the estimated remaining time; one line for each
-/// tenth if standard error is not a terminal.
-class Bar {
- public:
-  void show(const TrainProgress& p) {
-    const double share =
-        static_cast<double>(p.finished_forests) / static_cast<double>(p.total_forests);
-    const auto now = std::chrono::steady_clock::now();
-    // The time before the first forest was spent reading, so it is not part of the estimate.
-    if (!first_) first_ = {now, share};
-    const double elapsed = std::chrono::duration<double>(now - first_->at).count();
-    const double done = share - first_->share;
-    const std::string rest =
-        done > 0 ? fmt::format("{:.0f} s left", elapsed / done * (1 - share)) : "";
-    const std::string line =
-        fmt::format("{:3.0f} %  forest {}/{}  {}  held out {:.1f} %  {}", 100 * share,
-                    p.finished_forests, p.total_forests, p.last, 100 * p.held_out_error, rest);
-    if (isatty(STDERR_FILENO)) {
-      const int full = static_cast<int>(20 * share);
-      fmt::print(stderr, "\r\x1b[K[{:=<{}}{: <{}}] {}", "", full, "", 20 - full, line);
-    } else if (static_cast<int>(10 * share) > tenths_) {
-      tenths_ = static_cast<int>(10 * share);
-      fmt::print(stderr, "{}\n", line);
-    }
-  }
-  ~Bar() {
-    if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\x1b[K");
-  }
-
- private:
-  struct First {
-    std::chrono::steady_clock::time_point at;
-    double share;
-  };
-  std::optional<First> first_;
-  int tenths_ = -1;
-};
-
 void run_train(const Command& command, const Given& given) {
-  Reply reply;
-  {
-    Bar bar;
-    reply = ask(command, "train", given,
-                {.show_progress = [&](const TrainProgress& p) { bar.show(p); }});
-  }
+  const Reply reply = ask_with_progress(command, given);
   std::string weights = text_of(given, "output-file");
   if (std::holds_alternative<CollectiveTrainResult>(reply.answer))
     weights = (std::filesystem::path(weights) / "collectives.json").string();
@@ -95,7 +48,7 @@ std::vector<OptionGroup> calibrate_groups() {
 }
 
 void run_sweep(const Command& command, const Given& given) {
-  const Reply reply = ask(command, "sweep", given);
+  const Reply reply = ask_with_progress(command, given);
   emit(*view(reply.answer, "table"), "", reply.warnings);
 }
 
@@ -105,7 +58,7 @@ Command train_command() {
   return {.name = "train",
           .help = std::string(question("train").help),
           .usage = {"--data PATH... -o FOLDER [options]"},
-          .groups = question("train").groups,
+          .groups = [] { return with_options(question("train").groups(), {quiet_option()}); },
           .examples = {"tilecast train --data neusight/scripts/asplos/data --exclude-gpu V100 -o "
                        "weights"},
           .run = run_train};
@@ -127,7 +80,7 @@ Command sweep_command() {
   return {.name = "sweep",
           .help = std::string(question("sweep").help),
           .usage = {"SPEC -o FILE [options]"},
-          .groups = question("sweep").groups,
+          .groups = [] { return with_options(question("sweep").groups(), {quiet_option()}); },
           .examples = {"tilecast sweep designs.json -o designs.csv"},
           .run = run_sweep};
 }

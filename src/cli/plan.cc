@@ -14,6 +14,7 @@ std::vector<OptionGroup> plan_groups() {
                       {{.names = "--stats",
                         .help = "writes the speed of the search to standard error",
                         .type = ValueType::kSwitch},
+                       quiet_option(),
                        format_option({"table", "json", "csv"}),
                        file});
 }
@@ -25,7 +26,7 @@ void run_plan(const Command& command, const Given& given) {
     throw UsageError("-o FILE.svg is the picture of the Pareto front; omit --format");
   if (has(given, "gpus") && !has(given, "prompt") && format_of(given) == "csv")
     throw UsageError("--gpus with --format csv: give one GPU, or use json");
-  const Reply reply = ask(command, "plan", given);
+  const Reply reply = ask_with_progress(command, given);
   if (!picture) return show(reply, given, output_style(output));
   emit(*view(reply.answer, "svg"), output, {});
   Given beside = given;  // the table beside the picture

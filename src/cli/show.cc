@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "command/member.h"
 #include "command/shared_options.h"
@@ -22,6 +23,10 @@ CommandOption file_option() { return output_option(nullptr); }
 CommandOption rows_option(const std::string& default_value, const std::string& help) {
   constexpr int64_t kMaxRows = 1000000;
   return whole_option("--rows", default_value, help, nullptr, 0, kMaxRows);
+}
+
+CommandOption quiet_option() {
+  return switch_option("quiet", "no progress on standard error", nullptr);
 }
 
 std::vector<OptionGroup> with_options(std::vector<OptionGroup> groups,
@@ -55,6 +60,13 @@ Reply ask(const Command& command, std::string_view name, const Given& given, con
   } catch (const OptionError& error) {
     throw UsageError(options_as_flags(error.what()));
   }
+}
+
+Reply ask_with_progress(const Command& command, const Given& given) {
+  if (has(given, "quiet")) return ask(command, command.name, given);
+  ProgressLine line;
+  return ask(command, command.name, given,
+             {.show_progress = [&](const Progress& progress) { line.show(progress); }});
 }
 
 std::string format_of(const Given& given) {

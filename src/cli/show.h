@@ -16,6 +16,8 @@ namespace tilecast {
 CommandOption format_option(const std::vector<std::string>& views);
 CommandOption file_option();
 CommandOption rows_option(const std::string& default_value, const std::string& help);
+/// The option of commands that show progress.
+CommandOption quiet_option();
 /// The options of a question, with the options for showing its answer before the weights.
 std::vector<OptionGroup> with_options(std::vector<OptionGroup> groups,
                                       const std::vector<CommandOption>& shown);
@@ -27,6 +29,10 @@ std::string see_help(const Command& command);
 /// show.
 Reply ask(const Command& command, std::string_view name, const Given& given,
           const Asking& asking = {});
+
+/// Asks the question that has the name of the command, with its progress on standard error; with
+/// --quiet, without.
+Reply ask_with_progress(const Command& command, const Given& given);
 
 /// The view that --format names.
 std::string format_of(const Given& given);

@@ -16,7 +16,7 @@ namespace tilecast {
 /// Context of a question, provided by the program that asks, beside options.
 struct Asking {
   std::shared_ptr<const Forecaster> forecaster;  ///< null: by the options weights and calibration
-  ShowProgress show_progress;                    ///< of training; may be null
+  ShowProgress show_progress;                    ///< of what takes long
   Detail detail = Detail::kWarnings;             ///< of a forecast
 };
 

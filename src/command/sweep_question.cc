@@ -29,13 +29,13 @@ std::vector<OptionGroup> sweep_groups() {
                          into<&Sweep::threads>(), 1, kMostThreads)}}};
 }
 
-Reply answer_sweep(Sweep&& asked, const Given&, const Asking&) {
+Reply answer_sweep(Sweep&& asked, const Given&, const Asking& asking) {
   if (asked.output.empty() || asked.output == "-")
     throw OptionError(
         "-o FILE is missing: a sweep writes its results there, and resumes from them");
   SweepResult result;
   try {
-    result = run_sweep(asked.spec, asked.output, asked.threads);
+    result = run_sweep(asked.spec, asked.output, asked.threads, asking.show_progress);
   } catch (const OptionError& error) {  // the file shows it, not the options of this question
     throw Error(error.kind(), error.what());
   }

@@ -28,6 +28,8 @@ class ResumableCsv {
   /// be written.
   ResumableCsv(std::string path, Lines lines);
 
+  /// The lines that the file held at first.
+  size_t rows() const { return done_.size(); }
   bool has(size_t number) const { return done_.contains(number); }
   /// Adds a line. `results`: its other cells. Any number of threads may call it.
   void add(size_t number, const std::string& results);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 
 #include "base/csv.h"
 #include "base/file.h"
@@ -102,7 +103,8 @@ std::vector<std::string> warnings_of(const CsvTable& table, const std::string& o
 
 }  // namespace
 
-SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads) {
+SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads,
+                      const ShowProgress& show) {
   const Json json = parse_json(read_file(spec_file), printable(spec_file));
   const SweepLists lists(JsonObject(json, printable(spec_file)));
   ResumableCsv csv(output, {.header = header_of(lists),
@@ -113,9 +115,16 @@ SweepResult run_sweep(const std::string& spec_file, const std::string& output, i
   JobTable jobs(forecaster, lists.columns());
   jobs.load(options);
   SharedLayers layers;
+  Progress progress{.total = lists.size() - csv.rows(), .unit = "combinations", .note = ""};
+  std::mutex mutex;
   run_parallel(lists.size(), options, [&](size_t place) {
     const size_t index = lists.index_at(place);
-    if (!csv.has(index)) csv.add(index, cells_of(jobs.run(index, {.layers = &layers})));
+    if (csv.has(index)) return;
+    csv.add(index, cells_of(jobs.run(index, {.layers = &layers})));
+    if (!show) return;
+    const std::lock_guard lock(mutex);
+    ++progress.done;
+    show(progress);
   });
   const CsvTable table = parse_csv(csv.text(), output);
   return {.pareto_front = pareto_front(table, lists), .warnings = warnings_of(table, output)};

@@ -41,7 +41,7 @@ TEST(OutputFolder, LeavesAnotherRunsLock) {
 
 TEST(OutputFolder, AFailureLeavesNoEmptyFolders) {
   const TemporaryFolder folder;
-  const auto ignore = [](const TrainProgress&) {};
+  const auto ignore = [](const Progress&) {};
   const auto output = folder.path() / "new" / "weights";
   EXPECT_ERROR(train_weights({.data = {folder.path() / "none"}, .output = output}, ignore),
                kNotFound, "no such file or folder");

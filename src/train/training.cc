@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -18,7 +20,7 @@ void learn_forests(WeightsPlan& plan, const ShowProgress& show) {
   std::atomic<size_t> next{0};
   std::exception_ptr failure;
   std::mutex mutex;
-  TrainProgress progress{.total_forests = plan.forests.size()};
+  Progress progress{.total = plan.forests.size(), .unit = "forests", .note = ""};
   const auto work = [&] {
     while (true) {
       const size_t f = next.fetch_add(1);
@@ -26,9 +28,9 @@ void learn_forests(WeightsPlan& plan, const ShowProgress& show) {
       try {
         learn_forest(plan, plan.forests[f]);
         const std::lock_guard lock(mutex);
-        ++progress.finished_forests;
-        progress.last = plan.forests[f].name;
-        progress.held_out_error = plan.forests[f].held_out_error;
+        ++progress.done;
+        progress.note = fmt::format("{}, held out {:.1f} %", plan.forests[f].name,
+                                    100 * plan.forests[f].held_out_error);
         if (show) show(progress);
       } catch (...) {
         const std::lock_guard lock(mutex);

@@ -154,7 +154,7 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
                                             .output = folder.path() / "weights",
                                             .trees = 20,
                                             .leave_one_out = false},
-                                           [](const TrainProgress&) {});
+                                           [](const Progress&) {});
   EXPECT_TRUE(std::any_of(result.report.begin(), result.report.end(), [](const std::string& line) {
     return line.find("too little to learn 'tensor_matmul' from: 0 usable rows") == 0;
   }));
@@ -204,10 +204,10 @@ TEST(Training, TheNumberOfThreadsDoesNotChangeTheResult) {
                        .trees = 20,
                        .threads = 1,
                        .leave_one_out = false};
-  train_weights(options, [](const TrainProgress&) {});
+  train_weights(options, [](const Progress&) {});
   options.output = folder.path() / "b";
   options.threads = 3;
-  train_weights(options, [](const TrainProgress&) {});
+  train_weights(options, [](const Progress&) {});
   EXPECT_EQ(read_file(folder.path() / "a/kernels.weights"),
             read_file(folder.path() / "b/kernels.weights"));
 }
@@ -235,8 +235,8 @@ TEST(Training, AKilledRunEndsWithTheBytesOfAWholeOne) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       try {
-        train_weights(options, [&](const TrainProgress& p) {
-          if (p.finished_forests == fate) ::kill(::getpid(), SIGKILL);
+        train_weights(options, [&](const Progress& p) {
+          if (p.done == fate) ::kill(::getpid(), SIGKILL);
         });
       } catch (...) {
       }
@@ -253,9 +253,9 @@ TEST(Training, AKilledRunEndsWithTheBytesOfAWholeOne) {
     before = after;
   }
   size_t finished = 0;
-  train_weights(options, [&](const TrainProgress& p) {
-    finished = p.finished_forests;
-    EXPECT_EQ(p.total_forests, kForests);
+  train_weights(options, [&](const Progress& p) {
+    finished = p.done;
+    EXPECT_EQ(p.total, kForests);
   });
   EXPECT_EQ(finished, kForests);
   EXPECT_FALSE(std::filesystem::exists(options.output / "checkpoints"));
@@ -301,7 +301,7 @@ TEST(Training, ExcludedGpusLeaveNothingBehind) {
   EXPECT_ERROR(
       train_weights(
           {.data = {folder.path()}, .output = folder.path() / "w", .exclude_gpus = {"V100-PCIe"}},
-          [](const TrainProgress&) {}),
+          [](const Progress&) {}),
       kInput, "too little to learn");
 }
 
@@ -322,7 +322,7 @@ TEST(Training, LayersAreCorrectedByForestsThatOutliveTheFile) {
   write_file(folder.path() / "decode.csv", csv);
   const TrainOptions options{
       .data = {folder.path() / "decode.csv"}, .output = folder.path() / "w", .trees = 220};
-  const TrainResult result = train_weights(options, [](const TrainProgress&) {});
+  const TrainResult result = train_weights(options, [](const Progress&) {});
   ASSERT_EQ(result.held_out.size(), 1u);
   EXPECT_EQ(result.held_out[0].op, "cached_attention");
   EXPECT_EQ(result.held_out[0].software, "vllm");
