@@ -404,6 +404,10 @@ def bad_accelerators(checker):
                           ("gemmini:dataflow=none", "unknown dataflow 'none'; it has: weight_stationary")):
         if checker.run(["forecast", "acc.tcg", "--gpu", name], "accelerator", message=message) == 0:
             checker.fail([name], "accelerator", "was accepted")
+    for text in ("DIM", "DIM=", "=8", "DIM=1e999"):
+        if checker.run(["forecast", "acc.tcg", "--gpu", "gemmini", "--parameters", text], "accelerator",
+                       message=f"expected NAME=N, found '{text}'") == 0:
+            checker.fail([text], "accelerator", "was accepted")
     lists = {"model": ["acc.tcg"], "gpu": ["gemmini"]}
     for content, message in (({**lists, "dtype": ["int8"]}, "--dtype has no effect on an accelerator"),
                              ({**lists, "mode": ["training"]}, "accelerators run forward passes only"),

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace tilecast::accelerator {
@@ -25,16 +25,14 @@ void read_tile(std::string_view text, Sizes& tile, const std::string& where) {
   std::string named;
   for (const std::string& part : split(text, ',')) {
     if (part.empty()) fail_input(where, "an empty size in 'tile='");
-    int64_t size = 0;
-    const char* end = part.data() + part.size();
-    const auto [at, error] = std::from_chars(part.data() + 1, end, size);
-    if (error != std::errc() || at != end)
+    const auto size = parse_number<int64_t>(part.substr(1));
+    if (!size)
       fail_input(where, fmt::format("expected a dimension and a size as in k64, found '{}'",
                                     shown_name(part)));
     if (named.find(part[0]) != std::string::npos)
       fail_input(where, fmt::format("'tile={}' names '{}' twice", shown_name(text), part[0]));
     named += part[0];
-    tile[dim_index(part[0], where)] = size;
+    tile[dim_index(part[0], where)] = *size;
   }
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <span>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 
@@ -175,13 +175,12 @@ double CsvTable::number(size_t row, size_t column) const {
   const size_t comma = cell.find(',');
   if (decimal_comma && comma != std::string::npos && cell.find('.') == std::string::npos)
     cell[comma] = '.';
-  double value = 0;
-  const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (code != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value))
+  const auto value = parse_number<double>(cell);
+  if (!value || !std::isfinite(*value))
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: '{}': expected a number, found '{}'", place(row),
                             shown_name(header[column]), shown_name(rows[row][column])));
-  return value;
+  return *value;
 }
 
 int64_t CsvTable::integer(size_t row, size_t column) const {

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/error.h"
@@ -34,9 +34,7 @@ bool has_colors(int descriptor) {
 }
 
 int terminal_width() {
-  const std::string columns = environment("COLUMNS");
-  int width = 0;
-  std::from_chars(columns.data(), columns.data() + columns.size(), width);
+  const int width = parse_number<int>(environment("COLUMNS")).value_or(0);
   if (width > 0) return width;
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <type_traits>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "command/question.h"
 #include "command/shared_options.h"
@@ -124,12 +124,12 @@ AcceleratorOptions accelerator_options_of(const ForecastQuestion& asked) {
   set_mapping(options, asked.mapping);
   for (const std::string& text : asked.parameters) {
     const size_t equals = text.rfind('=');
-    double value = 0;
-    const char* end = text.data() + text.size();
-    if (equals == std::string::npos || equals == 0 ||
-        std::from_chars(text.data() + equals + 1, end, value).ptr != end)
+    std::optional<double> value;
+    if (equals != std::string::npos && equals > 0)
+      value = parse_number<double>(text.substr(equals + 1));
+    if (!value)
       throw OptionError(fmt::format("`parameters`: expected NAME=N, found '{}'", shown_name(text)));
-    options.parameters.emplace_back(text.substr(0, equals), value);
+    options.parameters.emplace_back(text.substr(0, equals), *value);
   }
   return options;
 }

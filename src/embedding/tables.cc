@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <initializer_list>
 #include <set>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 
@@ -49,15 +49,13 @@ ReuseCounts read_counts(const JsonObject& config) {
   const std::string text = config.string("rows");
   ReuseCounts counts;
   for (const std::string& part : split(text, ':')) {
-    int64_t rows = 0;
-    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), rows);
-    if (code != std::errc() || end != part.data() + part.size() || rows < 0 || rows > kMostRows ||
-        counts.size() == kMostReuseCounts)
+    const auto rows = parse_number<int64_t>(part);
+    if (!rows || *rows < 0 || *rows > kMostRows || counts.size() == kMostReuseCounts)
       config.fail("rows", fmt::format("expected at most {} numbers of rows with colons between "
                                       "them, those that a batch uses once, twice, 4, 8, ... times "
                                       "(900:200:7); found '{}'",
                                       kMostReuseCounts, shown_name(text)));
-    counts.push_back(rows);
+    counts.push_back(*rows);
   }
   return counts;
 }

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "many/distinct_rows.h"
 #include "many/job_table.h"
@@ -51,12 +51,9 @@ class Table {
 
   /// The batch of a row, as far as it is a number.
   int64_t batch_of(size_t row) const {
-    int64_t batch = Request{}.batch;
-    if (batch_ == nullptr || batch_->codes[row] == OptionColumn::kNotGiven) return batch;
-    const std::string& word = batch_->words[static_cast<size_t>(batch_->codes[row])];
-    const char* const end = word.data() + word.size();
-    const auto [rest, failed] = std::from_chars(word.data(), end, batch);
-    return failed == std::errc() && rest == end ? batch : 0;
+    if (batch_ == nullptr || batch_->codes[row] == OptionColumn::kNotGiven) return Request{}.batch;
+    return parse_number<int64_t>(batch_->words[static_cast<size_t>(batch_->codes[row])])
+        .value_or(0);
   }
 
  private:

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <filesystem>
 #include <utility>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 
@@ -31,14 +31,13 @@ void ResumableCsv::read_done() {
   if (line + "\n" != lines_.header) throw other("is not the output of this sweep");
   std::string kept = line + "\n";
   for (size_t number = 2; std::getline(in, line) && !in.eof(); ++number) {
-    size_t index = 0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), index);
-    const bool known = error == std::errc() && end != line.data() && index < lines_.count;
-    if (!known || !line.starts_with(fmt::format("{},{}", index, lines_.cells(index))))
+    const auto index = parse_number<size_t>(line.substr(0, line.find(',')));
+    if (!index || *index >= lines_.count ||
+        !line.starts_with(fmt::format("{},{}", *index, lines_.cells(*index))))
       throw other(fmt::format("line {}: is of other lists than this sweep's", number));
     if (!line.ends_with(",")) continue;  // the last cell is an error
     kept += line + "\n";
-    done_.insert(index);
+    done_.insert(*index);
   }
   in.close();
   write_file(path_, kept);

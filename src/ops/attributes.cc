@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "base/check.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "ops/op_def.h"
 #include "tilecast/error.h"
@@ -44,14 +43,13 @@ void check_inputs(const OpContext& context, const OpDef& op) {
 std::vector<int64_t> parse_list(const std::string& text, const std::string& where) {
   std::vector<int64_t> list;
   for (const std::string& part : split(text, ':')) {
-    int64_t number = 0;
-    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), number);
-    if (code != std::errc() || end != part.data() + part.size())
+    const auto number = parse_number<int64_t>(part);
+    if (!number)
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: expected whole numbers with colons between them (4:2:1), found "
                               "'{}'",
                               where, shown_name(text)));
-    list.push_back(number);
+    list.push_back(*number);
   }
   return list;
 }
@@ -77,18 +75,17 @@ std::string_view attribute_type_name(AttributeType type) {
 }
 
 AttributeValue parse_value(AttributeType type, const std::string& text, const std::string& where) {
-  const auto number = [&](auto value) {
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (code != std::errc() || end != text.data() + text.size())
+  const auto given = [&](const auto& number) {
+    if (!number)
       throw Error(ErrorKind::kInput, fmt::format("{}: expected {}, found '{}'", where,
                                                  attribute_type_name(type), shown_name(text)));
-    return value;
+    return *number;
   };
   switch (type) {
     case AttributeType::kInteger:
-      return number(int64_t{0});
+      return given(parse_number<int64_t>(text));
     case AttributeType::kNumber:
-      return number(0.0);
+      return given(parse_number<double>(text));
     case AttributeType::kText:
       return text;
     case AttributeType::kDType:

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 
 #include "base/number.h"
@@ -71,15 +70,11 @@ std::vector<std::pair<std::string, int64_t>> parse_dims(const std::string& text)
     // Names may be expressions: the last '=' divides.
     const size_t equals = part.rfind('=');
     const std::string name = part.substr(0, equals);
-    int64_t size = 0;
-    bool valid = equals != std::string::npos && !name.empty();
-    if (valid) {
-      const char* end = part.data() + part.size();
-      const auto [last, code] = std::from_chars(part.data() + equals + 1, end, size);
-      constexpr int64_t kLargest = int64_t{1} << 31;  // as the range of other options
-      valid = code == std::errc() && last == end && size >= 0 && size <= kLargest;
-    }
-    if (!valid)
+    constexpr int64_t kLargest = int64_t{1} << 31;  // as the range of other options
+    std::optional<int64_t> size;
+    if (equals != std::string::npos && !name.empty())
+      size = parse_number<int64_t>(part.substr(equals + 1));
+    if (!size || *size < 0 || *size > kLargest)
       throw Error(ErrorKind::kInput,
                   fmt::format("`dim`: expected NAME=N with a size from 0 to 2147483648, found '{}'",
                               shown_name(part)));
@@ -87,7 +82,7 @@ std::vector<std::pair<std::string, int64_t>> parse_dims(const std::string& text)
       if (other == name)
         throw Error(ErrorKind::kInput, fmt::format("`dim`: '{}' is given twice", shown_name(name)));
     }
-    dims.emplace_back(name, size);
+    dims.emplace_back(name, *size);
   }
   return dims;
 }

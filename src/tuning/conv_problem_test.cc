@@ -3,21 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "test_support.h"
 #include "tilecast/error.h"
 #include "tuning/database.h"
 #include "tuning/layer_fold.h"
 
 namespace tilecast::tuning {
 namespace {
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 ConvProblem parsed(const std::string& text) { return parse_problem(text, "p"); }
 

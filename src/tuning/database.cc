@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 
@@ -53,12 +53,10 @@ std::vector<RawRecord> parse_lines(std::string_view text, const std::string& whe
 
 template <class T>
 T number_of(const std::string& text, const std::string& where, size_t line, T least) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= least) ||
-      !std::isfinite(static_cast<double>(value)))
+  const std::optional<T> value = parse_number<T>(text);
+  if (!value || !(*value >= least) || !std::isfinite(static_cast<double>(*value)))
     broken(where, line, fmt::format("'{}' is no number that is not negative", shown_name(text)));
-  return value;
+  return *value;
 }
 
 }  // namespace

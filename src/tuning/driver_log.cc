@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 #include "tuning/conv_problem.h"
@@ -59,14 +59,12 @@ struct DriverLine {
 int64_t whole(std::string_view flag, const std::string& value, int64_t least,
               const std::string& where) {
   constexpr int64_t kMost = int64_t{1} << 24;
-  int64_t result = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
-  if (error != std::errc() || end != value.data() + value.size() || result < least ||
-      result > kMost)
+  const auto result = parse_number<int64_t>(value);
+  if (!result || *result < least || *result > kMost)
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: {} is '{}'; expected a whole number from {} to {}", where, flag,
                             shown_name(value), least, kMost));
-  return result;
+  return *result;
 }
 
 void read_flag(DriverLine& line, const std::string& flag, const std::string& value,

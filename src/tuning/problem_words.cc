@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "base/fail.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace tilecast::tuning {
@@ -44,13 +44,11 @@ std::vector<ProblemWord> split_problem_words(std::string_view text, const std::s
 
 int64_t read_problem_size(std::string_view text, std::string_view name, int64_t least,
                           const std::string& where) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least ||
-      value > kMostSize)
+  const auto value = parse_number<int64_t>(text);
+  if (!value || *value < least || *value > kMostSize)
     fail_input(where, fmt::format("{} is '{}'; expected a whole number from {} to {}", name,
                                   shown_name(text), least, kMostSize));
-  return value;
+  return *value;
 }
 
 DType read_problem_dtype(std::string_view text, const std::string& where) {

@@ -13,8 +13,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 
@@ -166,11 +166,9 @@ class RuleParser {
   }
 
   int64_t number(std::string_view text) const {
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0)
-      fail(fmt::format("'{}' is no whole number", shown_name(text)));
-    return value;
+    const auto value = parse_number<int64_t>(text);
+    if (!value || *value < 0) fail(fmt::format("'{}' is no whole number", shown_name(text)));
+    return *value;
   }
 
   bool known(std::string_view name) const { return place_of(name).has_value(); }

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "tilecast/error.h"
@@ -24,6 +25,16 @@ namespace tilecast {
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what(); \
     }                                                                                     \
   } while (false)
+
+/// The whole message of the Error that the call throws, for tests that state all of it.
+inline std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
 
 /// A folder of its own that is removed at the end.
 class TemporaryFolder {
