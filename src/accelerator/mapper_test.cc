@@ -8,6 +8,7 @@
 
 #include "accelerator/tiling.h"
 #include "base/rng.h"
+#include "test_support.h"
 #include "tilecast/error.h"
 
 namespace tilecast::accelerator {
@@ -141,6 +142,44 @@ TEST(OnChipBytes, OfAnOutputStationaryArrayAreWrittenOnce) {
   const Activity activity = evaluate_nest(design.machine, nest).activity;
   const auto buffer = static_cast<size_t>(design.machine.find_memory("buffer"));
   EXPECT_EQ(activity.memory_bytes[buffer], 2 * 1024 + 2 * 2 * 1024 + 2 * 4 * 1024);
+}
+
+TEST(Mapper, ChoosesMappingsThatCoverAndFit) {
+  for (const std::string& id : bundled_accelerators()) {
+    const Design design = open_accelerator(id);
+    const MappedLayer mapped = map_layer(design, {.sizes = {1, 48, 40, 30, 20, 3, 3}});
+    EXPECT_NO_THROW(run_mapping(design, {.sizes = {1, 48, 40, 30, 20, 3, 3}}, mapped.mapping));
+  }
+}
+
+TEST(Mapping, WhoseIncompleteSumsDoNotFitIsAnError) {
+  // 512 x 768 sums of 4 bytes in an accumulator of 65,536 bytes; Gemmini loads no partial sums.
+  const Layer layer{.sizes = {1, 768, 3072, 512, 1, 1, 1}};
+  const Mapping mapping{.order = "ck", .tile = {1, 16, 384, 512, 1, 1, 1}};
+  EXPECT_EQ(
+      message_of([&] { run_mapping(open_accelerator("gemmini"), layer, mapping, {}, "m"); }),
+      "m: a loop over outputs runs inside a loop over sums (order 'ck'), so that 1572864 bytes "
+      "of incomplete sums wait in 'accumulator', 1507328 more than its 65536; put c, r and s "
+      "last in the order");
+  EXPECT_NO_THROW(run_mapping(open_accelerator("gemmini"), layer,
+                              {.order = "kc", .tile = {1, 16, 384, 512, 1, 1, 1}}));
+}
+
+TEST(Mapping, ThatDoesNotCoverOrFitIsAnError) {
+  const Layer layer{.sizes = {1, 64, 64, 32, 32, 3, 3}};
+  EXPECT_EQ(
+      message_of([&] { parse_mapping("order=k tile=k16,c16", layer, "mapping"); }),
+      "mapping: the mapping does not cover the layer: 16 of 64 c are computed; add 'c' to the "
+      "order 'k'");
+  EXPECT_EQ(message_of([&] { parse_mapping("order=k tile=k65", layer, "mapping"); }),
+            "mapping: the tile has k65; expected a size from 1 to 64, that of the layer");
+  const Design design = open_accelerator("gemmini:ACCUMULATOR=65536");
+  const std::string message =
+      message_of([&] { run_mapping(design, layer, {.order = "", .tile = layer.sizes}); });
+  EXPECT_EQ(
+      message,
+      "mapping: the tiles do not fit into 'accumulator': output 262144 bytes; 262144 bytes in "
+      "all, 196608 more than its 65536; make the tile smaller");
 }
 
 }  // namespace

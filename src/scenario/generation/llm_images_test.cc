@@ -12,6 +12,7 @@
 #include "test_support.h"
 #include "tilecast/forecast.h"
 #include "tilecast/result.h"
+#include "vision_towers.h"
 
 namespace tilecast {
 namespace {
@@ -36,22 +37,12 @@ Model import(const std::string& type, const Json& vision) {
   return import_model(config_of(type, vision).dump(), "config.json");
 }
 
-/// As published with Gemma 3 4B (siglip-so400m-patch14 at 896 pixels) and Qwen2.5-VL 7B.
+/// As published with Gemma 3 4B (siglip-so400m-patch14 at 896 pixels).
 const Json kSiglip = {{"hidden_size", 1152},       {"image_size", 896},
                       {"intermediate_size", 4304}, {"num_attention_heads", 16},
                       {"num_hidden_layers", 27},   {"patch_size", 14},
                       {"vision_use_head", false}};
-const Json kQwen2_5 = {{"depth", 32},
-                       {"hidden_act", "silu"},
-                       {"hidden_size", 1280},
-                       {"intermediate_size", 3420},
-                       {"num_heads", 16},
-                       {"in_chans", 3},
-                       {"patch_size", 14},
-                       {"spatial_merge_size", 2},
-                       {"window_size", 112},
-                       {"fullatt_block_indexes", {7, 15, 23, 31}},
-                       {"out_hidden_size", 1024}};
+const Json kQwen2_5 = qwen2_5_tower();
 const Json kLlama4 = {
     {"hidden_size", 1408},       {"image_size", 336},           {"intermediate_size", 5632},
     {"patch_size", 14},          {"projector_input_dim", 4096}, {"projector_output_dim", 4096},

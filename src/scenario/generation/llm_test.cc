@@ -1,27 +1,25 @@
+// Text generation in static batches.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "importers/model.h"
-#include "scenario/generation/step_costs.h"
 #include "schema/csv.h"
 #include "schema/json.h"
-#include "test_forecaster.h"
 #include "test_support.h"
+#include "text_requests.h"
 #include "tilecast/forecast.h"
 #include "tilecast/result.h"
 #include "tilecast/view.h"
 
 namespace tilecast {
 namespace {
-
-LlmForecast forecast_text(const std::string& model, const std::string& gpu, Request request) {
-  if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
-  return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
-}
 
 /// Parameters as the model cards or the checkpoints' indices state them.
 TEST(Llm, ParametersAreThoseOfTheModelCards) {
@@ -186,236 +184,6 @@ TEST(Llm, FlopsAreThoseOfAllTokens) {
   // Pairs of tokens x 4 FLOPs x 32 heads of 128 in 32 layers.
   const double pairs = 4 * (512 * 513 / 2 + 64 * 512 + 64 * 65 / 2);
   EXPECT_NEAR(static_cast<double>(f.flops) / (products + pairs * 4 * 4096 * 32), 1, 0.005);
-}
-
-LlmForecast forecast_server(const std::string& model, const std::string& gpu, Request options) {
-  options.kind = RequestKind::kServe;
-  return forecast_text(model, gpu, options);
-}
-
-TEST(Server, MoreLoadMeansLaterAnswers) {
-  Request options{.prompt = 1024, .output = 128};
-  options.load.rate = 1;
-  const LlmForecast calm = forecast_server("llama-3-8b", "H100", options);
-  options.load.rate = 15;
-  const LlmForecast busy = forecast_server("llama-3-8b", "H100", options);
-  ASSERT_TRUE(calm.serving && busy.serving && calm.serving->steady && busy.serving->steady);
-  EXPECT_LT(calm.serving->steady->tpot.median.seconds, busy.serving->steady->tpot.median.seconds);
-  EXPECT_LT(calm.serving->mean_batch, busy.serving->mean_batch);
-  EXPECT_NEAR(calm.serving->all.requests_per_s, 1, 0.15);
-  EXPECT_TRUE(calm.serving->keeps_up && busy.serving->keeps_up);
-  options.load.rate = 1000;
-  const LlmForecast flooded = forecast_server("llama-3-8b", "H100", options);
-  EXPECT_FALSE(flooded.serving->keeps_up);
-  EXPECT_FALSE(flooded.serving->steady);
-  EXPECT_TRUE(std::any_of(flooded.warnings.begin(), flooded.warnings.end(),
-                          [](const Warning& w) { return w.code == WarningCode::kOverloaded; }));
-}
-
-TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
-  for (const int64_t clients : {1, 8, 64, 256}) {
-    Request options{.batch = clients, .prompt = 64, .output = 64};
-    const LlmForecast batch = forecast_text("llama-3-8b", "H100", options);
-    options.batch = 1;
-    options.load.concurrency = clients;
-    const LlmForecast server = forecast_server("llama-3-8b", "H100", options);
-    ASSERT_TRUE(server.serving && server.serving->steady);
-    EXPECT_NEAR(server.serving->steady->output_tokens_per_s / batch.tokens_per_s, 1, 0.15)
-        << clients;
-    EXPECT_NEAR(server.latency.seconds / batch.latency.seconds, 1, 0.15) << clients;
-  }
-}
-
-TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
-  Request options{.prompt = 1024, .output = 256, .load = {.max_num_seqs = 4096}};
-  double before = 0;
-  int64_t fit = 0;
-  for (const int64_t clients : {1, 4, 16, 64, 256}) {
-    options.load.concurrency = clients;
-    const LlmForecast f = forecast_server("llama-3-8b", "H100", options);
-    fit = f.largest_batch;
-    ASSERT_LT(clients, fit);
-    EXPECT_GT(f.serving->all.output_tokens_per_s, before) << clients;
-    EXPECT_EQ(f.serving->preemptions, 0) << clients;
-    before = f.serving->all.output_tokens_per_s;
-  }
-  options.load.concurrency = 2 * fit;
-  const LlmForecast full = forecast_server("llama-3-8b", "H100", options);
-  EXPECT_GT(full.serving->preemptions, 0);
-  EXPECT_GT(full.serving->cache_use, 0.8);
-}
-
-TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
-  for (const Software software :
-       {software_of("vllm"), software_of("sglang"), software_of("trtllm")}) {
-    Request options{.prompt = 1000, .output = 50, .execution = {.software = software}};
-    options.load.rate = 0.001;
-    options.load.requests = 20;
-    const LlmForecast f = forecast_server("llama-3-8b", "H100", options);
-    EXPECT_NEAR(f.serving->all.ttft.p99.seconds / f.ttft.seconds, 1, 0.01)
-        << static_cast<int>(software);
-    EXPECT_NEAR(f.serving->all.tpot.p99.seconds / f.tpot.seconds, 1, 0.01)
-        << static_cast<int>(software);
-  }
-}
-
-TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
-  const Request options{
-      .kind = RequestKind::kGenerate,
-      .execution = {.software = software_of("vllm"), .max_num_batched_tokens = 4096}};
-  const ModelRef model = load_model_ref("llama-3-8b");
-  const GpuRef gpu = load_gpu_ref("H100");
-  const ServedModel served(forecaster(), model, gpu, options);
-  KnownTimes known;
-  StepCosts costs(served, 0, {}, known);
-  const auto seconds = [&](const ServingBatch& batch) {
-    return costs.seconds(std::span(&batch, 1));
-  };
-  const auto graph_s = [&](std::vector<StepGroup> groups) {
-    return time_step(served, std::move(groups), StepLaunch::kHost).totals.seconds;
-  };
-  // 1536 and 1024 tokens are knots of the grid; attention is interpolated in contexts.
-  EXPECT_NEAR(
-      seconds({36, 700, {{500, 0}, {500, 0}, {500, 0}}}) / graph_s({{36, 1, 700}, {3, 500, 0}}), 1,
-      0.02);
-  EXPECT_NEAR(seconds({24, 1500, {{1000, 1100}}}) / graph_s({{24, 1, 1500}, {1, 1000, 1100}}), 1,
-              0.02);
-  // Between knots the fill of the last tile of a product is not seen.
-  EXPECT_NEAR(seconds({200, 1500, {{1350, 600}}}) / graph_s({{200, 1, 1500}, {1, 1350, 600}}), 1,
-              0.06);
-  // Prompts of several lengths: one call for all costs no more than one for each, and no less than
-  // one for as many of the same length.
-  const double mixed = seconds({0, 0, {{900, 0}, {300, 0}, {848, 0}}});
-  EXPECT_LE(mixed, graph_s({{1, 900, 0}, {1, 300, 0}, {1, 848, 0}}) * 1.01);
-  EXPECT_GE(mixed, graph_s({{2, 1024, 0}}) * 0.95);
-}
-
-TEST(Server, RangesAndTracesGiveLengths) {
-  Request options{.prompt = 800, .output = 100};
-  options.load.max_prompt = 1000;
-  options.load.max_output = 200;
-  options.load.concurrency = 8;
-  const LlmForecast range = forecast_server("llama-3-8b", "H100", options);
-  EXPECT_EQ(range.prompt, 900);
-  EXPECT_EQ(range.output, 150);
-  EXPECT_EQ(range.serving->all.requests, 200);
-  EXPECT_GT(range.serving->all.e2e.p99.seconds, 1.1 * range.serving->all.e2e.median.seconds);
-
-  Request traced;
-  traced.load.trace = {{0, 100, 10}, {0.5, 300, 30}};
-  const LlmForecast trace = forecast_server("llama-3-8b", "H100", traced);
-  EXPECT_EQ(trace.prompt, 200);
-  EXPECT_EQ(trace.output, 20);
-  EXPECT_EQ(trace.serving->all.requests, 2);
-  EXPECT_TRUE(trace.serving->trace);
-}
-
-TEST(Server, ATraceIsReadFromAFile) {
-  const TemporaryFolder folder;
-  const std::string path = (folder.path() / "t.csv").string();
-  const auto read = [&](const std::string& text) {
-    write_file(path, text);
-    return read_trace(path);
-  };
-  const std::vector<TraceRequest> trace = read("arrival_s,prompt,output\n1.5,10,2\n0,20,3\n");
-  ASSERT_EQ(trace.size(), 2u);
-  EXPECT_EQ(trace[0].prompt, 20);  // sorted by arrival
-  EXPECT_EQ(trace[1].arrival_s, 1.5);
-  EXPECT_ERROR(read("arrival_s,prompt\n0,1\n"), kInput, "column 'output' is missing");
-  EXPECT_ERROR(read("# a\narrival_s,prompt,output\n\n0,1,1\n0,x,1\n"), kInput,
-               path + ":5: 'prompt': expected a whole number of tokens, 1 or more, found 'x'");
-  EXPECT_ERROR(read("arrival_s,prompt,output\n-1,1,1\n"), kInput,
-               path + ":2: 'arrival_s': expected seconds, 0 or more, found '-1'");
-  EXPECT_ERROR(read("arrival_s,prompt,output\n"), kInput, "expected a line for each request");
-  EXPECT_ERROR(read("arrival_s,prompt,output\n,,\n\n0,nan,1\n"), kInput,
-               path + ":4: 'prompt': expected a whole number of tokens, 1 or more, found 'nan'");
-  // As a spreadsheet with a decimal comma writes it.
-  EXPECT_EQ(read("\xef\xbb\xbf"
-                 "arrival_s;prompt;output\r\n1,5;10;2\r\n")
-                .front()
-                .arrival_s,
-            1.5);
-}
-
-TEST(Server, LimitsShapeWhatItDoes) {
-  Request options{.prompt = 1000, .output = 100};
-  options.load.concurrency = 32;
-  const auto with = [&](auto change) {
-    Request o = options;
-    change(o);
-    return *forecast_server("llama-3-8b", "H100", o).serving;
-  };
-  const LlmForecast::Serving plain = *forecast_server("llama-3-8b", "H100", options).serving;
-  const auto few = with([](Request& o) { o.load.max_num_seqs = 8; });
-  EXPECT_LT(few.all.output_tokens_per_s, plain.all.output_tokens_per_s);
-  EXPECT_GT(few.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
-  EXPECT_LE(few.mean_batch, 8);
-  const auto hit = with([](Request& o) { o.load.prefix_hit_rate = 0.8; });
-  EXPECT_LT(hit.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
-  const auto slow = with([](Request& o) { o.load.server_overhead_s = 0.1; });
-  EXPECT_GT(slow.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
-  const auto good = with([](Request& o) { o.load.tpot_s = 1; });
-  EXPECT_NEAR(*good.goodput_requests_per_s, plain.all.requests_per_s, 1e-9);
-  EXPECT_EQ(*with([](Request& o) { o.load.tpot_s = 1e-6; }).goodput_requests_per_s, 0);
-  EXPECT_FALSE(plain.goodput_requests_per_s);
-}
-
-TEST(Server, WhatDoesNotFitIsForecastAlone) {
-  Request options{.prompt = 1000, .output = 100};
-  options.load.concurrency = 4;
-  const LlmForecast f = forecast_server("llama-3.1-70b", "H100", options);
-  EXPECT_FALSE(f.fits);
-  EXPECT_EQ(f.largest_batch, 0);
-  EXPECT_FALSE(f.serving);
-  EXPECT_GT(f.latency.seconds, 0);
-  EXPECT_EQ(f.warnings.front().code, WarningCode::kDoesNotFit);
-  EXPECT_EQ(warning_text(f.warnings.front()).rfind("does not fit: ", 0), 0u);
-}
-
-TEST(Server, OptionsThatContradictEachOtherAreRefused) {
-  const auto with = [](auto change) {
-    Request options{.prompt = 100, .output = 10};
-    change(options);
-    return forecast_text("llama-3-8b", "H100", options);
-  };
-  EXPECT_ERROR(with([](Request& o) { o.kind = RequestKind::kServe; }), kInput,
-               "`schedule` continuous needs one of `rate`, `concurrency` and `trace`");
-  EXPECT_ERROR(with([](Request& o) {
-                 o.kind = RequestKind::kServe;
-                 o.load.rate = 1;
-                 o.load.concurrency = 1;
-               }),
-               kInput, "found more than one");
-  EXPECT_ERROR(with([](Request& o) { o.load.rate = 1; }), kInput,
-               "`rate` needs `schedule` continuous");
-  EXPECT_ERROR(with([](Request& o) { o.load.ttft_s = 1; }), kInput, "`ttft-s` needs");
-  EXPECT_ERROR(with([](Request& o) { o.load.max_prompt = 200; }), kInput,
-               "`prompt` 100:200: all sequences of a static batch have the same length");
-  EXPECT_ERROR(with([](Request& o) {
-                 o.kind = RequestKind::kServe;
-                 o.load.rate = 1;
-                 o.execution.software = software_of("pytorch");
-               }),
-               kInput, "PyTorch has no request scheduler");
-  EXPECT_ERROR(with([](Request& o) {
-                 o.kind = RequestKind::kServe;
-                 o.load.rate = 1;
-                 o.batch = 4;
-               }),
-               kInput, "`batch` 4 cannot be combined with `rate`: batches result from the load; ");
-  EXPECT_ERROR(with([](Request& o) {
-                 o.kind = RequestKind::kServe;
-                 o.load.concurrency = 2;
-                 o.batch = 4;
-               }),
-               kInput, "leave out `batch`, or `concurrency` for a static batch");
-  EXPECT_ERROR(with([](Request& o) {
-                 o.kind = RequestKind::kServe;
-                 o.load.rate = 1;
-                 o.prompt = 8000;
-                 o.load.max_prompt = 9000;
-               }),
-               kInput, "requests of up to 9010 tokens are longer than the model's 8192 positions");
 }
 
 TEST(Llm, JsonHoldsWhatTheTableSays) {

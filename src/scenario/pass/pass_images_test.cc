@@ -10,6 +10,7 @@
 #include "tilecast/forecast.h"
 #include "tilecast/result.h"
 #include "tilecast/view.h"
+#include "vision_towers.h"
 
 namespace tilecast {
 namespace {
@@ -25,18 +26,7 @@ const Json kConfig = {{"model_type", "qwen2_5_vl"},
                       {"hidden_act", "silu"},
                       {"max_position_embeddings", 4096},
                       {"torch_dtype", "bfloat16"},
-                      {"vision_config",
-                       {{"depth", 8},
-                        {"hidden_act", "silu"},
-                        {"hidden_size", 1280},
-                        {"intermediate_size", 3420},
-                        {"num_heads", 16},
-                        {"in_chans", 3},
-                        {"patch_size", 14},
-                        {"spatial_merge_size", 2},
-                        {"window_size", 112},
-                        {"fullatt_block_indexes", {3, 7}},
-                        {"out_hidden_size", 1024}}}};
+                      {"vision_config", qwen2_5_tower(8, {3, 7})}};
 
 Forecast forecast(const Json& config, const Request& request) {
   return forecaster().forecast(model_from_text(config.dump(), "config.json"), load_gpu_ref("H200"),
