@@ -189,7 +189,8 @@ class Candidates {
     for (size_t i = 0; i < kDimCount; ++i) {
       const int64_t part = step.block[i] == 0 ? mapping.tile[i] : step.block[i];
       tiles *= static_cast<double>(counts[i]);
-      blocks *= static_cast<double>((mapping.tile[i] + part - 1) / part);
+      const int64_t count = (mapping.tile[i] + part - 1) / part;
+      blocks *= static_cast<double>(count);
     }
     // Equal bounds: the fewer tiles, the less is waited for at their ends.
     return std::max(bytes / off_chip_width(), tiles * blocks) + tiles;

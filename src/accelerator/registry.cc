@@ -5,19 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
 
 #include "accelerator/fields.h"
-#include "base/embedded.h"
+#include "accelerator/names.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 
 namespace tilecast::accelerator {
 namespace {
-
-constexpr const char* kFolder = "accelerators/";
-constexpr uint64_t kLargestFile = uint64_t{1} << 20;
 
 struct Spec {
   std::string name, dataflow;
@@ -37,54 +34,13 @@ Spec parse_spec(const std::string& text) {
       spec.dataflow = value;
       continue;
     }
-    double number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size() || value.empty())
+    const auto number = parse_number<double>(value);
+    if (!number)
       throw Error(ErrorKind::kInput, fmt::format("{}: expected NAME=NUMBER, found '{}'",
                                                  shown_name(text), shown_name(part)));
-    spec.values[key] = number;
+    spec.values[key] = *number;
   }
   return spec;
-}
-
-struct BundledFile {
-  EmbeddedFile file;
-  std::vector<std::string> names;  ///< the id, then its aliases
-};
-
-/// The bundled descriptions by name. Read once: every forecast of a GPU asks for its name here.
-const std::vector<BundledFile>& bundled_files() {
-  static const std::vector<BundledFile> files = [] {
-    std::vector<BundledFile> read;
-    for (const EmbeddedFile& file : embedded_files(kFolder)) {
-      const Json json = parse_json(file.content, std::string(file.path));
-      const JsonObject object(json, std::string(file.path));
-      BundledFile& entry = read.emplace_back(BundledFile{file, {object.string("id")}});
-      if (!object.has("aliases")) continue;
-      for (std::string& alias : object.strings("aliases")) entry.names.push_back(std::move(alias));
-    }
-    return read;
-  }();
-  return files;
-}
-
-const EmbeddedFile* find_bundled(const std::string& name) {
-  const std::string wanted = normalized_name(name);
-  for (const BundledFile& entry : bundled_files())
-    for (const std::string& known : entry.names)
-      if (normalized_name(known) == wanted) return &entry.file;
-  return nullptr;
-}
-
-/// Ids and aliases.
-const std::vector<std::string>& bundled_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const BundledFile& entry : bundled_files())
-      all.insert(all.end(), entry.names.begin(), entry.names.end());
-    return all;
-  }();
-  return names;
 }
 
 /// The bits in the name of a data type: "int8", "bf16", "fp8_e4m3".
@@ -126,24 +82,6 @@ double Design::on_chip_bytes() const {
   return sum;
 }
 
-std::vector<std::string> bundled_accelerators() {
-  std::vector<std::string> ids;
-  for (const BundledFile& entry : bundled_files()) ids.push_back(entry.names.front());
-  return ids;
-}
-
-bool names_accelerator(const std::string& text) {
-  const std::string name = text.substr(0, text.find(':'));
-  // Parameters, or a name that is nearly right: the message lists accelerators, not GPUs.
-  if (!is_path(name))
-    return find_bundled(name) != nullptr || name.size() < text.size() ||
-           !did_you_mean(name, bundled_names()).empty();
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(name, error)) return false;
-  const Json json = parse_json(read_file(name, kLargestFile), printable(name));
-  return json.is_object() && (json.contains("objects") || json.contains("dataflows"));
-}
-
 Design parse_accelerator(std::string_view text, const std::string& where,
                          const std::string& dataflow, const ParameterValues& values) {
   const Json json = parse_json(text, where);
@@ -177,11 +115,11 @@ Design open_accelerator(const std::string& text, const ParameterValues& values) 
   Spec spec = parse_spec(text);
   for (const auto& [name, value] : values) spec.values[name] = value;
   if (is_path(spec.name))
-    return parse_accelerator(read_file(spec.name, kLargestFile), printable(spec.name),
+    return parse_accelerator(read_file(spec.name, kLargestDescription), printable(spec.name),
                              spec.dataflow, spec.values);
-  if (const EmbeddedFile* file = find_bundled(spec.name))
+  if (const EmbeddedFile* file = find_bundled_accelerator(spec.name))
     return parse_accelerator(file->content, std::string(file->path), spec.dataflow, spec.values);
-  const std::vector<std::string>& known = bundled_names();
+  const std::vector<std::string>& known = accelerator_names();
   throw Error(
       ErrorKind::kNotFound,
       fmt::format("unknown accelerator '{}'{}; known: {}, or the path of a description",

@@ -9,6 +9,7 @@
 
 #include "accelerator/dataflow.h"
 #include "accelerator/machine.h"
+#include "accelerator/names.h"  // beside what opens them
 
 namespace tilecast::accelerator {
 
@@ -30,13 +31,6 @@ struct Design {
 
   double on_chip_bytes() const;
 };
-
-/// Bundled accelerators: data/accelerators.
-std::vector<std::string> bundled_accelerators();
-
-/// Whether the text names a bundled accelerator, or a file that describes one. The part after the
-/// first ':' is not looked at.
-bool names_accelerator(const std::string& spec);
 
 /// "gemmini-16", "gemmini:DIM=8,SCRATCHPAD=131072", "systolic-array:dataflow=weight_stationary",
 /// "my.json". `values` come on top. Throws Error{kNotFound} or Error{kInput}.

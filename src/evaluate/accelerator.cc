@@ -36,9 +36,6 @@ struct Row {
 class Reader {
  public:
   explicit Reader(const CsvTable& table) : table_(table) {}
-  static bool knows(const CsvTable& table) {
-    return table.column("rtl_cycles") && table.column("dram_order") && table.column("spatial_c");
-  }
   Row read(size_t row) const {
     Row result;
     result.pe_dim = value(row, table_.column("pe_dim") ? "pe_dim" : "pe_dim_inferred");
@@ -262,7 +259,7 @@ AcceleratorEvaluation evaluate_cycles(const CsvTable& table, const std::string& 
 std::optional<std::vector<AcceleratorEvaluation>> evaluate_accelerators(
     const std::string& path, const std::string& accelerator) {
   return evaluate_tables<AcceleratorEvaluation>(
-      path, "", Reader::knows, [&](const CsvTable& table, const std::filesystem::path& file) {
+      path, "", is_cycles_table, [&](const CsvTable& table, const std::filesystem::path& file) {
         return evaluate_cycles(table, file.filename().string(), accelerator);
       });
 }

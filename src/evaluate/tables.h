@@ -15,6 +15,18 @@
 
 namespace tilecast {
 
+/// Cycles of layers that were measured on an accelerator.
+inline bool is_cycles_table(const CsvTable& table) {
+  return table.column("rtl_cycles") && table.column("dram_order") && table.column("spatial_c");
+}
+
+/// Solvers of MIOpen's find databases with their times; names of such files begin with
+/// `kFindPrefix`.
+inline bool lists_solvers(const CsvTable& table) {
+  return table.column("solver") && table.column("time_ms");
+}
+inline constexpr std::string_view kFindPrefix = "find_";
+
 /// The results of `evaluate(table, file)` for the file, or for the files of the folder in the order
 /// of their names, which begin with `prefix` and end with .csv or .csv.xz. nullopt if there are
 /// none, or if `knows(table)` is false for one.

@@ -32,7 +32,7 @@ struct Listed {
 };
 
 bool is_find_table(const CsvTable& table) {
-  return tuning::has_problem_columns(table) && table.column("solver") && table.column("time_ms");
+  return tuning::has_problem_columns(table) && lists_solvers(table);
 }
 
 /// The device of "find_gfx906_60.csv" or "find_gfx906.csv": the alias, or of the aliases
@@ -40,7 +40,7 @@ bool is_find_table(const CsvTable& table) {
 Device device_of(const fs::path& file) {
   std::string name = file.filename().string();
   name = name.substr(0, name.find('.'));
-  if (name.starts_with("find_")) name = name.substr(5);
+  if (name.starts_with(kFindPrefix)) name = name.substr(kFindPrefix.size());
   std::optional<Device> best;
   for (const Device& device : bundled_devices()) {
     if (device.as_gpu() == nullptr) continue;
@@ -148,7 +148,7 @@ TuneEvaluation evaluate_find_table(const CsvTable& table, const fs::path& file) 
 }  // namespace
 
 std::optional<std::vector<TuneEvaluation>> evaluate_tuning(const std::string& path) {
-  return evaluate_tables<TuneEvaluation>(path, "find_", is_find_table, evaluate_find_table);
+  return evaluate_tables<TuneEvaluation>(path, kFindPrefix, is_find_table, evaluate_find_table);
 }
 
 }  // namespace tilecast

@@ -6,11 +6,10 @@
 #include <cstdlib>
 #include <set>
 
-#include "accelerator/nest_times.h"
 #include "base/csv.h"
 #include "base/text.h"
 #include "request/access.h"
-#include "scenario/accelerator/pass.h"
+#include "scenario/accelerator/accelerator_scenario.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -167,7 +166,7 @@ void SweepLists::check_device(SweepAxis& axis, size_t axis_stride) const {
     const AcceleratorRef device = accelerator_at(i * axis_stride);
     if (is_accelerator(device.spec)) {
       check_stated_once(device);
-      timings.insert(accelerator::timing_key(open_design(device.spec, device.options)));
+      timings.insert(timing_key(device));
       continue;
     }
     load_gpu_ref(device.spec);

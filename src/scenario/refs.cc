@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 
-#include "accelerator/registry.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "devices/cluster.h"
@@ -70,11 +69,11 @@ ModelRef model_from_text(const std::string& text, const std::string& name) {
 GpuRef load_gpu_ref(const std::string& name_or_path) {
   static Loaded<GpuRef> bundled;
   const auto load = [&] {
-    if (accelerator::names_accelerator(name_or_path))
+    if (is_accelerator(name_or_path))
       throw Error(ErrorKind::kUnsupported,
                   fmt::format("{} is an accelerator, described by its objects: only 'tilecast "
                               "forecast' and 'tilecast sweep' take it; 'tilecast gpus' lists GPUs",
-                              accelerator::open_accelerator(name_or_path).id));
+                              shown_name(name_or_path)));
     return ref_of(find_device(name_or_path));
   };
   return is_path(name_or_path) ? load() : bundled.get(normalized_name(name_or_path), load);

@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "request/access.h"
 #include "scenario/accelerator/accelerator_scenario.h"
-#include "scenario/accelerator/pass.h"
 #include "scenario/generation/llm_scenario.h"
 #include "scenario/internal.h"
 #include "scenario/parallel/parallel_plan.h"

@@ -196,6 +196,10 @@ AcceleratorForecast time_layers(const std::vector<PassLayer>& layers, const Desi
 bool is_accelerator(const std::string& spec) { return accelerator::names_accelerator(spec); }
 std::vector<std::string> accelerator_ids() { return accelerator::bundled_accelerators(); }
 
+std::string timing_key(const AcceleratorRef& device) {
+  return accelerator::timing_key(open_design(device.spec, device.options));
+}
+
 namespace {
 
 /// `layers`: nullptr: those of the pass are made, and of a file of mappings in any case.

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
+#include "scenario/accelerator/accelerator_scenario.h"
 #include "scenario/accelerator/pass.h"
 #include "scenario/internal.h"
 #include "scenario/pass/pass.h"

@@ -34,11 +34,7 @@ struct PassLayer {
   bool mapping_by_name = false;  ///< the file states it for this layer only
 };
 
-/// Throws Error{kUnsupported} for a request that is not a forward pass, or that has options which
-/// accelerators do not know.
-void check_runs_on_accelerators(const Request& request);
-
-/// The layers of one forward pass, each launch on its own. Throws as above.
+/// The layers of one forward pass, each launch on its own. Throws as check_runs_on_accelerators.
 std::vector<PassLayer> pass_launches(const ModelRef& model, const Request& request);
 /// Whether two launches of equal layers run alike, and are written to a file of mappings as one.
 bool same_mapping(const PassLayer& a, const PassLayer& b);

@@ -1,0 +1,199 @@
+# The tests: programs of unit tests, cases, scripts. Labels: fast (after each build), slow (not under sanitizers).
+find_package(GTest REQUIRED)
+include(GoogleTest)
+# The unit tests: the *_test.cc of src, found by folder scan, but those of programs of their own below.
+file(GLOB_RECURSE unit_tests CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/*_test.cc)
+list(FILTER unit_tests EXCLUDE REGEX
+     "^src/(accelerator/|scenario/threads_test|command/|embedding/|placement/|plan/|sim/step_bound_test|tuning/)")
+# A program of tests. It runs in TILECAST_TEST_SHARDS processes, one that is SMALL in one: starting one takes longer than most
+# tests. LONG: tests that take seconds, of gtest's patterns; they run in a process of their own and are not fast.
+set(TILECAST_TEST_SHARDS "2" CACHE STRING "Processes that each program of tests is divided into; 0: one for each test")
+function(tilecast_test_program name)
+  cmake_parse_arguments(ARG "SMALL" "LONG;TIMEOUT;LABELS" "SOURCES;USES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE tests/support)
+  target_link_libraries(${name} PRIVATE ${ARG_USES} GTest::gtest_main)
+  set(properties TIMEOUT ${ARG_TIMEOUT})
+  if(NOT ARG_TIMEOUT)
+    set(properties TIMEOUT 600)
+  endif()
+  if(ARG_LABELS)
+    list(APPEND properties LABELS ${ARG_LABELS})
+  endif()
+  if(NOT TILECAST_TEST_SHARDS)
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+    return()
+  endif()
+  set(processes ${TILECAST_TEST_SHARDS})
+  if(ARG_SMALL)
+    set(processes 1)
+  endif()
+  math(EXPR last "${processes} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${name}.${shard} COMMAND ${name} --gtest_brief=1 --gtest_filter=-${ARG_LONG})
+    set_tests_properties(${name}.${shard} PROPERTIES ${properties}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${processes};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
+  if(ARG_LONG)
+    add_test(NAME ${name}.long COMMAND ${name} --gtest_brief=1 --gtest_filter=${ARG_LONG})
+    list(REMOVE_ITEM properties LABELS fast)
+    set_tests_properties(${name}.long PROPERTIES ${properties})
+  endif()
+endfunction()
+
+tilecast_test_program(tilecast_tests
+  SOURCES ${unit_tests} tests/graphs_test.cc tests/model_types_test.cc tests/published_test.cc
+    tests/snapshot/moved.cc tests/snapshot/moved_test.cc
+  USES tilecast_evaluate tilecast_many tilecast_train LABELS fast TIMEOUT 1500
+  LONG "Batches.*:PassCache.*:RecommendationForecast.*")
+set_source_files_properties(src/laws/constants_test.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
+  COMPILE_DEFINITIONS TILECAST_LAWS="${PROJECT_SOURCE_DIR}/data/laws")
+set_source_files_properties(tests/model_types_test.cc PROPERTIES
+  COMPILE_DEFINITIONS TILECAST_MODEL_TYPES="${PROJECT_SOURCE_DIR}/tests/model_types")
+
+# Programs of their own: most of them link little and are soon built.
+file(GLOB command_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/command/*_test.cc)
+tilecast_test_program(command_tests SMALL SOURCES ${command_tests} USES tilecast_command LABELS fast)
+set(corpora csv device gguf graph onnx quantization)
+if(TILECAST_ACCELERATOR)
+  file(GLOB accelerator_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/accelerator/*_test.cc)
+  tilecast_test_program(accelerator_tests SOURCES ${accelerator_tests} USES tilecast_accelerator)
+  list(APPEND corpora accelerator mappings)
+endif()
+tilecast_test_program(placement_tests SMALL SOURCES src/embedding/embedding_test.cc src/placement/placement_test.cc
+  USES tilecast_placement)
+if(TILECAST_TUNING)
+  file(GLOB tuning_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tuning/*_test.cc)
+  tilecast_test_program(tuning_tests SOURCES ${tuning_tests} USES tilecast_tuning LABELS fast)
+  list(APPEND corpora tuning)
+endif()
+# Fuzz targets on their seeds, of the parts of the library that link little.
+set(accepts_all_onnx --all)  # every seed is translated
+set(corpus_uses_accelerator tilecast_accelerator)
+set(corpus_uses_mappings tilecast_accelerator)
+set(corpus_uses_tuning tilecast_tuning)
+set(corpus_uses_csv tilecast_base)
+set(corpus_uses_device tilecast_devices)
+foreach(target IN LISTS corpora)
+  add_executable(corpus_${target} tests/fuzz/fuzz_${target}.cc tests/fuzz/run_corpus.cc)
+  if(NOT corpus_uses_${target})
+    set(corpus_uses_${target} tilecast_importers tilecast_passes tilecast_memory)
+  endif()
+  target_link_libraries(corpus_${target} PRIVATE ${corpus_uses_${target}})
+  set_target_properties(corpus_${target} PROPERTIES UNITY_BUILD OFF)  # a weak symbol of one is defined in the other
+  add_test(NAME corpus_${target} COMMAND corpus_${target} ${accepts_all_${target}} ${PROJECT_SOURCE_DIR}/tests/fuzz/${target})
+endforeach()
+# Bounds against simulations, parts of a search against those of a forecast.
+file(GLOB plan_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/plan/*_test.cc)
+tilecast_test_program(plan_tests SOURCES ${plan_tests} src/sim/step_bound_test.cc USES tilecast_plan TIMEOUT 1500)
+
+# The façade's const functions from eight threads; a program of its own, so that it is soon built
+# with -fsanitize=thread: cmake --preset tsan, cmake --build --preset tsan --target threads_tests.
+tilecast_test_program(threads_tests SMALL SOURCES src/scenario/threads_test.cc USES tilecast_scenario tilecast_report LABELS fast)
+
+# Without the names of nodes, forecasts are the same.
+tilecast_test_program(names_tests SOURCES tests/names_test.cc USES tilecast_scenario TIMEOUT 600)
+
+# Thousands of random requests against the laws that every forecast keeps.
+tilecast_test_program(property_tests SOURCES tests/properties_test.cc USES tilecast_scenario tilecast_report
+  LABELS slow TIMEOUT 600)
+
+# Devices are ranked as their data sheets are, and forecasts do not jump.
+tilecast_test_program(ranking_tests SOURCES tests/ranking_test.cc tests/few_rows_test.cc USES tilecast_scenario LABELS slow TIMEOUT 600)
+
+# Forecasts of all bundled models, line by line: `snapshot FILE --write` after a change of numbers, `--report` shows how much they moved.
+add_executable(snapshot tests/snapshot/snapshot.cc tests/snapshot/moved.cc)
+target_link_libraries(snapshot PRIVATE tilecast_scenario)
+if(TILECAST_TUNING)  # it has convolutions of AMD's GPUs
+  add_test(NAME snapshot COMMAND snapshot ${PROJECT_SOURCE_DIR}/tests/snapshot/expected.txt)
+  set_tests_properties(snapshot PROPERTIES LABELS fast)
+endif()
+
+# JSON schemas, Python's stubs and the reference page are those of the tables: tools/generate.sh.
+add_executable(result_files tools/result_files.cc)
+target_link_libraries(result_files PRIVATE tilecast_command fmt::fmt)
+add_test(NAME result_files COMMAND result_files ${PROJECT_SOURCE_DIR} --check)
+set_tests_properties(result_files PROPERTIES LABELS fast)
+
+# The kit's kernels, run on the CPU, and its line protocol.
+tilecast_test_program(measure_tests SMALL
+  SOURCES measure/tests/kernels_test.cc measure/tests/request_test.cc measure/worker/request.cc LABELS fast)
+
+find_package(Python3 COMPONENTS Interpreter REQUIRED)
+add_test(NAME measure_kit COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/measure/tests/test_kit.py)
+set_tests_properties(measure_kit PROPERTIES LABELS slow)
+add_test(NAME measure_round_trip COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/measure/tests/test_round_trip.py $<TARGET_FILE:tilecast>)
+# The program with small weights that never change: new weights change no case. Its own embedded_files()
+# takes the place of that of the library.
+tilecast_embed(embedded_for_cases REPLACED_BY ${PROJECT_SOURCE_DIR}/tests/data FILES ${data_files})
+get_target_property(program_libraries tilecast LINK_LIBRARIES)
+add_executable(tilecast_cases $<TARGET_OBJECTS:tilecast> ${PROJECT_BINARY_DIR}/embedded_for_cases.cc
+  ${PROJECT_BINARY_DIR}/embedded_for_cases.S)
+target_link_libraries(tilecast_cases PRIVATE ${program_libraries})
+# A test for each case: `ctest --preset release -R case.forecast_table`.
+file(GLOB cases CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cases/*.case)
+set(left_out)
+if(NOT TILECAST_ACCELERATOR OR NOT TILECAST_TUNING)
+  set(left_out --left-out)
+endif()
+foreach(case IN LISTS cases)
+  get_filename_component(name ${case} NAME_WE)
+  add_test(NAME case.${name}
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/run_cases.py $<TARGET_FILE:tilecast_cases> ${left_out} ${name})
+  set_tests_properties(case.${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+endforeach()
+# Searches of seconds take minutes under sanitizers; plan_tests and the smaller cases run the same code.
+set_tests_properties(case.plan_training_gpus case.plan_experts case.plan_serving PROPERTIES LABELS slow)
+foreach(name accelerator bad_usage forecast_does_not_fit forecast_training gpus help_forecast kernel_linear llm_prompt
+    llm_server plan_training_one_configuration tune_problem)
+  set_tests_properties(case.${name} PROPERTIES LABELS fast)
+endforeach()
+# A build without a component says so, and has no tests of the whole program, which show all of it.
+if(NOT TILECAST_ACCELERATOR)
+  add_test(NAME accelerator_left_out COMMAND tilecast forecast resnet-50 --gpu gemmini)
+  set_tests_properties(accelerator_left_out PROPERTIES
+    PASS_REGULAR_EXPRESSION "this build of Tilecast has no accelerators; build it with -DTILECAST_ACCELERATOR=ON")
+endif()
+if(NOT TILECAST_TUNING)
+  add_test(NAME tuning_left_out COMMAND tilecast tune "gemm m=4096 n=512 k=1024 dtype=fp16" --gpu MI250X)
+  set_tests_properties(tuning_left_out PROPERTIES
+    PASS_REGULAR_EXPRESSION "this build of Tilecast has no tuning; build it with -DTILECAST_TUNING=ON")
+endif()
+if(left_out)
+  return()
+endif()
+add_test(NAME bad_inputs COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/bad_inputs.py $<TARGET_FILE:tilecast>)
+set_tests_properties(bad_inputs PROPERTIES LABELS slow)
+add_test(NAME real_configs COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/check_configs.py $<TARGET_FILE:tilecast>)
+set_tests_properties(real_configs PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+# Debian's Python is named: python3-jsonschema is its package.
+find_program(SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
+add_test(NAME cli COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli_test.py $<TARGET_FILE:tilecast>)
+add_test(NAME trace COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/trace_test.py $<TARGET_FILE:tilecast>)
+# Every command of the README, guides and explanations, and every link; the pages that the program writes itself.
+add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/docs_test.py $<TARGET_FILE:tilecast>)
+set_tests_properties(docs PROPERTIES LABELS slow)
+add_test(NAME reference_pages COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/reference_pages.py $<TARGET_FILE:tilecast>)
+add_test(NAME memory_against_pytorch COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/check_memory.py $<TARGET_FILE:tilecast>)
+add_test(NAME memory_against_gpu COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/check_measured_memory.py $<TARGET_FILE:tilecast> --max-percent 6 --skip resnet-50)  # its workspaces of cuDNN are not counted
+add_test(NAME caching_allocator COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/caching_allocator_test.py)
+add_test(NAME install COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/install_test.py ${PROJECT_BINARY_DIR})
+add_test(NAME schemas COMMAND ${SYSTEM_PYTHON} ${PROJECT_SOURCE_DIR}/tests/schema_test.py $<TARGET_FILE:tilecast>)
+if(TARGET tilecast_core)
+  add_test(NAME python_package COMMAND ${Python_EXECUTABLE} -m unittest discover -s ${PROJECT_SOURCE_DIR}/tests/python)
+  set_tests_properties(python_package PROPERTIES
+    ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python;TILECAST_PROGRAM=$<TARGET_FILE:tilecast>")
+else()
+  add_test(NAME python_package COMMAND ${CMAKE_COMMAND} -E echo "skipped: the Python package was not built, pybind11 is missing")
+  set_tests_properties(python_package PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+endif()
+add_test(NAME law_literals COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/law_literals.py)
+add_test(NAME law_page COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/law_page.py --check)
+add_test(NAME layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_layers.py)
+set_tests_properties(layers PROPERTIES LABELS fast)
+add_test(NAME committed_errors COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/check_accuracy.py $<TARGET_FILE:tilecast>)
+add_test(NAME flops_against_pytorch COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/pytorch/count_flops.py)
+add_test(NAME onnx_against_configs COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/pytorch/compare_onnx.py $<TARGET_FILE:tilecast> --only resnet-50,mobilenet_v2 --exporters script)
+add_test(NAME torch_import COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/torch_import_test.py $<TARGET_FILE:tilecast>)
+set_tests_properties(torch_import PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+set_tests_properties(committed_errors flops_against_pytorch onnx_against_configs PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped" LABELS slow)

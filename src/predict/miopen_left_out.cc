@@ -1,0 +1,15 @@
+// Builds with TILECAST_TUNING=OFF have this file in place of miopen.cc: convolutions of AMD's GPUs
+// are forecast as those of other GPUs, and flagged as extrapolated.
+
+#include "base/left_out.h"
+#include "predict/miopen.h"
+
+namespace tilecast {
+
+bool runs_in_miopen(const Kernel&, const Device&) { return false; }
+
+void estimate_miopen(const CostBatch&, const Weights&) {
+  fail_left_out("tuning", "TILECAST_TUNING");
+}
+
+}  // namespace tilecast

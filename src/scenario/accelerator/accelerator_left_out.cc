@@ -1,0 +1,37 @@
+// Builds with TILECAST_ACCELERATOR=OFF have this file in place of the others of its folder:
+// accelerators are known by name, and whoever asks for one is told what is missing.
+
+#include "base/left_out.h"
+#include "scenario/accelerator/accelerator_scenario.h"
+
+namespace tilecast {
+namespace {
+
+[[noreturn]] void fail() { fail_left_out("accelerators", "TILECAST_ACCELERATOR"); }
+
+}  // namespace
+
+bool is_accelerator(const std::string& spec) { return accelerator::names_accelerator(spec); }
+std::vector<std::string> accelerator_ids() { return accelerator::bundled_accelerators(); }
+
+void set_mapping(AcceleratorOptions& options, const std::string& text_or_path) {
+  options.mapping = text_or_path;
+}
+
+void check_runs_on_accelerators(const Request&) { fail(); }
+std::string timing_key(const AcceleratorRef&) { fail(); }
+Result run_accelerator(const Inquiry&) { fail(); }
+
+AcceleratorForecast forecast_accelerator(const ModelRef&, const std::string&, const Request&,
+                                         const AcceleratorOptions&) {
+  fail();
+}
+
+std::string accelerator_mappings(const AcceleratorForecast&) { fail(); }
+
+AcceleratorOccupancy accelerator_occupancy(const ModelRef&, const std::string&, const Request&,
+                                           const AcceleratorOptions&) {
+  fail();
+}
+
+}  // namespace tilecast
