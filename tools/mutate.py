@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Mutation test: changes one operator or number of a source at a time and sees whether a test fails.
 
-    cmake -S . -B build/mutate -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" -DCMAKE_UNITY_BUILD=OFF
-    python3 tools/mutate.py build/mutate --count 40 --seed 1 -o research/mutation/survivors.csv
+    python3 tools/mutate.py build/mutate --count 100 --seed 1 -o research/mutation/mutants.csv
 
-Each mutant is built, the unit tests run, then the snapshot of all bundled models. The table has a row for each mutant: what killed
-it ("build", "tests", "snapshot"), or "survived". The sources are restored, also after an interruption. One mutant takes about 20 s
-of two cores. Sources: laws of kernels, memory over time, schedulers of servers.
+Each mutant is built, the snapshot of all bundled models compared, then the unit tests run. The table has a row for each mutant: what
+killed it ("build", "snapshot", "tests"), or "survived". The sources are restored, also after an interruption; use a worktree of its own.
+The build is a unity build in which the mutated sources are compiled alone. Sources: laws of kernels, memory over time, schedulers.
 """
 import argparse
 import csv
@@ -24,7 +23,8 @@ RULES = (
     (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " / "), (r" / ", " * "), (r" && ", " || "), (r" \|\| ", " && "),
     (r"std::max\(", "std::min("), (r"std::min\(", "std::max("), (r"\btrue\b", "false"), (r"\bfalse\b", "true"),
 )
-TIMEOUT_S = 300
+TIMEOUT_S = 300  # of a mutant; one may loop for ever
+BUILD_TIMEOUT_S = 7200
 
 
 def code_lines(text):
@@ -44,26 +44,33 @@ def mutants(paths):
                     yield path, number, match.start(), match[0], new
 
 
-def run(command):
+def run(command, timeout_s=TIMEOUT_S):
     try:
-        return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=TIMEOUT_S).returncode == 0
+        return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=timeout_s).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 
 
-def verdict(build):
-    if not run(["cmake", "--build", str(build), "--target", "tilecast_tests", "snapshot"]):
+def configure(build, paths):
+    alone = ";".join(str(p.relative_to(ROOT)) for p in paths)
+    subprocess.run(["cmake", "--preset", "release", "-B", str(build), "-DBUILD_TESTING=ON", "-DTILECAST_MEASURE=OFF", "-DTILECAST_PYTHON=OFF",
+                    "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG", f"-DTILECAST_ALONE={alone}"], cwd=ROOT, check=True, capture_output=True)
+
+
+def verdict(build, jobs, build_timeout_s=TIMEOUT_S):
+    if not run(["cmake", "--build", str(build), "-j", str(jobs), "--target", "tilecast_tests", "snapshot"], build_timeout_s):
         return "build"
-    if not run([str(build / "tilecast_tests"), "--gtest_brief=1", "--gtest_fail_fast"]):
-        return "tests"
-    return "survived" if run([str(build / "snapshot"), "tests/snapshot/expected.txt"]) else "snapshot"
+    if not run([str(build / "snapshot"), "tests/snapshot/expected.txt"]):
+        return "snapshot"
+    return "survived" if run([str(build / "tilecast_tests"), "--gtest_brief=1", "--gtest_fail_fast"]) else "tests"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("build", type=Path, help="a configured build folder")
+    parser.add_argument("build", type=Path, help="a build folder, which is configured here")
     parser.add_argument("--count", type=int, default=40, help="mutants, drawn evenly from all (default: 40)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2, help="of the build (default: 2)")
     parser.add_argument("--only", default="", help="a part of the sources' paths")
     parser.add_argument("-o", "--output", type=Path, required=True)
     args = parser.parse_args()
@@ -72,7 +79,8 @@ def main():
     paths = sorted(p for pattern in SOURCES for p in ROOT.glob(pattern) if not p.stem.endswith("_test") and args.only in str(p))
     everything = list(mutants(paths))
     drawn = random.Random(args.seed).sample(everything, min(args.count, len(everything)))
-    if verdict(build) != "survived":
+    configure(build, paths)
+    if verdict(build, args.jobs, BUILD_TIMEOUT_S) != "survived":
         print("mutate: tests or snapshot fail without a mutant", file=sys.stderr)
         return 1
     args.output.parent.mkdir(parents=True, exist_ok=True)
@@ -80,14 +88,14 @@ def main():
     with args.output.open("w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["file", "line", "was", "is", "killed_by", "code"])
-        for path, number, start, old, new in sorted(drawn, key=lambda m: (str(m[0]), m[1], m[2])):
+        for path, number, start, old, new in drawn:
             text = path.read_text()
             lines = text.splitlines(keepends=True)
             line = lines[number]
             lines[number] = line[:start] + new + line[start + len(old):]
             try:
                 path.write_text("".join(lines))
-                killer = verdict(build)
+                killer = verdict(build, args.jobs)
             finally:
                 path.write_text(text)
             counts[killer] = counts.get(killer, 0) + 1

@@ -1,17 +1,16 @@
 #!/bin/sh
-# Runs clang-tidy (.clang-tidy) on the sources of src that changed since a commit, 60 at most, or on all of them.
-#   tools/tidy.sh BUILD [COMMIT|all]     BUILD: a build folder with compile_commands.json; default: 10 commits ago
+# Runs clang-tidy (.clang-tidy) on all sources, twelve at once as a unity build compiles them; or, alone, on those that
+# changed since a commit. Fails where it finds something.
+#   tools/tidy.sh [COMMIT]
 set -eu
 cd "$(dirname "$0")/.."
-build=$1
-since=${2:-$(git rev-list --max-count=11 HEAD | tail -n 1)}
-if [ "$since" = all ]; then
-  sources=$(git ls-files 'src/*.cc')
+if [ $# -gt 0 ]; then
+  sources=$(git diff --name-only --diff-filter=d "$1" -- 'src/*.cc' | grep -v -e '_test\.cc$' -e '_left_out\.cc$' || true)
+  cmake --preset tidy -DCMAKE_UNITY_BUILD=OFF > /dev/null
 else
-  sources=$(git diff --name-only --diff-filter=d "$since" -- 'src/*.cc')
+  cmake --preset tidy -DCMAKE_UNITY_BUILD=ON > /dev/null
+  sources=$(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/tidy/compile_commands.json | grep -v -e '/bench/' -e '/embedded\.' -e '/stored_' -e '\.S$')
 fi
-sources=$(echo "$sources" | grep -v '_test\.cc$' || true)
-[ "$since" = all ] || sources=$(echo "$sources" | head -n 60)
 [ -n "$sources" ] || { echo "clang-tidy: no source changed"; exit 0; }
-echo "$sources" | xargs -P "$(nproc)" -n 4 clang-tidy-19 --quiet --warnings-as-errors='*' -p "$build"
+echo "$sources" | xargs -P "$(nproc)" -n 1 clang-tidy-19 --quiet --warnings-as-errors='*' -p build/tidy
 echo "clang-tidy: $(echo "$sources" | wc -l) sources are clean"

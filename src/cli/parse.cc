@@ -125,7 +125,7 @@ Given given_of(const Target& target) {
 /// Rephrases CLI11's messages "--gpu: 1 required TEXT missing" and "Could not convert: --causal =
 /// x" like our other messages; returns any other message unchanged.
 std::string message_of(const CLI::ParseError& error) {
-  const std::string message = error.what();
+  std::string message = error.what();
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
     const size_t start = message.find("--");
     if (start != std::string::npos)

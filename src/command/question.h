@@ -63,6 +63,9 @@ std::vector<Question> catalog_questions();
 
 namespace internal {
 
+template <typename Typed>
+concept UsesForecaster = requires(Typed typed) { typed.forecaster; };
+
 template <auto Groups>
 const OptionIndex& index_of() {
   static const OptionIndex index{Groups()};
@@ -76,23 +79,21 @@ const OptionIndex& index_of() {
 /// no keyword.
 template <typename Typed, auto Groups, auto Answer>
 Question question_of(std::string_view name, std::string_view help,
-                     std::vector<AnswerType> answers) {
+                     std::vector<AnswerType>&& answers) {
   return {.name = name,
           .help = help,
           .groups = Groups,
           .ask =
               [](const Given& given, const Asking& asking) {
                 Typed typed;
-                if constexpr (requires { typed.forecaster; })
+                if constexpr (internal::UsesForecaster<Typed>)
                   typed.forecaster.read = asking.forecaster;
                 internal::index_of<Groups>().read(given, &typed);
                 return Answer(std::move(typed), given, asking);
               },
           .index = internal::index_of<Groups>,
           .answers = std::move(answers),
-          .uses_forecaster = requires(Typed typed){typed.forecaster;
-}
-};  // namespace tilecast
+          .uses_forecaster = internal::UsesForecaster<Typed>};
 }
 
 }  // namespace tilecast

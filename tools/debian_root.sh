@@ -1,0 +1,35 @@
+# Roots of fresh Debian machines, for scripts that prove what such a machine can do. To be sourced; needs root.
+#   debian_root FOLDER PACKAGES   makes a root with these packages (a,b,c), from the package source of this machine's apt
+#   mount_root FOLDER             mounts what commands need there; ends with the script
+#   in_root FOLDER COMMAND        runs the shell command there; of this environment it gets the proxies
+command -v debootstrap > /dev/null || apt-get install -y -qq debootstrap > /dev/null
+release=bookworm
+mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+  awk -v r=$release '$2 == r && $3 == "main" {print $1; exit}')
+[ -n "$mirror" ] || { echo "no package source for $release in apt's configuration" >&2; exit 1; }
+mounted=
+
+debian_root() {
+  debootstrap --variant=minbase --include="$2" $release "$1" "$mirror" > "$1.log"
+  cp -L /etc/resolv.conf "$1/etc/resolv.conf" 2> /dev/null || true
+  cp -L /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/" 2> /dev/null || true
+}
+
+mount_root() {
+  mounted="$1/dev/pts $1/dev $1/proc $mounted"
+  mount -t proc proc "$1/proc"
+  mount --bind /dev "$1/dev"
+  mount --bind /dev/pts "$1/dev/pts"
+}
+
+unmount_roots() {
+  for place in $mounted; do
+    umount "$place" 2> /dev/null || true
+  done
+}
+trap unmount_roots EXIT
+
+in_root() {
+  chroot "$1" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" \
+    sh -ec "$2"
+}
