@@ -1,5 +1,6 @@
 #!/bin/sh
 # Measures what this machine's NVIDIA GPU really takes, in the time given; a later run goes on.
+#   measure/run.sh --list few.csv           (kernels that tilecast calibrate --suggest lists)
 #   measure/run.sh --minutes 9 -o DIR       (--help lists the rest; --dry-run needs no GPU
 #   and writes its made-up rows into a temporary folder)
 # Needs python3; nvcc and cuBLASLt for kernels, cuDNN with its frontend for convolutions and
@@ -21,7 +22,7 @@ build_worker() {
 }
 
 case " $* " in
-  *" --help "* | *" -h "* | *" --list "* | *" --dry-run "*) ;;
+  *" --help "* | *" -h "* | *" --show-families "* | *" --dry-run "*) ;;
   *)
     mkdir -p "$(dirname "$build")"
     if build_worker > "$log" 2>&1; then

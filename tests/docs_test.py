@@ -3,7 +3,8 @@
 
     tests/docs_test.py PROGRAM [--update]
 
-- A block that begins with "$ build/release/tilecast ..." shows a command with its output, which is compared (and rewritten with --update).
+- A block that begins with "$ build/release/tilecast ..." shows a command with its output, which is compared (and rewritten with --update);
+  of a command that ends in "| head ..." or "| grep ..." standard output alone is shown.
 - Each line of a sh block that begins with "tilecast" or "build/release/tilecast" must end with exit status 0. Commands of a page run one
   after the other in one folder. A block after "<!-- not run: REASON -->" is left out.
 - A block that begins with "```json file=NAME" (or csv) is a file of the page's commands. FILES are files of all pages.
@@ -31,7 +32,8 @@ FILES = {
     "tables.json": "data/models/dlrm_mlperf.json",
 }
 BLOCK = re.compile(r"(?P<mark><!-- not run: [^>]*-->\n)?```(?P<kind>[^\n]*)\n(?P<body>.*?)```", re.S)
-EXAMPLE = re.compile(r"\$ build/release/tilecast ([^\n]*)\n(.*)", re.S)
+PIPE = re.compile(r"(.*?) \| ((?:head|grep) [^|;&<>`$]*)")
+EXAMPLE = re.compile(r"\$ build/release/tilecast ((?:[^\n]*\\\n)*[^\n]*)\n(.*)", re.S)
 COMMAND = re.compile(r"^(?:build/release/)?tilecast\s")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -78,8 +80,12 @@ def check(page, program, update):
                 return block[0]
             example = EXAMPLE.fullmatch(block["body"])
             if example and not block["kind"]:
-                done = run(shlex.split(example[1]))
+                line = re.sub(r" *\\\n\s*", " ", example[1])
+                pipe = PIPE.fullmatch(line)
+                done = run(shlex.split(pipe[1] if pipe else line))
                 found = done.stdout + done.stderr
+                if pipe:
+                    found = subprocess.run(shlex.split(pipe[2]), input=done.stdout, capture_output=True, text=True, check=False).stdout
                 if found != example[2] or done.returncode:
                     failed += 1
                     print(f"{page}: tilecast {example[1]}: exit status {done.returncode}")

@@ -11,6 +11,7 @@ import tempfile
 from kit import card
 from kit.campaign import Campaign, TableError, WorkerError
 from kit.families import families
+from kit.listed import measure_list
 from kit.progress import Progress
 from kit.worker import Worker
 
@@ -29,7 +30,10 @@ def arguments():
                         help="where DIR/<gpu id>/<family>.csv go (default: data/measurements; of a dry run: a new "
                         "temporary folder)")
     parser.add_argument("--families", help="comma-separated; default: all")
-    parser.add_argument("--list", action="store_true", help="print the families and how many cases they have")
+    parser.add_argument("--list", metavar="FILE.csv",
+                        help="measure the kernels of this list only ('tilecast calibrate --suggest' writes one) and fill "
+                        "in their times")
+    parser.add_argument("--show-families", action="store_true", help="print the families and how many cases they have")
     parser.add_argument("--dry-run", action="store_true",
                         help="no GPU: a simulated one answers; its rows are marked as such")
     parser.add_argument("--kernels-worker", default=os.path.join(card.REPOSITORY, "build", "measure", "tilecast_measure"),
@@ -93,12 +97,28 @@ def commit():
     return found.stdout.strip() if found.returncode == 0 else "unknown"
 
 
+def run_list(args, workers, facts, gpu, progress):
+    worker = workers["kernels"]
+    if isinstance(worker, str):
+        raise SystemExit(f"measure/run.sh: kernels: {worker}")
+    try:
+        lines = measure_list(args.list, worker, facts, gpu,
+                             lambda seconds: progress.budget_s - progress.elapsed_s() > seconds)
+    except TableError as error:
+        raise SystemExit(f"measure/run.sh: {error}") from None
+    finally:
+        worker.stop()
+    print("\n".join(lines))
+    print(f"now: tilecast calibrate --gpu {gpu} --measurements {args.list} -o {gpu}.json")
+    return 0
+
+
 def main():
     args = arguments()
     if not args.minutes > 0:
         raise SystemExit("measure/run.sh: --minutes: expected more than 0")
     selected = chosen(args)
-    if args.list:
+    if args.show_families:
         for family in selected:
             print(f"{family.name:14}{len(family.cases):>6} cases, {100 * family.share:.0f} % of the time")
         return 0
@@ -109,6 +129,8 @@ def main():
     if not known:
         print("  no file in data/devices has that name among its aliases: add it there, so that "
               "tilecast evaluate finds the card", file=sys.stderr)
+    if args.list:
+        return run_list(args, workers, facts, identifier, progress)
     header = {"measured_by": f"Tilecast measurement kit, commit {commit()}", **facts,
               "date": datetime.date.today().isoformat()}
     folder = output_folder(args)

@@ -250,8 +250,29 @@ class Campaigns(unittest.TestCase):
         self.assertTrue(rows_of(folder, "rows"))
         self.assertFalse(os.path.exists(os.path.join(os.path.dirname(MEASURE), "data", "measurements", "simulated-gpu")))
 
+    def test_a_list_gets_its_times_and_nothing_twice(self):
+        path = os.path.join(self.folder, "few.csv")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("gpu,op,dtype,software,m,n,k,rows,columns,latency_s\n"
+                       "H100,linear,bf16,vllm,64,128,256,,,\n"
+                       "H100,softmax,fp32,pytorch,,,,64,128,\n"
+                       "H100,experts,bf16,vllm,64,,,,,\n"
+                       "H100,linear,bf16,pytorch,8,8,8,,,5e-6\n")
+        found = run_kit(self.folder, "--list", path)
+        self.assertEqual(found.returncode, 0, found.stderr)
+        self.assertIn("2 of 4 kernels measured now", found.stdout)
+        self.assertIn("1 not measured: a kernel of serving software", found.stdout)
+        facts, rows = read_table(path)
+        self.assertIn("simulated", facts)  # so that no calibration takes them for real
+        times = [row["latency_s"] for row in rows]
+        self.assertTrue(float(times[0]) > 0 and float(times[1]) > 0)
+        self.assertEqual(times[2:], ["", "5e-6"])
+        self.assertIn("0 of 4 kernels measured now", run_kit(self.folder, "--list", path).stdout)
+        self.assertEqual([row["latency_s"] for row in read_table(path)[1]], times)
+
     def test_wrong_words_are_named(self):
         self.assertIn("unknown family 'rowz'", run_kit(self.folder, "--families", "rowz").stderr)
+        self.assertIn("none.csv: No such file", run_kit(self.folder, "--list", "none.csv").stderr)
         self.assertIn("expected more than 0", run_kit(self.folder, "--minutes", "0").stderr)
 
     def test_without_a_gpu_nothing_is_written(self):
