@@ -179,7 +179,7 @@ OpDef collective(OpDef op) {
 
 }  // namespace
 
-std::vector<OpDef> collective_ops() {
+std::vector<OpDef> collective_ops() {  // NOLINT(readability-function-size): a table
   return {
       collective({.name = "all_reduce",
                   .doc = "sum over the ranks of a node",

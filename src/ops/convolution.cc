@@ -278,7 +278,7 @@ Operands upsample_operands(GraphBuilder& b, const GivenSizes& s) {
 
 }  // namespace
 
-std::vector<OpDef> convolution_ops() {
+std::vector<OpDef> convolution_ops() {  // NOLINT(readability-function-size): a table
   const std::vector<AttributeDef> conv = {
       {.name = "stride", .doc = "in both directions", .default_value = int64_t{1}, .min = 1},
       {.name = "padding", .doc = "on all sides", .default_value = int64_t{0}},

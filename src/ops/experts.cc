@@ -266,7 +266,7 @@ void draw_experts(Rng& rng, SizeList& sizes) {
 
 }  // namespace
 
-std::vector<OpDef> expert_ops() {
+std::vector<OpDef> expert_ops() {  // NOLINT(readability-function-size): a table
   const std::vector<AttributeDef> attributes = {
       {.name = "top_k",
        .doc = "experts per token",

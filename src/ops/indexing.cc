@@ -247,7 +247,7 @@ Operands top_k_operands(GraphBuilder& b, const GivenSizes& s) {
 
 }  // namespace
 
-std::vector<OpDef> indexing_ops() {
+std::vector<OpDef> indexing_ops() {  // NOLINT(readability-function-size): a table
   const AttributeDef shape{.name = "shape",
                            .doc = "the shape of the output",
                            .type = AttributeType::kIntegers,

@@ -222,7 +222,7 @@ void backward_matmul(GradientBuilder& g, const Node& node) {
 
 }  // namespace
 
-std::vector<OpDef> matmul_ops() {
+std::vector<OpDef> matmul_ops() {  // NOLINT(readability-function-size): a table
   const AttributeDef transpose_a =
       flag_attribute("transpose_a", "1: the last two dimensions of a are swapped");
   const AttributeDef transpose_b =

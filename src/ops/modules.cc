@@ -73,7 +73,7 @@ std::vector<TensorSpec> infer_latent_attention(const OpContext& context) {
 
 }  // namespace
 
-std::vector<OpDef> module_ops() {
+std::vector<OpDef> module_ops() {  // NOLINT(readability-function-size): a table
   const std::vector<AttributeDef> attention = {
       causal_attribute(),
       window_attribute(),

@@ -230,7 +230,7 @@ Operands pad_columns_operands(GraphBuilder& b, const GivenSizes& s) {
 
 }  // namespace
 
-std::vector<OpDef> movement_ops() {
+std::vector<OpDef> movement_ops() {  // NOLINT(readability-function-size): a table
   const AttributeDef shape{.name = "shape",
                            .doc = "the shape of the output",
                            .type = AttributeType::kIntegers,

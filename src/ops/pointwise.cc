@@ -169,7 +169,7 @@ OpDef with_infer(OpDef op, std::vector<TensorSpec> (*infer)(const OpContext&)) {
 
 }  // namespace
 
-std::vector<OpDef> pointwise_ops() {
+std::vector<OpDef> pointwise_ops() {  // NOLINT(readability-function-size): a table
   std::vector<OpDef> ops = {
       in_training(pointwise("add", "x + y", "aten::add.Tensor", "Add", 2, 1, pass_on)),
       pointwise("add_", "x += y, in place", "aten::add_.Tensor", "", 2, 1, nullptr),

@@ -293,7 +293,7 @@ OpDef gradient_of(std::string_view name, std::string_view doc, std::string_view 
 
 }  // namespace
 
-std::vector<OpDef> pooling_ops() {
+std::vector<OpDef> pooling_ops() {  // NOLINT(readability-function-size): a table
   const AttributeDef shape{.name = "shape",
                            .doc = "the shape of the output",
                            .type = AttributeType::kIntegers,

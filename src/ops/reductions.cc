@@ -82,7 +82,7 @@ Operands reduce_operands(GraphBuilder& b, const GivenSizes& s) {
 
 }  // namespace
 
-std::vector<OpDef> reduction_ops() {
+std::vector<OpDef> reduction_ops() {  // NOLINT(readability-function-size): a table
   const AttributeDef shape{.name = "shape",
                            .doc = "the shape of the result",
                            .type = AttributeType::kIntegers,

@@ -251,7 +251,7 @@ OpDef fused_rows(std::string_view name, std::string_view doc, decltype(OpDef::wo
 
 }  // namespace
 
-std::vector<OpDef> row_ops() {
+std::vector<OpDef> row_ops() {  // NOLINT(readability-function-size): a table
   return {
       fused_rows("fused_softmax", "a softmax, or its backward, with the pointwise chain before it",
                  work_fused_softmax),

@@ -195,7 +195,7 @@ AttributeDef number(std::string_view name, std::string_view doc, int64_t fallbac
 
 }  // namespace
 
-std::vector<OpDef> sparse_attention_ops() {
+std::vector<OpDef> sparse_attention_ops() {  // NOLINT(readability-function-size): a table
   const AttributeDef ratio = number("ratio", "tokens per key", 1, 1);
   const AttributeDef top_k = number("top_k", "keys that a query selects", 2048, 1);
   const AttributeDef selected = number("top_k", "keys that a query selects; 0: all", 0, 0);

@@ -104,7 +104,7 @@ Operands stream_operands(GraphBuilder& b, const GivenSizes& s) {
 
 }  // namespace
 
-std::vector<OpDef> traced_ops() {
+std::vector<OpDef> traced_ops() {  // NOLINT(readability-function-size): a table
   constexpr int kMostInputs = 4096;
   const AttributeDef outputs{.name = "outputs",
                              .doc = "dtype and shape of each output: \"fp32[2, 3] bool[2]\"",

@@ -203,7 +203,7 @@ std::vector<TensorSpec> infer_join_rows(const OpContext& context) {
 
 }  // namespace
 
-std::vector<OpDef> view_ops() {
+std::vector<OpDef> view_ops() {  // NOLINT(readability-function-size): a table
   const AttributeDef shape{.name = "shape",
                            .doc = "the shape of the output",
                            .type = AttributeType::kIntegers,

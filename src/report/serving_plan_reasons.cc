@@ -12,6 +12,31 @@
 
 namespace tilecast {
 
+namespace {
+
+/// Options beside `option` that differ from the best candidate's: "tp 4, clients 32".
+std::string others_text(const ServingPlan& plan, const ServingCandidate& c,
+                        const std::string& option) {
+  const ServingCandidate& best = plan.candidates.front();
+  std::string with;
+  const auto add = [&](const char* name, const std::string& own, const std::string& other) {
+    if (own != other && option != name)
+      with += fmt::format("{}{} {}", with.empty() ? "" : ", ", name, other);
+  };
+  add("gpu", short_gpu(plan, best), short_gpu(plan, c));
+  add("tp", std::to_string(best.tp), std::to_string(c.tp));
+  add("pp", std::to_string(best.pp), std::to_string(c.pp));
+  add("dp", std::to_string(best.dp), std::to_string(c.dp));
+  add("ep", std::to_string(best.ep), std::to_string(c.ep));
+  add("all2all-backend", all2all_text(best), all2all_text(c));
+  add("prefill-workers", std::to_string(best.prefill_workers), std::to_string(c.prefill_workers));
+  add("dtype", best.dtype, c.dtype);
+  add("clients", std::to_string(best.concurrency), std::to_string(c.concurrency));
+  return with;
+}
+
+}  // namespace
+
 void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& style) {
   TextTable table;
   const ServingCandidate& best = plan.candidates.front();
@@ -32,7 +57,7 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
   for (size_t i = 0; i < plan.alternatives.size(); ++i) {
     const PlanAlternative& a = plan.alternatives[i];
     const ServingCandidate& c = plan.candidates[a.candidate];
-    std::string change, why, with;
+    std::string change, why;
     const int lack = lack_of(a);
     const auto lacks_too = [&](const PlanAlternative& other) {
       return other.option == a.option && lack_of(other) == lack;
@@ -55,19 +80,6 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
                                   format_seconds(c.tpot_s))
                     : missed_text(plan, c);
     }
-    const auto add = [&](const char* name, const std::string& own, const std::string& other) {
-      if (own != other && a.option != name)
-        with += fmt::format("{}{} {}", with.empty() ? "" : ", ", name, other);
-    };
-    add("gpu", short_gpu(plan, best), short_gpu(plan, c));
-    add("tp", std::to_string(best.tp), std::to_string(c.tp));
-    add("pp", std::to_string(best.pp), std::to_string(c.pp));
-    add("dp", std::to_string(best.dp), std::to_string(c.dp));
-    add("ep", std::to_string(best.ep), std::to_string(c.ep));
-    add("all2all-backend", all2all_text(best), all2all_text(c));
-    add("prefill-workers", std::to_string(best.prefill_workers), std::to_string(c.prefill_workers));
-    add("dtype", best.dtype, c.dtype);
-    add("clients", std::to_string(best.concurrency), std::to_string(c.concurrency));
     table.rows.push_back({a.option == before              ? ""
                           : a.option == "all2all-backend" ? "all2all"
                           : a.option == "prefill-workers" ? "prefill"
@@ -77,7 +89,7 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
                           : a.value.empty()               ? "stored"
                           : lack > 0 && alike > 1 ? fmt::format("{}, {} others", a.value, alike - 1)
                                                   : a.value,
-                          change, why, with});
+                          change, why, others_text(plan, c, a.option)});
     before = a.option;
   }
   if (table.rows.empty()) return;

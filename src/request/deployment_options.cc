@@ -32,7 +32,7 @@ std::vector<OptionDef> server_layout_options() {
   };
 }
 
-std::vector<OptionDef> pool_options() {
+std::vector<OptionDef> pool_options() {  // NOLINT(readability-function-size): a table
   return {
       {.name = "replicas",
        .kinds = kServers,

@@ -11,7 +11,7 @@ namespace tilecast {
 
 namespace {
 
-std::vector<OptionDef> pass_options() {
+std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a table
   return {
       {.name = "mode",
        .kinds = kPasses,

@@ -11,7 +11,7 @@ namespace tilecast {
 
 namespace {
 
-std::vector<OptionDef> lengths_and_load() {
+std::vector<OptionDef> lengths_and_load() {  // NOLINT(readability-function-size): a table
   return {
       {.name = "prompt",
        .kinds = kTokens,
