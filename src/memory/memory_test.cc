@@ -5,9 +5,11 @@
 
 #include "importers/model.h"
 #include "memory/allocator.h"
+#include "memory/peak.h"
 #include "memory/plan.h"
 #include "memory/replay.h"
 #include "memory/stack.h"
+#include "memory/structure.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
@@ -154,6 +156,37 @@ TEST(MemoryCourse, WhatTakesTimeOnlyHasNoMemory) {
   graph.nodes[1].counts = Counts::kTimeOnly;
   graph.nodes[2].counts = Counts::kTimeOnly;
   EXPECT_EQ(plan_memory(graph).activations_bytes, kTensor) << "c is a";
+}
+
+TEST(Storage, WhatTakesTimeOnlyPassesOnItsInputOfTheSameSize) {
+  Graph graph = parse_graph(
+      "input x: fp32[64, 64]\nweight w: fp32[64]\na = relu(x)\nb = add(a, w)\noutput b\n", "g");
+  graph.nodes[1].counts = Counts::kTimeOnly;
+  const TensorId a = graph.nodes[0].outputs[0], b = graph.nodes[1].outputs[0];
+  EXPECT_EQ(find_storage(graph)[static_cast<size_t>(b)], a) << "not the weight, the last input";
+}
+
+TEST(MemoryPeak, CopiesOfFoldedRepetitionsCountFromTheirFirstStepToTheirLast) {
+  constexpr auto kSaved = static_cast<size_t>(MemoryUse::kActivations),
+                 kOther = static_cast<size_t>(MemoryUse::kTemporaries);
+  for (const int32_t step : {1, 3}) {
+    Lifetimes lifetimes;
+    lifetimes.steps.resize(5);
+    lifetimes.optimizer_from = 5;
+    lifetimes.lifetimes = {
+        {.bytes = 512,
+         .use = MemoryUse::kActivations,
+         .last = 4,
+         .more = 2,
+         .more_born = 1,
+         .more_last = 3},
+        {.bytes = 512, .use = MemoryUse::kTemporaries, .born = step, .last = step}};
+    const MemoryPeak peak = find_peak(lifetimes);
+    EXPECT_EQ(peak.step, step);
+    EXPECT_EQ(peak.bytes, 4 * 512);
+    EXPECT_EQ(peak.by_use[kSaved], 3 * 512);
+    EXPECT_EQ(peak.by_use[kOther], 512);
+  }
 }
 
 TEST(MemoryCourse, FoldedLayersHaveThePeakOfAllLayers) {
